@@ -1,0 +1,121 @@
+"""Geometry of the parameter: where the reference point G is searched.
+
+G lives on P_d, the SPD matrices, with the affine-invariant metric, inside the ball
+``delta_r(G0, G) <= radius``.  (The *data* are compared with another geometry, the
+LogEuclidean metric at G: see `spdmetric.geometry`.)
+
+P_d has no positive curvature, so the normal coordinates S at G0 cover it: every G is
+``W0^-1 exp(S) W0^-T`` with ``W0'W0 = G0^-1``, and ``delta_r(G0, G)`` is the Frobenius norm
+of S.  The ball is a Euclidean ball, and bringing a point back into it is a scaling of S.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from spdmetric.matrices import EXP, Array, Spectrum, expm, gaps, invsqrtm, sinhc, spectrum, symmetrize
+
+
+class BallPoint:
+    """A point G of the ball, by its normal coordinates ``S = P diag(s) P'`` at the centre.
+
+    Two kinds of tangent vectors meet here.  *Coordinate* vectors are changes of S.
+    *Frame* vectors xi belong to the factor ``W = diag(exp(-s/2)) P' W0``: they move W to
+    ``exp(-xi/2) W``, G along its geodesic, and their affine-invariant length is their
+    Frobenius norm.  `push` turns coordinate vectors into frame vectors, `pull` turns
+    gradients in the frame into gradients in the coordinates.
+
+    The factor is graded by rows; the symmetric ``exp(-S/2) W0`` would be another factor of
+    the same G, but far out it drowns small eigenvalues of ``W X W'`` in rounding.
+    """
+
+    def __init__(self, coordinates: Spectrum, root: np.ndarray):
+        self._s, self._P = coordinates
+        self.factor = np.exp(-self._s / 2)[:, None] * (self._P.T @ root)  # (d, d)
+
+    @cached_property
+    def S(self) -> np.ndarray:
+        """Normal coordinates, (d, d)."""
+        return symmetrize((self._P * self._s) @ self._P.T)
+
+    @cached_property
+    def _sinhc(self) -> np.ndarray:
+        return sinhc(gaps(self._s) / 2)
+
+    def push(self, eta: Array) -> Array:
+        """Frame vector of a coordinate vector."""
+        return self._sinhc * (self._P.T @ eta @ self._P)
+
+    def pull(self, gradient: Array) -> Array:
+        """Gradient in coordinates of a gradient in the frame: the adjoint of `push`."""
+        return self._P @ (self._sinhc * gradient) @ self._P.T
+
+    def raise_(self, gradient: Array) -> Array:
+        """Coordinate vector of the affine-invariant gradient: `pull`, then `push` backwards twice."""
+        return self._P @ ((self._P.T @ gradient @ self._P) / self._sinhc**2) @ self._P.T
+
+    def norm(self, gradient: Array) -> float:
+        """Affine-invariant length of a gradient given in coordinates."""
+        return float(np.linalg.norm((self._P.T @ gradient @ self._P) / self._sinhc))
+
+    def bend(self, gradient: Array, eta: Array) -> Array:
+        """What the curvature of the coordinate lines adds to a Hessian-vector product.
+
+        A straight line of coordinates is not a geodesic: its acceleration, paired with
+        the ``gradient`` in the frame, is part of the second derivative of a function.
+        """
+        product = self._acceleration * (self._P.T @ eta @ self._P)[:, :, None]  # a, c, b
+        q = 2 * np.einsum("acb,ab->cb", product, gradient)
+        return self._P @ symmetrize(q) @ self._P.T
+
+    @cached_property
+    def _acceleration(self) -> np.ndarray:
+        """``exp(-(a+b)/2) exp[a, c, b] - sinhc((a-c)/2) sinhc((c-b)/2) / 2``, (d, d, d)."""
+        s = self._s
+        a, c, b = s[:, None, None], s[None, :, None], s[None, None, :]
+        second = np.exp(-(a + b) / 2) * EXP.bend(a, c, b)
+        return second - self._sinhc[:, :, None] * self._sinhc[None, :, :] / 2
+
+
+class Ball:
+    """The geodesic ball of SPD matrices around a centre.
+
+    Parameters
+    ----------
+    center : array of shape (d, d)
+        G0, the centre.
+    radius : float
+        Largest affine-invariant distance from it.
+    """
+
+    def __init__(self, center: Array, radius: float):
+        self.radius = radius
+        self._root = invsqrtm(center)
+
+    def point(self, S: Array) -> BallPoint:
+        """Return the point with normal coordinates ``S``; the centre is the one with 0."""
+        return BallPoint(spectrum(S), self._root)
+
+    def retract(self, point: BallPoint, step: Array) -> BallPoint:
+        """Follow a straight line of coordinates; outside the ball, return to it towards the centre."""
+        return self._inside(spectrum(point.S + step))
+
+    def geodesic(self, point: BallPoint, step: Array) -> BallPoint:
+        """Follow the geodesic of P_d that leaves in direction ``step``, Eq. (6) of [Yger2015]_.
+
+        Outside the ball, return to it along the geodesic to the centre: to the nearest point.
+        """
+        s, P = point._s, point._P
+        # exp(S') = (E exp(S/2))' (E exp(S/2)) with E = exp(xi/2): its singular values keep
+        # twice the digits that the eigenvalues of the product would.
+        _, sigma, Qt = np.linalg.svd(expm(point.push(step) / 2) * np.exp(s / 2))
+        return self._inside(Spectrum(2 * np.log(sigma), P @ Qt.T))
+
+    def _inside(self, coordinates: Spectrum) -> BallPoint:
+        s, P = coordinates
+        length = np.linalg.norm(s)
+        if length > self.radius:
+            s = s * (self.radius / length)
+        return BallPoint(Spectrum(s, P), self._root)

@@ -1,0 +1,505 @@
+"""Stacks of symmetric matrices: one eigendecomposition, functions of it, exact derivatives.
+
+Shapes follow one grammar: ``(..., d, d)`` for a stack, ``(..., d)`` for its
+eigenvalues, ``(..., d(d+1)/2)`` for its vectors.  Every function takes the array
+namespace of its input, so NumPy arrays and tensors are treated alike.
+
+Derivatives are written with divided differences.  Their textbook form
+``(f(a) - f(b)) / (a - b)`` loses all digits when eigenvalues meet, so each function
+brings a form that has no cancellation at any gap (see ``docs/math.md``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from math import comb, factorial, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+from array_api_compat import array_namespace, device, is_numpy_array
+
+Array = Any
+
+# ---------------------------------------------------------------------------
+# One eigendecomposition
+
+
+class Spectrum(NamedTuple):
+    """Eigenvalues (ascending) and eigenvectors of a stack of symmetric matrices."""
+
+    values: Array  # (..., d)
+    vectors: Array  # (..., d, d), one eigenvector a column
+
+    def compose(self, values: Array) -> Array:
+        """Return ``V diag(values) V'``: a function of the matrices, given on the spectrum."""
+        return (self.vectors * values[..., None, :]) @ transpose(self.vectors)
+
+    def rotate(self, E: Array) -> Array:
+        """Return ``V' E V``: symmetric ``E`` in the eigenbases."""
+        return transpose(self.vectors) @ E @ self.vectors
+
+    def restore(self, E: Array) -> Array:
+        """Return ``V E V'``, the inverse of `rotate`."""
+        return self.vectors @ E @ transpose(self.vectors)
+
+
+def spectrum(S: Array) -> Spectrum:
+    """Eigendecomposition of each matrix of a stack (the lower triangle is read)."""
+    values, vectors = array_namespace(S).linalg.eigh(S)
+    return Spectrum(values, vectors)
+
+
+def transpose(A: Array) -> Array:
+    """Transpose of each matrix of a stack."""
+    return array_namespace(A).matrix_transpose(A)
+
+
+def symmetrize(A: Array) -> Array:
+    """Symmetric part of each matrix of a stack."""
+    return (A + transpose(A)) / 2
+
+
+def congruence(W: Array, X: Array) -> Array:
+    """Return ``W X W'`` for each matrix of a stack, exactly symmetric."""
+    return symmetrize(W @ X @ transpose(W))
+
+
+# ---------------------------------------------------------------------------
+# Functions of symmetric matrices
+
+
+def expm(S: Array) -> Array:
+    """Exponential of symmetric matrices."""
+    s = spectrum(S)
+    return s.compose(array_namespace(S).exp(s.values))
+
+
+def logm(X: Array) -> Array:
+    """Logarithm of SPD matrices."""
+    s = spectrum(X)
+    return s.compose(array_namespace(X).log(s.values))
+
+
+def powm(X: Array, exponent: float) -> Array:
+    """Real power of SPD matrices."""
+    s = spectrum(X)
+    return s.compose(s.values**exponent)
+
+
+def sqrtm(X: Array) -> Array:
+    """Square root of SPD matrices."""
+    return powm(X, 0.5)
+
+
+def invsqrtm(X: Array) -> Array:
+    """Inverse square root of SPD matrices."""
+    return powm(X, -0.5)
+
+
+# ---------------------------------------------------------------------------
+# Vectors: the upper triangle, row by row, off-diagonal entries times sqrt(2),
+# so that Euclidean and Frobenius geometry are the same.
+
+
+@lru_cache(maxsize=32)
+def _triangle(d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return where each vector entry sits in the flat matrix, its weight, and the way back."""
+    i, j = np.triu_indices(d)
+    back = np.empty((d, d), dtype=np.int64)
+    back[i, j] = back[j, i] = np.arange(i.size)
+    return i * d + j, np.where(i == j, 1.0, sqrt(2.0)), back.ravel()
+
+
+def _like(constant: np.ndarray, x: Array) -> Array:
+    """Return a constant in the namespace, and for floats the dtype, of ``x``."""
+    if is_numpy_array(x):
+        return constant if constant.dtype.kind == "i" else constant.astype(x.dtype, copy=False)
+    dtype = None if constant.dtype.kind == "i" else x.dtype
+    return array_namespace(x).asarray(constant, dtype=dtype, device=device(x))
+
+
+def vech(S: Array) -> Array:
+    """Vectors of symmetric matrices; Euclidean distances are Frobenius distances."""
+    d = S.shape[-1]
+    xp = array_namespace(S)
+    place, weight, _ = _triangle(d)
+    flat = xp.reshape(S, (*S.shape[:-2], d * d))
+    return xp.take(flat, _like(place, S), axis=-1) * _like(weight, S)
+
+
+def unvech(v: Array) -> Array:
+    """Symmetric matrices of vectors: the inverse of `vech`."""
+    d = triangular_root(v.shape[-1])
+    xp = array_namespace(v)
+    _, weight, back = _triangle(d)
+    flat = xp.take(v / _like(weight, v), _like(back, v), axis=-1)
+    return xp.reshape(flat, (*v.shape[:-1], d, d))
+
+
+def triangular_root(p: int) -> int:
+    """Return d with ``d (d + 1) / 2 = p``, or say that there is none."""
+    d = (int(sqrt(8 * p + 1)) - 1) // 2
+    if d < 1 or d * (d + 1) // 2 != p:
+        raise ValueError(
+            f"A vector of length {p} is not the upper triangle of a symmetric matrix: "
+            "expected length d(d+1)/2, that is 1, 3, 6, 10, 15, ..."
+        )
+    return d
+
+
+# ---------------------------------------------------------------------------
+# Three even functions without cancellation
+
+
+def _ratio(numerator: Array, u: Array) -> Array:
+    """Return ``numerator / u`` where ``u`` is not zero, else the limit 1."""
+    xp = array_namespace(u)
+    zero = u == 0
+    one = xp.ones_like(u)
+    return xp.where(zero, one, numerator / xp.where(zero, one, u))
+
+
+def sinhc(u: Array) -> Array:
+    """``sinh(u) / u``."""
+    return _ratio(array_namespace(u).sinh(u), u)
+
+
+def ucothu(u: Array) -> Array:
+    """``u coth(u)``: smooth, at least 1, and ``1 + u**2 / 3`` near zero."""
+    return _ratio(u, array_namespace(u).tanh(u))
+
+
+def gaps(x: Array) -> Array:
+    """Return the differences ``x_a - x_b``, of shape (..., d, d)."""
+    return x[..., :, None] - x[..., None, :]
+
+
+# ---------------------------------------------------------------------------
+# Derivatives of functions of symmetric matrices (Daleckii and Krein)
+
+
+class SpectralFunction(NamedTuple):
+    """A scalar function with what its derivatives on matrices need.
+
+    ``slope(x, y)`` is the first divided difference, free of cancellation;
+    ``coefficient(m, k)`` is ``f^(k)(m) / k!``; ``scale(m)`` is the length over which
+    the function varies near ``m`` (its Taylor series converges fast well inside it).
+    """
+
+    value: Callable[[Array], Array]
+    slope: Callable[[Array, Array], Array]
+    coefficient: Callable[[Array, int], Array]
+    scale: Callable[[Array], Array]
+
+    def bend(self, x: Array, y: Array, z: Array) -> Array:
+        """Second divided difference ``f[x, y, z]``, accurate at every gap.
+
+        The quotient of slopes over the *widest* gap is accurate unless all three
+        points are close; there the series about their mean takes over.  With the
+        deviations summing to zero its symmetric polynomials are products of
+        ``e2`` and ``e3``.
+        """
+        xp = array_namespace(x)
+        x, y, z = xp.broadcast_arrays(x, y, z)
+        points = xp.sort(xp.stack([x, y, z], axis=-1), axis=-1)
+        low, middle, high = points[..., 0], points[..., 1], points[..., 2]
+        gap, m = high - low, xp.mean(points, axis=-1)
+        near = gap <= 0.01 * self.scale(m)
+        a, b, c = low - m, middle - m, high - m
+        e2, e3 = a * b + b * c + c * a, a * b * c
+        c2, c4, c5, c6, c7 = (self.coefficient(m, k) for k in (2, 4, 5, 6, 7))
+        series = c2 - c4 * e2 + c5 * e3 + c6 * e2**2 - 2 * c7 * e2 * e3
+        quotient = self.slope(middle, high) - self.slope(low, middle)
+        return xp.where(near, series, quotient / xp.where(near, xp.ones_like(gap), gap))
+
+
+def _one(m: Array) -> Array:
+    return array_namespace(m).ones_like(m)
+
+
+def _exp_slope(x: Array, y: Array) -> Array:
+    return array_namespace(x).exp((x + y) / 2) * sinhc((x - y) / 2)
+
+
+def _log_slope(x: Array, y: Array) -> Array:
+    xp = array_namespace(x)
+    return 1 / (xp.sqrt(x) * xp.sqrt(y) * sinhc((xp.log(x) - xp.log(y)) / 2))
+
+
+EXP = SpectralFunction(
+    value=lambda x: array_namespace(x).exp(x),
+    slope=_exp_slope,
+    coefficient=lambda m, k: array_namespace(m).exp(m) / factorial(k),
+    scale=_one,
+)
+LOG = SpectralFunction(
+    value=lambda x: array_namespace(x).log(x),
+    slope=_log_slope,
+    coefficient=lambda m, k: (-1) ** (k + 1) / (k * m**k),
+    scale=lambda m: m,
+)
+
+
+def power(exponent: float) -> SpectralFunction:
+    """``x ** exponent`` for positive ``x``, with its derivatives."""
+
+    def slope(x: Array, y: Array) -> Array:
+        xp = array_namespace(x)
+        u = (xp.log(x) - xp.log(y)) / 2
+        return exponent * (xp.sqrt(x) * xp.sqrt(y)) ** (exponent - 1) * sinhc(exponent * u) / sinhc(u)
+
+    def coefficient(m: Array, k: int) -> Array:
+        return _binomial(exponent, k) * m ** (exponent - k)
+
+    return SpectralFunction(lambda x: x**exponent, slope, coefficient, lambda m: m)
+
+
+def _binomial(a: float, k: int) -> float:
+    if a == int(a) and a >= 0:
+        return float(comb(int(a), k))
+    result = 1.0
+    for j in range(k):
+        result *= (a - j) / (j + 1)
+    return result
+
+
+def derivative(f: SpectralFunction, at: Spectrum, E: Array) -> Array:
+    """Directional derivative ``D f(X)[E]`` of a matrix function, ``E`` symmetric."""
+    x = at.values
+    return at.restore(f.slope(x[..., :, None], x[..., None, :]) * at.rotate(E))
+
+
+def second_derivative(f: SpectralFunction, at: Spectrum, E: Array, F: Array) -> Array:
+    """Second derivative ``D^2 f(X)[E, F]``: d**3 memory a matrix."""
+    x = at.values
+    bend = f.bend(x[..., :, None, None], x[..., None, :, None], x[..., None, None, :])  # a, c, b
+    E, F = at.rotate(E), at.rotate(F)
+    terms = E[..., :, :, None] * F[..., None, :, :] + F[..., :, :, None] * E[..., None, :, :]
+    return at.restore(array_namespace(x).sum(bend * terms, axis=-2))
+
+
+# ---------------------------------------------------------------------------
+# The logarithm along a congruence
+#
+# For a stack A, let L(xi) = log(exp(-xi/2) A exp(-xi/2)).  Moving W to exp(-xi/2) W moves
+# log(W X W') this way, and moves G = (W'W)^-1 along the geodesic that leaves it in
+# direction xi.  In the eigenbasis of A the first derivative is multiplication by
+# -h(t), t the gaps of the log-eigenvalues, h(t) = (t/2) coth(t/2).
+
+# Below this gap the divided difference of h is taken from its series.
+_NEAR = 0.006
+
+
+class LogCongruence(NamedTuple):
+    """``log A`` and its derivatives in xi, where A becomes ``exp(-xi/2) A exp(-xi/2)``."""
+
+    log: Spectrum  # log-eigenvalues and eigenvectors of A
+    h: Array  # (..., d, d)
+
+    @classmethod
+    def of(cls, A: Array) -> LogCongruence:
+        s = spectrum(A)
+        log_values = array_namespace(A).log(s.values)
+        return cls(Spectrum(log_values, s.vectors), ucothu(gaps(log_values) / 2))
+
+    def push(self, eta: Array) -> Array:
+        """Derivative of ``log A`` along ``eta``."""
+        return self.log.restore(-self.h * self.log.rotate(eta))
+
+    def pull(self, M: Array) -> Array:
+        """Sum over the stack of the adjoint of `push` at ``M``."""
+        return array_namespace(M).sum(self.push(M), axis=-3)
+
+    def pull_derivative(self, eta: Array, M: Array, M_dot: Array) -> Array:
+        """Derivative of `pull` along ``eta`` when ``M`` itself moves by ``M_dot``."""
+        M = self.log.rotate(M)
+        R = _second_difference(gaps(self.log.values), -self.h * self.log.rotate(eta), M)
+        inner = self.h * self.log.rotate(M_dot) + R + transpose(R)
+        return -array_namespace(M).sum(self.log.restore(inner), axis=-3)
+
+
+def _second_difference(t: Array, E: Array, M: Array) -> Array:
+    """``R_ab = sum_c E_ac h[t_ab, t_cb] M_cb``, h[., .] the divided difference of h.
+
+    With ``u = t_ab / 2`` and ``v = t_cb / 2``,
+    ``h[t_ab, t_cb] = (coth u - (v / sinh v) sinhc(u - v) / sinh u) / 2``: a sum of
+    products, so R is a few matrix products instead of d**4 operations.  Pairs (a, b)
+    that nearly meet use the same identity with u and v exchanged, and triples that
+    all meet use the series of h.
+    """
+    xp = array_namespace(t)
+    near = xp.abs(t) <= _NEAR
+    u = t / 2
+    safe = xp.where(near, xp.ones_like(u), u)
+    zero = xp.zeros_like(u)
+    coth = xp.where(near, zero, 1 / xp.tanh(safe))
+    csch = xp.where(near, zero, 1 / xp.sinh(safe))
+    sigma = sinhc(u)
+    p = 1 / sigma
+    far_pairs = coth * (E @ M) - csch * ((E * sigma) @ (p * M))
+    near_pairs = E @ (coth * M) - p * ((E * sigma) @ (csch * M))
+    met = xp.where(near, M, zero)
+    x = xp.where(near, t, zero)
+    e0, e1, e2, e3 = E @ met, E @ (x * met), E @ (x**2 * met), E @ (x**3 * met)
+    series = (x * e0 + e1) / 12 - (x**3 * e0 + x**2 * e1 + x * e2 + e3) / 720
+    return xp.where(near, near_pairs / 2 + series, far_pairs / 2)
+
+
+# ---------------------------------------------------------------------------
+# Validation, once, at the public edge
+
+# Asymmetry up to this much of the largest entry is rounding and is averaged away.
+_ASYMMETRY = {"float32": 1e-5, "float64": 1e-8}
+
+
+def check_spd(X: Any, *, name: str = "X") -> Array:
+    """Return a stack of SPD matrices in float64, or say which matrix is not one and why.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d, d)
+        Symmetric positive definite matrices.  Asymmetry up to 1e-8 of the largest
+        entry (1e-5 for float32) counts as rounding and is averaged.
+    name : str, default="X"
+        What the sentences call the stack.
+
+    Returns
+    -------
+    X : array of shape (n, d, d), float64
+        In the namespace of the input.  The input itself where nothing had to change.
+
+    Raises
+    ------
+    ValueError
+        With a sentence that names the first offending matrix.
+    """
+    X = check_symmetric(X, name=name)
+    if not _surely_definite(X):
+        _check_definite(X, name)
+    return X
+
+
+def check_symmetric(X: Any, *, name: str = "X") -> Array:
+    """Return a stack of finite symmetric matrices in float64, or say what is wrong with it.
+
+    Parameters and errors are those of `check_spd`, less positive definiteness.
+    """
+    X, asymmetry_allowed = _as_float64(X, name)
+    _check_stack(X, name)
+    xp = array_namespace(X)
+    largest = xp.max(xp.abs(X), axis=(-2, -1))  # NaN and infinity show here
+    _check_finite(X, largest, name)
+    skew = xp.max(xp.abs(X - transpose(X)), axis=(-2, -1))
+    _check_skew(skew, largest, asymmetry_allowed, name)
+    return symmetrize(X) if bool(xp.any(skew > 0)) else X
+
+
+def _as_float64(X: Any, name: str) -> tuple[Array, float]:
+    try:
+        xp = array_namespace(X)
+    except TypeError:
+        X, xp = _numpy_from(X, name), np
+    if is_numpy_array(X) and X.dtype.kind not in "fiubc":
+        raise ValueError(f"{name} has dtype {X.dtype}: expected real numbers.")
+    if xp.isdtype(X.dtype, "complex floating"):
+        raise ValueError(
+            f"{name} is complex: complex data not supported. Expected real symmetric matrices; for "
+            "Hermitian ones pass the real embedding [[Re, -Im], [Im, Re]]."
+        )
+    single = str(X.dtype).rpartition(".")[2] in ("float32", "float16")
+    return xp.astype(X, xp.float64, copy=False), _ASYMMETRY["float32" if single else "float64"]
+
+
+def _numpy_from(X: Any, name: str) -> np.ndarray:
+    try:
+        return np.asarray(X)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} cannot be read as one array of shape (n_matrices, d, d): all matrices must "
+            f"have one size ({error})."
+        ) from error
+
+
+def _check_stack(X: Array, name: str) -> None:
+    shape = tuple(X.shape)
+    if len(shape) != 3 or shape[-1] != shape[-2]:
+        hint = ""
+        if len(shape) == 2:
+            hint = f" For a single matrix pass {name}[None]; vectors are not matrices (Reshape your data)."
+        raise ValueError(
+            f"Expected {name} of shape (n_matrices, d, d), a stack of square matrices, "
+            f"got {len(shape)} dimensions and shape {shape}.{hint}"
+        )
+    if 0 in shape:
+        raise ValueError(
+            f"{name} is empty: shape {shape}, 0 sample(s); a minimum of 1 is required, of size d >= 1."
+        )
+
+
+def _first(condition: Array) -> int | None:
+    """Index of the first matrix for which the condition holds."""
+    xp = array_namespace(condition)
+    return int(xp.argmax(xp.astype(condition, xp.int64))) if bool(xp.any(condition)) else None
+
+
+def _check_finite(X: Array, largest: Array, name: str) -> None:
+    xp = array_namespace(X)
+    bad = _first(~xp.isfinite(largest))
+    if bad is None:
+        return
+    kind = "NaN" if bool(xp.any(xp.isnan(X[bad, :, :]))) else "infinity"
+    raise ValueError(
+        f"{name}[{bad}] contains {kind}: expected finite numbers. Drop that matrix, or mend the "
+        "signal it was estimated from."
+    )
+
+
+def _check_skew(skew: Array, largest: Array, allowed: float, name: str) -> None:
+    bad = _first(skew > allowed * largest)
+    if bad is None:
+        return
+    relative = float(skew[bad]) / float(largest[bad])
+    raise ValueError(
+        f"{name}[{bad}] is not symmetric: it differs from its transpose by {relative:.2g} of its "
+        f"largest entry (allowed as rounding: {allowed:.0e}). If that is meant, pass "
+        f"({name} + {name}.transpose(0, 2, 1)) / 2."
+    )
+
+
+def _surely_definite(X: Array) -> bool:
+    """Quick sufficient test: a Cholesky factorisation after shifting by the tolerance.
+
+    The trace bounds the largest eigenvalue, so success means that no matrix is
+    numerically rank-deficient; failure decides nothing.
+    """
+    if not is_numpy_array(X):
+        return False
+    d = X.shape[-1]
+    trace = np.trace(X, axis1=-2, axis2=-1)
+    if not np.all(trace > 0):
+        return False
+    try:
+        np.linalg.cholesky(X - (d * np.finfo(float).eps * trace)[:, None, None] * np.eye(d))
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def _check_definite(X: Array, name: str) -> None:
+    xp = array_namespace(X)
+    values = xp.linalg.eigvalsh(X)  # (n, d), ascending
+    d = X.shape[-1]
+    floor = d * np.finfo(float).eps * values[:, -1:]
+    deficient = ~(values[:, 0] > floor[:, 0])
+    bad = _first(deficient)
+    if bad is None:
+        return
+    rank = int(xp.sum(xp.astype(values[bad, :] > floor[bad, :], xp.int64)))
+    count = int(xp.sum(xp.astype(deficient, xp.int64)))
+    raise ValueError(
+        f"{name}[{bad}] is not positive definite (smallest eigenvalue {float(values[bad, 0]):.3g}, "
+        f"largest {float(values[bad, -1]):.3g}, numerical rank {max(rank, 0)} of {d}); "
+        f"{count} of {X.shape[0]} matrices are not. Estimate them with shrinkage (for instance "
+        "pyriemann.estimation.Covariances('oas')), or project them onto their common range."
+    )
