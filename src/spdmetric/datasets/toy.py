@@ -1,4 +1,4 @@
-"""Data sets: each gives SPD matrices of shape (n, d, d) and their labels."""
+"""The toy sets of the paper."""
 
 from __future__ import annotations
 
