@@ -21,9 +21,10 @@ from sklearn.utils.validation import (
 )
 
 from spdmetric.alignment import Misalignment, Target
+from spdmetric.checks import check_spd
 from spdmetric.geometry import MEANS, matrices_at, tangent_vectors
 from spdmetric.manifolds import Ball
-from spdmetric.matrices import Array, check_spd, spectrum, symmetrize, triangular_root
+from spdmetric.matrices import Array, symmetrize, triangular_root
 from spdmetric.solvers import SOLVERS, Callback, Record, Solution
 
 INITS = (*MEANS, "identity")
@@ -384,7 +385,8 @@ def _check_choice(name: str, value: Any, valid: tuple[Any, ...], other: str | No
         return
     if value not in valid:
         raise ValueError(
-            f"{name}={value!r}: expected one of {', '.join(map(repr, valid))}" + (f", or {other}." if other else ".")
+            f"{name}={value!r}: expected one of {', '.join(map(repr, valid))}"
+            + (f", or {other}." if other else ".")
         )
 
 

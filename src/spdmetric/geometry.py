@@ -23,7 +23,6 @@ from spdmetric.matrices import (
     Spectrum,
     congruence,
     expm,
-    gaps,
     invsqrtm,
     logm,
     spectrum,
@@ -33,6 +32,8 @@ from spdmetric.matrices import (
     unvech,
     vech,
 )
+
+_EPS = float(np.finfo(np.float64).eps)
 
 # ---------------------------------------------------------------------------
 # The tangent space at G
@@ -166,7 +167,7 @@ def _distances_of_vectors(u: Array, v: Array | None) -> Array:
     """Euclidean distances, rows by rows; a whole stack at once would need n m p numbers."""
     v = u if v is None else v
     xp = array_namespace(u, v)
-    return xp.stack([xp.linalg.vector_norm(row[None, :] - v, axis=-1) for row in u])
+    return xp.stack([xp.linalg.vector_norm(u[i : i + 1, :] - v, axis=-1) for i in range(u.shape[0])])
 
 
 # ---------------------------------------------------------------------------
@@ -189,7 +190,7 @@ def mean_riemann(
     *,
     chunk_size: int | None = None,
     tol: float = 1e-9,
-    max_iter: int = 100,
+    max_iter: int = 200,
 ) -> Array:
     """Riemannian (affine-invariant, Karcher) mean of SPD matrices.
 
@@ -203,7 +204,7 @@ def mean_riemann(
         How many matrices to hold whitened at a time; all of them by default.
     tol : float, default=1e-9
         Stop when the gradient, the mean tangent vector at the iterate, is this short.
-    max_iter : int, default=100
+    max_iter : int, default=200
         A `~sklearn.exceptions.ConvergenceWarning` tells when it did not suffice.
 
     Returns
@@ -223,10 +224,11 @@ def mean_riemann(
         s = spectrum(G)
         root, inverse_root = s.compose(s.values**0.5), s.compose(s.values**-0.5)
         mean = _weighted_mean(_log_and_curvature(inverse_root), X, sample_weight, chunk_size)
-        J, curvature = unvech(mean[:-1]), mean[-1]
-        G = congruence(root, expm(J * (2 / (1 + curvature))))
-        length = float(xp.linalg.vector_norm(mean[:-1]))
-        if length <= tol:
+        J, curvature, condition = mean[:-2], mean[-2], float(mean[-1])
+        G = congruence(root, expm(unvech(J) * (2 / (1 + curvature))))
+        length = float(xp.linalg.vector_norm(J))
+        # The smallest log-eigenvalues are known no better than to the condition number times eps.
+        if length <= max(tol, X.shape[-1] * _EPS * condition):
             return G
     warnings.warn(
         f"The Riemannian mean stopped after {max_iter} iterations with a gradient of length "
@@ -238,14 +240,14 @@ def mean_riemann(
 
 
 def _log_and_curvature(factor: Array) -> Callable[[Array], Array]:
-    """Map matrices to the vector of ``log(W X W')`` with the bound h on the curvature behind it."""
+    """Map X to the vector of ``log(W X W')``, and behind it the bound h and the condition number."""
 
     def rows(X: Array) -> Array:
         xp = array_namespace(X)
         s = spectrum(congruence(factor, X))
         log = Spectrum(xp.log(s.values), s.vectors)
-        spread = gaps(log.values)[..., -1, 0]  # eigenvalues ascend
-        return xp.concat([vech(log.compose(log.values)), ucothu(spread / 2)[..., None]], axis=-1)
+        spread = log.values[..., -1:] - log.values[..., :1]  # eigenvalues ascend
+        return xp.concat([vech(log.compose(log.values)), ucothu(spread / 2), xp.exp(spread)], axis=-1)
 
     return rows
 
@@ -276,5 +278,3 @@ MEANS: dict[str, Callable[..., Array]] = {
     "logeuclid": mean_logeuclid,
     "euclid": mean_euclid,
 }
-
-

@@ -151,9 +151,7 @@ class Counted:
 class Run:
     """The bookkeeping that all solvers share: counting, history, when to stop."""
 
-    def __init__(
-        self, objective: Objective, *, tol: float, max_iter: int, callback: Callback | None = None
-    ):
+    def __init__(self, objective: Objective, *, tol: float, max_iter: int, callback: Callback | None = None):
         self.objective = Counted(objective)
         self.tol, self.max_iter, self.callback = tol, max_iter, callback
         self.history: list[Record] = []

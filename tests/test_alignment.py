@@ -1,0 +1,183 @@
+"""The objective and its derivatives: the paper transcribed, Taylor slopes, invariances."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import literal
+import numpy as np
+import pytest
+from random_matrices import labelled, rotation, spd, symmetric
+
+from spdmetric.alignment import Misalignment, Target
+from spdmetric.geometry import mean_riemann
+from spdmetric.manifolds import Ball
+from spdmetric.matrices import congruence, expm, invsqrtm
+
+
+def at_factor(objective, W):
+    return objective.at(SimpleNamespace(factor=W))
+
+
+def slope(h, remainder):
+    return np.polyfit(np.log(h), np.log(remainder), 1)[0]
+
+
+# -- against the paper --------------------------------------------------------------
+
+
+def test_value_and_gradient_of_the_paper(rng):
+    """n^2 Frechet derivatives by the block method, against n eigenproblems."""
+    X, codes = labelled(rng, 8, 4)
+    y = np.where(codes == 0, 1.0, -1.0)
+    G = spd(rng, 4)
+    here = at_factor(Misalignment(X, Target.one_hot(codes)), invsqrtm(G))
+    assert here.alignment == pytest.approx(literal.alignment(G, X, y), rel=1e-10)
+    constant = np.linalg.norm(np.outer(y, y))  # y is balanced, so centred
+    W = invsqrtm(G)
+    euclidean = -W.T @ here.frame_gradient @ W
+    np.testing.assert_allclose(euclidean, literal.euclidean_gradient(G, X, y) / constant, atol=1e-9)
+    inverse = np.linalg.inv(W)
+    riemannian = -inverse @ here.frame_gradient @ inverse.T
+    np.testing.assert_allclose(riemannian, literal.riemannian_gradient(G, X, y) / constant, atol=1e-9)
+
+
+def test_two_classes_of_any_sizes_are_the_targets_plus_and_minus_one(rng):
+    X, _ = labelled(rng, 9, 3)
+    codes = np.array([0, 0, 0, 0, 0, 0, 1, 1, 1])
+    G = spd(rng, 3)
+    here = at_factor(Misalignment(X, Target.one_hot(codes)), invsqrtm(G))
+    assert here.alignment == pytest.approx(
+        literal.alignment(G, X, np.where(codes == 0, 1.0, -1.0)), rel=1e-10
+    )
+    assert here.alignment == pytest.approx(literal.alignment(G, X, codes * 7.0 + 2), rel=1e-10)
+
+
+# -- derivatives ----------------------------------------------------------------------
+
+POINTS = ["random", "far", "repeated", "tiny", "identity multiples"]
+FORMS = {"features": (20, 4), "gram": (7, 4)}
+
+
+def problem(where, form, weighted, rng):
+    n, d = FORMS[form]
+    X, codes = labelled(rng, n, d, classes=3, scale=1e-12 if where == "tiny" else 1.0)
+    if where == "repeated":  # whitened matrices that have the identity's spectrum in a plane
+        X[::2] = congruence(rotation(rng, d), np.diag([1.0, 1.0, 2.0, 2.0]))
+    if where == "identity multiples":
+        X[1] = 3 * np.eye(d)
+        X[2] = np.eye(d)
+    weight = rng.uniform(0.5, 2.0, n) if weighted else np.ones(n)
+    objective = Misalignment(X, Target.one_hot(codes, weight), chunk_size=5)
+    center = np.eye(d) if where in ("repeated", "identity multiples") else mean_riemann(X, weight)
+    length = {"far": 10.0, "repeated": 0.0, "identity multiples": 0.0}.get(where, 1.0)
+    S = symmetric(rng, d, traceless=True)
+    return objective, Ball(center, 20.0), length * S / np.linalg.norm(S)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("where", POINTS)
+def test_taylor_slopes(where, form, weighted, rng):
+    """Slope 2 of the gradient's remainder, and of the Hessian's: in the frame and in coordinates."""
+    objective, ball, S = problem(where, form, weighted, rng)
+    d = S.shape[0]
+    eta, zeta = symmetric(rng, d, traceless=True), symmetric(rng, d, traceless=True)
+    here = objective.at(ball.point(S))
+    W, h = here.point.factor, np.logspace(-2, -4, 7)
+    frame = (here.frame_gradient, here.frame_hvp, lambda t: at_factor(objective, expm(-t * eta / 2) @ W))
+    chart = (here.gradient, here.hvp, lambda t: objective.at(ball.point(S + t * eta)))
+    for (g, hvp, moved), gradient in ((frame, "frame_gradient"), (chart, "gradient")):
+        H = hvp(eta)
+        first = [abs(moved(t).value - here.value - t * np.vdot(g, eta)) for t in h]
+        second = [np.linalg.norm(getattr(moved(t), gradient) - g - t * H) for t in h]
+        assert slope(h, first) == pytest.approx(2, abs=0.05)
+        assert slope(h, second) == pytest.approx(2, abs=0.05)
+        scale = np.linalg.norm(H) * np.linalg.norm(zeta)
+        assert np.vdot(H, zeta) == pytest.approx(np.vdot(hvp(zeta), eta), abs=1e-10 * max(scale, 1))
+
+
+# -- invariances ------------------------------------------------------------------------
+
+
+def same(a, b, rel=1e-9):
+    assert a.alignment == pytest.approx(b.alignment, rel=rel)
+    np.testing.assert_allclose(a.frame_gradient, b.frame_gradient, rtol=1e-7, atol=1e-9)
+
+
+def test_scale_of_the_reference_and_rotation_of_the_factor_change_nothing(rng):
+    X, codes = labelled(rng, 12, 4, classes=3)
+    objective, W = Misalignment(X, Target.one_hot(codes)), invsqrtm(spd(rng, 4))
+    here = at_factor(objective, W)
+    same(at_factor(objective, 7.0 * W), here)
+    Q = rotation(rng, 4)
+    rotated = at_factor(objective, Q @ W)
+    assert rotated.alignment == pytest.approx(here.alignment, rel=1e-12)
+    np.testing.assert_allclose(Q.T @ rotated.frame_gradient @ Q, here.frame_gradient, atol=1e-12)
+    assert abs(np.trace(here.frame_gradient)) < 1e-14
+
+
+def test_congruence_of_data_and_reference_changes_nothing(rng):
+    X, codes = labelled(rng, 12, 4)
+    W, M = invsqrtm(spd(rng, 4)), rng.standard_normal((4, 4)) + 2 * np.eye(4)
+    target = Target.one_hot(codes)
+    moved = Misalignment(congruence(M, X), target)
+    same(at_factor(moved, W @ np.linalg.inv(M)), at_factor(Misalignment(X, target), W))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_integer_weights_are_repetition(form, rng):
+    n, d = FORMS[form]
+    X, codes = labelled(rng, n, d, classes=3)
+    w = rng.integers(1, 4, n)
+    W, eta = invsqrtm(spd(rng, d)), symmetric(rng, d, traceless=True)
+    weighted = at_factor(Misalignment(X, Target.one_hot(codes, w.astype(float))), W)
+    repeated = at_factor(Misalignment(np.repeat(X, w, axis=0), Target.one_hot(np.repeat(codes, w))), W)
+    scaled = at_factor(Misalignment(X, Target.one_hot(codes, 5.5 * w)), W)
+    for other in (repeated, scaled):
+        same(weighted, other)
+        np.testing.assert_allclose(weighted.frame_hvp(eta), other.frame_hvp(eta), atol=1e-12)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("size", [1, 3, 7, 100])
+def test_chunked_is_whole(form, size, rng):
+    n, d = FORMS[form]
+    X, codes = labelled(rng, n, d, classes=3)
+    target = Target.one_hot(codes, rng.uniform(0.5, 2, n))
+    W, eta = invsqrtm(spd(rng, d)), symmetric(rng, d, traceless=True)
+    whole = at_factor(Misalignment(X, target), W)
+    chunked = at_factor(Misalignment(X, target, chunk_size=size), W)
+    same(whole, chunked, rel=1e-12)
+    assert whole.spread == pytest.approx(chunked.spread, rel=1e-12)
+    np.testing.assert_allclose(whole.frame_hvp(eta), chunked.frame_hvp(eta), atol=1e-12)
+
+
+def test_gram_and_feature_forms_give_the_same_numbers(rng):
+    X, codes = labelled(rng, 9, 4)
+    target, W, eta = Target.one_hot(codes), invsqrtm(spd(rng, 4)), symmetric(rng, 4, traceless=True)
+    gram, features = Misalignment(X, target), Misalignment(X, target)
+    assert gram.gram
+    features.gram = False
+    same(at_factor(gram, W), at_factor(features, W), rel=1e-12)
+    np.testing.assert_allclose(
+        at_factor(gram, W).frame_hvp(eta), at_factor(features, W).frame_hvp(eta), atol=1e-12
+    )
+
+
+def test_chunks_are_mapped_by_the_given_map(rng):
+    from concurrent.futures import ThreadPoolExecutor
+
+    X, codes = labelled(rng, 20, 4)
+    target, W = Target.one_hot(codes), invsqrtm(spd(rng, 4))
+    with ThreadPoolExecutor(2) as pool:
+        threaded = at_factor(Misalignment(X, target, chunk_size=6, map=pool.map), W)
+        serial = at_factor(Misalignment(X, target, chunk_size=6), W)
+        assert threaded.alignment == serial.alignment
+        np.testing.assert_array_equal(threaded.frame_gradient, serial.frame_gradient)
+
+
+def test_alignment_is_one_when_the_labels_are_the_geometry():
+    X = np.stack([np.diag([np.e, 1.0]), np.diag([1.0, np.e])] * 3)
+    objective = Misalignment(X, Target.one_hot(np.array([0, 1] * 3)))
+    assert at_factor(objective, np.eye(2)).alignment == pytest.approx(1.0, abs=1e-14)

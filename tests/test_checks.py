@@ -1,0 +1,96 @@
+"""Every bad stack gets its sentence; every good one comes back as it is."""
+
+from __future__ import annotations
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+from random_matrices import spd, symmetric
+
+from spdmetric.checks import check_spd, check_symmetric
+from spdmetric.matrices import spectrum
+
+
+def with_entry(X, value, at=(1, 0, 2)):
+    X = X.copy()
+    X[at] = value
+    return X
+
+
+BAD = {
+    "NaN": (lambda X: with_entry(X, np.nan), r"X\[1\] contains NaN"),
+    "infinity": (lambda X: with_entry(X, np.inf), r"X\[1\] contains infinity"),
+    "asymmetric": (
+        lambda X: with_entry(X, 5.0),
+        r"X\[1\] is not symmetric: it differs .* by 1 of its largest",
+    ),
+    "2-D": (lambda X: X[0], r"got 2 dimensions and shape \(4, 4\).*X\[None\]"),
+    "4-D": (lambda X: X[None], r"got 4 dimensions and shape \(1, 3, 4, 4\)"),
+    "not square": (lambda X: X[:, :3], r"got 3 dimensions and shape \(3, 3, 4\)"),
+    "empty": (lambda X: X[:0], r"X is empty: shape \(0, 4, 4\)"),
+    "complex": (lambda X: X + 0j, r"X is complex.*real embedding"),
+    "objects": (lambda X: X.astype(object), r"dtype object: expected real numbers"),
+    "strings": (lambda X: X.astype(str), r"expected real numbers"),
+    "ragged": (lambda X: [X[0], X[1][:2, :2]], r"all matrices must have one size"),
+    "indefinite": (
+        lambda X: np.concatenate([X, -X[:1]]),
+        r"X\[3\] is not positive definite \(smallest eigenvalue -.*numerical rank 0 of 4\); 1 of 4.*shrinkage",
+    ),
+    "rank-deficient": (
+        lambda X: np.stack([X[0], np.diag([1.0, 1, 1, 0])]),
+        r"X\[1\] is not positive definite \(smallest eigenvalue 0, largest 1, numerical rank 3 of 4\)",
+    ),
+    "zero": (lambda X: 0 * X, r"X\[0\] is not positive definite .*rank 0 of 4\); 3 of 3"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_check_spd_says_what_is_wrong(case, rng):
+    spoil, sentence = BAD[case]
+    with pytest.raises(ValueError, match=sentence):
+        check_spd(spoil(spd(rng, 3, 4)))
+
+
+@pytest.mark.parametrize("scale", [1e-14, 1.0, 1e14])
+@pytest.mark.parametrize("condition", [1.0, 1e6, 1e12])
+def test_check_spd_accepts_scales_and_conditions(scale, condition, rng):
+    s = spectrum(symmetric(rng, 5, 6))
+    X = scale * s.compose(np.broadcast_to(np.logspace(0, np.log10(condition), 6), (5, 6)))
+    X = (X + X.transpose(0, 2, 1)) / 2
+    np.testing.assert_array_equal(check_spd(X), X)
+
+
+def test_check_spd_averages_rounding_and_no_more(rng):
+    X = spd(rng, 3, 4)
+    rounded = with_entry(X, X[1, 0, 2] * (1 + 1e-10))
+    checked = check_spd(rounded)
+    np.testing.assert_array_equal(checked, checked.transpose(0, 2, 1))
+    single = X.astype(np.float32)
+    assert check_spd(single).dtype == np.float64
+    assert check_spd(with_entry(single, single[1, 0, 2] * (1 + 1e-6))).dtype == np.float64
+    with pytest.raises(ValueError, match="not symmetric"):
+        check_spd(with_entry(X, X[1, 0, 2] * (1 + 1e-6)))
+
+
+def test_check_spd_takes_what_arrays_come_as(rng):
+    X = spd(rng, 3, 4)
+    X = (X + X.transpose(0, 2, 1)) / 2
+    locked = X.copy()
+    locked.flags.writeable = False
+    wide = np.zeros((3, 8, 8))
+    wide[:, ::2, ::2] = X
+    for form in (X.tolist(), locked, np.asfortranarray(X), wide[:, ::2, ::2], X[::-1][::-1]):
+        np.testing.assert_array_equal(check_spd(form), X)
+    np.testing.assert_array_equal(check_spd(np.eye(2, dtype=int)[None]), np.eye(2)[None])
+
+
+def test_check_symmetric_accepts_indefinite(rng):
+    S = symmetric(rng, 3, 4)
+    np.testing.assert_array_equal(check_symmetric(S), S)
+
+
+def test_check_spd_in_another_namespace(rng):
+    X = spd(rng, 3, 4)
+    np.testing.assert_array_equal(np.asarray(check_spd(strict.asarray(X))), check_spd(X))
+    with pytest.raises(ValueError, match=r"X\[0\] is not positive definite"):
+        check_spd(strict.asarray(-X))

@@ -1,0 +1,210 @@
+"""Distances, kernels, means: closed forms, pyRiemann, and the theorems of the paper."""
+
+from __future__ import annotations
+
+import array_api_strict as strict
+import literal
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyriemann.geometry.kernel import kernel_logeuclid, kernel_riemann
+from pyriemann.geometry.mean import mean_logeuclid as peer_mean_logeuclid
+from pyriemann.geometry.mean import mean_riemann as peer_mean_riemann
+from pyriemann.tangentspace import TangentSpace
+from random_matrices import rotation, spd, symmetric
+from sklearn.exceptions import ConvergenceWarning
+
+from spdmetric.geometry import (
+    distance_euclid,
+    distance_logeuclid,
+    distance_riemann,
+    distance_stein,
+    exp_map,
+    kernel_tangent,
+    log_map,
+    matrices_at,
+    mean_euclid,
+    mean_logeuclid,
+    mean_riemann,
+    pairwise_distance,
+    tangent_vectors,
+)
+from spdmetric.matrices import congruence, expm, invsqrtm, powm
+
+seeds = st.integers(0, 2**32 - 1)
+sizes = st.integers(1, 6)
+
+
+# -- peers ----------------------------------------------------------------------
+
+
+def test_kernel_is_pyriemanns_kernel_riemann_and_not_its_kernel_logeuclid(rng):
+    X, Y, G = spd(rng, 6, 4), spd(rng, 5, 4), spd(rng, 4)
+    ours = kernel_tangent(X, Y, G)
+    np.testing.assert_allclose(ours, kernel_riemann(X, Y, Cref=G), rtol=1e-10, atol=1e-10)
+    assert np.abs(ours - kernel_logeuclid(X, Y, Cref=G)).max() > 1e-2
+    assert ours[1, 2] == pytest.approx(literal.k(G, X[1], Y[2]), rel=1e-10)
+
+
+def test_tangent_vectors_are_pyriemanns(rng):
+    X, G = spd(rng, 6, 4), spd(rng, 4)
+    peer = TangentSpace(metric="riemann")
+    peer.reference_ = G
+    np.testing.assert_allclose(tangent_vectors(X, G), peer.transform(X), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("metric", ["euclid", "logeuclid", "riemann", "stein"])
+def test_distances_are_pyriemanns(metric, rng):
+    from pyriemann.geometry.distance import distance
+
+    peer = {"stein": "logdet"}.get(metric, metric)
+    single = {
+        "euclid": distance_euclid,
+        "logeuclid": distance_logeuclid,
+        "riemann": distance_riemann,
+        "stein": distance_stein,
+    }
+    X, Y = spd(rng, 5, 4), spd(rng, 3, 4)
+    expected = np.array([[distance(A, B, metric=peer) for B in Y] for A in X])
+    np.testing.assert_allclose(pairwise_distance(X, Y, metric), expected, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(single[metric](X[0], Y[1]), expected[0, 1], rtol=1e-10)
+    # 1e-6: the square root of a divergence that rounding leaves at 1e-14 on the diagonal
+    np.testing.assert_allclose(
+        pairwise_distance(X, metric=metric), pairwise_distance(X, X, metric), atol=1e-6
+    )
+
+
+def test_pairwise_at_a_reference(rng):
+    X, G = spd(rng, 4, 3), spd(rng, 3)
+    D = pairwise_distance(X, metric="logeuclid", reference=G)
+    assert D[0, 3] == pytest.approx(float(distance_logeuclid(X[0], X[3], G)), rel=1e-12)
+
+
+def test_unknown_metric_lists_the_known():
+    with pytest.raises(ValueError, match="'cosine'; expected one of euclid, logeuclid, riemann, stein"):
+        pairwise_distance(np.eye(2)[None], metric="cosine")
+
+
+@pytest.mark.parametrize("scale", [1e-14, 1.0, 1e14])
+def test_means_are_pyriemanns(scale, rng):
+    X, w = spd(rng, 20, 5), rng.uniform(0.5, 2, 20)
+    peer = peer_mean_riemann(X, sample_weight=w, tol=1e-12)
+    np.testing.assert_allclose(mean_riemann(scale * X, w) / scale, peer, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(mean_logeuclid(X, w), peer_mean_logeuclid(X, sample_weight=w), rtol=1e-10)
+
+
+# -- means ----------------------------------------------------------------------
+
+
+@given(seeds, sizes)
+def test_riemannian_mean_is_equivariant_and_stationary(seed, d):
+    rng = np.random.default_rng(seed)
+    X, M = spd(rng, 7, d), rng.standard_normal((d, d)) + 2 * np.eye(d)
+    G = mean_riemann(X)
+    np.testing.assert_allclose(mean_riemann(congruence(M, X)), congruence(M, G), rtol=1e-6, atol=1e-7)
+    assert np.linalg.norm(tangent_vectors(X, G).mean(axis=0)) < 1e-8
+
+
+def test_mean_of_two_is_the_midpoint_of_the_geodesic(rng):
+    A, B = spd(rng, 2, 4)
+    half = congruence(powm(A, 0.5), powm(congruence(invsqrtm(A), B), 0.5))
+    np.testing.assert_allclose(mean_riemann(np.stack([A, B])), half, rtol=1e-9)
+
+
+def test_mean_weights_and_chunks(rng):
+    X = spd(rng, 12, 4)
+    w = rng.integers(1, 4, 12).astype(float)
+    np.testing.assert_allclose(
+        mean_riemann(X, w), mean_riemann(np.repeat(X, w.astype(int), axis=0)), rtol=1e-8
+    )
+    np.testing.assert_allclose(mean_riemann(X, w, chunk_size=5), mean_riemann(X, w), rtol=1e-12)
+    np.testing.assert_allclose(mean_logeuclid(X, w, chunk_size=5), mean_logeuclid(X, w), rtol=1e-12)
+
+
+@pytest.mark.parametrize("spread", [2.5, 4.0])
+def test_mean_of_widely_spread_matrices(spread, rng):
+    """At 4.0 rounding keeps the gradient from falling below 3e-8; that is no failure to converge."""
+    X = spd(rng, 30, 5, spread=spread)
+    G = mean_riemann(X)
+    assert np.linalg.norm(tangent_vectors(X, G).mean(axis=0)) < 1e-6
+
+
+def test_mean_says_when_it_stops_early(rng):
+    with pytest.warns(ConvergenceWarning, match="stopped after 1 iterations .* raise max_iter"):
+        mean_riemann(spd(rng, 5, 3), max_iter=1)
+
+
+def test_swelling_of_the_euclidean_mean_alone(rng):
+    """Equal determinants: the Euclidean mean has a larger one, the other two have the same."""
+    X = spd(rng, 10, 3)
+    X /= np.linalg.det(X)[:, None, None] ** (1 / 3)
+    assert np.linalg.det(mean_euclid(X)) > 1.1
+    assert np.linalg.det(mean_logeuclid(X)) == pytest.approx(1.0, rel=1e-10)
+    assert np.linalg.det(mean_riemann(X)) == pytest.approx(1.0, rel=1e-8)
+
+
+# -- theorems and invariances -----------------------------------------------------
+
+
+@given(seeds, st.integers(2, 6))
+def test_exponential_metric_increasing(seed, d):
+    """Theorems 1 and 2: the flat distance at any point never exceeds the curved one."""
+    rng = np.random.default_rng(seed)
+    A, B, G = spd(rng, 3, d)
+    curved = float(distance_riemann(A, B))
+    assert float(distance_logeuclid(A, B)) <= curved * (1 + 1e-10)
+    assert float(distance_logeuclid(A, B, G)) <= curved * (1 + 1e-10)
+
+
+@given(seeds, st.integers(2, 6))
+def test_equality_on_geodesics_through_the_reference(seed, d):
+    rng = np.random.default_rng(seed)
+    G, xi = spd(rng, d), symmetric(rng, d)
+    root = powm(G, 0.5)
+    A, B = congruence(root, expm(0.7 * xi)), congruence(root, expm(-0.4 * xi))
+    assert float(distance_logeuclid(A, B, G)) == pytest.approx(float(distance_riemann(A, B)), rel=1e-8)
+    # ... and for any pair that commutes after whitening, which the paper does not say
+    Q = rotation(rng, d)
+    a, b = np.exp(rng.standard_normal((2, d)))
+    A, B = (congruence(root, (Q * x) @ Q.T) for x in (a, b))
+    assert float(distance_logeuclid(A, B, G)) == pytest.approx(float(distance_riemann(A, B)), rel=1e-8)
+
+
+@given(seeds, sizes)
+def test_congruence_invariance_of_the_curved_distances(seed, d):
+    rng = np.random.default_rng(seed)
+    A, B, M = spd(rng, d), spd(rng, d), rng.standard_normal((d, d)) + 3 * np.eye(d)
+    for distance in (distance_riemann, distance_stein):
+        moved = float(distance(congruence(M, A), congruence(M, B)))
+        assert moved == pytest.approx(float(distance(A, B)), rel=1e-5, abs=1e-6)
+
+
+@given(seeds, sizes)
+def test_any_factor_gives_the_same_distances(seed, d):
+    rng = np.random.default_rng(seed)
+    X, G = spd(rng, 4, d), spd(rng, d)
+    W = rotation(rng, d) @ invsqrtm(G)
+    u, v = tangent_vectors(X, G), tangent_vectors(X, factor=W)
+    np.testing.assert_allclose(u @ u.T, v @ v.T, rtol=1e-8, atol=1e-9)
+
+
+@given(seeds, sizes)
+def test_maps_invert_each_other(seed, d):
+    rng = np.random.default_rng(seed)
+    X, G = spd(rng, 3, d), spd(rng, d)
+    np.testing.assert_allclose(exp_map(log_map(X, G), G), X, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(matrices_at(tangent_vectors(X, G), G), X, rtol=1e-8, atol=1e-9)
+
+
+def test_array_api(rng):
+    X, G = spd(rng, 4, 3), spd(rng, 3)
+    Z, H = strict.asarray(X), strict.asarray(G)
+    np.testing.assert_allclose(np.asarray(tangent_vectors(Z, H)), tangent_vectors(X, G), rtol=1e-12)
+    np.testing.assert_allclose(np.asarray(kernel_tangent(Z, reference=H)), kernel_tangent(X, reference=G))
+    np.testing.assert_allclose(np.asarray(mean_riemann(Z)), mean_riemann(X), rtol=1e-12)
+    np.testing.assert_allclose(
+        np.asarray(pairwise_distance(Z, metric="logeuclid")),
+        pairwise_distance(X, metric="logeuclid"),
+        atol=1e-12,
+    )

@@ -1,0 +1,82 @@
+"""The ball of reference points: distances, coordinates, geodesics."""
+
+from __future__ import annotations
+
+import literal
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from random_matrices import spd, symmetric
+
+from spdmetric.geometry import distance_riemann
+from spdmetric.manifolds import Ball
+
+
+def reference(point):
+    return np.linalg.inv(point.factor.T @ point.factor)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.floats(0, 5))
+def test_normal_coordinates_measure_the_distance_from_the_centre(seed, d, length):
+    rng = np.random.default_rng(seed)
+    G0, S = spd(rng, d), symmetric(rng, d)
+    S *= length / np.linalg.norm(S)
+    point = Ball(G0, 10.0).point(S)
+    np.testing.assert_allclose(point.S, S, atol=1e-12 * (1 + length))
+    assert float(distance_riemann(G0, reference(point))) == pytest.approx(length, rel=1e-6, abs=1e-6)
+
+
+def test_far_out_the_factor_keeps_its_digits(rng):
+    """At radius 30 the log-eigenvalues of W G0 W' are -s; the symmetric factor would lose four digits."""
+    G0, S = spd(rng, 6), symmetric(rng, 6, traceless=True)
+    S *= 30 / np.linalg.norm(S)
+    point = Ball(G0, 30.0).point(S)
+    A = point.factor @ G0 @ point.factor.T
+    expected = np.exp(-np.linalg.eigvalsh(S))
+    np.testing.assert_allclose(np.diag(A), expected, rtol=1e-11)
+
+
+def test_geodesic_is_equation_6(rng):
+    G0, S, step = spd(rng, 4), symmetric(rng, 4), symmetric(rng, 4)
+    ball = Ball(G0, 100.0)
+    here = ball.point(S)
+    there = ball.geodesic(here, 0.3 * step)
+    G = reference(here)
+    inverse = np.linalg.inv(here.factor)
+    xi = inverse @ here.push(step) @ inverse.T  # the tangent vector of P_d at G
+    np.testing.assert_allclose(reference(there), literal.geodesic_step(G, xi, 0.3), rtol=1e-9)
+
+
+def test_geodesics_and_lines_agree_to_first_order_and_at_the_centre(rng):
+    G0, S, step = spd(rng, 4), symmetric(rng, 4), symmetric(rng, 4)
+    ball = Ball(G0, 100.0)
+    h = np.array([1e-2, 1e-3])
+    gap = [np.linalg.norm(ball.geodesic(ball.point(S), t * step).S - (S + t * step)) for t in h]
+    assert np.log10(gap[0] / gap[1]) == pytest.approx(2, abs=0.05)
+    np.testing.assert_allclose(ball.geodesic(ball.point(0 * S), step).S, step, atol=1e-12)
+
+
+@pytest.mark.parametrize("move", ["retract", "geodesic"])
+def test_moves_end_in_the_ball(move, rng):
+    ball = Ball(spd(rng, 5), 2.0)
+    point = ball.point(symmetric(rng, 5) * 0.2)
+    for size in (0.1, 1.0, 10.0, 30.0):
+        there = getattr(ball, move)(point, size * symmetric(rng, 5))
+        assert np.linalg.norm(there.S) <= 2.0 * (1 + 1e-12)
+
+
+def test_push_and_pull_are_adjoint_and_norms_are_affine_invariant(rng):
+    G0, S = spd(rng, 5), symmetric(rng, 5)
+    point = Ball(G0, 10.0).point(S)
+    eta, g = symmetric(rng, 5), symmetric(rng, 5)
+    assert np.vdot(point.pull(g), eta) == pytest.approx(np.vdot(g, point.push(eta)), rel=1e-12)
+    assert point.norm(point.pull(g)) == pytest.approx(np.linalg.norm(g), rel=1e-12)
+    np.testing.assert_allclose(point.push(point.raise_(point.pull(g))), g, atol=1e-12)
+
+
+def test_length_of_a_short_step_is_the_distance_moved(rng):
+    ball = Ball(spd(rng, 4), 10.0)
+    here, eta = ball.point(symmetric(rng, 4)), 1e-5 * symmetric(rng, 4)
+    moved = float(distance_riemann(reference(here), reference(ball.retract(here, eta))))
+    assert moved == pytest.approx(np.linalg.norm(here.push(eta)), rel=1e-4)
