@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-import literal
 import numpy as np
 import pytest
-from random_matrices import labelled, rotation, spd, symmetric
 
+import literal
+from random_matrices import labelled, rotation, spd, symmetric
 from spdmetric.alignment import Misalignment, Target
 from spdmetric.geometry import mean_riemann
 from spdmetric.manifolds import Ball

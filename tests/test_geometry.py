@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import array_api_strict as strict
-import literal
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,9 +11,10 @@ from pyriemann.geometry.kernel import kernel_logeuclid, kernel_riemann
 from pyriemann.geometry.mean import mean_logeuclid as peer_mean_logeuclid
 from pyriemann.geometry.mean import mean_riemann as peer_mean_riemann
 from pyriemann.tangentspace import TangentSpace
-from random_matrices import rotation, spd, symmetric
 from sklearn.exceptions import ConvergenceWarning
 
+import literal
+from random_matrices import rotation, spd, symmetric
 from spdmetric.geometry import (
     distance_euclid,
     distance_logeuclid,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import literal
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from random_matrices import spd, symmetric
 
+import literal
+from random_matrices import spd, symmetric
 from spdmetric.geometry import distance_riemann
 from spdmetric.manifolds import Ball
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from many_digits import second_difference
 from random_matrices import spd, symmetric
-
 from spdmetric.matrices import (
     EXP,
     LOG,

@@ -90,7 +90,7 @@ class Moments(NamedTuple):
             self.mean + share * step,
             self.target_mean + share * target_step,
             self.A + other.A + across * np.outer(step, target_step),
-            self.C if np.isscalar(self.C) else self.C + other.C + across * np.outer(step, step),
+            self.C + other.C + across * np.outer(step, step) if isinstance(self.C, np.ndarray) else self.C,
         )
 
 

@@ -311,7 +311,7 @@ class LogEuclideanMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """Set ``classes_`` and return the class of each matrix as a code 0, 1, ..."""
         if y is None:
             raise ValueError(
-                f"{type(self).__name__} learns from labels and requires y to be passed, but the target y is None."
+                f"{type(self).__name__} requires y to be passed, but the target y is None: it learns from labels."
             )
         y = column_or_1d(y, warn=True)
         check_consistent_length(X, y)

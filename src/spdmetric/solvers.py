@@ -25,6 +25,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+_EPS = float(np.finfo(np.float64).eps)
+
 # ---------------------------------------------------------------------------
 # What a solver asks for
 
@@ -192,7 +194,7 @@ class Face:
         self.here = here
         S, g = here.point.S, here.gradient
         self.distance = float(np.linalg.norm(S))
-        on_sphere = 0 < radius <= self.distance * (1 + 1e-12)
+        on_sphere = 0 < radius <= self.distance * (1 + 1e-9)  # as far as rounding can tell
         slope = -float(np.vdot(g, S)) / radius**2 if on_sphere else 0.0
         self.multiplier = max(slope, 0.0)
         self.residual = here.point.norm(g + self.multiplier * S)
@@ -221,19 +223,6 @@ class Face:
         if a + 2 * b + c <= 0:
             return 1.0
         return float(max(0.0, (-b + np.sqrt(max(b * b - a * c, 0.0))) / a))
-
-
-def _first_step(objective: Counted, manifold: Manifold, here: Evaluation) -> Evaluation:
-    """From the centre along the gradient to the sphere, or as far as the value improves."""
-    g = here.gradient
-    length = float(np.linalg.norm(g))
-    reach = manifold.radius
-    while reach > 1e-8 * manifold.radius:
-        there = objective.at(manifold.retract(here.point, (-reach / length) * g))
-        if there.value < here.value:
-            return there
-        reach /= 2
-    return here
 
 
 # ---------------------------------------------------------------------------
@@ -269,36 +258,54 @@ def trust_region(
     Solution
     """
     run = Run(objective, tol=tol, max_iter=max_iter, callback=callback)
-    objective = run.objective
-    face = Face(objective.at(start), manifold.radius)
+    face = Face(run.objective.at(start), manifold.radius)
     delta = 0.5 * manifold.radius
     while (status := run.ends(face)) is None:
         if face.distance == 0:
-            there = _first_step(objective, manifold, face.here)
-            if there is face.here:
-                return run.solution(face, Status.STALLED)
-            face = Face(there, manifold.radius)
-            continue
-        step, model, at_edge = _truncated_cg(face, objective, delta)
-        share = face.reach(step, manifold.radius)
-        there = objective.at(manifold.retract(face.here.point, share * step))
-        ratio = _ratio(face.here.value - there.value, model(share), face.here.value)
-        length = float(np.linalg.norm(step))
-        if not ratio > 0.25 or share == 0:
-            delta = length / 4
-        elif ratio > 0.75 and at_edge:
-            delta = min(2 * delta, manifold.radius)
-        if ratio > 0.05 and share > 0:
-            face = Face(there, manifold.radius)
-        elif delta < 1e-12 * manifold.radius:
+            after = _first_step(run.objective, manifold, face)
+        else:
+            after, delta = _trusted_step(run.objective, manifold, face, delta)
+        if after is None or delta < 1e-12 * manifold.radius:
             return run.solution(face, Status.STALLED)
+        face = after
     return run.solution(face, status)
 
 
-def _ratio(actual: float, predicted: float, value: float) -> float:
-    """Actual over predicted decrease; a little is added to both so that rounding counts as success."""
-    noise = 1e3 * np.finfo(float).eps * max(1.0, abs(value))
-    return (actual + noise) / (predicted + noise)
+def _first_step(objective: Counted, manifold: Manifold, face: Face) -> Face | None:
+    """From the centre along the gradient to the sphere, or as far as the value improves."""
+    here, g = face.here, face.gradient
+    length = float(np.linalg.norm(g))
+    reach = manifold.radius
+    while reach > 1e-8 * manifold.radius:
+        there = objective.at(manifold.retract(here.point, (-reach / length) * g))
+        if there.value < here.value:
+            return Face(there, manifold.radius)
+        reach /= 2
+    return None
+
+
+def _trusted_step(
+    objective: Counted, manifold: Manifold, face: Face, delta: float
+) -> tuple[Face | None, float]:
+    """One step of the trust region: the face to go on from (None at the limit of rounding) and its radius."""
+    step, model, at_edge = _truncated_cg(face, objective, delta)
+    share = face.reach(step, manifold.radius)
+    if share == 0:
+        return face, delta / 4
+    predicted = model(share)
+    there = objective.at(manifold.retract(face.here.point, share * step))
+    if predicted <= _EPS:
+        # Values cannot tell such steps apart; go by the residual as long as it falls.
+        after = Face(there, manifold.radius)
+        return (after if after.residual < 0.5 * face.residual else None), delta
+    # A little is added to both decreases so that rounding counts as agreement.
+    noise = 1e3 * _EPS
+    ratio = (face.here.value - there.value + noise) / (predicted + noise)
+    if not ratio > 0.25:
+        delta = float(np.linalg.norm(step)) / 4
+    elif ratio > 0.75 and at_edge:
+        delta = min(2 * delta, manifold.radius)
+    return (Face(there, manifold.radius) if ratio > 0.05 else face), delta
 
 
 def _truncated_cg(
@@ -361,16 +368,16 @@ def geodesic_gradient(
     the sphere, geodesics of P_d leave the ball at an exponential rate and what is left
     after bringing them back is a poor step, so the descent follows the sphere's own
     great circles in normal coordinates.  Steps are those of Barzilai and Borwein,
-    shortened until the value falls.
+    shortened until the value falls, so rounding of the value limits the residual that can
+    be reached to about 1e-8.
 
     Parameters and return value are those of `trust_region`.
     """
     run = Run(objective, tol=tol, max_iter=max_iter, callback=callback)
-    objective = run.objective
-    face = Face(objective.at(start), manifold.radius)
+    face = Face(run.objective.at(start), manifold.radius)
     length = None
     while (status := run.ends(face)) is None:
-        there, length = _descend(face, objective, manifold, length)
+        there, length = _descend(face, run.objective, manifold, length)
         if there is None:
             return run.solution(face, Status.STALLED)
         face, length = _follow(face, Face(there, manifold.radius), length)

@@ -1,0 +1,216 @@
+"""Solvers end at KKT points of the ball, as good as SciPy's and pymanopt's."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from random_matrices import labelled, spd, symmetric
+from spdmetric.alignment import Misalignment, Target
+from spdmetric.datasets import make_toy
+from spdmetric.geometry import mean_riemann
+from spdmetric.manifolds import Ball
+from spdmetric.matrices import LogCongruence, congruence, invsqrtm, sqrtm, symmetrize, unvech, vech
+from spdmetric.solvers import SOLVERS, Status
+
+solvers = pytest.mark.parametrize("solver", SOLVERS)
+
+
+def toy_problem(d, seed, radius=10.0):
+    X, y, *_ = make_toy(50, 2, d=d, random_state=seed)
+    objective = Misalignment(X, Target.one_hot((y == 1).astype(int)))
+    ball = Ball(mean_riemann(X), radius)
+    return objective, ball, ball.point(np.zeros((d, d)))
+
+
+def slsqp(objective, ball, S):
+    """SciPy's SLSQP on the vector of normal coordinates, with our gradient."""
+
+    def at(v):
+        here = objective.at(ball.point(unvech(v)))
+        return here.value, vech(here.gradient)
+
+    inside = {"type": "ineq", "fun": lambda v: ball.radius**2 - v @ v, "jac": lambda v: -2 * v}
+    options = {"maxiter": 500, "ftol": 1e-9}
+    found = minimize(at, vech(S), jac=True, method="SLSQP", constraints=[inside], options=options)
+    v = found.x * min(1.0, ball.radius / np.linalg.norm(found.x))
+    return at(v)[0]
+
+
+# -- quality ----------------------------------------------------------------------
+
+
+@solvers
+@pytest.mark.parametrize("d", [6, 8])
+def test_toy_solutions_are_kkt_points_as_good_as_slsqps(d, solver):
+    ours, peers = [], []
+    for seed in range(20):
+        objective, ball, start = toy_problem(d, seed)
+        solution = SOLVERS[solver](objective, ball, start, tol=1e-6, max_iter=1000)
+        assert solution.converged
+        assert solution.residual <= 1e-6
+        assert solution.multiplier >= 0
+        assert np.linalg.norm(solution.point.S) <= ball.radius * (1 + 1e-9)
+        values = np.array([r.value for r in solution.history])
+        assert np.all(np.diff(values) <= 1e-12)
+        assert solution.value - slsqp(objective, ball, solution.point.S) < 1e-5
+        ours.append(1 - solution.value)
+        peers.append(1 - slsqp(objective, ball, start.S))
+    assert np.mean(ours) >= 0.99 * np.mean(peers)
+    assert np.min(np.divide(ours, peers)) >= 0.96
+
+
+@solvers
+@pytest.mark.parametrize("radius", [0.1, 1.0, 3.0, 30.0])
+def test_radii(solver, radius):
+    objective, ball, start = toy_problem(6, 0, radius)
+    solution = SOLVERS[solver](objective, ball, start, tol=1e-6, max_iter=3000)
+    assert solution.value < objective.at(start).value
+    assert np.linalg.norm(solution.point.S) <= radius * (1 + 1e-9)
+    assert solution.residual <= 1e-6
+
+
+class Penalised:
+    """An objective plus ``weight / 2`` times the squared distance from the centre: its optimum is inside."""
+
+    def __init__(self, objective, weight):
+        self.objective, self.weight = objective, weight
+
+    def at(self, point):
+        here, k = self.objective.at(point), self.weight
+        return SimpleNamespace(
+            point=point,
+            value=here.value + k / 2 * np.sum(point.S**2),
+            gradient=here.gradient + k * point.S,
+            hvp=lambda eta: here.hvp(eta) + k * eta,
+        )
+
+
+@solvers
+def test_interior_optimum_is_pymanopts(solver, rng):
+    pymanopt = pytest.importorskip("pymanopt")
+    X, codes = labelled(rng, 30, 4, classes=3)
+    G0, weight = mean_riemann(X), 0.05
+    objective, ball = Misalignment(X, Target.one_hot(codes)), Ball(G0, 50.0)
+    solution = SOLVERS[solver](
+        Penalised(objective, weight), ball, ball.point(np.zeros((4, 4))), tol=1e-8, max_iter=5000
+    )
+    assert solution.residual <= 1e-8
+    assert solution.multiplier == 0
+    assert 0.1 < np.linalg.norm(solution.point.S) < 50
+    assert solution.value == pytest.approx(_pymanopt_value(pymanopt, objective, G0, weight), abs=1e-8)
+
+
+def _pymanopt_value(pymanopt, objective, G0, weight):
+    """Pymanopt's trust region on P_d, the penalty through its own formula."""
+    manifold = pymanopt.manifolds.SymmetricPositiveDefinite(4)
+
+    def parts(G):
+        W = invsqrtm(G)
+        return objective.at(SimpleNamespace(factor=W)), LogCongruence.of(congruence(W, G0)), W
+
+    def frame(G, vector):
+        return symmetrize(congruence(sqrtm(G), vector))
+
+    @pymanopt.function.numpy(manifold)
+    def cost(G):
+        here, log, _ = parts(G)
+        return here.value + weight / 2 * np.sum(log.log.values**2)
+
+    @pymanopt.function.numpy(manifold)
+    def gradient(G):
+        here, log, _ = parts(G)
+        return frame(G, here.frame_gradient - weight * log.log.compose(log.log.values))
+
+    @pymanopt.function.numpy(manifold)
+    def hessian(G, direction):
+        here, log, W = parts(G)
+        xi = congruence(W, direction)
+        return frame(G, here.frame_hvp(xi) - weight * log.push(xi))
+
+    problem = pymanopt.Problem(manifold, cost, riemannian_gradient=gradient, riemannian_hessian=hessian)
+    optimizer = pymanopt.optimizers.TrustRegions(verbosity=0, min_gradient_norm=1e-9, max_iterations=500)
+    return optimizer.run(problem, initial_point=G0).cost
+
+
+@solvers
+def test_a_quadratic_with_known_optimum_inside_and_on_the_sphere(solver, rng):
+    """In normal coordinates at the identity: |S - T|^2 / 2 is least at T, or where T meets the sphere."""
+    T = symmetric(rng, 4, traceless=True)
+    T *= 3 / np.linalg.norm(T)
+
+    class Quadratic:
+        def at(self, point):
+            return SimpleNamespace(
+                point=point, value=np.sum((point.S - T) ** 2) / 2, gradient=point.S - T, hvp=lambda eta: eta
+            )
+
+    for radius, expected, multiplier in ((5.0, T, 0.0), (2.0, T * 2 / 3, 0.5)):
+        ball = Ball(np.eye(4), radius)
+        solution = SOLVERS[solver](Quadratic(), ball, ball.point(0 * T), tol=1e-9, max_iter=500)
+        np.testing.assert_allclose(solution.point.S, expected, atol=1e-7)
+        assert solution.multiplier == pytest.approx(multiplier, abs=1e-7)
+        # ... and from the wrong side of the sphere, where the way down leads through the ball
+        solution = SOLVERS[solver](Quadratic(), ball, ball.point(-T * radius / 3), tol=1e-9, max_iter=500)
+        np.testing.assert_allclose(solution.point.S, expected, atol=1e-7)
+
+
+@pytest.mark.parametrize(("solver", "tol"), [("trust-region", 1e-10), ("gradient", 1e-7)])
+def test_tight_tolerance_is_reached(solver, tol):
+    objective, ball, start = toy_problem(6, 1)
+    solution = SOLVERS[solver](objective, ball, start, tol=tol, max_iter=5000)
+    assert solution.residual <= tol
+
+
+# -- reporting ----------------------------------------------------------------------
+
+
+@solvers
+def test_history_counts_and_callback_stops(solver):
+    objective, ball, start = toy_problem(6, 0)
+    seen = []
+
+    def stop(record):
+        seen.append(record)
+        return record.iteration == 3
+
+    solution = SOLVERS[solver](objective, ball, start, tol=1e-6, max_iter=100, callback=stop)
+    assert solution.status is Status.CALLBACK
+    assert solution.n_iter == 3
+    assert tuple(seen) == solution.history
+    assert [r.iteration for r in seen] == [0, 1, 2, 3]
+    assert seen[0].evaluations == 1
+    assert np.all(np.diff([r.evaluations for r in seen]) >= 1)
+    assert np.all(np.diff([r.seconds for r in seen]) >= 0)
+    assert seen[0].distance == 0
+    assert "callback" in solution.status.value
+
+
+@solvers
+def test_too_few_iterations_are_said(solver):
+    objective, ball, start = toy_problem(6, 0)
+    solution = SOLVERS[solver](objective, ball, start, tol=1e-6, max_iter=2)
+    assert solution.status is Status.MAX_ITER
+    assert "Raise max_iter" in solution.status.value
+
+
+@solvers
+def test_limit_of_rounding_is_said(solver):
+    objective, ball, start = toy_problem(6, 0)
+    solution = SOLVERS[solver](objective, ball, start, tol=1e-30, max_iter=5000)
+    assert solution.status is Status.STALLED
+    assert solution.residual < 1e-6
+    assert "Raise tol" in solution.status.value
+
+
+@solvers
+def test_a_stationary_start_is_returned(solver, rng):
+    """In one dimension f does not depend on G at all."""
+    X = spd(rng, 6, 1)
+    objective, ball = Misalignment(X, Target.one_hot(np.arange(6) % 2)), Ball(np.eye(1), 10.0)
+    solution = SOLVERS[solver](objective, ball, ball.point(np.zeros((1, 1))), tol=1e-6, max_iter=10)
+    assert solution.converged
+    assert solution.n_iter == 0
