@@ -64,8 +64,10 @@ def test_toy_solutions_are_kkt_points_as_good_as_slsqps(d, solver):
 
 
 @solvers
-@pytest.mark.parametrize("radius", [0.1, 1.0, 3.0, 30.0])
+@pytest.mark.parametrize("radius", [0.1, 1.0, 3.0, 15.0, 30.0])
 def test_radii(solver, radius):
+    if solver == "newton" and radius > 20:
+        pytest.skip("beyond radius 20 its Hessian loses digits, as its docstring says")
     objective, ball, start = toy_problem(6, 0, radius)
     solution = SOLVERS[solver](objective, ball, start, tol=1e-6, max_iter=3000)
     assert solution.value < objective.at(start).value
@@ -158,7 +160,7 @@ def test_a_quadratic_with_known_optimum_inside_and_on_the_sphere(solver, rng):
         np.testing.assert_allclose(solution.point.S, expected, atol=1e-7)
 
 
-@pytest.mark.parametrize(("solver", "tol"), [("trust-region", 1e-10), ("gradient", 1e-7)])
+@pytest.mark.parametrize(("solver", "tol"), [("trust-region", 1e-10), ("newton", 1e-10), ("gradient", 1e-7)])
 def test_tight_tolerance_is_reached(solver, tol):
     objective, ball, start = toy_problem(6, 1)
     solution = SOLVERS[solver](objective, ball, start, tol=tol, max_iter=5000)

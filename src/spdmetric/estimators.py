@@ -50,11 +50,12 @@ class LogEuclideanMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     class_weight : {None, "balanced"}, default=None
         None is the paper's target, in which large classes count more; "balanced"
         weighs the matrices of class k by ``n / (n_classes * n_k)``.
-    solver : {"trust-region", "gradient"}, default="trust-region"
-        "trust-region": Riemannian trust region with truncated conjugate gradients;
-        "gradient": steepest ascent along geodesics.  Both return a KKT point of the
-        constrained problem.  Alignment has several local maxima in the ball, and the two
-        may end at different ones, of nearly the same value.
+    solver : {"trust-region", "newton", "gradient"}, default="trust-region"
+        "trust-region": Riemannian trust region with truncated conjugate gradients, its
+        curvature learned from the steps; "newton": the same with exact second
+        derivatives; "gradient": steepest ascent along geodesics.  All return a KKT point
+        of the constrained problem.  Alignment has several local maxima in the ball, and
+        solvers may end at different ones, of nearly the same value.
     tol : float, default=1e-6
         Bound on the KKT residual: the affine-invariant length of the gradient of the
         Lagrangian.  Alignment lies between 0 and 1, so it has no unit.
@@ -310,9 +311,7 @@ class LogEuclideanMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def _check_labels(self, X: np.ndarray, y: Any) -> np.ndarray:
         """Set ``classes_`` and return the class of each matrix as a code 0, 1, ..."""
         if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None: it learns from labels."
-            )
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         y = column_or_1d(y, warn=True)
         check_consistent_length(X, y)
         check_classification_targets(y)

@@ -9,7 +9,7 @@ import re
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from os import PathLike
+from os import SEEK_CUR, PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -219,7 +219,25 @@ def mat_names(path: Path) -> list[str]:
     from scipy.io import whosmat
 
     with _reading(path):
+        _check_whole(path)
         return [name for name, _, _ in whosmat(path)]
+
+
+def _check_whole(path: Path) -> None:
+    """Follow the lengths of the variables to the end of the file.
+
+    SciPy lists the variables of a truncated file up to the cut, without a word.
+    """
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        header = file.read(128)
+        order: Any = {b"\x00\x01IM": "little", b"\x01\x00MI": "big"}.get(header[124:])
+        while order and file.tell() < size:  # MATLAB 5 to 7; SciPy tells the others
+            tag = file.read(8)
+            length = int.from_bytes(tag[4:], order)
+            if len(tag) < 8 or file.tell() + length > size:
+                raise EOFError("the file ends within a variable")
+            file.seek(length, SEEK_CUR)
 
 
 def read_mat(path: Path, names: Iterable[str]) -> dict[str, Any]:
