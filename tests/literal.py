@@ -91,5 +91,5 @@ def riemannian_gradient(G, X, y):
 
 def geodesic_step(G, xi, eta):
     """Eq. (6)."""
-    R, I = power(G, 0.5), power(G, -0.5)
-    return R @ expm(eta * I @ xi @ I) @ R
+    root, inverse = power(G, 0.5), power(G, -0.5)
+    return root @ expm(eta * inverse @ xi @ inverse) @ root

@@ -165,7 +165,9 @@ class Misalignment:
             log = LogCongruence.of(congruence(W, X))
             return Part(log, vech(log.log.compose(log.log.values)), target)
 
-        return list(self.map(part, self._chunks))
+        # Far out in the ball W X W' can leave float64: its logarithm is then NaN, see `alignment`.
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            return list(self.map(part, self._chunks))
 
 
 class Evaluation:
@@ -187,7 +189,12 @@ class Evaluation:
 
     @cached_property
     def alignment(self) -> float:
-        """The centred kernel-target alignment f, between 0 and 1."""
+        """The centred kernel-target alignment f, between 0 and 1.
+
+        Minus infinity where it cannot be computed, so that no solver goes there.
+        """
+        if not all(np.isfinite(part.features).all() for part in self._parts):
+            return -np.inf
         return self._A_square / (self._C_norm * self._objective.target_norm)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -165,3 +166,9 @@ def _check_definite(X: Array, name: str) -> None:
         f"{count} of {X.shape[0]} matrices are not. Estimate them with shrinkage (for instance "
         "pyriemann.estimation.Covariances('oas')), or project them onto their common range."
     )
+
+
+def check_count(name: str, value: Any) -> None:
+    """Refuse what is not a whole number of at least 1."""
+    if not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name}={value!r}: expected a whole number >= 1.")

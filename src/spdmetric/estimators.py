@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from copy import copy
 from math import isfinite
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,10 @@ from sklearn.utils.validation import (
 )
 
 from spdmetric.alignment import Misalignment, Target
-from spdmetric.checks import check_spd
-from spdmetric.geometry import MEANS, matrices_at, tangent_vectors
+from spdmetric.checks import check_count, check_spd
+from spdmetric.geometry import MEANS, matrices_at
 from spdmetric.manifolds import Ball
-from spdmetric.matrices import Array, symmetrize, triangular_root
+from spdmetric.matrices import Array, congruence, invsqrtm, logm, symmetrize, triangular_root, vech
 from spdmetric.solvers import SOLVERS, Callback, Record, Solution
 
 INITS = (*MEANS, "identity")
@@ -157,12 +158,14 @@ class LogEuclideanMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         codes = self._check_labels(X, y)
         X, codes, weight = _weigh(X, codes, sample_weight, self.classes_, self.class_weight)
         G0 = self._start(X, weight)
-        ball = Ball(G0, float(self.radius))
-        objective = Misalignment(X, Target.one_hot(codes, weight), chunk_size=self.chunk_size)
+        # Whitened once, the data keep one set of rounding errors, however ill-conditioned they
+        # are, and the objective stays smooth; the ball is then centred at the identity.
+        W0 = invsqrtm(G0)
+        objective = Misalignment(congruence(W0, X), Target.one_hot(codes, weight), chunk_size=self.chunk_size)
+        ball = Ball(np.eye(len(G0)), float(self.radius))
         start = ball.point(np.zeros_like(G0))
         _check_spread(objective.at(start).spread, X.shape[1])
-        solution = self._solve(objective, ball, start)
-        self._keep(solution, G0)
+        self._keep(self._solve(objective, ball, start), G0, W0)
         return self
 
     def _solve(self, objective: Misalignment, ball: Ball, start: Any) -> Solution:
@@ -182,15 +185,13 @@ class LogEuclideanMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             )
         return solution
 
-    def _keep(self, solution: Solution, G0: np.ndarray) -> None:
-        W = solution.point.factor
-        if solution.point.S.any():
-            # W = U diag(sigma) V' makes G^{-1/2} = V diag(sigma) V' without forming W'W.
-            _, sigma, Vt = np.linalg.svd(W)
-            self.components_ = symmetrize((Vt.T * sigma) @ Vt)
-            self.reference_ = symmetrize((Vt.T / sigma**2) @ Vt)
-        else:
-            self.components_, self.reference_ = W, G0
+    def _keep(self, solution: Solution, G0: np.ndarray, W0: np.ndarray) -> None:
+        W = solution.point.factor @ W0
+        # W = U diag(sigma) V' is (U V') times the symmetric G^{-1/2} = V diag(sigma) V'.
+        U, sigma, Vt = np.linalg.svd(W)
+        self.components_ = symmetrize((Vt.T * sigma) @ Vt)
+        self.reference_ = symmetrize((Vt.T / sigma**2) @ Vt) if solution.point.S.any() else G0
+        self._embedding = W0, solution.point.factor, U @ Vt
         self.alignment_ = 1.0 - solution.value
         self.radius_ = float(np.linalg.norm(solution.point.S))
         self.n_iter_ = solution.n_iter
@@ -225,7 +226,7 @@ class LogEuclideanMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """
         check_is_fitted(self)
         single = getattr(X, "dtype", None) == np.float32
-        vectors = tangent_vectors(self._check_matrices(X), factor=self.components_)
+        vectors = self._embed(self._check_matrices(X))
         return vectors.astype(np.float32) if single else vectors
 
     def inverse_transform(self, vectors: Any) -> np.ndarray:
@@ -264,7 +265,8 @@ class LogEuclideanMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         pairs = np.asarray(pairs)
         if pairs.ndim != 4 or pairs.shape[1] != 2:
             raise ValueError(f"Expected pairs of shape (n_pairs, 2, d, d), got {pairs.shape}.")
-        vectors = [self._embed(pairs[:, side], f"pairs[:, {side}]") for side in (0, 1)]
+        sides = [self._check_matrices(pairs[:, side], name=f"pairs[:, {side}]") for side in (0, 1)]
+        vectors = [self._embed(X) for X in sides]
         return np.linalg.norm(vectors[0] - vectors[1], axis=1)
 
     def pair_score(self, pairs: Any) -> np.ndarray:
@@ -290,18 +292,30 @@ class LogEuclideanMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             Takes two arrays of shape (d, d); independent of later changes of the estimator.
         """
         check_is_fitted(self)
-        W = self.components_.copy()
+        frozen = copy(self)
 
         def distance(A: Any, B: Any) -> float:
-            a, b = (tangent_vectors(check_spd(np.asarray(M)[None]), factor=W) for M in (A, B))
-            return float(np.linalg.norm(a - b))
+            return float(frozen.pair_distance(np.stack([A, B])[None])[0])
 
         return distance
 
-    # -- checking ---------------------------------------------------------------
+    def _embed(self, X: np.ndarray) -> np.ndarray:
+        """Tangent vectors for ``components_``, by factors that keep their digits far out.
 
-    def _embed(self, X: Any, name: str) -> np.ndarray:
-        return tangent_vectors(self._check_matrices(X, name=name), factor=self.components_)
+        X is whitened by the start, moved by the graded factor W of the solver, and its
+        logarithm rotated to the symmetric factor: ``log(QAQ') = Q log(A) Q'``.
+        """
+        W0, W, Q = self._embedding
+        with np.errstate(invalid="ignore", divide="ignore"):
+            logs = logm(congruence(W, congruence(W0, X)))
+        if not np.isfinite(logs).all():
+            raise ValueError(
+                f"At a distance of {self.radius_:.3g} from its start the reference point is too close to "
+                "singular to compare these matrices in float64: learn with a smaller radius."
+            )
+        return vech(congruence(Q.T, logs))
+
+    # -- checking ---------------------------------------------------------------
 
     def _check_matrices(self, X: Any, *, reset: bool = False, name: str = "X") -> np.ndarray:
         X = check_spd(X, name=name)
@@ -335,9 +349,9 @@ class LogEuclideanMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         _check_choice("class_weight", self.class_weight, (None, "balanced"))
         if not isinstance(self.tol, Real) or not self.tol > 0:
             raise ValueError(f"tol={self.tol!r}: expected a positive number.")
-        _check_count("max_iter", self.max_iter)
+        check_count("max_iter", self.max_iter)
         if self.chunk_size is not None:
-            _check_count("chunk_size", self.chunk_size)
+            check_count("chunk_size", self.chunk_size)
         if self.callback is not None and not callable(self.callback):
             raise ValueError(f"callback={self.callback!r}: expected a function of one Record, or None.")
 
@@ -372,6 +386,11 @@ def _weigh(
 
 
 def _check_spread(spread: float, d: int) -> None:
+    if not isfinite(spread):
+        raise ValueError(
+            "A matrix of X cannot be compared with the start in float64: together they are too close to "
+            "singular. Estimate the matrices with shrinkage, or choose another init."
+        )
     if spread <= 100 * d * np.finfo(float).eps:
         raise ValueError(
             "All matrices of X are the same: their alignment with the labels is undefined. Expected at least "
@@ -387,11 +406,6 @@ def _check_choice(name: str, value: Any, valid: tuple[Any, ...], other: str | No
             f"{name}={value!r}: expected one of {', '.join(map(repr, valid))}"
             + (f", or {other}." if other else ".")
         )
-
-
-def _check_count(name: str, value: Any) -> None:
-    if not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name}={value!r}: expected a whole number >= 1.")
 
 
 def _printing(callback: Callback | None) -> Callback:

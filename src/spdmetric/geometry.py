@@ -174,9 +174,9 @@ def _distances_of_vectors(u: Array, v: Array | None) -> Array:
 # Means
 
 
-def mean_euclid(X: Array, sample_weight: Array | None = None) -> Array:
+def mean_euclid(X: Array, sample_weight: Array | None = None, *, chunk_size: int | None = None) -> Array:
     """Arithmetic mean: its determinant can exceed every determinant (the swelling effect)."""
-    return _weighted_mean(lambda chunk: chunk, X, sample_weight, None)
+    return _weighted_mean(lambda chunk: chunk, X, sample_weight, chunk_size)
 
 
 def mean_logeuclid(X: Array, sample_weight: Array | None = None, *, chunk_size: int | None = None) -> Array:
@@ -218,7 +218,7 @@ def mean_riemann(
     ``(t/2) coth(t/2)`` over the gaps t of the log-eigenvalues of the whitened X_i.
     """
     xp = array_namespace(X)
-    G = mean_euclid(X, sample_weight)
+    G = mean_euclid(X, sample_weight, chunk_size=chunk_size)
     length = np.inf
     for _ in range(max_iter):
         s = spectrum(G)
@@ -227,7 +227,8 @@ def mean_riemann(
         J, curvature, condition = mean[:-2], mean[-2], float(mean[-1])
         G = congruence(root, expm(unvech(J) * (2 / (1 + curvature))))
         length = float(xp.linalg.vector_norm(J))
-        # The smallest log-eigenvalues are known no better than to the condition number times eps.
+        # The smallest log-eigenvalues are known no better than to the condition numbers times eps.
+        condition += float(s.values[-1] / s.values[0])
         if length <= max(tol, X.shape[-1] * _EPS * condition):
             return G
     warnings.warn(
@@ -245,6 +246,12 @@ def _log_and_curvature(factor: Array) -> Callable[[Array], Array]:
     def rows(X: Array) -> Array:
         xp = array_namespace(X)
         s = spectrum(congruence(factor, X))
+        if not bool(xp.all(s.values > 0)):
+            raise ValueError(
+                "A matrix of X is no longer positive definite once it is whitened by the mean: it is too "
+                "close to singular for float64. Estimate the matrices with shrinkage, or bring the channels "
+                "to comparable units."
+            )
         log = Spectrum(xp.log(s.values), s.vectors)
         spread = log.values[..., -1:] - log.values[..., :1]  # eigenvalues ascend
         return xp.concat([vech(log.compose(log.values)), ucothu(spread / 2), xp.exp(spread)], axis=-1)

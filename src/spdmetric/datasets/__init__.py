@@ -1,5 +1,39 @@
-"""Data sets: each gives SPD matrices of shape (n, d, d) and their labels."""
+"""Data sets: each gives SPD matrices of shape (n, d, d) and their labels.
 
+Heavy readers (MNE, MOABB, scikit-image) are imported when a set that needs them is loaded.
+"""
+
+from spdmetric.datasets.bci_iv_2a import bci_subjects, load_bci_iv_2a
+from spdmetric.datasets.eeg import Recording, eegmmi_subjects, epoch_covariances, load_eegmmi
+from spdmetric.datasets.images import load_images
+from spdmetric.datasets.textures import (
+    Texture,
+    TexturePair,
+    TextureSettings,
+    gabor_responses,
+    make_textures,
+    patch_covariances,
+)
 from spdmetric.datasets.toy import make_toy
+from spdmetric.datasets.whitening import whiten
+from spdmetric.files import Covariances, load_covariances
 
-__all__ = ["make_toy"]
+__all__ = [
+    "Covariances",
+    "Recording",
+    "Texture",
+    "TexturePair",
+    "TextureSettings",
+    "bci_subjects",
+    "eegmmi_subjects",
+    "epoch_covariances",
+    "gabor_responses",
+    "load_bci_iv_2a",
+    "load_covariances",
+    "load_eegmmi",
+    "load_images",
+    "make_textures",
+    "make_toy",
+    "patch_covariances",
+    "whiten",
+]

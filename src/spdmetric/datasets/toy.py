@@ -46,7 +46,7 @@ def make_toy(
     if d < 2 or d % 2:
         raise ValueError(f"d={d}: expected an even number >= 2, half of the eigenvalues carry the class.")
     if noise < 1:
-        raise ValueError(f"noise={noise}: expected at least 1, the lower end of the uninformative eigenvalues.")
+        raise ValueError(f"noise={noise}: expected at least 1, the lower end of the noise eigenvalues.")
     for name, n in (("n_train", n_train), ("n_test", n_test)):
         if n < 2 or n % 2:
             raise ValueError(f"{name}={n}: expected an even number >= 2, half of it for each class.")

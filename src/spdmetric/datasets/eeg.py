@@ -1,0 +1,285 @@
+"""Motor imagery EEG with the protocol of the paper.
+
+[Yger2015]_ follows Lotte and Guan (2011): the EEG channels alone, a Butterworth band-pass
+filter of order 5 between 8 and 30 Hz, the two seconds from 0.5 s to 2.5 s after the cue,
+one sample covariance for each trial, and no artefact rejection.  The filter is causal and
+starts from rest at the beginning of each run.  Signals are in microvolt.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Collection, Iterable, Sequence
+from numbers import Integral
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.signal import butter, sosfilt
+
+from spdmetric.matrices import symmetrize, transpose
+
+Folder = str | PathLike[str]
+
+
+class Recording(NamedTuple):
+    """Covariances of the trials of one subject."""
+
+    X: np.ndarray  # (n, d, d)
+    y: np.ndarray  # (n,), the imagined movement of each trial
+    groups: np.ndarray  # (n,), its session or run
+
+
+class Run(NamedTuple):
+    """One run as recorded: the stretch of signal that is filtered as a whole."""
+
+    name: str  # for sentences
+    signal: np.ndarray  # (n_channels, n_samples), microvolt
+    onsets: np.ndarray  # (n_trials,), samples of the cues
+    y: np.ndarray  # (n_trials,)
+    fs: float
+    group: Any
+
+
+# ---------------------------------------------------------------------------
+# The protocol
+
+
+def epoch_covariances(
+    signal: Any,
+    onsets: Any,
+    fs: float,
+    *,
+    band: tuple[float, float] = (8.0, 30.0),
+    window: tuple[float, float] = (0.5, 2.5),
+) -> np.ndarray:
+    """Sample covariances of band-passed windows after the cues of one run.
+
+    Parameters
+    ----------
+    signal : array-like of shape (n_channels, n_samples)
+        One run, from its first sample: the filter starts there, from rest.
+    onsets : array-like of int, shape (n_trials,)
+        Samples of the cues, 0-based.
+    fs : float
+        Sampling frequency, in Hz.
+    band : (float, float), default=(8.0, 30.0)
+        Edges of the causal Butterworth band-pass filter of order 5, in Hz.
+    window : (float, float), default=(0.5, 2.5)
+        First and last moment of the window, both included, in seconds after the cue.
+
+    Returns
+    -------
+    X : ndarray of shape (n_trials, n_channels, n_channels)
+        Covariances with the channel means of each window removed, divided by its number
+        of samples less 1.
+    """
+    signal = _check_signal(signal)
+    samples = _check_onsets(onsets)[:, None] + _window_samples(fs, band, window)
+    _check_inside(samples, signal.shape[1])
+    filtered = sosfilt(butter(5, band, "band", fs=fs, output="sos"), signal)
+    epochs = filtered[:, samples].transpose(1, 0, 2)  # (n_trials, n_channels, n_window)
+    _check_finite(epochs)
+    epochs = epochs - epochs.mean(axis=2, keepdims=True)
+    return symmetrize(epochs @ transpose(epochs)) / (samples.shape[1] - 1)
+
+
+def _window_samples(fs: float, band: tuple[float, float], window: tuple[float, float]) -> np.ndarray:
+    if not 0 < band[0] < band[1] < fs / 2:
+        raise ValueError(
+            f"band={band} at fs={fs:g} Hz: expected two rising frequencies above 0 and below {fs / 2:g} Hz."
+        )
+    first, last = (int(np.floor(moment * fs + 0.5)) for moment in window)
+    if last <= first:
+        raise ValueError(f"window={window}: expected two rising moments, at least a sample apart.")
+    return np.arange(first, last + 1)
+
+
+def _check_signal(signal: Any) -> np.ndarray:
+    signal = np.asarray(signal, dtype=np.float64)
+    if signal.ndim != 2:
+        raise ValueError(f"Expected a signal of shape (n_channels, n_samples), got shape {signal.shape}.")
+    return signal
+
+
+def _check_onsets(onsets: Any) -> np.ndarray:
+    onsets = np.asarray(onsets)
+    if onsets.ndim != 1 or not np.array_equal(onsets, np.floor(onsets)):
+        raise ValueError("Expected onsets as a list of whole numbers, samples of the signal.")
+    return onsets.astype(np.int64)
+
+
+def _check_inside(samples: np.ndarray, n_samples: int) -> None:
+    outside = (samples[:, 0] < 0) | (samples[:, -1] >= n_samples)
+    if outside.any():
+        bad = int(np.argmax(outside))
+        raise ValueError(
+            f"The window of onsets[{bad}] is samples {samples[bad, 0]} to {samples[bad, -1]}, but the signal "
+            f"has {n_samples} samples; leave that trial out."
+        )
+
+
+def _check_finite(epochs: np.ndarray) -> None:
+    bad = ~np.isfinite(epochs).all(axis=(1, 2))
+    if bad.any():
+        raise ValueError(
+            f"The window of onsets[{int(np.argmax(bad))}] holds NaN or infinity after the filter, which "
+            "spreads a missing sample over all that follow; cut the signal after the missing samples."
+        )
+
+
+def gather(runs: Iterable[Run], classes: Collection[str], source: str) -> Recording:
+    """Covariances of the trials of the wanted classes, run after run."""
+    parts: list[Recording] = []
+    for run in runs:
+        wanted = np.isin(run.y, list(classes))
+        if not wanted.any():
+            continue
+        try:
+            X = epoch_covariances(run.signal, run.onsets[wanted], run.fs)
+        except ValueError as error:
+            raise ValueError(f"{run.name}: {error}") from error
+        parts.append(Recording(X, run.y[wanted], np.repeat(run.group, len(X))))
+    if not parts:
+        raise ValueError(f"{source} has no trial of {', '.join(classes)}.")
+    return Recording(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+
+# ---------------------------------------------------------------------------
+# PhysioNet EEG Motor Movement/Imagery
+
+_EEGMMI_CHANNELS = 64
+_EEGMMI_RUNS = (3, 4, 7, 8, 11, 12)
+_FISTS = ("left_hand", "right_hand")
+
+
+def load_eegmmi(subject: int, folder: Folder, *, runs: Sequence[int] = (4, 8, 12)) -> Recording:
+    """Covariances of one subject of PhysioNet's EEG Motor Movement/Imagery data set.
+
+    Parameters
+    ----------
+    subject : int
+        1 to 109.
+    folder : str or path-like
+        Folder with the files ``S001R04.edf``, or with PhysioNet's folders ``S001`` of them.
+    runs : sequence of int, default=(4, 8, 12)
+        Runs in which the fists are imagined (4, 8, 12) or moved (3, 7, 11) one at a time.
+
+    Returns
+    -------
+    recording : Recording
+        64 x 64 matrices in squared microvolt, labels "left_hand" and "right_hand"; the
+        groups are the numbers of the runs.
+    """
+    check_subject(subject, 109, "The EEG Motor Movement/Imagery data set")
+    _check_eegmmi_runs(runs)
+    folder = existing_folder(folder)
+    paths = {run: _eegmmi_file(folder, subject, run) for run in runs}
+    missing = [_eegmmi_name(subject, run) for run, path in paths.items() if path is None]
+    if missing:
+        raise FileNotFoundError(
+            f"No {', '.join(missing)} in {folder} or its folder S{subject:03d}; PhysioNet's EEG Motor "
+            "Movement/Imagery Dataset has these files."
+        )
+    source = f"Subject {subject} in {folder}"
+    return gather((_edf_run(path, run) for run, path in paths.items() if path), _FISTS, source)
+
+
+def eegmmi_subjects(folder: Folder, *, runs: Sequence[int] = (4, 8, 12)) -> list[int]:
+    """Subjects of the EEG Motor Movement/Imagery data set with all of some runs in a folder."""
+    _check_eegmmi_runs(runs)
+    folder = existing_folder(folder)
+    files = [*folder.glob("S*R*.edf"), *folder.glob("S*/S*R*.edf")]
+    subjects = {int(m[1]) for m in (re.fullmatch(r"S([0-9]{3})R[0-9]{2}\.edf", f.name) for f in files) if m}
+    return sorted(s for s in subjects if all(_eegmmi_file(folder, s, run) for run in runs))
+
+
+def _eegmmi_name(subject: int, run: int) -> str:
+    return f"S{subject:03d}R{run:02d}.edf"
+
+
+def _eegmmi_file(folder: Path, subject: int, run: int) -> Path | None:
+    name = _eegmmi_name(subject, run)
+    return next((path for path in (folder / name, folder / name[:4] / name) if path.is_file()), None)
+
+
+def _edf_run(path: Path, run: int) -> Run:
+    raw = read_raw(path)
+    signal = raw.get_data(picks="eeg") * 1e6
+    if len(signal) != _EEGMMI_CHANNELS:
+        raise ValueError(f"{path} has {len(signal)} EEG channels; expected {_EEGMMI_CHANNELS}.")
+    onsets, codes = events(raw, {"T1": 0, "T2": 1})
+    return Run(str(path), signal, onsets, np.array(_FISTS)[codes], raw.info["sfreq"], run)
+
+
+# ---------------------------------------------------------------------------
+# MNE
+
+
+def read_raw(path: Path) -> Any:
+    """Read an EDF or GDF file; whatever MNE raises on a damaged one becomes a sentence."""
+    kind = path.suffix[1:].lower()
+    try:
+        import mne
+    except ImportError as error:
+        raise ImportError(f"Reading {kind.upper()} files needs MNE: pip install 'spdmetric[eeg]'.") from error
+    reader = {"edf": mne.io.read_raw_edf, "gdf": mne.io.read_raw_gdf}[kind]
+    with warnings.catch_warnings():
+        # MNE would go on with what is left of a truncated file.
+        warnings.filterwarnings("error", message="Number of records from the header does not match")
+        # The trial that a recording stops in; whether its window is whole is asked later.
+        warnings.filterwarnings("ignore", message=r"Limited \d+ annotation")
+        # Most channels of the competition's files are called "EEG".
+        warnings.filterwarnings("ignore", message="Channel names are not unique")
+        try:
+            return reader(path, preload=True, verbose="WARNING")
+        except Exception as error:
+            raise ValueError(
+                f"{path} cannot be read: it is corrupt, truncated or of another format "
+                f"({type(error).__name__}: {error})."
+            ) from error
+
+
+def events(raw: Any, codes: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
+    """Samples, counted from the first one of the signal, and codes of the annotations named in ``codes``."""
+    import mne
+
+    if not set(codes) & set(raw.annotations.description):
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    # Onsets are stored in seconds: MNE rounds them to the nearest sample.
+    found, _ = mne.events_from_annotations(raw, codes, verbose="ERROR")
+    return found[:, 0] - raw.first_samp, found[:, 2]
+
+
+# ---------------------------------------------------------------------------
+# What the callers ask for
+
+
+def check_subject(subject: Any, last: int, what: str) -> None:
+    """Refuse a subject that the data set does not have."""
+    if not isinstance(subject, Integral) or int(subject) not in range(1, last + 1):
+        raise ValueError(f"subject={subject!r}: {what} has subjects 1 to {last}.")
+
+
+def check_classes(classes: Collection[str], known: Collection[str]) -> None:
+    """Refuse classes that the data set does not have."""
+    if isinstance(classes, str) or not len(classes) or not set(classes) <= set(known):
+        raise ValueError(f"classes={classes!r}: expected some of {', '.join(known)}.")
+
+
+def _check_eegmmi_runs(runs: Sequence[int]) -> None:
+    if not len(runs) or len(set(runs)) != len(runs) or not set(runs) <= set(_EEGMMI_RUNS):
+        raise ValueError(
+            f"runs={runs!r}: expected different ones of {', '.join(map(str, _EEGMMI_RUNS))}, the runs in "
+            "which T1 and T2 are the left and the right fist."
+        )
+
+
+def existing_folder(folder: Folder) -> Path:
+    """Return the folder as a path, or say that there is none."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise FileNotFoundError(f"There is no folder {folder}.")
+    return folder

@@ -1,0 +1,162 @@
+"""Texture images in grey, from a folder or from inside scikit-image."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spdmetric.checks import check_count
+
+SUFFIXES = (".png", ".gif", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".pgm")
+BUNDLED = ("brick", "grass", "gravel")
+
+# Luma of ITU-R BT.601, what the eye makes of red, green and blue.
+_LUMA = np.array([0.299, 0.587, 0.114])
+
+
+def load_images(
+    folder: str | Path | None = None,
+    names: str | Iterable[str] | None = None,
+    *,
+    size: int = 16,
+) -> dict[str, np.ndarray]:
+    """Load texture images in grey.
+
+    Parameters
+    ----------
+    folder : path, optional
+        A folder of images such as ``D2.gif`` (gif, png, jpg, tif, bmp or pgm).  Without
+        one, the three textures that come with scikit-image: brick, grass and gravel.
+    names : str or iterable of str, optional
+        File names without their ending, in either case; all images there by default.
+    size : int, default=16
+        Size of the patches to come: an image must be one patch high and four wide.
+
+    Returns
+    -------
+    images : dict of str to ndarray of shape (height, width), float64
+        Grey levels as they are in the file, by the names asked for.
+
+    Warns
+    -----
+    UserWarning
+        When a colour image is converted to grey.
+    """
+    check_count("size", size)
+    files = _bundled_files() if folder is None else _image_files(Path(folder))
+    where = "scikit-image" if folder is None else str(folder)
+    if names is None:
+        names = [same[0].stem for same in files.values()]
+    images = {}
+    for name in [names] if isinstance(names, str) else names:
+        path = _find(name, files, where)
+        images[name] = check_image(_read_grey(path), str(path), size)
+    return images
+
+
+def _bundled_files() -> dict[str, list[Path]]:
+    """Find the images inside the installed scikit-image; nothing is downloaded."""
+    try:
+        import skimage
+    except ImportError as error:
+        raise ImportError(
+            "The textures brick, grass and gravel come with scikit-image: pip install 'spdmetric[textures]', "
+            "or give a folder of images."
+        ) from error
+    folder = Path(skimage.__file__).parent / "data"
+    files = {name: [folder / f"{name}.png"] for name in BUNDLED}
+    missing = [path.name for (path,) in files.values() if not path.is_file()]
+    if missing:
+        raise FileNotFoundError(
+            f"This build of scikit-image comes without {', '.join(missing)}: install its wheel, or give a "
+            "folder of images."
+        )
+    return files
+
+
+def _image_files(folder: Path) -> dict[str, list[Path]]:
+    """Group the images of a folder by name, whatever its case."""
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{folder} is not a folder: expected one that holds images such as D2.gif.")
+    files: dict[str, list[Path]] = {}
+    for path in sorted(folder.iterdir()):
+        if path.suffix.lower() in SUFFIXES and path.is_file():
+            files.setdefault(path.stem.casefold(), []).append(path)
+    if not files:
+        raise FileNotFoundError(f"{folder} holds no images: expected files ending in {', '.join(SUFFIXES)}.")
+    return files
+
+
+def _find(name: str, files: dict[str, list[Path]], where: str) -> Path:
+    found = files.get(name.casefold(), [])
+    if not found:
+        there = ", ".join(same[0].stem for same in files.values())
+        raise FileNotFoundError(f"There is no image {name!r} in {where}: there are {there}.")
+    if len(found) > 1:
+        raise ValueError(
+            f"{name!r} can be any of {', '.join(path.name for path in found)} in {where}: keep one of them."
+        )
+    return found[0]
+
+
+def _read_grey(path: Path) -> np.ndarray:
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise ImportError("Reading images needs Pillow: pip install 'spdmetric[textures]'.") from error
+    try:
+        with Image.open(path) as picture:
+            frames = getattr(picture, "n_frames", 1)
+            picture.load()
+    except Exception as error:  # each decoder of Pillow has its own errors for a broken file
+        raise ValueError(
+            f"{path} cannot be read as an image ({error}): it is damaged or not what its ending says; fetch "
+            "it again, or convert it to PNG."
+        ) from error
+    if frames > 1:
+        raise ValueError(f"{path} holds {frames} pictures: expected one; save the one you want on its own.")
+    return _grey(picture, path)
+
+
+def _grey(picture: Any, path: Path) -> np.ndarray:
+    """Grey levels of a picture of any mode; the same numbers when it is grey in disguise."""
+    if picture.mode in ("1", "L", "I", "F") or picture.mode.startswith("I;16"):
+        return np.asarray(picture, dtype=np.float64)
+    pixels = np.asarray(picture.convert("RGBA"), dtype=np.float64)
+    colour, alpha = pixels[..., :3], pixels[..., 3]
+    if (alpha < 255).any():
+        raise ValueError(f"{path} has transparent pixels: expected an opaque image; save it on a background.")
+    if (colour == colour[..., :1]).all():
+        return colour[..., 0]
+    warnings.warn(
+        f"{path} is in colour: it was converted to grey (0.299 red + 0.587 green + 0.114 blue).",
+        UserWarning,
+        stacklevel=4,  # the caller of load_images
+    )
+    return colour @ _LUMA
+
+
+def check_image(image: Any, name: str, size: int) -> np.ndarray:
+    """Return a grey image in float64, or say why patches cannot be cut from it."""
+    image = np.asarray(image)
+    if image.ndim != 2 or image.dtype.kind not in "fiub":
+        raise ValueError(
+            f"{name} has shape {image.shape} and dtype {image.dtype}: expected a grey image, real numbers of "
+            "shape (height, width)."
+        )
+    height, width = image.shape
+    if height < size or width < 4 * size:
+        raise ValueError(
+            f"{name} is {height} pixels high and {width} wide: expected at least {size} and {4 * size}, one "
+            f"patch of {size} x {size} high and four wide, two for each half."
+        )
+    image = image.astype(np.float64)
+    if not np.isfinite(image).all():
+        raise ValueError(f"{name} contains NaN or infinity: expected finite grey levels.")
+    if image.min() == image.max():
+        raise ValueError(f"{name} is constant (every pixel is {image[0, 0]:g}): there is no texture in it.")
+    return image

@@ -1,0 +1,112 @@
+"""The whitening step of the paper: take away what drifts between sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from spdmetric.checks import check_spd
+from spdmetric.geometry import mean_riemann
+from spdmetric.matrices import congruence, invsqrtm
+
+WHITENINGS = ("session", "train", "calibration", "none")
+
+
+def whiten(
+    X: Any, groups: Any, *, train: Any = None, how: str = "session", calibration: float = 0.2
+) -> np.ndarray:
+    """Move the covariances of each session around the identity: ``M^{-1/2} X M^{-1/2}``.
+
+    The brain and the electrodes drift between sessions.  The paper takes the drift away
+    by this congruence, with M the Riemannian mean of the session, an idea of the adaptive
+    kernel of Barachant et al. (2013).
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d, d)
+        SPD matrices, those of each group in the order of their recording.
+    groups : array-like of shape (n,)
+        Session, or run, of each matrix.
+    train : group, array-like of groups, or boolean mask of shape (n,), optional
+        What belongs to the training set; needed by "train" and "calibration".
+    how : {"session", "train", "calibration", "none"}, default="session"
+        Which matrices M is the mean of:
+
+        - "session", the paper's: all matrices of the same group.  It is transductive:
+          the mean of a test session uses its unlabelled matrices, all of them, before
+          the first is classified.
+        - "train": the training matrices, one M for all.  It is inductive, and does not
+          take a drift away.
+        - "calibration", the paper's remark for real use: in each group, the training
+          matrices by their own mean, the others by the mean of the first of them.
+        - "none": X comes back as it is.
+    calibration : float, default=0.2
+        Share of the matrices that are not for training, in each group, whose mean
+        "calibration" takes; at least one matrix.
+
+    Returns
+    -------
+    X : ndarray of shape (n, d, d), float64
+    """
+    X, groups = check_spd(X), np.asarray(groups)
+    if groups.shape != (len(X),):
+        raise ValueError(
+            f"groups has shape {groups.shape} for {len(X)} matrices; expected one group for each."
+        )
+    if how not in WHITENINGS:
+        raise ValueError(f"Unknown whitening how={how!r}; expected one of {', '.join(WHITENINGS)}.")
+    if not 0 < calibration <= 1:
+        raise ValueError(f"calibration={calibration}: expected a share above 0 and up to 1.")
+    if how == "none":
+        return X
+    if how == "session":
+        return _whiten_parts(X, [(part, part) for part in _parts(groups)])
+    mask = _training_mask(train, groups, how)
+    if how == "train":
+        return _whiten_parts(X, [(slice(None), mask)])
+    return _whiten_parts(X, _calibrated(mask, groups, calibration))
+
+
+def _whiten_parts(X: np.ndarray, parts: Iterable[tuple[Any, Any]]) -> np.ndarray:
+    """Whiten each part of the stack by the mean of another one."""
+    Z = np.empty_like(X)
+    for part, estimated_on in parts:
+        Z[part] = congruence(invsqrtm(mean_riemann(X[estimated_on])), X[part])
+    return Z
+
+
+def _parts(groups: np.ndarray) -> list[np.ndarray]:
+    return [np.flatnonzero(groups == group) for group in np.unique(groups)]
+
+
+def _calibrated(
+    mask: np.ndarray, groups: np.ndarray, calibration: float
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    for part in _parts(groups):
+        known, new = part[mask[part]], part[~mask[part]]
+        if len(known):
+            yield known, known
+        if len(new):
+            yield new, new[: max(1, round(calibration * len(new)))]
+
+
+def _training_mask(train: Any, groups: np.ndarray, how: str) -> np.ndarray:
+    if train is None:
+        raise ValueError(f"how={how!r} needs train: the training groups, or a mask over the matrices.")
+    train = np.asarray(train)
+    if train.dtype == bool and train.ndim == 1:
+        if len(train) != len(groups):
+            raise ValueError(f"The mask train has {len(train)} entries for {len(groups)} matrices.")
+        mask = train
+    else:
+        unknown = np.setdiff1d(train, groups)
+        if len(unknown):
+            raise ValueError(
+                f"train names the groups {unknown.tolist()}, but the groups are {np.unique(groups).tolist()}."
+            )
+        mask = np.isin(groups, train)
+    if not mask.any():
+        raise ValueError("train selects no matrix; expected at least one to whiten by.")
+    return mask

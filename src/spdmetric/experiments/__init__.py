@@ -1,0 +1,1 @@
+"""The experiments of the paper: methods, tables and figures."""

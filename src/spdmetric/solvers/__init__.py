@@ -1,0 +1,42 @@
+"""Solvers for a smooth function on a ball, minimised to a KKT point.
+
+They know nothing of matrices: an `Objective` is evaluated at points of a `Manifold`, and
+the protocols below say all that is asked of either.  A solver never prints; a callback
+sees each record of its history and may stop it.
+
+The feasible set is a ball ``|S| <= radius`` in the coordinates S of the manifold, so it has
+two faces, and each step is taken on one of them: the *interior*, where every direction is
+free, or the *sphere*, where the step is tangent to it.  A point is optimal to first order
+(Karush, Kuhn, Tucker) when ``gradient = -multiplier * S`` with ``multiplier >= 0`` on the
+sphere, and ``gradient = 0`` inside.
+
+Alignment has several local maxima in its ball, and the centre is nearly a saddle of it:
+both solvers therefore begin with one long step, from the centre along the gradient to the
+sphere, and shorten it only if the value does not improve there.
+"""
+
+from collections.abc import Callable
+
+from spdmetric.solvers.gradient import geodesic_gradient
+from spdmetric.solvers.run import Callback, Evaluation, Manifold, Objective, Record, Solution, Status
+from spdmetric.solvers.trust_region import newton, trust_region
+
+SOLVERS: dict[str, Callable[..., Solution]] = {
+    "trust-region": trust_region,
+    "newton": newton,
+    "gradient": geodesic_gradient,
+}
+
+__all__ = [
+    "SOLVERS",
+    "Callback",
+    "Evaluation",
+    "Manifold",
+    "Objective",
+    "Record",
+    "Solution",
+    "Status",
+    "geodesic_gradient",
+    "newton",
+    "trust_region",
+]

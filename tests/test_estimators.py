@@ -1,0 +1,359 @@
+"""The estimator on odd but good input, and what it learns."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.neighbors import KNeighborsClassifier
+
+from random_matrices import labelled, rotation, spd
+from spdmetric import LogEuclideanMetric
+from spdmetric.datasets import make_toy
+from spdmetric.geometry import distance_logeuclid, distance_riemann, mean_euclid, mean_logeuclid, mean_riemann
+from spdmetric.matrices import congruence, invsqrtm
+
+
+def knn_accuracy(metric, X, y, X_test, y_test):
+    neighbours = KNeighborsClassifier(1).fit(metric.transform(X), y)
+    return neighbours.score(metric.transform(X_test), y_test)
+
+
+# -- what is learned --------------------------------------------------------------
+
+
+def test_learning_helps_on_the_toy_set():
+    X, y, X_test, y_test = make_toy(d=8, random_state=0)
+    learned, mean = LogEuclideanMetric().fit(X, y), LogEuclideanMetric(0).fit(X, y)
+    assert learned.alignment_ > 1.5 * mean.alignment_
+    assert knn_accuracy(learned, X, y, X_test, y_test) > knn_accuracy(mean, X, y, X_test, y_test)
+
+
+def test_what_a_fitted_metric_says_of_itself(rng):
+    X, y = labelled(rng, 30, 4, classes=3)
+    metric = LogEuclideanMetric(3.0).fit(X, y)
+    W, G = metric.components_, metric.reference_
+    np.testing.assert_array_equal(W, W.T)
+    np.testing.assert_allclose(W @ W, np.linalg.inv(G), rtol=1e-8, atol=1e-10)
+    assert metric.radius_ <= 3.0 * (1 + 1e-9)
+    G0 = mean_riemann(X)
+    assert float(distance_riemann(G0, G)) == pytest.approx(metric.radius_, rel=1e-8)
+    assert np.linalg.slogdet(G)[1] == pytest.approx(np.linalg.slogdet(G0)[1], abs=1e-8)
+    assert 0 < metric.alignment_ < 1
+    assert metric.solution_.converged
+    assert metric.n_iter_ == metric.solution_.n_iter > 0
+    assert metric.solution_.value == 1 - metric.alignment_
+    assert "Converged" in metric.solution_.status.value
+    np.testing.assert_array_equal(metric.classes_, [0, 1, 2])
+
+
+def test_distances(rng):
+    X, y = labelled(rng, 20, 4)
+    metric = LogEuclideanMetric(2.0).fit(X, y)
+    expected = distance_logeuclid(X[:5], X[5:10], metric.reference_)
+    pairs = np.stack([X[:5], X[5:10]], axis=1)
+    np.testing.assert_allclose(metric.pair_distance(pairs), expected, rtol=1e-8)
+    np.testing.assert_array_equal(metric.pair_score(pairs), -metric.pair_distance(pairs))
+    vectors = metric.transform(X)
+    assert vectors.shape == (20, 10)
+    np.testing.assert_allclose(np.linalg.norm(vectors[:5] - vectors[5:10], axis=1), expected, rtol=1e-8)
+    distance = metric.get_metric()
+    assert distance(X[0], X[5]) == pytest.approx(expected[0], rel=1e-8)
+    np.testing.assert_allclose(metric.inverse_transform(vectors), X, rtol=1e-8, atol=1e-9)
+
+
+def test_get_metric_outlives_a_refit(rng):
+    X, y = labelled(rng, 20, 4)
+    metric = LogEuclideanMetric(2.0).fit(X, y)
+    distance, before = metric.get_metric(), metric.get_metric()(X[0], X[1])
+    metric.fit(100 * X[::-1], y)
+    assert distance(X[0], X[1]) == before
+
+
+def test_radius_zero_learns_nothing(rng):
+    X, y = labelled(rng, 20, 4)
+    metric = LogEuclideanMetric(0).fit(X, y)
+    np.testing.assert_allclose(metric.reference_, mean_riemann(X), rtol=1e-12)
+    np.testing.assert_allclose(metric.components_, invsqrtm(metric.reference_), atol=1e-12)
+    assert metric.radius_ == 0
+    assert metric.n_iter_ == 0
+
+
+MEANS = {"riemann": mean_riemann, "logeuclid": mean_logeuclid, "euclid": mean_euclid}
+
+
+@pytest.mark.parametrize("init", [*MEANS, "identity"])
+def test_inits(init, rng):
+    X, y = labelled(rng, 20, 4)
+    G0 = np.eye(4) if init == "identity" else MEANS[init](X)
+    np.testing.assert_allclose(LogEuclideanMetric(0, init=init).fit(X, y).reference_, G0, rtol=1e-12)
+    named, given = LogEuclideanMetric(2, init=init).fit(X, y), LogEuclideanMetric(2, init=G0).fit(X, y)
+    np.testing.assert_allclose(named.reference_, given.reference_, rtol=1e-5)
+    assert float(distance_riemann(G0, named.reference_)) <= 2 * (1 + 1e-9)
+
+
+def test_balanced_weights_are_sample_weights(rng):
+    X, y = labelled(rng, 30, 3, classes=3)
+    y = np.minimum(y, 1)  # 10 and 20
+    balanced = LogEuclideanMetric(2, class_weight="balanced").fit(X, y)
+    by_hand = LogEuclideanMetric(2).fit(X, y, sample_weight=np.where(y == 0, 1.5, 0.75))
+    np.testing.assert_allclose(balanced.reference_, by_hand.reference_, rtol=1e-10)
+    assert abs(balanced.alignment_ - LogEuclideanMetric(2).fit(X, y).alignment_) > 1e-4
+
+
+def test_integer_weights_are_repetition(rng):
+    X, y = labelled(rng, 20, 3)
+    w = rng.integers(0, 3, 20)
+    w[:2] = 1
+    weighted = LogEuclideanMetric(3).fit(X, y, sample_weight=w)
+    repeated = LogEuclideanMetric(3).fit(np.repeat(X, w, axis=0), np.repeat(y, w))
+    assert weighted.alignment_ == pytest.approx(repeated.alignment_, rel=1e-9)
+    np.testing.assert_allclose(weighted.reference_, repeated.reference_, rtol=1e-4)
+
+
+def test_chunked_is_whole(rng):
+    X, y = labelled(rng, 40, 3)
+    whole, chunked = LogEuclideanMetric(3).fit(X, y), LogEuclideanMetric(3, chunk_size=7).fit(X, y)
+    assert whole.alignment_ == pytest.approx(chunked.alignment_, rel=1e-9)
+    np.testing.assert_allclose(whole.reference_, chunked.reference_, rtol=1e-4)
+
+
+def test_congruence_of_the_data_carries_the_reference_along(rng):
+    """Whatever the units and the mixing of the channels, the same metric is learned."""
+    X, y = labelled(rng, 20, 3)
+    M = rng.standard_normal((3, 3)) + 3 * np.eye(3)
+    plain, moved = LogEuclideanMetric(3).fit(X, y), LogEuclideanMetric(3).fit(congruence(M, X), y)
+    assert moved.alignment_ == pytest.approx(plain.alignment_, rel=1e-8)
+    np.testing.assert_allclose(moved.reference_, congruence(M, plain.reference_), rtol=1e-3)
+
+
+# -- odd but good input ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [1e-14, 1e14])
+def test_scales(scale, rng):
+    X, y = labelled(rng, 20, 4)
+    one, other = LogEuclideanMetric(3).fit(X, y), LogEuclideanMetric(3).fit(scale * X, y)
+    assert other.alignment_ == pytest.approx(one.alignment_, rel=1e-8)
+    np.testing.assert_allclose(other.reference_ / scale, one.reference_, rtol=1e-3)
+
+
+@pytest.mark.parametrize(("kind", "digits"), [("channels of different units", 1e-6), ("mixed", 5e-2)])
+def test_condition_numbers_to_1e12(kind, digits, rng):
+    """Graded diagonals keep their digits; when they are mixed, what float64 can hold is what is left."""
+    X, y = labelled(rng, 30, 4)
+    D = np.diag(np.logspace(0, -5.5, 4))
+    M = D if kind == "channels of different units" else rotation(rng, 4) @ D
+    plain, harsh = LogEuclideanMetric(3).fit(X, y), LogEuclideanMetric(3).fit(congruence(M, X), y)
+    assert np.linalg.cond(congruence(M, X)[0]) > 1e10
+    assert harsh.alignment_ == pytest.approx(plain.alignment_, rel=digits)
+    assert harsh.radius_ <= 3 * (1 + 1e-9)
+    assert np.isfinite(harsh.transform(congruence(M, X))).all()
+
+
+def test_whitened_matrices_with_repeated_eigenvalues(rng):
+    """Half of the matrices are the identity: automatic differentiation of eigh gives NaN there."""
+    X, y = labelled(rng, 20, 4)
+    X[::4] = np.eye(4)
+    metric = LogEuclideanMetric(5, init="identity").fit(X, y)
+    assert metric.solution_.converged
+
+
+def test_duplicated_matrices(rng):
+    X, y = labelled(rng, 10, 3)
+    X[2] = X[0]
+    X[4] = X[1]
+    assert LogEuclideanMetric().fit(X, y).solution_.converged
+
+
+def test_one_by_one_matrices(rng):
+    X = np.exp(rng.standard_normal((10, 1, 1)) + np.array([0, 1] * 5)[:, None, None])
+    metric = LogEuclideanMetric().fit(X, [0, 1] * 5)
+    assert metric.radius_ == 0
+    np.testing.assert_allclose(np.diff(metric.transform(X)[:, 0]), np.diff(np.log(X[:, 0, 0])), rtol=1e-12)
+
+
+def test_two_matrices(rng):
+    metric = LogEuclideanMetric().fit(spd(rng, 2, 3), ["a", "b"])
+    assert metric.alignment_ == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("labels", [["left", "right"], [True, False], [3, 7], [1.0, 2.0]])
+def test_labels_of_any_kind(labels, rng):
+    X, codes = labelled(rng, 20, 3)
+    y = np.array(labels)[codes]
+    metric, coded = LogEuclideanMetric(2).fit(X, y), LogEuclideanMetric(2).fit(X, codes)
+    assert set(metric.classes_) == set(labels)
+    assert metric.alignment_ == pytest.approx(coded.alignment_, rel=1e-10)
+
+
+@pytest.mark.parametrize("form", ["list", "read-only", "fortran", "strided", "float32"])
+def test_arrays_of_any_kind(form, rng):
+    X, y = labelled(rng, 20, 3)
+    wide = np.zeros((20, 6, 6))
+    wide[:, ::2, ::2] = X
+    locked = X.copy()
+    locked.flags.writeable = False
+    given = {
+        "list": X.tolist(),
+        "read-only": locked,
+        "fortran": np.asfortranarray(X),
+        "strided": wide[:, ::2, ::2],
+        "float32": X.astype(np.float32),
+    }[form]
+    tolerance = 1e-3 if form == "float32" else 1e-10
+    plain, other = LogEuclideanMetric(2).fit(X, y), LogEuclideanMetric(2).fit(given, list(y))
+    np.testing.assert_allclose(other.reference_, plain.reference_, rtol=tolerance)
+    vectors = other.transform(given)
+    assert vectors.dtype == (np.float32 if form == "float32" else np.float64)
+    np.testing.assert_allclose(vectors, plain.transform(X), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("solver", ["trust-region", "newton", "gradient"])
+def test_large_radius_ends_well(solver, rng):
+    """Far past what float64 can represent: still inside the ball, finite and better than the start."""
+    X, y = labelled(rng, 20, 4)
+    start = LogEuclideanMetric(0).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        metric = LogEuclideanMetric(200.0, solver=solver, max_iter=100).fit(X, y)
+    assert metric.radius_ <= 200 * (1 + 1e-9)
+    assert metric.alignment_ >= start.alignment_
+    assert np.isfinite(metric.transform(X)).all()
+
+
+# -- reporting ------------------------------------------------------------------------
+
+
+def test_callback_sees_the_history_and_stops_quietly(rng):
+    X, y = labelled(rng, 20, 4)
+    seen = []
+    metric = LogEuclideanMetric(callback=lambda record: seen.append(record) or record.iteration == 2).fit(
+        X, y
+    )
+    assert metric.n_iter_ == 2
+    assert seen == list(metric.solution_.history)
+
+
+def test_non_convergence_warns_with_the_status(rng):
+    X, y = labelled(rng, 20, 4)
+    with pytest.warns(ConvergenceWarning, match=r"LogEuclideanMetric: Stopped after max_iter.*tol=1e-06"):
+        LogEuclideanMetric(max_iter=1).fit(X, y)
+
+
+def test_verbose_prints_and_silence_does_not(rng, capsys):
+    X, y = labelled(rng, 20, 4)
+    LogEuclideanMetric(1.0).fit(X, y)
+    assert capsys.readouterr().out == ""
+    metric = LogEuclideanMetric(1.0, verbose=True).fit(X, y)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == metric.n_iter_ + 1
+    assert "alignment" in lines[0]
+
+
+# -- bad input --------------------------------------------------------------------------
+
+BAD_FITS = {
+    "n differs": (lambda X, y: (X, y[:-1]), r"inconsistent numbers of samples: \[20, 19\]"),
+    "one class": (lambda X, y: (X, np.full(20, "a")), r"y has 1 class, .*'a'.*: expected at least two"),
+    "continuous y": (lambda X, y: (X, np.linspace(0, 1, 20)), r"Unknown label type: continuous"),
+    "no y": (lambda X, y: (X, None), r"requires y to be passed, but the target y is None"),
+    "two columns of y": (lambda X, y: (X, np.stack([y, y], axis=1)), r"y should be a 1d array"),
+    "constant data": (lambda X, y: (np.repeat(X[:1], 20, axis=0), y), r"All matrices of X are the same"),
+    "NaN": (lambda X, y: (X * np.where(y == 0, 1, np.nan)[:, None, None], y), r"X\[1\] contains NaN"),
+    "2-D": (lambda X, y: (X[:, 0], y), r"got 2 dimensions"),
+    "indefinite": (lambda X, y: (X - 2 * np.eye(4), y), r"not positive definite"),
+    "complex": (lambda X, y: (X + 0j, y), r"complex"),
+    "objects": (lambda X, y: (X.astype(object), y), r"dtype object"),
+    "empty": (lambda X, y: (X[:0], y[:0]), r"X is empty"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FITS)
+def test_bad_data_get_a_sentence(case, rng):
+    spoil, sentence = BAD_FITS[case]
+    X, y = labelled(rng, 20, 4)
+    with pytest.raises(ValueError, match=sentence):
+        LogEuclideanMetric().fit(*spoil(X, y))
+
+
+BAD_PARAMETERS = {
+    "negative radius": ({"radius": -1}, r"radius=-1: expected a finite number >= 0"),
+    "NaN radius": ({"radius": np.nan}, r"radius=nan: expected a finite number"),
+    "infinite radius": ({"radius": np.inf}, r"radius=inf: .*Without a bound the alignment has no maximum"),
+    "radius in words": ({"radius": "ten"}, r"radius='ten'"),
+    "init": (
+        {"init": "median"},
+        r"init='median': .* 'riemann', 'logeuclid', 'euclid', 'identity', or an",
+    ),
+    "init of another size": (
+        {"init": np.eye(3)},
+        r"init has shape \(3, 3\), but .* are 4 x 4",
+    ),
+    "init not SPD": ({"init": -np.eye(4)}, r"init\[0\] is not positive definite"),
+    "solver": ({"solver": "sgd"}, r"solver='sgd': expected one of 'trust-region', 'newton', 'gradient'"),
+    "class_weight": ({"class_weight": "equal"}, r"class_weight='equal': expected one of None, 'balanced'"),
+    "tol": ({"tol": 0}, r"tol=0: expected a positive number"),
+    "max_iter": ({"max_iter": 0}, r"max_iter=0: expected a whole number >= 1"),
+    "chunk_size": ({"chunk_size": 2.5}, r"chunk_size=2.5: expected a whole number >= 1"),
+    "callback": ({"callback": 3}, r"callback=3: expected a function"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_PARAMETERS)
+def test_bad_parameters_get_a_sentence(case, rng):
+    parameters, sentence = BAD_PARAMETERS[case]
+    with pytest.raises(ValueError, match=sentence):
+        LogEuclideanMetric(**parameters).fit(*labelled(rng, 20, 4))
+
+
+BAD_WEIGHTS = {
+    "negative": (lambda y: np.where(np.arange(20) == 3, -1.0, 1.0), r"[Nn]egative values in .*sample_weight"),
+    "all zero": (lambda y: np.zeros(20), r"sample_weight is zero for every matrix|at least one non-zero"),
+    "a class without": (
+        lambda y: (y == 0).astype(float),
+        r"is zero for all matrices of class .*1",
+    ),
+    "n differs": (lambda y: np.ones(19), r"sample_weight.shape == \(19,\), expected \(20,\)"),
+    "NaN": (lambda y: np.full(20, np.nan), r"sample_weight contains NaN"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_WEIGHTS)
+def test_bad_weights_get_a_sentence(case, rng):
+    weigh, sentence = BAD_WEIGHTS[case]
+    X, y = labelled(rng, 20, 4)
+    with pytest.raises(ValueError, match=sentence):
+        LogEuclideanMetric().fit(X, y, sample_weight=weigh(y))
+
+
+def test_a_start_too_far_from_the_data(rng):
+    X, y = labelled(rng, 20, 4)
+    init = congruence(rotation(rng, 4), np.diag([1.0, 1e-4, 1e-8, 3e-15]))
+    with pytest.raises(ValueError, match=r"cannot be compared with the start in float64.*another init"):
+        LogEuclideanMetric(init=init).fit(congruence(rotation(rng, 4), np.diag([1, 1, 1e-5, 1e-6]) * X), y)
+
+
+def test_transform_beyond_float64(rng):
+    """A factor that float64 cannot apply to these matrices, whatever way it was learned."""
+    X, y = labelled(rng, 20, 4)
+    metric = LogEuclideanMetric(1.0).fit(X, y)
+    W0, W, Q = metric._embedding
+    metric._embedding = W0, rotation(rng, 4) @ np.diag([1e9, 1, 1, 1e-9]) @ W, Q
+    with pytest.raises(ValueError, match=r"too close to singular to compare .* smaller radius"):
+        metric.transform(X)
+
+
+def test_transforming_other_sizes_and_shapes(rng):
+    X, y = labelled(rng, 20, 4)
+    metric = LogEuclideanMetric(1.0).fit(X, y)
+    with pytest.raises(ValueError, match="X has 3 features, but LogEuclideanMetric is expecting 4 features"):
+        metric.transform(spd(rng, 5, 3))
+    with pytest.raises(ValueError, match=r"X\[1\] is not positive definite"):
+        metric.transform(np.stack([X[0], -X[0]]))
+    with pytest.raises(ValueError, match=r"Expected pairs of shape \(n_pairs, 2, d, d\), got \(20, 4, 4\)"):
+        metric.pair_distance(X)
+    with pytest.raises(ValueError, match=r"Expected vectors of shape \(n_matrices, 10\), got \(3, 6\)"):
+        metric.inverse_transform(np.zeros((3, 6)))

@@ -1,0 +1,101 @@
+"""The house rules: who may import whom, what an import costs, what the front matter says."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "spdmetric"
+
+# Each room, and the rooms it may import.
+ROOMS = {
+    "matrices": set(),
+    "checks": {"matrices"},
+    "geometry": {"matrices"},
+    "manifolds": {"matrices"},
+    "alignment": {"matrices", "geometry", "manifolds"},
+    "solvers": set(),
+    "estimators": {"matrices", "checks", "geometry", "manifolds", "alignment", "solvers"},
+}
+DATASETS = {"matrices", "checks", "geometry", "files", "datasets"}
+
+
+def imported_rooms(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = (
+                [node.module] if node.module != "spdmetric" else [f"spdmetric.{a.name}" for a in node.names]
+            )
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        found |= {name.split(".")[1] for name in names if name.startswith("spdmetric.")}
+    return found
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_rooms_import_only_downwards(room):
+    folder = PACKAGE / room
+    for path in folder.glob("*.py") if folder.is_dir() else [PACKAGE / f"{room}.py"]:
+        assert imported_rooms(path) - {room} <= ROOMS[room], path.name
+
+
+def test_data_sets_know_nothing_of_learning():
+    for path in (PACKAGE / "datasets").glob("*.py"):
+        assert imported_rooms(path) <= DATASETS, path.name
+
+
+def run(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+def test_import_loads_nothing_heavy():
+    code = "import sys, spdmetric, spdmetric.datasets; print(*sys.modules)"
+    loaded = set(run(code).split())
+    assert not loaded & {"matplotlib", "torch", "dask", "pyriemann", "mne", "moabb", "skimage", "PIL"}
+
+
+def test_fit_does_not_import_pyriemann():
+    code = (
+        "import sys, numpy as np\n"
+        "from spdmetric import LogEuclideanMetric\n"
+        "from spdmetric.datasets import make_toy\n"
+        "X, y, *_ = make_toy(10, 2, d=4, random_state=0)\n"
+        "LogEuclideanMetric(1.0).fit(X, y).transform(X)\n"
+        "print('pyriemann' in sys.modules)"
+    )
+    assert run(code).strip() == "False"
+
+
+def test_import_brings_little_beyond_sklearn_neighbors():
+    """No time is asserted: what is counted is what would take it, the modules loaded."""
+    neighbours = len(run("import sys, sklearn.neighbors; print(*sys.modules)").split())
+    ours = len(run("import sys, spdmetric; print(*sys.modules)").split())
+    assert ours <= 1.1 * neighbours
+
+
+def test_files_stay_readable():
+    """A room past 500 lines has become two."""
+    long = {p.name: n for p in PACKAGE.rglob("*.py") if (n := len(p.read_text().splitlines())) > 500}
+    assert not long
+
+
+def test_front_matter():
+    for name in (
+        "README.md",
+        "CHANGES.md",
+        "CITATION.cff",
+        "LICENSE",
+        "docs/math.md",
+        "docs/dependencies.md",
+    ):
+        assert (ROOT / name).is_file(), name
+    readme = (ROOT / "README.md").read_text()
+    assert "make demo" in readme
+    assert "make test" in readme
