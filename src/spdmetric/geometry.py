@@ -143,7 +143,7 @@ def pairwise_distance(
         SPD matrices; ``Y = X`` by default.
     metric : {"euclid", "logeuclid", "riemann", "stein"}, default="riemann"
         The two flat metrics embed each matrix once and compare vectors; the two
-        curved ones are pyRiemann's.
+        curved ones factor each matrix of ``Y`` once.
     reference : array of shape (d, d), optional
         Reference point of ``"logeuclid"``; the identity by default.
 
@@ -157,9 +157,9 @@ def pairwise_distance(
         others = None if Y is None else tangent_vectors(Y, reference)
         return _distances_of_vectors(tangent_vectors(X, reference), others)
     if metric in ("riemann", "stein"):
-        from pyriemann.geometry.distance import pairwise_distance as pairwise
-
-        return pairwise(X, Y, metric="riemann" if metric == "riemann" else "logdet")
+        column = _riemann_from if metric == "riemann" else _stein_from
+        Y = X if Y is None else Y
+        return array_namespace(X, Y).stack([column(Y[j, ...], X) for j in range(Y.shape[0])], axis=-1)
     raise ValueError(f"Unknown metric {metric!r}; expected one of {', '.join(PAIRWISE_METRICS)}.")
 
 
@@ -168,6 +168,24 @@ def _distances_of_vectors(u: Array, v: Array | None) -> Array:
     v = u if v is None else v
     xp = array_namespace(u, v)
     return xp.stack([xp.linalg.vector_norm(u[i : i + 1, :] - v, axis=-1) for i in range(u.shape[0])])
+
+
+def _riemann_from(B: Array, X: Array) -> Array:
+    """Affine-invariant distances of a stack from one matrix."""
+    xp = array_namespace(B, X)
+    values = xp.linalg.eigvalsh(congruence(invsqrtm(B), X))
+    return xp.linalg.vector_norm(xp.log(values), axis=-1)
+
+
+def _stein_from(B: Array, X: Array) -> Array:
+    """Square roots of the Stein divergences of a stack from one matrix."""
+    xp = array_namespace(B, X)
+
+    def log_det(A: Array) -> Array:
+        return xp.linalg.slogdet(A)[1]
+
+    divergence = log_det((X + B) / 2) - (log_det(X) + log_det(B)) / 2
+    return xp.sqrt(xp.where(divergence > 0, divergence, xp.zeros_like(divergence)))
 
 
 # ---------------------------------------------------------------------------

@@ -293,7 +293,7 @@ class TexturePair(NamedTuple):
 
     Examples
     --------
-    >>> from spdmetric.datasets.textures import TexturePair, load_images
+    >>> from spdmetric.datasets import TexturePair, load_images
     >>> images = load_images()
     >>> pair = TexturePair.of((images["brick"], images["gravel"]))
     >>> draws = [pair.draw(random_state=seed) for seed in range(3)]

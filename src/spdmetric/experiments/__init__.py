@@ -1,1 +1,1 @@
-"""The experiments of the paper: methods, tables and figures."""
+"""The paper, reproduced: methods, tables with the printed numbers, figures."""

@@ -133,7 +133,7 @@ def _trust_region(run: Run, model: Model, manifold: Manifold, start: Any) -> Sol
         if face.distance == 0:
             after = _first_step(run.objective, manifold, face)
         else:
-            after, delta = _trusted_step(run.objective, model, manifold, face, delta)
+            after, delta = trusted_step(run.objective, model, manifold, face, delta)
         if after is None or delta < 1e-12 * manifold.radius:
             return run.solution(face, Status.STALLED)
         if after is not face:
@@ -155,7 +155,7 @@ def _first_step(objective: Counted, manifold: Manifold, face: Face) -> Face | No
     return None
 
 
-def _trusted_step(
+def trusted_step(
     objective: Counted, model: Model, manifold: Manifold, face: Face, delta: float
 ) -> tuple[Face, float]:
     """One step of the trust region: the face to go on from, and the radius to trust there."""

@@ -10,7 +10,6 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 import numpy as np
 
@@ -80,7 +79,7 @@ def save_figures(
     names : iterable of str, optional
         Names of `FIGURES`; all of them by default.
     images : mapping of str to ndarray of shape (height, width), optional
-        Textures to show; those of `spdmetric.datasets.textures.load_images` by default.
+        Textures to show; those of `spdmetric.datasets.load_images` by default.
     seed : int, default=0
         Seed of the figures that draw data.
     progress : callable, optional
@@ -97,7 +96,7 @@ def save_figures(
     written = []
     for name in chosen:
         figure = FIGURES[name](images=images, seed=seed)
-        written += [_save(figure, folder / f"{name}.{kind}") for kind in ("png", "pdf")]
+        written += [style.save(figure, folder / f"{name}.{kind}") for kind in ("png", "pdf")]
         if progress is not None:
             progress(name)
     return written
@@ -109,18 +108,3 @@ def _known(names: Iterable[str]) -> list[str]:
         if name not in FIGURES:
             raise ValueError(f"Unknown figure {name!r}; expected one of {', '.join(FIGURES)}.")
     return chosen
-
-
-def _save(figure: Figure, path: Path) -> Path:
-    """Write next to the destination, then rename: nobody ever sees half a file."""
-    part = path.with_name(f".{path.name}.{uuid4().hex}.part")
-    kind = path.suffix[1:]
-    # Without the date and version, the same figure is the same file.
-    metadata = {"Software": None} if kind == "png" else {"CreationDate": None, "Producer": None}
-    try:
-        with style.context():
-            figure.savefig(part, format=kind, dpi=300, metadata=metadata)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
-    return path

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import numpy as np
 
@@ -24,6 +27,8 @@ BLUE = "#0072B2"
 VERMILLION = "#D55E00"
 PURPLE = "#CC79A7"
 GREY = "#8C8C8C"
+
+PALETTE = (SKY, GREEN, BLUE, ORANGE, VERMILLION, PURPLE, GREY, BLACK)
 
 EUCLID, RIEMANN = VERMILLION, BLUE  # one colour for each geometry in all figures
 
@@ -131,3 +136,18 @@ def halo() -> list[Any]:
     from matplotlib.patheffects import withStroke
 
     return [withStroke(linewidth=1.8, foreground="white")]
+
+
+def save(figure: Figure, path: Path) -> Path:
+    """Write a figure next to its destination, then rename it: nobody ever sees half a file."""
+    part = path.with_name(f".{path.name}.{uuid4().hex}.part")
+    kind = path.suffix[1:]
+    # Without the date and version, the same figure is the same file.
+    metadata = {"Software": None} if kind == "png" else {"CreationDate": None, "Producer": None}
+    try:
+        with context():
+            figure.savefig(part, format=kind, dpi=300, metadata=metadata)
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+    return path

@@ -1,0 +1,7 @@
+"""``python -m spdmetric``."""
+
+import sys
+
+from spdmetric.cli import main
+
+sys.exit(main())
