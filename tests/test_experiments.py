@@ -1,0 +1,344 @@
+"""Tables of the paper: methods, runner, summary, rendering."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from sklearn.neighbors import KNeighborsClassifier
+
+from random_matrices import symmetric
+from spdmetric.alignment import Target
+from spdmetric.datasets import make_toy
+from spdmetric.experiments import ablations
+from spdmetric.experiments.methods import ABLATIONS, COLUMNS, METHODS, TITLES
+from spdmetric.experiments.render import as_markdown, as_plain, picture
+from spdmetric.experiments.runner import Result, Settings, State, StateError, run_table, write_csv
+from spdmetric.experiments.summary import as_json, printed_numbers, summarise
+from spdmetric.experiments.tables import RunsRow, SessionRow, Table, bci_table, texture_table, toy_table
+from spdmetric.geometry import mean_riemann, pairwise_distance
+from spdmetric.manifolds import Ball
+from spdmetric.matrices import congruence, invsqrtm
+
+
+@dataclass(frozen=True)
+class SmallRow:
+    """Eight training and twelve test matrices: a table in no time."""
+
+    d: int
+    most: None = None
+
+    def split(self, repeat, seed):
+        return make_toy(8, 12, d=self.d, random_state=seed)
+
+    def digest(self):
+        return f"small {self.d}"
+
+
+def small_table(name="toy", rows=("6x6", "8x8")):
+    return Table(name, "Small", {row: SmallRow(4 + 2 * k) for k, row in enumerate(rows)}, repeats=3, quick=1)
+
+
+# -- methods ------------------------------------------------------------------------
+
+
+def test_every_method_has_a_title_and_labels_test_matrices():
+    X, y, X_test, _ = make_toy(10, 6, d=4, random_state=0)
+    for name, method in METHODS.items():
+        labels = method(X, y, X_test)
+        assert labels.shape == (6,), name
+        assert set(labels) <= {-1, 1}
+        assert name in TITLES
+    assert set(COLUMNS) | set(ABLATIONS) == set(METHODS)
+
+
+@pytest.mark.parametrize("name", ["euclid", "riemann", "stein", "logeuclid-identity"])
+def test_distance_columns_are_sklearns_1nn(name):
+    X, y, X_test, _ = make_toy(20, 40, d=4, random_state=1)
+    metric = {"logeuclid-identity": "logeuclid"}.get(name, name)
+    neighbours = KNeighborsClassifier(1, metric="precomputed").fit(pairwise_distance(X, metric=metric), y)
+    np.testing.assert_array_equal(
+        METHODS[name](X, y, X_test), neighbours.predict(pairwise_distance(X_test, X, metric))
+    )
+
+
+def test_early_stop_ends_inside_the_ball_and_improves():
+    X, y, *_ = make_toy(30, 2, d=6, random_state=0)
+    W0 = invsqrtm(mean_riemann(X))
+    relative = ablations.early_stop_factor(X, y) @ np.linalg.inv(W0)
+    distance = np.linalg.norm(2 * np.log(np.linalg.svd(relative, compute_uv=False)))
+    assert 0 < distance <= ablations.RADIUS
+
+
+def test_unnormalised_gradient(rng):
+    X, y, *_ = make_toy(20, 2, d=4, random_state=0)
+    ball = Ball(np.eye(4), 10.0)
+    whitened = congruence(invsqrtm(mean_riemann(X)), X)
+    objective = ablations.Unnormalised(
+        whitened, Target.one_hot((y == 1).astype(int)), ball.point(np.zeros((4, 4)))
+    )
+    S, eta = symmetric(rng, 4, traceless=True), symmetric(rng, 4, traceless=True)
+    here, h = objective.at(ball.point(S)), np.logspace(-2, -4, 5)
+    remainder = [
+        abs(objective.at(ball.point(S + t * eta)).value - here.value - t * np.vdot(here.gradient, eta))
+        for t in h
+    ]
+    assert np.polyfit(np.log(h), np.log(remainder), 1)[0] == pytest.approx(2, abs=0.05)
+    assert objective.at(ball.point(0 * S)).value == pytest.approx(0)
+
+
+# -- the paper's numbers ----------------------------------------------------------------
+
+
+def test_printed_numbers_are_complete_and_their_means_add_up():
+    assert len(printed_numbers("toy")) == len(printed_numbers("toy-easy")) == 20
+    for table, rows in (("textures", 6), ("bci", 9)):
+        printed = printed_numbers(table)
+        methods = {method for _, method in printed}
+        assert len(printed) == (rows + 1) * len(methods)
+        for method in methods:
+            mean = np.mean([n.paper for (row, m), n in printed.items() if m == method and row != "mean"])
+            assert mean == pytest.approx(printed["mean", method].paper, abs=0.011)
+
+
+def test_the_two_misprinted_rows_are_marked():
+    printed = printed_numbers("textures")
+    marked = {row for (row, _), number in printed.items() if number.corrected is not None}
+    assert marked == {"D28 vs D29", "D28 vs D92"}
+    assert printed["D28 vs D92", "logeuclid-kta"].corrected == 98.40
+    assert printed["D28 vs D92", "logeuclid-kta"].paper == printed["D2 vs D92", "logeuclid-kta"].paper
+    assert "copy of D2 vs D92" in printed["D28 vs D92", "euclid"].note
+
+
+# -- running --------------------------------------------------------------------------
+
+
+METHODS_RUN = ("logeuclid-identity", "logeuclid-kta", "euclid")
+
+
+def without_seconds(results):
+    return [r._replace(seconds=0.0) for r in results]
+
+
+def test_any_number_of_jobs_gives_the_same_numbers(tmp_path):
+    settings = Settings(METHODS_RUN, seed=3)
+    one = run_table(small_table(), settings, tmp_path / "one", jobs=1)
+    two = run_table(small_table(), settings, tmp_path / "two", jobs=2)
+    assert without_seconds(one) == without_seconds(two)
+    assert len(one) == 2 * 3 * 3
+    assert one == sorted(one, key=lambda r: (r.row, r.repeat, r.method))
+    assert {r.seed for r in one if (r.row, r.repeat) == ("6x6", 1)} == {4001}
+
+
+def test_an_interrupted_run_goes_on_where_it_was(tmp_path):
+    settings = Settings(METHODS_RUN)
+    whole = run_table(small_table(), settings, tmp_path / "whole")
+
+    def stop_after_two(finished, done, total):
+        for k, item in enumerate(finished):
+            if k == 2:
+                raise KeyboardInterrupt
+            yield item
+
+    with pytest.raises(KeyboardInterrupt):
+        run_table(small_table(), settings, tmp_path / "cut", progress=stop_after_two)
+    state = tmp_path / "cut" / "toy.state"
+    assert len(state.read_text().splitlines()) == 3
+    with state.open("a") as file:  # what a crash in mid-write leaves
+        file.write('{"row": "8x8", "rep')
+    seen = []
+
+    def watch(finished, done, total):
+        seen.append((done, total))
+        return finished
+
+    assert without_seconds(
+        run_table(small_table(), settings, tmp_path / "cut", progress=watch)
+    ) == without_seconds(whole)
+    assert seen == [(2, 6)]
+
+
+def test_more_repeats_extend_a_run(tmp_path):
+    few = run_table(small_table(), Settings(METHODS_RUN, repeats=2), tmp_path)
+    more = run_table(small_table(), Settings(METHODS_RUN, repeats=4), tmp_path)
+    assert [r for r in more if r.repeat < 2] == few
+    assert run_table(small_table(), Settings(METHODS_RUN, repeats=2), tmp_path) == few
+
+
+@pytest.mark.parametrize(
+    ("table", "settings", "what"),
+    [
+        (small_table(), Settings(METHODS_RUN, seed=1), "seed"),
+        (small_table(), Settings(METHODS_RUN[:2]), "methods"),
+        (small_table(rows=("6x6",)), Settings(METHODS_RUN), "rows, data"),
+    ],
+)
+def test_results_of_other_settings_are_refused(table, settings, what, tmp_path):
+    run_table(small_table(), Settings(METHODS_RUN, repeats=1), tmp_path)
+    before = (tmp_path / "toy.state").read_bytes()
+    with pytest.raises(StateError, match=rf"holds results of other settings \({what} differ\)"):
+        run_table(table, settings, tmp_path)
+    assert (tmp_path / "toy.state").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [("", "is not a state file"), ("hello\n", "is not a state file"), (None, "is damaged")],
+)
+def test_foreign_and_damaged_state_files_are_refused(content, sentence, tmp_path):
+    path = tmp_path / "toy.state"
+    header = {"format": 1, "table": "toy"}
+    path.write_text(json.dumps(header) + '\n{"row": 3}\n' if content is None else content)
+    with pytest.raises(StateError, match=sentence):
+        State(path, header).load()
+
+
+def test_csv_is_tidy(tmp_path):
+    results = [Result("toy", "6x6", "euclid", 0, 50.0, 0.1, 7)]
+    write_csv(tmp_path / "toy.csv", results)
+    with (tmp_path / "toy.csv").open() as file:
+        (line,) = csv.DictReader(file)
+    assert list(line) == ["table", "row", "method", "repeat", "accuracy", "seconds", "seed"]
+    assert line["accuracy"] == "50.0"
+    assert list(tmp_path.iterdir()) == [tmp_path / "toy.csv"]
+
+
+# -- rows -------------------------------------------------------------------------------
+
+
+def test_sessions_and_runs_split_as_they_say(rng):
+    X, y = rng.standard_normal((6, 2, 2)), np.array([0, 1] * 3)
+    row = SessionRow(X, y, np.array([0, 0, 0, 0, 1, 1], dtype=bool))
+    train, _, test, _ = row.split(0, 0)
+    np.testing.assert_array_equal(train, X[:4])
+    np.testing.assert_array_equal(test, X[4:])
+    assert row.most == 1
+    runs = RunsRow(X, y, np.array([4, 4, 8, 8, 12, 12]))
+    assert runs.most == 3
+    np.testing.assert_array_equal(runs.split(1, 0)[2], X[2:4])
+    assert runs.digest() != RunsRow(X + 1, y, runs.runs).digest()
+
+
+def test_toy_rows_are_the_papers():
+    table = toy_table("toy-easy")
+    assert list(table.rows) == ["6x6", "8x8", "16x16", "20x20"]
+    X, _, X_test, _ = table.rows["6x6"].split(0, 5)
+    assert X.shape == (50, 6, 6)
+    assert X_test.shape == (500, 6, 6)
+    np.testing.assert_array_equal(X, make_toy(d=6, noise=3.0, random_state=5)[0])
+
+
+# -- summary ------------------------------------------------------------------------------
+
+
+def results_of(values):
+    return [
+        Result("toy", row, method, k, accuracy, 0.0, 0)
+        for (row, method), accuracies in values.items()
+        for k, accuracy in enumerate(accuracies)
+    ]
+
+
+def test_means_errors_tests_and_bold():
+    table = small_table(rows=("6x6",))
+    learned, plain = np.linspace(80, 90, 8), np.linspace(70, 81, 8)
+    summary = summarise(
+        table,
+        results_of({("6x6", "logeuclid-kta"): learned, ("6x6", "euclid"): plain}),
+        ("logeuclid-kta", "euclid"),
+        0,
+    )
+    cell = summary.cell("6x6", "logeuclid-kta")
+    assert (cell.mean, cell.n, cell.paper) == (pytest.approx(85.0), 8, 84.78)
+    assert cell.se == pytest.approx(learned.std(ddof=1) / np.sqrt(8))
+    assert summary.best[0].p == pytest.approx(2 / 2**8)  # all eight differences of one sign
+    assert summary.bold() == {("6x6", "logeuclid-kta")}
+    assert "mean" not in summary.rows  # three rows of the paper were not run
+    text = as_markdown(summary)
+    assert "**85.00** ± " in text
+    assert "(84.78)" in text
+    assert "85.00*" in as_plain(summary)
+
+
+def test_equal_columns_are_not_significant():
+    values = np.linspace(70, 80, 6)
+    summary = summarise(
+        small_table(rows=("6x6",)),
+        results_of({("6x6", "logeuclid-kta"): values, ("6x6", "euclid"): values}),
+        ("logeuclid-kta", "euclid"),
+        0,
+    )
+    assert summary.best[0].p == 1.0
+    assert not summary.bold()
+
+
+def test_mean_row_only_when_every_row_of_the_paper_was_run():
+    rows = ("6x6", "8x8", "16x16", "20x20")
+    values = {(row, "euclid"): [70.0 + i, 72.0 + i] for i, row in enumerate(rows)}
+    summary = summarise(small_table(rows=rows), results_of(values), ("euclid",), 0)
+    assert summary.cell("mean", "euclid").mean == pytest.approx(72.5)
+    assert summary.cell("mean", "euclid").se == pytest.approx(0.5)
+
+
+def test_json_has_the_promised_fields_and_rows_without_data():
+    table = Table("bci", "EEG", {"9": SmallRow(4)}, 1, 1, absent={"1": "no data here", "2": "no data here"})
+    summary = summarise(table, results_of({("9", "euclid"): [84.0]}), ("euclid",), 4)
+    content = json.loads(json.dumps(as_json(summary)))
+    assert set(content["rows"][0]) == {"row", "method", "mean", "se", "n", "paper"}
+    by_row = {entry["row"]: entry for entry in content["rows"]}
+    assert by_row["1"]["mean"] is None
+    assert by_row["1"]["paper"] == 77.08
+    assert by_row["9"]["mean"] == 84.0
+    assert by_row["9"]["se"] is None
+    assert content["seed"] == 4
+    assert "Row 1, 2: no data here." in as_markdown(summary)
+
+
+def test_texture_json_carries_both_papers():
+    rows = [row for row, method in printed_numbers("textures") if method == "euclid" and row != "mean"]
+    summary = summarise(
+        small_table("textures", rows),
+        results_of({(row, "euclid"): [60.0, 61.0] for row in rows}),
+        ("euclid",),
+        0,
+    )
+    entries = {entry["row"]: entry for entry in as_json(summary)["rows"]}
+    assert (entries["D28 vs D92"]["paper"], entries["D28 vs D92"]["paper_corrected"]) == (68.05, 72.93)
+    assert entries["D2 vs D28"]["paper_corrected"] == entries["D2 vs D28"]["paper"]
+    assert entries["mean"]["paper"] == 65.60
+    assert "68.05 → 72.93" in as_markdown(summary)
+
+
+def test_picture_shows_every_method():
+    rows = ("6x6", "8x8")
+    values = {(row, m): [70.0, 75.0] for row in rows for m in ("euclid", "logeuclid-kta")}
+    figure = picture(summarise(small_table(rows=rows), results_of(values), ("euclid", "logeuclid-kta"), 0))
+    (axes,) = figure.axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == list(rows)
+    labels = {text.get_text() for text in figure.legends[0].get_texts()}
+    assert {"Euclid", "LE learned", "printed in the paper"} <= labels
+
+
+# -- real data ------------------------------------------------------------------------------
+
+
+def test_subject_9_is_the_papers(data_folder, tmp_path):
+    table = bci_table(data_folder / "bci2a-a09")
+    assert sorted(table.absent) == [str(s) for s in range(1, 9)]
+    table = Table(table.name, table.title, {"9": table.rows["9"]}, 1, 1, table.absent)
+    results = run_table(table, Settings(COLUMNS), tmp_path)
+    summary = summarise(table, results, COLUMNS, 0)
+    for cell in summary.cells:
+        if cell.row == "9" and cell.paper is not None:
+            assert cell.mean == pytest.approx(cell.paper, abs=2.5), cell.method
+
+
+def test_brodatz_rows(data_folder):
+    table = texture_table(data_folder / "brodatz")
+    printed = {row for row, _ in printed_numbers("textures")} - {"mean"}
+    assert set(table.rows) == printed
+    X, y, X_test, _ = table.rows["D2 vs D28"].split(0, 0)
+    assert (X.shape, X_test.shape, sorted(set(y))) == ((50, 8, 8), (300, 8, 8), [0, 1])
