@@ -8,7 +8,7 @@ STAMP := .venv/.installed
 # Small matrices gain nothing from threads inside BLAS; the tests run in two processes instead.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: install demo test check format clean
+.PHONY: install demo test check reproduce format clean
 
 install: $(STAMP)
 
@@ -21,10 +21,16 @@ $(STAMP): pyproject.toml
 	@touch $(STAMP)
 
 demo: $(STAMP)
-	$(BIN)/python examples/demo.py
+	$(BIN)/spdmetric reproduce toy --quick --out results
 
 test: $(STAMP)
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal
+
+# Every table and figure that docs/paper.md quotes, into docs/results. DATA is a folder with the folders
+# brodatz, bci2a (or bci2a-a09) and eegmmi; what is absent is named and left out.
+DATA ?= $(SPDMETRIC_DATA)
+reproduce: $(STAMP)
+	$(BIN)/spdmetric reproduce all --repeats 50 --out results/paper $(if $(DATA),--data $(DATA))
 
 check: $(STAMP)
 	$(BIN)/ruff check .

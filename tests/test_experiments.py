@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
-from random_matrices import symmetric
+from random_matrices import spd, symmetric
 from spdmetric.alignment import Target
 from spdmetric.datasets import make_toy
 from spdmetric.experiments import ablations
@@ -210,7 +210,7 @@ def test_csv_is_tidy(tmp_path):
 
 
 def test_sessions_and_runs_split_as_they_say(rng):
-    X, y = rng.standard_normal((6, 2, 2)), np.array([0, 1] * 3)
+    X, y = spd(rng, 6, 2), np.array([0, 1] * 3)
     row = SessionRow(X, y, np.array([0, 0, 0, 0, 1, 1], dtype=bool))
     train, _, test, _ = row.split(0, 0)
     np.testing.assert_array_equal(train, X[:4])
@@ -218,8 +218,11 @@ def test_sessions_and_runs_split_as_they_say(rng):
     assert row.most == 1
     runs = RunsRow(X, y, np.array([4, 4, 8, 8, 12, 12]))
     assert runs.most == 3
-    np.testing.assert_array_equal(runs.split(1, 0)[2], X[2:4])
+    np.testing.assert_allclose(runs.split(1, 0)[2], X[2:4], rtol=1e-12)
     assert runs.digest() != RunsRow(X + 1, y, runs.runs).digest()
+    train, _, test, _ = RunsRow(X, y, runs.runs, "session").split(1, 0)
+    for part in (train, test):
+        np.testing.assert_allclose(mean_riemann(part), np.eye(2), atol=1e-8)
 
 
 def test_toy_rows_are_the_papers():
@@ -260,7 +263,7 @@ def test_means_errors_tests_and_bold():
     text = as_markdown(summary)
     assert "**85.00** ± " in text
     assert "(84.78)" in text
-    assert "85.00*" in as_plain(summary)
+    assert "85.00±1.21* (84.78)" in as_plain(summary)
 
 
 def test_equal_columns_are_not_significant():

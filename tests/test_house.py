@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import doctest
+import importlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -99,3 +102,17 @@ def test_front_matter():
     readme = (ROOT / "README.md").read_text()
     assert "make demo" in readme
     assert "make test" in readme
+
+
+def test_readme_code_runs():
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+    assert blocks
+    for block in blocks:
+        run(block)
+
+
+@pytest.mark.parametrize("module", ["estimators", "datasets.textures"])
+def test_docstring_examples(module):
+    tested = doctest.testmod(importlib.import_module(f"spdmetric.{module}"))
+    assert tested.attempted > 0
+    assert tested.failed == 0

@@ -58,6 +58,18 @@ def test_geodesics_and_lines_agree_to_first_order_and_at_the_centre(rng):
 
 
 @pytest.mark.parametrize("move", ["retract", "geodesic"])
+def test_moves_far_out_keep_the_factor_graded(move, rng):
+    """At radius 40 a factor whose rows ascend instead of descend has no digits left."""
+    S = symmetric(rng, 6, traceless=True)
+    S *= 39.9 / np.linalg.norm(S)
+    ball = Ball(np.eye(6), 40.0)
+    there = getattr(ball, move)(ball.point(S), 1e-9 * S)
+    rows = np.linalg.norm(there.factor, axis=1)
+    assert np.all(np.diff(rows) < 0)
+    np.testing.assert_allclose(np.log(rows), -np.linalg.eigvalsh(S) / 2, atol=1e-4)
+
+
+@pytest.mark.parametrize("move", ["retract", "geodesic"])
 def test_moves_end_in_the_ball(move, rng):
     ball = Ball(spd(rng, 5), 2.0)
     point = ball.point(symmetric(rng, 5) * 0.2)

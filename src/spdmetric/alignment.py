@@ -80,7 +80,7 @@ class Moments(NamedTuple):
         return cls(float(weight), mean, target_mean, weighted.T @ (Y - target_mean), C)
 
     def merge(self, other: Moments) -> Moments:
-        """Moments of both chunks together (Chan, Golub and LeVeque 1983): no cancellation."""
+        """Moments of both chunks together [Chan1983]_: no cancellation."""
         weight = self.weight + other.weight
         share = other.weight / weight
         step, target_step = other.mean - self.mean, other.target_mean - self.target_mean

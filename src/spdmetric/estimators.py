@@ -23,9 +23,19 @@ from sklearn.utils.validation import (
 
 from spdmetric.alignment import Misalignment, Target
 from spdmetric.checks import check_count, check_spd
-from spdmetric.geometry import MEANS, matrices_at
+from spdmetric.geometry import MEANS
 from spdmetric.manifolds import Ball
-from spdmetric.matrices import Array, congruence, invsqrtm, logm, symmetrize, triangular_root, vech
+from spdmetric.matrices import (
+    Array,
+    congruence,
+    expm,
+    invsqrtm,
+    logm,
+    symmetrize,
+    triangular_root,
+    unvech,
+    vech,
+)
 from spdmetric.solvers import SOLVERS, Callback, Record, Solution
 
 INITS = (*MEANS, "identity")
@@ -247,7 +257,9 @@ class LogEuclideanMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             raise ValueError(
                 f"Expected vectors of shape (n_matrices, {self._n_features_out}), got {vectors.shape}."
             )
-        return matrices_at(vectors, self.reference_)
+        W0, W, Q = self._embedding
+        whitened = congruence(np.linalg.inv(W), expm(congruence(Q, unvech(vectors))))
+        return congruence(np.linalg.inv(W0), whitened)
 
     def pair_distance(self, pairs: Any) -> np.ndarray:
         """Learned distance between the two matrices of each pair.
@@ -341,8 +353,7 @@ class LogEuclideanMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         if not isinstance(radius, Real) or not isfinite(radius) or radius < 0:
             raise ValueError(
                 f"radius={radius!r}: expected a finite number >= 0, the largest affine-invariant distance "
-                "from the start; 0 learns nothing. Without a bound the alignment has no maximum: it keeps "
-                "growing as G degenerates."
+                "from the start; 0 learns nothing. Without a bound the search runs away to degenerate G."
             )
         _check_choice("init", self.init, INITS, other="an SPD matrix of shape (d, d)")
         _check_choice("solver", self.solver, tuple(SOLVERS))

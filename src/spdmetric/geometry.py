@@ -66,14 +66,14 @@ def matrices_at(vectors: Array, reference: Array) -> Array:
 
 
 def log_map(X: Array, reference: Array) -> Array:
-    """Riemannian logarithm ``G^{1/2} log(G^{-1/2} X G^{-1/2}) G^{1/2}``, Eq. (8) of [Yger2015]_."""
+    """Riemannian logarithm ``G^{1/2} log(G^{-1/2} X G^{-1/2}) G^{1/2}``, Eq. (9) of [Yger2015]_."""
     s = spectrum(reference)
     root, inverse_root = s.compose(s.values**0.5), s.compose(s.values**-0.5)
     return congruence(root, logm(congruence(inverse_root, X)))
 
 
 def exp_map(S: Array, reference: Array) -> Array:
-    """Riemannian exponential, the inverse of `log_map`, Eq. (7) of [Yger2015]_."""
+    """Riemannian exponential, the inverse of `log_map`, Eq. (8) of [Yger2015]_."""
     s = spectrum(reference)
     root, inverse_root = s.compose(s.values**0.5), s.compose(s.values**-0.5)
     return congruence(root, expm(congruence(inverse_root, S)))
@@ -97,7 +97,7 @@ def distance_logeuclid(A: Array, B: Array, reference: Array | None = None) -> Ar
 
 
 def distance_riemann(A: Array, B: Array) -> Array:
-    """Affine-invariant distance, Eq. (9) of [Yger2015]_ (from pyRiemann)."""
+    """Affine-invariant distance, Eq. (10) of [Yger2015]_ (from pyRiemann)."""
     from pyriemann.geometry.distance import distance_riemann as distance
 
     return distance(A, B)
@@ -231,7 +231,7 @@ def mean_riemann(
 
     Notes
     -----
-    Gradient descent with the step of Bini and Iannazzo (2013): the curvature of half
+    Gradient descent with the step of [Bini2013]_: the curvature of half
     the squared distance to X_i lies between 1 and h_i, the largest value of
     ``(t/2) coth(t/2)`` over the gaps t of the log-eigenvalues of the whitened X_i.
     """

@@ -27,8 +27,9 @@ class BallPoint:
     Frobenius norm.  `push` turns coordinate vectors into frame vectors, `pull` turns
     gradients in the frame into gradients in the coordinates.
 
-    The factor is graded by rows; the symmetric ``exp(-S/2) W0`` would be another factor of
-    the same G, but far out it drowns small eigenvalues of ``W X W'`` in rounding.
+    The eigenvalues s ascend, so the factor is graded by rows, the largest first.  The
+    symmetric ``exp(-S/2) W0`` is another factor of the same G, but far out it drowns small
+    eigenvalues of ``W X W'`` in rounding.
     """
 
     def __init__(self, coordinates: Spectrum, root: np.ndarray):
@@ -53,7 +54,7 @@ class BallPoint:
         return self._P @ (self._sinhc * gradient) @ self._P.T
 
     def raise_(self, gradient: Array) -> Array:
-        """Coordinate vector of the affine-invariant gradient: `pull`, then `push` backwards twice."""
+        """Coordinate vector of the affine-invariant gradient: `pull` undone, then `push` undone."""
         return self._P @ ((self._P.T @ gradient @ self._P) / self._sinhc**2) @ self._P.T
 
     def norm(self, gradient: Array) -> float:
@@ -111,7 +112,8 @@ class Ball:
         # exp(S') = (E exp(S/2))' (E exp(S/2)) with E = exp(xi/2): its singular values keep
         # twice the digits that the eigenvalues of the product would.
         _, sigma, Qt = np.linalg.svd(expm(point.push(step) / 2) * np.exp(s / 2))
-        return self._inside(Spectrum(2 * np.log(sigma), P @ Qt.T))
+        # Singular values descend; a factor keeps its digits only if s ascends.
+        return self._inside(Spectrum(2 * np.log(sigma[::-1]), P @ Qt.T[:, ::-1]))
 
     def _inside(self, coordinates: Spectrum) -> BallPoint:
         s, P = coordinates

@@ -47,8 +47,10 @@ def _paper(cell: Cell, absent: bool = False) -> str:
 
 def _legend(summary: Summary) -> list[str]:
     repeats = sorted({cell.n for cell in summary.cells if cell.n and cell.row != "mean"})
-    numbers = ", ".join(map(str, repeats))
-    lines = [f"1-NN accuracy in per cent, ± standard error over n = {numbers} repeats; seed {summary.seed}."]
+    over = (
+        "one run a row" if repeats == [1] else f"± standard error over {', '.join(map(str, repeats))} repeats"
+    )
+    lines = [f"1-NN accuracy in per cent, {over}; seed {summary.seed}."]
     if any(cell.paper is not None for cell in summary.cells):
         lines.append("In brackets the number printed in the paper.")
     if any(cell.paper_corrected is not None for cell in summary.cells):
@@ -75,8 +77,10 @@ def as_plain(summary: Summary) -> str:
 
 
 def _short(cell: Cell, bold: bool) -> str:
-    ours = "no data" if cell.mean is None else f"{cell.mean:.2f}{'*' if bold else ''}"
-    return f"{ours}{_paper(cell)}"
+    if cell.mean is None:
+        return _paper(cell, absent=True)
+    error = "" if cell.se is None else f"±{cell.se:.2f}"
+    return f"{cell.mean:.2f}{error}{'*' if bold else ''}{_paper(cell)}"
 
 
 def picture(summary: Summary) -> Figure:

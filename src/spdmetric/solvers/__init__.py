@@ -10,9 +10,9 @@ free, or the *sphere*, where the step is tangent to it.  A point is optimal to f
 (Karush, Kuhn, Tucker) when ``gradient = -multiplier * S`` with ``multiplier >= 0`` on the
 sphere, and ``gradient = 0`` inside.
 
-Alignment has several local maxima in its ball, and the centre is nearly a saddle of it:
-both solvers therefore begin with one long step, from the centre along the gradient to the
-sphere, and shorten it only if the value does not improve there.
+Alignment has several local maxima in its ball, its constraint is nearly always active, and
+the centre is nearly a saddle of it: from the centre every solver begins with one long
+step along the gradient to the sphere, and shortens it only if the value does not improve.
 """
 
 from collections.abc import Callable

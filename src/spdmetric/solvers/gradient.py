@@ -33,7 +33,7 @@ def geodesic_gradient(
     Inside the ball each step follows the geodesic of the affine-invariant gradient.  On
     the sphere, geodesics of P_d leave the ball at an exponential rate and what is left
     after bringing them back is a poor step, so the descent follows the sphere's own
-    great circles in normal coordinates.  Steps are those of Barzilai and Borwein,
+    great circles in normal coordinates.  Steps are those of [Barzilai1988]_,
     shortened until the value falls, so rounding of the value limits the residual that can
     be reached to about 1e-8.
 
@@ -70,7 +70,7 @@ def _descend(
 
 
 def _follow(before: Face, after: Face, length: float) -> tuple[Face, float | None]:
-    """Step length of Barzilai and Borwein from the last two points of a face."""
+    """Step length of [Barzilai1988]_ from the last two points of a face."""
     if before.sphere != after.sphere:
         return after, None
     change = after.here.point.S - before.here.point.S

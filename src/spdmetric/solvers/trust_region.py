@@ -182,7 +182,7 @@ def trusted_step(
 def _truncated_cg(
     face: Face, hessian: Hessian, delta: float
 ) -> tuple[np.ndarray, Callable[[float], float], bool]:
-    """Minimise the quadratic model of the face within ``|step| <= delta`` (Steihaug, Toint).
+    """Minimise the quadratic model of the face within ``|step| <= delta`` [Steihaug1983]_.
 
     Stops at the edge, along a direction of negative curvature, or when the residual has
     fallen enough for superlinear convergence.  Returns the step, the decrease that the

@@ -43,7 +43,7 @@ def accuracy(draw, name):
     return 100 * KNeighborsClassifier(1).fit(train, y).score(test, y_test)
 
 
-def main(picture="results/demo.png"):
+def main(picture="results/learning.png"):
     draws = [make_toy(d=D, random_state=SEED + k) for k in range(DRAWS)]
     bar = tqdm(draws, desc="draws", disable=None)
     table = np.array([[accuracy(draw, name) for name in PRINTED] for draw in bar])  # (draws, distances)
