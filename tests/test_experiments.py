@@ -263,7 +263,7 @@ def test_means_errors_tests_and_bold():
     text = as_markdown(summary)
     assert "**85.00** ± " in text
     assert "(84.78)" in text
-    assert "85.00±1.21* (84.78)" in as_plain(summary)
+    assert "85.00±1.24* (84.78)" in as_plain(summary)
 
 
 def test_equal_columns_are_not_significant():
