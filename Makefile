@@ -21,6 +21,7 @@ $(STAMP): pyproject.toml
 	@touch $(STAMP)
 
 demo: $(STAMP)
+	$(BIN)/python examples/plot_learning.py
 	$(BIN)/spdmetric reproduce toy --quick --out results
 
 test: $(STAMP)

@@ -102,7 +102,7 @@ def toy_table(name: str, data: Path | None = None) -> Table:
     noise = {"toy": 6.0, "toy-easy": 3.0}[name]
     title = {"toy": "Toy set, noise in [1, 6]", "toy-easy": "Easier toy set, noise in [1, 3]"}[name]
     rows: dict[str, Row] = {f"{d}x{d}": ToyRow(d, noise) for d in (6, 8, 16, 20)}
-    return Table(name, title, rows, repeats=10, quick=4)
+    return Table(name, title, rows, repeats=10, quick=6)
 
 
 # ---------------------------------------------------------------------------
