@@ -9,9 +9,9 @@ import pytest
 
 import literal
 from random_matrices import labelled, rotation, spd, symmetric
-from spdmetric.alignment import Misalignment, Target
+from spdmetric.alignment import Evaluation, Misalignment, Target
 from spdmetric.geometry import mean_riemann
-from spdmetric.manifolds import Ball
+from spdmetric.manifolds import Ball, RankBall
 from spdmetric.matrices import congruence, expm, invsqrtm
 
 
@@ -153,16 +153,52 @@ def test_chunked_is_whole(form, size, rng):
     np.testing.assert_allclose(whole.frame_hvp(eta), chunked.frame_hvp(eta), atol=1e-12)
 
 
-def test_gram_and_feature_forms_give_the_same_numbers(rng):
+def test_gram_and_feature_forms_give_the_same_numbers(rng, monkeypatch):
     X, codes = labelled(rng, 9, 4)
-    target, W, eta = Target.one_hot(codes), invsqrtm(spd(rng, 4)), symmetric(rng, 4, traceless=True)
-    gram, features = Misalignment(X, target), Misalignment(X, target)
+    objective, eta = Misalignment(X, Target.one_hot(codes)), symmetric(rng, 4, traceless=True)
+    W = invsqrtm(spd(rng, 4))
+    gram = at_factor(objective, W)
     assert gram.gram
-    features.gram = False
-    same(at_factor(gram, W), at_factor(features, W), rel=1e-12)
-    np.testing.assert_allclose(
-        at_factor(gram, W).frame_hvp(eta), at_factor(features, W).frame_hvp(eta), atol=1e-12
-    )
+    numbers = gram.alignment, gram.frame_gradient, gram.frame_hvp(eta)
+    monkeypatch.setattr(Evaluation, "gram", False)
+    features = at_factor(objective, W)
+    for a, b in zip(
+        numbers, (features.alignment, features.frame_gradient, features.frame_hvp(eta)), strict=True
+    ):
+        np.testing.assert_allclose(a, b, atol=1e-12)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_low_rank_taylor_slope(form, rank, rng):
+    n, d = FORMS[form]
+    X, codes = labelled(rng, n, d, classes=3)
+    objective = Misalignment(X, Target.one_hot(codes, rng.uniform(0.5, 2, n)), chunk_size=5)
+    ball, S, eta = RankBall(d, rank, 10.0), symmetric(rng, d), symmetric(rng, d)
+    S[rank:, rank:] = eta[rank:, rank:] = 0
+    here, h = objective.at(ball.point(S)), np.logspace(-2, -4, 7)
+    remainder = [
+        abs(objective.at(ball.point(S + t * eta)).value - here.value - t * np.vdot(here.gradient, eta))
+        for t in h
+    ]
+    assert slope(h, remainder) == pytest.approx(2, abs=0.05)
+    E = rng.standard_normal((rank, d))
+    W = here.point.factor
+    remainder = [
+        abs(at_factor(objective, W + t * E).value - here.value - t * np.vdot(here.factor_gradient, E))
+        for t in h
+    ]
+    assert slope(h, remainder) == pytest.approx(2, abs=0.05)
+
+
+def test_full_rank_is_low_rank_with_all_rows(rng):
+    X, codes = labelled(rng, 20, 4)
+    objective, S = Misalignment(X, Target.one_hot(codes)), symmetric(rng, 4, traceless=True)
+    full, low = Ball(np.eye(4), 10.0).point(S), RankBall(4, 4, 10.0).point(S)
+    assert objective.at(full).alignment == pytest.approx(objective.at(low).alignment, rel=1e-12)
+    np.testing.assert_allclose(objective.at(full).gradient, objective.at(low).gradient, atol=1e-12)
+    with pytest.raises(TypeError, match="full rank only"):
+        objective.at(low).hvp(S)
 
 
 def test_chunks_are_mapped_by_the_given_map(rng):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from random_matrices import spd, symmetric
-from spdmetric.checks import check_spd, check_symmetric
+from spdmetric.checks import check_psd, check_spd, check_symmetric, is_definite
 from spdmetric.matrices import spectrum
 
 
@@ -34,7 +34,7 @@ BAD = {
     "ragged": (lambda X: [X[0], X[1][:2, :2]], r"all matrices must have one size"),
     "indefinite": (
         lambda X: np.concatenate([X, -X[:1]]),
-        r"X\[3\] is not positive definite \(smallest eigenvalue -.*rank 0 of 4\); 1 of 4.*shrinkage",
+        r"X\[3\] is not positive definite \(smallest eigenvalue -.*rank 0 of 4\); 1 of 4.*shrinkage.*rank=m",
     ),
     "rank-deficient": (
         lambda X: np.stack([X[0], np.diag([1.0, 1, 1, 0])]),
@@ -94,3 +94,17 @@ def test_check_spd_in_another_namespace(rng):
     np.testing.assert_array_equal(np.asarray(check_spd(strict.asarray(X))), check_spd(X))
     with pytest.raises(ValueError, match=r"X\[0\] is not positive definite"):
         check_spd(strict.asarray(-X))
+
+
+def test_check_psd_accepts_singular_matrices_of_enough_rank(rng):
+    X = spd(rng, 3, 4)
+    X[1] = np.diag([1.0, 2.0, 0.0, 0.0])
+    np.testing.assert_array_equal(check_psd(X, 2)[1], X[1])
+    assert not is_definite(X)
+    assert is_definite(X[:1])
+    with pytest.raises(ValueError, match=r"X\[1\] has numerical rank 2, too low for rank=3"):
+        check_psd(X, 3)
+    for bad in (np.diag([1.0, 1.0, 1.0, -1e-6]), np.zeros((4, 4)), -np.eye(4)):
+        X[2] = bad
+        with pytest.raises(ValueError, match=r"X\[2\] is not positive semi-definite"):
+            check_psd(X, 2)

@@ -35,7 +35,7 @@ def test_what_a_fitted_metric_says_of_itself(rng):
     X, y = labelled(rng, 30, 4, classes=3)
     metric = LogEuclideanMetric(3.0).fit(X, y)
     W, G = metric.components_, metric.reference_
-    np.testing.assert_array_equal(W, W.T)
+    np.testing.assert_allclose(W, W.T, atol=1e-14)
     np.testing.assert_allclose(W @ W, np.linalg.inv(G), rtol=1e-8, atol=1e-10)
     assert metric.radius_ <= 3.0 * (1 + 1e-9)
     G0 = mean_riemann(X)

@@ -111,7 +111,7 @@ def test_readme_code_runs():
         run(block)
 
 
-@pytest.mark.parametrize("module", ["estimators", "datasets.textures"])
+@pytest.mark.parametrize("module", ["estimators.metric", "datasets.textures"])
 def test_docstring_examples(module):
     tested = doctest.testmod(importlib.import_module(f"spdmetric.{module}"))
     assert tested.attempted > 0

@@ -171,4 +171,4 @@ def test_tags(Estimator):
 @estimators
 def test_docstring_names_every_parameter(Estimator):
     for name in inspect.signature(Estimator).parameters:
-        assert f"    {name} : " in Estimator.__doc__
+        assert f"{name} : " in inspect.getdoc(Estimator)

@@ -28,11 +28,10 @@ from spdmetric.matrices import LogCongruence, congruence, symmetrize, unvech, ve
 class Point(Protocol):
     """A point of a manifold, as the objective sees it (see `spdmetric.manifolds.BallPoint`)."""
 
-    factor: np.ndarray  # W with W'W = G^-1
+    factor: np.ndarray  # W, (m, d)
 
-    def push(self, eta: np.ndarray) -> np.ndarray: ...
-    def pull(self, gradient: np.ndarray) -> np.ndarray: ...
-    def bend(self, gradient: np.ndarray, eta: np.ndarray) -> np.ndarray: ...
+    def gradient(self, function: Any) -> np.ndarray: ...
+    def hvp(self, function: Any, eta: np.ndarray) -> np.ndarray: ...
 
 
 class Target(NamedTuple):
@@ -116,7 +115,8 @@ class Scatter(NamedTuple):
 class Part(NamedTuple):
     """One chunk at one point: its matrices decomposed, and its tangent vectors."""
 
-    log: LogCongruence
+    X: np.ndarray  # (n_k, d, d)
+    log: LogCongruence  # of W X W'
     features: np.ndarray  # (n_k, p), not centred
     target: Target
 
@@ -149,7 +149,7 @@ class Misalignment:
         map: Callable[..., Iterable[Any]] = map,
     ):
         self.target_norm = target.norm
-        self.gram = X.shape[0] < X.shape[1] * (X.shape[1] + 1) // 2
+        self.n = X.shape[0]
         self.map = map
         self._chunks = [(X[rows], target.part(rows)) for rows in chunks(X.shape[0], chunk_size)]
 
@@ -163,7 +163,7 @@ class Misalignment:
         def part(chunk: tuple[np.ndarray, Target]) -> Part:
             X, target = chunk
             log = LogCongruence.of(congruence(W, X))
-            return Part(log, vech(log.log.compose(log.log.values)), target)
+            return Part(X, log, vech(log.log.compose(log.log.values)), target)
 
         # Far out in the ball W X W' can leave float64: its logarithm is then NaN, see `alignment`.
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
@@ -206,12 +206,11 @@ class Evaluation:
     @cached_property
     def gradient(self) -> np.ndarray:
         """Gradient in the coordinates of the manifold."""
-        return self.point.pull(self.frame_gradient)
+        return self.point.gradient(self)
 
     def hvp(self, eta: np.ndarray) -> np.ndarray:
         """Hessian in the coordinates of the manifold, applied to a vector."""
-        curved = self.point.bend(self.frame_gradient, eta)
-        return self.point.pull(self.frame_hvp(self.point.push(eta))) + curved
+        return self.point.hvp(self, eta)
 
     @cached_property
     def frame_gradient(self) -> np.ndarray:
@@ -221,6 +220,16 @@ class Evaluation:
             return part.log.pull(unvech(self._cotangent(part)))
 
         return _tangent(sum(self._objective.map(pull, self._parts)))
+
+    @cached_property
+    def factor_gradient(self) -> np.ndarray:
+        """Derivative in the entries of the factor, (m, d)."""
+        W = self.point.factor
+
+        def pull(part: Part) -> np.ndarray:
+            return part.log.pull_factor(unvech(self._cotangent(part)), W @ part.X)
+
+        return np.asarray(sum(self._objective.map(pull, self._parts)))
 
     def frame_hvp(self, xi: np.ndarray) -> np.ndarray:
         """Riemannian Hessian, applied to a tangent vector in the frame."""
@@ -238,14 +247,20 @@ class Evaluation:
     def _parts(self) -> list[Part]:
         return self._objective.parts(self.point.factor)
 
+    @property
+    def gram(self) -> bool:
+        """Whether there are fewer matrices than features."""
+        m = self.point.factor.shape[0]
+        return self._objective.n < m * (m + 1) // 2
+
     @cached_property
     def _moments(self) -> Moments:
-        gram = self._objective.gram
+        gram = self.gram
         return reduce(Moments.merge, [Moments.of(p.features, p.target, gram=gram) for p in self._parts])
 
     @cached_property
     def _scatter(self) -> Scatter:
-        if not self._objective.gram:
+        if not self.gram:
             return Scatter(np.asarray(self._moments.C))
         root = np.concatenate([np.sqrt(p.target.weight) * self._Phi(p) for p in self._parts])
         return Scatter(root, root)
@@ -294,7 +309,7 @@ class _Move:
 
     def _scatter(self, pairs: list[tuple[Part, np.ndarray]]) -> Scatter:
         here = self._here
-        if not here._objective.gram:
+        if not here.gram:
             half = sum((p.target.weight * v).T @ here._Phi(p) for p, v in pairs)
             return Scatter(half + half.T)
         Phi = np.concatenate([here._Phi(p) for p, _ in pairs])

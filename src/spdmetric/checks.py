@@ -43,6 +43,26 @@ def check_spd(X: Any, *, name: str = "X") -> Array:
     return X
 
 
+def check_psd(X: Any, rank: int, *, name: str = "X") -> Array:
+    """Return a stack of positive semi-definite matrices of at least some rank, in float64.
+
+    Parameters and errors are those of `check_spd`; matrices may be singular as long as
+    each has numerical rank ``rank`` or more.
+    """
+    X = check_symmetric(X, name=name)
+    if not _surely_definite(X):
+        _check_rank(X, rank, name)
+    return X
+
+
+def is_definite(X: Array) -> bool:
+    """Whether every matrix of a checked stack is numerically positive definite."""
+    if _surely_definite(X):
+        return True
+    values, floor = _values_and_floor(X)
+    return bool(array_namespace(X).all(values[:, :1] > floor))
+
+
 def check_symmetric(X: Any, *, name: str = "X") -> Array:
     """Return a stack of finite symmetric matrices in float64, or say what is wrong with it.
 
@@ -149,23 +169,50 @@ def _surely_definite(X: Array) -> bool:
     return True
 
 
+def _values_and_floor(X: Array) -> tuple[Array, Array]:
+    """Eigenvalues of each matrix, ascending, and the size below which one counts as zero."""
+    values = array_namespace(X).linalg.eigvalsh(X)  # (n, d)
+    return values, X.shape[-1] * _EPS * values[:, -1:]
+
+
+def _rank_of(values: Array, floor: Array) -> int:
+    xp = array_namespace(values)
+    return int(xp.sum(xp.astype(values > floor, xp.int64)))
+
+
 def _check_definite(X: Array, name: str) -> None:
     xp = array_namespace(X)
-    values = xp.linalg.eigvalsh(X)  # (n, d), ascending
-    d = X.shape[-1]
-    floor = d * _EPS * values[:, -1:]
+    values, floor = _values_and_floor(X)
     deficient = ~(values[:, 0] > floor[:, 0])
     bad = _first(deficient)
     if bad is None:
         return
-    rank = int(xp.sum(xp.astype(values[bad, :] > floor[bad, :], xp.int64)))
     count = int(xp.sum(xp.astype(deficient, xp.int64)))
     raise ValueError(
         f"{name}[{bad}] is not positive definite (smallest eigenvalue {float(values[bad, 0]):.3g}, "
-        f"largest {float(values[bad, -1]):.3g}, numerical rank {max(rank, 0)} of {d}); "
-        f"{count} of {X.shape[0]} matrices are not. Estimate them with shrinkage (for instance "
-        "pyriemann.estimation.Covariances('oas')), or project them onto their common range."
+        f"largest {float(values[bad, -1]):.3g}, numerical rank {_rank_of(values[bad, :], floor[bad, :])} of "
+        f"{X.shape[-1]}); {count} of {X.shape[0]} matrices are not. Estimate them with shrinkage (for "
+        "instance pyriemann.estimation.Covariances('oas')), or learn a low-rank metric with rank=m, m at "
+        "most their rank."
     )
+
+
+def _check_rank(X: Array, rank: int, name: str) -> None:
+    values, floor = _values_and_floor(X)
+    indefinite = _first(values[:, 0] < -100 * floor[:, 0])
+    if indefinite is not None or bool(array_namespace(X).any(values[:, -1] <= 0)):
+        bad = _first(values[:, -1] <= 0) if indefinite is None else indefinite
+        raise ValueError(
+            f"{name}[{bad}] is not positive semi-definite (smallest eigenvalue {float(values[bad, 0]):.3g}, "
+            f"largest {float(values[bad, -1]):.3g}): it is not a covariance matrix."
+        )
+    ranks = [_rank_of(values[i, :], floor[i, :]) for i in range(X.shape[0])]
+    smallest = min(ranks)
+    if smallest < rank:
+        raise ValueError(
+            f"{name}[{ranks.index(smallest)}] has numerical rank {smallest}, too low for rank={rank}: choose "
+            f"rank <= {smallest}, or drop that matrix."
+        )
 
 
 def check_count(name: str, value: Any) -> None:

@@ -25,6 +25,7 @@ from spdmetric.matrices import (
     expm,
     invsqrtm,
     logm,
+    powm,
     spectrum,
     sqrtm,
     transpose,
@@ -77,6 +78,13 @@ def exp_map(S: Array, reference: Array) -> Array:
     s = spectrum(reference)
     root, inverse_root = s.compose(s.values**0.5), s.compose(s.values**-0.5)
     return congruence(root, expm(congruence(inverse_root, S)))
+
+
+def geodesic(A: Array, B: Array, t: float) -> Array:
+    """Point at share ``t`` of the affine-invariant geodesic from ``A`` to ``B``."""
+    s = spectrum(A)
+    root, inverse_root = s.compose(s.values**0.5), s.compose(s.values**-0.5)
+    return congruence(root, powm(congruence(inverse_root, B), t))
 
 
 # ---------------------------------------------------------------------------

@@ -12,10 +12,21 @@ of S.  The ball is a Euclidean ball, and bringing a point back into it is a scal
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
 from spdmetric.matrices import EXP, Array, Spectrum, expm, gaps, invsqrtm, sinhc, spectrum, symmetrize
+
+
+class Derivatives(Protocol):
+    """What a point may ask of a function of its factor W, to know its derivatives in S."""
+
+    @property
+    def frame_gradient(self) -> np.ndarray: ...
+    @property
+    def factor_gradient(self) -> np.ndarray: ...
+    def frame_hvp(self, xi: np.ndarray) -> np.ndarray: ...
 
 
 class BallPoint:
@@ -35,6 +46,14 @@ class BallPoint:
     def __init__(self, coordinates: Spectrum, root: np.ndarray):
         self._s, self._P = coordinates
         self.factor = np.exp(-self._s / 2)[:, None] * (self._P.T @ root)  # (d, d)
+
+    def gradient(self, function: Derivatives) -> Array:
+        """Gradient of a function of the factor, in coordinates."""
+        return self.pull(function.frame_gradient)
+
+    def hvp(self, function: Derivatives, eta: Array) -> Array:
+        """Hessian of a function of the factor, in coordinates, applied to ``eta``."""
+        return self.pull(function.frame_hvp(self.push(eta))) + self.bend(function.frame_gradient, eta)
 
     @cached_property
     def S(self) -> np.ndarray:
@@ -97,7 +116,10 @@ class Ball:
 
     def point(self, S: Array) -> BallPoint:
         """Return the point with normal coordinates ``S``; the centre is the one with 0."""
-        return BallPoint(spectrum(S), self._root)
+        return self._at(spectrum(S))
+
+    def _at(self, coordinates: Spectrum) -> BallPoint:
+        return BallPoint(coordinates, self._root)
 
     def retract(self, point: BallPoint, step: Array) -> BallPoint:
         """Follow a straight line of coordinates; outside the ball, return to it towards the centre."""
@@ -120,4 +142,73 @@ class Ball:
         length = np.linalg.norm(s)
         if length > self.radius:
             s = s * (self.radius / length)
-        return BallPoint(Spectrum(s, P), self._root)
+        return self._at(Spectrum(s, P))
+
+
+# ---------------------------------------------------------------------------
+# Factors of low rank
+
+
+class RankPoint(BallPoint):
+    """The first m rows of ``exp(-S/2)``: a factor of rank m.
+
+    At S = 0 it is the first m axes, so the data must come in coordinates whose first m axes
+    are a good start.  The block of S that concerns only the other axes is kept at zero: what
+    is left has as many dimensions as there are factors of rank m up to rotation.
+    """
+
+    def __init__(self, coordinates: Spectrum, rank: int):
+        self._s, self._P = coordinates
+        self.factor = (self._P[:rank] * np.exp(-self._s / 2)) @ self._P.T  # (m, d)
+
+    def gradient(self, function: Derivatives) -> Array:
+        """Gradient of a function of the factor, in coordinates.
+
+        The derivative of exp(-S/2) is self-adjoint, so the gradient in the factor, with
+        zeros for the rows that were left out, goes through it symmetrised.
+        """
+        m, d = self.factor.shape
+        padded = np.zeros((d, d))
+        padded[:m] = -function.factor_gradient / 2
+        x = -self._s / 2
+        slope = EXP.slope(x[:, None], x[None, :])
+        g = symmetrize(self._P @ (slope * (self._P.T @ symmetrize(padded) @ self._P)) @ self._P.T)
+        g[m:, m:] = 0
+        return g
+
+    def raise_(self, gradient: Array) -> Array:
+        """The gradient itself: at low rank, steepest descent is that of the coordinates."""
+        return gradient
+
+    def norm(self, gradient: Array) -> float:
+        """Length of a gradient, in coordinates."""
+        return float(np.linalg.norm(gradient))
+
+    def hvp(self, function: Derivatives, eta: Array) -> Array:
+        """Not known at low rank: there the secant model serves."""
+        raise TypeError("Exact second derivatives are known at full rank only.")
+
+
+class RankBall(Ball):
+    """Factors of rank m around the first m axes of R^d.
+
+    Parameters
+    ----------
+    d : int
+        Dimension of the space.
+    rank : int
+        Number m of rows of the factor.
+    radius : float
+        Largest norm of the coordinates S; 0 leaves the first m axes.
+    """
+
+    def __init__(self, d: int, rank: int, radius: float):
+        super().__init__(np.eye(d), radius)
+        self.rank = rank
+
+    def _at(self, coordinates: Spectrum) -> RankPoint:
+        return RankPoint(coordinates, self.rank)
+
+    def geodesic(self, point: BallPoint, step: Array) -> BallPoint:
+        """Follow a straight line of coordinates: geodesics of P_d leave this set."""
+        return self.retract(point, step)

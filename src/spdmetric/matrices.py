@@ -311,6 +311,13 @@ class LogCongruence(NamedTuple):
         """Sum over the stack of the adjoint of `push` at ``M``."""
         return array_namespace(M).sum(self.push(M), axis=-3)
 
+    def pull_factor(self, M: Array, WX: Array) -> Array:
+        """Derivative in W of ``sum <M, log(W X W')>``, given the products W X: ``2 sum D log[M] W X``."""
+        xp = array_namespace(M)
+        root = xp.exp(-self.log.values / 2)
+        slope = root[..., :, None] * root[..., None, :] / sinhc(gaps(self.log.values) / 2)
+        return 2 * xp.sum(self.log.restore(slope * self.log.rotate(M)) @ WX, axis=-3)
+
     def pull_derivative(self, eta: Array, M: Array, M_dot: Array) -> Array:
         """Derivative of `pull` along ``eta`` when ``M`` itself moves by ``M_dot``."""
         M = self.log.rotate(M)

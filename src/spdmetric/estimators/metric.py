@@ -21,24 +21,20 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from spdmetric.alignment import Misalignment, Target
-from spdmetric.checks import check_count, check_spd
-from spdmetric.geometry import MEANS
-from spdmetric.manifolds import Ball
+from spdmetric.checks import check_count, check_psd, check_spd
+from spdmetric.estimators.inputs import check_choice, printing, weigh
+from spdmetric.estimators.problem import INITS, Problem, make_problem
+from spdmetric.geometry import geodesic, mean_riemann
 from spdmetric.matrices import (
     Array,
     congruence,
     expm,
-    invsqrtm,
     logm,
     symmetrize,
-    triangular_root,
     unvech,
     vech,
 )
-from spdmetric.solvers import SOLVERS, Callback, Record, Solution
-
-INITS = (*MEANS, "identity")
+from spdmetric.solvers import SOLVERS, Callback, Solution
 
 
 class LogEuclideanMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -54,6 +50,12 @@ class LogEuclideanMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     radius : float, default=10.0
         Largest affine-invariant distance between the reference point and its start,
         the capacity of the model.  0 learns nothing: the reference point is the start.
+    rank : int or None, default=None
+        Rows m of the factor.  None learns a reference point, m = d.  With m < d the metric
+        sees m learned directions only: supervised feature extraction, which also works on
+        rank-deficient matrices as long as m is at most their rank.  The radius then bounds
+        how far the factor moves from its start, the directions on which the class means
+        differ most; with ``radius=0`` it is that start, and 2 to 5 is plenty.
     init : {"riemann", "logeuclid", "euclid", "identity"} or array of shape (d, d), \
             default="riemann"
         The start G0 and centre of the ball: a mean of the training matrices, the
@@ -83,9 +85,9 @@ class LogEuclideanMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     Attributes
     ----------
     reference_ : ndarray of shape (d, d)
-        The reference point G.
-    components_ : ndarray of shape (d, d)
-        ``G^{-1/2}``, symmetric.
+        The reference point G; at low rank there is none.
+    components_ : ndarray of shape (d, d) or (rank, d)
+        The factor W: ``G^{-1/2}``, symmetric, or at low rank the learned m x d factor.
     alignment_ : float
         Centred kernel-target alignment reached, between 0 and 1.
     radius_ : float
@@ -125,6 +127,7 @@ class LogEuclideanMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self,
         radius: float = 10.0,
         *,
+        rank: int | None = None,
         init: str | Array = "riemann",
         class_weight: str | None = None,
         solver: str = "trust-region",
@@ -135,6 +138,7 @@ class LogEuclideanMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         verbose: bool = False,
     ):
         self.radius = radius
+        self.rank = rank
         self.init = init
         self.class_weight = class_weight
         self.solver = solver
@@ -164,27 +168,38 @@ class LogEuclideanMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self : LogEuclideanMetric
         """
         self._check_parameters()
-        X = self._check_matrices(X, reset=True)
-        codes = self._check_labels(X, y)
-        X, codes, weight = _weigh(X, codes, sample_weight, self.classes_, self.class_weight)
-        G0 = self._start(X, weight)
-        # Whitened once, the data keep one set of rounding errors, however ill-conditioned they
-        # are, and the objective stays smooth; the ball is then centred at the identity.
-        W0 = invsqrtm(G0)
-        objective = Misalignment(congruence(W0, X), Target.one_hot(codes, weight), chunk_size=self.chunk_size)
-        ball = Ball(np.eye(len(G0)), float(self.radius))
-        start = ball.point(np.zeros_like(G0))
-        _check_spread(objective.at(start).spread, X.shape[1])
-        self._keep(self._solve(objective, ball, start), G0, W0)
+        X, codes, weight = self._check_data(X, y, sample_weight)
+        problem = self._problem(X, codes, weight, self.rank)
+        self._keep(problem, self._solve(problem, float(self.radius)))
         return self
 
-    def _solve(self, objective: Misalignment, ball: Ball, start: Any) -> Solution:
-        callback = _printing(self.callback) if self.verbose else self.callback
-        if ball.radius == 0:
+    def _check_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the matrices that count, their classes as codes 0, 1, ..., and their weights."""
+        X = self._check_matrices(X, reset=True)
+        codes = self._check_labels(X, y)
+        return weigh(X, codes, sample_weight, self.classes_, self.class_weight)
+
+    def _problem(self, X: np.ndarray, codes: np.ndarray, weight: np.ndarray, rank: int | None) -> Problem:
+        d = X.shape[1]
+        if rank is not None and rank > d:
+            raise ValueError(f"rank={rank} is more than the size of the matrices, {d} x {d}.")
+        init = self.init
+        if not isinstance(init, str):
+            init = check_spd(np.asarray(init)[None], name="init")[0]
+            if init.shape != (d, d):
+                raise ValueError(f"init has shape {init.shape}, but the matrices of X are {d} x {d}.")
+        return make_problem(X, codes, weight, rank=rank, init=init, chunk_size=self.chunk_size)
+
+    def _solve(self, problem: Problem, radius: float) -> Solution:
+        callback = printing(self.callback) if self.verbose else self.callback
+        ball = problem.ball(radius)
+        start = ball.point(np.zeros_like(problem.start.center))
+        solve = SOLVERS[self.solver]
+        if radius == 0:
             # A ball of one point: nothing to search, and every gradient is normal to it.
-            return SOLVERS[self.solver](objective, ball, start, tol=np.inf, max_iter=0, callback=callback)
-        solution = SOLVERS[self.solver](
-            objective, ball, start, tol=self.tol, max_iter=self.max_iter, callback=callback
+            return solve(problem.objective, ball, start, tol=np.inf, max_iter=0, callback=callback)
+        solution = solve(
+            problem.objective, ball, start, tol=self.tol, max_iter=self.max_iter, callback=callback
         )
         if not solution.converged and solution.status.name != "CALLBACK":
             warnings.warn(
@@ -195,29 +210,46 @@ class LogEuclideanMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             )
         return solution
 
-    def _keep(self, solution: Solution, G0: np.ndarray, W0: np.ndarray) -> None:
-        W = solution.point.factor @ W0
-        # W = U diag(sigma) V' is (U V') times the symmetric G^{-1/2} = V diag(sigma) V'.
-        U, sigma, Vt = np.linalg.svd(W)
-        self.components_ = symmetrize((Vt.T * sigma) @ Vt)
-        self.reference_ = symmetrize((Vt.T / sigma**2) @ Vt) if solution.point.S.any() else G0
-        self._embedding = W0, solution.point.factor, U @ Vt
+    def _keep(self, problem: Problem, solution: Solution) -> None:
+        self._start, self._solution_factor = problem.start, solution.point.factor
+        self._low_rank, self._adapted_weight = problem.rank is not None, 0.0
+        self._set_factor(None)
         self.alignment_ = 1.0 - solution.value
         self.radius_ = float(np.linalg.norm(solution.point.S))
         self.n_iter_ = solution.n_iter
         self.solution_ = solution
-        self._n_features_out = W.shape[0] * (W.shape[0] + 1) // 2
+        m = solution.point.factor.shape[0]
+        self._n_features_out = m * (m + 1) // 2
 
-    def _start(self, X: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        d = X.shape[1]
-        if not isinstance(self.init, str):
-            G0 = check_spd(np.asarray(self.init)[None], name="init")[0]
-            if G0.shape != (d, d):
-                raise ValueError(f"init has shape {G0.shape}, but the matrices of X are {d} x {d}.")
-            return G0
-        if self.init == "identity":
-            return np.eye(d)
-        return MEANS[self.init](X, weight, chunk_size=self.chunk_size)
+    def _set_factor(self, Q: np.ndarray | None) -> None:
+        """Derive what is public from the start, the factor found in its coordinates, and the frame Q.
+
+        Vectors of different sessions must be in one frame, so a metric that is carried to a
+        new session keeps its Q.  At full rank it is chosen in `fit` to make the factor
+        symmetric: ``W W0 = U diag(sigma) V'`` is ``U V'`` times ``V diag(sigma) V'``.
+        """
+        W0, W = self._start.factor, self._solution_factor
+        if self._low_rank:
+            Q, self._reference = np.eye(len(W)), None
+        else:
+            U, sigma, Vt = np.linalg.svd(W @ W0)
+            Q = U @ Vt if Q is None else Q
+            self._reference = symmetrize((Vt.T / sigma**2) @ Vt)
+        self._embedding = W0, W, Q
+        self.components_: np.ndarray = Q.T @ W @ W0
+
+    @property
+    def reference_(self) -> np.ndarray:
+        """The reference point G."""
+        if not hasattr(self, "_reference"):
+            raise AttributeError(f"This {type(self).__name__} is not fitted yet: it has no reference_.")
+        if self._reference is None:
+            m, d = self.components_.shape
+            raise AttributeError(
+                f"A metric of rank {m} on {d} x {d} matrices has no reference point: use components_, its "
+                f"{m} x {d} factor W."
+            )
+        return self._reference
 
     # -- using what was learned -----------------------------------------------
 
@@ -231,7 +263,7 @@ class LogEuclideanMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
         Returns
         -------
-        vectors : ndarray of shape (n_matrices, d(d+1)/2)
+        vectors : ndarray of shape (n_matrices, d(d+1)/2), or (n_matrices, m(m+1)/2) at rank m
             float32 for float32 input.
         """
         check_is_fitted(self)
@@ -240,7 +272,7 @@ class LogEuclideanMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return vectors.astype(np.float32) if single else vectors
 
     def inverse_transform(self, vectors: Any) -> np.ndarray:
-        """SPD matrices of vectors: the inverse of `transform`.
+        """SPD matrices of vectors: the inverse of `transform`, at low rank as far as there is one.
 
         Parameters
         ----------
@@ -250,16 +282,19 @@ class LogEuclideanMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         Returns
         -------
         X : ndarray of shape (n_matrices, d, d)
+            At rank m, the m x m matrices ``W X W'``.
         """
         check_is_fitted(self)
         vectors = np.asarray(vectors, dtype=np.float64)
-        if vectors.ndim != 2 or triangular_root(vectors.shape[1]) != self.n_features_in_:
+        if vectors.ndim != 2 or vectors.shape[1] != self._n_features_out:
             raise ValueError(
                 f"Expected vectors of shape (n_matrices, {self._n_features_out}), got {vectors.shape}."
             )
         W0, W, Q = self._embedding
-        whitened = congruence(np.linalg.inv(W), expm(congruence(Q, unvech(vectors))))
-        return congruence(np.linalg.inv(W0), whitened)
+        images = expm(congruence(Q, unvech(vectors)))
+        if self._low_rank:
+            return images
+        return congruence(np.linalg.inv(W0), congruence(np.linalg.inv(W), images))
 
     def pair_distance(self, pairs: Any) -> np.ndarray:
         """Learned distance between the two matrices of each pair.
@@ -327,12 +362,74 @@ class LogEuclideanMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             )
         return vech(congruence(Q.T, logs))
 
+    # -- new sessions -------------------------------------------------------------
+
+    def adapt(self, X: Any, sample_weight: Any = None) -> LogEuclideanMetric:
+        """Carry the metric to a new, unlabelled session.
+
+        The factor W learned around the mean M of the training matrices becomes
+        ``W M^{1/2} N^{-1/2}``, N the Riemannian mean of the new session: new matrices are
+        seen from their own mean as the training matrices were seen from theirs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_matrices, d, d)
+            Matrices of the new session.  Their classes should be as frequent as in
+            training: the mean of a session that lacks a class is off by what the class
+            would have contributed, and so are the vectors.
+        sample_weight : array-like of shape (n_matrices,), optional
+            Non-negative weights.
+
+        Returns
+        -------
+        adapted : LogEuclideanMetric
+            A copy; use it to transform the new session.
+        """
+        return self._adapted(X, sample_weight, before=0.0)
+
+    def adapt_partial(self, X: Any, sample_weight: Any = None) -> LogEuclideanMetric:
+        """Carry the metric to a new session that arrives batch by batch.
+
+        Parameters are those of `adapt`.  The running mean moves along the geodesic towards
+        the mean of the batch, by the batch's share of all matrices seen; the first batch
+        begins a new session.
+
+        Returns
+        -------
+        adapted : LogEuclideanMetric
+            A copy; call its ``adapt_partial`` with the next batch.
+        """
+        check_is_fitted(self)
+        return self._adapted(X, sample_weight, before=self._adapted_weight)
+
+    def _adapted(self, X: Any, sample_weight: Any, before: float) -> LogEuclideanMetric:
+        check_is_fitted(self)
+        if self.init != "riemann":
+            raise ValueError(
+                "adapt needs the Riemannian mean of the training matrices, which is known with "
+                f"init='riemann' only; this metric was learned with init={self.init!r}."
+            )
+        X = self._check_matrices(X)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        new = mean_riemann(congruence(self._start.basis.T, X), weight)
+        total = before + weight.sum()
+        adapted = copy(self)
+        adapted._start = self._start._replace(center=geodesic(self._start.center, new, weight.sum() / total))
+        adapted._adapted_weight = total
+        adapted._set_factor(self._embedding[2])
+        return adapted
+
     # -- checking ---------------------------------------------------------------
 
     def _check_matrices(self, X: Any, *, reset: bool = False, name: str = "X") -> np.ndarray:
-        X = check_spd(X, name=name)
+        rank = self._rank_asked()
+        X = check_spd(X, name=name) if rank is None else check_psd(X, rank, name=name)
         validate_data(self, X, reset=reset, skip_check_array=True)
         return X
+
+    def _rank_asked(self) -> int | None:
+        """Smallest rank that the matrices must have; None where they must be definite."""
+        return self.rank
 
     def _check_labels(self, X: np.ndarray, y: Any) -> np.ndarray:
         """Set ``classes_`` and return the class of each matrix as a code 0, 1, ..."""
@@ -355,12 +452,18 @@ class LogEuclideanMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 f"radius={radius!r}: expected a finite number >= 0, the largest affine-invariant distance "
                 "from the start; 0 learns nothing. Without a bound the search runs away to degenerate G."
             )
-        _check_choice("init", self.init, INITS, other="an SPD matrix of shape (d, d)")
-        _check_choice("solver", self.solver, tuple(SOLVERS))
-        _check_choice("class_weight", self.class_weight, (None, "balanced"))
+        check_choice("init", self.init, INITS, other="an SPD matrix of shape (d, d)")
+        check_choice("solver", self.solver, tuple(SOLVERS))
+        check_choice("class_weight", self.class_weight, (None, "balanced"))
         if not isinstance(self.tol, Real) or not self.tol > 0:
             raise ValueError(f"tol={self.tol!r}: expected a positive number.")
         check_count("max_iter", self.max_iter)
+        if self.rank is not None:
+            check_count("rank", self.rank)
+            if self.solver == "newton":
+                raise ValueError(
+                    "solver='newton' has second derivatives at full rank only: with rank= use 'trust-region'."
+                )
         if self.chunk_size is not None:
             check_count("chunk_size", self.chunk_size)
         if self.callback is not None and not callable(self.callback):
@@ -375,59 +478,3 @@ class LogEuclideanMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         tags.input_tags.positive_only = False
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _weigh(
-    X: np.ndarray, codes: np.ndarray, sample_weight: Any, classes: np.ndarray, class_weight: str | None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the matrices that count, with their classes and weights."""
-    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    totals = np.bincount(codes, weights=weight, minlength=classes.size)
-    if not weight.any():
-        raise ValueError("sample_weight is zero for every matrix: nothing is left to learn from.")
-    if not totals.all():
-        raise ValueError(
-            f"sample_weight is zero for all matrices of class {classes[np.argmin(totals)]!r}: drop the class "
-            "or give it weight."
-        )
-    if class_weight == "balanced":
-        weight = weight * (weight.sum() / (classes.size * totals))[codes]
-    counts = weight > 0
-    return (X, codes, weight) if counts.all() else (X[counts], codes[counts], weight[counts])
-
-
-def _check_spread(spread: float, d: int) -> None:
-    if not isfinite(spread):
-        raise ValueError(
-            "A matrix of X cannot be compared with the start in float64: together they are too close to "
-            "singular. Estimate the matrices with shrinkage, or choose another init."
-        )
-    if spread <= 100 * d * np.finfo(float).eps:
-        raise ValueError(
-            "All matrices of X are the same: their alignment with the labels is undefined. Expected at least "
-            "two different matrices."
-        )
-
-
-def _check_choice(name: str, value: Any, valid: tuple[Any, ...], other: str | None = None) -> None:
-    if other is not None and not isinstance(value, str):
-        return
-    if value not in valid:
-        raise ValueError(
-            f"{name}={value!r}: expected one of {', '.join(map(repr, valid))}"
-            + (f", or {other}." if other else ".")
-        )
-
-
-def _printing(callback: Callback | None) -> Callback:
-    """Return a callback that prints each record before it calls the given one."""
-
-    def report(record: Record) -> Any:
-        print(
-            f"iteration {record.iteration:4d}  alignment {1 - record.value:.6f}  "
-            f"KKT residual {record.residual:.1e}  distance {record.distance:6.3f}  "
-            f"evaluations {record.evaluations:5d}  {record.seconds:.2f} s"
-        )
-        return None if callback is None else callback(record)
-
-    return report

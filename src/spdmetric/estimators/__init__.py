@@ -1,0 +1,5 @@
+"""The scikit-learn face: learn the metric, then turn SPD matrices into vectors."""
+
+from spdmetric.estimators.metric import LogEuclideanMetric
+
+__all__ = ["LogEuclideanMetric"]

@@ -1,0 +1,54 @@
+"""What the estimators share: weights, choices among names, printing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import _check_sample_weight
+
+from spdmetric.solvers import Callback, Record
+
+
+def weigh(
+    X: np.ndarray, codes: np.ndarray, sample_weight: Any, classes: np.ndarray, classweight: str | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the matrices that count, with their classes and weights."""
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    totals = np.bincount(codes, weights=weight, minlength=classes.size)
+    if not weight.any():
+        raise ValueError("sample_weight is zero for every matrix: nothing is left to learn from.")
+    if not totals.all():
+        raise ValueError(
+            f"sample_weight is zero for all matrices of class {classes[np.argmin(totals)]!r}: drop the class "
+            "or give it weight."
+        )
+    if classweight == "balanced":
+        weight = weight * (weight.sum() / (classes.size * totals))[codes]
+    counts = weight > 0
+    return (X, codes, weight) if counts.all() else (X[counts], codes[counts], weight[counts])
+
+
+def check_choice(name: str, value: Any, valid: tuple[Any, ...], other: str | None = None) -> None:
+    """Refuse a value that is not one of the valid ones, listing them."""
+    if other is not None and not isinstance(value, str):
+        return
+    if value not in valid:
+        raise ValueError(
+            f"{name}={value!r}: expected one of {', '.join(map(repr, valid))}"
+            + (f", or {other}." if other else ".")
+        )
+
+
+def printing(callback: Callback | None) -> Callback:
+    """Return a callback that prints each record before it calls the given one."""
+
+    def report(record: Record) -> Any:
+        print(
+            f"iteration {record.iteration:4d}  alignment {1 - record.value:.6f}  "
+            f"KKT residual {record.residual:.1e}  distance {record.distance:6.3f}  "
+            f"evaluations {record.evaluations:5d}  {record.seconds:.2f} s"
+        )
+        return None if callback is None else callback(record)
+
+    return report

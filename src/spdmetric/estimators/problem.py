@@ -1,0 +1,143 @@
+"""The learning problem as the solvers see it: where it starts, the objective, the ball."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import NamedTuple
+
+import numpy as np
+
+from spdmetric.alignment import Misalignment, Target
+from spdmetric.checks import is_definite
+from spdmetric.geometry import MEANS, mean_euclid, mean_riemann
+from spdmetric.manifolds import Ball, RankBall
+from spdmetric.matrices import congruence, invsqrtm, logm, spectrum
+
+_EPS = float(np.finfo(np.float64).eps)
+
+INITS = (*MEANS, "identity")
+
+
+class Start(NamedTuple):
+    """Coordinates in which learning starts at the first axes.
+
+    Matrices are first brought to the range that they share, then whitened by the centre G0,
+    then rotated so that the first axes are those on which the classes differ most (at full
+    rank the rotation is the identity).
+    """
+
+    basis: np.ndarray  # (d, k), orthonormal columns that span the common range
+    center: np.ndarray  # (k, k), G0 in that basis
+    rotation: np.ndarray  # (k, k)
+
+    @property
+    def factor(self) -> np.ndarray:
+        """W0, of shape (k, d): the coordinates of X are ``W0 X W0'``."""
+        return self.rotation @ invsqrtm(self.center) @ self.basis.T
+
+
+class Problem(NamedTuple):
+    """An objective in the coordinates of its start."""
+
+    start: Start
+    objective: Misalignment
+    rank: int | None
+
+    def ball(self, radius: float) -> Ball:
+        """Return the points within a distance of the start."""
+        k = self.start.center.shape[0]
+        return Ball(np.eye(k), radius) if self.rank is None else RankBall(k, self.rank, radius)
+
+
+def make_problem(
+    X: np.ndarray,
+    codes: np.ndarray,
+    weight: np.ndarray,
+    *,
+    rank: int | None,
+    init: str | np.ndarray,
+    chunk_size: int | None,
+) -> Problem:
+    """Choose the start and whiten the data.
+
+    Whitened once, the data keep one set of rounding errors, however ill-conditioned they
+    are, and the objective stays smooth.
+    """
+    d = X.shape[1]
+    if rank is None:
+        start = Start(np.eye(d), _center(X, weight, init, chunk_size, np.eye(d)), np.eye(d))
+    else:
+        start = _low_rank_start(X, codes, weight, init, chunk_size)
+    whitened = congruence(start.factor, X)
+    objective = Misalignment(whitened, Target.one_hot(codes, weight), chunk_size=chunk_size)
+    problem = Problem(start, objective, rank)
+    here = objective.at(problem.ball(0.0).point(np.zeros_like(start.center)))
+    _check_spread(here.spread, d)
+    return problem
+
+
+def _low_rank_start(
+    X: np.ndarray, codes: np.ndarray, weight: np.ndarray, init: str | np.ndarray, chunk_size: int | None
+) -> Start:
+    basis = common_range(X, weight)
+    inside = congruence(basis.T, X)
+    if not is_definite(inside) and isinstance(init, str) and init in ("riemann", "logeuclid"):
+        raise ValueError(
+            f"init={init!r} needs matrices that are positive definite on the {basis.shape[1]} dimensions of "
+            "their common range, and some are singular there (fewer samples than channels?): pass "
+            "init='euclid', or estimate the matrices with shrinkage."
+        )
+    center = _center(inside, weight, init, chunk_size, basis)
+    whitened = congruence(invsqrtm(center), inside)
+    return Start(basis, center, class_directions(whitened, codes, weight))
+
+
+def _center(
+    X: np.ndarray, weight: np.ndarray, init: str | np.ndarray, chunk_size: int | None, basis: np.ndarray
+) -> np.ndarray:
+    """G0 in the basis in which X is given."""
+    if not isinstance(init, str):
+        return congruence(basis.T, init)
+    if init == "identity":
+        return np.eye(X.shape[1])
+    return MEANS[init](X, weight, chunk_size=chunk_size)
+
+
+def common_range(X: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Orthonormal basis, in columns, of the range that the matrices span together."""
+    scale = np.trace(X, axis1=1, axis2=2)
+    s = spectrum(mean_euclid(X / scale[:, None, None], weight))
+    return s.vectors[:, s.values > X.shape[1] * _EPS * s.values[-1]]
+
+
+def class_directions(X: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Orthogonal matrix whose first rows are the directions on which the class means differ most.
+
+    X is whitened, so the mean is the identity and the logarithm L_c of a class mean says how
+    the class departs from it; the rows are the eigenvectors of ``sum w_c L_c^2``, largest
+    first.  Where matrices are singular, arithmetic class means and their differences from
+    the identity take the place of Riemannian means and logarithms.
+    """
+    definite = is_definite(X)
+    total = np.zeros(X.shape[1:])
+    for code in np.unique(codes):
+        of_class = codes == code
+        if definite:
+            L = logm(mean_riemann(X[of_class], weight[of_class]))
+        else:
+            L = mean_euclid(X[of_class], weight[of_class]) - np.eye(X.shape[1])
+        total += weight[of_class].sum() * (L @ L)
+    return spectrum(total).vectors[:, ::-1].T
+
+
+def _check_spread(spread: float, d: int) -> None:
+    if not isfinite(spread):
+        raise ValueError(
+            "A matrix of X cannot be compared with the start in float64: together they are too close to "
+            "singular. Estimate the matrices with shrinkage, or choose another init."
+        )
+    if spread <= 100 * d * _EPS:
+        raise ValueError(
+            "All matrices of X are the same: their alignment with the labels is undefined. Expected at least "
+            "two different matrices."
+        )

@@ -1,0 +1,74 @@
+"""Carrying a learned metric to a new session."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from random_matrices import labelled, rotation, spd
+from spdmetric import LogEuclideanMetric
+from spdmetric.geometry import distance_riemann, geodesic, mean_riemann
+from spdmetric.matrices import congruence, invsqrtm, sqrtm
+
+
+@pytest.mark.parametrize("rank", [None, 2])
+def test_adaptation_is_the_transport_of_the_factor(rank, rng):
+    """W becomes W M_old^{1/2} M_new^{-1/2}: the same inner products as by the formula."""
+    X, y = labelled(rng, 30, 4)
+    new = congruence(rng.standard_normal((4, 4)) + 2 * np.eye(4), X)
+    metric = LogEuclideanMetric(2.0, rank=rank).fit(X, y)
+    W = metric.components_ @ sqrtm(mean_riemann(X)) @ invsqrtm(mean_riemann(new))
+    adapted = metric.adapt(new)
+    np.testing.assert_allclose(adapted.components_, W, rtol=1e-6, atol=1e-8)
+    if rank is None:
+        np.testing.assert_allclose(adapted.reference_, np.linalg.inv(W.T @ W), rtol=1e-5, atol=1e-8)
+    assert adapted is not metric
+    assert adapted.alignment_ == metric.alignment_
+
+
+@pytest.mark.parametrize("rank", [None, 2])
+def test_a_session_moved_by_an_spd_congruence_along_its_mean_is_undone(rank, rng):
+    """Sessions that differ by a congruence M^{1/2} of whitened data have the same vectors afterwards."""
+    X, y = labelled(rng, 30, 4)
+    X = congruence(invsqrtm(mean_riemann(X)), X)
+    moved = congruence(sqrtm(spd(rng, 4)), X)
+    metric = LogEuclideanMetric(2.0, rank=rank).fit(X, y)
+    np.testing.assert_allclose(metric.adapt(moved).transform(moved), metric.transform(X), atol=1e-6)
+
+
+def test_adapting_to_the_training_matrices_changes_nothing(rng):
+    X, y = labelled(rng, 30, 4)
+    metric = LogEuclideanMetric(2.0).fit(X, y)
+    np.testing.assert_allclose(metric.adapt(X).transform(X), metric.transform(X), atol=1e-7)
+
+
+def test_a_stream_ends_near_the_whole_session(rng):
+    X, y = labelled(rng, 60, 3)
+    new = congruence(rotation(rng, 3) @ np.diag([1.0, 2.0, 3.0]), X)
+    metric = LogEuclideanMetric(2.0).fit(X, y)
+    stream = metric
+    for start in range(0, 60, 12):
+        stream = stream.adapt_partial(new[start : start + 12])
+    whole = metric.adapt(new)
+    before = float(distance_riemann(metric.reference_, whole.reference_))
+    assert float(distance_riemann(stream.reference_, whole.reference_)) < 0.05 * before
+    np.testing.assert_allclose(stream.adapt(new).reference_, whole.reference_, rtol=1e-9)
+
+
+def test_geodesic_reaches_its_ends_and_halves_distances(rng):
+    A, B = spd(rng, 2, 4)
+    np.testing.assert_allclose(geodesic(A, B, 0.0), A, rtol=1e-10)
+    np.testing.assert_allclose(geodesic(A, B, 1.0), B, rtol=1e-10)
+    half = geodesic(A, B, 0.5)
+    assert float(distance_riemann(A, half)) == pytest.approx(float(distance_riemann(A, B)) / 2, rel=1e-8)
+
+
+def test_what_cannot_be_adapted(rng):
+    X, y = labelled(rng, 20, 3)
+    with pytest.raises(NotFittedError):
+        LogEuclideanMetric().adapt_partial(X)
+    with pytest.raises(ValueError, match=r"known with init='riemann' only; .* init='identity'"):
+        LogEuclideanMetric(1.0, init="identity").fit(X, y).adapt(X)
+    with pytest.raises(ValueError, match="X has 4 features"):
+        LogEuclideanMetric(1.0).fit(X, y).adapt(spd(rng, 5, 4))

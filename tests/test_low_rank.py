@@ -1,0 +1,167 @@
+"""Metrics of low rank: what they learn, on what they work, what they refuse."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.model_selection import cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+
+from random_matrices import labelled, rotation, spd
+from spdmetric import LogEuclideanMetric
+from spdmetric.datasets import make_toy
+from spdmetric.estimators.problem import class_directions, common_range
+from spdmetric.geometry import mean_riemann, tangent_vectors
+from spdmetric.matrices import congruence, invsqrtm
+
+
+def accuracy(metric, draw):
+    X, y, X_test, y_test = draw
+    return 100 * KNeighborsClassifier(1).fit(metric.transform(X), y).score(metric.transform(X_test), y_test)
+
+
+def test_the_known_rank_beats_full_rank_by_far_on_the_toy_set():
+    draws = [make_toy(d=8, random_state=seed) for seed in range(1000, 1005)]
+    low = np.mean([accuracy(LogEuclideanMetric(3.0, rank=4).fit(*draw[:2]), draw) for draw in draws])
+    full = np.mean([accuracy(LogEuclideanMetric().fit(*draw[:2]), draw) for draw in draws])
+    assert low > 94
+    assert low > full + 5
+
+
+def test_shapes_and_what_there_is(rng):
+    X, y = labelled(rng, 30, 5, classes=3)
+    metric = LogEuclideanMetric(3.0, rank=2).fit(X, y)
+    assert metric.components_.shape == (2, 5)
+    assert metric.transform(X).shape == (30, 3)
+    assert metric.radius_ <= 3 * (1 + 1e-9)
+    assert metric.solution_.converged
+    assert list(metric.get_feature_names_out()) == [f"logeuclideanmetric{i}" for i in range(3)]
+    np.testing.assert_allclose(metric.transform(X), tangent_vectors(X, factor=metric.components_), atol=1e-9)
+    images = metric.inverse_transform(metric.transform(X))
+    np.testing.assert_allclose(images, congruence(metric.components_, X), rtol=1e-8)
+    with pytest.raises(AttributeError, match=r"rank 2 .* has no reference point: use components_"):
+        metric.reference_  # noqa: B018
+    other = pickle.loads(pickle.dumps(metric))
+    np.testing.assert_array_equal(other.transform(X), metric.transform(X))
+
+
+def test_radius_zero_is_the_start(rng):
+    X, y = labelled(rng, 30, 5)
+    metric = LogEuclideanMetric(0, rank=2).fit(X, y)
+    W0 = invsqrtm(mean_riemann(X))
+    expected = class_directions(congruence(W0, X), y, np.ones(30))[:2] @ W0
+    np.testing.assert_allclose(metric.components_.T @ metric.components_, expected.T @ expected, atol=1e-10)
+    assert metric.radius_ == 0
+
+
+def test_class_directions_find_the_plane_in_which_classes_differ(rng):
+    X = spd(rng, 40, 5, spread=0.05)
+    y = np.arange(40) % 2
+    Q = rotation(rng, 5)
+    X[y == 1] = congruence(Q @ np.diag([2.0, 0.5, 1, 1, 1]) @ Q.T, X[y == 1])
+    directions = class_directions(congruence(invsqrtm(mean_riemann(X)), X), y, np.ones(40))
+    np.testing.assert_allclose(directions @ directions.T, np.eye(5), atol=1e-12)
+    cosines = np.linalg.svd(directions[:2] @ Q[:, :2], compute_uv=False)
+    assert cosines.min() > 0.95
+
+
+def test_full_rank_asked_for_by_number_is_full_rank(rng):
+    X, y = labelled(rng, 30, 3)
+    plain, numbered = LogEuclideanMetric(2.0).fit(X, y), LogEuclideanMetric(2.0, rank=3).fit(X, y)
+    assert numbered.alignment_ == pytest.approx(plain.alignment_, rel=1e-3)
+
+
+@pytest.mark.parametrize("solver", ["trust-region", "gradient"])
+def test_solvers_end_at_kkt_points(solver, rng):
+    X, y = labelled(rng, 30, 4)
+    metric = LogEuclideanMetric(2.0, rank=2, solver=solver, tol=1e-5).fit(X, y)
+    assert metric.solution_.residual <= 1e-5
+    assert metric.solution_.multiplier >= 0
+    assert metric.alignment_ > LogEuclideanMetric(0, rank=2).fit(X, y).alignment_
+
+
+def test_congruence_of_the_data_changes_nothing(rng):
+    X, y = labelled(rng, 30, 4)
+    M = rng.standard_normal((4, 4)) + 3 * np.eye(4)
+    plain, moved = (LogEuclideanMetric(2.0, rank=2).fit(Z, y) for Z in (X, congruence(M, X)))
+    assert moved.alignment_ == pytest.approx(plain.alignment_, rel=1e-7)
+    np.testing.assert_allclose(
+        np.linalg.norm(moved.transform(congruence(M, X))[1:] - moved.transform(congruence(M, X))[0], axis=1),
+        np.linalg.norm(plain.transform(X)[1:] - plain.transform(X)[0], axis=1),
+        rtol=1e-3,
+    )
+
+
+# -- rank-deficient matrices ---------------------------------------------------------------
+
+
+def test_projected_matrices_give_the_fit_of_the_small_ones(data_folder):
+    """22 channels projected to rank 15: full rank refuses, rank 10 is the fit inside the range."""
+    from spdmetric.datasets import load_bci_iv_2a, whiten
+
+    X, y, groups = load_bci_iv_2a(9, data_folder / "bci2a-a09")
+    X, y = whiten(X, groups)[::2], y[::2]
+    P = rotation(np.random.default_rng(0), 22)[:, :15]
+    small, singular = congruence(P.T, X), congruence(P @ P.T, X)
+    with pytest.raises(ValueError, match=r"numerical rank 15 of 22.*rank=m"):
+        LogEuclideanMetric().fit(singular, y)
+    inside, projected = (LogEuclideanMetric(5.0, rank=10).fit(Z, y) for Z in (small, singular))
+    assert projected.alignment_ == pytest.approx(inside.alignment_, abs=1e-6)
+    predictions = [
+        KNeighborsClassifier(1).fit(m.transform(Z[::2]), y[::2]).predict(m.transform(Z[1::2]))
+        for m, Z in ((inside, small), (projected, singular))
+    ]
+    np.testing.assert_array_equal(*predictions)
+
+
+def test_fewer_samples_than_channels(rng):
+    """Each matrix has a range of its own: no Riemannian mean, but arithmetic means and rank 3 work."""
+    signals = rng.standard_normal((30, 6, 4)) * np.where(np.arange(30) % 2, 1.0, 2.0)[:, None, None]
+    X, y = signals @ signals.transpose(0, 2, 1), np.arange(30) % 2
+    with pytest.raises(ValueError, match=r"init='riemann' needs .* pass init='euclid'"):
+        LogEuclideanMetric(2.0, rank=3).fit(X, y)
+    metric = LogEuclideanMetric(2.0, rank=3, init="euclid", tol=1e-4).fit(X, y)
+    assert np.isfinite(metric.transform(X)).all()
+    with pytest.raises(ValueError, match=r"rank 4, too low for rank=5: choose rank <= 4"):
+        LogEuclideanMetric(rank=5, init="euclid").fit(X, y)
+
+
+def test_common_range(rng):
+    P = rotation(rng, 6)[:, :4]
+    basis = common_range(congruence(P, spd(rng, 5, 4)), np.ones(5))
+    assert basis.shape == (6, 4)
+    np.testing.assert_allclose(basis @ basis.T, P @ P.T, atol=1e-10)
+
+
+# -- scikit-learn and bad input -------------------------------------------------------------
+
+
+def test_pipeline(rng):
+    X, y = labelled(rng, 30, 4)
+    model = make_pipeline(LogEuclideanMetric(2.0, rank=2, tol=1e-4), KNeighborsClassifier(3))
+    assert cross_val_score(model, X, y, cv=3).shape == (3,)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        ({"rank": 0}, r"rank=0: expected a whole number >= 1"),
+        ({"rank": 2.5}, r"rank=2.5: expected a whole number"),
+        ({"rank": 9}, r"rank=9 is more than the size of the matrices, 4 x 4"),
+        ({"rank": 2, "solver": "newton"}, r"solver='newton' has second derivatives at full rank only"),
+    ],
+)
+def test_bad_parameters(parameters, sentence, rng):
+    with pytest.raises(ValueError, match=sentence):
+        LogEuclideanMetric(**parameters).fit(*labelled(rng, 10, 4))
+
+
+def test_single_precision_and_lists(rng):
+    X, y = labelled(rng, 20, 4)
+    plain = LogEuclideanMetric(2.0, rank=2).fit(X, y)
+    single = LogEuclideanMetric(2.0, rank=2).fit(X.astype(np.float32), y)
+    assert single.transform(X.astype(np.float32)).dtype == np.float32
+    assert single.alignment_ == pytest.approx(plain.alignment_, rel=1e-3)
