@@ -5,7 +5,7 @@ derivatives), `geometry` (of the data), `manifolds` (of the parameter), `alignme
 objective), `solvers`, `estimators` (the scikit-learn face), `datasets`.
 """
 
-from spdmetric.estimators import LogEuclideanMetric
+from spdmetric.estimators import LogEuclideanMetric, LogEuclideanMetricCV
 
 __version__ = "0.1.0.dev0"
-__all__ = ["LogEuclideanMetric", "__version__"]
+__all__ = ["LogEuclideanMetric", "LogEuclideanMetricCV", "__version__"]

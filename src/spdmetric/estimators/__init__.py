@@ -1,5 +1,6 @@
 """The scikit-learn face: learn the metric, then turn SPD matrices into vectors."""
 
+from spdmetric.estimators.cv import LogEuclideanMetricCV
 from spdmetric.estimators.metric import LogEuclideanMetric
 
-__all__ = ["LogEuclideanMetric"]
+__all__ = ["LogEuclideanMetric", "LogEuclideanMetricCV"]

@@ -1,0 +1,315 @@
+"""Radius and rank chosen by cross-validation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.model_selection import check_cv
+from sklearn.utils.parallel import Parallel, delayed
+
+from spdmetric.checks import check_count
+from spdmetric.estimators.inputs import check_choice
+from spdmetric.estimators.metric import LogEuclideanMetric
+from spdmetric.estimators.problem import Problem
+from spdmetric.geometry import tangent_vectors
+from spdmetric.matrices import Array
+from spdmetric.solvers import SOLVERS, Solution
+
+RADII = (0.0, 1.0, 2.0, 4.0, 8.0)
+RULES = ("best", "one-se")
+
+
+class Path(NamedTuple):
+    """What learning does as the ball grows."""
+
+    radius: np.ndarray  # (n_radii,)
+    alignment: np.ndarray
+    distance: np.ndarray  # reached; at most the radius
+    condition: np.ndarray  # condition number of exp(S): how stretched the metric is
+
+
+def radius_path(
+    problem: Problem, radii: Sequence[float], *, solver: str, tol: float, max_iter: int
+) -> list[Solution]:
+    """Solve a problem for all radii, ascending, each from the solution before it.
+
+    A solution on one sphere, stretched to the next, is a good start there: the whole path
+    costs little more than its last point alone.
+    """
+    S = np.zeros_like(problem.start.center)
+    solutions = []
+    for radius in radii:
+        ball, length = problem.ball(radius), np.linalg.norm(S)
+        start = ball.point(S * (radius / length) if length > 0 else S)
+        # A ball of one point has nothing to search.
+        options: dict[str, Any] = (
+            {"tol": np.inf, "max_iter": 0} if radius == 0 else {"tol": tol, "max_iter": max_iter}
+        )
+        solutions.append(SOLVERS[solver](problem.objective, ball, start, **options))
+        S = solutions[-1].point.S
+    return solutions
+
+
+def describe_path(radii: Sequence[float], solutions: Sequence[Solution]) -> Path:
+    """Reduce a path to arrays."""
+    spectra = [np.linalg.eigvalsh(solution.point.S) for solution in solutions]
+    return Path(
+        radius=np.array(radii, dtype=float),
+        alignment=np.array([1 - solution.value for solution in solutions]),
+        distance=np.array([np.linalg.norm(s) for s in spectra]),
+        condition=np.array([np.exp(s[-1] - s[0]) for s in spectra]),
+    )
+
+
+class LogEuclideanMetricCV(LogEuclideanMetric):
+    """LogEuclidean metric whose radius and rank are chosen by cross-validation.
+
+    Every candidate is judged by the nearest neighbours that would follow it.  Among them is
+    "no learning", radius 0 at full rank: the tangent vectors at the mean.  All radii of a
+    rank are learned in one sweep, a bounded number of steps for each: what few matrices
+    teach is learned in the first steps, and later ones rather fit noise.
+
+    Parameters
+    ----------
+    radii : sequence of float or None, default=None
+        Radii to try; None is 0, 1, 2, 4, 8.
+    ranks : sequence of (int or None) or None, default=None
+        Ranks to try; None is full rank and some of 2, 3, 4, 6, 8, 10, 12 below the size d:
+        those of them that are at most d / 2, or 4.
+    cv : int, splitter or iterable, default=5
+        As in scikit-learn; a number makes stratified folds.
+    scoring : str, callable or None, default=None
+        Scorer of the classifier that follows; None is accuracy.
+    n_neighbors : int, default=1
+        Neighbours of the classifier that judges.
+    rule : {"best", "one-se"}, default="best"
+        "best" takes the highest mean score; with few matrices several candidates often
+        share it, and of those the one with the widest mean margin between the nearest
+        matrix of another class and the nearest of the own.  "one-se" takes the simplest
+        candidate within one standard error of the best: a small radius, then full rank,
+        then a small rank.
+    init : str or array of shape (d, d), default="riemann"
+        See `LogEuclideanMetric`.
+    class_weight : {None, "balanced"}, default=None
+        See `LogEuclideanMetric`.
+    solver : {"trust-region", "gradient"}, default="trust-region"
+        See `LogEuclideanMetric`.
+    tol : float, default=1e-3
+        Bound on the KKT residual.
+    max_iter : int, default=40
+        Steps for each radius; no warning is given when they are used up.
+    chunk_size : int or None, default=None
+        See `LogEuclideanMetric`.
+    n_jobs : int or None, default=None
+        Processes for the folds and ranks.
+    callback : callable or None, default=None
+        Called in the final fit.
+    verbose : bool, default=False
+        Print the iterations of the final fit.
+
+    Attributes
+    ----------
+    best_params_ : dict
+        The radius and rank chosen.
+    best_score_ : float
+        Their mean score over the folds.
+    best_index_ : int
+        Their place in ``cv_results_``.
+    cv_results_ : dict of arrays
+        As of `~sklearn.model_selection.GridSearchCV`.
+    path_ : Path
+        Alignment, distance and condition number along the radii, at the rank chosen, on all
+        the data.
+
+    And all attributes of `LogEuclideanMetric`.
+    """
+
+    def __init__(
+        self,
+        *,
+        radii: Sequence[float] | None = None,
+        ranks: Sequence[int | None] | None = None,
+        cv: Any = 5,
+        scoring: Any = None,
+        n_neighbors: int = 1,
+        rule: str = "best",
+        init: str | Array = "riemann",
+        class_weight: str | None = None,
+        solver: str = "trust-region",
+        tol: float = 1e-3,
+        max_iter: int = 40,
+        chunk_size: int | None = None,
+        n_jobs: int | None = None,
+        callback: Any = None,
+        verbose: bool = False,
+    ):
+        self.radii = radii
+        self.ranks = ranks
+        self.cv = cv
+        self.scoring = scoring
+        self.n_neighbors = n_neighbors
+        self.rule = rule
+        self.init = init
+        self.class_weight = class_weight
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.chunk_size = chunk_size
+        self.n_jobs = n_jobs
+        self.callback = callback
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> LogEuclideanMetricCV:
+        """Choose radius and rank, and learn the metric with them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_matrices, d, d)
+            SPD matrices.
+        y : array-like of shape (n_matrices,)
+            Labels of at least two classes.
+        sample_weight : array-like of shape (n_matrices,), optional
+            Non-negative weights, used in learning, not in scoring.
+        groups : array-like of shape (n_matrices,), optional
+            Groups for the splitter, sessions or subjects for instance.
+
+        Returns
+        -------
+        self : LogEuclideanMetricCV
+        """
+        self._check_parameters()
+        X, codes, weight = self._check_data(X, y, sample_weight)
+        radii, ranks = self._grid(X.shape[1])
+        folds = list(check_cv(self.cv, codes, classifier=True).split(X, codes, groups))
+        self._choose(radii, ranks, *self._scores(X, codes, weight, radii, ranks, folds))
+        problem = self._problem(X, codes, weight, self.best_params_["rank"])
+        solutions = self._path(problem, radii)
+        self.path_ = describe_path(radii, solutions)
+        self._keep(problem, solutions[radii.index(self.best_params_["radius"])])
+        return self
+
+    def _path(self, problem: Problem, radii: Sequence[float]) -> list[Solution]:
+        return radius_path(problem, radii, solver=self.solver, tol=self.tol, max_iter=self.max_iter)
+
+    def _grid(self, d: int) -> tuple[list[float], list[int | None]]:
+        """Candidates, simplest first."""
+        radii = sorted(RADII if self.radii is None else set(map(float, self.radii)))
+        if self.ranks is not None:
+            ranks = list(dict.fromkeys(self.ranks))
+        else:
+            ranks = [None, *(m for m in (2, 3, 4, 6, 8, 10, 12) if m < d and m <= max(4, d // 2))]
+        return radii, sorted(ranks, key=lambda m: 0 if m is None else m)
+
+    def _scores(
+        self,
+        X: np.ndarray,
+        codes: np.ndarray,
+        weight: np.ndarray,
+        radii: list[float],
+        ranks: list[int | None],
+        folds: list[Any],
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Scores and margins of all candidates, each of shape (n_candidates, n_folds)."""
+        jobs = [(rank, fold) for rank in ranks for fold in folds]
+        columns = Parallel(n_jobs=self.n_jobs)(
+            delayed(self._score_fold)(X, codes, weight, radii, rank, *fold) for rank, fold in jobs
+        )
+        table = np.array(columns).reshape(len(ranks), len(folds), len(radii), 2).transpose(3, 2, 0, 1)
+        scores, margins = table.reshape(2, len(radii) * len(ranks), len(folds))
+        return scores, margins
+
+    def _score_fold(
+        self,
+        X: np.ndarray,
+        codes: np.ndarray,
+        weight: np.ndarray,
+        radii: list[float],
+        rank: int | None,
+        train: np.ndarray,
+        test: np.ndarray,
+    ) -> list[tuple[float, float]]:
+        """Score and margin of one rank on one fold, for all radii."""
+        codes_known = np.unique(codes[train], return_inverse=True)[1]
+        problem = self._problem(X[train], codes_known, weight[train], rank)
+        W0 = problem.start.factor
+        factors = [solution.point.factor @ W0 for solution in self._path(problem, radii)]
+        return [self._score_factor(W, X, self.classes_[codes], train, test) for W in factors]
+
+    def _score_factor(
+        self, W: np.ndarray, X: np.ndarray, y: np.ndarray, train: np.ndarray, test: np.ndarray
+    ) -> tuple[float, float]:
+        from sklearn.metrics import check_scoring
+        from sklearn.neighbors import KNeighborsClassifier
+
+        vectors = tangent_vectors(X, factor=W)
+        judge = KNeighborsClassifier(min(self.n_neighbors, len(train))).fit(vectors[train], y[train])
+        score = float(check_scoring(judge, scoring=self.scoring)(judge, vectors[test], y[test]))
+        return score, mean_margin(vectors[train], y[train], vectors[test], y[test])
+
+    def _choose(
+        self, radii: list[float], ranks: list[int | None], scores: np.ndarray, margins: np.ndarray
+    ) -> None:
+        """Apply the rule, and lay the scores out as scikit-learn does; candidates come simplest first."""
+        params: list[dict[str, Any]] = [{"radius": r, "rank": m} for r in radii for m in ranks]
+        mean, n_folds = scores.mean(axis=1), scores.shape[1]
+        best = max(range(len(params)), key=lambda i: (round(mean[i], 12), margins[i].mean()))
+        if self.rule == "one-se" and n_folds > 1:
+            error = scores[best].std(ddof=1) / np.sqrt(n_folds)
+            best = int(np.argmax(mean >= mean[best] - error))
+        self.best_index_, self.best_params_, self.best_score_ = best, params[best], float(mean[best])
+        self.cv_results_ = {
+            "params": params,
+            "param_radius": np.array([p["radius"] for p in params]),
+            "param_rank": np.array([p["rank"] for p in params], dtype=object),
+            **{f"split{k}_test_score": scores[:, k] for k in range(n_folds)},
+            "mean_test_score": mean,
+            "std_test_score": scores.std(axis=1),
+            "rank_test_score": 1 + np.array([int(np.sum(mean > m)) for m in mean]),
+            "mean_test_margin": margins.mean(axis=1),
+        }
+
+    def _rank_asked(self) -> int | None:
+        """The smallest rank among the candidates, if none of them is full."""
+        ranks = [None] if self.ranks is None else list(self.ranks)
+        return None if None in ranks else min(rank for rank in ranks if rank is not None)
+
+    def _check_parameters(self) -> None:
+        check_choice("rule", self.rule, RULES)
+        check_count("n_neighbors", self.n_neighbors)
+        for name in ("radii", "ranks"):
+            values = getattr(self, name)
+            if values is not None and len(values) == 0:
+                raise ValueError(f"{name} is empty: expected at least one candidate.")
+        for radius in self.radii or RADII:
+            for rank in self.ranks or (None,):
+                candidate = _as_metric(self, radius, rank)
+                candidate._check_parameters()
+
+
+def mean_margin(train: np.ndarray, y: np.ndarray, test: np.ndarray, y_test: np.ndarray) -> float:
+    """Mean of (other - own) / (other + own), the distances to the nearest of another class and of the own.
+
+    Between -1 and 1, positive where the nearest neighbour is right.  A class without
+    training matrices counts as infinitely far.
+    """
+    distance = np.sqrt(np.maximum(0, _square(test)[:, None] + _square(train) - 2 * test @ train.T))
+    same = y_test[:, None] == y
+    own = np.where(same, distance, np.inf).min(axis=1)
+    other = np.where(same, np.inf, distance).min(axis=1)
+    far = np.isinf(own) | np.isinf(other)
+    limit = np.where(np.isinf(own), -1.0, 1.0)
+    own, other = np.where(far, 1.0, own), np.where(far, 1.0, other)
+    return float(np.mean(np.where(far, limit, (other - own) / np.maximum(other + own, 1e-300))))
+
+
+def _square(vectors: np.ndarray) -> np.ndarray:
+    return np.sum(vectors**2, axis=1)
+
+
+def _as_metric(estimator: BaseEstimator, radius: float, rank: int | None) -> LogEuclideanMetric:
+    """One candidate, for the checks that it has in common with `LogEuclideanMetric`."""
+    shared = ("init", "class_weight", "solver", "tol", "max_iter", "chunk_size", "callback")
+    return LogEuclideanMetric(radius, rank=rank, **{name: getattr(estimator, name) for name in shared})
