@@ -22,8 +22,9 @@ ROOMS = {
     "geometry": {"matrices"},
     "manifolds": {"matrices"},
     "alignment": {"matrices", "geometry", "manifolds"},
+    "gaussian": {"alignment", "geometry"},
     "solvers": set(),
-    "estimators": {"matrices", "checks", "geometry", "manifolds", "alignment", "solvers"},
+    "estimators": {"matrices", "checks", "geometry", "manifolds", "alignment", "gaussian", "solvers"},
 }
 DATASETS = {"matrices", "checks", "geometry", "files", "datasets"}
 

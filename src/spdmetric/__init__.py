@@ -1,8 +1,8 @@
 """Learn the reference point of a LogEuclidean metric on SPD matrices.
 
 The rooms, in reading order: `matrices` (stacks of symmetric matrices and their
-derivatives), `geometry` (of the data), `manifolds` (of the parameter), `alignment` (the
-objective), `solvers`, `estimators` (the scikit-learn face), `datasets`.
+derivatives), `geometry` (of the data), `manifolds` (of the parameter), `alignment` and
+`gaussian` (the objectives), `solvers`, `estimators` (the scikit-learn face), `datasets`.
 """
 
 from spdmetric.estimators import LogEuclideanMetric, LogEuclideanMetricCV

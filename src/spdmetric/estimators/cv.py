@@ -93,6 +93,10 @@ class LogEuclideanMetricCV(LogEuclideanMetric):
         then a small rank.
     init : str or array of shape (d, d), default="riemann"
         See `LogEuclideanMetric`.
+    kernel : {"linear", "gaussian"}, default="linear"
+        See `LogEuclideanMetric`.
+    gamma : float or None, default=None
+        See `LogEuclideanMetric`.
     class_weight : {None, "balanced"}, default=None
         See `LogEuclideanMetric`.
     solver : {"trust-region", "gradient"}, default="trust-region"
@@ -137,6 +141,8 @@ class LogEuclideanMetricCV(LogEuclideanMetric):
         n_neighbors: int = 1,
         rule: str = "best",
         init: str | Array = "riemann",
+        kernel: str = "linear",
+        gamma: float | None = None,
         class_weight: str | None = None,
         solver: str = "trust-region",
         tol: float = 1e-3,
@@ -153,6 +159,8 @@ class LogEuclideanMetricCV(LogEuclideanMetric):
         self.n_neighbors = n_neighbors
         self.rule = rule
         self.init = init
+        self.kernel = kernel
+        self.gamma = gamma
         self.class_weight = class_weight
         self.solver = solver
         self.tol = tol
@@ -311,5 +319,15 @@ def _square(vectors: np.ndarray) -> np.ndarray:
 
 def _as_metric(estimator: BaseEstimator, radius: float, rank: int | None) -> LogEuclideanMetric:
     """One candidate, for the checks that it has in common with `LogEuclideanMetric`."""
-    shared = ("init", "class_weight", "solver", "tol", "max_iter", "chunk_size", "callback")
+    shared = (
+        "init",
+        "kernel",
+        "gamma",
+        "class_weight",
+        "solver",
+        "tol",
+        "max_iter",
+        "chunk_size",
+        "callback",
+    )
     return LogEuclideanMetric(radius, rank=rank, **{name: getattr(estimator, name) for name in shared})

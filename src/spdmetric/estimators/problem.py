@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import NamedTuple
+from numbers import Real
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from spdmetric.alignment import Misalignment, Target
-from spdmetric.checks import is_definite
+from spdmetric.checks import check_spd, is_definite
+from spdmetric.estimators.inputs import check_choice
+from spdmetric.gaussian import GaussianMisalignment
 from spdmetric.geometry import MEANS, mean_euclid, mean_riemann
 from spdmetric.manifolds import Ball, RankBall
 from spdmetric.matrices import congruence, invsqrtm, logm, spectrum
@@ -16,6 +19,7 @@ from spdmetric.matrices import congruence, invsqrtm, logm, spectrum
 _EPS = float(np.finfo(np.float64).eps)
 
 INITS = (*MEANS, "identity")
+KERNELS = ("linear", "gaussian")
 
 
 class Start(NamedTuple):
@@ -48,6 +52,12 @@ class Problem(NamedTuple):
         k = self.start.center.shape[0]
         return Ball(np.eye(k), radius) if self.rank is None else RankBall(k, self.rank, radius)
 
+    def gamma(self, point: Any) -> float | None:
+        """The gamma of the Gaussian kernel at a point; None for the linear kernel."""
+        if isinstance(self.objective, GaussianMisalignment):
+            return self.objective.at(point).gamma
+        return None
+
 
 def make_problem(
     X: np.ndarray,
@@ -55,7 +65,9 @@ def make_problem(
     weight: np.ndarray,
     *,
     rank: int | None,
-    init: str | np.ndarray,
+    init: Any,
+    kernel: str,
+    gamma: float | None,
     chunk_size: int | None,
 ) -> Problem:
     """Choose the start and whiten the data.
@@ -64,16 +76,57 @@ def make_problem(
     are, and the objective stays smooth.
     """
     d = X.shape[1]
+    if rank is not None and rank > d:
+        raise ValueError(f"rank={rank} is more than the size of the matrices, {d} x {d}.")
+    init = _check_init(init, d)
     if rank is None:
         start = Start(np.eye(d), _center(X, weight, init, chunk_size, np.eye(d)), np.eye(d))
     else:
         start = _low_rank_start(X, codes, weight, init, chunk_size)
-    whitened = congruence(start.factor, X)
-    objective = Misalignment(whitened, Target.one_hot(codes, weight), chunk_size=chunk_size)
+    whitened, target = congruence(start.factor, X), Target.one_hot(codes, weight)
+    if kernel == "linear":
+        objective = Misalignment(whitened, target, chunk_size=chunk_size)
+    else:
+        objective = GaussianMisalignment(whitened, target, gamma=gamma, chunk_size=chunk_size)
     problem = Problem(start, objective, rank)
     here = objective.at(problem.ball(0.0).point(np.zeros_like(start.center)))
     _check_spread(here.spread, d)
+    if gamma is not None and not getattr(here, "resolved", True):
+        raise ValueError(
+            f"gamma={gamma!r}: with it the Gaussian kernel is, in float64, the same for all pairs of "
+            "matrices, and nothing can be learned. Expected a number near one over the squared spread of the "
+            f"tangent vectors, {1 / here.spread**2:.2g}, or None to learn it."
+        )
     return problem
+
+
+def check_kernel(kernel: Any, gamma: Any, solver: str) -> None:
+    """Refuse parameters of the kernel that mean nothing, or nothing together."""
+    check_choice("kernel", kernel, KERNELS)
+    if kernel == "linear" and gamma is not None:
+        raise ValueError(
+            f"gamma={gamma!r} is of the Gaussian kernel, and kernel='linear' has none: pass "
+            "kernel='gaussian', or leave gamma=None."
+        )
+    if gamma is not None and (not isinstance(gamma, Real) or not isfinite(gamma) or gamma <= 0):
+        raise ValueError(
+            f"gamma={gamma!r}: expected a finite number > 0, or None to learn it with the metric."
+        )
+    if kernel == "gaussian" and solver == "newton":
+        raise ValueError(
+            "solver='newton' has second derivatives for the linear kernel only: with kernel='gaussian' use "
+            "'trust-region'."
+        )
+
+
+def _check_init(init: Any, d: int) -> str | np.ndarray:
+    """Return the name of a start, or the SPD matrix that was given."""
+    if isinstance(init, str):
+        return init
+    init = check_spd(np.asarray(init)[None], name="init")[0]
+    if init.shape != (d, d):
+        raise ValueError(f"init has shape {init.shape}, but the matrices of X are {d} x {d}.")
+    return init
 
 
 def _low_rank_start(

@@ -1,0 +1,467 @@
+"""The Gaussian kernel: Eq. (5) with another kernel matrix, the best width, and the estimator with it."""
+
+from __future__ import annotations
+
+import inspect
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+from sklearn.model_selection import cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+
+import literal
+import test_sklearn
+from random_matrices import labelled, rotation, spd, symmetric
+from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
+from spdmetric.alignment import Misalignment, Target
+from spdmetric.gaussian import LOG_TAUS, GaussianMisalignment, KernelFamily, best_log_tau
+from spdmetric.geometry import mean_riemann
+from spdmetric.manifolds import Ball, RankBall
+from spdmetric.matrices import congruence, expm, invsqrtm, powm
+
+WIDTHS = pytest.mark.parametrize("gamma", [None, 1e-9, 0.3, 2.0])
+
+
+def at_factor(objective, W):
+    return objective.at(SimpleNamespace(factor=W))
+
+
+def slope(h, remainder):
+    return np.polyfit(np.log(h), np.log(remainder), 1)[0]
+
+
+def slow_alignment(W, X, codes, gamma):
+    """Eq. (5) with the Gaussian kernel, pair by pair."""
+    n, logs = len(X), [literal.logm(W @ x @ W.T) for x in X]
+    K = np.array([[np.exp(-gamma * np.linalg.norm(a - b) ** 2) for b in logs] for a in logs])
+    T = np.array([[float(codes[i] == codes[j]) for j in range(n)] for i in range(n)])
+    U = literal.centring(n)
+    K, T = U @ K @ U, U @ T @ U
+    return np.sum(K * T) / (np.linalg.norm(K) * np.linalg.norm(T))
+
+
+def middle_and_ends(rng, n, d=6):
+    """One class around the middle of an axis of the tangent space, the other at both ends: equal means."""
+    y = np.arange(n) % 2
+    L = 0.5 * symmetric(rng, n, d)
+    L[:, 0, 0] = 0.3 * L[:, 0, 0] + np.where(y == 0, 0, rng.choice([-1.0, 1.0], n))
+    return expm(congruence(rotation(np.random.default_rng(7), d), L)), y
+
+
+# -- the value ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rows", [4, 2])
+@pytest.mark.parametrize("gamma", [0.01, 0.3, 2.0])
+def test_value_is_eq_5_with_another_kernel(gamma, rows, rng):
+    X, codes = labelled(rng, 9, 4, classes=3)
+    W = invsqrtm(spd(rng, 4))[:rows]
+    here = at_factor(GaussianMisalignment(X, Target.one_hot(codes), gamma=gamma), W)
+    assert here.alignment == pytest.approx(slow_alignment(W, X, codes, gamma), rel=1e-10)
+    assert here.gamma == pytest.approx(gamma, rel=1e-14)
+    assert here.value == 1 - here.alignment
+
+
+@given(seed=st.integers(0, 10**6), exponent=st.floats(-12, -4))
+def test_wide_kernels_tend_to_the_linear_one(seed, exponent):
+    """k = 1 - gamma delta^2 + ..., centred 2 gamma <phi_i, phi_j>: what differs is of order gamma."""
+    rng = np.random.default_rng(seed)
+    X, codes = labelled(rng, 12, 3, classes=3)
+    target, W, gamma = Target.one_hot(codes, rng.uniform(0.5, 2, 12)), invsqrtm(spd(rng, 3)), 10**exponent
+    linear = at_factor(Misalignment(X, target), W)
+    wide = at_factor(GaussianMisalignment(X, target, gamma=gamma), W)
+    bound = 20 * gamma * linear.spread**2 + 1e-12
+    assert wide.alignment == pytest.approx(linear.alignment, abs=bound)
+    np.testing.assert_allclose(wide.frame_gradient, linear.frame_gradient, atol=10 * bound)
+
+
+@WIDTHS
+def test_two_matrices_are_aligned_with_two_classes(gamma, rng):
+    here = at_factor(
+        GaussianMisalignment(spd(rng, 2, 3), Target.one_hot(np.arange(2)), gamma=gamma), np.eye(3)
+    )
+    assert here.alignment == pytest.approx(1.0, abs=1e-12)
+
+
+def test_what_float64_cannot_hold_is_no_place_to_go(rng):
+    X, codes = labelled(rng, 8, 3)
+    here = at_factor(GaussianMisalignment(X, Target.one_hot(codes)), np.diag([1e200, 1.0, 1e-200]))
+    assert here.alignment == -np.inf
+
+
+# -- the width ------------------------------------------------------------------------
+
+
+def family(rng, n=15):
+    X, codes = labelled(rng, n, 3, classes=3)
+    target = Target.one_hot(codes, rng.uniform(0.5, 2, n))
+    return at_factor(GaussianMisalignment(X, target), invsqrtm(spd(rng, 3)))._family
+
+
+@pytest.mark.parametrize("log_tau", [-6.0, -1.0, 0.5, 3.0])
+def test_derivatives_in_the_width(log_tau, rng):
+    kernels = family(rng)
+    here, h = kernels.slope(log_tau), 1e-4
+    before, after = kernels.slope(log_tau - h), kernels.slope(log_tau + h)
+    assert here.value == pytest.approx(kernels.alignment(np.exp(log_tau)), rel=1e-11)
+    assert here.first == pytest.approx((after.value - before.value) / (2 * h), abs=1e-7)
+    assert here.second == pytest.approx((after.first - before.first) / (2 * h), abs=1e-7)
+
+
+def test_the_grid_is_the_family(rng):
+    kernels = family(rng)
+    np.testing.assert_allclose(
+        kernels.on_grid(), [kernels.alignment(t) for t in np.exp(LOG_TAUS)], rtol=1e-11
+    )
+
+
+@given(seed=st.integers(0, 10**6))
+def test_the_best_width_is_the_best(seed):
+    """No point of a dense scan is better; inside the bounds the slope is zero to rounding."""
+    kernels = family(np.random.default_rng(seed))
+    best = best_log_tau(kernels)
+    here = kernels.slope(best)
+    scan = [kernels.slope(x).value for x in np.linspace(LOG_TAUS[0], LOG_TAUS[-1], 200)]
+    assert here.value >= max(scan) - 1e-10
+    if LOG_TAUS[0] < best < LOG_TAUS[-1]:
+        assert abs(here.first) < 1e-12
+        peer = minimize_scalar(
+            lambda x: -kernels.slope(x).value, bounds=(best - 0.1, best + 0.1), options={"xatol": 1e-8}
+        )
+        assert -peer.fun == pytest.approx(here.value, rel=1e-12)
+    elif best == LOG_TAUS[0]:
+        assert here.first <= 0
+    else:
+        assert here.first >= 0
+
+
+def test_where_two_maxima_change_places_alignment_is_continuous():
+    """Points on a line, one of them moving: the best width jumps from the narrowest to a wide one."""
+    y, log_taus, values = np.array([0, 1, 0, 1, 0, 0]), [], []
+    for x in np.linspace(2.4, 2.7, 31):
+        place = np.array([x, 1.1, 0.1, 0.1, 0.8, 1.4])
+        square = (place[:, None] - place) ** 2 / np.var(place)
+        kernels = KernelFamily(square, Target.one_hot(y))
+        log_taus.append(best_log_tau(kernels))
+        values.append(kernels.slope(log_taus[-1]).value)
+        assert values[-1] >= max(kernels.slope(t).value for t in np.linspace(-6.9, 1.3, 20))
+    assert np.ptp(log_taus) > 5
+    assert np.abs(np.diff(values)).max() < 2e-3
+
+
+def test_the_width_is_in_units_of_the_spread(rng):
+    """Features twice as long and gamma a fourth: the same kernel. Powers of X scale its logarithm."""
+    X, codes = labelled(rng, 14, 3)
+    target = Target.one_hot(codes)
+    for gamma in (None, 0.4):
+        plain = at_factor(GaussianMisalignment(X, target, gamma=gamma), np.eye(3))
+        scaled = None if gamma is None else gamma / 4
+        longer = at_factor(GaussianMisalignment(powm(X, 2.0), target, gamma=scaled), np.eye(3))
+        assert longer.alignment == pytest.approx(plain.alignment, rel=1e-10)
+        assert longer.gamma == pytest.approx(plain.gamma / 4, rel=1e-7)
+
+
+# -- derivatives ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n", [8, 20])
+@WIDTHS
+def test_taylor_slope(gamma, n, weighted, rng):
+    X, codes = labelled(rng, n, 4, classes=3)
+    target = Target.one_hot(codes, rng.uniform(0.5, 2, n) if weighted else None)
+    objective, ball = GaussianMisalignment(X, target, gamma=gamma, chunk_size=5), Ball(mean_riemann(X), 20.0)
+    S, eta = symmetric(rng, 4, traceless=True), symmetric(rng, 4, traceless=True)
+    here, h = objective.at(ball.point(S)), np.logspace(-2, -4, 7)
+    W = here.point.factor
+    frame = (here.frame_gradient, lambda t: at_factor(objective, expm(-t * eta / 2) @ W))
+    chart = (here.gradient, lambda t: objective.at(ball.point(S + t * eta)))
+    for g, moved in (frame, chart):
+        remainder = [abs(moved(t).value - here.value - t * np.vdot(g, eta)) for t in h]
+        assert slope(h, remainder) == pytest.approx(2, abs=0.05)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@WIDTHS
+def test_low_rank_taylor_slope(gamma, rank, rng):
+    X, codes = labelled(rng, 20, 4, classes=3)
+    target = Target.one_hot(codes, rng.uniform(0.5, 2, 20))
+    objective, ball = GaussianMisalignment(X, target, gamma=gamma, chunk_size=5), RankBall(4, rank, 10.0)
+    S, eta, E = symmetric(rng, 4), symmetric(rng, 4), rng.standard_normal((rank, 4))
+    S[rank:, rank:] = eta[rank:, rank:] = 0
+    here, h = objective.at(ball.point(S)), np.logspace(-2, -4, 7)
+    W = here.point.factor
+    chart = (np.vdot(here.gradient, eta), lambda t: objective.at(ball.point(S + t * eta)))
+    factor = (np.vdot(here.factor_gradient, E), lambda t: at_factor(objective, W + t * E))
+    for along, moved in (chart, factor):
+        remainder = [abs(moved(t).value - here.value - t * along) for t in h]
+        assert slope(h, remainder) == pytest.approx(2, abs=0.05)
+
+
+BOUNDS = {"widest": (LOG_TAUS[0], 1), "narrowest": (LOG_TAUS[-1], 58)}  # with seeds that lead there
+
+
+@pytest.mark.parametrize("end", BOUNDS)
+def test_gradient_at_the_ends_of_the_bounds(end):
+    """There gamma follows the spread of the vectors, and the envelope theorem alone would be wrong."""
+    bound, seed = BOUNDS[end]
+    rng = np.random.default_rng(seed)
+    X, codes = labelled(rng, 12, 3)
+    objective = GaussianMisalignment(X, Target.one_hot(codes))
+    here, eta, h = at_factor(objective, np.eye(3)), symmetric(rng, 3, traceless=True), np.logspace(-2, -4, 7)
+    moved = [at_factor(objective, expm(-t * eta / 2)) for t in h]
+    np.testing.assert_allclose(np.log([there._tau for there in (here, *moved)]), bound, rtol=1e-14)
+    remainder = [
+        abs(there.value - here.value - t * np.vdot(here.frame_gradient, eta))
+        for t, there in zip(h, moved, strict=True)
+    ]
+    assert slope(h, remainder) == pytest.approx(2, abs=0.05)
+
+
+@WIDTHS
+def test_gradient_is_that_of_finite_differences(gamma, rng):
+    X, codes = labelled(rng, 10, 3)
+    X[2] = X[0]  # two of one matrix: a distance of zero has a gradient too
+    objective, W = GaussianMisalignment(X, Target.one_hot(codes), gamma=gamma), invsqrtm(spd(rng, 3))
+    numeric, h = np.zeros((3, 3)), 1e-5
+    for i, j in np.ndindex(3, 3):
+        E = np.zeros((3, 3))
+        E[i, j] = h
+        numeric[i, j] = (at_factor(objective, W + E).value - at_factor(objective, W - E).value) / (2 * h)
+    np.testing.assert_allclose(at_factor(objective, W).factor_gradient, numeric, atol=1e-8)
+
+
+def test_there_are_no_second_derivatives(rng):
+    X, codes = labelled(rng, 10, 3)
+    here = GaussianMisalignment(X, Target.one_hot(codes)).at(Ball(np.eye(3), 1.0).point(np.zeros((3, 3))))
+    with pytest.raises(TypeError, match="linear kernel only"):
+        here.hvp(np.eye(3))
+
+
+# -- invariances --------------------------------------------------------------------------
+
+
+def same(a, b):
+    assert a.alignment == pytest.approx(b.alignment, rel=1e-10)
+    assert a.gamma == pytest.approx(b.gamma, rel=1e-7)
+    np.testing.assert_allclose(a.frame_gradient, b.frame_gradient, rtol=1e-7, atol=1e-9)
+
+
+@WIDTHS
+def test_scale_rotation_and_congruence_change_nothing(gamma, rng):
+    X, codes = labelled(rng, 12, 4, classes=3)
+    target, W, Q = Target.one_hot(codes), invsqrtm(spd(rng, 4)), rotation(rng, 4)
+    objective = GaussianMisalignment(X, target, gamma=gamma)
+    here, rotated = at_factor(objective, W), at_factor(objective, Q @ W)
+    same(at_factor(objective, 7.0 * W), here)
+    assert rotated.alignment == pytest.approx(here.alignment, rel=1e-12)
+    np.testing.assert_allclose(Q.T @ rotated.frame_gradient @ Q, here.frame_gradient, atol=1e-10)
+    M = rng.standard_normal((4, 4)) + 2 * np.eye(4)
+    moved = GaussianMisalignment(congruence(M, X), target, gamma=gamma)
+    same(at_factor(moved, W @ np.linalg.inv(M)), here)
+
+
+@WIDTHS
+def test_integer_weights_are_repetition(gamma, rng):
+    X, codes = labelled(rng, 12, 3, classes=3)
+    w, W = rng.integers(1, 4, 12), invsqrtm(spd(rng, 3))
+    many, many_codes = np.repeat(X, w, axis=0), np.repeat(codes, w)
+    weighted = at_factor(GaussianMisalignment(X, Target.one_hot(codes, w.astype(float)), gamma=gamma), W)
+    same(weighted, at_factor(GaussianMisalignment(many, Target.one_hot(many_codes), gamma=gamma), W))
+    same(weighted, at_factor(GaussianMisalignment(X, Target.one_hot(codes, 5.5 * w), gamma=gamma), W))
+
+
+@WIDTHS
+@pytest.mark.parametrize("size", [1, 7, 100])
+def test_chunked_is_whole(size, gamma, rng):
+    X, codes = labelled(rng, 20, 3, classes=3)
+    target, W = Target.one_hot(codes, rng.uniform(0.5, 2, 20)), invsqrtm(spd(rng, 3))
+    whole, chunked = (
+        at_factor(GaussianMisalignment(X, target, gamma=gamma, chunk_size=k), W) for k in (None, size)
+    )
+    same(whole, chunked)
+    np.testing.assert_allclose(whole.factor_gradient, chunked.factor_gradient, atol=1e-10)
+
+
+# -- the estimator --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", ["trust-region", "gradient"])
+@pytest.mark.parametrize("rank", [None, 2])
+@pytest.mark.parametrize("gamma", [None, 0.5])
+def test_fit_improves_alignment_inside_the_ball(gamma, rank, solver, rng):
+    X, y = labelled(rng, 30, 4)
+    given = {"kernel": "gaussian", "gamma": gamma, "rank": rank, "solver": solver, "tol": 1e-5}
+    start, metric = LogEuclideanMetric(0, **given).fit(X, y), LogEuclideanMetric(2.0, **given).fit(X, y)
+    assert metric.alignment_ > start.alignment_
+    assert metric.radius_ <= 2 * (1 + 1e-9)
+    assert metric.solution_.residual <= 1e-5
+    assert metric.solution_.multiplier >= 0
+    assert metric.transform(X).shape == (30, 10 if rank is None else 3)
+    np.testing.assert_allclose(
+        slow_alignment(metric.components_, X, y, metric.gamma_), metric.alignment_, rtol=1e-8
+    )
+    assert gamma is None or metric.gamma_ == pytest.approx(gamma, rel=1e-12)
+
+
+def test_a_learned_width_is_at_least_as_good_as_any_other(rng):
+    X, y = labelled(rng, 30, 4)
+    learned = LogEuclideanMetric(0, kernel="gaussian").fit(X, y)
+    for factor in (0.1, 0.5, 0.9, 1.1, 2, 10):
+        other = LogEuclideanMetric(0, kernel="gaussian", gamma=factor * learned.gamma_).fit(X, y)
+        assert other.alignment_ < learned.alignment_
+
+
+def test_the_linear_kernel_has_no_gamma(rng):
+    X, y = labelled(rng, 20, 3)
+    assert LogEuclideanMetric(1.0).fit(X, y).gamma_ is None
+    assert LogEuclideanMetricCV(radii=(0, 1), ranks=(None,), cv=2).fit(X, y).gamma_ is None
+
+
+def test_it_learns_where_class_means_are_equal(rng):
+    """The linear kernel sees only differences of means, and there are none."""
+    X, y = middle_and_ends(rng, 100)
+    X_test, y_test = middle_and_ends(rng, 300)
+    accuracy = {}
+    for kernel in ("linear", "gaussian"):
+        metric = LogEuclideanMetric(3.0, rank=2, kernel=kernel, tol=1e-3).fit(X, y)
+        neighbours = KNeighborsClassifier(1).fit(metric.transform(X), y)
+        accuracy[kernel] = neighbours.score(metric.transform(X_test), y_test)
+    assert accuracy["gaussian"] > 0.8
+    assert accuracy["gaussian"] > accuracy["linear"] + 0.15
+
+
+def test_labels_that_mean_nothing_do_not_trap_the_search_at_the_identity_kernel(rng):
+    X, y = labelled(rng, 40, 6)
+    metric = LogEuclideanMetric(3.0, kernel="gaussian").fit(X, rng.permutation(y))
+    assert metric.radius_ > 0.1
+
+
+def test_balanced_weights_are_sample_weights(rng):
+    X, y = labelled(rng, 30, 3, classes=3)
+    y = np.minimum(y, 1)  # 10 and 20
+    balanced = LogEuclideanMetric(2, kernel="gaussian", class_weight="balanced").fit(X, y)
+    by_hand = LogEuclideanMetric(2, kernel="gaussian").fit(X, y, sample_weight=np.where(y == 0, 1.5, 0.75))
+    np.testing.assert_allclose(balanced.reference_, by_hand.reference_, rtol=1e-8)
+    plain = LogEuclideanMetric(2, kernel="gaussian").fit(X, y)
+    assert abs(balanced.alignment_ - plain.alignment_) > 1e-4
+
+
+def test_weights_and_chunks_in_a_fit(rng):
+    X, y = labelled(rng, 20, 3)
+    w = rng.integers(0, 3, 20)
+    w[:2] = 1
+    weighted = LogEuclideanMetric(2, kernel="gaussian").fit(X, y, sample_weight=w)
+    repeated = LogEuclideanMetric(2, kernel="gaussian", chunk_size=6).fit(
+        np.repeat(X, w, axis=0), np.repeat(y, w)
+    )
+    assert weighted.alignment_ == pytest.approx(repeated.alignment_, rel=1e-8)
+    assert weighted.gamma_ == pytest.approx(repeated.gamma_, rel=1e-3)
+
+
+@pytest.mark.parametrize("form", ["list", "read-only", "float32"])
+def test_arrays_of_any_kind(form, rng):
+    X, y = labelled(rng, 20, 3)
+    locked = X.copy()
+    locked.flags.writeable = False
+    given = {"list": X.tolist(), "read-only": locked, "float32": X.astype(np.float32)}[form]
+    tolerance = 1e-3 if form == "float32" else 1e-10
+    plain = LogEuclideanMetric(1, kernel="gaussian").fit(X, y)
+    other = LogEuclideanMetric(1, kernel="gaussian").fit(given, list(y))
+    np.testing.assert_allclose(other.transform(given), plain.transform(X), rtol=tolerance, atol=tolerance)
+    assert other.transform(given).dtype == (np.float32 if form == "float32" else np.float64)
+    assert isinstance(other.gamma_, float)
+
+
+def test_odd_sets(rng):
+    X, y = labelled(rng, 10, 3)
+    X[2] = X[0]
+    X[4] = X[1]
+    assert LogEuclideanMetric(2.0, kernel="gaussian").fit(X, y).solution_.converged
+    ones = np.exp(rng.standard_normal((10, 1, 1)))
+    assert LogEuclideanMetric(kernel="gaussian").fit(ones, y).radius_ == 0
+    pair = LogEuclideanMetric(kernel="gaussian").fit(spd(rng, 2, 3), ["a", "b"])
+    assert pair.alignment_ == pytest.approx(1.0, abs=1e-12)
+
+
+def test_cross_validation_passes_the_kernel_on(rng):
+    X, y = labelled(rng, 30, 3)
+    metric = LogEuclideanMetricCV(radii=(0, 1), ranks=(None, 2), cv=3, kernel="gaussian").fit(X, y)
+    assert metric.gamma_ > 0
+    rank, W = metric.best_params_["rank"], metric.components_
+    assert W.shape == (3 if rank is None else rank, 3)
+    assert metric.alignment_ == pytest.approx(slow_alignment(W, X, y, metric.gamma_), rel=1e-8)
+    fixed = LogEuclideanMetricCV(radii=(1,), ranks=(None,), cv=2, kernel="gaussian", gamma=0.2).fit(X, y)
+    assert fixed.gamma_ == pytest.approx(0.2, rel=1e-12)
+    with pytest.raises(ValueError, match="gamma=-1"):
+        LogEuclideanMetricCV(kernel="gaussian", gamma=-1).fit(X, y)
+
+
+BAD_PARAMETERS = {
+    "kernel": ({"kernel": "rbf"}, r"kernel='rbf': expected one of 'linear', 'gaussian'"),
+    "negative": ({"kernel": "gaussian", "gamma": -1}, r"gamma=-1: expected a finite number > 0, or None"),
+    "zero": ({"kernel": "gaussian", "gamma": 0.0}, r"gamma=0.0: expected a finite number > 0"),
+    "NaN": ({"kernel": "gaussian", "gamma": np.nan}, r"gamma=nan: expected a finite number"),
+    "infinite": ({"kernel": "gaussian", "gamma": np.inf}, r"gamma=inf: expected a finite number"),
+    "words": ({"kernel": "gaussian", "gamma": "scale"}, r"gamma='scale': expected a finite number"),
+    "linear": ({"gamma": 1.0}, r"gamma=1.0 is of the Gaussian kernel, and kernel='linear' has none"),
+    "newton": ({"kernel": "gaussian", "solver": "newton"}, r"second derivatives for the linear kernel only"),
+    "narrow": ({"kernel": "gaussian", "gamma": 1e6}, r"gamma=1000000.0: .* the same for all .*near .*0\.\d"),
+    "wide": ({"kernel": "gaussian", "gamma": 1e-309}, r"gamma=1e-309: .*nothing can be learned"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_PARAMETERS)
+def test_bad_parameters_get_a_sentence(case, rng):
+    parameters, sentence = BAD_PARAMETERS[case]
+    with pytest.raises(ValueError, match=sentence):
+        LogEuclideanMetric(**parameters).fit(*labelled(rng, 20, 4))
+
+
+# -- scikit-learn ---------------------------------------------------------------------------
+
+
+# For checks that take a class: the same with another default.  It has no docstring of its own, because
+# one of them reads that of LogEuclideanMetric.
+class GaussianMetric(LogEuclideanMetric):
+    def __init__(self, radius=10.0, **parameters):
+        super().__init__(radius, **{"kernel": "gaussian", **parameters})
+
+
+def _with_another_default():
+    signature = inspect.signature(LogEuclideanMetric.__init__)
+    return signature.replace(
+        parameters=[
+            p.replace(default="gaussian") if p.name == "kernel" else p for p in signature.parameters.values()
+        ]
+    )
+
+
+GaussianMetric.__init__.__signature__ = _with_another_default()
+BATTERY = [name for name in vars(test_sklearn) if name.startswith("test_")]
+
+
+# scikit-learn says that it skips most of its checks on 3-D input (its issue 14057).
+@pytest.mark.filterwarnings("ignore:Can't test estimator:sklearn.exceptions.SkipTestWarning")
+@pytest.mark.parametrize("name", BATTERY)
+def test_battery(name, rng, tmp_path):
+    check = getattr(test_sklearn, name)
+    arguments = {
+        "Estimator": GaussianMetric,
+        "data": labelled(rng, 24, 3),
+        "rng": rng,
+        "tmp_path": tmp_path,
+        "way": "joblib",
+    }
+    check(**{wanted: arguments[wanted] for wanted in inspect.signature(check).parameters})
+
+
+def test_pipeline(rng):
+    X, y = labelled(rng, 30, 4)
+    model = make_pipeline(LogEuclideanMetric(2.0, kernel="gaussian", tol=1e-4), KNeighborsClassifier(3))
+    assert cross_val_score(model, X, y, cv=3).shape == (3,)
