@@ -36,11 +36,15 @@ def rows_of(path):
         return [{**line, "seconds": None} for line in csv.DictReader(file)]
 
 
+# The columns that take no time; the whole table is a matter of minutes.
+FAST = "logeuclid-identity,logeuclid-mean,logeuclid-kta,riemann,euclid,stein"
+
+
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory):
     """One uninterrupted run of the smallest real table."""
     out = tmp_path_factory.mktemp("toy")
-    finished = run("reproduce", "toy", "--repeats", 2, "--jobs", 2, "--out", out)
+    finished = run("reproduce", "toy", "--repeats", 2, "--jobs", 2, "--methods", FAST, "--out", out)
     assert finished.returncode == 0, finished.stderr
     return out, finished
 
@@ -64,7 +68,7 @@ def test_outputs(toy):
 
 def test_killed_and_restarted_it_gives_the_same_table(toy, tmp_path):
     """kill -9 in the middle, then the same command with another number of jobs."""
-    command = ["reproduce", "toy", "--repeats", "2", "--out", str(tmp_path)]
+    command = ["reproduce", "toy", "--repeats", "2", "--methods", FAST, "--out", str(tmp_path)]
     process = subprocess.Popen(
         [sys.executable, "-m", "spdmetric", *command, "--jobs", "1"],
         stdout=subprocess.DEVNULL,
@@ -85,7 +89,7 @@ def test_killed_and_restarted_it_gives_the_same_table(toy, tmp_path):
 
 def test_other_settings_are_refused(toy, capsys):
     assert "holds results of other settings (seed differ)" in fails(
-        capsys, "reproduce", "toy", "--repeats", 2, "--seed", 5, "--out", toy[0]
+        capsys, "reproduce", "toy", "--repeats", 2, "--methods", FAST, "--seed", 5, "--out", toy[0]
     )
 
 
@@ -94,17 +98,47 @@ def test_help_is_good_reading():
     assert "reproduce" in text
     assert "goes on" in text
     text = run("reproduce", "--help").stdout
-    for what in ("toy-easy", "textures", "bci", "eegmmi", "figures", "--quick", "MotorImagery.mat"):
+    for what in ("toy-easy", "textures", "bci", "eegmmi", "figures", "beyond", "--quick", "MotorImagery.mat"):
         assert what in text
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["reproduce"], ["reproduce", "tables"], ["reproduce", "toy", "--jobs", "0"]]
+    "arguments",
+    [
+        [],
+        ["reproduce"],
+        ["reproduce", "tables"],
+        ["reproduce", "toy", "--jobs", "0"],
+        ["reproduce", "toy", "--methods", "euclid,manhattan"],
+    ],
 )
 def test_wrong_words_exit_with_2(arguments):
     finished = run(*arguments)
     assert finished.returncode == 2
     assert "usage: spdmetric" in finished.stderr
+
+
+def test_beyond_without_data_is_the_toy_set(tmp_path, capsys):
+    command = ["reproduce", "beyond", "--repeats", "2", "--jobs", "1", "--out", str(tmp_path)]
+    assert cli.main([*command, "--methods", "logeuclid-mean,csp-lda,logeuclid-mean-51nn"]) == 0
+    said = capsys.readouterr().out
+    assert "cho: absent, needs --data." in said
+    assert "Not run: LE at mean, 51-NN (toy): 51 neighbours are all of the 50 training matrices" in said
+    lines = rows_of(tmp_path / "beyond.csv")
+    assert len(lines) == 4 * 2 * 2
+    content = json.loads((tmp_path / "beyond.json").read_text())
+    assert set(content["absent"]) >= {"cho", "eegmmi-64", "textures"}
+    assert {path.suffix for path in tmp_path.iterdir()} == {".csv", ".json", ".md", ".png", ".state"}
+
+
+@pytest.mark.parametrize("data", [None, "somewhere"])
+def test_all_goes_beyond_only_with_data(data, monkeypatch, tmp_path, capsys):
+    done = []
+    monkeypatch.setattr(cli, "_reproduce_one", lambda what, folder, arguments: done.append((what, folder)))
+    where = [] if data is None else ["--data", str(tmp_path)]
+    assert cli.main(["reproduce", "all", "--out", str(tmp_path / "out"), *where]) == 0
+    assert done[0][0] == "toy"
+    assert (("beyond", tmp_path) in done) is (data is not None)
 
 
 def test_missing_data_are_said(tmp_path, capsys):
@@ -119,6 +153,7 @@ def test_missing_data_are_said(tmp_path, capsys):
     assert "looked for A09T.mat" in fails(capsys, "reproduce", "bci", "--data", empty, "--out", out)
     assert "S001R04.edf" in fails(capsys, "reproduce", "eegmmi", "--data", empty, "--out", out)
     assert "needs --data" in fails(capsys, "reproduce", "eegmmi", "--out", out)
+    assert "nowhere is not a folder" in fails(capsys, "reproduce", "beyond", "--data", nowhere, "--out", out)
     assert list(out.iterdir()) == []
 
 

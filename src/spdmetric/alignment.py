@@ -16,13 +16,14 @@ Derivations: ``docs/math.md``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from spdmetric.geometry import chunks
-from spdmetric.matrices import LogCongruence, congruence, symmetrize, unvech, vech
+from spdmetric.matrices import LogCongruence, symmetrize, unvech, vech
+from spdmetric.stacks import Decomposition, Stack, stack_of
 
 
 class Point(Protocol):
@@ -68,16 +69,6 @@ class Moments(NamedTuple):
     A: np.ndarray  # (p, c)
     C: np.ndarray | float  # (p, p), or 0 where the Gram form makes it unnecessary
 
-    @classmethod
-    def of(cls, features: np.ndarray, target: Target, *, gram: bool) -> Moments:
-        Y, w = target
-        weight = w.sum()
-        mean, target_mean = (w * features).sum(axis=0) / weight, (w * Y).sum(axis=0) / weight
-        Phi = features - mean
-        weighted = w * Phi
-        C = 0.0 if gram else weighted.T @ Phi
-        return cls(float(weight), mean, target_mean, weighted.T @ (Y - target_mean), C)
-
     def merge(self, other: Moments) -> Moments:
         """Moments of both chunks together [Chan1983]_: no cancellation."""
         weight = self.weight + other.weight
@@ -106,19 +97,32 @@ class Scatter(NamedTuple):
         """Return ``Phi C``."""
         return Phi @ self.right if self.left is None else (Phi @ self.left.T) @ self.right
 
-    @property
-    def norm(self) -> float:
-        """Frobenius norm of C (in the Gram form, of C = left' left)."""
-        return float(np.linalg.norm(self.right if self.left is None else self.left @ self.left.T))
+
+class Block(NamedTuple):
+    """A chunk of the data; the matrices are fetched when they are asked for."""
+
+    X: Any  # anything of shape (n, d, d) that slices to arrays
+    rows: slice
+    target: Target
+
+    def stack(self) -> Stack:
+        return stack_of(np.asarray(self.X[self.rows]), self.X.shape[0])
 
 
 class Part(NamedTuple):
     """One chunk at one point: its matrices decomposed, and its tangent vectors."""
 
-    X: np.ndarray  # (n_k, d, d)
-    log: LogCongruence  # of W X W'
-    features: np.ndarray  # (n_k, p), not centred
+    decomposition: Decomposition
+    rows: slice
     target: Target
+
+    @property
+    def features(self) -> np.ndarray:
+        return self.decomposition.features
+
+    @property
+    def log(self) -> LogCongruence:
+        return self.decomposition.log
 
 
 # ---------------------------------------------------------------------------
@@ -130,44 +134,51 @@ class Misalignment:
 
     Parameters
     ----------
-    X : ndarray of shape (n, d, d)
-        SPD matrices.
+    X : array of shape (n, d, d)
+        SPD matrices; if ``keep`` is False, anything that slices to arrays.
     target : Target
         Centred targets and weights.
     chunk_size : int, optional
-        Matrices handled at a time; all by default.
+        Matrices handled at a time; by default some number that depends on n and d alone.
+    keep : bool, default=True
+        Whether the decomposed matrices are kept between the two passes.  If not, each pass
+        decomposes them anew, and memory does not grow with n.
     map : callable, default=map
         Maps a function over chunks; the only parallel seam.
     """
 
     def __init__(
         self,
-        X: np.ndarray,
+        X: Any,
         target: Target,
         *,
         chunk_size: int | None = None,
+        keep: bool = True,
         map: Callable[..., Iterable[Any]] = map,
     ):
+        n, d = X.shape[0], X.shape[1]
         self.target_norm = target.norm
-        self.n = X.shape[0]
-        self.map = map
-        self._chunks = [(X[rows], target.part(rows)) for rows in chunks(X.shape[0], chunk_size)]
+        self.n, self.keep, self.map = n, keep, map
+        rows = chunks(n, chunk_size or default_chunk_size(d))
+        self.blocks = [Block(X, r, target.part(r)) for r in rows]
+        self._stacks: dict[int, Stack] = {}
 
     def at(self, point: Point) -> Evaluation:
         """Return the lazy evaluation at a point."""
         return Evaluation(self, point)
 
-    def parts(self, W: np.ndarray) -> list[Part]:
-        """Decompose every chunk at W."""
+    def part(self, k: int, W: np.ndarray) -> Part:
+        """Decompose a chunk at W."""
+        block = self.blocks[k]
+        stack = self._stacks.get(k) or block.stack()
+        if self.keep:
+            self._stacks[k] = stack
+        return Part(stack.decompose(W), block.rows, block.target)
 
-        def part(chunk: tuple[np.ndarray, Target]) -> Part:
-            X, target = chunk
-            log = LogCongruence.of(congruence(W, X))
-            return Part(X, log, vech(log.log.compose(log.log.values)), target)
 
-        # Far out in the ball W X W' can leave float64: its logarithm is then NaN, see `alignment`.
-        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            return list(self.map(part, self._chunks))
+def default_chunk_size(d: int) -> int:
+    """Matrices of size d in a chunk: enough work to be worth a thread's while, and little memory."""
+    return int(max(64, min(4e7 / (20 * d**3), 16384)))
 
 
 class Evaluation:
@@ -193,14 +204,14 @@ class Evaluation:
 
         Minus infinity where it cannot be computed, so that no solver goes there.
         """
-        if not all(np.isfinite(part.features).all() for part in self._parts):
+        if not np.isfinite(self._moments.mean).all():
             return -np.inf
         return self._A_square / (self._C_norm * self._objective.target_norm)
 
     @property
     def spread(self) -> float:
         """Root mean square distance of the tangent vectors from their mean."""
-        squares = sum(np.sum(p.target.weight * self._Phi(p) ** 2) for p in self._parts)
+        squares = sum(self._each(lambda part: np.sum(part.target.weight * self._Phi(part) ** 2)))
         return float(np.sqrt(squares / self._moments.weight))
 
     @cached_property
@@ -215,21 +226,12 @@ class Evaluation:
     @cached_property
     def frame_gradient(self) -> np.ndarray:
         """Riemannian gradient, as a symmetric matrix in the frame."""
-
-        def pull(part: Part) -> np.ndarray:
-            return part.log.pull(unvech(self._cotangent(part)))
-
-        return _tangent(sum(self._objective.map(pull, self._parts)))
+        return _tangent(sum(self._each(lambda part: part.decomposition.pull(self._cotangent(part)))))
 
     @cached_property
     def factor_gradient(self) -> np.ndarray:
         """Derivative in the entries of the factor, (m, d)."""
-        W = self.point.factor
-
-        def pull(part: Part) -> np.ndarray:
-            return part.log.pull_factor(unvech(self._cotangent(part)), W @ part.X)
-
-        return np.asarray(sum(self._objective.map(pull, self._parts)))
+        return np.asarray(sum(self._each(lambda part: part.decomposition.pull_factor(self._cotangent(part)))))
 
     def frame_hvp(self, xi: np.ndarray) -> np.ndarray:
         """Riemannian Hessian, applied to a tangent vector in the frame."""
@@ -244,8 +246,45 @@ class Evaluation:
     # -- first pass: moments ------------------------------------------------
 
     @cached_property
+    def _first_pass(self) -> tuple[Moments, list[Part]]:
+        """Moments of all chunks, and the chunks themselves if they are kept."""
+        objective, W, gram = self._objective, self.point.factor, self.gram
+
+        def first(k: int) -> tuple[Moments, Part | None]:
+            part = objective.part(k, W)
+            moments = Moments(*part.decomposition.moments(*part.target, gram=gram))
+            return moments, part if self._keep else None
+
+        results, parts = iter(objective.map(first, range(len(objective.blocks)))), []
+        merged, part = next(results)
+        parts.append(part)
+        with np.errstate(invalid="ignore"):  # of what has left float64
+            for moments, part in results:
+                merged = merged.merge(moments)
+                parts.append(part)
+        return merged, [part for part in parts if part is not None]
+
+    @property
+    def _keep(self) -> bool:
+        """The Gram form needs all tangent vectors at once: there are few of them."""
+        return self._objective.keep or self.gram
+
+    def _each(self, function: Callable[[Part], Any]) -> Iterable[Any]:
+        """Map a function over the chunks, decomposed."""
+        objective, W = self._objective, self.point.factor
+        if self._keep:
+            return objective.map(function, self._parts)
+        return objective.map(lambda k: function(objective.part(k, W)), range(len(objective.blocks)))
+
+    @cached_property
     def _parts(self) -> list[Part]:
-        return self._objective.parts(self.point.factor)
+        if self._keep:
+            return self._first_pass[1]
+        return [self._objective.part(k, self.point.factor) for k in range(len(self._objective.blocks))]
+
+    @property
+    def _moments(self) -> Moments:
+        return self._first_pass[0]
 
     @property
     def gram(self) -> bool:
@@ -254,20 +293,21 @@ class Evaluation:
         return self._objective.n < m * (m + 1) // 2
 
     @cached_property
-    def _moments(self) -> Moments:
-        gram = self.gram
-        return reduce(Moments.merge, [Moments.of(p.features, p.target, gram=gram) for p in self._parts])
+    def _root(self) -> np.ndarray:
+        """All centred tangent vectors, times the roots of their weights, (n, p)."""
+        return np.concatenate([np.sqrt(p.target.weight) * self._Phi(p) for p in self._parts])
+
+    @cached_property
+    def _gram_matrix(self) -> np.ndarray:
+        return self._root @ self._root.T
 
     @cached_property
     def _scatter(self) -> Scatter:
-        if not self.gram:
-            return Scatter(np.asarray(self._moments.C))
-        root = np.concatenate([np.sqrt(p.target.weight) * self._Phi(p) for p in self._parts])
-        return Scatter(root, root)
+        return Scatter(self._root, self._root) if self.gram else Scatter(np.asarray(self._moments.C))
 
     @cached_property
     def _C_norm(self) -> float:
-        return self._scatter.norm
+        return float(np.linalg.norm(self._gram_matrix if self.gram else self._moments.C))
 
     @cached_property
     def _A_square(self) -> float:
@@ -283,11 +323,18 @@ class Evaluation:
         """The common factor of the cotangents; its sign makes f a misalignment."""
         return -2 / (self._C_norm * self._objective.target_norm)
 
+    @cached_property
+    def _right(self) -> np.ndarray:
+        return (-self._scale * self._A_square / self._C_norm**2) * np.asarray(self._moments.C)
+
     def _cotangent(self, part: Part) -> np.ndarray:
         """Derivative of the misalignment in the features of a chunk."""
-        Y, w = part.target
-        ratio = self._A_square / self._C_norm**2
-        return self._scale * w * (Y @ self._moments.A.T - ratio * self._scatter.rows(self._Phi(part)))
+        (Y, w), A = part.target, self._moments.A
+        scale, ratio = self._scale, self._A_square / self._C_norm**2
+        if not self.gram:
+            return part.decomposition.cotangents(self._moments.mean, Y, w, self._right, scale * A)
+        rows = (np.sqrt(w) * (-scale * ratio)) * (self._gram_matrix[part.rows] @ self._root)
+        return rows + (scale * w) * (Y @ A.T)
 
 
 class _Move:

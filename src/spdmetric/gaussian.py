@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spdmetric.alignment import Evaluation, Misalignment, Part, Point, Target
-from spdmetric.geometry import chunks
 
 # Candidates for log tau, each twice the one before.  The mean of delta^2 is 2 spread^2: below,
 # the kernel is the linear one to within 0.1 %; above, it tells every matrix from every other,
@@ -189,7 +188,6 @@ class GaussianMisalignment(Misalignment):
     ):
         super().__init__(X, target, chunk_size=chunk_size, map=map)
         self.target, self.gamma = target, gamma
-        self.rows = list(chunks(self.n, chunk_size))
 
     def at(self, point: Point) -> GaussianEvaluation:
         """Return the lazy evaluation at a point."""
@@ -209,7 +207,7 @@ class GaussianEvaluation(Evaluation):
     @cached_property
     def alignment(self) -> float:
         """The centred kernel-target alignment f, between 0 and 1; minus infinity where it is unknown."""
-        if not all(np.isfinite(part.features).all() for part in self._parts):
+        if not np.isfinite(self._moments.mean).all():
             return -np.inf
         return self._family.alignment(self._tau)
 
@@ -273,5 +271,4 @@ class GaussianEvaluation(Evaluation):
         return M
 
     def _cotangent(self, part: Part) -> np.ndarray:
-        rows = zip(self._parts, self._objective.rows, strict=True)
-        return self._cotangents[next(slice_ for other, slice_ in rows if other is part)]
+        return self._cotangents[part.rows]

@@ -6,6 +6,12 @@ Heavy readers (MNE, MOABB, scikit-image) are imported when a set that needs them
 from spdmetric.datasets.bci_iv_2a import bci_subjects, load_bci_iv_2a
 from spdmetric.datasets.eeg import Recording, eegmmi_subjects, epoch_covariances, load_eegmmi
 from spdmetric.datasets.images import load_images
+from spdmetric.datasets.prepared import (
+    cho2017_subjects,
+    eegmmi_covariance_subjects,
+    load_cho2017,
+    load_eegmmi_covariances,
+)
 from spdmetric.datasets.textures import (
     Texture,
     TexturePair,
@@ -25,12 +31,16 @@ __all__ = [
     "TexturePair",
     "TextureSettings",
     "bci_subjects",
+    "cho2017_subjects",
+    "eegmmi_covariance_subjects",
     "eegmmi_subjects",
     "epoch_covariances",
     "gabor_responses",
     "load_bci_iv_2a",
+    "load_cho2017",
     "load_covariances",
     "load_eegmmi",
+    "load_eegmmi_covariances",
     "load_images",
     "make_textures",
     "make_toy",

@@ -18,8 +18,29 @@ from spdmetric.geometry import tangent_vectors
 from spdmetric.matrices import Array
 from spdmetric.solvers import SOLVERS, Solution
 
-RADII = (0.0, 1.0, 2.0, 4.0, 8.0)
+RADII = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0)
+RANKS = (2, 3, 4, 6, 8, 10, 12)
 RULES = ("best", "one-se")
+
+# Past this size the default candidates hold full rank without learning only: its d(d+1)/2
+# directions are far too many for the data, and cost more than all low ranks together.
+LARGEST_FULL = 32
+
+
+class Candidate(NamedTuple):
+    """A radius and a rank to try."""
+
+    radius: float
+    rank: int | None
+
+
+Grid = dict[int | None, list[float]]  # radii for each rank
+Learned = dict[Candidate, np.ndarray]  # the factor W of each candidate
+
+
+def default_ranks(d: int) -> list[int | None]:
+    """Full rank, and low ranks of at most d / 2, or 4."""
+    return [None, *(m for m in RANKS if m < d and m <= max(4, d // 2))]
 
 
 class Path(NamedTuple):
@@ -75,7 +96,7 @@ class LogEuclideanMetricCV(LogEuclideanMetric):
     Parameters
     ----------
     radii : sequence of float or None, default=None
-        Radii to try; None is 0, 1, 2, 4, 8.
+        Radii to try; None is 0, 1, 2, 4, 8, 16.
     ranks : sequence of (int or None) or None, default=None
         Ranks to try; None is full rank and some of 2, 3, 4, 6, 8, 10, 12 below the size d:
         those of them that are at most d / 2, or 4.
@@ -190,78 +211,81 @@ class LogEuclideanMetricCV(LogEuclideanMetric):
         """
         self._check_parameters()
         X, codes, weight = self._check_data(X, y, sample_weight)
-        radii, ranks = self._grid(X.shape[1])
+        grid = self._grid(X.shape[1])
         folds = list(check_cv(self.cv, codes, classifier=True).split(X, codes, groups))
-        self._choose(radii, ranks, *self._scores(X, codes, weight, radii, ranks, folds))
-        problem = self._problem(X, codes, weight, self.best_params_["rank"])
-        solutions = self._path(problem, radii)
-        self.path_ = describe_path(radii, solutions)
-        self._keep(problem, solutions[radii.index(self.best_params_["radius"])])
+        learned = self._learn(X, codes, weight, grid, [train for train, _ in folds])
+        self._choose(*self._judge(X, self.classes_[codes], learned, folds))
+        radius, rank = self.best_params_["radius"], self.best_params_["rank"]
+        problem = self._problem(X, codes, weight, rank)
+        solutions = self._path(problem, grid[rank])
+        self.path_ = describe_path(grid[rank], solutions)
+        self._keep(problem, solutions[grid[rank].index(radius)])
         return self
 
     def _path(self, problem: Problem, radii: Sequence[float]) -> list[Solution]:
         return radius_path(problem, radii, solver=self.solver, tol=self.tol, max_iter=self.max_iter)
 
-    def _grid(self, d: int) -> tuple[list[float], list[int | None]]:
-        """Candidates, simplest first."""
+    def _grid(self, d: int) -> Grid:
+        """Radii to try for each rank, full rank first."""
         radii = sorted(RADII if self.radii is None else set(map(float, self.radii)))
-        if self.ranks is not None:
-            ranks = list(dict.fromkeys(self.ranks))
-        else:
-            ranks = [None, *(m for m in (2, 3, 4, 6, 8, 10, 12) if m < d and m <= max(4, d // 2))]
-        return radii, sorted(ranks, key=lambda m: 0 if m is None else m)
+        ranks = list(default_ranks(d) if self.ranks is None else dict.fromkeys(self.ranks))
+        grid = {rank: radii for rank in sorted(ranks, key=lambda m: 0 if m is None else m)}
+        if self.ranks is None and d > LARGEST_FULL:
+            grid[None] = radii[:1]
+        return grid
 
-    def _scores(
-        self,
-        X: np.ndarray,
-        codes: np.ndarray,
-        weight: np.ndarray,
-        radii: list[float],
-        ranks: list[int | None],
-        folds: list[Any],
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Scores and margins of all candidates, each of shape (n_candidates, n_folds)."""
-        jobs = [(rank, fold) for rank in ranks for fold in folds]
-        columns = Parallel(n_jobs=self.n_jobs)(
-            delayed(self._score_fold)(X, codes, weight, radii, rank, *fold) for rank, fold in jobs
+    def _learn(
+        self, X: np.ndarray, codes: np.ndarray, weight: np.ndarray, grid: Grid, folds: list[np.ndarray]
+    ) -> list[Learned]:
+        """Learn all candidates on the training part of each fold."""
+        full = {rank: radii for rank, radii in grid.items() if rank is None}
+        low = {rank: radii for rank, radii in grid.items() if rank is not None}
+        halves = [half for half in (full, low) if half]
+        found = Parallel(n_jobs=self.n_jobs)(
+            delayed(self._learn_fold)(X[train], codes[train], weight[train], half)
+            for train in folds
+            for half in halves
         )
-        table = np.array(columns).reshape(len(ranks), len(folds), len(radii), 2).transpose(3, 2, 0, 1)
-        scores, margins = table.reshape(2, len(radii) * len(ranks), len(folds))
-        return scores, margins
+        rows = [found[k : k + len(halves)] for k in range(0, len(found), len(halves))]
+        return [{c: W for half in row for c, W in half.items()} for row in rows]
 
-    def _score_fold(
-        self,
-        X: np.ndarray,
-        codes: np.ndarray,
-        weight: np.ndarray,
-        radii: list[float],
-        rank: int | None,
-        train: np.ndarray,
-        test: np.ndarray,
-    ) -> list[tuple[float, float]]:
-        """Score and margin of one rank on one fold, for all radii."""
-        codes_known = np.unique(codes[train], return_inverse=True)[1]
-        problem = self._problem(X[train], codes_known, weight[train], rank)
-        W0 = problem.start.factor
-        factors = [solution.point.factor @ W0 for solution in self._path(problem, radii)]
-        return [self._score_factor(W, X, self.classes_[codes], train, test) for W in factors]
+    def _learn_fold(self, X: np.ndarray, codes: np.ndarray, weight: np.ndarray, grid: Grid) -> Learned:
+        """Learn candidates that are all of full rank, or all of low rank: they share one start."""
+        codes = np.unique(codes, return_inverse=True)[1]
+        shared = self._problem(X, codes, weight, next(iter(grid)))
+        W0, learned = shared.start.factor, {}
+        for rank, radii in grid.items():
+            solutions = self._path(shared._replace(rank=rank), radii)
+            for radius, solution in zip(radii, solutions, strict=True):
+                learned[Candidate(radius, rank)] = solution.point.factor @ W0
+        return learned
 
-    def _score_factor(
+    def _judge(
+        self, X: np.ndarray, y: np.ndarray, learned: list[Learned], folds: list[Any]
+    ) -> tuple[list[Candidate], np.ndarray, np.ndarray]:
+        """Return the candidates, simplest first, their scores and margins, (n_candidates, n_folds)."""
+        candidates = sorted(learned[0], key=lambda c: (c.radius, c.rank or 0))
+        table = [
+            [self._judge_factor(row[c], X, y, *fold) for row, fold in zip(learned, folds, strict=True)]
+            for c in candidates
+        ]
+        scores, margins = np.array(table).transpose(2, 0, 1)
+        return candidates, scores, margins
+
+    def _judge_factor(
         self, W: np.ndarray, X: np.ndarray, y: np.ndarray, train: np.ndarray, test: np.ndarray
     ) -> tuple[float, float]:
         from sklearn.metrics import check_scoring
         from sklearn.neighbors import KNeighborsClassifier
 
-        vectors = tangent_vectors(X, factor=W)
-        judge = KNeighborsClassifier(min(self.n_neighbors, len(train))).fit(vectors[train], y[train])
-        score = float(check_scoring(judge, scoring=self.scoring)(judge, vectors[test], y[test]))
-        return score, mean_margin(vectors[train], y[train], vectors[test], y[test])
+        known, new = tangent_vectors(X[train], factor=W), tangent_vectors(X[test], factor=W)
+        judge = KNeighborsClassifier(min(self.n_neighbors, len(train))).fit(known, y[train])
+        score = float(check_scoring(judge, scoring=self.scoring)(judge, new, y[test]))
+        return score, mean_margin(known, y[train], new, y[test])
 
-    def _choose(
-        self, radii: list[float], ranks: list[int | None], scores: np.ndarray, margins: np.ndarray
-    ) -> None:
+    def _choose(self, candidates: list[Candidate], scores: np.ndarray, margins: np.ndarray) -> None:
         """Apply the rule, and lay the scores out as scikit-learn does; candidates come simplest first."""
-        params: list[dict[str, Any]] = [{"radius": r, "rank": m} for r in radii for m in ranks]
+        params = [candidate._asdict() for candidate in candidates]
         mean, n_folds = scores.mean(axis=1), scores.shape[1]
         best = max(range(len(params)), key=lambda i: (round(mean[i], 12), margins[i].mean()))
         if self.rule == "one-se" and n_folds > 1:

@@ -7,12 +7,13 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg import eigh
 
 from spdmetric.alignment import Misalignment, Target
 from spdmetric.checks import check_spd, is_definite
 from spdmetric.estimators.inputs import check_choice
 from spdmetric.gaussian import GaussianMisalignment
-from spdmetric.geometry import MEANS, mean_euclid, mean_riemann
+from spdmetric.geometry import MEANS, mean_euclid
 from spdmetric.manifolds import Ball, RankBall
 from spdmetric.matrices import congruence, invsqrtm, logm, spectrum
 
@@ -163,24 +164,46 @@ def common_range(X: np.ndarray, weight: np.ndarray) -> np.ndarray:
     return s.vectors[:, s.values > X.shape[1] * _EPS * s.values[-1]]
 
 
-def class_directions(X: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Orthogonal matrix whose first rows are the directions on which the class means differ most.
+# The mean variance, times this, is added to the variance within the classes in every direction.
+_SHRINKAGE = 1.0
 
-    X is whitened, so the mean is the identity and the logarithm L_c of a class mean says how
-    the class departs from it; the rows are the eigenvectors of ``sum w_c L_c^2``, largest
-    first.  Where matrices are singular, arithmetic class means and their differences from
-    the identity take the place of Riemannian means and logarithms.
+
+def class_directions(X: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Orthogonal matrix whose first rows span the directions that tell the classes apart best.
+
+    X is whitened, so the mean is the identity and its logarithms L_i say how matrices depart
+    from it.  A direction u tells class c apart by ``|L_c u|^2 / sum_i |(L_i - L_{c_i}) u|^2``,
+    L_c the mean of a class: Fisher's ratio, a generalised eigenproblem for each class.  Two
+    classes depart in opposite directions and share one problem; of more, each class gives
+    its best direction in turn, and all rows are made orthogonal to those before them.  Where
+    matrices are singular, ``X - I`` takes the place of the logarithm.
     """
-    definite = is_definite(X)
-    total = np.zeros(X.shape[1:])
+    d = X.shape[1]
+    L = logm(X) if is_definite(X) else X - np.eye(d)
+    means, within = [], np.zeros((d, d))
     for code in np.unique(codes):
         of_class = codes == code
-        if definite:
-            L = logm(mean_riemann(X[of_class], weight[of_class]))
-        else:
-            L = mean_euclid(X[of_class], weight[of_class]) - np.eye(X.shape[1])
-        total += weight[of_class].sum() * (L @ L)
-    return spectrum(total).vectors[:, ::-1].T
+        means.append(np.average(L[of_class], axis=0, weights=weight[of_class]))
+        apart = np.sqrt(weight[of_class])[:, None, None] * (L[of_class] - means[-1])
+        within += np.tensordot(apart, apart, axes=((0, 1), (0, 1)))
+    within += _SHRINKAGE * (np.trace(within) + _EPS * np.trace(np.sum(L @ L, axis=0))) / d * np.eye(d)
+    contrasts = [means[0] - means[1]] if len(means) == 2 else means
+    best_first = [eigh(mean @ mean, within)[1][:, ::-1] for mean in contrasts]
+    return _orthogonalised(np.stack(best_first, axis=2).reshape(d, -1))
+
+
+def _orthogonalised(columns: np.ndarray) -> np.ndarray:
+    """Orthogonal matrix whose first rows span the first columns, as far as these are independent."""
+    rows: list[np.ndarray] = []
+    for column in columns.T:
+        v = column / np.linalg.norm(column)
+        for _ in range(2):  # twice is enough
+            v = v - sum(np.vdot(row, v) * row for row in rows)
+        if np.linalg.norm(v) > 1e-3:
+            rows.append(v / np.linalg.norm(v))
+        if len(rows) == columns.shape[0]:
+            break
+    return np.array(rows)
 
 
 def _check_spread(spread: float, d: int) -> None:

@@ -91,7 +91,9 @@ def picture(summary: Summary) -> Figure:
         axes = figure.subplots()
         for k, method in enumerate(summary.methods):
             shift = 0.8 * ((k + 0.5) / len(summary.methods) - 0.5)
-            _draw_method(axes, [summary.cell(row, method) for row in rows], shift, style.PALETTE[k])
+            color = style.PALETTE[k % len(style.PALETTE)]
+            marker = "o" if k < len(style.PALETTE) else "s"
+            _draw_method(axes, [summary.cell(row, method) for row in rows], shift, color, marker)
         axes.set_yticks(range(len(rows)), rows)
         axes.set(ylim=(len(rows) - 0.5, -0.5), xlabel="1-NN accuracy (%)", title=summary.table.title)
         for i in range(1, len(rows)):
@@ -106,12 +108,12 @@ def picture(summary: Summary) -> Figure:
     return figure
 
 
-def _draw_method(axes: Any, cells: list[Cell], shift: float, color: str) -> None:
+def _draw_method(axes: Any, cells: list[Cell], shift: float, color: str, marker: str) -> None:
     """One dot with its error bar a row; a hollow diamond where the paper prints a number."""
     place = [i + shift for i in range(len(cells))]
     means, errors = [cell.mean for cell in cells], [cell.se or 0.0 for cell in cells]
     title = TITLES[cells[0].method]
-    axes.errorbar(means, place, xerr=errors, fmt="o", color=color, ms=4, lw=1, label=title)
+    axes.errorbar(means, place, xerr=errors, fmt=marker, color=color, ms=4, lw=1, label=title)
     printed = [(cell.paper, p) for cell, p in zip(cells, place, strict=True) if cell.paper is not None]
     if printed:
         axes.scatter(*zip(*printed, strict=True), **_DIAMOND, edgecolors=color)

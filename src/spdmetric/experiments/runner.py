@@ -11,8 +11,8 @@ import csv
 import io
 import json
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ import numpy as np
 
 from spdmetric.experiments.methods import METHODS
 from spdmetric.experiments.tables import Row, Table
+from spdmetric.experiments.work import Work
 
 FORMAT = 1
 
@@ -30,6 +31,7 @@ class Settings(NamedTuple):
     methods: tuple[str, ...]
     seed: int = 0
     repeats: int | None = None  # the table's own by default
+    quick: bool = False  # only the rows for a quick look
 
 
 class Result(NamedTuple):
@@ -77,7 +79,7 @@ def run_table(
         Sorted by row, repeat and method.
     """
     repeats = table.repeats if settings.repeats is None else settings.repeats
-    tasks = table.tasks(repeats)
+    tasks = table.tasks(repeats, settings.quick)
     state = State(out / f"{table.name}.state", _header(table, settings))
     done = state.load()
     left = [task for task in tasks if task not in done]
@@ -114,7 +116,7 @@ def _evaluate_all(
         delayed(_evaluate)(
             table.rows[row],
             (row, repeat),
-            settings.methods,
+            tuple(m for m in settings.methods if m not in table.left_out.get(row, {})),
             task_seed(repeat, settings.seed),
         )
         for row, repeat in tasks
@@ -128,13 +130,12 @@ def _evaluate(
     from threadpoolctl import threadpool_limits
 
     X, y, X_test, y_test = row.split(task[1], seed)
+    work = Work(X, y, X_test)
     results = {}
     with threadpool_limits(1):
         for method in methods:
-            began = time.perf_counter()
-            labels = METHODS[method](X, y, X_test)
-            accuracy = 100 * float(np.mean(labels == y_test))
-            results[method] = (accuracy, round(time.perf_counter() - began, 4))
+            labels, seconds = work.timed(partial(METHODS[method], work))
+            results[method] = (100 * float(np.mean(labels == y_test)), round(seconds, 4))
     return task, {"seed": seed, "results": results}
 
 
@@ -150,6 +151,7 @@ def _header(table: Table, settings: Settings) -> dict[str, Any]:
         "rows": list(table.rows),
         "data": table.digest(),
         "methods": list(settings.methods),
+        "left_out": table.left_out,
         "seed": settings.seed,
     }
 

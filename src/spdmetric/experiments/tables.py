@@ -44,6 +44,17 @@ class Row(Protocol):
 
 
 @dataclass(frozen=True)
+class Group:
+    """Rows that are summarised together."""
+
+    name: str
+    title: str
+    rows: tuple[str, ...]
+    over: str  # "rows", when each is another subject, or "repeats": what the standard error is over
+    n_train: int  # training matrices of the smallest row
+
+
+@dataclass(frozen=True)
 class Table:
     """A table of the paper, or one beside it."""
 
@@ -54,19 +65,29 @@ class Table:
     quick: int
     absent: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    groups: tuple[Group, ...] = ()
+    left_out: dict[str, dict[str, str]] = field(default_factory=dict)  # row -> method -> reason
+    not_quick: frozenset[str] = frozenset()  # rows that a quick run leaves out
 
     def digest(self) -> str:
         """Identify the data, so that results of other data are not mixed in."""
         text = "\n".join(f"{name} {row.digest()}" for name, row in self.rows.items())
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
-    def tasks(self, repeats: int) -> list[tuple[str, int]]:
-        """All (row, repeat) to be run."""
+    def tasks(self, repeats: int, quick: bool = False) -> list[tuple[str, int]]:
+        """All (row, repeat) to be run; where repeats are not drawn, all there are unless it is quick."""
         return [
             (name, k)
             for name, row in self.rows.items()
-            for k in range(repeats if row.most is None else min(repeats, row.most))
+            if not (quick and name in self.not_quick)
+            for k in range(_number_of_repeats(row, repeats, quick))
         ]
+
+
+def _number_of_repeats(row: Row, repeats: int, quick: bool) -> int:
+    if row.most is None:
+        return repeats
+    return min(repeats, row.most) if quick else row.most
 
 
 def digest_of(*arrays: np.ndarray) -> str:
@@ -181,6 +202,46 @@ class RunsRow:
         return f"{digest_of(self.X, self.y, self.runs)} {self.whitening}"
 
 
+@dataclass(frozen=True)
+class AcrossRow:
+    """Some subjects to others, each whitened by its own mean: nothing is drawn, so it is run once."""
+
+    X: np.ndarray
+    y: np.ndarray
+    subjects: np.ndarray
+    test: np.ndarray  # boolean mask
+    most: int = 1
+
+    def split(self, repeat: int, seed: int) -> Split:
+        X = whiten(self.X, self.subjects, how="session")
+        return X[~self.test], self.y[~self.test], X[self.test], self.y[self.test]
+
+    def digest(self) -> str:
+        return digest_of(self.X, self.y, self.subjects, self.test)
+
+
+@dataclass(frozen=True)
+class FoldsRow:
+    """Stratified folds of shuffled matrices, always the same: repeat k tests on the k-th."""
+
+    X: np.ndarray
+    y: np.ndarray
+    most: int = 5
+    whitening: str = "none"  # or "session": training and test matrices apart, by their own means
+
+    def split(self, repeat: int, seed: int) -> Split:
+        from sklearn.model_selection import StratifiedKFold
+
+        folds = StratifiedKFold(self.most, shuffle=True, random_state=0).split(self.X, self.y)
+        test = np.zeros(len(self.y), dtype=bool)
+        test[list(folds)[repeat][1]] = True
+        X = whiten(self.X, test, how=self.whitening)
+        return X[~test], self.y[~test], X[test], self.y[test]
+
+    def digest(self) -> str:
+        return f"{digest_of(self.X, self.y)} {self.most} folds {self.whitening}"
+
+
 # Whitenings beside the paper's, and what their rows are called.
 VARIANTS = {
     "train": "whitened by the training mean (inductive)",
@@ -196,11 +257,11 @@ def bci_table(data: Path | None = None) -> Table:
         load_bci_iv_2a(9, data)  # says what was looked for
     rows: dict[str, Row] = {}
     for subject in present:
-        rows[str(subject)] = _bci_row(subject, data, BCI_CLASSES[:2], "session")
+        rows[str(subject)] = bci_row(subject, data, BCI_CLASSES[:2], "session")
     for subject in present:
-        rows[f"{subject}, four classes"] = _bci_row(subject, data, BCI_CLASSES, "session")
+        rows[f"{subject}, four classes"] = bci_row(subject, data, BCI_CLASSES, "session")
         for how, words in VARIANTS.items():
-            rows[f"{subject}, {words}"] = _bci_row(subject, data, BCI_CLASSES[:2], how)
+            rows[f"{subject}, {words}"] = bci_row(subject, data, BCI_CLASSES[:2], how)
     absent = {str(s): f"no data of this subject in {data}" for s in range(1, 10) if s not in present}
     return Table(
         "bci",
@@ -216,7 +277,8 @@ def bci_table(data: Path | None = None) -> Table:
     )
 
 
-def _bci_row(subject: int, data: Path | None, classes: tuple[str, ...], how: str) -> SessionRow:
+def bci_row(subject: int, data: Path | None, classes: tuple[str, ...], how: str) -> SessionRow:
+    """Session T to session E of one subject."""
     X, y, groups = load_bci_iv_2a(subject, data, classes=classes)
     return SessionRow(whiten(X, groups, train="T", how=how), y, groups == "E")
 

@@ -1,0 +1,300 @@
+"""Eight matrices at once: a number type for compiled code that holds one value a matrix.
+
+Small matrices are too small for the vector units of a processor: a row of three or twenty
+numbers is over before it starts.  Many small matrices are not.  Here one `Lanes` value
+holds the *same* entry of LANES different matrices, and arithmetic acts on all of them in
+the same instruction.  An algorithm written for one matrix then runs for LANES of them,
+with the same text, as long as it does not branch on data: `where` takes the place of
+``if``, and a matrix that is done waits for the others behind a mask.
+
+The type maps to a vector of the compiler (LLVM), which cuts it into whatever registers
+the processor has.  In memory a Lanes value is the last axis, of length LANES, of a
+C-contiguous float64 array; `get1`, `get2`, `put1` and `put2` read and write it, without
+checks of bounds.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import intrinsic, lower_builtin, models, register_model
+
+LANES = 8  # measured with 256-bit registers: 4 and 16 are slower
+
+# Decorators of what only compiled code calls: without wrappers, which take long to compile.
+_BARE: dict[str, Any] = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+part = njit(**_BARE)
+inlined = njit(**_BARE, forceinline=True)
+
+_VECTOR = ir.VectorType(ir.DoubleType(), LANES)
+_INTEGERS = ir.VectorType(ir.IntType(64), LANES)
+_BITS = ir.VectorType(ir.IntType(1), LANES)
+
+
+def plain(array: np.ndarray) -> np.ndarray:
+    """The array if it is as kernels were compiled for, else a copy that is.
+
+    Any other type of array, be it one that is read-only, would be compiled for anew.
+    """
+    if array.dtype == np.float64 and array.flags.carray:
+        return array
+    return np.array(array, dtype=np.float64, order="C")
+
+
+class _LanesType(types.Type):
+    def __init__(self) -> None:
+        super().__init__(name=f"Lanes{LANES}")
+
+
+class _MaskType(types.Type):
+    def __init__(self) -> None:
+        super().__init__(name=f"Mask{LANES}")
+
+
+lanes_type = _LanesType()
+mask_type = _MaskType()
+
+
+@register_model(_LanesType)
+class _LanesModel(models.PrimitiveModel):
+    def __init__(self, dmm: Any, fe_type: Any) -> None:
+        super().__init__(dmm, fe_type, _VECTOR)
+
+
+@register_model(_MaskType)
+class _MaskModel(models.PrimitiveModel):
+    def __init__(self, dmm: Any, fe_type: Any) -> None:
+        super().__init__(dmm, fe_type, _BITS)
+
+
+def _splat(builder: Any, scalar: Any, vector: ir.VectorType) -> Any:
+    """Return a vector with one value in all lanes."""
+    undefined = ir.Constant(vector, ir.Undefined)
+    one = builder.insert_element(undefined, scalar, ir.Constant(ir.IntType(32), 0))
+    mask = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+    return builder.shuffle_vector(one, undefined, mask)
+
+
+def _constant(pattern: int) -> ir.Constant:
+    return ir.Constant(_INTEGERS, [pattern] * LANES)
+
+
+def _as_lanes(builder: Any, value: Any, kind: Any) -> Any:
+    return value if kind == lanes_type else _splat(builder, value, _VECTOR)
+
+
+# ---------------------------------------------------------------------------
+# Operators.  A product and a sum may be contracted to one rounding, where the
+# processor has such an instruction.
+
+
+def _is_number(kind: Any) -> bool:
+    return kind == lanes_type or kind == types.float64
+
+
+def _register(op: Any, result: Any, emit: Callable[[Any, Any, Any], Any]) -> None:
+    """Teach the compiler an operator between Lanes and Lanes, or Lanes and a float."""
+
+    class _Template(AbstractTemplate):
+        def generic(self, args: tuple, kws: dict) -> Any:
+            if len(args) == 2 and lanes_type in args and all(map(_is_number, args)):
+                return signature(result, *args)
+            return None
+
+    infer_global(op)(_Template)
+
+    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        left, right = (_as_lanes(builder, a, kind) for a, kind in zip(args, sig.args, strict=True))
+        return emit(builder, left, right)
+
+    for kinds in ((lanes_type, lanes_type), (lanes_type, types.float64), (types.float64, lanes_type)):
+        lower_builtin(op, *kinds)(lower)
+
+
+def _register_mask(op: Any, emit: Callable[[Any, Any, Any], Any]) -> None:
+    class _Template(AbstractTemplate):
+        def generic(self, args: tuple, kws: dict) -> Any:
+            return signature(mask_type, *args) if args == (mask_type, mask_type) else None
+
+    infer_global(op)(_Template)
+
+    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return emit(builder, *args)
+
+    lower_builtin(op, mask_type, mask_type)(lower)
+
+
+_FLAGS = ("contract",)
+_register(operator.add, lanes_type, lambda b, x, y: b.fadd(x, y, flags=_FLAGS))
+_register(operator.sub, lanes_type, lambda b, x, y: b.fsub(x, y, flags=_FLAGS))
+_register(operator.mul, lanes_type, lambda b, x, y: b.fmul(x, y, flags=_FLAGS))
+_register(operator.truediv, lanes_type, lambda b, x, y: b.fdiv(x, y))
+_register(operator.lt, mask_type, lambda b, x, y: b.fcmp_ordered("<", x, y))
+_register(operator.le, mask_type, lambda b, x, y: b.fcmp_ordered("<=", x, y))
+_register(operator.gt, mask_type, lambda b, x, y: b.fcmp_ordered(">", x, y))
+_register(operator.ge, mask_type, lambda b, x, y: b.fcmp_ordered(">=", x, y))
+_register(operator.eq, mask_type, lambda b, x, y: b.fcmp_ordered("==", x, y))
+_register_mask(operator.and_, lambda b, x, y: b.and_(x, y))
+_register_mask(operator.or_, lambda b, x, y: b.or_(x, y))
+
+
+# ---------------------------------------------------------------------------
+# Memory
+
+
+def _pointer(context: Any, builder: Any, kind: Any, array: Any, index: list[Any]) -> Any:
+    """Address of the lanes at an index of all axes but the last, as a vector pointer."""
+    struct = context.make_array(kind)(context, builder, array)
+    shape = cgutils.unpack_tuple(builder, struct.shape, kind.ndim)
+    offset = index[0]
+    for i, size in zip(index[1:], shape[1:-1], strict=True):
+        offset = builder.add(builder.mul(offset, size), i)
+    offset = builder.mul(offset, ir.Constant(offset.type, LANES))
+    return builder.bitcast(builder.gep(struct.data, [offset]), _VECTOR.as_pointer())
+
+
+def _read(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    value = builder.load(_pointer(context, builder, sig.args[0], args[0], list(args[1:])))
+    value.align = 8
+    return value
+
+
+def _write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    store = builder.store(args[-1], _pointer(context, builder, sig.args[0], args[0], list(args[1:-1])))
+    store.align = 8
+    return context.get_dummy_value()
+
+
+@intrinsic
+def get1(typingctx, array, i):  # type: ignore[no-untyped-def]
+    """Lanes at ``array[i]``."""
+    return lanes_type(array, types.intp), _read
+
+
+@intrinsic
+def get2(typingctx, array, i, j):  # type: ignore[no-untyped-def]
+    """Lanes at ``array[i, j]``."""
+    return lanes_type(array, types.intp, types.intp), _read
+
+
+@intrinsic
+def put1(typingctx, array, i, value):  # type: ignore[no-untyped-def]
+    """Store lanes at ``array[i]``."""
+    return types.none(array, types.intp, lanes_type), _write
+
+
+@intrinsic
+def put2(typingctx, array, i, j, value):  # type: ignore[no-untyped-def]
+    """Store lanes at ``array[i, j]``."""
+    return types.none(array, types.intp, types.intp, lanes_type), _write
+
+
+# ---------------------------------------------------------------------------
+# Functions
+
+
+@intrinsic
+def fill(typingctx, value):  # type: ignore[no-untyped-def]
+    """One float in all lanes."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return _splat(builder, args[0], _VECTOR)
+
+    return lanes_type(types.float64), codegen
+
+
+@intrinsic
+def where(typingctx, mask, yes, no):  # type: ignore[no-untyped-def]
+    """``yes`` in the lanes of the mask, ``no`` in the others."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        yes, no = (_as_lanes(builder, a, kind) for a, kind in zip(args[1:], sig.args[1:], strict=True))
+        return builder.select(args[0], yes, no)
+
+    return lanes_type(mask, yes, no), codegen
+
+
+@intrinsic
+def anywhere(typingctx, mask):  # type: ignore[no-untyped-def]
+    """Whether the mask holds in some lane."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        word = builder.bitcast(args[0], ir.IntType(LANES))
+        return builder.icmp_unsigned("!=", word, ir.Constant(word.type, 0))
+
+    return types.boolean(mask), codegen
+
+
+def _library(name: str, arity: int) -> Callable[[Any, Any, Any, Any], Any]:
+    """Emit a call of a function that LLVM knows for vectors."""
+    kind = ir.FunctionType(_VECTOR, [_VECTOR] * arity)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.v{LANES}f64")
+        return builder.call(function, args)
+
+    return codegen
+
+
+@intrinsic
+def sqrt(typingctx, x):  # type: ignore[no-untyped-def]
+    """Square root."""
+    return lanes_type(lanes_type), _library("sqrt", 1)
+
+
+@intrinsic
+def fabs(typingctx, x):  # type: ignore[no-untyped-def]
+    """Absolute value."""
+    return lanes_type(lanes_type), _library("fabs", 1)
+
+
+@intrinsic
+def with_sign(typingctx, x, sign):  # type: ignore[no-untyped-def]
+    """``|x|`` with the sign of the second argument."""
+    return lanes_type(lanes_type, lanes_type), _library("copysign", 2)
+
+
+_EXPONENT = 0x7FF0_0000_0000_0000
+_MANTISSA = 0x000F_FFFF_FFFF_FFFF
+_TWO_52 = 0x4330_0000_0000_0000  # the bits of 2**52: an integer in its low bits reads 2**52 + integer
+
+
+@intrinsic
+def power_below(typingctx, x):  # type: ignore[no-untyped-def]
+    """Largest power of two that is not above a positive normal number."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        bits = builder.and_(builder.bitcast(args[0], _INTEGERS), _constant(_EXPONENT))
+        return builder.bitcast(bits, _VECTOR)
+
+    return lanes_type(lanes_type), codegen
+
+
+@intrinsic
+def exponent(typingctx, x):  # type: ignore[no-untyped-def]
+    """Exponent of a positive normal number, as a float with 2**52 + 1023 added."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        bits = builder.lshr(builder.bitcast(args[0], _INTEGERS), _constant(52))
+        return builder.bitcast(builder.or_(bits, _constant(_TWO_52)), _VECTOR)
+
+    return lanes_type(lanes_type), codegen
+
+
+@intrinsic
+def mantissa(typingctx, x):  # type: ignore[no-untyped-def]
+    """Positive normal number over its `power_below`: at least 1, below 2."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        bits = builder.and_(builder.bitcast(args[0], _INTEGERS), _constant(_MANTISSA))
+        one = builder.or_(bits, _constant(0x3FF0_0000_0000_0000))
+        return builder.bitcast(one, _VECTOR)
+
+    return lanes_type(lanes_type), codegen

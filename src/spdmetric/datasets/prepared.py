@@ -1,0 +1,74 @@
+"""Motor imagery whose covariances are estimated already, in ``.npz`` files."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from spdmetric.datasets.eeg import Folder, Recording, existing_folder
+from spdmetric.files import Covariances, load_covariances, npz_names
+
+EEGMMI_FILE = "covariances_S001-S020.npz"
+
+
+def cho2017_subjects(folder: Folder) -> list[int]:
+    """Subjects of Cho et al. (2017) with a file such as ``subject01.npz`` in a folder."""
+    matches = (re.fullmatch(r"subject([0-9]+)\.npz", f.name) for f in existing_folder(folder).iterdir())
+    return sorted(int(m[1]) for m in matches if m)
+
+
+def load_cho2017(subject: int, folder: Folder) -> Covariances:
+    """Covariances of one subject of Cho et al. (2017), imagined movements of the left and right hand.
+
+    Parameters
+    ----------
+    subject : int
+        Number in the name of the file, ``subject01.npz`` for instance.
+    folder : str or path-like
+        Folder with the files, each with the arrays ``covs`` and ``labels``.
+
+    Returns
+    -------
+    covariances : Covariances
+        Matrices and labels; no groups, the files do not tell any.
+    """
+    return load_covariances(existing_folder(folder) / f"subject{subject:02d}.npz")
+
+
+def eegmmi_covariance_subjects(folder: Folder) -> list[int]:
+    """Subjects in the file of EEGMMI covariances in a folder."""
+    names = npz_names(_eegmmi_file(folder))
+    return sorted(int(m[1]) for m in (re.fullmatch(r"X([0-9]+)", name) for name in names) if m)
+
+
+def load_eegmmi_covariances(subject: int, folder: Folder) -> Recording:
+    """Covariances of one subject of PhysioNet's EEG Motor Movement/Imagery set, estimated already.
+
+    Parameters
+    ----------
+    subject : int
+        One of `eegmmi_covariance_subjects`.
+    folder : str or path-like
+        Folder with ``covariances_S001-S020.npz``, which has the arrays ``X1``, ``y1`` and
+        ``r1`` for subject 1.
+
+    Returns
+    -------
+    recording : Recording
+        64 x 64 matrices in float64, of which the first 21 channels are the motor strip; the
+        groups are the runs.
+    """
+    path = _eegmmi_file(folder)
+    X, y, runs = load_covariances(path, subject)
+    if runs is None:
+        raise ValueError(f"{path} does not tell the runs of subject {subject}: expected an array r{subject}.")
+    return Recording(X.astype(np.float64), y, runs)
+
+
+def _eegmmi_file(folder: Folder) -> Path:
+    path = existing_folder(folder) / EEGMMI_FILE
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no {EEGMMI_FILE} in {folder}.")
+    return path

@@ -1,0 +1,368 @@
+"""The compiled kernels against the NumPy path, LAPACK, and decimal arithmetic."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from random_matrices import labelled, rotation, spd, symmetric
+from spdmetric import compiled
+from spdmetric.alignment import Moments, Target
+from spdmetric.geometry import mean_riemann
+from spdmetric.manifolds import Ball
+from spdmetric.matrices import LogCongruence, congruence, expm, invsqrtm, logm, unvech, vech
+from spdmetric.stacks import moments_of
+
+pytestmark = pytest.mark.skipif(not compiled.available(), reason="numba is not installed")
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def numpy_path(X, W, rows):
+    """Features, frame gradient and factor gradient of `spdmetric.matrices`."""
+    log = LogCongruence.of(congruence(W, X))
+    M = unvech(rows)
+    return vech(log.log.compose(log.log.values)), log.pull(M), log.pull_factor(M, W @ X)
+
+
+def kernels(X, W, rows, n_threads=1):
+    here = compiled.decompose(compiled.Stack.of(X), W, n_threads)
+    return here.features, here.pull(rows), here.pull_factor(rows)
+
+
+def assert_same(ours, theirs, rel=1e-11):
+    for a, b in zip(ours, theirs, strict=True):
+        assert a.shape == b.shape
+        np.testing.assert_allclose(a, b, rtol=0, atol=rel * np.abs(b).max())
+
+
+def features_of(m):
+    return m * (m + 1) // 2
+
+
+# -- both passes ------------------------------------------------------------------------
+
+
+@given(seeds, st.integers(1, 40), st.integers(1, 40), st.integers(1, 19))
+def test_passes_are_those_of_numpy(seed, m, d, n):
+    """Any shape of factor, any remainder of lanes."""
+    rng = np.random.default_rng(seed)
+    X = spd(rng, n, d, spread=0.3)
+    W = np.eye(min(m, d), d) + 0.1 * rng.standard_normal((min(m, d), d))
+    rows = rng.standard_normal((n, features_of(W.shape[0])))
+    assert_same(kernels(X, W, rows), numpy_path(X, W, rows))
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
+@pytest.mark.parametrize("n", [7, 8, 9, 33])
+def test_passes_at_other_scales(n, scale, rng):
+    X, _ = labelled(rng, n, 6, scale=scale)
+    W, rows = invsqrtm(spd(rng, 6)), rng.standard_normal((n, 21))
+    assert_same(kernels(X, W, rows), numpy_path(X, W, rows))
+
+
+@given(seeds, st.integers(2, 12))
+def test_passes_at_awkward_spectra(seed, d):
+    """Repeated and nearly repeated eigenvalues, diagonal matrices, multiples of the identity."""
+    rng = np.random.default_rng(seed)
+    Q, values = rotation(rng, d), np.where(np.arange(d) % 2, 1.0, 3.0)
+    close = values * (1 + 10.0 ** -rng.integers(1, 16, d))
+    X = np.stack(
+        [
+            np.eye(d),
+            3e-7 * np.eye(d),
+            np.diag(values),
+            np.diag(rng.permutation(np.logspace(-4, 4, d))),
+            congruence(Q, np.diag(values)),
+            congruence(Q, np.diag(close)),
+            np.diag(close) + np.diag(np.full(d - 1, 1e-9), 1) + np.diag(np.full(d - 1, 1e-9), -1),
+        ]
+    )
+    rows = rng.standard_normal((len(X), features_of(d)))
+    assert_same(kernels(X, np.eye(d), rows), numpy_path(X, np.eye(d), rows), rel=1e-10)
+
+
+# At radius 60 the eigenvalues of W X W' span 26 decades, and either path may lose six digits.
+@pytest.mark.parametrize(("radius", "rel"), [(1.0, 1e-13), (10.0, 1e-13), (30.0, 1e-12), (60.0, 1e-9)])
+def test_graded_factors_keep_their_digits(radius, rel, rng):
+    """Far out in the ball, as LAPACK does; in whatever order the rows come, as LAPACK does not."""
+    X, _ = labelled(rng, 10, 7)
+    S = symmetric(rng, 7, traceless=True)
+    W = Ball(mean_riemann(X), 100.0).point(S * radius / np.linalg.norm(S)).factor
+    rows = rng.standard_normal((10, 28))
+    stack = compiled.Stack.of(X)
+    here = compiled.decompose(stack, W)
+    log = LogCongruence.of(congruence(W, X))
+    features = vech(log.log.compose(log.log.values))
+    np.testing.assert_allclose(here.features, features, rtol=0, atol=rel * np.abs(features).max())
+    gradient = log.pull(unvech(rows))
+    np.testing.assert_allclose(here.pull(rows), gradient, rtol=0, atol=10 * rel * np.abs(gradient).max())
+    reverse = np.arange(7)[::-1]
+    backwards = unvech(compiled.decompose(stack, W[::-1]).features)
+    np.testing.assert_array_equal(vech(backwards[:, reverse][:, :, reverse]), here.features)
+
+
+def test_second_derivatives_have_their_spectra(rng):
+    X, _ = labelled(rng, 11, 5)
+    W, eta, M = invsqrtm(spd(rng, 5))[::-1], symmetric(rng, 5), symmetric(rng, 11, 5)
+    ours, theirs = compiled.decompose(compiled.Stack.of(X), W).log, LogCongruence.of(congruence(W, X))
+    np.testing.assert_allclose(ours.log.values, theirs.log.values, atol=1e-13)
+    np.testing.assert_allclose(ours.push(eta), theirs.push(eta), atol=1e-12)
+    np.testing.assert_allclose(
+        ours.pull_derivative(eta, M, 2 * M), theirs.pull_derivative(eta, M, 2 * M), atol=1e-11
+    )
+
+
+# -- moments ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gram", [False, True])
+@pytest.mark.parametrize("p", [1, 6, 45, 46])
+@pytest.mark.parametrize("n", [1, 8, 203])
+def test_moments_and_cotangents(n, p, gram, rng):
+    features, codes = 100 + rng.standard_normal((n, p)), np.arange(n) % 3
+    target = Target.one_hot(np.append(codes, [0, 1, 2])).part(slice(n))
+    target = Target(target.Y, rng.uniform(0.5, 2, (n, 1)))
+    ours = compiled.moments(features, *target, gram=gram)
+    theirs = Moments(*moments_of(features, *target, gram=gram))
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-11 * n)
+    C, across = symmetric(rng, p), rng.standard_normal((p, 3))
+    rows = compiled.cotangents(features, theirs.mean, *target, C, across)
+    expected = target.weight * ((features - theirs.mean) @ C + target.Y @ across.T)
+    np.testing.assert_allclose(rows, expected, atol=1e-11)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("p", [6, 60])
+def test_the_mean_tells_what_is_not_finite(p, bad, rng):
+    features = rng.standard_normal((11, p))
+    features[10, p - 1] = bad
+    _, mean, *_ = compiled.moments(features, rng.standard_normal((11, 2)), np.ones((11, 1)))
+    assert np.isfinite(mean).tolist() == [True] * (p - 1) + [False]
+
+
+# -- the eigensolver ----------------------------------------------------------------------
+
+
+def check_spectrum(S):
+    d = S.shape[-1]
+    values, vectors = compiled.eigh(S)
+    norm = np.linalg.norm(S, 2, axis=(-2, -1))[:, None]
+    assert np.all(np.diff(values, axis=-1) >= 0)
+    assert np.all(np.abs(values - np.linalg.eigvalsh(S)) <= 2e-14 * norm)
+    assert np.all(np.abs(S @ vectors - vectors * values[:, None, :]) <= 1e-14 * norm[..., None])
+    assert np.abs(np.swapaxes(vectors, -1, -2) @ vectors - np.eye(d)).max() < 2e-14
+
+
+@given(seeds, st.integers(1, 40), st.integers(1, 9), st.sampled_from([1e-150, 1e-12, 1.0, 1e12, 1e150]))
+def test_eigenvalues_and_eigenvectors(seed, d, n, scale):
+    check_spectrum(scale * symmetric(np.random.default_rng(seed), n, d))
+
+
+def wilkinson(d):
+    """Pairs of eigenvalues that agree to almost all digits."""
+    return (
+        np.diag(np.abs(np.arange(d) - (d - 1) / 2)) + np.diag(np.ones(d - 1), 1) + np.diag(np.ones(d - 1), -1)
+    )
+
+
+def test_eigenproblems_of_ill_repute(rng):
+    d = 21
+    Q = rotation(rng, d)
+    graded = np.exp(-np.add.outer(np.arange(d), np.arange(d)) / 2.0)
+    check_spectrum(
+        np.stack(
+            [
+                np.zeros((d, d)),
+                np.ones((d, d)),
+                np.eye(d)[::-1],
+                wilkinson(d),
+                graded,
+                graded[::-1, ::-1],
+                (Q * np.sign(np.arange(d) - 7.5)) @ Q.T,
+                (Q * (1 + 1e-15 * np.arange(d))) @ Q.T,
+                1 / (1 + np.add.outer(np.arange(d), np.arange(d))),
+                np.diag(np.where(np.arange(d) == 3, 1.0, 1e-290)),
+            ]
+        )
+    )
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e305])
+@pytest.mark.parametrize("d", [1, 2, 3, 8])
+def test_numbers_that_are_none_stay_in_their_matrix(bad, d, rng):
+    X = spd(rng, 11, d)
+    good = compiled.eigh(X)
+    X[4, d - 1, 0] = X[4, 0, d - 1] = bad
+    values, vectors = compiled.eigh(X)
+    others = np.arange(11) != 4
+    assert np.isnan(values[4]).all()
+    assert np.isnan(vectors[4]).all()
+    np.testing.assert_array_equal(values[others], good.values[others])
+    np.testing.assert_array_equal(vectors[others], good.vectors[others])
+    here = compiled.decompose(compiled.Stack.of(X), np.eye(d))
+    assert np.isnan(here.features[4]).all()
+    assert np.isfinite(here.features[others]).all()
+    assert np.isnan(here.pull(np.ones_like(here.features))).any()
+
+
+def test_features_of_what_is_not_positive_definite_are_not_finite():
+    X = np.stack([np.diag([2.0, -1.0]), np.diag([2.0, 0.0]), np.diag([2.0, 1.0])])
+    features = compiled.decompose(compiled.Stack.of(X), np.eye(2)).features
+    assert (~np.isfinite(features)).any(axis=1).tolist() == [True, True, False]
+
+
+# -- logarithm and h, through diagonal matrices ----------------------------------------------
+
+
+def test_logarithm_to_the_last_digits(rng):
+    x = np.concatenate(
+        [10 ** rng.uniform(-290, 290, 4000), 1 + rng.uniform(-0.5, 0.5, 4000), 2.0 ** np.arange(-9, 9)]
+    )
+    features = compiled.decompose(compiled.Stack.of(x[:, None, None]), np.eye(1)).features
+    np.testing.assert_allclose(features[:, 0], np.log(x), rtol=6e-16, atol=0)
+
+
+def test_h_is_accurate_at_every_gap():
+    """A diagonal pair pulls back an off-diagonal cotangent times h, from gaps of 1e-15 to e**60."""
+    t = np.concatenate([[0.0], np.logspace(-15, 1.78, 200)])
+    for shift in (-25.0, 0.0, 25.0):
+        for gap in np.concatenate([t, -t]):
+            a, b = np.exp(shift + gap / 2), np.exp(shift - gap / 2)
+            here = compiled.decompose(compiled.Stack.of(np.diag([a, b])[None]), np.eye(2))
+            h = -here.pull(np.array([[0.0, np.sqrt(2.0), 0.0]]))[0, 1]
+            exact = np.longdouble(a) / np.longdouble(b)  # of the rounded a and b
+            u = np.log(exact) / 2 if abs(gap) > 1e-3 else np.arctanh((exact - 1) / (exact + 1))
+            expected = float(u / np.tanh(u)) if u != 0 else 1.0
+            assert h == pytest.approx(expected, rel=1e-14)
+
+
+# -- threads, arrays, refusals ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "d"), [(203, 22), (5003, 3), (1001, 8)])
+def test_any_number_of_threads_gives_the_same_bits(n, d, rng):
+    X, _ = labelled(rng, n, d)
+    W, rows = invsqrtm(mean_riemann(X[:50])), rng.standard_normal((n, features_of(d)))
+    one = kernels(X, W, rows)
+    for n_threads in (2, 3):
+        for a, b in zip(one, kernels(X, W, rows, n_threads), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_a_matrix_does_not_feel_its_neighbours(rng):
+    X, _ = labelled(rng, 13, 6)
+    W = invsqrtm(spd(rng, 6))
+    whole = compiled.decompose(compiled.Stack.of(X), W).features
+    for i in (0, 5, 12):
+        np.testing.assert_array_equal(
+            compiled.decompose(compiled.Stack.of(X[i : i + 1]), W).features, whole[i : i + 1]
+        )
+
+
+def test_arrays_of_all_kinds(rng):
+    X, _ = labelled(rng, 10, 4)
+    W, rows = invsqrtm(spd(rng, 4)), rng.standard_normal((10, 10))
+    expected = kernels(X, W, rows)
+    frozen = X.copy()
+    frozen.flags.writeable = False
+    wide = np.zeros((20, 8, 8))
+    wide[::2, ::2, ::2] = X
+    for same in (frozen, np.asfortranarray(X), wide[::2, ::2, ::2]):
+        for a, b in zip(kernels(same, np.asfortranarray(W), np.asfortranarray(rows)), expected, strict=True):
+            np.testing.assert_array_equal(a, b)
+    single = X.astype(np.float32)
+    for a, b in zip(kernels(single, W, rows), kernels(single.astype(float), W, rows), strict=True):
+        np.testing.assert_array_equal(a, b)
+        assert a.dtype == np.float64
+    for given_rows in (rows, np.broadcast_to(rows[:1], rows.shape)):
+        assert kernels(X, W, given_rows)[1].shape == (4, 4)
+
+
+def test_wrong_shapes_are_refused(rng):
+    stack = compiled.Stack.of(spd(rng, 3, 4))
+    with pytest.raises(ValueError, match=r"\(n, d, d\), at least one, got an array of shape \(0, 4, 4\)"):
+        compiled.Stack.of(np.empty((0, 4, 4)))
+    with pytest.raises(ValueError, match=r"factor of shape \(m, 4\)"):
+        compiled.decompose(stack, np.eye(3))
+    with pytest.raises(ValueError, match=r"\(3, 10\), got \(2, 10\)"):
+        compiled.decompose(stack, np.eye(4)).pull(np.zeros((2, 10)))
+
+
+def test_blocks_come_back_in_order():
+    assert compiled.map_blocks(lambda k: k * k, range(50), n_threads=4) == [k * k for k in range(50)]
+
+
+# -- when it is used ---------------------------------------------------------------------------
+
+
+def run(code, **environment):
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **environment},
+    )
+    return done.stdout.strip()
+
+
+def test_nothing_is_loaded_before_it_is_used():
+    code = "import sys, spdmetric.compiled as c; c.pays(10, 3, 3); print('numba' in sys.modules, c.loaded())"
+    assert run(code) == "False False"
+
+
+def test_absence_is_said():
+    code = (
+        "import spdmetric.compiled as c\n"
+        "print(c.available(), c.pays(10**6, 20, 20))\n"
+        "try: c.decompose\n"
+        "except ImportError as error: print(error)"
+    )
+    assert run(code, NUMBA_DISABLE_JIT="1").splitlines() == [
+        "False False",
+        "Compiled kernels need numba: pip install 'spdmetric[fast]'.",
+    ]
+
+
+def test_it_pays_for_large_problems_and_sizes_in_reach():
+    assert not compiled.pays(50, 8, 8, warm=False)
+    assert compiled.pays(50, 8, 8, warm=True)
+    assert compiled.pays(1000, 22, 22, warm=False)
+    assert not compiled.pays(40, 400, 400, warm=True)
+    with pytest.raises(AttributeError, match="no attribute 'eig'"):
+        compiled.eig  # noqa: B018
+
+
+def test_logarithms_of_exponentials(rng):
+    S = symmetric(rng, 9, 5)
+    features = compiled.decompose(compiled.Stack.of(expm(S)), np.eye(5)).features
+    np.testing.assert_allclose(features, vech(S), atol=1e-13)
+    np.testing.assert_allclose(features, vech(logm(expm(S))), atol=1e-13)
+
+
+def test_no_kind_of_array_is_compiled_for_anew(rng):
+    from spdmetric.compiled import kernels as compiled_kernels
+    from spdmetric.compiled import sums
+
+    X, _ = labelled(rng, 10, 4)
+    rows, Y, w = rng.standard_normal((10, 10)), rng.standard_normal((10, 2)), np.ones((10, 1))
+    here = compiled.decompose(compiled.Stack.of(X), np.eye(4))
+    frozen = [a.copy() for a in (rows, here.features, Y, w)]
+    for array in frozen:
+        array.flags.writeable = False
+    for R, F, targets, weight in ((rows, here.features, Y, w), frozen, map(np.asfortranarray, frozen)):
+        here.pull(R)
+        here.pull_factor(R)
+        _, mean, _, A, C = compiled.moments(F, targets, weight)
+        compiled.cotangents(F, mean, targets, weight, C, A)
+    functions = (compiled_kernels.forward, compiled_kernels.pull_frame, compiled_kernels.pull_factor)
+    for function in (*functions, sums._moments, sums._rows):
+        assert len(function.signatures) == 1
