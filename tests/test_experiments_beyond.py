@@ -44,7 +44,8 @@ def test_absent_folders_are_named(folder):
     table = beyond.beyond_table(folder)
     assert [g.name for g in table.groups] == ["toy", "cho", "eegmmi-21", "eegmmi-64", "eegmmi-across"]
     assert table.absent == {
-        "subject 9": f"no folder bci2a or bci2a-a09 in {folder}",
+        "subject 9, pairs": f"no folder bci2a or bci2a-a09 in {folder}",
+        "subject 9, four": f"no folder bci2a or bci2a-a09 in {folder}",
         "textures": f"no folder brodatz in {folder}",
     }
     assert set(beyond.beyond_table(None).absent) == set(beyond.FOLDERS)
@@ -264,7 +265,7 @@ def test_real_folders(data_folder):
     assert table.absent == {}
     assert [g.name for g in table.groups] == list(beyond.GROUPS)
     groups = {g.name: g for g in table.groups}
-    assert len(groups["subject 9"].rows) == 7
+    assert len(groups["subject 9, pairs"].rows) == 6
     assert [g.n_train for g in table.groups] == [50, 144, 160, 30, 30, 450, 50]
     assert load_cho2017(1, data_folder / "cho2017").X.shape == (200, 16, 16)
     X, _, X_test, _ = table.rows["eegmmi-21 3"].split(0, 0)

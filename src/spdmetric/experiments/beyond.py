@@ -45,7 +45,8 @@ QUICK_SUBJECTS = 5
 DRAWN = 50  # training matrices of a toy or texture draw
 
 FOLDERS = {
-    "subject 9": ("bci2a", "bci2a-a09"),
+    "subject 9, pairs": ("bci2a", "bci2a-a09"),
+    "subject 9, four": ("bci2a", "bci2a-a09"),
     "cho": ("cho2017",),
     "eegmmi-21": ("eegmmi",),
     "eegmmi-64": ("eegmmi",),
@@ -87,15 +88,19 @@ def _textures(folder: Path | None) -> Rows:
     return _grouped("textures", title, rows, "repeats", DRAWN)
 
 
-def _subject_9(folder: Path | None) -> Rows:
+def _pairs(folder: Path | None) -> Rows:
     rows: dict[str, Row] = {
         f"subject 9, {a} vs {b}": bci_row(9, folder, (a, b), "session")
         for a, b in combinations(BCI_CLASSES, 2)
     }
-    n_train = _smallest(rows)
-    rows["subject 9, four classes"] = bci_row(9, folder, BCI_CLASSES, "session")
-    title = "BCI IV 2a, subject 9, T to E, six pairs of classes and all four, sessions whitened apart"
-    return _grouped("subject 9", title, rows, "repeats", n_train)
+    title = "BCI IV 2a, subject 9, T to E, six pairs of classes, sessions whitened apart"
+    return _grouped("subject 9, pairs", title, rows, "repeats", _smallest(rows))
+
+
+def _four_classes(folder: Path | None) -> Rows:
+    rows: dict[str, Row] = {"subject 9, four classes": bci_row(9, folder, BCI_CLASSES, "session")}
+    title = "BCI IV 2a, subject 9, T to E, four classes, sessions whitened apart"
+    return _grouped("subject 9, four", title, rows, "repeats", _smallest(rows))
 
 
 def _cho(folder: Path | None) -> Rows:
@@ -144,7 +149,8 @@ def _smallest(rows: dict[str, Row]) -> int:
 # In the order in which they are shown.
 GROUPS: dict[str, Callable[[Path | None], Rows]] = {
     "toy": _toy,
-    "subject 9": _subject_9,
+    "subject 9, pairs": _pairs,
+    "subject 9, four": _four_classes,
     "cho": _cho,
     "eegmmi-21": lambda folder: _eegmmi("eegmmi-21", MOTOR_STRIP, folder),
     "eegmmi-64": lambda folder: _eegmmi("eegmmi-64", 64, folder),
