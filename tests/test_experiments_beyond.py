@@ -266,7 +266,7 @@ def test_real_folders(data_folder):
     assert [g.name for g in table.groups] == list(beyond.GROUPS)
     groups = {g.name: g for g in table.groups}
     assert len(groups["subject 9, pairs"].rows) == 6
-    assert [g.n_train for g in table.groups] == [50, 144, 160, 30, 30, 450, 50]
+    assert [g.n_train for g in table.groups] == [50, 144, 288, 160, 30, 30, 450, 50]
     assert load_cho2017(1, data_folder / "cho2017").X.shape == (200, 16, 16)
     X, _, X_test, _ = table.rows["eegmmi-21 3"].split(0, 0)
     assert X.shape[1:] == X_test.shape[1:] == (21, 21)

@@ -26,7 +26,10 @@ ROOMS = {
     "alignment": {"matrices", "geometry", "manifolds", "stacks"},
     "gaussian": {"alignment", "geometry"},
     "solvers": set(),
-    "estimators": {"matrices", "checks", "geometry", "manifolds", "alignment", "gaussian", "solvers"},
+    "estimators": {
+        *("matrices", "checks", "geometry", "manifolds", "compiled", "stacks", "alignment"),
+        *("gaussian", "solvers"),
+    },
 }
 DATASETS = {"matrices", "checks", "geometry", "files", "datasets"}
 

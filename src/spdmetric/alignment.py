@@ -237,11 +237,13 @@ class Evaluation:
         """Riemannian Hessian, applied to a tangent vector in the frame."""
         move = _Move(self, xi)
 
-        def pull(part: Part, Phi_dot: np.ndarray) -> np.ndarray:
+        def pull(pair: tuple[Part, np.ndarray]) -> np.ndarray:
+            part, Phi_dot = pair
             M, M_dot = self._cotangent(part), move.cotangent_derivative(part, Phi_dot)
             return part.log.pull_derivative(xi, unvech(M), unvech(M_dot))
 
-        return _tangent(sum(self._objective.map(pull, self._parts, move.Phi_dot)))
+        pairs = zip(self._parts, move.Phi_dot, strict=True)
+        return _tangent(sum(self._objective.map(pull, pairs)))
 
     # -- first pass: moments ------------------------------------------------
 

@@ -1,12 +1,18 @@
-"""What the estimators share: weights, choices among names, printing."""
+"""What the estimators share: weights, choices among names, printing, threads."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn.utils.validation import _check_sample_weight
+from threadpoolctl import threadpool_limits
 
+from spdmetric.compiled import map_blocks
 from spdmetric.solvers import Callback, Record
 
 
@@ -52,3 +58,17 @@ def printing(callback: Callback | None) -> Callback:
         return None if callback is None else callback(record)
 
     return report
+
+
+@contextmanager
+def threads(n_jobs: int | None) -> Iterator[Callable[..., Iterable[Any]]]:
+    """Give a ``map`` over chunks by so many threads, each with one thread of BLAS.
+
+    Inside a worker of joblib it is one thread: the workers are parallel already.
+    """
+    n_threads = effective_n_jobs(n_jobs)
+    if n_threads == 1:
+        yield map
+    else:
+        with threadpool_limits(1):
+            yield partial(map_blocks, n_threads=n_threads)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from copy import copy
 from math import isfinite
 from numbers import Real
@@ -22,22 +21,23 @@ from sklearn.utils.validation import (
 )
 
 from spdmetric.checks import check_count, check_psd, check_spd
-from spdmetric.estimators.inputs import check_choice, printing, weigh
+from spdmetric.estimators.inputs import check_choice, printing, threads, weigh
+from spdmetric.estimators.pairs import PairMixin
 from spdmetric.estimators.problem import INITS, Problem, check_kernel, make_problem
 from spdmetric.geometry import geodesic, mean_riemann
 from spdmetric.matrices import (
     Array,
     congruence,
     expm,
-    logm,
     symmetrize,
     unvech,
     vech,
 )
 from spdmetric.solvers import SOLVERS, Callback, Solution
+from spdmetric.stacks import stack_of
 
 
-class LogEuclideanMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class LogEuclideanMetric(PairMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """LogEuclidean metric whose reference point is learned from labels.
 
     Maximises the centred kernel-target alignment of the LogEuclidean kernel at G over
@@ -82,7 +82,10 @@ class LogEuclideanMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     max_iter : int, default=1000
         Bound on the number of iterations; a warning tells when it did not suffice.
     chunk_size : int or None, default=None
-        How many matrices to handle at a time; None handles all at once.
+        How many matrices to handle at a time; None chooses by their size.
+    n_jobs : int or None, default=None
+        Threads that share the chunks; None is 1, -1 one for each core.  The result does not
+        depend on it.
     callback : callable or None, default=None
         Called after each iteration with a `~spdmetric.solvers.Record`; returning True
         stops the run.
@@ -145,6 +148,7 @@ class LogEuclideanMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         tol: float = 1e-6,
         max_iter: int = 1000,
         chunk_size: int | None = None,
+        n_jobs: int | None = None,
         callback: Callback | None = None,
         verbose: bool = False,
     ):
@@ -158,6 +162,7 @@ class LogEuclideanMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.tol = tol
         self.max_iter = max_iter
         self.chunk_size = chunk_size
+        self.n_jobs = n_jobs
         self.callback = callback
         self.verbose = verbose
 
@@ -182,8 +187,9 @@ class LogEuclideanMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """
         self._check_parameters()
         X, codes, weight = self._check_data(X, y, sample_weight)
-        problem = self._problem(X, codes, weight, self.rank)
-        self._keep(problem, self._solve(problem, float(self.radius)))
+        with threads(self.n_jobs) as map_chunks:
+            problem = self._problem(X, codes, weight, self.rank, map_chunks)
+            self._keep(problem, self._solve(problem, float(self.radius)))
         return self
 
     def _check_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -192,9 +198,11 @@ class LogEuclideanMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         codes = self._check_labels(X, y)
         return weigh(X, codes, sample_weight, self.classes_, self.class_weight)
 
-    def _problem(self, X: np.ndarray, codes: np.ndarray, weight: np.ndarray, rank: int | None) -> Problem:
+    def _problem(
+        self, X: np.ndarray, codes: np.ndarray, weight: np.ndarray, rank: int | None, map_chunks: Any = map
+    ) -> Problem:
         shared = {name: getattr(self, name) for name in ("init", "kernel", "gamma", "chunk_size")}
-        return make_problem(X, codes, weight, rank=rank, **shared)
+        return make_problem(X, codes, weight, rank=rank, map_chunks=map_chunks, **shared)
 
     def _solve(self, problem: Problem, radius: float) -> Solution:
         callback = printing(self.callback) if self.verbose else self.callback
@@ -303,56 +311,6 @@ class LogEuclideanMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             return images
         return congruence(np.linalg.inv(W0), congruence(np.linalg.inv(W), images))
 
-    def pair_distance(self, pairs: Any) -> np.ndarray:
-        """Learned distance between the two matrices of each pair.
-
-        Parameters
-        ----------
-        pairs : array-like of shape (n_pairs, 2, d, d)
-            Pairs of SPD matrices.
-
-        Returns
-        -------
-        distances : ndarray of shape (n_pairs,)
-        """
-        check_is_fitted(self)
-        pairs = np.asarray(pairs)
-        if pairs.ndim != 4 or pairs.shape[1] != 2:
-            raise ValueError(f"Expected pairs of shape (n_pairs, 2, d, d), got {pairs.shape}.")
-        sides = [self._check_matrices(pairs[:, side], name=f"pairs[:, {side}]") for side in (0, 1)]
-        vectors = [self._embed(X) for X in sides]
-        return np.linalg.norm(vectors[0] - vectors[1], axis=1)
-
-    def pair_score(self, pairs: Any) -> np.ndarray:
-        """Similarity of the two matrices of each pair: the learned distance, negated.
-
-        Parameters
-        ----------
-        pairs : array-like of shape (n_pairs, 2, d, d)
-            Pairs of SPD matrices.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_pairs,)
-        """
-        return -self.pair_distance(pairs)
-
-    def get_metric(self) -> Callable[[Any, Any], float]:
-        """Return the learned distance as a function of two matrices.
-
-        Returns
-        -------
-        distance : callable
-            Takes two arrays of shape (d, d); independent of later changes of the estimator.
-        """
-        check_is_fitted(self)
-        frozen = copy(self)
-
-        def distance(A: Any, B: Any) -> float:
-            return float(frozen.pair_distance(np.stack([A, B])[None])[0])
-
-        return distance
-
     def _embed(self, X: np.ndarray) -> np.ndarray:
         """Tangent vectors for ``components_``, by factors that keep their digits far out.
 
@@ -360,14 +318,13 @@ class LogEuclideanMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         logarithm rotated to the symmetric factor: ``log(QAQ') = Q log(A) Q'``.
         """
         W0, W, Q = self._embedding
-        with np.errstate(invalid="ignore", divide="ignore"):
-            logs = logm(congruence(W, congruence(W0, X)))
-        if not np.isfinite(logs).all():
+        features = stack_of(congruence(W0, X)).decompose(W).features
+        if not np.isfinite(features).all():
             raise ValueError(
                 f"At a distance of {self.radius_:.3g} from its start the reference point is too close to "
                 "singular to compare these matrices in float64: learn with a smaller radius."
             )
-        return vech(congruence(Q.T, logs))
+        return vech(congruence(Q.T, unvech(features)))
 
     # -- new sessions -------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from math import isfinite
 from numbers import Real
 from typing import Any, NamedTuple
@@ -70,6 +71,7 @@ def make_problem(
     kernel: str,
     gamma: float | None,
     chunk_size: int | None,
+    map_chunks: Callable[..., Iterable[Any]] = map,
 ) -> Problem:
     """Choose the start and whiten the data.
 
@@ -85,10 +87,11 @@ def make_problem(
     else:
         start = _low_rank_start(X, codes, weight, init, chunk_size)
     whitened, target = congruence(start.factor, X), Target.one_hot(codes, weight)
+    shared: dict[str, Any] = {"chunk_size": chunk_size, "map": map_chunks}
     if kernel == "linear":
-        objective = Misalignment(whitened, target, chunk_size=chunk_size)
+        objective = Misalignment(whitened, target, **shared)
     else:
-        objective = GaussianMisalignment(whitened, target, gamma=gamma, chunk_size=chunk_size)
+        objective = GaussianMisalignment(whitened, target, gamma=gamma, **shared)
     problem = Problem(start, objective, rank)
     here = objective.at(problem.ball(0.0).point(np.zeros_like(start.center)))
     _check_spread(here.spread, d)
