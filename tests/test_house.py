@@ -25,10 +25,11 @@ ROOMS = {
     "stacks": {"matrices", "compiled"},
     "alignment": {"matrices", "geometry", "manifolds", "stacks"},
     "gaussian": {"alignment", "geometry"},
+    "running": {"alignment", "matrices", "stacks"},
     "solvers": set(),
     "estimators": {
         *("matrices", "checks", "geometry", "manifolds", "compiled", "stacks", "alignment"),
-        *("gaussian", "solvers"),
+        *("gaussian", "running", "solvers"),
     },
 }
 DATASETS = {"matrices", "checks", "geometry", "files", "datasets"}

@@ -60,6 +60,11 @@ class BallPoint:
         """Normal coordinates, (d, d)."""
         return symmetrize((self._P * self._s) @ self._P.T)
 
+    @property
+    def frame(self) -> np.ndarray:
+        """Orthogonal matrix P: ``P W`` is ``exp(-S/2) W0``, which moves as smoothly as S."""
+        return self._P
+
     @cached_property
     def _sinhc(self) -> np.ndarray:
         return sinhc(gaps(self._s) / 2)
@@ -160,6 +165,11 @@ class RankPoint(BallPoint):
     def __init__(self, coordinates: Spectrum, rank: int):
         self._s, self._P = coordinates
         self.factor = (self._P[:rank] * np.exp(-self._s / 2)) @ self._P.T  # (m, d)
+
+    @property
+    def frame(self) -> np.ndarray:
+        """The identity: rows of ``exp(-S/2)`` move smoothly as they are."""
+        return np.eye(self.factor.shape[0])
 
     def gradient(self, function: Derivatives) -> Array:
         """Gradient of a function of the factor, in coordinates.

@@ -78,14 +78,7 @@ def make_problem(
     Whitened once, the data keep one set of rounding errors, however ill-conditioned they
     are, and the objective stays smooth.
     """
-    d = X.shape[1]
-    if rank is not None and rank > d:
-        raise ValueError(f"rank={rank} is more than the size of the matrices, {d} x {d}.")
-    init = _check_init(init, d)
-    if rank is None:
-        start = Start(np.eye(d), _center(X, weight, init, chunk_size, np.eye(d)), np.eye(d))
-    else:
-        start = _low_rank_start(X, codes, weight, init, chunk_size)
+    start, d = make_start(X, codes, weight, rank=rank, init=init, chunk_size=chunk_size), X.shape[1]
     whitened, target = congruence(start.factor, X), Target.one_hot(codes, weight)
     shared: dict[str, Any] = {"chunk_size": chunk_size, "map": map_chunks}
     if kernel == "linear":
@@ -104,6 +97,25 @@ def make_problem(
     return problem
 
 
+def make_start(
+    X: np.ndarray,
+    codes: np.ndarray,
+    weight: np.ndarray,
+    *,
+    rank: int | None,
+    init: Any,
+    chunk_size: int | None,
+) -> Start:
+    """Choose where learning starts."""
+    d = X.shape[1]
+    if rank is not None and rank > d:
+        raise ValueError(f"rank={rank} is more than the size of the matrices, {d} x {d}.")
+    init = _check_init(init, d)
+    if rank is None:
+        return Start(np.eye(d), _center(X, weight, init, chunk_size, np.eye(d)), np.eye(d))
+    return _low_rank_start(X, codes, weight, init, chunk_size)
+
+
 def check_kernel(kernel: Any, gamma: Any, solver: str) -> None:
     """Refuse parameters of the kernel that mean nothing, or nothing together."""
     check_choice("kernel", kernel, KERNELS)
@@ -120,6 +132,11 @@ def check_kernel(kernel: Any, gamma: Any, solver: str) -> None:
         raise ValueError(
             "solver='newton' has second derivatives for the linear kernel only: with kernel='gaussian' use "
             "'trust-region'."
+        )
+    if kernel == "gaussian" and solver == "stochastic":
+        raise ValueError(
+            "solver='stochastic' takes the linear kernel apart into mini-batches; the Gaussian one compares "
+            "all pairs of matrices: with kernel='gaussian' use 'trust-region'."
         )
 
 

@@ -34,6 +34,21 @@ class Objective(Protocol):
     def at(self, point: Any) -> Evaluation: ...
 
 
+class Sample(Evaluation, Protocol):
+    """A function estimated from some rows of its data, and from what was remembered of others."""
+
+    @property
+    def memory(self) -> Any: ...
+
+
+class Sampled(Objective, Protocol):
+    """A function that can be estimated from rows of its data."""
+
+    @property
+    def n(self) -> int: ...
+    def sample(self, rows: np.ndarray, point: Any, memory: Any = None, share: float = 1.0) -> Sample: ...
+
+
 class ManifoldPoint(Protocol):
     """A point with its coordinates."""
 
@@ -66,6 +81,11 @@ class Status(Enum):
     )
     MAX_ITER = "Stopped after max_iter iterations with the KKT residual above tol. Raise max_iter or tol."
     CALLBACK = "Stopped by the callback."
+    NOISE = (
+        "Stopped at the noise of the mini-batches: the last pass over the data improved the value by less "
+        "than 1e-3. For a KKT point use another solver."
+    )
+    STREAM = "Learned from the batches seen so far, each seen once."
 
 
 class Record(NamedTuple):
@@ -109,7 +129,7 @@ class Solution:
 
     @property
     def converged(self) -> bool:
-        return self.status is Status.CONVERGED
+        return self.status in (Status.CONVERGED, Status.NOISE)
 
     @property
     def n_iter(self) -> int:

@@ -1,0 +1,224 @@
+"""Learning from mini-batches: the stochastic solver, and streams that are seen once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length, column_or_1d
+
+from spdmetric.alignment import Misalignment
+from spdmetric.estimators.inputs import printing
+from spdmetric.estimators.problem import Problem, make_start
+from spdmetric.matrices import congruence
+from spdmetric.running import RunningMisalignment
+from spdmetric.solvers import SOLVERS, Descent, Record, Solution, Status, mini_batches
+
+Batch = tuple[np.ndarray, np.ndarray, np.ndarray]  # matrices, class codes, weights
+
+
+def draw_seed(random_state: Any) -> int:
+    """One number of the random state: the order of all mini-batches follows from it."""
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def mini_batch_solver(
+    objective: Misalignment, batch_size: int | None, random_state: Any
+) -> tuple[Any, Callable[..., Solution]]:
+    """Return the objective as the stochastic solver wants it, and the solver."""
+    options = {"batch_size": batch_size, "seed": draw_seed(random_state)}
+    return RunningMisalignment.of(objective), partial(SOLVERS["stochastic"], **options)
+
+
+def matrices_before_start(d: int) -> int:
+    """How many matrices a stream waits for: as many as each has entries that are free."""
+    return d * (d + 1) // 2
+
+
+class Stream:
+    """What is remembered of a stream: the first matrices until G0 is known, then moments only."""
+
+    def __init__(self, n_classes: int, seed: int):
+        self.n_classes = n_classes
+        self.problem: Problem | None = None
+        self.descent: Descent | None = None
+        self.history: tuple[Record, ...] = ()
+        self._waiting: list[Batch] | None = []
+        self._rng = np.random.default_rng(seed)
+        self._seconds = 0.0
+
+    def see(self, batch: Batch, *, radius: float, batch_size: int | None, **start: Any) -> None:
+        """Learn from a batch, or keep it until there are enough matrices to start from."""
+        began = time.perf_counter()
+        if self._waiting is None:
+            self._learn(batch, batch_size)
+        else:
+            together = _joined([*self._waiting, batch])
+            self._begin(together, radius, start)
+            self._waiting.append(batch)
+            if _enough(together):
+                self._waiting = None
+                self._learn(together, batch_size)
+        self._seconds += time.perf_counter() - began
+        self._record()
+
+    def _begin(self, batch: Batch, radius: float, start: dict[str, Any]) -> None:
+        """Start at the mean of the matrices so far."""
+        problem = Problem(make_start(*batch, **start), None, start["rank"])  # type: ignore[arg-type]
+        ball = problem.ball(radius)
+        descent = Descent(ball, ball.point(np.zeros_like(problem.start.center)))
+        objective = self._objective(batch, problem)
+        descent.value = objective.at(descent.point).value
+        self.problem, self.descent = problem, descent
+
+    def _learn(self, batch: Batch, batch_size: int | None) -> None:
+        assert self.problem is not None
+        assert self.descent is not None
+        objective = self._objective(batch, self.problem)
+        size = batch_size or max(32, 4 * batch[0].shape[1])
+        for rows in mini_batches(objective.n, size, self._rng):
+            self.descent.learn(objective, rows)
+
+    def _objective(self, batch: Batch, problem: Problem) -> RunningMisalignment:
+        X, codes, weight = batch
+        whitened = congruence(problem.start.factor, X)
+        return RunningMisalignment(whitened, np.eye(self.n_classes)[codes], weight[:, None])
+
+    def _record(self) -> None:
+        assert self.descent is not None
+        face, n = self.descent.face, self.descent.batches
+        record = Record(n, face.here.value, face.residual, face.distance, n, self._seconds)
+        self.history = (*self.history, record)
+
+    @property
+    def solution(self) -> Solution:
+        assert self.descent is not None
+        face = self.descent.face
+        return Solution(
+            face.here.point, face.here.value, Status.STREAM, face.residual, face.multiplier, self.history
+        )
+
+
+def _joined(batches: list[Batch]) -> Batch:
+    X, codes, weight = (np.concatenate(parts) for parts in zip(*batches, strict=True))
+    return X, codes, weight
+
+
+def _enough(batch: Batch) -> bool:
+    X, codes, _ = batch
+    return len(X) >= matrices_before_start(X.shape[1]) and np.unique(codes).size > 1
+
+
+def _streams(estimator: Any) -> bool:
+    """Whether an estimator can learn from a stream: not if it must see the data several times."""
+    return "batch_size" in estimator.get_params(deep=False)
+
+
+class StreamMixin:
+    """`partial_fit`, for estimators with the parameters of `LogEuclideanMetric`."""
+
+    _stream: Stream | None = None
+
+    @available_if(_streams)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
+        """Learn from one more batch of a stream; no matrix is kept for long.
+
+        G0, the start and centre of the ball, is that of the first batches: they are kept until
+        they hold d(d+1)/2 matrices and two classes, and G0 is fixed then.  Until then the
+        metric is that at the mean of what was seen.  Afterwards a batch is cut into
+        mini-batches of ``batch_size`` (None: 4d, at least 32), a step is taken by each, and
+        the batch is forgotten.  Batches should be mixed, as those of a shuffled stream are:
+        what came first counts less and less.  ``solver``, ``tol`` and ``max_iter`` are not used.
+
+        Attributes are those of `fit`: ``alignment_`` is an estimate from the last
+        mini-batches, ``n_iter_`` counts mini-batches, and the history has a record for each
+        call.  `fit` forgets the stream.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_matrices, d, d)
+            SPD matrices.
+        y : array-like of shape (n_matrices,)
+            Labels, all of them in ``classes``.
+        classes : array-like of shape (n_classes,)
+            All labels that the stream may bring; needed in the first call.  One that never
+            comes changes nothing, and one may come late.
+        sample_weight : array-like of shape (n_matrices,), optional
+            Non-negative weights.
+
+        Returns
+        -------
+        self : LogEuclideanMetric
+        """
+        this: Any = self
+        this._check_parameters()
+        _check_streamable(this)
+        begins = self._stream is None
+        classes = _check_classes(classes, None if begins else this.classes_)
+        X = this._check_matrices(X, reset=begins)
+        batch = _check_batch(X, y, classes, sample_weight)
+        stream = self._stream or Stream(classes.size, draw_seed(this.random_state))
+        start = {name: getattr(this, name) for name in ("rank", "init", "chunk_size")}
+        stream.see(batch, radius=float(this.radius), batch_size=this.batch_size, **start)
+        self._stream, this.classes_ = stream, classes
+        this._keep(stream.problem, stream.solution)
+        report = printing(this.callback) if this.verbose else this.callback
+        if report is not None:
+            report(stream.history[-1])
+        return self
+
+
+def _check_streamable(estimator: Any) -> None:
+    if estimator.kernel != "linear":
+        raise ValueError(
+            f"kernel={estimator.kernel!r} compares all pairs of matrices, and a stream forgets them: "
+            "partial_fit needs kernel='linear'."
+        )
+    if estimator.class_weight is not None:
+        raise ValueError(
+            f"class_weight={estimator.class_weight!r} needs the sizes of all classes, which a stream does "
+            "not know in advance: pass sample_weight to partial_fit instead."
+        )
+
+
+def _check_classes(classes: Any, known: np.ndarray | None) -> np.ndarray:
+    """Return all classes of the stream, sorted."""
+    if classes is None:
+        if known is None:
+            raise ValueError(
+                "The first call of partial_fit needs classes=, all labels that the stream may bring."
+            )
+        return known
+    found = np.unique(column_or_1d(classes))
+    if found.size < 2:
+        raise ValueError(f"classes={found.tolist()}: expected at least two, there is nothing to tell apart.")
+    if known is not None and not np.array_equal(found, known):
+        raise ValueError(
+            f"classes={found.tolist()} are not those of the first call, {known.tolist()}: leave them out, or "
+            "begin a new stream with a clone of the estimator."
+        )
+    return found
+
+
+def _check_batch(X: np.ndarray, y: Any, classes: np.ndarray, sample_weight: Any) -> Batch:
+    """Return the matrices that count, their classes as codes, and their weights."""
+    if y is None:
+        raise ValueError("partial_fit requires y to be passed, but the target y is None.")
+    y = column_or_1d(y, warn=True)
+    check_consistent_length(X, y)
+    unknown = np.flatnonzero(~np.isin(y, classes))
+    if unknown.size:
+        raise ValueError(
+            f"y[{unknown[0]}] is {y[unknown[0]]!r}, which is not one of the classes of the stream, "
+            f"{classes.tolist()}: name all labels in the first call of partial_fit."
+        )
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    counts = weight > 0
+    if not counts.any():
+        raise ValueError("sample_weight is zero for every matrix: nothing is left to learn from.")
+    return X[counts], np.searchsorted(classes, y)[counts], weight[counts]

@@ -1,0 +1,154 @@
+"""Riemannian stochastic gradient descent on mini-batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spdmetric.solvers.run import Callback, Face, Manifold, Run, Sampled, Solution, Status
+
+_WARM_UP = 4  # mini-batches whose gradients at the centre give the direction of the first step
+_INERTIA = 0.9  # of the momentum: a step goes by the last ten gradients or so
+_WORTH = 1e-3  # a pass over the data that improves the value by less is the last one
+
+
+class Smoothed(NamedTuple):
+    """What the last mini-batches say together, in the form of an evaluation."""
+
+    point: Any
+    value: float
+    gradient: np.ndarray
+
+    def hvp(self, eta: np.ndarray) -> np.ndarray:
+        raise TypeError("Mini-batches give first derivatives only.")
+
+
+class Descent:
+    """Stochastic gradient descent after [Bonnabel2013]_, one mini-batch at a time.
+
+    The objective is a function of averages, so its averages run at a faster rate than the
+    point moves [Wang2017]_: at step t a share ``t^-1/2`` of them is new, and the step is of
+    length ``radius t^-3/4`` along the momentum, divided by the root mean square of all
+    gradients so far.  The step has the unit of the radius whatever the scale of the
+    objective, and nothing is left to tune.  As with the other solvers, the first step is a
+    long one from the centre to the sphere; steps on the sphere are tangent to it.
+
+    Parameters
+    ----------
+    manifold : Manifold
+        The ball; every point reached lies in it.
+    start : point
+        Where to begin.
+    """
+
+    def __init__(self, manifold: Manifold, start: Any):
+        self.manifold, self.point, self.value = manifold, start, 1.0
+        self.batches = self.steps = 0
+        self._memory: Any = None
+        self._gradient = np.zeros_like(start.S)  # mean of the last ones
+        self._momentum = np.zeros_like(start.S)
+        self._squares = 0.0
+        self._waiting = _WARM_UP if np.linalg.norm(start.S) == 0 else 0
+
+    @property
+    def face(self) -> Face:
+        """What the last mini-batches say together, seen from the face of the ball."""
+        return Face(Smoothed(self.point, self.value, self._gradient), self.manifold.radius)
+
+    def learn(self, objective: Sampled, rows: np.ndarray) -> float:
+        """Take a step by a mini-batch, and return the value that was estimated before it."""
+        self.batches += 1
+        share = self.batches**-0.5
+        here = objective.sample(rows, self.point, self._memory, share)
+        self.value, self._memory = here.value, here.memory
+        self._gradient = (1 - share) * self._gradient + share * here.gradient
+        if self._waiting:
+            self._wait()
+        elif here.gradient.any():
+            self._step(here.gradient)
+        return here.value
+
+    def _wait(self) -> None:
+        """Stay at the centre until a direction is known; then go to the sphere."""
+        length = float(np.linalg.norm(self._gradient))
+        if length == 0:
+            return  # a stream may begin with a single class
+        self._waiting -= 1
+        if self._waiting == 0:
+            self.point = self.manifold.retract(self.point, (-self.manifold.radius / length) * self._gradient)
+            self._memory = None  # averages of the centre are of no use so far out
+
+    def _step(self, gradient: np.ndarray) -> None:
+        self.steps += 1
+        # The averaged gradient tells which face it is.  By the gradient of one batch, noise
+        # would draw the point inwards, where nothing holds it as the sphere does outwards.
+        face = self.face
+        g = face.tangent(gradient)
+        self._squares += float(np.vdot(g, g))
+        self._momentum = face.tangent(_INERTIA * self._momentum + (1 - _INERTIA) * g)
+        rms = np.sqrt(self._squares / self.steps)
+        if rms > 0:
+            length = self.manifold.radius * (self.steps + _WARM_UP) ** -0.75
+            self.point = self.manifold.retract(self.point, (-length / rms) * self._momentum)
+
+
+def default_batch_size(n: int, d: int) -> int:
+    """Some 250 mini-batches a pass, each of at least 2d matrices and at most 1024."""
+    return min(n, max(8, 2 * d, min(n // 256, 1024)))
+
+
+def stochastic_gradient(
+    objective: Sampled,
+    manifold: Manifold,
+    start: Any,
+    *,
+    tol: float,
+    max_iter: int,
+    callback: Callback | None = None,
+    batch_size: int | None = None,
+    seed: int = 0,
+) -> Solution:
+    """Minimise on a ball by stochastic gradient descent: see `Descent`.
+
+    One iteration is one pass over the data, in an order that is drawn anew for each.  The
+    run ends when a pass has improved the mean value of its mini-batches by less than 1e-3.
+    Value, gradient and residual of the solution are estimates from the last mini-batches;
+    ``evaluations`` in the history counts passes.
+
+    Parameters
+    ----------
+    objective : Sampled
+        What to minimise, evaluated on rows of the data.
+    manifold, start, tol, max_iter, callback
+        As of `trust_region`; iterations are passes.
+    batch_size : int, optional
+        Matrices in a mini-batch; see `default_batch_size`.
+    seed : int, default=0
+        Of the order of the data: the same seed gives the same bits.
+
+    Returns
+    -------
+    Solution
+    """
+    run = Run(objective, tol=tol, max_iter=max_iter, callback=callback)
+    size = batch_size or default_batch_size(objective.n, start.S.shape[0])
+    rng = np.random.default_rng(seed)
+    first = next(mini_batches(objective.n, size, np.random.default_rng(seed)))
+    face = Face(objective.sample(first, start), manifold.radius)
+    descent, value = Descent(manifold, start), np.inf
+    status = run.ends(face)
+    while status is None:
+        seen = [descent.learn(objective, rows) for rows in mini_batches(objective.n, size, rng)]
+        run.objective.count += 1
+        before, value, face = value, float(np.mean(seen)), descent.face
+        status = run.ends(face) or (Status.NOISE if before - value < _WORTH else None)
+    return run.solution(face, status)
+
+
+def mini_batches(n: int, size: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """Rows 0 to n - 1 in random order, in ascending parts of nearly the same size."""
+    order = rng.permutation(n)
+    for part in np.array_split(order, max(1, n // size)):
+        yield np.sort(part)  # ascending: files are read forwards, and h5py asks for it
