@@ -313,7 +313,7 @@ class LogEuclideanMetricCV(LogEuclideanMetric):
         if self.solver == "stochastic":
             raise ValueError(
                 "solver='stochastic' cannot follow a path of radii: choose radius and rank with "
-                "'trust-region' on a part of the data, and learn with LogEuclideanMetric(solver='stochastic')."
+                "'trust-region' on a part of the data, then use LogEuclideanMetric(solver='stochastic')."
             )
         check_count("n_neighbors", self.n_neighbors)
         for name in ("radii", "ranks"):

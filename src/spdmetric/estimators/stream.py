@@ -219,6 +219,4 @@ def _check_batch(X: np.ndarray, y: Any, classes: np.ndarray, sample_weight: Any)
         )
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     counts = weight > 0
-    if not counts.any():
-        raise ValueError("sample_weight is zero for every matrix: nothing is left to learn from.")
     return X[counts], np.searchsorted(classes, y)[counts], weight[counts]
