@@ -66,11 +66,61 @@ class RunningMisalignment:
         return self.sample(np.arange(self.n), point)
 
     def sample(
-        self, rows: np.ndarray, point: FramedPoint, memory: Moments | None = None, share: float = 1.0
+        self, rows: np.ndarray, point: FramedPoint, memory: Memory | None = None, share: float = 1.0
     ) -> Sample:
         """Evaluate some rows, with moments of which ``share`` is new and the rest is remembered."""
         stack = stack_of(np.asarray(self.X[rows], dtype=float), self.n)
         return Sample(_Batch(stack, self.Y[rows], self.weight[rows]), point, memory, share)
+
+
+class Memory(NamedTuple):
+    """Running moments, and by how much chance has lengthened A and C.
+
+    Sums of n random terms are longer than their expectation, in the mean by the squares of
+    the terms.  The squares are summed beside them, to be taken off.
+    """
+
+    moments: Moments
+    A_excess: float
+    C_excess: float
+
+    def faded(self, keep: float) -> Memory:
+        """The same of matrices that count less than they did."""
+        m = self.moments
+        m = m._replace(weight=keep * m.weight, A=keep * m.A, C=keep * m.C)
+        return Memory(m, keep**2 * self.A_excess, keep**2 * self.C_excess)
+
+    def merge(self, other: Memory) -> Memory:
+        return Memory(
+            self.moments.merge(other.moments),
+            self.A_excess + other.A_excess,
+            self.C_excess + other.C_excess,
+        )
+
+    @property
+    def norms(self) -> Norms:
+        """Squares of the norms of A and C without excess, and the norm of B."""
+        m = self.moments
+        C = np.asarray(m.C)
+        A_square = max(float(np.sum(m.A**2)) - self.A_excess, 0.0)
+        # No C of this trace is shorter.
+        C_square = max(float(np.sum(C**2)) - self.C_excess, float(np.trace(C)) ** 2 / C.shape[0])
+        q = m.target_mean  # of one-hot codes: B is weight (diag(q) - q q')
+        return Norms(A_square, C_square, m.weight * float(np.linalg.norm(np.diag(q) - np.outer(q, q))))
+
+
+class Norms(NamedTuple):
+    """All that the value needs."""
+
+    A_square: float
+    C_square: float
+    B: float
+
+    @property
+    def alignment(self) -> float:
+        """0 as long as there is one class, or one matrix."""
+        scale = np.sqrt(self.C_square) * self.B
+        return float(self.A_square / scale) if scale > 0 else 0.0
 
 
 class _Batch(NamedTuple):
@@ -82,10 +132,12 @@ class _Batch(NamedTuple):
 class Sample:
     """A mini-batch at a point: value from running moments, gradient from the batch.
 
-    ``memory`` is what the next sample should remember.
+    ``memory`` is what the next sample should remember.  The gradient is taken with the
+    moments of *other* matrices, those remembered before: with its own among them, the batch
+    would praise its own noise.  Without a memory it is that of the batch alone.
     """
 
-    def __init__(self, batch: _Batch, point: FramedPoint, memory: Moments | None, share: float):
+    def __init__(self, batch: _Batch, point: FramedPoint, memory: Memory | None, share: float):
         self.point, self._batch = point, batch
         d = point.factor.shape[1]
         self._here = batch.stack.decompose(point.factor)
@@ -96,9 +148,21 @@ class Sample:
                 "At this distance from its start the reference point is too close to singular to compare "
                 "these matrices in float64: learn with a smaller radius."
             )
-        new = Moments(*moments_of(self._features, batch.Y, batch.weight, gram=False))
-        self._batch_weight = new.weight
-        self.memory = new if memory is None or share == 1 else _faded(memory, 1 - share).merge(new)
+        own = Moments(*moments_of(self._features, batch.Y, batch.weight, gram=False))
+        self._weight = own.weight
+        exact = Memory(own, 0.0, 0.0)
+        self._given = exact if memory is None else memory
+        self.memory = self._remembered(own, memory, 1 - share)
+        self._norms = (exact if memory is None else self.memory).norms
+
+    def _remembered(self, own: Moments, memory: Memory | None, keep: float) -> Memory:
+        centre = own if memory is None else memory.faded(keep).moments.merge(own)
+        w, Y = self._batch.weight[:, 0], self._batch.Y - centre.target_mean
+        squares = np.sum((self._features - centre.mean) ** 2, axis=1)
+        new = Memory(
+            own, float(np.sum(w**2 * squares * np.sum(Y**2, axis=1))), float(np.sum(w**2 * squares**2))
+        )
+        return new if memory is None else memory.faded(keep).merge(new)
 
     @property
     def value(self) -> float:
@@ -108,7 +172,7 @@ class Sample:
     @property
     def alignment(self) -> float:
         """Centred kernel-target alignment; 0 as long as there is one class, or one matrix."""
-        return self._A_square / self._norms if self._norms > 0 else 0.0
+        return self._norms.alignment
 
     @cached_property
     def gradient(self) -> np.ndarray:
@@ -134,36 +198,17 @@ class Sample:
         raise TypeError("Mini-batches give first derivatives only.")
 
     @cached_property
-    def _A_square(self) -> float:
-        return float(np.sum(self.memory.A**2))
-
-    @cached_property
-    def _C_norm(self) -> float:
-        return float(np.linalg.norm(self.memory.C))
-
-    @cached_property
-    def _norms(self) -> float:
-        """``|C| |B|``; of one-hot codes with means q, B is ``weight (diag(q) - q q')``."""
-        q = self.memory.target_mean
-        return self._C_norm * self.memory.weight * float(np.linalg.norm(np.diag(q) - np.outer(q, q)))
-
-    @cached_property
     def _cotangent(self) -> np.ndarray:
         """Derivative of the misalignment in the features of the batch, as if it were all the data."""
-        if self._norms == 0:
+        norms, given, (_, Y, weight) = self._given.norms, self._given.moments, self._batch
+        if norms.C_square == 0 or norms.B == 0:
             return np.zeros_like(self._features)
-        memory, (_, Y, weight) = self.memory, self._batch
-        scale = -2 / self._norms * (memory.weight / self._batch_weight)
-        ratio = self._A_square / self._C_norm**2
-        M = (Y - memory.target_mean) @ memory.A.T - ratio * ((self._features - memory.mean) @ memory.C)
+        scale = -2 / (np.sqrt(norms.C_square) * norms.B) * (given.weight / self._weight)
+        ratio = norms.A_square / norms.C_square
+        M = (Y - given.target_mean) @ given.A.T - ratio * ((self._features - given.mean) @ given.C)
         return _turned(self.point.frame.T, scale * weight * M)
 
 
 def _turned(Q: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     """Vectors of the matrices ``Q L Q'``."""
     return vech(congruence(Q, unvech(vectors)))
-
-
-def _faded(memory: Moments, keep: float) -> Moments:
-    """Moments of matrices that count less than they did."""
-    return memory._replace(weight=keep * memory.weight, A=keep * memory.A, C=keep * memory.C)

@@ -19,6 +19,8 @@ from spdmetric.matrices import congruence
 from spdmetric.running import RunningMisalignment
 from spdmetric.solvers import SOLVERS, Descent, Record, Solution, Status, mini_batches
 
+_SWEEPS = 2  # times that a batch of a stream is gone through: once leaves 2 % of the alignment behind
+
 Batch = tuple[np.ndarray, np.ndarray, np.ndarray]  # matrices, class codes, weights
 
 
@@ -81,8 +83,9 @@ class Stream:
         assert self.descent is not None
         objective = self._objective(batch, self.problem)
         size = batch_size or max(32, 4 * batch[0].shape[1])
-        for rows in mini_batches(objective.n, size, self._rng):
-            self.descent.learn(objective, rows)
+        for _ in range(_SWEEPS):
+            for rows in mini_batches(objective.n, size, self._rng):
+                self.descent.learn(objective, rows)
 
     def _objective(self, batch: Batch, problem: Problem) -> RunningMisalignment:
         X, codes, weight = batch
@@ -131,8 +134,8 @@ class StreamMixin:
         G0, the start and centre of the ball, is that of the first batches: they are kept until
         they hold d(d+1)/2 matrices and two classes, and G0 is fixed then.  Until then the
         metric is that at the mean of what was seen.  Afterwards a batch is cut into
-        mini-batches of ``batch_size`` (None: 4d, at least 32), a step is taken by each, and
-        the batch is forgotten.  Batches should be mixed, as those of a shuffled stream are:
+        mini-batches of ``batch_size`` (None: 4d, at least 32), a step is taken by each,
+        twice, and the batch is forgotten.  Batches should be mixed, as those of a shuffled stream are:
         what came first counts less and less.  ``solver``, ``tol`` and ``max_iter`` are not used.
 
         Attributes are those of `fit`: ``alignment_`` is an estimate from the last

@@ -11,6 +11,7 @@ from spdmetric.solvers.run import Callback, Face, Manifold, Run, Sampled, Soluti
 
 _WARM_UP = 4  # mini-batches whose gradients at the centre give the direction of the first step
 _INERTIA = 0.9  # of the momentum: a step goes by the last ten gradients or so
+_LENGTH = 0.1  # of the first steps, as a share of the radius
 _WORTH = 1e-3  # a pass over the data that improves the value by less is the last one
 
 
@@ -28,12 +29,12 @@ class Smoothed(NamedTuple):
 class Descent:
     """Stochastic gradient descent after [Bonnabel2013]_, one mini-batch at a time.
 
-    The objective is a function of averages, so its averages run at a faster rate than the
-    point moves [Wang2017]_: at step t a share ``t^-1/2`` of them is new, and the step is of
-    length ``radius t^-3/4`` along the momentum, divided by the root mean square of all
-    gradients so far.  The step has the unit of the radius whatever the scale of the
-    objective, and nothing is left to tune.  As with the other solvers, the first step is a
-    long one from the centre to the sphere; steps on the sphere are tangent to it.
+    The objective is a function of averages, and these run along with the point [Wang2017]_:
+    at batch t a share ``t^-1/2`` of them is new.  Steps are of the length
+    ``0.1 radius t^-1/2``, times the momentum over the root mean square of all gradients so
+    far: a tenth of the radius, at most, while the averages are renewed, whatever the scale
+    of the objective.  Nothing is left to tune.  As with the other solvers, the first step is
+    a long one from the centre to the sphere; steps on the sphere are tangent to it.
 
     Parameters
     ----------
@@ -90,13 +91,13 @@ class Descent:
         self._momentum = face.tangent(_INERTIA * self._momentum + (1 - _INERTIA) * g)
         rms = np.sqrt(self._squares / self.steps)
         if rms > 0:
-            length = self.manifold.radius * (self.steps + _WARM_UP) ** -0.75
+            length = _LENGTH * self.manifold.radius * (self.steps + _WARM_UP) ** -0.5
             self.point = self.manifold.retract(self.point, (-length / rms) * self._momentum)
 
 
 def default_batch_size(n: int, d: int) -> int:
-    """Some 250 mini-batches a pass, each of at least 2d matrices and at most 1024."""
-    return min(n, max(8, 2 * d, min(n // 256, 1024)))
+    """Four matrices for each row, at least 32; of few matrices an eighth, at least 8."""
+    return min(n, max(32, 4 * d), max(8, n // 8))
 
 
 def stochastic_gradient(
