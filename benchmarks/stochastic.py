@@ -86,7 +86,7 @@ def compare(n: int, data_seed: int, seeds: list[int]) -> dict[str, Any]:
     result["stochastic"], result["stream"] = [], []
     for seed in seeds:
         for name, learn in (("stochastic", stochastic), ("stream", stream)):
-            _, found = timed(lambda learn=learn, seed=seed: learn(X, y, seed), X, y)  # type: ignore[misc]
+            _, found = timed(lambda learn=learn, seed=seed: learn(X, y, seed), X, y)
             found |= {"seed": seed, "share": found["alignment"] / row["alignment"]}
             result[name].append(found)
             print(name, json.dumps(found), flush=True)

@@ -193,7 +193,7 @@ class Sample:
         M = self._cotangent
         return np.asarray(self._here.pull_factor(M) - self._centre.pull_factor(M.sum(axis=0, keepdims=True)))
 
-    def frame_hvp(self, xi: np.ndarray) -> np.ndarray:
+    def hvp(self, eta: np.ndarray) -> np.ndarray:
         """Not known from a mini-batch."""
         raise TypeError("Mini-batches give first derivatives only.")
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,8 @@ _LENGTH = 0.1  # of the first steps, as a share of the radius
 _WORTH = 1e-3  # a pass over the data that improves the value by less is the last one
 
 
-class Smoothed(NamedTuple):
+@dataclass
+class Smoothed:
     """What the last mini-batches say together, in the form of an evaluation."""
 
     point: Any
