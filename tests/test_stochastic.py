@@ -105,10 +105,23 @@ def test_stays_in_the_ball_and_comes_near_the_optimum(rank):
     best = LogEuclideanMetric(4.0, rank=rank, tol=1e-4).fit(X, y)
     metric = LogEuclideanMetric(4.0, rank=rank, solver="stochastic", random_state=0).fit(X, y)
     exact = _alignment(metric, X, y)
-    assert exact >= 0.97 * best.alignment_
+    assert exact >= 0.98 * best.alignment_
     assert metric.alignment_ == pytest.approx(exact, rel=0.1)
     assert metric.radius_ <= 4.0 * (1 + 1e-12)
     assert metric.solution_.status is Status.NOISE
+
+
+def test_more_passes_do_no_harm():
+    """Averages over too many batches lag behind the point, and drive it away in the end."""
+    X, y, *_ = make_toy(4000, 2, d=8, random_state=0)
+    whole = Misalignment(X, Target.one_hot((y > 0).astype(int)))
+    objective, ball = RunningMisalignment.of(whole), Ball(np.eye(8), 6.0)
+    descent, rng, reached = Descent(ball, ball.point(np.zeros((8, 8)))), np.random.default_rng(0), []
+    for _ in range(8):
+        for rows in mini_batches(4000, 32, rng):
+            descent.learn(objective, rows)
+        reached.append(whole.at(descent.point).alignment)
+    assert min(reached[3:]) >= 0.99 * max(reached)
 
 
 def _alignment(metric, X, y):
@@ -205,7 +218,7 @@ def test_a_stream_comes_near_the_batch_fit(rank):
     X, y, *_ = make_toy(6000, 2, d=6, random_state=0)
     best = LogEuclideanMetric(4.0, rank=rank, tol=1e-4).fit(X, y)
     metric = streamed(batches(X, y, 100), [-1, 1], radius=4.0, rank=rank)
-    assert _alignment(metric, X, y) >= 0.97 * best.alignment_
+    assert _alignment(metric, X, y) >= 0.98 * best.alignment_
     assert metric.alignment_ == pytest.approx(_alignment(metric, X, y), rel=0.1)
     assert metric.radius_ <= 4.0 * (1 + 1e-12)
     assert metric.solution_.status is Status.STREAM
@@ -233,9 +246,12 @@ def test_the_start_is_fixed_after_the_first_batches(rng):
 
 
 def test_matrices_one_by_one(rng):
+    """They wait for each other: a mini-batch has the size that was asked for, or a little more."""
     X, y = labelled(rng, 40, 3)
-    metric = streamed([(X[k : k + 1], y[k : k + 1]) for k in range(40)], np.unique(y), radius=1.0)
+    singles = [(X[k : k + 1], y[k : k + 1]) for k in range(40)]
+    metric = streamed(singles, np.unique(y), radius=1.0, batch_size=8)
     assert np.isfinite(metric.transform(X)).all()
+    assert metric.n_iter_ == 5
     assert metric.radius_ == pytest.approx(1.0)
 
 

@@ -34,7 +34,7 @@ from spdmetric.matrices import (
     unvech,
     vech,
 )
-from spdmetric.solvers import SOLVERS, Callback, Solution
+from spdmetric.solvers import SOLVERS, Callback, Solution, trust_region
 from spdmetric.stacks import stack_of
 
 
@@ -225,7 +225,7 @@ class LogEuclideanMetric(
         callback = printing(self.callback) if self.verbose else self.callback
         ball = problem.ball(radius)
         start = ball.point(np.zeros_like(problem.start.center))
-        objective, solve = problem.objective, SOLVERS["trust-region" if radius == 0 else self.solver]
+        objective, solve = problem.objective, SOLVERS.get(self.solver, trust_region)
         if radius == 0:
             # A ball of one point: nothing to search, and every gradient is normal to it.
             return solve(objective, ball, start, tol=np.inf, max_iter=0, callback=callback)
@@ -434,7 +434,7 @@ class LogEuclideanMetric(
                 "from the start; 0 learns nothing. Without a bound the search runs away to degenerate G."
             )
         check_choice("init", self.init, INITS, other="an SPD matrix of shape (d, d)")
-        check_choice("solver", self.solver, tuple(SOLVERS))
+        check_choice("solver", self.solver, (*SOLVERS, "stochastic"))
         check_kernel(self.kernel, self.gamma, self.solver)
         check_choice("class_weight", self.class_weight, (None, "balanced"))
         if not isinstance(self.tol, Real) or not self.tol > 0:

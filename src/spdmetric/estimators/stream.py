@@ -17,9 +17,7 @@ from spdmetric.estimators.inputs import printing
 from spdmetric.estimators.problem import Problem, make_start
 from spdmetric.matrices import congruence
 from spdmetric.running import RunningMisalignment
-from spdmetric.solvers import SOLVERS, Descent, Record, Solution, Status, mini_batches
-
-_SWEEPS = 2  # times that a batch of a stream is gone through: once leaves 2 % of the alignment behind
+from spdmetric.solvers import Descent, Record, Solution, Status, mini_batches, stochastic_gradient
 
 Batch = tuple[np.ndarray, np.ndarray, np.ndarray]  # matrices, class codes, weights
 
@@ -33,8 +31,8 @@ def mini_batch_solver(
     objective: Misalignment, batch_size: int | None, random_state: Any
 ) -> tuple[Any, Callable[..., Solution]]:
     """Return the objective as the stochastic solver wants it, and the solver."""
-    options = {"batch_size": batch_size, "seed": draw_seed(random_state)}
-    return RunningMisalignment.of(objective), partial(SOLVERS["stochastic"], **options)
+    solve = partial(stochastic_gradient, batch_size=batch_size, seed=draw_seed(random_state))
+    return RunningMisalignment.of(objective), solve
 
 
 def matrices_before_start(d: int) -> int:
@@ -43,29 +41,34 @@ def matrices_before_start(d: int) -> int:
 
 
 class Stream:
-    """What is remembered of a stream: the first matrices until G0 is known, then moments only."""
+    """What is remembered of a stream: moments, and matrices that wait to be learned from.
+
+    The first wait until there are enough of them to fix G0, later ones for a mini-batch.
+    """
 
     def __init__(self, n_classes: int, seed: int):
         self.n_classes = n_classes
         self.problem: Problem | None = None
         self.descent: Descent | None = None
         self.history: tuple[Record, ...] = ()
-        self._waiting: list[Batch] | None = []
+        self._waiting: list[Batch] = []
+        self._begun = False
         self._rng = np.random.default_rng(seed)
         self._seconds = 0.0
 
     def see(self, batch: Batch, *, radius: float, batch_size: int | None, **start: Any) -> None:
-        """Learn from a batch, or keep it until there are enough matrices to start from."""
+        """Learn from a batch, or keep it until there are enough matrices."""
         began = time.perf_counter()
-        if self._waiting is None:
-            self._learn(batch, batch_size)
-        else:
-            together = _joined([*self._waiting, batch])
+        together = _joined([*self._waiting, batch])
+        size = batch_size or max(32, 4 * batch[0].shape[1])
+        if not self._begun:
             self._begin(together, radius, start)
+            self._begun = _enough(together)
+        if self._begun and len(together[0]) >= size:
+            self._learn(together, size)
+            self._waiting = []
+        else:
             self._waiting.append(batch)
-            if _enough(together):
-                self._waiting = None
-                self._learn(together, batch_size)
         self._seconds += time.perf_counter() - began
         self._record()
 
@@ -78,14 +81,12 @@ class Stream:
         descent.value = objective.at(descent.point).value
         self.problem, self.descent = problem, descent
 
-    def _learn(self, batch: Batch, batch_size: int | None) -> None:
+    def _learn(self, batch: Batch, size: int) -> None:
         assert self.problem is not None
         assert self.descent is not None
         objective = self._objective(batch, self.problem)
-        size = batch_size or max(32, 4 * batch[0].shape[1])
-        for _ in range(_SWEEPS):
-            for rows in mini_batches(objective.n, size, self._rng):
-                self.descent.learn(objective, rows)
+        for rows in mini_batches(objective.n, size, self._rng):
+            self.descent.learn(objective, rows)
 
     def _objective(self, batch: Batch, problem: Problem) -> RunningMisalignment:
         X, codes, weight = batch
@@ -133,10 +134,11 @@ class StreamMixin:
 
         G0, the start and centre of the ball, is that of the first batches: they are kept until
         they hold d(d+1)/2 matrices and two classes, and G0 is fixed then.  Until then the
-        metric is that at the mean of what was seen.  Afterwards a batch is cut into
-        mini-batches of ``batch_size`` (None: 4d, at least 32), a step is taken by each,
-        twice, and the batch is forgotten.  Batches should be mixed, as those of a shuffled stream are:
-        what came first counts less and less.  ``solver``, ``tol`` and ``max_iter`` are not used.
+        metric is that at the mean of what was seen.  Afterwards matrices are kept until there
+        are ``batch_size`` of them (None: 4d, at least 32); they are cut into mini-batches of
+        about that size, a step is taken by each, and they are forgotten.  The stream should
+        be mixed: what came first counts less and less.  ``solver``, ``tol`` and ``max_iter``
+        are not used.
 
         Attributes are those of `fit`: ``alignment_`` is an estimate from the last
         mini-batches, ``n_iter_`` counts mini-batches, and the history has a record for each

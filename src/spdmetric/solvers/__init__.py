@@ -14,8 +14,8 @@ Alignment has several local maxima in its ball, its constraint is nearly always 
 the centre is nearly a saddle of it: from the centre every solver begins with one long
 step along the gradient to the sphere, and shortens it only if the value does not improve.
 
-The stochastic solver takes its gradients from mini-batches; it ends near a KKT point, at a
-distance that is set by their noise.
+`SOLVERS` holds those that do all this.  `stochastic_gradient` asks for an objective that can be
+evaluated on mini-batches, and ends near a KKT point, at a distance set by their noise.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,6 @@ SOLVERS: dict[str, Callable[..., Solution]] = {
     "trust-region": trust_region,
     "newton": newton,
     "gradient": geodesic_gradient,
-    "stochastic": stochastic_gradient,
 }
 
 __all__ = [

@@ -12,7 +12,8 @@ from spdmetric.solvers.run import Callback, Face, Manifold, Run, Sampled, Soluti
 
 _WARM_UP = 4  # mini-batches whose gradients at the centre give the direction of the first step
 _INERTIA = 0.9  # of the momentum: a step goes by the last ten gradients or so
-_LENGTH = 0.1  # of the first steps, as a share of the radius
+_LENGTH = 0.2  # of the first steps, as a share of the radius
+_MEMORY = 8  # mini-batches that the moments are averaged over: with more they lag behind the point
 _WORTH = 1e-3  # a pass over the data that improves the value by less is the last one
 
 
@@ -31,12 +32,14 @@ class Smoothed:
 class Descent:
     """Stochastic gradient descent after [Bonnabel2013]_, one mini-batch at a time.
 
-    The objective is a function of averages, and these run along with the point [Wang2017]_:
-    at batch t a share ``t^-1/2`` of them is new.  Steps are of the length
-    ``0.1 radius t^-1/2``, times the momentum over the root mean square of all gradients so
-    far: a tenth of the radius, at most, while the averages are renewed, whatever the scale
-    of the objective.  Nothing is left to tune.  As with the other solvers, the first step is
-    a long one from the centre to the sphere; steps on the sphere are tangent to it.
+    The objective is a function of averages, and these run along with the point [Wang2017]_,
+    over the last eight mini-batches.  Step t is of the length ``0.2 radius t^-1/2``, times
+    the momentum over the root mean square of all gradients so far, so it has the unit of
+    the radius whatever the scale of the objective, and nothing is left to tune.  As with the
+    other solvers, the first step is a long one from the centre to the sphere; steps on the
+    sphere are tangent to it.
+
+    Value and gradient, as they are reported, are averaged over some ``t^1/2`` mini-batches.
 
     Parameters
     ----------
@@ -64,8 +67,9 @@ class Descent:
         """Take a step by a mini-batch, and return the value that was estimated before it."""
         self.batches += 1
         share = self.batches**-0.5
-        here = objective.sample(rows, self.point, self._memory, share)
-        self.value, self._memory = here.value, here.memory
+        here = objective.sample(rows, self.point, self._memory, max(share, 1 / _MEMORY))
+        self._memory = here.memory
+        self.value = (1 - share) * self.value + share * here.value
         self._gradient = (1 - share) * self._gradient + share * here.gradient
         if self._waiting:
             self._wait()
