@@ -17,12 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cached_property
+from math import isfinite
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from spdmetric.geometry import chunks
-from spdmetric.matrices import LogCongruence, symmetrize, unvech, vech
+from spdmetric.matrices import LogCongruence, unvech, vech
 from spdmetric.stacks import Decomposition, Stack, stack_of
 
 
@@ -204,7 +205,7 @@ class Evaluation:
 
         Minus infinity where it cannot be computed, so that no solver goes there.
         """
-        if not np.isfinite(self._moments.mean).all():
+        if not isfinite(self._moments.mean.sum()):
             return -np.inf
         return self._A_square / (self._C_norm * self._objective.target_norm)
 
@@ -309,11 +310,12 @@ class Evaluation:
 
     @cached_property
     def _C_norm(self) -> float:
-        return float(np.linalg.norm(self._gram_matrix if self.gram else self._moments.C))
+        C = self._gram_matrix if self.gram else self._moments.C
+        return float(np.sqrt(np.vdot(C, C)))
 
     @cached_property
     def _A_square(self) -> float:
-        return float(np.sum(self._moments.A**2))
+        return float(np.vdot(self._moments.A, self._moments.A))
 
     # -- second pass: cotangents --------------------------------------------
 
@@ -383,4 +385,7 @@ def _tangent(xi: np.ndarray) -> np.ndarray:
     f(cG) = f(G), so gradients and Hessian-vector products have no trace; a trace left in
     by rounding would let det(G) drift.
     """
-    return symmetrize(xi) - np.trace(xi) / xi.shape[0] * np.eye(xi.shape[0])
+    d = xi.shape[0]
+    xi = (xi + xi.T) / 2
+    xi.flat[:: d + 1] -= xi.trace() / d
+    return xi
