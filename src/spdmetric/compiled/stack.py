@@ -159,6 +159,11 @@ class Decomposition:
         parts = map_blocks(part, self.stack.blocks(side), self.n_threads)
         return parts[0] if len(parts) == 1 else reduce(np.add, parts)
 
+    @property
+    def spread(self) -> np.ndarray:
+        """Largest less smallest log-eigenvalue of each matrix, (n,)."""
+        return np.ptp(self.logs, axis=1).reshape(-1)[: self.stack.n]
+
     @cached_property
     def log(self) -> LogCongruence:
         """The same as NumPy arrays: log-eigenvalues (ascending), eigenvectors and h."""

@@ -54,11 +54,13 @@ class SecantModel:
         scale = float(changes[-1] @ changes[-1] / products[-1, -1])
         lower = np.tril(products, -1)
         middle = np.block([[scale * steps @ steps.T, lower], [lower.T, -np.diag(np.diag(products))]])
-        outer = np.vstack([scale * steps, changes])
-        inner = np.linalg.solve(middle, outer)
+        inverse, m = np.linalg.inv(middle), len(steps)
 
         def product(eta: np.ndarray) -> np.ndarray:
-            return scale * eta - (outer.T @ (inner @ eta.ravel())).reshape(eta.shape)
+            flat = eta.ravel()
+            weights = inverse @ np.concatenate([scale * (steps @ flat), changes @ flat])
+            flat = scale * (flat - weights[:m] @ steps) - weights[m:] @ changes
+            return flat.reshape(eta.shape)
 
         return product
 
