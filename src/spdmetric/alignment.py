@@ -74,7 +74,8 @@ class Moments(NamedTuple):
         """Moments of both chunks together [Chan1983]_: no cancellation."""
         weight = self.weight + other.weight
         share = other.weight / weight
-        step, target_step = other.mean - self.mean, other.target_mean - self.target_mean
+        with np.errstate(invalid="ignore"):  # of what has left float64
+            step, target_step = other.mean - self.mean, other.target_mean - self.target_mean
         across = self.weight * share
         return Moments(
             weight,
@@ -258,13 +259,12 @@ class Evaluation:
             moments = Moments(*part.decomposition.moments(*part.target, gram=gram))
             return moments, part if self._keep else None
 
-        results, parts = iter(objective.map(first, range(len(objective.blocks)))), []
+        results = iter(objective.map(first, range(len(objective.blocks))))
         merged, part = next(results)
-        parts.append(part)
-        with np.errstate(invalid="ignore"):  # of what has left float64
-            for moments, part in results:
-                merged = merged.merge(moments)
-                parts.append(part)
+        parts = [part]
+        for moments, part in results:
+            merged = merged.merge(moments)
+            parts.append(part)
         return merged, [part for part in parts if part is not None]
 
     @property

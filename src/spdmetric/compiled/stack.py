@@ -79,13 +79,9 @@ class Stack:
                 f"Expected matrices of shape (n, d, d), at least one, got an array of shape {X.shape}."
             )
         n, d = X.shape[0], X.shape[-1]
-        i, j = np.tril_indices(d)
-        groups = -(-n // LANES)
-        packed = np.empty((groups * LANES, i.size))
-        packed[:n] = X[:, i, j]
-        packed[n:] = packed[n - 1]  # idle lanes repeat the last matrix: nothing new can go wrong in them
-        packed = packed.reshape(groups, LANES, i.size).swapaxes(1, 2)
-        return cls(np.ascontiguousarray(packed), n, d)
+        packed = np.empty((-(-n // LANES), d * (d + 1) // 2, LANES))
+        kernels.pack(plain(X), packed)
+        return cls(packed, n, d)
 
     @property
     def groups(self) -> int:
