@@ -59,7 +59,7 @@ def _columns(order: tuple[int, ...]) -> np.ndarray:
 
 def _descending(W: np.ndarray) -> np.ndarray:
     """Order of the rows of W from large to small: so small eigenvalues of W X W' keep their digits."""
-    return np.argsort(-np.vecdot(W, W), kind="stable")
+    return np.argsort(-np.abs(W).max(axis=1), kind="stable")
 
 
 @dataclass(frozen=True)
