@@ -20,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from spdmetric.matrices import (
     Array,
-    Spectrum,
+    LogCongruence,
     congruence,
     expm,
     invsqrtm,
@@ -33,6 +33,7 @@ from spdmetric.matrices import (
     unvech,
     vech,
 )
+from spdmetric.stacks import stack_of
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -271,16 +272,19 @@ def _log_and_curvature(factor: Array) -> Callable[[Array], Array]:
 
     def rows(X: Array) -> Array:
         xp = array_namespace(X)
-        s = spectrum(congruence(factor, X))
-        if not bool(xp.all(s.values > 0)):
+        if isinstance(X, np.ndarray):
+            decomposed = stack_of(X).decompose(factor)
+            features, spread = decomposed.features, decomposed.spread[:, None]
+        else:
+            log = LogCongruence.of(congruence(factor, X)).log
+            features, spread = vech(log.compose(log.values)), log.values[..., -1:] - log.values[..., :1]
+        if not bool(xp.all(xp.isfinite(spread))):
             raise ValueError(
                 "A matrix of X is no longer positive definite once it is whitened by the mean: it is too "
                 "close to singular for float64. Estimate the matrices with shrinkage, or bring the channels "
                 "to comparable units."
             )
-        log = Spectrum(xp.log(s.values), s.vectors)
-        spread = log.values[..., -1:] - log.values[..., :1]  # eigenvalues ascend
-        return xp.concat([vech(log.compose(log.values)), ucothu(spread / 2), xp.exp(spread)], axis=-1)
+        return xp.concat([features, ucothu(spread / 2), xp.exp(spread)], axis=-1)
 
     return rows
 

@@ -29,6 +29,11 @@ class Decomposition(Protocol):
         ...
 
     @property
+    def spread(self) -> np.ndarray:
+        """Largest less smallest log-eigenvalue of each matrix, (n,)."""
+        ...
+
+    @property
     def log(self) -> LogCongruence: ...
     def moments(self, Y: np.ndarray, weight: np.ndarray, *, gram: bool) -> RawMoments: ...
     def cotangents(
@@ -76,6 +81,11 @@ class PlainDecomposition:
     def __init__(self, X: np.ndarray, W: np.ndarray, log: LogCongruence):
         self._X, self._W, self.log = X, W, log
         self.features: np.ndarray = vech(log.log.compose(log.log.values))
+
+    @property
+    def spread(self) -> np.ndarray:
+        values = self.log.log.values
+        return values[:, -1] - values[:, 0]
 
     def moments(self, Y: np.ndarray, weight: np.ndarray, *, gram: bool) -> RawMoments:
         """Moments of features and targets about their means."""
