@@ -2,10 +2,10 @@
 
 Alignment is a ratio of moments of all matrices, ``|A|^2 / (|C| |B|)``, so the alignment of a
 mini-batch is biased, and so is its gradient.  Given the moments, though, the gradient is a
-plain sum over matrices.  Here the moments are running averages over the last mini-batches, and
-only the sum is that of one mini-batch: the gradient of a composition [Wang2017]_.
+plain sum over matrices.  Here the moments are those of the last few mini-batches, and only
+the sum is that of one: the gradient of a composition [Wang2017]_.
 
-Two things would spoil averages taken while W moves.  The frame of a factor may turn and jump,
+Two things would spoil moments taken while W moves.  The frame of a factor may turn and jump,
 so features are turned to the frame of the symmetric factor, which moves as smoothly as the
 point.  And all features shift together, much further than they move apart; so they are taken
 relative to the image of the centre, ``log(W W')``.  The shift changes no alignment, and its
@@ -16,13 +16,17 @@ noise.  Derivations: ``docs/math.md``, "Stochastic learning".
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from spdmetric.alignment import Misalignment, Moments
-from spdmetric.matrices import congruence, symmetrize, unvech, vech
-from spdmetric.stacks import PlainStack, moments_of, stack_of
+from spdmetric.alignment import Evaluation, Misalignment, Moments
+from spdmetric.matrices import symmetrize, unvech, vech
+from spdmetric.stacks import moments_of, stack_of
+
+# How much moments count when the next batch comes.  They are those of some four batches then:
+# fewer would be noisy, and more would lag behind the point.
+_KEEP = 0.75
 
 
 class FramedPoint(Protocol):
@@ -47,132 +51,89 @@ class RunningMisalignment:
         One column a class: 1 for the class of the matrix, else 0.
     weight : array of shape (n, 1)
         Positive weights.
+    whole : Misalignment, optional
+        The same data, to be evaluated exactly.
+    work : int, optional
+        Matrices of all batches, these and others, by which kernels are chosen; n by default.
     """
 
-    def __init__(self, X: Any, Y: np.ndarray, weight: np.ndarray):
+    def __init__(
+        self,
+        X: Any,
+        Y: np.ndarray,
+        weight: np.ndarray,
+        *,
+        whole: Misalignment | None = None,
+        work: int | None = None,
+    ):
         self.X, self.Y, self.weight = X, Y, weight
         self.n: int = X.shape[0]
+        self._whole, self._work = whole, work or self.n
 
     @classmethod
     def of(cls, objective: Misalignment) -> RunningMisalignment:
         """The same data, for a solver that wants mini-batches."""
         targets = [block.target for block in objective.blocks]
         # Centred one-hot codes are positive in the column of the class, and nowhere else.
-        Y = np.concatenate([target.Y for target in targets]) > 0
-        return cls(objective.blocks[0].X, Y.astype(float), np.concatenate([t.weight for t in targets]))
+        Y = (np.concatenate([target.Y for target in targets]) > 0).astype(float)
+        weight = np.concatenate([target.weight for target in targets])
+        return cls(objective.blocks[0].X, Y, weight, whole=objective)
 
-    def at(self, point: FramedPoint) -> Sample:
-        """Evaluate all rows at once, which is exact."""
-        return self.sample(np.arange(self.n), point)
+    def at(self, point: FramedPoint) -> Evaluation:
+        """Evaluate all rows, exactly; a stream has no such thing."""
+        if self._whole is None:
+            raise TypeError("Of these matrices there are mini-batches only.")
+        return self._whole.at(point)  # type: ignore[arg-type]
 
-    def sample(
-        self, rows: np.ndarray, point: FramedPoint, memory: Memory | None = None, share: float = 1.0
-    ) -> Sample:
-        """Evaluate some rows, with moments of which ``share`` is new and the rest is remembered."""
-        stack = stack_of(np.asarray(self.X[rows], dtype=float), self.n)
-        return Sample(_Batch(stack, self.Y[rows], self.weight[rows]), point, memory, share)
-
-
-class Memory(NamedTuple):
-    """Running moments, and by how much chance has lengthened A and C.
-
-    Sums of n random terms are longer than their expectation, in the mean by the squares of
-    the terms.  The squares are summed beside them, to be taken off.
-    """
-
-    moments: Moments
-    A_excess: float
-    C_excess: float
-
-    def faded(self, keep: float) -> Memory:
-        """The same of matrices that count less than they did."""
-        m = self.moments
-        m = m._replace(weight=keep * m.weight, A=keep * m.A, C=keep * m.C)
-        return Memory(m, keep**2 * self.A_excess, keep**2 * self.C_excess)
-
-    def merge(self, other: Memory) -> Memory:
-        return Memory(
-            self.moments.merge(other.moments),
-            self.A_excess + other.A_excess,
-            self.C_excess + other.C_excess,
-        )
-
-    @property
-    def norms(self) -> Norms:
-        """Squares of the norms of A and C without excess, and the norm of B."""
-        m = self.moments
-        C = np.asarray(m.C)
-        A_square = max(float(np.sum(m.A**2)) - self.A_excess, 0.0)
-        # No C of this trace is shorter.
-        C_square = max(float(np.sum(C**2)) - self.C_excess, float(np.trace(C)) ** 2 / C.shape[0])
-        q = m.target_mean  # of one-hot codes: B is weight (diag(q) - q q')
-        return Norms(A_square, C_square, m.weight * float(np.linalg.norm(np.diag(q) - np.outer(q, q))))
-
-
-class Norms(NamedTuple):
-    """All that the value needs."""
-
-    A_square: float
-    C_square: float
-    B: float
-
-    @property
-    def alignment(self) -> float:
-        """0 as long as there is one class, or one matrix."""
-        scale = np.sqrt(self.C_square) * self.B
-        return float(self.A_square / scale) if scale > 0 else 0.0
-
-
-class _Batch(NamedTuple):
-    stack: Any
-    Y: np.ndarray
-    weight: np.ndarray
+    def sample(self, rows: np.ndarray, point: FramedPoint, memory: Moments | None = None) -> Sample:
+        """Evaluate some rows, with the moments remembered of others; without any, with their own."""
+        X = np.asarray(self.X[rows], dtype=float)
+        # The last matrix is the centre, which features are relative to.
+        stack = stack_of(np.concatenate([X, np.eye(X.shape[1])[None]]), self._work)
+        return Sample(stack.decompose(point.factor), self.Y[rows], self.weight[rows], point, memory)
 
 
 class Sample:
-    """A mini-batch at a point: value from running moments, gradient from the batch.
+    """A mini-batch at a point.
 
-    ``memory`` is what the next sample should remember.  The gradient is taken with the
-    moments of *other* matrices, those remembered before: with its own among them, the batch
-    would praise its own noise.  Without a memory it is that of the batch alone.
+    ``memory`` is what the next sample should remember.  Value and gradient are those of the
+    moments remembered *before*, of other matrices.  With its own among them, a batch would
+    praise its own noise: products of independent averages are right in the mean, squares of
+    noisy averages are too large.
     """
 
-    def __init__(self, batch: _Batch, point: FramedPoint, memory: Memory | None, share: float):
-        self.point, self._batch = point, batch
-        d = point.factor.shape[1]
-        self._here = batch.stack.decompose(point.factor)
-        self._centre = PlainStack(np.eye(d)[None]).decompose(point.factor)
-        self._features = _turned(point.frame, self._here.features - self._centre.features)
+    def __init__(
+        self, decomposition: Any, Y: np.ndarray, weight: np.ndarray, point: FramedPoint, memory: Any
+    ):
+        self.point = point
+        self._decomposition, self._Y, self._weight = decomposition, Y, weight
+        features = decomposition.features
+        self._features = _turned(point.frame, features[:-1] - features[-1])
         if not np.isfinite(self._features).all():
             raise ValueError(
                 "At this distance from its start the reference point is too close to singular to compare "
                 "these matrices in float64: learn with a smaller radius."
             )
-        own = Moments(*moments_of(self._features, batch.Y, batch.weight, gram=False))
-        self._weight = own.weight
-        exact = Memory(own, 0.0, 0.0)
-        self._given = exact if memory is None else memory
-        self.memory = self._remembered(own, memory, 1 - share)
-        self._norms = (exact if memory is None else self.memory).norms
-
-    def _remembered(self, own: Moments, memory: Memory | None, keep: float) -> Memory:
-        centre = own if memory is None else memory.faded(keep).moments.merge(own)
-        w, Y = self._batch.weight[:, 0], self._batch.Y - centre.target_mean
-        squares = np.sum((self._features - centre.mean) ** 2, axis=1)
-        new = Memory(
-            own, float(np.sum(w**2 * squares * np.sum(Y**2, axis=1))), float(np.sum(w**2 * squares**2))
-        )
-        return new if memory is None else memory.faded(keep).merge(new)
+        own = Moments(*moments_of(self._features, Y, weight, gram=False))
+        self.memory = own if memory is None else _faded(memory).merge(own)
+        self._own, self._given = _averages(own), _averages(own if memory is None else memory)
 
     @property
     def value(self) -> float:
-        """The misalignment, from running moments."""
+        """Estimate of the misalignment."""
         return 1.0 - self.alignment
 
-    @property
+    @cached_property
     def alignment(self) -> float:
-        """Centred kernel-target alignment; 0 as long as there is one class, or one matrix."""
-        return self._norms.alignment
+        """Estimate of the alignment, exact without a memory; 0 as long as there is one class, or one matrix."""
+        own, given = self._own, self._given
+        scale = np.sqrt(np.vdot(own.C, given.C)) * self._target_norm
+        return float(np.clip(np.vdot(own.A, given.A) / scale, 0, 1)) if scale > 0 else 0.0
+
+    @cached_property
+    def _target_norm(self) -> float:
+        q = self._given.target_mean  # of one-hot codes: B is diag(q) - q q'
+        return float(np.linalg.norm(np.diag(q) - np.outer(q, q)))
 
     @cached_property
     def gradient(self) -> np.ndarray:
@@ -182,16 +143,14 @@ class Sample:
     @cached_property
     def frame_gradient(self) -> np.ndarray:
         """Estimate of the Riemannian gradient, in the frame of the factor."""
-        M = self._cotangent
-        xi = symmetrize(self._here.pull(M) - self._centre.pull(M.sum(axis=0, keepdims=True)))
+        xi = symmetrize(self._decomposition.pull(self._cotangent))
         # f(cG) = f(G): no trace, and none left in by rounding.
         return xi - np.trace(xi) / xi.shape[0] * np.eye(xi.shape[0])
 
     @cached_property
     def factor_gradient(self) -> np.ndarray:
         """Estimate of the derivative in the entries of the factor, (m, d)."""
-        M = self._cotangent
-        return np.asarray(self._here.pull_factor(M) - self._centre.pull_factor(M.sum(axis=0, keepdims=True)))
+        return np.asarray(self._decomposition.pull_factor(self._cotangent))
 
     def hvp(self, eta: np.ndarray) -> np.ndarray:
         """Not known from a mini-batch."""
@@ -199,16 +158,30 @@ class Sample:
 
     @cached_property
     def _cotangent(self) -> np.ndarray:
-        """Derivative of the misalignment in the features of the batch, as if it were all the data."""
-        norms, given, (_, Y, weight) = self._given.norms, self._given.moments, self._batch
-        if norms.C_square == 0 or norms.B == 0:
-            return np.zeros_like(self._features)
-        scale = -2 / (np.sqrt(norms.C_square) * norms.B) * (given.weight / self._weight)
-        ratio = norms.A_square / norms.C_square
-        M = (Y - given.target_mean) @ given.A.T - ratio * ((self._features - given.mean) @ given.C)
-        return _turned(self.point.frame.T, scale * weight * M)
+        """Derivative of the misalignment in the features of the batch and of the centre, (n + 1, p)."""
+        given = self._given
+        C = np.asarray(given.C)
+        C_square = float(np.vdot(C, C))
+        if C_square == 0 or self._target_norm == 0:
+            return np.zeros_like(self._decomposition.features)
+        scale = -2 / (np.sqrt(C_square) * self._target_norm * self._weight.sum())
+        ratio = float(np.vdot(given.A, given.A)) / C_square
+        M = (self._Y - given.target_mean) @ given.A.T - (self._features - given.mean) @ (ratio * C)
+        M = _turned(self.point.frame.T, scale * self._weight * M)
+        return np.concatenate([M, -M.sum(axis=0, keepdims=True)])
+
+
+def _faded(moments: Moments) -> Moments:
+    """The same of matrices that count less than they did."""
+    return moments._replace(weight=_KEEP * moments.weight, A=_KEEP * moments.A, C=_KEEP * moments.C)
+
+
+def _averages(moments: Moments) -> Moments:
+    """The same of matrices whose weights add up to 1."""
+    s = moments.weight
+    return moments._replace(weight=1.0, A=moments.A / s, C=moments.C / s)
 
 
 def _turned(Q: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     """Vectors of the matrices ``Q L Q'``."""
-    return vech(congruence(Q, unvech(vectors)))
+    return vech(Q @ unvech(vectors) @ Q.T)

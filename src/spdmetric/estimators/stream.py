@@ -78,7 +78,7 @@ class Stream:
         ball = problem.ball(radius)
         descent = Descent(ball, ball.point(np.zeros_like(problem.start.center)))
         objective = self._objective(batch, problem)
-        descent.value = objective.at(descent.point).value
+        descent.value = objective.sample(np.arange(objective.n), descent.point).value
         self.problem, self.descent = problem, descent
 
     def _learn(self, batch: Batch, size: int) -> None:

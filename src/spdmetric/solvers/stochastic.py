@@ -11,9 +11,7 @@ import numpy as np
 from spdmetric.solvers.run import Callback, Face, Manifold, Run, Sampled, Solution, Status
 
 _WARM_UP = 4  # mini-batches whose gradients at the centre give the direction of the first step
-_INERTIA = 0.9  # of the momentum: a step goes by the last ten gradients or so
-_LENGTH = 0.2  # of the first steps, as a share of the radius
-_MEMORY = 8  # mini-batches that the moments are averaged over: with more they lag behind the point
+_LENGTH = 0.4  # of steps, as a share of the radius, were it not for the root of their number
 _WORTH = 1e-3  # a pass over the data that improves the value by less is the last one
 
 
@@ -32,12 +30,11 @@ class Smoothed:
 class Descent:
     """Stochastic gradient descent after [Bonnabel2013]_, one mini-batch at a time.
 
-    The objective is a function of averages, and these run along with the point [Wang2017]_,
-    over the last eight mini-batches.  Step t is of the length ``0.2 radius t^-1/2``, times
-    the momentum over the root mean square of all gradients so far, so it has the unit of
-    the radius whatever the scale of the objective, and nothing is left to tune.  As with the
-    other solvers, the first step is a long one from the centre to the sphere; steps on the
-    sphere are tangent to it.
+    The objective is a function of averages, and these run along with the point [Wang2017]_.
+    Step t is of the length ``0.4 radius t^-1/2``, times the gradient over the root mean square
+    of all gradients so far, so it has the unit of the radius whatever the scale of the
+    objective, and nothing is left to tune.  As with the other solvers, the first step is a
+    long one from the centre to the sphere; steps on the sphere are tangent to it.
 
     Value and gradient, as they are reported, are averaged over some ``t^1/2`` mini-batches.
 
@@ -54,7 +51,6 @@ class Descent:
         self.batches = self.steps = 0
         self._memory: Any = None
         self._gradient = np.zeros_like(start.S)  # mean of the last ones
-        self._momentum = np.zeros_like(start.S)
         self._squares = 0.0
         self._waiting = _WARM_UP if np.linalg.norm(start.S) == 0 else 0
 
@@ -67,7 +63,7 @@ class Descent:
         """Take a step by a mini-batch, and return the value that was estimated before it."""
         self.batches += 1
         share = self.batches**-0.5
-        here = objective.sample(rows, self.point, self._memory, max(share, 1 / _MEMORY))
+        here = objective.sample(rows, self.point, self._memory)
         self._memory = here.memory
         self.value = (1 - share) * self.value + share * here.value
         self._gradient = (1 - share) * self._gradient + share * here.gradient
@@ -85,20 +81,18 @@ class Descent:
         self._waiting -= 1
         if self._waiting == 0:
             self.point = self.manifold.retract(self.point, (-self.manifold.radius / length) * self._gradient)
-            self._memory = None  # averages of the centre are of no use so far out
+            self._memory = None  # moments at the centre are of no use so far out
 
     def _step(self, gradient: np.ndarray) -> None:
         self.steps += 1
         # The averaged gradient tells which face it is.  By the gradient of one batch, noise
         # would draw the point inwards, where nothing holds it as the sphere does outwards.
-        face = self.face
-        g = face.tangent(gradient)
+        g = self.face.tangent(gradient)
         self._squares += float(np.vdot(g, g))
-        self._momentum = face.tangent(_INERTIA * self._momentum + (1 - _INERTIA) * g)
         rms = np.sqrt(self._squares / self.steps)
         if rms > 0:
             length = _LENGTH * self.manifold.radius * (self.steps + _WARM_UP) ** -0.5
-            self.point = self.manifold.retract(self.point, (-length / rms) * self._momentum)
+            self.point = self.manifold.retract(self.point, (-length / rms) * g)
 
 
 def default_batch_size(n: int, d: int) -> int:
@@ -121,8 +115,8 @@ def stochastic_gradient(
 
     One iteration is one pass over the data, in an order that is drawn anew for each.  The
     run ends when a pass has improved the mean value of its mini-batches by less than 1e-3.
-    Value, gradient and residual of the solution are estimates from the last mini-batches;
-    ``evaluations`` in the history counts passes.
+    The history holds estimates from the last mini-batches, and its ``evaluations`` are passes;
+    value, residual and multiplier of the solution are exact, from one evaluation at the end.
 
     Parameters
     ----------
@@ -151,7 +145,7 @@ def stochastic_gradient(
         run.objective.count += 1
         before, value, face = value, float(np.mean(seen)), descent.face
         status = run.ends(face) or (Status.NOISE if before - value < _WORTH else None)
-    return run.solution(face, status)
+    return run.solution(Face(objective.at(face.here.point), manifold.radius), status)
 
 
 def mini_batches(n: int, size: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
