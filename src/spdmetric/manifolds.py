@@ -81,6 +81,10 @@ class BallPoint:
         """Coordinate vector of the affine-invariant gradient: `pull` undone, then `push` undone."""
         return self._P @ ((self._P.T @ gradient @ self._P) / self._sinhc**2) @ self._P.T
 
+    def even(self, gradient: Array) -> Array:
+        """The gradient in the frame, on the axes of S: `pull` undone, and the frame turned back."""
+        return self._P @ ((self._P.T @ gradient @ self._P) / self._sinhc) @ self._P.T
+
     def norm(self, gradient: Array) -> float:
         """Affine-invariant length of a gradient given in coordinates."""
         return float(np.linalg.norm((self._P.T @ gradient @ self._P) / self._sinhc))
@@ -188,6 +192,10 @@ class RankPoint(BallPoint):
 
     def raise_(self, gradient: Array) -> Array:
         """The gradient itself: at low rank, steepest descent is that of the coordinates."""
+        return gradient
+
+    def even(self, gradient: Array) -> Array:
+        """The gradient itself, likewise."""
         return gradient
 
     def norm(self, gradient: Array) -> float:

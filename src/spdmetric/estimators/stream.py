@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+import warnings
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -12,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, column_or_1d
 
+from spdmetric import compiled
 from spdmetric.alignment import Misalignment
 from spdmetric.estimators.inputs import printing
 from spdmetric.estimators.problem import Problem, make_start
@@ -20,6 +23,9 @@ from spdmetric.running import RunningMisalignment
 from spdmetric.solvers import Descent, Record, Solution, Status, mini_batches, stochastic_gradient
 
 Batch = tuple[np.ndarray, np.ndarray, np.ndarray]  # matrices, class codes, weights
+
+_RECORDS = 1000  # calls of partial_fit that the history goes back
+_PATIENCE = 8  # times the matrices that G0 needs are kept, if they are all of one class
 
 
 def draw_seed(random_state: Any) -> int:
@@ -50,25 +56,29 @@ class Stream:
         self.n_classes = n_classes
         self.problem: Problem | None = None
         self.descent: Descent | None = None
-        self.history: tuple[Record, ...] = ()
+        self.history: deque[Record] = deque(maxlen=_RECORDS)
+        self.fixed = False  # G0
+        self.seen = np.zeros(n_classes, dtype=int)  # matrices of each class
         self._waiting: list[Batch] = []
-        self._begun = False
+        self._centred = 0  # matrices that G0 is the mean of
         self._rng = np.random.default_rng(seed)
         self._seconds = 0.0
 
     def see(self, batch: Batch, *, radius: float, batch_size: int | None, **start: Any) -> None:
         """Learn from a batch, or keep it until there are enough matrices."""
         began = time.perf_counter()
+        self.seen += np.bincount(batch[1], minlength=self.n_classes)
         together = _joined([*self._waiting, batch])
-        size = batch_size or max(32, 4 * batch[0].shape[1])
-        if not self._begun:
-            self._begin(together, radius, start)
-            self._begun = _enough(together)
-        if self._begun and len(together[0]) >= size:
-            self._learn(together, size)
+        n, d = together[0].shape[:2]
+        if not self.fixed:
+            self.fixed = _enough(n, d, self.seen)
+            if self.fixed or n >= 2 * self._centred:  # not each time: a mean is dear
+                self._begin(together, radius, start)
+        if self.fixed and n >= (batch_size or max(32, 4 * d)):
+            self._learn(together, batch_size or max(32, 4 * d))
             self._waiting = []
         else:
-            self._waiting.append(batch)
+            self._waiting = [together]
         self._seconds += time.perf_counter() - began
         self._record()
 
@@ -79,7 +89,7 @@ class Stream:
         descent = Descent(ball, ball.point(np.zeros_like(problem.start.center)))
         objective = self._objective(batch, problem)
         descent.value = objective.sample(np.arange(objective.n), descent.point).value
-        self.problem, self.descent = problem, descent
+        self.problem, self.descent, self._centred = problem, descent, objective.n
 
     def _learn(self, batch: Batch, size: int) -> None:
         assert self.problem is not None
@@ -91,20 +101,21 @@ class Stream:
     def _objective(self, batch: Batch, problem: Problem) -> RunningMisalignment:
         X, codes, weight = batch
         whitened = congruence(problem.start.factor, X)
-        return RunningMisalignment(whitened, np.eye(self.n_classes)[codes], weight[:, None])
+        # Kernels are loaded once NumPy has taken as long as that would have.
+        work = max(1, int(self.seen.sum()) // compiled.EVALUATIONS)
+        return RunningMisalignment(whitened, np.eye(self.n_classes)[codes], weight[:, None], work=work)
 
     def _record(self) -> None:
         assert self.descent is not None
         face, n = self.descent.face, self.descent.batches
-        record = Record(n, face.here.value, face.residual, face.distance, n, self._seconds)
-        self.history = (*self.history, record)
+        self.history.append(Record(n, face.here.value, face.residual, face.distance, n, self._seconds))
 
     @property
     def solution(self) -> Solution:
         assert self.descent is not None
-        face = self.descent.face
+        face, history = self.descent.face, tuple(self.history)
         return Solution(
-            face.here.point, face.here.value, Status.STREAM, face.residual, face.multiplier, self.history
+            face.here.point, face.here.value, Status.STREAM, face.residual, face.multiplier, history
         )
 
 
@@ -113,9 +124,10 @@ def _joined(batches: list[Batch]) -> Batch:
     return X, codes, weight
 
 
-def _enough(batch: Batch) -> bool:
-    X, codes, _ = batch
-    return len(X) >= matrices_before_start(X.shape[1]) and np.unique(codes).size > 1
+def _enough(n: int, d: int, seen: np.ndarray) -> bool:
+    """Whether G0 can be fixed: with two classes, or without if the second is too long in coming."""
+    wanted = matrices_before_start(d)
+    return n >= wanted and bool(np.count_nonzero(seen) > 1 or n >= _PATIENCE * wanted)
 
 
 def _streams(estimator: Any) -> bool:
@@ -133,16 +145,16 @@ class StreamMixin:
         """Learn from one more batch of a stream; no matrix is kept for long.
 
         G0, the start and centre of the ball, is that of the first batches: they are kept until
-        they hold d(d+1)/2 matrices and two classes, and G0 is fixed then.  Until then the
-        metric is that at the mean of what was seen.  Afterwards matrices are kept until there
-        are ``batch_size`` of them (None: 4d, at least 32); they are cut into mini-batches of
-        about that size, a step is taken by each, and they are forgotten.  The stream should
-        be mixed: what came first counts less and less.  ``solver``, ``tol`` and ``max_iter``
-        are not used.
+        they hold d(d+1)/2 matrices and two classes (or 4d(d+1) of one class), and G0 is fixed
+        then.  Until then the metric is that at the mean of what was seen.  Afterwards matrices
+        are kept until there are ``batch_size`` of them (None: 4d, at least 32); they are cut
+        into mini-batches of about that size, a step is taken by each, and they are forgotten.
+        The stream should be mixed: what came first counts less and less.  ``solver``, ``tol``,
+        ``max_iter`` and ``n_jobs`` are not used.
 
         Attributes are those of `fit`: ``alignment_`` is an estimate from the last
         mini-batches, ``n_iter_`` counts mini-batches, and the history has a record for each
-        call.  `fit` forgets the stream.
+        of the last thousand calls.  `fit` forgets the stream.
 
         Parameters
         ----------
@@ -151,8 +163,9 @@ class StreamMixin:
         y : array-like of shape (n_matrices,)
             Labels, all of them in ``classes``.
         classes : array-like of shape (n_classes,)
-            All labels that the stream may bring; needed in the first call.  One that never
-            comes changes nothing, and one may come late.
+            All labels that the stream may bring; needed in the first call.  One may come late,
+            and one that never comes changes nothing; a warning names those that were not there
+            when G0 was fixed.
         sample_weight : array-like of shape (n_matrices,), optional
             Non-negative weights.
 
@@ -169,13 +182,27 @@ class StreamMixin:
         batch = _check_batch(X, y, classes, sample_weight)
         stream = self._stream or Stream(classes.size, draw_seed(this.random_state))
         start = {name: getattr(this, name) for name in ("rank", "init", "chunk_size")}
+        fixed = stream.fixed
         stream.see(batch, radius=float(this.radius), batch_size=this.batch_size, **start)
         self._stream, this.classes_ = stream, classes
         this._keep(stream.problem, stream.solution)
+        if stream.fixed and not fixed:
+            _warn_of_absent(classes[stream.seen == 0], int(stream.seen.sum()))
         report = printing(this.callback) if this.verbose else this.callback
         if report is not None:
             report(stream.history[-1])
         return self
+
+
+def _warn_of_absent(absent: np.ndarray, n: int) -> None:
+    if absent.size:
+        warnings.warn(
+            f"Among the first {n} matrices of the stream, whose mean G0 is, there is none of "
+            f"{absent.tolist()}: what is learned takes no account of these classes until they come. Mix the "
+            "stream, or leave out of classes= what will never come.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _check_streamable(estimator: Any) -> None:

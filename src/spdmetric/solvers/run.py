@@ -56,6 +56,7 @@ class ManifoldPoint(Protocol):
     def S(self) -> np.ndarray: ...
     def norm(self, gradient: np.ndarray) -> float: ...
     def raise_(self, gradient: np.ndarray) -> np.ndarray: ...
+    def even(self, gradient: np.ndarray) -> np.ndarray: ...
 
 
 class Manifold(Protocol):
@@ -82,8 +83,8 @@ class Status(Enum):
     MAX_ITER = "Stopped after max_iter iterations with the KKT residual above tol. Raise max_iter or tol."
     CALLBACK = "Stopped by the callback."
     NOISE = (
-        "Stopped at the noise of the mini-batches: the last pass over the data improved the value by less "
-        "than 1e-3. For a KKT point use another solver."
+        "Stopped at the noise of the mini-batches: the last passes over the data improved the value by next "
+        "to nothing. For a KKT point use another solver."
     )
     STREAM = "Learned from the batches seen so far, each seen once."
 

@@ -12,7 +12,8 @@ from spdmetric.solvers.run import Callback, Face, Manifold, Run, Sampled, Soluti
 
 _WARM_UP = 4  # mini-batches whose gradients at the centre give the direction of the first step
 _LENGTH = 0.4  # of steps, as a share of the radius, were it not for the root of their number
-_WORTH = 1e-3  # a pass over the data that improves the value by less is the last one
+_WORTH = 5e-3  # relative improvement below which the last passes were not worth their while
+_SPAN = 256  # mini-batches whose mean value is known well enough to tell
 
 
 @dataclass
@@ -87,7 +88,7 @@ class Descent:
         self.steps += 1
         # The averaged gradient tells which face it is.  By the gradient of one batch, noise
         # would draw the point inwards, where nothing holds it as the sphere does outwards.
-        g = self.face.tangent(gradient)
+        g = self.face.tangent(self.point.even(gradient))
         self._squares += float(np.vdot(g, g))
         rms = np.sqrt(self._squares / self.steps)
         if rms > 0:
@@ -114,16 +115,18 @@ def stochastic_gradient(
     """Minimise on a ball by stochastic gradient descent: see `Descent`.
 
     One iteration is one pass over the data, in an order that is drawn anew for each.  The
-    run ends when a pass has improved the mean value of its mini-batches by less than 1e-3.
-    The history holds estimates from the last mini-batches, and its ``evaluations`` are passes;
+    run ends when the last passes have improved ``1 - value`` by less than 1/200 of it.  The
+    history holds estimates from the last mini-batches, and its ``evaluations`` are passes;
     value, residual and multiplier of the solution are exact, from one evaluation at the end.
 
     Parameters
     ----------
     objective : Sampled
         What to minimise, evaluated on rows of the data.
-    manifold, start, tol, max_iter, callback
+    manifold, start, max_iter, callback
         As of `trust_region`; iterations are passes.
+    tol : float
+        Bound on the KKT residual at the end, which makes no run longer.
     batch_size : int, optional
         Matrices in a mini-batch; see `default_batch_size`.
     seed : int, default=0
@@ -133,19 +136,31 @@ def stochastic_gradient(
     -------
     Solution
     """
-    run = Run(objective, tol=tol, max_iter=max_iter, callback=callback)
+    # The estimate of a residual is no reason to stop: with one class in its batches it is zero.
+    run = Run(objective, tol=-np.inf, max_iter=max_iter, callback=callback)
     size = batch_size or default_batch_size(objective.n, start.S.shape[0])
     rng = np.random.default_rng(seed)
     first = next(mini_batches(objective.n, size, np.random.default_rng(seed)))
     face = Face(objective.sample(first, start), manifold.radius)
-    descent, value = Descent(manifold, start), np.inf
+    descent, values = Descent(manifold, start), []
     status = run.ends(face)
     while status is None:
         seen = [descent.learn(objective, rows) for rows in mini_batches(objective.n, size, rng)]
+        values.append(float(np.mean(seen)))
         run.objective.count += 1
-        before, value, face = value, float(np.mean(seen)), descent.face
-        status = run.ends(face) or (Status.NOISE if before - value < _WORTH else None)
-    return run.solution(Face(objective.at(face.here.point), manifold.radius), status)
+        face = descent.face
+        status = run.ends(face) or (Status.NOISE if _idle(values, len(seen)) else None)
+    face = Face(objective.at(face.here.point), manifold.radius)
+    return run.solution(face, Status.CONVERGED if face.residual <= tol else status)
+
+
+def _idle(values: list[float], batches: int) -> bool:
+    """Whether the last third of all passes, or as many as noise asks for, improved on as many before."""
+    span = max(-(-_SPAN // batches), len(values) // 3)
+    if len(values) < 2 * span:
+        return False
+    before, now = np.mean(values[-2 * span : -span]), np.mean(values[-span:])
+    return bool(before - now < _WORTH * (1 - before))
 
 
 def mini_batches(n: int, size: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
