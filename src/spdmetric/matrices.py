@@ -16,10 +16,19 @@ from functools import lru_cache
 from math import comb, factorial, sqrt
 from typing import Any, NamedTuple
 
+import array_api_compat
 import numpy as np
-from array_api_compat import array_namespace, device, is_numpy_array
+from array_api_compat import device, is_numpy_array
 
 Array = Any
+
+
+def array_namespace(*arrays: Array) -> Any:
+    """Array namespace of the input; that of NumPy arrays, the common case, at once."""
+    if all(type(array) is np.ndarray for array in arrays):
+        return np
+    return array_api_compat.array_namespace(*arrays)
+
 
 # ---------------------------------------------------------------------------
 # One eigendecomposition

@@ -41,6 +41,8 @@ class ManifoldPoint(Protocol):
     def S(self) -> np.ndarray: ...
     def norm(self, gradient: np.ndarray) -> float: ...
     def raise_(self, gradient: np.ndarray) -> np.ndarray: ...
+    def soften(self, rows: np.ndarray) -> np.ndarray: ...
+    def soften_adjoint(self, row: np.ndarray) -> np.ndarray: ...
 
 
 class Manifold(Protocol):
@@ -188,19 +190,12 @@ class Face:
         along = g + slope * S
         self.sphere = on_sphere and (slope >= 0 or np.linalg.norm(along) > -slope * radius)
         self._curvature = slope if self.sphere else 0.0
-        self._normal = S / self.distance if self.sphere else None
+        self.normal = S / self.distance if self.sphere else None
         self.gradient = along if self.sphere else g
 
     def tangent(self, v: np.ndarray) -> np.ndarray:
         """Project onto the directions of the face."""
-        return v if self._normal is None else v - np.vdot(self._normal, v) * self._normal
-
-    def tangent_rows(self, rows: np.ndarray) -> np.ndarray:
-        """Project directions given as rows, (m, d*d)."""
-        if self._normal is None:
-            return rows
-        normal = self._normal.ravel()
-        return rows - (rows @ normal)[:, None] * normal
+        return v if self.normal is None else v - np.vdot(self.normal, v) * self.normal
 
     def hvp(self, objective: Counted, eta: np.ndarray) -> np.ndarray:
         """Hessian of the Lagrangian."""
