@@ -11,12 +11,13 @@ of S.  The ball is a Euclidean ball, and bringing a point back into it is a scal
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import Protocol
 
 import numpy as np
 
 from spdmetric.lazy import lazy
-from spdmetric.matrices import EXP, Array, Spectrum, expm, gaps, invsqrtm, sinhc, spectrum, symmetrize
+from spdmetric.matrices import EXP, Array, Spectrum, expm, invsqrtm, sinhc, spectrum, symmetrize
 
 
 class Derivatives(Protocol):
@@ -58,11 +59,13 @@ class BallPoint:
     @lazy
     def S(self) -> np.ndarray:
         """Normal coordinates, (d, d)."""
-        return symmetrize((self._P * self._s) @ self._P.T)
+        S = (self._P * self._s) @ self._P.T
+        return (S + S.T) / 2
 
     @lazy
     def _sinhc(self) -> np.ndarray:
-        return sinhc(gaps(self._s) / 2)
+        half = self._s / 2
+        return sinhc(half[:, None] - half)
 
     def push(self, eta: Array) -> Array:
         """Frame vector of a coordinate vector."""
@@ -78,7 +81,8 @@ class BallPoint:
 
     def norm(self, gradient: Array) -> float:
         """Affine-invariant length of a gradient given in coordinates."""
-        return float(np.linalg.norm((self._P.T @ gradient @ self._P) / self._sinhc))
+        v = (self._P.T @ gradient @ self._P) / self._sinhc
+        return sqrt(np.vdot(v, v))
 
     def soften(self, rows: np.ndarray) -> np.ndarray:
         """Gradients, as rows (k, d*d), in coordinates in which curvature is more even.
@@ -97,7 +101,7 @@ class BallPoint:
 
     @lazy
     def _softness(self) -> np.ndarray:
-        return self._sinhc**0.25
+        return np.sqrt(np.sqrt(self._sinhc))
 
     def bend(self, gradient: Array, eta: Array) -> Array:
         """What the curvature of the coordinate lines adds to a Hessian-vector product.
@@ -158,7 +162,7 @@ class Ball:
 
     def _inside(self, coordinates: Spectrum) -> BallPoint:
         s, P = coordinates
-        length = np.linalg.norm(s)
+        length = sqrt(s @ s)
         if length > self.radius:
             s = s * (self.radius / length)
         return self._at(Spectrum(s, P))

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from scipy.linalg.lapack import dtrtrs as solve
 
-from spdmetric.solvers.run import Counted, Face
+from spdmetric.solvers.run import Counted, Face, norm
 
 
 class Step(NamedTuple):
@@ -52,7 +52,7 @@ class SecantModel:
             return
         step = after.tangent(after.here.point.S - before.here.point.S).ravel()
         change = (after.gradient - after.tangent(before.gradient)).ravel()
-        if step @ change > 1e-8 * np.sqrt((step @ step) * (change @ change)):
+        if step @ change > 1e-8 * norm(step) * norm(change):
             self._remember(step, change)
 
     def _remember(self, step: np.ndarray, change: np.ndarray) -> None:
@@ -72,10 +72,10 @@ class SecantModel:
     def step(self, face: Face, delta: float) -> Step:
         minimiser = self._minimiser(face)
         if minimiser is None:  # nothing known yet: a step exactly as long as it may be
-            length = float(np.linalg.norm(face.gradient))
+            length = norm(face.gradient)
             return Step((-delta / length) * face.gradient, -delta * length, delta * length, True)
         slope = float(np.vdot(face.gradient, minimiser))
-        share = min(delta / float(np.linalg.norm(minimiser)), 1.0)
+        share = min(delta / norm(minimiser), 1.0)
         return Step(share * minimiser, share * slope, -(share**2) * slope, share < 1)
 
     def _minimiser(self, face: Face) -> np.ndarray | None:
@@ -89,11 +89,12 @@ class SecantModel:
         soft = point.soften(np.concatenate([changes, g[None]]))  # (m + 1, d*d)
         soft_inner = soft[:-1] @ soft.T  # (m, m + 1)
         # Too little curvature makes long steps, and of these the trust region takes care.
-        curvature = float(np.min(soft_inner.diagonal() / inner.diagonal()))
+        diagonal = inner.diagonal()
+        curvature = float((soft_inner.diagonal() / diagonal).min())
         upper = np.asfortranarray(inner)  # of which `solve` reads the upper triangle
         a = solve(upper, steps @ g)[0]
         rest = soft_inner[:, :-1] @ a - soft_inner[:, -1]
-        b = solve(upper, inner.diagonal() * a + rest / curvature, trans=1)[0]
+        b = solve(upper, diagonal * a + rest / curvature, trans=1)[0]
         unknown = point.soften_adjoint(a @ soft[:-1] - soft[-1])
         return face.tangent(unknown / curvature - (b @ steps).reshape(unknown.shape))
 

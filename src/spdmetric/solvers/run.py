@@ -6,11 +6,18 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from math import sqrt
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 _EPS = float(np.finfo(np.float64).eps)
+
+
+def norm(v: np.ndarray) -> float:
+    """Euclidean norm of all entries; for small arrays in half the time of NumPy's."""
+    return sqrt(np.vdot(v, v))
+
 
 # ---------------------------------------------------------------------------
 # What a solver asks for
@@ -180,7 +187,7 @@ class Face:
     def __init__(self, here: Evaluation, radius: float):
         self.here = here
         S, g = here.point.S, here.gradient
-        self.distance = float(np.linalg.norm(S))
+        self.distance = norm(S)
         on_sphere = 0 < radius <= self.distance * (1 + 1e-9)  # as far as rounding can tell
         slope = -float(np.vdot(g, S)) / radius**2 if on_sphere else 0.0
         self.multiplier = max(slope, 0.0)
@@ -188,7 +195,7 @@ class Face:
         # With a negative multiplier the way down leads inward; it is taken once it is the
         # main way down, so that rounding cannot make a run hop between the faces.
         along = g + slope * S
-        self.sphere = on_sphere and (slope >= 0 or np.linalg.norm(along) > -slope * radius)
+        self.sphere = on_sphere and (slope >= 0 or norm(along) > -slope * radius)
         self._curvature = slope if self.sphere else 0.0
         self.normal = S / self.distance if self.sphere else None
         self.gradient = along if self.sphere else g
@@ -209,4 +216,4 @@ class Face:
         a, b, c = np.vdot(step, step), np.vdot(S, step), np.vdot(S, S) - radius**2
         if a + 2 * b + c <= 0:
             return 1.0
-        return float(max(0.0, (-b + np.sqrt(max(b * b - a * c, 0.0))) / a))
+        return float(max(0.0, (-b + sqrt(max(b * b - a * c, 0.0))) / a))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from spdmetric.solvers.models import ExactModel, Model, SecantModel
-from spdmetric.solvers.run import Callback, Counted, Face, Manifold, Objective, Run, Solution, Status
+from spdmetric.solvers.run import Callback, Counted, Face, Manifold, Objective, Run, Solution, Status, norm
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -82,7 +82,7 @@ def _trust_region(run: Run, model: Model, manifold: Manifold, start: Any) -> Sol
 def _first_step(objective: Counted, manifold: Manifold, face: Face) -> Face | None:
     """From the centre along the gradient to the sphere, or as far as the value improves."""
     here, g = face.here, face.gradient
-    length = float(np.linalg.norm(g))
+    length = norm(g)
     reach = manifold.radius
     while reach > 1e-8 * manifold.radius:
         there = objective.at(manifold.retract(here.point, (-reach / length) * g))
@@ -100,7 +100,7 @@ def trusted_step(
     share = face.reach(step, manifold.radius)
     if share == 0:
         return face, delta / 4
-    length, predicted = float(np.linalg.norm(step)), -share * slope - 0.5 * share**2 * bend
+    length, predicted = norm(step), -share * slope - 0.5 * share**2 * bend
     there = objective.at(manifold.retract(face.here.point, share * step))
     if predicted <= 10 * _EPS:
         # Values cannot tell such steps apart; go by the residual as long as it falls.
