@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import pickle
 
 import numpy as np
 import pytest
 
-import test_sklearn
 from random_matrices import labelled, spd
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.alignment import Misalignment, Target
@@ -372,54 +370,3 @@ def test_descent_waits_for_a_second_class(rng):
     for _ in range(6):
         assert descent.learn(one, np.arange(8)) == 1.0
     assert descent.face.distance == 0
-
-
-# ---------------------------------------------------------------------------
-# The battery of scikit-learn
-
-
-class StochasticMetric(LogEuclideanMetric):
-    """`LogEuclideanMetric` that learns from mini-batches by default."""
-
-    def __init__(
-        self,
-        radius=10.0,
-        *,
-        rank=None,
-        init="riemann",
-        kernel="linear",
-        gamma=None,
-        class_weight=None,
-        solver="stochastic",
-        tol=1e-6,
-        max_iter=1000,
-        batch_size=None,
-        chunk_size=None,
-        n_jobs=None,
-        callback=None,
-        random_state=0,
-        verbose=False,
-    ):
-        super().__init__(
-            **{name: value for name, value in locals().items() if name not in ("self", "__class__")}
-        )
-
-
-StochasticMetric.__doc__ = LogEuclideanMetric.__doc__
-
-BATTERY = [name for name in vars(test_sklearn) if name.startswith("test_")]
-
-
-# scikit-learn says that it skips most of its checks on 3-D input (its issue 14057).
-@pytest.mark.filterwarnings("ignore:Can't test estimator:sklearn.exceptions.SkipTestWarning")
-@pytest.mark.parametrize("name", BATTERY)
-def test_battery(name, rng, tmp_path):
-    check = getattr(test_sklearn, name)
-    arguments = {
-        "Estimator": StochasticMetric,
-        "data": labelled(rng, 24, 3),
-        "rng": rng,
-        "tmp_path": tmp_path,
-        "way": "joblib",
-    }
-    check(**{wanted: arguments[wanted] for wanted in inspect.signature(check).parameters})

@@ -15,12 +15,12 @@ noise.  Derivations: ``docs/math.md``, "Stochastic learning".
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
 from spdmetric.alignment import Evaluation, Misalignment, Moments
+from spdmetric.lazy import lazy
 from spdmetric.matrices import symmetrize, unvech, vech
 from spdmetric.stacks import moments_of, stack_of
 
@@ -123,31 +123,31 @@ class Sample:
         """Estimate of the misalignment."""
         return 1.0 - self.alignment
 
-    @cached_property
+    @lazy
     def alignment(self) -> float:
         """Estimate of the alignment, exact without a memory; 0 as long as there is one class, or one matrix."""
         own, given = self._own, self._given
         scale = np.sqrt(np.vdot(own.C, given.C)) * self._target_norm
         return float(np.clip(np.vdot(own.A, given.A) / scale, 0, 1)) if scale > 0 else 0.0
 
-    @cached_property
+    @lazy
     def _target_norm(self) -> float:
         q = self._given.target_mean  # of one-hot codes: B is diag(q) - q q'
         return float(np.linalg.norm(np.diag(q) - np.outer(q, q)))
 
-    @cached_property
+    @lazy
     def gradient(self) -> np.ndarray:
         """Estimate of the gradient, in the coordinates of the manifold."""
         return self.point.gradient(self)
 
-    @cached_property
+    @lazy
     def frame_gradient(self) -> np.ndarray:
         """Estimate of the Riemannian gradient, in the frame of the factor."""
         xi = symmetrize(self._decomposition.pull(self._cotangent))
         # f(cG) = f(G): no trace, and none left in by rounding.
         return xi - np.trace(xi) / xi.shape[0] * np.eye(xi.shape[0])
 
-    @cached_property
+    @lazy
     def factor_gradient(self) -> np.ndarray:
         """Estimate of the derivative in the entries of the factor, (m, d)."""
         return np.asarray(self._decomposition.pull_factor(self._cotangent))
@@ -156,7 +156,7 @@ class Sample:
         """Not known from a mini-batch."""
         raise TypeError("Mini-batches give first derivatives only.")
 
-    @cached_property
+    @lazy
     def _cotangent(self) -> np.ndarray:
         """Derivative of the misalignment in the features of the batch and of the centre, (n + 1, p)."""
         given = self._given

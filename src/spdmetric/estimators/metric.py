@@ -74,17 +74,16 @@ class LogEuclideanMetric(
         None is the paper's target, in which large classes count more; "balanced"
         weighs the matrices of class k by ``n / (n_classes * n_k)``.
     solver : {"trust-region", "newton", "gradient", "stochastic"}, default="trust-region"
-        "trust-region": Riemannian trust region with truncated conjugate gradients, its
-        curvature learned from the steps; "newton": the same with exact second
-        derivatives; "gradient": steepest ascent along geodesics.  These return a KKT point
-        of the constrained problem.  "stochastic": Riemannian stochastic gradient on
-        mini-batches, for many matrices; it ends near a KKT point after a few passes over
-        the data, and its ``alignment_`` is an estimate from the last mini-batches.
-        Alignment has several local maxima in the ball, and solvers may end at different
-        ones, of nearly the same value.
+        "trust-region": Riemannian trust region, its curvature learned from the steps;
+        "newton": the same with exact second derivatives; "gradient": steepest ascent along
+        geodesics.  These return a KKT point of the constrained problem.  "stochastic":
+        Riemannian stochastic gradient on mini-batches, for many matrices; it ends near a
+        KKT point after a few passes over the data.  Alignment has several local maxima in
+        the ball, and solvers may end at different ones, of nearly the same value.
     tol : float, default=1e-6
         Bound on the KKT residual: the affine-invariant length of the gradient of the
-        Lagrangian.  Alignment lies between 0 and 1, so it has no unit.
+        Lagrangian.  Alignment lies between 0 and 1, so it has no unit.  The stochastic
+        solver stops at the noise of its mini-batches instead.
     max_iter : int, default=1000
         Bound on the number of iterations; a warning tells when it did not suffice.  An
         iteration of the stochastic solver is a pass over the data.
