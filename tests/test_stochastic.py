@@ -89,7 +89,9 @@ def test_the_moments_of_a_point_that_moves_are_those_of_the_centre_to_first_orde
     _, running = pair
     ball, step = Ball(np.eye(4), 5.0), np.diag([1.0, -1.0, 0.5, -0.5])
     here, there = (everything(running, ball.point(t * step)) for t in (0.0, 1e-4))
-    shift = np.linalg.norm(there._decomposition.features[:-1].mean(axis=0) - here._decomposition.features[:-1].mean(axis=0))
+    shift = np.linalg.norm(
+        there._decomposition.features[:-1].mean(axis=0) - here._decomposition.features[:-1].mean(axis=0)
+    )
     assert np.linalg.norm(there.memory.mean - here.memory.mean) < 0.2 * shift
 
 
@@ -174,7 +176,9 @@ def test_reads_anything_that_slices(pair, tmp_path):
     start = ball.point(np.zeros((4, 4)))
     options = {"tol": 1e-6, "max_iter": 2, "batch_size": 10, "seed": 3}
     mapped = RunningMisalignment.of(Misalignment(disk, whole.blocks[0].target, keep=False))
-    found = [stochastic_gradient(objective, ball, start, **options).point.S for objective in (mapped, running)]
+    found = [
+        stochastic_gradient(objective, ball, start, **options).point.S for objective in (mapped, running)
+    ]
     np.testing.assert_array_equal(*found)
 
 
@@ -283,10 +287,28 @@ def test_a_late_class_and_one_that_never_comes():
     X, y, *_ = make_toy(3000, 2, d=4, random_state=1)
     shuffled = batches(X, y, 60)
     early = [(A[b == 1], b[b == 1]) for A, b in shuffled[:5]]
-    metric = streamed([*early, *shuffled[5:]], [-1, 0, 1], radius=3.0)
+    with pytest.warns(UserWarning, match=r"first 96 matrices .* none of \[-1, 0\]"):  # 8 times 10 waited for
+        metric = streamed([*early, *shuffled[5:]], [-1, 0, 1], radius=3.0)
     usual = streamed(shuffled, [-1, 1], radius=3.0)
     assert _alignment(metric, X, y) >= 0.95 * _alignment(usual, X, y)
     assert list(metric.classes_) == [-1, 0, 1]
+
+
+def test_a_class_that_is_not_among_the_first_is_named_once():
+    X, y, *_ = make_toy(300, 2, d=4, random_state=1)
+    with pytest.warns(UserWarning, match=r"none of \[7\]: .* until they come") as caught:
+        streamed(batches(X, y, 20), [-1, 1, 7], radius=3.0)
+    assert len(caught) == 1
+
+
+def test_a_stream_of_one_class_keeps_a_bounded_number_of_matrices(rng):
+    metric = LogEuclideanMetric(1.0, random_state=0)
+    with pytest.warns(UserWarning, match="none of"):
+        for X in np.split(spd(rng, 200, 3), 40):
+            metric.partial_fit(X, np.zeros(len(X)), classes=[0, 1])
+            assert sum(len(waiting) for waiting, *_ in metric._stream._waiting) <= 8 * 6
+    assert metric.radius_ == 0
+    assert metric.alignment_ == 0
 
 
 def test_same_stream_same_bits_also_through_pickle(rng):

@@ -125,7 +125,7 @@ class Sample:
 
     @lazy
     def alignment(self) -> float:
-        """Estimate of the alignment, exact without a memory; 0 as long as there is one class, or one matrix."""
+        """Estimate of the alignment, exact without a memory; 0 as long as there is a single class."""
         own, given = self._own, self._given
         scale = np.sqrt(np.vdot(own.C, given.C)) * self._target_norm
         return float(np.clip(np.vdot(own.A, given.A) / scale, 0, 1)) if scale > 0 else 0.0
