@@ -302,11 +302,10 @@ def test_a_class_that_is_not_among_the_first_is_named_once():
 
 
 def test_a_stream_of_one_class_keeps_a_bounded_number_of_matrices(rng):
-    metric = LogEuclideanMetric(1.0, random_state=0)
+    parts = [(X, np.zeros(5)) for X in np.split(spd(rng, 200, 3), 40)]
     with pytest.warns(UserWarning, match="none of"):
-        for X in np.split(spd(rng, 200, 3), 40):
-            metric.partial_fit(X, np.zeros(len(X)), classes=[0, 1])
-            assert sum(len(waiting) for waiting, *_ in metric._stream._waiting) <= 8 * 6
+        metric = streamed(parts, [0, 1], radius=1.0)
+    assert sum(len(waiting) for waiting, *_ in metric._stream._waiting) < 32
     assert metric.radius_ == 0
     assert metric.alignment_ == 0
 
