@@ -53,5 +53,5 @@ for (name, head), marker in zip(heads.items(), "o^s", strict=True):
     axes.errorbar(place, score, yerr=error, marker=marker, capsize=3, label=name)
 axes.set_xticks(range(len(radii)), [f"{r:g}" for r in radii])
 axes.set(xlabel="radius (0: tangent vectors at the mean)", ylabel="accuracy in cross-validation (%)")
-axes.legend(frameon=False)
+axes.legend(frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0))
 plt.show()

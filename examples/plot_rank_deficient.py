@@ -8,7 +8,7 @@ the channels.  A low-rank metric does neither: it looks at m learned directions,
 are definite, and ignores the rest.
 
 Twelve channels with an average reference, so that every covariance has rank 11; the two classes
-differ in the power of two hidden sources.  Simulated, 20 draws.
+differ in the power of two hidden sources.  Simulated, six draws.
 """
 
 import matplotlib.pyplot as plt
@@ -17,7 +17,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from spdmetric import LogEuclideanMetric
 
-D, N, SAMPLES, DRAWS = 12, 60, 80, 20
+D, N, SAMPLES, DRAWS = 12, 60, 80, 6
 
 
 def draw(seed):
@@ -36,7 +36,7 @@ def draw(seed):
 
 
 X, y, X_test, y_test = draw(0)
-print("eigenvalues of one matrix: smallest", f"{np.linalg.eigvalsh(X[0])[0]:.1e}", "rank", np.linalg.matrix_rank(X[0]))
+print(f"smallest eigenvalue {np.linalg.eigvalsh(X[0])[0]:.1e}, rank {np.linalg.matrix_rank(X[0])}")
 try:
     LogEuclideanMetric().fit(X, y)
 except ValueError as error:

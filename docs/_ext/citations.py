@@ -10,7 +10,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-KEYS = frozenset(re.findall(r"^@\w+\{(\w+),", (Path(__file__).parents[1] / "references.bib").read_text(), re.M))
+KEYS = frozenset(
+    re.findall(r"^@\w+\{(\w+),", (Path(__file__).parents[1] / "references.bib").read_text(), re.M)
+)
 _IN_DOCSTRING = re.compile(r"\[([A-Z]\w+\d{4})\]_")
 _IN_PAGE = re.compile(r"\[([A-Z]\w+\d{4})(?:,\s+([^\]]*))?\](?![(_:])")
 _LIST = re.compile(r"^(## \d+\. Bibliography\n).*", re.M | re.S)

@@ -48,5 +48,6 @@ def visit_display(translator: Any, node: nodes.math_block) -> None:
 
 def setup(app: Any) -> dict[str, bool]:
     """Register the renderer."""
-    app.add_html_math_renderer("mathml", inline_renderers=(visit_inline, None), block_renderers=(visit_display, None))
+    inline, display = (visit_inline, None), (visit_display, None)
+    app.add_html_math_renderer("mathml", inline_renderers=inline, block_renderers=display)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -21,9 +21,9 @@ HEAD = """\
 API
 ===
 
-Every public name, room by room. ``LogEuclideanMetric`` and ``LogEuclideanMetricCV`` are all that most users need.
-The rooms below are stable in what they compute; the compiled kernels (``spdmetric.compiled``) and the
-experiments (``spdmetric.experiments``) are internal and may change.
+Every public name, room by room. ``LogEuclideanMetric`` and ``LogEuclideanMetricCV`` are all that most users
+need. The compiled kernels (``spdmetric.compiled``) and the experiments (``spdmetric.experiments``) are
+internal and may change.
 
 .. toctree::
    :maxdepth: 1
@@ -36,7 +36,9 @@ experiments (``spdmetric.experiments``) are internal and may change.
 
 def room_names() -> list[str]:
     """Names of the public rooms, ``spdmetric`` first."""
-    found = {m.name for m in pkgutil.iter_modules(spdmetric.__path__) if not m.name.startswith("_")} - INTERNAL
+    found = {
+        m.name for m in pkgutil.iter_modules(spdmetric.__path__) if not m.name.startswith("_")
+    } - INTERNAL
     ordered = [name for name in READING_ORDER if name in found or name == "spdmetric"]
     return ordered + sorted(found - set(ordered))
 

@@ -7,16 +7,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import spdmetric
 from rooms import write_if_changed
+
+import spdmetric
 
 PACKAGE = Path(spdmetric.__file__).parent
 
 HEAD = """\
 # Every sentence
 
-All errors and warnings that the package can raise, gathered from the source when this page was built; `…` stands for
-what is filled in. What to do about those that users meet is told in [Troubleshooting](../troubleshooting.md).
+All errors and warnings that the package can raise, gathered from the source when this page was built;
+`…` stands for what is filled in. What to do about those that users meet is told in
+[Troubleshooting](../troubleshooting.md).
 
 """
 
