@@ -29,6 +29,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "citations",
     "mathml",
+    "pages",
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "results", "images", "gallery/**/*.md5", "gallery/**/*.ipynb"]
