@@ -75,9 +75,10 @@ html_css_files = ["site.css"]
 html_math_renderer = "mathml"
 html_show_sourcelink = False
 html_copy_source = False
+html_sidebars = {page: [] for page in ("index", "start", "troubleshooting", "references")}
 html_theme_options = {
     "show_nav_level": 1,
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 8,
     "navbar_align": "left",
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],

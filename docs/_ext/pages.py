@@ -12,7 +12,8 @@ MORE = "(more pages)"  # stands in the guide's table of contents for pages that 
 def unlisted() -> list[str]:
     """Pages at the top of the folder that no table of contents there names."""
     pages = {path.stem: path.read_text() for path in sorted(DOCS.glob("*.md"))}
-    named = {line.strip() for text in pages.values() for line in text.splitlines()}
+    lines = (line.strip() for text in pages.values() for line in text.splitlines())
+    named = {line.rpartition("<")[2].removesuffix(">") for line in lines}
     return [name for name in pages if name not in named and name != "index"]
 
 
