@@ -29,7 +29,8 @@ def convert(latex: str, *, block: bool) -> str:
     for pattern, plain in SYNONYMS:
         latex = pattern.sub(plain, latex)
     try:
-        return tex2mathml(latex, as_block=block)
+        # Without a font for mathematics browsers draw accents through the letter, scripts above it.
+        return tex2mathml(latex, as_block=block).replace(' accent="true"', "")
     except MathError as error:
         raise ExtensionError(f"No MathML for the formula {latex!r}: {error}") from error
 
