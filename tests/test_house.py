@@ -30,6 +30,7 @@ ROOMS = {
         *("matrices", "checks", "geometry", "manifolds", "compiled", "stacks", "alignment"),
         *("gaussian", "solvers"),
     },
+    "plots": {"matrices", "checks", "geometry", "estimators"},
 }
 DATASETS = {"matrices", "checks", "geometry", "files", "datasets"}
 
