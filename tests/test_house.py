@@ -118,7 +118,10 @@ def test_readme_code_runs():
         run(block)
 
 
-@pytest.mark.parametrize("module", ["estimators.metric", "datasets.textures"])
+@pytest.mark.parametrize(
+    "module",
+    ["estimators.metric", "datasets.textures", "plots.paths", "plots.spectra", "plots.vectors", "folders"],
+)
 def test_docstring_examples(module):
     tested = doctest.testmod(importlib.import_module(f"spdmetric.{module}"))
     assert tested.attempted > 0

@@ -21,6 +21,7 @@ _LATER = {
     "PatternsDisplay": "plots",
     "RadiusPathDisplay": "plots",
     "ReferenceSpectrumDisplay": "plots",
+    "pipelines_folder": "folders",
 }
 __all__ += list(_LATER)
 
