@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import builtins
 import inspect
+import runpy
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -329,6 +332,34 @@ def test_patterns_need_a_head_that_fits():
 
 def test_without_mne_the_extra_is_named(monkeypatch):
     info = head()
-    monkeypatch.setitem(__import__("sys").modules, "mne", None)
+    monkeypatch.setitem(sys.modules, "mne", None)
     with pytest.raises(ImportError, match=r"Maps of the head need MNE: pip install 'spdmetric\[eeg\]'"):
         PatternsDisplay.from_estimator(METRIC, X, LABELS, info)
+
+
+# -- the examples -------------------------------------------------------------------
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def test_topomaps_of_subject_7(data_folder, monkeypatch, capsys):
+    """Imagining a fist quiets the motor cortex of the other side: its own side is louder."""
+    monkeypatch.setattr(plt, "show", lambda: None)
+    made = runpy.run_path(str(EXAMPLES / "plot_topomaps.py"))
+    assert "45 trials" in capsys.readouterr().out
+    patterns, channels = made["display"].patterns, made["info"]["chs"]
+    strongest = [channels[k] for k in np.abs(patterns.patterns[:2]).argmax(axis=1)]
+    louder = patterns.classes[patterns.contrast[:2].argmax(axis=1)].tolist()
+    side = ["right_hand" if channel["loc"][0] > 0 else "left_hand" for channel in strongest]  # x in metres
+    assert sorted(louder) == ["left_hand", "right_hand"]
+    assert side == louder
+    assert all("C" in channel["ch_name"] for channel in strongest)  # FC, C, CP: the motor strip
+    assert len(made["display"].ax_) == 4
+
+
+def test_topomaps_without_data_say_so(monkeypatch, capsys, tmp_path):
+    pytest.importorskip("mne")
+    monkeypatch.setenv("SPDMETRIC_DATA", str(tmp_path))
+    runpy.run_path(str(EXAMPLES / "plot_topomaps.py"))
+    assert "No picture: set SPDMETRIC_DATA" in capsys.readouterr().out
+    assert not plt.get_fignums()
