@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 import sys
 from pathlib import Path
 
@@ -110,15 +111,17 @@ theirs = [
 ]
 
 
-def moabb_configs():
+def moabb_configs(tmp_path):
+    """Parsed from a copy: MOABB leaves a lock beside each file that it reads."""
     pytest.importorskip("moabb")
     from moabb.pipelines.utils import parse_pipelines_from_directory
 
-    return {config["name"]: config for config in parse_pipelines_from_directory(pipelines_folder())}
+    copy = shutil.copytree(pipelines_folder(), tmp_path / "pipelines")
+    return {config["name"]: config for config in parse_pipelines_from_directory(str(copy))}
 
 
-def test_moabb_parses_the_pipeline_files(rng):
-    configs = moabb_configs()
+def test_moabb_parses_the_pipeline_files(rng, tmp_path):
+    configs = moabb_configs(tmp_path)
     assert set(configs) == NAMES
     assert not list(Path(pipelines_folder()).glob("*.py"))  # MOABB would run them
     X, y = signals(rng, channels=6)
@@ -157,10 +160,14 @@ def test_moabb_evaluates_them_on_its_fake_dataset(tmp_path):
         seed=1,
     )
     evaluation = WithinSessionEvaluation(
-        paradigm=LeftRightImagery(), datasets=[data], overwrite=True, hdf5_path=str(tmp_path), random_state=0
+        paradigm=LeftRightImagery(),
+        datasets=[data],
+        overwrite=True,
+        hdf5_path=str(tmp_path / "results"),
+        random_state=0,
     )
     # Five nested searches for the one by cross-validation would take most of the time of this file.
-    pipelines = {name: c["pipeline"] for name, c in moabb_configs().items() if name != "LE-CV + 1NN"}
+    pipelines = {name: c["pipeline"] for name, c in moabb_configs(tmp_path).items() if name != "LE-CV + 1NN"}
     results = evaluation.process(pipelines)
     assert set(results["pipeline"]) == NAMES - {"LE-CV + 1NN"}
     assert results["score"].between(0.2, 0.8).all()  # of noise nothing can be learned
