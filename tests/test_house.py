@@ -17,14 +17,15 @@ PACKAGE = ROOT / "src" / "spdmetric"
 
 # Each room, and the rooms it may import.
 ROOMS = {
+    "lazy": set(),
     "matrices": set(),
     "checks": {"matrices"},
-    "compiled": {"matrices"},
-    "stacks": {"matrices", "compiled"},
+    "compiled": {"lazy", "matrices"},
+    "stacks": {"lazy", "matrices", "compiled"},
     "geometry": {"matrices", "stacks"},
-    "manifolds": {"matrices"},
-    "alignment": {"matrices", "geometry", "manifolds", "stacks"},
-    "gaussian": {"alignment", "geometry"},
+    "manifolds": {"lazy", "matrices"},
+    "alignment": {"lazy", "matrices", "geometry", "manifolds", "stacks"},
+    "gaussian": {"lazy", "alignment", "geometry"},
     "solvers": set(),
     "estimators": {
         *("matrices", "checks", "geometry", "manifolds", "compiled", "stacks", "alignment"),

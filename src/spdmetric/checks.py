@@ -6,9 +6,9 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, is_numpy_array
+from array_api_compat import is_numpy_array
 
-from spdmetric.matrices import Array, detached, symmetrize, transpose
+from spdmetric.matrices import Array, array_namespace, detached, symmetrize, transpose
 
 _EPS = float(np.finfo(np.float64).eps)
 

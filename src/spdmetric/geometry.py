@@ -15,12 +15,13 @@ import warnings
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from array_api_compat import array_namespace, device
+from array_api_compat import device
 from sklearn.exceptions import ConvergenceWarning
 
 from spdmetric.matrices import (
     Array,
     LogCongruence,
+    array_namespace,
     beside,
     congruence,
     detached,
@@ -35,7 +36,7 @@ from spdmetric.matrices import (
     unvech,
     vech,
 )
-from spdmetric.stacks import stack_of
+from spdmetric.stacks import kernels_pay, stack_of
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -169,8 +170,9 @@ def pairwise_distance(
         others = None if Y is None else tangent_vectors(Y, reference)
         return _distances_of_vectors(tangent_vectors(X, reference), others)
     if metric in ("riemann", "stein"):
-        column = _riemann_from if metric == "riemann" else _stein_from
-        Y = X if Y is None else Y
+        column = _riemann_column(X, Y) if metric == "riemann" else _stein_from
+        if Y is None:
+            return _symmetric(column, X)
         return array_namespace(X, Y).stack([column(Y[j, ...], X) for j in range(Y.shape[0])], axis=-1)
     raise ValueError(f"Unknown metric {metric!r}; expected one of {', '.join(PAIRWISE_METRICS)}.")
 
@@ -180,6 +182,28 @@ def _distances_of_vectors(u: Array, v: Array | None) -> Array:
     v = u if v is None else v
     xp = array_namespace(u, v)
     return xp.stack([xp.linalg.vector_norm(u[i : i + 1, :] - v, axis=-1) for i in range(u.shape[0])])
+
+
+def _symmetric(column: Callable[[Array, Array], Array], X: Array) -> Array:
+    """Distances of all pairs of one stack, each computed once."""
+    xp, n = array_namespace(X), X.shape[0]
+    zeros = xp.zeros(n, dtype=X.dtype, device=device(X))
+    below = [xp.concat([zeros[: j + 1], column(X[j, ...], X[j + 1 :, ...])]) for j in range(n - 1)]
+    D = xp.stack([*below, zeros], axis=-1)
+    return D + transpose(D)
+
+
+def _riemann_column(X: Array, Y: Array | None) -> Callable[[Array, Array], Array]:
+    """Return the quickest way to the distances of a stack from one matrix, given how many there will be."""
+    pairs = X.shape[0] * (X.shape[0] // 2 if Y is None else Y.shape[0])
+    n = pairs // 30  # a fit decomposes its matrices some thirty times
+    if type(X) is not np.ndarray or not kernels_pay(n, X.shape[-1]):
+        return _riemann_from
+
+    def compiled(B: np.ndarray, X: np.ndarray) -> np.ndarray:
+        return np.linalg.norm(stack_of(X, n).decompose(invsqrtm(B)).features, axis=-1).astype(X.dtype)
+
+    return compiled
 
 
 def _riemann_from(B: Array, X: Array) -> Array:
@@ -307,7 +331,14 @@ def _weighted_mean(
 
 
 def chunks(n: int, size: int | None) -> Iterator[slice]:
-    """Slices that cut ``range(n)`` into chunks of at most ``size``; one slice for None."""
+    """Slices that cut ``range(n)`` into chunks of like sizes, at most ``size``; one slice for None.
+
+    Where ``size`` is a multiple of eight, so are the chunks but for the last: compiled kernels
+    take eight matrices at a time.
+    """
+    if size is not None and n > size:
+        even = -(-n // -(-n // size))
+        size = even if size % 8 else -(-even // 8) * 8
     size = n if size is None else size
     for start in range(0, n, size):
         yield slice(start, min(start + size, n))

@@ -16,10 +16,20 @@ from functools import lru_cache
 from math import comb, factorial, sqrt
 from typing import Any, NamedTuple
 
+import array_api_compat
 import numpy as np
-from array_api_compat import array_namespace, device, is_numpy_array, is_torch_array
+from array_api_compat import device, is_numpy_array, is_torch_array
 
 Array = Any
+
+
+def array_namespace(*arrays: Array) -> Any:
+    """Array namespace of the input; that of NumPy arrays, the common case, at once."""
+    for array in arrays:
+        if type(array) is not np.ndarray:
+            return array_api_compat.array_namespace(*arrays)
+    return np
+
 
 # ---------------------------------------------------------------------------
 # One eigendecomposition
@@ -162,22 +172,21 @@ def triangular_root(p: int) -> int:
 # Three even functions without cancellation
 
 
-def _ratio(numerator: Array, u: Array) -> Array:
-    """Return ``numerator / u`` where ``u`` is not zero, else the limit 1."""
-    xp = array_namespace(u)
-    zero = u == 0
-    one = xp.ones_like(u)
-    return xp.where(zero, one, numerator / xp.where(zero, one, u))
+def _off_zero(u: Array) -> Array:
+    """Return ``u`` with zeros replaced by numbers so small that the functions below take their limits."""
+    return array_namespace(u).where(u == 0, 1e-30, u)
 
 
 def sinhc(u: Array) -> Array:
     """``sinh(u) / u``."""
-    return _ratio(array_namespace(u).sinh(u), u)
+    u = _off_zero(u)
+    return array_namespace(u).sinh(u) / u
 
 
 def ucothu(u: Array) -> Array:
     """``u coth(u)``: smooth, at least 1, and ``1 + u**2 / 3`` near zero."""
-    return _ratio(u, array_namespace(u).tanh(u))
+    u = _off_zero(u)
+    return u / array_namespace(u).tanh(u)
 
 
 def gaps(x: Array) -> Array:

@@ -83,11 +83,11 @@ class LogEuclideanMetric(
         None is the paper's target, in which large classes count more; "balanced"
         weighs the matrices of class k by ``n / (n_classes * n_k)``.
     solver : {"trust-region", "newton", "gradient"}, default="trust-region"
-        "trust-region": Riemannian trust region with truncated conjugate gradients, its
-        curvature learned from the steps; "newton": the same with exact second
-        derivatives; "gradient": steepest ascent along geodesics.  All return a KKT point
-        of the constrained problem.  Alignment has several local maxima in the ball, and
-        solvers may end at different ones, of nearly the same value.
+        "trust-region": Riemannian trust region, its curvature learned from the steps;
+        "newton": the same with exact second derivatives; "gradient": steepest ascent along
+        geodesics.  All return a KKT point of the constrained problem.  Alignment has several
+        local maxima in the ball, and solvers may end at different ones, of nearly the same
+        value.
     tol : float, default=1e-6
         Bound on the KKT residual: the affine-invariant length of the gradient of the
         Lagrangian.  Alignment lies between 0 and 1, so it has no unit.
