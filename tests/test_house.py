@@ -31,6 +31,7 @@ ROOMS = {
         *("matrices", "checks", "geometry", "manifolds", "compiled", "stacks", "alignment"),
         *("gaussian", "solvers"),
     },
+    "plots": {"matrices", "checks", "geometry", "estimators"},
 }
 DATASETS = {"matrices", "checks", "geometry", "files", "datasets"}
 
@@ -118,7 +119,10 @@ def test_readme_code_runs():
         run(block)
 
 
-@pytest.mark.parametrize("module", ["estimators.metric", "datasets.textures"])
+@pytest.mark.parametrize(
+    "module",
+    ["estimators.metric", "datasets.textures", "plots.paths", "plots.spectra", "plots.vectors", "folders"],
+)
 def test_docstring_examples(module):
     tested = doctest.testmod(importlib.import_module(f"spdmetric.{module}"))
     assert tested.attempted > 0

@@ -22,7 +22,9 @@ from spdmetric.matrices import (
     Array,
     LogCongruence,
     array_namespace,
+    beside,
     congruence,
+    detached,
     expm,
     invsqrtm,
     logm,
@@ -50,7 +52,8 @@ def tangent_vectors(X: Array, reference: Array | None = None, *, factor: Array |
     X : array of shape (..., d, d)
         SPD matrices.
     reference : array of shape (d, d), optional
-        The reference point G; the identity by default.
+        The reference point G; the identity by default.  Beside a tensor X it may be
+        NumPy's, as the estimators keep it.
     factor : array of shape (m, d), optional
         A factor W to use instead of ``G^{-1/2}``; give one of the two.
 
@@ -60,12 +63,12 @@ def tangent_vectors(X: Array, reference: Array | None = None, *, factor: Array |
     """
     if factor is None and reference is not None:
         factor = invsqrtm(reference)
-    return vech(logm(X if factor is None else congruence(factor, X)))
+    return vech(logm(X if factor is None else congruence(beside(factor, X), X)))
 
 
 def matrices_at(vectors: Array, reference: Array) -> Array:
     """SPD matrices whose `tangent_vectors` at ``reference`` are the given ones."""
-    return congruence(sqrtm(reference), expm(unvech(vectors)))
+    return congruence(beside(sqrtm(reference), vectors), expm(unvech(vectors)))
 
 
 def log_map(X: Array, reference: Array) -> Array:
@@ -275,11 +278,11 @@ def mean_riemann(
         s = spectrum(G)
         root, inverse_root = s.compose(s.values**0.5), s.compose(s.values**-0.5)
         mean = _weighted_mean(_log_and_curvature(inverse_root), X, sample_weight, chunk_size)
-        J, curvature, condition = mean[:-2], mean[-2], float(mean[-1])
+        J, curvature, condition = mean[:-2], mean[-2], float(detached(mean[-1]))
         G = congruence(root, expm(unvech(J) * (2 / (1 + curvature))))
-        length = float(xp.linalg.vector_norm(J))
+        length = float(xp.linalg.vector_norm(detached(J)))
         # The smallest log-eigenvalues are known no better than to the condition numbers times eps.
-        condition += float(s.values[-1] / s.values[0])
+        condition += float(detached(s.values[-1] / s.values[0]))
         if length <= max(tol, X.shape[-1] * _EPS * condition):
             return G
     warnings.warn(
@@ -318,7 +321,7 @@ def _weighted_mean(
 ) -> Array:
     """Weighted mean of ``f`` over the matrices, chunk by chunk."""
     xp = array_namespace(X)
-    w = xp.ones(X.shape[0], dtype=X.dtype) if sample_weight is None else sample_weight
+    w = xp.ones(X.shape[0], dtype=X.dtype, device=device(X)) if sample_weight is None else sample_weight
     total: Array = 0.0
     for part in chunks(X.shape[0], chunk_size):
         values = f(X[part, ...])

@@ -9,6 +9,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
@@ -24,11 +25,20 @@ from spdmetric.checks import check_count, check_psd, check_spd
 from spdmetric.estimators.inputs import check_choice, printing, threads, weigh
 from spdmetric.estimators.pairs import PairMixin
 from spdmetric.estimators.problem import INITS, Problem, check_kernel, make_problem
+from spdmetric.estimators.progress import ProgressMixin, with_progress
+from spdmetric.estimators.tensors import (
+    as_float64,
+    embed_tensor,
+    is_single,
+    is_tensor,
+    narrowed,
+    restore,
+    to_numpy,
+)
 from spdmetric.geometry import geodesic, mean_riemann
 from spdmetric.matrices import (
     Array,
     congruence,
-    expm,
     symmetrize,
     unvech,
     vech,
@@ -37,7 +47,9 @@ from spdmetric.solvers import SOLVERS, Callback, Solution
 from spdmetric.stacks import stack_of
 
 
-class LogEuclideanMetric(PairMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class LogEuclideanMetric(
+    PairMixin, ProgressMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """LogEuclidean metric whose reference point is learned from labels.
 
     Maximises the centred kernel-target alignment of the LogEuclidean kernel at G over
@@ -168,6 +180,7 @@ class LogEuclideanMetric(PairMixin, ClassNamePrefixFeaturesOutMixin, Transformer
 
     # -- learning -------------------------------------------------------------
 
+    @with_progress(lambda self: self.max_iter + 1)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LogEuclideanMetric:
         """Learn the reference point.
 
@@ -194,9 +207,9 @@ class LogEuclideanMetric(PairMixin, ClassNamePrefixFeaturesOutMixin, Transformer
 
     def _check_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the matrices that count, their classes as codes 0, 1, ..., and their weights."""
-        X = self._check_matrices(X, reset=True)
-        codes = self._check_labels(X, y)
-        return weigh(X, codes, sample_weight, self.classes_, self.class_weight)
+        X = self._check_matrices(to_numpy(X), reset=True)
+        codes = self._check_labels(X, to_numpy(y))
+        return weigh(X, codes, to_numpy(sample_weight), self.classes_, self.class_weight)
 
     def _problem(
         self, X: np.ndarray, codes: np.ndarray, weight: np.ndarray, rank: int | None, map_chunks: Any = map
@@ -205,7 +218,7 @@ class LogEuclideanMetric(PairMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         return make_problem(X, codes, weight, rank=rank, map_chunks=map_chunks, **shared)
 
     def _solve(self, problem: Problem, radius: float) -> Solution:
-        callback = printing(self.callback) if self.verbose else self.callback
+        callback = self._watched(printing(self.callback) if self.verbose else self.callback)
         ball = problem.ball(radius)
         start = ball.point(np.zeros_like(problem.start.center))
         solve = SOLVERS[self.solver]
@@ -279,14 +292,12 @@ class LogEuclideanMetric(PairMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         Returns
         -------
         vectors : ndarray of shape (n_matrices, d(d+1)/2), or (n_matrices, m(m+1)/2) at rank m
-            float32 for float32 input.
+            float32 for float32 input; tensors, on their own device, for tensors.
         """
         check_is_fitted(self)
-        single = getattr(X, "dtype", None) == np.float32
-        vectors = self._embed(self._check_matrices(X))
-        return vectors.astype(np.float32) if single else vectors
+        return narrowed(self._embed(self._check_matrices(X)), is_single(X))
 
-    def inverse_transform(self, vectors: Any) -> np.ndarray:
+    def inverse_transform(self, vectors: Any) -> Array:
         """SPD matrices of vectors: the inverse of `transform`, at low rank as far as there is one.
 
         Parameters
@@ -300,31 +311,33 @@ class LogEuclideanMetric(PairMixin, ClassNamePrefixFeaturesOutMixin, Transformer
             At rank m, the m x m matrices ``W X W'``.
         """
         check_is_fitted(self)
-        vectors = np.asarray(vectors, dtype=np.float64)
+        vectors = as_float64(vectors)
         if vectors.ndim != 2 or vectors.shape[1] != self._n_features_out:
             raise ValueError(
-                f"Expected vectors of shape (n_matrices, {self._n_features_out}), got {vectors.shape}."
+                f"Expected vectors of shape (n_matrices, {self._n_features_out}), got {tuple(vectors.shape)}."
             )
-        W0, W, Q = self._embedding
-        images = expm(congruence(Q, unvech(vectors)))
-        if self._low_rank:
-            return images
-        return congruence(np.linalg.inv(W0), congruence(np.linalg.inv(W), images))
+        return restore(self._embedding, vectors, low_rank=self._low_rank)
 
-    def _embed(self, X: np.ndarray) -> np.ndarray:
+    def _embed(self, X: Array) -> Array:
         """Tangent vectors for ``components_``, by factors that keep their digits far out.
 
         X is whitened by the start, moved by the graded factor W of the solver, and its
         logarithm rotated to the symmetric factor: ``log(QAQ') = Q log(A) Q'``.
         """
+        if is_tensor(X):
+            return self._check_embedded(embed_tensor(self._embedding, X))
         W0, W, Q = self._embedding
         features = stack_of(congruence(W0, X)).decompose(W).features
-        if not np.isfinite(features).all():
+        return vech(congruence(Q.T, unvech(self._check_embedded(features))))
+
+    def _check_embedded(self, features: Array) -> Array:
+        xp = array_namespace(features)
+        if not bool(xp.all(xp.isfinite(features))):
             raise ValueError(
                 f"At a distance of {self.radius_:.3g} from its start the reference point is too close to "
                 "singular to compare these matrices in float64: learn with a smaller radius."
             )
-        return vech(congruence(Q.T, unvech(features)))
+        return features
 
     # -- new sessions -------------------------------------------------------------
 
@@ -368,13 +381,13 @@ class LogEuclideanMetric(PairMixin, ClassNamePrefixFeaturesOutMixin, Transformer
 
     def _adapted(self, X: Any, sample_weight: Any, before: float) -> LogEuclideanMetric:
         check_is_fitted(self)
-        if self.init != "riemann":
+        if not isinstance(self.init, str) or self.init != "riemann":
             raise ValueError(
                 "adapt needs the Riemannian mean of the training matrices, which is known with "
                 f"init='riemann' only; this metric was learned with init={self.init!r}."
             )
-        X = self._check_matrices(X)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        X = self._check_matrices(to_numpy(X))
+        weight = _check_sample_weight(to_numpy(sample_weight), X, dtype=np.float64, ensure_non_negative=True)
         new = mean_riemann(congruence(self._start.basis.T, X), weight)
         total = before + weight.sum()
         adapted = copy(self)
