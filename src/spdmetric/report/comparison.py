@@ -110,7 +110,7 @@ def make_plan(
     clusters = None
     if test is not None:
         splits: tuple[tuple[Split, ...], ...] = (((np.arange(n), np.arange(n, len(X))),),)
-        how = f"Every method was trained on the {n} matrices and tested once on the {len(X) - n} of {test.name}."
+        how = f"Every method was trained on the {n} matrices and tested on the {len(X) - n} of {test.name}."
     elif data.groups is not None:
         splits, how = _by_groups(codes, data.groups)
         clusters = np.unique(data.groups, return_inverse=True)[1]
@@ -142,7 +142,7 @@ def _together(data: Matrices, test: Matrices | None) -> tuple[np.ndarray, np.nda
     unknown = sorted(set(map(str, test.y)) - set(map(str, data.y)))
     if unknown:
         raise ValueError(
-            f"{test.name} has the label {unknown[0]!r}, which {data.name} has not; expected labels of the same kind."
+            f"{test.name} has the label {unknown[0]!r}, which {data.name} has not; expected the same labels."
         )
     X = np.concatenate([data.X, test.X]).astype(float)
     return X, np.concatenate([data.y, test.y]), len(data.X)
@@ -176,8 +176,8 @@ def _by_folds(
         raise ValueError("All matrices have one label: expected at least two classes.")
     if counts.min() < 4:
         raise ValueError(
-            f"The smallest class has {counts.min()} matrices: expected at least 4 of each, to train, to choose "
-            "and to test on."
+            f"The smallest class has {counts.min()} matrices: expected at least 4 of each, to train, to "
+            "choose and to test on."
         )
     folds = min(FOLDS, int(counts.min()))
     if repeats is None:
@@ -187,10 +187,8 @@ def _by_folds(
         for r in range(repeats)
     )
     drawn = "" if repeats == 1 else f" The folds were drawn {repeats} times."
-    return (
-        splits,
-        f"Stratified {folds}-fold cross-validation: each matrix was labelled by methods that never saw it.{drawn}",
-    )
+    how = f"Stratified {folds}-fold cross-validation: each matrix was labelled by methods that never saw it."
+    return splits, how + drawn
 
 
 def _smallest_class(codes: np.ndarray, splits: tuple[tuple[Split, ...], ...], classes: np.ndarray) -> int:
@@ -201,7 +199,7 @@ def _smallest_class(codes: np.ndarray, splits: tuple[tuple[Split, ...], ...], cl
         present = present[present > 0]
         if len(present) < 2 or present.min() < 2:
             raise ValueError(
-                "A training set would hold two matrices of no class, or one class only: expected at least two "
+                "A training set would hold one class only, or a class of one matrix: expected at least two "
                 "matrices of two classes outside each group or fold. Use other groups."
             )
         smallest = min(smallest, int(present.min()))

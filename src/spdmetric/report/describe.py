@@ -62,7 +62,8 @@ def describe(X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None) -> 
     distance = _distances(X, bool(definite.all()))
     classes, counts = np.unique(y, return_counts=True)
     return Description(
-        *X.shape[:2],
+        len(X),
+        X.shape[1],
         dtype,
         tuple(map(str, classes)),
         tuple(map(int, counts)),

@@ -132,7 +132,7 @@ _LDA = 'LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")'
 ENTRIES: dict[str, Entry] = {
     "euclid": Entry("Euclid, 1-NN", "distance", METHODS["euclid"], _KNN("euclid"), definite=False),
     "wasserstein": Entry(
-        "Bures–Wasserstein, 1-NN", "distance", _wasserstein, _KNN("wasserstein"), definite=False
+        "Bures-Wasserstein, 1-NN", "distance", _wasserstein, _KNN("wasserstein"), definite=False
     ),
     "logeuclid-identity": Entry(
         "LogEuclid at I, 1-NN", "distance", METHODS["logeuclid-identity"], _KNN("logeuclid")
@@ -217,7 +217,7 @@ ENTRIES: dict[str, Entry] = {
     ),
 }
 
-# Learning against no learning with the classifier that follows the same; the first is the one planned beforehand.
+# Learning against no learning, the same classifier after both; the first pair is the one planned beforehand.
 PAIRS = (
     ("logeuclid-kta-cv", "logeuclid-mean", "one nearest neighbour"),
     ("logeuclid-kta-cv-11nn", "logeuclid-mean-11nn", "eleven nearest neighbours"),
