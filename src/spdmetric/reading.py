@@ -54,6 +54,15 @@ class Matrices:
     name: str  # of the file, without folder and suffix
     notes: tuple[str, ...] = ()  # what was done to them on the way, in sentences
 
+    @property
+    def labels(self) -> np.ndarray:
+        """``y``, or a sentence that says that it is missing."""
+        if self.y is None:
+            raise ValueError(
+                f"{self.name} has no labels: store them as y or labels in the file, or give a .csv file of them."
+            )
+        return self.y
+
 
 def read_matrices(
     path: str | PathLike[str],

@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     out = _writable(arguments.out)
     data, test = _read(arguments)
-    described = [describe(m.X, _labels(m), m.groups) for m in (data, test) if m is not None]
+    described = [describe(m.X, m.labels, m.groups) for m in (data, test) if m is not None]
     smallest_rank = min(int(d.ranks.min()) for d in described)
     plan = make_plan(
         data,
@@ -125,14 +125,6 @@ def _read(arguments: argparse.Namespace) -> tuple[Any, Any]:
     if labels is None and arguments.labels is not None and not arguments.labels.endswith(".csv"):
         labels = arguments.labels
     return data, read_matrices(arguments.test, labels, subject=arguments.subject)
-
-
-def _labels(matrices: Any) -> Any:
-    if matrices.y is None:
-        raise ValueError(
-            f"{matrices.name} has no labels: store them as y or labels in the file, or give --labels FILE.csv."
-        )
-    return matrices.y
 
 
 def _writable(out: Path) -> Path:

@@ -125,27 +125,20 @@ def make_plan(
 
 
 def _together(data: Matrices, test: Matrices | None) -> tuple[np.ndarray, np.ndarray, int]:
-    for one in filter(None, (data, test)):
-        if one.y is None:
-            raise ValueError(
-                f"{one.name} has no labels: store them as y or labels in the file, or give --labels FILE.csv."
-            )
-    assert data.y is not None
     if test is None:
-        return np.asarray(data.X, float), data.y, len(data.X)
-    assert test.y is not None
+        return np.asarray(data.X, float), data.labels, len(data.X)
     if data.X.shape[1:] != test.X.shape[1:]:
         raise ValueError(
             f"{test.name} has matrices of size {test.X.shape[1]} and {data.name} of size {data.X.shape[1]}: "
             "expected one size."
         )
-    unknown = sorted(set(map(str, test.y)) - set(map(str, data.y)))
+    unknown = sorted(set(map(str, test.labels)) - set(map(str, data.labels)))
     if unknown:
         raise ValueError(
             f"{test.name} has the label {unknown[0]!r}, which {data.name} has not; expected the same labels."
         )
     X = np.concatenate([data.X, test.X]).astype(float)
-    return X, np.concatenate([data.y, test.y]), len(data.X)
+    return X, np.concatenate([data.labels, test.labels]), len(data.X)
 
 
 def _by_groups(codes: np.ndarray, groups: np.ndarray) -> tuple[tuple[tuple[Split, ...], ...], str]:

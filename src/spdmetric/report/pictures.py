@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spdmetric.experiments.figures.style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION, canvas
 from spdmetric.report.describe import Description
+from spdmetric.report.html import escape
 from spdmetric.report.learned import relative_spectrum
 from spdmetric.report.methods import ENTRIES
 from spdmetric.report.verdict import Verdict, title
@@ -24,7 +27,7 @@ FAMILY_MARKS = {"distance": "o", "learned": "D", "rival": "s"}
 CLASS_COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, INK, "#8c6d31")
 CLASS_MARKS = ("o", "^", "s", "D", "v", "P", "X", "*")
 
-_TEXT: dict[str, Any] = {
+_TEXT: Any = {
     "svg.fonttype": "none",  # text stays text: searched, copied, read aloud
     "svg.hashsalt": "spdmetric",  # the same picture is the same file
     "font.size": 9,
@@ -57,10 +60,8 @@ def as_svg(figure: Figure, name: str, alt: str) -> str:
     -------
     svg : str
     """
-    import matplotlib
-
     file = io.BytesIO()
-    with matplotlib.rc_context(_TEXT):
+    with _lettering():
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = file.getvalue().decode()
     text = text[text.index("<svg") :]
@@ -73,22 +74,20 @@ def as_svg(figure: Figure, name: str, alt: str) -> str:
     assert box is not None
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" role="img" '
-        f'viewBox="{box[1]}" aria-labelledby="{name}-title"><title id="{name}-title">{escape(alt)}</title>{body}'
+        f'viewBox="{box[1]}" aria-labelledby="{name}-title">'
+        f'<title id="{name}-title">{escape(alt)}</title>{body}'
     )
 
 
-def escape(text: str) -> str:
-    """Text for HTML."""
-    from html import escape as escaped
-
-    return escaped(text, quote=True)
-
-
-def _canvas(height: float) -> Any:
-    return canvas(WIDTH, height)
+@contextmanager
+def _drawing(height: float) -> Iterator[Figure]:
+    """A figure of the page's width, in the style of the figures and with the page's letters."""
+    with canvas(WIDTH, height) as figure, _lettering():
+        yield figure
+        figure.draw_without_rendering()  # ticks are made when first drawn: here, with these letters
 
 
-def _use_text_settings() -> Any:
+def _lettering() -> Any:
     import matplotlib
 
     return matplotlib.rc_context(_TEXT)
@@ -107,7 +106,7 @@ def _safe(text: str) -> str:
 def accuracy(verdict: Verdict) -> str:
     """Dots with standard errors, the best on top."""
     lines = verdict.lines[::-1]
-    with _canvas(0.9 + 0.235 * len(lines)) as figure, _use_text_settings():
+    with _drawing(0.9 + 0.235 * len(lines)) as figure:
         axes = figure.add_axes((0.45, 0.55 / figure.get_figheight(), 0.52, 1 - 0.95 / figure.get_figheight()))
         for i, line in enumerate(lines):
             family, number = ENTRIES[line.method].family, line.accuracy
@@ -133,8 +132,8 @@ def accuracy(verdict: Verdict) -> str:
         figure,
         "accuracy",
         f"Accuracy of {len(lines)} methods with standard errors, from {lines[0].accuracy.mean:.1f} to "
-        f"{best.accuracy.mean:.1f} per cent, the highest {title(best.method)}; the dashed line is the largest "
-        f"class, {verdict.chance:.1f} per cent.",
+        f"{best.accuracy.mean:.1f} per cent, the highest {title(best.method)}; the dashed line is the "
+        f"largest class, {verdict.chance:.1f} per cent.",
     )
 
 
@@ -154,7 +153,7 @@ def _families(figure: Figure) -> None:
 
 def conditions(description: Description) -> str:
     """Histogram of the condition numbers, or of the ranks where some are singular."""
-    with _canvas(2.3) as figure, _use_text_settings():
+    with _drawing(2.3) as figure:
         axes = figure.add_axes((0.13, 0.21, 0.84, 0.74))
         if description.definite:
             values = np.log10(description.condition)
@@ -175,7 +174,7 @@ def conditions(description: Description) -> str:
 
 def outliers(description: Description, classes: np.ndarray) -> str:
     """Distance of every matrix from the mean, in the order of the file."""
-    with _canvas(2.3) as figure, _use_text_settings():
+    with _drawing(2.3) as figure:
         axes = figure.add_axes((0.13, 0.21, 0.84, 0.66))
         for c, name in enumerate(description.classes[: len(CLASS_COLOURS)]):
             at = np.flatnonzero(classes == c)
@@ -189,8 +188,8 @@ def outliers(description: Description, classes: np.ndarray) -> str:
         if len(description.classes) <= 4:
             figure.legend(loc="upper center", ncols=4, handletextpad=0.1, columnspacing=1.0)
     alt = (
-        f"Distance of each of the {description.n} matrices from the mean, between {description.distance.min():.3g} "
-        f"and {description.distance.max():.3g}; {len(description.far)} far from the others."
+        f"Distance of each of the {description.n} matrices from the mean, between "
+        f"{description.distance.min():.3g} and {description.distance.max():.3g}; {len(description.far)} far from the others."
     )
     return as_svg(figure, "outliers", alt)
 
@@ -201,7 +200,7 @@ def outliers(description: Description, classes: np.ndarray) -> str:
 
 def alignment(learned: dict[str, Any]) -> str:
     """Alignment against the radius of the ball."""
-    with _canvas(2.6) as figure, _use_text_settings():
+    with _drawing(2.6) as figure:
         axes = figure.add_axes((0.13, 0.19, 0.84, 0.69))
         words = []
         for path, colour, mark in zip(learned["paths"], (VERMILLION, BLUE), ("o", "s"), strict=False):
@@ -226,7 +225,7 @@ def candidates(learned: dict[str, Any]) -> str:
         table[ranks.index(c["rank"]), radii.index(c["radius"])] = 100 * c["mean"]
     chosen = learned["chosen"]
     names = ["full" if m is None else str(m) for m in ranks]
-    with _canvas(1.0 + 0.32 * len(ranks)) as figure, _use_text_settings():
+    with _drawing(1.0 + 0.32 * len(ranks)) as figure:
         low = 0.52 / figure.get_figheight()
         axes = figure.add_axes((0.13, low, 0.84, 0.95 - low))
         span = np.nanmax(table) - np.nanmin(table) or 1.0
@@ -245,8 +244,9 @@ def candidates(learned: dict[str, Any]) -> str:
         axes.spines[:].set_visible(False)
     name = "full rank" if chosen["rank"] is None else f"rank {chosen['rank']}"
     alt = (
-        f"Cross-validated one-nearest-neighbour accuracy, per cent, of {len(ranks)} ranks and {len(radii)} radii, "
-        f"between {np.nanmin(table):.1f} and {np.nanmax(table):.1f}; chosen: {name}, radius {chosen['radius']:g}."
+        f"Cross-validated one-nearest-neighbour accuracy, per cent, of {len(ranks)} ranks and "
+        f"{len(radii)} radii, between {np.nanmin(table):.1f} and {np.nanmax(table):.1f}; chosen: {name}, "
+        f"radius {chosen['radius']:g}."
     )
     return as_svg(figure, "candidates", alt)
 
@@ -264,7 +264,7 @@ def spectra(learned: dict[str, Any]) -> str | None:
     G, mean = np.array(learned["reference"]), np.array(learned["mean"])
     relative = relative_spectrum(G, mean)
     order = np.arange(1, len(G) + 1)
-    with _canvas(2.8) as figure, _use_text_settings():
+    with _drawing(2.8) as figure:
         axes = figure.add_axes((0.15, 0.18, 0.82, 0.62))
         axes.plot(order, np.linalg.eigvalsh(G)[::-1], "D-", color=VERMILLION, ms=4, label="learned G")
         axes.plot(order, np.linalg.eigvalsh(mean)[::-1], "o-", color=BLUE, ms=4, label="mean")
@@ -275,8 +275,8 @@ def spectra(learned: dict[str, Any]) -> str | None:
         axes.set_ylabel("value")
         figure.legend(loc="upper center", ncols=3, handletextpad=0.4, columnspacing=0.9, handlelength=1.4)
     alt = (
-        f"Eigenvalues of the learned reference point G, of the mean, and of G seen from the mean; the last run "
-        f"from {relative[0]:.3g} to {relative[-1]:.3g}, where 1 is no change."
+        f"Eigenvalues of the learned reference point G, of the mean, and of G seen from the mean; the last "
+        f"run from {relative[0]:.3g} to {relative[-1]:.3g}, where 1 is no change."
     )
     return as_svg(figure, "spectra", alt)
 
@@ -291,7 +291,7 @@ def eigenvectors(learned: dict[str, Any]) -> str:
         matrix = (W / np.linalg.norm(W, axis=1, keepdims=True)).T
         across, what = "row of W, scaled to length 1", "Rows of the low-rank factor W as columns"
     matrix = matrix * np.sign(matrix[np.abs(matrix).argmax(axis=0), np.arange(matrix.shape[1])])
-    with _canvas(3.6) as figure, _use_text_settings():
+    with _drawing(3.6) as figure:
         axes = figure.add_axes((0.13, 0.14, 0.68, 0.83))
         picture = axes.imshow(matrix, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
         axes.set_xlabel(across)
@@ -300,7 +300,7 @@ def eigenvectors(learned: dict[str, Any]) -> str:
             ticks = np.unique(np.linspace(0, n - 1, min(n, 8)).round().astype(int))
             axis.set_ticks(ticks, [str(i + 1) for i in ticks])
         bar = figure.colorbar(picture, cax=figure.add_axes((0.84, 0.14, 0.03, 0.83)))
-        bar.outline.set_visible(False)  # type: ignore[operator]
+        bar.outline.set_visible(False)
         axes.spines[:].set_visible(False)
     channel = int(np.abs(matrix[:, 0]).argmax()) + 1
     alt = f"{what}, {matrix.shape[0]} channels; the first has its largest entry at channel {channel}."
@@ -309,7 +309,7 @@ def eigenvectors(learned: dict[str, Any]) -> str:
 
 def embedding(panel: dict[str, Any], train: np.ndarray, test: np.ndarray, names: Any, which: str) -> str:
     """Two principal components of one fold: training matrices faint, held-out ones full."""
-    with _canvas(3.5) as figure, _use_text_settings():
+    with _drawing(3.5) as figure:
         axes = figure.add_axes((0.12, 0.14, 0.85, 0.75))
         points = {kind: np.array(panel[kind]).reshape(-1, len(panel["share"])) for kind in ("train", "test")}
         points = {kind: np.pad(p, ((0, 0), (0, 2 - p.shape[1]))) for kind, p in points.items()}

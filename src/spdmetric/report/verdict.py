@@ -222,7 +222,7 @@ def metric_sentence(verdict: Verdict) -> str | None:
         return None
     first, last = fixed[0], fixed[-1]
     return (
-        f"Of the {len(fixed)} fixed distances, {title(first.method)} does best, {number(first.accuracy)} %, and "
-        f"{title(last.method)} worst, {number(last.accuracy)} %; always guessing the largest class gives "
+        f"Of the {len(fixed)} fixed distances, {title(first.method)} does best, {number(first.accuracy)} %, "
+        f"and {title(last.method)} worst, {number(last.accuracy)} %; always guessing the largest class gives "
         f"{verdict.chance:.1f} %."
     )
