@@ -59,7 +59,7 @@ class Matrices:
         """``y``, or a sentence that says that it is missing."""
         if self.y is None:
             raise ValueError(
-                f"{self.name} has no labels: store them as y or labels in the file, or give a .csv file of them."
+                f"{self.name} has no labels: store them as y or labels in the file, or give them as .csv."
             )
         return self.y
 

@@ -69,8 +69,9 @@ def sortable_table(
     html : str
     """
     numeric = [cell[1] is not None for cell in rows[0]]
+    descending = " data-first=descending"
     headings = "".join(
-        f'<th scope="col"{" class=number" if right else ""}{" data-first=descending" if h in falling else ""}>'
+        f'<th scope="col"{" class=number" if right else ""}{descending if h in falling else ""}>'
         f"{escape(h)}</th>"
         for h, right in zip(head, numeric, strict=True)
     )
@@ -104,7 +105,8 @@ def confusion_table(counts: np.ndarray, names: Sequence[str], label: str) -> str
         for i, name in enumerate(names)
     )
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(label)}"><table class="confusion">'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(label)}">'
+        f'<table class="confusion">'
         f'<thead><tr><th scope="col">true, given</th>{head}</tr></thead><tbody>{body}</tbody></table></div>'
     )
 

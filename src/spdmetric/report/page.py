@@ -9,6 +9,7 @@ from importlib.resources import files
 
 import numpy as np
 
+from spdmetric.estimators.cv import RADII
 from spdmetric.reading import Matrices
 from spdmetric.report import pictures
 from spdmetric.report.comparison import Comparison
@@ -34,6 +35,7 @@ from spdmetric.report.verdict import (
 )
 
 SHOWN_FAR = 10
+TIMES, DASH = " \N{MULTIPLICATION SIGN} ", "\N{EN DASH}"
 SECTIONS = {
     "data": "The data",
     "accuracy": "Accuracy",
@@ -105,14 +107,15 @@ def _document(heading: str, body: str) -> str:
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<title>{escape(heading)}</title>\n<link rel="icon" href="data:,">\n<style>\n{style}</style>\n</head>\n'
+        f'<title>{escape(heading)}</title>\n<link rel="icon" href="data:,">\n'
+        f"<style>\n{style}</style>\n</head>\n"
         f"<body>\n{body}\n<script>\n{script}</script>\n</body>\n</html>\n"
     )
 
 
 def _lead(described: list[Description]) -> str:
     first = described[0]
-    text = f"{first.n} matrices of size {first.d} × {first.d}, {len(first.classes)} classes"
+    text = f"{first.n} matrices of size {first.d}{TIMES}{first.d}, {len(first.classes)} classes"
     if len(described) > 1:
         text += f"; tested on {described[1].n} others"
     return f'<p class="lead">{text}.</p>'
@@ -121,8 +124,8 @@ def _lead(described: list[Description]) -> str:
 def _answer(verdict: Verdict) -> str:
     said = [learning_sentence(verdict), best_sentence(verdict), metric_sentence(verdict)]
     caution = (
-        f"The highest of {len(verdict.lines)} numbers is flattered by chance: expect a little less of it on new "
-        "matrices."
+        f"The highest of {len(verdict.lines)} numbers is flattered by chance: expect a little less of it on "
+        "new matrices."
     )
     body = paragraphs([text for text in said if text] + ([caution] if len(verdict.lines) > 2 else []))
     return f'<section class="answer" aria-labelledby="answer"><h2 id="answer">The answer</h2>{body}</section>'
@@ -157,7 +160,7 @@ def _data(source: Source, described: list[Description]) -> str:
 def _described(file: str | None, d: Description) -> dict[str, str]:
     rows = {
         "File": str(file),
-        "Matrices": f"{d.n}, each {d.d} × {d.d}, stored as {d.dtype}",
+        "Matrices": f"{d.n}, each {d.d}{TIMES}{d.d}, stored as {d.dtype}",
         "Classes": ", ".join(f"{name}: {count}" for name, count in zip(d.classes, d.counts, strict=True)),
     }
     if d.groups:
@@ -192,8 +195,8 @@ def _cautions(d: Description) -> list[str]:
         said.append("The classes differ in size: read the balanced accuracy too, the mean over classes.")
     if d.n < d.d * (d.d + 1) // 2:
         said.append(
-            f"There are fewer matrices ({d.n}) than entries of one ({d.d * (d.d + 1) // 2}): expect low ranks or "
-            "small radii to do better than a full metric."
+            f"There are fewer matrices ({d.n}) than entries of one ({d.d * (d.d + 1) // 2}): expect low "
+            "ranks or small radii to do better than a full metric."
         )
     return said
 
@@ -228,12 +231,12 @@ def _accuracy(comparison: Comparison, verdict: Verdict) -> str:
     rows = []
     for line in verdict.lines:
         family = ENTRIES[line.method].family
-        behind = "–" if line.behind is None else ("≈ " if line.behind.sign == 0 else "") + number(line.behind)  # noqa: RUF001
+        behind = DASH if line.behind is None else ("" if line.behind.sign else "≈ ") + number(line.behind)
         row: list[tuple[str, object]] = [
             (title(line.method), None),
             (family, None),
             (f"{line.accuracy.mean:.1f}", line.accuracy.mean),
-            (f"{line.accuracy.se:.1f}" if np.isfinite(line.accuracy.se) else "–", line.accuracy.se),  # noqa: RUF001
+            (f"{line.accuracy.se:.1f}" if np.isfinite(line.accuracy.se) else DASH, line.accuracy.se),
             (behind, 0.0 if line.behind is None else line.behind.mean),
             (f"{line.seconds:.2f}", line.seconds),
         ]
@@ -243,8 +246,9 @@ def _accuracy(comparison: Comparison, verdict: Verdict) -> str:
     if unbalanced:
         head.insert(4, "Balanced, %")
     caption = (
-        f"Accuracy with its standard error over {_units(comparison, verdict)}. The distance to the best is paired, "
-        "matrix by matrix; ≈ marks those whose 95 % interval holds zero. Seconds are those of one method alone."
+        f"Accuracy with its standard error over {_units(comparison, verdict)}. The distance to the best is "
+        "paired, matrix by matrix; ≈ marks those whose 95 % interval holds zero. Seconds are those of one "
+        "method alone."
     )
     kinds = "; ".join(f"{key}: {text}" for key, text in FAMILIES.items())
     return (
@@ -291,8 +295,9 @@ def _learned(comparison: Comparison) -> str:
         drawn.append(
             figure(
                 spectrum,
-                f"Spectrum of the learned reference point G at full rank and radius {found['reference_radius']:g}, "
-                "of the mean where learning starts, and of G seen from the mean, where 1 is no change.",
+                f"Spectrum of the learned reference point G at full rank and radius "
+                f"{found['reference_radius']:g}, of the mean where learning starts, and of G seen from the "
+                "mean, where 1 is no change.",
             )
         )
     drawn.append(figure(pictures.eigenvectors(found), _eigenvector_caption("reference" in found)))
@@ -378,19 +383,17 @@ def _code(source: Source, comparison: Comparison, verdict: Verdict) -> str:
 
 def _how(comparison: Comparison, verdict: Verdict) -> str:
     plan = comparison.plan
-    ranks = "its usual ones" if plan.means.ranks is None else ", ".join(map(str, plan.means.ranks))
+    ranks = "its usual ranks" if plan.means.ranks is None else f"ranks {_listed(plan.means.ranks)}"
     learned = (
-        f"{plan.how} Whatever a method learns or chooses, it learns and chooses from the training matrices of the "
-        f"fold alone: the metric by cross-validation tries radii 0, 1, 2, 4, 8, 16 and {ranks} ranks in "
-        f"{plan.means.inner} inner folds, judged by nearest neighbours.".replace(
-            "its usual ones ranks", "its usual ranks"
-        )
+        f"{plan.how} Whatever a method learns or chooses, it learns and chooses from the training matrices "
+        f"of the fold alone: the metric by cross-validation tries the radii {_listed(RADII)} and {ranks} in "
+        f"{plan.means.inner} inner folds, judged by nearest neighbours."
     )
     errors = (
-        f"Standard errors are over {_units(comparison, verdict)}, 95 % intervals from the t distribution. They "
-        "tell what other test matrices of this kind would change, not what other training matrices would. "
-        "Comparing learning with no learning by one nearest neighbour was planned beforehand; everything else "
-        "on this page is looked at after."
+        f"Standard errors are over {_units(comparison, verdict)}, 95 % intervals from the t distribution. "
+        "They tell what other test matrices of this kind would change, not what other training matrices "
+        "would. Comparing learning with no learning by one nearest neighbour was planned beforehand; "
+        "everything else on this page is looked at after."
     )
     text = paragraphs([learned, errors, f"Seed of the folds: {plan.seed}. Nothing was removed or repaired."])
     for heading, told in (
@@ -400,6 +403,10 @@ def _how(comparison: Comparison, verdict: Verdict) -> str:
     ):
         text += _told(heading, told)
     return text
+
+
+def _listed(values: Iterable[object]) -> str:
+    return ", ".join(f"{value:g}" if isinstance(value, float) else str(value) for value in values)
 
 
 def _told(heading: str, told: dict[str, str]) -> str:
@@ -422,6 +429,7 @@ def _versions() -> str:
     )
     made = ", ".join(f"{name} {version}" for name, version in parts)
     return (
-        f"Made by spdmetric compare: {made}. The learned metrics are those of F. Yger and M. Sugiyama, Supervised "
-        "LogEuclidean Metric Learning for Symmetric Positive Definite Matrices, arXiv:1502.03505, 2015."
+        f"Made by spdmetric compare: {made}. The learned metrics are those of F. Yger and M. Sugiyama, "
+        "Supervised LogEuclidean Metric Learning for Symmetric Positive Definite Matrices, "
+        "arXiv:1502.03505, 2015."
     )

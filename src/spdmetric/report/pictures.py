@@ -157,7 +157,7 @@ def conditions(description: Description) -> str:
         axes = figure.add_axes((0.13, 0.21, 0.84, 0.74))
         if description.definite:
             values = np.log10(description.condition)
-            edges = np.linspace(values.min(), values.max() + 1e-9, 21)
+            edges = np.linspace(values.min(), values.max() + 1e-9, 21).tolist()
             axes.hist(values, edges, color=BLUE, rwidth=0.92)
             axes.set_xlabel("condition number, powers of ten")
             alt = (
@@ -165,7 +165,7 @@ def conditions(description: Description) -> str:
                 f"{values.min():.1f} to 10 to the {values.max():.1f}."
             )
         else:
-            axes.hist(description.ranks, np.arange(0.5, description.d + 1), color=BLUE, rwidth=0.92)
+            axes.hist(description.ranks, np.arange(0.5, description.d + 1).tolist(), color=BLUE, rwidth=0.92)
             axes.set_xlabel("numerical rank")
             alt = f"Histogram of the ranks of {description.n} matrices of size {description.d}."
         axes.set_ylabel("matrices")
@@ -178,7 +178,7 @@ def outliers(description: Description, classes: np.ndarray) -> str:
         axes = figure.add_axes((0.13, 0.21, 0.84, 0.66))
         for c, name in enumerate(description.classes[: len(CLASS_COLOURS)]):
             at = np.flatnonzero(classes == c)
-            look = {"color": CLASS_COLOURS[c], "marker": CLASS_MARKS[c], "ms": 3.2, "ls": "none"}
+            look: Any = {"color": CLASS_COLOURS[c], "marker": CLASS_MARKS[c], "ms": 3.2, "ls": "none"}
             axes.plot(at, description.distance[at], label=_safe(name), **look)
         rest = np.flatnonzero(classes >= len(CLASS_COLOURS))
         axes.plot(rest, description.distance[rest], ".", color=FAINT)
@@ -189,7 +189,8 @@ def outliers(description: Description, classes: np.ndarray) -> str:
             figure.legend(loc="upper center", ncols=4, handletextpad=0.1, columnspacing=1.0)
     alt = (
         f"Distance of each of the {description.n} matrices from the mean, between "
-        f"{description.distance.min():.3g} and {description.distance.max():.3g}; {len(description.far)} far from the others."
+        f"{description.distance.min():.3g} and {description.distance.max():.3g}; {len(description.far)} far "
+        "from the others."
     )
     return as_svg(figure, "outliers", alt)
 
@@ -316,7 +317,7 @@ def embedding(panel: dict[str, Any], train: np.ndarray, test: np.ndarray, names:
         train = train[: len(points["train"])]
         for c, name in enumerate(names):
             colour, mark = CLASS_COLOURS[c % len(CLASS_COLOURS)], CLASS_MARKS[c % len(CLASS_MARKS)]
-            look = {"color": colour, "marker": mark, "ls": "none"}
+            look: Any = {"color": colour, "marker": mark, "ls": "none"}
             axes.plot(*points["train"][train == c].T, **look, ms=3.5, alpha=0.3, mew=0)
             axes.plot(*points["test"][test == c].T, **look, ms=5.5, mec="white", mew=0.5, label=_safe(name))
         share = [*panel["share"], 0.0]
