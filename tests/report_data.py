@@ -14,7 +14,7 @@ NAMES = np.array(["<b>left</b> & co", 'right "$x^2$"'])
 FEW = "euclid,logeuclid-mean,logeuclid-kta-cv,logeuclid-kta-cv-lda,logeuclid-mean-lda,mdm"
 
 
-def matrices(n: int = 40, d: int = 6) -> tuple[np.ndarray, np.ndarray]:
+def matrices(n: int = 24, d: int = 4) -> tuple[np.ndarray, np.ndarray]:
     """Matrices of two classes, one of them far from the others."""
     X, y, *_ = make_toy(n, 2, d=d, random_state=3)
     X[7] *= 1e4

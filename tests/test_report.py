@@ -34,7 +34,7 @@ def numpy_only():
         yield
 
 
-def toy(n=40, d=6, **rest):
+def toy(n=40, d=4, **rest):
     X, y = matrices(n, d)
     return Matrices(X, y, rest.pop("groups", None), "toy")
 
@@ -158,7 +158,7 @@ def test_a_test_file_is_one_fold():
 def test_what_cannot_be_compared_gets_a_sentence(y, groups, message):
     data = replace(toy(), y=y, groups=groups)
     with pytest.raises(ValueError, match=message):
-        comparison.make_plan(data, None, 6)
+        comparison.make_plan(data, None, 4)
 
 
 def test_what_the_data_do_not_allow_is_left_out_with_a_reason():
@@ -255,7 +255,7 @@ def test_those_that_cannot_be_told_from_the_best_are_named():
     )
     text = verdict.best_sentence(verdict.Verdict(lines, (), 50.0, None))
     assert "80.0 ± 2.0 %, of MDM" in text
-    assert "1 of the 2 others (Tangent space, SVM)" in text
+    assert "1 of the 2 others (Tangent space + SVM)" in text
 
 
 # ---------------------------------------------------------------------------
@@ -268,13 +268,13 @@ def test_the_code_runs_and_gives_the_labels_of_the_comparison(name, tmp_path, mo
     monkeypatch.chdir(tmp_path)
     np.savez("known.npz", X=X[:36], y=y[:36])
     np.savez("new.npz", X=X[36:])
-    means = means_for(6, 6, 3)
-    code = program(name, means, 6, 36, "read_matrices('known.npz')", "read_matrices('new.npz')")
+    means = means_for(4, 4, 3)
+    code = program(name, means, 4, 36, "read_matrices('known.npz')", "read_matrices('new.npz')")
     space: dict = {}
     exec(code, space)
-    expected = ENTRIES[name].run(Fold(X[:36], y[:36], X[36:], means))
-    assert np.array_equal(space["model"].predict(X[36:]), expected)
-    assert str(expected[0]) in capsys.readouterr().out
+    codes = np.unique(y, return_inverse=True)[1]
+    expected = np.unique(y)[ENTRIES[name].run(Fold(X[:36], codes[:36], X[36:], means))]
+    assert capsys.readouterr().out == f"{expected}\n"
 
 
 # ---------------------------------------------------------------------------
@@ -376,7 +376,7 @@ def test_the_same_command_again_writes_the_same_page(page, capsys):
 
 
 def test_singular_matrices_get_a_page_of_what_allows_them(tmp_path):
-    X, y = matrices(40, 6)
+    X, y = matrices(24, 6)
     half = np.linalg.qr(np.random.default_rng(0).standard_normal((6, 4)))[0]
     X = half @ half.T @ X @ half @ half.T
     np.savez(tmp_path / "low.npz", X=(X + X.transpose(0, 2, 1)) / 2, y=y)

@@ -9,7 +9,7 @@ import numpy as np
 
 Cell = tuple[str, object]  # what is shown, and what is sorted by; None: what is shown
 
-DARK, LIGHT, FULL = (31, 41, 51), (255, 255, 255), (10, 85, 140)
+DARK, LIGHT, FULL = (13, 19, 26), (255, 255, 255), (10, 85, 140)
 
 
 def escape(text: str) -> str:
@@ -24,7 +24,12 @@ def section(key: str, heading: str, body: str) -> str:
 
 def paragraphs(texts: Iterable[str]) -> str:
     """A paragraph for each text."""
-    return "".join(f"<p>{escape(text)}</p>" for text in texts)
+    return "".join(f"<p>{unbroken(escape(text))}</p>" for text in texts)
+
+
+def unbroken(text: str) -> str:
+    """Keep numbers with their errors and units on one line."""
+    return text.replace(" ± ", "&nbsp;±&nbsp;").replace(" %", "&nbsp;%").replace(" points", "&nbsp;points")
 
 
 def figure(svg: str, caption: str) -> str:
@@ -78,7 +83,7 @@ def sortable_table(
     body = "".join(_row(row, best and i == 0) for i, row in enumerate(rows))
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption.split(".")[0])}">'
-        f'<table class="sortable" id="{key}"><caption>{escape(caption)}</caption>'
+        f'<table class="sortable" id="{key}"><caption><span>{escape(caption)}</span></caption>'
         f"<thead><tr>{headings}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 

@@ -130,36 +130,36 @@ _BY_CV = "make_pipeline(LogEuclideanMetricCV({}), {})".format
 _LDA = 'LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")'
 
 ENTRIES: dict[str, Entry] = {
-    "euclid": Entry("Euclid, 1-NN", "distance", METHODS["euclid"], _KNN("euclid"), definite=False),
+    "euclid": Entry("Euclid + 1-NN", "distance", METHODS["euclid"], _KNN("euclid"), definite=False),
     "wasserstein": Entry(
-        "Bures-Wasserstein, 1-NN", "distance", _wasserstein, _KNN("wasserstein"), definite=False
+        "Bures-Wasserstein + 1-NN", "distance", _wasserstein, _KNN("wasserstein"), definite=False
     ),
     "logeuclid-identity": Entry(
-        "LogEuclid at I, 1-NN", "distance", METHODS["logeuclid-identity"], _KNN("logeuclid")
+        "LogEuclid at I + 1-NN", "distance", METHODS["logeuclid-identity"], _KNN("logeuclid")
     ),
     "logeuclid-mean": Entry(
-        "LogEuclid at the mean, 1-NN",
+        "LogEuclid at the mean + 1-NN",
         "distance",
         METHODS["logeuclid-mean"],
         _AT_MEAN("KNeighborsClassifier(1)"),
     ),
-    "riemann": Entry("Affine-invariant δᵣ, 1-NN", "distance", METHODS["riemann"], _KNN("riemann")),
-    "stein": Entry("Stein, 1-NN", "distance", METHODS["stein"], _KNN("logdet")),
+    "riemann": Entry("Affine-invariant + 1-NN", "distance", METHODS["riemann"], _KNN("riemann")),
+    "stein": Entry("Stein + 1-NN", "distance", METHODS["stein"], _KNN("logdet")),
     "logeuclid-kta": Entry(
-        "Learned, full rank, 1-NN",
+        "Learned, full rank + 1-NN",
         "learned",
         METHODS["logeuclid-kta"],
         "make_pipeline(LogEuclideanMetric(radius=10.0), KNeighborsClassifier(1))",
     ),
     "logeuclid-kta-rank": Entry(
-        "Learned, low rank, 1-NN",
+        "Learned, low rank + 1-NN",
         "learned",
         _low_rank,
         "make_pipeline(LogEuclideanMetric(radius=5.0, rank={rank}, tol=1e-3), KNeighborsClassifier(1))",
         definite=False,
     ),
     "logeuclid-kta-cv": Entry(
-        "Learned by CV, 1-NN",
+        "Learned by CV + 1-NN",
         "learned",
         lambda fold: nearest(cv_embedded(fold, 1), fold.y),
         _BY_CV("{cv}", "KNeighborsClassifier(1)"),
@@ -167,7 +167,7 @@ ENTRIES: dict[str, Entry] = {
         definite=False,
     ),
     "logeuclid-kta-cv-11nn": Entry(
-        "Learned by CV, 11-NN",
+        "Learned by CV + 11-NN",
         "learned",
         lambda fold: neighbours(11)(cv_embedded(fold, 11), fold.y),
         _BY_CV("{cv11}", "KNeighborsClassifier(11)"),
@@ -175,7 +175,7 @@ ENTRIES: dict[str, Entry] = {
         definite=False,
     ),
     "logeuclid-kta-cv-lda": Entry(
-        "Learned by CV, shrinkage LDA",
+        "Learned by CV + LDA",
         "learned",
         lambda fold: shrinkage_lda(cv_embedded(fold, 1), fold.y),
         _BY_CV("{cv}", _LDA),
@@ -183,31 +183,31 @@ ENTRIES: dict[str, Entry] = {
         definite=False,
     ),
     "logeuclid-mean-11nn": Entry(
-        "Tangent space, 11-NN",
+        "Tangent space + 11-NN",
         "rival",
         METHODS["logeuclid-mean-11nn"],
         _AT_MEAN("KNeighborsClassifier(11)"),
     ),
     "logeuclid-mean-lda": Entry(
-        "Tangent space, shrinkage LDA", "rival", METHODS["logeuclid-mean-lda"], _AT_MEAN(_LDA)
+        "Tangent space + LDA", "rival", METHODS["logeuclid-mean-lda"], _AT_MEAN(_LDA)
     ),
     "logeuclid-mean-logistic": Entry(
-        "Tangent space, logistic",
+        "Tangent space + logistic",
         "rival",
         METHODS["logeuclid-mean-logistic"],
         _AT_MEAN("LogisticRegression(max_iter=5000)"),
     ),
-    "svm": Entry("Tangent space, SVM", "rival", _svm, _AT_MEAN("SVC()")),
+    "svm": Entry("Tangent space + SVM", "rival", _svm, _AT_MEAN("SVC()")),
     "mdm": Entry("MDM", "rival", METHODS["mdm"], "MDM()"),
     "fgmdm": Entry("FgMDM", "rival", METHODS["fgmdm"], "FgMDM()"),
     "csp-lda": Entry(
-        "CSP, LDA",
+        "CSP + LDA",
         "rival",
         METHODS["csp-lda"],
         "make_pipeline(CSP(nfilter={filters}), LinearDiscriminantAnalysis())",
     ),
     "nca": Entry(
-        "Tangent space, NCA, 1-NN",
+        "Tangent space + NCA + 1-NN",
         "rival",
         METHODS["nca"],
         _AT_MEAN(
@@ -302,17 +302,31 @@ def program(name: str, means: Means, d: int, n: int, read: str, read_new: str) -
     for word in sorted(words & set(_MODULES)):
         modules.setdefault(_MODULES[word], []).append(word)
     imports = [f"from {module} import {', '.join(names)}" for module, names in sorted(modules.items())]
-    return "\n".join(
-        [
-            *imports,
-            "from spdmetric.reading import read_matrices",
-            "",
-            f"known = {read}",
-            f"model = {made}",
-            "model.fit(known.X, known.y)",
-            "",
-            f"new = {read_new}",
-            "print(model.predict(new.X))",
-            "",
-        ]
+    return "\n".join([*imports, *(_WITH_CODES if "KNearestNeighbor" in words else _PLAIN), ""]).format(
+        read=read, read_new=read_new, made=made
     )
+
+
+_PLAIN = (
+    "from spdmetric.reading import read_matrices",
+    "",
+    "known = {read}",
+    "model = {made}",
+    "model.fit(known.X, known.y)",
+    "",
+    "new = {read_new}",
+    "print(model.predict(new.X))",
+)
+# Of words, pyRiemann 0.12 cuts all predictions to the length of the first.
+_WITH_CODES = (
+    "from spdmetric.reading import read_matrices",
+    "import numpy as np",
+    "",
+    "known = {read}",
+    "classes, codes = np.unique(known.y, return_inverse=True)  # this classifier wants numbers",
+    "model = {made}",
+    "model.fit(known.X, codes)",
+    "",
+    "new = {read_new}",
+    "print(classes[model.predict(new.X)])",
+)

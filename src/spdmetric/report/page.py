@@ -31,6 +31,7 @@ from spdmetric.report.verdict import (
     learning_sentence,
     metric_sentence,
     number,
+    signed,
     title,
 )
 
@@ -41,7 +42,7 @@ SECTIONS = {
     "accuracy": "Accuracy",
     "learned": "The learned metric",
     "embedding": "Before and after learning",
-    "confusion": "Which classes are mistaken for which",
+    "confusion": "Confusion of classes",
     "code": "Code to copy",
     "how": "How this was done",
 }
@@ -227,38 +228,57 @@ def _far_table(source: Source, d: Description) -> str:
 def _accuracy(comparison: Comparison, verdict: Verdict) -> str:
     counts = np.bincount(comparison.plan.codes[comparison.plan.tested])
     unbalanced = counts.max() > 1.2 * counts[counts > 0].min()
-    head = ["Method", "Kind", "Accuracy, %", "± s.e.", "Behind the best", "Seconds a fold"]
+    head = ["Method", "Accuracy, %", "± s.e.", "Behind the best", "Kind", "Seconds a fold"]
     rows = []
     for line in verdict.lines:
         family = ENTRIES[line.method].family
         behind = DASH if line.behind is None else ("" if line.behind.sign else "≈ ") + number(line.behind)
         row: list[tuple[str, object]] = [
             (title(line.method), None),
-            (family, None),
             (f"{line.accuracy.mean:.1f}", line.accuracy.mean),
             (f"{line.accuracy.se:.1f}" if np.isfinite(line.accuracy.se) else DASH, line.accuracy.se),
             (behind, 0.0 if line.behind is None else line.behind.mean),
+            (family, None),
             (f"{line.seconds:.2f}", line.seconds),
         ]
         if unbalanced:
-            row.insert(4, (f"{line.balanced:.1f}", line.balanced))
+            row.insert(3, (f"{line.balanced:.1f}", line.balanced))
         rows.append(row)
     if unbalanced:
-        head.insert(4, "Balanced, %")
+        head.insert(3, "Balanced, %")
     caption = (
         f"Accuracy with its standard error over {_units(comparison, verdict)}. The distance to the best is "
         "paired, matrix by matrix; ≈ marks those whose 95 % interval holds zero. Seconds are those of one "
         "method alone."
     )
     kinds = "; ".join(f"{key}: {text}" for key, text in FAMILIES.items())
+    plot = figure(
+        pictures.accuracy(verdict),
+        "Accuracy with one standard error to each side; dashed, always guessing the largest class.",
+    )
     return (
         sortable_table(head, rows, caption, "accuracies", best=True, falling=("Accuracy, %", "Balanced, %"))
-        + f"<p>{escape(comparison.plan.how)} Kinds: {kinds}.</p>"
-        + figure(
-            pictures.accuracy(verdict),
-            "Accuracy with one standard error to each side; dashed, always guessing the largest class.",
-        )
+        + paragraphs([f"{comparison.plan.how} Kinds: {kinds}."])
+        + f'<div class="grid">{plot}{_gains(verdict)}</div>'
     )
+
+
+def _gains(verdict: Verdict) -> str:
+    """Learning against no learning, for each classifier that follows both."""
+    if not verdict.pairs:
+        return ""
+    rows: list[list[tuple[str, object]]] = [
+        [
+            (pair.head, None),
+            (signed(pair.gain.mean), pair.gain.mean),
+            (f"{pair.gain.se:.1f}", pair.gain.se),
+            (f"{signed(pair.gain.mean - pair.gain.half)} to {signed(pair.gain.mean + pair.gain.half)}", 0),
+        ]
+        for pair in verdict.pairs
+    ]
+    caption = "Points gained by learning, radius and rank by cross-validation, over the metric at the mean."
+    head = ["Classifier after both", "Gain", "± s.e.", "95 % interval"]
+    return "<div><h3>Does learning help?</h3>" + sortable_table(head, rows, caption, "gains") + "</div>"
 
 
 def _units(comparison: Comparison, verdict: Verdict) -> str:

@@ -311,7 +311,7 @@ def eigenvectors(learned: dict[str, Any]) -> str:
 def embedding(panel: dict[str, Any], train: np.ndarray, test: np.ndarray, names: Any, which: str) -> str:
     """Two principal components of one fold: training matrices faint, held-out ones full."""
     with _drawing(3.5) as figure:
-        axes = figure.add_axes((0.12, 0.14, 0.85, 0.75))
+        axes = figure.add_axes((0.17, 0.14, 0.8, 0.75))
         points = {kind: np.array(panel[kind]).reshape(-1, len(panel["share"])) for kind in ("train", "test")}
         points = {kind: np.pad(p, ((0, 0), (0, 2 - p.shape[1]))) for kind, p in points.items()}
         train = train[: len(points["train"])]

@@ -15,6 +15,7 @@ from spdmetric.report.comparison import Comparison
 from spdmetric.report.methods import ENTRIES, PAIRS
 
 LEVEL = 0.95
+MINUS = "\N{MINUS SIGN}"
 
 
 @dataclass(frozen=True)
@@ -197,9 +198,13 @@ def _other_heads(verdict: Verdict) -> str:
 
 
 def _points(gain: Estimate) -> str:
-    sign = "+" if gain.mean >= 0 else "\N{MINUS SIGN}"
     error = f" ± {gain.se:.1f}" if np.isfinite(gain.se) else ""
-    return f"{sign}{abs(gain.mean):.1f}{error} points"
+    return f"{signed(gain.mean)}{error} points"
+
+
+def signed(value: float) -> str:
+    """``+3.5``, with a true minus sign."""
+    return f"{'+' if value >= 0 else MINUS}{abs(value):.1f}"
 
 
 def best_sentence(verdict: Verdict) -> str:
