@@ -1,14 +1,15 @@
-"""The page of `spdmetric compare` in a real Chromium: loads in silence, sorts, fits a phone, can be read by all."""
+"""The page of `spdmetric compare` in a real Chromium: silent, sortable, fit for a phone, readable by all."""
 
 from __future__ import annotations
 
 import shutil
+from itertools import pairwise
 
 import pytest
 
 from report_data import FEW, write_page
 
-# Contrast of every text against the first opaque ground behind it, after WCAG 2; and what is hidden or too dim.
+# Texts whose contrast with the first opaque ground behind them is too low, after WCAG 2.
 CONTRAST = """
 const channel = (c) => { c /= 255; return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; };
 const numbers = (colour) => colour.match(/[0-9.]+/g).map(Number);
@@ -141,7 +142,7 @@ def test_can_be_read_by_everyone(browser):
     headings = browser.execute_script(HEADINGS)
     assert headings.count(1) == 1
     assert headings[0] == 1
-    assert all(b <= a + 1 for a, b in zip(headings, headings[1:], strict=False))  # noqa: RUF007
+    assert all(b <= a + 1 for a, b in pairwise(headings))
     assert browser.execute_script("return document.documentElement.lang") == "en"
 
 

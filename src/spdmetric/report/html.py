@@ -9,7 +9,7 @@ import numpy as np
 
 Cell = tuple[str, object]  # what is shown, and what is sorted by; None: what is shown
 
-DARK, LIGHT, FULL = (13, 19, 26), (255, 255, 255), (10, 85, 140)
+DARK, LIGHT, FULL = (0, 0, 0), (255, 255, 255), (10, 85, 140)
 
 
 def escape(text: str) -> str:

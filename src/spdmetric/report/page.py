@@ -167,7 +167,8 @@ def _described(file: str | None, d: Description) -> dict[str, str]:
     if d.groups:
         names = ", ".join(f"{name}: {count}" for name, count in d.groups[:12])
         rows["Groups"] = f"{len(d.groups)} ({names}{', ...' if len(d.groups) > 12 else ''})"
-    rows["Rank"] = f"full, {d.d}" if d.definite else f"between {d.ranks.min()} and {d.ranks.max()} of {d.d}"
+    ranks = " to ".join(str(rank) for rank in sorted({int(d.ranks.min()), int(d.ranks.max())}))
+    rows["Rank"] = f"full, {d.d}" if d.definite else f"{ranks} of {d.d}"
     if d.definite:
         low, middle, high = np.quantile(d.condition, [0.05, 0.5, 0.95])
         rows["Condition number"] = (
