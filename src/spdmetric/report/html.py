@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape as _escape
 
@@ -29,7 +30,8 @@ def paragraphs(texts: Iterable[str]) -> str:
 
 def unbroken(text: str) -> str:
     """Keep numbers with their errors and units on one line."""
-    return text.replace(" ± ", "&nbsp;±&nbsp;").replace(" %", "&nbsp;%").replace(" points", "&nbsp;points")
+    text = text.replace(" ± ", "&nbsp;±&nbsp;").replace(" %", "&nbsp;%")
+    return re.sub(r"(?<=[0-9]) points", "&nbsp;points", text)
 
 
 def figure(svg: str, caption: str) -> str:

@@ -296,7 +296,7 @@ def program(name: str, means: Means, d: int, n: int, read: str, read_new: str) -
     -------
     code : str
     """
-    made = expression(name, means, d, n)
+    made = _laid_out(expression(name, means, d, n))
     words = set(re.findall(r"\w+", made))
     modules: dict[str, list[str]] = {}
     for word in sorted(words & set(_MODULES)):
@@ -305,6 +305,21 @@ def program(name: str, means: Means, d: int, n: int, read: str, read_new: str) -
     return "\n".join([*imports, *(_WITH_CODES if "KNearestNeighbor" in words else _PLAIN), ""]).format(
         read=read, read_new=read_new, made=made
     )
+
+
+def _laid_out(made: str, width: int = 80) -> str:
+    """One step of a pipeline a line, where one line would be too long."""
+    if len(made) <= width or not made.startswith("make_pipeline("):
+        return made
+    depth, steps, step = 0, [], ""
+    for letter in made[len("make_pipeline(") : -1]:
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and depth == 0:
+            steps.append(step.strip())
+            step = ""
+        else:
+            step += letter
+    return "make_pipeline(\n" + "".join(f"    {part},\n" for part in (*steps, step.strip())) + ")"
 
 
 _PLAIN = (

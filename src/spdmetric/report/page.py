@@ -270,15 +270,18 @@ def _gains(verdict: Verdict) -> str:
         return ""
     rows: list[list[tuple[str, object]]] = [
         [
-            (pair.head, None),
+            (title(pair.learned).partition(" + ")[2], None),
             (signed(pair.gain.mean), pair.gain.mean),
             (f"{pair.gain.se:.1f}", pair.gain.se),
             (f"{signed(pair.gain.mean - pair.gain.half)} to {signed(pair.gain.mean + pair.gain.half)}", 0),
         ]
         for pair in verdict.pairs
     ]
-    caption = "Points gained by learning, radius and rank by cross-validation, over the metric at the mean."
-    head = ["Classifier after both", "Gain", "± s.e.", "95 % interval"]
+    caption = (
+        "Points gained by learning, radius and rank by cross-validation, over the metric at the mean, with the "
+        "same classifier after both."
+    )
+    head = ["Classifier", "Gain", "± s.e.", "95 % interval"]
     return "<div><h3>Does learning help?</h3>" + sortable_table(head, rows, caption, "gains") + "</div>"
 
 
