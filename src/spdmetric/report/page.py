@@ -278,8 +278,8 @@ def _gains(verdict: Verdict) -> str:
         for pair in verdict.pairs
     ]
     caption = (
-        "Points gained by learning, radius and rank by cross-validation, over the metric at the mean, with the "
-        "same classifier after both."
+        "Points gained by learning, radius and rank by cross-validation, over the metric at the mean, with "
+        "the same classifier after both."
     )
     head = ["Classifier", "Gain", "± s.e.", "95 % interval"]
     return "<div><h3>Does learning help?</h3>" + sortable_table(head, rows, caption, "gains") + "</div>"
