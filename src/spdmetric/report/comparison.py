@@ -298,6 +298,10 @@ def _learned(X: np.ndarray, codes: np.ndarray, means: Means) -> dict[str, Any]:
 
 
 def _fold(data: tuple[Any, ...], methods: list[str], draw: bool) -> dict[str, Any]:
+    # Imported here, so that no method is charged with the seconds of it.
+    import pyriemann.classification
+    import pyriemann.spatialfilters  # noqa: F401
+
     fold = Fold(*data)
     results: dict[str, Any] = {"methods": {name: _outcome(fold, name) for name in methods}}
     if draw:

@@ -273,7 +273,10 @@ def _gains(verdict: Verdict) -> str:
             (title(pair.learned).partition(" + ")[2], None),
             (signed(pair.gain.mean), pair.gain.mean),
             (f"{pair.gain.se:.1f}", pair.gain.se),
-            (f"{signed(pair.gain.mean - pair.gain.half)} to {signed(pair.gain.mean + pair.gain.half)}", 0),
+            (
+                f"{signed(pair.gain.mean - pair.gain.half)} to {signed(pair.gain.mean + pair.gain.half)}",
+                pair.gain.mean - pair.gain.half,
+            ),
         ]
         for pair in verdict.pairs
     ]
