@@ -1,4 +1,4 @@
-"""The command line: ``spdmetric reproduce``."""
+"""The command line: ``spdmetric reproduce``, ``spdmetric compare``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from spdmetric.report import command as compare_command
+
 EPILOG = """\
 examples:
   spdmetric reproduce toy                          Table 1 of the paper, about a minute
@@ -18,6 +20,7 @@ examples:
   spdmetric reproduce bci                          its EEG table; MOABB downloads the data
   spdmetric reproduce figures --out results        its figures, drawn from computed geometry
   spdmetric reproduce beyond --data DIR --quick    all methods on all data, a first look
+  spdmetric compare matrices.npz --out report.html which metric suits my matrices, does learning help?
 
 Every table is written to the folder --out as NAME.csv (every single accuracy), NAME.json (means,
 standard errors, tests, the paper's numbers), NAME.md and NAME.png.  A run that was interrupted goes on
@@ -111,6 +114,7 @@ def _parser() -> argparse.ArgumentParser:
         "--methods", type=_methods, metavar="A,B,...", help="these methods only (default: all of the table)"
     )
     reproduce.set_defaults(run=_reproduce)
+    compare_command.add_parser(commands)
     return parser
 
 
