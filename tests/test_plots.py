@@ -71,6 +71,7 @@ displays = pytest.mark.parametrize("Display", WAYS, ids=lambda c: c.__name__)
 
 @pytest.fixture(autouse=True)
 def _closed_figures():
+    plt.close("all")  # whatever examples in docstrings have left open
     yield
     plt.close("all")
 
