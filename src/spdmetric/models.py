@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from functools import partial
 from math import isfinite
 from os import PathLike
 from pathlib import Path
@@ -109,7 +110,8 @@ def load(path: str | PathLike[str]) -> Any:
         return _model_of(metadata["model"], arrays)
     except Exception as error:  # the digest holds, so whoever wrote it was not `save`
         raise ValueError(
-            f"{path} says that it is a {FORMAT}, but its content is not one ({type(error).__name__}: {error})."
+            f"{path} says that it is a {FORMAT}, but its content is not one ({type(error).__name__}: "
+            f"{' '.join(str(error).split())})."
         ) from error
 
 
@@ -192,7 +194,8 @@ def _model_of(tree: Mapping[str, Any], arrays: Arrays) -> Any:
             judge.feature_names_in_ = fitted["names"]
         return judge
     metric = _METRICS[tree["!"]](**parameters)
-    vars(metric).update(fitted)
+    for name, value in fitted.items():
+        setattr(metric, name, value)
     check_is_fitted(metric)
     return metric
 
@@ -270,6 +273,10 @@ def _objects(items: list[Any]) -> np.ndarray:
     return array
 
 
+def _record(kind: Any, parts: dict[str, Any]) -> Any:
+    return kind(**parts)
+
+
 def _ball_point(parts: dict[str, Any]) -> BallPoint:
     point = BallPoint(Spectrum(parts["s"], parts["P"]), np.eye(len(parts["s"])))
     point.factor = parts["factor"]
@@ -290,5 +297,5 @@ _MAKERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "Solution": lambda parts: Solution(**parts),
     "BallPoint": _ball_point,
     "RankPoint": _rank_point,
-    **{name: (lambda parts, kind=kind: kind(**parts)) for name, kind in _TUPLES.items()},
+    **{name: partial(_record, kind) for name, kind in _TUPLES.items()},
 }
