@@ -25,13 +25,13 @@ GROUPS = {
     "matrices": {
         "npz": (20, 300),
         "npz-covariances": (15, 200),
-        "npy": (10, 200),
-        "csv": (10, 200),
-        "mat": (25, 300),
+        "npy": (15, 200),
+        "csv": (15, 200),
+        "mat": (30, 300),
         "mat-covariances": (15, 200),
     },
-    "images": {"images": (36, 300)},
-    "edf": {"edf": (20, 300)},
+    "images": {"images": (30, 300)},
+    "edf": {"edf": (12, 300)},
     "model": {"model": (500, 500)},
 }
 NEEDS = {"images": ("PIL",), "edf": ("mne", "edfio")}
