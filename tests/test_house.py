@@ -26,10 +26,12 @@ ROOMS = {
     "alignment": {"matrices", "geometry", "manifolds", "stacks"},
     "gaussian": {"alignment", "geometry"},
     "solvers": set(),
+    "archive": set(),
     "estimators": {
         *("matrices", "checks", "geometry", "manifolds", "compiled", "stacks", "alignment"),
         *("gaussian", "solvers"),
     },
+    "models": {"archive", "estimators", "manifolds", "matrices", "solvers", "__version__"},
 }
 DATASETS = {"matrices", "checks", "geometry", "files", "datasets"}
 
@@ -117,7 +119,7 @@ def test_readme_code_runs():
         run(block)
 
 
-@pytest.mark.parametrize("module", ["estimators.metric", "datasets.textures"])
+@pytest.mark.parametrize("module", ["estimators.metric", "datasets.textures", "models"])
 def test_docstring_examples(module):
     tested = doctest.testmod(importlib.import_module(f"spdmetric.{module}"))
     assert tested.attempted > 0

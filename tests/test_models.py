@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import json
 import pickle
+import re
 import warnings
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -368,3 +370,16 @@ def test_skops_keeps_whole_pipelines(metric, rng):
     loaded = sio.loads(stored, trusted=TRUSTED)
     assert same(loaded.predict(X), model.predict(X))
     assert same(loaded[0].transform(X), model[0].transform(X))
+
+
+def documented_blocks():
+    text = (Path(__file__).parents[1] / "docs" / "models.md").read_text()
+    return re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("block", documented_blocks(), ids=range(3))
+def test_the_page_on_models_is_true(block, capsys):
+    if "skops" in block:
+        pytest.importorskip("skops")
+        assert all(f'"{name}"' in block for name in TRUSTED)
+    exec(compile(block, "docs/models.md", "exec"), {})
