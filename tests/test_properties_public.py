@@ -223,9 +223,11 @@ def distances_are_metrics(rng, d):
     A, B, C = spd(rng, 3, d)
     for name in DISTANCES:
         distance = getattr(geometry, f"distance_{name}")
-        assert distance(A, B) == pytest.approx(float(distance(B, A)), abs=1e-9)
-        assert distance(A, A) == pytest.approx(0, abs=1e-6)
-        assert distance(A, C) <= distance(A, B) + distance(B, C) + 1e-9
+        # Near zero Stein's is the square root of a difference of rounded numbers.
+        tol = 1e-4 if name == "stein" else 1e-7
+        close(distance(A, B), float(distance(B, A)), tol)
+        close(distance(A, A), 0.0, tol)
+        assert distance(A, C) <= distance(A, B) + distance(B, C) + tol
 
 
 @about("geometry.distance_riemann", "geometry.distance_stein", "geometry.distance_logeuclid")

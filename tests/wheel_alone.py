@@ -12,6 +12,7 @@ import re
 import sys
 import tempfile
 from importlib.abc import MetaPathFinder
+from importlib.util import find_spec
 from pathlib import Path
 
 
@@ -49,7 +50,7 @@ def library(folder: Path) -> None:
 
 
 def features(folder: Path) -> dict:
-    """Each optional feature, by the extra that it must name."""
+    """Each optional feature: the extra that it must name, the package it needs, a use of it."""
     import numpy as np
 
     from spdmetric import compiled
@@ -62,14 +63,14 @@ def features(folder: Path) -> dict:
     (folder / "new.mat").write_bytes(bytes(512) + b"\x89HDF\r\n\x1a\n" + bytes(2048))
     image = np.random.default_rng(0).standard_normal((64, 128))
     return {
-        "compiled kernels": ("fast", lambda: compiled.Stack),
-        "figures": ("plots", style.context),
-        "textures of scikit-image": ("textures", load_images),
-        "images of a folder": ("textures", lambda: load_images(folder)),
-        "Gabor filters": ("textures", lambda: gabor_responses(image)),
-        "EDF files": ("eeg", lambda: load_eegmmi(1, folder, runs=[4])),
-        "downloads by MOABB": ("eeg", lambda: load_bci_iv_2a(1)),
-        "MATLAB 7.3": ("hdf5", lambda: read_matrices(folder / "new.mat")),
+        "compiled kernels": ("fast", "numba", lambda: compiled.Stack),
+        "figures": ("plots", "matplotlib", style.context),
+        "textures of scikit-image": ("textures", "skimage", load_images),
+        "images of a folder": ("textures", "PIL", lambda: load_images(folder)),
+        "Gabor filters": ("textures", "skimage", lambda: gabor_responses(image)),
+        "EDF files": ("eeg", "mne", lambda: load_eegmmi(1, folder, runs=[4])),
+        "downloads by MOABB": ("eeg", "moabb", lambda: load_bci_iv_2a(1)),
+        "MATLAB 7.3": ("hdf5", "h5py", lambda: read_matrices(folder / "new.mat")),
     }
 
 
@@ -93,9 +94,14 @@ def main(home: str, *blocked: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         library(Path(folder))
         found = features(Path(folder))
-        for feature, (extra, use) in found.items():
-            names_the_extra(feature, extra, use)
-    print(f"the wheel alone: {spdmetric.__version__}, {len(found)} optional features name their extra")
+        # pyRiemann needs matplotlib: what a hard dependency brings is there.
+        there = {package for _, package, _ in found.values() if find_spec(package) is not None}
+        for feature, (extra, package, use) in found.items():
+            if package not in there:
+                names_the_extra(feature, extra, use)
+    counted = sum(package not in there for _, package, _ in found.values())
+    also = f"; {', '.join(sorted(there))} came with the dependencies" if there else ""
+    print(f"the wheel alone: {counted} of {len(found)} optional features name their extra{also}")
 
 
 if __name__ == "__main__":
