@@ -103,6 +103,16 @@ def write_mat(folder: Path) -> list[Path]:
     return [folder / f"{name}.mat" for name in ("plain", "packed", "toolbox")]
 
 
+def write_mat73(folder: Path) -> list[Path]:
+    import h5py
+
+    X, _ = matrices(np.random.default_rng(0))
+    with h5py.File(folder / "new.mat", "w", userblock_size=512) as file:
+        for name, value in (("X", X), ("y", np.arange(6.0)[None] % 2)):
+            file.create_dataset(name, data=value).attrs["MATLAB_class"] = np.bytes_("double")
+    return [folder / "new.mat"]
+
+
 def write_images(folder: Path) -> list[Path]:
     from PIL import Image
 
@@ -211,6 +221,7 @@ KINDS = {
     "csv": Kind(write_csv, read_labels, column),
     "mat": Kind(write_mat, read_matrix_file, stack_of_labelled),
     "mat-covariances": Kind(write_mat, read_covariances, stack_of_labelled),
+    "mat73": Kind(write_mat73, read_matrix_file, stack_of_labelled),
     "images": Kind(write_images, read_image, picture),
     "edf": Kind(write_edf_runs, read_edf_run, stack_of_labelled),
     "model": Kind(write_models, read_model, same_model),

@@ -30,11 +30,12 @@ GROUPS = {
         "mat": (30, 300),
         "mat-covariances": (15, 200),
     },
+    "mat73": {"mat73": (10, 100)},
     "images": {"images": (30, 300)},
     "edf": {"edf": (12, 300)},
     "model": {"model": (500, 500)},
 }
-NEEDS = {"images": ("PIL",), "edf": ("mne", "edfio")}
+NEEDS = {"mat73": ("h5py",), "images": ("PIL",), "edf": ("mne", "edfio")}
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the bound on memory is Linux's")
