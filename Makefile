@@ -8,7 +8,7 @@ STAMP := .venv/.installed
 # Small matrices gain nothing from threads inside BLAS; the tests run in two processes instead.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: install demo test check coverage docs reproduce bench format clean
+.PHONY: install demo test nightly check coverage docs reproduce bench format clean
 
 install: $(STAMP)
 
@@ -26,6 +26,11 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal
+
+# 10,000 examples of the properties, 2,500 damaged files, the wheel in a new environment: some ten minutes.
+nightly: $(STAMP)
+	SPDMETRIC_NIGHTLY=1 $(ONE_THREAD) $(BIN)/python -m pytest \
+		tests/test_properties_public.py tests/test_fuzz.py tests/test_wheel.py
 
 # Every table and figure that docs/paper.md quotes, into docs/results. DATA is a folder with the folders
 # brodatz, bci2a (or bci2a-a09) and eegmmi; what is absent is named and left out.

@@ -27,11 +27,13 @@ ROOMS = {
     "alignment": {"lazy", "matrices", "geometry", "manifolds", "stacks"},
     "gaussian": {"lazy", "alignment", "geometry"},
     "solvers": set(),
+    "archive": set(),
     "estimators": {
         *("matrices", "checks", "geometry", "manifolds", "compiled", "stacks", "alignment"),
         *("gaussian", "solvers"),
     },
     "plots": {"matrices", "checks", "geometry", "estimators"},
+    "models": {"archive", "estimators", "manifolds", "matrices", "solvers", "__version__"},
 }
 DATASETS = {"matrices", "checks", "geometry", "files", "datasets"}
 
@@ -121,7 +123,15 @@ def test_readme_code_runs():
 
 @pytest.mark.parametrize(
     "module",
-    ["estimators.metric", "datasets.textures", "plots.paths", "plots.spectra", "plots.vectors", "folders"],
+    [
+        "estimators.metric",
+        "datasets.textures",
+        "plots.paths",
+        "plots.spectra",
+        "plots.vectors",
+        "folders",
+        "models",
+    ],
 )
 def test_docstring_examples(module):
     tested = doctest.testmod(importlib.import_module(f"spdmetric.{module}"))

@@ -21,7 +21,9 @@ _LATER = {
     "PatternsDisplay": "plots",
     "RadiusPathDisplay": "plots",
     "ReferenceSpectrumDisplay": "plots",
+    "load": "models",
     "pipelines_folder": "folders",
+    "save": "models",
 }
 __all__ += list(_LATER)
 

@@ -1,4 +1,4 @@
-"""The command line: ``spdmetric reproduce``, ``spdmetric compare``."""
+"""The command line ``spdmetric`` and its command ``reproduce``; the others are in `commands` and `report`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from spdmetric.report import command as compare_command
 
 EPILOG = """\
 examples:
+  spdmetric fit train.npz -o model.npz             learn from labelled matrices
+  spdmetric predict model.npz new.npz -o new.csv   label other matrices
   spdmetric reproduce toy                          Table 1 of the paper, about a minute
   spdmetric reproduce textures --data brodatz      its texture table, from a folder with D2.gif, ...
   spdmetric reproduce bci                          its EEG table; MOABB downloads the data
@@ -64,7 +66,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         arguments.run(arguments)
     except KeyboardInterrupt:
-        print("\nspdmetric: interrupted; give the same command again to go on where it was.", file=sys.stderr)
+        again = "; give the same command again to go on where it was" * getattr(arguments, "resumes", True)
+        print(f"\nspdmetric: interrupted{again}.", file=sys.stderr)
         return 130
     except (CommandError, ValueError, ImportError, OSError) as error:
         print(f"spdmetric: error: {_one_line(error)}", file=sys.stderr)
@@ -74,6 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     from spdmetric import __version__
+    from spdmetric.commands import add_commands
 
     style: Any = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(
@@ -115,6 +119,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     reproduce.set_defaults(run=_reproduce)
     compare_command.add_parser(commands)
+    add_commands(commands)
     return parser
 
 
