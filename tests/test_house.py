@@ -22,7 +22,7 @@ ROOMS = {
     "geometry": {"matrices"},
     "manifolds": {"matrices"},
     "compiled": {"matrices"},
-    "stacks": {"matrices", "compiled"},
+    "stacks": {"matrices", "compiled", "geometry"},
     "alignment": {"matrices", "geometry", "manifolds", "stacks"},
     "gaussian": {"alignment", "geometry"},
     "solvers": set(),

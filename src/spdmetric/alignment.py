@@ -84,6 +84,25 @@ class Moments(NamedTuple):
         )
 
 
+class Cotangents(NamedTuple):
+    """What the pull of a chunk needs to know of all the others, for ``f`` in feature form."""
+
+    mean: np.ndarray  # (p,)
+    right: np.ndarray  # (p, p)
+    across: np.ndarray  # (p, c)
+
+    @classmethod
+    def of(cls, moments: Moments, target_norm: float) -> Cotangents:
+        C = np.asarray(moments.C)
+        C_norm, A_square = float(np.linalg.norm(C)), float(np.sum(moments.A**2))
+        scale = -2 / (C_norm * target_norm)  # its sign makes f a misalignment
+        return cls(moments.mean, (-scale * A_square / C_norm**2) * C, scale * moments.A)
+
+    def rows(self, part: Part) -> np.ndarray:
+        """Derivative of the misalignment in the features of a chunk."""
+        return part.decomposition.cotangents(self.mean, *part.target, self.right, self.across)
+
+
 class Scatter(NamedTuple):
     """C, multiplied out, or as ``left' right`` where there are fewer matrices than features.
 
@@ -140,6 +159,8 @@ class Misalignment:
         Centred targets and weights.
     chunk_size : int, optional
         Matrices handled at a time; by default some number that depends on n and d alone.
+    rows : iterable of slice, optional
+        The chunks themselves, instead of their size.
     keep : bool, default=True
         Whether the decomposed matrices are kept between the two passes.  If not, each pass
         decomposes them anew, and memory does not grow with n.
@@ -153,13 +174,14 @@ class Misalignment:
         target: Target,
         *,
         chunk_size: int | None = None,
+        rows: Iterable[slice] | None = None,
         keep: bool = True,
         map: Callable[..., Iterable[Any]] = map,
     ):
         n, d = X.shape[0], X.shape[1]
         self.target_norm = target.norm
         self.n, self.keep, self.map = n, keep, map
-        rows = chunks(n, chunk_size or default_chunk_size(d))
+        rows = chunks(n, chunk_size or default_chunk_size(d)) if rows is None else rows
         self.blocks = [Block(X, r, target.part(r)) for r in rows]
         self._stacks: dict[int, Stack] = {}
 
@@ -237,13 +259,11 @@ class Evaluation:
         """Riemannian Hessian, applied to a tangent vector in the frame."""
         move = _Move(self, xi)
 
-        def pull(pair: tuple[Part, np.ndarray]) -> np.ndarray:
-            part, Phi_dot = pair
-            M, M_dot = self._cotangent(part), move.cotangent_derivative(part, Phi_dot)
+        def pull(part: Part) -> np.ndarray:
+            M, M_dot = self._cotangent(part), move.cotangent_derivative(part, move.features(part))
             return part.log.pull_derivative(xi, unvech(M), unvech(M_dot))
 
-        pairs = zip(self._parts, move.Phi_dot, strict=True)
-        return _tangent(sum(self._objective.map(pull, pairs)))
+        return _tangent(sum(self._each(pull)))
 
     # -- first pass: moments ------------------------------------------------
 
@@ -278,11 +298,10 @@ class Evaluation:
             return objective.map(function, self._parts)
         return objective.map(lambda k: function(objective.part(k, W)), range(len(objective.blocks)))
 
-    @cached_property
+    @property
     def _parts(self) -> list[Part]:
-        if self._keep:
-            return self._first_pass[1]
-        return [self._objective.part(k, self.point.factor) for k in range(len(self._objective.blocks))]
+        """All chunks, where they are kept."""
+        return self._first_pass[1]
 
     @property
     def _moments(self) -> Moments:
@@ -326,15 +345,15 @@ class Evaluation:
         return -2 / (self._C_norm * self._objective.target_norm)
 
     @cached_property
-    def _right(self) -> np.ndarray:
-        return (-self._scale * self._A_square / self._C_norm**2) * np.asarray(self._moments.C)
+    def _slopes(self) -> Cotangents:
+        return Cotangents.of(self._moments, self._objective.target_norm)
 
     def _cotangent(self, part: Part) -> np.ndarray:
         """Derivative of the misalignment in the features of a chunk."""
+        if not self.gram:
+            return self._slopes.rows(part)
         (Y, w), A = part.target, self._moments.A
         scale, ratio = self._scale, self._A_square / self._C_norm**2
-        if not self.gram:
-            return part.decomposition.cotangents(self._moments.mean, Y, w, self._right, scale * A)
         rows = (np.sqrt(w) * (-scale * ratio)) * (self._gram_matrix[part.rows] @ self._root)
         return rows + (scale * w) * (Y @ A.T)
 
@@ -343,27 +362,39 @@ class _Move:
     """How the moments and the cotangents change when the point moves along ``eta``."""
 
     def __init__(self, here: Evaluation, eta: np.ndarray):
-        self._here = here
-        self.Phi_dot = list(here._objective.map(lambda p: vech(p.log.push(eta)), here._parts))
-        parts, weights = here._parts, [p.target.weight for p in here._parts]
-        total = here._moments.weight
-        self.mean = sum((w * v).sum(axis=0) for w, v in zip(weights, self.Phi_dot, strict=True)) / total
-        pairs = list(zip(parts, self.Phi_dot, strict=True))
-        self.A = sum((p.target.weight * v).T @ p.target.Y for p, v in pairs)
-        # <C, dC> = 2 sum w_i dPhi_i . (Phi C)_i, in either form of C
-        inner = sum(np.vdot(p.target.weight * v, here._scatter.rows(here._Phi(p))) for p, v in pairs)
+        self._here, self._eta = here, eta
+        self._kept: dict[int, np.ndarray] = {}
+        totals = [sum(column) for column in zip(*here._each(self._sums), strict=True)]
+        self.mean = totals[0] / here._moments.weight
+        self.A, inner, half = totals[1:]
         self.C_norm = float(2 * inner / here._C_norm)
         self.A_square = float(2 * np.vdot(here._moments.A, self.A))
-        self.scatter = self._scatter(pairs)
+        self.scatter = self._gram_scatter() if here.gram else Scatter(half + half.T)
 
-    def _scatter(self, pairs: list[tuple[Part, np.ndarray]]) -> Scatter:
+    def features(self, part: Part) -> np.ndarray:
+        """Derivative of the tangent vectors of a chunk; kept if the chunk is."""
+        first = part.rows.start
+        if first in self._kept:
+            return self._kept[first]
+        Phi_dot = vech(part.log.push(self._eta))
+        if self._here._keep:
+            self._kept[first] = Phi_dot
+        return Phi_dot
+
+    def _sums(self, part: Part) -> tuple[Any, ...]:
+        """A chunk's shares of the derivatives of the mean, A, ``|C|^2 / 2``, and half of C."""
+        here, (Y, w) = self._here, part.target
+        w_dot, Phi = w * self.features(part), here._Phi(part)
+        # <C, dC> = 2 sum w_i dPhi_i . (Phi C)_i, in either form of C
+        inner = np.vdot(w_dot, here._scatter.rows(Phi))
+        return w_dot.sum(axis=0), w_dot.T @ Y, inner, 0.0 if here.gram else w_dot.T @ Phi
+
+    def _gram_scatter(self) -> Scatter:
         here = self._here
-        if not here.gram:
-            half = sum((p.target.weight * v).T @ here._Phi(p) for p, v in pairs)
-            return Scatter(half + half.T)
-        Phi = np.concatenate([here._Phi(p) for p, _ in pairs])
-        w_dot = np.concatenate([p.target.weight * (v - self.mean) for p, v in pairs])
-        w = np.concatenate([p.target.weight for p, _ in pairs])
+        Phi = np.concatenate([here._Phi(p) for p in here._parts])
+        w = np.concatenate([p.target.weight for p in here._parts])
+        Phi_dot = np.concatenate([self.features(p) for p in here._parts])
+        w_dot = w * (Phi_dot - self.mean)
         return Scatter(np.concatenate([w_dot, w * Phi]), np.concatenate([Phi, w_dot / w]))
 
     def cotangent_derivative(self, part: Part, Phi_dot: np.ndarray) -> np.ndarray:

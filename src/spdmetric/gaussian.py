@@ -173,6 +173,8 @@ class GaussianMisalignment(Misalignment):
         The kernel is ``exp(-gamma delta^2)``.  By default the best gamma at each point.
     chunk_size : int, optional
         Matrices decomposed at a time; all by default.  The kernel matrix is n x n in any case.
+    rows : iterable of slice, optional
+        The chunks themselves, instead of their size.
     map : callable, default=map
         Maps a function over chunks.
     """
@@ -184,9 +186,10 @@ class GaussianMisalignment(Misalignment):
         *,
         gamma: float | None = None,
         chunk_size: int | None = None,
+        rows: Iterable[slice] | None = None,
         map: Callable[..., Iterable[Any]] = map,
     ):
-        super().__init__(X, target, chunk_size=chunk_size, map=map)
+        super().__init__(X, target, chunk_size=chunk_size, rows=rows, map=map)
         self.target, self.gamma = target, gamma
 
     def at(self, point: Point) -> GaussianEvaluation:

@@ -202,12 +202,12 @@ def _stein_from(B: Array, X: Array) -> Array:
 
 def mean_euclid(X: Array, sample_weight: Array | None = None, *, chunk_size: int | None = None) -> Array:
     """Arithmetic mean: its determinant can exceed every determinant (the swelling effect)."""
-    return _weighted_mean(lambda chunk: chunk, X, sample_weight, chunk_size)
+    return euclid_of(_averaging(X, sample_weight, chunk_size))
 
 
 def mean_logeuclid(X: Array, sample_weight: Array | None = None, *, chunk_size: int | None = None) -> Array:
     """LogEuclidean mean, ``exp(mean(log X))``."""
-    return expm(_weighted_mean(logm, X, sample_weight, chunk_size))
+    return logeuclid_of(_averaging(X, sample_weight, chunk_size))
 
 
 def mean_riemann(
@@ -243,41 +243,64 @@ def mean_riemann(
     the squared distance to X_i lies between 1 and h_i, the largest value of
     ``(t/2) coth(t/2)`` over the gaps t of the log-eigenvalues of the whitened X_i.
     """
-    xp = array_namespace(X)
-    G = mean_euclid(X, sample_weight, chunk_size=chunk_size)
-    length = np.inf
+    return riemann_of(_averaging(X, sample_weight, chunk_size), tol=tol, max_iter=max_iter)
+
+
+# The same means where the matrices are not at hand as one array: all that a mean needs is
+# the average of a function of stacks over all matrices, wherever they are.
+
+RowFunction = Callable[[Array], Array]  # of a stack of matrices, one row for each
+Average = Callable[[RowFunction], Array]  # the weighted mean of the rows
+
+
+def euclid_of(average: Average) -> Array:
+    """`mean_euclid`, given how to average."""
+    return average(_itself)
+
+
+def logeuclid_of(average: Average) -> Array:
+    """`mean_logeuclid`, given how to average."""
+    return expm(average(logm))
+
+
+def riemann_of(
+    average: Average,
+    log_rows: Callable[[Array], RowFunction] | None = None,
+    *,
+    tol: float = 1e-9,
+    max_iter: int = 200,
+) -> Array:
+    """`mean_riemann`, given how to average and, optionally, a faster `log_and_curvature`."""
+    log_rows = log_and_curvature if log_rows is None else log_rows
+    G = euclid_of(average)
+    length, d = np.inf, G.shape[-1]
     for _ in range(max_iter):
         s = spectrum(G)
         root, inverse_root = s.compose(s.values**0.5), s.compose(s.values**-0.5)
-        mean = _weighted_mean(_log_and_curvature(inverse_root), X, sample_weight, chunk_size)
+        mean = average(log_rows(inverse_root))
         J, curvature, condition = mean[:-2], mean[-2], float(mean[-1])
         G = congruence(root, expm(unvech(J) * (2 / (1 + curvature))))
-        length = float(xp.linalg.vector_norm(J))
+        length = float(array_namespace(J).linalg.vector_norm(J))
         # The smallest log-eigenvalues are known no better than to the condition numbers times eps.
         condition += float(s.values[-1] / s.values[0])
-        if length <= max(tol, X.shape[-1] * _EPS * condition):
+        if length <= max(tol, d * _EPS * condition):
             return G
     warnings.warn(
         f"The Riemannian mean stopped after {max_iter} iterations with a gradient of length "
         f"{length:.2g} (tol={tol:.2g}): raise max_iter, or look for outlying matrices.",
         ConvergenceWarning,
-        stacklevel=2,
+        stacklevel=3,
     )
     return G
 
 
-def _log_and_curvature(factor: Array) -> Callable[[Array], Array]:
+def log_and_curvature(factor: Array) -> RowFunction:
     """Map X to the vector of ``log(W X W')``, and behind it the bound h and the condition number."""
 
     def rows(X: Array) -> Array:
         xp = array_namespace(X)
         s = spectrum(congruence(factor, X))
-        if not bool(xp.all(s.values > 0)):
-            raise ValueError(
-                "A matrix of X is no longer positive definite once it is whitened by the mean: it is too "
-                "close to singular for float64. Estimate the matrices with shrinkage, or bring the channels "
-                "to comparable units."
-            )
+        check_whitened(bool(xp.all(s.values > 0)))
         log = Spectrum(xp.log(s.values), s.vectors)
         spread = log.values[..., -1:] - log.values[..., :1]  # eigenvalues ascend
         return xp.concat([vech(log.compose(log.values)), ucothu(spread / 2), xp.exp(spread)], axis=-1)
@@ -285,18 +308,38 @@ def _log_and_curvature(factor: Array) -> Callable[[Array], Array]:
     return rows
 
 
-def _weighted_mean(
-    f: Callable[[Array], Array], X: Array, sample_weight: Array | None, chunk_size: int | None
-) -> Array:
-    """Weighted mean of ``f`` over the matrices, chunk by chunk."""
-    xp = array_namespace(X)
-    w = xp.ones(X.shape[0], dtype=X.dtype) if sample_weight is None else sample_weight
-    total: Array = 0.0
-    for part in chunks(X.shape[0], chunk_size):
-        values = f(X[part, ...])
-        weights = xp.reshape(w[part], (-1,) + (1,) * (values.ndim - 1))
-        total = total + xp.sum(weights * values, axis=0)
-    return total / xp.sum(w)
+def check_whitened(definite: bool) -> None:
+    """Say so when rounding has made a whitened matrix indefinite."""
+    if not definite:
+        raise ValueError(
+            "A matrix of X is no longer positive definite once it is whitened by the mean: it is too "
+            "close to singular for float64. Estimate the matrices with shrinkage, or bring the channels "
+            "to comparable units."
+        )
+
+
+def _itself(X: Array) -> Array:
+    return X
+
+
+def _averaging(X: Array, sample_weight: Array | None, chunk_size: int | None) -> Average:
+    """Average over the matrices of an array, chunk by chunk."""
+    w = array_namespace(X).ones(X.shape[0], dtype=X.dtype) if sample_weight is None else sample_weight
+
+    def average(f: RowFunction) -> Array:
+        total: Array = 0.0
+        for part in chunks(X.shape[0], chunk_size):
+            total = total + weighted_sum(f, X[part, ...], w[part])
+        return total / array_namespace(w).sum(w)
+
+    return average
+
+
+def weighted_sum(f: RowFunction, X: Array, weight: Array) -> Array:
+    """Weighted sum of the rows of ``f`` over a stack."""
+    values = f(X)
+    xp = array_namespace(values)
+    return xp.sum(xp.reshape(weight, (-1,) + (1,) * (values.ndim - 1)) * values, axis=0)
 
 
 def chunks(n: int, size: int | None) -> Iterator[slice]:

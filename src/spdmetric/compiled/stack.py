@@ -159,6 +159,12 @@ class Decomposition:
         parts = map_blocks(part, self.stack.blocks(side), self.n_threads)
         return parts[0] if len(parts) == 1 else reduce(np.add, parts)
 
+    @property
+    def log_spread(self) -> np.ndarray:
+        """Largest less smallest log-eigenvalue of each matrix, (n, 1)."""
+        spread = self.logs.max(axis=1) - self.logs.min(axis=1)  # (groups, LANES)
+        return spread.reshape(-1, 1)[: self.stack.n]
+
     @cached_property
     def log(self) -> LogCongruence:
         """The same as NumPy arrays: log-eigenvalues (ascending), eigenvectors and h."""

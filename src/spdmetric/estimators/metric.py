@@ -23,7 +23,9 @@ from sklearn.utils.validation import (
 from spdmetric.checks import check_count, check_psd, check_spd
 from spdmetric.estimators.inputs import check_choice, printing, threads, weigh
 from spdmetric.estimators.pairs import PairMixin
-from spdmetric.estimators.problem import INITS, Problem, check_kernel, make_problem
+from spdmetric.estimators.problem import INITS, Data, Problem, check_kernel, make_problem, problem_of
+from spdmetric.estimators.sources import LocalData, check_stored, is_stored, row_chunks, stored_shape
+from spdmetric.estimators.storing import StoringMixin
 from spdmetric.geometry import geodesic, mean_riemann
 from spdmetric.matrices import (
     Array,
@@ -37,7 +39,7 @@ from spdmetric.solvers import SOLVERS, Callback, Solution
 from spdmetric.stacks import stack_of
 
 
-class LogEuclideanMetric(PairMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class LogEuclideanMetric(PairMixin, StoringMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """LogEuclidean metric whose reference point is learned from labels.
 
     Maximises the centred kernel-target alignment of the LogEuclidean kernel at G over
@@ -186,11 +188,25 @@ class LogEuclideanMetric(PairMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         self : LogEuclideanMetric
         """
         self._check_parameters()
-        X, codes, weight = self._check_data(X, y, sample_weight)
         with threads(self.n_jobs) as map_chunks:
-            problem = self._problem(X, codes, weight, self.rank, map_chunks)
+            data = self._data(X, y, sample_weight, map_chunks)
+            problem = problem_of(
+                data, rank=self.rank, init=self.init, kernel=self.kernel, gamma=self.gamma
+            )
             self._keep(problem, self._solve(problem, float(self.radius)))
         return self
+
+    def _data(self, X: Any, y: Any, sample_weight: Any, map_chunks: Any) -> Data:
+        """Check the data where they are: in memory, in a file, on a cluster."""
+        if is_stored(X):
+            rows = row_chunks(stored_shape(X), self.chunk_size)
+            validate_data(self, X, reset=True, skip_check_array=True)
+            X = check_stored(X, self._check_chunk, rows, map_chunks)
+            codes = self._check_labels(X, y)
+            X, codes, weight = weigh(X, codes, sample_weight, self.classes_, self.class_weight)
+        else:
+            X, codes, weight = self._check_data(X, y, sample_weight)
+        return LocalData(X, codes, weight, rows=row_chunks(X.shape, self.chunk_size), map=map_chunks)
 
     def _check_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the matrices that count, their classes as codes 0, 1, ..., and their weights."""
@@ -282,6 +298,8 @@ class LogEuclideanMetric(PairMixin, ClassNamePrefixFeaturesOutMixin, Transformer
             float32 for float32 input.
         """
         check_is_fitted(self)
+        if is_stored(X):
+            return self._transform_stored(X)
         single = getattr(X, "dtype", None) == np.float32
         vectors = self._embed(self._check_matrices(X))
         return vectors.astype(np.float32) if single else vectors
@@ -386,16 +404,21 @@ class LogEuclideanMetric(PairMixin, ClassNamePrefixFeaturesOutMixin, Transformer
     # -- checking ---------------------------------------------------------------
 
     def _check_matrices(self, X: Any, *, reset: bool = False, name: str = "X") -> np.ndarray:
-        rank = self._rank_asked()
-        X = check_spd(X, name=name) if rank is None else check_psd(X, rank, name=name)
+        X = self._check_chunk(X, name=name)
         validate_data(self, X, reset=reset, skip_check_array=True)
         return X
+
+    def _check_chunk(self, X: Any, *, name: str = "X", first: int = 0) -> np.ndarray:
+        rank = self._rank_asked()
+        if rank is None:
+            return check_spd(X, name=name, first=first)
+        return check_psd(X, rank, name=name, first=first)
 
     def _rank_asked(self) -> int | None:
         """Smallest rank that the matrices must have; None where they must be definite."""
         return self.rank
 
-    def _check_labels(self, X: np.ndarray, y: Any) -> np.ndarray:
+    def _check_labels(self, X: Any, y: Any) -> np.ndarray:
         """Set ``classes_`` and return the class of each matrix as a code 0, 1, ..."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
