@@ -26,9 +26,10 @@ ROOMS = {
     "alignment": {"matrices", "geometry", "manifolds", "stacks"},
     "gaussian": {"alignment", "geometry"},
     "solvers": set(),
+    "distributed": {"matrices", "checks", "geometry", "alignment", "stacks"},
     "estimators": {
         *("matrices", "checks", "geometry", "manifolds", "compiled", "stacks", "alignment"),
-        *("gaussian", "solvers"),
+        *("gaussian", "solvers", "distributed"),
     },
 }
 DATASETS = {"matrices", "checks", "geometry", "files", "datasets"}

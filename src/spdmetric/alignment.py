@@ -248,7 +248,7 @@ class Evaluation:
     @cached_property
     def frame_gradient(self) -> np.ndarray:
         """Riemannian gradient, as a symmetric matrix in the frame."""
-        return _tangent(sum(self._each(lambda part: part.decomposition.pull(self._cotangent(part)))))
+        return tangent_part(sum(self._each(lambda part: part.decomposition.pull(self._cotangent(part)))))
 
     @cached_property
     def factor_gradient(self) -> np.ndarray:
@@ -263,7 +263,7 @@ class Evaluation:
             M, M_dot = self._cotangent(part), move.cotangent_derivative(part, move.features(part))
             return part.log.pull_derivative(xi, unvech(M), unvech(M_dot))
 
-        return _tangent(sum(self._each(pull)))
+        return tangent_part(sum(self._each(pull)))
 
     # -- first pass: moments ------------------------------------------------
 
@@ -408,7 +408,7 @@ class _Move:
         return here._scale * w * bracket - (self.C_norm / c) * here._cotangent(part)
 
 
-def _tangent(xi: np.ndarray) -> np.ndarray:
+def tangent_part(xi: np.ndarray) -> np.ndarray:
     """Remove what rounding put outside the tangent space.
 
     f(cG) = f(G), so gradients and Hessian-vector products have no trace; a trace left in

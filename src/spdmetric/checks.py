@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any
 
@@ -215,6 +216,17 @@ def _check_rank(X: Array, rank: int, name: str, first: int) -> None:
             f"{name}[{first + ranks.index(smallest)}] has numerical rank {smallest}, too low for rank={rank}: choose "
             f"rank <= {smallest}, or drop that matrix."
         )
+
+
+def checked_chunk(chunk: Array, check: Callable[..., Array], k: int, rows: slice, n_chunks: int) -> Array:
+    """Apply `check_spd` or `check_psd` to chunk k of a longer stack, saying which chunk it is."""
+    try:
+        return check(chunk, first=rows.start)
+    except ValueError as error:
+        raise ValueError(
+            f"{error} (In chunk {k} of {n_chunks}, which begins with X[{rows.start}] and holds "
+            f"{rows.stop - rows.start} matrices.)"
+        ) from error
 
 
 def check_count(name: str, value: Any) -> None:

@@ -23,20 +23,26 @@ def weigh(
     """Return the matrices that count, with their classes and weights."""
     weight = _check_sample_weight(sample_weight, codes, dtype=np.float64, ensure_non_negative=True)
     totals = np.bincount(codes, weights=weight, minlength=classes.size)
-    if not weight.any():
+    scale = class_scale(totals, classes, classweight)
+    if classweight is not None:
+        weight = weight * scale[codes]
+    counts = weight > 0
+    if counts.all():
+        return X, codes, weight
+    index = np.flatnonzero(counts)
+    return X[index] if isinstance(X, np.ndarray) else Selected(X, index), codes[index], weight[index]
+
+
+def class_scale(totals: np.ndarray, classes: np.ndarray, classweight: str | None) -> np.ndarray:
+    """What the weights of each class are multiplied with, from the weight that it has."""
+    if not totals.any():
         raise ValueError("sample_weight is zero for every matrix: nothing is left to learn from.")
     if not totals.all():
         raise ValueError(
             f"sample_weight is zero for all matrices of class {classes[np.argmin(totals)]!r}: drop the class "
             "or give it weight."
         )
-    if classweight == "balanced":
-        weight = weight * (weight.sum() / (classes.size * totals))[codes]
-    counts = weight > 0
-    if counts.all():
-        return X, codes, weight
-    index = np.flatnonzero(counts)
-    return X[index] if isinstance(X, np.ndarray) else Selected(X, index), codes[index], weight[index]
+    return np.ones(totals.size) if classweight is None else totals.sum() / (classes.size * totals)
 
 
 def check_choice(name: str, value: Any, valid: tuple[Any, ...], other: str | None = None) -> None:

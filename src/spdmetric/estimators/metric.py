@@ -21,11 +21,12 @@ from sklearn.utils.validation import (
 )
 
 from spdmetric.checks import check_count, check_psd, check_spd
+from spdmetric.estimators.data import data_of, is_dask, vectors_on_cluster
 from spdmetric.estimators.inputs import check_choice, printing, threads, weigh
 from spdmetric.estimators.pairs import PairMixin
-from spdmetric.estimators.problem import INITS, Data, Problem, check_kernel, make_problem, problem_of
-from spdmetric.estimators.sources import LocalData, check_stored, is_stored, row_chunks, stored_shape
-from spdmetric.estimators.storing import StoringMixin
+from spdmetric.estimators.problem import INITS, Problem, check_kernel, make_problem, problem_of
+from spdmetric.estimators.sources import is_stored
+from spdmetric.estimators.storing import StoringMixin, embed
 from spdmetric.geometry import geodesic, mean_riemann
 from spdmetric.matrices import (
     Array,
@@ -33,13 +34,13 @@ from spdmetric.matrices import (
     expm,
     symmetrize,
     unvech,
-    vech,
 )
 from spdmetric.solvers import SOLVERS, Callback, Solution
-from spdmetric.stacks import stack_of
 
 
-class LogEuclideanMetric(PairMixin, StoringMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class LogEuclideanMetric(
+    PairMixin, StoringMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """LogEuclidean metric whose reference point is learned from labels.
 
     Maximises the centred kernel-target alignment of the LogEuclidean kernel at G over
@@ -176,7 +177,9 @@ class LogEuclideanMetric(PairMixin, StoringMixin, ClassNamePrefixFeaturesOutMixi
         Parameters
         ----------
         X : array-like of shape (n_matrices, d, d)
-            SPD matrices.
+            SPD matrices.  ``np.memmap`` and whatever else has a shape and slices (HDF5, Zarr) is
+            read chunk by chunk, in each pass anew; a dask array stays on the workers of the
+            Dask client, or is computed chunk by chunk where there is none.
         y : array-like of shape (n_matrices,)
             Labels of any kind, of at least two classes.
         sample_weight : array-like of shape (n_matrices,), optional
@@ -189,24 +192,10 @@ class LogEuclideanMetric(PairMixin, StoringMixin, ClassNamePrefixFeaturesOutMixi
         """
         self._check_parameters()
         with threads(self.n_jobs) as map_chunks:
-            data = self._data(X, y, sample_weight, map_chunks)
-            problem = problem_of(
-                data, rank=self.rank, init=self.init, kernel=self.kernel, gamma=self.gamma
-            )
+            data = data_of(self, X, y, sample_weight, map_chunks)
+            problem = problem_of(data, rank=self.rank, init=self.init, kernel=self.kernel, gamma=self.gamma)
             self._keep(problem, self._solve(problem, float(self.radius)))
         return self
-
-    def _data(self, X: Any, y: Any, sample_weight: Any, map_chunks: Any) -> Data:
-        """Check the data where they are: in memory, in a file, on a cluster."""
-        if is_stored(X):
-            rows = row_chunks(stored_shape(X), self.chunk_size)
-            validate_data(self, X, reset=True, skip_check_array=True)
-            X = check_stored(X, self._check_chunk, rows, map_chunks)
-            codes = self._check_labels(X, y)
-            X, codes, weight = weigh(X, codes, sample_weight, self.classes_, self.class_weight)
-        else:
-            X, codes, weight = self._check_data(X, y, sample_weight)
-        return LocalData(X, codes, weight, rows=row_chunks(X.shape, self.chunk_size), map=map_chunks)
 
     def _check_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the matrices that count, their classes as codes 0, 1, ..., and their weights."""
@@ -290,14 +279,17 @@ class LogEuclideanMetric(PairMixin, StoringMixin, ClassNamePrefixFeaturesOutMixi
         Parameters
         ----------
         X : array-like of shape (n_matrices, d, d)
-            SPD matrices.
+            SPD matrices, where `fit` takes them from; see `transform_to` for vectors that do
+            not fit in memory.
 
         Returns
         -------
         vectors : ndarray of shape (n_matrices, d(d+1)/2), or (n_matrices, m(m+1)/2) at rank m
-            float32 for float32 input.
+            float32 for float32 input; for a dask array a dask array, computed when it is asked.
         """
         check_is_fitted(self)
+        if is_dask(X):
+            return vectors_on_cluster(self, X)
         if is_stored(X):
             return self._transform_stored(X)
         single = getattr(X, "dtype", None) == np.float32
@@ -330,19 +322,8 @@ class LogEuclideanMetric(PairMixin, StoringMixin, ClassNamePrefixFeaturesOutMixi
         return congruence(np.linalg.inv(W0), congruence(np.linalg.inv(W), images))
 
     def _embed(self, X: np.ndarray) -> np.ndarray:
-        """Tangent vectors for ``components_``, by factors that keep their digits far out.
-
-        X is whitened by the start, moved by the graded factor W of the solver, and its
-        logarithm rotated to the symmetric factor: ``log(QAQ') = Q log(A) Q'``.
-        """
-        W0, W, Q = self._embedding
-        features = stack_of(congruence(W0, X)).decompose(W).features
-        if not np.isfinite(features).all():
-            raise ValueError(
-                f"At a distance of {self.radius_:.3g} from its start the reference point is too close to "
-                "singular to compare these matrices in float64: learn with a smaller radius."
-            )
-        return vech(congruence(Q.T, unvech(features)))
+        """Tangent vectors of checked matrices for ``components_``."""
+        return embed(self._embedding, self.radius_, X)
 
     # -- new sessions -------------------------------------------------------------
 
@@ -425,12 +406,16 @@ class LogEuclideanMetric(PairMixin, StoringMixin, ClassNamePrefixFeaturesOutMixi
         y = column_or_1d(y, warn=True)
         check_consistent_length(X, y)
         check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if self.classes_.size < 2:
-            raise ValueError(
-                f"y has 1 class, {self.classes_[0]!r}: expected at least two, there is nothing to tell apart."
-            )
+        classes, codes = np.unique(y, return_inverse=True)
+        self._set_classes(classes)
         return codes
+
+    def _set_classes(self, classes: np.ndarray) -> None:
+        if classes.size < 2:
+            raise ValueError(
+                f"y has 1 class, {classes[0]!r}: expected at least two, there is nothing to tell apart."
+            )
+        self.classes_ = classes
 
     def _check_parameters(self) -> None:
         radius = self.radius

@@ -15,20 +15,14 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 
 from spdmetric.alignment import Misalignment, Target, default_chunk_size
-from spdmetric.checks import check_stack
+from spdmetric.checks import check_stack, checked_chunk
 from spdmetric.gaussian import GaussianMisalignment
 from spdmetric.geometry import chunks
 from spdmetric.matrices import congruence, symmetrize
 
 Map = Callable[..., Iterable[Any]]
-Check = Callable[..., np.ndarray]  # (stack, *, first) -> the stack in float64, or a ValueError
 
 _UNKNOWN_MEMORY = 8 * 2**30
-
-
-def is_dask(X: Any) -> bool:
-    """Whether this is a dask array; dask is not imported to find out."""
-    return type(X).__module__.partition(".")[0] == "dask" and hasattr(X, "dask")
 
 
 def is_stored(X: Any) -> bool:
@@ -112,7 +106,7 @@ def row_chunks(shape: tuple[int, ...], chunk_size: int | None) -> list[slice]:
     return list(chunks(shape[0], chunk_size or default_chunk_size(shape[-1])))
 
 
-def check_stored(X: Any, check: Check, rows: list[slice], map: Map = map) -> Stored:
+def check_stored(X: Any, check: Callable[..., np.ndarray], rows: list[slice], map: Map = map) -> Stored:
     """Check a stack chunk by chunk, naming chunk and matrix where something is wrong."""
     _check_file(X)
 
@@ -123,17 +117,6 @@ def check_stored(X: Any, check: Check, rows: list[slice], map: Map = map) -> Sto
         return np.array_equal(chunk, chunk.transpose(0, 2, 1))
 
     return Stored(X, symmetric=all(list(map(symmetric, enumerate(rows)))))
-
-
-def checked_chunk(chunk: np.ndarray, check: Check, k: int, rows: slice, n_chunks: int) -> np.ndarray:
-    """Check one chunk of a longer stack."""
-    try:
-        return check(chunk, first=rows.start)
-    except ValueError as error:
-        raise ValueError(
-            f"{error} (In chunk {k} of {n_chunks}, which begins with X[{rows.start}] and holds "
-            f"{rows.stop - rows.start} matrices.)"
-        ) from error
 
 
 def _check_file(X: Any) -> None:

@@ -12,7 +12,26 @@ from typing import IO, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from spdmetric.estimators.sources import checked_chunk, read, row_chunks, stored_shape
+from spdmetric.checks import checked_chunk
+from spdmetric.estimators.sources import read, row_chunks, stored_shape
+from spdmetric.matrices import congruence, unvech, vech
+from spdmetric.stacks import stack_of
+
+
+def embed(embedding: tuple[np.ndarray, ...], distance: float, X: np.ndarray) -> np.ndarray:
+    """Tangent vectors for the factor ``Q'W W0``, by factors that keep their digits far out.
+
+    X is whitened by the start, moved by the graded factor W of the solver, and its
+    logarithm rotated to the symmetric factor: ``log(QAQ') = Q log(A) Q'``.
+    """
+    W0, W, Q = embedding
+    features = stack_of(congruence(W0, X)).decompose(W).features
+    if not np.isfinite(features).all():
+        raise ValueError(
+            f"At a distance of {distance:.3g} from its start the reference point is too close to "
+            "singular to compare these matrices in float64: learn with a smaller radius."
+        )
+    return vech(congruence(Q.T, unvech(features)))
 
 
 class StoringMixin:
