@@ -108,6 +108,7 @@ def _numpy_from(X: Any, name: str) -> np.ndarray:
 
 
 def check_stack(X: Array, name: str) -> None:
+    """Refuse what has not the shape of a stack of square matrices."""
     shape = tuple(X.shape)
     if len(shape) != 3 or shape[-1] != shape[-2]:
         hint = ""
@@ -206,15 +207,16 @@ def _check_rank(X: Array, rank: int, name: str, first: int) -> None:
     if indefinite is not None or bool(array_namespace(X).any(values[:, -1] <= 0)):
         bad = _first(values[:, -1] <= 0) or 0 if indefinite is None else indefinite
         raise ValueError(
-            f"{name}[{first + bad}] is not positive semi-definite (smallest eigenvalue {float(values[bad, 0]):.3g}, "
-            f"largest {float(values[bad, -1]):.3g}): it is not a covariance matrix."
+            f"{name}[{first + bad}] is not positive semi-definite (smallest eigenvalue "
+            f"{float(values[bad, 0]):.3g}, largest {float(values[bad, -1]):.3g}): it is not a covariance "
+            "matrix."
         )
     ranks = [_rank_of(values[i, :], floor[i, :]) for i in range(X.shape[0])]
     smallest = min(ranks)
     if smallest < rank:
         raise ValueError(
-            f"{name}[{first + ranks.index(smallest)}] has numerical rank {smallest}, too low for rank={rank}: choose "
-            f"rank <= {smallest}, or drop that matrix."
+            f"{name}[{first + ranks.index(smallest)}] has numerical rank {smallest}, too low for "
+            f"rank={rank}: choose rank <= {smallest}, or drop that matrix."
         )
 
 

@@ -1,0 +1,193 @@
+"""What the client does: the data of a learning problem, and its objective, as reductions over chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spdmetric.alignment import Cotangents, Point, tangent_part
+from spdmetric.distributed.arrays import chunk_rows
+from spdmetric.distributed.cluster import Cluster
+from spdmetric.distributed.tasks import (
+    Summary,
+    Survey,
+    add_all,
+    apply,
+    decompose,
+    label,
+    merge_moments,
+    prepare,
+    pull,
+    summarise,
+    survey,
+)
+
+
+class ClusterData:
+    """Labelled matrices on the workers of a cluster: the `Data` of a learning problem."""
+
+    def __init__(self, cluster: Cluster, blocks: list[Any], d: int, counts: np.ndarray, n: int):
+        self._cluster, self._blocks = cluster, blocks
+        self.shape: tuple[int, ...] = (n, d, d)
+        self.n_classes, self.weight = counts.size, float(counts.sum())
+        self._class_weights = counts
+
+    def total(self, f: Callable[[np.ndarray, np.ndarray, np.ndarray], Any]) -> Any:
+        """Sum of ``f(X, codes, weight)`` over the chunks, in a fixed order."""
+        values = [self._cluster.submit(apply, f, block) for block in self._blocks]
+        return self._cluster.result(self._cluster.merge(add_all, values))
+
+    def objective(self, factor: np.ndarray, *, kernel: str, gamma: float | None) -> ClusterMisalignment:
+        """The objective of the matrices whitened by a factor, kept on the workers."""
+        mean = self._class_weights / self.weight
+        # sum w (e - mean)(e - mean)' for one-hot rows e
+        B = np.diag(self._class_weights) - self.weight * np.outer(mean, mean)
+        n, k = self.shape[0], factor.shape[0]
+        pieces = [self._cluster.submit(prepare, block, factor, mean, n) for block in self._blocks]
+        keep = 8 * n * 2 * (k * k + k * (k + 1)) <= self._cluster.memory() / 3
+        return ClusterMisalignment(self._cluster, pieces, float(np.linalg.norm(B)), keep)
+
+
+def survey_all(cluster: Cluster, X: Any, y: Any, weight: Any, rank: int | None) -> Surveyed:
+    """Check all chunks and find the classes; the first chunk that is wrong is told."""
+    columns = [cluster.blocks(array) if array is not None else None for array in (X, y, weight)]
+    rows, sizes = iter(chunk_rows(X)), X.chunks[0]
+    chosen = [k for k, size in enumerate(sizes) if size]
+    triples = [tuple(None if c is None else c[k] for c in columns) for k in chosen]
+    asked = [
+        cluster.submit(survey, *triple, rank, k, next(rows), len(sizes))
+        for k, triple in zip(chosen, triples, strict=True)
+    ]
+    surveys = [_told(cluster, future, k, len(sizes)) for k, future in zip(chosen, asked, strict=True)]
+    return Surveyed(triples, surveys)
+
+
+class Surveyed(NamedTuple):
+    """Chunks that can be learned from: futures of X, y and weights, and what each says of itself."""
+
+    triples: list[tuple[Any, ...]]
+    surveys: list[Survey]
+
+    @property
+    def classes(self) -> np.ndarray:
+        return np.unique(np.concatenate([s.labels for s in self.surveys]))
+
+    def class_weights(self, classes: np.ndarray) -> np.ndarray:
+        """Weight of each class, (n_classes,)."""
+        total = np.zeros(classes.size)
+        for s in self.surveys:
+            total[np.searchsorted(classes, s.labels)] += s.weights
+        return total
+
+    def data(
+        self, cluster: Cluster, shape: tuple[int, ...], classes: np.ndarray, scale: np.ndarray
+    ) -> ClusterData:
+        """The chunks, labelled by class codes, their weights scaled by class."""
+        blocks = [
+            cluster.submit(label, *triple, classes, scale, s.symmetric)
+            for triple, s in zip(self.triples, self.surveys, strict=True)
+            if s.weights.sum() > 0
+        ]
+        return ClusterData(cluster, blocks, shape[1], self.class_weights(classes) * scale, shape[0])
+
+
+def _told(cluster: Cluster, future: Any, k: int, n_chunks: int) -> Survey:
+    """The survey of a chunk, or why there is none."""
+    try:
+        found = cluster.result(future)
+    except ConnectionError:
+        raise
+    except Exception as error:
+        raise RuntimeError(
+            f"Chunk {k} of {n_chunks} of X, or its labels, cannot be computed: is its file truncated or not "
+            f"there for the workers? ({type(error).__name__}: {error})"
+        ) from error
+    if found.complaint is not None:
+        raise ValueError(found.complaint)
+    return found
+
+
+class ClusterMisalignment:
+    """`spdmetric.alignment.Misalignment` over chunks on workers."""
+
+    def __init__(self, cluster: Cluster, pieces: list[Any], target_norm: float, keep: bool):
+        self.cluster, self.pieces, self.target_norm, self.keep = cluster, pieces, target_norm, keep
+
+    def at(self, point: Point) -> ClusterEvaluation:
+        """Return the lazy evaluation at a point."""
+        return ClusterEvaluation(self, point)
+
+
+class ClusterEvaluation:
+    """`spdmetric.alignment.Evaluation` over chunks on workers."""
+
+    def __init__(self, objective: ClusterMisalignment, point: Point):
+        self.point = point
+        self._objective = objective
+
+    @property
+    def value(self) -> float:
+        """The misalignment, ``1 - alignment``."""
+        return 1.0 - self.alignment
+
+    @cached_property
+    def alignment(self) -> float:
+        """The centred kernel-target alignment f; minus infinity where it cannot be computed."""
+        if not np.isfinite(self._summary.mean).all():
+            return -np.inf
+        return self._summary.A_square / (self._summary.C_norm * self._objective.target_norm)
+
+    @property
+    def spread(self) -> float:
+        """Root mean square distance of the tangent vectors from their mean."""
+        return float(np.sqrt(self._summary.C_trace / self._summary.weight))
+
+    @cached_property
+    def gradient(self) -> np.ndarray:
+        """Gradient in the coordinates of the manifold."""
+        return self.point.gradient(self)
+
+    def hvp(self, eta: np.ndarray) -> np.ndarray:
+        """Not known on a cluster: there the secant model serves."""
+        raise TypeError("Exact second derivatives are known for data in memory or in a file only.")
+
+    frame_hvp = hvp
+
+    @cached_property
+    def frame_gradient(self) -> np.ndarray:
+        """Riemannian gradient, as a symmetric matrix in the frame."""
+        return tangent_part(self._pulled(of_factor=False))
+
+    @cached_property
+    def factor_gradient(self) -> np.ndarray:
+        """Derivative in the entries of the factor, (m, d)."""
+        return self._pulled(of_factor=True)
+
+    @cached_property
+    def _first_pass(self) -> tuple[list[Any], Any]:
+        """Futures of the chunks decomposed, and of their moments together."""
+        cluster, W = self._objective.cluster, self.point.factor
+        here = [
+            cluster.submit(decompose, pieces, W, self._objective.keep) for pieces in self._objective.pieces
+        ]
+        moments = [cluster.submit(attrgetter("moments"), one) for one in here]
+        return here, cluster.merge(merge_moments, moments)
+
+    @cached_property
+    def _summary(self) -> Summary:
+        cluster = self._objective.cluster
+        return cluster.result(cluster.submit(summarise, self._first_pass[1]))
+
+    def _pulled(self, *, of_factor: bool) -> np.ndarray:
+        objective, (here, moments) = self._objective, self._first_pass
+        cluster, W = objective.cluster, self.point.factor
+        cotangents = cluster.submit(Cotangents.of, moments, objective.target_norm)
+        pulled = [
+            cluster.submit(pull, None if objective.keep else pieces, one, W, cotangents, of_factor)
+            for pieces, one in zip(objective.pieces, here, strict=True)
+        ]
+        return np.asarray(cluster.result(cluster.merge(add_all, pulled)))

@@ -1,0 +1,189 @@
+"""What the workers do with their chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache, reduce, wraps
+from operator import add
+from typing import Any, NamedTuple
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from spdmetric.alignment import Cotangents, Moments, Part, Target, default_chunk_size
+from spdmetric.checks import checked_chunk
+from spdmetric.distributed.arrays import check_for
+from spdmetric.geometry import chunks
+from spdmetric.matrices import congruence, symmetrize
+from spdmetric.stacks import Stack, stack_of
+
+
+@lru_cache(maxsize=1)
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def one_thread(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Keep BLAS to the thread of the task: the tasks are parallel already."""
+
+    @wraps(f)
+    def limited(*args: Any) -> Any:
+        with _controller().limit(limits=1):
+            return f(*args)
+
+    return limited
+
+
+class Survey(NamedTuple):
+    """What a chunk says of itself before learning starts."""
+
+    labels: np.ndarray  # those that occur
+    weights: np.ndarray  # the weight of each
+    symmetric: bool  # to the last digit
+    complaint: str | None  # why it cannot be used
+
+
+class Block(NamedTuple):
+    """A chunk on a worker."""
+
+    X: np.ndarray
+    codes: np.ndarray
+    weight: np.ndarray
+    symmetric: bool
+
+    @property
+    def matrices(self) -> np.ndarray:
+        X = self.X.astype(np.float64, copy=False)
+        return X if self.symmetric else symmetrize(X)
+
+
+class Prepared(NamedTuple):
+    """A piece of a chunk, whitened and packed, with its targets."""
+
+    stack: Stack
+    rows: slice
+    target: Target
+
+
+class Decomposed(NamedTuple):
+    """A chunk at one point."""
+
+    moments: Moments
+    parts: list[Part]  # none where they are not kept
+
+
+class Summary(NamedTuple):
+    """What the client needs to know of the moments."""
+
+    weight: float
+    mean: np.ndarray  # (p,)
+    A_square: float
+    C_norm: float
+    C_trace: float
+
+
+@one_thread
+def survey(X: Any, y: Any, weight: Any, rank: int | None, k: int, rows: slice, n_chunks: int) -> Survey:
+    """Check a chunk, and count its labels."""
+    try:
+        X = np.asarray(X)
+        checked_chunk(X, check_for(rank), k, rows, n_chunks)
+        weight = _check_weight(weight, rows)
+    except ValueError as error:
+        return Survey(np.empty(0), np.empty(0), True, str(error))
+    labels, codes = np.unique(np.asarray(y), return_inverse=True)
+    return Survey(labels, np.bincount(codes, weights=weight), np.array_equal(X, X.transpose(0, 2, 1)), None)
+
+
+def _check_weight(weight: Any, rows: slice) -> np.ndarray:
+    if weight is None:
+        return np.ones(rows.stop - rows.start)
+    weight = np.asarray(weight, dtype=np.float64)
+    bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
+    if bad.size:
+        raise ValueError(
+            f"sample_weight[{rows.start + bad[0]}] is {weight[bad[0]]}: expected a finite number >= 0."
+        )
+    return weight
+
+
+def label(X: Any, y: Any, weight: Any, classes: np.ndarray, scale: np.ndarray, symmetric: bool) -> Block:
+    """Turn labels into codes and scale the weights by class; matrices without weight are left out."""
+    X, codes = np.asarray(X), np.searchsorted(classes, np.asarray(y))
+    weight = (np.ones(len(X)) if weight is None else np.asarray(weight, dtype=np.float64)) * scale[codes]
+    counts = weight > 0
+    if counts.all():
+        return Block(X, codes, weight, symmetric)
+    return Block(X[counts], codes[counts], weight[counts], symmetric)
+
+
+@one_thread
+def apply(f: Callable[..., Any], block: Block) -> Any:
+    """Apply a function of (X, codes, weight), piece by piece."""
+    X = block.matrices
+    pieces = chunks(len(X), default_chunk_size(X.shape[-1]))
+    return reduce(add, (f(X[rows], block.codes[rows], block.weight[rows]) for rows in pieces))
+
+
+def add_all(*values: Any) -> Any:
+    """Sum of values, from left to right."""
+    return reduce(add, values)
+
+
+@one_thread
+def prepare(block: Block, factor: np.ndarray, target_mean: np.ndarray, n: int) -> list[Prepared]:
+    """Whiten a chunk and cut it into pieces that stay in a core's cache."""
+    X, Y = block.matrices, np.eye(target_mean.size)[block.codes] - target_mean
+    return [
+        Prepared(stack_of(congruence(factor, X[rows]), n), rows, Target(Y[rows], block.weight[rows, None]))
+        for rows in chunks(len(X), default_chunk_size(factor.shape[0]))
+    ]
+
+
+def _parts(pieces: list[Prepared], W: np.ndarray) -> Iterator[Part]:
+    return (Part(stack.decompose(W), rows, target) for stack, rows, target in pieces)
+
+
+@one_thread
+def decompose(pieces: list[Prepared], W: np.ndarray, keep: bool) -> Decomposed:
+    """The first pass over a chunk."""
+    kept: list[Part] = []
+    merged: Moments | None = None
+    for part in _parts(pieces, W):
+        moments = Moments(*part.decomposition.moments(*part.target, gram=False))
+        merged = moments if merged is None else _merge_two(merged, moments)
+        if keep:
+            kept.append(part)
+    assert merged is not None  # empty chunks are left out
+    return Decomposed(merged, kept)
+
+
+def _merge_two(one: Moments, other: Moments) -> Moments:
+    with np.errstate(invalid="ignore"):  # of what has left float64
+        return one.merge(other)
+
+
+@one_thread
+def merge_moments(*moments: Moments) -> Moments:
+    """Moments of all chunks together, merged from left to right."""
+    return reduce(_merge_two, moments)
+
+
+def summarise(moments: Moments) -> Summary:
+    """What is sent to the client: p numbers instead of p^2."""
+    C = np.asarray(moments.C)
+    A_square = float(np.sum(moments.A**2))
+    return Summary(moments.weight, moments.mean, A_square, float(np.linalg.norm(C)), float(np.trace(C)))
+
+
+@one_thread
+def pull(
+    pieces: list[Prepared] | None, here: Decomposed, W: np.ndarray, cotangents: Cotangents, of_factor: bool
+) -> np.ndarray:
+    """The second pass over a chunk; it is decomposed again if it was not kept."""
+
+    def pulled(part: Part) -> np.ndarray:
+        rows = cotangents.rows(part)
+        return part.decomposition.pull_factor(rows) if of_factor else part.decomposition.pull(rows)
+
+    return reduce(add, map(pulled, here.parts if pieces is None else _parts(pieces, W)))
