@@ -8,9 +8,9 @@ import time
 
 import numpy as np
 import pytest
+
 from cluster_processes import cluster_processes
 from random_matrices import labelled
-
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.geometry import distance_riemann
 
@@ -99,8 +99,7 @@ def test_without_a_client(data, arrays, monkeypatch):
 
 
 def test_labels_in_memory_and_as_words(data, arrays, client):
-    X, y = data
-    words = np.array(["left", "right", "feet"])[y]
+    words = np.array(["left", "right", "feet"])[data[1]]
     metric = LogEuclideanMetric(1.0).fit(arrays[0], words)
     assert metric.classes_.tolist() == ["feet", "left", "right"]
 

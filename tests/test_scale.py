@@ -10,8 +10,8 @@ from threading import active_count
 
 import numpy as np
 import pytest
-from random_matrices import labelled
 
+from random_matrices import labelled
 from spdmetric import LogEuclideanMetric
 from spdmetric.alignment import Misalignment, Target
 from spdmetric.compiled import each_block
