@@ -62,8 +62,8 @@ metric = LogEuclideanMetric(
 )
 metric.fit(X, y)
 print(
-    f"alignment {metric.alignment_:.3f} after {metric.n_iter_} iterations, {time.perf_counter() - began:.0f} s; "
-    f"{max(memory):.0f} MB of memory more than before"
+    f"alignment {metric.alignment_:.3f} after {metric.n_iter_} iterations, "
+    f"{time.perf_counter() - began:.0f} s; {max(memory):.0f} MB of memory more than before"
 )
 
 # %%
