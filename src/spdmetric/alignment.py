@@ -294,8 +294,9 @@ class Evaluation:
     def _each(self, function: Callable[[Part], Any]) -> Iterable[Any]:
         """Map a function over the chunks, decomposed."""
         objective, W = self._objective, self.point.factor
+        parts = self._first_pass[1]  # here, as threads that asked for it would wait for each other
         if self._keep:
-            return objective.map(function, self._parts)
+            return objective.map(function, parts)
         return objective.map(lambda k: function(objective.part(k, W)), range(len(objective.blocks)))
 
     @property

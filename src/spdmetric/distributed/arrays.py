@@ -97,7 +97,7 @@ def transform(X: Any, embed: Callable[[np.ndarray], np.ndarray], p: int, rank: i
     X = whole_matrices(X)
     dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
     return X.map_blocks(
-        partial(_embed_block, embed=embed, rank=rank, dtype=dtype, n_chunks=len(X.chunks[0])),
+        partial(_embed_block, embed=embed, p=p, rank=rank, dtype=dtype, n_chunks=len(X.chunks[0])),
         dtype=dtype,
         drop_axis=[1, 2],
         new_axis=[1],
@@ -110,12 +110,15 @@ def _embed_block(
     X: np.ndarray,
     *,
     embed: Callable[[np.ndarray], np.ndarray],
+    p: int,
     rank: int | None,
     dtype: np.dtype,
     n_chunks: int,
     block_info: Any = None,
 ) -> np.ndarray:
     where = block_info[0]
+    if len(X) == 0:
+        return np.empty((0, p), dtype=dtype)
     rows = slice(*where["array-location"][0])
     checked = checked_chunk(X, check_for(rank), where["chunk-location"][0], rows, n_chunks)
     return embed(checked).astype(dtype, copy=False)
