@@ -165,8 +165,8 @@ class GaussianMisalignment(Misalignment):
 
     Parameters
     ----------
-    X : ndarray of shape (n, d, d)
-        SPD matrices.
+    X : array of shape (n, d, d)
+        SPD matrices, or anything that slices to arrays.
     target : Target
         Centred targets and weights.
     gamma : float, optional
@@ -181,7 +181,7 @@ class GaussianMisalignment(Misalignment):
 
     def __init__(
         self,
-        X: np.ndarray,
+        X: Any,
         target: Target,
         *,
         gamma: float | None = None,
