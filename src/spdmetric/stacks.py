@@ -48,6 +48,8 @@ class Decomposition(Protocol):
 class Stack(Protocol):
     """SPD matrices, ready to be decomposed at many factors."""
 
+    @property
+    def d(self) -> int: ...
     def decompose(self, W: np.ndarray) -> Decomposition: ...
 
 
@@ -91,6 +93,10 @@ class PlainStack:
 
     def __init__(self, X: np.ndarray):
         self.X = X
+
+    @property
+    def d(self) -> int:
+        return self.X.shape[-1]
 
     def decompose(self, W: np.ndarray) -> PlainDecomposition:
         """Decompose ``W X W'``; where it has left float64 its logarithm is NaN."""

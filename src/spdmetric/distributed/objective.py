@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +19,7 @@ from spdmetric.distributed.tasks import (
     decompose,
     label,
     merge_moments,
+    moments_of,
     prepare,
     pull,
     summarise,
@@ -174,7 +174,7 @@ class ClusterEvaluation:
         here = [
             cluster.submit(decompose, pieces, W, self._objective.keep) for pieces in self._objective.pieces
         ]
-        moments = [cluster.submit(attrgetter("moments"), one) for one in here]
+        moments = [cluster.submit(moments_of, one) for one in here]
         return here, cluster.merge(merge_moments, moments)
 
     @cached_property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache, reduce, wraps
 from operator import add
 from typing import Any, NamedTuple
@@ -64,12 +65,38 @@ class Prepared(NamedTuple):
     rows: slice
     target: Target
 
+    @property
+    def d(self) -> int:
+        return self.stack.d
 
-class Decomposed(NamedTuple):
+
+# Dask moves small things to where there is time for them; it must know that these are not small.
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """A chunk, whitened."""
+
+    pieces: list[Prepared]
+
+    def parts(self, W: np.ndarray) -> Iterator[Part]:
+        """Decompose the pieces, one at a time."""
+        return (Part(stack.decompose(W), rows, target) for stack, rows, target in self.pieces)
+
+    def __sizeof__(self) -> int:
+        return sum(8 * piece.target.Y.shape[0] * piece.d**2 for piece in self.pieces)
+
+
+@dataclass(frozen=True)
+class Decomposed:
     """A chunk at one point."""
 
     moments: Moments
     parts: list[Part]  # none where they are not kept
+
+    def __sizeof__(self) -> int:
+        p = self.moments.mean.size
+        return 8 * p * p + sum(8 * part.features.shape[0] * 3 * p for part in self.parts)
 
 
 class Summary(NamedTuple):
@@ -121,7 +148,7 @@ def label(X: Any, y: Any, weight: Any, classes: np.ndarray, scale: np.ndarray, s
 def apply(f: Callable[..., Any], block: Block) -> Any:
     """Apply a function of (X, codes, weight), piece by piece."""
     X = block.matrices
-    pieces = chunks(len(X), default_chunk_size(X.shape[-1]))
+    pieces = chunks(len(X), piece_size(X.shape[-1]))
     return reduce(add, (f(X[rows], block.codes[rows], block.weight[rows]) for rows in pieces))
 
 
@@ -130,26 +157,33 @@ def add_all(*values: Any) -> Any:
     return reduce(add, values)
 
 
+def piece_size(d: int) -> int:
+    """Matrices handled at a time on a worker.
+
+    Dask has its workers give memory back at once, and to be given it anew page by page took half
+    of the time of an evaluation.  NumPy asks for huge pages for arrays of 4 MB or more: features
+    of twice that size make it do so, and cost little for leaving the cache.
+    """
+    return max(default_chunk_size(d), 2**23 // (4 * d * (d + 1)))
+
+
 @one_thread
-def prepare(block: Block, factor: np.ndarray, target_mean: np.ndarray, n: int) -> list[Prepared]:
-    """Whiten a chunk and cut it into pieces that stay in a core's cache."""
+def prepare(block: Block, factor: np.ndarray, target_mean: np.ndarray, n: int) -> Pieces:
+    """Whiten a chunk and cut it into pieces."""
     X, Y = block.matrices, np.eye(target_mean.size)[block.codes] - target_mean
-    return [
+    pieces = [
         Prepared(stack_of(congruence(factor, X[rows]), n), rows, Target(Y[rows], block.weight[rows, None]))
-        for rows in chunks(len(X), default_chunk_size(factor.shape[0]))
+        for rows in chunks(len(X), piece_size(factor.shape[0]))
     ]
-
-
-def _parts(pieces: list[Prepared], W: np.ndarray) -> Iterator[Part]:
-    return (Part(stack.decompose(W), rows, target) for stack, rows, target in pieces)
+    return Pieces(pieces)
 
 
 @one_thread
-def decompose(pieces: list[Prepared], W: np.ndarray, keep: bool) -> Decomposed:
+def decompose(pieces: Pieces, W: np.ndarray, keep: bool) -> Decomposed:
     """The first pass over a chunk."""
     kept: list[Part] = []
     merged: Moments | None = None
-    for part in _parts(pieces, W):
+    for part in pieces.parts(W):
         moments = Moments(*part.decomposition.moments(*part.target, gram=False))
         merged = moments if merged is None else _merge_two(merged, moments)
         if keep:
@@ -161,6 +195,11 @@ def decompose(pieces: list[Prepared], W: np.ndarray, keep: bool) -> Decomposed:
 def _merge_two(one: Moments, other: Moments) -> Moments:
     with np.errstate(invalid="ignore"):  # of what has left float64
         return one.merge(other)
+
+
+def moments_of(here: Decomposed) -> Moments:
+    """The moments alone: they travel, the parts do not."""
+    return here.moments
 
 
 @one_thread
@@ -178,7 +217,7 @@ def summarise(moments: Moments) -> Summary:
 
 @one_thread
 def pull(
-    pieces: list[Prepared] | None, here: Decomposed, W: np.ndarray, cotangents: Cotangents, of_factor: bool
+    pieces: Pieces | None, here: Decomposed, W: np.ndarray, cotangents: Cotangents, of_factor: bool
 ) -> np.ndarray:
     """The second pass over a chunk; it is decomposed again if it was not kept."""
 
@@ -186,4 +225,4 @@ def pull(
         rows = cotangents.rows(part)
         return part.decomposition.pull_factor(rows) if of_factor else part.decomposition.pull(rows)
 
-    return reduce(add, map(pulled, here.parts if pieces is None else _parts(pieces, W)))
+    return reduce(add, map(pulled, here.parts if pieces is None else pieces.parts(W)))
