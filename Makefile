@@ -8,7 +8,7 @@ STAMP := .venv/.installed
 # Small matrices gain nothing from threads inside BLAS; the tests run in two processes instead.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: install demo test check reproduce format clean
+.PHONY: install demo test check reproduce bench format clean
 
 install: $(STAMP)
 
@@ -32,6 +32,11 @@ test: $(STAMP)
 DATA ?= $(SPDMETRIC_DATA)
 reproduce: $(STAMP)
 	$(BIN)/spdmetric reproduce all --repeats 50 --out results/paper $(if $(DATA),--data $(DATA))
+
+# Ratios against peers, into benchmarks/results.json; FULL=1 for larger budgets. The pymanopt peers need torch in
+# .venv as well (pip install torch==2.13.0); a peer that is missing is named in the table.
+bench: $(STAMP)
+	$(BIN)/python benchmarks/run.py $(if $(FULL),,--quick)
 
 check: $(STAMP)
 	$(BIN)/ruff check .

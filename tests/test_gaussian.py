@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,7 +14,6 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 import literal
-import test_sklearn
 from random_matrices import labelled, rotation, spd, symmetric
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.alignment import Misalignment, Target
@@ -424,41 +422,6 @@ def test_bad_parameters_get_a_sentence(case, rng):
 
 
 # -- scikit-learn ---------------------------------------------------------------------------
-
-
-# For checks that take a class: the same with another default.  It has no docstring of its own, because
-# one of them reads that of LogEuclideanMetric.
-class GaussianMetric(LogEuclideanMetric):
-    def __init__(self, radius=10.0, **parameters):
-        super().__init__(radius, **{"kernel": "gaussian", **parameters})
-
-
-def _with_another_default():
-    signature = inspect.signature(LogEuclideanMetric.__init__)
-    return signature.replace(
-        parameters=[
-            p.replace(default="gaussian") if p.name == "kernel" else p for p in signature.parameters.values()
-        ]
-    )
-
-
-GaussianMetric.__init__.__signature__ = _with_another_default()
-BATTERY = [name for name in vars(test_sklearn) if name.startswith("test_")]
-
-
-# scikit-learn says that it skips most of its checks on 3-D input (its issue 14057).
-@pytest.mark.filterwarnings("ignore:Can't test estimator:sklearn.exceptions.SkipTestWarning")
-@pytest.mark.parametrize("name", BATTERY)
-def test_battery(name, rng, tmp_path):
-    check = getattr(test_sklearn, name)
-    arguments = {
-        "Estimator": GaussianMetric,
-        "data": labelled(rng, 24, 3),
-        "rng": rng,
-        "tmp_path": tmp_path,
-        "way": "joblib",
-    }
-    check(**{wanted: arguments[wanted] for wanted in inspect.signature(check).parameters})
 
 
 def test_pipeline(rng):

@@ -19,10 +19,10 @@ PACKAGE = ROOT / "src" / "spdmetric"
 ROOMS = {
     "matrices": set(),
     "checks": {"matrices"},
-    "geometry": {"matrices"},
-    "manifolds": {"matrices"},
     "compiled": {"matrices"},
-    "stacks": {"matrices", "compiled", "geometry"},
+    "stacks": {"matrices", "compiled"},
+    "geometry": {"matrices", "stacks"},
+    "manifolds": {"matrices"},
     "alignment": {"matrices", "geometry", "manifolds", "stacks"},
     "gaussian": {"alignment", "geometry"},
     "solvers": set(),

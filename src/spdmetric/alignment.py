@@ -17,12 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cached_property
+from math import isfinite
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from spdmetric.geometry import chunks
-from spdmetric.matrices import LogCongruence, symmetrize, unvech, vech
+from spdmetric.matrices import LogCongruence, unvech, vech
 from spdmetric.stacks import Decomposition, Stack, stack_of
 
 
@@ -73,7 +74,8 @@ class Moments(NamedTuple):
         """Moments of both chunks together [Chan1983]_: no cancellation."""
         weight = self.weight + other.weight
         share = other.weight / weight
-        step, target_step = other.mean - self.mean, other.target_mean - self.target_mean
+        with np.errstate(invalid="ignore"):  # of what has left float64
+            step, target_step = other.mean - self.mean, other.target_mean - self.target_mean
         across = self.weight * share
         return Moments(
             weight,
@@ -92,11 +94,10 @@ class Cotangents(NamedTuple):
     across: np.ndarray  # (p, c)
 
     @classmethod
-    def of(cls, moments: Moments, target_norm: float) -> Cotangents:
-        C = np.asarray(moments.C)
-        C_norm, A_square = float(np.linalg.norm(C)), float(np.sum(moments.A**2))
+    def of(cls, moments: Moments, A_square: float, C_norm: float, target_norm: float) -> Cotangents:
         scale = -2 / (C_norm * target_norm)  # its sign makes f a misalignment
-        return cls(moments.mean, (-scale * A_square / C_norm**2) * C, scale * moments.A)
+        right = (-scale * A_square / C_norm**2) * np.asarray(moments.C)
+        return cls(moments.mean, right, scale * moments.A)
 
     def rows(self, part: Part) -> np.ndarray:
         """Derivative of the misalignment in the features of a chunk."""
@@ -226,7 +227,7 @@ class Evaluation:
 
         Minus infinity where it cannot be computed, so that no solver goes there.
         """
-        if not np.isfinite(self._moments.mean).all():
+        if not isfinite(self._moments.mean.sum()):
             return -np.inf
         return self._A_square / (self._C_norm * self._objective.target_norm)
 
@@ -277,13 +278,12 @@ class Evaluation:
             moments = Moments(*part.decomposition.moments(*part.target, gram=gram))
             return moments, part if self._keep else None
 
-        results, parts = iter(objective.map(first, range(len(objective.blocks)))), []
+        results = iter(objective.map(first, range(len(objective.blocks))))
         merged, part = next(results)
-        parts.append(part)
-        with np.errstate(invalid="ignore"):  # of what has left float64
-            for moments, part in results:
-                merged = merged.merge(moments)
-                parts.append(part)
+        parts = [part]
+        for moments, part in results:
+            merged = merged.merge(moments)
+            parts.append(part)
         return merged, [part for part in parts if part is not None]
 
     @property
@@ -329,11 +329,12 @@ class Evaluation:
 
     @cached_property
     def _C_norm(self) -> float:
-        return float(np.linalg.norm(self._gram_matrix if self.gram else self._moments.C))
+        C = self._gram_matrix if self.gram else self._moments.C
+        return float(np.sqrt(np.vdot(C, C)))
 
     @cached_property
     def _A_square(self) -> float:
-        return float(np.sum(self._moments.A**2))
+        return float(np.vdot(self._moments.A, self._moments.A))
 
     # -- second pass: cotangents --------------------------------------------
 
@@ -347,7 +348,7 @@ class Evaluation:
 
     @cached_property
     def _slopes(self) -> Cotangents:
-        return Cotangents.of(self._moments, self._objective.target_norm)
+        return Cotangents.of(self._moments, self._A_square, self._C_norm, self._objective.target_norm)
 
     def _cotangent(self, part: Part) -> np.ndarray:
         """Derivative of the misalignment in the features of a chunk."""
@@ -415,4 +416,7 @@ def tangent_part(xi: np.ndarray) -> np.ndarray:
     f(cG) = f(G), so gradients and Hessian-vector products have no trace; a trace left in
     by rounding would let det(G) drift.
     """
-    return symmetrize(xi) - np.trace(xi) / xi.shape[0] * np.eye(xi.shape[0])
+    d = xi.shape[0]
+    xi = (xi + xi.T) / 2
+    xi.flat[:: d + 1] -= xi.trace() / d
+    return xi

@@ -20,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from spdmetric.matrices import (
     Array,
-    Spectrum,
+    LogCongruence,
     congruence,
     expm,
     invsqrtm,
@@ -33,6 +33,7 @@ from spdmetric.matrices import (
     unvech,
     vech,
 )
+from spdmetric.stacks import stack_of
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -202,12 +203,12 @@ def _stein_from(B: Array, X: Array) -> Array:
 
 def mean_euclid(X: Array, sample_weight: Array | None = None, *, chunk_size: int | None = None) -> Array:
     """Arithmetic mean: its determinant can exceed every determinant (the swelling effect)."""
-    return euclid_of(_averaging(X, sample_weight, chunk_size))
+    return euclid_of(averaging(X, sample_weight, chunk_size))
 
 
 def mean_logeuclid(X: Array, sample_weight: Array | None = None, *, chunk_size: int | None = None) -> Array:
     """LogEuclidean mean, ``exp(mean(log X))``."""
-    return logeuclid_of(_averaging(X, sample_weight, chunk_size))
+    return logeuclid_of(averaging(X, sample_weight, chunk_size))
 
 
 def mean_riemann(
@@ -243,7 +244,7 @@ def mean_riemann(
     the squared distance to X_i lies between 1 and h_i, the largest value of
     ``(t/2) coth(t/2)`` over the gaps t of the log-eigenvalues of the whitened X_i.
     """
-    return riemann_of(_averaging(X, sample_weight, chunk_size), tol=tol, max_iter=max_iter)
+    return riemann_of(averaging(X, sample_weight, chunk_size), tol=tol, max_iter=max_iter)
 
 
 # The same means where the matrices are not at hand as one array: all that a mean needs is
@@ -263,21 +264,14 @@ def logeuclid_of(average: Average) -> Array:
     return expm(average(logm))
 
 
-def riemann_of(
-    average: Average,
-    log_rows: Callable[[Array], RowFunction] | None = None,
-    *,
-    tol: float = 1e-9,
-    max_iter: int = 200,
-) -> Array:
-    """`mean_riemann`, given how to average and, optionally, a faster `log_and_curvature`."""
-    log_rows = log_and_curvature if log_rows is None else log_rows
+def riemann_of(average: Average, n: int | None = None, *, tol: float = 1e-9, max_iter: int = 200) -> Array:
+    """`mean_riemann`, given how to average, over n matrices in all."""
     G = euclid_of(average)
     length, d = np.inf, G.shape[-1]
     for _ in range(max_iter):
         s = spectrum(G)
         root, inverse_root = s.compose(s.values**0.5), s.compose(s.values**-0.5)
-        mean = average(log_rows(inverse_root))
+        mean = average(_log_and_curvature(inverse_root, n))
         J, curvature, condition = mean[:-2], mean[-2], float(mean[-1])
         G = congruence(root, expm(unvech(J) * (2 / (1 + curvature))))
         length = float(array_namespace(J).linalg.vector_norm(J))
@@ -294,35 +288,33 @@ def riemann_of(
     return G
 
 
-def log_and_curvature(factor: Array) -> RowFunction:
+def _log_and_curvature(factor: Array, n: int | None) -> RowFunction:
     """Map X to the vector of ``log(W X W')``, and behind it the bound h and the condition number."""
 
     def rows(X: Array) -> Array:
         xp = array_namespace(X)
-        s = spectrum(congruence(factor, X))
-        check_whitened(bool(xp.all(s.values > 0)))
-        log = Spectrum(xp.log(s.values), s.vectors)
-        spread = log.values[..., -1:] - log.values[..., :1]  # eigenvalues ascend
-        return xp.concat([vech(log.compose(log.values)), ucothu(spread / 2), xp.exp(spread)], axis=-1)
+        if isinstance(X, np.ndarray):
+            decomposed = stack_of(X, n).decompose(factor)
+            features, spread = decomposed.features, decomposed.spread[:, None]
+        else:
+            log = LogCongruence.of(congruence(factor, X)).log
+            features, spread = vech(log.compose(log.values)), log.values[..., -1:] - log.values[..., :1]
+        if not bool(xp.all(xp.isfinite(spread))):
+            raise ValueError(
+                "A matrix of X is no longer positive definite once it is whitened by the mean: it is too "
+                "close to singular for float64. Estimate the matrices with shrinkage, or bring the channels "
+                "to comparable units."
+            )
+        return xp.concat([features, ucothu(spread / 2), xp.exp(spread)], axis=-1)
 
     return rows
-
-
-def check_whitened(definite: bool) -> None:
-    """Say so when rounding has made a whitened matrix indefinite."""
-    if not definite:
-        raise ValueError(
-            "A matrix of X is no longer positive definite once it is whitened by the mean: it is too "
-            "close to singular for float64. Estimate the matrices with shrinkage, or bring the channels "
-            "to comparable units."
-        )
 
 
 def _itself(X: Array) -> Array:
     return X
 
 
-def _averaging(X: Array, sample_weight: Array | None, chunk_size: int | None) -> Average:
+def averaging(X: Array, sample_weight: Array | None = None, chunk_size: int | None = None) -> Average:
     """Average over the matrices of an array, chunk by chunk."""
     w = array_namespace(X).ones(X.shape[0], dtype=X.dtype) if sample_weight is None else sample_weight
 

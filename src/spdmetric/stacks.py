@@ -8,15 +8,13 @@ agree to some 1e-12.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
 from spdmetric import compiled
-from spdmetric.geometry import RowFunction, check_whitened, log_and_curvature
-from spdmetric.matrices import LogCongruence, congruence, ucothu, unvech, vech
+from spdmetric.matrices import LogCongruence, congruence, unvech, vech
 
 # weight, mean, target_mean, A, C: the fields of `spdmetric.alignment.Moments`
 RawMoments = tuple[float, np.ndarray, np.ndarray, np.ndarray, np.ndarray | float]
@@ -31,8 +29,8 @@ class Decomposition(Protocol):
         ...
 
     @property
-    def log_spread(self) -> np.ndarray:
-        """Largest less smallest log-eigenvalue of each matrix, (n, 1)."""
+    def spread(self) -> np.ndarray:
+        """Largest less smallest log-eigenvalue of each matrix, (n,)."""
         ...
 
     @property
@@ -67,27 +65,6 @@ def stack_of(X: np.ndarray, n: int | None = None) -> Stack:
     return compiled.Stack.of(X)
 
 
-def log_rows(n: int) -> Callable[[np.ndarray], RowFunction]:
-    """`spdmetric.geometry.log_and_curvature`, compiled where that is faster for n matrices."""
-    return partial(_LogRows, n)
-
-
-class _LogRows:
-    """A function of stacks, as an object so that it can be sent to other processes."""
-
-    def __init__(self, n: int, factor: np.ndarray):
-        self.n, self.factor = n, factor
-
-    def __call__(self, X: np.ndarray) -> np.ndarray:
-        stack = stack_of(X, self.n)
-        if isinstance(stack, PlainStack):
-            return log_and_curvature(self.factor)(X)
-        here = stack.decompose(self.factor)
-        check_whitened(bool(np.isfinite(here.features).all()))
-        spread = here.log_spread
-        return np.concatenate([here.features, ucothu(spread / 2), np.exp(spread)], axis=-1)
-
-
 class PlainStack:
     """A stack in NumPy."""
 
@@ -112,10 +89,9 @@ class PlainDecomposition:
         self.features: np.ndarray = vech(log.log.compose(log.log.values))
 
     @property
-    def log_spread(self) -> np.ndarray:
-        """Largest less smallest log-eigenvalue of each matrix, (n, 1)."""
+    def spread(self) -> np.ndarray:
         values = self.log.log.values
-        return values[..., -1:] - values[..., :1]
+        return values[:, -1] - values[:, 0]
 
     def moments(self, Y: np.ndarray, weight: np.ndarray, *, gram: bool) -> RawMoments:
         """Moments of features and targets about their means."""

@@ -192,3 +192,20 @@ def pull_factor(rows, packed, W, column, order, values, logs, vectors, work, fir
     for i in range(m):
         for j in range(d):
             result[order[i], j] = 2.0 * _sum_lanes(total, i, j)
+
+
+@njit(nogil=True, cache=True)
+def pack(X, packed):  # type: ignore[no-untyped-def]
+    """Lower triangles of matrices, LANES of them side by side.
+
+    Idle lanes repeat the last matrix: nothing new can go wrong in them.
+    """
+    last, d = X.shape[0] - 1, X.shape[1]
+    for group in range(packed.shape[0]):
+        for lane in range(LANES):
+            row = min(group * LANES + lane, last)
+            k = 0
+            for i in range(d):
+                for j in range(i + 1):
+                    packed[group, k, lane] = X[row, i, j]
+                    k += 1

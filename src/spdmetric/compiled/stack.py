@@ -59,7 +59,7 @@ def _columns(order: tuple[int, ...]) -> np.ndarray:
 
 def _descending(W: np.ndarray) -> np.ndarray:
     """Order of the rows of W from large to small: so small eigenvalues of W X W' keep their digits."""
-    return np.argsort(-np.vecdot(W, W), kind="stable")
+    return np.argsort(-np.abs(W).max(axis=1), kind="stable")
 
 
 @dataclass(frozen=True)
@@ -79,13 +79,9 @@ class Stack:
                 f"Expected matrices of shape (n, d, d), at least one, got an array of shape {X.shape}."
             )
         n, d = X.shape[0], X.shape[-1]
-        i, j = np.tril_indices(d)
-        groups = -(-n // LANES)
-        packed = np.empty((groups * LANES, i.size))
-        packed[:n] = X[:, i, j]
-        packed[n:] = packed[n - 1]  # idle lanes repeat the last matrix: nothing new can go wrong in them
-        packed = packed.reshape(groups, LANES, i.size).swapaxes(1, 2)
-        return cls(np.ascontiguousarray(packed), n, d)
+        packed = np.empty((-(-n // LANES), d * (d + 1) // 2, LANES))
+        kernels.pack(plain(X), packed)
+        return cls(packed, n, d)
 
     @property
     def groups(self) -> int:
@@ -160,10 +156,9 @@ class Decomposition:
         return parts[0] if len(parts) == 1 else reduce(np.add, parts)
 
     @property
-    def log_spread(self) -> np.ndarray:
-        """Largest less smallest log-eigenvalue of each matrix, (n, 1)."""
-        spread = self.logs.max(axis=1) - self.logs.min(axis=1)  # (groups, LANES)
-        return spread.reshape(-1, 1)[: self.stack.n]
+    def spread(self) -> np.ndarray:
+        """Largest less smallest log-eigenvalue of each matrix, (n,)."""
+        return np.ptp(self.logs, axis=1).reshape(-1)[: self.stack.n]
 
     @cached_property
     def log(self) -> LogCongruence:

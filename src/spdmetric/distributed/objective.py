@@ -25,6 +25,7 @@ from spdmetric.distributed.tasks import (
     summarise,
     survey,
 )
+from spdmetric.geometry import RowFunction, weighted_sum
 
 
 class ClusterData:
@@ -33,8 +34,12 @@ class ClusterData:
     def __init__(self, cluster: Cluster, blocks: list[Any], d: int, counts: np.ndarray, n: int):
         self._cluster, self._blocks = cluster, blocks
         self.shape: tuple[int, ...] = (n, d, d)
-        self.n_classes, self.weight = counts.size, float(counts.sum())
-        self._class_weights = counts
+        self.n_classes, self._class_weights = counts.size, counts
+
+    def average(self, f: RowFunction) -> np.ndarray:
+        """Weighted mean of the rows ``f(X)``, one for each matrix."""
+        total = self.total(lambda X, codes, weight: weighted_sum(f, X, weight))
+        return total / self._class_weights.sum()
 
     def total(self, f: Callable[[np.ndarray, np.ndarray, np.ndarray], Any]) -> Any:
         """Sum of ``f(X, codes, weight)`` over the chunks, in a fixed order."""
@@ -43,9 +48,9 @@ class ClusterData:
 
     def objective(self, factor: np.ndarray, *, kernel: str, gamma: float | None) -> ClusterMisalignment:
         """The objective of the matrices whitened by a factor, kept on the workers."""
-        mean = self._class_weights / self.weight
-        # sum w (e - mean)(e - mean)' for one-hot rows e
-        B = np.diag(self._class_weights) - self.weight * np.outer(mean, mean)
+        counts = self._class_weights
+        mean = counts / counts.sum()
+        B = np.diag(counts) - np.outer(counts, mean)  # sum w (e - mean)(e - mean)' for one-hot rows e
         n, k = self.shape[0], factor.shape[0]
         pieces = [self._cluster.submit(prepare, block, factor, mean, n) for block in self._blocks]
         keep = 8 * n * 2 * (k * k + k * (k + 1)) <= self._cluster.memory() / 3
@@ -185,7 +190,8 @@ class ClusterEvaluation:
     def _pulled(self, *, of_factor: bool) -> np.ndarray:
         objective, (here, moments) = self._objective, self._first_pass
         cluster, W = objective.cluster, self.point.factor
-        cotangents = cluster.submit(Cotangents.of, moments, objective.target_norm)
+        s = self._summary
+        cotangents = cluster.submit(Cotangents.of, moments, s.A_square, s.C_norm, objective.target_norm)
         pulled = [
             cluster.submit(pull, None if objective.keep else pieces, one, W, cotangents, of_factor)
             for pieces, one in zip(objective.pieces, here, strict=True)

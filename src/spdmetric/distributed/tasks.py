@@ -210,9 +210,9 @@ def merge_moments(*moments: Moments) -> Moments:
 
 def summarise(moments: Moments) -> Summary:
     """What is sent to the client: p numbers instead of p^2."""
-    C = np.asarray(moments.C)
-    A_square = float(np.sum(moments.A**2))
-    return Summary(moments.weight, moments.mean, A_square, float(np.linalg.norm(C)), float(np.trace(C)))
+    A, C = moments.A, np.asarray(moments.C)
+    C_norm = float(np.sqrt(np.vdot(C, C)))
+    return Summary(moments.weight, moments.mean, float(np.vdot(A, A)), C_norm, float(np.trace(C)))
 
 
 @one_thread

@@ -11,7 +11,14 @@ from sklearn.utils.validation import validate_data
 
 from spdmetric.estimators.inputs import class_scale, weigh
 from spdmetric.estimators.problem import Data
-from spdmetric.estimators.sources import LocalData, check_stored, is_stored, row_chunks, stored_shape
+from spdmetric.estimators.sources import (
+    LocalData,
+    check_stored,
+    in_memory,
+    is_stored,
+    row_chunks,
+    stored_shape,
+)
 from spdmetric.estimators.storing import embed
 
 Map = Callable[..., Iterable[Any]]
@@ -33,7 +40,7 @@ def data_of(metric: Any, X: Any, y: Any, sample_weight: Any, map_chunks: Map) ->
         rows = row_chunks(stored_shape(X), metric.chunk_size)
         return _stored_data(metric, X, y, sample_weight, rows, map_chunks)
     X, codes, weight = metric._check_data(X, y, sample_weight)
-    return LocalData(X, codes, weight, rows=row_chunks(X.shape, metric.chunk_size), map=map_chunks)
+    return in_memory(X, codes, weight, metric.chunk_size, map_chunks)
 
 
 def _stored_data(
@@ -70,7 +77,8 @@ def _dask_data(metric: Any, X: Any, y: Any, sample_weight: Any, map_chunks: Map)
     classes = surveyed.classes
     check_classification_targets(classes)
     metric._set_classes(classes)
-    scale = class_scale(surveyed.class_weights(classes), classes, metric.class_weight)
+    totals = surveyed.class_weights(classes)
+    scale = class_scale(totals.sum(), totals, classes, metric.class_weight)
     return surveyed.data(cluster, X.shape, classes, scale)
 
 

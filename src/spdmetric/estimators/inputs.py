@@ -23,7 +23,7 @@ def weigh(
     """Return the matrices that count, with their classes and weights."""
     weight = _check_sample_weight(sample_weight, codes, dtype=np.float64, ensure_non_negative=True)
     totals = np.bincount(codes, weights=weight, minlength=classes.size)
-    scale = class_scale(totals, classes, classweight)
+    scale = class_scale(weight.sum(), totals, classes, classweight)
     if classweight is not None:
         weight = weight * scale[codes]
     counts = weight > 0
@@ -33,16 +33,16 @@ def weigh(
     return X[index] if isinstance(X, np.ndarray) else Selected(X, index), codes[index], weight[index]
 
 
-def class_scale(totals: np.ndarray, classes: np.ndarray, classweight: str | None) -> np.ndarray:
-    """What the weights of each class are multiplied with, from the weight that it has."""
-    if not totals.any():
+def class_scale(total: float, totals: np.ndarray, classes: np.ndarray, classweight: str | None) -> np.ndarray:
+    """What the weights of each class are multiplied with, from the weight of all and of each."""
+    if total == 0:
         raise ValueError("sample_weight is zero for every matrix: nothing is left to learn from.")
     if not totals.all():
         raise ValueError(
             f"sample_weight is zero for all matrices of class {classes[np.argmin(totals)]!r}: drop the class "
             "or give it weight."
         )
-    return np.ones(totals.size) if classweight is None else totals.sum() / (classes.size * totals)
+    return np.ones(totals.size) if classweight is None else total / (classes.size * totals)
 
 
 def check_choice(name: str, value: Any, valid: tuple[Any, ...], other: str | None = None) -> None:

@@ -13,12 +13,19 @@ from scipy.linalg import eigh
 from spdmetric.alignment import Misalignment
 from spdmetric.checks import check_spd, is_definite
 from spdmetric.estimators.inputs import check_choice
-from spdmetric.estimators.sources import LocalData, row_chunks
+from spdmetric.estimators.sources import in_memory
 from spdmetric.gaussian import GaussianMisalignment
-from spdmetric.geometry import MEANS, RowFunction, euclid_of, logeuclid_of, riemann_of, weighted_sum
+from spdmetric.geometry import (
+    MEANS,
+    Average,
+    RowFunction,
+    averaging,
+    euclid_of,
+    logeuclid_of,
+    riemann_of,
+)
 from spdmetric.manifolds import Ball, RankBall
 from spdmetric.matrices import congruence, invsqrtm, logm, spectrum
-from spdmetric.stacks import log_rows
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -68,7 +75,10 @@ class Data(Protocol):
 
     shape: tuple[int, ...]  # (n, d, d)
     n_classes: int
-    weight: float  # of all matrices together
+
+    def average(self, f: RowFunction) -> np.ndarray:
+        """Weighted mean of the rows ``f(X)``, one for each matrix."""
+        ...
 
     def total(self, f: Callable[[np.ndarray, np.ndarray, np.ndarray], Any]) -> Any:
         """Sum over chunks, in their order, of arrays ``f(X, codes, weight)``."""
@@ -92,7 +102,7 @@ def make_problem(
     map_chunks: Callable[..., Iterable[Any]] = map,
 ) -> Problem:
     """Choose the start and whiten the data, for matrices in memory."""
-    data = LocalData(X, codes, weight, rows=row_chunks(X.shape, chunk_size), map=map_chunks)
+    data = in_memory(X, codes, weight, chunk_size, map_chunks)
     return problem_of(data, rank=rank, init=init, kernel=kernel, gamma=gamma)
 
 
@@ -153,8 +163,9 @@ def _check_init(init: Any, d: int) -> str | np.ndarray:
 
 
 def _low_rank_start(data: Data, init: str | np.ndarray) -> Start:
-    basis = _range_of(data.total, data.shape[1])
-    if isinstance(init, str) and init in ("riemann", "logeuclid") and not _definite(data, basis.T):
+    basis = _range_of(data.average)
+    definite = _through(basis.T, data.total)(_indefinite) == 0
+    if isinstance(init, str) and init in ("riemann", "logeuclid") and not definite:
         raise ValueError(
             f"init={init!r} needs matrices that are positive definite on the {basis.shape[1]} dimensions of "
             "their common range, and some are singular there (fewer samples than channels?): pass "
@@ -174,10 +185,6 @@ def _through(factor: np.ndarray, total: Total) -> Total:
     return lambda f: total(lambda X, codes, weight: f(congruence(factor, X), codes, weight))
 
 
-def _definite(data: Data, factor: np.ndarray) -> bool:
-    return _through(factor, data.total)(_indefinite) == 0
-
-
 def _indefinite(X: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> float:
     """1 for a chunk with a singular matrix."""
     return 0.0 if is_definite(X) else 1.0
@@ -189,30 +196,25 @@ def _center(data: Data, init: str | np.ndarray, basis: np.ndarray | None) -> np.
         return init if basis is None else congruence(basis.T, init)
     if init == "identity":
         return np.eye(data.shape[1] if basis is None else basis.shape[1])
-    total = data.total if basis is None else _through(basis.T, data.total)
 
     def average(f: RowFunction) -> np.ndarray:
-        return total(lambda X, codes, weight: weighted_sum(f, X, weight)) / data.weight
+        return data.average(f if basis is None else lambda X: f(congruence(basis.T, X)))
 
     if init == "euclid":
         return euclid_of(average)
     if init == "logeuclid":
         return logeuclid_of(average)
-    return riemann_of(average, log_rows(data.shape[0]))
+    return riemann_of(average, data.shape[0])
 
 
 def common_range(X: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Orthonormal basis, in columns, of the range that the matrices span together."""
-    return _range_of(lambda f: f(X, np.zeros(len(X), dtype=int), weight), X.shape[1])
+    return _range_of(averaging(X, weight))
 
 
-def _range_of(total: Total, d: int) -> np.ndarray:
-    def scaled(X: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        scale = np.trace(X, axis1=1, axis2=2)
-        return np.sum(weight[:, None, None] * (X / scale[:, None, None]), axis=0)
-
-    s = spectrum(total(scaled))
-    return s.vectors[:, s.values > d * _EPS * s.values[-1]]
+def _range_of(average: Average) -> np.ndarray:
+    s = spectrum(average(lambda X: X / np.trace(X, axis1=1, axis2=2)[:, None, None]))
+    return s.vectors[:, s.values > s.values.size * _EPS * s.values[-1]]
 
 
 # The mean variance, times this, is added to the variance within the classes in every direction.

@@ -17,7 +17,7 @@ from array_api_compat import is_array_api_obj
 from spdmetric.alignment import Misalignment, Target, default_chunk_size
 from spdmetric.checks import check_stack, checked_chunk
 from spdmetric.gaussian import GaussianMisalignment
-from spdmetric.geometry import chunks
+from spdmetric.geometry import RowFunction, chunks
 from spdmetric.matrices import congruence, symmetrize
 
 Map = Callable[..., Iterable[Any]]
@@ -168,20 +168,43 @@ class LocalData:
         map: Map = map,
     ):
         self._X, self._codes, self._weight, self._map = X, codes, weight, map
-        self._rows = row_chunks(X.shape, None) if rows is None else rows
         self.shape: tuple[int, ...] = tuple(X.shape)
-        self.n_classes, self.weight = int(codes.max()) + 1, float(weight.sum())
+        self.n_classes = int(codes.max()) + 1
+        self._keep = isinstance(X, np.ndarray) and fits(X.shape[0], X.shape[1])
+        self._rows = row_chunks(X.shape, None) if rows is None else rows
+        # What is in memory, and was not to be cut, is summed at once.
+        self._parts = [slice(0, X.shape[0])] if self._keep and rows is None else self._rows
+
+    def average(self, f: RowFunction) -> np.ndarray:
+        """Weighted mean of the rows ``f(X)``; its bits do not depend on the chunks."""
+
+        def weighted(rows: slice) -> np.ndarray:
+            values = f(self._X[rows])
+            return self._weight[rows].reshape(-1, *[1] * (values.ndim - 1)) * values
+
+        total: Any = 0.0
+        for values in self._map(weighted, self._rows):
+            values[0] += total  # NumPy adds up rows one after the other
+            total = values.sum(axis=0)
+        return total / self._weight.sum()
 
     def total(self, f: Callable[[np.ndarray, np.ndarray, np.ndarray], Any]) -> Any:
         """Sum of ``f(X, codes, weight)`` over the chunks, in their order."""
         X, codes, weight = self._X, self._codes, self._weight
-        return sum(self._map(lambda rows: f(X[rows], codes[rows], weight[rows]), self._rows))
+        return sum(self._map(lambda rows: f(X[rows], codes[rows], weight[rows]), self._parts))
 
     def objective(self, factor: np.ndarray, *, kernel: str, gamma: float | None) -> Misalignment:
         """The objective of the matrices whitened by a factor: in memory if they are, and if it fits."""
-        keep = isinstance(self._X, np.ndarray) and fits(self.shape[0], self.shape[1])
-        X = congruence(factor, self._X) if keep else Whitened(self._X, factor)
+        X = congruence(factor, self._X) if self._keep else Whitened(self._X, factor)
         target = Target.one_hot(self._codes, self._weight)
         if kernel == "linear":
-            return Misalignment(X, target, rows=self._rows, keep=keep, map=self._map)
+            return Misalignment(X, target, rows=self._rows, keep=self._keep, map=self._map)
         return GaussianMisalignment(X, target, gamma=gamma, rows=self._rows, map=self._map)
+
+
+def in_memory(
+    X: np.ndarray, codes: np.ndarray, weight: np.ndarray, chunk_size: int | None, map: Map
+) -> LocalData:
+    """Checked matrices in memory, cut if the user wants it."""
+    rows = None if chunk_size is None else row_chunks(X.shape, chunk_size)
+    return LocalData(X, codes, weight, rows=rows, map=map)

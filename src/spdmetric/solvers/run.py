@@ -195,6 +195,13 @@ class Face:
         """Project onto the directions of the face."""
         return v if self._normal is None else v - np.vdot(self._normal, v) * self._normal
 
+    def tangent_rows(self, rows: np.ndarray) -> np.ndarray:
+        """Project directions given as rows, (m, d*d)."""
+        if self._normal is None:
+            return rows
+        normal = self._normal.ravel()
+        return rows - (rows @ normal)[:, None] * normal
+
     def hvp(self, objective: Counted, eta: np.ndarray) -> np.ndarray:
         """Hessian of the Lagrangian."""
         return objective.hvp(self.here, eta) + self._curvature * eta

@@ -39,27 +39,36 @@ class SecantModel:
         step = after.tangent(after.here.point.S - before.here.point.S)
         change = after.gradient - after.tangent(before.gradient)
         if np.vdot(step, change) > 1e-8 * np.linalg.norm(step) * np.linalg.norm(change):
-            self._pairs.append((step, change))
+            self._pairs.append((step.ravel(), change.ravel()))
 
     def hessian(self, face: Face, delta: float) -> Hessian:
-        pairs = [(face.tangent(s), face.tangent(y)) for s, y in self._pairs]
-        pairs = [(s.ravel(), y.ravel()) for s, y in pairs if np.vdot(s, y) > 0]
-        if not pairs:
-            # Nothing known yet: make the first step exactly as long as it may be.
-            scale = float(np.linalg.norm(face.gradient)) / delta
-            return lambda eta: scale * eta
-        steps, changes = (np.array(side) for side in zip(*pairs, strict=True))  # (m, d*d)
-        scale = float(changes[-1] @ changes[-1] / (steps[-1] @ changes[-1]))
-        products = steps @ changes.T
+        if not self._pairs:
+            return _first_guess(face, delta)
+        steps, changes = (face.tangent_rows(np.array(side)) for side in zip(*self._pairs, strict=True))
+        products = steps @ changes.T  # (m, m)
+        upward = np.diag(products) > 0
+        if not upward.any():
+            return _first_guess(face, delta)
+        if not upward.all():
+            steps, changes, products = steps[upward], changes[upward], products[np.ix_(upward, upward)]
+        scale = float(changes[-1] @ changes[-1] / products[-1, -1])
         lower = np.tril(products, -1)
         middle = np.block([[scale * steps @ steps.T, lower], [lower.T, -np.diag(np.diag(products))]])
-        outer = np.vstack([scale * steps, changes])
-        inner = np.linalg.solve(middle, outer)
+        inverse, m = np.linalg.inv(middle), len(steps)
 
         def product(eta: np.ndarray) -> np.ndarray:
-            return scale * eta - (outer.T @ (inner @ eta.ravel())).reshape(eta.shape)
+            flat = eta.ravel()
+            weights = inverse @ np.concatenate([scale * (steps @ flat), changes @ flat])
+            flat = scale * (flat - weights[:m] @ steps) - weights[m:] @ changes
+            return flat.reshape(eta.shape)
 
         return product
+
+
+def _first_guess(face: Face, delta: float) -> Hessian:
+    """Nothing known yet: make the first step exactly as long as it may be."""
+    scale = float(np.linalg.norm(face.gradient)) / delta
+    return lambda eta: scale * eta
 
 
 class ExactModel:

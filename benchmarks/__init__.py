@@ -1,0 +1,1 @@
+"""How fast spdmetric is, beside what a user could assemble instead: see README.md."""

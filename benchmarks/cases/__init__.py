@@ -1,0 +1,42 @@
+"""The cases, by key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from benchmarks.outcomes import Outcome, Setting
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case: its key in the results, and what runs it."""
+
+    key: str
+    run: Callable[[Setting], Outcome]
+
+
+def all_cases() -> list[Case]:
+    """Every case, in the order of the table."""
+    from benchmarks.cases import default, evaluate, fit, growth, neighbours, path, process
+
+    modules = (evaluate, fit, default, neighbours, path, growth, process)
+    return [case for module in modules for case in module.cases()]
+
+
+def select(cases: Sequence[Case], patterns: Sequence[str]) -> list[Case]:
+    """Cases whose key matches one of the patterns ("fit", "fit/toy8", "evaluate/*"); all without patterns."""
+    if not patterns:
+        return list(cases)
+    for pattern in patterns:
+        if not any(_matches(case.key, pattern) for case in cases):
+            raise ValueError(
+                f"No case matches {pattern!r}: expected a key, a group or a pattern. "
+                f"There are {', '.join(c.key for c in cases)}."
+            )
+    return [case for case in cases if any(_matches(case.key, pattern) for pattern in patterns)]
+
+
+def _matches(key: str, pattern: str) -> bool:
+    return fnmatchcase(key, pattern) or key.startswith(pattern.rstrip("/") + "/")

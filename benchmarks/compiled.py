@@ -1,0 +1,82 @@
+"""The seam to the compiled kernels: whether they are in use, and on how many threads."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from benchmarks.outcomes import Absent
+from spdmetric.alignment import Misalignment, Target
+from spdmetric.manifolds import Ball
+
+SWITCH = "SPDMETRIC_COMPILED"  # "0" switches the kernels off, "1" takes them wherever they can be used
+
+
+def kernels_used() -> bool:
+    """Whether this process has loaded the kernels, by what it did and not by what is installed."""
+    return "spdmetric.compiled.kernels" in sys.modules
+
+
+def load_kernels() -> None:
+    """Evaluate once with the kernels, if there are any and the environment does not forbid them.
+
+    A small problem stays with NumPy until they are loaded, so what it takes would depend on
+    the cases before it.  What loading takes is the matter of `benchmarks.cases.process`.
+    """
+    wish = os.environ.get(SWITCH)
+    if wish == "0":
+        return
+    os.environ[SWITCH] = "1"
+    try:
+        X = np.exp(np.arange(1.0, 5.0))[:, None, None] * np.eye(2)
+        X[::2, 0, 0] *= 2
+        objective = Misalignment(X, Target.one_hot(np.array([0, 1, 0, 1])))
+        _ = objective.at(Ball(np.eye(2), 1.0).point(np.diag([0.1, -0.1]))).gradient
+    finally:
+        if wish is None:
+            del os.environ[SWITCH]
+        else:
+            os.environ[SWITCH] = wish
+
+
+def recomputing(X: np.ndarray, target: Target) -> Misalignment:
+    """The objective in the mode that keeps no decomposition; `Absent` while there is none."""
+    if "keep" not in inspect.signature(Misalignment).parameters:
+        raise Absent("there is no recomputing mode: Misalignment takes no keep yet")
+    options: dict[str, Any] = {"keep": False}
+    return Misalignment(X, target, **options)
+
+
+def threaded(X: np.ndarray, target: Target, threads: int) -> Misalignment:
+    """The objective with its chunks mapped over threads; `Absent` without kernels, which release the lock."""
+    if not kernels_used():
+        raise Absent("no compiled kernels were loaded: NumPy gains little from threads")
+    if threads == 1:
+        return Misalignment(X, target)
+    return Misalignment(X, target, map=ThreadPoolExecutor(threads).map)
+
+
+def run_python(code: str, *arguments: str, environment: Mapping[str, str | None] | None = None) -> str:
+    """Output of a Python process of its own; an error in it is raised here with its last line.
+
+    A variable of the environment that is given as None is not set there.
+    """
+    wanted = {**os.environ, **(environment or {})}
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        env={name: value for name, value in wanted.items() if value is not None},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        last = done.stderr.strip().splitlines()[-1:] or ["no message"]
+        raise RuntimeError(f"a subprocess failed with code {done.returncode}: {last[0]}")
+    return done.stdout

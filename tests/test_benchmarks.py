@@ -1,0 +1,330 @@
+"""The benchmark runs, keeps what it finds and names what is missing; no time is asserted."""
+
+from __future__ import annotations
+
+import json
+import sys
+from math import inf
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from spdmetric.alignment import Misalignment, Target
+from spdmetric.manifolds import Ball
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))  # benchmarks are no part of the package
+
+from benchmarks import picture, run, store, table  # noqa: E402
+from benchmarks import task as tasks  # noqa: E402
+from benchmarks.cases import Case, all_cases, default, evaluate, fit, growth, neighbours, path, select  # noqa: E402
+from benchmarks.clock import rounds  # noqa: E402
+from benchmarks.data import covariances, subject9, toy, whitened  # noqa: E402
+from benchmarks.outcomes import Absent, Bound, Outcome, Setting, lead, share  # noqa: E402
+from benchmarks.peers import Peer, load_peer, peers_of  # noqa: E402
+
+TINY = Setting(quick=True, rounds=1, patience=0.0, draws=1, seconds=20.0, evaluations=300)
+
+pytestmark = pytest.mark.filterwarnings(
+    # SciPy's trust-constr says when it adapts to a singular Jacobian, as at the centre of the ball.
+    "ignore:Singular Jacobian matrix:UserWarning",
+    # torch, where it is installed, calls what newer Python deprecates.
+    "ignore::DeprecationWarning:torch",
+)
+
+
+@pytest.fixture(scope="module")
+def fit_record():
+    case = fit.case("tiny", lambda seed: toy(4, 10, seed))
+    return run.run_case(case, TINY)
+
+
+# -- keys ---------------------------------------------------------------------
+
+
+def test_keys_are_those_of_the_issue():
+    keys = [case.key for case in all_cases()]
+    assert len(keys) == len(set(keys))
+    sizes = ("n50-d8", "n144-d22", "n1000-d22", "n5000-d8", "n20000-d3", "n500-d64", "n40-d400")
+    sets = ("toy8", "toy20", "subject9", "toy20-n2000")
+    expected = {
+        *(f"evaluate/{size}" for size in sizes),
+        *(f"fit/{name}" for name in sets),
+        *(f"fit/default-{name}" for name in sets),
+        *("knn/500x500-d22", "pairwise/200-d22", "mean/200-d22", "path/subject9", "cv/subject9"),
+        *("growth/n", "growth/d", "process/toy8"),
+    }
+    assert expected <= set(keys)
+
+
+def test_selection_by_key_group_and_pattern():
+    cases = all_cases()
+    assert [c.key for c in select(cases, ["fit/toy8"])] == ["fit/toy8"]
+    assert {c.key for c in select(cases, ["growth"])} == {"growth/n", "growth/d"}
+    assert {c.key for c in select(cases, ["fit/default-*"])} < {c.key for c in select(cases, ["fit"])}
+    assert select(cases, []) == cases
+    with pytest.raises(ValueError, match="No case matches 'speed'"):
+        select(cases, ["speed"])
+
+
+# -- cases ----------------------------------------------------------------------
+
+
+def test_fit_case(fit_record):
+    assert fit_record["status"] == "ok", fit_record.get("traceback")
+    assert fit_record["draws"] == 1
+    assert fit_record["seed"] == TINY.seed
+    assert {"cpu", "numpy", "spdmetric", "blas_threads"} <= set(fit_record["environment"])
+    ours, slsqp = fit_record["contestants"]["ours"], fit_record["contestants"]["slsqp"]
+    assert ours["best_in_ball"][0] * fit.SHARE >= fit_record["targets"][0] - 1e-12
+    assert 1 <= ours["evaluations"] <= TINY.evaluations
+    assert slsqp["evaluations"] > 0
+    against = [line["against"] for line in fit_record["lines"]]
+    assert against[0] == "evaluations to target"
+    assert {peer.title for peer in peers_of("fit")} - {"spdmetric"} <= set(against)
+    assert "extrapolated" in fit_record["lines"][-1]["note"]
+
+
+def test_small_cases_of_every_kind():
+    data = covariances(20, 4, 0)
+    cases = [
+        evaluate.case(6, 3, 1.0),
+        default.case("tiny", lambda seed: toy(4, 10, seed)),
+        neighbours.knn(8, 3),
+        neighbours.pairwise(5, 3),
+        neighbours.mean(5, 3),
+        Case("path", lambda setting: path.one_fit(data, setting, (1.0, 2.0))),
+        Case("refit", lambda setting: path.refits(data, setting, (1.0, 2.0))),
+        Case("cv", lambda setting: path.cross_validation(data, setting, (0.0, 1.0), (None, 2))),
+    ]
+    for case in cases:
+        record = run.run_case(case, TINY)
+        assert record["status"] == "ok", record.get("traceback")
+        assert record["lines"][0]["ratio"] > 0
+        assert all(line["ours"] > 0 for line in record["lines"])
+        assert record["contestants"]["ours"]["repeats"] == 1
+
+
+def test_neighbours_agree_with_pyriemann():
+    record = run.run_case(neighbours.knn(12, 4), TINY)
+    assert record["lines"][0]["note"] == "predictions agree on 100.0%"
+
+
+def test_growth_measures_time_and_memory():
+    row = growth.measure(60, 4, "whole", 1, 0)
+    assert row["seconds"] > 0
+    assert row["bytes"] >= 0
+    assert growth.exponent([1, 10, 100], [2, 200, 20000]) == pytest.approx(2)
+
+
+# -- grading --------------------------------------------------------------------
+
+
+def test_only_points_in_the_ball_count():
+    data = whitened(toy(4, 10, 0))
+    task = tasks.Task(data, 1.0, tasks.Budget(inf, 10))
+    S = np.diag([1.0, -1.0, 0.5, -0.5])
+    task.evaluate(0.3 * S)
+    task.evaluate(3.0 * S)  # outside
+    task.visit(np.diag(np.exp(np.diag(0.3 * S))))
+    task.visit(np.full((4, 4), np.nan))
+    task.visit(-np.eye(4))
+    trace = tasks.grade(task)
+    assert len(trace.alignment) == 2
+    assert trace.alignment[0] == pytest.approx(trace.alignment[1], rel=1e-12)
+    assert len(trace.outside) == 3
+    assert trace.reach(trace.best - 1e-12)[1] == 1
+    assert trace.reach(2.0) is None
+
+
+def test_points_outside_can_be_pulled_back():
+    data = whitened(toy(4, 10, 0))
+    task = tasks.Task(data, 1.0, tasks.Budget(inf, 10))
+    S = np.diag([1.0, -1.0, 0.5, -0.5])
+    value, _ = task.evaluate(S / np.linalg.norm(S))
+    outside = tasks.Task(data, 1.0, tasks.Budget(inf, 10))
+    outside.evaluate(3 * S)
+    trace = tasks.grade(outside)
+    assert trace.reach(1 - value - 1e-12) is None
+    assert tasks.reach_pulled_back(trace, data, 1.0, 1 - value - 1e-12)[1] == 1
+
+
+def test_budgets_and_errors_end_a_run_not_the_case():
+    def wander(task):
+        while True:
+            task.evaluate(np.zeros((4, 4)))
+
+    def stumble(task):
+        task.evaluate(np.zeros((4, 4)))
+        raise ArithmeticError("of its own making")
+
+    data = whitened(toy(4, 10, 0))
+    cut = tasks.run_peer(SimpleNamespace(solve=wander), data, 1.0, tasks.Budget(inf, 7))
+    assert (cut.ended, len(cut.alignment)) == ("out of budget", 7)
+    broken = tasks.run_peer(SimpleNamespace(solve=stumble), data, 1.0, tasks.Budget(inf, 7))
+    assert broken.ended == "ArithmeticError: of its own making"
+    done = broken._replace(ended="", alignment=np.array([0.4]))
+    # Only a solver that ended by itself has a final value.
+    assert fit.lowest_final({"cut": cut, "done": done}) == 0.4
+
+
+def test_the_literal_gradient_is_ours(rng):
+    X, codes = covariances(6, 3, 0)
+    A = rng.standard_normal((3, 3))
+    G = A @ A.T + np.eye(3)
+    literal = load_peer("literal").module.gradient(G, X, np.where(codes == 1, 1.0, -1.0))
+    ball = Ball(G, 1.0)
+    here = Misalignment(X, Target.one_hot(codes)).at(ball.point(np.zeros((3, 3))))
+    # Along a geodesic from G the Euclidean gradient E is R E R in the whitened frame, R = G^{1/2}.
+    values, vectors = np.linalg.eigh(G)
+    R = (vectors * np.sqrt(values)) @ vectors.T
+    assert here.gradient == pytest.approx(-R @ (literal + literal.T) @ R / 2, abs=1e-8)
+
+
+@pytest.mark.parametrize("name", ["slsqp", "trust_constr", "projected_gradient", "ours"])
+def test_constrained_peers_arrive(name):
+    data = whitened(toy(4, 10, 1))
+    trace = tasks.run_peer(load_peer(name).module, data, 2.0, tasks.Budget(60.0, 3000))
+    assert trace.ended == ""
+    assert trace.best > 1.05 * trace.alignment[0]
+
+
+@pytest.mark.parametrize("name", ["pymanopt_cg", "pymanopt_tr"])
+def test_pymanopt_runs_where_torch_is(name):
+    peer = load_peer(name)
+    if peer.missing:
+        pytest.skip(peer.missing)
+    data = whitened(toy(4, 10, 1))
+    trace = tasks.run_peer(peer.module, data, 2.0, tasks.Budget(60.0, 20))
+    assert trace.best >= trace.alignment[0]
+    assert trace.alignment.size >= 1
+
+
+# -- what is missing ------------------------------------------------------------
+
+
+def test_a_missing_peer_is_named_with_what_to_install(monkeypatch):
+    absent = Peer("absent", "Absent solver", ("numpy", "no_such_module"), ("fit",), None)
+    assert absent.missing == "missing: pip install no_such_module"
+    known = [load_peer("ours"), load_peer("projected_gradient"), absent]
+    monkeypatch.setattr(fit, "peers_of", lambda group: known)
+    record = run.run_case(fit.case("tiny", lambda seed: toy(4, 10, seed)), TINY)
+    line = next(line for line in record["lines"] if line["against"] == "Absent solver")
+    assert line["note"] == absent.missing
+    assert record["contestants"]["absent"]["missing"] == absent.missing
+    assert "pip install no_such_module" in table.text({"fit/tiny": record})
+
+
+def test_missing_data_is_named(monkeypatch):
+    monkeypatch.delenv("SPDMETRIC_DATA", raising=False)
+    record = run.run_case(Case("fit/subject9", lambda setting: Outcome([], {"X": subject9()})), TINY)
+    assert record["status"] == "absent"
+    assert "SPDMETRIC_DATA" in record["message"]
+
+
+def test_real_data(data_folder):
+    X, codes = subject9()
+    assert X.shape == (144, 22, 22)
+    assert np.bincount(codes).tolist() == [72, 72]
+
+
+# -- keeping ----------------------------------------------------------------------
+
+
+def case_of(key, result):
+    def compute(setting):
+        if isinstance(result, Exception):
+            raise result
+        return Outcome([lead("a peer", 1.0, result, least=5.0)], {"ours": {"seconds": 1.0}})
+
+    return Case(key, compute)
+
+
+def test_results_are_kept_case_by_case_and_merged(tmp_path):
+    out = tmp_path / "new folder" / "results.json"
+    order = ["a/first", "b/second", "c/third"]
+    run.run_cases([case_of("b/second", 2.0), case_of("c/third", ZeroDivisionError("oh"))], TINY, out, order)
+    records = run.run_cases([case_of("a/first", 7.0)], TINY, out, order)
+    stored = json.loads(out.read_text())["cases"]
+    assert list(stored) == order == list(records)
+    assert stored["a/first"]["lines"][0]["ratio"] == 7.0
+    assert stored["a/first"]["lines"][0]["holds"] is True
+    assert stored["b/second"]["lines"][0]["holds"] is False
+    assert stored["c/third"]["status"] == "failed"
+    assert stored["c/third"]["message"] == "ZeroDivisionError: oh"
+    run.run_cases([case_of("c/third", 5.0)], TINY, out, order)
+    assert store.load(out)["c/third"]["status"] == "ok"
+    assert [p.name for p in out.parent.iterdir()] == ["results.json"]
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
+    out = tmp_path / "results.json"
+    run.run_cases([case_of("a", 7.0)], TINY, out)
+    before = out.read_text()
+    monkeypatch.setattr(store.os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        run.run_cases([case_of("b", 7.0)], TINY, out)
+    assert out.read_text() == before
+    assert list(tmp_path.iterdir()) == [out]
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"format": 0, "cases": {}}', '{"format": 1, "cases": 3}'])
+def test_a_file_of_something_else_is_not_overwritten(tmp_path, content, capsys):
+    out = tmp_path / "results.json"
+    out.write_text(content)
+    with pytest.raises(ValueError, match="not a file of benchmark results"):
+        run.run_cases([case_of("a", 7.0)], TINY, out)
+    assert run.main(["--show", "text", "--out", str(out)]) == 2
+    assert "move it away" in capsys.readouterr().err
+    assert out.read_text() == content
+
+
+# -- showing ----------------------------------------------------------------------
+
+
+def test_table_and_picture(tmp_path, fit_record):
+    records = {
+        "fit/tiny": fit_record,
+        "broken": store.record_without("failed", "ValueError: no", TINY, store.Span()),
+        "evaluate/tiny": store.record_of(Outcome([share("eigh", 1e-3, 2e-3, most=1.0)]), TINY, store.Span()),
+    }
+    text = table.text(records)
+    assert "0.5" in text
+    assert "1 ms" in text
+    assert "failed: ValueError: no" in text
+    assert len(table.markdown(records).splitlines()) == 2 + len(table.rows(records))
+    assert "without numbers: broken" in table.verdict(records)
+    records["evaluate/tiny"]["processor_share"] = 0.3
+    assert "busy with other work: evaluate/tiny" in table.verdict({"evaluate/tiny": records["evaluate/tiny"]})
+    picture.draw(records, tmp_path / "results.png")
+    assert (tmp_path / "results.png").stat().st_size > 1000
+
+
+def test_command_line_shows_and_lists(tmp_path, capsys, fit_record):
+    out = tmp_path / "results.json"
+    assert run.main(["--list"]) == 0
+    assert "fit/toy8" in capsys.readouterr().out
+    store.keep(out, "fit/toy8", fit_record, {})
+    assert run.main(["--show", "markdown", "--only", "fit", "--out", str(out)]) == 0
+    shown = capsys.readouterr()
+    assert "| fit/toy8 | SciPy SLSQP |" in shown.out
+    assert "bounds hold" in shown.err
+    assert (tmp_path / "results.png").is_file()
+    assert run.main(["--only", "nothing", "--out", str(out)]) == 2
+
+
+def test_contestants_take_turns():
+    seen = []
+    contestants = {name: (lambda name=name: seen.append(name)) for name in "ab"}
+    patient = Setting(quick=True, rounds=3, patience=60.0, draws=1, seconds=1.0, evaluations=1)
+    assert {name: len(of) for name, of in rounds(contestants, patient).items()} == {"a": 3, "b": 3}
+    assert seen == ["a", "b", "b", "a", "a", "b"]
+
+
+def test_bounds():
+    assert Bound("<=", 1.0).holds(1.0)
+    assert not Bound(">=", 5.0).holds(4.9)
+    assert str(Bound("<=", 0.6)) == "≤ 0.6"
+    assert not isinstance(Absent("x"), ValueError)
