@@ -40,6 +40,11 @@ class Cluster:
         with self._sentences():
             return self._client.submit(f, *args, pure=False)
 
+    def each(self, f: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
+        """Have a function called for each row of columns, all handed over together."""
+        with self._sentences():
+            return self._client.map(f, *columns, pure=False)
+
     def blocks(self, array: Any) -> list[Any]:
         """Futures of the chunks of a dask array, in their order."""
         with self._sentences():
@@ -49,7 +54,7 @@ class Cluster:
         """Merge results in an order that depends on their number alone."""
         while len(futures) > 1:
             groups = [futures[k : k + _ARITY] for k in range(0, len(futures), _ARITY)]
-            futures = [self.submit(function, *group) if len(group) > 1 else group[0] for group in groups]
+            futures = self.each(function, groups)
         return futures[0]
 
     def result(self, future: Any) -> Any:
@@ -63,6 +68,8 @@ class Cluster:
                     wait([future], timeout=_LOOK)
                     return future.result(timeout=_PATIENCE)
             except TimeoutError:
+                if future.status == "error":  # the task itself has raised it
+                    raise
                 alone_since = self._look(alone_since)
 
     def _look(self, alone_since: float | None) -> float | None:
@@ -82,7 +89,7 @@ class Cluster:
         with self._sentences():
             try:
                 return len(self._client.sync(self._client.scheduler.ncores, callback_timeout=_PATIENCE))
-            except TimeoutError as error:
+            except OSError as error:  # of which a TimeoutError is one
                 raise ConnectionError(_GONE) from error
 
     def memory(self) -> float:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,7 +44,7 @@ class ClusterData:
 
     def total(self, f: Callable[[np.ndarray, np.ndarray, np.ndarray], Any]) -> Any:
         """Sum of ``f(X, codes, weight)`` over the chunks, in a fixed order."""
-        values = [self._cluster.submit(apply, f, block) for block in self._blocks]
+        values = self._cluster.each(partial(apply, f), self._blocks)
         return self._cluster.result(self._cluster.merge(add_all, values))
 
     def objective(self, factor: np.ndarray, *, kernel: str, gamma: float | None) -> ClusterMisalignment:
@@ -52,29 +53,26 @@ class ClusterData:
         mean = counts / counts.sum()
         B = np.diag(counts) - np.outer(counts, mean)  # sum w (e - mean)(e - mean)' for one-hot rows e
         n, k = self.shape[0], factor.shape[0]
-        pieces = [self._cluster.submit(prepare, block, factor, mean, n) for block in self._blocks]
+        pieces = self._cluster.each(partial(prepare, factor=factor, target_mean=mean, n=n), self._blocks)
         keep = 8 * n * 2 * (k * k + k * (k + 1)) <= self._cluster.memory() / 3
         return ClusterMisalignment(self._cluster, pieces, float(np.linalg.norm(B)), keep)
 
 
 def survey_all(cluster: Cluster, X: Any, y: Any, weight: Any, rank: int | None) -> Surveyed:
     """Check all chunks and find the classes; the first chunk that is wrong is told."""
-    columns = [cluster.blocks(array) if array is not None else None for array in (X, y, weight)]
-    rows, sizes = iter(chunk_rows(X)), X.chunks[0]
-    chosen = [k for k, size in enumerate(sizes) if size]
-    triples = [tuple(None if c is None else c[k] for c in columns) for k in chosen]
-    asked = [
-        cluster.submit(survey, *triple, rank, k, next(rows), len(sizes))
-        for k, triple in zip(chosen, triples, strict=True)
-    ]
-    surveys = [_told(cluster, future, k, len(sizes)) for k, future in zip(chosen, asked, strict=True)]
-    return Surveyed(triples, surveys)
+    n_chunks = len(X.chunks[0])
+    chosen = [k for k, size in enumerate(X.chunks[0]) if size]
+    columns = [[None] * n_chunks if array is None else cluster.blocks(array) for array in (X, y, weight)]
+    columns = [[column[k] for k in chosen] for column in columns]
+    asked = cluster.each(partial(survey, rank=rank, n_chunks=n_chunks), *columns, chosen, chunk_rows(X))
+    surveys = [_told(cluster, future, k, n_chunks) for k, future in zip(chosen, asked, strict=True)]
+    return Surveyed(columns, surveys)
 
 
 class Surveyed(NamedTuple):
     """Chunks that can be learned from: futures of X, y and weights, and what each says of itself."""
 
-    triples: list[tuple[Any, ...]]
+    columns: list[list[Any]]
     surveys: list[Survey]
 
     @property
@@ -92,11 +90,11 @@ class Surveyed(NamedTuple):
         self, cluster: Cluster, shape: tuple[int, ...], classes: np.ndarray, scale: np.ndarray
     ) -> ClusterData:
         """The chunks, labelled by class codes, their weights scaled by class."""
-        blocks = [
-            cluster.submit(label, *triple, classes, scale, s.symmetric)
-            for triple, s in zip(self.triples, self.surveys, strict=True)
-            if s.weights.sum() > 0
+        counts = [s.weights.sum() > 0 for s in self.surveys]
+        columns = [
+            list(compress(column, counts)) for column in (*self.columns, [s.symmetric for s in self.surveys])
         ]
+        blocks = cluster.each(partial(label, classes=classes, scale=scale), *columns)
         return ClusterData(cluster, blocks, shape[1], self.class_weights(classes) * scale, shape[0])
 
 
@@ -176,11 +174,8 @@ class ClusterEvaluation:
     def _first_pass(self) -> tuple[list[Any], Any]:
         """Futures of the chunks decomposed, and of their moments together."""
         cluster, W = self._objective.cluster, self.point.factor
-        here = [
-            cluster.submit(decompose, pieces, W, self._objective.keep) for pieces in self._objective.pieces
-        ]
-        moments = [cluster.submit(moments_of, one) for one in here]
-        return here, cluster.merge(merge_moments, moments)
+        here = cluster.each(partial(decompose, W=W, keep=self._objective.keep), self._objective.pieces)
+        return here, cluster.merge(merge_moments, cluster.each(moments_of, here))
 
     @cached_property
     def _summary(self) -> Summary:
@@ -192,8 +187,6 @@ class ClusterEvaluation:
         cluster, W = objective.cluster, self.point.factor
         s = self._summary
         cotangents = cluster.submit(Cotangents.of, moments, s.A_square, s.C_norm, objective.target_norm)
-        pulled = [
-            cluster.submit(pull, None if objective.keep else pieces, one, W, cotangents, of_factor)
-            for pieces, one in zip(objective.pieces, here, strict=True)
-        ]
+        pieces = [None] * len(here) if objective.keep else objective.pieces
+        pulled = cluster.each(partial(pull, W=W, of_factor=of_factor), pieces, here, [cotangents] * len(here))
         return np.asarray(cluster.result(cluster.merge(add_all, pulled)))

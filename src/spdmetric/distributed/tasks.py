@@ -28,9 +28,9 @@ def one_thread(f: Callable[..., Any]) -> Callable[..., Any]:
     """Keep BLAS to the thread of the task: the tasks are parallel already."""
 
     @wraps(f)
-    def limited(*args: Any) -> Any:
+    def limited(*args: Any, **options: Any) -> Any:
         with _controller().limit(limits=1):
-            return f(*args)
+            return f(*args, **options)
 
     return limited
 
@@ -110,7 +110,7 @@ class Summary(NamedTuple):
 
 
 @one_thread
-def survey(X: Any, y: Any, weight: Any, rank: int | None, k: int, rows: slice, n_chunks: int) -> Survey:
+def survey(X: Any, y: Any, weight: Any, k: int, rows: slice, *, rank: int | None, n_chunks: int) -> Survey:
     """Check a chunk, and count its labels."""
     try:
         X = np.asarray(X)
@@ -134,7 +134,7 @@ def _check_weight(weight: Any, rows: slice) -> np.ndarray:
     return weight
 
 
-def label(X: Any, y: Any, weight: Any, classes: np.ndarray, scale: np.ndarray, symmetric: bool) -> Block:
+def label(X: Any, y: Any, weight: Any, symmetric: bool, *, classes: np.ndarray, scale: np.ndarray) -> Block:
     """Turn labels into codes and scale the weights by class; matrices without weight are left out."""
     X, codes = np.asarray(X), np.searchsorted(classes, np.asarray(y))
     weight = (np.ones(len(X)) if weight is None else np.asarray(weight, dtype=np.float64)) * scale[codes]
@@ -152,7 +152,7 @@ def apply(f: Callable[..., Any], block: Block) -> Any:
     return reduce(add, (f(X[rows], block.codes[rows], block.weight[rows]) for rows in pieces))
 
 
-def add_all(*values: Any) -> Any:
+def add_all(values: list[Any]) -> Any:
     """Sum of values, from left to right."""
     return reduce(add, values)
 
@@ -168,7 +168,7 @@ def piece_size(d: int) -> int:
 
 
 @one_thread
-def prepare(block: Block, factor: np.ndarray, target_mean: np.ndarray, n: int) -> Pieces:
+def prepare(block: Block, *, factor: np.ndarray, target_mean: np.ndarray, n: int) -> Pieces:
     """Whiten a chunk and cut it into pieces."""
     X, Y = block.matrices, np.eye(target_mean.size)[block.codes] - target_mean
     pieces = [
@@ -179,7 +179,7 @@ def prepare(block: Block, factor: np.ndarray, target_mean: np.ndarray, n: int) -
 
 
 @one_thread
-def decompose(pieces: Pieces, W: np.ndarray, keep: bool) -> Decomposed:
+def decompose(pieces: Pieces, *, W: np.ndarray, keep: bool) -> Decomposed:
     """The first pass over a chunk."""
     kept: list[Part] = []
     merged: Moments | None = None
@@ -203,7 +203,7 @@ def moments_of(here: Decomposed) -> Moments:
 
 
 @one_thread
-def merge_moments(*moments: Moments) -> Moments:
+def merge_moments(moments: list[Moments]) -> Moments:
     """Moments of all chunks together, merged from left to right."""
     return reduce(_merge_two, moments)
 
@@ -217,7 +217,7 @@ def summarise(moments: Moments) -> Summary:
 
 @one_thread
 def pull(
-    pieces: Pieces | None, here: Decomposed, W: np.ndarray, cotangents: Cotangents, of_factor: bool
+    pieces: Pieces | None, here: Decomposed, cotangents: Cotangents, *, W: np.ndarray, of_factor: bool
 ) -> np.ndarray:
     """The second pass over a chunk; it is decomposed again if it was not kept."""
 

@@ -14,6 +14,7 @@ from spdmetric.estimators.problem import Data
 from spdmetric.estimators.sources import (
     LocalData,
     check_stored,
+    fits,
     in_memory,
     is_stored,
     row_chunks,
@@ -26,7 +27,7 @@ Map = Callable[..., Iterable[Any]]
 
 def is_dask(X: Any) -> bool:
     """Whether this is a dask array; dask is not imported to find out."""
-    return type(X).__module__.startswith("dask.") and hasattr(X, "to_delayed")
+    return type(X).__module__.startswith("dask.array")
 
 
 def data_of(metric: Any, X: Any, y: Any, sample_weight: Any, map_chunks: Map) -> Data:
@@ -48,7 +49,8 @@ def _stored_data(
 ) -> LocalData:
     validate_data(metric, X, reset=True, skip_check_array=True)
     n = X.shape[0]
-    X = check_stored(X, metric._check_chunk, rows, map_chunks)
+    checked = check_stored(X, metric._check_chunk, rows, map_chunks)
+    X = checked if is_stored(X) else checked[:n]
     codes = metric._check_labels(X, y)
     X, codes, weight = weigh(X, codes, sample_weight, metric.classes_, metric.class_weight)
     if X.shape[0] < n:  # the chunks have moved
@@ -63,8 +65,9 @@ def _dask_data(metric: Any, X: Any, y: Any, sample_weight: Any, map_chunks: Map)
     client = distributed.current_client()
     if client is None:
         rows = distributed.chunk_rows(X)
+        source = X.compute() if fits(X.shape[0], X.shape[1]) else distributed.Computed(X)
         weight = None if weight is None else weight.compute()
-        return _stored_data(metric, distributed.Computed(X), y.compute(), weight, rows, map_chunks)
+        return _stored_data(metric, source, y.compute(), weight, rows, map_chunks)
     for name, value, other in (("kernel", "gaussian", "linear"), ("solver", "newton", "trust-region")):
         if getattr(metric, name) == value:
             raise ValueError(

@@ -192,8 +192,14 @@ class LogEuclideanMetric(
         """
         self._check_parameters()
         with threads(self.n_jobs) as map_chunks:
-            data = data_of(self, X, y, sample_weight, map_chunks)
-            problem = problem_of(data, rank=self.rank, init=self.init, kernel=self.kernel, gamma=self.gamma)
+            # Nobody but the problem has the data: what it does not keep need not stay on the workers.
+            problem = problem_of(
+                data_of(self, X, y, sample_weight, map_chunks),
+                rank=self.rank,
+                init=self.init,
+                kernel=self.kernel,
+                gamma=self.gamma,
+            )
             self._keep(problem, self._solve(problem, float(self.radius)))
         return self
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -86,18 +85,19 @@ class StoringMixin:
 @contextmanager
 def whole_file(path: Path) -> Iterator[IO[bytes]]:
     """Open a file to write that appears under its name only when all is written."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        handle, partial = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
+        file = part.open("wb")
     except OSError as error:
         raise type(error)(error.errno, f"{path} cannot be written ({error.strerror}).") from error
     try:
-        with os.fdopen(handle, "wb") as file:
+        with file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(partial, path)
+        os.replace(part, path)
     except BaseException as error:
-        os.unlink(partial)
+        part.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.errno is not None:
             raise OSError(
                 error.errno,
