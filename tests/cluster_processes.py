@@ -29,16 +29,19 @@ def cluster_processes(folder, n_workers: int = 2) -> Iterator[Processes]:
         port = str(probe.getsockname()[1])
     address = f"tcp://127.0.0.1:{port}"
     scheduler = _start(folder, "scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard")
-    started = [scheduler]
+    workers: list[subprocess.Popen] = []
     try:
-        workers = [_start(folder, "worker", address, *_WORKER) for _ in range(n_workers)]
-        started += workers
+        workers += [start_worker(folder, address) for _ in range(n_workers)]
         yield Processes(address, scheduler, workers)
     finally:
-        for process in started:
+        for process in (scheduler, *workers):
             if process.poll() is None:
                 process.send_signal(signal.SIGKILL)
             process.wait()
+
+
+def start_worker(folder, address: str) -> subprocess.Popen:
+    return _start(folder, "worker", address, *_WORKER)
 
 
 def _start(folder, *command: str) -> subprocess.Popen:

@@ -222,6 +222,11 @@ def _check_rank(X: Array, rank: int, name: str, first: int) -> None:
 
 def checked_chunk(chunk: Array, check: Callable[..., Array], k: int, rows: slice, n_chunks: int) -> Array:
     """Apply `check_spd` or `check_psd` to chunk k of a longer stack, saying which chunk it is."""
+    if len(chunk) != rows.stop - rows.start:
+        raise ValueError(
+            f"Chunk {k} of {n_chunks} of X holds {len(chunk)} matrices, {rows.stop - rows.start} were "
+            "expected: is its file truncated?"
+        )
     try:
         return check(chunk, first=rows.start)
     except ValueError as error:

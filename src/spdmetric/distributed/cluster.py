@@ -13,8 +13,8 @@ import numpy as np
 # Results merged by one task: fewer make more tasks, more make more traffic to one worker.
 _ARITY = 8
 
-# Seconds between looks at the cluster, and for how long it may be without scheduler or workers.
-_LOOK, _PATIENCE = 2.0, 30.0
+# Seconds: between looks at the cluster, for the scheduler to answer, and to go on without workers.
+_LOOK, _ANSWER, _PATIENCE = 2.0, 30.0, 30.0
 
 
 def current_client() -> Any:
@@ -66,7 +66,7 @@ class Cluster:
             try:
                 with self._sentences():
                     wait([future], timeout=_LOOK)
-                    return future.result(timeout=_PATIENCE)
+                    return future.result(timeout=_ANSWER)
             except TimeoutError:
                 if future.status == "error":  # the task itself has raised it
                     raise
@@ -88,7 +88,7 @@ class Cluster:
             raise ConnectionError(_GONE)
         with self._sentences():
             try:
-                return len(self._client.sync(self._client.scheduler.ncores, callback_timeout=_PATIENCE))
+                return len(self._client.sync(self._client.scheduler.ncores, callback_timeout=_ANSWER))
             except OSError as error:  # of which a TimeoutError is one
                 raise ConnectionError(_GONE) from error
 

@@ -112,14 +112,15 @@ class Summary(NamedTuple):
 @one_thread
 def survey(X: Any, y: Any, weight: Any, k: int, rows: slice, *, rank: int | None, n_chunks: int) -> Survey:
     """Check a chunk, and count its labels."""
+    X = np.asarray(X)
     try:
-        X = np.asarray(X)
         checked_chunk(X, check_for(rank), k, rows, n_chunks)
         weight = _check_weight(weight, rows)
+        labels, codes = np.unique(np.asarray(y), return_inverse=True)
+        weights = np.bincount(codes, weights=weight)
     except ValueError as error:
         return Survey(np.empty(0), np.empty(0), True, str(error))
-    labels, codes = np.unique(np.asarray(y), return_inverse=True)
-    return Survey(labels, np.bincount(codes, weights=weight), np.array_equal(X, X.transpose(0, 2, 1)), None)
+    return Survey(labels, weights, np.array_equal(X, X.transpose(0, 2, 1)), None)
 
 
 def _check_weight(weight: Any, rows: slice) -> np.ndarray:
