@@ -1,8 +1,9 @@
 """Time of one evaluation on a cluster: a model, its calibration on this machine, a table.
 
-    python benchmarks/scale_simulation.py          # calibrates, then prints the table of docs/scale.md
+    python benchmarks/scale_simulation.py          # calibrates on one core, then prints the tables
 
-The model is in docs/scale.md.  An evaluation is a value and a gradient.
+The model is in docs/scale.md.  An evaluation is a value and a gradient.  `scale.py` checks it
+against two workers, and puts the tables into the document.
 """
 
 from __future__ import annotations
@@ -11,18 +12,20 @@ import argparse
 import json
 import math
 import time
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from spdmetric.alignment import Cotangents, Moments
 from spdmetric.distributed.cluster import _ARITY
-from spdmetric.distributed.tasks import Block, decompose, merge_moments, prepare, pull
+from spdmetric.distributed.tasks import Block, decompose, merge_moments, prepare, pull, summarise
 from spdmetric.manifolds import Ball
 
 # Of no machine in particular: ten gigabits a second, and what a task costs Dask's scheduler at
-# most by its own documentation.  `--measured` replaces both by what is measured here.
+# most by its own documentation.  `on_workers` measures them where there is a cluster.
 NETWORK, TASK, LATENCY = 1.25e9, 5e-4, 1e-3
 
 
@@ -45,6 +48,9 @@ class Machine:
     def traffic(self) -> int:
         """Bytes of the moments of a chunk: p^2 doubles."""
         return 8 * self.p**2
+
+    def as_json(self) -> dict[str, float]:
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -112,13 +118,15 @@ def calibrate(d: int, n: int = 4000, repeats: int = 3) -> Machine:
     """Measure what a matrix and a merge cost on one core of this machine, with the tasks themselves."""
     X, codes = matrices(n, d)
     block = Block(X, codes, np.ones(n), True)
-    pieces = prepare(block, np.eye(d), np.array([0.5, 0.5]), 10**6)
+    pieces = prepare(block, factor=np.eye(d), target_mean=np.array([0.5, 0.5]), n=10**6)
     point = Ball(np.eye(d), 1.0).point(np.diag(np.linspace(-0.1, 0.1, d)))
     best, here = math.inf, None
     for _ in range(repeats + 1):  # the first loads the kernels
         began = time.perf_counter()
-        here = decompose(pieces, point.factor, True)
-        pull(None, here, point.factor, Cotangents.of(here.moments, 1.0), False)
+        here = decompose(pieces, W=point.factor, keep=True)
+        s = summarise(here.moments)
+        cotangents = Cotangents.of(here.moments, s.A_square, s.C_norm, 1.0)
+        pull(None, here, cotangents, W=point.factor, of_factor=False)
         best = min(best, time.perf_counter() - began)
     assert here is not None
     return Machine(d, matrix=best / n, merge=_merge_seconds(here.moments))
@@ -127,46 +135,47 @@ def calibrate(d: int, n: int = 4000, repeats: int = 3) -> Machine:
 def _merge_seconds(moments: Moments, repeats: int = 5) -> float:
     def once() -> float:
         began = time.perf_counter()
-        merge_moments(moments, moments)
+        merge_moments([moments, moments])
         return time.perf_counter() - began
 
     return min(once() for _ in range(repeats))
 
 
-def measured_network(machine: Machine, client: object) -> Machine:
-    """Replace what is assumed of scheduler and network by what a client measures here."""
-    workers = list(client.scheduler_info()["workers"])  # type: ignore[attr-defined]
-
-    def seconds(run) -> float:  # type: ignore[no-untyped-def]
-        def once() -> float:
-            began = time.perf_counter()
-            run()
-            return time.perf_counter() - began
-
-        run()
-        return min(once() for _ in range(3))
-
-    many = 500
-    task = seconds(lambda: client.gather(client.map(_nothing, range(many), pure=False))) / many  # type: ignore[attr-defined]
-    chain = seconds(lambda: _chain(client, 20)) / 20
-    size = 16 * 2**20
-    source = client.submit(np.ones, size // 8, workers=workers[:1], pure=False)  # type: ignore[attr-defined]
-    send = seconds(
-        lambda: client.submit(
-            len, source, workers=workers[-1:], pure=False, allow_other_workers=False
-        ).result()  # type: ignore[attr-defined]
+def on_workers(client: Any, d: int, n: int) -> Machine:
+    """Calibrate on all workers of a cluster at once, and its scheduler and network too."""
+    names = list(client.scheduler_info()["workers"])
+    found = client.gather(
+        [client.submit(calibrate, d, n, 1, workers=[name], pure=False) for name in names], direct=False
     )
-    return replace(machine, task=task, latency=chain, network=size / max(send - chain, 1e-4))
+    matrix, merge = (float(np.mean([getattr(one, part) for one in found])) for part in ("matrix", "merge"))
+    many, length, size = 500, 20, 16 * 2**20
+    task = _seconds(lambda: client.gather(client.map(_nothing, range(many), pure=False))) / many
+    chain = _seconds(lambda: _chain(client, length)) / length
+    source = client.submit(np.ones, size // 8, workers=names[:1], pure=False)
+    send = _seconds(lambda: client.submit(len, source, workers=names[-1:], pure=False).result())
+    return Machine(d, matrix, merge, task, chain, size / max(send - chain, 1e-4))
+
+
+def _seconds(run: Callable[[], Any]) -> float:
+    began = time.perf_counter()
+    run()
+    return time.perf_counter() - began
+
+
+def best_of(machines: Sequence[Machine]) -> Machine:
+    """The least of every cost over several calibrations."""
+    costs = {name: min(getattr(m, name) for m in machines) for name in ("matrix", "merge", "task", "latency")}
+    return Machine(d=machines[0].d, network=max(m.network for m in machines), **costs)
 
 
 def _nothing(k: int) -> int:
     return k
 
 
-def _chain(client: object, length: int) -> int:
-    future = client.submit(_nothing, 0, pure=False)  # type: ignore[attr-defined]
+def _chain(client: Any, length: int) -> int:
+    future = client.submit(_nothing, 0, pure=False)
     for _ in range(length - 1):
-        future = client.submit(_nothing, future, pure=False)  # type: ignore[attr-defined]
+        future = client.submit(_nothing, future, pure=False)
     return future.result()
 
 
@@ -190,20 +199,28 @@ def crossover(machine: Machine, workers: int) -> float:
     return (fixed.scheduler + fixed.reduction + fixed.broadcast) * workers / machine.matrix
 
 
+def simulate(sizes: Sequence[int] = (8, 22, 64)) -> dict[str, Any]:
+    """Calibrate on one core, and predict what clusters of such cores do."""
+    machines = [calibrate(d, n=max(200, 40_000 // d)) for d in sizes]
+    paragraphs = []
+    for machine in machines:
+        paragraphs.append(
+            f"d = {machine.d}, p = {machine.p}: {1e6 * machine.matrix:.1f} µs a matrix, moments of "
+            f"{machine.traffic / 1e6:.2g} MB merged in {1e3 * machine.merge:.2g} ms. On 100 workers "
+            f"computing is half of an evaluation at n = {crossover(machine, 100):.1g}."
+        )
+        paragraphs.append(table(machine))
+    return {"machines": [machine.as_json() for machine in machines], "text": "\n\n".join(paragraphs)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", type=int, nargs="+", default=[8, 22, 64])
     parser.add_argument("--out", type=Path, default=Path(__file__).with_name("scale_simulation.json"))
     arguments = parser.parse_args()
-    machines = [calibrate(d, n=max(200, 40_000 // d)) for d in arguments.sizes]
-    for machine in machines:
-        print(
-            f"\nd = {machine.d}, p = {machine.p}: {1e6 * machine.matrix:.1f} us a matrix, moments of "
-            f"{machine.traffic / 1e6:.2g} MB merged in {1e3 * machine.merge:.2g} ms; computing is half of "
-            f"an evaluation on 100 workers at n = {crossover(machine, 100):.2g}"
-        )
-        print(table(machine))
-    arguments.out.write_text(json.dumps([asdict(machine) for machine in machines], indent=1) + "\n")
+    found = simulate(arguments.sizes)
+    print(found["text"])
+    arguments.out.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":
