@@ -42,6 +42,9 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--show", choices=("text", "markdown"), help="print the stored results, draw the picture, run nothing"
     )
+    parser.add_argument(
+        "--readme", type=Path, metavar="FILE", help="put the stored results into this document, run nothing"
+    )
     return parser.parse_args(arguments)
 
 
@@ -135,6 +138,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    if options.readme is not None:
+        try:
+            options.readme.write_text(table.with_brief(options.readme.read_text(), records))
+        except (OSError, ValueError) as error:
+            print(f"error: {options.readme}: {error}", file=sys.stderr)
+            return 2
+        return 0
     if options.show is None:
         setting = QUICK if options.quick else FULL
         records = run_cases(chosen, setting, options.out, [case.key for case in cases])

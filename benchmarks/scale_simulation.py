@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from spdmetric.alignment import Cotangents, Moments
+from spdmetric.alignment import Moments, slopes
 from spdmetric.distributed.cluster import _ARITY
-from spdmetric.distributed.tasks import Block, decompose, merge_moments, prepare, pull, summarise
+from spdmetric.distributed.tasks import Block, Cotangents, decompose, merge_moments, prepare, pull, summarise
 from spdmetric.manifolds import Ball
 
 # Of no machine in particular: ten gigabits a second, and what a task costs Dask's scheduler at
@@ -125,7 +125,7 @@ def calibrate(d: int, n: int = 4000, repeats: int = 3) -> Machine:
         began = time.perf_counter()
         here = decompose(pieces, W=point.factor, keep=True)
         s = summarise(here.moments)
-        cotangents = Cotangents.of(here.moments, s.A_square, s.C_norm, 1.0)
+        cotangents = Cotangents.of(here.moments, *slopes(s.A_square, s.C_norm, 1.0))
         pull(None, here, cotangents, W=point.factor, of_factor=False)
         best = min(best, time.perf_counter() - began)
     assert here is not None

@@ -74,9 +74,29 @@ def text(records: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def markdown(records: Mapping[str, Mapping[str, Any]]) -> str:
-    """The table for a README."""
-    cells: Iterable[Sequence[str]] = [HEADINGS, ["---"] * len(HEADINGS), *rows(records)]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in cells)
+    """The whole table for a document."""
+    return _markdown([HEADINGS, *rows(records)])
+
+
+def brief(records: Mapping[str, Mapping[str, Any]]) -> str:
+    """The table for the README: without notes."""
+    return _markdown([row[:-1] for row in [HEADINGS, *rows(records)]])
+
+
+def _markdown(cells: Sequence[Sequence[str]]) -> str:
+    lines: Iterable[Sequence[str]] = [cells[0], ["---"] * len(cells[0]), *cells[1:]]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines)
+
+
+BEGIN, END = "<!-- speed: benchmarks/run.py --readme -->", "<!-- end of speed -->"
+
+
+def with_brief(document: str, records: Mapping[str, Mapping[str, Any]]) -> str:
+    """The document with the brief table and the verdict between its two marks."""
+    if document.count(BEGIN) != 1 or document.count(END) != 1:
+        raise ValueError(f"Expected one line {BEGIN!r} and one line {END!r} for the table to go between.")
+    head, rest = document.split(BEGIN)
+    return f"{head}{BEGIN}\n{brief(records)}\n\n{verdict(records)}\n{END}{rest.split(END)[1]}"
 
 
 def verdict(records: Mapping[str, Mapping[str, Any]]) -> str:

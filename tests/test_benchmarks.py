@@ -302,6 +302,19 @@ def test_table_and_picture(tmp_path, fit_record):
     assert (tmp_path / "results.png").stat().st_size > 1000
 
 
+def test_readme_shows_the_stored_results():
+    document = (ROOT / "README.md").read_text()
+    assert table.with_brief(document, store.load(run.DEFAULT_OUT)) == document, (
+        "run: python benchmarks/run.py --readme README.md"
+    )
+
+
+def test_a_document_without_marks_is_refused(tmp_path, capsys):
+    (tmp_path / "x.md").write_text("nothing here")
+    assert run.main(["--readme", str(tmp_path / "x.md")]) == 2
+    assert "Expected one line" in capsys.readouterr().err
+
+
 def test_command_line_shows_and_lists(tmp_path, capsys, fit_record):
     out = tmp_path / "results.json"
     assert run.main(["--list"]) == 0

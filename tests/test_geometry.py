@@ -68,6 +68,9 @@ def test_distances_are_pyriemanns(metric, rng):
     X, Y = spd(rng, 5, 4), spd(rng, 3, 4)
     expected = np.array([[distance(A, B, metric=peer) for B in Y] for A in X])
     np.testing.assert_allclose(pairwise_distance(X, Y, metric), expected, rtol=1e-10, atol=1e-10)
+    among = pairwise_distance(X, None, metric)
+    np.testing.assert_allclose(among, pairwise_distance(X, X, metric), rtol=1e-10, atol=1e-7)
+    np.testing.assert_array_equal(among, among.T)
     np.testing.assert_allclose(single[metric](X[0], Y[1]), expected[0, 1], rtol=1e-10)
     # 1e-6: the square root of a divergence that rounding leaves at 1e-14 on the diagonal
     np.testing.assert_allclose(

@@ -17,20 +17,22 @@ PACKAGE = ROOT / "src" / "spdmetric"
 
 # Each room, and the rooms it may import.
 ROOMS = {
+    "lazy": set(),
     "matrices": set(),
     "checks": {"matrices"},
-    "compiled": {"matrices"},
-    "stacks": {"matrices", "compiled"},
+    "compiled": {"lazy", "matrices"},
+    "stacks": {"lazy", "matrices", "compiled"},
     "geometry": {"matrices", "stacks"},
-    "manifolds": {"matrices"},
-    "alignment": {"matrices", "geometry", "manifolds", "stacks"},
-    "gaussian": {"alignment", "geometry"},
+    "manifolds": {"lazy", "matrices"},
+    "alignment": {"lazy", "matrices", "geometry", "manifolds", "stacks"},
+    "gaussian": {"lazy", "alignment", "geometry"},
     "solvers": set(),
     "distributed": {"matrices", "checks", "geometry", "alignment", "stacks"},
     "estimators": {
         *("matrices", "checks", "geometry", "manifolds", "compiled", "stacks", "alignment"),
         *("gaussian", "solvers", "distributed"),
     },
+    "plots": {"matrices", "checks", "geometry", "estimators"},
 }
 DATASETS = {"matrices", "checks", "geometry", "files", "datasets"}
 
@@ -118,7 +120,10 @@ def test_readme_code_runs():
         run(block)
 
 
-@pytest.mark.parametrize("module", ["estimators.metric", "datasets.textures"])
+@pytest.mark.parametrize(
+    "module",
+    ["estimators.metric", "datasets.textures", "plots.paths", "plots.spectra", "plots.vectors", "folders"],
+)
 def test_docstring_examples(module):
     tested = doctest.testmod(importlib.import_module(f"spdmetric.{module}"))
     assert tested.attempted > 0

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 import literal
 from random_matrices import spd, symmetric
 from spdmetric.geometry import distance_riemann
-from spdmetric.manifolds import Ball
+from spdmetric.manifolds import Ball, RankBall
+from spdmetric.matrices import symmetrize
 
 
 def reference(point):
@@ -92,3 +93,20 @@ def test_length_of_a_short_step_is_the_distance_moved(rng):
     here, eta = ball.point(symmetric(rng, 4)), 1e-5 * symmetric(rng, 4)
     moved = float(distance_riemann(reference(here), reference(ball.retract(here, eta))))
     assert moved == pytest.approx(np.linalg.norm(here.push(eta)), rel=1e-4)
+
+
+@pytest.mark.parametrize("ball", [Ball(np.eye(5), 4.0), RankBall(5, 2, 4.0)])
+def test_softening_and_its_adjoint(ball, rng):
+    S = symmetric(rng, 5)
+    point = ball.point(3.0 * S / np.linalg.norm(S))
+    rows, row = rng.standard_normal((3, 25)), rng.standard_normal(25)
+    rows = symmetrize(rows.reshape(3, 5, 5)).reshape(3, 25)
+    np.testing.assert_allclose(point.soften(rows) @ row, rows @ point.soften_adjoint(row).ravel(), rtol=1e-10)
+
+
+def test_softening_weighs_by_the_gaps_of_the_eigenvalues():
+    s = np.array([-1.0, 0.0, 2.0])
+    point = Ball(np.eye(3), 10.0).point(np.diag(s))
+    gap = (s[:, None] - s) / 2
+    expected = np.where(gap == 0, 1.0, np.sinh(gap) / np.where(gap == 0, 1.0, gap)) ** 0.25
+    np.testing.assert_allclose(np.abs(point.soften(np.ones((1, 9)))).reshape(3, 3), expected)

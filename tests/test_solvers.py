@@ -15,6 +15,8 @@ from spdmetric.geometry import mean_riemann
 from spdmetric.manifolds import Ball
 from spdmetric.matrices import LogCongruence, congruence, invsqrtm, sqrtm, symmetrize, unvech, vech
 from spdmetric.solvers import SOLVERS, Status
+from spdmetric.solvers.models import SecantModel
+from spdmetric.solvers.run import Face
 
 solvers = pytest.mark.parametrize("solver", SOLVERS)
 
@@ -216,3 +218,50 @@ def test_a_stationary_start_is_returned(solver, rng):
     solution = SOLVERS[solver](objective, ball, ball.point(np.zeros((1, 1))), tol=1e-6, max_iter=10)
     assert solution.converged
     assert solution.n_iter == 0
+
+
+# -- the secant model ---------------------------------------------------------------
+
+
+def dense_inverse(pairs, P, scale):
+    """The inverse BFGS matrix by its recursion, Eq. (6.17) of Nocedal and Wright."""
+    H = P / scale
+    for step, change in pairs:
+        rho, one = 1 / (step @ change), np.eye(step.size)
+        V = one - rho * np.outer(change, step)
+        H = V.T @ H @ V + rho * np.outer(step, step)
+    return H
+
+
+@pytest.mark.parametrize("radius", [3.0, 8.0])  # on the sphere, and inside
+@pytest.mark.parametrize("memory", [3, 20])
+def test_the_secant_step_is_that_of_dense_bfgs(radius, memory, rng):
+    d = 4
+    S = symmetric(rng, d)
+    S *= 3.0 / np.linalg.norm(S)
+    point = Ball(np.eye(d), radius).point(S)
+    face = Face(SimpleNamespace(point=point, value=0.0, gradient=-S + 0.3 * symmetric(rng, d)), radius)
+    assert face.sphere == (radius == 3.0)
+    model, A = SecantModel(memory), np.diag(rng.uniform(1, 5, d * d))
+    pairs = []
+    for _ in range(6):
+        step = face.tangent(symmetric(rng, d))
+        change = face.tangent(symmetrize((A @ step.ravel()).reshape(d, d)))
+        assert np.vdot(step, change) > 0
+        model._remember(step.ravel(), change.ravel())
+        pairs.append((step.ravel(), change.ravel()))
+    pairs = pairs[-memory:]
+    tangent = np.array([face.tangent(e.reshape(d, d)).ravel() for e in np.eye(d * d)])
+    root = point.soften(np.eye(d * d))
+    P = tangent @ root @ root.T @ tangent
+    scale = min((y @ P @ y) / (x @ y) for x, y in pairs)
+    expected = -dense_inverse(pairs, P, scale) @ face.gradient.ravel()
+    step, slope, bend, at_edge = model.step(face, 1e9)
+    np.testing.assert_allclose(step.ravel(), expected, rtol=1e-9, atol=1e-12)
+    assert slope == pytest.approx(np.vdot(face.gradient, step))
+    assert bend == pytest.approx(-slope)
+    assert not at_edge
+    short = model.step(face, 0.1)
+    assert short.at_edge
+    np.testing.assert_allclose(short.step, 0.1 * step / np.linalg.norm(step))
+    assert short.bend == pytest.approx(np.vdot(short.step, short.step) / np.vdot(step, step) * bend)

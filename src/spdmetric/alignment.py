@@ -16,13 +16,14 @@ Derivations: ``docs/math.md``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cached_property
-from math import isfinite
+from functools import reduce
+from math import isfinite, sqrt
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from spdmetric.geometry import chunks
+from spdmetric.lazy import lazy
 from spdmetric.matrices import LogCongruence, unvech, vech
 from spdmetric.stacks import Decomposition, Stack, stack_of
 
@@ -76,32 +77,19 @@ class Moments(NamedTuple):
         share = other.weight / weight
         with np.errstate(invalid="ignore"):  # of what has left float64
             step, target_step = other.mean - self.mean, other.target_mean - self.target_mean
-        across = self.weight * share
+        across = (self.weight * share) * step
+        C = self.C
+        if isinstance(C, np.ndarray):
+            C = np.outer(across, step)
+            C += self.C
+            C += other.C
         return Moments(
             weight,
             self.mean + share * step,
             self.target_mean + share * target_step,
-            self.A + other.A + across * np.outer(step, target_step),
-            self.C + other.C + across * np.outer(step, step) if isinstance(self.C, np.ndarray) else self.C,
+            self.A + other.A + np.outer(across, target_step),
+            C,
         )
-
-
-class Cotangents(NamedTuple):
-    """What the pull of a chunk needs to know of all the others, for ``f`` in feature form."""
-
-    mean: np.ndarray  # (p,)
-    right: np.ndarray  # (p, p)
-    across: np.ndarray  # (p, c)
-
-    @classmethod
-    def of(cls, moments: Moments, A_square: float, C_norm: float, target_norm: float) -> Cotangents:
-        scale = -2 / (C_norm * target_norm)  # its sign makes f a misalignment
-        right = (-scale * A_square / C_norm**2) * np.asarray(moments.C)
-        return cls(moments.mean, right, scale * moments.A)
-
-    def rows(self, part: Part) -> np.ndarray:
-        """Derivative of the misalignment in the features of a chunk."""
-        return part.decomposition.cotangents(self.mean, *part.target, self.right, self.across)
 
 
 class Scatter(NamedTuple):
@@ -201,7 +189,7 @@ class Misalignment:
 
 def default_chunk_size(d: int) -> int:
     """Matrices of size d in a chunk: enough work to be worth a thread's while, and little memory."""
-    return int(max(64, min(4e7 / (20 * d**3), 16384)))
+    return int(max(64, min(4e7 / (20 * d**3), 16384))) // 8 * 8
 
 
 class Evaluation:
@@ -221,15 +209,17 @@ class Evaluation:
         """The misalignment, ``1 - alignment``."""
         return 1.0 - self.alignment
 
-    @cached_property
+    @lazy
     def alignment(self) -> float:
         """The centred kernel-target alignment f, between 0 and 1.
 
         Minus infinity where it cannot be computed, so that no solver goes there.
         """
-        if not isfinite(self._moments.mean.sum()):
+        mean = self._moments.mean
+        if not isfinite(mean @ mean):
             return -np.inf
-        return self._A_square / (self._C_norm * self._objective.target_norm)
+        A_square, C_norm = self._norms
+        return A_square / (C_norm * self._objective.target_norm)
 
     @property
     def spread(self) -> float:
@@ -237,7 +227,7 @@ class Evaluation:
         squares = sum(self._each(lambda part: np.sum(part.target.weight * self._Phi(part) ** 2)))
         return float(np.sqrt(squares / self._moments.weight))
 
-    @cached_property
+    @lazy
     def gradient(self) -> np.ndarray:
         """Gradient in the coordinates of the manifold."""
         return self.point.gradient(self)
@@ -246,15 +236,15 @@ class Evaluation:
         """Hessian in the coordinates of the manifold, applied to a vector."""
         return self.point.hvp(self, eta)
 
-    @cached_property
+    @lazy
     def frame_gradient(self) -> np.ndarray:
         """Riemannian gradient, as a symmetric matrix in the frame."""
-        return tangent_part(sum(self._each(lambda part: part.decomposition.pull(self._cotangent(part)))))
+        return tangent_part(_sum(self._each(lambda part: part.decomposition.pull(self._cotangent(part)))))
 
-    @cached_property
+    @lazy
     def factor_gradient(self) -> np.ndarray:
         """Derivative in the entries of the factor, (m, d)."""
-        return np.asarray(sum(self._each(lambda part: part.decomposition.pull_factor(self._cotangent(part)))))
+        return _sum(self._each(lambda part: part.decomposition.pull_factor(self._cotangent(part))))
 
     def frame_hvp(self, xi: np.ndarray) -> np.ndarray:
         """Riemannian Hessian, applied to a tangent vector in the frame."""
@@ -268,7 +258,7 @@ class Evaluation:
 
     # -- first pass: moments ------------------------------------------------
 
-    @cached_property
+    @lazy
     def _first_pass(self) -> tuple[Moments, list[Part]]:
         """Moments of all chunks, and the chunks themselves if they are kept."""
         objective, W, gram = self._objective, self.point.factor, self.gram
@@ -314,50 +304,56 @@ class Evaluation:
         m = self.point.factor.shape[0]
         return self._objective.n < m * (m + 1) // 2
 
-    @cached_property
+    @lazy
     def _root(self) -> np.ndarray:
         """All centred tangent vectors, times the roots of their weights, (n, p)."""
         return np.concatenate([np.sqrt(p.target.weight) * self._Phi(p) for p in self._parts])
 
-    @cached_property
+    @lazy
     def _gram_matrix(self) -> np.ndarray:
         return self._root @ self._root.T
 
-    @cached_property
+    @lazy
     def _scatter(self) -> Scatter:
         return Scatter(self._root, self._root) if self.gram else Scatter(np.asarray(self._moments.C))
 
-    @cached_property
-    def _C_norm(self) -> float:
-        C = self._gram_matrix if self.gram else self._moments.C
-        return float(np.sqrt(np.vdot(C, C)))
+    @lazy
+    def _norms(self) -> tuple[float, float]:
+        """The squared norm of A, and the norm of C."""
+        A, C = self._moments.A, self._gram_matrix if self.gram else self._moments.C
+        return float(np.vdot(A, A)), sqrt(np.vdot(C, C))
 
-    @cached_property
+    @property
     def _A_square(self) -> float:
-        return float(np.vdot(self._moments.A, self._moments.A))
+        return self._norms[0]
+
+    @property
+    def _C_norm(self) -> float:
+        return self._norms[1]
 
     # -- second pass: cotangents --------------------------------------------
 
     def _Phi(self, part: Part) -> np.ndarray:
         return part.features - self._moments.mean
 
-    @property
-    def _scale(self) -> float:
-        """The common factor of the cotangents; its sign makes f a misalignment."""
-        return -2 / (self._C_norm * self._objective.target_norm)
+    @lazy
+    def _coefficients(self) -> tuple[float, float]:
+        return slopes(*self._norms, self._objective.target_norm)
 
-    @cached_property
-    def _slopes(self) -> Cotangents:
-        return Cotangents.of(self._moments, self._A_square, self._C_norm, self._objective.target_norm)
+    @lazy
+    def _factors(self) -> tuple[np.ndarray, np.ndarray]:
+        """C and A, times these."""
+        scale, other = self._coefficients
+        return other * np.asarray(self._moments.C), scale * self._moments.A
 
     def _cotangent(self, part: Part) -> np.ndarray:
         """Derivative of the misalignment in the features of a chunk."""
+        Y, w = part.target
         if not self.gram:
-            return self._slopes.rows(part)
-        (Y, w), A = part.target, self._moments.A
-        scale, ratio = self._scale, self._A_square / self._C_norm**2
-        rows = (np.sqrt(w) * (-scale * ratio)) * (self._gram_matrix[part.rows] @ self._root)
-        return rows + (scale * w) * (Y @ A.T)
+            return part.decomposition.cotangents(self._moments.mean, Y, w, *self._factors)
+        scale, other = self._coefficients
+        rows = (np.sqrt(w) * other) * (self._gram_matrix[part.rows] @ self._root)
+        return rows + (scale * w) * (Y @ self._moments.A.T)
 
 
 class _Move:
@@ -407,7 +403,18 @@ class _Move:
         ratio, ratio_dot = a / c**2, self.A_square / c**2 - 2 * a * self.C_norm / c**3
         C_dot_rows = here._scatter.rows(Phi_dot - self.mean) + self.scatter.rows(Phi)
         bracket = Y @ self.A.T - ratio_dot * here._scatter.rows(Phi) - ratio * C_dot_rows
-        return here._scale * w * bracket - (self.C_norm / c) * here._cotangent(part)
+        return here._coefficients[0] * w * bracket - (self.C_norm / c) * here._cotangent(part)
+
+
+def slopes(A_square: float, C_norm: float, target_norm: float) -> tuple[float, float]:
+    """What the cotangents have of Y A' and of Phi C; the sign makes f a misalignment."""
+    scale = -2 / (C_norm * target_norm)
+    return scale, -scale * A_square / C_norm**2
+
+
+def _sum(arrays: Iterable[np.ndarray]) -> np.ndarray:
+    """Add arrays in their order; one array is its own sum."""
+    return reduce(np.add, arrays)
 
 
 def tangent_part(xi: np.ndarray) -> np.ndarray:
@@ -418,5 +425,6 @@ def tangent_part(xi: np.ndarray) -> np.ndarray:
     """
     d = xi.shape[0]
     xi = (xi + xi.T) / 2
-    xi.flat[:: d + 1] -= xi.trace() / d
+    diagonal = xi.reshape(-1)[:: d + 1]  # a view
+    diagonal -= diagonal.sum() / d
     return xi

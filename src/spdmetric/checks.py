@@ -7,9 +7,9 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, is_numpy_array
+from array_api_compat import is_numpy_array
 
-from spdmetric.matrices import Array, symmetrize, transpose
+from spdmetric.matrices import Array, array_namespace, detached, symmetrize, transpose
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -74,9 +74,9 @@ def check_symmetric(X: Any, *, name: str = "X", first: int = 0) -> Array:
     X, asymmetry_allowed = _as_float64(X, name)
     check_stack(X, name)
     xp = array_namespace(X)
-    largest = xp.max(xp.abs(X), axis=(-2, -1))  # NaN and infinity show here
+    largest = detached(xp.max(xp.abs(X), axis=(-2, -1)))  # NaN and infinity show here
     _check_finite(X, largest, name, first)
-    skew = xp.max(xp.abs(X - transpose(X)), axis=(-2, -1))
+    skew = detached(xp.max(xp.abs(X - transpose(X)), axis=(-2, -1)))
     _check_skew(skew, largest, asymmetry_allowed, name, first)
     return symmetrize(X) if bool(xp.any(skew > 0)) else X
 
@@ -93,7 +93,7 @@ def _as_float64(X: Any, name: str) -> tuple[Array, float]:
             f"{name} is complex: complex data not supported. Expected real symmetric matrices; for "
             "Hermitian ones pass the real embedding [[Re, -Im], [Im, Re]]."
         )
-    single = str(X.dtype).rpartition(".")[2] in ("float32", "float16")
+    single = str(X.dtype).rpartition(".")[2] in ("float32", "float16", "bfloat16")
     return xp.astype(X, xp.float64, copy=False), _ASYMMETRY["float32" if single else "float64"]
 
 
@@ -175,7 +175,7 @@ def _surely_definite(X: Array) -> bool:
 
 def _values_and_floor(X: Array) -> tuple[Array, Array]:
     """Eigenvalues of each matrix, ascending, and the size below which one counts as zero."""
-    values = array_namespace(X).linalg.eigvalsh(X)  # (n, d)
+    values = array_namespace(X).linalg.eigvalsh(detached(X))  # (n, d)
     return values, X.shape[-1] * _EPS * values[:, -1:]
 
 

@@ -15,12 +15,12 @@ A width that is not set is *learned*: ``f = max over gamma`` at every point, wit
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from spdmetric.alignment import Evaluation, Misalignment, Part, Point, Target
+from spdmetric.lazy import lazy
 
 # Candidates for log tau, each twice the one before.  The mean of delta^2 is 2 spread^2: below,
 # the kernel is the linear one to within 0.1 %; above, it tells every matrix from every other,
@@ -207,7 +207,7 @@ class GaussianEvaluation(Evaluation):
         """The gamma set, or the best one here."""
         return self._tau / self._square_spread
 
-    @cached_property
+    @lazy
     def alignment(self) -> float:
         """The centred kernel-target alignment f, between 0 and 1; minus infinity where it is unknown."""
         if not np.isfinite(self._moments.mean).all():
@@ -232,16 +232,16 @@ class GaussianEvaluation(Evaluation):
         """Always: the scatter of the features is not needed."""
         return True
 
-    @cached_property
+    @lazy
     def _square_spread(self) -> float:
         return self.spread**2
 
-    @cached_property
+    @lazy
     def _Phi_all(self) -> np.ndarray:
         """Centred tangent vectors of all chunks, (n, p)."""
         return np.concatenate([self._Phi(part) for part in self._parts])
 
-    @cached_property
+    @lazy
     def _family(self) -> KernelFamily:
         Phi = self._Phi_all
         norms = np.sum(Phi**2, axis=1)
@@ -250,7 +250,7 @@ class GaussianEvaluation(Evaluation):
         # Where two matrices are the same, rounding can leave a little less than zero.
         return KernelFamily(np.maximum(square, 0.0) / self._square_spread, self._objective.target)
 
-    @cached_property
+    @lazy
     def _tau(self) -> float:
         gamma = self._objective.gamma
         if gamma is None:
@@ -259,7 +259,7 @@ class GaussianEvaluation(Evaluation):
 
     # -- second pass: cotangents ----------------------------------------------
 
-    @cached_property
+    @lazy
     def _cotangents(self) -> np.ndarray:
         """Derivative of the misalignment in the features, (n, p)."""
         Phi, family, tau = self._Phi_all, self._family, self._tau

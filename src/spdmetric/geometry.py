@@ -15,13 +15,16 @@ import warnings
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from array_api_compat import array_namespace
+from array_api_compat import device
 from sklearn.exceptions import ConvergenceWarning
 
 from spdmetric.matrices import (
     Array,
     LogCongruence,
+    array_namespace,
+    beside,
     congruence,
+    detached,
     expm,
     invsqrtm,
     logm,
@@ -33,7 +36,7 @@ from spdmetric.matrices import (
     unvech,
     vech,
 )
-from spdmetric.stacks import stack_of
+from spdmetric.stacks import kernels_pay, stack_of
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -49,7 +52,8 @@ def tangent_vectors(X: Array, reference: Array | None = None, *, factor: Array |
     X : array of shape (..., d, d)
         SPD matrices.
     reference : array of shape (d, d), optional
-        The reference point G; the identity by default.
+        The reference point G; the identity by default.  Beside a tensor X it may be
+        NumPy's, as the estimators keep it.
     factor : array of shape (m, d), optional
         A factor W to use instead of ``G^{-1/2}``; give one of the two.
 
@@ -59,12 +63,12 @@ def tangent_vectors(X: Array, reference: Array | None = None, *, factor: Array |
     """
     if factor is None and reference is not None:
         factor = invsqrtm(reference)
-    return vech(logm(X if factor is None else congruence(factor, X)))
+    return vech(logm(X if factor is None else congruence(beside(factor, X), X)))
 
 
 def matrices_at(vectors: Array, reference: Array) -> Array:
     """SPD matrices whose `tangent_vectors` at ``reference`` are the given ones."""
-    return congruence(sqrtm(reference), expm(unvech(vectors)))
+    return congruence(beside(sqrtm(reference), vectors), expm(unvech(vectors)))
 
 
 def log_map(X: Array, reference: Array) -> Array:
@@ -166,8 +170,9 @@ def pairwise_distance(
         others = None if Y is None else tangent_vectors(Y, reference)
         return _distances_of_vectors(tangent_vectors(X, reference), others)
     if metric in ("riemann", "stein"):
-        column = _riemann_from if metric == "riemann" else _stein_from
-        Y = X if Y is None else Y
+        column = _riemann_column(X, Y) if metric == "riemann" else _stein_from
+        if Y is None:
+            return _symmetric(column, X)
         return array_namespace(X, Y).stack([column(Y[j, ...], X) for j in range(Y.shape[0])], axis=-1)
     raise ValueError(f"Unknown metric {metric!r}; expected one of {', '.join(PAIRWISE_METRICS)}.")
 
@@ -177,6 +182,28 @@ def _distances_of_vectors(u: Array, v: Array | None) -> Array:
     v = u if v is None else v
     xp = array_namespace(u, v)
     return xp.stack([xp.linalg.vector_norm(u[i : i + 1, :] - v, axis=-1) for i in range(u.shape[0])])
+
+
+def _symmetric(column: Callable[[Array, Array], Array], X: Array) -> Array:
+    """Distances of all pairs of one stack, each computed once."""
+    xp, n = array_namespace(X), X.shape[0]
+    zeros = xp.zeros(n, dtype=X.dtype, device=device(X))
+    below = [xp.concat([zeros[: j + 1], column(X[j, ...], X[j + 1 :, ...])]) for j in range(n - 1)]
+    D = xp.stack([*below, zeros], axis=-1)
+    return D + transpose(D)
+
+
+def _riemann_column(X: Array, Y: Array | None) -> Callable[[Array, Array], Array]:
+    """Return the quickest way to the distances of a stack from one matrix, given how many there will be."""
+    pairs = X.shape[0] * (X.shape[0] // 2 if Y is None else Y.shape[0])
+    n = pairs // 30  # a fit decomposes its matrices some thirty times
+    if type(X) is not np.ndarray or not kernels_pay(n, X.shape[-1]):
+        return _riemann_from
+
+    def compiled(B: np.ndarray, X: np.ndarray) -> np.ndarray:
+        return np.linalg.norm(stack_of(X, n).decompose(invsqrtm(B)).features, axis=-1).astype(X.dtype)
+
+    return compiled
 
 
 def _riemann_from(B: Array, X: Array) -> Array:
@@ -272,11 +299,11 @@ def riemann_of(average: Average, n: int | None = None, *, tol: float = 1e-9, max
         s = spectrum(G)
         root, inverse_root = s.compose(s.values**0.5), s.compose(s.values**-0.5)
         mean = average(_log_and_curvature(inverse_root, n))
-        J, curvature, condition = mean[:-2], mean[-2], float(mean[-1])
+        J, curvature, condition = mean[:-2], mean[-2], float(detached(mean[-1]))
         G = congruence(root, expm(unvech(J) * (2 / (1 + curvature))))
-        length = float(array_namespace(J).linalg.vector_norm(J))
+        length = float(array_namespace(J).linalg.vector_norm(detached(J)))
         # The smallest log-eigenvalues are known no better than to the condition numbers times eps.
-        condition += float(s.values[-1] / s.values[0])
+        condition += float(detached(s.values[-1] / s.values[0]))
         if length <= max(tol, d * _EPS * condition):
             return G
     warnings.warn(
@@ -316,13 +343,14 @@ def _itself(X: Array) -> Array:
 
 def averaging(X: Array, sample_weight: Array | None = None, chunk_size: int | None = None) -> Average:
     """Average over the matrices of an array, chunk by chunk."""
-    w = array_namespace(X).ones(X.shape[0], dtype=X.dtype) if sample_weight is None else sample_weight
+    xp = array_namespace(X)
+    w = xp.ones(X.shape[0], dtype=X.dtype, device=device(X)) if sample_weight is None else sample_weight
 
     def average(f: RowFunction) -> Array:
         total: Array = 0.0
         for part in chunks(X.shape[0], chunk_size):
             total = total + weighted_sum(f, X[part, ...], w[part])
-        return total / array_namespace(w).sum(w)
+        return total / xp.sum(w)
 
     return average
 
@@ -335,7 +363,14 @@ def weighted_sum(f: RowFunction, X: Array, weight: Array) -> Array:
 
 
 def chunks(n: int, size: int | None) -> Iterator[slice]:
-    """Slices that cut ``range(n)`` into chunks of at most ``size``; one slice for None."""
+    """Slices that cut ``range(n)`` into chunks of like sizes, at most ``size``; one slice for None.
+
+    Where ``size`` is a multiple of eight, so are the chunks but for the last: compiled kernels
+    take eight matrices at a time.
+    """
+    if size is not None and n > size:
+        even = -(-n // -(-n // size))
+        size = even if size % 8 else -(-even // 8) * 8
     size = n if size is None else size
     for start in range(0, n, size):
         yield slice(start, min(start + size, n))

@@ -11,12 +11,13 @@ of S.  The ball is a Euclidean ball, and bringing a point back into it is a scal
 
 from __future__ import annotations
 
-from functools import cached_property
+from math import sqrt
 from typing import Protocol
 
 import numpy as np
 
-from spdmetric.matrices import EXP, Array, Spectrum, expm, gaps, invsqrtm, sinhc, spectrum, symmetrize
+from spdmetric.lazy import lazy
+from spdmetric.matrices import EXP, Array, Spectrum, expm, invsqrtm, sinhc, spectrum, symmetrize
 
 
 class Derivatives(Protocol):
@@ -55,14 +56,16 @@ class BallPoint:
         """Hessian of a function of the factor, in coordinates, applied to ``eta``."""
         return self.pull(function.frame_hvp(self.push(eta))) + self.bend(function.frame_gradient, eta)
 
-    @cached_property
+    @lazy
     def S(self) -> np.ndarray:
         """Normal coordinates, (d, d)."""
-        return symmetrize((self._P * self._s) @ self._P.T)
+        S = (self._P * self._s) @ self._P.T
+        return (S + S.T) / 2
 
-    @cached_property
+    @lazy
     def _sinhc(self) -> np.ndarray:
-        return sinhc(gaps(self._s) / 2)
+        half = self._s / 2
+        return sinhc(half[:, None] - half)
 
     def push(self, eta: Array) -> Array:
         """Frame vector of a coordinate vector."""
@@ -78,7 +81,27 @@ class BallPoint:
 
     def norm(self, gradient: Array) -> float:
         """Affine-invariant length of a gradient given in coordinates."""
-        return float(np.linalg.norm((self._P.T @ gradient @ self._P) / self._sinhc))
+        v = (self._P.T @ gradient @ self._P) / self._sinhc
+        return sqrt(np.vdot(v, v))
+
+    def soften(self, rows: np.ndarray) -> np.ndarray:
+        """Gradients, as rows (k, d*d), in coordinates in which curvature is more even.
+
+        Far from the centre the function is flatter where the eigenvalues of S differ more,
+        about as the root of ``sinhc``: this power needed the fewest evaluations, on toys of
+        size 8 and 20 and on EEG.
+        """
+        d = self._s.size
+        half = (rows.reshape(-1, d) @ self._P).reshape(-1, d, d).swapaxes(1, 2)
+        return ((half.reshape(-1, d) @ self._P).reshape(-1, d, d) * self._softness).reshape(rows.shape)
+
+    def soften_adjoint(self, row: np.ndarray) -> np.ndarray:
+        """The adjoint of `soften` for one row, as a matrix."""
+        return self._P @ (row.reshape(self._sinhc.shape) * self._softness) @ self._P.T
+
+    @lazy
+    def _softness(self) -> np.ndarray:
+        return np.sqrt(np.sqrt(self._sinhc))
 
     def bend(self, gradient: Array, eta: Array) -> Array:
         """What the curvature of the coordinate lines adds to a Hessian-vector product.
@@ -90,7 +113,7 @@ class BallPoint:
         q = 2 * np.einsum("acb,ab->cb", product, gradient)
         return self._P @ symmetrize(q) @ self._P.T
 
-    @cached_property
+    @lazy
     def _acceleration(self) -> np.ndarray:
         """``exp(-(a+b)/2) exp[a, c, b] - sinhc((a-c)/2) sinhc((c-b)/2) / 2``, (d, d, d)."""
         s = self._s
@@ -139,7 +162,7 @@ class Ball:
 
     def _inside(self, coordinates: Spectrum) -> BallPoint:
         s, P = coordinates
-        length = np.linalg.norm(s)
+        length = sqrt(s @ s)
         if length > self.radius:
             s = s * (self.radius / length)
         return self._at(Spectrum(s, P))
@@ -183,6 +206,14 @@ class RankPoint(BallPoint):
     def norm(self, gradient: Array) -> float:
         """Length of a gradient, in coordinates."""
         return float(np.linalg.norm(gradient))
+
+    def soften(self, rows: np.ndarray) -> np.ndarray:
+        """The gradients themselves: rotated, they would leave the coordinates of this rank."""
+        return rows
+
+    def soften_adjoint(self, row: np.ndarray) -> np.ndarray:
+        """The row itself, as a matrix."""
+        return row.reshape(self._P.shape)
 
     def hvp(self, function: Derivatives, eta: Array) -> Array:
         """Not known at low rank: there the secant model serves."""

@@ -8,12 +8,12 @@ agree to some 1e-12.
 from __future__ import annotations
 
 import os
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
 from spdmetric import compiled
+from spdmetric.lazy import lazy
 from spdmetric.matrices import LogCongruence, congruence, unvech, vech
 
 # weight, mean, target_mean, A, C: the fields of `spdmetric.alignment.Moments`
@@ -59,10 +59,13 @@ def stack_of(X: np.ndarray, n: int | None = None) -> Stack:
     ``SPDMETRIC_COMPILED=1`` none that the kernels can do.
     """
     n, d = X.shape[0] if n is None else n, X.shape[1]
+    return compiled.Stack.of(X) if kernels_pay(n, d) else PlainStack(X)
+
+
+def kernels_pay(n: int, d: int) -> bool:
+    """Whether n matrices of size d are for the kernels: what `stack_of` goes by."""
     wish = os.environ.get("SPDMETRIC_COMPILED")
-    if wish == "0" or not compiled.pays(n, d, d, warm=True if wish == "1" else None):
-        return PlainStack(X)
-    return compiled.Stack.of(X)
+    return wish != "0" and compiled.pays(n, d, d, warm=True if wish == "1" else None)
 
 
 class PlainStack:
@@ -111,7 +114,7 @@ class PlainDecomposition:
         """Derivative of ``sum <rows, features>`` in the entries of W."""
         return self.log.pull_factor(unvech(rows), self._WX)
 
-    @cached_property
+    @lazy
     def _WX(self) -> np.ndarray:
         return self._W @ self._X
 

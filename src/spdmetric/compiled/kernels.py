@@ -94,6 +94,31 @@ def _sum_lanes(total, i, j):  # type: ignore[no-untyped-def]
 # Forward
 
 
+@njit(nogil=True, cache=True)
+def arrange(W, factor, order, column):  # type: ignore[no-untyped-def]
+    """Rows of W from large to small, their order, and which feature each entry then is.
+
+    In this order small eigenvalues of W X W' keep their digits.
+    """
+    m = W.shape[0]
+    size = np.empty(m)
+    for i in range(m):
+        size[i] = np.max(np.abs(W[i]))
+        k = i
+        while k > 0 and size[order[k - 1]] < size[i]:
+            order[k] = order[k - 1]
+            k -= 1
+        order[k] = i
+    for i in range(m):
+        a = order[i]
+        factor[i] = W[a]
+        for j in range(m):
+            low, high = min(a, order[j]), max(a, order[j])
+            column[i, j] = low * m - low * (low + 1) // 2 + high
+    for i in range(m, factor.shape[0]):
+        factor[i] = 0.0
+
+
 @part
 def _logarithm(values, logs, V, m, scaled, L):  # type: ignore[no-untyped-def]
     """Logarithms of the eigenvalues, and the lower triangle of ``L = V diag(logs) V'``."""

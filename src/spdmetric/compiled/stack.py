@@ -16,13 +16,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, reduce
+from functools import reduce
 
 import numpy as np
 
 from spdmetric.compiled import kernels, sums
 from spdmetric.compiled.lanes import LANES, plain
 from spdmetric.compiled.threads import cut, map_blocks
+from spdmetric.lazy import lazy
 from spdmetric.matrices import LogCongruence, Spectrum, gaps, ucothu
 
 
@@ -45,21 +46,6 @@ class _Room(threading.local):
 
 
 _room = _Room()
-
-
-@lru_cache(maxsize=32)
-def _columns(order: tuple[int, ...]) -> np.ndarray:
-    """Place of each entry (i, j) in the vector of a symmetric matrix whose rows came in this order."""
-    m = len(order)
-    i, j = np.triu_indices(m)
-    place = np.empty((m, m), dtype=np.int64)
-    place[i, j] = place[j, i] = np.arange(i.size)
-    return np.ascontiguousarray(place[np.ix_(order, order)])
-
-
-def _descending(W: np.ndarray) -> np.ndarray:
-    """Order of the rows of W from large to small: so small eigenvalues of W X W' keep their digits."""
-    return np.argsort(-np.abs(W).max(axis=1), kind="stable")
 
 
 @dataclass(frozen=True)
@@ -95,7 +81,7 @@ class Stack:
         return cut(self.groups, 20 * LANES * size**3)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Decomposition:
     """``W X W'`` decomposed for every matrix of a stack, and the features of its logarithm."""
 
@@ -160,7 +146,7 @@ class Decomposition:
         """Largest less smallest log-eigenvalue of each matrix, (n,)."""
         return np.ptp(self.logs, axis=1).reshape(-1)[: self.stack.n]
 
-    @cached_property
+    @lazy
     def log(self) -> LogCongruence:
         """The same as NumPy arrays: log-eigenvalues (ascending), eigenvectors and h."""
         n, m = self.stack.n, self.order.size
@@ -205,13 +191,11 @@ def decompose(stack: Stack, W: np.ndarray, n_threads: int = 1) -> Decomposition:
             f"Expected a factor of shape (m, {stack.d}), as the matrices have size {stack.d}, got {W.shape}."
         )
     m, d = W.shape
-    order = _descending(W)
-    factor = np.zeros((_even(m), d))
-    factor[:m] = W[order]
+    factor, order, column = np.empty((_even(m), d)), np.empty(m, np.int64), np.empty((m, m), np.int64)
+    kernels.arrange(plain(W), factor, order, column)
     values, logs = np.empty((2, stack.groups, m, LANES))
     vectors = np.empty((stack.groups, _even(m), m, LANES))
     features = np.empty((stack.n, m * (m + 1) // 2))
-    column = _columns(tuple(order.tolist()))
 
     def part(block: tuple[int, int]) -> None:
         room = _room(max(m, d))

@@ -8,6 +8,8 @@ that the objective needs.  With more than `FEW` features NumPy's products do the
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 from numba import njit
 
@@ -17,6 +19,27 @@ from spdmetric.compiled.lanes import LANES, fill, get1, get2, part, plain, put1,
 Moments = tuple[float, np.ndarray, np.ndarray, np.ndarray, np.ndarray | float]
 
 FEW = 45  # features of 9 x 9 matrices: beyond, the moments of LANES rows leave the cache
+
+
+class _Room(threading.local):
+    """Where a thread's sums are made; kept, since fresh memory costs as much as a small sum."""
+
+    size = 0
+
+    def __call__(self, q: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Room for rows of q lanes, their weights, their second moments, and results."""
+        if self.size != q:
+            self.kept = (
+                np.empty((q, LANES)),
+                np.empty((1, LANES)),
+                np.empty((q, q + 1, LANES)),
+                np.empty((q, LANES)),
+            )
+            self.size = q
+        return self.kept
+
+
+_room = _Room()
 
 
 @part
@@ -58,9 +81,9 @@ def _first_moments(features, Y, weight, Z, w, total, mean):  # type: ignore[no-u
 
 
 @part
-def _second_moments(features, Y, weight, mean, Z, w, total, result):  # type: ignore[no-untyped-def]
-    """``sum w [Phi, Y]' [Phi, Y]``, both centred."""
-    q = Z.shape[0]
+def _second_moments(features, Y, weight, mean, Z, w, total, A, C):  # type: ignore[no-untyped-def]
+    """``sum w [Phi, Y]' [Phi, Y]``, both centred; C and A are its blocks."""
+    p, q = features.shape[1], Z.shape[0]
     for a in range(q):
         for b in range(a + 1):
             put2(total, a, b, fill(0.0))
@@ -70,15 +93,17 @@ def _second_moments(features, Y, weight, mean, Z, w, total, result):  # type: ig
             weighted = get1(w, 0) * get1(Z, a)
             for b in range(a + 1):
                 put2(total, a, b, get2(total, a, b) + weighted * get1(Z, b))
-    for a in range(q):
+    for a in range(p):
         for b in range(a + 1):
-            result[a, b] = result[b, a] = _sum_lanes(total[a, b])
+            C[a, b] = C[b, a] = _sum_lanes(total[a, b])
+        for b in range(q - p):
+            A[a, b] = _sum_lanes(total[p + b, a])
 
 
 @njit(nogil=True, cache=True)
-def _moments(features, Y, weight, Z, w, total, mean, second):  # type: ignore[no-untyped-def]
+def _moments(features, Y, weight, Z, w, total, mean, A, C):  # type: ignore[no-untyped-def]
     all_weight = _first_moments(features, Y, weight, Z, w, total, mean)
-    _second_moments(features, Y, weight, mean, Z, w, total, second)
+    _second_moments(features, Y, weight, mean, Z, w, total, A, C)
     return all_weight
 
 
@@ -126,10 +151,10 @@ def moments(features: np.ndarray, Y: np.ndarray, weight: np.ndarray, *, gram: bo
     p, q = features.shape[1], features.shape[1] + Y.shape[1]
     if gram or p > FEW:
         return _moments_of_many(features, Y, weight, gram)
-    mean, second = np.zeros(q), np.empty((q, q))
-    room = np.empty((q, LANES)), np.empty((1, LANES)), np.empty((q, q + 1, LANES))
-    total = _moments(plain(features), plain(Y), plain(weight), *room, mean, second)
-    return total, mean[:p], mean[p:], second[:p, p:], second[:p, :p]
+    Z, w, total, _ = _room(q)
+    mean, A, C = np.zeros(q), np.empty((p, q - p)), np.empty((p, p))
+    all_weight = _moments(plain(features), plain(Y), plain(weight), Z, w, total, mean, A, C)
+    return all_weight, mean[:p], mean[p:], A, C
 
 
 def _moments_of_many(features: np.ndarray, Y: np.ndarray, weight: np.ndarray, gram: bool) -> Moments:
@@ -182,9 +207,9 @@ def cotangents(
         rows += Y @ across.T
         rows *= weight
         return rows
-    Q = np.concatenate([right, across], axis=1)
-    rows = np.empty((n, p))
-    room = np.empty((Q.shape[1], LANES)), np.empty((1, LANES)), np.empty((p, LANES))
-    center = np.concatenate([mean, np.zeros(Y.shape[1])])
-    _rows(plain(features), plain(Y), plain(weight), center, plain(Q), *room, rows)
+    q = p + Y.shape[1]
+    Z, w, _, out = _room(q)
+    Q, center, rows = np.empty((p, q)), np.zeros(q), np.empty((n, p))
+    Q[:, :p], Q[:, p:], center[:p] = right, across, mean
+    _rows(plain(features), plain(Y), plain(weight), center, Q, Z, w, out, rows)
     return rows

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spdmetric.alignment import Cotangents, Point, tangent_part
+from spdmetric.alignment import Point, slopes, tangent_part
 from spdmetric.distributed.arrays import chunk_rows
 from spdmetric.distributed.cluster import Cluster
 from spdmetric.distributed.tasks import (
+    Cotangents,
     Summary,
     Survey,
     add_all,
@@ -185,8 +186,8 @@ class ClusterEvaluation:
     def _pulled(self, *, of_factor: bool) -> np.ndarray:
         objective, (here, moments) = self._objective, self._first_pass
         cluster, W = objective.cluster, self.point.factor
-        s = self._summary
-        cotangents = cluster.submit(Cotangents.of, moments, s.A_square, s.C_norm, objective.target_norm)
+        of_A, of_C = slopes(self._summary.A_square, self._summary.C_norm, objective.target_norm)
+        cotangents = cluster.submit(Cotangents.of, moments, of_A, of_C)
         pieces = [None] * len(here) if objective.keep else objective.pieces
         pulled = cluster.each(partial(pull, W=W, of_factor=of_factor), pieces, here, [cotangents] * len(here))
         return np.asarray(cluster.result(cluster.merge(add_all, pulled)))

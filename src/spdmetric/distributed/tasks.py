@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from spdmetric.alignment import Cotangents, Moments, Part, Target, default_chunk_size
+from spdmetric.alignment import Moments, Part, Target, default_chunk_size
 from spdmetric.checks import checked_chunk
 from spdmetric.distributed.arrays import check_for
 from spdmetric.geometry import chunks
@@ -97,6 +97,23 @@ class Decomposed:
     def __sizeof__(self) -> int:
         p = self.moments.mean.size
         return 8 * p * p + sum(8 * part.features.shape[0] * 3 * p for part in self.parts)
+
+
+class Cotangents(NamedTuple):
+    """What the pull of a chunk needs to know of all the others."""
+
+    mean: np.ndarray  # (p,)
+    right: np.ndarray  # (p, p)
+    across: np.ndarray  # (p, c)
+
+    @classmethod
+    def of(cls, moments: Moments, of_A: float, of_C: float) -> Cotangents:
+        """Scale A and C as `spdmetric.alignment.slopes` says."""
+        return cls(moments.mean, of_C * np.asarray(moments.C), of_A * moments.A)
+
+    def rows(self, part: Part) -> np.ndarray:
+        """Derivative of the misalignment in the features of a piece."""
+        return part.decomposition.cotangents(self.mean, *part.target, self.right, self.across)
 
 
 class Summary(NamedTuple):

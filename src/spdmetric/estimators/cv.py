@@ -15,6 +15,8 @@ from spdmetric.estimators.data import is_dask
 from spdmetric.estimators.inputs import check_choice
 from spdmetric.estimators.metric import LogEuclideanMetric
 from spdmetric.estimators.problem import Problem
+from spdmetric.estimators.progress import with_progress
+from spdmetric.estimators.tensors import to_numpy
 from spdmetric.geometry import tangent_vectors
 from spdmetric.matrices import Array
 from spdmetric.solvers import SOLVERS, Solution
@@ -192,6 +194,7 @@ class LogEuclideanMetricCV(LogEuclideanMetric):
         self.callback = callback
         self.verbose = verbose
 
+    @with_progress(lambda self: 1)
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> LogEuclideanMetricCV:
         """Choose radius and rank, and learn the metric with them.
 
@@ -218,7 +221,7 @@ class LogEuclideanMetricCV(LogEuclideanMetric):
             )
         X, codes, weight = self._check_data(X, y, sample_weight)
         grid = self._grid(X.shape[1])
-        folds = list(check_cv(self.cv, codes, classifier=True).split(X, codes, groups))
+        folds = list(check_cv(self.cv, codes, classifier=True).split(X, codes, to_numpy(groups)))
         learned = self._learn(X, codes, weight, grid, [train for train, _ in folds])
         self._choose(*self._judge(X, self.classes_[codes], learned, folds))
         radius, rank = self.best_params_["radius"], self.best_params_["rank"]
@@ -247,11 +250,12 @@ class LogEuclideanMetricCV(LogEuclideanMetric):
         full = {rank: radii for rank, radii in grid.items() if rank is None}
         low = {rank: radii for rank, radii in grid.items() if rank is not None}
         halves = [half for half in (full, low) if half]
-        found = Parallel(n_jobs=self.n_jobs)(
+        tasks = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             delayed(self._learn_fold)(X[train], codes[train], weight[train], half)
             for train in folds
             for half in halves
         )
+        found = list(self._followed(tasks, "cross-validation", len(folds) * len(halves)))
         rows = [found[k : k + len(halves)] for k in range(0, len(found), len(halves))]
         return [{c: W for half in row for c, W in half.items()} for row in rows]
 

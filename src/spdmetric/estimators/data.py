@@ -21,6 +21,7 @@ from spdmetric.estimators.sources import (
     stored_shape,
 )
 from spdmetric.estimators.storing import embed
+from spdmetric.estimators.tensors import to_numpy
 
 Map = Callable[..., Iterable[Any]]
 
@@ -51,8 +52,8 @@ def _stored_data(
     n = X.shape[0]
     checked = check_stored(X, metric._check_chunk, rows, map_chunks)
     X = checked if is_stored(X) else checked[:n]
-    codes = metric._check_labels(X, y)
-    X, codes, weight = weigh(X, codes, sample_weight, metric.classes_, metric.class_weight)
+    codes = metric._check_labels(X, to_numpy(y))
+    X, codes, weight = weigh(X, codes, to_numpy(sample_weight), metric.classes_, metric.class_weight)
     if X.shape[0] < n:  # the chunks have moved
         rows = row_chunks(X.shape, metric.chunk_size)
     return LocalData(X, codes, weight, rows=rows, map=map_chunks)

@@ -25,21 +25,29 @@ from spdmetric.estimators.data import data_of, is_dask, vectors_on_cluster
 from spdmetric.estimators.inputs import check_choice, printing, threads, weigh
 from spdmetric.estimators.pairs import PairMixin
 from spdmetric.estimators.problem import INITS, Problem, check_kernel, make_problem, problem_of
+from spdmetric.estimators.progress import ProgressMixin, with_progress
 from spdmetric.estimators.sources import is_stored
-from spdmetric.estimators.storing import StoringMixin, embed
+from spdmetric.estimators.storing import StoringMixin, check_embedded, embed
+from spdmetric.estimators.tensors import (
+    as_float64,
+    embed_tensor,
+    is_single,
+    is_tensor,
+    narrowed,
+    restore,
+    to_numpy,
+)
 from spdmetric.geometry import geodesic, mean_riemann
 from spdmetric.matrices import (
     Array,
     congruence,
-    expm,
     symmetrize,
-    unvech,
 )
 from spdmetric.solvers import SOLVERS, Callback, Solution
 
 
 class LogEuclideanMetric(
-    PairMixin, StoringMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    PairMixin, StoringMixin, ProgressMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
     """LogEuclidean metric whose reference point is learned from labels.
 
@@ -74,11 +82,11 @@ class LogEuclideanMetric(
         None is the paper's target, in which large classes count more; "balanced"
         weighs the matrices of class k by ``n / (n_classes * n_k)``.
     solver : {"trust-region", "newton", "gradient"}, default="trust-region"
-        "trust-region": Riemannian trust region with truncated conjugate gradients, its
-        curvature learned from the steps; "newton": the same with exact second
-        derivatives; "gradient": steepest ascent along geodesics.  All return a KKT point
-        of the constrained problem.  Alignment has several local maxima in the ball, and
-        solvers may end at different ones, of nearly the same value.
+        "trust-region": Riemannian trust region, its curvature learned from the steps;
+        "newton": the same with exact second derivatives; "gradient": steepest ascent along
+        geodesics.  All return a KKT point of the constrained problem.  Alignment has several
+        local maxima in the ball, and solvers may end at different ones, of nearly the same
+        value.
     tol : float, default=1e-6
         Bound on the KKT residual: the affine-invariant length of the gradient of the
         Lagrangian.  Alignment lies between 0 and 1, so it has no unit.
@@ -171,6 +179,7 @@ class LogEuclideanMetric(
 
     # -- learning -------------------------------------------------------------
 
+    @with_progress(lambda self: self.max_iter + 1)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LogEuclideanMetric:
         """Learn the reference point.
 
@@ -205,9 +214,9 @@ class LogEuclideanMetric(
 
     def _check_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the matrices that count, their classes as codes 0, 1, ..., and their weights."""
-        X = self._check_matrices(X, reset=True)
-        codes = self._check_labels(X, y)
-        return weigh(X, codes, sample_weight, self.classes_, self.class_weight)
+        X = self._check_matrices(to_numpy(X), reset=True)
+        codes = self._check_labels(X, to_numpy(y))
+        return weigh(X, codes, to_numpy(sample_weight), self.classes_, self.class_weight)
 
     def _problem(
         self, X: np.ndarray, codes: np.ndarray, weight: np.ndarray, rank: int | None, map_chunks: Any = map
@@ -216,7 +225,7 @@ class LogEuclideanMetric(
         return make_problem(X, codes, weight, rank=rank, map_chunks=map_chunks, **shared)
 
     def _solve(self, problem: Problem, radius: float) -> Solution:
-        callback = printing(self.callback) if self.verbose else self.callback
+        callback = self._watched(printing(self.callback) if self.verbose else self.callback)
         ball = problem.ball(radius)
         start = ball.point(np.zeros_like(problem.start.center))
         solve = SOLVERS[self.solver]
@@ -291,18 +300,17 @@ class LogEuclideanMetric(
         Returns
         -------
         vectors : ndarray of shape (n_matrices, d(d+1)/2), or (n_matrices, m(m+1)/2) at rank m
-            float32 for float32 input; for a dask array a dask array, computed when it is asked.
+            float32 for float32 input; tensors, on their own device, for tensors; for a dask array a
+            dask array, computed when it is asked.
         """
         check_is_fitted(self)
         if is_dask(X):
             return vectors_on_cluster(self, X)
         if is_stored(X):
             return self._transform_stored(X)
-        single = getattr(X, "dtype", None) == np.float32
-        vectors = self._embed(self._check_matrices(X))
-        return vectors.astype(np.float32) if single else vectors
+        return narrowed(self._embed(self._check_matrices(X)), is_single(X))
 
-    def inverse_transform(self, vectors: Any) -> np.ndarray:
+    def inverse_transform(self, vectors: Any) -> Array:
         """SPD matrices of vectors: the inverse of `transform`, at low rank as far as there is one.
 
         Parameters
@@ -316,19 +324,17 @@ class LogEuclideanMetric(
             At rank m, the m x m matrices ``W X W'``.
         """
         check_is_fitted(self)
-        vectors = np.asarray(vectors, dtype=np.float64)
+        vectors = as_float64(vectors)
         if vectors.ndim != 2 or vectors.shape[1] != self._n_features_out:
             raise ValueError(
-                f"Expected vectors of shape (n_matrices, {self._n_features_out}), got {vectors.shape}."
+                f"Expected vectors of shape (n_matrices, {self._n_features_out}), got {tuple(vectors.shape)}."
             )
-        W0, W, Q = self._embedding
-        images = expm(congruence(Q, unvech(vectors)))
-        if self._low_rank:
-            return images
-        return congruence(np.linalg.inv(W0), congruence(np.linalg.inv(W), images))
+        return restore(self._embedding, vectors, low_rank=self._low_rank)
 
-    def _embed(self, X: np.ndarray) -> np.ndarray:
+    def _embed(self, X: Array) -> Array:
         """Tangent vectors of checked matrices for ``components_``."""
+        if is_tensor(X):
+            return check_embedded(embed_tensor(self._embedding, X), self.radius_)
         return embed(self._embedding, self.radius_, X)
 
     # -- new sessions -------------------------------------------------------------
@@ -373,13 +379,13 @@ class LogEuclideanMetric(
 
     def _adapted(self, X: Any, sample_weight: Any, before: float) -> LogEuclideanMetric:
         check_is_fitted(self)
-        if self.init != "riemann":
+        if not isinstance(self.init, str) or self.init != "riemann":
             raise ValueError(
                 "adapt needs the Riemannian mean of the training matrices, which is known with "
                 f"init='riemann' only; this metric was learned with init={self.init!r}."
             )
-        X = self._check_matrices(X)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        X = self._check_matrices(to_numpy(X))
+        weight = _check_sample_weight(to_numpy(sample_weight), X, dtype=np.float64, ensure_non_negative=True)
         new = mean_riemann(congruence(self._start.basis.T, X), weight)
         total = before + weight.sum()
         adapted = copy(self)

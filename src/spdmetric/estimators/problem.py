@@ -14,6 +14,7 @@ from spdmetric.alignment import Misalignment
 from spdmetric.checks import check_spd, is_definite
 from spdmetric.estimators.inputs import check_choice
 from spdmetric.estimators.sources import in_memory
+from spdmetric.estimators.tensors import to_numpy
 from spdmetric.gaussian import GaussianMisalignment
 from spdmetric.geometry import (
     MEANS,
@@ -156,7 +157,7 @@ def _check_init(init: Any, d: int) -> str | np.ndarray:
     """Return the name of a start, or the SPD matrix that was given."""
     if isinstance(init, str):
         return init
-    init = check_spd(np.asarray(init)[None], name="init")[0]
+    init = check_spd(np.asarray(to_numpy(init))[None], name="init")[0]
     if init.shape != (d, d):
         raise ValueError(f"init has shape {init.shape}, but the matrices of X are {d} x {d}.")
     return init

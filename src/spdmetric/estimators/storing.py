@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+from array_api_compat import array_namespace
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from spdmetric.checks import checked_chunk
 from spdmetric.estimators.sources import read, row_chunks, stored_shape
-from spdmetric.matrices import congruence, unvech, vech
+from spdmetric.matrices import Array, congruence, unvech, vech
 from spdmetric.stacks import stack_of
 
 
@@ -25,12 +26,18 @@ def embed(embedding: tuple[np.ndarray, ...], distance: float, X: np.ndarray) -> 
     """
     W0, W, Q = embedding
     features = stack_of(congruence(W0, X)).decompose(W).features
-    if not np.isfinite(features).all():
+    return vech(congruence(Q.T, unvech(check_embedded(features, distance))))
+
+
+def check_embedded(features: Array, distance: float) -> Array:
+    """Return vectors that are finite, or say why they are not."""
+    xp = array_namespace(features)
+    if not bool(xp.all(xp.isfinite(features))):
         raise ValueError(
             f"At a distance of {distance:.3g} from its start the reference point is too close to "
             "singular to compare these matrices in float64: learn with a smaller radius."
         )
-    return vech(congruence(Q.T, unvech(features)))
+    return features
 
 
 class StoringMixin:

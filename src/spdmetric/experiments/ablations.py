@@ -15,8 +15,9 @@ from spdmetric.geometry import mean_riemann
 from spdmetric.manifolds import Ball
 from spdmetric.matrices import congruence, invsqrtm
 from spdmetric.solvers import trust_region
+from spdmetric.solvers.models import ExactModel
 from spdmetric.solvers.run import Counted, Face
-from spdmetric.solvers.trust_region import ExactModel, trusted_step
+from spdmetric.solvers.trust_region import trusted_step
 
 RADIUS = 10.0
 

@@ -6,11 +6,18 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from math import sqrt
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 _EPS = float(np.finfo(np.float64).eps)
+
+
+def norm(v: np.ndarray) -> float:
+    """Euclidean norm of all entries; for small arrays in half the time of NumPy's."""
+    return sqrt(np.vdot(v, v))
+
 
 # ---------------------------------------------------------------------------
 # What a solver asks for
@@ -41,6 +48,8 @@ class ManifoldPoint(Protocol):
     def S(self) -> np.ndarray: ...
     def norm(self, gradient: np.ndarray) -> float: ...
     def raise_(self, gradient: np.ndarray) -> np.ndarray: ...
+    def soften(self, rows: np.ndarray) -> np.ndarray: ...
+    def soften_adjoint(self, row: np.ndarray) -> np.ndarray: ...
 
 
 class Manifold(Protocol):
@@ -178,7 +187,7 @@ class Face:
     def __init__(self, here: Evaluation, radius: float):
         self.here = here
         S, g = here.point.S, here.gradient
-        self.distance = float(np.linalg.norm(S))
+        self.distance = norm(S)
         on_sphere = 0 < radius <= self.distance * (1 + 1e-9)  # as far as rounding can tell
         slope = -float(np.vdot(g, S)) / radius**2 if on_sphere else 0.0
         self.multiplier = max(slope, 0.0)
@@ -186,21 +195,14 @@ class Face:
         # With a negative multiplier the way down leads inward; it is taken once it is the
         # main way down, so that rounding cannot make a run hop between the faces.
         along = g + slope * S
-        self.sphere = on_sphere and (slope >= 0 or np.linalg.norm(along) > -slope * radius)
+        self.sphere = on_sphere and (slope >= 0 or norm(along) > -slope * radius)
         self._curvature = slope if self.sphere else 0.0
-        self._normal = S / self.distance if self.sphere else None
+        self.normal = S / self.distance if self.sphere else None
         self.gradient = along if self.sphere else g
 
     def tangent(self, v: np.ndarray) -> np.ndarray:
         """Project onto the directions of the face."""
-        return v if self._normal is None else v - np.vdot(self._normal, v) * self._normal
-
-    def tangent_rows(self, rows: np.ndarray) -> np.ndarray:
-        """Project directions given as rows, (m, d*d)."""
-        if self._normal is None:
-            return rows
-        normal = self._normal.ravel()
-        return rows - (rows @ normal)[:, None] * normal
+        return v if self.normal is None else v - np.vdot(self.normal, v) * self.normal
 
     def hvp(self, objective: Counted, eta: np.ndarray) -> np.ndarray:
         """Hessian of the Lagrangian."""
@@ -214,4 +216,4 @@ class Face:
         a, b, c = np.vdot(step, step), np.vdot(S, step), np.vdot(S, S) - radius**2
         if a + 2 * b + c <= 0:
             return 1.0
-        return float(max(0.0, (-b + np.sqrt(max(b * b - a * c, 0.0))) / a))
+        return float(max(0.0, (-b + sqrt(max(b * b - a * c, 0.0))) / a))

@@ -1,87 +1,15 @@
-"""Riemannian trust region with truncated conjugate gradients."""
+"""Riemannian trust region."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from spdmetric.solvers.run import Callback, Counted, Face, Manifold, Objective, Run, Solution, Status
+from spdmetric.solvers.models import ExactModel, Model, SecantModel
+from spdmetric.solvers.run import Callback, Counted, Face, Manifold, Objective, Run, Solution, Status, norm
 
 _EPS = float(np.finfo(np.float64).eps)
-
-Hessian = Callable[[np.ndarray], np.ndarray]
-
-
-class Model(Protocol):
-    """Where the trust region takes its curvature from."""
-
-    def hessian(self, face: Face, delta: float) -> Hessian: ...
-    def learn(self, before: Face, after: Face) -> None: ...
-
-
-class SecantModel:
-    """Curvature from the last few steps: limited-memory BFGS in compact form [Byrd1994]_.
-
-    A product with it costs no evaluation.  The pairs of steps and gradient changes are
-    those of one face of the ball, projected onto the tangent space where they are used.
-    """
-
-    def __init__(self, memory: int = 20):
-        self._pairs: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=memory)
-
-    def learn(self, before: Face, after: Face) -> None:
-        if before.sphere != after.sphere:
-            self._pairs.clear()
-            return
-        step = after.tangent(after.here.point.S - before.here.point.S)
-        change = after.gradient - after.tangent(before.gradient)
-        if np.vdot(step, change) > 1e-8 * np.linalg.norm(step) * np.linalg.norm(change):
-            self._pairs.append((step.ravel(), change.ravel()))
-
-    def hessian(self, face: Face, delta: float) -> Hessian:
-        if not self._pairs:
-            return _first_guess(face, delta)
-        steps, changes = (face.tangent_rows(np.array(side)) for side in zip(*self._pairs, strict=True))
-        products = steps @ changes.T  # (m, m)
-        upward = np.diag(products) > 0
-        if not upward.any():
-            return _first_guess(face, delta)
-        if not upward.all():
-            steps, changes, products = steps[upward], changes[upward], products[np.ix_(upward, upward)]
-        scale = float(changes[-1] @ changes[-1] / products[-1, -1])
-        lower = np.tril(products, -1)
-        middle = np.block([[scale * steps @ steps.T, lower], [lower.T, -np.diag(np.diag(products))]])
-        inverse, m = np.linalg.inv(middle), len(steps)
-
-        def product(eta: np.ndarray) -> np.ndarray:
-            flat = eta.ravel()
-            weights = inverse @ np.concatenate([scale * (steps @ flat), changes @ flat])
-            flat = scale * (flat - weights[:m] @ steps) - weights[m:] @ changes
-            return flat.reshape(eta.shape)
-
-        return product
-
-
-def _first_guess(face: Face, delta: float) -> Hessian:
-    """Nothing known yet: make the first step exactly as long as it may be."""
-    scale = float(np.linalg.norm(face.gradient)) / delta
-    return lambda eta: scale * eta
-
-
-class ExactModel:
-    """Curvature from the objective's own Hessian-vector products, each counted as an evaluation."""
-
-    def __init__(self, objective: Counted):
-        self._objective = objective
-
-    def learn(self, before: Face, after: Face) -> None:
-        pass
-
-    def hessian(self, face: Face, delta: float) -> Hessian:
-        return lambda eta: face.hvp(self._objective, eta)
 
 
 def trust_region(
@@ -154,7 +82,7 @@ def _trust_region(run: Run, model: Model, manifold: Manifold, start: Any) -> Sol
 def _first_step(objective: Counted, manifold: Manifold, face: Face) -> Face | None:
     """From the centre along the gradient to the sphere, or as far as the value improves."""
     here, g = face.here, face.gradient
-    length = float(np.linalg.norm(g))
+    length = norm(g)
     reach = manifold.radius
     while reach > 1e-8 * manifold.radius:
         there = objective.at(manifold.retract(here.point, (-reach / length) * g))
@@ -168,11 +96,11 @@ def trusted_step(
     objective: Counted, model: Model, manifold: Manifold, face: Face, delta: float
 ) -> tuple[Face, float]:
     """One step of the trust region: the face to go on from, and the radius to trust there."""
-    step, decrease, at_edge = _truncated_cg(face, model.hessian(face, delta), delta)
+    step, slope, bend, at_edge = model.step(face, delta)
     share = face.reach(step, manifold.radius)
     if share == 0:
         return face, delta / 4
-    length, predicted = float(np.linalg.norm(step)), decrease(share)
+    length, predicted = norm(step), -share * slope - 0.5 * share**2 * bend
     there = objective.at(manifold.retract(face.here.point, share * step))
     if predicted <= 10 * _EPS:
         # Values cannot tell such steps apart; go by the residual as long as it falls.
@@ -186,43 +114,3 @@ def trusted_step(
     if ratio > 0.75 and at_edge:
         delta = min(2 * delta, manifold.radius)
     return Face(there, manifold.radius), delta
-
-
-def _truncated_cg(
-    face: Face, hessian: Hessian, delta: float
-) -> tuple[np.ndarray, Callable[[float], float], bool]:
-    """Minimise the quadratic model of the face within ``|step| <= delta`` [Steihaug1983]_.
-
-    Stops at the edge, along a direction of negative curvature, or when the residual has
-    fallen enough for superlinear convergence.  Returns the step, the decrease that the
-    model predicts for a share of it, and whether it ends at the edge.
-    """
-    g = face.gradient
-    step, H_step = np.zeros_like(g), np.zeros_like(g)
-    residual, direction = g, -g
-    square = float(np.vdot(g, g))
-    enough = np.sqrt(square) * min(0.5, square**0.25)
-    at_edge = False
-    for _ in range(g.size):
-        H_direction = face.tangent(hessian(direction))
-        curvature = float(np.vdot(direction, H_direction))
-        alpha = square / curvature if curvature > 0 else np.inf
-        to_edge = _to_edge(step, direction, delta)
-        at_edge = alpha >= to_edge
-        alpha = min(alpha, to_edge)
-        step, H_step = step + alpha * direction, H_step + alpha * H_direction
-        residual = residual + alpha * H_direction
-        new_square = float(np.vdot(residual, residual))
-        if at_edge or np.sqrt(new_square) <= enough:
-            break
-        direction = face.tangent(-residual + (new_square / square) * direction)
-        square = new_square
-    slope, bend = float(np.vdot(g, step)), float(np.vdot(step, H_step))
-    return step, lambda share: -share * slope - 0.5 * share**2 * bend, at_edge
-
-
-def _to_edge(step: np.ndarray, direction: np.ndarray, delta: float) -> float:
-    """Return the positive t for which ``|step + t direction| = delta``."""
-    a, b = float(np.vdot(direction, direction)), float(np.vdot(step, direction))
-    c = float(np.vdot(step, step)) - delta**2
-    return (-b + np.sqrt(max(b * b - a * c, 0.0))) / a
