@@ -13,10 +13,10 @@ import pytest
 
 from random_matrices import labelled
 from spdmetric import LogEuclideanMetric
-from spdmetric.alignment import Misalignment, Target
+from spdmetric.alignment import Misalignment, Target, default_chunk_size
 from spdmetric.compiled import each_block
 from spdmetric.estimators.sources import Selected, Stored, Whitened, is_stored
-from spdmetric.geometry import distance_riemann
+from spdmetric.geometry import MEANS, distance_riemann
 from spdmetric.manifolds import Ball
 from spdmetric.matrices import congruence
 
@@ -34,8 +34,8 @@ def saved(folder, X, name="X.npy"):
 class Sliceable:
     """What HDF5 and Zarr arrays have in common: a shape, a dtype, slices."""
 
-    def __init__(self, X, most=None):
-        self._X, self.shape, self.dtype, self.most = X, X.shape, X.dtype, most
+    def __init__(self, X):
+        self._X, self.shape, self.dtype = X, X.shape, X.dtype
         self.largest = 0
 
     def __getitem__(self, rows):
@@ -71,12 +71,17 @@ def test_same_chunks_same_bits(data, tmp_path, options):
     np.testing.assert_array_equal(there.components_, here)
 
 
-def test_default_chunks_give_the_bits_of_arrays(data, tmp_path):
-    X, y = data
-    here = LogEuclideanMetric(2.0).fit(X, y)
-    there = LogEuclideanMetric(2.0).fit(saved(tmp_path, X), y)
-    np.testing.assert_array_equal(there.reference_, here.reference_)
-    assert there.alignment_ == here.alignment_
+@pytest.mark.parametrize("init", ["riemann", "logeuclid", "euclid"])
+def test_default_chunks_give_the_bits_of_arrays(rng, tmp_path, init):
+    n = default_chunk_size(16) + 100  # two chunks; in memory the mean is taken over all at once
+    X, y = labelled(rng, n, 16)
+    metric = LogEuclideanMetric(2.0, init=init, tol=1e-2)
+    reference, alignment = metric.fit(X, y).reference_, metric.alignment_
+    there = metric.fit(saved(tmp_path, X), y)
+    np.testing.assert_array_equal(there.reference_, reference)
+    assert there.alignment_ == alignment
+    center = MEANS[init](X, np.ones(n))
+    np.testing.assert_array_equal(there._start.center, center)
 
 
 def test_weights_of_zero_leave_matrices_out(data, tmp_path, rng):
@@ -290,13 +295,13 @@ def test_bad_matrix_is_named_with_its_chunk(data, tmp_path):
     X = X.copy()
     X[345, 1, 2] = np.nan
     stored = saved(tmp_path, X)
-    message = r"X\[345\] contains NaN.*\(In chunk 4 of 9, which begins with X\[280\] and holds 70 matrices"
+    message = r"X\[345\] contains NaN.*\(In chunk 5 of 9, which begins with X\[335\] and holds 67 matrices"
     with pytest.raises(ValueError, match=message):
         metric.transform(stored)
     with pytest.raises(ValueError, match=message):
         LogEuclideanMetric(1.0, chunk_size=70, n_jobs=2).fit(stored, y)
     X[345] = -np.eye(4)
-    with pytest.raises(ValueError, match=r"X\[345\] is not positive definite.*chunk 4 of 9"):
+    with pytest.raises(ValueError, match=r"X\[345\] is not positive definite.*chunk 5 of 9"):
         LogEuclideanMetric(1.0, chunk_size=70).fit(saved(tmp_path, X, "other.npy"), y)
 
 
@@ -317,8 +322,15 @@ def test_unreadable_chunk(data):
                 raise OSError("Can't synchronously read data")
             return super().__getitem__(rows)
 
-    with pytest.raises(OSError, match="Matrices 280 to 349 of X cannot be read"):
+    with pytest.raises(OSError, match="Matrices 268 to 334 of X cannot be read"):
         LogEuclideanMetric(chunk_size=70).fit(Damaged(X), y)
+
+    class Short(Sliceable):
+        def __getitem__(self, rows):
+            return super().__getitem__(slice(rows.start, min(rows.stop, 300)))
+
+    with pytest.raises(ValueError, match="Chunk 4 of 9 of X holds 32 matrices, 67 were expected"):
+        LogEuclideanMetric(chunk_size=70).fit(Short(X), y)
 
 
 def test_shapes(data, tmp_path):
