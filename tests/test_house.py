@@ -28,9 +28,10 @@ ROOMS = {
     "gaussian": {"lazy", "alignment", "geometry"},
     "solvers": set(),
     "archive": set(),
+    "distributed": {"matrices", "checks", "geometry", "alignment", "stacks"},
     "estimators": {
         *("matrices", "checks", "geometry", "manifolds", "compiled", "stacks", "alignment"),
-        *("gaussian", "solvers"),
+        *("gaussian", "solvers", "distributed"),
     },
     "plots": {"matrices", "checks", "geometry", "estimators"},
     "models": {"archive", "estimators", "manifolds", "matrices", "solvers", "__version__"},

@@ -11,6 +11,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
 from spdmetric.checks import check_count
+from spdmetric.estimators.data import is_dask
 from spdmetric.estimators.inputs import check_choice
 from spdmetric.estimators.metric import LogEuclideanMetric
 from spdmetric.estimators.problem import Problem
@@ -213,6 +214,11 @@ class LogEuclideanMetricCV(LogEuclideanMetric):
         self : LogEuclideanMetricCV
         """
         self._check_parameters()
+        if is_dask(X):
+            raise ValueError(
+                "Cross-validation needs the matrices in this process, and those of a dask array stay on the "
+                "workers: fit on X.compute(), or choose a radius and use LogEuclideanMetric."
+            )
         X, codes, weight = self._check_data(X, y, sample_weight)
         grid = self._grid(X.shape[1])
         folds = list(check_cv(self.cv, codes, classifier=True).split(X, codes, to_numpy(groups)))

@@ -9,7 +9,6 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
@@ -22,10 +21,13 @@ from sklearn.utils.validation import (
 )
 
 from spdmetric.checks import check_count, check_psd, check_spd
+from spdmetric.estimators.data import data_of, is_dask, vectors_on_cluster
 from spdmetric.estimators.inputs import check_choice, printing, threads, weigh
 from spdmetric.estimators.pairs import PairMixin
-from spdmetric.estimators.problem import INITS, Problem, check_kernel, make_problem
+from spdmetric.estimators.problem import INITS, Problem, check_kernel, make_problem, problem_of
 from spdmetric.estimators.progress import ProgressMixin, with_progress
+from spdmetric.estimators.sources import is_stored
+from spdmetric.estimators.storing import StoringMixin, check_embedded, embed
 from spdmetric.estimators.tensors import (
     as_float64,
     embed_tensor,
@@ -40,15 +42,12 @@ from spdmetric.matrices import (
     Array,
     congruence,
     symmetrize,
-    unvech,
-    vech,
 )
 from spdmetric.solvers import SOLVERS, Callback, Solution
-from spdmetric.stacks import stack_of
 
 
 class LogEuclideanMetric(
-    PairMixin, ProgressMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    PairMixin, StoringMixin, ProgressMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
     """LogEuclidean metric whose reference point is learned from labels.
 
@@ -187,7 +186,9 @@ class LogEuclideanMetric(
         Parameters
         ----------
         X : array-like of shape (n_matrices, d, d)
-            SPD matrices.
+            SPD matrices.  ``np.memmap`` and whatever else has a shape and slices (HDF5, Zarr) is
+            read chunk by chunk, in each pass anew; a dask array stays on the workers of the
+            Dask client, or is computed chunk by chunk where there is none.
         y : array-like of shape (n_matrices,)
             Labels of any kind, of at least two classes.
         sample_weight : array-like of shape (n_matrices,), optional
@@ -199,9 +200,15 @@ class LogEuclideanMetric(
         self : LogEuclideanMetric
         """
         self._check_parameters()
-        X, codes, weight = self._check_data(X, y, sample_weight)
         with threads(self.n_jobs) as map_chunks:
-            problem = self._problem(X, codes, weight, self.rank, map_chunks)
+            # Nobody but the problem has the data: what it does not keep need not stay on the workers.
+            problem = problem_of(
+                data_of(self, X, y, sample_weight, map_chunks),
+                rank=self.rank,
+                init=self.init,
+                kernel=self.kernel,
+                gamma=self.gamma,
+            )
             self._keep(problem, self._solve(problem, float(self.radius)))
         return self
 
@@ -287,14 +294,20 @@ class LogEuclideanMetric(
         Parameters
         ----------
         X : array-like of shape (n_matrices, d, d)
-            SPD matrices.
+            SPD matrices, where `fit` takes them from; see `transform_to` for vectors that do
+            not fit in memory.
 
         Returns
         -------
         vectors : ndarray of shape (n_matrices, d(d+1)/2), or (n_matrices, m(m+1)/2) at rank m
-            float32 for float32 input; tensors, on their own device, for tensors.
+            float32 for float32 input; tensors, on their own device, for tensors; for a dask array a
+            dask array, computed when it is asked.
         """
         check_is_fitted(self)
+        if is_dask(X):
+            return vectors_on_cluster(self, X)
+        if is_stored(X):
+            return self._transform_stored(X)
         return narrowed(self._embed(self._check_matrices(X)), is_single(X))
 
     def inverse_transform(self, vectors: Any) -> Array:
@@ -319,25 +332,10 @@ class LogEuclideanMetric(
         return restore(self._embedding, vectors, low_rank=self._low_rank)
 
     def _embed(self, X: Array) -> Array:
-        """Tangent vectors for ``components_``, by factors that keep their digits far out.
-
-        X is whitened by the start, moved by the graded factor W of the solver, and its
-        logarithm rotated to the symmetric factor: ``log(QAQ') = Q log(A) Q'``.
-        """
+        """Tangent vectors of checked matrices for ``components_``."""
         if is_tensor(X):
-            return self._check_embedded(embed_tensor(self._embedding, X))
-        W0, W, Q = self._embedding
-        features = stack_of(congruence(W0, X)).decompose(W).features
-        return vech(congruence(Q.T, unvech(self._check_embedded(features))))
-
-    def _check_embedded(self, features: Array) -> Array:
-        xp = array_namespace(features)
-        if not bool(xp.all(xp.isfinite(features))):
-            raise ValueError(
-                f"At a distance of {self.radius_:.3g} from its start the reference point is too close to "
-                "singular to compare these matrices in float64: learn with a smaller radius."
-            )
-        return features
+            return check_embedded(embed_tensor(self._embedding, X), self.radius_)
+        return embed(self._embedding, self.radius_, X)
 
     # -- new sessions -------------------------------------------------------------
 
@@ -399,28 +397,37 @@ class LogEuclideanMetric(
     # -- checking ---------------------------------------------------------------
 
     def _check_matrices(self, X: Any, *, reset: bool = False, name: str = "X") -> np.ndarray:
-        rank = self._rank_asked()
-        X = check_spd(X, name=name) if rank is None else check_psd(X, rank, name=name)
+        X = self._check_chunk(X, name=name)
         validate_data(self, X, reset=reset, skip_check_array=True)
         return X
+
+    def _check_chunk(self, X: Any, *, name: str = "X", first: int = 0) -> np.ndarray:
+        rank = self._rank_asked()
+        if rank is None:
+            return check_spd(X, name=name, first=first)
+        return check_psd(X, rank, name=name, first=first)
 
     def _rank_asked(self) -> int | None:
         """Smallest rank that the matrices must have; None where they must be definite."""
         return self.rank
 
-    def _check_labels(self, X: np.ndarray, y: Any) -> np.ndarray:
+    def _check_labels(self, X: Any, y: Any) -> np.ndarray:
         """Set ``classes_`` and return the class of each matrix as a code 0, 1, ..."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         y = column_or_1d(y, warn=True)
         check_consistent_length(X, y)
         check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if self.classes_.size < 2:
-            raise ValueError(
-                f"y has 1 class, {self.classes_[0]!r}: expected at least two, there is nothing to tell apart."
-            )
+        classes, codes = np.unique(y, return_inverse=True)
+        self._set_classes(classes)
         return codes
+
+    def _set_classes(self, classes: np.ndarray) -> None:
+        if classes.size < 2:
+            raise ValueError(
+                f"y has 1 class, {classes[0]!r}: expected at least two, there is nothing to tell apart."
+            )
+        self.classes_ = classes
 
     def _check_parameters(self) -> None:
         radius = self.radius
