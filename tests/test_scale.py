@@ -57,6 +57,7 @@ class Sliceable:
         {"init": "logeuclid"},
         {"class_weight": "balanced"},
         {"solver": "newton"},
+        {"solver": "stochastic", "max_iter": 3, "tol": 1e-1, "random_state": 0},
         {"kernel": "gaussian", "max_iter": 3, "tol": 1e-1},
     ],
     ids=str,

@@ -62,6 +62,11 @@ class BallPoint:
         S = (self._P * self._s) @ self._P.T
         return (S + S.T) / 2
 
+    @property
+    def frame(self) -> np.ndarray:
+        """Orthogonal matrix P: ``P W`` is ``exp(-S/2) W0``, which moves as smoothly as S."""
+        return self._P
+
     @lazy
     def _sinhc(self) -> np.ndarray:
         half = self._s / 2
@@ -78,6 +83,10 @@ class BallPoint:
     def raise_(self, gradient: Array) -> Array:
         """Coordinate vector of the affine-invariant gradient: `pull` undone, then `push` undone."""
         return self._P @ ((self._P.T @ gradient @ self._P) / self._sinhc**2) @ self._P.T
+
+    def even(self, gradient: Array) -> Array:
+        """The gradient in the frame, on the axes of S: `pull` undone, and the frame turned back."""
+        return self._P @ ((self._P.T @ gradient @ self._P) / self._sinhc) @ self._P.T
 
     def norm(self, gradient: Array) -> float:
         """Affine-invariant length of a gradient given in coordinates."""
@@ -184,6 +193,11 @@ class RankPoint(BallPoint):
         self._s, self._P = coordinates
         self.factor = (self._P[:rank] * np.exp(-self._s / 2)) @ self._P.T  # (m, d)
 
+    @property
+    def frame(self) -> np.ndarray:
+        """The identity: rows of ``exp(-S/2)`` move smoothly as they are."""
+        return np.eye(self.factor.shape[0])
+
     def gradient(self, function: Derivatives) -> Array:
         """Gradient of a function of the factor, in coordinates.
 
@@ -201,6 +215,10 @@ class RankPoint(BallPoint):
 
     def raise_(self, gradient: Array) -> Array:
         """The gradient itself: at low rank, steepest descent is that of the coordinates."""
+        return gradient
+
+    def even(self, gradient: Array) -> Array:
+        """The gradient itself, likewise."""
         return gradient
 
     def norm(self, gradient: Array) -> float:

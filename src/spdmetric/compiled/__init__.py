@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from spdmetric.compiled.sums import cotangents, moments
 
 __all__ = [
+    "EVALUATIONS",
     "LIMIT",
     "Decomposition",
     "Stack",
@@ -55,7 +56,7 @@ __all__ = [
 LIMIT = 96  # beyond, eight matrices leave the cache and the gain over LAPACK goes; measured to 160
 
 _LOADING = 1.0  # seconds to import numba and to load the kernels from disk
-_EVALUATIONS = 30  # what a fit needs, about
+EVALUATIONS = 30  # what a fit needs, about
 
 
 @lru_cache(maxsize=1)
@@ -70,7 +71,7 @@ def loaded() -> bool:
     return "spdmetric.compiled.kernels" in sys.modules
 
 
-def pays(n: int, m: int, d: int, evaluations: int = _EVALUATIONS, *, warm: bool | None = None) -> bool:
+def pays(n: int, m: int, d: int, evaluations: int = EVALUATIONS, *, warm: bool | None = None) -> bool:
     """Whether the kernels are the faster way to evaluate an objective.
 
     Parameters

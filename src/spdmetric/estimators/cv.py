@@ -320,6 +320,11 @@ class LogEuclideanMetricCV(LogEuclideanMetric):
 
     def _check_parameters(self) -> None:
         check_choice("rule", self.rule, RULES)
+        if self.solver == "stochastic":
+            raise ValueError(
+                "solver='stochastic' cannot follow a path of radii: choose radius and rank with "
+                "'trust-region' on a part of the data, then use LogEuclideanMetric(solver='stochastic')."
+            )
         check_count("n_neighbors", self.n_neighbors)
         for name in ("radii", "ranks"):
             values = getattr(self, name)

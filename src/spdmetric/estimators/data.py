@@ -25,6 +25,13 @@ from spdmetric.estimators.tensors import to_numpy
 
 Map = Callable[..., Iterable[Any]]
 
+# parameter, value that needs the matrices in one process, value that does not
+_NOT_ON_CLUSTERS = (
+    ("kernel", "gaussian", "linear"),
+    ("solver", "newton", "trust-region"),
+    ("solver", "stochastic", "trust-region"),
+)
+
 
 def is_dask(X: Any) -> bool:
     """Whether this is a dask array; dask is not imported to find out."""
@@ -69,7 +76,7 @@ def _dask_data(metric: Any, X: Any, y: Any, sample_weight: Any, map_chunks: Map)
         source = X.compute() if fits(X.shape[0], X.shape[1]) else distributed.Computed(X)
         weight = None if weight is None else weight.compute()
         return _stored_data(metric, source, y.compute(), weight, rows, map_chunks)
-    for name, value, other in (("kernel", "gaussian", "linear"), ("solver", "newton", "trust-region")):
+    for name, value, other in _NOT_ON_CLUSTERS:
         if getattr(metric, name) == value:
             raise ValueError(
                 f"{name}={value!r} needs the matrices in this process, and those of a dask array stay on the "

@@ -28,6 +28,7 @@ from spdmetric.estimators.problem import INITS, Problem, check_kernel, make_prob
 from spdmetric.estimators.progress import ProgressMixin, with_progress
 from spdmetric.estimators.sources import is_stored
 from spdmetric.estimators.storing import StoringMixin, check_embedded, embed
+from spdmetric.estimators.stream import StreamMixin, mini_batch_solver
 from spdmetric.estimators.tensors import (
     as_float64,
     embed_tensor,
@@ -43,11 +44,17 @@ from spdmetric.matrices import (
     congruence,
     symmetrize,
 )
-from spdmetric.solvers import SOLVERS, Callback, Solution
+from spdmetric.solvers import SOLVERS, Callback, Solution, trust_region
 
 
 class LogEuclideanMetric(
-    PairMixin, StoringMixin, ProgressMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    PairMixin,
+    StoringMixin,
+    StreamMixin,
+    ProgressMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
 ):
     """LogEuclidean metric whose reference point is learned from labels.
 
@@ -81,17 +88,23 @@ class LogEuclideanMetric(
     class_weight : {None, "balanced"}, default=None
         None is the paper's target, in which large classes count more; "balanced"
         weighs the matrices of class k by ``n / (n_classes * n_k)``.
-    solver : {"trust-region", "newton", "gradient"}, default="trust-region"
+    solver : {"trust-region", "newton", "gradient", "stochastic"}, default="trust-region"
         "trust-region": Riemannian trust region, its curvature learned from the steps;
         "newton": the same with exact second derivatives; "gradient": steepest ascent along
-        geodesics.  All return a KKT point of the constrained problem.  Alignment has several
-        local maxima in the ball, and solvers may end at different ones, of nearly the same
-        value.
+        geodesics.  These return a KKT point of the constrained problem.  "stochastic":
+        Riemannian stochastic gradient on mini-batches, for many matrices; it ends near a
+        KKT point after a few passes over the data.  Alignment has several local maxima in
+        the ball, and solvers may end at different ones, of nearly the same value.
     tol : float, default=1e-6
         Bound on the KKT residual: the affine-invariant length of the gradient of the
-        Lagrangian.  Alignment lies between 0 and 1, so it has no unit.
+        Lagrangian.  Alignment lies between 0 and 1, so it has no unit.  The stochastic
+        solver stops at the noise of its mini-batches instead.
     max_iter : int, default=1000
-        Bound on the number of iterations; a warning tells when it did not suffice.
+        Bound on the number of iterations; a warning tells when it did not suffice.  An
+        iteration of the stochastic solver is a pass over the data.
+    batch_size : int or None, default=None
+        Matrices in a mini-batch of the stochastic solver and of `partial_fit`; None chooses
+        by their number and size.
     chunk_size : int or None, default=None
         How many matrices to handle at a time; None chooses by their size.
     n_jobs : int or None, default=None
@@ -100,6 +113,8 @@ class LogEuclideanMetric(
     callback : callable or None, default=None
         Called after each iteration with a `~spdmetric.solvers.Record`; returning True
         stops the run.
+    random_state : int, RandomState instance or None, default=None
+        Order of the matrices in the stochastic solver and in `partial_fit`.
     verbose : bool, default=False
         Print a line for each iteration.
 
@@ -158,9 +173,11 @@ class LogEuclideanMetric(
         solver: str = "trust-region",
         tol: float = 1e-6,
         max_iter: int = 1000,
+        batch_size: int | None = None,
         chunk_size: int | None = None,
         n_jobs: int | None = None,
         callback: Callback | None = None,
+        random_state: Any = None,
         verbose: bool = False,
     ):
         self.radius = radius
@@ -172,9 +189,11 @@ class LogEuclideanMetric(
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.batch_size = batch_size
         self.chunk_size = chunk_size
         self.n_jobs = n_jobs
         self.callback = callback
+        self.random_state = random_state
         self.verbose = verbose
 
     # -- learning -------------------------------------------------------------
@@ -200,6 +219,7 @@ class LogEuclideanMetric(
         self : LogEuclideanMetric
         """
         self._check_parameters()
+        self._stream = None
         with threads(self.n_jobs) as map_chunks:
             # Nobody but the problem has the data: what it does not keep need not stay on the workers.
             problem = problem_of(
@@ -228,13 +248,13 @@ class LogEuclideanMetric(
         callback = self._watched(printing(self.callback) if self.verbose else self.callback)
         ball = problem.ball(radius)
         start = ball.point(np.zeros_like(problem.start.center))
-        solve = SOLVERS[self.solver]
+        objective, solve = problem.objective, SOLVERS.get(self.solver, trust_region)
         if radius == 0:
             # A ball of one point: nothing to search, and every gradient is normal to it.
-            return solve(problem.objective, ball, start, tol=np.inf, max_iter=0, callback=callback)
-        solution = solve(
-            problem.objective, ball, start, tol=self.tol, max_iter=self.max_iter, callback=callback
-        )
+            return solve(objective, ball, start, tol=np.inf, max_iter=0, callback=callback)
+        if self.solver == "stochastic":
+            objective, solve = mini_batch_solver(objective, self.batch_size, self.random_state)
+        solution = solve(objective, ball, start, tol=self.tol, max_iter=self.max_iter, callback=callback)
         if not solution.converged and solution.status.name != "CALLBACK":
             warnings.warn(
                 f"{type(self).__name__}: {solution.status.value} (KKT residual {solution.residual:.2g}, "
@@ -390,7 +410,7 @@ class LogEuclideanMetric(
         total = before + weight.sum()
         adapted = copy(self)
         adapted._start = self._start._replace(center=geodesic(self._start.center, new, weight.sum() / total))
-        adapted._adapted_weight = total
+        adapted._adapted_weight, adapted._stream = total, None
         adapted._set_factor(self._embedding[2])
         return adapted
 
@@ -437,7 +457,7 @@ class LogEuclideanMetric(
                 "from the start; 0 learns nothing. Without a bound the search runs away to degenerate G."
             )
         check_choice("init", self.init, INITS, other="an SPD matrix of shape (d, d)")
-        check_choice("solver", self.solver, tuple(SOLVERS))
+        check_choice("solver", self.solver, (*SOLVERS, "stochastic"))
         check_kernel(self.kernel, self.gamma, self.solver)
         check_choice("class_weight", self.class_weight, (None, "balanced"))
         if not isinstance(self.tol, Real) or not self.tol > 0:
@@ -449,8 +469,9 @@ class LogEuclideanMetric(
                 raise ValueError(
                     "solver='newton' has second derivatives at full rank only: with rank= use 'trust-region'."
                 )
-        if self.chunk_size is not None:
-            check_count("chunk_size", self.chunk_size)
+        for name in ("batch_size", "chunk_size"):
+            if getattr(self, name, None) is not None:
+                check_count(name, getattr(self, name))
         if self.callback is not None and not callable(self.callback):
             raise ValueError(f"callback={self.callback!r}: expected a function of one Record, or None.")
 

@@ -113,14 +113,7 @@ def problem_of(data: Data, *, rank: int | None, init: Any, kernel: str, gamma: f
     Whitened once, the data keep one set of rounding errors, however ill-conditioned they
     are, and the objective stays smooth.
     """
-    d = data.shape[1]
-    if rank is not None and rank > d:
-        raise ValueError(f"rank={rank} is more than the size of the matrices, {d} x {d}.")
-    init = _check_init(init, d)
-    if rank is None:
-        start = Start(np.eye(d), _center(data, init, None), np.eye(d))
-    else:
-        start = _low_rank_start(data, init)
+    start, d = start_of(data, rank=rank, init=init), data.shape[1]
     objective = data.objective(start.factor, kernel=kernel, gamma=gamma)
     problem = Problem(start, objective, rank)
     here = objective.at(problem.ball(0.0).point(np.zeros_like(start.center)))
@@ -132,6 +125,31 @@ def problem_of(data: Data, *, rank: int | None, init: Any, kernel: str, gamma: f
             f"tangent vectors, {1 / here.spread**2:.2g}, or None to learn it."
         )
     return problem
+
+
+def make_start(
+    X: np.ndarray,
+    codes: np.ndarray,
+    weight: np.ndarray,
+    *,
+    rank: int | None,
+    init: Any,
+    chunk_size: int | None,
+) -> Start:
+    """Choose where learning starts, for matrices in memory; classes may be absent."""
+    codes = np.unique(codes, return_inverse=True)[1]
+    return start_of(in_memory(X, codes, weight, chunk_size, map), rank=rank, init=init)
+
+
+def start_of(data: Data, *, rank: int | None, init: Any) -> Start:
+    """Choose where learning starts."""
+    d = data.shape[1]
+    if rank is not None and rank > d:
+        raise ValueError(f"rank={rank} is more than the size of the matrices, {d} x {d}.")
+    init = _check_init(init, d)
+    if rank is None:
+        return Start(np.eye(d), _center(data, init, None), np.eye(d))
+    return _low_rank_start(data, init)
 
 
 def check_kernel(kernel: Any, gamma: Any, solver: str) -> None:
@@ -150,6 +168,11 @@ def check_kernel(kernel: Any, gamma: Any, solver: str) -> None:
         raise ValueError(
             "solver='newton' has second derivatives for the linear kernel only: with kernel='gaussian' use "
             "'trust-region'."
+        )
+    if kernel == "gaussian" and solver == "stochastic":
+        raise ValueError(
+            "solver='stochastic' takes the linear kernel apart into mini-batches; the Gaussian one compares "
+            "all pairs of matrices: with kernel='gaussian' use 'trust-region'."
         )
 
 

@@ -58,7 +58,7 @@ class Stored:
         self._X, self._symmetric = X, symmetric
         self.shape: tuple[int, ...] = tuple(X.shape)
 
-    def __getitem__(self, rows: slice) -> np.ndarray:
+    def __getitem__(self, rows: Rows) -> np.ndarray:
         chunk = read(self._X, rows).astype(np.float64, copy=False)
         return chunk if self._symmetric else symmetrize(chunk)
 
@@ -70,8 +70,10 @@ class Selected:
         self._X, self._index = X, index
         self.shape: tuple[int, ...] = (index.size, *X.shape[1:])
 
-    def __getitem__(self, rows: slice) -> np.ndarray:
+    def __getitem__(self, rows: Rows) -> np.ndarray:
         index = self._index[rows]
+        if not isinstance(rows, slice):
+            return self._X[index]
         return self._X[slice(index[0], index[-1] + 1)][index - index[0]]
 
 
@@ -82,7 +84,7 @@ class Whitened:
         self._X, self._factor = X, factor
         self.shape: tuple[int, ...] = (X.shape[0], factor.shape[0], factor.shape[0])
 
-    def __getitem__(self, rows: slice) -> np.ndarray:
+    def __getitem__(self, rows: Rows) -> np.ndarray:
         return congruence(self._factor, self._X[rows])
 
 
@@ -90,13 +92,18 @@ class Whitened:
 # Reading and checking
 
 
-def read(X: Any, rows: slice) -> np.ndarray:
-    """Read a slice into memory, or say which matrices cannot be read."""
+Rows = slice | np.ndarray  # a slice, or ascending row numbers
+
+
+def read(X: Any, rows: Rows) -> np.ndarray:
+    """Read some matrices into memory, or say which cannot be read."""
     try:
-        return np.asarray(X[rows])
+        # Zarr has a word of its own for row numbers.
+        return np.asarray(X.oindex[rows] if hasattr(X, "oindex") else X[rows])
     except (OSError, EOFError, RuntimeError, ValueError) as error:
+        first, last = (rows.start, rows.stop - 1) if isinstance(rows, slice) else (rows[0], rows[-1])
         raise OSError(
-            f"Matrices {rows.start} to {rows.stop - 1} of X cannot be read: the file is truncated or damaged "
+            f"Matrices {first} to {last} of X cannot be read: the file is truncated or damaged "
             f"({type(error).__name__}: {error}). Write it again."
         ) from error
 

@@ -13,12 +13,16 @@ sphere, and ``gradient = 0`` inside.
 Alignment has several local maxima in its ball, its constraint is nearly always active, and
 the centre is nearly a saddle of it: from the centre every solver begins with one long
 step along the gradient to the sphere, and shortens it only if the value does not improve.
+
+`SOLVERS` holds those that do all this.  `stochastic_gradient` asks for an objective that can be
+evaluated on mini-batches, and ends near a KKT point, at a distance set by their noise.
 """
 
 from collections.abc import Callable
 
 from spdmetric.solvers.gradient import geodesic_gradient
 from spdmetric.solvers.run import Callback, Evaluation, Manifold, Objective, Record, Solution, Status
+from spdmetric.solvers.stochastic import Descent, mini_batches, stochastic_gradient
 from spdmetric.solvers.trust_region import newton, trust_region
 
 SOLVERS: dict[str, Callable[..., Solution]] = {
@@ -30,6 +34,7 @@ SOLVERS: dict[str, Callable[..., Solution]] = {
 __all__ = [
     "SOLVERS",
     "Callback",
+    "Descent",
     "Evaluation",
     "Manifold",
     "Objective",
@@ -37,6 +42,8 @@ __all__ = [
     "Solution",
     "Status",
     "geodesic_gradient",
+    "mini_batches",
     "newton",
+    "stochastic_gradient",
     "trust_region",
 ]

@@ -41,6 +41,21 @@ class Objective(Protocol):
     def at(self, point: Any) -> Evaluation: ...
 
 
+class Sample(Evaluation, Protocol):
+    """A function estimated from some rows of its data, and from what was remembered of others."""
+
+    @property
+    def memory(self) -> Any: ...
+
+
+class Sampled(Objective, Protocol):
+    """A function that can be estimated from rows of its data."""
+
+    @property
+    def n(self) -> int: ...
+    def sample(self, rows: np.ndarray, point: Any, memory: Any = None) -> Sample: ...
+
+
 class ManifoldPoint(Protocol):
     """A point with its coordinates."""
 
@@ -48,6 +63,7 @@ class ManifoldPoint(Protocol):
     def S(self) -> np.ndarray: ...
     def norm(self, gradient: np.ndarray) -> float: ...
     def raise_(self, gradient: np.ndarray) -> np.ndarray: ...
+    def even(self, gradient: np.ndarray) -> np.ndarray: ...
     def soften(self, rows: np.ndarray) -> np.ndarray: ...
     def soften_adjoint(self, row: np.ndarray) -> np.ndarray: ...
 
@@ -75,6 +91,11 @@ class Status(Enum):
     )
     MAX_ITER = "Stopped after max_iter iterations with the KKT residual above tol. Raise max_iter or tol."
     CALLBACK = "Stopped by the callback."
+    NOISE = (
+        "Stopped at the noise of the mini-batches: the last passes over the data improved the value by next "
+        "to nothing. For a KKT point use another solver."
+    )
+    STREAM = "Learned from the batches seen so far, each seen once."
 
 
 class Record(NamedTuple):
@@ -118,7 +139,7 @@ class Solution:
 
     @property
     def converged(self) -> bool:
-        return self.status is Status.CONVERGED
+        return self.status in (Status.CONVERGED, Status.NOISE)
 
     @property
     def n_iter(self) -> int:

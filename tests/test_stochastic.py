@@ -1,0 +1,393 @@
+"""Mini-batches: running moments, the stochastic solver, streams."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+from random_matrices import labelled, spd
+from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
+from spdmetric.alignment import Misalignment, Target
+from spdmetric.datasets import make_toy
+from spdmetric.manifolds import Ball, RankBall
+from spdmetric.running import RunningMisalignment
+from spdmetric.solvers import Descent, Status, mini_batches, stochastic_gradient
+
+
+@pytest.fixture
+def pair(rng):
+    """The same data for mini-batches and as a whole, with weights, three classes."""
+    X, codes = labelled(rng, 60, 4, classes=3)
+    codes = np.unique(codes, return_inverse=True)[1]
+    weight = rng.uniform(0.5, 2.0, size=60)
+    whole = Misalignment(X, Target.one_hot(codes, weight))
+    return whole, RunningMisalignment.of(whole)
+
+
+def points(rng):
+    S = rng.standard_normal((4, 4))
+    return [Ball(np.eye(4), 5.0).point(S + S.T), RankBall(4, 2, 5.0).point(S + S.T)]
+
+
+# ---------------------------------------------------------------------------
+# Running moments
+
+
+def everything(running, point, memory=None):
+    return running.sample(np.arange(running.n), point, memory)
+
+
+def test_a_batch_of_all_rows_is_exact(pair, rng):
+    whole, running = pair
+    for point in points(rng):
+        there, here = whole.at(point), everything(running, point)
+        assert here.value == pytest.approx(there.value, rel=1e-12)
+        np.testing.assert_allclose(here.gradient, there.gradient, atol=1e-12)
+
+
+def test_all_rows_remembered_of_the_same_point_are_exact(pair, rng):
+    """Moments that are right give the right value and gradient, whatever their weight."""
+    whole, running = pair
+    for point in points(rng):
+        there, memory = whole.at(point), everything(running, point).memory
+        here = everything(running, point, everything(running, point, memory).memory)
+        assert here.value == pytest.approx(there.value, rel=1e-12)
+        np.testing.assert_allclose(here.gradient, there.gradient, atol=1e-12)
+
+
+def test_gradients_given_the_moments_add_up_to_the_gradient(pair, rng):
+    """The gradient of a mini-batch is unbiased once the moments are those of all rows."""
+    whole, running = pair
+    for point in points(rng):
+        memory, parts = everything(running, point).memory, np.array_split(np.arange(60), 6)
+        weights = [running.weight[rows].sum() for rows in parts]
+        gradients = [running.sample(rows, point, memory).gradient for rows in parts]
+        mean = np.average(gradients, axis=0, weights=weights)
+        np.testing.assert_allclose(mean, whole.at(point).gradient, atol=1e-12)
+
+
+def test_estimates_of_the_alignment_have_no_excess(rng):
+    """Of labels that say nothing, small batches praise themselves; other batches do not."""
+    n, size = 4000, 20
+    X, Y = spd(rng, n, 4), np.eye(2)[rng.integers(2, size=n)]
+    running, point = RunningMisalignment(X, Y, np.ones((n, 1))), Ball(np.eye(4), 0.0).point(np.zeros((4, 4)))
+    alone, running_values, memory = [], [], None
+    for rows in np.array_split(np.arange(n), n // size):
+        here = running.sample(rows, point, memory)
+        memory = here.memory
+        alone.append(running.sample(rows, point).alignment)
+        own, given = here._own, here._given
+        running_values.append(np.vdot(own.A, given.A) / np.sqrt(np.vdot(own.C, given.C)))
+    assert np.mean(alone) > 0.02
+    assert abs(np.mean(running_values[1:])) < 0.003
+
+
+def test_the_moments_of_a_point_that_moves_are_those_of_the_centre_to_first_order(pair):
+    """All features move together when S does: relative to the centre they hardly move."""
+    _, running = pair
+    ball, step = Ball(np.eye(4), 5.0), np.diag([1.0, -1.0, 0.5, -0.5])
+    here, there = (everything(running, ball.point(t * step)) for t in (0.0, 1e-4))
+    shift = np.linalg.norm(
+        there._decomposition.features[:-1].mean(axis=0) - here._decomposition.features[:-1].mean(axis=0)
+    )
+    assert np.linalg.norm(there.memory.mean - here.memory.mean) < 0.2 * shift
+
+
+def test_frames_that_jump_do_not_disturb_the_memory(pair, rng):
+    """Eigenvectors change places when eigenvalues cross; the memory must not notice."""
+    _, running = pair
+    ball = Ball(np.eye(4), 5.0)
+    rows = np.arange(60)
+    before = running.sample(rows, ball.point(np.diag([0.0, 1e-9, 1.0, 2.0])))
+    after = running.sample(rows, ball.point(np.diag([1e-9, 0.0, 1.0, 2.0])), before.memory)
+    np.testing.assert_allclose(
+        after.memory.A / after.memory.weight, before.memory.A / before.memory.weight, atol=1e-7
+    )
+
+
+def test_one_class_has_no_gradient(rng):
+    one = RunningMisalignment(spd(rng, 8, 3), np.eye(2)[np.zeros(8, dtype=int)], np.ones((8, 1)))
+    here = everything(one, Ball(np.eye(3), 1.0).point(np.zeros((3, 3))))
+    assert here.alignment == 0
+    assert not here.gradient.any()
+
+
+# ---------------------------------------------------------------------------
+# The solver
+
+
+def test_mini_batches_are_all_rows_once():
+    parts = list(mini_batches(103, 10, np.random.default_rng(0)))
+    assert sorted(np.concatenate(parts)) == list(range(103))
+    assert {len(part) for part in parts} == {10, 11}
+    assert all(np.all(np.diff(part) > 0) for part in parts)
+
+
+@pytest.mark.parametrize("rank", [None, 2])
+def test_stays_in_the_ball_and_comes_near_the_optimum(rank):
+    X, y, *_ = make_toy(2000, 2, d=6, random_state=0)
+    best = LogEuclideanMetric(4.0, rank=rank, tol=1e-4).fit(X, y)
+    metric = LogEuclideanMetric(4.0, rank=rank, solver="stochastic", random_state=0).fit(X, y)
+    exact = _alignment(metric, X, y)
+    assert exact >= 0.98 * best.alignment_
+    assert metric.alignment_ == pytest.approx(exact, rel=1e-9)
+    assert metric.radius_ <= 4.0 * (1 + 1e-12)
+    assert metric.solution_.status is Status.NOISE
+    assert 1 - metric.solution_.history[-1].value == pytest.approx(exact, rel=0.1)
+
+
+def test_more_passes_do_no_harm():
+    """Averages over too many batches lag behind the point, and drive it away in the end."""
+    X, y, *_ = make_toy(4000, 2, d=8, random_state=0)
+    whole = Misalignment(X, Target.one_hot((y > 0).astype(int)))
+    objective, ball = RunningMisalignment.of(whole), Ball(np.eye(8), 6.0)
+    descent, rng, reached = Descent(ball, ball.point(np.zeros((8, 8)))), np.random.default_rng(0), []
+    for _ in range(8):
+        for rows in mini_batches(4000, 32, rng):
+            descent.learn(objective, rows)
+        reached.append(whole.at(descent.point).alignment)
+    assert min(reached[3:]) >= 0.99 * max(reached)
+
+
+def _alignment(metric, X, y):
+    """Alignment of all the data under a learned metric."""
+    Phi = metric.transform(X)
+    Phi, Y = Phi - Phi.mean(axis=0), Target.one_hot(np.unique(y, return_inverse=True)[1]).Y
+    square = np.linalg.norm(Phi.T @ Y) ** 2
+    return square / (np.linalg.norm(Phi.T @ Phi) * np.linalg.norm(Y.T @ Y))
+
+
+def test_same_seed_same_bits(rng):
+    X, y = labelled(rng, 80, 4)
+    learn = LogEuclideanMetric(3.0, solver="stochastic", batch_size=10, random_state=1).fit
+    first, second = learn(X, y).components_, learn(X, y).components_
+    np.testing.assert_array_equal(first, second)
+    other = LogEuclideanMetric(3.0, solver="stochastic", batch_size=10, random_state=2).fit(X, y)
+    assert not np.array_equal(first, other.components_)
+
+
+def test_reads_anything_that_slices(pair, tmp_path):
+    whole, running = pair
+    disk = np.memmap(tmp_path / "X.bin", dtype=float, mode="w+", shape=running.X.shape)
+    disk[:] = running.X
+    ball = Ball(np.eye(4), 3.0)
+    start = ball.point(np.zeros((4, 4)))
+    options = {"tol": 1e-6, "max_iter": 2, "batch_size": 10, "seed": 3}
+    mapped = RunningMisalignment.of(Misalignment(disk, whole.blocks[0].target, keep=False))
+    found = [
+        stochastic_gradient(objective, ball, start, **options).point.S for objective in (mapped, running)
+    ]
+    np.testing.assert_array_equal(*found)
+
+
+def test_iterations_are_passes_and_the_callback_stops_them(rng):
+    X, y = labelled(rng, 60, 3)
+    seen = []
+    metric = LogEuclideanMetric(
+        2.0,
+        solver="stochastic",
+        random_state=0,
+        callback=lambda record: seen.append(record) or len(seen) == 3,
+    ).fit(X, y)
+    assert [record.iteration for record in seen] == [0, 1, 2]
+    assert [record.evaluations for record in seen] == [0, 1, 2]
+    assert metric.solution_.status is Status.CALLBACK
+    assert metric.n_iter_ == 2
+
+
+def test_radius_zero_is_the_start(rng):
+    X, y = labelled(rng, 40, 3)
+    plain = LogEuclideanMetric(0.0).fit(X, y)
+    metric = LogEuclideanMetric(0.0, solver="stochastic").fit(X, y)
+    np.testing.assert_array_equal(plain.reference_, metric.reference_)
+    assert metric.alignment_ == plain.alignment_
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        ({"batch_size": 0}, "batch_size"),
+        ({"kernel": "gaussian"}, "all pairs of matrices"),
+    ],
+)
+def test_bad_parameters(parameters, sentence, rng):
+    X, y = labelled(rng, 20, 3)
+    with pytest.raises(ValueError, match=sentence):
+        LogEuclideanMetric(solver="stochastic", **parameters).fit(X, y)
+
+
+def test_not_for_paths_of_radii(rng):
+    X, y = labelled(rng, 20, 3)
+    with pytest.raises(ValueError, match="path of radii"):
+        LogEuclideanMetricCV(solver="stochastic").fit(X, y)
+    assert not hasattr(LogEuclideanMetricCV(), "partial_fit")
+
+
+# ---------------------------------------------------------------------------
+# Streams
+
+
+def batches(X, y, size, seed=0):
+    order = np.random.default_rng(seed).permutation(len(X))
+    return [(X[rows], y[rows]) for rows in np.array_split(order, len(X) // size)]
+
+
+def streamed(parts, classes, **parameters):
+    metric = LogEuclideanMetric(random_state=0, **parameters)
+    for X, y in parts:
+        metric.partial_fit(X, y, classes=classes)
+    return metric
+
+
+@pytest.mark.parametrize("rank", [None, 2])
+def test_a_stream_comes_near_the_batch_fit(rank):
+    X, y, *_ = make_toy(6000, 2, d=6, random_state=0)
+    best = LogEuclideanMetric(4.0, rank=rank, tol=1e-4).fit(X, y)
+    metric = streamed(batches(X, y, 100), [-1, 1], radius=4.0, rank=rank)
+    assert _alignment(metric, X, y) >= 0.98 * best.alignment_
+    assert metric.alignment_ == pytest.approx(_alignment(metric, X, y), rel=0.1)
+    assert metric.radius_ <= 4.0 * (1 + 1e-12)
+    assert metric.solution_.status is Status.STREAM
+    assert len(metric.solution_.history) == 60
+    assert metric.n_iter_ == metric.solution_.history[-1].iteration
+
+
+def test_works_after_the_first_batch_at_the_mean_so_far(rng):
+    X, y = labelled(rng, 4, 4)
+    metric = LogEuclideanMetric(2.0).partial_fit(X, y, classes=np.unique(y))
+    plain = LogEuclideanMetric(0.0).fit(X, y)
+    np.testing.assert_allclose(metric.transform(X), plain.transform(X), atol=1e-9)
+    assert metric.alignment_ == pytest.approx(plain.alignment_)
+
+
+def test_the_start_is_fixed_after_the_first_batches(rng):
+    X, y = labelled(rng, 60, 3)
+    metric = LogEuclideanMetric(2.0, random_state=0)
+    centers = [
+        metric.partial_fit(X[k : k + 4], y[k : k + 4], classes=np.unique(y))._start.center
+        for k in range(0, 60, 4)
+    ]
+    assert not np.array_equal(centers[0], centers[1])  # 3 x 3 matrices: six are waited for
+    assert all(np.array_equal(center, centers[1]) for center in centers[1:])
+
+
+def test_matrices_one_by_one(rng):
+    """They wait for each other: a mini-batch has the size that was asked for, or a little more."""
+    X, y = labelled(rng, 40, 3)
+    singles = [(X[k : k + 1], y[k : k + 1]) for k in range(40)]
+    metric = streamed(singles, np.unique(y), radius=1.0, batch_size=8)
+    assert np.isfinite(metric.transform(X)).all()
+    assert metric.n_iter_ == 5
+    assert metric.radius_ == pytest.approx(1.0)
+
+
+def test_a_late_class_and_one_that_never_comes():
+    X, y, *_ = make_toy(3000, 2, d=4, random_state=1)
+    shuffled = batches(X, y, 60)
+    early = [(A[b == 1], b[b == 1]) for A, b in shuffled[:5]]
+    with pytest.warns(UserWarning, match=r"first 96 matrices .* none of \[-1, 0\]"):  # 8 times 10 waited for
+        metric = streamed([*early, *shuffled[5:]], [-1, 0, 1], radius=3.0)
+    usual = streamed(shuffled, [-1, 1], radius=3.0)
+    assert _alignment(metric, X, y) >= 0.95 * _alignment(usual, X, y)
+    assert list(metric.classes_) == [-1, 0, 1]
+
+
+def test_a_class_that_is_not_among_the_first_is_named_once():
+    X, y, *_ = make_toy(300, 2, d=4, random_state=1)
+    with pytest.warns(UserWarning, match=r"none of \[7\]: .* until they come") as caught:
+        streamed(batches(X, y, 20), [-1, 1, 7], radius=3.0)
+    assert len(caught) == 1
+
+
+def test_a_stream_of_one_class_keeps_a_bounded_number_of_matrices(rng):
+    parts = [(X, np.zeros(5)) for X in np.split(spd(rng, 200, 3), 40)]
+    with pytest.warns(UserWarning, match="none of"):
+        metric = streamed(parts, [0, 1], radius=1.0)
+    assert sum(len(waiting) for waiting, *_ in metric._stream._waiting) < 32
+    assert metric.radius_ == 0
+    assert metric.alignment_ == 0
+
+
+def test_same_stream_same_bits_also_through_pickle(rng):
+    X, y = labelled(rng, 80, 3)
+    parts, classes = batches(X, y, 10), np.unique(y)
+    first = streamed(parts, classes, radius=2.0)
+    half = pickle.loads(pickle.dumps(streamed(parts[:4], classes, radius=2.0)))
+    for A, b in parts[4:]:
+        half.partial_fit(A, b)
+    np.testing.assert_array_equal(first.components_, half.components_)
+
+
+def test_weights_of_zero_are_absent(rng):
+    X, y = labelled(rng, 40, 3)
+    weight = np.where(np.arange(40) < 30, 1.0, 0.0)
+    with_weight = LogEuclideanMetric(2.0, random_state=0).partial_fit(X, y, np.unique(y), weight)
+    without = LogEuclideanMetric(2.0, random_state=0).partial_fit(X[:30], y[:30], np.unique(y))
+    np.testing.assert_array_equal(with_weight.components_, without.components_)
+
+
+def test_fit_forgets_the_stream(rng):
+    X, y = labelled(rng, 40, 3)
+    metric = LogEuclideanMetric(2.0).partial_fit(X, y, classes=np.unique(y)).fit(X, y)
+    with pytest.raises(ValueError, match="needs classes="):
+        metric.partial_fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"classes": None}, "needs classes="),
+        ({"classes": [0]}, "at least two"),
+        ({"y": [0, 1, 7, 0]}, r"y\[2\] is .*7.* not one of the classes"),
+        ({"y": None}, "requires y"),
+        ({"sample_weight": [0, 0, 0, 0]}, "at least one non-zero"),
+    ],
+)
+def test_bad_first_batches(change, sentence, rng):
+    arguments = {"X": spd(rng, 4, 3), "y": [0, 1, 1, 0], "classes": [0, 1], **change}
+    with pytest.raises(ValueError, match=sentence):
+        LogEuclideanMetric(1.0).partial_fit(**arguments)
+
+
+def test_a_bad_batch_changes_nothing(rng):
+    X, y = labelled(rng, 40, 3)
+    metric = LogEuclideanMetric(1.0, random_state=0).partial_fit(X, y, classes=np.unique(y))
+    before = metric.components_.copy()
+    bad = X.copy()
+    bad[17, 0, 0] = np.nan
+    with pytest.raises(ValueError, match=r"X\[17\]"):
+        metric.partial_fit(bad, y)
+    with pytest.raises(ValueError, match="X has 4 features"):
+        metric.partial_fit(spd(rng, 40, 4), y)
+    with pytest.raises(ValueError, match="not those of the first call"):
+        metric.partial_fit(X, y, classes=["a", "b"])
+    np.testing.assert_array_equal(metric.components_, before)
+    again = LogEuclideanMetric(1.0, random_state=0).partial_fit(X, y, classes=np.unique(y))
+    np.testing.assert_array_equal(metric.partial_fit(X, y).components_, again.partial_fit(X, y).components_)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [({"kernel": "gaussian"}, "a stream forgets them"), ({"class_weight": "balanced"}, "pass sample_weight")],
+)
+def test_what_streams_cannot_do(parameters, sentence, rng):
+    X, y = labelled(rng, 20, 3)
+    with pytest.raises(ValueError, match=sentence):
+        LogEuclideanMetric(**parameters).partial_fit(X, y, classes=np.unique(y))
+
+
+def test_a_centre_of_one_point_learns_nothing(rng):
+    X, y = labelled(rng, 60, 3)
+    metric = streamed(batches(X, y, 10), np.unique(y), radius=0.0)
+    assert metric.radius_ == 0
+
+
+def test_descent_waits_for_a_second_class(rng):
+    ball = Ball(np.eye(3), 1.0)
+    descent = Descent(ball, ball.point(np.zeros((3, 3))))
+    one = RunningMisalignment(spd(rng, 8, 3), np.eye(2)[np.zeros(8, dtype=int)], np.ones((8, 1)))
+    for _ in range(6):
+        assert descent.learn(one, np.arange(8)) == 1.0
+    assert descent.face.distance == 0
