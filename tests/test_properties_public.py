@@ -10,9 +10,11 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
+import tempfile
 import warnings
 from collections import Counter
 from math import ceil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -139,6 +141,17 @@ def divided_differences_are_symmetric_and_telescope(rng, d):
         close(f.bend(*map(np.asarray, (x, y, z))), f.bend(*map(np.asarray, (z, x, y))), 1e-8)
         close(f.slope(x, y) * (x - y), f.value(x) - f.value(y))
         close(f.bend(*map(np.asarray, (x, y, z))) * (x - z), f.slope(x, y) - f.slope(y, z), 1e-7)
+
+
+@about("matrices.array_namespace", "matrices.like", "matrices.beside", "matrices.detached")
+def arrays_of_numpy_stay_what_they_are(rng, d):
+    X = spd(rng, 2, d).astype(rng.choice([np.float32, np.float64]))
+    assert matrices.array_namespace(X, X) is np
+    assert matrices.like(np.ones(d), X).dtype == X.dtype
+    assert matrices.like(np.arange(d), X).dtype.kind == "i"
+    assert matrices.beside(X[0], X) is not None
+    assert np.array_equal(matrices.beside(X[0], X), X[0])
+    assert matrices.detached(X) is X
 
 
 @about("matrices.derivative", "matrices.second_derivative")
@@ -280,6 +293,19 @@ def means_are_invariant_and_do_not_know_chunks(rng, d):
         close(mean(np.concatenate([X, X[:1]])), mean(X, np.array([2.0, 1, 1, 1, 1])), 1e-7)
 
 
+@about(
+    *("geometry.averaging", "geometry.weighted_sum", "geometry.euclid_of"),
+    *("geometry.logeuclid_of", "geometry.riemann_of"),
+)
+def means_by_averaging_are_the_means(rng, d):
+    X, w = spd(rng, 7, d), rng.uniform(0.1, 2, 7)
+    average = geometry.averaging(X, w, int(rng.integers(1, 8)))
+    close(geometry.euclid_of(average), geometry.mean_euclid(X, w))
+    close(geometry.logeuclid_of(average), geometry.mean_logeuclid(X, w))
+    close(geometry.riemann_of(average), geometry.mean_riemann(X, w), 1e-7)
+    close(geometry.weighted_sum(lambda A: A, X, w) / w.sum(), geometry.mean_euclid(X, w))
+
+
 @about("geometry.mean_riemann")
 def the_riemannian_mean_is_affine_invariant_and_stationary(rng, d):
     X, W = spd(rng, 4, d), invertible(rng, d)
@@ -287,6 +313,22 @@ def the_riemannian_mean_is_affine_invariant_and_stationary(rng, d):
     close(geometry.mean_riemann(congruence(W, X)), congruence(W, M), 1e-6)
     close(geometry.mean_riemann(np.linalg.inv(X)), np.linalg.inv(M), 1e-6)
     close(geometry.tangent_vectors(X, M).mean(axis=0), np.zeros(d * (d + 1) // 2), 1e-7)
+
+
+SOFT = ("soften", "soften_adjoint", "even")
+
+
+@about(*(f"manifolds.{kind}Point.{name}" for kind in ("Ball", "Rank") for name in SOFT))
+def softened_gradients_and_even_ones(rng, d):
+    S, row = symmetric(rng, d), rng.standard_normal(d * d)
+    rows = symmetric(rng, 3, d)
+    for ball in (manifolds.Ball(np.eye(d), 3.0), manifolds.RankBall(d, d, 3.0)):
+        point = ball.point(S * (rng.uniform(0, 3) / max(np.linalg.norm(S), 1e-9)))
+        soft = point.soften(rows.reshape(3, -1))
+        close(soft @ row, rows.reshape(3, -1) @ point.soften_adjoint(row).ravel())
+        # sinhc is at least 1: softening lengthens, evening shortens to the affine-invariant length.
+        assert (np.linalg.norm(soft, axis=1) >= np.linalg.norm(rows, axis=(1, 2)) * (1 - 1e-9)).all()
+        close(np.linalg.norm(point.even(rows[0])), point.norm(rows[0]))
 
 
 # ---------------------------------------------------------------------------
@@ -384,6 +426,20 @@ def ranks_are_counted(rng, d):
             checks.check_psd(X, r + 1)
 
 
+@about("checks.check_stack", "checks.checked_chunk")
+def chunks_are_checked_under_their_own_numbers(rng, d):
+    X, first = matrices.symmetrize(spd(rng, 4, d)), int(rng.integers(0, 1000))
+    rows = slice(first, first + 4)
+    checks.check_stack(X, "X")
+    assert np.array_equal(checks.checked_chunk(X, checks.check_spd, 2, rows, 5), X)
+    bad = int(rng.integers(0, 4))
+    X[bad, 0, 0] = np.nan
+    with pytest.raises(ValueError, match=rf"X\[{first + bad}\] contains .*In chunk 2 of 5"):
+        checks.checked_chunk(X, checks.check_spd, 2, rows, 5)
+    with pytest.raises(ValueError, match="shape"):
+        checks.check_stack(X[:, :, :0], "X")
+
+
 @about("checks.check_count")
 def counts_are_whole_and_positive(rng, d):
     checks.check_count("k", d)
@@ -443,6 +499,30 @@ def a_session_in_other_units_has_the_same_vectors(rng, d):
     # A batch that repeats the session leaves its mean where it is.
     twice = metric.adapt_partial(scaled).adapt_partial(scaled, rng.uniform(0.1, 2) * np.ones(12))
     close(twice.transform(scaled), vectors, 1e-6)
+
+
+@about("estimators.StreamMixin.partial_fit", heavy=True)
+def a_stream_in_pieces_is_the_stream(rng, d):
+    X, y = labelled(rng, 24, d)
+    once = LogEuclideanMetric(1.5, batch_size=24, random_state=0).partial_fit(X, y, classes=[0, 1])
+    cut = int(rng.integers(1, 24))
+    pieces = LogEuclideanMetric(1.5, batch_size=24, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the first piece may be all of one class
+        pieces.partial_fit(X[:cut], y[:cut], classes=[0, 1]).partial_fit(X[cut:], y[cut:])
+    assert 0 <= once.alignment_ <= 1
+    assert once.radius_ <= 1.5 * (1 + 1e-9)
+    assert pieces.transform(X).shape == once.transform(X).shape
+    assert np.isfinite(pieces.transform(X)).all()
+
+
+@about("estimators.StoringMixin.transform_to", heavy=True)
+def vectors_in_a_file_are_the_vectors(rng, d):
+    metric, X, _ = metric_on(rng, d, chunk_size=5)
+    with tempfile.TemporaryDirectory() as folder:
+        path = metric.transform_to(X, Path(folder) / "vectors.npy")
+        close(np.load(path), metric.transform(X), 1e-12)
+        assert os.listdir(folder) == ["vectors.npy"]
 
 
 @about("estimators.LogEuclideanMetricCV.fit", heavy=True)
