@@ -12,14 +12,14 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from spdmetric.checks import check_count
 from spdmetric.estimators.data import is_dask
-from spdmetric.estimators.inputs import check_choice
+from spdmetric.estimators.inputs import check_choice, printing
 from spdmetric.estimators.metric import LogEuclideanMetric
 from spdmetric.estimators.problem import Problem
 from spdmetric.estimators.progress import with_progress
 from spdmetric.estimators.tensors import to_numpy
 from spdmetric.geometry import tangent_vectors
 from spdmetric.matrices import Array
-from spdmetric.solvers import SOLVERS, Solution
+from spdmetric.solvers import SOLVERS, Callback, Solution
 
 RADII = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0)
 RANKS = (2, 3, 4, 6, 8, 10, 12)
@@ -56,7 +56,13 @@ class Path(NamedTuple):
 
 
 def radius_path(
-    problem: Problem, radii: Sequence[float], *, solver: str, tol: float, max_iter: int
+    problem: Problem,
+    radii: Sequence[float],
+    *,
+    solver: str,
+    tol: float,
+    max_iter: int,
+    callback: Callback | None = None,
 ) -> list[Solution]:
     """Solve a problem for all radii, ascending, each from the solution before it.
 
@@ -72,7 +78,7 @@ def radius_path(
         options: dict[str, Any] = (
             {"tol": np.inf, "max_iter": 0} if radius == 0 else {"tol": tol, "max_iter": max_iter}
         )
-        solutions.append(SOLVERS[solver](problem.objective, ball, start, **options))
+        solutions.append(SOLVERS[solver](problem.objective, ball, start, callback=callback, **options))
         S = solutions[-1].point.S
     return solutions
 
@@ -226,13 +232,18 @@ class LogEuclideanMetricCV(LogEuclideanMetric):
         self._choose(*self._judge(X, self.classes_[codes], learned, folds))
         radius, rank = self.best_params_["radius"], self.best_params_["rank"]
         problem = self._problem(X, codes, weight, rank)
-        solutions = self._path(problem, grid[rank])
+        solutions = self._path(
+            problem, grid[rank], printing(self.callback) if self.verbose else self.callback
+        )
         self.path_ = describe_path(grid[rank], solutions)
         self._keep(problem, solutions[grid[rank].index(radius)])
         return self
 
-    def _path(self, problem: Problem, radii: Sequence[float]) -> list[Solution]:
-        return radius_path(problem, radii, solver=self.solver, tol=self.tol, max_iter=self.max_iter)
+    def _path(
+        self, problem: Problem, radii: Sequence[float], callback: Callback | None = None
+    ) -> list[Solution]:
+        options: dict[str, Any] = {"solver": self.solver, "tol": self.tol, "max_iter": self.max_iter}
+        return radius_path(problem, radii, callback=callback, **options)
 
     def _grid(self, d: int) -> Grid:
         """Radii to try for each rank, full rank first."""
