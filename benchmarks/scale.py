@@ -239,7 +239,11 @@ def two_workers() -> Iterator[Any]:
     from distributed import Client, LocalCluster
 
     cluster = LocalCluster(
-        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0", memory_limit="8GB"
+        n_workers=2,
+        threads_per_worker=1,
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+        memory_limit="8GB",
     )
     with cluster, Client(cluster) as client:
         yield client

@@ -40,7 +40,9 @@ if __name__ == "__main__":
     sizes = tuple(min(chunk, n - first) for first in range(0, n, chunk))
     X = da.map_blocks(draw, chunks=(sizes, (d,), (d,)), dtype=float, meta=np.empty((0, 0, 0)))
     y = da.arange(n, chunks=(sizes,)) % 2
-    cluster = LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0")
+    cluster = LocalCluster(
+        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
+    )
     with cluster, Client(cluster):
         metric = LogEuclideanMetric(5.0, tol=1e-4).fit(X, y)
         print(f"alignment {metric.alignment_:.3f} after {metric.n_iter_} iterations")
