@@ -117,7 +117,7 @@ def large() -> Row:
 
 def problems() -> Iterator[tuple[str, np.ndarray, np.ndarray, Row]]:
     """Name, matrices, labels and parameters of each case."""
-    for n, d in ((20_000, 4), (20_000, 8), (20_000, 16), (5_000, 32), (500, 8)):
+    for n, d in ((20_000, 4), (20_000, 8), (20_000, 16), (2_000, 32), (500, 8)):
         X, y, *_ = make_toy(n, 2, d=d, random_state=0)
         yield f"toy {d} x {d}", X, y, {}
         if (n, d) == (20_000, 8):
@@ -140,13 +140,13 @@ def cases() -> list[Row]:
     results = []
     for name, X, y, parameters in problems():
         others = {key: value for key, value in parameters.items() if key != "batch_size"}
-        began = time.perf_counter()
+        began = time.process_time()
         full = LogEuclideanMetric(tol=1e-5, **others).fit(X, y)
         row: Row = {"case": name, "n": len(X), "d": X.shape[1], "full batch": full.alignment_}
-        row["full batch seconds"] = round(time.perf_counter() - began, 2)
-        began = time.perf_counter()
+        row["full batch cpu_seconds"] = round(time.process_time() - began, 2)
+        began = time.process_time()
         found = [stochastic(X, y, seed, **parameters) for seed in range(3)]
-        row["stochastic seconds"] = round((time.perf_counter() - began) / 3, 2)
+        row["stochastic cpu_seconds"] = round((time.process_time() - began) / 3, 2)
         # alignment_ is exact with these solvers, and knows of the weights of balanced classes
         row["shares"] = [round(metric.alignment_ / full.alignment_, 4) for metric in found]
         row["passes"] = [metric.n_iter_ for metric in found]
@@ -167,7 +167,9 @@ def main() -> None:
     options = parser.parse_args()
     results = json.loads(options.output.read_text()) if options.only and options.output.exists() else {}
     for name in [options.only] if options.only else PARTS:
+        began = time.process_time()
         results[name] = PARTS[name]()
+        results[f"{name}, cpu_seconds"] = round(time.process_time() - began)
         options.output.write_text(json.dumps(results, indent=1) + "\n")
 
 
