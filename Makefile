@@ -8,7 +8,7 @@ STAMP := .venv/.installed
 # Small matrices gain nothing from threads inside BLAS; the tests run in two processes instead.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: install demo test check reproduce bench format clean
+.PHONY: install demo test nightly check coverage docs reproduce bench format clean
 
 install: $(STAMP)
 
@@ -27,6 +27,11 @@ demo: $(STAMP)
 test: $(STAMP)
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal
 
+# 10,000 examples of the properties, 2,500 damaged files, the wheel in a new environment: some ten minutes.
+nightly: $(STAMP)
+	SPDMETRIC_NIGHTLY=1 $(ONE_THREAD) $(BIN)/python -m pytest \
+		tests/test_properties_public.py tests/test_fuzz.py tests/test_wheel.py
+
 # Every table and figure that docs/paper.md quotes, into docs/results. DATA is a folder with the folders
 # brodatz, bci2a (or bci2a-a09) and eegmmi; what is absent is named and left out.
 DATA ?= $(SPDMETRIC_DATA)
@@ -43,9 +48,23 @@ check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The tests once more, with the lines that none of them reaches. Compiled kernels cannot be traced: they run as
+# plain Python here only where a test calls them so.
+coverage: $(STAMP)
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term-missing:skip-covered
+
+# The site, into docs/_build/html: every example is run, warnings are errors, nothing is fetched.
+DOCS_STAMP := .venv/.docs-installed
+$(DOCS_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --quiet --editable '.[dev,docs]'
+	@touch $(DOCS_STAMP)
+
+docs: $(DOCS_STAMP)
+	$(ONE_THREAD) $(BIN)/python -m sphinx -W --keep-going -b html -d docs/_build/doctrees docs docs/_build/html
+
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf .venv build dist results .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist results docs/_build docs/api docs/gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis

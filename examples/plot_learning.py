@@ -9,6 +9,7 @@ after learning.
 
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.neighbors import KNeighborsClassifier
@@ -43,7 +44,7 @@ def accuracy(draw, name):
     return 100 * KNeighborsClassifier(1).fit(train, y).score(test, y_test)
 
 
-def main(picture="results/learning.png"):
+def main():
     draws = [make_toy(d=D, random_state=SEED + k) for k in range(DRAWS)]
     bar = tqdm(draws, desc="draws", disable=None)
     table = np.array([[accuracy(draw, name) for name in PRINTED] for draw in bar])  # (draws, distances)
@@ -52,14 +53,14 @@ def main(picture="results/learning.png"):
     print(f"{'distance':12s} {'ours':>7s} {'s.e.':>6s} {'paper':>7s}")
     for name, m, e in zip(PRINTED, mean, error, strict=True):
         print(f"{name:12s} {m:7.2f} {e:6.2f} {PRINTED[name]:7.2f}")
-    draw_picture(draws[0], mean, error, Path(picture))
+    # `make demo` runs this in the repository, the gallery in the folder of the examples.
+    picture = (Path() if Path("examples").is_dir() else Path("..")) / "results" / "learning.png"
+    draw_picture(draws[0], mean, error, picture)
     print(f"\npicture: {picture}")
 
 
 def draw_picture(draw, mean, error, path):
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, 3.4), layout="constrained")
+    figure = plt.figure(figsize=(10, 3.4), layout="constrained")
     before, after, bars = figure.subplots(1, 3, width_ratios=[1, 1, 1.1])
     y_test = draw[3]
     for axes, name in ((before, "LE at mean"), (after, "LE learned")):

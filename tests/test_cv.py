@@ -173,3 +173,14 @@ def test_bad_parameters(parameters, sentence, rng):
 def test_bad_data(rng):
     with pytest.raises(ValueError, match="y has 1 class"):
         LogEuclideanMetricCV().fit(spd(rng, 10, 3), np.zeros(10))
+
+
+def test_callback_and_verbose_follow_the_final_fit(rng, capsys):
+    seen = []
+    options = {"radii": (0, 1), "ranks": (None,), "cv": 2, "max_iter": 5}
+    metric = LogEuclideanMetricCV(callback=seen.append, **options).fit(*labelled(rng, 20, 3))
+    assert [record.iteration for record in seen].count(0) == 2  # two radii, and no folds
+    assert seen[-1].value == pytest.approx(1 - metric.path_.alignment[-1])
+    assert capsys.readouterr().out == ""
+    LogEuclideanMetricCV(verbose=True, **options).fit(*labelled(rng, 20, 3))
+    assert capsys.readouterr().out.count("iteration    0") == 2

@@ -28,10 +28,14 @@ ROOMS = {
     "gaussian": {"lazy", "alignment", "geometry"},
     "running": {"lazy", "alignment", "matrices", "stacks"},
     "solvers": set(),
+    "archive": set(),
+    "distributed": {"matrices", "checks", "geometry", "alignment", "stacks"},
     "estimators": {
         *("matrices", "checks", "geometry", "manifolds", "compiled", "stacks", "alignment"),
-        *("gaussian", "running", "solvers"),
+        *("gaussian", "running", "solvers", "distributed"),
     },
+    "plots": {"matrices", "checks", "geometry", "estimators"},
+    "models": {"archive", "estimators", "manifolds", "matrices", "solvers", "__version__"},
 }
 DATASETS = {"matrices", "checks", "geometry", "files", "datasets"}
 
@@ -119,7 +123,18 @@ def test_readme_code_runs():
         run(block)
 
 
-@pytest.mark.parametrize("module", ["estimators.metric", "datasets.textures"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "estimators.metric",
+        "datasets.textures",
+        "plots.paths",
+        "plots.spectra",
+        "plots.vectors",
+        "folders",
+        "models",
+    ],
+)
 def test_docstring_examples(module):
     tested = doctest.testmod(importlib.import_module(f"spdmetric.{module}"))
     assert tested.attempted > 0

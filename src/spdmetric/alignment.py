@@ -148,6 +148,8 @@ class Misalignment:
         Centred targets and weights.
     chunk_size : int, optional
         Matrices handled at a time; by default some number that depends on n and d alone.
+    rows : iterable of slice, optional
+        The chunks themselves, instead of their size.
     keep : bool, default=True
         Whether the decomposed matrices are kept between the two passes.  If not, each pass
         decomposes them anew, and memory does not grow with n.
@@ -161,13 +163,14 @@ class Misalignment:
         target: Target,
         *,
         chunk_size: int | None = None,
+        rows: Iterable[slice] | None = None,
         keep: bool = True,
         map: Callable[..., Iterable[Any]] = map,
     ):
         n, d = X.shape[0], X.shape[1]
         self.target_norm = target.norm
         self.n, self.keep, self.map = n, keep, map
-        rows = chunks(n, chunk_size or default_chunk_size(d))
+        rows = chunks(n, chunk_size or default_chunk_size(d)) if rows is None else rows
         self.blocks = [Block(X, r, target.part(r)) for r in rows]
         self._stacks: dict[int, Stack] = {}
 
@@ -236,7 +239,7 @@ class Evaluation:
     @lazy
     def frame_gradient(self) -> np.ndarray:
         """Riemannian gradient, as a symmetric matrix in the frame."""
-        return _tangent(_sum(self._each(lambda part: part.decomposition.pull(self._cotangent(part)))))
+        return tangent_part(_sum(self._each(lambda part: part.decomposition.pull(self._cotangent(part)))))
 
     @lazy
     def factor_gradient(self) -> np.ndarray:
@@ -247,13 +250,11 @@ class Evaluation:
         """Riemannian Hessian, applied to a tangent vector in the frame."""
         move = _Move(self, xi)
 
-        def pull(pair: tuple[Part, np.ndarray]) -> np.ndarray:
-            part, Phi_dot = pair
-            M, M_dot = self._cotangent(part), move.cotangent_derivative(part, Phi_dot)
+        def pull(part: Part) -> np.ndarray:
+            M, M_dot = self._cotangent(part), move.cotangent_derivative(part, move.features(part))
             return part.log.pull_derivative(xi, unvech(M), unvech(M_dot))
 
-        pairs = zip(self._parts, move.Phi_dot, strict=True)
-        return _tangent(sum(self._objective.map(pull, pairs)))
+        return tangent_part(sum(self._each(pull)))
 
     # -- first pass: moments ------------------------------------------------
 
@@ -283,15 +284,15 @@ class Evaluation:
     def _each(self, function: Callable[[Part], Any]) -> Iterable[Any]:
         """Map a function over the chunks, decomposed."""
         objective, W = self._objective, self.point.factor
+        parts = self._first_pass[1]  # here, as threads that asked for it would wait for each other
         if self._keep:
-            return objective.map(function, self._parts)
+            return objective.map(function, parts)
         return objective.map(lambda k: function(objective.part(k, W)), range(len(objective.blocks)))
 
-    @lazy
+    @property
     def _parts(self) -> list[Part]:
-        if self._keep:
-            return self._first_pass[1]
-        return [self._objective.part(k, self.point.factor) for k in range(len(self._objective.blocks))]
+        """All chunks, where they are kept."""
+        return self._first_pass[1]
 
     @property
     def _moments(self) -> Moments:
@@ -337,10 +338,7 @@ class Evaluation:
 
     @lazy
     def _coefficients(self) -> tuple[float, float]:
-        """What the cotangents have of Y A' and of Phi C; the sign makes f a misalignment."""
-        A_square, C_norm = self._norms
-        scale = -2 / (C_norm * self._objective.target_norm)
-        return scale, -scale * A_square / C_norm**2
+        return slopes(*self._norms, self._objective.target_norm)
 
     @lazy
     def _factors(self) -> tuple[np.ndarray, np.ndarray]:
@@ -362,27 +360,39 @@ class _Move:
     """How the moments and the cotangents change when the point moves along ``eta``."""
 
     def __init__(self, here: Evaluation, eta: np.ndarray):
-        self._here = here
-        self.Phi_dot = list(here._objective.map(lambda p: vech(p.log.push(eta)), here._parts))
-        parts, weights = here._parts, [p.target.weight for p in here._parts]
-        total = here._moments.weight
-        self.mean = sum((w * v).sum(axis=0) for w, v in zip(weights, self.Phi_dot, strict=True)) / total
-        pairs = list(zip(parts, self.Phi_dot, strict=True))
-        self.A = sum((p.target.weight * v).T @ p.target.Y for p, v in pairs)
-        # <C, dC> = 2 sum w_i dPhi_i . (Phi C)_i, in either form of C
-        inner = sum(np.vdot(p.target.weight * v, here._scatter.rows(here._Phi(p))) for p, v in pairs)
+        self._here, self._eta = here, eta
+        self._kept: dict[int, np.ndarray] = {}
+        totals = [sum(column) for column in zip(*here._each(self._sums), strict=True)]
+        self.mean = totals[0] / here._moments.weight
+        self.A, inner, half = totals[1:]
         self.C_norm = float(2 * inner / here._C_norm)
         self.A_square = float(2 * np.vdot(here._moments.A, self.A))
-        self.scatter = self._scatter(pairs)
+        self.scatter = self._gram_scatter() if here.gram else Scatter(half + half.T)
 
-    def _scatter(self, pairs: list[tuple[Part, np.ndarray]]) -> Scatter:
+    def features(self, part: Part) -> np.ndarray:
+        """Derivative of the tangent vectors of a chunk; kept if the chunk is."""
+        first = part.rows.start
+        if first in self._kept:
+            return self._kept[first]
+        Phi_dot = vech(part.log.push(self._eta))
+        if self._here._keep:
+            self._kept[first] = Phi_dot
+        return Phi_dot
+
+    def _sums(self, part: Part) -> tuple[Any, ...]:
+        """A chunk's shares of the derivatives of the mean, A, ``|C|^2 / 2``, and half of C."""
+        here, (Y, w) = self._here, part.target
+        w_dot, Phi = w * self.features(part), here._Phi(part)
+        # <C, dC> = 2 sum w_i dPhi_i . (Phi C)_i, in either form of C
+        inner = np.vdot(w_dot, here._scatter.rows(Phi))
+        return w_dot.sum(axis=0), w_dot.T @ Y, inner, 0.0 if here.gram else w_dot.T @ Phi
+
+    def _gram_scatter(self) -> Scatter:
         here = self._here
-        if not here.gram:
-            half = sum((p.target.weight * v).T @ here._Phi(p) for p, v in pairs)
-            return Scatter(half + half.T)
-        Phi = np.concatenate([here._Phi(p) for p, _ in pairs])
-        w_dot = np.concatenate([p.target.weight * (v - self.mean) for p, v in pairs])
-        w = np.concatenate([p.target.weight for p, _ in pairs])
+        Phi = np.concatenate([here._Phi(p) for p in here._parts])
+        w = np.concatenate([p.target.weight for p in here._parts])
+        Phi_dot = np.concatenate([self.features(p) for p in here._parts])
+        w_dot = w * (Phi_dot - self.mean)
         return Scatter(np.concatenate([w_dot, w * Phi]), np.concatenate([Phi, w_dot / w]))
 
     def cotangent_derivative(self, part: Part, Phi_dot: np.ndarray) -> np.ndarray:
@@ -396,12 +406,18 @@ class _Move:
         return here._coefficients[0] * w * bracket - (self.C_norm / c) * here._cotangent(part)
 
 
+def slopes(A_square: float, C_norm: float, target_norm: float) -> tuple[float, float]:
+    """What the cotangents have of Y A' and of Phi C; the sign makes f a misalignment."""
+    scale = -2 / (C_norm * target_norm)
+    return scale, -scale * A_square / C_norm**2
+
+
 def _sum(arrays: Iterable[np.ndarray]) -> np.ndarray:
     """Add arrays in their order; one array is its own sum."""
     return reduce(np.add, arrays)
 
 
-def _tangent(xi: np.ndarray) -> np.ndarray:
+def tangent_part(xi: np.ndarray) -> np.ndarray:
     """Remove what rounding put outside the tangent space.
 
     f(cG) = f(G), so gradients and Hessian-vector products have no trace; a trace left in

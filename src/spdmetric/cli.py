@@ -1,4 +1,4 @@
-"""The command line: ``spdmetric reproduce``."""
+"""The command line ``spdmetric`` and its command ``reproduce``; the others are in `commands` and `report`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,18 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from spdmetric.report import command as compare_command
+
 EPILOG = """\
 examples:
+  spdmetric fit train.npz -o model.npz             learn from labelled matrices
+  spdmetric predict model.npz new.npz -o new.csv   label other matrices
   spdmetric reproduce toy                          Table 1 of the paper, about a minute
   spdmetric reproduce textures --data brodatz      its texture table, from a folder with D2.gif, ...
   spdmetric reproduce bci                          its EEG table; MOABB downloads the data
   spdmetric reproduce figures --out results        its figures, drawn from computed geometry
   spdmetric reproduce beyond --data DIR --quick    all methods on all data, a first look
+  spdmetric compare matrices.npz --out report.html which metric suits my matrices, does learning help?
 
 Every table is written to the folder --out as NAME.csv (every single accuracy), NAME.json (means,
 standard errors, tests, the paper's numbers), NAME.md and NAME.png.  A run that was interrupted goes on
@@ -61,7 +66,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         arguments.run(arguments)
     except KeyboardInterrupt:
-        print("\nspdmetric: interrupted; give the same command again to go on where it was.", file=sys.stderr)
+        again = "; give the same command again to go on where it was" * getattr(arguments, "resumes", True)
+        print(f"\nspdmetric: interrupted{again}.", file=sys.stderr)
         return 130
     except (CommandError, ValueError, ImportError, OSError) as error:
         print(f"spdmetric: error: {_one_line(error)}", file=sys.stderr)
@@ -71,6 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     from spdmetric import __version__
+    from spdmetric.commands import add_commands
 
     style: Any = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(
@@ -111,6 +118,8 @@ def _parser() -> argparse.ArgumentParser:
         "--methods", type=_methods, metavar="A,B,...", help="these methods only (default: all of the table)"
     )
     reproduce.set_defaults(run=_reproduce)
+    compare_command.add_parser(commands)
+    add_commands(commands)
     return parser
 
 

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from spdmetric.archive import read_header
+
 
 class Covariances(NamedTuple):
     """Matrices of a file, their labels, and the group (session, run) of each where it is told."""
@@ -183,14 +185,30 @@ def _as_column(path: Path, name: str, value: Any, n: int) -> np.ndarray:
 def npz_names(path: Path) -> list[str]:
     """Names of the arrays of a ``.npz`` file."""
     _check_archive(path)
+    with _reading(path), zipfile.ZipFile(path) as members:
+        for info in members.infolist():
+            members.open(info).close()  # tells a name that was damaged in the table of contents
     with _reading(path), np.load(path, allow_pickle=False) as archive:
         return list(archive.files)
 
 
 def read_npz(path: Path, names: Iterable[str]) -> dict[str, np.ndarray]:
     """Read some arrays of a ``.npz`` file, never a pickled one."""
+    names = list(names)
     with _reading(path), np.load(path, allow_pickle=False) as archive:
+        for name in names:
+            _check_npy_size(archive.zip, name)
         return {name: archive[name] for name in names}
+
+
+def _check_npy_size(archive: zipfile.ZipFile, name: str) -> None:
+    """Compare what an array says of its size with what the archive does, before memory is asked for."""
+    stored = {info.filename: info for info in archive.infolist()}
+    info = stored.get(f"{name}.npy") or stored[name]
+    with archive.open(info) as file:
+        header = read_header(file)
+    if not header.dtype.hasobject and header.total != info.file_size:
+        raise ValueError(f"{name} says that it has {header.total} bytes and has {info.file_size}")
 
 
 def _check_archive(path: Path) -> None:

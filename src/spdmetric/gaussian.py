@@ -165,28 +165,31 @@ class GaussianMisalignment(Misalignment):
 
     Parameters
     ----------
-    X : ndarray of shape (n, d, d)
-        SPD matrices.
+    X : array of shape (n, d, d)
+        SPD matrices, or anything that slices to arrays.
     target : Target
         Centred targets and weights.
     gamma : float, optional
         The kernel is ``exp(-gamma delta^2)``.  By default the best gamma at each point.
     chunk_size : int, optional
         Matrices decomposed at a time; all by default.  The kernel matrix is n x n in any case.
+    rows : iterable of slice, optional
+        The chunks themselves, instead of their size.
     map : callable, default=map
         Maps a function over chunks.
     """
 
     def __init__(
         self,
-        X: np.ndarray,
+        X: Any,
         target: Target,
         *,
         gamma: float | None = None,
         chunk_size: int | None = None,
+        rows: Iterable[slice] | None = None,
         map: Callable[..., Iterable[Any]] = map,
     ):
-        super().__init__(X, target, chunk_size=chunk_size, map=map)
+        super().__init__(X, target, chunk_size=chunk_size, rows=rows, map=map)
         self.target, self.gamma = target, gamma
 
     def at(self, point: Point) -> GaussianEvaluation:

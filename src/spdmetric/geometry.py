@@ -22,7 +22,9 @@ from spdmetric.matrices import (
     Array,
     LogCongruence,
     array_namespace,
+    beside,
     congruence,
+    detached,
     expm,
     invsqrtm,
     logm,
@@ -50,7 +52,8 @@ def tangent_vectors(X: Array, reference: Array | None = None, *, factor: Array |
     X : array of shape (..., d, d)
         SPD matrices.
     reference : array of shape (d, d), optional
-        The reference point G; the identity by default.
+        The reference point G; the identity by default.  Beside a tensor X it may be
+        NumPy's, as the estimators keep it.
     factor : array of shape (m, d), optional
         A factor W to use instead of ``G^{-1/2}``; give one of the two.
 
@@ -60,12 +63,12 @@ def tangent_vectors(X: Array, reference: Array | None = None, *, factor: Array |
     """
     if factor is None and reference is not None:
         factor = invsqrtm(reference)
-    return vech(logm(X if factor is None else congruence(factor, X)))
+    return vech(logm(X if factor is None else congruence(beside(factor, X), X)))
 
 
 def matrices_at(vectors: Array, reference: Array) -> Array:
     """SPD matrices whose `tangent_vectors` at ``reference`` are the given ones."""
-    return congruence(sqrtm(reference), expm(unvech(vectors)))
+    return congruence(beside(sqrtm(reference), vectors), expm(unvech(vectors)))
 
 
 def log_map(X: Array, reference: Array) -> Array:
@@ -227,12 +230,12 @@ def _stein_from(B: Array, X: Array) -> Array:
 
 def mean_euclid(X: Array, sample_weight: Array | None = None, *, chunk_size: int | None = None) -> Array:
     """Arithmetic mean: its determinant can exceed every determinant (the swelling effect)."""
-    return _weighted_mean(lambda chunk: chunk, X, sample_weight, chunk_size)
+    return euclid_of(averaging(X, sample_weight, chunk_size))
 
 
 def mean_logeuclid(X: Array, sample_weight: Array | None = None, *, chunk_size: int | None = None) -> Array:
     """LogEuclidean mean, ``exp(mean(log X))``."""
-    return expm(_weighted_mean(logm, X, sample_weight, chunk_size))
+    return logeuclid_of(averaging(X, sample_weight, chunk_size))
 
 
 def mean_riemann(
@@ -268,36 +271,57 @@ def mean_riemann(
     the squared distance to X_i lies between 1 and h_i, the largest value of
     ``(t/2) coth(t/2)`` over the gaps t of the log-eigenvalues of the whitened X_i.
     """
-    xp = array_namespace(X)
-    G = mean_euclid(X, sample_weight, chunk_size=chunk_size)
-    length = np.inf
+    return riemann_of(averaging(X, sample_weight, chunk_size), tol=tol, max_iter=max_iter)
+
+
+# The same means where the matrices are not at hand as one array: all that a mean needs is
+# the average of a function of stacks over all matrices, wherever they are.
+
+RowFunction = Callable[[Array], Array]  # of a stack of matrices, one row for each
+Average = Callable[[RowFunction], Array]  # the weighted mean of the rows
+
+
+def euclid_of(average: Average) -> Array:
+    """`mean_euclid`, given how to average."""
+    return average(_itself)
+
+
+def logeuclid_of(average: Average) -> Array:
+    """`mean_logeuclid`, given how to average."""
+    return expm(average(logm))
+
+
+def riemann_of(average: Average, n: int | None = None, *, tol: float = 1e-9, max_iter: int = 200) -> Array:
+    """`mean_riemann`, given how to average, over n matrices in all."""
+    G = euclid_of(average)
+    length, d = np.inf, G.shape[-1]
     for _ in range(max_iter):
         s = spectrum(G)
         root, inverse_root = s.compose(s.values**0.5), s.compose(s.values**-0.5)
-        mean = _weighted_mean(_log_and_curvature(inverse_root), X, sample_weight, chunk_size)
-        J, curvature, condition = mean[:-2], mean[-2], float(mean[-1])
+        mean = average(_log_and_curvature(inverse_root, n))
+        J, curvature, condition = mean[:-2], mean[-2], float(detached(mean[-1]))
         G = congruence(root, expm(unvech(J) * (2 / (1 + curvature))))
-        length = float(xp.linalg.vector_norm(J))
+        length = float(array_namespace(J).linalg.vector_norm(detached(J)))
         # The smallest log-eigenvalues are known no better than to the condition numbers times eps.
-        condition += float(s.values[-1] / s.values[0])
-        if length <= max(tol, X.shape[-1] * _EPS * condition):
+        condition += float(detached(s.values[-1] / s.values[0]))
+        if length <= max(tol, d * _EPS * condition):
             return G
     warnings.warn(
         f"The Riemannian mean stopped after {max_iter} iterations with a gradient of length "
         f"{length:.2g} (tol={tol:.2g}): raise max_iter, or look for outlying matrices.",
         ConvergenceWarning,
-        stacklevel=2,
+        stacklevel=3,
     )
     return G
 
 
-def _log_and_curvature(factor: Array) -> Callable[[Array], Array]:
+def _log_and_curvature(factor: Array, n: int | None) -> RowFunction:
     """Map X to the vector of ``log(W X W')``, and behind it the bound h and the condition number."""
 
     def rows(X: Array) -> Array:
         xp = array_namespace(X)
         if isinstance(X, np.ndarray):
-            decomposed = stack_of(X).decompose(factor)
+            decomposed = stack_of(X, n).decompose(factor)
             features, spread = decomposed.features, decomposed.spread[:, None]
         else:
             log = LogCongruence.of(congruence(factor, X)).log
@@ -313,18 +337,29 @@ def _log_and_curvature(factor: Array) -> Callable[[Array], Array]:
     return rows
 
 
-def _weighted_mean(
-    f: Callable[[Array], Array], X: Array, sample_weight: Array | None, chunk_size: int | None
-) -> Array:
-    """Weighted mean of ``f`` over the matrices, chunk by chunk."""
+def _itself(X: Array) -> Array:
+    return X
+
+
+def averaging(X: Array, sample_weight: Array | None = None, chunk_size: int | None = None) -> Average:
+    """Average over the matrices of an array, chunk by chunk."""
     xp = array_namespace(X)
-    w = xp.ones(X.shape[0], dtype=X.dtype) if sample_weight is None else sample_weight
-    total: Array = 0.0
-    for part in chunks(X.shape[0], chunk_size):
-        values = f(X[part, ...])
-        weights = xp.reshape(w[part], (-1,) + (1,) * (values.ndim - 1))
-        total = total + xp.sum(weights * values, axis=0)
-    return total / xp.sum(w)
+    w = xp.ones(X.shape[0], dtype=X.dtype, device=device(X)) if sample_weight is None else sample_weight
+
+    def average(f: RowFunction) -> Array:
+        total: Array = 0.0
+        for part in chunks(X.shape[0], chunk_size):
+            total = total + weighted_sum(f, X[part, ...], w[part])
+        return total / xp.sum(w)
+
+    return average
+
+
+def weighted_sum(f: RowFunction, X: Array, weight: Array) -> Array:
+    """Weighted sum of the rows of ``f`` over a stack."""
+    values = f(X)
+    xp = array_namespace(values)
+    return xp.sum(xp.reshape(weight, (-1,) + (1,) * (values.ndim - 1)) * values, axis=0)
 
 
 def chunks(n: int, size: int | None) -> Iterator[slice]:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import array_api_compat
 import numpy as np
-from array_api_compat import device, is_numpy_array
+from array_api_compat import device, is_numpy_array, is_torch_array
 
 Array = Any
 
@@ -121,12 +121,22 @@ def _triangle(d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return i * d + j, np.where(i == j, 1.0, sqrt(2.0)), back.ravel()
 
 
-def _like(constant: np.ndarray, x: Array) -> Array:
+def like(constant: np.ndarray, x: Array) -> Array:
     """Return a constant in the namespace, and for floats the dtype, of ``x``."""
     if is_numpy_array(x):
         return constant if constant.dtype.kind == "i" else constant.astype(x.dtype, copy=False)
     dtype = None if constant.dtype.kind == "i" else x.dtype
     return array_namespace(x).asarray(constant, dtype=dtype, device=device(x))
+
+
+def beside(A: Array, X: Array) -> Array:
+    """Return ``A`` where ``X`` is: a NumPy array beside a tensor becomes one, all else stays."""
+    return like(A, X) if is_numpy_array(A) and not is_numpy_array(X) else A
+
+
+def detached(X: Array) -> Array:
+    """Return an array for numbers that are read, not differentiated: torch asks to be told."""
+    return X.detach() if is_torch_array(X) else X
 
 
 def vech(S: Array) -> Array:
@@ -135,7 +145,7 @@ def vech(S: Array) -> Array:
     xp = array_namespace(S)
     place, weight, _ = _triangle(d)
     flat = xp.reshape(S, (*S.shape[:-2], d * d))
-    return xp.take(flat, _like(place, S), axis=-1) * _like(weight, S)
+    return xp.take(flat, like(place, S), axis=-1) * like(weight, S)
 
 
 def unvech(v: Array) -> Array:
@@ -143,7 +153,7 @@ def unvech(v: Array) -> Array:
     d = triangular_root(v.shape[-1])
     xp = array_namespace(v)
     _, weight, back = _triangle(d)
-    flat = xp.take(v / _like(weight, v), _like(back, v), axis=-1)
+    flat = xp.take(v / like(weight, v), like(back, v), axis=-1)
     return xp.reshape(flat, (*v.shape[:-1], d, d))
 
 

@@ -46,6 +46,8 @@ class Decomposition(Protocol):
 class Stack(Protocol):
     """SPD matrices, ready to be decomposed at many factors."""
 
+    @property
+    def d(self) -> int: ...
     def decompose(self, W: np.ndarray) -> Decomposition: ...
 
 
@@ -71,6 +73,10 @@ class PlainStack:
 
     def __init__(self, X: np.ndarray):
         self.X = X
+
+    @property
+    def d(self) -> int:
+        return self.X.shape[-1]
 
     def decompose(self, W: np.ndarray) -> PlainDecomposition:
         """Decompose ``W X W'``; where it has left float64 its logarithm is NaN."""

@@ -18,7 +18,7 @@ eigen      eigendecomposition of eight symmetric matrices at once
 kernels    forward and backward pass over a packed stack
 sums       moments of few features, and cotangents
 stack      the face in NumPy arrays: `Stack`, `decompose`, `eigh`
-threads    `map_blocks`, the parallel seam
+threads    `map_blocks` and `each_block`, the parallel seam
 ========== =====================================================================
 """
 
@@ -31,7 +31,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from spdmetric.compiled.threads import map_blocks
+from spdmetric.compiled.threads import each_block, map_blocks
 
 if TYPE_CHECKING:
     from spdmetric.compiled.stack import Decomposition, Stack, decompose, eigh
@@ -45,6 +45,7 @@ __all__ = [
     "available",
     "cotangents",
     "decompose",
+    "each_block",
     "eigh",
     "loaded",
     "map_blocks",

@@ -7,8 +7,9 @@ the blocks: any number of threads gives the same bits.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 from itertools import pairwise
 from typing import TypeVar
@@ -44,6 +45,30 @@ def map_blocks(
     if n_threads <= 1 or len(blocks) <= 1:
         return [function(block) for block in blocks]
     return list(_pool(n_threads).map(function, blocks))
+
+
+def each_block(
+    function: Callable[[Item], Result], blocks: Iterable[Item], n_threads: int = 1
+) -> Iterator[Result]:
+    """Yield what `map_blocks` returns, one result at a time.
+
+    Threads run at most two blocks each ahead of the one who asks for results, so the memory
+    that results take does not grow with the number of blocks.  Parameters are those of `map_blocks`.
+    """
+    if n_threads <= 1:
+        yield from map(function, blocks)
+        return
+    waiting: deque[Future[Result]] = deque()
+    try:
+        for block in blocks:
+            waiting.append(_pool(n_threads).submit(function, block))
+            if len(waiting) > 2 * n_threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:  # an error, or nobody asks any more
+        for future in waiting:
+            future.cancel()
 
 
 @lru_cache(maxsize=4)

@@ -11,12 +11,15 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
 from spdmetric.checks import check_count
-from spdmetric.estimators.inputs import check_choice
+from spdmetric.estimators.data import is_dask
+from spdmetric.estimators.inputs import check_choice, printing
 from spdmetric.estimators.metric import LogEuclideanMetric
 from spdmetric.estimators.problem import Problem
+from spdmetric.estimators.progress import with_progress
+from spdmetric.estimators.tensors import to_numpy
 from spdmetric.geometry import tangent_vectors
 from spdmetric.matrices import Array
-from spdmetric.solvers import SOLVERS, Solution
+from spdmetric.solvers import SOLVERS, Callback, Solution
 
 RADII = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0)
 RANKS = (2, 3, 4, 6, 8, 10, 12)
@@ -53,7 +56,13 @@ class Path(NamedTuple):
 
 
 def radius_path(
-    problem: Problem, radii: Sequence[float], *, solver: str, tol: float, max_iter: int
+    problem: Problem,
+    radii: Sequence[float],
+    *,
+    solver: str,
+    tol: float,
+    max_iter: int,
+    callback: Callback | None = None,
 ) -> list[Solution]:
     """Solve a problem for all radii, ascending, each from the solution before it.
 
@@ -69,7 +78,7 @@ def radius_path(
         options: dict[str, Any] = (
             {"tol": np.inf, "max_iter": 0} if radius == 0 else {"tol": tol, "max_iter": max_iter}
         )
-        solutions.append(SOLVERS[solver](problem.objective, ball, start, **options))
+        solutions.append(SOLVERS[solver](problem.objective, ball, start, callback=callback, **options))
         S = solutions[-1].point.S
     return solutions
 
@@ -191,6 +200,7 @@ class LogEuclideanMetricCV(LogEuclideanMetric):
         self.callback = callback
         self.verbose = verbose
 
+    @with_progress(lambda self: 1)
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> LogEuclideanMetricCV:
         """Choose radius and rank, and learn the metric with them.
 
@@ -210,20 +220,30 @@ class LogEuclideanMetricCV(LogEuclideanMetric):
         self : LogEuclideanMetricCV
         """
         self._check_parameters()
+        if is_dask(X):
+            raise ValueError(
+                "Cross-validation needs the matrices in this process, and those of a dask array stay on the "
+                "workers: fit on X.compute(), or choose a radius and use LogEuclideanMetric."
+            )
         X, codes, weight = self._check_data(X, y, sample_weight)
         grid = self._grid(X.shape[1])
-        folds = list(check_cv(self.cv, codes, classifier=True).split(X, codes, groups))
+        folds = list(check_cv(self.cv, codes, classifier=True).split(X, codes, to_numpy(groups)))
         learned = self._learn(X, codes, weight, grid, [train for train, _ in folds])
         self._choose(*self._judge(X, self.classes_[codes], learned, folds))
         radius, rank = self.best_params_["radius"], self.best_params_["rank"]
         problem = self._problem(X, codes, weight, rank)
-        solutions = self._path(problem, grid[rank])
+        solutions = self._path(
+            problem, grid[rank], printing(self.callback) if self.verbose else self.callback
+        )
         self.path_ = describe_path(grid[rank], solutions)
         self._keep(problem, solutions[grid[rank].index(radius)])
         return self
 
-    def _path(self, problem: Problem, radii: Sequence[float]) -> list[Solution]:
-        return radius_path(problem, radii, solver=self.solver, tol=self.tol, max_iter=self.max_iter)
+    def _path(
+        self, problem: Problem, radii: Sequence[float], callback: Callback | None = None
+    ) -> list[Solution]:
+        options: dict[str, Any] = {"solver": self.solver, "tol": self.tol, "max_iter": self.max_iter}
+        return radius_path(problem, radii, callback=callback, **options)
 
     def _grid(self, d: int) -> Grid:
         """Radii to try for each rank, full rank first."""
@@ -241,11 +261,12 @@ class LogEuclideanMetricCV(LogEuclideanMetric):
         full = {rank: radii for rank, radii in grid.items() if rank is None}
         low = {rank: radii for rank, radii in grid.items() if rank is not None}
         halves = [half for half in (full, low) if half]
-        found = Parallel(n_jobs=self.n_jobs)(
+        tasks = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             delayed(self._learn_fold)(X[train], codes[train], weight[train], half)
             for train in folds
             for half in halves
         )
+        found = list(self._followed(tasks, "cross-validation", len(folds) * len(halves)))
         rows = [found[k : k + len(halves)] for k in range(0, len(found), len(halves))]
         return [{c: W for half in row for c, W in half.items()} for row in rows]
 

@@ -12,27 +12,37 @@ from joblib import effective_n_jobs
 from sklearn.utils.validation import _check_sample_weight
 from threadpoolctl import threadpool_limits
 
-from spdmetric.compiled import map_blocks
+from spdmetric.compiled import each_block
+from spdmetric.estimators.sources import Selected
 from spdmetric.solvers import Callback, Record
 
 
 def weigh(
-    X: np.ndarray, codes: np.ndarray, sample_weight: Any, classes: np.ndarray, classweight: str | None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    X: Any, codes: np.ndarray, sample_weight: Any, classes: np.ndarray, classweight: str | None
+) -> tuple[Any, np.ndarray, np.ndarray]:
     """Return the matrices that count, with their classes and weights."""
-    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    weight = _check_sample_weight(sample_weight, codes, dtype=np.float64, ensure_non_negative=True)
     totals = np.bincount(codes, weights=weight, minlength=classes.size)
-    if not weight.any():
+    scale = class_scale(weight.sum(), totals, classes, classweight)
+    if classweight is not None:
+        weight = weight * scale[codes]
+    counts = weight > 0
+    if counts.all():
+        return X, codes, weight
+    index = np.flatnonzero(counts)
+    return X[index] if isinstance(X, np.ndarray) else Selected(X, index), codes[index], weight[index]
+
+
+def class_scale(total: float, totals: np.ndarray, classes: np.ndarray, classweight: str | None) -> np.ndarray:
+    """What the weights of each class are multiplied with, from the weight of all and of each."""
+    if total == 0:
         raise ValueError("sample_weight is zero for every matrix: nothing is left to learn from.")
     if not totals.all():
         raise ValueError(
             f"sample_weight is zero for all matrices of class {classes[np.argmin(totals)]!r}: drop the class "
             "or give it weight."
         )
-    if classweight == "balanced":
-        weight = weight * (weight.sum() / (classes.size * totals))[codes]
-    counts = weight > 0
-    return (X, codes, weight) if counts.all() else (X[counts], codes[counts], weight[counts])
+    return np.ones(totals.size) if classweight is None else total / (classes.size * totals)
 
 
 def check_choice(name: str, value: Any, valid: tuple[Any, ...], other: str | None = None) -> None:
@@ -71,4 +81,4 @@ def threads(n_jobs: int | None) -> Iterator[Callable[..., Iterable[Any]]]:
         yield map
     else:
         with threadpool_limits(1):
-            yield partial(map_blocks, n_threads=n_threads)
+            yield partial(each_block, n_threads=n_threads)

@@ -21,25 +21,40 @@ from sklearn.utils.validation import (
 )
 
 from spdmetric.checks import check_count, check_psd, check_spd
+from spdmetric.estimators.data import data_of, is_dask, vectors_on_cluster
 from spdmetric.estimators.inputs import check_choice, printing, threads, weigh
 from spdmetric.estimators.pairs import PairMixin
-from spdmetric.estimators.problem import INITS, Problem, check_kernel, make_problem
+from spdmetric.estimators.problem import INITS, Problem, check_kernel, make_problem, problem_of
+from spdmetric.estimators.progress import ProgressMixin, with_progress
+from spdmetric.estimators.sources import is_stored
+from spdmetric.estimators.storing import StoringMixin, check_embedded, embed
 from spdmetric.estimators.stream import StreamMixin, mini_batch_solver
+from spdmetric.estimators.tensors import (
+    as_float64,
+    embed_tensor,
+    is_single,
+    is_tensor,
+    narrowed,
+    restore,
+    to_numpy,
+)
 from spdmetric.geometry import geodesic, mean_riemann
 from spdmetric.matrices import (
     Array,
     congruence,
-    expm,
     symmetrize,
-    unvech,
-    vech,
 )
 from spdmetric.solvers import SOLVERS, Callback, Solution, trust_region
-from spdmetric.stacks import stack_of
 
 
 class LogEuclideanMetric(
-    PairMixin, StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    PairMixin,
+    StoringMixin,
+    StreamMixin,
+    ProgressMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
 ):
     """LogEuclidean metric whose reference point is learned from labels.
 
@@ -183,13 +198,16 @@ class LogEuclideanMetric(
 
     # -- learning -------------------------------------------------------------
 
+    @with_progress(lambda self: self.max_iter + 1)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LogEuclideanMetric:
         """Learn the reference point.
 
         Parameters
         ----------
         X : array-like of shape (n_matrices, d, d)
-            SPD matrices.
+            SPD matrices.  ``np.memmap`` and whatever else has a shape and slices (HDF5, Zarr) is
+            read chunk by chunk, in each pass anew; a dask array stays on the workers of the
+            Dask client, or is computed chunk by chunk where there is none.
         y : array-like of shape (n_matrices,)
             Labels of any kind, of at least two classes.
         sample_weight : array-like of shape (n_matrices,), optional
@@ -202,17 +220,23 @@ class LogEuclideanMetric(
         """
         self._check_parameters()
         self._stream = None
-        X, codes, weight = self._check_data(X, y, sample_weight)
         with threads(self.n_jobs) as map_chunks:
-            problem = self._problem(X, codes, weight, self.rank, map_chunks)
+            # Nobody but the problem has the data: what it does not keep need not stay on the workers.
+            problem = problem_of(
+                data_of(self, X, y, sample_weight, map_chunks),
+                rank=self.rank,
+                init=self.init,
+                kernel=self.kernel,
+                gamma=self.gamma,
+            )
             self._keep(problem, self._solve(problem, float(self.radius)))
         return self
 
     def _check_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the matrices that count, their classes as codes 0, 1, ..., and their weights."""
-        X = self._check_matrices(X, reset=True)
-        codes = self._check_labels(X, y)
-        return weigh(X, codes, sample_weight, self.classes_, self.class_weight)
+        X = self._check_matrices(to_numpy(X), reset=True)
+        codes = self._check_labels(X, to_numpy(y))
+        return weigh(X, codes, to_numpy(sample_weight), self.classes_, self.class_weight)
 
     def _problem(
         self, X: np.ndarray, codes: np.ndarray, weight: np.ndarray, rank: int | None, map_chunks: Any = map
@@ -221,7 +245,7 @@ class LogEuclideanMetric(
         return make_problem(X, codes, weight, rank=rank, map_chunks=map_chunks, **shared)
 
     def _solve(self, problem: Problem, radius: float) -> Solution:
-        callback = printing(self.callback) if self.verbose else self.callback
+        callback = self._watched(printing(self.callback) if self.verbose else self.callback)
         ball = problem.ball(radius)
         start = ball.point(np.zeros_like(problem.start.center))
         objective, solve = problem.objective, SOLVERS.get(self.solver, trust_region)
@@ -290,19 +314,23 @@ class LogEuclideanMetric(
         Parameters
         ----------
         X : array-like of shape (n_matrices, d, d)
-            SPD matrices.
+            SPD matrices, where `fit` takes them from; see `transform_to` for vectors that do
+            not fit in memory.
 
         Returns
         -------
         vectors : ndarray of shape (n_matrices, d(d+1)/2), or (n_matrices, m(m+1)/2) at rank m
-            float32 for float32 input.
+            float32 for float32 input; tensors, on their own device, for tensors; for a dask array a
+            dask array, computed when it is asked.
         """
         check_is_fitted(self)
-        single = getattr(X, "dtype", None) == np.float32
-        vectors = self._embed(self._check_matrices(X))
-        return vectors.astype(np.float32) if single else vectors
+        if is_dask(X):
+            return vectors_on_cluster(self, X)
+        if is_stored(X):
+            return self._transform_stored(X)
+        return narrowed(self._embed(self._check_matrices(X)), is_single(X))
 
-    def inverse_transform(self, vectors: Any) -> np.ndarray:
+    def inverse_transform(self, vectors: Any) -> Array:
         """SPD matrices of vectors: the inverse of `transform`, at low rank as far as there is one.
 
         Parameters
@@ -316,31 +344,18 @@ class LogEuclideanMetric(
             At rank m, the m x m matrices ``W X W'``.
         """
         check_is_fitted(self)
-        vectors = np.asarray(vectors, dtype=np.float64)
+        vectors = as_float64(vectors)
         if vectors.ndim != 2 or vectors.shape[1] != self._n_features_out:
             raise ValueError(
-                f"Expected vectors of shape (n_matrices, {self._n_features_out}), got {vectors.shape}."
+                f"Expected vectors of shape (n_matrices, {self._n_features_out}), got {tuple(vectors.shape)}."
             )
-        W0, W, Q = self._embedding
-        images = expm(congruence(Q, unvech(vectors)))
-        if self._low_rank:
-            return images
-        return congruence(np.linalg.inv(W0), congruence(np.linalg.inv(W), images))
+        return restore(self._embedding, vectors, low_rank=self._low_rank)
 
-    def _embed(self, X: np.ndarray) -> np.ndarray:
-        """Tangent vectors for ``components_``, by factors that keep their digits far out.
-
-        X is whitened by the start, moved by the graded factor W of the solver, and its
-        logarithm rotated to the symmetric factor: ``log(QAQ') = Q log(A) Q'``.
-        """
-        W0, W, Q = self._embedding
-        features = stack_of(congruence(W0, X)).decompose(W).features
-        if not np.isfinite(features).all():
-            raise ValueError(
-                f"At a distance of {self.radius_:.3g} from its start the reference point is too close to "
-                "singular to compare these matrices in float64: learn with a smaller radius."
-            )
-        return vech(congruence(Q.T, unvech(features)))
+    def _embed(self, X: Array) -> Array:
+        """Tangent vectors of checked matrices for ``components_``."""
+        if is_tensor(X):
+            return check_embedded(embed_tensor(self._embedding, X), self.radius_)
+        return embed(self._embedding, self.radius_, X)
 
     # -- new sessions -------------------------------------------------------------
 
@@ -384,13 +399,13 @@ class LogEuclideanMetric(
 
     def _adapted(self, X: Any, sample_weight: Any, before: float) -> LogEuclideanMetric:
         check_is_fitted(self)
-        if self.init != "riemann":
+        if not isinstance(self.init, str) or self.init != "riemann":
             raise ValueError(
                 "adapt needs the Riemannian mean of the training matrices, which is known with "
                 f"init='riemann' only; this metric was learned with init={self.init!r}."
             )
-        X = self._check_matrices(X)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        X = self._check_matrices(to_numpy(X))
+        weight = _check_sample_weight(to_numpy(sample_weight), X, dtype=np.float64, ensure_non_negative=True)
         new = mean_riemann(congruence(self._start.basis.T, X), weight)
         total = before + weight.sum()
         adapted = copy(self)
@@ -402,28 +417,37 @@ class LogEuclideanMetric(
     # -- checking ---------------------------------------------------------------
 
     def _check_matrices(self, X: Any, *, reset: bool = False, name: str = "X") -> np.ndarray:
-        rank = self._rank_asked()
-        X = check_spd(X, name=name) if rank is None else check_psd(X, rank, name=name)
+        X = self._check_chunk(X, name=name)
         validate_data(self, X, reset=reset, skip_check_array=True)
         return X
+
+    def _check_chunk(self, X: Any, *, name: str = "X", first: int = 0) -> np.ndarray:
+        rank = self._rank_asked()
+        if rank is None:
+            return check_spd(X, name=name, first=first)
+        return check_psd(X, rank, name=name, first=first)
 
     def _rank_asked(self) -> int | None:
         """Smallest rank that the matrices must have; None where they must be definite."""
         return self.rank
 
-    def _check_labels(self, X: np.ndarray, y: Any) -> np.ndarray:
+    def _check_labels(self, X: Any, y: Any) -> np.ndarray:
         """Set ``classes_`` and return the class of each matrix as a code 0, 1, ..."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         y = column_or_1d(y, warn=True)
         check_consistent_length(X, y)
         check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if self.classes_.size < 2:
-            raise ValueError(
-                f"y has 1 class, {self.classes_[0]!r}: expected at least two, there is nothing to tell apart."
-            )
+        classes, codes = np.unique(y, return_inverse=True)
+        self._set_classes(classes)
         return codes
+
+    def _set_classes(self, classes: np.ndarray) -> None:
+        if classes.size < 2:
+            raise ValueError(
+                f"y has 1 class, {classes[0]!r}: expected at least two, there is nothing to tell apart."
+            )
+        self.classes_ = classes
 
     def _check_parameters(self) -> None:
         radius = self.radius

@@ -5,16 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from math import isfinite
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg import eigh
 
-from spdmetric.alignment import Misalignment, Target
+from spdmetric.alignment import Misalignment
 from spdmetric.checks import check_spd, is_definite
 from spdmetric.estimators.inputs import check_choice
+from spdmetric.estimators.sources import in_memory
+from spdmetric.estimators.tensors import to_numpy
 from spdmetric.gaussian import GaussianMisalignment
-from spdmetric.geometry import MEANS, mean_euclid
+from spdmetric.geometry import (
+    MEANS,
+    Average,
+    RowFunction,
+    averaging,
+    euclid_of,
+    logeuclid_of,
+    riemann_of,
+)
 from spdmetric.manifolds import Ball, RankBall
 from spdmetric.matrices import congruence, invsqrtm, logm, spectrum
 
@@ -61,6 +71,25 @@ class Problem(NamedTuple):
         return None
 
 
+class Data(Protocol):
+    """Labelled matrices, wherever they are."""
+
+    shape: tuple[int, ...]  # (n, d, d)
+    n_classes: int
+
+    def average(self, f: RowFunction) -> np.ndarray:
+        """Weighted mean of the rows ``f(X)``, one for each matrix."""
+        ...
+
+    def total(self, f: Callable[[np.ndarray, np.ndarray, np.ndarray], Any]) -> Any:
+        """Sum over chunks, in their order, of arrays ``f(X, codes, weight)``."""
+        ...
+
+    def objective(self, factor: np.ndarray, *, kernel: str, gamma: float | None) -> Any:
+        """The objective of the matrices ``W X W'``."""
+        ...
+
+
 def make_problem(
     X: np.ndarray,
     codes: np.ndarray,
@@ -73,18 +102,19 @@ def make_problem(
     chunk_size: int | None,
     map_chunks: Callable[..., Iterable[Any]] = map,
 ) -> Problem:
+    """Choose the start and whiten the data, for matrices in memory."""
+    data = in_memory(X, codes, weight, chunk_size, map_chunks)
+    return problem_of(data, rank=rank, init=init, kernel=kernel, gamma=gamma)
+
+
+def problem_of(data: Data, *, rank: int | None, init: Any, kernel: str, gamma: float | None) -> Problem:
     """Choose the start and whiten the data.
 
     Whitened once, the data keep one set of rounding errors, however ill-conditioned they
     are, and the objective stays smooth.
     """
-    start, d = make_start(X, codes, weight, rank=rank, init=init, chunk_size=chunk_size), X.shape[1]
-    whitened, target = congruence(start.factor, X), Target.one_hot(codes, weight)
-    shared: dict[str, Any] = {"chunk_size": chunk_size, "map": map_chunks}
-    if kernel == "linear":
-        objective = Misalignment(whitened, target, **shared)
-    else:
-        objective = GaussianMisalignment(whitened, target, gamma=gamma, **shared)
+    start, d = start_of(data, rank=rank, init=init), data.shape[1]
+    objective = data.objective(start.factor, kernel=kernel, gamma=gamma)
     problem = Problem(start, objective, rank)
     here = objective.at(problem.ball(0.0).point(np.zeros_like(start.center)))
     _check_spread(here.spread, d)
@@ -106,14 +136,20 @@ def make_start(
     init: Any,
     chunk_size: int | None,
 ) -> Start:
+    """Choose where learning starts, for matrices in memory; classes may be absent."""
+    codes = np.unique(codes, return_inverse=True)[1]
+    return start_of(in_memory(X, codes, weight, chunk_size, map), rank=rank, init=init)
+
+
+def start_of(data: Data, *, rank: int | None, init: Any) -> Start:
     """Choose where learning starts."""
-    d = X.shape[1]
+    d = data.shape[1]
     if rank is not None and rank > d:
         raise ValueError(f"rank={rank} is more than the size of the matrices, {d} x {d}.")
     init = _check_init(init, d)
     if rank is None:
-        return Start(np.eye(d), _center(X, weight, init, chunk_size, np.eye(d)), np.eye(d))
-    return _low_rank_start(X, codes, weight, init, chunk_size)
+        return Start(np.eye(d), _center(data, init, None), np.eye(d))
+    return _low_rank_start(data, init)
 
 
 def check_kernel(kernel: Any, gamma: Any, solver: str) -> None:
@@ -144,44 +180,65 @@ def _check_init(init: Any, d: int) -> str | np.ndarray:
     """Return the name of a start, or the SPD matrix that was given."""
     if isinstance(init, str):
         return init
-    init = check_spd(np.asarray(init)[None], name="init")[0]
+    init = check_spd(np.asarray(to_numpy(init))[None], name="init")[0]
     if init.shape != (d, d):
         raise ValueError(f"init has shape {init.shape}, but the matrices of X are {d} x {d}.")
     return init
 
 
-def _low_rank_start(
-    X: np.ndarray, codes: np.ndarray, weight: np.ndarray, init: str | np.ndarray, chunk_size: int | None
-) -> Start:
-    basis = common_range(X, weight)
-    inside = congruence(basis.T, X)
-    if not is_definite(inside) and isinstance(init, str) and init in ("riemann", "logeuclid"):
+def _low_rank_start(data: Data, init: str | np.ndarray) -> Start:
+    basis = _range_of(data.average)
+    definite = _through(basis.T, data.total)(_indefinite) == 0
+    if isinstance(init, str) and init in ("riemann", "logeuclid") and not definite:
         raise ValueError(
             f"init={init!r} needs matrices that are positive definite on the {basis.shape[1]} dimensions of "
             "their common range, and some are singular there (fewer samples than channels?): pass "
             "init='euclid', or estimate the matrices with shrinkage."
         )
-    center = _center(inside, weight, init, chunk_size, basis)
-    whitened = congruence(invsqrtm(center), inside)
-    return Start(basis, center, class_directions(whitened, codes, weight))
+    center = _center(data, init, basis)
+    whitened = _through(invsqrtm(center), _through(basis.T, data.total))
+    return Start(basis, center, _directions_of(whitened, center.shape[0], data.n_classes))
 
 
-def _center(
-    X: np.ndarray, weight: np.ndarray, init: str | np.ndarray, chunk_size: int | None, basis: np.ndarray
-) -> np.ndarray:
-    """G0 in the basis in which X is given."""
+Summand = Callable[[np.ndarray, np.ndarray, np.ndarray], Any]
+Total = Callable[[Summand], Any]  # a function of chunks, summed over all of them
+
+
+def _through(factor: np.ndarray, total: Total) -> Total:
+    """Sum over the matrices ``W X W'`` instead of X."""
+    return lambda f: total(lambda X, codes, weight: f(congruence(factor, X), codes, weight))
+
+
+def _indefinite(X: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> float:
+    """1 for a chunk with a singular matrix."""
+    return 0.0 if is_definite(X) else 1.0
+
+
+def _center(data: Data, init: str | np.ndarray, basis: np.ndarray | None) -> np.ndarray:
+    """G0, in a basis if one is given."""
     if not isinstance(init, str):
-        return congruence(basis.T, init)
+        return init if basis is None else congruence(basis.T, init)
     if init == "identity":
-        return np.eye(X.shape[1])
-    return MEANS[init](X, weight, chunk_size=chunk_size)
+        return np.eye(data.shape[1] if basis is None else basis.shape[1])
+
+    def average(f: RowFunction) -> np.ndarray:
+        return data.average(f if basis is None else lambda X: f(congruence(basis.T, X)))
+
+    if init == "euclid":
+        return euclid_of(average)
+    if init == "logeuclid":
+        return logeuclid_of(average)
+    return riemann_of(average, data.shape[0])
 
 
 def common_range(X: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Orthonormal basis, in columns, of the range that the matrices span together."""
-    scale = np.trace(X, axis1=1, axis2=2)
-    s = spectrum(mean_euclid(X / scale[:, None, None], weight))
-    return s.vectors[:, s.values > X.shape[1] * _EPS * s.values[-1]]
+    return _range_of(averaging(X, weight))
+
+
+def _range_of(average: Average) -> np.ndarray:
+    s = spectrum(average(lambda X: X / np.trace(X, axis1=1, axis2=2)[:, None, None]))
+    return s.vectors[:, s.values > s.values.size * _EPS * s.values[-1]]
 
 
 # The mean variance, times this, is added to the variance within the classes in every direction.
@@ -198,18 +255,44 @@ def class_directions(X: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np
     its best direction in turn, and all rows are made orthogonal to those before them.  Where
     matrices are singular, ``X - I`` takes the place of the logarithm.
     """
-    d = X.shape[1]
-    L = logm(X) if is_definite(X) else X - np.eye(d)
-    means, within = [], np.zeros((d, d))
-    for code in np.unique(codes):
-        of_class = codes == code
-        means.append(np.average(L[of_class], axis=0, weights=weight[of_class]))
-        apart = np.sqrt(weight[of_class])[:, None, None] * (L[of_class] - means[-1])
-        within += np.tensordot(apart, apart, axes=((0, 1), (0, 1)))
-    within += _SHRINKAGE * (np.trace(within) + _EPS * np.trace(np.sum(L @ L, axis=0))) / d * np.eye(d)
-    contrasts = [means[0] - means[1]] if len(means) == 2 else means
+    codes = np.unique(codes, return_inverse=True)[1]
+    return _directions_of(lambda f: f(X, codes, weight), X.shape[1], int(codes.max()) + 1)
+
+
+def _directions_of(total: Total, d: int, n_classes: int) -> np.ndarray:
+    """`class_directions`, given how to sum over chunks: once for the means, once about them."""
+    departure: Callable[[np.ndarray], np.ndarray] = logm
+    if total(_indefinite) > 0:
+        departure = _from_identity
+
+    def first(X: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        L, sums = departure(X), np.zeros((n_classes + 1, d * d + 1))
+        for code in np.unique(codes):
+            w, of_class = weight[codes == code], L[codes == code]
+            sums[code] = np.append((w[:, None, None] * of_class).sum(axis=0), w.sum())
+        sums[-1, 0] = np.sum(L * L)
+        return sums
+
+    sums = total(first)
+    means = (sums[:-1, :-1] / sums[:-1, -1:]).reshape(n_classes, d, d)
+
+    def about(X: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        L, within = departure(X), np.zeros((d, d))
+        for code in np.unique(codes):
+            of_class = codes == code
+            apart = np.sqrt(weight[of_class])[:, None, None] * (L[of_class] - means[code])
+            within += np.tensordot(apart, apart, axes=((0, 1), (0, 1)))
+        return within
+
+    within = total(about)
+    within = within + _SHRINKAGE * (np.trace(within) + _EPS * sums[-1, 0]) / d * np.eye(d)
+    contrasts = [means[0] - means[1]] if n_classes == 2 else list(means)
     best_first = [eigh(mean @ mean, within)[1][:, ::-1] for mean in contrasts]
     return _orthogonalised(np.stack(best_first, axis=2).reshape(d, -1))
+
+
+def _from_identity(X: np.ndarray) -> np.ndarray:
+    return X - np.eye(X.shape[-1])
 
 
 def _orthogonalised(columns: np.ndarray) -> np.ndarray:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from spdmetric.archive import write_atomically
 from spdmetric.experiments.methods import METHODS
 from spdmetric.experiments.tables import Row, Table
 from spdmetric.experiments.work import Work
@@ -204,19 +205,6 @@ class State:
             file.write(json.dumps({"row": task[0], "repeat": task[1], **outcome}) + "\n")
             file.flush()
             os.fsync(file.fileno())
-
-
-def write_atomically(path: Path, content: str | bytes) -> None:
-    """Write a file so that it is there whole or not at all."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def write_csv(path: Path, results: list[Result]) -> None:

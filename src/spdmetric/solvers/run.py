@@ -145,6 +145,13 @@ class Solution:
     def n_iter(self) -> int:
         return self.history[-1].iteration
 
+    # Stored by skops and pickle as plain values: skops cannot make a member of an Enum.
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "status": self.status.name}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, status=Status[state["status"]])
+
 
 Callback = Callable[[Record], Any]
 

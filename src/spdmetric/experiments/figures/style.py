@@ -11,22 +11,24 @@ from uuid import uuid4
 
 import numpy as np
 
+from spdmetric.plots.axes import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILLION,
+    YELLOW,  # noqa: F401 (the figures find all colours here)
+    need_matplotlib,
+)
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLUMN = 3.4  # inches: one column of the paper
 PAGE = 7.0  # inches: both columns
-
-# Okabe and Ito (2008): told apart with every common kind of colour blindness.
-BLACK = "#000000"
-ORANGE = "#E69F00"
-SKY = "#56B4E9"
-GREEN = "#009E73"
-YELLOW = "#F0E442"
-BLUE = "#0072B2"
-VERMILLION = "#D55E00"
-PURPLE = "#CC79A7"
-GREY = "#8C8C8C"
 
 PALETTE = (SKY, GREEN, BLUE, ORANGE, VERMILLION, PURPLE, GREY, BLACK)
 
@@ -61,10 +63,9 @@ _SETTINGS: Any = {
 
 def context() -> AbstractContextManager[None]:
     """Matplotlib settings of the figures, in force inside a ``with`` only."""
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise ImportError("Drawing needs matplotlib: pip install 'spdmetric[plots]'.") from error
+    need_matplotlib()
+    import matplotlib
+
     return matplotlib.rc_context(_SETTINGS)
 
 

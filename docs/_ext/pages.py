@@ -1,0 +1,36 @@
+"""What the site leaves out, and what it takes in without being told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).parents[1]
+MORE = "(more pages)"  # stands in the guide's table of contents for pages that no other one lists
+
+
+def unlisted() -> list[str]:
+    """Pages at the top of the folder that no table of contents there names."""
+    pages = {path.stem: path.read_text() for path in sorted(DOCS.glob("*.md"))}
+    lines = (line.strip() for text in pages.values() for line in text.splitlines())
+    named = {line.rpartition("<")[2].removesuffix(">") for line in lines}
+    return [name for name in pages if name not in named and name != "index"]
+
+
+def list_more(app: Any, docname: str, source: list[str]) -> None:
+    """Put unlisted pages where the guide has room for them."""
+    if MORE in source[0]:
+        source[0] = source[0].replace(MORE, "\n".join(f"/{name}" for name in unlisted()))
+
+
+def skip_foreign(app: Any, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
+    """Leave out what classes inherit from other packages: those document it themselves."""
+    home = str(getattr(member, "__module__", "") or "")
+    return True if home and not home.startswith("spdmetric") and callable(member) else None
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Connect both."""
+    app.connect("source-read", list_more)
+    app.connect("autodoc-skip-member", skip_foreign)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

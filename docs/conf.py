@@ -1,0 +1,88 @@
+"""How the documentation is built: ``make docs``, without network, warnings being errors."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+DOCS = Path(__file__).parent
+ROOT = DOCS.parent
+sys.path[:0] = [str(DOCS / "_ext"), str(ROOT / "src")]
+
+import commands  # noqa: E402
+import rooms  # noqa: E402
+import sentences  # noqa: E402
+
+import spdmetric  # noqa: E402
+
+project = "spdmetric"
+author = "The spdmetric developers"
+copyright = author
+version = release = spdmetric.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_parser",
+    "sphinxcontrib.bibtex",
+    "sphinx_gallery.gen_gallery",
+    "citations",
+    "mathml",
+    "pages",
+]
+templates_path = ["_templates"]
+exclude_patterns = ["_build", "results", "images", "gallery/**/*.md5", "gallery/**/*.ipynb"]
+default_role = "py:obj"
+highlight_language = "default"
+
+# Pages that are written from the source, so that they cannot fall behind it.
+rooms.write_api(DOCS / "api")
+sentences.write_sentences(DOCS / "api" / "sentences.md")
+commands.write_commands(DOCS / "api" / "commands.md")
+
+myst_enable_extensions = ["dollarmath", "colon_fence"]
+myst_heading_anchors = 4
+myst_dmath_allow_labels = False
+
+bibtex_bibfiles = ["references.bib"]
+bibtex_default_style = "plain"
+bibtex_reference_style = "label"
+
+autosummary_generate = True
+autodoc_typehints = "none"  # numpydoc's tables tell the types
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": [str(ROOT / "examples")],
+    "gallery_dirs": ["gallery"],
+    "filename_pattern": r"plot_",
+    "within_subsection_order": "FileNameSortKey",
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "min_reported_time": 0,
+    "remove_config_comments": True,
+    "plot_gallery": "True",
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "spdmetric"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_math_renderer = "mathml"
+html_show_sourcelink = False
+html_copy_source = False
+html_sidebars = {page: [] for page in ("index", "start", "troubleshooting", "references")}
+html_theme_options = {
+    "show_nav_level": 1,
+    "header_links_before_dropdown": 8,
+    "navbar_align": "left",
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": ["sphinx-version"],
+    "pygments_light_style": "tango",
+    "pygments_dark_style": "monokai",
+}

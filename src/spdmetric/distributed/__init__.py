@@ -1,0 +1,37 @@
+"""The same objective where the matrices live on the workers of a Dask cluster.
+
+The chunks of X stay where they are.  One evaluation is two small reductions: the moments of
+the chunks are merged, and what follows from them is sent back to pull the cotangents.  p^2
+numbers travel from worker to worker; to the client come p numbers and a gradient.
+
+Reductions follow a tree that depends on the order of the chunks alone, so the scheduling of
+tasks does not change a bit of the result.  Everything is a task whose inputs the scheduler
+knows, down to the graph of X: what dies with a worker is computed again.
+
+Needs ``pip install 'spdmetric[dask]'``; nothing of Dask is imported before it is used.
+
+========== =====================================================================
+module     holds
+========== =====================================================================
+arrays     dask arrays: chunks that match, vectors computed when they are asked for
+cluster    tasks and results on a cluster that may break
+tasks      what workers do with their chunks
+objective  what the client does: `ClusterData`, `ClusterMisalignment`
+========== =====================================================================
+"""
+
+from spdmetric.distributed.arrays import Computed, aligned, chunk_rows, transform
+from spdmetric.distributed.cluster import Cluster, current_client
+from spdmetric.distributed.objective import ClusterData, ClusterMisalignment, survey_all
+
+__all__ = [
+    "Cluster",
+    "ClusterData",
+    "ClusterMisalignment",
+    "Computed",
+    "aligned",
+    "chunk_rows",
+    "current_client",
+    "survey_all",
+    "transform",
+]

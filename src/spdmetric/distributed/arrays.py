@@ -1,0 +1,129 @@
+"""Dask arrays in the form that learning needs, and the lazy way from matrices to vectors."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+
+from spdmetric.checks import check_psd, check_spd, check_stack, checked_chunk
+
+
+def aligned(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """Return the dask arrays X, y and weights (or None) in matching chunks, saying what was rechunked."""
+    X = whole_matrices(X)
+    if y is None:
+        raise ValueError("y is None: expected the labels of X, as a dask array or in memory.")
+    weight = None if sample_weight is None else _cut_as(X, sample_weight, "sample_weight")
+    return X, _cut_as(X, y, "y"), weight
+
+
+def whole_matrices(X: Any) -> Any:
+    """Return X with its matrices in one piece each."""
+    check_stack(X, "X")
+    if any(np.isnan(size) for size in X.chunks[0]):
+        raise ValueError("X has chunks of unknown size: call X = X.compute_chunk_sizes() first.")
+    if len(X.chunks[1]) == len(X.chunks[2]) == 1:
+        return X
+    warnings.warn(
+        f"The matrices of X are cut into {len(X.chunks[1])} x {len(X.chunks[2])} pieces: it was rechunked, "
+        "which sends data between workers. X.rechunk({1: -1, 2: -1}) does that once for all.",
+        UserWarning,
+        stacklevel=4,
+    )
+    return X.rechunk({1: -1, 2: -1})
+
+
+def _cut_as(X: Any, column: Any, name: str) -> Any:
+    """Return labels or weights as a dask array with the chunks of X."""
+    import dask.array
+
+    in_memory = not isinstance(column, dask.array.Array)
+    column = np.asarray(column) if in_memory else column
+    if column.ndim == 2 and column.shape[1] == 1:
+        column = column[:, 0]
+    if column.ndim != 1 or column.shape[0] != X.shape[0]:
+        raise ValueError(
+            f"{name} has shape {column.shape} and X {X.shape}: expected one entry for each matrix "
+            "(inconsistent numbers of samples)."
+        )
+    if in_memory:
+        return dask.array.from_array(column, chunks=(X.chunks[0],))
+    if column.chunks[0] == X.chunks[0]:
+        return column
+    warnings.warn(
+        f"{name} is cut into {len(column.chunks[0])} chunks and X into {len(X.chunks[0])} others: {name} was "
+        "rechunked to those of X.",
+        UserWarning,
+        stacklevel=4,
+    )
+    return column.rechunk((X.chunks[0],))
+
+
+def chunk_rows(X: Any) -> list[slice]:
+    """Matrices of each chunk, empty ones left out."""
+    edges = accumulate(X.chunks[0], initial=0)
+    return [slice(first, last) for first, last in pairwise(edges) if first < last]
+
+
+class Computed:
+    """A dask array that is computed slice by slice in this process: there is no cluster."""
+
+    def __init__(self, X: Any):
+        self._X, self.shape, self.dtype = X, X.shape, X.dtype
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        return np.asarray(self._X[rows].compute())
+
+
+def transform(X: Any, embed: Callable[[np.ndarray], np.ndarray], p: int, rank: int | None) -> Any:
+    """Return the vectors of a dask array of matrices as a dask array, of which nothing is computed yet.
+
+    Parameters
+    ----------
+    X : dask array of shape (n, d, d)
+        SPD matrices.
+    embed : callable
+        Turns checked matrices into vectors.
+    p : int
+        Length of the vectors.
+    rank : int or None
+        Smallest rank that the matrices must have; None where they must be definite.
+    """
+    X = whole_matrices(X)
+    dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
+    return X.map_blocks(
+        partial(_embed_block, embed=embed, p=p, rank=rank, dtype=dtype, n_chunks=len(X.chunks[0])),
+        dtype=dtype,
+        drop_axis=[1, 2],
+        new_axis=[1],
+        chunks=(X.chunks[0], (p,)),
+        meta=np.empty((0, p), dtype=dtype),
+    )
+
+
+def _embed_block(
+    X: np.ndarray,
+    *,
+    embed: Callable[[np.ndarray], np.ndarray],
+    p: int,
+    rank: int | None,
+    dtype: np.dtype,
+    n_chunks: int,
+    block_info: Any = None,
+) -> np.ndarray:
+    where = block_info[0]
+    if len(X) == 0:
+        return np.empty((0, p), dtype=dtype)
+    rows = slice(*where["array-location"][0])
+    checked = checked_chunk(X, check_for(rank), where["chunk-location"][0], rows, n_chunks)
+    return embed(checked).astype(dtype, copy=False)
+
+
+def check_for(rank: int | None) -> Callable[..., np.ndarray]:
+    """The check of chunks for matrices of at least some rank, definite ones for None."""
+    return check_spd if rank is None else partial(check_psd, rank=rank)

@@ -1,0 +1,193 @@
+"""What the client does: the data of a learning problem, and its objective, as reductions over chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property, partial
+from itertools import compress
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spdmetric.alignment import Point, slopes, tangent_part
+from spdmetric.distributed.arrays import chunk_rows
+from spdmetric.distributed.cluster import Cluster
+from spdmetric.distributed.tasks import (
+    Cotangents,
+    Summary,
+    Survey,
+    add_all,
+    apply,
+    decompose,
+    label,
+    merge_moments,
+    moments_of,
+    prepare,
+    pull,
+    summarise,
+    survey,
+)
+from spdmetric.geometry import RowFunction, weighted_sum
+
+
+class ClusterData:
+    """Labelled matrices on the workers of a cluster: the `Data` of a learning problem."""
+
+    def __init__(self, cluster: Cluster, blocks: list[Any], d: int, counts: np.ndarray, n: int):
+        self._cluster, self._blocks = cluster, blocks
+        self.shape: tuple[int, ...] = (n, d, d)
+        self.n_classes, self._class_weights = counts.size, counts
+
+    def average(self, f: RowFunction) -> np.ndarray:
+        """Weighted mean of the rows ``f(X)``, one for each matrix."""
+        total = self.total(lambda X, codes, weight: weighted_sum(f, X, weight))
+        return total / self._class_weights.sum()
+
+    def total(self, f: Callable[[np.ndarray, np.ndarray, np.ndarray], Any]) -> Any:
+        """Sum of ``f(X, codes, weight)`` over the chunks, in a fixed order."""
+        values = self._cluster.each(partial(apply, f), self._blocks)
+        return self._cluster.result(self._cluster.merge(add_all, values))
+
+    def objective(self, factor: np.ndarray, *, kernel: str, gamma: float | None) -> ClusterMisalignment:
+        """The objective of the matrices whitened by a factor, kept on the workers."""
+        counts = self._class_weights
+        mean = counts / counts.sum()
+        B = np.diag(counts) - np.outer(counts, mean)  # sum w (e - mean)(e - mean)' for one-hot rows e
+        n, k = self.shape[0], factor.shape[0]
+        pieces = self._cluster.each(partial(prepare, factor=factor, target_mean=mean, n=n), self._blocks)
+        keep = 8 * n * 2 * (k * k + k * (k + 1)) <= self._cluster.memory() / 3
+        return ClusterMisalignment(self._cluster, pieces, float(np.linalg.norm(B)), keep)
+
+
+def survey_all(cluster: Cluster, X: Any, y: Any, weight: Any, rank: int | None) -> Surveyed:
+    """Check all chunks and find the classes; the first chunk that is wrong is told."""
+    n_chunks = len(X.chunks[0])
+    chosen = [k for k, size in enumerate(X.chunks[0]) if size]
+    columns = [[None] * n_chunks if array is None else cluster.blocks(array) for array in (X, y, weight)]
+    columns = [[column[k] for k in chosen] for column in columns]
+    asked = cluster.each(partial(survey, rank=rank, n_chunks=n_chunks), *columns, chosen, chunk_rows(X))
+    surveys = [_told(cluster, future, k, n_chunks) for k, future in zip(chosen, asked, strict=True)]
+    return Surveyed(columns, surveys)
+
+
+class Surveyed(NamedTuple):
+    """Chunks that can be learned from: futures of X, y and weights, and what each says of itself."""
+
+    columns: list[list[Any]]
+    surveys: list[Survey]
+
+    @property
+    def classes(self) -> np.ndarray:
+        return np.unique(np.concatenate([s.labels for s in self.surveys]))
+
+    def class_weights(self, classes: np.ndarray) -> np.ndarray:
+        """Weight of each class, (n_classes,)."""
+        total = np.zeros(classes.size)
+        for s in self.surveys:
+            total[np.searchsorted(classes, s.labels)] += s.weights
+        return total
+
+    def data(
+        self, cluster: Cluster, shape: tuple[int, ...], classes: np.ndarray, scale: np.ndarray
+    ) -> ClusterData:
+        """The chunks, labelled by class codes, their weights scaled by class."""
+        counts = [s.weights.sum() > 0 for s in self.surveys]
+        columns = [
+            list(compress(column, counts)) for column in (*self.columns, [s.symmetric for s in self.surveys])
+        ]
+        blocks = cluster.each(partial(label, classes=classes, scale=scale), *columns)
+        return ClusterData(cluster, blocks, shape[1], self.class_weights(classes) * scale, shape[0])
+
+
+def _told(cluster: Cluster, future: Any, k: int, n_chunks: int) -> Survey:
+    """The survey of a chunk, or why there is none."""
+    try:
+        found = cluster.result(future)
+    except ConnectionError:
+        raise
+    except Exception as error:
+        raise RuntimeError(
+            f"Chunk {k} of {n_chunks} of X, or its labels, cannot be computed: is its file truncated or not "
+            f"there for the workers? ({type(error).__name__}: {error})"
+        ) from error
+    if found.complaint is not None:
+        raise ValueError(found.complaint)
+    return found
+
+
+class ClusterMisalignment:
+    """`spdmetric.alignment.Misalignment` over chunks on workers."""
+
+    def __init__(self, cluster: Cluster, pieces: list[Any], target_norm: float, keep: bool):
+        self.cluster, self.pieces, self.target_norm, self.keep = cluster, pieces, target_norm, keep
+
+    def at(self, point: Point) -> ClusterEvaluation:
+        """Return the lazy evaluation at a point."""
+        return ClusterEvaluation(self, point)
+
+
+class ClusterEvaluation:
+    """`spdmetric.alignment.Evaluation` over chunks on workers."""
+
+    def __init__(self, objective: ClusterMisalignment, point: Point):
+        self.point = point
+        self._objective = objective
+
+    @property
+    def value(self) -> float:
+        """The misalignment, ``1 - alignment``."""
+        return 1.0 - self.alignment
+
+    @cached_property
+    def alignment(self) -> float:
+        """The centred kernel-target alignment f; minus infinity where it cannot be computed."""
+        if not np.isfinite(self._summary.mean).all():
+            return -np.inf
+        return self._summary.A_square / (self._summary.C_norm * self._objective.target_norm)
+
+    @property
+    def spread(self) -> float:
+        """Root mean square distance of the tangent vectors from their mean."""
+        return float(np.sqrt(self._summary.C_trace / self._summary.weight))
+
+    @cached_property
+    def gradient(self) -> np.ndarray:
+        """Gradient in the coordinates of the manifold."""
+        return self.point.gradient(self)
+
+    def hvp(self, eta: np.ndarray) -> np.ndarray:
+        """Not known on a cluster: there the secant model serves."""
+        raise TypeError("Exact second derivatives are known for data in memory or in a file only.")
+
+    frame_hvp = hvp
+
+    @cached_property
+    def frame_gradient(self) -> np.ndarray:
+        """Riemannian gradient, as a symmetric matrix in the frame."""
+        return tangent_part(self._pulled(of_factor=False))
+
+    @cached_property
+    def factor_gradient(self) -> np.ndarray:
+        """Derivative in the entries of the factor, (m, d)."""
+        return self._pulled(of_factor=True)
+
+    @cached_property
+    def _first_pass(self) -> tuple[list[Any], Any]:
+        """Futures of the chunks decomposed, and of their moments together."""
+        cluster, W = self._objective.cluster, self.point.factor
+        here = cluster.each(partial(decompose, W=W, keep=self._objective.keep), self._objective.pieces)
+        return here, cluster.merge(merge_moments, cluster.each(moments_of, here))
+
+    @cached_property
+    def _summary(self) -> Summary:
+        cluster = self._objective.cluster
+        return cluster.result(cluster.submit(summarise, self._first_pass[1]))
+
+    def _pulled(self, *, of_factor: bool) -> np.ndarray:
+        objective, (here, moments) = self._objective, self._first_pass
+        cluster, W = objective.cluster, self.point.factor
+        of_A, of_C = slopes(self._summary.A_square, self._summary.C_norm, objective.target_norm)
+        cotangents = cluster.submit(Cotangents.of, moments, of_A, of_C)
+        pieces = [None] * len(here) if objective.keep else objective.pieces
+        pulled = cluster.each(partial(pull, W=W, of_factor=of_factor), pieces, here, [cotangents] * len(here))
+        return np.asarray(cluster.result(cluster.merge(add_all, pulled)))

@@ -1,0 +1,246 @@
+"""What the workers do with their chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache, reduce, wraps
+from operator import add
+from typing import Any, NamedTuple
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from spdmetric.alignment import Moments, Part, Target, default_chunk_size
+from spdmetric.checks import checked_chunk
+from spdmetric.distributed.arrays import check_for
+from spdmetric.geometry import chunks
+from spdmetric.matrices import congruence, symmetrize
+from spdmetric.stacks import Stack, stack_of
+
+
+@lru_cache(maxsize=1)
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def one_thread(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Keep BLAS to the thread of the task: the tasks are parallel already."""
+
+    @wraps(f)
+    def limited(*args: Any, **options: Any) -> Any:
+        with _controller().limit(limits=1):
+            return f(*args, **options)
+
+    return limited
+
+
+class Survey(NamedTuple):
+    """What a chunk says of itself before learning starts."""
+
+    labels: np.ndarray  # those that occur
+    weights: np.ndarray  # the weight of each
+    symmetric: bool  # to the last digit
+    complaint: str | None  # why it cannot be used
+
+
+class Block(NamedTuple):
+    """A chunk on a worker."""
+
+    X: np.ndarray
+    codes: np.ndarray
+    weight: np.ndarray
+    symmetric: bool
+
+    @property
+    def matrices(self) -> np.ndarray:
+        X = self.X.astype(np.float64, copy=False)
+        return X if self.symmetric else symmetrize(X)
+
+
+class Prepared(NamedTuple):
+    """A piece of a chunk, whitened and packed, with its targets."""
+
+    stack: Stack
+    rows: slice
+    target: Target
+
+    @property
+    def d(self) -> int:
+        return self.stack.d
+
+
+# Dask moves small things to where there is time for them; it must know that these are not small.
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """A chunk, whitened."""
+
+    pieces: list[Prepared]
+
+    def parts(self, W: np.ndarray) -> Iterator[Part]:
+        """Decompose the pieces, one at a time."""
+        return (Part(stack.decompose(W), rows, target) for stack, rows, target in self.pieces)
+
+    def __sizeof__(self) -> int:
+        return sum(8 * piece.target.Y.shape[0] * piece.d**2 for piece in self.pieces)
+
+
+@dataclass(frozen=True)
+class Decomposed:
+    """A chunk at one point."""
+
+    moments: Moments
+    parts: list[Part]  # none where they are not kept
+
+    def __sizeof__(self) -> int:
+        p = self.moments.mean.size
+        return 8 * p * p + sum(8 * part.features.shape[0] * 3 * p for part in self.parts)
+
+
+class Cotangents(NamedTuple):
+    """What the pull of a chunk needs to know of all the others."""
+
+    mean: np.ndarray  # (p,)
+    right: np.ndarray  # (p, p)
+    across: np.ndarray  # (p, c)
+
+    @classmethod
+    def of(cls, moments: Moments, of_A: float, of_C: float) -> Cotangents:
+        """Scale A and C as `spdmetric.alignment.slopes` says."""
+        return cls(moments.mean, of_C * np.asarray(moments.C), of_A * moments.A)
+
+    def rows(self, part: Part) -> np.ndarray:
+        """Derivative of the misalignment in the features of a piece."""
+        return part.decomposition.cotangents(self.mean, *part.target, self.right, self.across)
+
+
+class Summary(NamedTuple):
+    """What the client needs to know of the moments."""
+
+    weight: float
+    mean: np.ndarray  # (p,)
+    A_square: float
+    C_norm: float
+    C_trace: float
+
+
+@one_thread
+def survey(X: Any, y: Any, weight: Any, k: int, rows: slice, *, rank: int | None, n_chunks: int) -> Survey:
+    """Check a chunk, and count its labels."""
+    X = np.asarray(X)
+    try:
+        checked_chunk(X, check_for(rank), k, rows, n_chunks)
+        weight = _check_weight(weight, rows)
+        labels, codes = np.unique(np.asarray(y), return_inverse=True)
+        weights = np.bincount(codes, weights=weight)
+    except ValueError as error:
+        return Survey(np.empty(0), np.empty(0), True, str(error))
+    return Survey(labels, weights, np.array_equal(X, X.transpose(0, 2, 1)), None)
+
+
+def _check_weight(weight: Any, rows: slice) -> np.ndarray:
+    if weight is None:
+        return np.ones(rows.stop - rows.start)
+    weight = np.asarray(weight, dtype=np.float64)
+    bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
+    if bad.size:
+        raise ValueError(
+            f"sample_weight[{rows.start + bad[0]}] is {weight[bad[0]]}: expected a finite number >= 0."
+        )
+    return weight
+
+
+def label(X: Any, y: Any, weight: Any, symmetric: bool, *, classes: np.ndarray, scale: np.ndarray) -> Block:
+    """Turn labels into codes and scale the weights by class; matrices without weight are left out."""
+    X, codes = np.asarray(X), np.searchsorted(classes, np.asarray(y))
+    weight = (np.ones(len(X)) if weight is None else np.asarray(weight, dtype=np.float64)) * scale[codes]
+    counts = weight > 0
+    if counts.all():
+        return Block(X, codes, weight, symmetric)
+    return Block(X[counts], codes[counts], weight[counts], symmetric)
+
+
+@one_thread
+def apply(f: Callable[..., Any], block: Block) -> Any:
+    """Apply a function of (X, codes, weight), piece by piece."""
+    X = block.matrices
+    pieces = chunks(len(X), piece_size(X.shape[-1]))
+    return reduce(add, (f(X[rows], block.codes[rows], block.weight[rows]) for rows in pieces))
+
+
+def add_all(values: list[Any]) -> Any:
+    """Sum of values, from left to right."""
+    return reduce(add, values)
+
+
+def piece_size(d: int) -> int:
+    """Matrices handled at a time on a worker.
+
+    Dask has its workers give memory back at once, and to be given it anew page by page took half
+    of the time of an evaluation.  NumPy asks for huge pages for arrays of 4 MB or more: features
+    of twice that size make it do so, and cost little for leaving the cache.
+    """
+    return max(default_chunk_size(d), 2**23 // (4 * d * (d + 1)))
+
+
+@one_thread
+def prepare(block: Block, *, factor: np.ndarray, target_mean: np.ndarray, n: int) -> Pieces:
+    """Whiten a chunk and cut it into pieces."""
+    X, Y = block.matrices, np.eye(target_mean.size)[block.codes] - target_mean
+    pieces = [
+        Prepared(stack_of(congruence(factor, X[rows]), n), rows, Target(Y[rows], block.weight[rows, None]))
+        for rows in chunks(len(X), piece_size(factor.shape[0]))
+    ]
+    return Pieces(pieces)
+
+
+@one_thread
+def decompose(pieces: Pieces, *, W: np.ndarray, keep: bool) -> Decomposed:
+    """The first pass over a chunk."""
+    kept: list[Part] = []
+    merged: Moments | None = None
+    for part in pieces.parts(W):
+        moments = Moments(*part.decomposition.moments(*part.target, gram=False))
+        merged = moments if merged is None else _merge_two(merged, moments)
+        if keep:
+            kept.append(part)
+    assert merged is not None  # empty chunks are left out
+    return Decomposed(merged, kept)
+
+
+def _merge_two(one: Moments, other: Moments) -> Moments:
+    with np.errstate(invalid="ignore"):  # of what has left float64
+        return one.merge(other)
+
+
+def moments_of(here: Decomposed) -> Moments:
+    """The moments alone: they travel, the parts do not."""
+    return here.moments
+
+
+@one_thread
+def merge_moments(moments: list[Moments]) -> Moments:
+    """Moments of all chunks together, merged from left to right."""
+    return reduce(_merge_two, moments)
+
+
+def summarise(moments: Moments) -> Summary:
+    """What is sent to the client: p numbers instead of p^2."""
+    A, C = moments.A, np.asarray(moments.C)
+    C_norm = float(np.sqrt(np.vdot(C, C)))
+    return Summary(moments.weight, moments.mean, float(np.vdot(A, A)), C_norm, float(np.trace(C)))
+
+
+@one_thread
+def pull(
+    pieces: Pieces | None, here: Decomposed, cotangents: Cotangents, *, W: np.ndarray, of_factor: bool
+) -> np.ndarray:
+    """The second pass over a chunk; it is decomposed again if it was not kept."""
+
+    def pulled(part: Part) -> np.ndarray:
+        rows = cotangents.rows(part)
+        return part.decomposition.pull_factor(rows) if of_factor else part.decomposition.pull(rows)
+
+    return reduce(add, map(pulled, here.parts if pieces is None else pieces.parts(W)))

@@ -1,0 +1,95 @@
+"""scikit-learn's callbacks, its progress bar among them, where scikit-learn has them (>= 1.9).
+
+`set_callbacks` is scikit-learn's: a `fit` is a task, its iterations are subtasks.  Older
+versions have no callbacks, and the estimators then have no `set_callbacks`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
+from typing import Any, TypeVar
+
+from spdmetric.solvers import Callback, Record
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands for scikit-learn's: nothing can be set, so nothing is ever called."""
+
+    def with_callbacks(method: Any) -> Any:
+        """Return the method as it is."""
+        return method
+
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+
+class ProgressMixin(CallbackSupportMixin):
+    """Tells scikit-learn's callbacks how far a `fit` is."""
+
+    max_iter: int
+
+    def _watched(self, callback: Callback | None) -> Callback | None:
+        """Return a callback of a solver that also tells those of scikit-learn, if there are any."""
+        context = getattr(self, "_callback_fit_ctx", None)
+        if context is None:
+            return callback
+
+        def report(record: Record) -> Any:
+            stop = None if callback is None else callback(record)
+            # The bar was promised so many tasks, and no solver has reason to make more.
+            if record.iteration > self.max_iter:
+                return stop
+            return _tell(self, context, "iteration") or stop
+
+        return report
+
+    def _followed(self, results: Iterable[Any], name: str, n_results: int) -> Iterator[Any]:
+        """Yield results as they come, each one a subtask of a task of its own."""
+        context = getattr(self, "_callback_fit_ctx", None)
+        if context is None:
+            yield from results
+            return
+        task = context.subcontext(task_name=name, max_subtasks=n_results)
+        task.call_on_fit_task_begin(estimator=self)
+        for result in results:
+            _tell(self, task, "candidates")
+            yield result
+        task.call_on_fit_task_end(estimator=self)
+
+
+def _tell(estimator: Any, context: Any, name: str) -> bool:
+    """Report a subtask that is done; whether a callback asks to stop."""
+    task = context.subcontext(task_name=name)
+    task.call_on_fit_task_begin(estimator=estimator)
+    return bool(task.call_on_fit_task_end(estimator=estimator))
+
+
+def with_progress(n_tasks: Callable[[Any], int]) -> Callable[[Fit], Fit]:
+    """Make a `fit` a task for scikit-learn's callbacks, of at most so many subtasks.
+
+    Without callbacks it is the method itself that runs.
+    """
+
+    def decorate(fit: Fit) -> Fit:
+        @wraps(fit)
+        def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
+            context = self._init_callback_context(max_subtasks=n_tasks(self))
+            context.call_on_fit_task_begin(estimator=self)
+            fit(self, *args, **kwargs)
+            context.call_on_fit_task_end(estimator=self)
+            return self
+
+        managed = with_callbacks(watched)
+
+        @wraps(fit)
+        def either(self: Any, *args: Any, **kwargs: Any) -> Any:
+            chosen = managed if getattr(self, "_skl_callbacks", None) else fit
+            return chosen(self, *args, **kwargs)
+
+        return either  # type: ignore[return-value]
+
+    return decorate

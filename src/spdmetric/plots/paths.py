@@ -1,0 +1,159 @@
+"""What learning does as the ball grows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from spdmetric.estimators import LogEuclideanMetric, LogEuclideanMetricCV
+from spdmetric.plots.axes import BLUE, GREY, VERMILLION, axes_for, need_matplotlib
+
+RADII = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0)
+
+
+class RadiusPathDisplay:
+    """Alignment, and the score in cross-validation, against the radius of the ball.
+
+    It is recommended to use `from_estimator`.
+
+    Parameters
+    ----------
+    radius : array-like of shape (n_radii,)
+        Radii, ascending.
+    alignment : array-like of shape (n_radii,)
+        Kernel-target alignment that was reached in each ball.
+    score, score_error : array-like of shape (n_radii,), optional
+        Mean score over the folds and its standard error.
+    chosen : float, optional
+        The radius that was chosen.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        Their figure.
+
+    Examples
+    --------
+    >>> from spdmetric import LogEuclideanMetricCV, RadiusPathDisplay
+    >>> from spdmetric.datasets import make_toy
+    >>> X, y, *_ = make_toy(d=4, random_state=0)
+    >>> metric = LogEuclideanMetricCV(radii=(0, 2, 4), ranks=(None,), cv=3).fit(X, y)
+    >>> RadiusPathDisplay.from_estimator(metric).ax_.get_xlabel()
+    'radius of the ball'
+    """
+
+    def __init__(
+        self,
+        radius: Any,
+        alignment: Any,
+        *,
+        score: Any = None,
+        score_error: Any = None,
+        chosen: float | None = None,
+    ):
+        self.radius = radius
+        self.alignment = alignment
+        self.score = score
+        self.score_error = score_error
+        self.chosen = chosen
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: LogEuclideanMetric,
+        X: Any = None,
+        y: Any = None,
+        *,
+        radii: Sequence[float] = RADII,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> RadiusPathDisplay:
+        """Draw the path of a fitted metric.
+
+        Parameters
+        ----------
+        estimator : LogEuclideanMetricCV or LogEuclideanMetric
+            Fitted.  The former knows its path and scores; of the latter, copies with other
+            radii are fitted to X and y.
+        X, y : array-like, optional
+            Matrices and labels, for a `LogEuclideanMetric` only.
+        radii : sequence of float, default=(0, 1, 2, 4, 8, 16)
+            Radii to fit, for a `LogEuclideanMetric` only.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        **kwargs : dict
+            Passed to `plot`.
+
+        Returns
+        -------
+        display : RadiusPathDisplay
+        """
+        need_matplotlib()
+        if not isinstance(estimator, LogEuclideanMetric):
+            raise TypeError(
+                f"{type(estimator).__name__} has no radius: expected a LogEuclideanMetricCV or a "
+                "LogEuclideanMetric; of a pipeline, pass that step."
+            )
+        check_is_fitted(estimator)
+        if isinstance(estimator, LogEuclideanMetricCV):
+            return cls(**_path_of(estimator)).plot(ax, **kwargs)
+        if X is None or y is None:
+            raise ValueError(
+                "A LogEuclideanMetric knows its own radius only: pass X and y, and the others are learned, "
+                "or draw the path of a LogEuclideanMetricCV."
+            )
+        fits = [clone(estimator).set_params(radius=radius).fit(X, y) for radius in sorted(radii)]
+        alignment = np.array([fit.alignment_ for fit in fits])
+        return cls(np.array(sorted(radii), dtype=float), alignment).plot(ax, **kwargs)
+
+    def plot(self, ax: Any = None, *, score_name: str = "score in cross-validation") -> RadiusPathDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        score_name : str, default="score in cross-validation"
+            What the legend calls the score.
+
+        Returns
+        -------
+        display : RadiusPathDisplay
+        """
+        self.ax_, self.figure_ = axes_for(ax)
+        ax = self.ax_
+        ax.plot(self.radius, self.alignment, "-o", color=BLUE, label="alignment, all matrices")
+        if self.score is not None:
+            look: dict[str, Any] = {"fmt": "--s", "color": VERMILLION, "capsize": 3}
+            ax.errorbar(self.radius, self.score, yerr=self.score_error, label=score_name, **look)
+        if self.chosen is not None:
+            ax.axvline(self.chosen, color=GREY, ls=":", zorder=0, label=f"chosen: {self.chosen:g}")
+        what = "alignment" if self.score is None else "alignment and score"
+        ax.set(xlabel="radius of the ball", ylabel=what)
+        if self.score is not None and np.all(np.asarray(self.score) >= 0):
+            ax.set_ylim(0, 1.02 * max(1.0, np.max(self.score)))  # alignment has these bounds, most scores too
+        ax.legend()
+        return self
+
+
+def _path_of(estimator: LogEuclideanMetricCV) -> dict[str, Any]:
+    """Path and scores of the rank that was chosen."""
+    results, best = estimator.cv_results_, estimator.best_params_
+    n_folds = sum(name.startswith("split") for name in results)
+    rows = [i for i, params in enumerate(results["params"]) if params["rank"] == best["rank"]]
+    rows.sort(key=lambda i: results["params"][i]["radius"])
+    # std_test_score divides by n; the standard error of the mean has n - 1 below it
+    error = results["std_test_score"][rows] / np.sqrt(n_folds - 1) if n_folds > 1 else None
+    return {
+        "radius": estimator.path_.radius,
+        "alignment": estimator.path_.alignment,
+        "score": results["mean_test_score"][rows],
+        "score_error": error,
+        "chosen": best["radius"],
+    }

@@ -1,0 +1,190 @@
+"""Where on the head the components of a metric come from.
+
+A row w of the factor W reads a signal out of the channels, ``w x``; its entries are not where
+the signal comes from, for they also cancel what else the channels hold.  That is told by the
+*pattern* ``a = C w' / (w C w')``, the regression of the channels on the signal, and for all
+rows together by ``A = C W' (W C W')^{-1}`` [Haufe2014]_, C the covariance of the channels.
+
+The metric does not depend on W itself: ``QW`` gives the same distances for every rotation Q.
+The rows that are shown are turned so that the first one tells the classes apart most: with
+``L_c`` the mean of ``log(W X W')`` over class c, Q diagonalises ``sum_c (L_c - L)^2``.
+
+References
+----------
+.. [Haufe2014] S. Haufe et al., "On the interpretation of weight vectors of linear models in
+   multivariate neuroimaging", NeuroImage 87, 2014.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from spdmetric.checks import check_psd
+from spdmetric.estimators import LogEuclideanMetric
+from spdmetric.estimators.tensors import to_numpy
+from spdmetric.geometry import mean_euclid
+from spdmetric.matrices import congruence, spectrum, unvech
+from spdmetric.plots.axes import need_matplotlib, row_for
+from spdmetric.plots.vectors import vectors_of
+
+
+class Patterns(NamedTuple):
+    """Components of a metric, the one that tells the classes apart most first."""
+
+    filters: np.ndarray  # (m, d), the rows of QW
+    patterns: np.ndarray  # (m, d), a row for each component
+    contrast: np.ndarray  # (m, n_classes), mean log-power of each class, less the mean of all classes
+    classes: np.ndarray
+
+
+def patterns_of(estimator: LogEuclideanMetric, X: Any, y: Any) -> Patterns:
+    """Filters and patterns of the components of a fitted metric.
+
+    Parameters
+    ----------
+    estimator : LogEuclideanMetric or LogEuclideanMetricCV
+        Fitted, of low rank or full.
+    X : array-like of shape (n_matrices, d, d)
+        Covariances; their mean is that of the channels.
+    y : array-like of shape (n_matrices,)
+        Labels.
+
+    Returns
+    -------
+    patterns : Patterns
+    """
+    X, y = check_psd(to_numpy(X), estimator.components_.shape[0]), np.asarray(to_numpy(y))
+    check_consistent_length(X, y)
+    logs, classes = unvech(vectors_of(estimator, X)), np.unique(y)  # (n, m, m)
+    means = np.stack([logs[y == label].mean(axis=0) for label in classes])
+    apart = means - means.mean(axis=0)
+    Q = spectrum(np.sum(apart @ apart, axis=0)).vectors[:, ::-1]
+    W = Q.T @ estimator.components_
+    C = mean_euclid(X)
+    patterns = np.linalg.solve(congruence(W, C), W @ C)
+    # The sign of a component is free: its largest entry points up.
+    largest = np.take_along_axis(patterns, np.abs(patterns).argmax(axis=1)[:, None], axis=1)
+    sign = np.sign(largest)
+    contrast = np.einsum("ia,cij,ja->ac", Q, apart, Q)
+    return Patterns(sign * W, sign * patterns, contrast, classes)
+
+
+class PatternsDisplay:
+    """Patterns of the components of a metric, as maps of the head.
+
+    It is recommended to use `from_estimator`.  Drawing needs MNE (extra ``eeg``).
+
+    Parameters
+    ----------
+    patterns : Patterns
+        What `patterns_of` gives.
+    info : mne.Info
+        Channels in the order of the matrices, with places on the head.
+
+    Attributes
+    ----------
+    ax_ : ndarray of matplotlib Axes, of shape (n_components,)
+        Where they were drawn.
+    figure_ : matplotlib Figure
+        Their figure.
+    """
+
+    def __init__(self, patterns: Patterns, info: Any):
+        self.patterns = patterns
+        self.info = info
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: LogEuclideanMetric, X: Any, y: Any, info: Any, *, ax: Any = None, **kwargs: Any
+    ) -> PatternsDisplay:
+        """Draw the patterns of a fitted metric.
+
+        Parameters
+        ----------
+        estimator : LogEuclideanMetric or LogEuclideanMetricCV
+            Fitted to covariances of the channels; of low rank, or the maps are many.
+        X : array-like of shape (n_matrices, d, d)
+            Covariances, of the training trials for instance.
+        y : array-like of shape (n_matrices,)
+            Labels.
+        info : mne.Info
+            Its d channels, in the order of the matrices, with a montage.
+        ax : sequence of matplotlib Axes, optional
+            Where to draw, one for each component; a new figure by default.
+        **kwargs : dict
+            Passed to `plot`.
+
+        Returns
+        -------
+        display : PatternsDisplay
+        """
+        need_matplotlib()
+        if not isinstance(estimator, LogEuclideanMetric):
+            raise TypeError(
+                f"{type(estimator).__name__} has no components: expected a LogEuclideanMetric or a "
+                "LogEuclideanMetricCV; of a pipeline, pass that step."
+            )
+        check_is_fitted(estimator)
+        _check_info(info, estimator.n_features_in_)
+        return cls(patterns_of(estimator, X, y), info).plot(ax, **kwargs)
+
+    def plot(
+        self, ax: Any = None, *, n_components: int | None = None, topomap_kw: dict[str, Any] | None = None
+    ) -> PatternsDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : sequence of matplotlib Axes, optional
+            Where to draw, one for each component; a new figure by default.
+        n_components : int, optional
+            How many to draw, those that tell the classes apart most first; four, or all if
+            there are fewer, by default.
+        topomap_kw : dict, optional
+            Passed to ``mne.viz.plot_topomap``.
+
+        Returns
+        -------
+        display : PatternsDisplay
+        """
+        m = len(self.patterns.patterns)
+        n = min(m, 4) if n_components is None else n_components
+        if not 1 <= n <= m:
+            raise ValueError(f"n_components={n}: the metric has {m} components.")
+        mne = _mne()
+        self.ax_, self.figure_ = row_for(ax, n)
+        look = {"show": False, "contours": 4, **(topomap_kw or {})}
+        for k, one in enumerate(self.ax_):
+            mne.viz.plot_topomap(self.patterns.patterns[k], self.info, axes=one, **look)
+            one.set_title(self._title(k), fontsize="medium")
+        return self
+
+    def _title(self, k: int) -> str:
+        """Name a component and the class in which it is strongest."""
+        contrast = self.patterns.contrast[k]
+        label = self.patterns.classes[contrast.argmax()]
+        return f"component {k + 1}\nmost in {label} ({contrast.max():+.2f})"
+
+
+def _mne() -> Any:
+    try:
+        import mne
+    except ImportError as error:
+        raise ImportError("Maps of the head need MNE: pip install 'spdmetric[eeg]'.") from error
+    return mne
+
+
+def _check_info(info: Any, d: int) -> None:
+    mne = _mne()
+    if not isinstance(info, mne.Info):
+        raise TypeError(f"info is a {type(info).__name__}: expected an mne.Info, for instance epochs.info.")
+    if len(info["ch_names"]) != d:
+        raise ValueError(
+            f"info has {len(info['ch_names'])} channels, but the matrices are {d} x {d}: pick the "
+            "channels that they were computed from, in that order."
+        )
+    if info.get_montage() is None:
+        raise ValueError("The channels of info have no places on the head: call info.set_montage(...) first.")

@@ -1,0 +1,286 @@
+"""The vectors of matrices: where they lie, and how far apart, before and after learning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from spdmetric.checks import check_spd
+from spdmetric.estimators.tensors import to_numpy
+from spdmetric.geometry import PAIRWISE_METRICS, mean_riemann, pairwise_distance
+from spdmetric.plots.axes import (
+    CLASS_COLORS,
+    CLASS_MARKERS,
+    axes_for,
+    check_values,
+    need_matplotlib,
+)
+
+
+def vectors_of(estimator: Any, X: Any) -> np.ndarray:
+    """Vectors that a fitted transformer gives, as a plain array."""
+    if not hasattr(estimator, "transform"):
+        raise TypeError(
+            f"{type(estimator).__name__} has no transform: expected a fitted LogEuclideanMetric, or a "
+            "pipeline that ends with one (of a pipeline with a classifier, pass pipeline[:-1])."
+        )
+    check_is_fitted(estimator)
+    vectors = np.asarray(to_numpy(estimator.transform(to_numpy(X))), dtype=np.float64)
+    if vectors.ndim != 2:
+        raise ValueError(f"Expected vectors of shape (n_matrices, p), got {vectors.shape}.")
+    return vectors
+
+
+class EmbeddingDisplay:
+    """Matrices in the plane of their two principal components, after `transform`.
+
+    It is recommended to use `from_estimator`.
+
+    Parameters
+    ----------
+    points : array-like of shape (n_matrices, 2)
+        Coordinates in the plane.
+    y : array-like of shape (n_matrices,), optional
+        Labels.
+    explained : array-like of shape (2,), optional
+        Shares of the variance that the two components explain.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        Their figure.
+
+    Examples
+    --------
+    >>> from spdmetric import EmbeddingDisplay, LogEuclideanMetric
+    >>> from spdmetric.datasets import make_toy
+    >>> X, y, *_ = make_toy(d=4, random_state=0)
+    >>> display = EmbeddingDisplay.from_estimator(LogEuclideanMetric().fit(X, y), X, y)
+    >>> display.points.shape
+    (50, 2)
+    """
+
+    def __init__(self, points: Any, y: Any = None, *, explained: Any = None):
+        self.points = points
+        self.y = y
+        self.explained = explained
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any = None, *, ax: Any = None, **kwargs: Any
+    ) -> EmbeddingDisplay:
+        """Draw matrices as a fitted metric sees them.
+
+        Parameters
+        ----------
+        estimator : transformer
+            Fitted: a `LogEuclideanMetric`, or a pipeline that ends with one.
+        X : array-like of shape (n_matrices, d, d)
+            What it transforms.
+        y : array-like of shape (n_matrices,), optional
+            Labels, each drawn in its own colour and shape.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        **kwargs : dict
+            Passed to `plot`.
+
+        Returns
+        -------
+        display : EmbeddingDisplay
+        """
+        from sklearn.decomposition import PCA
+
+        need_matplotlib()
+        vectors, y = vectors_of(estimator, X), to_numpy(y)
+        check_consistent_length(vectors, y)
+        if min(vectors.shape) < 2:
+            raise ValueError(
+                f"The vectors have shape {vectors.shape}: a plane needs at least 2 matrices, and 2 x 2 ones."
+            )
+        pca = PCA(2).fit(vectors)
+        points = pca.transform(vectors)
+        return cls(points, y, explained=pca.explained_variance_ratio_).plot(ax, **kwargs)
+
+    def plot(self, ax: Any = None, *, scatter_kw: dict[str, Any] | None = None) -> EmbeddingDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        scatter_kw : dict, optional
+            Passed to ``Axes.scatter``.
+
+        Returns
+        -------
+        display : EmbeddingDisplay
+        """
+        self.ax_, self.figure_ = axes_for(ax)
+        points, look = np.asarray(self.points), {"s": 22, "alpha": 0.8, "lw": 0, **(scatter_kw or {})}
+        y = np.zeros(len(points)) if self.y is None else np.asarray(self.y)
+        for k, label in enumerate(np.unique(y)):
+            own = {
+                "color": CLASS_COLORS[k % len(CLASS_COLORS)],
+                "marker": CLASS_MARKERS[k % len(CLASS_MARKERS)],
+                "label": str(label),
+            }
+            self.ax_.scatter(*points[y == label].T, **{**own, **look})
+        shares = (
+            ["", ""] if self.explained is None else [f", {share:.0%} of variance" for share in self.explained]
+        )
+        self.ax_.set(xlabel=f"component 1{shares[0]}", ylabel=f"component 2{shares[1]}")
+        # Distances are what is learned: one unit is one unit in both directions.
+        self.ax_.set_aspect("equal", adjustable="datalim")
+        if self.y is not None:
+            self.ax_.legend()
+        return self
+
+
+class PairDistanceDisplay:
+    """Distances of all pairs: before learning below the diagonal, after it above.
+
+    Each triangle is in units of its own mean, so that one scale serves both.  It is
+    recommended to use `from_estimator`.
+
+    Parameters
+    ----------
+    before, after : array-like of shape (n_matrices, n_matrices)
+        Distances.
+    y : array-like of shape (n_matrices,), optional
+        Labels; matrices are then shown class by class.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        Their figure.
+    colorbar_ : matplotlib Colorbar or None
+        Its colour bar.
+
+    Examples
+    --------
+    >>> from spdmetric import LogEuclideanMetric, PairDistanceDisplay
+    >>> from spdmetric.datasets import make_toy
+    >>> X, y, *_ = make_toy(d=4, random_state=0)
+    >>> display = PairDistanceDisplay.from_estimator(LogEuclideanMetric().fit(X, y), X, y)
+    >>> before, after = display.separation
+    >>> bool(after > before)
+    True
+    """
+
+    def __init__(self, before: Any, after: Any, y: Any = None):
+        self.before = before
+        self.after = after
+        self.y = y
+
+    @property
+    def separation(self) -> tuple[float, float]:
+        """Mean distance between classes over that within, before and after; NaN without two classes."""
+        y = np.zeros(len(np.asarray(self.before))) if self.y is None else np.asarray(self.y)
+        same, other = y[:, None] == y, ~np.eye(len(y), dtype=bool)
+        if same.all() or not (same & other).any():
+            return float("nan"), float("nan")
+        ratios = [
+            D[~same].mean() / D[same & other].mean()
+            for D in (np.asarray(self.before), np.asarray(self.after))
+        ]
+        return float(ratios[0]), float(ratios[1])
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any = None, *, before: Any = None, ax: Any = None, **kwargs: Any
+    ) -> PairDistanceDisplay:
+        """Draw the distances that a fitted metric gives, beside those it started from.
+
+        Parameters
+        ----------
+        estimator : transformer
+            Fitted: a `LogEuclideanMetric`, or a pipeline that ends with one.
+        X : array-like of shape (n_matrices, d, d)
+            What it transforms.
+        y : array-like of shape (n_matrices,), optional
+            Labels; matrices are then shown class by class.
+        before : {"euclid", "logeuclid", "riemann", "stein"} or transformer, optional
+            What to compare with: a distance, or another fitted transformer.  By default the
+            LogEuclidean distance at the Riemannian mean of X.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        **kwargs : dict
+            Passed to `plot`.
+
+        Returns
+        -------
+        display : PairDistanceDisplay
+        """
+        need_matplotlib()
+        vectors, y = vectors_of(estimator, X), to_numpy(y)
+        check_consistent_length(vectors, y)
+        return cls(_distances(X, before), _euclidean(vectors), y).plot(ax, **kwargs)
+
+    def plot(self, ax: Any = None, *, cmap: str = "viridis", colorbar: bool = True) -> PairDistanceDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        cmap : str, default="viridis"
+            Colours.
+        colorbar : bool, default=True
+            Whether to draw the scale.
+
+        Returns
+        -------
+        display : PairDistanceDisplay
+        """
+        self.ax_, self.figure_ = axes_for(ax)
+        before, after = (
+            D / D[~np.eye(len(D), dtype=bool)].mean() for D in map(np.asarray, (self.before, self.after))
+        )
+        y = None if self.y is None else np.asarray(self.y)
+        order = np.arange(len(before)) if y is None else np.argsort(y, kind="stable")
+        both = np.triu(after[np.ix_(order, order)]) + np.tril(before[np.ix_(order, order)], -1)
+        np.fill_diagonal(both, np.nan)  # no distance: left white between the two
+        image = self.ax_.imshow(both, cmap=cmap, vmin=0, interpolation="nearest")
+        self.ax_.set(xlabel="above the diagonal: after", ylabel="below: before")
+        if y is not None:
+            self._mark_classes(y)
+            self.ax_.set_title("between / within classes: {:.2f} → {:.2f}".format(*self.separation))
+        self.colorbar_ = None
+        if colorbar:
+            self.colorbar_ = self.figure_.colorbar(image, ax=self.ax_, label="distance / mean distance")
+        return self
+
+    def _mark_classes(self, y: np.ndarray) -> None:
+        """Name the classes along both sides, and draw lines between them."""
+        labels, counts = np.unique(y, return_counts=True)
+        ends = np.cumsum(counts)
+        for end in ends[:-1]:
+            self.ax_.axhline(end - 0.5, color="white", lw=1)
+            self.ax_.axvline(end - 0.5, color="white", lw=1)
+        middles = ends - counts / 2 - 0.5
+        self.ax_.set_xticks(middles, [str(label) for label in labels])
+        self.ax_.set_yticks(middles, [str(label) for label in labels], rotation=90, va="center")
+        self.ax_.tick_params(length=0)
+
+
+def _distances(X: Any, what: Any) -> np.ndarray:
+    """Distances of all pairs by name, by a fitted transformer, or at the mean."""
+    if what is None:
+        X = check_spd(to_numpy(X))
+        return pairwise_distance(X, metric="logeuclid", reference=mean_riemann(X))
+    if isinstance(what, str):
+        check_values("before", what, PAIRWISE_METRICS)
+        return pairwise_distance(check_spd(to_numpy(X)), metric=what)
+    return _euclidean(vectors_of(what, X))
+
+
+def _euclidean(vectors: np.ndarray) -> np.ndarray:
+    from sklearn.metrics import pairwise_distances
+
+    return pairwise_distances(vectors)

@@ -1,0 +1,1 @@
+"""Which metric suits these matrices, and does learning help: ``spdmetric compare`` and its page."""

@@ -1,0 +1,304 @@
+"""Damage files at random and read them, in a process whose memory and time are bounded.
+
+    python tests/fuzz_worker.py FOLDER SEED KIND=COUNT ...
+
+prints one JSON object: for each kind how many files were read right, how many got a
+sentence, and what went wrong with the others.  Run by ``test_fuzz.py``.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+MEMORY = 10**9  # bytes that reading one file may take
+SECONDS = 20
+
+
+class Hang(BaseException):
+    """Not an Exception: no reader may turn it into a sentence."""
+
+
+class Kind(NamedTuple):
+    """A way to write good files of a kind, and to read them."""
+
+    write: Callable[[Path], list[Path]]  # good files, below a folder
+    read: Callable[[Path], Any]
+    right: Callable[[Any, Any], bool]  # is what was read of a damaged file right, given the original
+
+
+# ---------------------------------------------------------------------------
+# Damage
+
+
+def damaged(content: bytes, rng: np.random.Generator) -> bytes:
+    """Truncate, flip bytes, cut out or overwrite a piece; half of the damage where the headers are."""
+    kind = rng.choice(["cut", "flip", "flip", "flip", "gap", "zeros", "double"])
+    at = int(rng.integers(len(content)))
+    if rng.random() < 0.5:
+        near = int(min(len(content), 2048) * rng.random())
+        at = near if rng.random() < 0.5 else len(content) - 1 - near
+    length = int(rng.integers(1, 64))
+    if kind == "cut":
+        return content[:at]
+    if kind == "gap":
+        return content[:at] + content[at + length :]
+    if kind == "zeros":
+        return content[:at] + bytes(len(content[at : at + length])) + content[at + length :]
+    if kind == "double":
+        return content[: at + length] + content[at:]
+    changed = bytearray(content)
+    for _ in range(rng.integers(1, 9)):
+        changed[at] ^= 1 << int(rng.integers(8))
+        at = (at + int(rng.integers(1, 200))) % len(content)
+    return bytes(changed)
+
+
+# ---------------------------------------------------------------------------
+# The kinds
+
+
+def matrices(rng: np.random.Generator, n: int = 6, d: int = 4) -> tuple[np.ndarray, np.ndarray]:
+    A = rng.standard_normal((n, d, 2 * d))
+    return A @ A.transpose(0, 2, 1), np.array(["left", "right"])[np.arange(n) % 2]
+
+
+def write_npz(folder: Path) -> list[Path]:
+    X, y = matrices(np.random.default_rng(0))
+    np.savez(folder / "plain.npz", X=X, y=y, groups=np.arange(6) // 3)
+    np.savez_compressed(folder / "packed.npz", covs=X.astype(np.float32), labels=y)
+    return [folder / "plain.npz", folder / "packed.npz"]
+
+
+def write_npy(folder: Path) -> list[Path]:
+    np.save(folder / "stack.npy", matrices(np.random.default_rng(0))[0])
+    return [folder / "stack.npy"]
+
+
+def write_csv(folder: Path) -> list[Path]:
+    (folder / "labels.csv").write_text("index,label\n" + "".join(f"{i},{i % 3}\n" for i in range(200)))
+    return [folder / "labels.csv"]
+
+
+def write_mat(folder: Path) -> list[Path]:
+    from scipy.io import savemat
+
+    X, y = matrices(np.random.default_rng(0))
+    codes = np.arange(6.0).reshape(-1, 1) % 2
+    X = X.transpose(1, 2, 0)
+    savemat(folder / "plain.mat", {"X": X, "y": codes})
+    savemat(folder / "packed.mat", {"covs": X, "labels": np.array(y, dtype=object)}, do_compression=True)
+    data = {"data": X, "labels": codes, "idxTraining": np.arange(1, 4), "idxTest": np.arange(4, 7)}
+    savemat(folder / "toolbox.mat", {"data": data}, do_compression=True)
+    return [folder / f"{name}.mat" for name in ("plain", "packed", "toolbox")]
+
+
+def write_mat73(folder: Path) -> list[Path]:
+    import h5py
+
+    X, _ = matrices(np.random.default_rng(0))
+    with h5py.File(folder / "new.mat", "w", userblock_size=512) as file:
+        for name, value in (("X", X), ("y", np.arange(6.0)[None] % 2)):
+            file.create_dataset(name, data=value).attrs["MATLAB_class"] = np.bytes_("double")
+    return [folder / "new.mat"]
+
+
+def write_images(folder: Path) -> list[Path]:
+    from PIL import Image
+
+    pixels = np.random.default_rng(0).integers(0, 256, (48, 96), dtype=np.uint8)
+    paths = [folder / f"{ending}1.{ending}" for ending in ("gif", "png", "jpg", "tif", "bmp", "pgm")]
+    for path in paths:
+        Image.fromarray(pixels).save(path)
+    return paths
+
+
+def write_edf_runs(folder: Path) -> list[Path]:
+    from formats import write_edf
+
+    signal = np.round(40 * np.random.default_rng(0).standard_normal((64, 160 * 14)))
+    write_edf(folder / "S001R04.edf", signal, 160, [(1.0, "T1"), (5.0, "T2"), (9.0, "T0")])
+    return [folder / "S001R04.edf"]
+
+
+def write_models(folder: Path) -> list[Path]:
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.pipeline import make_pipeline
+
+    from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV, save
+
+    X, y = matrices(np.random.default_rng(0), n=12)
+    quick = LogEuclideanMetricCV(radii=(0, 1), ranks=(None, 2), cv=2, max_iter=3)
+    save(make_pipeline(quick, KNeighborsClassifier(1)).fit(X, y), folder / "pipeline.npz")
+    save(LogEuclideanMetric(1.0).fit(X, y), folder / "metric.npz")
+    return [folder / "pipeline.npz", folder / "metric.npz"]
+
+
+def read_matrix_file(path: Path) -> Any:
+    from spdmetric.reading import read_matrices
+
+    found = read_matrices(path)
+    return found.X, found.y, found.groups
+
+
+def read_covariances(path: Path) -> Any:
+    from spdmetric.files import load_covariances
+
+    return tuple(load_covariances(path))
+
+
+def read_labels(path: Path) -> Any:
+    from spdmetric.reading import read_column
+
+    return (read_column(path, 200),)
+
+
+def read_image(path: Path) -> Any:
+    from spdmetric.datasets import load_images
+
+    return (load_images(path.parent, path.stem)[path.stem],)
+
+
+def read_edf_run(path: Path) -> Any:
+    from spdmetric.datasets import load_eegmmi
+
+    return tuple(load_eegmmi(1, path.parent, runs=[4]))
+
+
+def read_model(path: Path) -> Any:
+    import spdmetric
+
+    return spdmetric.load(path)
+
+
+def identical(got: Any, original: Any) -> bool:
+    """Equal to the last bit: formats with a checksum."""
+    return len(got) == len(original) and all(
+        (a is None and b is None) or (a is not None and b is not None and np.array_equal(a, b))
+        for a, b in zip(got, original, strict=True)
+    )
+
+
+def stack_of_labelled(got: Any, original: Any) -> bool:
+    """Well formed: without a checksum nobody can tell a flipped bit of a sample from a sample."""
+    X, *columns = got
+    shaped = X.ndim == 3 and X.shape[1] == X.shape[2] and len(X) > 0
+    return shaped and all(column is None or column.shape == (len(X),) for column in columns)
+
+
+def picture(got: Any, original: Any) -> bool:
+    return got[0].ndim == 2 and got[0].dtype == np.float64 and bool(np.isfinite(got[0]).all())
+
+
+def column(got: Any, original: Any) -> bool:
+    return got[0].shape == original[0].shape and got[0].dtype.kind in "ifU"
+
+
+def same_model(got: Any, original: Any) -> bool:
+    from test_models import same
+
+    if hasattr(got, "steps"):
+        judges = [model[1] for model in (got, original)]
+        vectors = same(*(judge._fit_X for judge in judges)) and same(*(judge._y for judge in judges))
+        return vectors and judges[0].get_params() == judges[1].get_params() and same(got[0], original[0])
+    return same(got, original)
+
+
+KINDS = {
+    "npz": Kind(write_npz, read_matrix_file, identical),
+    "npz-covariances": Kind(write_npz, read_covariances, identical),
+    "npy": Kind(write_npy, read_matrix_file, stack_of_labelled),
+    "csv": Kind(write_csv, read_labels, column),
+    "mat": Kind(write_mat, read_matrix_file, stack_of_labelled),
+    "mat-covariances": Kind(write_mat, read_covariances, stack_of_labelled),
+    "mat73": Kind(write_mat73, read_matrix_file, stack_of_labelled),
+    "images": Kind(write_images, read_image, picture),
+    "edf": Kind(write_edf_runs, read_edf_run, stack_of_labelled),
+    "model": Kind(write_models, read_model, same_model),
+}
+
+
+# ---------------------------------------------------------------------------
+# The run
+
+
+def outcome(kind: Kind, path: Path, original: Any) -> str:
+    """ "read", "sentence", or what is wrong."""
+    signal.alarm(SECONDS)
+    try:
+        got = kind.read(path)
+    except Hang:
+        return f"hangs for {SECONDS} s"
+    except (ValueError, OSError) as error:
+        text = str(error)
+        named = path.name in text or str(path.parent) in text
+        return "sentence" if named and "\n" not in text else f"{type(error).__name__} is no sentence: {text}"
+    except BaseException:
+        return traceback.format_exc()
+    finally:
+        signal.alarm(0)
+    return "read" if kind.right(got, original) else "is read wrongly"
+
+
+def run(name: str, count: int, folder: Path, seed: int) -> dict[str, Any]:
+    kind, rng = KINDS[name], np.random.default_rng([seed, *name.encode()])
+    good, target = folder / name / "good", folder / name / "damaged"
+    good.mkdir(parents=True)
+    target.mkdir()
+    paths = kind.write(good)
+    originals = {path: kind.read(path) for path in paths}
+    limit_memory()
+    found: dict[str, Any] = {"read": 0, "sentence": 0, "wrong": []}
+    for i, path in zip(range(count), endless(paths), strict=False):
+        content = damaged(path.read_bytes(), rng)
+        (target / path.name).write_bytes(content)
+        result = outcome(kind, target / path.name, originals[path])
+        if result in found:
+            found[result] += 1
+        else:
+            kept = folder / f"{name}-{seed}-{i}-{path.name}"
+            kept.write_bytes(content)
+            found["wrong"].append(f"{kept.name}: {result}")
+        (target / path.name).unlink()
+    return found
+
+
+def endless(paths: list[Path]) -> Iterator[Path]:
+    while True:
+        yield from paths
+
+
+def limit_memory() -> None:
+    """Allow so many bytes more than the libraries have mapped already."""
+    mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (mapped + MEMORY, hard))
+
+
+def main(folder: str, seed: str, *wishes: str) -> None:
+    def hang(*_: Any) -> None:
+        raise Hang
+
+    signal.signal(signal.SIGALRM, hang)
+    warnings.simplefilter("ignore")  # decoders warn of what they overlook; whether they read right is judged
+    found = {}
+    for wish in wishes:
+        name, count = wish.split("=")
+        began = time.perf_counter()
+        found[name] = run(name, int(count), Path(folder), int(seed))
+        found[name]["seconds"] = round(time.perf_counter() - began, 1)
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,31 @@
+"""A small file of matrices, and the page that `spdmetric compare` makes of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from spdmetric.cli import main
+from spdmetric.datasets import make_toy
+
+# Names that would break a page that forgets to escape, or a figure that takes them for mathematics.
+NAMES = np.array(["<b>left</b> & co", 'right "$x^2$"'])
+FEW = "euclid,logeuclid-mean,logeuclid-kta-cv,logeuclid-kta-cv-lda,logeuclid-mean-lda,mdm"
+
+
+def matrices(n: int = 24, d: int = 4) -> tuple[np.ndarray, np.ndarray]:
+    """Matrices of two classes, one of them far from the others."""
+    X, y, *_ = make_toy(n, 2, d=d, random_state=3)
+    X[7] *= 1e4
+    return X, NAMES[np.unique(y, return_inverse=True)[1]]
+
+
+def write_page(folder: Path, *arguments: str) -> Path:
+    """Write the file, run the command, return the page."""
+    X, y = matrices()
+    np.savez(folder / "toy <1>.npz", X=X, y=y)
+    out = folder / "report.html"
+    common = ["--out", str(out), "--jobs", "1", "--repeats", "1"]
+    assert main(["compare", str(folder / "toy <1>.npz"), *common, *arguments]) == 0
+    return out

@@ -1,0 +1,222 @@
+"""The documentation is true: its code runs, its quotations are in the source, its links lead somewhere."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import os
+import pkgutil
+import re
+import shlex
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import spdmetric
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+WRITTEN = {"_build", "api", "gallery", "results"}  # by the build or by commands, not by people
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"] + sorted(
+    path for path in DOCS.rglob("*.md") if not WRITTEN & set(path.relative_to(DOCS).parts)
+)
+NOT_RUN = re.compile(r"# Not run in the tests: .{10,}")
+NEEDS_DATA = re.compile(r"# Needs SPDMETRIC_DATA: .{10,}")
+# Packages that only the extra `docs` brings.
+ONLY_DOCS = {"dipy", "nibabel"}
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def python_blocks(path: Path) -> list[tuple[int, str]]:
+    """Python blocks of a page, each with the line that it begins at."""
+    text = path.read_text()
+    found = re.finditer(r"^([ ]*)```python\n(.*?)^[ ]*```", text, flags=re.M | re.S)
+    return [(text[: m.start(2)].count("\n"), textwrap.dedent(m[2])) for m in found]
+
+
+def runs(block: str) -> bool:
+    """Whether a block can run here; one that cannot says so in its first line."""
+    first = block.partition("\n")[0]
+    if NEEDS_DATA.match(first):
+        return bool(os.environ.get("SPDMETRIC_DATA"))
+    return not NOT_RUN.match(first)
+
+
+# MOABB 1.7 asks MNE 1.13 for a montage by the name that MNE is about to drop.
+@pytest.mark.filterwarnings("ignore:Montage name 'standard_1005' is deprecated:FutureWarning")
+# And h5py for a data set without a dtype.
+@pytest.mark.filterwarnings("ignore:Creating a dataset without passing data or dtype is deprecated")
+@pytest.mark.parametrize("page", [p for p in PAGES if python_blocks(p)], ids=name)
+def test_code_blocks_run_in_order(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for line, block in python_blocks(page):
+        if runs(block):
+            try:
+                exec(compile("\n" * line + block, name(page), "exec"), namespace)
+            except ModuleNotFoundError as error:
+                if error.name is None or error.name.partition(".")[0] not in ONLY_DOCS:
+                    raise
+                pytest.skip(f"{error.name} is missing: pip install 'spdmetric[docs]'")
+
+
+def modules() -> list[str]:
+    found = pkgutil.walk_packages(spdmetric.__path__, "spdmetric.")
+    with_examples = (m.name for m in found if not m.name.endswith("__main__"))
+    return [m for m in with_examples if ">>>" in _source(m)]
+
+
+def _source(module: str) -> str:
+    place = ROOT / "src" / Path(*module.split("."))
+    file = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+    return file.read_text() if file.is_file() else ""
+
+
+@pytest.mark.parametrize("module", modules())
+def test_docstring_examples(module):
+    tested = doctest.testmod(importlib.import_module(module))
+    assert tested.attempted > 0
+    assert tested.failed == 0
+
+
+# -- commands ---------------------------------------------------------------------
+
+
+def command_lines(program: str) -> list[tuple[str, str]]:
+    """Commands that pages show, indented or in a block, without their prompts and folders."""
+    pattern = re.compile(rf"^(?:    |\$ )?(?:\.venv/bin/)?({program} [^\n|>`]*)$", re.M)
+    return [(name(page), m[1]) for page in PAGES for m in pattern.finditer(page.read_text())]
+
+
+@pytest.mark.parametrize(("page", "line"), sorted(set(command_lines("spdmetric"))))
+def test_shown_commands_are_understood(page, line, capsys):
+    from spdmetric.cli import _parser
+
+    code = 0
+    try:
+        _parser().parse_args(shlex.split(line, comments=True)[1:])
+    except SystemExit as stop:  # --help and --version end well, all else does not
+        code = stop.code
+    assert code == 0, f"{page}: {line}\n{capsys.readouterr().err}"
+
+
+def test_shown_make_targets_exist():
+    shown = {line.split()[1] for _, line in command_lines("make")}
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.M))
+    assert shown
+    assert shown <= targets
+
+
+# -- what the pages say of the package ------------------------------------------------
+
+
+@pytest.fixture
+def extensions(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS / "_ext"))
+    return importlib.import_module
+
+
+def test_quoted_sentences_are_in_the_source(extensions):
+    said = [s.text for s in extensions("sentences").all_sentences()]
+    said += [status.value for status in importlib.import_module("spdmetric.solvers").Status]
+    plain = [re.sub(r"[\s…]+", " ", text) for text in said]
+    quotes = re.findall(r"^> (.*)$", (DOCS / "troubleshooting.md").read_text(), flags=re.M)
+    assert len(quotes) > 30
+    for quote in quotes:
+        parts = [part.strip() for part in quote.removeprefix("X").split("…") if len(part.strip()) > 2]
+        assert any(all(part in text for part in parts) for text in plain), quote
+
+
+def test_every_public_name_is_in_the_api(extensions, tmp_path):
+    rooms = extensions("rooms")
+    rooms.write_api(tmp_path)
+    listed = (tmp_path / "index.rst").read_text().split()
+    for public in ("spdmetric", "spdmetric.datasets", "spdmetric.solvers"):
+        for what in importlib.import_module(public).__all__:
+            value = getattr(importlib.import_module(public), what)
+            assert (
+                what in listed
+                or not callable(value)
+                or not hasattr(value, "__module__")
+                or what == "Callback"
+            )
+
+
+def test_one_bibliography(extensions):
+    keys = extensions("citations").KEYS
+    sources = [*DOCS.glob("*.md"), *(ROOT / "src").rglob("*.py"), *(ROOT / "examples").glob("*.py")]
+    for path in sources:
+        cited = set(re.findall(r"\[([A-Z][A-Za-z]+(?:19|20)\d\d)(?:\]|,)", path.read_text()))
+        cited |= set(re.findall(r"\{cite:[pt]\}`(\w+)`", path.read_text()))
+        assert cited <= keys, f"{name(path)} cites {sorted(cited - keys)}: add them to docs/references.bib"
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text()):
+            there = page.parent / target
+            written = WRITTEN & set(Path(target).parts)
+            assert there.exists() or written or "://" in target, f"{name(page)} links to {target}"
+
+
+def test_formulas_become_mathml(extensions):
+    pytest.importorskip("docutils", reason="formulas are converted by docutils: spdmetric[docs]")
+    convert = extensions("mathml").convert
+    text = re.sub(r"`[^`\n]*`", "", (DOCS / "math.md").read_text())
+    for formula in re.findall(r"\$\$(.+?)\$\$", text, flags=re.S):
+        assert convert(formula, block=True).startswith("<math")
+    for formula in re.findall(r"(?<!\$)\$([^$]+)\$(?!\$)", re.sub(r"\$\$.+?\$\$", "", text, flags=re.S)):
+        assert convert(formula, block=False).startswith("<math")
+
+
+# -- examples -------------------------------------------------------------------------
+
+EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
+
+
+def test_the_gallery_has_examples():
+    assert len(EXAMPLES) >= 10
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_begin_with_a_title_and_a_story(example):
+    compile(example.read_text(), example.name, "exec")
+    title, underline, *story = doc_of(example).strip().splitlines()
+    assert set(underline) == {"="}
+    assert len(underline) >= len(title)
+    assert len(" ".join(story)) > 80
+
+
+def doc_of(path: Path) -> str:
+    import ast
+
+    return ast.get_docstring(ast.parse(path.read_text())) or ""
+
+
+@pytest.mark.skipif(
+    os.environ.get("HYPOTHESIS_PROFILE") != "nightly",
+    reason="some minutes: HYPOTHESIS_PROFILE=nightly, or make docs",
+)
+def test_the_site_builds_without_warnings(tmp_path):
+    pytest.importorskip("sphinx_gallery", reason="the site needs its extra: pip install 'spdmetric[docs]'")
+    command = [
+        sys.executable,
+        "-m",
+        "sphinx",
+        "-W",
+        "--keep-going",
+        "-q",
+        "-b",
+        "html",
+        str(DOCS),
+        str(tmp_path),
+    ]
+    built = subprocess.run(command, capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr

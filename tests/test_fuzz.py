@@ -1,0 +1,67 @@
+"""Damaged files: a sentence or a right read; never a traceback, a hang, or memory past 1 GB.
+
+In all some 150 files of matrices, labels, images and EEG, and 500 model files; with
+``SPDMETRIC_NIGHTLY=1``, 2,000 and 500, of a seed that changes with the day.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+NIGHTLY = os.environ.get("SPDMETRIC_NIGHTLY") == "1"
+WORKER = Path(__file__).with_name("fuzz_worker.py")
+SEED = datetime.date.today().toordinal() if NIGHTLY else 0
+
+# Kinds that share a process, and how many files of each: in CI, and in a nightly run.
+GROUPS = {
+    "matrices": {
+        "npz": (20, 300),
+        "npz-covariances": (15, 200),
+        "npy": (15, 200),
+        "csv": (15, 200),
+        "mat": (30, 300),
+        "mat-covariances": (15, 200),
+    },
+    "mat73": {"mat73": (10, 100)},
+    "images": {"images": (30, 300)},
+    "edf": {"edf": (12, 300)},
+    "model": {"model": (500, 500)},
+}
+NEEDS = {"mat73": ("h5py",), "images": ("PIL",), "edf": ("mne", "edfio")}
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the bound on memory is Linux's")
+@pytest.mark.parametrize("group", GROUPS)
+def test_damaged_files_get_a_sentence_or_are_read_right(group, tmp_path, capsys):
+    absent = [name for name in NEEDS.get(group, ()) if find_spec(name) is None]
+    if absent:
+        pytest.skip(f"needs {', '.join(absent)}")
+    wishes = [f"{kind}={counts[NIGHTLY]}" for kind, counts in GROUPS[group].items()]
+    command = [sys.executable, str(WORKER), str(tmp_path), str(SEED), *wishes]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=3600 if NIGHTLY else 600)
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    with capsys.disabled():
+        if NIGHTLY:
+            print(f"\nseed {SEED}: " + ", ".join(told(kind, result) for kind, result in found.items()))
+    for kind, result in found.items():
+        assert not result["wrong"], f"{kind}, seed {SEED}:\n" + "\n".join(result["wrong"])
+        assert result["read"] + result["sentence"] == GROUPS[group][kind][NIGHTLY]
+
+
+def told(kind: str, result: dict) -> str:
+    return f"{kind} {result['read']} read, {result['sentence']} sentences"
+
+
+def test_counts():
+    totals = [sum(counts[i] for kind in GROUPS.values() for counts in kind.values()) for i in (0, 1)]
+    assert totals[0] - 500 >= 150
+    assert totals[1] - 500 >= 2000

@@ -1,0 +1,385 @@
+"""Model files: what was fitted comes back bit for bit, every other file gets its sentence."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import re
+import warnings
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.model_selection import StratifiedKFold
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+
+import spdmetric
+from random_matrices import labelled, spd
+from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV, archive, models
+
+QUICK_CV = {"radii": (0.0, 1.0), "ranks": [None, 2], "cv": 2, "max_iter": 5}
+
+
+def fitted(metric, rng, n=16, d=4, classes=2):
+    X, y = labelled(rng, n, d, classes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # few iterations on purpose
+        return metric.fit(X, y)
+
+
+def there_and_back(model, tmp_path):
+    path = tmp_path / "model.npz"
+    spdmetric.save(model, path)
+    return spdmetric.load(path)
+
+
+def same(a, b) -> bool:
+    """Equality to the last bit, types and memory order included, of all that an estimator holds."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, np.ndarray):
+        layout = a.dtype == b.dtype and a.shape == b.shape
+        return layout and (a.tolist() == b.tolist() if a.dtype == object else a.tobytes() == b.tobytes())
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, list | tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    if hasattr(a, "_s") or hasattr(a, "status") or isinstance(a, LogEuclideanMetric):
+        parts = [
+            {k: v for k, v in vars(x).items() if k not in ("S", "_sinhc", "_acceleration")} for x in (a, b)
+        ]
+        return same(*parts)
+    return a == b or (a != a and b != b)
+
+
+METRICS = {
+    "full": LogEuclideanMetric(2.0),
+    "no learning": LogEuclideanMetric(0),
+    "low rank": LogEuclideanMetric(2.0, rank=2),
+    "gaussian": LogEuclideanMetric(2.0, kernel="gaussian", max_iter=20),
+    "given init": LogEuclideanMetric(1.0, init=np.diag([1.0, 2.0, 3.0, 4.0])),
+    "one iteration": LogEuclideanMetric(np.float64(5.0), max_iter=1),
+    "CV": LogEuclideanMetricCV(**QUICK_CV),
+    "CV at low rank": LogEuclideanMetricCV(**QUICK_CV | {"ranks": (2, 3)}),
+}
+
+
+@pytest.mark.parametrize("case", METRICS)
+def test_a_metric_comes_back_bit_for_bit(case, rng, tmp_path):
+    metric = fitted(clone(METRICS[case]), rng)
+    loaded = there_and_back(metric, tmp_path)
+    assert same(metric, loaded)
+    X = spd(rng, 9, 4)
+    for form in (X, X.astype(np.float32)):
+        assert same(metric.transform(form), loaded.transform(form))
+    vectors = metric.transform(X)
+    assert same(metric.inverse_transform(vectors), loaded.inverse_transform(vectors))
+    assert metric.get_metric()(X[0], X[1]) == loaded.get_metric()(X[0], X[1])
+    if case != "given init":
+        assert same(metric.adapt(X).transform(X), loaded.adapt(X).transform(X))
+    assert same(metric.solution_.point.S, loaded.solution_.point.S)
+
+
+@pytest.mark.parametrize("d", [1, 5, 9, 24])
+def test_transform_is_the_same_at_every_size(d, rng, tmp_path):
+    metric = fitted(LogEuclideanMetric(3.0, max_iter=10), rng, n=20, d=d)
+    loaded, X = there_and_back(metric, tmp_path), spd(rng, 40, d)
+    assert same(metric.transform(X), loaded.transform(X))
+
+
+def test_what_is_loaded_is_a_normal_estimator(rng, tmp_path):
+    metric = fitted(LogEuclideanMetricCV(**QUICK_CV), rng)
+    loaded = there_and_back(metric, tmp_path)
+    assert loaded.get_params() == metric.get_params()
+    assert clone(loaded).get_params() == metric.get_params()
+    assert loaded.n_features_in_ == 4
+    assert loaded.classes_.tolist() == [0, 1]
+    assert loaded.best_params_ == metric.best_params_
+    assert list(loaded.get_feature_names_out()) == list(metric.get_feature_names_out())
+    assert loaded.solution_.status is metric.solution_.status
+    fitted(loaded, rng)  # and it can be fitted again
+    with pytest.raises(ValueError, match="features"):
+        loaded.transform(spd(rng, 2, 3))
+
+
+def test_output_in_pandas_is_remembered(rng, tmp_path):
+    pd = pytest.importorskip("pandas")
+    model = make_pipeline(LogEuclideanMetric(1.0), KNeighborsClassifier(1)).set_output(transform="pandas")
+    X, y = labelled(rng, 12, 3)
+    loaded = there_and_back(model.fit(X, y), tmp_path)
+    assert isinstance(loaded[0].transform(X), pd.DataFrame)
+    assert same(loaded.predict(X), model.predict(X))
+
+
+LABELS = {
+    "whole numbers": np.array([3, -1]),
+    "small numbers": np.array([1, 2], dtype=np.uint8),
+    "strings": np.array(["left hand", "Füße"]),
+    "booleans": np.array([True, False]),
+    "floats": np.array([1.0, 2.0]),
+    "objects": np.array(["left", "right"], dtype=object),
+}
+
+
+@pytest.mark.parametrize("kind", LABELS)
+@pytest.mark.parametrize("metric", [LogEuclideanMetric(1.0), LogEuclideanMetricCV(**QUICK_CV)])
+def test_a_pipeline_predicts_the_same(kind, metric, rng, tmp_path):
+    X, codes = labelled(rng, 20, 3)
+    model = make_pipeline(clone(metric), KNeighborsClassifier(1)).fit(X, LABELS[kind][codes])
+    loaded, new = there_and_back(model, tmp_path), spd(rng, 50, 3)
+    assert list(loaded.named_steps) == list(model.named_steps)
+    assert same(loaded.predict(new), model.predict(new))
+    assert same(loaded.predict_proba(new), model.predict_proba(new))
+    assert same(loaded.classes_, model.classes_)
+    assert loaded.score(X, LABELS[kind][codes]) == 1.0
+
+
+@pytest.mark.parametrize("algorithm", ["brute", "kd_tree", "ball_tree", "auto"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_neighbours_are_the_same_in_every_way_to_find_them(algorithm, dtype, rng, tmp_path):
+    X, y = labelled(rng, 60, 3, classes=3)
+    judge = KNeighborsClassifier(4, weights="distance", algorithm=algorithm, metric_params=None)
+    model = make_pipeline(LogEuclideanMetric(1.0), judge).fit(X.astype(dtype), y)
+    loaded, new = there_and_back(model, tmp_path), spd(rng, 50, 3)
+    assert same(loaded.predict_proba(new), model.predict_proba(new))
+    for one, other in zip(*(m[-1].kneighbors(m[0].transform(new)) for m in (loaded, model)), strict=True):
+        assert same(one, other)
+
+
+# ---------------------------------------------------------------------------
+# The file
+
+
+def test_the_file_is_a_plain_npz_and_always_the_same_bytes(rng, tmp_path):
+    metric = fitted(LogEuclideanMetric(1.0), rng)
+    for name in ("one.npz", "two.npz"):
+        spdmetric.save(metric, tmp_path / name)
+    assert (tmp_path / "one.npz").read_bytes() == (tmp_path / "two.npz").read_bytes()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["one.npz", "two.npz"]
+    with np.load(tmp_path / "one.npz", allow_pickle=False) as content:
+        metadata = json.loads(content["metadata"].item())
+        assert same(content["metric.components_"], metric.components_)
+        assert all(content[name].dtype != object for name in content)
+    assert metadata["format"] == "spdmetric model"
+    assert metadata["version"] == 1
+    assert metadata["spdmetric"] == spdmetric.__version__
+    assert metadata["model"]["parameters"]["radius"] == 1.0
+    assert len(metadata["sha256"]) == 64
+
+
+def test_a_failed_save_leaves_the_former_model(rng, tmp_path, monkeypatch):
+    path, metric = tmp_path / "model.npz", fitted(LogEuclideanMetric(1.0), rng)
+    spdmetric.save(metric, path)
+    before = path.read_bytes()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(archive.os, "replace", full)
+    with pytest.raises(OSError, match="No space"):
+        spdmetric.save(metric, path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+CANNOT = {
+    "callback": (
+        LogEuclideanMetric(1.0, callback=lambda record: None),
+        r"callback=.*set_params\(callback=\.\.\.\)",
+    ),
+    "splitter": (LogEuclideanMetricCV(**QUICK_CV | {"cv": StratifiedKFold(2)}), r"cv=StratifiedKFold.*skops"),
+}
+
+
+@pytest.mark.parametrize("case", CANNOT)
+def test_what_cannot_be_stored_is_named(case, rng, tmp_path):
+    metric, sentence = CANNOT[case]
+    with pytest.raises(ValueError, match=sentence):
+        spdmetric.save(fitted(clone(metric), rng), tmp_path / "model.npz")
+    assert not list(tmp_path.iterdir())
+
+
+def test_other_models_are_refused(rng, tmp_path):
+    X, y = labelled(rng, 12, 3)
+    others = (
+        make_pipeline(LogEuclideanMetric(1.0), LinearDiscriminantAnalysis()),
+        KNeighborsClassifier(),
+        type("Mine", (LogEuclideanMetric,), {})(),
+    )
+    for model, name in zip(
+        others, ("LinearDiscriminantAnalysis", "KNeighborsClassifier", "Mine"), strict=True
+    ):
+        with pytest.raises(ValueError, match=f"got .*{name}.*skops"):
+            spdmetric.save(model, tmp_path / "model.npz")
+    for model in (LogEuclideanMetric(), make_pipeline(LogEuclideanMetric(), KNeighborsClassifier())):
+        with pytest.raises(ValueError, match="not fitted"):
+            spdmetric.save(model, tmp_path / "model.npz")
+    dates = np.array(["2026-01-01", "2026-01-02"], dtype="datetime64[D]")
+    metric = LogEuclideanMetric(1.0).fit(X, y)
+    metric.classes_ = dates
+    with pytest.raises(ValueError, match=r"classes_ has dtype datetime64"):
+        spdmetric.save(metric, tmp_path / "model.npz")
+
+
+# ---------------------------------------------------------------------------
+# Files that are not models of ours
+
+
+def rewritten(path, change, *, compress=zipfile.ZIP_STORED):
+    """Write the members of an archive again, changed by a function of (name, bytes)."""
+    with zipfile.ZipFile(path) as source:
+        members = [(i.filename, source.read(i)) for i in source.infolist()]
+    with zipfile.ZipFile(path, "w", compress) as target:
+        for name, content in members:
+            target.writestr(name, change(name, content))
+
+
+def in_metadata(change):
+    """Change the metadata of a model and leave the digest as it is."""
+
+    def edit(name, content):
+        if name != "metadata.npy":
+            return content
+        metadata = json.loads(np.load(io.BytesIO(content)).item())
+        change(metadata)
+        return archive._npy_bytes(np.array(json.dumps(metadata).encode()))
+
+    return lambda path: rewritten(path, edit)
+
+
+def forged(change):
+    """Change metadata and arrays and compute the digest anew, as someone with bad intent would."""
+
+    def edit(path):
+        metadata, arrays = archive.read_archive(path, models.FORMAT, models.VERSION)
+        change(metadata, arrays)
+        archive.write_archive(path, metadata, arrays)
+
+    return edit
+
+
+def with_shape(shape):
+    def edit(name, content):
+        if name != "metric.components_.npy":
+            return content
+        return content.replace(b"'shape': (4, 4)", b"'shape': " + shape + b" " * (6 - len(shape)))
+
+    return lambda path: rewritten(path, edit)
+
+
+def bomb(path):
+    rewritten(path, lambda name, content: content + bytes(10**7), compress=zipfile.ZIP_DEFLATED)
+
+
+BAD_FILES = {
+    "empty": (lambda p: p.write_bytes(b""), "is not a spdmetric model: it is no .npz file"),
+    "text": (lambda p: p.write_text("index,label\n"), "is not a spdmetric model"),
+    "pickle": (lambda p: p.write_bytes(pickle.dumps([1])), "is not a spdmetric model"),
+    "truncated": (lambda p: p.write_bytes(p.read_bytes()[:-200]), "is truncated or corrupt"),
+    "other arrays": (lambda p: np.savez(p, X=np.eye(2)), "is an .npz file but not a spdmetric model"),
+    "other format": (in_metadata(lambda m: m.update(format="x")), "its metadata say 'x'"),
+    "newer": (
+        in_metadata(lambda m: m.update(version=2, spdmetric="9.1")),
+        "of format 2, written by spdmetric 9.1; this spdmetric reads formats up to 1: upgrade",
+    ),
+    "no version": (in_metadata(lambda m: m.pop("version")), "its format has version 'None'"),
+    "parameter altered": (
+        in_metadata(lambda m: m["model"]["parameters"].update(radius=3.0)),
+        "was altered after it was saved",
+    ),
+    "array altered": (
+        lambda p: rewritten(p, lambda n, c: c[:-1] + b"\x01" if n.startswith("metric.comp") else c),
+        "was altered after it was saved",
+    ),
+    "array too large": (with_shape(b"(4,9e9)"), "was altered"),
+    "compressed": (lambda p: rewritten(p, lambda n, c: c, compress=zipfile.ZIP_DEFLATED), "compressed"),
+    "zip bomb": (bomb, "is truncated or corrupt"),
+    "forged: unknown class": (
+        forged(lambda m, a: m["model"].update({"!": "os.system"})),
+        "its content is not one",
+    ),
+    "forged: not fitted": (forged(lambda m, a: m["model"].update(fitted={})), "its content is not one"),
+    "forged: array missing": (forged(lambda m, a: a.pop("metric.components_")), "its content is not one"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+def test_every_bad_file_gets_its_sentence(case, rng, tmp_path):
+    path = tmp_path / "model.npz"
+    spdmetric.save(fitted(LogEuclideanMetric(1.0), rng), path)
+    spoil, sentence = BAD_FILES[case]
+    spoil(path)
+    with pytest.raises(ValueError, match=sentence) as raised:
+        spdmetric.load(path)
+    assert str(path) in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"There is no file .*nothing\.npz"):
+        spdmetric.load(tmp_path / "nothing.npz")
+
+
+def test_headers_that_ask_for_memory_are_refused_before_it_is_given():
+    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (9000000000000,), }"
+    header += b" " * (118 - 1 - len(header)) + b"\n"
+    content = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(8)
+    with pytest.raises(ValueError, match="does not fit its bytes"):
+        archive._array(content)
+
+
+def test_attributes_of_format_1(rng):
+    """The format is what fitted metrics hold: who changes these names raises models.VERSION."""
+    held = {name for name in vars(fitted(LogEuclideanMetricCV(**QUICK_CV), rng))}
+    held -= set(LogEuclideanMetricCV().get_params()) | set(models._FORGOTTEN)
+    assert held == {
+        *("n_features_in_", "classes_", "best_index_", "best_params_", "best_score_", "cv_results_", "path_"),
+        *("_start", "_solution_factor", "_low_rank", "_adapted_weight", "_reference", "_embedding"),
+        *("components_", "alignment_", "gamma_", "radius_", "n_iter_", "solution_", "_n_features_out"),
+    }
+
+
+# ---------------------------------------------------------------------------
+# skops: pipelines of any parts
+
+TRUSTED = [
+    "spdmetric.estimators.metric.LogEuclideanMetric",
+    "spdmetric.estimators.cv.LogEuclideanMetricCV",
+    "spdmetric.estimators.cv.Path",
+    "spdmetric.estimators.problem.Start",
+    "spdmetric.manifolds.BallPoint",
+    "spdmetric.manifolds.RankPoint",
+    "spdmetric.solvers.run.Record",
+    "spdmetric.solvers.run.Solution",
+]
+
+
+@pytest.mark.parametrize("metric", [LogEuclideanMetric(1.0), LogEuclideanMetricCV(**QUICK_CV)])
+def test_skops_keeps_whole_pipelines(metric, rng):
+    sio = pytest.importorskip("skops.io")
+    X, y = labelled(rng, 20, 3)
+    model = make_pipeline(clone(metric), LinearDiscriminantAnalysis()).fit(X, y)
+    stored = sio.dumps(model)
+    unknown = sio.get_untrusted_types(data=stored)
+    assert set(unknown) <= set(TRUSTED)
+    loaded = sio.loads(stored, trusted=TRUSTED)
+    assert same(loaded.predict(X), model.predict(X))
+    assert same(loaded[0].transform(X), model[0].transform(X))
+
+
+def documented_blocks():
+    text = (Path(__file__).parents[1] / "docs" / "models.md").read_text()
+    return re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("block", documented_blocks(), ids=range(3))
+def test_the_page_on_models_is_true(block, capsys):
+    if "skops" in block:
+        pytest.importorskip("skops")
+        assert all(f'"{name}"' in block for name in TRUSTED)
+    exec(compile(block, "docs/models.md", "exec"), {})

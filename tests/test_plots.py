@@ -1,0 +1,366 @@
+"""The displays: what they hold is right, they draw where they are told, and say what is missing."""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import runpy
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.linalg import subspace_angles
+from sklearn.exceptions import NotFittedError
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+
+import spdmetric
+from random_matrices import labelled, rotation, spd
+from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
+from spdmetric.geometry import (
+    distance_logeuclid,
+    distance_riemann,
+    mean_euclid,
+    mean_riemann,
+    pairwise_distance,
+)
+from spdmetric.matrices import congruence
+from spdmetric.plots import (
+    EmbeddingDisplay,
+    PairDistanceDisplay,
+    PatternsDisplay,
+    RadiusPathDisplay,
+    ReferenceSpectrumDisplay,
+)
+from spdmetric.plots.patterns import patterns_of
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402
+
+RNG = np.random.default_rng(20150206)
+X, Y = labelled(RNG, 24, 4)
+LABELS = np.array(["left", "right"])[Y]
+METRIC = LogEuclideanMetric(2.0).fit(X, LABELS)
+CHOSEN = LogEuclideanMetricCV(radii=(0, 1, 2), ranks=(None, 2), cv=3).fit(X, LABELS)
+
+
+def head(names=("C3", "Cz", "C4", "Fz")):
+    mne = pytest.importorskip("mne")
+    info = mne.create_info(list(names), 100.0, "eeg")
+    known = mne.channels.get_builtin_montages()  # MNE 1.13 gave the montage its new name
+    info.set_montage("colin27_1005" if "colin27_1005" in known else "standard_1005")
+    return info
+
+
+# How to draw each display, but for the estimator.
+WAYS = {
+    RadiusPathDisplay: lambda metric, **kw: RadiusPathDisplay.from_estimator(
+        metric, X, LABELS, radii=(0, 1), **kw
+    ),
+    ReferenceSpectrumDisplay: lambda metric, **kw: ReferenceSpectrumDisplay.from_estimator(metric, **kw),
+    EmbeddingDisplay: lambda metric, **kw: EmbeddingDisplay.from_estimator(metric, X, LABELS, **kw),
+    PairDistanceDisplay: lambda metric, **kw: PairDistanceDisplay.from_estimator(metric, X, LABELS, **kw),
+    PatternsDisplay: lambda metric, **kw: PatternsDisplay.from_estimator(
+        metric, X, LABELS, head(), **{"n_components": 1, **kw}
+    ),
+}
+displays = pytest.mark.parametrize("Display", WAYS, ids=lambda c: c.__name__)
+
+
+@pytest.fixture(autouse=True)
+def _closed_figures():
+    plt.close("all")  # whatever examples in docstrings have left open
+    yield
+    plt.close("all")
+
+
+# -- what all have in common ------------------------------------------------------
+
+
+@displays
+def test_draws_in_the_given_axes_and_returns_itself(Display):
+    figure, ax = plt.subplots()
+    display = WAYS[Display](METRIC, ax=ax)
+    assert isinstance(display, Display)
+    assert np.ravel(display.ax_)[0] is ax
+    assert display.figure_ is figure
+    assert plt.get_fignums() == [figure.number]
+    figure.draw_without_rendering()
+    assert ax.has_data()
+
+
+@displays
+def test_makes_a_figure_where_none_is_given_and_draws_again(Display):
+    display = WAYS[Display](METRIC)
+    first = display.figure_
+    again = display.plot(**({"n_components": 1} if Display is PatternsDisplay else {}))
+    assert again is display
+    assert display.figure_ is not first
+    display.figure_.draw_without_rendering()
+
+
+@displays
+def test_unfitted(Display):
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        WAYS[Display](LogEuclideanMetric())
+
+
+@displays
+def test_wrong_estimator(Display):
+    with pytest.raises(TypeError, match=r"KNeighborsClassifier has no .*(that step|pipeline\[:-1\])"):
+        WAYS[Display](KNeighborsClassifier().fit(X.reshape(24, -1), LABELS))
+
+
+@displays
+@pytest.mark.parametrize("ax", [3, "axes"])
+def test_wrong_axes(Display, ax):
+    with pytest.raises(TypeError, match=f"ax='?{ax}'?: expected matplotlib Axes to draw in, or None"):
+        WAYS[Display](METRIC, ax=ax)
+
+
+@displays
+def test_without_matplotlib_the_extra_is_named(Display, monkeypatch):
+    real = builtins.__import__
+
+    def no_matplotlib(name, *args, **kwargs):
+        if name.partition(".")[0] == "matplotlib":
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", no_matplotlib)
+    with pytest.raises(ImportError, match=r"Drawing needs matplotlib: pip install 'spdmetric\[plots\]'"):
+        WAYS[Display](METRIC)
+
+
+@displays
+def test_exported_and_documented(Display):
+    assert getattr(spdmetric, Display.__name__) is Display
+    assert Display.__name__ in dir(spdmetric)
+    for name in inspect.signature(Display).parameters:
+        assert name in inspect.getdoc(Display)
+
+
+def test_unknown_names_are_unknown():
+    with pytest.raises(AttributeError, match="no attribute 'CircleDisplay'"):
+        _ = spdmetric.CircleDisplay
+
+
+# -- the radius path --------------------------------------------------------------
+
+
+def test_path_of_a_chosen_metric():
+    display = RadiusPathDisplay.from_estimator(CHOSEN, score_name="accuracy")
+    np.testing.assert_array_equal(display.radius, [0, 1, 2])
+    assert np.all(np.diff(display.alignment) > 0)
+    assert display.chosen == CHOSEN.best_params_["radius"]
+    at = list(display.radius).index(display.chosen)
+    assert display.score[at] == CHOSEN.best_score_
+    splits = [CHOSEN.cv_results_[f"split{k}_test_score"][CHOSEN.best_index_] for k in range(3)]
+    assert display.score_error[at] == pytest.approx(np.std(splits, ddof=1) / np.sqrt(3))
+    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert "accuracy" in labels
+    assert display.ax_.get_ylim()[0] == 0
+
+
+def test_path_of_a_plain_metric_is_learned_anew():
+    display = RadiusPathDisplay.from_estimator(METRIC, X, LABELS, radii=(2, 0))
+    np.testing.assert_array_equal(display.radius, [0, 2])
+    assert display.alignment[1] == METRIC.alignment_
+    assert METRIC.radius == 2.0
+    with pytest.raises(ValueError, match="knows its own radius only: pass X and y"):
+        RadiusPathDisplay.from_estimator(METRIC)
+
+
+# -- the spectrum -----------------------------------------------------------------
+
+
+def test_spectrum_is_that_of_the_reference_and_its_start():
+    display = ReferenceSpectrumDisplay.from_estimator(METRIC)
+    G, G0 = METRIC.reference_, mean_riemann(X)
+    np.testing.assert_allclose(
+        (display.vectors * display.values) @ display.vectors.T, G, rtol=1e-9, atol=1e-12
+    )
+    np.testing.assert_allclose(display.start, np.linalg.eigvalsh(G0)[::-1], rtol=1e-6)
+    assert np.linalg.norm(display.movement) == pytest.approx(METRIC.radius_, rel=1e-6)
+    assert np.linalg.norm(display.movement) == pytest.approx(float(distance_riemann(G0, G)), rel=1e-6)
+    moved = display.plot(kind="movement")
+    heights = [bar.get_height() for bar in moved.ax_.patches]
+    np.testing.assert_allclose(heights, display.movement)
+    with pytest.raises(ValueError, match="kind='both': expected one of 'spectrum', 'movement'"):
+        display.plot(kind="both")
+
+
+def test_spectrum_at_low_rank_says_that_there_is_none():
+    with pytest.raises(AttributeError, match="rank 2 on 4 x 4 matrices has no reference point"):
+        ReferenceSpectrumDisplay.from_estimator(LogEuclideanMetric(1.0, rank=2, tol=1e-3).fit(X, LABELS))
+
+
+# -- vectors ----------------------------------------------------------------------
+
+
+def test_embedding_is_the_best_plane():
+    display = EmbeddingDisplay.from_estimator(METRIC, X, LABELS)
+    vectors = METRIC.transform(X)
+    vectors = vectors - vectors.mean(axis=0)
+    U, s, _ = np.linalg.svd(vectors, full_matrices=False)
+    np.testing.assert_allclose(np.abs(display.points), np.abs(U[:, :2] * s[:2]), atol=1e-9)
+    np.testing.assert_allclose(display.explained, s[:2] ** 2 / np.sum(s**2), rtol=1e-9)
+    assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["left", "right"]
+    assert [len(c.get_offsets()) for c in display.ax_.collections] == [12, 12]
+    assert EmbeddingDisplay.from_estimator(METRIC, X).ax_.get_legend() is None
+
+
+def test_embedding_through_a_pipeline_and_of_pandas():
+    from pyriemann.preprocessing import Whitening
+
+    pipe = make_pipeline(Whitening(), LogEuclideanMetric(1.0), KNeighborsClassifier(1)).fit(X, LABELS)
+    assert EmbeddingDisplay.from_estimator(pipe[:-1], X, LABELS).points.shape == (24, 2)
+    frames = LogEuclideanMetric(1.0).set_output(transform="pandas").fit(X, LABELS)
+    assert EmbeddingDisplay.from_estimator(frames, X, LABELS).points.shape == (24, 2)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        EmbeddingDisplay.from_estimator(METRIC, X, LABELS[:3])
+    with pytest.raises(ValueError, match="a plane needs at least 2 matrices"):
+        EmbeddingDisplay.from_estimator(METRIC, X[:1])
+
+
+def test_pair_distances_before_and_after():
+    display = PairDistanceDisplay.from_estimator(METRIC, X, LABELS)
+    G0 = mean_riemann(X)
+    assert display.before[3, 7] == pytest.approx(float(distance_logeuclid(X[3], X[7], G0)), rel=1e-9)
+    assert display.after[3, 7] == pytest.approx(METRIC.get_metric()(X[3], X[7]), rel=1e-9)
+    same = LABELS[:, None] == LABELS
+    within = display.after[same & ~np.eye(24, dtype=bool)].mean()
+    assert display.separation[1] == pytest.approx(display.after[~same].mean() / within)
+    assert display.separation[1] > display.separation[0]
+    shown = np.ma.filled(display.ax_.images[0].get_array(), np.nan)
+    order = np.argsort(LABELS, kind="stable")
+    off = ~np.eye(24, dtype=bool)
+    assert shown[0, 5] == pytest.approx(display.after[order[0], order[5]] / display.after[off].mean())
+    assert shown[5, 0] == pytest.approx(display.before[order[5], order[0]] / display.before[off].mean())
+    assert np.isnan(np.diag(shown)).all()
+
+
+def test_pair_distances_before_by_name_and_by_estimator():
+    by_name = PairDistanceDisplay.from_estimator(METRIC, X, before="riemann", colorbar=False)
+    np.testing.assert_allclose(by_name.before, pairwise_distance(X))
+    assert by_name.colorbar_ is None
+    assert np.isnan(by_name.separation).all()
+    start = LogEuclideanMetric(0.0).fit(X, LABELS)
+    by_metric = PairDistanceDisplay.from_estimator(METRIC, X, LABELS, before=start)
+    np.testing.assert_allclose(
+        by_metric.before, PairDistanceDisplay.from_estimator(METRIC, X, LABELS).before, atol=1e-7
+    )
+    with pytest.raises(ValueError, match="before='cosine': expected one of 'euclid', 'logeuclid', 'riemann'"):
+        PairDistanceDisplay.from_estimator(METRIC, X, before="cosine")
+
+
+def test_tensors_are_drawn_too():
+    strict = pytest.importorskip("array_api_strict")
+    display = PairDistanceDisplay.from_estimator(METRIC, strict.asarray(X), strict.asarray(Y))
+    np.testing.assert_allclose(
+        display.after, PairDistanceDisplay.from_estimator(METRIC, X, Y).after, atol=1e-9
+    )
+
+
+# -- patterns -----------------------------------------------------------------------
+
+
+def sources_and_channels(rng, d=6):
+    """Covariances of d channels, two of whose sources change power with the class."""
+    mixing = rng.standard_normal((d, d))
+    y = np.arange(40) % 2
+    power = np.exp(0.1 * rng.standard_normal((40, d)))
+    power[:, 0] *= np.where(y == 0, 3.0, 1 / 3)
+    power[:, 1] *= np.where(y == 1, 2.0, 1 / 2)
+    Q = rotation(rng, d)
+    noise = np.stack([0.005 * congruence(Q, spd(rng, d)) for _ in y])
+    return congruence(mixing, power[:, :, None] * np.eye(d)) + noise, y, mixing
+
+
+def test_patterns_find_the_columns_of_the_mixing_matrix(rng):
+    covariances, y, mixing = sources_and_channels(rng)
+    metric = LogEuclideanMetric(3.0, rank=2, tol=1e-3).fit(covariances, y)
+    found = patterns_of(metric, covariances, y)
+    assert np.rad2deg(subspace_angles(found.patterns.T, mixing[:, :2])).max() < 10
+    assert found.contrast[0, 0] == pytest.approx(-found.contrast[0, 1])
+    cosine = (
+        found.patterns[0] @ mixing[:, 0] / np.linalg.norm(found.patterns[0]) / np.linalg.norm(mixing[:, 0])
+    )
+    assert abs(cosine) > 0.95
+    assert found.classes[found.contrast[0].argmax()] == 0
+    assert found.classes[found.contrast[1].argmax()] == 1
+
+
+def test_patterns_are_the_regression_on_the_components(rng):
+    covariances, y, _ = sources_and_channels(rng)
+    metric = LogEuclideanMetric(2.0, rank=3, tol=1e-3).fit(covariances, y)
+    found = patterns_of(metric, covariances, y)
+    C, W = mean_euclid(covariances), found.filters
+    np.testing.assert_allclose(found.patterns.T, C @ W.T @ np.linalg.inv(W @ C @ W.T), rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(W @ found.patterns.T, np.eye(3), atol=1e-9)
+    # a rotation of the rows: the same metric
+    np.testing.assert_allclose(W.T @ W, metric.components_.T @ metric.components_, rtol=1e-9, atol=1e-12)
+    spread = (found.contrast**2).sum(axis=1)
+    assert np.all(np.diff(spread) <= 1e-9 + 0.5 * spread[:-1])
+    assert np.all(found.patterns.max(axis=1) == np.abs(found.patterns).max(axis=1))
+
+
+def test_patterns_are_drawn_for_as_many_components_as_asked():
+    figure, axes = plt.subplots(1, 2)
+    display = PatternsDisplay.from_estimator(METRIC, X, LABELS, head(), ax=axes, n_components=2)
+    assert list(display.ax_) == list(axes)
+    assert "component 1" in axes[0].get_title()
+    assert "most in" in axes[1].get_title()
+    figure.draw_without_rendering()
+    with pytest.raises(ValueError, match="ax holds 2 axes: expected 3"):
+        display.plot(axes, n_components=3)
+    with pytest.raises(ValueError, match="n_components=9: the metric has 4 components"):
+        display.plot(n_components=9)
+
+
+def test_patterns_need_a_head_that_fits():
+    mne = pytest.importorskip("mne")
+    draw = PatternsDisplay.from_estimator
+    with pytest.raises(TypeError, match=r"info is a list: expected an mne\.Info"):
+        draw(METRIC, X, LABELS, ["C3"])
+    with pytest.raises(ValueError, match="info has 2 channels, but the matrices are 4 x 4"):
+        draw(METRIC, X, LABELS, head(("C3", "C4")))
+    with pytest.raises(ValueError, match="no places on the head"):
+        draw(METRIC, X, LABELS, mne.create_info(4, 100.0, "eeg"))
+
+
+def test_without_mne_the_extra_is_named(monkeypatch):
+    info = head()
+    monkeypatch.setitem(sys.modules, "mne", None)
+    with pytest.raises(ImportError, match=r"Maps of the head need MNE: pip install 'spdmetric\[eeg\]'"):
+        PatternsDisplay.from_estimator(METRIC, X, LABELS, info)
+
+
+# -- the examples -------------------------------------------------------------------
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def test_topomaps_of_subject_7(data_folder, monkeypatch, capsys):
+    """Imagining a fist quiets the motor cortex of the other side: its own side is louder."""
+    monkeypatch.setattr(plt, "show", lambda: None)
+    made = runpy.run_path(str(EXAMPLES / "plot_topomaps.py"))
+    assert "45 trials" in capsys.readouterr().out
+    patterns, channels = made["display"].patterns, made["info"]["chs"]
+    strongest = [channels[k] for k in np.abs(patterns.patterns[:2]).argmax(axis=1)]
+    louder = patterns.classes[patterns.contrast[:2].argmax(axis=1)].tolist()
+    side = ["right_hand" if channel["loc"][0] > 0 else "left_hand" for channel in strongest]  # x in metres
+    assert sorted(louder) == ["left_hand", "right_hand"]
+    assert side == louder
+    assert all("C" in channel["ch_name"] for channel in strongest)  # FC, C, CP: the motor strip
+    assert len(made["display"].ax_) == 4
+
+
+def test_topomaps_without_data_say_so(monkeypatch, capsys, tmp_path):
+    pytest.importorskip("mne")
+    monkeypatch.setenv("SPDMETRIC_DATA", str(tmp_path))
+    runpy.run_path(str(EXAMPLES / "plot_topomaps.py"))
+    assert "No picture: set SPDMETRIC_DATA" in capsys.readouterr().out
+    assert not plt.get_fignums()

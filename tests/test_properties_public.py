@@ -1,0 +1,597 @@
+"""A property for every public function: invariances, round trips, symmetry, the literal paper.
+
+Each property is a function of a random generator and a size; Hypothesis draws both and
+shrinks them.  Hundreds of examples in CI; with ``SPDMETRIC_NIGHTLY=1`` (``make nightly``),
+10,000 in all, counted.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import tempfile
+import warnings
+from collections import Counter
+from math import ceil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import literal
+from random_matrices import labelled, rotation, spd, symmetric
+from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV, checks, geometry, manifolds, matrices
+from spdmetric.alignment import Misalignment, Target
+from spdmetric.matrices import EXP, LOG, LogCongruence, congruence, invsqrtm, spectrum, vech
+
+NIGHTLY = os.environ.get("SPDMETRIC_NIGHTLY") == "1"
+TOTAL = 10_000  # examples of a nightly run
+MODULES = ("matrices", "geometry", "manifolds", "checks", "estimators")
+
+PROPERTIES: dict = {}  # the property, and the public functions that it is about
+HEAVY: set = set()  # those that fit a metric
+seen: Counter = Counter()
+
+
+def about(*names, heavy=False):
+    def register(prop):
+        PROPERTIES[prop] = names
+        if heavy:
+            HEAVY.add(prop)
+        return prop
+
+    return register
+
+
+def close(a, b, tol=1e-9):
+    scale = max(1.0, float(np.abs(b).max(initial=0)))
+    np.testing.assert_allclose(a, b, rtol=0, atol=tol * scale)
+
+
+def invertible(rng, d):
+    return rotation(rng, d) @ np.diag(np.exp(rng.uniform(-0.7, 0.7, d))) @ rotation(rng, d)
+
+
+# ---------------------------------------------------------------------------
+# matrices
+
+
+@about(
+    "matrices.spectrum", "matrices.Spectrum.compose", "matrices.Spectrum.rotate", "matrices.Spectrum.restore"
+)
+def a_spectrum_composes_to_its_matrix(rng, d):
+    S, E = symmetric(rng, 3, d), symmetric(rng, 3, d)
+    s = spectrum(S)
+    close(s.compose(s.values), S)
+    close(s.restore(s.rotate(E)), E)
+    close(s.rotate(S), s.values[..., None] * np.eye(d))
+    assert (np.diff(s.values) >= 0).all()
+
+
+@about("matrices.transpose", "matrices.symmetrize")
+def the_symmetric_part_is_a_projection(rng, d):
+    A = rng.standard_normal((2, d, d))
+    S = matrices.symmetrize(A)
+    assert np.array_equal(matrices.transpose(S), S)
+    assert np.array_equal(matrices.symmetrize(S), S)
+    close(matrices.symmetrize(A - matrices.transpose(A)), 0 * A)
+
+
+@about("matrices.congruence")
+def congruences_compose(rng, d):
+    X, V, W = spd(rng, 3, d), invertible(rng, d), invertible(rng, d)
+    close(congruence(V, congruence(W, X)), congruence(V @ W, X))
+    assert np.array_equal(congruence(W, X), congruence(W, X).transpose(0, 2, 1))
+
+
+@about("matrices.expm", "matrices.logm")
+def exp_and_log_are_inverse_and_equal_scipy(rng, d):
+    S = symmetric(rng, 2, d)
+    close(matrices.logm(matrices.expm(S)), S)
+    close(matrices.expm(S)[0], literal.expm(S[0]))
+    Q = rotation(rng, d)
+    close(matrices.expm(congruence(Q, S)), congruence(Q, matrices.expm(S)))
+
+
+@about("matrices.powm", "matrices.sqrtm", "matrices.invsqrtm")
+def powers_add(rng, d):
+    X = spd(rng, 2, d)
+    a, b = rng.uniform(-2, 2, 2)
+    close(matrices.powm(X, a) @ matrices.powm(X, b), matrices.powm(X, a + b), 1e-8)
+    close(matrices.sqrtm(X) @ matrices.sqrtm(X), X)
+    close(matrices.invsqrtm(X) @ X @ matrices.invsqrtm(X), np.broadcast_to(np.eye(d), X.shape))
+
+
+@about("matrices.vech", "matrices.unvech", "matrices.triangular_root")
+def vectors_keep_inner_products(rng, d):
+    A, B = symmetric(rng, d), symmetric(rng, d)
+    close(np.vdot(vech(A), vech(B)), np.sum(A * B))
+    close(matrices.unvech(vech(A)), A, 1e-15)
+    assert matrices.triangular_root(len(vech(A))) == d
+    if d > 1:  # 1 + d(d+1)/2 is the next triangular number for d = 1 only
+        with pytest.raises(ValueError, match="not the upper triangle"):
+            matrices.triangular_root(d * (d + 1) // 2 + 1)
+
+
+@about("matrices.sinhc", "matrices.ucothu", "matrices.gaps")
+def even_functions_agree_with_their_quotients(rng, d):
+    u = np.concatenate([rng.standard_normal(d) * 10.0 ** rng.integers(-8, 1), [0.0]])
+    assert np.array_equal(matrices.sinhc(u), matrices.sinhc(-u))
+    away = u[np.abs(u) > 1e-3]
+    close(matrices.sinhc(away), np.sinh(away) / away, 1e-12)
+    close(matrices.ucothu(away), away / np.tanh(away), 1e-12)
+    small = u[np.abs(u) <= 1e-3]
+    close(matrices.ucothu(small), 1 + small**2 / 3, 1e-12)
+    x = rng.standard_normal(d)
+    close(matrices.gaps(x) + matrices.gaps(x).T, np.zeros((d, d)))
+    close(matrices.gaps(x)[:, 0], x - x[0])
+
+
+def functions(rng):
+    return EXP, LOG, matrices.power(float(rng.uniform(-2, 2)))
+
+
+@about("matrices.SpectralFunction.bend", "matrices.power")
+def divided_differences_are_symmetric_and_telescope(rng, d):
+    for f in functions(rng):
+        x, y, z = np.exp(rng.uniform(-1, 1, 3))
+        close(f.bend(*map(np.asarray, (x, y, z))), f.bend(*map(np.asarray, (z, x, y))), 1e-8)
+        close(f.slope(x, y) * (x - y), f.value(x) - f.value(y))
+        close(f.bend(*map(np.asarray, (x, y, z))) * (x - z), f.slope(x, y) - f.slope(y, z), 1e-7)
+
+
+@about("matrices.array_namespace", "matrices.like", "matrices.beside", "matrices.detached")
+def arrays_of_numpy_stay_what_they_are(rng, d):
+    X = spd(rng, 2, d).astype(rng.choice([np.float32, np.float64]))
+    assert matrices.array_namespace(X, X) is np
+    assert matrices.like(np.ones(d), X).dtype == X.dtype
+    assert matrices.like(np.arange(d), X).dtype.kind == "i"
+    assert matrices.beside(X[0], X) is not None
+    assert np.array_equal(matrices.beside(X[0], X), X[0])
+    assert matrices.detached(X) is X
+
+
+@about("matrices.derivative", "matrices.second_derivative")
+def derivatives_are_limits_of_differences(rng, d):
+    X, E, F = spd(rng, d, spread=0.5), symmetric(rng, d), symmetric(rng, d)
+    E, F = E / np.linalg.norm(E), F / np.linalg.norm(F)
+    low, h = float(np.linalg.eigvalsh(X)[0]), 1e-4
+    h *= min(1.0, low)
+    for f in functions(rng):
+
+        def value(A, f=f):
+            s = spectrum(A)
+            return s.compose(f.value(s.values))
+
+        first = matrices.derivative(f, spectrum(X), E)
+        close(first, (value(X + h * E) - value(X - h * E)) / (2 * h), 1e-5)
+        second = matrices.second_derivative(f, spectrum(X), E, F)
+        there, back = (matrices.derivative(f, spectrum(X + t * F), E) for t in (h, -h))
+        close(second, (there - back) / (2 * h), 1e-4)
+        close(second, matrices.second_derivative(f, spectrum(X), F, E), 1e-8)
+    close(matrices.derivative(LOG, spectrum(X), E), literal.dlog(X, E), 1e-6)
+
+
+@about(
+    *(f"matrices.LogCongruence.{name}" for name in ("of", "push", "pull", "pull_factor", "pull_derivative"))
+)
+def the_logarithm_along_a_congruence(rng, d):
+    A, M, eta = spd(rng, 3, d), symmetric(rng, 3, d), symmetric(rng, d)
+    here, h = LogCongruence.of(A), 1e-5
+    move = {t: matrices.expm(-t * eta / 2) for t in (h, -h)}
+    logs = {t: matrices.logm(congruence(W, A)) for t, W in move.items()}
+    close(here.push(eta), (logs[h] - logs[-h]) / (2 * h), 1e-6)
+    close(np.vdot(here.pull(M), eta), np.sum(M * here.push(eta)), 1e-9)
+    pulled = {t: LogCongruence.of(congruence(W, A)).pull(M) for t, W in move.items()}
+    close(here.pull_derivative(eta, M, 0 * M), (pulled[h] - pulled[-h]) / (2 * h), 1e-5)
+    W = invertible(rng, d)
+    factor = LogCongruence.of(congruence(W, A)).pull_factor(M, W @ A)
+    E = rng.standard_normal((d, d))
+    sums = [np.sum(M * matrices.logm(congruence(W + t * E, A))) for t in (h, -h)]
+    close(np.vdot(factor, E), (sums[0] - sums[1]) / (2 * h), 1e-4)
+
+
+# ---------------------------------------------------------------------------
+# geometry
+
+
+@about("geometry.tangent_vectors", "geometry.matrices_at")
+def tangent_vectors_invert_and_isolate_the_reference(rng, d):
+    X, G = spd(rng, 3, d), spd(rng, d)
+    vectors = geometry.tangent_vectors(X, G)
+    close(geometry.matrices_at(vectors, G), X)
+    close(geometry.tangent_vectors(G, G), np.zeros(d * (d + 1) // 2))
+    close(geometry.tangent_vectors(X, factor=invsqrtm(G)), vectors)
+    Q = rotation(rng, d)  # another factor of the same G: the same lengths
+    turned = geometry.tangent_vectors(X, factor=Q @ invsqrtm(G))
+    close(np.linalg.norm(turned, axis=1), np.linalg.norm(vectors, axis=1))
+
+
+@about("geometry.log_map", "geometry.exp_map")
+def riemannian_log_and_exp_are_inverse(rng, d):
+    X, G = spd(rng, 2, d), spd(rng, d)
+    close(geometry.exp_map(geometry.log_map(X, G), G), X, 1e-8)
+    xi = symmetric(rng, d)
+    close(geometry.exp_map(0.3 * xi, G), literal.geodesic_step(G, xi, 0.3), 1e-6)
+
+
+@about("geometry.geodesic")
+def geodesics_join_and_are_reversible(rng, d):
+    A, B, t = spd(rng, d), spd(rng, d), float(rng.uniform())
+    close(geometry.geodesic(A, B, 0.0), A)
+    close(geometry.geodesic(A, B, 1.0), B)
+    point = geometry.geodesic(A, B, t)
+    close(point, geometry.geodesic(B, A, 1 - t), 1e-8)
+    close(geometry.distance_riemann(A, point), t * geometry.distance_riemann(A, B), 1e-7)
+
+
+DISTANCES = ("euclid", "logeuclid", "riemann", "stein")
+
+
+@about(*(f"geometry.distance_{name}" for name in DISTANCES))
+def distances_are_metrics(rng, d):
+    A, B, C = spd(rng, 3, d)
+    for name in DISTANCES:
+        distance = getattr(geometry, f"distance_{name}")
+        # Near zero Stein's is the square root of a difference of rounded numbers.
+        tol = 1e-4 if name == "stein" else 1e-7
+        close(distance(A, B), float(distance(B, A)), tol)
+        close(distance(A, A), 0.0, tol)
+        assert distance(A, C) <= distance(A, B) + distance(B, C) + tol
+
+
+@about("geometry.distance_riemann", "geometry.distance_stein", "geometry.distance_logeuclid")
+def distances_have_their_invariances(rng, d):
+    A, B, W, Q = spd(rng, d), spd(rng, d), invertible(rng, d), rotation(rng, d)
+    for distance in (geometry.distance_riemann, geometry.distance_stein):
+        close(distance(congruence(W, A), congruence(W, B)), distance(A, B), 1e-7)
+    flat = geometry.distance_logeuclid
+    close(flat(congruence(Q, A), congruence(Q, B)), flat(A, B))
+    close(flat(np.linalg.inv(A), np.linalg.inv(B)), flat(A, B), 1e-8)
+    # The exponential metric increasing property, with equality at an end.
+    G = spd(rng, d)
+    assert flat(A, B, G) <= geometry.distance_riemann(A, B) + 1e-8
+    close(flat(G, B, G), geometry.distance_riemann(G, B), 1e-8)
+
+
+@about("geometry.kernel_tangent")
+def the_kernel_is_the_papers(rng, d):
+    X, Y, G = spd(rng, 3, d), spd(rng, 2, d), spd(rng, d)
+    K = geometry.kernel_tangent(X, Y, G)
+    close(K[1, 0], literal.k(G, X[1], Y[0]), 1e-6)
+    assert np.linalg.eigvalsh(geometry.kernel_tangent(X, reference=G))[0] > -1e-9
+    norms = [np.diag(geometry.kernel_tangent(Z, reference=G)) for Z in (X, Y)]
+    squares = norms[0][:, None] + norms[1] - 2 * K
+    close(np.sqrt(np.maximum(squares, 0)), geometry.pairwise_distance(X, Y, "logeuclid", reference=G), 1e-6)
+
+
+@about("geometry.pairwise_distance")
+def pairwise_distances_are_distances_of_pairs(rng, d):
+    X, Y = spd(rng, 3, d), spd(rng, 2, d)
+    for name in DISTANCES:
+        D = geometry.pairwise_distance(X, Y, name)
+        assert D.shape == (3, 2)
+        close(D[2, 1], float(getattr(geometry, f"distance_{name}")(X[2], Y[1])), 1e-7)
+        close(geometry.pairwise_distance(X, metric=name), geometry.pairwise_distance(X, X, name), 1e-7)
+
+
+@about("geometry.mean_euclid", "geometry.mean_logeuclid", "geometry.mean_riemann", "geometry.chunks")
+def means_are_invariant_and_do_not_know_chunks(rng, d):
+    X, w = spd(rng, 5, d), rng.uniform(0.1, 2, 5)
+    Q, size = rotation(rng, d), int(rng.integers(1, 6))
+    covered = np.concatenate([np.arange(5)[part] for part in geometry.chunks(5, size)])
+    assert np.array_equal(covered, np.arange(5))
+    for mean in geometry.MEANS.values():
+        M = mean(X, w)
+        close(mean(X, w, chunk_size=size), M, 1e-8)
+        close(mean(congruence(Q, X), w), congruence(Q, M), 1e-7)
+        close(mean(X[::-1], w[::-1]), M, 1e-7)
+        close(mean(np.repeat(X[:1], 3, axis=0)), X[0], 1e-8)
+        close(mean(np.concatenate([X, X[:1]])), mean(X, np.array([2.0, 1, 1, 1, 1])), 1e-7)
+
+
+@about(
+    *("geometry.averaging", "geometry.weighted_sum", "geometry.euclid_of"),
+    *("geometry.logeuclid_of", "geometry.riemann_of"),
+)
+def means_by_averaging_are_the_means(rng, d):
+    X, w = spd(rng, 7, d), rng.uniform(0.1, 2, 7)
+    average = geometry.averaging(X, w, int(rng.integers(1, 8)))
+    close(geometry.euclid_of(average), geometry.mean_euclid(X, w))
+    close(geometry.logeuclid_of(average), geometry.mean_logeuclid(X, w))
+    close(geometry.riemann_of(average), geometry.mean_riemann(X, w), 1e-7)
+    close(geometry.weighted_sum(lambda A: A, X, w) / w.sum(), geometry.mean_euclid(X, w))
+
+
+@about("geometry.mean_riemann")
+def the_riemannian_mean_is_affine_invariant_and_stationary(rng, d):
+    X, W = spd(rng, 4, d), invertible(rng, d)
+    M = geometry.mean_riemann(X)
+    close(geometry.mean_riemann(congruence(W, X)), congruence(W, M), 1e-6)
+    close(geometry.mean_riemann(np.linalg.inv(X)), np.linalg.inv(M), 1e-6)
+    close(geometry.tangent_vectors(X, M).mean(axis=0), np.zeros(d * (d + 1) // 2), 1e-7)
+
+
+SOFT = ("soften", "soften_adjoint", "even")
+
+
+@about(*(f"manifolds.{kind}Point.{name}" for kind in ("Ball", "Rank") for name in SOFT))
+def softened_gradients_and_even_ones(rng, d):
+    S, row = symmetric(rng, d), rng.standard_normal(d * d)
+    rows = symmetric(rng, 3, d)
+    for ball in (manifolds.Ball(np.eye(d), 3.0), manifolds.RankBall(d, d, 3.0)):
+        point = ball.point(S * (rng.uniform(0, 3) / max(np.linalg.norm(S), 1e-9)))
+        soft = point.soften(rows.reshape(3, -1))
+        close(soft @ row, rows.reshape(3, -1) @ point.soften_adjoint(row).ravel())
+        # sinhc is at least 1: softening lengthens, evening shortens to the affine-invariant length.
+        assert (np.linalg.norm(soft, axis=1) >= np.linalg.norm(rows, axis=(1, 2)) * (1 - 1e-9)).all()
+        close(np.linalg.norm(point.even(rows[0])), point.norm(rows[0]))
+
+
+# ---------------------------------------------------------------------------
+# manifolds
+
+
+def objective(rng, d, n=8):
+    X, codes = labelled(rng, n, d)
+    return Misalignment(congruence(invsqrtm(geometry.mean_riemann(X)), X), Target.one_hot(codes, np.ones(n)))
+
+
+@about("manifolds.Ball.point", "manifolds.Ball.retract", "manifolds.Ball.geodesic")
+def moves_end_inside_the_ball_and_distances_are_norms(rng, d):
+    G0, S = spd(rng, d), symmetric(rng, d)
+    ball = manifolds.Ball(G0, float(rng.uniform(0.1, 3)))
+    point = ball.point(S * ball.radius / max(np.linalg.norm(S), 1e-12) * 0.9)
+    for move in (ball.retract, ball.geodesic):
+        there = move(point, rng.uniform(0, 3) * symmetric(rng, d))
+        assert np.linalg.norm(there.S) <= ball.radius * (1 + 1e-9)
+        G = np.linalg.inv(there.factor.T @ there.factor)
+        close(geometry.distance_riemann(G0, G), np.linalg.norm(there.S), 1e-6)
+        close(move(point, np.zeros((d, d))).S, point.S, 1e-8)
+
+
+@about(*(f"manifolds.BallPoint.{name}" for name in ("push", "pull", "raise_", "norm")))
+def push_and_pull_are_adjoint(rng, d):
+    point = manifolds.Ball(spd(rng, d), 10.0).point(symmetric(rng, d))
+    eta, g = symmetric(rng, d), symmetric(rng, d)
+    close(np.vdot(point.pull(g), eta), np.vdot(g, point.push(eta)))
+    close(point.push(point.raise_(point.pull(g))), g, 1e-8)
+    close(point.norm(point.pull(g)), np.linalg.norm(g), 1e-8)
+
+
+@about(*(f"manifolds.BallPoint.{name}" for name in ("gradient", "hvp", "bend")))
+def derivatives_in_the_ball_are_limits_of_differences(rng, d):
+    f, ball = objective(rng, d), manifolds.Ball(np.eye(d), 10.0)
+    S, eta, h = 0.5 * symmetric(rng, d), symmetric(rng, d), 1e-5
+    eta = eta / max(np.linalg.norm(eta), 1e-12)
+    here, there, back = (f.at(ball.point(S + t * eta)) for t in (0, h, -h))
+    close(np.vdot(here.gradient, eta), (there.value - back.value) / (2 * h), 1e-6)
+    close(here.hvp(eta), (there.gradient - back.gradient) / (2 * h), 1e-4)
+
+
+@about(
+    "manifolds.RankBall.geodesic",
+    *(f"manifolds.RankPoint.{n}" for n in ("gradient", "raise_", "norm", "hvp")),
+)
+def derivatives_at_low_rank_are_limits_of_differences(rng, d):
+    m = int(rng.integers(1, d + 1))
+    f, ball, h = objective(rng, d), manifolds.RankBall(d, m, 10.0), 1e-5
+    S, eta = 0.5 * symmetric(rng, d), symmetric(rng, d)
+    for A in (S, eta):
+        A[m:, m:] = 0
+    point = ball.point(S)
+    assert point.factor.shape == (m, d)
+    here, there, back = (f.at(ball.geodesic(point, t * eta)) for t in (0, h, -h))
+    close(np.vdot(here.gradient, eta), (there.value - back.value) / (2 * h), 1e-5)
+    assert np.array_equal(point.raise_(here.gradient), here.gradient)
+    close(point.norm(here.gradient), np.linalg.norm(here.gradient))
+    with pytest.raises(TypeError, match="full rank only"):
+        point.hvp(here, eta)
+
+
+# ---------------------------------------------------------------------------
+# checks
+
+
+@about("checks.check_spd", "checks.check_symmetric", "checks.is_definite")
+def good_stacks_pass_and_spoiled_ones_are_named(rng, d):
+    X = spd(rng, 4, d)
+    X = matrices.symmetrize(X) * 10.0 ** rng.integers(-12, 12)
+    for check in (checks.check_spd, checks.check_symmetric):
+        assert check(X) is X
+        assert np.array_equal(check(X.tolist()), X)
+    assert checks.is_definite(X)
+    bad, spoiled = int(rng.integers(4)), X.copy()
+    spoiled[bad] *= -1
+    assert np.array_equal(checks.check_symmetric(spoiled), spoiled)
+    assert not checks.is_definite(spoiled)
+    with pytest.raises(ValueError, match=rf"X\[{bad}\] is not positive definite"):
+        checks.check_spd(spoiled)
+    spoiled[bad, 0, -1] = rng.choice([np.nan, np.inf])
+    with pytest.raises(ValueError, match=rf"X\[{bad}\] contains"):
+        checks.check_symmetric(spoiled)
+
+
+@about("checks.check_psd")
+def ranks_are_counted(rng, d):
+    r = int(rng.integers(1, d + 1))
+    V = rng.standard_normal((3, d, r))
+    X = matrices.symmetrize(V @ V.transpose(0, 2, 1))
+    close(checks.check_psd(X, r), X)
+    if r < d:
+        with pytest.raises(ValueError, match=f"rank {r}, too low"):
+            checks.check_psd(X, r + 1)
+
+
+@about("checks.check_stack", "checks.checked_chunk")
+def chunks_are_checked_under_their_own_numbers(rng, d):
+    X, first = matrices.symmetrize(spd(rng, 4, d)), int(rng.integers(0, 1000))
+    rows = slice(first, first + 4)
+    checks.check_stack(X, "X")
+    assert np.array_equal(checks.checked_chunk(X, checks.check_spd, 2, rows, 5), X)
+    bad = int(rng.integers(0, 4))
+    X[bad, 0, 0] = np.nan
+    with pytest.raises(ValueError, match=rf"X\[{first + bad}\] contains .*In chunk 2 of 5"):
+        checks.checked_chunk(X, checks.check_spd, 2, rows, 5)
+    with pytest.raises(ValueError, match="shape"):
+        checks.check_stack(X[:, :, :0], "X")
+
+
+@about("checks.check_count")
+def counts_are_whole_and_positive(rng, d):
+    checks.check_count("k", d)
+    checks.check_count("k", np.int64(d))
+    for bad in (-d, 0, d + 0.5, str(d), None):
+        with pytest.raises(ValueError, match="whole number >= 1"):
+            checks.check_count("k", bad)
+
+
+# ---------------------------------------------------------------------------
+# estimators
+
+
+def metric_on(rng, d, **parameters):
+    X, y = labelled(rng, 12, d)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # few iterations on purpose
+        return LogEuclideanMetric(1.5, max_iter=15, tol=1e-4, **parameters).fit(X, y), X, y
+
+
+@about(
+    *("estimators.LogEuclideanMetric.fit", "estimators.LogEuclideanMetric.transform"),
+    *("estimators.LogEuclideanMetric.inverse_transform", "estimators.PairMixin.pair_distance"),
+    *("estimators.PairMixin.pair_score", "estimators.PairMixin.get_metric"),
+    heavy=True,
+)
+def a_fitted_metric_is_the_logeuclidean_one_at_its_reference(rng, d):
+    metric, X, _ = metric_on(rng, d)
+    assert metric.radius_ <= 1.5 * (1 + 1e-9)
+    assert 0 <= metric.alignment_ <= 1
+    vectors = metric.transform(X)
+    close(metric.inverse_transform(vectors), X, 1e-7)
+    pairs = np.stack([X[:5], X[5:10]], axis=1)
+    distances = metric.pair_distance(pairs)
+    close(distances, np.linalg.norm(vectors[:5] - vectors[5:10], axis=1))
+    close(distances, geometry.distance_logeuclid(X[:5], X[5:10], metric.reference_), 1e-7)
+    assert np.array_equal(metric.pair_score(pairs), -distances)
+    close(metric.get_metric()(*pairs[3]), distances[3])
+
+
+@about("estimators.LogEuclideanMetric.fit", heavy=True)
+def alignment_is_the_literal_one_and_at_least_that_of_the_mean(rng, d):
+    metric, X, y = metric_on(rng, d)
+    close(metric.alignment_, literal.alignment(metric.reference_, X, 2.0 * y - 1), 1e-6)
+    mean = LogEuclideanMetric(0).fit(X, y)
+    close(mean.reference_, geometry.mean_riemann(X), 1e-7)
+    assert metric.alignment_ >= mean.alignment_ - 1e-9
+
+
+@about("estimators.LogEuclideanMetric.adapt", "estimators.LogEuclideanMetric.adapt_partial", heavy=True)
+def a_session_in_other_units_has_the_same_vectors(rng, d):
+    metric, X, _ = metric_on(rng, d)
+    vectors, scaled = metric.transform(X), float(np.exp(rng.uniform(-5, 5))) * X
+    close(metric.adapt(X).transform(X), vectors, 1e-6)
+    close(metric.adapt(scaled).transform(scaled), vectors, 1e-6)
+    close(metric.adapt_partial(scaled).transform(scaled), vectors, 1e-6)
+    # A batch that repeats the session leaves its mean where it is.
+    twice = metric.adapt_partial(scaled).adapt_partial(scaled, rng.uniform(0.1, 2) * np.ones(12))
+    close(twice.transform(scaled), vectors, 1e-6)
+
+
+@about("estimators.StreamMixin.partial_fit", heavy=True)
+def a_stream_in_pieces_is_the_stream(rng, d):
+    X, y = labelled(rng, 24, d)
+    once = LogEuclideanMetric(1.5, batch_size=24, random_state=0).partial_fit(X, y, classes=[0, 1])
+    cut = int(rng.integers(1, 24))
+    pieces = LogEuclideanMetric(1.5, batch_size=24, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the first piece may be all of one class
+        pieces.partial_fit(X[:cut], y[:cut], classes=[0, 1]).partial_fit(X[cut:], y[cut:])
+    assert 0 <= once.alignment_ <= 1
+    assert once.radius_ <= 1.5 * (1 + 1e-9)
+    assert pieces.transform(X).shape == once.transform(X).shape
+    assert np.isfinite(pieces.transform(X)).all()
+
+
+@about("estimators.StoringMixin.transform_to", heavy=True)
+def vectors_in_a_file_are_the_vectors(rng, d):
+    metric, X, _ = metric_on(rng, d, chunk_size=5)
+    with tempfile.TemporaryDirectory() as folder:
+        path = metric.transform_to(X, Path(folder) / "vectors.npy")
+        close(np.load(path), metric.transform(X), 1e-12)
+        assert os.listdir(folder) == ["vectors.npy"]
+
+
+@about("estimators.LogEuclideanMetricCV.fit", heavy=True)
+def the_chosen_candidate_is_one_of_the_candidates_and_the_best(rng, d):
+    X, y = labelled(rng, 12, d)
+    ranks = (None, 1) if d > 1 else (None,)
+    metric = LogEuclideanMetricCV(radii=(0, 1), ranks=ranks, cv=2, max_iter=4).fit(X, y)
+    assert metric.best_params_ in metric.cv_results_["params"]
+    close(metric.best_score_, metric.cv_results_["mean_test_score"].max(), 1e-12)
+    assert metric.path_.radius.tolist() == [0, 1]
+    assert metric.transform(X).shape[1] in (1, d * (d + 1) // 2)
+
+
+# ---------------------------------------------------------------------------
+# All of them
+
+
+def examples(prop) -> int:
+    if not NIGHTLY:
+        return 3 if prop in HEAVY else 10
+    of_heavy = 150
+    return (
+        of_heavy if prop in HEAVY else ceil((TOTAL - of_heavy * len(HEAVY)) / (len(PROPERTIES) - len(HEAVY)))
+    )
+
+
+@pytest.mark.parametrize("prop", PROPERTIES, ids=lambda prop: prop.__name__)
+def test_property(prop):
+    relaxed = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+
+    @settings(max_examples=examples(prop), derandomize=not NIGHTLY, database=None, **relaxed)
+    @given(st.integers(0, 2**32 - 1), st.integers(1, 6))
+    def check(seed, d):
+        seen[prop.__name__] += 1
+        prop(np.random.default_rng(seed), d)
+
+    check()
+
+
+def test_examples_are_counted(capsys):
+    """Last in the file: all properties have run, unless they were spread over processes or chosen by name."""
+    if len(seen) < len(PROPERTIES):
+        pytest.skip(f"{len(seen)} of {len(PROPERTIES)} properties ran in this process: not counted")
+    if NIGHTLY:
+        with capsys.disabled():
+            print(f"\n{sum(seen.values())} examples of {len(seen)} properties")
+    assert sum(seen.values()) >= (TOTAL if NIGHTLY else 200)
+
+
+def public_functions(module: str) -> set[str]:
+    """Functions and methods without an underscore, each under the class that defines it."""
+    found, content = set(), importlib.import_module(f"spdmetric.{module}")
+    for name, value in vars(content).items():
+        if name.startswith("_") or not getattr(value, "__module__", "").startswith(f"spdmetric.{module}"):
+            continue
+        if inspect.isfunction(value):
+            found.add(f"{module}.{name}")
+        elif inspect.isclass(value) and not getattr(value, "_is_protocol", False):
+            ours = [c for c in value.__mro__ if c.__module__.startswith("spdmetric")]
+            methods = (
+                (c, k) for c in ours for k, v in vars(c).items() if callable(getattr(c, k, None)) and v
+            )
+            found |= {f"{module}.{c.__name__}.{k}" for c, k in methods if not k.startswith("_")}
+            found -= {name for name in found if name.endswith("_request")}  # scikit-learn's, for metadata
+    return found
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_public_function_has_a_property(module):
+    covered = {name for names in PROPERTIES.values() for name in names if name.startswith(f"{module}.")}
+    assert public_functions(module) - covered == set(), "write a property, and name the function in @about"
+    assert covered - public_functions(module) == set(), "no longer there"

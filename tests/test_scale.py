@@ -1,0 +1,345 @@
+"""Data larger than memory: the same numbers from files, chunk by chunk, and what goes wrong there."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from threading import active_count
+
+import numpy as np
+import pytest
+
+from random_matrices import labelled
+from spdmetric import LogEuclideanMetric
+from spdmetric.alignment import Misalignment, Target, default_chunk_size
+from spdmetric.compiled import each_block
+from spdmetric.estimators.sources import Selected, Stored, Whitened, is_stored
+from spdmetric.geometry import MEANS, distance_riemann
+from spdmetric.manifolds import Ball
+from spdmetric.matrices import congruence
+
+
+@pytest.fixture
+def data(rng):
+    return labelled(rng, 600, 4, classes=3)
+
+
+def saved(folder, X, name="X.npy"):
+    np.save(folder / name, X)
+    return np.load(folder / name, mmap_mode="r")
+
+
+class Sliceable:
+    """What HDF5 and Zarr arrays have in common: a shape, a dtype, slices."""
+
+    def __init__(self, X):
+        self._X, self.shape, self.dtype = X, X.shape, X.dtype
+        self.largest = 0
+
+    def __getitem__(self, rows):
+        chunk = self._X[rows].copy()
+        self.largest = max(self.largest, len(chunk))
+        return chunk
+
+
+# -- the same bits ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"n_jobs": 2},
+        {"rank": 2},
+        {"init": "euclid"},
+        {"init": "logeuclid"},
+        {"class_weight": "balanced"},
+        {"solver": "newton"},
+        {"solver": "stochastic", "max_iter": 3, "tol": 1e-1, "random_state": 0},
+        {"kernel": "gaussian", "max_iter": 3, "tol": 1e-1},
+    ],
+    ids=str,
+)
+def test_same_chunks_same_bits(data, tmp_path, options):
+    X, y = data
+    X = X[:150] if "kernel" in options else X
+    y = y[: len(X)]
+    metric = LogEuclideanMetric(2.0, chunk_size=70, **options)
+    here = metric.fit(X, y).components_
+    there = metric.fit(saved(tmp_path, X), y)
+    np.testing.assert_array_equal(there.components_, here)
+
+
+@pytest.mark.parametrize("init", ["riemann", "logeuclid", "euclid"])
+def test_default_chunks_give_the_bits_of_arrays(rng, tmp_path, init):
+    n = default_chunk_size(16) + 100  # two chunks; in memory the mean is taken over all at once
+    X, y = labelled(rng, n, 16)
+    metric = LogEuclideanMetric(2.0, init=init, tol=1e-2)
+    reference, alignment = metric.fit(X, y).reference_, metric.alignment_
+    there = metric.fit(saved(tmp_path, X), y)
+    np.testing.assert_array_equal(there.reference_, reference)
+    assert there.alignment_ == alignment
+    center = MEANS[init](X, np.ones(n))
+    np.testing.assert_array_equal(there._start.center, center)
+
+
+def test_weights_of_zero_leave_matrices_out(data, tmp_path, rng):
+    X, y = data
+    weight = np.where(rng.uniform(size=len(X)) < 0.3, 0.0, rng.uniform(1, 2, len(X)))
+    here = LogEuclideanMetric(2.0, chunk_size=70).fit(X, y, weight)
+    there = LogEuclideanMetric(2.0, chunk_size=70).fit(saved(tmp_path, X), y, weight)
+    np.testing.assert_array_equal(there.reference_, here.reference_)
+
+
+@pytest.mark.parametrize("chunk_size", [3, 37, 10_000])
+def test_other_chunks_agree(data, tmp_path, chunk_size):
+    X, y = data
+    X, y = X[:200], y[:200]
+    here = LogEuclideanMetric(2.0, tol=1e-10).fit(X, y)
+    there = LogEuclideanMetric(2.0, tol=1e-10, chunk_size=chunk_size).fit(saved(tmp_path, X), y)
+    assert abs(there.alignment_ - here.alignment_) <= 1e-12
+    assert distance_riemann(there.reference_, here.reference_) <= 1e-7
+
+
+def test_float32_and_rounding_asymmetry(data, tmp_path):
+    X, y = data
+    X = X.astype(np.float32)
+    X[3, 0, 1] *= 1 + 1e-6
+    here = LogEuclideanMetric(2.0, chunk_size=70).fit(X, y)
+    there = LogEuclideanMetric(2.0, chunk_size=70).fit(saved(tmp_path, X), y)
+    np.testing.assert_array_equal(there.reference_, here.reference_)
+    assert there.transform(saved(tmp_path, X)).dtype == np.float32
+
+
+def test_whatever_slices(data):
+    X, y = data
+    here = LogEuclideanMetric(2.0, chunk_size=70).fit(X, y)
+    source = Sliceable(X)
+    there = LogEuclideanMetric(2.0, chunk_size=70).fit(source, y)
+    np.testing.assert_array_equal(there.reference_, here.reference_)
+    np.testing.assert_array_equal(there.transform(source), here.transform(X))
+    assert source.largest <= 70
+
+
+@pytest.mark.parametrize("library", ["h5py", "zarr"])
+def test_hdf5_and_zarr(data, tmp_path, library):
+    module = pytest.importorskip(library, reason=f"{library} is not installed")
+    X, y = data
+    if library == "h5py":
+        store = module.File(tmp_path / "X.h5", "w")
+        store["X"] = X
+        source = store["X"]
+    else:
+        source = module.open(
+            str(tmp_path / "X.zarr"), mode="w", shape=X.shape, chunks=(100, 4, 4), dtype="f8"
+        )
+        source[:] = X
+    metric = LogEuclideanMetric(2.0, chunk_size=70).fit(source, y)
+    expected = LogEuclideanMetric(2.0, chunk_size=70).fit(X, y)
+    np.testing.assert_array_equal(metric.reference_, expected.reference_)
+    np.testing.assert_array_equal(metric.transform(source), expected.transform(X))
+
+
+def test_what_counts_as_stored(data, tmp_path):
+    X, _ = data
+    assert is_stored(saved(tmp_path, X))
+    assert is_stored(Sliceable(X))
+    assert not is_stored(X)
+    assert not is_stored(X.tolist())
+
+
+def test_views(data):
+    X, _ = data
+    index = np.array([0, 3, 4, 17, 90])
+    np.testing.assert_array_equal(Selected(X, index)[slice(1, 4)], X[[3, 4, 17]])
+    W = np.arange(12.0).reshape(3, 4)
+    view = Whitened(Stored(Sliceable(X), symmetric=True), W)
+    assert view.shape == (600, 3, 3)
+    np.testing.assert_array_equal(view[slice(5, 9)], congruence(W, X[5:9]))
+
+
+# -- memory ------------------------------------------------------------------------
+
+
+def test_second_derivatives_do_not_need_all_chunks_at_once(rng):
+    X, codes = labelled(rng, 200, 3)
+    point = Ball(np.eye(3), 5.0).point(0.3 * np.diag([1.0, 0.0, -1.0]))
+    eta = np.diag([0.5, -0.2, 0.1])
+    kept, anew = (
+        Misalignment(X, Target.one_hot(codes), chunk_size=30, keep=keep).at(point) for keep in (True, False)
+    )
+    np.testing.assert_array_equal(anew.hvp(eta), kept.hvp(eta))
+    np.testing.assert_array_equal(anew.gradient, kept.gradient)
+    assert not anew._parts
+
+
+def test_threads_run_only_a_little_ahead():
+    begun = []
+
+    def work(k):
+        begun.append(k)
+        return k
+
+    results = each_block(work, iter(range(100)), n_threads=2)
+    assert next(results) == 0
+    assert len(begun) <= 6
+    assert list(results) == list(range(1, 100))
+
+
+def test_threads_stop_when_one_fails():
+    def work(k):
+        if k == 3:
+            raise ValueError("no")
+        return k
+
+    before = active_count()
+    with pytest.raises(ValueError, match="no"):
+        list(each_block(work, range(100), n_threads=2))
+    assert active_count() <= before + 2
+
+
+_MEMORY = """
+import sys, numpy as np
+from spdmetric import LogEuclideanMetric
+def anonymous():
+    with open("/proc/self/status") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("RssAnon")) / 1024
+X, y = np.load(sys.argv[1], mmap_mode="r"), np.load(sys.argv[2])
+fit = dict(init="identity", max_iter=2, tol=1e-1)
+LogEuclideanMetric(1.0, **fit).fit(X[:500], y[:500])
+before, seen = anonymous(), []
+LogEuclideanMetric(1.0, **fit, callback=lambda record: seen.append(anonymous())).fit(X, y)
+print(max(seen) - before)
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="RssAnon is told by Linux only")
+def test_memory_does_not_hold_the_matrices(rng, tmp_path):
+    X, y = labelled(rng, 40_000, 8)  # 20 MB, some 80 MB decomposed
+    saved(tmp_path, X)
+    saved(tmp_path, y, "y.npy")
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", _MEMORY, str(tmp_path / "X.npy"), str(tmp_path / "y.npy")],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"SPDMETRIC_COMPILED": "0"},
+    )
+    assert run.returncode == 0, run.stderr
+    assert float(run.stdout) < 60
+
+
+# -- vectors into a file -------------------------------------------------------------
+
+
+def test_transform_to(data, tmp_path):
+    X, y = data
+    metric = LogEuclideanMetric(2.0, chunk_size=70).fit(X, y)
+    path = metric.transform_to(saved(tmp_path, X), tmp_path / "vectors.npy")
+    np.testing.assert_array_equal(np.load(path), metric.transform(X))
+    assert np.load(metric.transform_to(X.astype(np.float32), path)).dtype == np.float32
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["X.npy", "vectors.npy"]
+
+
+_FULL = """
+import resource, signal, sys, numpy as np
+from spdmetric import LogEuclideanMetric
+X, y = np.load(sys.argv[1], mmap_mode="r"), np.arange(600) % 3
+metric = LogEuclideanMetric(0.0, chunk_size=70).fit(X, y)
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+try:
+    metric.transform_to(X, sys.argv[2])
+except OSError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the limit on file sizes is POSIX")
+def test_disk_full(data, tmp_path):
+    saved(tmp_path, data[0])
+    (tmp_path / "out").mkdir()
+    out = tmp_path / "out" / "vectors.npy"
+    run = subprocess.run(
+        [sys.executable, "-c", _FULL, str(tmp_path / "X.npy"), str(out)], capture_output=True, text=True
+    )
+    assert "vectors.npy could not be written to its end" in run.stdout, run.stderr
+    assert not list(out.parent.iterdir())
+
+
+def test_failure_keeps_the_file_that_was_there(data, tmp_path):
+    X, y = data
+    metric = LogEuclideanMetric(1.0).fit(X, y)
+    path = metric.transform_to(X, tmp_path / "vectors.npy")
+    before = path.read_bytes()
+    X = X.copy()
+    X[500] = np.nan
+    with pytest.raises(ValueError, match=r"X\[500\] contains NaN"):
+        metric.transform_to(X, path)
+    assert path.read_bytes() == before
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_no_such_folder(data, tmp_path):
+    metric = LogEuclideanMetric(0.0).fit(*data)
+    with pytest.raises(FileNotFoundError, match=re.escape(str(tmp_path / "no" / "v.npy"))):
+        metric.transform_to(data[0], tmp_path / "no" / "v.npy")
+
+
+# -- bad input -----------------------------------------------------------------------
+
+
+def test_bad_matrix_is_named_with_its_chunk(data, tmp_path):
+    X, y = data
+    metric = LogEuclideanMetric(1.0, chunk_size=70).fit(X, y)
+    X = X.copy()
+    X[345, 1, 2] = np.nan
+    stored = saved(tmp_path, X)
+    message = r"X\[345\] contains NaN.*\(In chunk 5 of 9, which begins with X\[335\] and holds 67 matrices"
+    with pytest.raises(ValueError, match=message):
+        metric.transform(stored)
+    with pytest.raises(ValueError, match=message):
+        LogEuclideanMetric(1.0, chunk_size=70, n_jobs=2).fit(stored, y)
+    X[345] = -np.eye(4)
+    with pytest.raises(ValueError, match=r"X\[345\] is not positive definite.*chunk 5 of 9"):
+        LogEuclideanMetric(1.0, chunk_size=70).fit(saved(tmp_path, X, "other.npy"), y)
+
+
+def test_truncated_file(data, tmp_path):
+    X, y = data
+    stored = saved(tmp_path, X)
+    os.truncate(tmp_path / "X.npy", 30_000)
+    with pytest.raises(ValueError, match=r"X\.npy is truncated"):
+        LogEuclideanMetric().fit(stored, y)
+
+
+def test_unreadable_chunk(data):
+    X, y = data
+
+    class Damaged(Sliceable):
+        def __getitem__(self, rows):
+            if rows.stop > 300:
+                raise OSError("Can't synchronously read data")
+            return super().__getitem__(rows)
+
+    with pytest.raises(OSError, match="Matrices 268 to 334 of X cannot be read"):
+        LogEuclideanMetric(chunk_size=70).fit(Damaged(X), y)
+
+    class Short(Sliceable):
+        def __getitem__(self, rows):
+            return super().__getitem__(slice(rows.start, min(rows.stop, 300)))
+
+    with pytest.raises(ValueError, match="Chunk 4 of 9 of X holds 32 matrices, 67 were expected"):
+        LogEuclideanMetric(chunk_size=70).fit(Short(X), y)
+
+
+def test_shapes(data, tmp_path):
+    X, y = data
+    metric = LogEuclideanMetric(1.0).fit(X, y)
+    with pytest.raises(ValueError, match="a stack of square matrices"):
+        LogEuclideanMetric().fit(saved(tmp_path, X[:, :3]), y)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        LogEuclideanMetric().fit(saved(tmp_path, X), y[:-1])
+    with pytest.raises(ValueError, match="3 features, but LogEuclideanMetric is expecting 4"):
+        metric.transform(saved(tmp_path, X[:, :3, :3]))

@@ -1,0 +1,270 @@
+"""Tensors: learning runs on NumPy, everything else where the tensor lives; the same numbers."""
+
+from __future__ import annotations
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+
+from random_matrices import labelled, spd
+from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV, geometry
+from spdmetric.checks import check_psd, check_spd
+from spdmetric.estimators.tensors import is_tensor, to_numpy
+from spdmetric.matrices import LogCongruence, symmetrize
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+needs_torch = pytest.mark.skipif(torch is None, reason="torch: pip install 'spdmetric[torch]'")
+WAYS = {
+    "array_api_strict": strict.asarray,
+    "torch": lambda x: torch.asarray(x) if isinstance(x, np.ndarray) else torch.tensor(x),
+}
+ways = pytest.mark.parametrize(
+    "to", [pytest.param(WAYS[name], id=name, marks=needs_torch if name == "torch" else ()) for name in WAYS]
+)
+MODELS = {
+    "full rank": LogEuclideanMetric(3.0),
+    "far out": LogEuclideanMetric(15.0, tol=1e-3),
+    "rank 2": LogEuclideanMetric(2.0, rank=2, tol=1e-3),
+    "Gaussian": LogEuclideanMetric(2.0, kernel="gaussian", tol=1e-3),
+    "chosen": LogEuclideanMetricCV(radii=(0, 2), ranks=(None, 2), cv=2),
+}
+models = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+
+
+@pytest.fixture
+def data(rng):
+    return labelled(rng, 24, 4, classes=2)
+
+
+def same(ours, expected, atol=1e-9):
+    """The same numbers, in a tensor: to 1e-9, and to 1e-9 of the largest number where that is above 1."""
+    assert is_tensor(ours)
+    scale = max(1.0, np.abs(expected).max())
+    np.testing.assert_allclose(to_numpy(ours), expected, rtol=0, atol=atol * scale)
+
+
+# -- the estimator --------------------------------------------------------------
+
+
+@ways
+@models
+def test_everything_that_is_learned_and_given_back(model, to, data, rng):
+    X, y = data
+    weight = rng.uniform(0.5, 2, len(X))
+    new = spd(rng, 6, 4)
+    ours = clone(model).fit(to(X), to(y), sample_weight=to(weight))
+    theirs = clone(model).fit(X, y, sample_weight=weight)
+    np.testing.assert_array_equal(ours.components_, theirs.components_)
+    np.testing.assert_array_equal(ours.classes_, theirs.classes_)
+    assert isinstance(ours.components_, np.ndarray)
+    vectors = theirs.transform(new)
+    same(ours.transform(to(new)), vectors)
+    same(ours.inverse_transform(to(vectors)), theirs.inverse_transform(vectors))
+    pairs = np.stack([new[:3], new[3:]], axis=1)
+    same(ours.pair_distance(to(pairs)), theirs.pair_distance(pairs))
+    same(ours.pair_score(to(pairs)), theirs.pair_score(pairs))
+    assert ours.get_metric()(to(new[0]), to(new[1])) == theirs.get_metric()(new[0], new[1])
+    adapted = ours.adapt(to(new), sample_weight=to(weight[:6]))
+    np.testing.assert_array_equal(adapted.components_, theirs.adapt(new, weight[:6]).components_)
+
+
+@ways
+def test_start_and_groups_as_tensors(to, data):
+    X, y = data
+    G0 = np.diag([1.0, 2.0, 3.0, 4.0])
+    ours = LogEuclideanMetric(1.0, init=to(G0)).fit(X, y)
+    np.testing.assert_array_equal(ours.components_, LogEuclideanMetric(1.0, init=G0).fit(X, y).components_)
+    with pytest.raises(ValueError, match="init='riemann' only"):
+        ours.adapt(X)
+    from sklearn.model_selection import GroupKFold
+
+    groups = np.arange(len(X)) // 8
+    chosen = LogEuclideanMetricCV(radii=(0, 1), ranks=(None,), cv=GroupKFold(3))
+    by_tensor = clone(chosen).fit(to(X), to(y), groups=to(groups))
+    assert by_tensor.best_score_ == clone(chosen).fit(X, y, groups=groups).best_score_
+
+
+@ways
+def test_single_precision_in_and_out(to, data):
+    X, y = (data[0] + data[0].transpose(0, 2, 1)).astype(np.float32) / 2, data[1]
+    model = LogEuclideanMetric(2.0)
+    vectors = model.fit(to(X), y).transform(to(X))
+    assert "float32" in str(vectors.dtype)
+    same(vectors, clone(model).fit(X, y).transform(X), atol=1e-6)
+
+
+@ways
+def test_bad_tensors_get_the_same_sentences(to, data):
+    X, y = data
+    metric = LogEuclideanMetric(1.0).fit(X, y)
+    bad = X.copy()
+    bad[3] = -np.eye(4)
+    for use in (metric.transform, lambda Z: LogEuclideanMetric(1.0).fit(Z, y)):
+        with pytest.raises(ValueError, match=r"X\[3\] is not positive definite"):
+            use(to(bad))
+    with pytest.raises(ValueError, match="X has 3 features, but"):
+        metric.transform(to(X[:, :3, :3].copy()))
+    with pytest.raises(ValueError, match=r"pairs of shape \(n_pairs, 2, d, d\), got \(24, 4, 4\)"):
+        metric.pair_distance(to(X))
+    with pytest.raises(ValueError, match=r"\(n_matrices, 10\), got \(24, 4, 4\)"):
+        metric.inverse_transform(to(X))
+    singular = X.copy()
+    singular[5] = np.diag([1.0, 0.0, 0.0, 0.0])
+    with pytest.raises(ValueError, match=r"X\[5\] has numerical rank 1, too low for rank=2"):
+        LogEuclideanMetric(1.0, rank=2).fit(X, y).transform(to(singular))
+
+
+def test_an_array_that_stays_on_its_device_is_told_so(data):
+    X, y = data
+    far = strict.asarray(X, device=strict.Device("device1"))
+    with pytest.raises(ValueError, match=r"cannot be brought to NumPy.*move it to the CPU"):
+        LogEuclideanMetric(1.0).fit(far, y)
+    metric = LogEuclideanMetric(1.0).fit(X, y)
+    vectors = metric.transform(far)
+    assert vectors.device == far.device
+    assert metric.inverse_transform(vectors).device == far.device
+
+
+# -- torch alone ----------------------------------------------------------------
+
+
+@needs_torch
+def test_pipeline_on_torch_tensors(data):
+    X, y = data
+    pipe = make_pipeline(LogEuclideanMetric(2.0), KNeighborsClassifier(3))
+    by_tensor = clone(pipe).fit(torch.tensor(X), torch.tensor(y)).predict(torch.tensor(X))
+    np.testing.assert_array_equal(by_tensor, clone(pipe).fit(X, y).predict(X))
+
+
+@needs_torch
+@pytest.mark.parametrize("rank", [None, 2])
+def test_gradients_flow_through_transform_and_back(rank, data):
+    X, y = data
+    metric = LogEuclideanMetric(2.0, rank=rank, tol=1e-3).fit(torch.tensor(X, requires_grad=True), y)
+
+    def forth(L):
+        return metric.transform(symmetrize(L))
+
+    def back(v):
+        return metric.inverse_transform(v)
+
+    L = torch.tensor(X[:2], requires_grad=True)
+    assert torch.autograd.gradcheck(forth, (L,))
+    vectors = forth(L).detach().requires_grad_()
+    assert torch.autograd.gradcheck(back, (vectors,))
+    assert forth(L).requires_grad
+
+
+@needs_torch
+def test_awkward_torch_tensors(data):
+    X, y = data
+    metric = LogEuclideanMetric(2.0)
+    expected = clone(metric).fit(X, y).transform(X)
+    double = torch.tensor(np.repeat(X, 2, axis=0))[::2]
+    turned = torch.tensor(X).transpose(1, 2)
+    for other in (double, turned, torch.tensor(X, requires_grad=True)):
+        ours = clone(metric).fit(other, torch.tensor(y, dtype=torch.int32))
+        # Sums in another order round otherwise, and `tol` leaves the solution some room.
+        same(ours.transform(other), expected, atol=1e-3)
+    assert not double.is_contiguous()
+
+
+@needs_torch
+def test_half_precision_is_learned_from_and_computed_with_in_float64(rng):
+    """Exactly symmetric matrices far from singular survive bfloat16; NumPy has no such type."""
+    X, y = labelled(rng, 16, 3)
+    Z = torch.tensor(X).to(torch.bfloat16)
+    metric = LogEuclideanMetric(1.0).fit(Z, y)
+    rounded = Z.to(torch.float64).numpy()
+    same(metric.transform(Z), clone(metric).fit(rounded, y).transform(rounded), atol=1e-6)
+
+
+@needs_torch
+def test_pandas_output_of_tensors(data):
+    X, y = data
+    metric = LogEuclideanMetric(1.0).fit(X, y)
+    frame = clone(metric).set_output(transform="pandas").fit(X, y).transform(torch.tensor(X))
+    np.testing.assert_allclose(frame.to_numpy(), metric.transform(X), atol=1e-9)
+    assert list(frame.columns) == list(metric.get_feature_names_out())
+
+
+# -- functions that claim the array API -------------------------------------------
+
+
+def agree(to, f, *arrays):
+    same(f(*(to(a) for a in arrays)), f(*arrays))
+
+
+@ways
+@given(seed=st.integers(0, 2**32 - 1), d=st.integers(1, 3))
+def test_geometry_in_other_namespaces(to, seed, d):
+    rng = np.random.default_rng(seed)
+    X, Y, G, w = spd(rng, 5, d), spd(rng, 4, d), spd(rng, d), rng.uniform(0.5, 2, 5)
+    agree(to, geometry.tangent_vectors, X, G)
+    agree(to, lambda V, A: geometry.matrices_at(V, A), geometry.tangent_vectors(X, G), G)
+    agree(to, geometry.log_map, X, G)
+    agree(to, geometry.exp_map, geometry.log_map(X, G), G)
+    agree(to, lambda A, B: geometry.geodesic(A, B, 0.3), X[0], Y[0])
+    agree(to, geometry.kernel_tangent, X, Y, G)
+    for distance in (
+        geometry.distance_euclid,
+        geometry.distance_logeuclid,
+        geometry.distance_riemann,
+        geometry.distance_stein,
+    ):
+        agree(to, distance, X[:4], Y)
+    for metric in geometry.PAIRWISE_METRICS:
+        agree(to, lambda A, B, metric=metric: geometry.pairwise_distance(A, B, metric), X, Y)
+    for mean in (geometry.mean_euclid, geometry.mean_logeuclid, geometry.mean_riemann):
+        agree(to, mean, X, w)
+        agree(to, lambda A, mean=mean: mean(A, chunk_size=2), X)
+
+
+@ways
+def test_a_reference_of_numpy_beside_tensors(to, data):
+    """An estimator keeps its reference point in NumPy."""
+    X, y = data
+    G = LogEuclideanMetric(1.0).fit(X, y).reference_
+    same(
+        geometry.distance_logeuclid(to(X[:5]), to(X[5:10]), G), geometry.distance_logeuclid(X[:5], X[5:10], G)
+    )
+    same(geometry.kernel_tangent(to(X), reference=G), geometry.kernel_tangent(X, reference=G))
+    vectors = geometry.tangent_vectors(X, G)
+    same(geometry.matrices_at(to(vectors), G), geometry.matrices_at(vectors, G))
+
+
+@ways
+def test_checks_and_derivatives_in_other_namespaces(to, data, rng):
+    X, _ = data
+    same(check_spd(to(X)), check_spd(X))
+    same(check_psd(to(X), 2), check_psd(X, 2))
+    eta, M, M_dot = (symmetrize(rng.standard_normal((24, 4, 4))) for _ in range(3))
+    ours, theirs = LogCongruence.of(to(X)), LogCongruence.of(X)
+    same(ours.push(to(eta)), theirs.push(eta))
+    same(ours.pull(to(M)), theirs.pull(M))
+    same(ours.pull_derivative(to(eta[0]), to(M), to(M_dot)), theirs.pull_derivative(eta[0], M, M_dot))
+    W = rng.standard_normal((2, 4))
+    same(
+        LogCongruence.of(to(W @ X @ W.T)).pull_factor(to(M[:, :2, :2]), to(W @ X)),
+        LogCongruence.of(W @ X @ W.T).pull_factor(M[:, :2, :2], W @ X),
+    )
+
+
+@needs_torch
+def test_means_are_differentiable(rng):
+    X = torch.tensor(spd(rng, 4, 3), requires_grad=True)
+    geometry.mean_riemann(X).trace().backward()
+    step = torch.tensor(symmetrize(rng.standard_normal((4, 3, 3))))
+    h = 1e-5
+    ends = [geometry.mean_riemann(X.detach() + s * h * step, tol=1e-12).trace() for s in (1, -1)]
+    slope = float(ends[0] - ends[1]) / (2 * h)
+    assert float((X.grad * step).sum()) == pytest.approx(slope, rel=1e-4)
