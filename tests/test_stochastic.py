@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from random_matrices import labelled, spd
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
@@ -157,6 +158,15 @@ def _alignment(metric, X, y):
     Phi, Y = Phi - Phi.mean(axis=0), Target.one_hot(np.unique(y, return_inverse=True)[1]).Y
     square = np.linalg.norm(Phi.T @ Y) ** 2
     return square / (np.linalg.norm(Phi.T @ Phi) * np.linalg.norm(Y.T @ Y))
+
+
+def test_a_first_batch_of_one_class_is_no_convergence():
+    """Its gradient is zero, which says nothing of the others."""
+    X, y, *_ = make_toy(2000, 2, d=4, random_state=0)
+    few = (y < 0) | (np.cumsum(y > 0) <= 20)
+    metric = LogEuclideanMetric(2.0, solver="stochastic", random_state=0, batch_size=8).fit(X[few], y[few])
+    assert metric.n_iter_ > 1
+    assert metric.alignment_ > LogEuclideanMetric(0.0).fit(X[few], y[few]).alignment_
 
 
 def test_same_seed_same_bits(rng):
@@ -328,11 +338,25 @@ def test_weights_of_zero_are_absent(rng):
     np.testing.assert_array_equal(with_weight.components_, without.components_)
 
 
-def test_fit_forgets_the_stream(rng):
+def test_fit_and_clone_forget_the_stream(rng):
     X, y = labelled(rng, 40, 3)
-    metric = LogEuclideanMetric(2.0).partial_fit(X, y, classes=np.unique(y)).fit(X, y)
-    with pytest.raises(ValueError, match="needs classes="):
-        metric.partial_fit(X, y)
+    metric = LogEuclideanMetric(2.0).partial_fit(X, y, classes=np.unique(y))
+    for other in (clone(metric), metric.fit(X, y)):
+        with pytest.raises(ValueError, match="needs classes="):
+            other.partial_fit(X, y)
+    np.testing.assert_array_equal(metric.components_, LogEuclideanMetric(2.0).fit(X, y).components_)
+
+
+def test_streams_of_float32_that_must_not_be_written_to(rng):
+    X, y = labelled(rng, 80, 3)
+    X = X.astype(np.float32)
+    X.setflags(write=False)
+    metric = streamed([(X[:40], y[:40]), (X[40:], y[40:])], np.unique(y), radius=2.0)
+    assert metric.transform(X).dtype == np.float32
+    double = streamed(
+        [(X[:40].astype(float), y[:40]), (X[40:].astype(float), y[40:])], np.unique(y), radius=2.0
+    )
+    np.testing.assert_allclose(metric.components_, double.components_, rtol=1e-9)
 
 
 @pytest.mark.parametrize(

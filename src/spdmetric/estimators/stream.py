@@ -246,7 +246,7 @@ def _check_batch(X: np.ndarray, y: Any, classes: np.ndarray, sample_weight: Any)
     unknown = np.flatnonzero(~np.isin(y, classes))
     if unknown.size:
         raise ValueError(
-            f"y[{unknown[0]}] is {y[unknown[0]]!r}, which is not one of the classes of the stream, "
+            f"y[{unknown[0]}] is {y[unknown].tolist()[0]!r}, which is not one of the classes of the stream, "
             f"{classes.tolist()}: name all labels in the first call of partial_fit."
         )
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -140,8 +141,9 @@ def stochastic_gradient(
     run = Run(objective, tol=-np.inf, max_iter=max_iter, callback=callback)
     size = batch_size or default_batch_size(objective.n, start.S.shape[0])
     rng = np.random.default_rng(seed)
-    first = next(mini_batches(objective.n, size, np.random.default_rng(seed)))
-    face = Face(objective.sample(first, start), manifold.radius)
+    first = list(islice(mini_batches(objective.n, size, np.random.default_rng(seed)), 2))
+    here = objective.sample(first[-1], start, objective.sample(first[0], start).memory)
+    face = Face(here, manifold.radius)
     descent, values = Descent(manifold, start), []
     status = run.ends(face)
     while status is None:
