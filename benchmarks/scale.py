@@ -250,8 +250,12 @@ def faults(folder: Path, n: int) -> dict[str, Any]:
 @contextmanager
 def two_workers() -> Iterator[Any]:
     """A client of two worker processes on this machine."""
+    import dask
     from distributed import Client, LocalCluster
 
+    # Dask has workers give freed memory back to the system at once, to be asked for anew in each pass.
+    keep = {f"MALLOC_{name}_THRESHOLD_": 2**30 for name in ("TRIM", "MMAP")}
+    dask.config.set({"distributed.nanny.pre-spawn-environ": keep})
     cluster = LocalCluster(
         n_workers=2,
         threads_per_worker=1,
