@@ -25,8 +25,8 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"] + sorted(
 )
 NOT_RUN = re.compile(r"# Not run in the tests: .{10,}")
 NEEDS_DATA = re.compile(r"# Needs SPDMETRIC_DATA: .{10,}")
-# Packages that only the extra `docs` brings.
-ONLY_DOCS = {"dipy", "nibabel"}
+# Packages that the extra `test` does not bring, and the extra that does.
+EXTRAS = {"dipy": "docs", "nibabel": "docs", "torch": "torch"}
 
 
 def name(path: Path) -> str:
@@ -62,9 +62,10 @@ def test_code_blocks_run_in_order(page, tmp_path, monkeypatch):
             try:
                 exec(compile("\n" * line + block, name(page), "exec"), namespace)
             except ModuleNotFoundError as error:
-                if error.name is None or error.name.partition(".")[0] not in ONLY_DOCS:
+                extra = EXTRAS.get((error.name or "").partition(".")[0])
+                if extra is None:
                     raise
-                pytest.skip(f"{error.name} is missing: pip install 'spdmetric[docs]'")
+                pytest.skip(f"{error.name} is missing: pip install 'spdmetric[{extra}]'")
 
 
 def modules() -> list[str]:

@@ -21,6 +21,7 @@ from math import isfinite, sqrt
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from scipy.linalg.blas import dger
 
 from spdmetric.geometry import chunks
 from spdmetric.lazy import lazy
@@ -71,8 +72,11 @@ class Moments(NamedTuple):
     A: np.ndarray  # (p, c)
     C: np.ndarray | float  # (p, p), or 0 where the Gram form makes it unnecessary
 
-    def merge(self, other: Moments) -> Moments:
-        """Moments of both chunks together [Chan1983]_: no cancellation."""
+    def merge(self, other: Moments, *, spend: bool = False) -> Moments:
+        """Moments of both chunks together [Chan1983]_: no cancellation.
+
+        With ``spend`` this C is written over: fresh memory for each merge costs more than the sums.
+        """
         weight = self.weight + other.weight
         share = other.weight / weight
         with np.errstate(invalid="ignore"):  # of what has left float64
@@ -80,9 +84,9 @@ class Moments(NamedTuple):
         across = (self.weight * share) * step
         C = self.C
         if isinstance(C, np.ndarray):
-            C = np.outer(across, step)
-            C += self.C
+            C = C if spend else C.copy()
             C += other.C
+            C = dger(1.0, step, across, a=C.T, overwrite_a=1).T  # in place
         return Moments(
             weight,
             self.mean + share * step,
@@ -272,7 +276,7 @@ class Evaluation:
         merged, part = next(results)
         parts = [part]
         for moments, part in results:
-            merged = merged.merge(moments)
+            merged = merged.merge(moments, spend=True)
             parts.append(part)
         return merged, [part for part in parts if part is not None]
 
