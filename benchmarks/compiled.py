@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 
 from benchmarks.outcomes import Absent
-from spdmetric.alignment import Misalignment, Target
 from spdmetric.manifolds import Ball
+from spdmetric.objectives.alignment import Misalignment, Target
 
 SWITCH = "SPDMETRIC_COMPILED"  # "0" switches the kernels off, "1" takes them wherever they can be used
 
 
 def kernels_used() -> bool:
     """Whether this process has loaded the kernels, by what it did and not by what is installed."""
-    return "spdmetric.compiled.kernels" in sys.modules
+    return "spdmetric.linalg.compiled.kernels" in sys.modules
 
 
 def load_kernels() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-_COLOURS = {True: "#1b7837", False: "#b2182b", None: "#555555"}
+_COLORS = {True: "#1b7837", False: "#b2182b", None: "#555555"}
 
 
 def draw(records: Mapping[str, Mapping[str, Any]], path: Path) -> None:
@@ -44,8 +44,8 @@ def speed_ups(
 def _draw_speeds(axes: Any, speeds: list[tuple[str, float, float | None, bool | None]]) -> None:
     axes.axvline(1, color="black", linewidth=0.8)
     for place, (_, ratio, bound, holds) in enumerate(speeds):
-        axes.plot([1, ratio], [place, place], color=_COLOURS[holds], linewidth=1.2)
-        axes.plot(ratio, place, "o", color=_COLOURS[holds], markersize=5)
+        axes.plot([1, ratio], [place, place], color=_COLORS[holds], linewidth=1.2)
+        axes.plot(ratio, place, "o", color=_COLORS[holds], markersize=5)
         if bound is not None:
             axes.plot(bound, place, "|", color="black", markersize=9)
     axes.set_yticks(range(len(speeds)), [label for label, *_ in speeds], fontsize=7)

@@ -39,10 +39,10 @@ from scale_table import put_into, table
 
 from spdmetric import LogEuclideanMetric
 from spdmetric.datasets import make_toy
-from spdmetric.estimators.data import data_of
-from spdmetric.estimators.inputs import threads
-from spdmetric.estimators.problem import problem_of
-from spdmetric.estimators.sources import LocalData, Stored
+from spdmetric.estimators._data import data_of
+from spdmetric.estimators._inputs import threads
+from spdmetric.estimators._problem import problem_of
+from spdmetric.estimators._sources import LocalData, Stored
 from spdmetric.geometry import distance_riemann
 
 ROOT = Path(__file__).parents[1]

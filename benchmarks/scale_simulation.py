@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from spdmetric.alignment import Moments, slopes
 from spdmetric.distributed.cluster import _ARITY
-from spdmetric.distributed.tasks import Block, Cotangents, decompose, merge_moments, prepare, pull, summarise
+from spdmetric.distributed.tasks import Block, Cotangents, decompose, merge_moments, prepare, pull, summarize
 from spdmetric.manifolds import Ball
+from spdmetric.objectives.alignment import Moments, slopes
 
 # Of no machine in particular: ten gigabits a second, and what a task costs Dask's scheduler at
 # most by its own documentation.  `on_workers` measures them where there is a cluster.
@@ -124,7 +124,7 @@ def calibrate(d: int, n: int = 4000, repeats: int = 3) -> Machine:
     for _ in range(repeats + 1):  # the first loads the kernels
         began = time.perf_counter()
         here = decompose(pieces, W=point.factor, keep=True)
-        s = summarise(here.moments)
+        s = summarize(here.moments)
         cotangents = Cotangents.of(here.moments, *slopes(s.A_square, s.C_norm, 1.0))
         pull(None, here, cotangents, W=point.factor, of_factor=False)
         best = min(best, time.perf_counter() - began)

@@ -34,11 +34,11 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from spdmetric import LogEuclideanMetric
-from spdmetric.alignment import Misalignment, Target
 from spdmetric.datasets import load_bci_iv_2a, make_toy
 from spdmetric.geometry import mean_riemann
+from spdmetric.linalg.symmetric import congruence
 from spdmetric.manifolds import Ball
-from spdmetric.matrices import congruence
+from spdmetric.objectives.alignment import Misalignment, Target
 
 N, D, SEEDS, STREAM_BATCH = 100_000, 16, range(5), 1000
 

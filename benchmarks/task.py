@@ -1,4 +1,4 @@
-"""The task of the fit cases: maximise the alignment in a ball around the identity.
+"""The task of the fit cases: maximize the alignment in a ball around the identity.
 
 A peer gets `Task.evaluate`, value and gradient in normal coordinates, or brings its own
 objective and tells where it is with `Task.visit`.  Either way every point is logged with its
@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.data import Labelled
-from spdmetric.alignment import Misalignment, Target
+from benchmarks.data import Labeled
+from spdmetric.linalg.symmetric import logm, symmetrize
 from spdmetric.manifolds import Ball
-from spdmetric.matrices import logm, symmetrize
+from spdmetric.objectives.alignment import Misalignment, Target
 
 
 class OutOfBudget(Exception):
@@ -81,15 +81,15 @@ class Task:
 
     Parameters
     ----------
-    data : Labelled
-        Matrices whose Riemannian mean is the identity, the start and centre of the ball.
+    data : Labeled
+        Matrices whose Riemannian mean is the identity, the start and center of the ball.
     radius : float
         Of the ball.
     budget : Budget
         `OutOfBudget` is raised when it is used up.
     """
 
-    def __init__(self, data: Labelled, radius: float, budget: Budget):
+    def __init__(self, data: Labeled, radius: float, budget: Budget):
         self.X, self.codes = data
         self.d, self.radius, self.budget = self.X.shape[1], radius, budget
         self.ball = Ball(np.eye(self.d), radius)
@@ -132,7 +132,7 @@ class Task:
         return time.perf_counter() - self._began
 
 
-def run_peer(peer: Any, data: Labelled, radius: float, budget: Budget) -> Trace:
+def run_peer(peer: Any, data: Labeled, radius: float, budget: Budget) -> Trace:
     """Let a peer solve a task, and grade it; what goes wrong in a peer ends its run, not the case."""
     task, ended = Task(data, radius, budget), ""
     try:
@@ -156,7 +156,7 @@ def grade(task: Task, ended: str = "") -> Trace:
     return Trace(np.array(seconds), np.array(evaluations), np.array(alignment), ended, outside)
 
 
-def reach_pulled_back(trace: Trace, data: Labelled, radius: float, target: float) -> tuple[float, int] | None:
+def reach_pulled_back(trace: Trace, data: Labeled, radius: float, target: float) -> tuple[float, int] | None:
     """The same as `Trace.reach` if points outside counted as the nearest points of the ball.
 
     SLSQP lives on tangent planes, so nearly all its points are a little outside: this says

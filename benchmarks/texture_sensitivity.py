@@ -3,7 +3,7 @@
 Over the six pairs of D2, D28, D29 and D92: mean 1-NN accuracy of the LogEuclidean
 distance at I and at the learned G, of the affine-invariant and of the Euclidean distance,
 for each choice of the two frequencies, of what is kept of the response, of what the
-filters see, and of whether grey levels are standardised.  The seeds are the same in
+filters see, and of whether gray levels are standardized.  The seeds are the same in
 every cell, so that two cells differ by their settings and not by their draws.
 
     python benchmarks/texture_sensitivity.py --data FOLDER_OF_BRODATZ_IMAGES
@@ -35,7 +35,7 @@ from spdmetric import LogEuclideanMetric
 from spdmetric.datasets import load_images
 from spdmetric.datasets.textures import Texture, TexturePair, TextureSettings
 from spdmetric.geometry import pairwise_distance
-from spdmetric.matrices import congruence, invsqrtm
+from spdmetric.linalg.symmetric import congruence, invsqrtm
 
 NAMES = ("D2", "D28", "D29", "D92")
 PAIRS = tuple(combinations(NAMES, 2))
@@ -179,12 +179,12 @@ def write(content: dict[str, Any], path: Path) -> None:
 
 
 def table(cells: list[dict[str, Any]]) -> str:
-    heading = f"{'grey levels':13}{'filtered':10}{'kind':11}{'frequencies':13}"
+    heading = f"{'gray levels':13}{'filtered':10}{'kind':11}{'frequencies':13}"
     lines = [heading + "".join(f"{HEADINGS[m]:>15}" for m in METHODS) + f"{'corr. LE':>10}"]
     for cell in cells:
         s, accuracy = cell["settings"], cell["accuracy"]
-        grey = "standardised" if s["standardize"] else "raw"
-        line = f"{grey:13}{s['filtering']:10}{s['kind']:11}{', '.join(map(str, s['frequencies'])):13}"
+        gray = "standardized" if s["standardize"] else "raw"
+        line = f"{gray:13}{s['filtering']:10}{s['kind']:11}{', '.join(map(str, s['frequencies'])):13}"
         line += "".join(f"{accuracy[m]['mean']:8.1f} +-{show(accuracy[m]['se']):>5}" for m in METHODS)
         lines.append(line + f"{show(accuracy['logeuclid']['correlation_with_paper']):>10}")
     for label, means in (

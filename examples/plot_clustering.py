@@ -2,8 +2,8 @@
 Few labels, many matrices: clusters and a dose
 ==============================================
 
-The learned vectors are for more than nearest neighbours.  Two uses on matrices most of which have
-no label: *clustering* under a metric learned from a few labelled ones, and *regression* of a
+The learned vectors are for more than nearest neighbors.  Two uses on matrices most of which have
+no label: *clustering* under a metric learned from a few labeled ones, and *regression* of a
 quantity that changes gradually, with the metric learned from two classes at its ends.
 
 The matrices are simulated: a dose between 0 and 1 shifts the logarithm of the covariances along one
@@ -19,7 +19,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import cross_val_predict
 
 from spdmetric import LogEuclideanMetric
-from spdmetric.matrices import congruence, expm, symmetrize
+from spdmetric.linalg.symmetric import congruence, expm, symmetrize
 
 rng = np.random.default_rng(0)
 d = 6
@@ -40,10 +40,10 @@ def matrices(dose):
 
 dose = np.repeat([0.0, 0.5, 1.0], 100)
 X, y = matrices(dose), np.repeat([0, 1, 2], 100)
-labelled = np.concatenate([np.flatnonzero(y == label)[:10] for label in range(3)])
-rest = np.setdiff1d(np.arange(len(y)), labelled)
-learned = LogEuclideanMetric(2.0, rank=2, tol=1e-3).fit(X[labelled], y[labelled])
-plain = LogEuclideanMetric(0).fit(X[labelled], y[labelled])
+labeled = np.concatenate([np.flatnonzero(y == label)[:10] for label in range(3)])
+rest = np.setdiff1d(np.arange(len(y)), labeled)
+learned = LogEuclideanMetric(2.0, rank=2, tol=1e-3).fit(X[labeled], y[labeled])
+plain = LogEuclideanMetric(0).fit(X[labeled], y[labeled])
 agreement = {}
 for name, metric in (("at the mean", plain), ("learned, rank 2", learned)):
     clusters = KMeans(3, n_init=10, random_state=0).fit_predict(metric.transform(X))
@@ -65,7 +65,7 @@ print(f"share of the variance of the dose explained: {explained:.2f}")
 fig, panels = plt.subplots(1, 3, figsize=(11, 3.4), layout="constrained", width_ratios=[1.2, 0.8, 1])
 vectors = learned.transform(X)
 dots = panels[0].scatter(vectors[:, 0], vectors[:, 2], c=dose, s=12, cmap="viridis")
-panels[0].scatter(*vectors[labelled][:, [0, 2]].T, s=40, facecolors="none", edgecolors="k", label="labelled")
+panels[0].scatter(*vectors[labeled][:, [0, 2]].T, s=40, facecolors="none", edgecolors="k", label="labeled")
 panels[0].set(title="learned vectors", xlabel="first diagonal entry", ylabel="second diagonal entry")
 panels[0].legend(loc="lower left")
 fig.colorbar(dots, ax=panels[0], label="dose")

@@ -15,7 +15,7 @@ linear, and it never leaves.
 
 import matplotlib.pyplot as plt
 
-from spdmetric.experiments.figures import cone
+from spdmetric.paper.figures import cone
 
 cone.draw(cone.compute(), figure=plt.figure())
 plt.show()

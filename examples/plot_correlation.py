@@ -6,7 +6,7 @@ Functional connectomes are correlations between the time courses of brain region
 simulated: 20 regions driven by five networks, 90 subjects of two groups, and in the second group
 one network is coupled more weakly to another.  Scanners and head sizes scale the signal of each
 region by an unknown gain, differently in every subject, and that is what covariances see first.
-A correlation matrix is the covariance of standardised signals: the gain is gone.
+A correlation matrix is the covariance of standardized signals: the gain is gone.
 
 A correlation matrix is an SPD matrix like any other as long as there are more time points than
 regions.  It stays one only in the input: the reference point that is learned from such matrices,

@@ -54,8 +54,8 @@ if __name__ == "__main__":
     axis = mean[1] - mean[0]
     place = some @ axis / np.linalg.norm(axis)
     figure, axes = plt.subplots(figsize=(6, 3.4), layout="constrained")
-    for label, colour in ((0, "#0072B2"), (1, "#D55E00")):
-        axes.hist(place[label::2], bins=30, alpha=0.6, color=colour, label=f"class {label}")
+    for label, color in ((0, "#0072B2"), (1, "#D55E00")):
+        axes.hist(place[label::2], bins=30, alpha=0.6, color=color, label=f"class {label}")
     axes.set(xlabel="vectors, along the line between the class means", ylabel="matrices")
     axes.legend(frameon=False)
     plt.show()

@@ -6,14 +6,14 @@ Reproduces the figure "Illustration of the deformations implied by two mappings,
 centered at the identity or at a point :math:`G`" of Yger and Sugiyama (2015).
 
 All discs have the same radius for :math:`\delta_r`, and all lines are geodesics.  In a
-tangent plane only the disc around its own centre stays round, and only the geodesics through
-its centre stay straight.  Choosing :math:`G` is choosing a deformation; learning :math:`G` is
+tangent plane only the disc around its own center stays round, and only the geodesics through
+its center stay straight.  Choosing :math:`G` is choosing a deformation; learning :math:`G` is
 choosing one that separates classes.
 """
 
 import matplotlib.pyplot as plt
 
-from spdmetric.experiments.figures import deformation
+from spdmetric.paper.figures import deformation
 
 deformation.draw(deformation.compute(), figure=plt.figure())
 plt.show()

@@ -6,10 +6,10 @@ A real piece of a brain, 10 x 10 x 10 voxels in 64 directions, comes with dipy. 
 directions plays a short scan, from which dipy fits one 3 x 3 tensor a voxel: those are the SPD
 matrices.  The other directions play a long scan, and only it tells the labels: fluid where the
 mean diffusivity is above 1.5e-3 mm²/s, of the rest white matter where the fractional anisotropy
-is above 0.35, else grey.  The two scans share one image without diffusion weighting, and
+is above 0.35, else gray.  The two scans share one image without diffusion weighting, and
 otherwise no measurement.
 
-Neighbouring voxels resemble each other, so whole slabs are left out in the comparison.  The
+Neighboring voxels resemble each other, so whole slabs are left out in the comparison.  The
 result is sober.  Tissue does not depend on the direction of the fibres, 3 x 3 matrices leave
 little to choose, and learning gains nothing that could be told from chance: the two numbers that
 the field has always used, mean diffusivity and anisotropy, do as well.
@@ -41,7 +41,7 @@ def fit(directions):
 
 every_third = np.arange(1, 65, 3)
 short, long = fit(every_third), fit(np.setdiff1d(np.arange(1, 65), every_third))
-tissue = np.where(long.md > 1.5e-3, "fluid", np.where(long.fa > 0.35, "white", "grey"))
+tissue = np.where(long.md > 1.5e-3, "fluid", np.where(long.fa > 0.35, "white", "gray"))
 
 # %%
 # dipy lifts eigenvalues that noise has made negative to 1e-9 mm²/s.  Such a tensor is not a
@@ -54,15 +54,15 @@ slab = np.indices(tissue.shape)[0].ravel()[usable]
 print(f"{usable.sum()} of {usable.size} voxels;", *np.unique_counts(y)[0], *np.unique_counts(y)[1])
 
 # %%
-# Eleven neighbours under four descriptions of a tensor, two of the ten slabs predicted from the others.
+# Eleven neighbors under four descriptions of a tensor, two of the ten slabs predicted from the others.
 
 scalars = np.column_stack([1e3 * short.md.ravel(), short.fa.ravel()])[usable]
-neighbours = KNeighborsClassifier(11)
+neighbors = KNeighborsClassifier(11)
 candidates = {
-    "diffusivity, anisotropy": (neighbours, scalars),
-    "Euclid": (neighbours, X.reshape(len(X), 9)),
-    "at the mean": (make_pipeline(LogEuclideanMetric(0), neighbours), X),
-    "learned, radius 4": (make_pipeline(LogEuclideanMetric(4.0, tol=1e-4), neighbours), X),
+    "diffusivity, anisotropy": (neighbors, scalars),
+    "Euclid": (neighbors, X.reshape(len(X), 9)),
+    "at the mean": (make_pipeline(LogEuclideanMetric(0), neighbors), X),
+    "learned, radius 4": (make_pipeline(LogEuclideanMetric(4.0, tol=1e-4), neighbors), X),
 }
 predicted = {
     name: cross_val_predict(model, data, y, groups=slab, cv=GroupKFold(5))
@@ -77,12 +77,12 @@ for name, labels in predicted.items():
 # %%
 # One slice, and the comparison.  White voxels were left out.
 
-names, colours = ["fluid", "grey", "white"], ["#56B4E9", "#999999", "#D55E00"]
+names, colors = ["fluid", "gray", "white"], ["#56B4E9", "#999999", "#D55E00"]
 predicted_map = np.full(tissue.size, -1)
 predicted_map[usable] = [names.index(label) for label in predicted["learned, radius 4"]]
 known_map = np.array([names.index(label) for label in tissue.ravel()])
 fig, panels = plt.subplots(1, 4, figsize=(11, 3), layout="constrained", width_ratios=[1, 1, 1, 1.3])
-palette = plt.matplotlib.colors.ListedColormap(["white", *colours])
+palette = plt.matplotlib.colors.ListedColormap(["white", *colors])
 panels[0].imshow(short.fa[:, :, 5].T, cmap="gray", origin="lower", vmin=0, vmax=1)
 panels[0].set_title("anisotropy, short scan")
 for axes, values, title in ((panels[1], known_map, "long scan"), (panels[2], predicted_map, "predicted")):
@@ -91,7 +91,7 @@ for axes, values, title in ((panels[1], known_map, "long scan"), (panels[2], pre
     axes.set_title(title)
 for axes in panels[:3]:
     axes.set(xticks=[], yticks=[])
-panels[1].legend([plt.Rectangle((0, 0), 1, 1, color=c) for c in colours], names, loc="lower left", fontsize=8)
+panels[1].legend([plt.Rectangle((0, 0), 1, 1, color=c) for c in colors], names, loc="lower left", fontsize=8)
 means, errors = np.transpose(list(accuracy.values()))
 panels[3].errorbar(means, range(len(means)), xerr=errors, fmt="o", color="#0072B2", capsize=3)
 panels[3].set_yticks(range(len(means)), list(accuracy))

@@ -15,7 +15,7 @@ from sklearn.decomposition import PCA
 from sklearn.neighbors import KNeighborsClassifier
 
 from spdmetric import LogEuclideanMetric
-from spdmetric.matrices import congruence, expm, symmetrize
+from spdmetric.linalg.symmetric import congruence, expm, symmetrize
 
 rng = np.random.default_rng(0)
 Q = np.linalg.qr(rng.standard_normal((6, 6)))[0]
@@ -32,7 +32,7 @@ X, y = draw(100)
 X_test, y_test = draw(400)
 
 # %%
-# Neighbours under three metrics, and the test matrices as the metrics see them.
+# Neighbors under three metrics, and the test matrices as the metrics see them.
 
 metrics = {
     "at the mean": LogEuclideanMetric(0),
@@ -44,9 +44,9 @@ for axes, (name, metric) in zip(panels, metrics.items(), strict=True):
     train, test = metric.fit(X, y).transform(X), metric.transform(X_test)
     accuracy = 100 * KNeighborsClassifier(1).fit(train, y).score(test, y_test)
     flat = PCA(2).fit(train).transform(test)
-    for label, colour, marker in ((0, "#0072B2", "^"), (1, "#D55E00", "o")):
+    for label, color, marker in ((0, "#0072B2", "^"), (1, "#D55E00", "o")):
         axes.scatter(
-            *flat[y_test == label].T, s=14, c=colour, marker=marker, alpha=0.7, label=f"class {label}"
+            *flat[y_test == label].T, s=14, c=color, marker=marker, alpha=0.7, label=f"class {label}"
         )
     axes.set(title=f"{name}: 1-NN {accuracy:.0f} %", xticks=[], yticks=[], xlabel="first principal component")
     print(f"{name:17s} alignment {metric.alignment_:.3f}   1-NN accuracy {accuracy:.1f} %")

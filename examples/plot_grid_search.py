@@ -6,7 +6,7 @@ The metric is a transformer: what follows it, and how both are tuned, is scikit-
 Here a grid search chooses the radius together with the classifier behind it.  The matrices are
 covariances of Gabor responses on two textures that come with scikit-image, gravel and grass.
 
-Whoever wants only the radius and the rank for nearest neighbours takes ``LogEuclideanMetricCV``
+Whoever wants only the radius and the rank for nearest neighbors takes ``LogEuclideanMetricCV``
 instead: it learns all radii of a rank in one sweep, while a grid search starts each from nothing.
 """
 
@@ -41,7 +41,7 @@ print(f"in cross-validation {search.best_score_:.3f}, on the test patches {searc
 
 # %%
 # The scores of all candidates; bars are standard errors over the folds.  Fifty training patches
-# cannot tell neighbouring candidates apart.
+# cannot tell neighboring candidates apart.
 
 results = search.cv_results_
 fig, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")

@@ -17,7 +17,7 @@ from sklearn.metrics import balanced_accuracy_score
 from sklearn.neighbors import KNeighborsClassifier
 
 from spdmetric import LogEuclideanMetric
-from spdmetric.matrices import congruence, expm, symmetrize
+from spdmetric.linalg.symmetric import congruence, expm, symmetrize
 
 D, RARE, DRAWS = 6, (60, 20, 10, 5), 6
 

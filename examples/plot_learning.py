@@ -2,7 +2,7 @@
 What learning the reference point does
 ======================================
 
-The 8 x 8 toy set of the paper, ten draws: 1-nearest-neighbour accuracy under the five
+The 8 x 8 toy set of the paper, ten draws: 1-nearest-neighbor accuracy under the five
 distances of its Table 1 beside the printed numbers, and one draw as a picture before and
 after learning.
 """
@@ -18,7 +18,7 @@ from tqdm import tqdm
 from spdmetric import LogEuclideanMetric
 from spdmetric.datasets import make_toy
 from spdmetric.geometry import pairwise_distance, tangent_vectors
-from spdmetric.matrices import vech
+from spdmetric.linalg.symmetric import vech
 
 SEED, DRAWS, D = 1000, 10, 8
 PRINTED = {"LE at I": 77.46, "LE at mean": 77.44, "LE learned": 86.78, "Riemann": 77.42, "Euclid": 83.32}
@@ -66,17 +66,17 @@ def draw_picture(draw, mean, error, path):
     for axes, name in ((before, "LE at mean"), (after, "LE learned")):
         train, test = vectors_of(draw, name)
         flat = PCA(2).fit(train).transform(test)
-        for label, colour, marker in ((1, "#D55E00", "o"), (-1, "#0072B2", "^")):
+        for label, color, marker in ((1, "#D55E00", "o"), (-1, "#0072B2", "^")):
             axes.scatter(
-                *flat[y_test == label].T, s=14, c=colour, marker=marker, alpha=0.7, label=f"class {label:+d}"
+                *flat[y_test == label].T, s=14, c=color, marker=marker, alpha=0.7, label=f"class {label:+d}"
             )
         axes.set(xticks=[], yticks=[], xlabel="first principal component")
     before.set(title="at the mean of the data", ylabel="second principal component")
     after.set(title="at the learned reference point")
     before.legend(loc="best", frameon=False)
     place = np.arange(len(mean))
-    colours = ["#0072B2" if name == "LE learned" else "#999999" for name in PRINTED]
-    bars.bar(place, mean, yerr=error, color=colours, capsize=3)
+    colors = ["#0072B2" if name == "LE learned" else "#999999" for name in PRINTED]
+    bars.bar(place, mean, yerr=error, color=colors, capsize=3)
     bars.plot(place, list(PRINTED.values()), "kD", markersize=5, label="paper")
     bars.set(ylim=(70, 95), title=f"1-NN accuracy (%), {DRAWS} draws")
     bars.set_xticks(place, [name.replace(" ", "\n", 1) for name in PRINTED], fontsize=8)

@@ -5,7 +5,7 @@ Radius and rank, chosen from the training matrices
 In the toy set of Yger and Sugiyama (2015) the classes differ in d/2 directions, and all else is
 noise.  ``LogEuclideanMetricCV`` does not know that.  It learns metrics of several ranks within
 balls of several radii, all radii of a rank in one sweep, and keeps what serves the nearest
-neighbours best in cross-validation.  "No learning", radius 0 at full rank, is one of the
+neighbors best in cross-validation.  "No learning", radius 0 at full rank, is one of the
 candidates.
 """
 

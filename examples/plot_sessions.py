@@ -23,7 +23,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from spdmetric import LogEuclideanMetric
 from spdmetric.datasets import load_bci_iv_2a, make_toy
-from spdmetric.matrices import congruence
+from spdmetric.linalg.symmetric import congruence
 
 folders = [Path(os.environ.get("SPDMETRIC_DATA", "")) / name for name in ("bci2a", "bci2a-a09")]
 folder = next((f for f in folders if f.is_dir()), None)
@@ -68,9 +68,9 @@ flat = PCA(2).fit(metric.transform(X))
 fig, panels = plt.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
 for axes, use, title in ((panels[0], metric, "as it is"), (panels[1], adapted, "adapted")):
     old, new = flat.transform(metric.transform(X)), flat.transform(use.transform(X_new))
-    for label, colour in zip(np.unique(y), ("#0072B2", "#D55E00"), strict=True):
-        axes.scatter(*old[y == label].T, s=10, c=colour, alpha=0.35)
-        axes.scatter(*new[y_new == label].T, s=14, c=colour, marker="x", label=f"{label}, new")
+    for label, color in zip(np.unique(y), ("#0072B2", "#D55E00"), strict=True):
+        axes.scatter(*old[y == label].T, s=10, c=color, alpha=0.35)
+        axes.scatter(*new[y_new == label].T, s=14, c=color, marker="x", label=f"{label}, new")
     axes.set(title=title, xlabel="first principal component", xticks=[], yticks=[])
 panels[0].set_ylabel("second principal component")
 panels[0].legend(frameon=False, fontsize=8)

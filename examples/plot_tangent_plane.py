@@ -13,7 +13,7 @@ shortens all others: :math:`\delta_r(A, B) \geq \delta_l^G(A, B)`.
 
 import matplotlib.pyplot as plt
 
-from spdmetric.experiments.figures import tangent
+from spdmetric.paper.figures import tangent
 
 tangent.draw(tangent.compute(), figure=plt.figure())
 plt.show()

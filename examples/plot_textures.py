@@ -16,7 +16,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 
 from spdmetric.datasets import load_images
-from spdmetric.experiments.figures import textures
+from spdmetric.paper.figures import textures
 
 folder = Path(os.environ.get("SPDMETRIC_DATA", "")) / "brodatz"
 images = load_images(folder, ["D2", "D28", "D29", "D92"]) if folder.is_dir() else load_images()

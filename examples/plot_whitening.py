@@ -13,7 +13,7 @@ mean of a session, moves the session along the geodesic from its mean to the ide
 
 import matplotlib.pyplot as plt
 
-from spdmetric.experiments.figures import whitening
+from spdmetric.paper.figures import whitening
 
 whitening.draw(whitening.compute(), figure=plt.figure())
 plt.show()

@@ -145,20 +145,20 @@ def write_models(folder: Path) -> list[Path]:
 
 
 def read_matrix_file(path: Path) -> Any:
-    from spdmetric.reading import read_matrices
+    from spdmetric.io.matrices import read_matrices
 
     found = read_matrices(path)
     return found.X, found.y, found.groups
 
 
 def read_covariances(path: Path) -> Any:
-    from spdmetric.files import load_covariances
+    from spdmetric.io.files import load_covariances
 
     return tuple(load_covariances(path))
 
 
 def read_labels(path: Path) -> Any:
-    from spdmetric.reading import read_column
+    from spdmetric.io.matrices import read_column
 
     return (read_column(path, 200),)
 
@@ -189,7 +189,7 @@ def identical(got: Any, original: Any) -> bool:
     )
 
 
-def stack_of_labelled(got: Any, original: Any) -> bool:
+def stack_of_labeled(got: Any, original: Any) -> bool:
     """Well formed: without a checksum nobody can tell a flipped bit of a sample from a sample."""
     X, *columns = got
     shaped = X.ndim == 3 and X.shape[1] == X.shape[2] and len(X) > 0
@@ -217,13 +217,13 @@ def same_model(got: Any, original: Any) -> bool:
 KINDS = {
     "npz": Kind(write_npz, read_matrix_file, identical),
     "npz-covariances": Kind(write_npz, read_covariances, identical),
-    "npy": Kind(write_npy, read_matrix_file, stack_of_labelled),
+    "npy": Kind(write_npy, read_matrix_file, stack_of_labeled),
     "csv": Kind(write_csv, read_labels, column),
-    "mat": Kind(write_mat, read_matrix_file, stack_of_labelled),
-    "mat-covariances": Kind(write_mat, read_covariances, stack_of_labelled),
-    "mat73": Kind(write_mat73, read_matrix_file, stack_of_labelled),
+    "mat": Kind(write_mat, read_matrix_file, stack_of_labeled),
+    "mat-covariances": Kind(write_mat, read_covariances, stack_of_labeled),
+    "mat73": Kind(write_mat73, read_matrix_file, stack_of_labeled),
     "images": Kind(write_images, read_image, picture),
-    "edf": Kind(write_edf_runs, read_edf_run, stack_of_labelled),
+    "edf": Kind(write_edf_runs, read_edf_run, stack_of_labeled),
     "model": Kind(write_models, read_model, same_model),
 }
 

@@ -1,6 +1,6 @@
 """The paper, transcribed slowly, equation by equation, as an oracle.
 
-Differences from print, each a slip of the paper: the centring matrix U is n x n; the
+Differences from print, each a slip of the paper: the centering matrix U is n x n; the
 alignment is divided by the norm of the target too; the gradient of h_ij is the
 appendix's, with D log instead of D Q_i.
 """
@@ -40,20 +40,20 @@ def gram(G, X):
     return np.array([[k(G, X[i], X[j]) for j in range(n)] for i in range(n)])
 
 
-def centring(n):
+def centering(n):
     return np.eye(n) - np.ones((n, n)) / n
 
 
 def f_printed(G, X, y):
-    """Eq. (5), for any y: the target is centred first."""
-    U = centring(len(y))
+    """Eq. (5), for any y: the target is centered first."""
+    U = centering(len(y))
     h = U @ gram(G, X) @ U
     target = U @ np.outer(y, y) @ U
     return np.sum(h * target) / np.linalg.norm(h)
 
 
 def alignment(G, X, y):
-    U = centring(len(y))
+    U = centering(len(y))
     return f_printed(G, X, y) / np.linalg.norm(U @ np.outer(y, y) @ U)
 
 
@@ -77,7 +77,7 @@ def grad_h(G, Xi, Xj):
 def euclidean_gradient(G, X, y):
     """Gradient of the printed f: n^2 Frechet derivatives."""
     n = len(y)
-    U = centring(n)
+    U = centering(n)
     h = U @ gram(G, X) @ U
     norm = np.linalg.norm(h)
     target = U @ np.outer(y, y) @ U

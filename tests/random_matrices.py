@@ -26,7 +26,7 @@ def rotation(rng: np.random.Generator, d: int) -> np.ndarray:
     return Q * np.sign(np.diag(R))
 
 
-def labelled(rng: np.random.Generator, n: int, d: int, classes: int = 2, scale: float = 1.0):
+def labeled(rng: np.random.Generator, n: int, d: int, classes: int = 2, scale: float = 1.0):
     """SPD matrices whose classes differ a little, and their codes."""
     y = np.arange(n) % classes
     drift = symmetric(rng, classes, d)

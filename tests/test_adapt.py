@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from random_matrices import labelled, rotation, spd
+from random_matrices import labeled, rotation, spd
 from spdmetric import LogEuclideanMetric
 from spdmetric.geometry import distance_riemann, geodesic, mean_riemann
-from spdmetric.matrices import congruence, invsqrtm, sqrtm
+from spdmetric.linalg.symmetric import congruence, invsqrtm, sqrtm
 
 
 @pytest.mark.parametrize("rank", [None, 2])
 def test_adaptation_is_the_transport_of_the_factor(rank, rng):
     """W becomes W M_old^{1/2} M_new^{-1/2}: the same inner products as by the formula."""
-    X, y = labelled(rng, 30, 4)
+    X, y = labeled(rng, 30, 4)
     new = congruence(rng.standard_normal((4, 4)) + 2 * np.eye(4), X)
     metric = LogEuclideanMetric(2.0, rank=rank).fit(X, y)
     W = metric.components_ @ sqrtm(mean_riemann(X)) @ invsqrtm(mean_riemann(new))
@@ -30,7 +30,7 @@ def test_adaptation_is_the_transport_of_the_factor(rank, rng):
 @pytest.mark.parametrize("rank", [None, 2])
 def test_a_session_moved_by_an_spd_congruence_along_its_mean_is_undone(rank, rng):
     """Sessions that differ by a congruence M^{1/2} of whitened data have the same vectors afterwards."""
-    X, y = labelled(rng, 30, 4)
+    X, y = labeled(rng, 30, 4)
     X = congruence(invsqrtm(mean_riemann(X)), X)
     moved = congruence(sqrtm(spd(rng, 4)), X)
     metric = LogEuclideanMetric(2.0, rank=rank).fit(X, y)
@@ -38,13 +38,13 @@ def test_a_session_moved_by_an_spd_congruence_along_its_mean_is_undone(rank, rng
 
 
 def test_adapting_to_the_training_matrices_changes_nothing(rng):
-    X, y = labelled(rng, 30, 4)
+    X, y = labeled(rng, 30, 4)
     metric = LogEuclideanMetric(2.0).fit(X, y)
     np.testing.assert_allclose(metric.adapt(X).transform(X), metric.transform(X), atol=1e-7)
 
 
 def test_a_stream_ends_near_the_whole_session(rng):
-    X, y = labelled(rng, 60, 3)
+    X, y = labeled(rng, 60, 3)
     new = congruence(rotation(rng, 3) @ np.diag([1.0, 2.0, 3.0]), X)
     metric = LogEuclideanMetric(2.0).fit(X, y)
     stream = metric
@@ -65,7 +65,7 @@ def test_geodesic_reaches_its_ends_and_halves_distances(rng):
 
 
 def test_what_cannot_be_adapted(rng):
-    X, y = labelled(rng, 20, 3)
+    X, y = labeled(rng, 20, 3)
     with pytest.raises(NotFittedError):
         LogEuclideanMetric().adapt_partial(X)
     with pytest.raises(ValueError, match=r"known with init='riemann' only; .* init='identity'"):

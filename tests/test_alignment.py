@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import literal
-from random_matrices import labelled, rotation, spd, symmetric
-from spdmetric.alignment import Evaluation, Misalignment, Target
+from random_matrices import labeled, rotation, spd, symmetric
 from spdmetric.geometry import mean_riemann
+from spdmetric.linalg.symmetric import congruence, expm, invsqrtm
 from spdmetric.manifolds import Ball, RankBall
-from spdmetric.matrices import congruence, expm, invsqrtm
+from spdmetric.objectives.alignment import Evaluation, Misalignment, Target
 
 
 def at_factor(objective, W):
@@ -28,12 +28,12 @@ def slope(h, remainder):
 
 def test_value_and_gradient_of_the_paper(rng):
     """n^2 Frechet derivatives by the block method, against n eigenproblems."""
-    X, codes = labelled(rng, 8, 4)
+    X, codes = labeled(rng, 8, 4)
     y = np.where(codes == 0, 1.0, -1.0)
     G = spd(rng, 4)
     here = at_factor(Misalignment(X, Target.one_hot(codes)), invsqrtm(G))
     assert here.alignment == pytest.approx(literal.alignment(G, X, y), rel=1e-10)
-    constant = np.linalg.norm(np.outer(y, y))  # y is balanced, so centred
+    constant = np.linalg.norm(np.outer(y, y))  # y is balanced, so centered
     W = invsqrtm(G)
     euclidean = -W.T @ here.frame_gradient @ W
     np.testing.assert_allclose(euclidean, literal.euclidean_gradient(G, X, y) / constant, atol=1e-9)
@@ -43,7 +43,7 @@ def test_value_and_gradient_of_the_paper(rng):
 
 
 def test_two_classes_of_any_sizes_are_the_targets_plus_and_minus_one(rng):
-    X, _ = labelled(rng, 9, 3)
+    X, _ = labeled(rng, 9, 3)
     codes = np.array([0, 0, 0, 0, 0, 0, 1, 1, 1])
     G = spd(rng, 3)
     here = at_factor(Misalignment(X, Target.one_hot(codes)), invsqrtm(G))
@@ -61,7 +61,7 @@ FORMS = {"features": (20, 4), "gram": (7, 4)}
 
 def problem(where, form, weighted, rng):
     n, d = FORMS[form]
-    X, codes = labelled(rng, n, d, classes=3, scale=1e-12 if where == "tiny" else 1.0)
+    X, codes = labeled(rng, n, d, classes=3, scale=1e-12 if where == "tiny" else 1.0)
     if where == "repeated":  # whitened matrices that have the identity's spectrum in a plane
         X[::2] = congruence(rotation(rng, d), np.diag([1.0, 1.0, 2.0, 2.0]))
     if where == "identity multiples":
@@ -106,7 +106,7 @@ def same(a, b, rel=1e-9):
 
 
 def test_scale_of_the_reference_and_rotation_of_the_factor_change_nothing(rng):
-    X, codes = labelled(rng, 12, 4, classes=3)
+    X, codes = labeled(rng, 12, 4, classes=3)
     objective, W = Misalignment(X, Target.one_hot(codes)), invsqrtm(spd(rng, 4))
     here = at_factor(objective, W)
     same(at_factor(objective, 7.0 * W), here)
@@ -118,7 +118,7 @@ def test_scale_of_the_reference_and_rotation_of_the_factor_change_nothing(rng):
 
 
 def test_congruence_of_data_and_reference_changes_nothing(rng):
-    X, codes = labelled(rng, 12, 4)
+    X, codes = labeled(rng, 12, 4)
     W, M = invsqrtm(spd(rng, 4)), rng.standard_normal((4, 4)) + 2 * np.eye(4)
     target = Target.one_hot(codes)
     moved = Misalignment(congruence(M, X), target)
@@ -128,7 +128,7 @@ def test_congruence_of_data_and_reference_changes_nothing(rng):
 @pytest.mark.parametrize("form", FORMS)
 def test_integer_weights_are_repetition(form, rng):
     n, d = FORMS[form]
-    X, codes = labelled(rng, n, d, classes=3)
+    X, codes = labeled(rng, n, d, classes=3)
     w = rng.integers(1, 4, n)
     W, eta = invsqrtm(spd(rng, d)), symmetric(rng, d, traceless=True)
     weighted = at_factor(Misalignment(X, Target.one_hot(codes, w.astype(float))), W)
@@ -143,7 +143,7 @@ def test_integer_weights_are_repetition(form, rng):
 @pytest.mark.parametrize("size", [1, 3, 7, 100])
 def test_chunked_is_whole(form, size, rng):
     n, d = FORMS[form]
-    X, codes = labelled(rng, n, d, classes=3)
+    X, codes = labeled(rng, n, d, classes=3)
     target = Target.one_hot(codes, rng.uniform(0.5, 2, n))
     W, eta = invsqrtm(spd(rng, d)), symmetric(rng, d, traceless=True)
     whole = at_factor(Misalignment(X, target), W)
@@ -154,7 +154,7 @@ def test_chunked_is_whole(form, size, rng):
 
 
 def test_gram_and_feature_forms_give_the_same_numbers(rng, monkeypatch):
-    X, codes = labelled(rng, 9, 4)
+    X, codes = labeled(rng, 9, 4)
     objective, eta = Misalignment(X, Target.one_hot(codes)), symmetric(rng, 4, traceless=True)
     W = invsqrtm(spd(rng, 4))
     gram = at_factor(objective, W)
@@ -172,7 +172,7 @@ def test_gram_and_feature_forms_give_the_same_numbers(rng, monkeypatch):
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_low_rank_taylor_slope(form, rank, rng):
     n, d = FORMS[form]
-    X, codes = labelled(rng, n, d, classes=3)
+    X, codes = labeled(rng, n, d, classes=3)
     objective = Misalignment(X, Target.one_hot(codes, rng.uniform(0.5, 2, n)), chunk_size=5)
     ball, S, eta = RankBall(d, rank, 10.0), symmetric(rng, d), symmetric(rng, d)
     S[rank:, rank:] = eta[rank:, rank:] = 0
@@ -192,7 +192,7 @@ def test_low_rank_taylor_slope(form, rank, rng):
 
 
 def test_full_rank_is_low_rank_with_all_rows(rng):
-    X, codes = labelled(rng, 20, 4)
+    X, codes = labeled(rng, 20, 4)
     objective, S = Misalignment(X, Target.one_hot(codes)), symmetric(rng, 4, traceless=True)
     full, low = Ball(np.eye(4), 10.0).point(S), RankBall(4, 4, 10.0).point(S)
     assert objective.at(full).alignment == pytest.approx(objective.at(low).alignment, rel=1e-12)
@@ -204,7 +204,7 @@ def test_full_rank_is_low_rank_with_all_rows(rng):
 def test_chunks_are_mapped_by_the_given_map(rng):
     from concurrent.futures import ThreadPoolExecutor
 
-    X, codes = labelled(rng, 20, 4)
+    X, codes = labeled(rng, 20, 4)
     target, W = Target.one_hot(codes), invsqrtm(spd(rng, 4))
     with ThreadPoolExecutor(2) as pool:
         threaded = at_factor(Misalignment(X, target, chunk_size=6, map=pool.map), W)

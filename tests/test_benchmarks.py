@@ -11,15 +11,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from spdmetric.alignment import Misalignment, Target
 from spdmetric.manifolds import Ball
+from spdmetric.objectives.alignment import Misalignment, Target
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # benchmarks are no part of the package
 
 from benchmarks import picture, run, store, table  # noqa: E402
 from benchmarks import task as tasks  # noqa: E402
-from benchmarks.cases import Case, all_cases, default, evaluate, fit, growth, neighbours, path, select  # noqa: E402
+from benchmarks.cases import Case, all_cases, default, evaluate, fit, growth, neighbors, path, select  # noqa: E402
 from benchmarks.clock import rounds  # noqa: E402
 from benchmarks.data import covariances, subject9, toy, whitened  # noqa: E402
 from benchmarks.outcomes import Absent, Bound, Outcome, Setting, lead, share  # noqa: E402
@@ -28,7 +28,7 @@ from benchmarks.peers import Peer, load_peer, peers_of  # noqa: E402
 TINY = Setting(quick=True, rounds=1, patience=0.0, draws=1, seconds=20.0, evaluations=300)
 
 pytestmark = pytest.mark.filterwarnings(
-    # SciPy's trust-constr says when it adapts to a singular Jacobian, as at the centre of the ball.
+    # SciPy's trust-constr says when it adapts to a singular Jacobian, as at the center of the ball.
     "ignore:Singular Jacobian matrix:UserWarning",
     # torch, where it is installed, calls what newer Python deprecates.
     "ignore::DeprecationWarning:torch",
@@ -92,9 +92,9 @@ def test_small_cases_of_every_kind():
     cases = [
         evaluate.case(6, 3, 1.0),
         default.case("tiny", lambda seed: toy(4, 10, seed)),
-        neighbours.knn(8, 3),
-        neighbours.pairwise(5, 3),
-        neighbours.mean(5, 3),
+        neighbors.knn(8, 3),
+        neighbors.pairwise(5, 3),
+        neighbors.mean(5, 3),
         Case("path", lambda setting: path.one_fit(data, setting, (1.0, 2.0))),
         Case("refit", lambda setting: path.refits(data, setting, (1.0, 2.0))),
         Case("cv", lambda setting: path.cross_validation(data, setting, (0.0, 1.0), (None, 2))),
@@ -107,8 +107,8 @@ def test_small_cases_of_every_kind():
         assert record["contestants"]["ours"]["repeats"] == 1
 
 
-def test_neighbours_agree_with_pyriemann():
-    record = run.run_case(neighbours.knn(12, 4), TINY)
+def test_neighbors_agree_with_pyriemann():
+    record = run.run_case(neighbors.knn(12, 4), TINY)
     assert record["lines"][0]["note"] == "predictions agree on 100.0%"
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from random_matrices import spd, symmetric
-from spdmetric.checks import check_psd, check_spd, check_symmetric, is_definite
-from spdmetric.matrices import spectrum
+from spdmetric.linalg.symmetric import spectrum
+from spdmetric.validation import check_psd, check_spd, check_symmetric, is_definite
 
 
 def with_entry(X, value, at=(1, 0, 2)):

@@ -123,7 +123,7 @@ def test_beyond_without_data_is_the_toy_set(tmp_path, capsys):
     assert cli.main([*command, "--methods", "logeuclid-mean,csp-lda,logeuclid-mean-51nn"]) == 0
     said = capsys.readouterr().out
     assert "cho: absent, needs --data." in said
-    assert "Not run: LE at mean, 51-NN (toy): 51 neighbours are all of the 50 training matrices" in said
+    assert "Not run: LE at mean, 51-NN (toy): 51 neighbors are all of the 50 training matrices" in said
     lines = rows_of(tmp_path / "beyond.csv")
     assert len(lines) == 4 * 2 * 2
     content = json.loads((tmp_path / "beyond.json").read_text())
@@ -189,7 +189,7 @@ def test_unwritable_output_is_said_before_the_work(tmp_path, capsys):
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 def test_a_full_disk_is_said(tmp_path, capsys, monkeypatch):
-    from spdmetric.experiments import runner
+    from spdmetric.evaluation import journal as runner
 
     def full(path, content):
         raise OSError(28, "No space left on device", str(path))
@@ -200,7 +200,7 @@ def test_a_full_disk_is_said(tmp_path, capsys, monkeypatch):
 
 
 def test_interruption_says_how_to_go_on(tmp_path, capsys, monkeypatch):
-    from spdmetric.experiments import runner
+    from spdmetric.evaluation import journal as runner
 
     def interrupted(*_, **__):
         raise KeyboardInterrupt

@@ -11,14 +11,15 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 import spdmetric
-from random_matrices import labelled
-from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV, commands
+from random_matrices import labeled
+from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.cli import main
+from spdmetric.cli import models as commands
 
 
 @pytest.fixture
 def files(rng, tmp_path):
-    X, codes = labelled(rng, 48, 3, classes=3)
+    X, codes = labeled(rng, 48, 3, classes=3)
     y = np.array(["left", "right", "both hands"])[codes]
     np.savez(tmp_path / "train.npz", X=X[:24], y=y[:24])
     np.savez(tmp_path / "new.npz", covs=X[24:], labels=y[24:])
@@ -99,7 +100,7 @@ def test_what_cannot_be_done_gets_one_sentence(case, files, rng, capsys):
     model = make_pipeline(metric, KNeighborsClassifier(1)).fit(X, y)
     spdmetric.save(model[0], folder / "metric.npz")
     spdmetric.save(model, folder / "model.npz")
-    np.savez(folder / "large.npz", X=labelled(rng, 4, 5)[0])
+    np.savez(folder / "large.npz", X=labeled(rng, 4, 5)[0])
     arguments, sentence = SENTENCES[case]
     assert run(folder, *arguments) == 2
     said = capsys.readouterr().err

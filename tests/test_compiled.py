@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from random_matrices import labelled, rotation, spd, symmetric
-from spdmetric import compiled
-from spdmetric.alignment import Moments, Target
+from random_matrices import labeled, rotation, spd, symmetric
 from spdmetric.geometry import mean_riemann
+from spdmetric.linalg import compiled
+from spdmetric.linalg.batch import moments_of
+from spdmetric.linalg.symmetric import LogCongruence, congruence, expm, invsqrtm, logm, unvech, vech
 from spdmetric.manifolds import Ball
-from spdmetric.matrices import LogCongruence, congruence, expm, invsqrtm, logm, unvech, vech
-from spdmetric.stacks import moments_of
+from spdmetric.objectives.alignment import Moments, Target
 
 pytestmark = pytest.mark.skipif(not compiled.available(), reason="numba is not installed")
 
@@ -25,7 +25,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def numpy_path(X, W, rows):
-    """Features, frame gradient and factor gradient of `spdmetric.matrices`."""
+    """Features, frame gradient and factor gradient of `spdmetric.linalg.symmetric`."""
     log = LogCongruence.of(congruence(W, X))
     M = unvech(rows)
     return vech(log.log.compose(log.log.values)), log.pull(M), log.pull_factor(M, W @ X)
@@ -62,7 +62,7 @@ def test_passes_are_those_of_numpy(seed, m, d, n):
 @pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
 @pytest.mark.parametrize("n", [7, 8, 9, 33])
 def test_passes_at_other_scales(n, scale, rng):
-    X, _ = labelled(rng, n, 6, scale=scale)
+    X, _ = labeled(rng, n, 6, scale=scale)
     W, rows = invsqrtm(spd(rng, 6)), rng.standard_normal((n, 21))
     assert_same(kernels(X, W, rows), numpy_path(X, W, rows))
 
@@ -92,7 +92,7 @@ def test_passes_at_awkward_spectra(seed, d):
 @pytest.mark.parametrize(("radius", "rel"), [(1.0, 1e-13), (10.0, 1e-13), (30.0, 1e-12), (60.0, 1e-9)])
 def test_graded_factors_keep_their_digits(radius, rel, rng):
     """Far out in the ball, as LAPACK does; in whatever order the rows come, as LAPACK does not."""
-    X, _ = labelled(rng, 10, 7)
+    X, _ = labeled(rng, 10, 7)
     S = symmetric(rng, 7, traceless=True)
     W = Ball(mean_riemann(X), 100.0).point(S * radius / np.linalg.norm(S)).factor
     rows = rng.standard_normal((10, 28))
@@ -109,7 +109,7 @@ def test_graded_factors_keep_their_digits(radius, rel, rng):
 
 
 def test_second_derivatives_have_their_spectra(rng):
-    X, _ = labelled(rng, 11, 5)
+    X, _ = labeled(rng, 11, 5)
     W, eta, M = invsqrtm(spd(rng, 5))[::-1], symmetric(rng, 5), symmetric(rng, 11, 5)
     ours, theirs = compiled.decompose(compiled.Stack.of(X), W).log, LogCongruence.of(congruence(W, X))
     np.testing.assert_allclose(ours.log.values, theirs.log.values, atol=1e-13)
@@ -249,7 +249,7 @@ def test_h_is_accurate_at_every_gap():
 
 @pytest.mark.parametrize(("n", "d"), [(203, 22), (5003, 3), (1001, 8)])
 def test_any_number_of_threads_gives_the_same_bits(n, d, rng):
-    X, _ = labelled(rng, n, d)
+    X, _ = labeled(rng, n, d)
     W, rows = invsqrtm(mean_riemann(X[:50])), rng.standard_normal((n, features_of(d)))
     one = kernels(X, W, rows)
     for n_threads in (2, 3):
@@ -257,8 +257,8 @@ def test_any_number_of_threads_gives_the_same_bits(n, d, rng):
             np.testing.assert_array_equal(a, b)
 
 
-def test_a_matrix_does_not_feel_its_neighbours(rng):
-    X, _ = labelled(rng, 13, 6)
+def test_a_matrix_does_not_feel_its_neighbors(rng):
+    X, _ = labeled(rng, 13, 6)
     W = invsqrtm(spd(rng, 6))
     whole = compiled.decompose(compiled.Stack.of(X), W).features
     for i in (0, 5, 12):
@@ -268,7 +268,7 @@ def test_a_matrix_does_not_feel_its_neighbours(rng):
 
 
 def test_arrays_of_all_kinds(rng):
-    X, _ = labelled(rng, 10, 4)
+    X, _ = labeled(rng, 10, 4)
     W, rows = invsqrtm(spd(rng, 4)), rng.standard_normal((10, 10))
     expected = kernels(X, W, rows)
     frozen = X.copy()
@@ -315,13 +315,16 @@ def run(code, **environment):
 
 
 def test_nothing_is_loaded_before_it_is_used():
-    code = "import sys, spdmetric.compiled as c; c.pays(10, 3, 3); print('numba' in sys.modules, c.loaded())"
+    code = (
+        "import sys, spdmetric.linalg.compiled as c; c.pays(10, 3, 3)\n"
+        "print('numba' in sys.modules, c.loaded())"
+    )
     assert run(code) == "False False"
 
 
 def test_absence_is_said():
     code = (
-        "import spdmetric.compiled as c\n"
+        "import spdmetric.linalg.compiled as c\n"
         "print(c.available(), c.pays(10**6, 20, 20))\n"
         "try: c.decompose\n"
         "except ImportError as error: print(error)"
@@ -349,10 +352,10 @@ def test_logarithms_of_exponentials(rng):
 
 
 def test_no_kind_of_array_is_compiled_for_anew(rng):
-    from spdmetric.compiled import kernels as compiled_kernels
-    from spdmetric.compiled import sums
+    from spdmetric.linalg.compiled import kernels as compiled_kernels
+    from spdmetric.linalg.compiled import sums
 
-    X, _ = labelled(rng, 10, 4)
+    X, _ = labeled(rng, 10, 4)
     rows, Y, w = rng.standard_normal((10, 10)), rng.standard_normal((10, 2)), np.ones((10, 1))
     here = compiled.decompose(compiled.Stack.of(X), np.eye(4))
     frozen = [a.copy() for a in (rows, here.features, Y, w)]

@@ -13,7 +13,7 @@ from sklearn.model_selection import GroupKFold, LeaveOneGroupOut, cross_val_scor
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
-from random_matrices import labelled, spd
+from random_matrices import labeled, spd
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.datasets import make_toy
 from spdmetric.estimators.cv import mean_margin, radius_path
@@ -23,7 +23,7 @@ FAST = {"radii": (0, 1, 3), "ranks": (None, 2), "cv": 3}
 
 @pytest.fixture(scope="module")
 def fitted():
-    X, y = labelled(np.random.default_rng(0), 40, 4)
+    X, y = labeled(np.random.default_rng(0), 40, 4)
     return LogEuclideanMetricCV(**FAST).fit(X, y), X, y
 
 
@@ -42,7 +42,7 @@ def test_results_are_laid_out_as_sklearns(fitted):
 
 def test_scores_are_those_of_refitting_every_candidate():
     """The slow way: LogEuclideanMetric in a pipeline, one fold and one candidate at a time (radius 0)."""
-    X, y = labelled(np.random.default_rng(1), 40, 4)
+    X, y = labeled(np.random.default_rng(1), 40, 4)
     metric = LogEuclideanMetricCV(radii=(0,), ranks=(None, 2), cv=4).fit(X, y)
     for k, rank in enumerate((None, 2)):
         pipe = make_pipeline(LogEuclideanMetric(0, rank=rank), KNeighborsClassifier(1))
@@ -101,8 +101,8 @@ def test_one_se_is_simpler_or_the_same(fitted):
     assert np.all(results["mean_test_score"][: simple.best_index_] < floor)
 
 
-def test_groups_splitters_scoring_and_neighbours(rng):
-    X, y = labelled(rng, 36, 3)
+def test_groups_splitters_scoring_and_neighbors(rng):
+    X, y = labeled(rng, 36, 3)
     groups = np.repeat([0, 1, 2], 12)
     metric = LogEuclideanMetricCV(radii=(0, 2), ranks=(None,), cv=LeaveOneGroupOut()).fit(X, y, groups=groups)
     assert "split2_test_score" in metric.cv_results_
@@ -136,14 +136,14 @@ def test_estimator_manners(fitted):
 
 
 def test_in_a_pipeline(rng):
-    X, y = labelled(rng, 30, 3)
+    X, y = labeled(rng, 30, 3)
     model = make_pipeline(LogEuclideanMetricCV(**FAST), KNeighborsClassifier(1))
     assert cross_val_score(model, X, y, cv=3).shape == (3,)
 
 
 def test_rank_deficient_matrices_with_low_ranks_only(rng):
     P = np.linalg.qr(rng.standard_normal((5, 3)))[0]
-    X, y = labelled(rng, 30, 3)
+    X, y = labeled(rng, 30, 3)
     singular = P @ X @ P.T
     metric = LogEuclideanMetricCV(radii=(0, 1), ranks=(1, 2), cv=3).fit(singular, y)
     assert metric.transform(singular).shape[0] == 30
@@ -167,7 +167,7 @@ def test_rank_deficient_matrices_with_low_ranks_only(rng):
 )
 def test_bad_parameters(parameters, sentence, rng):
     with pytest.raises(ValueError, match=sentence):
-        LogEuclideanMetricCV(**parameters).fit(*labelled(rng, 20, 3))
+        LogEuclideanMetricCV(**parameters).fit(*labeled(rng, 20, 3))
 
 
 def test_bad_data(rng):
@@ -178,9 +178,9 @@ def test_bad_data(rng):
 def test_callback_and_verbose_follow_the_final_fit(rng, capsys):
     seen = []
     options = {"radii": (0, 1), "ranks": (None,), "cv": 2, "max_iter": 5}
-    metric = LogEuclideanMetricCV(callback=seen.append, **options).fit(*labelled(rng, 20, 3))
+    metric = LogEuclideanMetricCV(callback=seen.append, **options).fit(*labeled(rng, 20, 3))
     assert [record.iteration for record in seen].count(0) == 2  # two radii, and no folds
     assert seen[-1].value == pytest.approx(1 - metric.path_.alignment[-1])
     assert capsys.readouterr().out == ""
-    LogEuclideanMetricCV(verbose=True, **options).fit(*labelled(rng, 20, 3))
+    LogEuclideanMetricCV(verbose=True, **options).fit(*labeled(rng, 20, 3))
     assert capsys.readouterr().out.count("iteration    0") == 2

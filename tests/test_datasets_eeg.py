@@ -18,7 +18,7 @@ from spdmetric.datasets.bci_iv_2a import BCI_CLASSES, _moabb_recording, bci_subj
 from spdmetric.datasets.eeg import eegmmi_subjects, epoch_covariances, load_eegmmi
 from spdmetric.datasets.whitening import whiten
 from spdmetric.geometry import mean_riemann
-from spdmetric.matrices import invsqrtm
+from spdmetric.linalg.symmetric import invsqrtm
 
 # MOABB 1.7 asks MNE 1.13 for a montage by the name that MNE is about to drop.
 pytestmark = pytest.mark.filterwarnings("ignore:Montage name 'standard_1005' is deprecated:FutureWarning")

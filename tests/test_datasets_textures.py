@@ -48,7 +48,7 @@ def pair():
 
 
 @pytest.mark.parametrize("suffix", ["gif", "png", "tif", "bmp", "pgm"])
-def test_grey_levels_are_those_of_the_file(tmp_path, suffix):
+def test_gray_levels_are_those_of_the_file(tmp_path, suffix):
     pixels = noise()
     save(tmp_path / f"D2.{suffix}", pixels)
     (tmp_path / "README.txt").write_text("not an image")
@@ -81,23 +81,23 @@ def test_names_match_in_either_case_and_come_back_as_asked(tmp_path):
     assert set(load_images(tmp_path)) == {"D2", "d28", "D29"}
 
 
-def test_colour_is_converted_with_a_warning(tmp_path):
-    colour = np.random.default_rng(0).integers(0, 256, size=(40, 70, 3)).astype(np.uint8)
-    save(tmp_path / "wall.png", colour)
-    with pytest.warns(UserWarning, match=r"wall\.png is in colour: it was converted to grey") as caught:
-        grey = load_images(tmp_path)["wall"]
+def test_color_is_converted_with_a_warning(tmp_path):
+    color = np.random.default_rng(0).integers(0, 256, size=(40, 70, 3)).astype(np.uint8)
+    save(tmp_path / "wall.png", color)
+    with pytest.warns(UserWarning, match=r"wall\.png is in color: it was converted to gray") as caught:
+        gray = load_images(tmp_path)["wall"]
     assert caught[0].filename == __file__
-    np.testing.assert_allclose(grey, colour @ [0.299, 0.587, 0.114])
+    np.testing.assert_allclose(gray, color @ [0.299, 0.587, 0.114])
 
 
 @pytest.mark.parametrize("mode", ["RGB", "RGBA", "P", "LA", "1"])
-def test_grey_in_disguise_needs_no_warning(tmp_path, mode):
+def test_gray_in_disguise_needs_no_warning(tmp_path, mode):
     pixels = np.where(noise() > 127, 255, 0).astype(np.uint8)
-    Image.fromarray(pixels).convert(mode).save(tmp_path / "grey.png")
-    grey = load_images(tmp_path)["grey"]
-    np.testing.assert_array_equal(grey > 0, pixels > 0)
+    Image.fromarray(pixels).convert(mode).save(tmp_path / "gray.png")
+    gray = load_images(tmp_path)["gray"]
+    np.testing.assert_array_equal(gray > 0, pixels > 0)
     if mode != "1":  # black and white are 0 and 1 there
-        np.testing.assert_array_equal(grey, pixels)
+        np.testing.assert_array_equal(gray, pixels)
 
 
 def test_bundled_images_come_from_the_installed_package(monkeypatch):
@@ -435,9 +435,9 @@ def flat_part(columns, rows=slice(None)):
 
 BAD_SETS = {
     "three images": (dict(images=[noise()] * 3), r"Got 3 images: expected a pair"),
-    "colour": (
+    "color": (
         dict(images=[np.zeros((40, 70, 3)), noise()]),
-        r"images\[0\] has shape \(40, 70, 3\).*a grey image",
+        r"images\[0\] has shape \(40, 70, 3\).*a gray image",
     ),
     "names": (dict(images=["D2", "D28"]), r"images\[0\] has shape \(\) and dtype <U2"),
     "complex": (dict(images=[noise(), noise() + 0j]), r"images\[1\] .*dtype complex128"),
@@ -531,7 +531,7 @@ def test_brodatz_covariances_are_positive_definite(brodatz):
             assert (values[:, 0] > 1e-6 * values[:, -1]).all()
 
 
-def test_brodatz_standardised_reaches_the_mean_of_the_paper(brodatz):
+def test_brodatz_standardized_reaches_the_mean_of_the_paper(brodatz):
     """Mean over the six pairs: the paper prints 78.47 % for the LogEuclidean distance at I."""
     by_pair = mean_accuracies(brodatz, PAPER)
     assert 0.75 < by_pair.mean() < 0.84
@@ -539,7 +539,7 @@ def test_brodatz_standardised_reaches_the_mean_of_the_paper(brodatz):
 
 
 def test_brodatz_raw_follows_the_paper_pair_by_pair(brodatz):
-    """With grey levels kept, easy and hard pairs are those of the paper (see the sensitivity study)."""
+    """With gray levels kept, easy and hard pairs are those of the paper (see the sensitivity study)."""
     paper = [86.37, 75.50, 74.88, 75.83, 97.87, 83.68]
     raw = mean_accuracies(brodatz, PAPER._replace(standardize=False))
     assert np.corrcoef(raw, paper)[0, 1] > 0.8

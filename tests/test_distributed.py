@@ -12,7 +12,7 @@ import pytest
 from sklearn.base import clone
 
 from cluster_processes import cluster_processes, start_worker
-from random_matrices import labelled
+from random_matrices import labeled
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.geometry import distance_riemann
 
@@ -34,7 +34,7 @@ CHUNKS = (100, 0, 150, 400, 150)
 
 @pytest.fixture(scope="module")
 def data():
-    return labelled(np.random.default_rng(0), 800, 3, classes=3)
+    return labeled(np.random.default_rng(0), 800, 3, classes=3)
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ def test_parts_that_do_not_fit_are_decomposed_again(arrays, client, monkeypatch)
 @pytest.mark.parametrize("fits", [True, False])
 def test_without_a_client(data, arrays, monkeypatch, fits):
     monkeypatch.setattr("spdmetric.distributed.current_client", lambda: None)
-    monkeypatch.setattr("spdmetric.estimators.data.fits", lambda n, d: fits)
+    monkeypatch.setattr("spdmetric.estimators._data.fits", lambda n, d: fits)
     there = LogEuclideanMetric(1.0, tol=1e-9).fit(*arrays)
     same(LogEuclideanMetric(1.0, tol=1e-9).fit(*data), there)
 

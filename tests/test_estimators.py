@@ -9,16 +9,16 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import KNeighborsClassifier
 
-from random_matrices import labelled, rotation, spd
+from random_matrices import labeled, rotation, spd
 from spdmetric import LogEuclideanMetric
 from spdmetric.datasets import make_toy
 from spdmetric.geometry import distance_logeuclid, distance_riemann, mean_euclid, mean_logeuclid, mean_riemann
-from spdmetric.matrices import congruence, invsqrtm
+from spdmetric.linalg.symmetric import congruence, invsqrtm
 
 
 def knn_accuracy(metric, X, y, X_test, y_test):
-    neighbours = KNeighborsClassifier(1).fit(metric.transform(X), y)
-    return neighbours.score(metric.transform(X_test), y_test)
+    neighbors = KNeighborsClassifier(1).fit(metric.transform(X), y)
+    return neighbors.score(metric.transform(X_test), y_test)
 
 
 # -- what is learned --------------------------------------------------------------
@@ -32,7 +32,7 @@ def test_learning_helps_on_the_toy_set():
 
 
 def test_what_a_fitted_metric_says_of_itself(rng):
-    X, y = labelled(rng, 30, 4, classes=3)
+    X, y = labeled(rng, 30, 4, classes=3)
     metric = LogEuclideanMetric(3.0).fit(X, y)
     W, G = metric.components_, metric.reference_
     np.testing.assert_allclose(W, W.T, atol=1e-14)
@@ -50,7 +50,7 @@ def test_what_a_fitted_metric_says_of_itself(rng):
 
 
 def test_distances(rng):
-    X, y = labelled(rng, 20, 4)
+    X, y = labeled(rng, 20, 4)
     metric = LogEuclideanMetric(2.0).fit(X, y)
     expected = distance_logeuclid(X[:5], X[5:10], metric.reference_)
     pairs = np.stack([X[:5], X[5:10]], axis=1)
@@ -65,14 +65,14 @@ def test_distances(rng):
 
 
 def test_far_out_the_vectors_keep_their_digits(rng):
-    X, y = labelled(rng, 20, 4)
+    X, y = labeled(rng, 20, 4)
     metric = LogEuclideanMetric(25.0, tol=1e-4).fit(X, y)
     assert metric.radius_ > 15
     np.testing.assert_allclose(metric.inverse_transform(metric.transform(X)), X, rtol=1e-6, atol=1e-9)
 
 
 def test_get_metric_outlives_a_refit(rng):
-    X, y = labelled(rng, 20, 4)
+    X, y = labeled(rng, 20, 4)
     metric = LogEuclideanMetric(2.0).fit(X, y)
     distance, before = metric.get_metric(), metric.get_metric()(X[0], X[1])
     metric.fit(100 * X[::-1], y)
@@ -80,7 +80,7 @@ def test_get_metric_outlives_a_refit(rng):
 
 
 def test_radius_zero_learns_nothing(rng):
-    X, y = labelled(rng, 20, 4)
+    X, y = labeled(rng, 20, 4)
     metric = LogEuclideanMetric(0).fit(X, y)
     np.testing.assert_allclose(metric.reference_, mean_riemann(X), rtol=1e-12)
     np.testing.assert_allclose(metric.components_, invsqrtm(metric.reference_), atol=1e-12)
@@ -93,7 +93,7 @@ MEANS = {"riemann": mean_riemann, "logeuclid": mean_logeuclid, "euclid": mean_eu
 
 @pytest.mark.parametrize("init", [*MEANS, "identity"])
 def test_inits(init, rng):
-    X, y = labelled(rng, 20, 4)
+    X, y = labeled(rng, 20, 4)
     G0 = np.eye(4) if init == "identity" else MEANS[init](X)
     np.testing.assert_allclose(LogEuclideanMetric(0, init=init).fit(X, y).reference_, G0, rtol=1e-12)
     named, given = LogEuclideanMetric(2, init=init).fit(X, y), LogEuclideanMetric(2, init=G0).fit(X, y)
@@ -102,7 +102,7 @@ def test_inits(init, rng):
 
 
 def test_balanced_weights_are_sample_weights(rng):
-    X, y = labelled(rng, 30, 3, classes=3)
+    X, y = labeled(rng, 30, 3, classes=3)
     y = np.minimum(y, 1)  # 10 and 20
     balanced = LogEuclideanMetric(2, class_weight="balanced").fit(X, y)
     by_hand = LogEuclideanMetric(2).fit(X, y, sample_weight=np.where(y == 0, 1.5, 0.75))
@@ -111,7 +111,7 @@ def test_balanced_weights_are_sample_weights(rng):
 
 
 def test_integer_weights_are_repetition(rng):
-    X, y = labelled(rng, 20, 3)
+    X, y = labeled(rng, 20, 3)
     w = rng.integers(0, 3, 20)
     w[:2] = 1
     weighted = LogEuclideanMetric(3).fit(X, y, sample_weight=w)
@@ -121,7 +121,7 @@ def test_integer_weights_are_repetition(rng):
 
 
 def test_chunked_is_whole(rng):
-    X, y = labelled(rng, 40, 3)
+    X, y = labeled(rng, 40, 3)
     whole, chunked = LogEuclideanMetric(3).fit(X, y), LogEuclideanMetric(3, chunk_size=7).fit(X, y)
     assert whole.alignment_ == pytest.approx(chunked.alignment_, rel=1e-9)
     np.testing.assert_allclose(whole.reference_, chunked.reference_, rtol=1e-4)
@@ -129,7 +129,7 @@ def test_chunked_is_whole(rng):
 
 def test_congruence_of_the_data_carries_the_reference_along(rng):
     """Whatever the units and the mixing of the channels, the same metric is learned."""
-    X, y = labelled(rng, 20, 3)
+    X, y = labeled(rng, 20, 3)
     M = rng.standard_normal((3, 3)) + 3 * np.eye(3)
     plain, moved = LogEuclideanMetric(3).fit(X, y), LogEuclideanMetric(3).fit(congruence(M, X), y)
     assert moved.alignment_ == pytest.approx(plain.alignment_, rel=1e-8)
@@ -141,7 +141,7 @@ def test_congruence_of_the_data_carries_the_reference_along(rng):
 
 @pytest.mark.parametrize("scale", [1e-14, 1e14])
 def test_scales(scale, rng):
-    X, y = labelled(rng, 20, 4)
+    X, y = labeled(rng, 20, 4)
     one, other = LogEuclideanMetric(3).fit(X, y), LogEuclideanMetric(3).fit(scale * X, y)
     assert other.alignment_ == pytest.approx(one.alignment_, rel=1e-8)
     np.testing.assert_allclose(other.reference_ / scale, one.reference_, rtol=1e-3)
@@ -150,7 +150,7 @@ def test_scales(scale, rng):
 @pytest.mark.parametrize(("kind", "digits"), [("channels of different units", 1e-6), ("mixed", 5e-2)])
 def test_condition_numbers_to_1e12(kind, digits, rng):
     """Graded diagonals keep their digits; when they are mixed, what float64 can hold is what is left."""
-    X, y = labelled(rng, 30, 4)
+    X, y = labeled(rng, 30, 4)
     D = np.diag(np.logspace(0, -5.5, 4))
     M = D if kind == "channels of different units" else rotation(rng, 4) @ D
     plain, harsh = LogEuclideanMetric(3).fit(X, y), LogEuclideanMetric(3).fit(congruence(M, X), y)
@@ -162,14 +162,14 @@ def test_condition_numbers_to_1e12(kind, digits, rng):
 
 def test_whitened_matrices_with_repeated_eigenvalues(rng):
     """Half of the matrices are the identity: automatic differentiation of eigh gives NaN there."""
-    X, y = labelled(rng, 20, 4)
+    X, y = labeled(rng, 20, 4)
     X[::4] = np.eye(4)
     metric = LogEuclideanMetric(5, init="identity").fit(X, y)
     assert metric.solution_.converged
 
 
 def test_duplicated_matrices(rng):
-    X, y = labelled(rng, 10, 3)
+    X, y = labeled(rng, 10, 3)
     X[2] = X[0]
     X[4] = X[1]
     assert LogEuclideanMetric().fit(X, y).solution_.converged
@@ -189,7 +189,7 @@ def test_two_matrices(rng):
 
 @pytest.mark.parametrize("labels", [["left", "right"], [True, False], [3, 7], [1.0, 2.0]])
 def test_labels_of_any_kind(labels, rng):
-    X, codes = labelled(rng, 20, 3)
+    X, codes = labeled(rng, 20, 3)
     y = np.array(labels)[codes]
     metric, coded = LogEuclideanMetric(2).fit(X, y), LogEuclideanMetric(2).fit(X, codes)
     assert set(metric.classes_) == set(labels)
@@ -198,7 +198,7 @@ def test_labels_of_any_kind(labels, rng):
 
 @pytest.mark.parametrize("form", ["list", "read-only", "fortran", "strided", "float32"])
 def test_arrays_of_any_kind(form, rng):
-    X, y = labelled(rng, 20, 3)
+    X, y = labeled(rng, 20, 3)
     wide = np.zeros((20, 6, 6))
     wide[:, ::2, ::2] = X
     locked = X.copy()
@@ -221,7 +221,7 @@ def test_arrays_of_any_kind(form, rng):
 @pytest.mark.parametrize("solver", ["trust-region", "newton", "gradient"])
 def test_large_radius_ends_well(solver, rng):
     """Far past what float64 can represent: still inside the ball, finite and better than the start."""
-    X, y = labelled(rng, 20, 4)
+    X, y = labeled(rng, 20, 4)
     start = LogEuclideanMetric(0).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -235,7 +235,7 @@ def test_large_radius_ends_well(solver, rng):
 
 
 def test_callback_sees_the_history_and_stops_quietly(rng):
-    X, y = labelled(rng, 20, 4)
+    X, y = labeled(rng, 20, 4)
     seen = []
     metric = LogEuclideanMetric(callback=lambda record: seen.append(record) or record.iteration == 2).fit(
         X, y
@@ -245,13 +245,13 @@ def test_callback_sees_the_history_and_stops_quietly(rng):
 
 
 def test_non_convergence_warns_with_the_status(rng):
-    X, y = labelled(rng, 20, 4)
+    X, y = labeled(rng, 20, 4)
     with pytest.warns(ConvergenceWarning, match=r"LogEuclideanMetric: Stopped after max_iter.*tol=1e-06"):
         LogEuclideanMetric(max_iter=1).fit(X, y)
 
 
 def test_verbose_prints_and_silence_does_not(rng, capsys):
-    X, y = labelled(rng, 20, 4)
+    X, y = labeled(rng, 20, 4)
     LogEuclideanMetric(1.0).fit(X, y)
     assert capsys.readouterr().out == ""
     metric = LogEuclideanMetric(1.0, verbose=True).fit(X, y)
@@ -281,7 +281,7 @@ BAD_FITS = {
 @pytest.mark.parametrize("case", BAD_FITS)
 def test_bad_data_get_a_sentence(case, rng):
     spoil, sentence = BAD_FITS[case]
-    X, y = labelled(rng, 20, 4)
+    X, y = labeled(rng, 20, 4)
     with pytest.raises(ValueError, match=sentence):
         LogEuclideanMetric().fit(*spoil(X, y))
 
@@ -313,7 +313,7 @@ BAD_PARAMETERS = {
 def test_bad_parameters_get_a_sentence(case, rng):
     parameters, sentence = BAD_PARAMETERS[case]
     with pytest.raises(ValueError, match=sentence):
-        LogEuclideanMetric(**parameters).fit(*labelled(rng, 20, 4))
+        LogEuclideanMetric(**parameters).fit(*labeled(rng, 20, 4))
 
 
 BAD_WEIGHTS = {
@@ -331,13 +331,13 @@ BAD_WEIGHTS = {
 @pytest.mark.parametrize("case", BAD_WEIGHTS)
 def test_bad_weights_get_a_sentence(case, rng):
     weigh, sentence = BAD_WEIGHTS[case]
-    X, y = labelled(rng, 20, 4)
+    X, y = labeled(rng, 20, 4)
     with pytest.raises(ValueError, match=sentence):
         LogEuclideanMetric().fit(X, y, sample_weight=weigh(y))
 
 
 def test_a_start_too_far_from_the_data(rng):
-    X, y = labelled(rng, 20, 4)
+    X, y = labeled(rng, 20, 4)
     init = congruence(rotation(rng, 4), np.diag([1.0, 1e-4, 1e-8, 3e-15]))
     with pytest.raises(ValueError, match=r"cannot be compared with the start in float64.*another init"):
         LogEuclideanMetric(init=init).fit(congruence(rotation(rng, 4), np.diag([1, 1, 1e-5, 1e-6]) * X), y)
@@ -345,7 +345,7 @@ def test_a_start_too_far_from_the_data(rng):
 
 def test_transform_beyond_float64(rng):
     """A factor that float64 cannot apply to these matrices, whatever way it was learned."""
-    X, y = labelled(rng, 20, 4)
+    X, y = labeled(rng, 20, 4)
     metric = LogEuclideanMetric(1.0).fit(X, y)
     W0, W, Q = metric._embedding
     metric._embedding = W0, rotation(rng, 4) @ np.diag([1e9, 1, 1, 1e-9]) @ W, Q
@@ -354,7 +354,7 @@ def test_transform_beyond_float64(rng):
 
 
 def test_transforming_other_sizes_and_shapes(rng):
-    X, y = labelled(rng, 20, 4)
+    X, y = labeled(rng, 20, 4)
     metric = LogEuclideanMetric(1.0).fit(X, y)
     with pytest.raises(ValueError, match="X has 3 features, but LogEuclideanMetric is expecting 4 features"):
         metric.transform(spd(rng, 5, 3))

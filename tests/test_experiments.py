@@ -11,18 +11,18 @@ import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
 from random_matrices import spd, symmetric
-from spdmetric.alignment import Target
 from spdmetric.datasets import make_toy
-from spdmetric.experiments import ablations
-from spdmetric.experiments.methods import ABLATIONS, COLUMNS, METHODS, PAPER_COLUMNS
-from spdmetric.experiments.render import as_markdown, as_plain, picture
-from spdmetric.experiments.runner import Result, Settings, State, StateError, run_table, write_csv
-from spdmetric.experiments.summary import as_json, printed_numbers, summarise
-from spdmetric.experiments.tables import RunsRow, SessionRow, Table, bci_table, texture_table, toy_table
-from spdmetric.experiments.work import Work
+from spdmetric.evaluation.journal import Result, Settings, State, StateError, run_table, write_csv
+from spdmetric.evaluation.methods import ABLATIONS, COLUMNS, METHODS, PAPER_COLUMNS
+from spdmetric.evaluation.statistics import as_json, printed_numbers, summarize
 from spdmetric.geometry import mean_riemann, pairwise_distance
+from spdmetric.linalg.symmetric import congruence, invsqrtm
 from spdmetric.manifolds import Ball
-from spdmetric.matrices import congruence, invsqrtm
+from spdmetric.objectives.alignment import Target
+from spdmetric.paper import ablations
+from spdmetric.paper.render import as_markdown, as_plain, picture
+from spdmetric.paper.tables import RunsRow, SessionRow, Table, bci_table, texture_table, toy_table
+from spdmetric.paper.work import Work
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ def small_table(name="toy", rows=("6x6", "8x8")):
 def test_distance_columns_are_sklearns_1nn(name):
     X, y, X_test, _ = make_toy(20, 40, d=4, random_state=1)
     metric = {"logeuclid-identity": "logeuclid"}.get(name, name)
-    neighbours = KNeighborsClassifier(1, metric="precomputed").fit(pairwise_distance(X, metric=metric), y)
+    neighbors = KNeighborsClassifier(1, metric="precomputed").fit(pairwise_distance(X, metric=metric), y)
     np.testing.assert_array_equal(
-        METHODS[name](Work(X, y, X_test)), neighbours.predict(pairwise_distance(X_test, X, metric))
+        METHODS[name](Work(X, y, X_test)), neighbors.predict(pairwise_distance(X_test, X, metric))
     )
 
 
@@ -64,11 +64,11 @@ def test_early_stop_ends_inside_the_ball_and_improves():
     assert 0 < distance <= ablations.RADIUS
 
 
-def test_unnormalised_gradient(rng):
+def test_unnormalized_gradient(rng):
     X, y, *_ = make_toy(20, 2, d=4, random_state=0)
     ball = Ball(np.eye(4), 10.0)
     whitened = congruence(invsqrtm(mean_riemann(X)), X)
-    objective = ablations.Unnormalised(
+    objective = ablations.Unnormalized(
         whitened, Target.one_hot((y == 1).astype(int)), ball.point(np.zeros((4, 4)))
     )
     S, eta = symmetric(rng, 4, traceless=True), symmetric(rng, 4, traceless=True)
@@ -239,7 +239,7 @@ def results_of(values):
 def test_means_errors_tests_and_bold():
     table = small_table(rows=("6x6",))
     learned, plain = np.linspace(80, 90, 8), np.linspace(70, 81, 8)
-    summary = summarise(
+    summary = summarize(
         table,
         results_of({("6x6", "logeuclid-kta"): learned, ("6x6", "euclid"): plain}),
         ("logeuclid-kta", "euclid"),
@@ -259,7 +259,7 @@ def test_means_errors_tests_and_bold():
 
 def test_equal_columns_are_not_significant():
     values = np.linspace(70, 80, 6)
-    summary = summarise(
+    summary = summarize(
         small_table(rows=("6x6",)),
         results_of({("6x6", "logeuclid-kta"): values, ("6x6", "euclid"): values}),
         ("logeuclid-kta", "euclid"),
@@ -272,14 +272,14 @@ def test_equal_columns_are_not_significant():
 def test_mean_row_only_when_every_row_of_the_paper_was_run():
     rows = ("6x6", "8x8", "16x16", "20x20")
     values = {(row, "euclid"): [70.0 + i, 72.0 + i] for i, row in enumerate(rows)}
-    summary = summarise(small_table(rows=rows), results_of(values), ("euclid",), 0)
+    summary = summarize(small_table(rows=rows), results_of(values), ("euclid",), 0)
     assert summary.cell("mean", "euclid").mean == pytest.approx(72.5)
     assert summary.cell("mean", "euclid").se == pytest.approx(0.5)
 
 
 def test_json_has_the_promised_fields_and_rows_without_data():
     table = Table("bci", "EEG", {"9": SmallRow(4)}, 1, 1, absent={"1": "no data here", "2": "no data here"})
-    summary = summarise(table, results_of({("9", "euclid"): [84.0]}), ("euclid",), 4)
+    summary = summarize(table, results_of({("9", "euclid"): [84.0]}), ("euclid",), 4)
     content = json.loads(json.dumps(as_json(summary)))
     assert set(content["rows"][0]) == {"row", "method", "mean", "se", "n", "paper"}
     by_row = {entry["row"]: entry for entry in content["rows"]}
@@ -293,7 +293,7 @@ def test_json_has_the_promised_fields_and_rows_without_data():
 
 def test_texture_json_carries_both_papers():
     rows = [row for row, method in printed_numbers("textures") if method == "euclid" and row != "mean"]
-    summary = summarise(
+    summary = summarize(
         small_table("textures", rows),
         results_of({(row, "euclid"): [60.0, 61.0] for row in rows}),
         ("euclid",),
@@ -309,14 +309,14 @@ def test_texture_json_carries_both_papers():
 def test_picture_has_marks_for_all_columns_and_ablations():
     methods = (*COLUMNS, *ABLATIONS)
     values = {("6x6", m): [70.0, 75.0] for m in methods}
-    figure = picture(summarise(small_table(rows=("6x6",)), results_of(values), methods, 0))
+    figure = picture(summarize(small_table(rows=("6x6",)), results_of(values), methods, 0))
     assert len(figure.legends[0].get_texts()) == len(methods) + 1  # and the paper's
 
 
 def test_picture_shows_every_method():
     rows = ("6x6", "8x8")
     values = {(row, m): [70.0, 75.0] for row in rows for m in ("euclid", "logeuclid-kta")}
-    figure = picture(summarise(small_table(rows=rows), results_of(values), ("euclid", "logeuclid-kta"), 0))
+    figure = picture(summarize(small_table(rows=rows), results_of(values), ("euclid", "logeuclid-kta"), 0))
     (axes,) = figure.axes
     assert [label.get_text() for label in axes.get_yticklabels()] == list(rows)
     labels = {text.get_text() for text in figure.legends[0].get_texts()}
@@ -331,7 +331,7 @@ def test_subject_9_is_the_papers(data_folder, tmp_path):
     assert sorted(table.absent) == [str(s) for s in range(1, 9)]
     table = Table(table.name, table.title, {"9": table.rows["9"]}, 1, 1, table.absent)
     results = run_table(table, Settings(PAPER_COLUMNS), tmp_path)
-    summary = summarise(table, results, PAPER_COLUMNS, 0)
+    summary = summarize(table, results, PAPER_COLUMNS, 0)
     for cell in summary.cells:
         if cell.row == "9" and cell.paper is not None:
             assert cell.mean == pytest.approx(cell.paper, abs=2.5), cell.method

@@ -7,15 +7,15 @@ import json
 import numpy as np
 import pytest
 
-from random_matrices import labelled
+from random_matrices import labeled
 from spdmetric.datasets import eegmmi_covariance_subjects, load_cho2017, load_eegmmi_covariances
-from spdmetric.experiments import beyond
-from spdmetric.experiments.groups import as_json, summarise
-from spdmetric.experiments.methods import BEYOND
-from spdmetric.experiments.render_groups import as_markdown, as_plain, picture
-from spdmetric.experiments.runner import Result, Settings, run_table
-from spdmetric.experiments.tables import FoldsRow, Group, Table, ToyRow
+from spdmetric.evaluation.journal import Result, Settings, run_table
+from spdmetric.evaluation.methods import BEYOND
 from spdmetric.geometry import mean_riemann
+from spdmetric.paper import beyond
+from spdmetric.paper.groups import as_json, summarize
+from spdmetric.paper.render_groups import as_markdown, as_plain, picture
+from spdmetric.paper.tables import FoldsRow, Group, Table, ToyRow
 
 CHEAP = ("logeuclid-mean", "logeuclid-mean-11nn", "csp-lda", "logeuclid-mean-51nn")
 
@@ -26,12 +26,12 @@ def folder(tmp_path_factory):
     rng = np.random.default_rng(0)
     data = tmp_path_factory.mktemp("data")
     (data / "cho2017").mkdir()
-    X, y = labelled(rng, 20, 4)
+    X, y = labeled(rng, 20, 4)
     np.savez(data / "cho2017" / "subject03.npz", covs=X, labels=np.array(["left_hand", "right_hand"])[y])
     (data / "eegmmi").mkdir()
     arrays = {}
     for s in range(1, 21):
-        X, y = labelled(rng, 12, 4)
+        X, y = labeled(rng, 12, 4)
         arrays |= {f"X{s}": X.astype(np.float32), f"y{s}": y, f"r{s}": np.repeat([4, 8, 12], 4)}
     np.savez(data / "eegmmi" / "covariances_S001-S020.npz", **arrays)
     return data
@@ -83,7 +83,7 @@ def test_missing_subjects_and_files_are_said(folder, tmp_path):
 
 
 def test_folds_are_stratified_whole_and_the_same_for_every_seed(rng):
-    X, y = labelled(rng, 20, 3)
+    X, y = labeled(rng, 20, 3)
     row = FoldsRow(X, y)
     splits = [row.split(k, seed=k) for k in range(row.most)]
     assert all(list(np.bincount(y_test)) == [2, 2] for *_, y_test in splits)
@@ -140,7 +140,7 @@ def test_a_quick_run_is_gone_on_with_by_the_whole(folder, tmp_path):
     whole = run_table(table, Settings(CHEAP), tmp_path, progress=watch)
     assert seen == [(2 + 5 * 2 * 2, 5 + 20 * 3 * 2 + 1)]
     assert set(quick) < set(whole)
-    summary = summarise(table, quick, CHEAP, 0)
+    summary = summarize(table, quick, CHEAP, 0)
     assert summary.absent["eegmmi-across"] == "not part of a quick run"
     assert {g.name: len(g.rows) for g in summary.groups} == {"cho": 1, "eegmmi-21": 5, "eegmmi-64": 5}
     assert {r.method for r in whole if r.row == "eegmmi-64 7"} == {"logeuclid-mean", "csp-lda"}
@@ -191,7 +191,7 @@ def summary():
         left_out={row: few for g in groups[:2] for row in g.rows},
     )
     methods = ("logeuclid-mean", "csp-lda", "logeuclid-mean-51nn", "logeuclid-kta-cv-51nn")
-    return summarise(table, results, methods, 4)
+    return summarize(table, results, methods, 4)
 
 
 def test_errors_are_over_subjects_or_over_repeats(summary):

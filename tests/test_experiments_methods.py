@@ -10,12 +10,13 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
-from random_matrices import labelled, spd
+from random_matrices import labeled, spd
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.datasets import make_toy
-from spdmetric.experiments import methods, rivals
-from spdmetric.experiments.methods import ABLATIONS, BASELINES, BEYOND, COLUMNS, METHODS, TITLES, VOTERS
-from spdmetric.experiments.work import Vectors, Work
+from spdmetric.evaluation import baselines as rivals
+from spdmetric.evaluation import methods
+from spdmetric.evaluation.methods import ABLATIONS, BASELINES, BEYOND, COLUMNS, METHODS, TITLES, VOTERS
+from spdmetric.paper.work import Vectors, Work
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +42,7 @@ def test_the_lists_of_methods_agree():
 
 
 def test_three_classes_and_names_for_labels(rng):
-    X, codes = labelled(rng, 24, 3, classes=3)
+    X, codes = labeled(rng, 24, 3, classes=3)
     y = np.array(["left", "right", "feet"])[codes]
     work = Work(X[:18], y[:18], X[18:])
     for name in BEYOND:
@@ -83,7 +84,7 @@ def test_embeddings_are_computed_once(work, monkeypatch):
 
 @pytest.mark.parametrize("k", [1, 11])
 def test_the_shared_sweep_is_the_estimators(work, k):
-    """Whichever number of neighbours comes first."""
+    """Whichever number of neighbors comes first."""
     METHODS["logeuclid-kta-cv-51nn"](work)
     pipeline = make_pipeline(LogEuclideanMetricCV(n_neighbors=k), KNeighborsClassifier(k))
     expected = pipeline.fit(work.X, work.y).predict(work.X_test)
@@ -119,9 +120,9 @@ def test_heads_are_sklearns(work):
         np.testing.assert_array_equal(METHODS[name](work), expected)
 
 
-def test_more_neighbours_than_matrices_are_all_of_them():
+def test_more_neighbors_than_matrices_are_all_of_them():
     vectors = Vectors(np.arange(5.0)[:, None], np.array([[0.0], [4.0]]))
-    labels = methods.neighbours(51)(vectors, np.array([0, 0, 0, 1, 1]))
+    labels = methods.neighbors(51)(vectors, np.array([0, 0, 0, 1, 1]))
     np.testing.assert_array_equal(labels, [0, 0])
 
 

@@ -10,7 +10,16 @@ import numpy as np
 import pytest
 
 from spdmetric.datasets import make_toy
-from spdmetric.experiments.figures import (
+from spdmetric.geometry import (
+    distance_euclid,
+    distance_logeuclid,
+    distance_riemann,
+    kernel_tangent,
+    log_map,
+    mean_riemann,
+)
+from spdmetric.linalg.symmetric import expm, sqrtm, unvech
+from spdmetric.paper.figures import (
     FIGURES,
     ascent,
     cone,
@@ -20,7 +29,7 @@ from spdmetric.experiments.figures import (
     textures,
     whitening,
 )
-from spdmetric.experiments.figures.plane import (
+from spdmetric.paper.figures.plane import (
     at_normal_coordinates,
     dome,
     embedding,
@@ -30,15 +39,6 @@ from spdmetric.experiments.figures.plane import (
     normal_coordinates,
     traceless,
 )
-from spdmetric.geometry import (
-    distance_euclid,
-    distance_logeuclid,
-    distance_riemann,
-    kernel_tangent,
-    log_map,
-    mean_riemann,
-)
-from spdmetric.matrices import expm, sqrtm, unvech
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -205,7 +205,7 @@ def test_deformation_discs_have_one_radius_and_only_the_own_one_stays_round():
         assert np.delete(flatness, k).max() < 0.95
 
 
-def test_deformation_edges_are_geodesics_and_straight_through_the_own_centre():
+def test_deformation_edges_are_geodesics_and_straight_through_the_own_center():
     data = deformation.compute()
     for edge in data.edges:
         assert length(edge) == pytest.approx(float(distance_riemann(edge[0], edge[-1])), rel=1e-9)
@@ -241,8 +241,8 @@ def test_textures_keep_the_images_as_they_are():
     np.testing.assert_array_equal(data.images[1], IMAGES["ramp"])
 
 
-def test_textures_refuse_what_is_no_grey_image():
-    with pytest.raises(ValueError, match=r"images\['leaf'\] has shape \(4, 4, 3\): expected a grey image"):
+def test_textures_refuse_what_is_no_gray_image():
+    with pytest.raises(ValueError, match=r"images\['leaf'\] has shape \(4, 4, 3\): expected a gray image"):
         textures.compute({"leaf": np.zeros((4, 4, 3))})
     with pytest.raises(ValueError, match="images is empty"):
         textures.compute({})
@@ -323,7 +323,7 @@ def test_a_given_figure_is_drawn_in():
 
 
 def test_importing_the_figures_does_not_import_matplotlib():
-    code = "import sys; from spdmetric.experiments.figures import cone; cone.compute(); print(*sys.modules)"
+    code = "import sys; from spdmetric.paper.figures import cone; cone.compute(); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     assert "matplotlib" not in loaded.split()
 

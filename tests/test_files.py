@@ -9,7 +9,7 @@ import pytest
 from scipy.io import savemat
 
 from random_matrices import spd
-from spdmetric.files import load_covariances
+from spdmetric.io.files import load_covariances
 
 LABELS = np.array(["left", "right_hand", "left", "right_hand", "left"])
 

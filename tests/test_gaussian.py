@@ -14,13 +14,13 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 import literal
-from random_matrices import labelled, rotation, spd, symmetric
+from random_matrices import labeled, rotation, spd, symmetric
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
-from spdmetric.alignment import Misalignment, Target
-from spdmetric.gaussian import LOG_TAUS, GaussianMisalignment, KernelFamily, best_log_tau
 from spdmetric.geometry import mean_riemann
+from spdmetric.linalg.symmetric import congruence, expm, invsqrtm, powm
 from spdmetric.manifolds import Ball, RankBall
-from spdmetric.matrices import congruence, expm, invsqrtm, powm
+from spdmetric.objectives.alignment import Misalignment, Target
+from spdmetric.objectives.gaussian import LOG_TAUS, GaussianMisalignment, KernelFamily, best_log_tau
 
 WIDTHS = pytest.mark.parametrize("gamma", [None, 1e-9, 0.3, 2.0])
 
@@ -38,7 +38,7 @@ def slow_alignment(W, X, codes, gamma):
     n, logs = len(X), [literal.logm(W @ x @ W.T) for x in X]
     K = np.array([[np.exp(-gamma * np.linalg.norm(a - b) ** 2) for b in logs] for a in logs])
     T = np.array([[float(codes[i] == codes[j]) for j in range(n)] for i in range(n)])
-    U = literal.centring(n)
+    U = literal.centering(n)
     K, T = U @ K @ U, U @ T @ U
     return np.sum(K * T) / (np.linalg.norm(K) * np.linalg.norm(T))
 
@@ -57,7 +57,7 @@ def middle_and_ends(rng, n, d=6):
 @pytest.mark.parametrize("rows", [4, 2])
 @pytest.mark.parametrize("gamma", [0.01, 0.3, 2.0])
 def test_value_is_eq_5_with_another_kernel(gamma, rows, rng):
-    X, codes = labelled(rng, 9, 4, classes=3)
+    X, codes = labeled(rng, 9, 4, classes=3)
     W = invsqrtm(spd(rng, 4))[:rows]
     here = at_factor(GaussianMisalignment(X, Target.one_hot(codes), gamma=gamma), W)
     assert here.alignment == pytest.approx(slow_alignment(W, X, codes, gamma), rel=1e-10)
@@ -67,9 +67,9 @@ def test_value_is_eq_5_with_another_kernel(gamma, rows, rng):
 
 @given(seed=st.integers(0, 10**6), exponent=st.floats(-12, -4))
 def test_wide_kernels_tend_to_the_linear_one(seed, exponent):
-    """k = 1 - gamma delta^2 + ..., centred 2 gamma <phi_i, phi_j>: what differs is of order gamma."""
+    """k = 1 - gamma delta^2 + ..., centered 2 gamma <phi_i, phi_j>: what differs is of order gamma."""
     rng = np.random.default_rng(seed)
-    X, codes = labelled(rng, 12, 3, classes=3)
+    X, codes = labeled(rng, 12, 3, classes=3)
     target, W, gamma = Target.one_hot(codes, rng.uniform(0.5, 2, 12)), invsqrtm(spd(rng, 3)), 10**exponent
     linear = at_factor(Misalignment(X, target), W)
     wide = at_factor(GaussianMisalignment(X, target, gamma=gamma), W)
@@ -87,7 +87,7 @@ def test_two_matrices_are_aligned_with_two_classes(gamma, rng):
 
 
 def test_what_float64_cannot_hold_is_no_place_to_go(rng):
-    X, codes = labelled(rng, 8, 3)
+    X, codes = labeled(rng, 8, 3)
     here = at_factor(GaussianMisalignment(X, Target.one_hot(codes)), np.diag([1e200, 1.0, 1e-200]))
     assert here.alignment == -np.inf
 
@@ -96,7 +96,7 @@ def test_what_float64_cannot_hold_is_no_place_to_go(rng):
 
 
 def family(rng, n=15):
-    X, codes = labelled(rng, n, 3, classes=3)
+    X, codes = labeled(rng, n, 3, classes=3)
     target = Target.one_hot(codes, rng.uniform(0.5, 2, n))
     return at_factor(GaussianMisalignment(X, target), invsqrtm(spd(rng, 3)))._family
 
@@ -154,7 +154,7 @@ def test_where_two_maxima_change_places_alignment_is_continuous():
 
 def test_the_width_is_in_units_of_the_spread(rng):
     """Features twice as long and gamma a fourth: the same kernel. Powers of X scale its logarithm."""
-    X, codes = labelled(rng, 14, 3)
+    X, codes = labeled(rng, 14, 3)
     target = Target.one_hot(codes)
     for gamma in (None, 0.4):
         plain = at_factor(GaussianMisalignment(X, target, gamma=gamma), np.eye(3))
@@ -171,7 +171,7 @@ def test_the_width_is_in_units_of_the_spread(rng):
 @pytest.mark.parametrize("n", [8, 20])
 @WIDTHS
 def test_taylor_slope(gamma, n, weighted, rng):
-    X, codes = labelled(rng, n, 4, classes=3)
+    X, codes = labeled(rng, n, 4, classes=3)
     target = Target.one_hot(codes, rng.uniform(0.5, 2, n) if weighted else None)
     objective, ball = GaussianMisalignment(X, target, gamma=gamma, chunk_size=5), Ball(mean_riemann(X), 20.0)
     S, eta = symmetric(rng, 4, traceless=True), symmetric(rng, 4, traceless=True)
@@ -187,7 +187,7 @@ def test_taylor_slope(gamma, n, weighted, rng):
 @pytest.mark.parametrize("rank", [1, 2, 3])
 @WIDTHS
 def test_low_rank_taylor_slope(gamma, rank, rng):
-    X, codes = labelled(rng, 20, 4, classes=3)
+    X, codes = labeled(rng, 20, 4, classes=3)
     target = Target.one_hot(codes, rng.uniform(0.5, 2, 20))
     objective, ball = GaussianMisalignment(X, target, gamma=gamma, chunk_size=5), RankBall(4, rank, 10.0)
     S, eta, E = symmetric(rng, 4), symmetric(rng, 4), rng.standard_normal((rank, 4))
@@ -209,7 +209,7 @@ def test_gradient_at_the_ends_of_the_bounds(end):
     """There gamma follows the spread of the vectors, and the envelope theorem alone would be wrong."""
     bound, seed = BOUNDS[end]
     rng = np.random.default_rng(seed)
-    X, codes = labelled(rng, 12, 3)
+    X, codes = labeled(rng, 12, 3)
     objective = GaussianMisalignment(X, Target.one_hot(codes))
     here, eta, h = at_factor(objective, np.eye(3)), symmetric(rng, 3, traceless=True), np.logspace(-2, -4, 7)
     moved = [at_factor(objective, expm(-t * eta / 2)) for t in h]
@@ -223,7 +223,7 @@ def test_gradient_at_the_ends_of_the_bounds(end):
 
 @WIDTHS
 def test_gradient_is_that_of_finite_differences(gamma, rng):
-    X, codes = labelled(rng, 10, 3)
+    X, codes = labeled(rng, 10, 3)
     X[2] = X[0]  # two of one matrix: a distance of zero has a gradient too
     objective, W = GaussianMisalignment(X, Target.one_hot(codes), gamma=gamma), invsqrtm(spd(rng, 3))
     numeric, h = np.zeros((3, 3)), 1e-5
@@ -235,7 +235,7 @@ def test_gradient_is_that_of_finite_differences(gamma, rng):
 
 
 def test_there_are_no_second_derivatives(rng):
-    X, codes = labelled(rng, 10, 3)
+    X, codes = labeled(rng, 10, 3)
     here = GaussianMisalignment(X, Target.one_hot(codes)).at(Ball(np.eye(3), 1.0).point(np.zeros((3, 3))))
     with pytest.raises(TypeError, match="linear kernel only"):
         here.hvp(np.eye(3))
@@ -252,7 +252,7 @@ def same(a, b):
 
 @WIDTHS
 def test_scale_rotation_and_congruence_change_nothing(gamma, rng):
-    X, codes = labelled(rng, 12, 4, classes=3)
+    X, codes = labeled(rng, 12, 4, classes=3)
     target, W, Q = Target.one_hot(codes), invsqrtm(spd(rng, 4)), rotation(rng, 4)
     objective = GaussianMisalignment(X, target, gamma=gamma)
     here, rotated = at_factor(objective, W), at_factor(objective, Q @ W)
@@ -266,7 +266,7 @@ def test_scale_rotation_and_congruence_change_nothing(gamma, rng):
 
 @WIDTHS
 def test_integer_weights_are_repetition(gamma, rng):
-    X, codes = labelled(rng, 12, 3, classes=3)
+    X, codes = labeled(rng, 12, 3, classes=3)
     w, W = rng.integers(1, 4, 12), invsqrtm(spd(rng, 3))
     many, many_codes = np.repeat(X, w, axis=0), np.repeat(codes, w)
     weighted = at_factor(GaussianMisalignment(X, Target.one_hot(codes, w.astype(float)), gamma=gamma), W)
@@ -277,7 +277,7 @@ def test_integer_weights_are_repetition(gamma, rng):
 @WIDTHS
 @pytest.mark.parametrize("size", [1, 7, 100])
 def test_chunked_is_whole(size, gamma, rng):
-    X, codes = labelled(rng, 20, 3, classes=3)
+    X, codes = labeled(rng, 20, 3, classes=3)
     target, W = Target.one_hot(codes, rng.uniform(0.5, 2, 20)), invsqrtm(spd(rng, 3))
     whole, chunked = (
         at_factor(GaussianMisalignment(X, target, gamma=gamma, chunk_size=k), W) for k in (None, size)
@@ -293,7 +293,7 @@ def test_chunked_is_whole(size, gamma, rng):
 @pytest.mark.parametrize("rank", [None, 2])
 @pytest.mark.parametrize("gamma", [None, 0.5])
 def test_fit_improves_alignment_inside_the_ball(gamma, rank, solver, rng):
-    X, y = labelled(rng, 30, 4)
+    X, y = labeled(rng, 30, 4)
     given = {"kernel": "gaussian", "gamma": gamma, "rank": rank, "solver": solver, "tol": 1e-5}
     start, metric = LogEuclideanMetric(0, **given).fit(X, y), LogEuclideanMetric(2.0, **given).fit(X, y)
     assert metric.alignment_ > start.alignment_
@@ -308,7 +308,7 @@ def test_fit_improves_alignment_inside_the_ball(gamma, rank, solver, rng):
 
 
 def test_a_learned_width_is_at_least_as_good_as_any_other(rng):
-    X, y = labelled(rng, 30, 4)
+    X, y = labeled(rng, 30, 4)
     learned = LogEuclideanMetric(0, kernel="gaussian").fit(X, y)
     for factor in (0.1, 0.5, 0.9, 1.1, 2, 10):
         other = LogEuclideanMetric(0, kernel="gaussian", gamma=factor * learned.gamma_).fit(X, y)
@@ -316,7 +316,7 @@ def test_a_learned_width_is_at_least_as_good_as_any_other(rng):
 
 
 def test_the_linear_kernel_has_no_gamma(rng):
-    X, y = labelled(rng, 20, 3)
+    X, y = labeled(rng, 20, 3)
     assert LogEuclideanMetric(1.0).fit(X, y).gamma_ is None
     assert LogEuclideanMetricCV(radii=(0, 1), ranks=(None,), cv=2).fit(X, y).gamma_ is None
 
@@ -328,20 +328,20 @@ def test_it_learns_where_class_means_are_equal(rng):
     accuracy = {}
     for kernel in ("linear", "gaussian"):
         metric = LogEuclideanMetric(3.0, rank=2, kernel=kernel, tol=1e-3).fit(X, y)
-        neighbours = KNeighborsClassifier(1).fit(metric.transform(X), y)
-        accuracy[kernel] = neighbours.score(metric.transform(X_test), y_test)
+        neighbors = KNeighborsClassifier(1).fit(metric.transform(X), y)
+        accuracy[kernel] = neighbors.score(metric.transform(X_test), y_test)
     assert accuracy["gaussian"] > 0.8
     assert accuracy["gaussian"] > accuracy["linear"] + 0.15
 
 
 def test_labels_that_mean_nothing_do_not_trap_the_search_at_the_identity_kernel(rng):
-    X, y = labelled(rng, 40, 6)
+    X, y = labeled(rng, 40, 6)
     metric = LogEuclideanMetric(3.0, kernel="gaussian").fit(X, rng.permutation(y))
     assert metric.radius_ > 0.1
 
 
 def test_balanced_weights_are_sample_weights(rng):
-    X, y = labelled(rng, 30, 3, classes=3)
+    X, y = labeled(rng, 30, 3, classes=3)
     y = np.minimum(y, 1)  # 10 and 20
     balanced = LogEuclideanMetric(2, kernel="gaussian", class_weight="balanced").fit(X, y)
     by_hand = LogEuclideanMetric(2, kernel="gaussian").fit(X, y, sample_weight=np.where(y == 0, 1.5, 0.75))
@@ -351,7 +351,7 @@ def test_balanced_weights_are_sample_weights(rng):
 
 
 def test_weights_and_chunks_in_a_fit(rng):
-    X, y = labelled(rng, 20, 3)
+    X, y = labeled(rng, 20, 3)
     w = rng.integers(0, 3, 20)
     w[:2] = 1
     weighted = LogEuclideanMetric(2, kernel="gaussian").fit(X, y, sample_weight=w)
@@ -364,7 +364,7 @@ def test_weights_and_chunks_in_a_fit(rng):
 
 @pytest.mark.parametrize("form", ["list", "read-only", "float32"])
 def test_arrays_of_any_kind(form, rng):
-    X, y = labelled(rng, 20, 3)
+    X, y = labeled(rng, 20, 3)
     locked = X.copy()
     locked.flags.writeable = False
     given = {"list": X.tolist(), "read-only": locked, "float32": X.astype(np.float32)}[form]
@@ -377,7 +377,7 @@ def test_arrays_of_any_kind(form, rng):
 
 
 def test_odd_sets(rng):
-    X, y = labelled(rng, 10, 3)
+    X, y = labeled(rng, 10, 3)
     X[2] = X[0]
     X[4] = X[1]
     assert LogEuclideanMetric(2.0, kernel="gaussian").fit(X, y).solution_.converged
@@ -388,7 +388,7 @@ def test_odd_sets(rng):
 
 
 def test_cross_validation_passes_the_kernel_on(rng):
-    X, y = labelled(rng, 30, 3)
+    X, y = labeled(rng, 30, 3)
     metric = LogEuclideanMetricCV(radii=(0, 1), ranks=(None, 2), cv=3, kernel="gaussian").fit(X, y)
     assert metric.gamma_ > 0
     rank, W = metric.best_params_["rank"], metric.components_
@@ -418,13 +418,13 @@ BAD_PARAMETERS = {
 def test_bad_parameters_get_a_sentence(case, rng):
     parameters, sentence = BAD_PARAMETERS[case]
     with pytest.raises(ValueError, match=sentence):
-        LogEuclideanMetric(**parameters).fit(*labelled(rng, 20, 4))
+        LogEuclideanMetric(**parameters).fit(*labeled(rng, 20, 4))
 
 
 # -- scikit-learn ---------------------------------------------------------------------------
 
 
 def test_pipeline(rng):
-    X, y = labelled(rng, 30, 4)
+    X, y = labeled(rng, 30, 4)
     model = make_pipeline(LogEuclideanMetric(2.0, kernel="gaussian", tol=1e-4), KNeighborsClassifier(3))
     assert cross_val_score(model, X, y, cv=3).shape == (3,)

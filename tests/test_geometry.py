@@ -30,7 +30,7 @@ from spdmetric.geometry import (
     pairwise_distance,
     tangent_vectors,
 )
-from spdmetric.matrices import congruence, expm, invsqrtm, powm
+from spdmetric.linalg.symmetric import congruence, expm, invsqrtm, powm
 
 seeds = st.integers(0, 2**32 - 1)
 sizes = st.integers(1, 6)

@@ -10,12 +10,12 @@ from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
-from random_matrices import labelled, rotation, spd
+from random_matrices import labeled, rotation, spd
 from spdmetric import LogEuclideanMetric
 from spdmetric.datasets import make_toy
-from spdmetric.estimators.problem import class_directions, common_range
+from spdmetric.estimators._problem import class_directions, common_range
 from spdmetric.geometry import mean_riemann, tangent_vectors
-from spdmetric.matrices import congruence, invsqrtm
+from spdmetric.linalg.symmetric import congruence, invsqrtm
 
 
 def accuracy(metric, draw):
@@ -32,7 +32,7 @@ def test_the_known_rank_beats_full_rank_by_far_on_the_toy_set():
 
 
 def test_shapes_and_what_there_is(rng):
-    X, y = labelled(rng, 30, 5, classes=3)
+    X, y = labeled(rng, 30, 5, classes=3)
     metric = LogEuclideanMetric(3.0, rank=2).fit(X, y)
     assert metric.components_.shape == (2, 5)
     assert metric.transform(X).shape == (30, 3)
@@ -49,7 +49,7 @@ def test_shapes_and_what_there_is(rng):
 
 
 def test_radius_zero_is_the_start(rng):
-    X, y = labelled(rng, 30, 5)
+    X, y = labeled(rng, 30, 5)
     metric = LogEuclideanMetric(0, rank=2).fit(X, y)
     W0 = invsqrtm(mean_riemann(X))
     expected = class_directions(congruence(W0, X), y, np.ones(30))[:2] @ W0
@@ -69,14 +69,14 @@ def test_class_directions_find_the_plane_in_which_classes_differ(rng):
 
 
 def test_full_rank_asked_for_by_number_is_full_rank(rng):
-    X, y = labelled(rng, 30, 3)
+    X, y = labeled(rng, 30, 3)
     plain, numbered = LogEuclideanMetric(2.0).fit(X, y), LogEuclideanMetric(2.0, rank=3).fit(X, y)
     assert numbered.alignment_ == pytest.approx(plain.alignment_, rel=1e-3)
 
 
 @pytest.mark.parametrize("solver", ["trust-region", "gradient"])
 def test_solvers_end_at_kkt_points(solver, rng):
-    X, y = labelled(rng, 30, 4)
+    X, y = labeled(rng, 30, 4)
     metric = LogEuclideanMetric(2.0, rank=2, solver=solver, tol=1e-5).fit(X, y)
     assert metric.solution_.residual <= 1e-5
     assert metric.solution_.multiplier >= 0
@@ -84,7 +84,7 @@ def test_solvers_end_at_kkt_points(solver, rng):
 
 
 def test_congruence_of_the_data_changes_nothing(rng):
-    X, y = labelled(rng, 30, 4)
+    X, y = labeled(rng, 30, 4)
     M = rng.standard_normal((4, 4)) + 3 * np.eye(4)
     plain, moved = (LogEuclideanMetric(2.0, rank=2).fit(Z, y) for Z in (X, congruence(M, X)))
     assert moved.alignment_ == pytest.approx(plain.alignment_, rel=1e-7)
@@ -140,7 +140,7 @@ def test_common_range(rng):
 
 
 def test_pipeline(rng):
-    X, y = labelled(rng, 30, 4)
+    X, y = labeled(rng, 30, 4)
     model = make_pipeline(LogEuclideanMetric(2.0, rank=2, tol=1e-4), KNeighborsClassifier(3))
     assert cross_val_score(model, X, y, cv=3).shape == (3,)
 
@@ -156,11 +156,11 @@ def test_pipeline(rng):
 )
 def test_bad_parameters(parameters, sentence, rng):
     with pytest.raises(ValueError, match=sentence):
-        LogEuclideanMetric(**parameters).fit(*labelled(rng, 10, 4))
+        LogEuclideanMetric(**parameters).fit(*labeled(rng, 10, 4))
 
 
 def test_single_precision_and_lists(rng):
-    X, y = labelled(rng, 20, 4)
+    X, y = labeled(rng, 20, 4)
     plain = LogEuclideanMetric(2.0, rank=2).fit(X, y)
     single = LogEuclideanMetric(2.0, rank=2).fit(X.astype(np.float32), y)
     assert single.transform(X.astype(np.float32)).dtype == np.float32

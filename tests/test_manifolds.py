@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import literal
 from random_matrices import spd, symmetric
 from spdmetric.geometry import distance_riemann
+from spdmetric.linalg.symmetric import symmetrize
 from spdmetric.manifolds import Ball, RankBall
-from spdmetric.matrices import symmetrize
 
 
 def reference(point):
@@ -19,7 +19,7 @@ def reference(point):
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.floats(0, 5))
-def test_normal_coordinates_measure_the_distance_from_the_centre(seed, d, length):
+def test_normal_coordinates_measure_the_distance_from_the_center(seed, d, length):
     rng = np.random.default_rng(seed)
     G0, S = spd(rng, d), symmetric(rng, d)
     S *= length / np.linalg.norm(S)
@@ -49,7 +49,7 @@ def test_geodesic_is_equation_6(rng):
     np.testing.assert_allclose(reference(there), literal.geodesic_step(G, xi, 0.3), rtol=1e-9)
 
 
-def test_geodesics_and_lines_agree_to_first_order_and_at_the_centre(rng):
+def test_geodesics_and_lines_agree_to_first_order_and_at_the_center(rng):
     G0, S, step = spd(rng, 4), symmetric(rng, 4), symmetric(rng, 4)
     ball = Ball(G0, 100.0)
     h = np.array([1e-2, 1e-3])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from many_digits import second_difference
 from random_matrices import spd, symmetric
-from spdmetric.matrices import (
+from spdmetric.linalg.symmetric import (
     EXP,
     LOG,
     LogCongruence,

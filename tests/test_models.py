@@ -19,14 +19,15 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 import spdmetric
-from random_matrices import labelled, spd
-from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV, archive, models
+from random_matrices import labeled, spd
+from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
+from spdmetric.io import archive, models
 
 QUICK_CV = {"radii": (0.0, 1.0), "ranks": [None, 2], "cv": 2, "max_iter": 5}
 
 
 def fitted(metric, rng, n=16, d=4, classes=2):
-    X, y = labelled(rng, n, d, classes)
+    X, y = labeled(rng, n, d, classes)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # few iterations on purpose
         return metric.fit(X, y)
@@ -110,7 +111,7 @@ def test_what_is_loaded_is_a_normal_estimator(rng, tmp_path):
 def test_output_in_pandas_is_remembered(rng, tmp_path):
     pd = pytest.importorskip("pandas")
     model = make_pipeline(LogEuclideanMetric(1.0), KNeighborsClassifier(1)).set_output(transform="pandas")
-    X, y = labelled(rng, 12, 3)
+    X, y = labeled(rng, 12, 3)
     loaded = there_and_back(model.fit(X, y), tmp_path)
     assert isinstance(loaded[0].transform(X), pd.DataFrame)
     assert same(loaded.predict(X), model.predict(X))
@@ -129,7 +130,7 @@ LABELS = {
 @pytest.mark.parametrize("kind", LABELS)
 @pytest.mark.parametrize("metric", [LogEuclideanMetric(1.0), LogEuclideanMetricCV(**QUICK_CV)])
 def test_a_pipeline_predicts_the_same(kind, metric, rng, tmp_path):
-    X, codes = labelled(rng, 20, 3)
+    X, codes = labeled(rng, 20, 3)
     model = make_pipeline(clone(metric), KNeighborsClassifier(1)).fit(X, LABELS[kind][codes])
     loaded, new = there_and_back(model, tmp_path), spd(rng, 50, 3)
     assert list(loaded.named_steps) == list(model.named_steps)
@@ -141,8 +142,8 @@ def test_a_pipeline_predicts_the_same(kind, metric, rng, tmp_path):
 
 @pytest.mark.parametrize("algorithm", ["brute", "kd_tree", "ball_tree", "auto"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_neighbours_are_the_same_in_every_way_to_find_them(algorithm, dtype, rng, tmp_path):
-    X, y = labelled(rng, 60, 3, classes=3)
+def test_neighbors_are_the_same_in_every_way_to_find_them(algorithm, dtype, rng, tmp_path):
+    X, y = labeled(rng, 60, 3, classes=3)
     judge = KNeighborsClassifier(4, weights="distance", algorithm=algorithm, metric_params=None)
     model = make_pipeline(LogEuclideanMetric(1.0), judge).fit(X.astype(dtype), y)
     loaded, new = there_and_back(model, tmp_path), spd(rng, 50, 3)
@@ -205,7 +206,7 @@ def test_what_cannot_be_stored_is_named(case, rng, tmp_path):
 
 
 def test_other_models_are_refused(rng, tmp_path):
-    X, y = labelled(rng, 12, 3)
+    X, y = labeled(rng, 12, 3)
     others = (
         make_pipeline(LogEuclideanMetric(1.0), LinearDiscriminantAnalysis()),
         KNeighborsClassifier(),
@@ -351,7 +352,7 @@ TRUSTED = [
     "spdmetric.estimators.metric.LogEuclideanMetric",
     "spdmetric.estimators.cv.LogEuclideanMetricCV",
     "spdmetric.estimators.cv.Path",
-    "spdmetric.estimators.problem.Start",
+    "spdmetric.estimators._problem.Start",
     "spdmetric.manifolds.BallPoint",
     "spdmetric.manifolds.RankPoint",
     "spdmetric.solvers.run.Record",
@@ -362,7 +363,7 @@ TRUSTED = [
 @pytest.mark.parametrize("metric", [LogEuclideanMetric(1.0), LogEuclideanMetricCV(**QUICK_CV)])
 def test_skops_keeps_whole_pipelines(metric, rng):
     sio = pytest.importorskip("skops.io")
-    X, y = labelled(rng, 20, 3)
+    X, y = labeled(rng, 20, 3)
     model = make_pipeline(clone(metric), LinearDiscriminantAnalysis()).fit(X, y)
     stored = sio.dumps(model)
     unknown = sio.get_untrusted_types(data=stored)

@@ -16,7 +16,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 import spdmetric
-from random_matrices import labelled, rotation, spd
+from random_matrices import labeled, rotation, spd
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.geometry import (
     distance_logeuclid,
@@ -25,7 +25,7 @@ from spdmetric.geometry import (
     mean_riemann,
     pairwise_distance,
 )
-from spdmetric.matrices import congruence
+from spdmetric.linalg.symmetric import congruence
 from spdmetric.plots import (
     EmbeddingDisplay,
     PairDistanceDisplay,
@@ -40,7 +40,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
 RNG = np.random.default_rng(20150206)
-X, Y = labelled(RNG, 24, 4)
+X, Y = labeled(RNG, 24, 4)
 LABELS = np.array(["left", "right"])[Y]
 METRIC = LogEuclideanMetric(2.0).fit(X, LABELS)
 CHOSEN = LogEuclideanMetricCV(radii=(0, 1, 2), ranks=(None, 2), cv=3).fit(X, LABELS)
@@ -351,7 +351,7 @@ def test_topomaps_of_subject_7(data_folder, monkeypatch, capsys):
     patterns, channels = made["display"].patterns, made["info"]["chs"]
     strongest = [channels[k] for k in np.abs(patterns.patterns[:2]).argmax(axis=1)]
     louder = patterns.classes[patterns.contrast[:2].argmax(axis=1)].tolist()
-    side = ["right_hand" if channel["loc"][0] > 0 else "left_hand" for channel in strongest]  # x in metres
+    side = ["right_hand" if channel["loc"][0] > 0 else "left_hand" for channel in strongest]  # x in meters
     assert sorted(louder) == ["left_hand", "right_hand"]
     assert side == louder
     assert all("C" in channel["ch_name"] for channel in strongest)  # FC, C, CP: the motor strip

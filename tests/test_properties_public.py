@@ -22,10 +22,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import literal
-from random_matrices import labelled, rotation, spd, symmetric
-from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV, checks, geometry, manifolds, matrices
-from spdmetric.alignment import Misalignment, Target
-from spdmetric.matrices import EXP, LOG, LogCongruence, congruence, invsqrtm, spectrum, vech
+from random_matrices import labeled, rotation, spd, symmetric
+from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV, geometry, manifolds
+from spdmetric import validation as checks
+from spdmetric.linalg import symmetric as matrices
+from spdmetric.linalg.symmetric import EXP, LOG, LogCongruence, congruence, invsqrtm, spectrum, vech
+from spdmetric.objectives.alignment import Misalignment, Target
 
 NIGHTLY = os.environ.get("SPDMETRIC_NIGHTLY") == "1"
 TOTAL = 10_000  # examples of a nightly run
@@ -336,7 +338,7 @@ def softened_gradients_and_even_ones(rng, d):
 
 
 def objective(rng, d, n=8):
-    X, codes = labelled(rng, n, d)
+    X, codes = labeled(rng, n, d)
     return Misalignment(congruence(invsqrtm(geometry.mean_riemann(X)), X), Target.one_hot(codes, np.ones(n)))
 
 
@@ -454,7 +456,7 @@ def counts_are_whole_and_positive(rng, d):
 
 
 def metric_on(rng, d, **parameters):
-    X, y = labelled(rng, 12, d)
+    X, y = labeled(rng, 12, d)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # few iterations on purpose
         return LogEuclideanMetric(1.5, max_iter=15, tol=1e-4, **parameters).fit(X, y), X, y
@@ -503,7 +505,7 @@ def a_session_in_other_units_has_the_same_vectors(rng, d):
 
 @about("estimators.StreamMixin.partial_fit", heavy=True)
 def a_stream_in_pieces_is_the_stream(rng, d):
-    X, y = labelled(rng, 24, d)
+    X, y = labeled(rng, 24, d)
     once = LogEuclideanMetric(1.5, batch_size=24, random_state=0).partial_fit(X, y, classes=[0, 1])
     cut = int(rng.integers(1, 24))
     pieces = LogEuclideanMetric(1.5, batch_size=24, random_state=0)
@@ -527,7 +529,7 @@ def vectors_in_a_file_are_the_vectors(rng, d):
 
 @about("estimators.LogEuclideanMetricCV.fit", heavy=True)
 def the_chosen_candidate_is_one_of_the_candidates_and_the_best(rng, d):
-    X, y = labelled(rng, 12, d)
+    X, y = labeled(rng, 12, d)
     ranks = (None, 1) if d > 1 else (None,)
     metric = LogEuclideanMetricCV(radii=(0, 1), ranks=ranks, cv=2, max_iter=4).fit(X, y)
     assert metric.best_params_ in metric.cv_results_["params"]

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from random_matrices import spd
 from report_data import FEW, NAMES, matrices, write_page
 from spdmetric.cli import main
-from spdmetric.experiments.runner import StateError
-from spdmetric.reading import Matrices
-from spdmetric.report import comparison, verdict
-from spdmetric.report.describe import describe
-from spdmetric.report.html import DARK, FULL, LIGHT, contrast
-from spdmetric.report.methods import ENTRIES, Fold, distances_wasserstein, left_out, means_for, program
+from spdmetric.comparison import comparison, verdict
+from spdmetric.comparison.describe import describe
+from spdmetric.comparison.html import DARK, FULL, LIGHT, contrast
+from spdmetric.comparison.methods import ENTRIES, Fold, distances_wasserstein, left_out, means_for, program
+from spdmetric.evaluation.journal import StateError
+from spdmetric.io.matrices import Matrices
 
 pytestmark = pytest.mark.usefixtures("numpy_only")
 
@@ -240,7 +240,7 @@ def estimates(mean, half):
     ],
 )
 def test_the_sentence_follows_the_interval(mean, half, said):
-    pair = verdict.Pair("logeuclid-kta-cv", "logeuclid-mean", "one nearest neighbour", estimates(mean, half))
+    pair = verdict.Pair("logeuclid-kta-cv", "logeuclid-mean", "one nearest neighbor", estimates(mean, half))
     line = verdict.Line("mdm", estimates(80, 4), 80, None, 1.0)
     text = verdict.learning_sentence(verdict.Verdict((line,), (pair,), 50.0, None))
     assert said in text
@@ -429,7 +429,7 @@ def test_errors_are_one_line(arguments, message, tmp_path, monkeypatch, capsys):
     assert said.count("\n") == 1
 
 
-def test_colours_can_be_read():
+def test_colors_can_be_read():
     assert contrast((0, 0, 0), (255, 255, 255)) == pytest.approx(21)
     for share in np.linspace(0, 1, 101):
         ground = [round(a + share * (b - a)) for a, b in zip(LIGHT, FULL, strict=True)]

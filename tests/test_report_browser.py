@@ -12,7 +12,7 @@ from report_data import FEW, write_page
 # Texts whose contrast with the first opaque ground behind them is too low, after WCAG 2.
 CONTRAST = """
 const channel = (c) => { c /= 255; return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; };
-const numbers = (colour) => colour.match(/[0-9.]+/g).map(Number);
+const numbers = (color) => color.match(/[0-9.]+/g).map(Number);
 const luminance = (c) => 0.2126 * channel(c[0]) + 0.7152 * channel(c[1]) + 0.0722 * channel(c[2]);
 const ground = (element) => {
   for (let e = element; e; e = e.parentElement) {

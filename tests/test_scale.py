@@ -11,19 +11,19 @@ from threading import active_count
 import numpy as np
 import pytest
 
-from random_matrices import labelled
+from random_matrices import labeled
 from spdmetric import LogEuclideanMetric
-from spdmetric.alignment import Misalignment, Target, default_chunk_size
-from spdmetric.compiled import each_block
-from spdmetric.estimators.sources import Selected, Stored, Whitened, is_stored
+from spdmetric.estimators._sources import Selected, Stored, Whitened, is_stored
 from spdmetric.geometry import MEANS, distance_riemann
+from spdmetric.linalg.compiled import each_block
+from spdmetric.linalg.symmetric import congruence
 from spdmetric.manifolds import Ball
-from spdmetric.matrices import congruence
+from spdmetric.objectives.alignment import Misalignment, Target, default_chunk_size
 
 
 @pytest.fixture
 def data(rng):
-    return labelled(rng, 600, 4, classes=3)
+    return labeled(rng, 600, 4, classes=3)
 
 
 def saved(folder, X, name="X.npy"):
@@ -75,7 +75,7 @@ def test_same_chunks_same_bits(data, tmp_path, options):
 @pytest.mark.parametrize("init", ["riemann", "logeuclid", "euclid"])
 def test_default_chunks_give_the_bits_of_arrays(rng, tmp_path, init):
     n = default_chunk_size(16) + 100  # two chunks; in memory the mean is taken over all at once
-    X, y = labelled(rng, n, 16)
+    X, y = labeled(rng, n, 16)
     metric = LogEuclideanMetric(2.0, init=init, tol=1e-2)
     reference, alignment = metric.fit(X, y).reference_, metric.alignment_
     there = metric.fit(saved(tmp_path, X), y)
@@ -164,7 +164,7 @@ def test_views(data):
 
 
 def test_second_derivatives_do_not_need_all_chunks_at_once(rng):
-    X, codes = labelled(rng, 200, 3)
+    X, codes = labeled(rng, 200, 3)
     point = Ball(np.eye(3), 5.0).point(0.3 * np.diag([1.0, 0.0, -1.0]))
     eta = np.diag([0.5, -0.2, 0.1])
     kept, anew = (
@@ -217,7 +217,7 @@ print(max(seen) - before)
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="RssAnon is told by Linux only")
 def test_memory_does_not_hold_the_matrices(rng, tmp_path):
-    X, y = labelled(rng, 40_000, 8)  # 20 MB, some 80 MB decomposed
+    X, y = labeled(rng, 40_000, 8)  # 20 MB, some 80 MB decomposed
     saved(tmp_path, X)
     saved(tmp_path, y, "y.npy")
     run = subprocess.run(

@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator
 
-from random_matrices import labelled, spd
+from random_matrices import labeled, spd
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
 
 MODELS = {
@@ -33,7 +33,7 @@ classes = pytest.mark.parametrize("Estimator", [LogEuclideanMetric, LogEuclidean
 
 @pytest.fixture
 def data(rng):
-    return labelled(rng, 24, 3, classes=2)
+    return labeled(rng, 24, 3, classes=2)
 
 
 # scikit-learn says that it skips most of its checks on 3-D input (its issue 14057): hence this file.

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from random_matrices import labelled, spd, symmetric
-from spdmetric.alignment import Misalignment, Target
+from random_matrices import labeled, spd, symmetric
 from spdmetric.datasets import make_toy
 from spdmetric.geometry import mean_riemann
+from spdmetric.linalg.symmetric import LogCongruence, congruence, invsqrtm, sqrtm, symmetrize, unvech, vech
 from spdmetric.manifolds import Ball
-from spdmetric.matrices import LogCongruence, congruence, invsqrtm, sqrtm, symmetrize, unvech, vech
+from spdmetric.objectives.alignment import Misalignment, Target
 from spdmetric.solvers import SOLVERS, Status
 from spdmetric.solvers.models import SecantModel
 from spdmetric.solvers.run import Face
@@ -77,8 +77,8 @@ def test_radii(solver, radius):
     assert solution.residual <= 1e-6
 
 
-class Penalised:
-    """An objective plus ``weight / 2`` times the squared distance from the centre: its optimum is inside."""
+class Penalized:
+    """An objective plus ``weight / 2`` times the squared distance from the center: its optimum is inside."""
 
     def __init__(self, objective, weight):
         self.objective, self.weight = objective, weight
@@ -96,11 +96,11 @@ class Penalised:
 @solvers
 def test_interior_optimum_is_pymanopts(solver, rng):
     pymanopt = pytest.importorskip("pymanopt")
-    X, codes = labelled(rng, 30, 4, classes=3)
+    X, codes = labeled(rng, 30, 4, classes=3)
     G0, weight = mean_riemann(X), 0.05
     objective, ball = Misalignment(X, Target.one_hot(codes)), Ball(G0, 50.0)
     solution = SOLVERS[solver](
-        Penalised(objective, weight), ball, ball.point(np.zeros((4, 4))), tol=1e-8, max_iter=5000
+        Penalized(objective, weight), ball, ball.point(np.zeros((4, 4))), tol=1e-8, max_iter=5000
     )
     assert solution.residual <= 1e-8
     assert solution.multiplier == 0

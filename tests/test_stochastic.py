@@ -9,19 +9,19 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from random_matrices import labelled, spd
+from random_matrices import labeled, spd
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
-from spdmetric.alignment import Misalignment, Target
 from spdmetric.datasets import make_toy
 from spdmetric.manifolds import Ball, RankBall
-from spdmetric.running import RunningMisalignment
+from spdmetric.objectives.alignment import Misalignment, Target
+from spdmetric.objectives.minibatch import RunningMisalignment
 from spdmetric.solvers import Descent, Status, mini_batches, stochastic_gradient
 
 
 @pytest.fixture
 def pair(rng):
     """The same data for mini-batches and as a whole, with weights, three classes."""
-    X, codes = labelled(rng, 60, 4, classes=3)
+    X, codes = labeled(rng, 60, 4, classes=3)
     codes = np.unique(codes, return_inverse=True)[1]
     weight = rng.uniform(0.5, 2.0, size=60)
     whole = Misalignment(X, Target.one_hot(codes, weight))
@@ -86,8 +86,8 @@ def test_estimates_of_the_alignment_have_no_excess(rng):
     assert abs(np.mean(running_values[1:])) < 0.003
 
 
-def test_the_moments_of_a_point_that_moves_are_those_of_the_centre_to_first_order(pair):
-    """All features move together when S does: relative to the centre they hardly move."""
+def test_the_moments_of_a_point_that_moves_are_those_of_the_center_to_first_order(pair):
+    """All features move together when S does: relative to the center they hardly move."""
     _, running = pair
     ball, step = Ball(np.eye(4), 5.0), np.diag([1.0, -1.0, 0.5, -0.5])
     here, there = (everything(running, ball.point(t * step)) for t in (0.0, 1e-4))
@@ -183,7 +183,7 @@ def test_a_first_batch_of_one_class_is_no_convergence():
 
 
 def test_same_seed_same_bits(rng):
-    X, y = labelled(rng, 80, 4)
+    X, y = labeled(rng, 80, 4)
     learn = LogEuclideanMetric(3.0, solver="stochastic", batch_size=10, random_state=1).fit
     first, second = learn(X, y).components_, learn(X, y).components_
     np.testing.assert_array_equal(first, second)
@@ -206,7 +206,7 @@ def test_reads_anything_that_slices(pair, tmp_path):
 
 
 def test_iterations_are_passes_and_the_callback_stops_them(rng):
-    X, y = labelled(rng, 60, 3)
+    X, y = labeled(rng, 60, 3)
     seen = []
     metric = LogEuclideanMetric(
         2.0,
@@ -221,7 +221,7 @@ def test_iterations_are_passes_and_the_callback_stops_them(rng):
 
 
 def test_radius_zero_is_the_start(rng):
-    X, y = labelled(rng, 40, 3)
+    X, y = labeled(rng, 40, 3)
     plain = LogEuclideanMetric(0.0).fit(X, y)
     metric = LogEuclideanMetric(0.0, solver="stochastic").fit(X, y)
     np.testing.assert_array_equal(plain.reference_, metric.reference_)
@@ -236,13 +236,13 @@ def test_radius_zero_is_the_start(rng):
     ],
 )
 def test_bad_parameters(parameters, sentence, rng):
-    X, y = labelled(rng, 20, 3)
+    X, y = labeled(rng, 20, 3)
     with pytest.raises(ValueError, match=sentence):
         LogEuclideanMetric(solver="stochastic", **parameters).fit(X, y)
 
 
 def test_not_for_paths_of_radii(rng):
-    X, y = labelled(rng, 20, 3)
+    X, y = labeled(rng, 20, 3)
     with pytest.raises(ValueError, match="path of radii"):
         LogEuclideanMetricCV(solver="stochastic").fit(X, y)
     assert not hasattr(LogEuclideanMetricCV(), "partial_fit")
@@ -278,7 +278,7 @@ def test_a_stream_comes_near_the_batch_fit(rank):
 
 
 def test_works_after_the_first_batch_at_the_mean_so_far(rng):
-    X, y = labelled(rng, 4, 4)
+    X, y = labeled(rng, 4, 4)
     metric = LogEuclideanMetric(2.0).partial_fit(X, y, classes=np.unique(y))
     plain = LogEuclideanMetric(0.0).fit(X, y)
     np.testing.assert_allclose(metric.transform(X), plain.transform(X), atol=1e-9)
@@ -286,7 +286,7 @@ def test_works_after_the_first_batch_at_the_mean_so_far(rng):
 
 
 def test_the_start_is_fixed_after_the_first_batches(rng):
-    X, y = labelled(rng, 60, 3)
+    X, y = labeled(rng, 60, 3)
     metric = LogEuclideanMetric(2.0, random_state=0)
     centers = [
         metric.partial_fit(X[k : k + 4], y[k : k + 4], classes=np.unique(y))._start.center
@@ -298,7 +298,7 @@ def test_the_start_is_fixed_after_the_first_batches(rng):
 
 def test_matrices_one_by_one(rng):
     """They wait for each other: a mini-batch has the size that was asked for, or a little more."""
-    X, y = labelled(rng, 40, 3)
+    X, y = labeled(rng, 40, 3)
     singles = [(X[k : k + 1], y[k : k + 1]) for k in range(40)]
     metric = streamed(singles, np.unique(y), radius=1.0, batch_size=8)
     assert np.isfinite(metric.transform(X)).all()
@@ -334,7 +334,7 @@ def test_a_stream_of_one_class_keeps_a_bounded_number_of_matrices(rng):
 
 
 def test_same_stream_same_bits_also_through_pickle(rng):
-    X, y = labelled(rng, 80, 3)
+    X, y = labeled(rng, 80, 3)
     parts, classes = batches(X, y, 10), np.unique(y)
     first = streamed(parts, classes, radius=2.0)
     half = pickle.loads(pickle.dumps(streamed(parts[:4], classes, radius=2.0)))
@@ -344,7 +344,7 @@ def test_same_stream_same_bits_also_through_pickle(rng):
 
 
 def test_weights_of_zero_are_absent(rng):
-    X, y = labelled(rng, 40, 3)
+    X, y = labeled(rng, 40, 3)
     weight = np.where(np.arange(40) < 30, 1.0, 0.0)
     with_weight = LogEuclideanMetric(2.0, random_state=0).partial_fit(X, y, np.unique(y), weight)
     without = LogEuclideanMetric(2.0, random_state=0).partial_fit(X[:30], y[:30], np.unique(y))
@@ -352,7 +352,7 @@ def test_weights_of_zero_are_absent(rng):
 
 
 def test_fit_and_clone_forget_the_stream(rng):
-    X, y = labelled(rng, 40, 3)
+    X, y = labeled(rng, 40, 3)
     metric = LogEuclideanMetric(2.0).partial_fit(X, y, classes=np.unique(y))
     for other in (clone(metric), metric.fit(X, y)):
         with pytest.raises(ValueError, match="needs classes="):
@@ -361,7 +361,7 @@ def test_fit_and_clone_forget_the_stream(rng):
 
 
 def test_streams_of_float32_that_must_not_be_written_to(rng):
-    X, y = labelled(rng, 80, 3)
+    X, y = labeled(rng, 80, 3)
     X = X.astype(np.float32)
     X.setflags(write=False)
     metric = streamed([(X[:40], y[:40]), (X[40:], y[40:])], np.unique(y), radius=2.0)
@@ -389,7 +389,7 @@ def test_bad_first_batches(change, sentence, rng):
 
 
 def test_a_bad_batch_changes_nothing(rng):
-    X, y = labelled(rng, 40, 3)
+    X, y = labeled(rng, 40, 3)
     metric = LogEuclideanMetric(1.0, random_state=0).partial_fit(X, y, classes=np.unique(y))
     before = metric.components_.copy()
     bad = X.copy()
@@ -410,13 +410,13 @@ def test_a_bad_batch_changes_nothing(rng):
     [({"kernel": "gaussian"}, "a stream forgets them"), ({"class_weight": "balanced"}, "pass sample_weight")],
 )
 def test_what_streams_cannot_do(parameters, sentence, rng):
-    X, y = labelled(rng, 20, 3)
+    X, y = labeled(rng, 20, 3)
     with pytest.raises(ValueError, match=sentence):
         LogEuclideanMetric(**parameters).partial_fit(X, y, classes=np.unique(y))
 
 
-def test_a_centre_of_one_point_learns_nothing(rng):
-    X, y = labelled(rng, 60, 3)
+def test_a_center_of_one_point_learns_nothing(rng):
+    X, y = labeled(rng, 60, 3)
     metric = streamed(batches(X, y, 10), np.unique(y), radius=0.0)
     assert metric.radius_ == 0
 

@@ -11,11 +11,11 @@ from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
-from random_matrices import labelled, spd
+from random_matrices import labeled, spd
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV, geometry
-from spdmetric.checks import check_psd, check_spd
-from spdmetric.estimators.tensors import is_tensor, to_numpy
-from spdmetric.matrices import LogCongruence, symmetrize
+from spdmetric.estimators._tensors import is_tensor, to_numpy
+from spdmetric.linalg.symmetric import LogCongruence, symmetrize
+from spdmetric.validation import check_psd, check_spd
 
 try:
     import torch
@@ -42,7 +42,7 @@ models = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 
 @pytest.fixture
 def data(rng):
-    return labelled(rng, 24, 4, classes=2)
+    return labeled(rng, 24, 4, classes=2)
 
 
 def same(ours, expected, atol=1e-9):
@@ -181,7 +181,7 @@ def test_awkward_torch_tensors(data):
 @needs_torch
 def test_half_precision_is_learned_from_and_computed_with_in_float64(rng):
     """Exactly symmetric matrices far from singular survive bfloat16; NumPy has no such type."""
-    X, y = labelled(rng, 16, 3)
+    X, y = labeled(rng, 16, 3)
     Z = torch.tensor(X).to(torch.bfloat16)
     metric = LogEuclideanMetric(1.0).fit(Z, y)
     rounded = Z.to(torch.float64).numpy()

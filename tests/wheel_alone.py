@@ -53,10 +53,10 @@ def features(folder: Path) -> dict:
     """Each optional feature: the extra that it must name, the package it needs, a use of it."""
     import numpy as np
 
-    from spdmetric import compiled
     from spdmetric.datasets import gabor_responses, load_bci_iv_2a, load_eegmmi, load_images
-    from spdmetric.experiments.figures import style
-    from spdmetric.reading import read_matrices
+    from spdmetric.io.matrices import read_matrices
+    from spdmetric.linalg import compiled
+    from spdmetric.paper.figures import style
 
     (folder / "S001R04.edf").write_bytes(b"0")
     (folder / "D2.gif").write_bytes(b"GIF89a")

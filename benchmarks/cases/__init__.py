@@ -19,9 +19,9 @@ class Case:
 
 def all_cases() -> list[Case]:
     """Every case, in the order of the table."""
-    from benchmarks.cases import default, evaluate, fit, growth, neighbours, path, process
+    from benchmarks.cases import default, evaluate, fit, growth, neighbors, path, process
 
-    modules = (evaluate, fit, default, neighbours, path, growth, process)
+    modules = (evaluate, fit, default, neighbors, path, growth, process)
     return [case for module in modules for case in module.cases()]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.cases import Case
 from benchmarks.cases.fit import RADIUS
 from benchmarks.clock import race
-from benchmarks.data import Labelled, subject9, toy, whitened
+from benchmarks.data import Labeled, subject9, toy, whitened
 from benchmarks.outcomes import Outcome, Setting, lead
 from benchmarks.peers import load_peer
 from benchmarks.task import Budget, OutOfBudget, Task
@@ -30,7 +30,7 @@ def cases() -> list[Case]:
     ]
 
 
-def case(name: str, draw: Callable[[int], Labelled], *, patience: float = 1) -> Case:
+def case(name: str, draw: Callable[[int], Labeled], *, patience: float = 1) -> Case:
     """A default-fit case; the budget of SLSQP is twice the setting's times ``patience``."""
     return Case(
         f"fit/default-{name}",
@@ -38,7 +38,7 @@ def case(name: str, draw: Callable[[int], Labelled], *, patience: float = 1) -> 
     )
 
 
-def _beside(data: Labelled, setting: Setting, seconds: float) -> Outcome:
+def _beside(data: Labeled, setting: Setting, seconds: float) -> Outcome:
     X, codes = data
     peer = load_peer("slsqp")
     found: dict[str, Any] = {}

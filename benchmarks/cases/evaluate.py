@@ -13,9 +13,9 @@ from benchmarks.compiled import kernels_used, threaded
 from benchmarks.data import covariances, whitened
 from benchmarks.outcomes import Outcome, Setting, lead, share
 from benchmarks.peers import load_peer
-from spdmetric.alignment import Misalignment, Target
+from spdmetric.linalg.symmetric import congruence
 from spdmetric.manifolds import Ball, BallPoint
-from spdmetric.matrices import congruence
+from spdmetric.objectives.alignment import Misalignment, Target
 
 # (n, d), and the most that ours may take of the eigendecomposition
 SIZES = (

@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.cases import Case
 from benchmarks.clock import rounds
-from benchmarks.data import Labelled, subject9, toy, whitened
+from benchmarks.data import Labeled, subject9, toy, whitened
 from benchmarks.outcomes import Bound, Line, Outcome, Setting, lead, missing, quantity
 from benchmarks.peers import Peer, load_peer, peers_of
 from benchmarks.task import Budget, Trace, reach_pulled_back, run_peer
@@ -30,7 +30,7 @@ LEAST = {
 }
 LITERAL_PAIRS = 10
 
-Draw = Callable[[int], Labelled]
+Draw = Callable[[int], Labeled]
 
 
 def cases() -> list[Case]:
@@ -86,7 +86,7 @@ class Found:
     literal_seconds: float
 
 
-def _one_draw(data: Labelled, budget: Budget, setting: Setting) -> Found:
+def _one_draw(data: Labeled, budget: Budget, setting: Setting) -> Found:
     peers = [peer for peer in peers_of("fit") if not peer.missing]
     _warm(peers, data)
     contestants = {p.name: partial(run_peer, p.module, data, RADIUS, budget) for p in peers}
@@ -98,7 +98,7 @@ def _one_draw(data: Labelled, budget: Budget, setting: Setting) -> Found:
     return Found(target, arrivals, literal * fewest)
 
 
-def _warm(peers: Sequence[Peer], data: Labelled) -> None:
+def _warm(peers: Sequence[Peer], data: Labeled) -> None:
     """Let every peer import what it needs and load compiled code, off the clock."""
     for peer in peers:
         run_peer(peer.module, data, RADIUS, Budget(inf, 3))
@@ -113,7 +113,7 @@ def lowest_final(constrained: dict[str, Trace]) -> float:
     return min(finals) if finals else max(trace.best for trace in constrained.values())
 
 
-def arrival(peer: Peer, traces: Sequence[Trace], data: Labelled, target: float) -> Arrival:
+def arrival(peer: Peer, traces: Sequence[Trace], data: Labeled, target: float) -> Arrival:
     reached = [found for trace in traces if (found := trace.reach(target)) is not None]
     first = traces[0]
     return Arrival(

@@ -13,8 +13,8 @@ from benchmarks.cases import Case
 from benchmarks.compiled import load_kernels, recomputing, run_python
 from benchmarks.data import covariances
 from benchmarks.outcomes import Bound, Line, Outcome, Setting, quantity, share
-from spdmetric.alignment import Misalignment, Target
 from spdmetric.manifolds import Ball, BallPoint
+from spdmetric.objectives.alignment import Misalignment, Target
 
 N_SIZES = (100, 316, 1000, 3162, 10_000, 31_623, 100_000)
 D_SIZES = (4, 8, 16, 32, 64, 128)

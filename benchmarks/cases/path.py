@@ -11,12 +11,12 @@ from sklearn.model_selection import StratifiedKFold
 
 from benchmarks.cases import Case
 from benchmarks.clock import race
-from benchmarks.data import Labelled, subject9
+from benchmarks.data import Labeled, subject9
 from benchmarks.outcomes import Line, Outcome, Setting, lead, missing, share
 from benchmarks.peers import load_peer
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
+from spdmetric.estimators._problem import Problem, make_problem
 from spdmetric.estimators.cv import radius_path
-from spdmetric.estimators.problem import Problem, make_problem
 from spdmetric.solvers import Solution
 
 RADII = tuple(np.linspace(1.0, 10.0, 10))
@@ -32,7 +32,7 @@ def cases() -> list[Case]:
     ]
 
 
-def _problem(data: Labelled) -> Problem:
+def _problem(data: Labeled) -> Problem:
     X, codes = data
     weight = np.ones(len(X))
     return make_problem(
@@ -50,7 +50,7 @@ def _count(solutions: list[Solution]) -> int:
     return sum(solution.history[-1].evaluations for solution in solutions)
 
 
-def one_fit(data: Labelled, setting: Setting, radii: tuple[float, ...] = RADII) -> Outcome:
+def one_fit(data: Labeled, setting: Setting, radii: tuple[float, ...] = RADII) -> Outcome:
     """The whole path against one cold fit at its largest radius."""
     problem = _problem(data)
     found: dict[str, list[Solution]] = {}
@@ -65,7 +65,7 @@ def one_fit(data: Labelled, setting: Setting, radii: tuple[float, ...] = RADII) 
     return Outcome([line], _counted(records, ours=counts[0], fit=counts[1]), {"radii": list(radii)})
 
 
-def refits(data: Labelled, setting: Setting, radii: tuple[float, ...] = RADII) -> Outcome:
+def refits(data: Labeled, setting: Setting, radii: tuple[float, ...] = RADII) -> Outcome:
     """The whole path against a cold fit at each radius."""
     problem = _problem(data)
     found: dict[str, list[Solution]] = {}
@@ -98,7 +98,7 @@ def _counted(records: dict[str, dict[str, Any]], **counts: int) -> dict[str, dic
 
 
 def cross_validation(
-    data: Labelled,
+    data: Labeled,
     setting: Setting,
     radii: tuple[float, ...] = RADII,
     ranks: tuple[int | None, ...] = RANKS,
@@ -118,7 +118,7 @@ def cross_validation(
 
 
 def _refit_line(
-    data: Labelled,
+    data: Labeled,
     ours: float,
     radii: tuple[float, ...],
     ranks: tuple[int | None, ...],

@@ -17,7 +17,7 @@ from spdmetric import LogEuclideanMetric
 from spdmetric.datasets import make_toy
 X, y, *_ = make_toy(50, 2, d=8, random_state=2015)
 LogEuclideanMetric().fit(X, y)
-print("spdmetric.compiled.kernels" in sys.modules)
+print("spdmetric.linalg.compiled.kernels" in sys.modules)
 """
 
 

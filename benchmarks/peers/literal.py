@@ -3,7 +3,7 @@
 Hopeless to run, so one gradient is timed on some matrices and pairs and *extrapolated*: to n
 matrices, n^2 pairs and the fewest evaluations that any contestant needed.  What belongs to one
 matrix alone (its roots, the logarithm of Q_i) is computed once for it, not once for each pair.
-Two slips are put right: the centring matrix is n x n, and the gradient of h_ij is the
+Two slips are put right: the centering matrix is n x n, and the gradient of h_ij is the
 appendix's, with D log.
 """
 

@@ -1,4 +1,4 @@
-"""pyRiemann: nearest neighbours, pairwise distances, the Riemannian mean."""
+"""pyRiemann: nearest neighbors, pairwise distances, the Riemannian mean."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.task import Task
-from spdmetric.matrices import unvech, vech
+from spdmetric.linalg.symmetric import unvech, vech
 
 TITLE = "SciPy SLSQP"
 REQUIRES = ("scipy",)
@@ -22,6 +22,6 @@ def solve(task: Task) -> None:
 
     inside = {"type": "ineq", "fun": lambda v: task.radius**2 - v @ v, "jac": lambda v: -2 * v}
     start = np.zeros(task.d * (task.d + 1) // 2)
-    # SciPy's default of 1e-6 takes the near-saddle at the centre for the optimum.
+    # SciPy's default of 1e-6 takes the near-saddle at the center for the optimum.
     options = {"ftol": 1e-9, "maxiter": 100_000}
     minimize(value_and_gradient, start, jac=True, method="SLSQP", constraints=[inside], options=options)

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 
 from benchmarks.task import Task
-from spdmetric.matrices import unvech, vech
+from spdmetric.linalg.symmetric import unvech, vech
 
 TITLE = "SciPy trust-constr"
 REQUIRES = ("scipy",)

@@ -1,38 +1,65 @@
-"""Learn the reference point of a LogEuclidean metric on SPD matrices.
+"""Learn, from labels, the reference point at which SPD matrices are flattened.
 
-The rooms, in reading order: `matrices` (stacks of symmetric matrices and their
-derivatives), `geometry` (of the data), `manifolds` (of the parameter), `alignment` and
-`gaussian` (the objectives), `solvers`, `estimators` (the scikit-learn face), `datasets`,
-`plots` (displays).
+Layers, in reading order: `linalg` (symmetric matrices and their derivatives), `validation`,
+`geometry` (of the data), `manifolds` (of the parameter), `objectives`, `solvers`, `distributed`,
+`estimators`, `io`, `datasets`, `plots`, `evaluation`, `paper`, `comparison`, `cli`.
+
+Every public name is imported when it is asked for: ``import spdmetric`` loads nothing else.
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
-from spdmetric.estimators import LogEuclideanMetric, LogEuclideanMetricCV
+if TYPE_CHECKING:
+    from spdmetric.estimators import LogEuclideanMetric as LogEuclideanMetric
+    from spdmetric.estimators import LogEuclideanMetricCV as LogEuclideanMetricCV
+    from spdmetric.io.folders import pipelines_folder as pipelines_folder
+    from spdmetric.io.models import load as load
+    from spdmetric.io.models import save as save
+    from spdmetric.plots import EmbeddingDisplay as EmbeddingDisplay
+    from spdmetric.plots import PairDistanceDisplay as PairDistanceDisplay
+    from spdmetric.plots import PatternsDisplay as PatternsDisplay
+    from spdmetric.plots import RadiusPathDisplay as RadiusPathDisplay
+    from spdmetric.plots import ReferenceSpectrumDisplay as ReferenceSpectrumDisplay
 
 __version__ = "0.1.0.dev0"
-__all__ = ["LogEuclideanMetric", "LogEuclideanMetricCV", "__version__"]
 
-# Found when they are asked for, so that importing the package stays quick.
-_LATER = {
+_NAMES = {
+    "LogEuclideanMetric": "estimators",
+    "LogEuclideanMetricCV": "estimators",
+    "load": "io.models",
+    "pipelines_folder": "io.folders",
+    "save": "io.models",
     "EmbeddingDisplay": "plots",
     "PairDistanceDisplay": "plots",
     "PatternsDisplay": "plots",
     "RadiusPathDisplay": "plots",
     "ReferenceSpectrumDisplay": "plots",
-    "load": "models",
-    "pipelines_folder": "folders",
-    "save": "models",
 }
-__all__ += list(_LATER)
+_MODULES = {
+    *("datasets", "geometry", "io", "linalg", "manifolds", "objectives", "plots", "solvers", "validation"),
+}
+    "datasets",
+    "geometry",
+    "io",
+    "linalg",
+    "manifolds",
+    "objectives",
+    "plots",
+    "solvers",
+    "validation",
+}
+
+__all__ = ["__version__", *_NAMES]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(import_module(f"spdmetric.{_LATER[name]}"), name)
+def __getattr__(name: str) -> object:
+    if name in _NAMES:
+        return getattr(import_module(f"spdmetric.{_NAMES[name]}"), name)
+    if name in _MODULES:
+        return import_module(f"spdmetric.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    return sorted({*__all__, *_MODULES})

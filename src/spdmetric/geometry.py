@@ -18,7 +18,8 @@ import numpy as np
 from array_api_compat import device
 from sklearn.exceptions import ConvergenceWarning
 
-from spdmetric.matrices import (
+from spdmetric.linalg.batch import kernels_pay, stack_of
+from spdmetric.linalg.symmetric import (
     Array,
     LogCongruence,
     array_namespace,
@@ -36,7 +37,6 @@ from spdmetric.matrices import (
     unvech,
     vech,
 )
-from spdmetric.stacks import kernels_pay, stack_of
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -117,7 +117,7 @@ def distance_riemann(A: Array, B: Array) -> Array:
 
 
 def distance_stein(A: Array, B: Array) -> Array:
-    """Square root of the symmetrised Stein divergence (pyRiemann's ``distance_logdet``)."""
+    """Square root of the symmetrized Stein divergence (pyRiemann's ``distance_logdet``)."""
     from pyriemann.geometry.distance import distance_logdet
 
     return distance_logdet(A, B)

@@ -16,8 +16,8 @@ from typing import Protocol
 
 import numpy as np
 
-from spdmetric.lazy import lazy
-from spdmetric.matrices import EXP, Array, Spectrum, expm, invsqrtm, sinhc, spectrum, symmetrize
+from spdmetric.linalg.lazy import lazy
+from spdmetric.linalg.symmetric import EXP, Array, Spectrum, expm, invsqrtm, sinhc, spectrum, symmetrize
 
 
 class Derivatives(Protocol):
@@ -31,7 +31,7 @@ class Derivatives(Protocol):
 
 
 class BallPoint:
-    """A point G of the ball, by its normal coordinates ``S = P diag(s) P'`` at the centre.
+    """A point G of the ball, by its normal coordinates ``S = P diag(s) P'`` at the center.
 
     Two kinds of tangent vectors meet here.  *Coordinate* vectors are changes of S.
     *Frame* vectors xi belong to the factor ``W = diag(exp(-s/2)) P' W0``: they move W to
@@ -96,7 +96,7 @@ class BallPoint:
     def soften(self, rows: np.ndarray) -> np.ndarray:
         """Gradients, as rows (k, d*d), in coordinates in which curvature is more even.
 
-        Far from the centre the function is flatter where the eigenvalues of S differ more,
+        Far from the center the function is flatter where the eigenvalues of S differ more,
         about as the root of ``sinhc``: this power needed the fewest evaluations, on toys of
         size 8 and 20 and on EEG.
         """
@@ -132,12 +132,12 @@ class BallPoint:
 
 
 class Ball:
-    """The geodesic ball of SPD matrices around a centre.
+    """The geodesic ball of SPD matrices around a center.
 
     Parameters
     ----------
     center : array of shape (d, d)
-        G0, the centre.
+        G0, the center.
     radius : float
         Largest affine-invariant distance from it.
     """
@@ -147,20 +147,20 @@ class Ball:
         self._root = invsqrtm(center)
 
     def point(self, S: Array) -> BallPoint:
-        """Return the point with normal coordinates ``S``; the centre is the one with 0."""
+        """Return the point with normal coordinates ``S``; the center is the one with 0."""
         return self._at(spectrum(S))
 
     def _at(self, coordinates: Spectrum) -> BallPoint:
         return BallPoint(coordinates, self._root)
 
     def retract(self, point: BallPoint, step: Array) -> BallPoint:
-        """Follow a straight line of coordinates; outside the ball, return to it towards the centre."""
+        """Follow a straight line of coordinates; outside the ball, return to it toward the center."""
         return self._inside(spectrum(point.S + step))
 
     def geodesic(self, point: BallPoint, step: Array) -> BallPoint:
         """Follow the geodesic of P_d that leaves in direction ``step``, Eq. (6) of [Yger2015]_.
 
-        Outside the ball, return to it along the geodesic to the centre: to the nearest point.
+        Outside the ball, return to it along the geodesic to the center: to the nearest point.
         """
         s, P = point._s, point._P
         # exp(S') = (E exp(S/2))' (E exp(S/2)) with E = exp(xi/2): its singular values keep
@@ -202,7 +202,7 @@ class RankPoint(BallPoint):
         """Gradient of a function of the factor, in coordinates.
 
         The derivative of exp(-S/2) is self-adjoint, so the gradient in the factor, with
-        zeros for the rows that were left out, goes through it symmetrised.
+        zeros for the rows that were left out, goes through it symmetrized.
         """
         m, d = self.factor.shape
         padded = np.zeros((d, d))

@@ -22,7 +22,7 @@ from spdmetric.datasets.textures import (
 )
 from spdmetric.datasets.toy import make_toy
 from spdmetric.datasets.whitening import whiten
-from spdmetric.files import Covariances, load_covariances
+from spdmetric.io.files import Covariances, load_covariances
 
 __all__ = [
     "Covariances",

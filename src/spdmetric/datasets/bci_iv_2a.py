@@ -20,7 +20,7 @@ from spdmetric.datasets.eeg import (
     gather,
     read_raw,
 )
-from spdmetric.files import load_covariances, mat_names, read_mat, structures
+from spdmetric.io.files import load_covariances, mat_names, read_mat, structures
 
 BCI_CLASSES = ("left_hand", "right_hand", "feet", "tongue")
 

@@ -2,7 +2,7 @@
 
 [Yger2015]_ follows Lotte and Guan (2011): the EEG channels alone, a Butterworth band-pass
 filter of order 5 between 8 and 30 Hz, the two seconds from 0.5 s to 2.5 s after the cue,
-one sample covariance for each trial, and no artefact rejection.  The filter is causal and
+one sample covariance for each trial, and no artifact rejection.  The filter is causal and
 starts from rest at the beginning of each run.  Signals are in microvolt.
 """
 
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.signal import butter, sosfilt
 
-from spdmetric.matrices import symmetrize, transpose
+from spdmetric.linalg.symmetric import symmetrize, transpose
 
 Folder = str | PathLike[str]
 

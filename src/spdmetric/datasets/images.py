@@ -1,4 +1,4 @@
-"""Texture images in grey, from a folder or from inside scikit-image."""
+"""Texture images in gray, from a folder or from inside scikit-image."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from spdmetric.checks import check_count
+from spdmetric.validation import check_count
 
 SUFFIXES = (".png", ".gif", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".pgm")
 BUNDLED = ("brick", "grass", "gravel")
@@ -24,7 +24,7 @@ def load_images(
     *,
     size: int = 16,
 ) -> dict[str, np.ndarray]:
-    """Load texture images in grey.
+    """Load texture images in gray.
 
     Parameters
     ----------
@@ -39,12 +39,12 @@ def load_images(
     Returns
     -------
     images : dict of str to ndarray of shape (height, width), float64
-        Grey levels as they are in the file, by the names asked for.
+        Gray levels as they are in the file, by the names asked for.
 
     Warns
     -----
     UserWarning
-        When a colour image is converted to grey.
+        When a color image is converted to gray.
     """
     check_count("size", size)
     files = _bundled_files() if folder is None else _image_files(Path(folder))
@@ -54,7 +54,7 @@ def load_images(
     images = {}
     for name in [names] if isinstance(names, str) else names:
         path = _find(name, files, where)
-        images[name] = check_image(_read_grey(path), str(path), size)
+        images[name] = check_image(_read_gray(path), str(path), size)
     return images
 
 
@@ -103,7 +103,7 @@ def _find(name: str, files: dict[str, list[Path]], where: str) -> Path:
     return found[0]
 
 
-def _read_grey(path: Path) -> np.ndarray:
+def _read_gray(path: Path) -> np.ndarray:
     try:
         from PIL import Image
     except ImportError as error:
@@ -119,33 +119,33 @@ def _read_grey(path: Path) -> np.ndarray:
         ) from error
     if frames > 1:
         raise ValueError(f"{path} holds {frames} pictures: expected one; save the one you want on its own.")
-    return _grey(picture, path)
+    return _gray(picture, path)
 
 
-def _grey(picture: Any, path: Path) -> np.ndarray:
-    """Grey levels of a picture of any mode; the same numbers when it is grey in disguise."""
+def _gray(picture: Any, path: Path) -> np.ndarray:
+    """Gray levels of a picture of any mode; the same numbers when it is gray in disguise."""
     if picture.mode in ("1", "L", "I", "F") or picture.mode.startswith("I;16"):
         return np.asarray(picture, dtype=np.float64)
     pixels = np.asarray(picture.convert("RGBA"), dtype=np.float64)
-    colour, alpha = pixels[..., :3], pixels[..., 3]
+    color, alpha = pixels[..., :3], pixels[..., 3]
     if (alpha < 255).any():
         raise ValueError(f"{path} has transparent pixels: expected an opaque image; save it on a background.")
-    if (colour == colour[..., :1]).all():
-        return colour[..., 0]
+    if (color == color[..., :1]).all():
+        return color[..., 0]
     warnings.warn(
-        f"{path} is in colour: it was converted to grey (0.299 red + 0.587 green + 0.114 blue).",
+        f"{path} is in color: it was converted to gray (0.299 red + 0.587 green + 0.114 blue).",
         UserWarning,
         stacklevel=4,  # the caller of load_images
     )
-    return colour @ _LUMA
+    return color @ _LUMA
 
 
 def check_image(image: Any, name: str, size: int) -> np.ndarray:
-    """Return a grey image in float64, or say why patches cannot be cut from it."""
+    """Return a gray image in float64, or say why patches cannot be cut from it."""
     image = np.asarray(image)
     if image.ndim != 2 or image.dtype.kind not in "fiub":
         raise ValueError(
-            f"{name} has shape {image.shape} and dtype {image.dtype}: expected a grey image, real numbers of "
+            f"{name} has shape {image.shape} and dtype {image.dtype}: expected a gray image, real numbers of "
             "shape (height, width)."
         )
     height, width = image.shape
@@ -156,7 +156,7 @@ def check_image(image: Any, name: str, size: int) -> np.ndarray:
         )
     image = image.astype(np.float64)
     if not np.isfinite(image).all():
-        raise ValueError(f"{name} contains NaN or infinity: expected finite grey levels.")
+        raise ValueError(f"{name} contains NaN or infinity: expected finite gray levels.")
     if image.min() == image.max():
         raise ValueError(f"{name} is constant (every pixel is {image[0, 0]:g}): there is no texture in it.")
     return image

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from spdmetric.datasets.eeg import Folder, Recording, existing_folder
-from spdmetric.files import Covariances, load_covariances, npz_names
+from spdmetric.io.files import Covariances, load_covariances, npz_names
 
 EEGMMI_FILE = "covariances_S001-S020.npz"
 

@@ -5,7 +5,7 @@ patches from the right.  A bank of Gabor filters, 4 angles by 2 scales, turns ea
 pixel into 8 numbers, and a patch into their 8 x 8 covariance.
 
 [Yger2015]_ prints neither the two scales, nor what is kept of the complex response, nor
-whether grey levels are standardised, nor whether the filters see more than the patch.
+whether gray levels are standardized, nor whether the filters see more than the patch.
 `TextureSettings` holds one choice of each; ``benchmarks/texture_sensitivity.py`` shows
 what the others give.
 """
@@ -20,9 +20,9 @@ import numpy as np
 from scipy.fft import fft2, ifft2
 from sklearn.utils import check_random_state
 
-from spdmetric.checks import check_count
 from spdmetric.datasets.images import check_image
-from spdmetric.matrices import symmetrize
+from spdmetric.linalg.symmetric import symmetrize
+from spdmetric.validation import check_count
 
 FILTERINGS = ("half", "image", "patch")
 KINDS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -47,7 +47,7 @@ def gabor_responses(
     Parameters
     ----------
     image : array-like of shape (..., height, width)
-        Grey levels.  The filters let some of the mean through, so the magnitude
+        Gray levels.  The filters let some of the mean through, so the magnitude
         changes when a constant is added to the image.
     frequencies : sequence of float, default=(0.1, 0.3)
         Frequencies in cycles per pixel, in (0, 0.5]; the filters are one octave wide.
@@ -101,7 +101,7 @@ def _gabor_kernels(frequencies: Sequence[float], n_angles: int) -> list[np.ndarr
 
 
 def _wrapped(kernel: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """Lay a kernel around a torus, its centre at the origin; what overlaps adds up."""
+    """Lay a kernel around a torus, its center at the origin; what overlaps adds up."""
     places = [(np.arange(k) - k // 2) % n for k, n in zip(kernel.shape, shape, strict=True)]
     torus = np.zeros(shape, dtype=kernel.dtype)
     np.add.at(torus, np.ix_(*places), kernel)
@@ -200,7 +200,7 @@ class Texture:
     Parameters
     ----------
     image : array-like of shape (height, width)
-        Grey image, at least one patch high and four wide.
+        Gray image, at least one patch high and four wide.
     settings : TextureSettings
         See `make_textures` for its fields.
     name : str, default="image"
@@ -354,7 +354,7 @@ def make_textures(
     Parameters
     ----------
     images : pair of array-like of shape (height, width)
-        Grey images, see `load_images`.  Training patches come from the left half of
+        Gray images, see `load_images`.  Training patches come from the left half of
         each, test patches from the right half.
     n_train, n_test : int, default=50 and 300
         Numbers of patches, half of them of each texture.
@@ -366,7 +366,7 @@ def make_textures(
     standardize : bool, default=True
         Bring what is filtered at a time, the half or the image, to mean 0 and standard
         deviation 1, so that textures are not told apart by their contrast; with
-        ``filtering="patch"`` the half, before it is cut.  False keeps the grey levels.
+        ``filtering="patch"`` the half, before it is cut.  False keeps the gray levels.
     frequencies, n_angles, kind
         The bank of filters, see `gabor_responses`.
     random_state : int, RandomState instance or None, default=None

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from spdmetric.matrices import symmetrize
+from spdmetric.linalg.symmetric import symmetrize
 
 
 def make_toy(

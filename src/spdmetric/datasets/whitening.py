@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from spdmetric.checks import check_spd
 from spdmetric.geometry import mean_riemann
-from spdmetric.matrices import congruence, invsqrtm
+from spdmetric.linalg.symmetric import congruence, invsqrtm
+from spdmetric.validation import check_spd
 
 WHITENINGS = ("session", "train", "calibration", "none")
 
@@ -35,7 +35,7 @@ def whiten(
         Which matrices M is the mean of:
 
         - "session", the paper's: all matrices of the same group.  It is transductive:
-          the mean of a test session uses its unlabelled matrices, all of them, before
+          the mean of a test session uses its unlabeled matrices, all of them, before
           the first is classified.
         - "train": the training matrices, one M for all.  It is inductive, and does not
           take a drift away.

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from spdmetric.checks import check_psd, check_spd, check_stack, checked_chunk
+from spdmetric.validation import check_psd, check_spd, check_stack, checked_chunk
 
 
 def aligned(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:

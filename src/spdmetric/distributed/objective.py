@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spdmetric.alignment import Point, slopes, tangent_part
 from spdmetric.distributed.arrays import chunk_rows
 from spdmetric.distributed.cluster import Cluster
 from spdmetric.distributed.tasks import (
@@ -24,14 +23,15 @@ from spdmetric.distributed.tasks import (
     moments_of,
     prepare,
     pull,
-    summarise,
+    summarize,
     survey,
 )
 from spdmetric.geometry import RowFunction, weighted_sum
+from spdmetric.objectives.alignment import Point, slopes, tangent_part
 
 
 class ClusterData:
-    """Labelled matrices on the workers of a cluster: the `Data` of a learning problem."""
+    """Labeled matrices on the workers of a cluster: the `Data` of a learning problem."""
 
     def __init__(self, cluster: Cluster, blocks: list[Any], d: int, counts: np.ndarray, n: int):
         self._cluster, self._blocks = cluster, blocks
@@ -90,7 +90,7 @@ class Surveyed(NamedTuple):
     def data(
         self, cluster: Cluster, shape: tuple[int, ...], classes: np.ndarray, scale: np.ndarray
     ) -> ClusterData:
-        """The chunks, labelled by class codes, their weights scaled by class."""
+        """The chunks, labeled by class codes, their weights scaled by class."""
         counts = [s.weights.sum() > 0 for s in self.surveys]
         columns = [
             list(compress(column, counts)) for column in (*self.columns, [s.symmetric for s in self.surveys])
@@ -116,7 +116,7 @@ def _told(cluster: Cluster, future: Any, k: int, n_chunks: int) -> Survey:
 
 
 class ClusterMisalignment:
-    """`spdmetric.alignment.Misalignment` over chunks on workers."""
+    """`spdmetric.objectives.alignment.Misalignment` over chunks on workers."""
 
     def __init__(self, cluster: Cluster, pieces: list[Any], target_norm: float, keep: bool):
         self.cluster, self.pieces, self.target_norm, self.keep = cluster, pieces, target_norm, keep
@@ -127,7 +127,7 @@ class ClusterMisalignment:
 
 
 class ClusterEvaluation:
-    """`spdmetric.alignment.Evaluation` over chunks on workers."""
+    """`spdmetric.objectives.alignment.Evaluation` over chunks on workers."""
 
     def __init__(self, objective: ClusterMisalignment, point: Point):
         self.point = point
@@ -140,7 +140,7 @@ class ClusterEvaluation:
 
     @cached_property
     def alignment(self) -> float:
-        """The centred kernel-target alignment f; minus infinity where it cannot be computed."""
+        """The centered kernel-target alignment f; minus infinity where it cannot be computed."""
         if not np.isfinite(self._summary.mean).all():
             return -np.inf
         return self._summary.A_square / (self._summary.C_norm * self._objective.target_norm)
@@ -181,7 +181,7 @@ class ClusterEvaluation:
     @cached_property
     def _summary(self) -> Summary:
         cluster = self._objective.cluster
-        return cluster.result(cluster.submit(summarise, self._first_pass[1]))
+        return cluster.result(cluster.submit(summarize, self._first_pass[1]))
 
     def _pulled(self, *, of_factor: bool) -> np.ndarray:
         objective, (here, moments) = self._objective, self._first_pass

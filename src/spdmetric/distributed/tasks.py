@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from spdmetric.alignment import Moments, Part, Target, default_chunk_size
-from spdmetric.checks import checked_chunk
 from spdmetric.distributed.arrays import check_for
 from spdmetric.geometry import chunks
-from spdmetric.matrices import congruence, symmetrize
-from spdmetric.stacks import Stack, stack_of
+from spdmetric.linalg.batch import Stack, stack_of
+from spdmetric.linalg.symmetric import congruence, symmetrize
+from spdmetric.objectives.alignment import Moments, Part, Target, default_chunk_size
+from spdmetric.validation import checked_chunk
 
 
 @lru_cache(maxsize=1)
@@ -108,7 +108,7 @@ class Cotangents(NamedTuple):
 
     @classmethod
     def of(cls, moments: Moments, of_A: float, of_C: float) -> Cotangents:
-        """Scale A and C as `spdmetric.alignment.slopes` says."""
+        """Scale A and C as `spdmetric.objectives.alignment.slopes` says."""
         return cls(moments.mean, of_C * np.asarray(moments.C), of_A * moments.A)
 
     def rows(self, part: Part) -> np.ndarray:
@@ -226,7 +226,7 @@ def merge_moments(moments: list[Moments]) -> Moments:
     return reduce(_merge_two, moments)
 
 
-def summarise(moments: Moments) -> Summary:
+def summarize(moments: Moments) -> Summary:
     """What is sent to the client: p numbers instead of p^2."""
     A, C = moments.A, np.asarray(moments.C)
     C_norm = float(np.sqrt(np.vdot(C, C)))

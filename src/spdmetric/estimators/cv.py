@@ -10,16 +10,16 @@ from sklearn.base import BaseEstimator
 from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
-from spdmetric.checks import check_count
-from spdmetric.estimators.data import is_dask
-from spdmetric.estimators.inputs import check_choice, printing
+from spdmetric.estimators._data import is_dask
+from spdmetric.estimators._inputs import check_choice, printing
+from spdmetric.estimators._problem import Problem
+from spdmetric.estimators._progress import with_progress
+from spdmetric.estimators._tensors import to_numpy
 from spdmetric.estimators.metric import LogEuclideanMetric
-from spdmetric.estimators.problem import Problem
-from spdmetric.estimators.progress import with_progress
-from spdmetric.estimators.tensors import to_numpy
 from spdmetric.geometry import tangent_vectors
-from spdmetric.matrices import Array
+from spdmetric.linalg.symmetric import Array
 from spdmetric.solvers import SOLVERS, Callback, Solution
+from spdmetric.validation import check_count
 
 RADII = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0)
 RANKS = (2, 3, 4, 6, 8, 10, 12)
@@ -97,7 +97,7 @@ def describe_path(radii: Sequence[float], solutions: Sequence[Solution]) -> Path
 class LogEuclideanMetricCV(LogEuclideanMetric):
     """LogEuclidean metric whose radius and rank are chosen by cross-validation.
 
-    Every candidate is judged by the nearest neighbours that would follow it.  Among them is
+    Every candidate is judged by the nearest neighbors that would follow it.  Among them is
     "no learning", radius 0 at full rank: the tangent vectors at the mean.  All radii of a
     rank are learned in one sweep, a bounded number of steps for each: what few matrices
     teach is learned in the first steps, and later ones rather fit noise.
@@ -114,7 +114,7 @@ class LogEuclideanMetricCV(LogEuclideanMetric):
     scoring : str, callable or None, default=None
         Scorer of the classifier that follows; None is accuracy.
     n_neighbors : int, default=1
-        Neighbours of the classifier that judges.
+        Neighbors of the classifier that judges.
     rule : {"best", "one-se"}, default="best"
         "best" takes the highest mean score; with few matrices several candidates often
         share it, and of those the one with the widest mean margin between the nearest
@@ -350,7 +350,7 @@ class LogEuclideanMetricCV(LogEuclideanMetric):
 def mean_margin(train: np.ndarray, y: np.ndarray, test: np.ndarray, y_test: np.ndarray) -> float:
     """Mean of (other - own) / (other + own), the distances to the nearest of another class and of the own.
 
-    Between -1 and 1, positive where the nearest neighbour is right.  A class without
+    Between -1 and 1, positive where the nearest neighbor is right.  A class without
     training matrices counts as infinitely far.
     """
     distance = np.sqrt(np.maximum(0, _square(test)[:, None] + _square(train) - 2 * test @ train.T))

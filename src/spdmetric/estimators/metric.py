@@ -20,16 +20,15 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from spdmetric.checks import check_count, check_psd, check_spd
-from spdmetric.estimators.data import data_of, is_dask, vectors_on_cluster
-from spdmetric.estimators.inputs import check_choice, printing, threads, weigh
-from spdmetric.estimators.pairs import PairMixin
-from spdmetric.estimators.problem import INITS, Problem, check_kernel, make_problem, problem_of
-from spdmetric.estimators.progress import ProgressMixin, with_progress
-from spdmetric.estimators.sources import is_stored
-from spdmetric.estimators.storing import StoringMixin, check_embedded, embed
-from spdmetric.estimators.stream import StreamMixin, mini_batch_solver
-from spdmetric.estimators.tensors import (
+from spdmetric.estimators._data import data_of, is_dask, vectors_on_cluster
+from spdmetric.estimators._inputs import check_choice, printing, threads, weigh
+from spdmetric.estimators._pairs import PairMixin
+from spdmetric.estimators._problem import INITS, Problem, check_kernel, make_problem, problem_of
+from spdmetric.estimators._progress import ProgressMixin, with_progress
+from spdmetric.estimators._sources import is_stored
+from spdmetric.estimators._storing import StoringMixin, check_embedded, embed
+from spdmetric.estimators._streaming import StreamMixin, mini_batch_solver
+from spdmetric.estimators._tensors import (
     as_float64,
     embed_tensor,
     is_single,
@@ -39,12 +38,13 @@ from spdmetric.estimators.tensors import (
     to_numpy,
 )
 from spdmetric.geometry import geodesic, mean_riemann
-from spdmetric.matrices import (
+from spdmetric.linalg.symmetric import (
     Array,
     congruence,
     symmetrize,
 )
 from spdmetric.solvers import SOLVERS, Callback, Solution, trust_region
+from spdmetric.validation import check_count, check_psd, check_spd
 
 
 class LogEuclideanMetric(
@@ -58,7 +58,7 @@ class LogEuclideanMetric(
 ):
     """LogEuclidean metric whose reference point is learned from labels.
 
-    Maximises the centred kernel-target alignment of the LogEuclidean kernel at G over
+    Maximizes the centered kernel-target alignment of the LogEuclidean kernel at G over
     the SPD matrices within a geodesic ball around G0 [Yger2015]_.  `transform` gives
     vectors whose Euclidean distances are the learned LogEuclidean distances, so that
     any scikit-learn estimator can follow.
@@ -76,10 +76,10 @@ class LogEuclideanMetric(
         differ most; with ``radius=0`` it is that start, and 2 to 5 is plenty.
     init : {"riemann", "logeuclid", "euclid", "identity"} or array of shape (d, d), \
             default="riemann"
-        The start G0 and centre of the ball: a mean of the training matrices, the
+        The start G0 and center of the ball: a mean of the training matrices, the
         identity, or an SPD matrix.
     kernel : {"linear", "gaussian"}, default="linear"
-        Kernel of the tangent vectors whose alignment is maximised: "linear" is the paper's,
+        Kernel of the tangent vectors whose alignment is maximized: "linear" is the paper's,
         their inner product; "gaussian", ``exp(-gamma distance^2)``, also brings together
         classes of several clusters, at the price of an n x n matrix in memory.
     gamma : float or None, default=None
@@ -125,7 +125,7 @@ class LogEuclideanMetric(
     components_ : ndarray of shape (d, d) or (rank, d)
         The factor W: ``G^{-1/2}``, symmetric, or at low rank the learned m x d factor.
     alignment_ : float
-        Centred kernel-target alignment reached, between 0 and 1.
+        Centered kernel-target alignment reached, between 0 and 1.
     gamma_ : float or None
         The gamma of the Gaussian kernel, given or learned; None for the linear kernel.
     radius_ : float
@@ -360,7 +360,7 @@ class LogEuclideanMetric(
     # -- new sessions -------------------------------------------------------------
 
     def adapt(self, X: Any, sample_weight: Any = None) -> LogEuclideanMetric:
-        """Carry the metric to a new, unlabelled session.
+        """Carry the metric to a new, unlabeled session.
 
         The factor W learned around the mean M of the training matrices becomes
         ``W M^{1/2} N^{-1/2}``, N the Riemannian mean of the new session: new matrices are
@@ -385,7 +385,7 @@ class LogEuclideanMetric(
     def adapt_partial(self, X: Any, sample_weight: Any = None) -> LogEuclideanMetric:
         """Carry the metric to a new session that arrives batch by batch.
 
-        Parameters are those of `adapt`.  The running mean moves along the geodesic towards
+        Parameters are those of `adapt`.  The running mean moves along the geodesic toward
         the mean of the batch, by the batch's share of all matrices seen; the first batch
         begins a new session.
 

@@ -1,4 +1,4 @@
-"""What the displays share: colours, axes to draw in, and what to say when there are none."""
+"""What the displays share: colors, axes to draw in, and what to say when there are none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito (2008): told apart with every common kind of colour blindness.
+# Okabe and Ito (2008): told apart with every common kind of color blindness.
 BLACK = "#000000"
 ORANGE = "#E69F00"
 SKY = "#56B4E9"
@@ -20,10 +20,10 @@ YELLOW = "#F0E442"
 BLUE = "#0072B2"
 VERMILLION = "#D55E00"
 PURPLE = "#CC79A7"
-GREY = "#8C8C8C"
+GRAY = "#8C8C8C"
 
-CLASS_COLORS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK, GREY)
-CLASS_MARKERS = "os^Dv<>P"  # colour is never the only difference
+CLASS_COLORS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK, GRAY)
+CLASS_MARKERS = "os^Dv<>P"  # color is never the only difference
 
 
 def need_matplotlib() -> None:

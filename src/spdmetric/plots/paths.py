@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from spdmetric.estimators import LogEuclideanMetric, LogEuclideanMetricCV
-from spdmetric.plots.axes import BLUE, GREY, VERMILLION, axes_for, need_matplotlib
+from spdmetric.plots.axes import BLUE, GRAY, VERMILLION, axes_for, need_matplotlib
 
 RADII = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0)
 
@@ -133,7 +133,7 @@ class RadiusPathDisplay:
             look: dict[str, Any] = {"fmt": "--s", "color": VERMILLION, "capsize": 3}
             ax.errorbar(self.radius, self.score, yerr=self.score_error, label=score_name, **look)
         if self.chosen is not None:
-            ax.axvline(self.chosen, color=GREY, ls=":", zorder=0, label=f"chosen: {self.chosen:g}")
+            ax.axvline(self.chosen, color=GRAY, ls=":", zorder=0, label=f"chosen: {self.chosen:g}")
         what = "alignment" if self.score is None else "alignment and score"
         ax.set(xlabel="radius of the ball", ylabel=what)
         if self.score is not None and np.all(np.asarray(self.score) >= 0):

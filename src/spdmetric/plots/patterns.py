@@ -7,7 +7,7 @@ rows together by ``A = C W' (W C W')^{-1}`` [Haufe2014]_, C the covariance of th
 
 The metric does not depend on W itself: ``QW`` gives the same distances for every rotation Q.
 The rows that are shown are turned so that the first one tells the classes apart most: with
-``L_c`` the mean of ``log(W X W')`` over class c, Q diagonalises ``sum_c (L_c - L)^2``.
+``L_c`` the mean of ``log(W X W')`` over class c, Q diagonalizes ``sum_c (L_c - L)^2``.
 
 References
 ----------
@@ -22,13 +22,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from spdmetric.checks import check_psd
 from spdmetric.estimators import LogEuclideanMetric
-from spdmetric.estimators.tensors import to_numpy
+from spdmetric.estimators._tensors import to_numpy
 from spdmetric.geometry import mean_euclid
-from spdmetric.matrices import congruence, spectrum, unvech
+from spdmetric.linalg.symmetric import congruence, spectrum, unvech
 from spdmetric.plots.axes import need_matplotlib, row_for
 from spdmetric.plots.vectors import vectors_of
+from spdmetric.validation import check_psd
 
 
 class Patterns(NamedTuple):

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from spdmetric.estimators import LogEuclideanMetric
-from spdmetric.matrices import congruence, invsqrtm, logm
-from spdmetric.plots.axes import BLUE, GREY, VERMILLION, axes_for, check_values, need_matplotlib
+from spdmetric.linalg.symmetric import congruence, invsqrtm, logm
+from spdmetric.plots.axes import BLUE, GRAY, VERMILLION, axes_for, check_values, need_matplotlib
 
 KINDS = ("spectrum", "movement")
 
@@ -111,7 +111,7 @@ class ReferenceSpectrumDisplay:
         return self
 
     def _plot_spectrum(self, index: np.ndarray) -> None:
-        self.ax_.semilogy(index, self.start, "--s", color=GREY, label="start")
+        self.ax_.semilogy(index, self.start, "--s", color=GRAY, label="start")
         self.ax_.semilogy(index, self.values, "-o", color=BLUE, label="learned")
         self.ax_.set(
             xlabel="eigenvalue, largest first", ylabel="size", title="Spectrum of the reference point"

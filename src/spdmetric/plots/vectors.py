@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from spdmetric.checks import check_spd
-from spdmetric.estimators.tensors import to_numpy
+from spdmetric.estimators._tensors import to_numpy
 from spdmetric.geometry import PAIRWISE_METRICS, mean_riemann, pairwise_distance
 from spdmetric.plots.axes import (
     CLASS_COLORS,
@@ -17,6 +16,7 @@ from spdmetric.plots.axes import (
     check_values,
     need_matplotlib,
 )
+from spdmetric.validation import check_spd
 
 
 def vectors_of(estimator: Any, X: Any) -> np.ndarray:
@@ -82,7 +82,7 @@ class EmbeddingDisplay:
         X : array-like of shape (n_matrices, d, d)
             What it transforms.
         y : array-like of shape (n_matrices,), optional
-            Labels, each drawn in its own colour and shape.
+            Labels, each drawn in its own color and shape.
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
         **kwargs : dict
@@ -160,7 +160,7 @@ class PairDistanceDisplay:
     figure_ : matplotlib Figure
         Their figure.
     colorbar_ : matplotlib Colorbar or None
-        Its colour bar.
+        Its color bar.
 
     Examples
     --------
@@ -230,7 +230,7 @@ class PairDistanceDisplay:
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
         cmap : str, default="viridis"
-            Colours.
+            Colors.
         colorbar : bool, default=True
             Whether to draw the scale.
 

@@ -1,4 +1,4 @@
-"""Solvers for a smooth function on a ball, minimised to a KKT point.
+"""Solvers for a smooth function on a ball, minimized to a KKT point.
 
 They know nothing of matrices: an `Objective` is evaluated at points of a `Manifold`, and
 the protocols below say all that is asked of either.  A solver never prints; a callback
@@ -11,7 +11,7 @@ free, or the *sphere*, where the step is tangent to it.  A point is optimal to f
 sphere, and ``gradient = 0`` inside.
 
 Alignment has several local maxima in its ball, its constraint is nearly always active, and
-the centre is nearly a saddle of it: from the centre every solver begins with one long
+the center is nearly a saddle of it: from the center every solver begins with one long
 step along the gradient to the sphere, and shortens it only if the value does not improve.
 
 `SOLVERS` holds those that do all this.  `stochastic_gradient` asks for an objective that can be

@@ -28,7 +28,7 @@ def geodesic_gradient(
     max_iter: int,
     callback: Callback | None = None,
 ) -> Solution:
-    """Minimise on a ball by steepest descent along geodesics, Eq. (6) of [Yger2015]_.
+    """Minimize on a ball by steepest descent along geodesics, Eq. (6) of [Yger2015]_.
 
     Inside the ball each step follows the geodesic of the affine-invariant gradient.  On
     the sphere, geodesics of P_d leave the ball at an exponential rate and what is left

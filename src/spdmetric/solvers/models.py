@@ -1,4 +1,4 @@
-"""Quadratic models of the objective on a face of the ball: what the trust region minimises instead of it."""
+"""Quadratic models of the objective on a face of the ball: what the trust region minimizes instead of it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class SecantModel:
 
     The pairs of steps and gradient changes are those of one face of the ball, projected
     onto the tangent space where they are used.  Where they tell nothing, curvature is that of
-    the softened coordinates of the point, times a scale.  Where the model's minimiser lies
+    the softened coordinates of the point, times a scale.  Where the model's minimizer lies
     beyond the edge, the straight way to it is followed as far as that.
     """
 
@@ -70,15 +70,15 @@ class SecantModel:
         self._inner[k, :k] = self._pairs[1, :k] @ step
 
     def step(self, face: Face, delta: float) -> Step:
-        minimiser = self._minimiser(face)
-        if minimiser is None:  # nothing known yet: a step exactly as long as it may be
+        minimizer = self._minimizer(face)
+        if minimizer is None:  # nothing known yet: a step exactly as long as it may be
             length = norm(face.gradient)
             return Step((-delta / length) * face.gradient, -delta * length, delta * length, True)
-        slope = float(np.vdot(face.gradient, minimiser))
-        share = min(delta / norm(minimiser), 1.0)
-        return Step(share * minimiser, share * slope, -(share**2) * slope, share < 1)
+        slope = float(np.vdot(face.gradient, minimizer))
+        share = min(delta / norm(minimizer), 1.0)
+        return Step(share * minimizer, share * slope, -(share**2) * slope, share < 1)
 
-    def _minimiser(self, face: Face) -> np.ndarray | None:
+    def _minimizer(self, face: Face) -> np.ndarray | None:
         """Where the model is lowest: minus the inverse BFGS matrix times the gradient."""
         if self._count == 0:
             return None

@@ -36,7 +36,7 @@ class Evaluation(Protocol):
 
 
 class Objective(Protocol):
-    """A function to minimise."""
+    """A function to minimize."""
 
     def at(self, point: Any) -> Evaluation: ...
 
@@ -126,7 +126,7 @@ class Solution:
     multiplier : float
         Of the ball constraint; 0 inside the ball.
     history : tuple of Record
-        Value, residual, distance from the centre, evaluations so far (a Hessian-vector
+        Value, residual, distance from the center, evaluations so far (a Hessian-vector
         product counts one) and seconds, after each iteration.
     """
 

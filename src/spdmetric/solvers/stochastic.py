@@ -11,7 +11,7 @@ import numpy as np
 
 from spdmetric.solvers.run import Callback, Face, Manifold, Run, Sampled, Solution, Status
 
-_WARM_UP = 4  # mini-batches whose gradients at the centre give the direction of the first step
+_WARM_UP = 4  # mini-batches whose gradients at the center give the direction of the first step
 _LENGTH = 0.4  # of steps, as a share of the radius, were it not for the root of their number
 _WORTH = 5e-3  # relative improvement below which the last passes were not worth their while
 _SPAN = 256  # mini-batches whose mean value is known well enough to tell
@@ -36,7 +36,7 @@ class Descent:
     Step t is of the length ``0.4 radius t^-1/2``, times the gradient over the root mean square
     of all gradients so far, so it has the unit of the radius whatever the scale of the
     objective, and nothing is left to tune.  As with the other solvers, the first step is a
-    long one from the centre to the sphere; steps on the sphere are tangent to it.
+    long one from the center to the sphere; steps on the sphere are tangent to it.
 
     Value and gradient, as they are reported, are averaged over some ``t^1/2`` mini-batches.
 
@@ -76,14 +76,14 @@ class Descent:
         return here.value
 
     def _wait(self) -> None:
-        """Stay at the centre until a direction is known; then go to the sphere."""
+        """Stay at the center until a direction is known; then go to the sphere."""
         length = float(np.linalg.norm(self._gradient))
         if length == 0:
             return  # a stream may begin with a single class
         self._waiting -= 1
         if self._waiting == 0:
             self.point = self.manifold.retract(self.point, (-self.manifold.radius / length) * self._gradient)
-            self._memory = None  # moments at the centre are of no use so far out
+            self._memory = None  # moments at the center are of no use so far out
 
     def _step(self, gradient: np.ndarray) -> None:
         self.steps += 1
@@ -113,7 +113,7 @@ def stochastic_gradient(
     batch_size: int | None = None,
     seed: int = 0,
 ) -> Solution:
-    """Minimise on a ball by stochastic gradient descent: see `Descent`.
+    """Minimize on a ball by stochastic gradient descent: see `Descent`.
 
     One iteration is one pass over the data, in an order that is drawn anew for each.  The
     run ends when the last passes have improved ``1 - value`` by less than 1/200 of it.  The
@@ -123,7 +123,7 @@ def stochastic_gradient(
     Parameters
     ----------
     objective : Sampled
-        What to minimise, evaluated on rows of the data.
+        What to minimize, evaluated on rows of the data.
     manifold, start, max_iter, callback
         As of `trust_region`; iterations are passes.
     tol : float

@@ -21,14 +21,14 @@ def trust_region(
     max_iter: int,
     callback: Callback | None = None,
 ) -> Solution:
-    """Minimise on a ball with a Riemannian trust region [Absil2007]_ and a secant model.
+    """Minimize on a ball with a Riemannian trust region [Absil2007]_ and a secant model.
 
     Parameters
     ----------
     objective, manifold : Objective, Manifold
-        What to minimise, and where.
+        What to minimize, and where.
     start : point
-        A point of the ball; at the centre, the first step is a long one (see the module).
+        A point of the ball; at the center, the first step is a long one (see the module).
     tol : float
         Bound on the KKT residual.
     max_iter : int
@@ -53,7 +53,7 @@ def newton(
     max_iter: int,
     callback: Callback | None = None,
 ) -> Solution:
-    """Minimise on a ball with a Riemannian trust region and exact second derivatives.
+    """Minimize on a ball with a Riemannian trust region and exact second derivatives.
 
     Takes fewer, dearer iterations than `trust_region`, and its last ones converge
     quadratically.  Beyond a radius of 20 its Hessian in normal coordinates loses digits
@@ -80,7 +80,7 @@ def _trust_region(run: Run, model: Model, manifold: Manifold, start: Any) -> Sol
 
 
 def _first_step(objective: Counted, manifold: Manifold, face: Face) -> Face | None:
-    """From the centre along the gradient to the sphere, or as far as the value improves."""
+    """From the center along the gradient to the sphere, or as far as the value improves."""
     here, g = face.here, face.gradient
     length = norm(g)
     reach = manifold.radius

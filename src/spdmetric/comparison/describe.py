@@ -1,0 +1,96 @@
+"""What the matrices are like, before anything is learned from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from spdmetric.geometry import mean_riemann, tangent_vectors
+from spdmetric.validation import check_psd
+
+FAR = 5.0  # robust standard deviations beyond which a matrix is called far
+EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class Description:
+    """A file of matrices in numbers."""
+
+    n: int
+    d: int
+    dtype: str
+    classes: tuple[str, ...]
+    counts: tuple[int, ...]
+    groups: tuple[tuple[str, int], ...]  # name and size of each; empty where there are none
+    condition: np.ndarray  # (n,), infinite where singular
+    ranks: np.ndarray  # (n,)
+    scale: tuple[float, float]  # smallest and largest mean variance, trace / d
+    distance: np.ndarray  # (n,), from the mean: affine-invariant, or Frobenius where singular
+    far: tuple[int, ...]  # indices, the farthest first
+    duplicates: int  # matrices that are equal to an earlier one
+
+    @property
+    def definite(self) -> bool:
+        """Whether all matrices have full rank."""
+        return bool(self.ranks.min() == self.d)
+
+
+def describe(X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None) -> Description:
+    """Describe a stack of covariance matrices and their labels.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d, d)
+        Positive semi-definite matrices; others are refused with a sentence.
+    y : ndarray of shape (n,)
+        Labels.
+    groups : ndarray of shape (n,), optional
+        Groups.
+
+    Returns
+    -------
+    description : Description
+    """
+    dtype = str(X.dtype)
+    X = check_psd(X, 1)
+    values = np.linalg.eigvalsh(X)  # (n, d)
+    floor = X.shape[1] * EPS * values[:, -1]
+    ranks = np.sum(values > floor[:, None], axis=1)
+    definite = ranks == X.shape[1]
+    condition = np.where(definite, values[:, -1] / np.where(definite, values[:, 0], 1.0), np.inf)
+    distance = _distances(X, bool(definite.all()))
+    classes, counts = np.unique(y, return_counts=True)
+    return Description(
+        len(X),
+        X.shape[1],
+        dtype,
+        tuple(map(str, classes)),
+        tuple(map(int, counts)),
+        () if groups is None else _sizes(groups),
+        condition,
+        ranks,
+        (float(values.mean(axis=1).min()), float(values.mean(axis=1).max())),
+        distance,
+        _far(distance),
+        len(X) - len(np.unique(X.reshape(len(X), -1), axis=0)),
+    )
+
+
+def _sizes(groups: np.ndarray) -> tuple[tuple[str, int], ...]:
+    names, counts = np.unique(groups, return_counts=True)
+    return tuple((str(name), int(count)) for name, count in zip(names, counts, strict=True))
+
+
+def _distances(X: np.ndarray, definite: bool) -> np.ndarray:
+    if definite:
+        return np.linalg.norm(tangent_vectors(X, mean_riemann(X)), axis=1)
+    return np.linalg.norm(X - X.mean(axis=0), axis=(1, 2))
+
+
+def _far(distance: np.ndarray) -> tuple[int, ...]:
+    """Indices whose distance exceeds the median by `FAR` robust standard deviations."""
+    middle = np.median(distance)
+    spread = 1.4826 * np.median(np.abs(distance - middle))  # the standard deviation, were they Gaussian
+    far = np.flatnonzero(distance > middle + FAR * spread) if spread > 0 else np.array([], dtype=int)
+    return tuple(int(i) for i in far[np.argsort(-distance[far], kind="stable")])

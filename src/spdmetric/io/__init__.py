@@ -1,0 +1,1 @@
+"""Files: matrices in the formats people have, models, atomic writing."""

@@ -1,0 +1,1 @@
+"""Symmetric matrices: spectra, functions of them, and stacks decomposed at a factor."""

@@ -1,0 +1,236 @@
+"""The two passes over a stack of matrices, compiled: features of log(W X W'), and their adjoint.
+
+A *group* is LANES matrices side by side (see `spdmetric.linalg.compiled.lanes`); each kernel works
+on the groups ``first``..``last`` of its arrays.  Shapes, m and d being the sizes of W:
+
+    packed   (groups, d(d+1)/2, LANES)   lower triangles of X, row by row
+    W        (even m, d)                 rows from large to small, and a row of zeros if m is odd
+    column   (m, m)                      which feature the entry (i, j) of log(W X W') is
+    values, logs  (groups, m, LANES)     eigenvalues of W X W', and their logarithms
+    vectors  (groups, even m, m, LANES)
+    features (matrices, p)               as `spdmetric.linalg.symmetric.vech` gives them
+    work     (6, side, side, LANES)      room for six matrices; side is even, at least m and d
+    lines    (5, m + 1, LANES)           and for five vectors
+
+The backward pass is that of `spdmetric.linalg.symmetric.LogCongruence`: in the eigenbasis a cotangent
+is multiplied by -h(t) (frame), or by the divided difference of the logarithm (factor), which
+is ``2 h / (a + b)``.
+
+Compiled code is kept on disk.  It is renewed when *this* file changes, not when another file of
+the folder does: after such a change save this one too (or remove ``__pycache__``).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from spdmetric.linalg.compiled.eigen import decompose
+from spdmetric.linalg.compiled.functions import log, ucothu
+from spdmetric.linalg.compiled.lanes import LANES, fill, get1, get2, part, put1, put2
+from spdmetric.linalg.compiled.products import add, inner, inner_shared, transpose
+
+_SQRT2 = float(np.sqrt(2.0))
+_HALF_SQRT2 = float(np.sqrt(0.5))
+
+# ---------------------------------------------------------------------------
+# Between arrays and lanes
+
+
+@part
+def _unpack(packed, d, X):  # type: ignore[no-untyped-def]
+    """Full symmetric matrices of packed lower triangles."""
+    k = 0
+    for i in range(d):
+        for j in range(i + 1):
+            entry = get1(packed, k)
+            put2(X, i, j, entry)
+            put2(X, j, i, entry)
+            k += 1
+
+
+@part
+def _write_features(L, m, column, features, first):  # type: ignore[no-untyped-def]
+    """Rows of features, from the lower triangles of L; lanes past the last matrix are left out."""
+    for lane in range(min(LANES, features.shape[0] - first)):
+        for i in range(m):
+            for j in range(i):
+                features[first + lane, column[i, j]] = _SQRT2 * L[i, j, lane]
+            features[first + lane, column[i, i]] = L[i, i, lane]
+
+
+@part
+def _read_cotangents(rows, m, column, first, M):  # type: ignore[no-untyped-def]
+    """Symmetric matrices M of rows of cotangents, zero in lanes past the last row."""
+    last = rows.shape[0] - 1
+    for lane in range(LANES):
+        row = min(first + lane, last)
+        diagonal = 1.0 if row == first + lane else 0.0
+        off_diagonal = diagonal * _HALF_SQRT2
+        for i in range(m):
+            for j in range(i):
+                entry = off_diagonal * rows[row, column[i, j]]
+                M[i, j, lane] = entry
+                M[j, i, lane] = entry
+            M[i, i, lane] = diagonal * rows[row, column[i, i]]
+
+
+@part
+def _clear(total, rows, columns):  # type: ignore[no-untyped-def]
+    for i in range(rows):
+        for j in range(columns):
+            put2(total, i, j, fill(0.0))
+
+
+@part
+def _sum_lanes(total, i, j):  # type: ignore[no-untyped-def]
+    result = 0.0
+    for lane in range(LANES):
+        result += total[i, j, lane]
+    return result
+
+
+# ---------------------------------------------------------------------------
+# Forward
+
+
+@njit(nogil=True, cache=True)
+def arrange(W, factor, order, column):  # type: ignore[no-untyped-def]
+    """Rows of W from large to small, their order, and which feature each entry then is.
+
+    In this order small eigenvalues of W X W' keep their digits.
+    """
+    m = W.shape[0]
+    size = np.empty(m)
+    for i in range(m):
+        size[i] = np.max(np.abs(W[i]))
+        k = i
+        while k > 0 and size[order[k - 1]] < size[i]:
+            order[k] = order[k - 1]
+            k -= 1
+        order[k] = i
+    for i in range(m):
+        a = order[i]
+        factor[i] = W[a]
+        for j in range(m):
+            low, high = min(a, order[j]), max(a, order[j])
+            column[i, j] = low * m - low * (low + 1) // 2 + high
+    for i in range(m, factor.shape[0]):
+        factor[i] = 0.0
+
+
+@part
+def _logarithm(values, logs, V, m, scaled, L):  # type: ignore[no-untyped-def]
+    """Logarithms of the eigenvalues, and the lower triangle of ``L = V diag(logs) V'``."""
+    for a in range(m):
+        put1(logs, a, log(get1(values, a)))
+    for i in range(m):
+        for a in range(m):
+            put2(scaled, i, a, get1(logs, a) * get2(V, i, a))
+    inner(scaled, m, V, m, m, L, True)
+
+
+@njit(nogil=True, cache=True)
+def forward(packed, W, column, values, logs, vectors, features, work, lines, first, last):  # type: ignore[no-untyped-def]
+    """Decompose ``W X W'`` and write the features of its logarithm."""
+    m, d = column.shape[0], W.shape[1]
+    X, T, A, U = work[0], work[1], work[2], work[3]
+    for g in range(first, last):
+        _unpack(packed[g], d, X)
+        inner_shared(W, m, X, d, d, T, False)
+        inner_shared(W, m, T, m, d, A, True)
+        decompose(A, m, vectors[g], values[g], lines)
+        _logarithm(values[g], logs[g], vectors[g], m, U, A)
+        _write_features(A, m, column, features, g * LANES)
+
+
+@njit(nogil=True, cache=True)
+def eigh(packed, values, vectors, work, lines, first, last):  # type: ignore[no-untyped-def]
+    """Decompose the packed matrices themselves."""
+    m = values.shape[1]
+    A = work[0]
+    for g in range(first, last):
+        _unpack(packed[g], m, A)
+        decompose(A, m, vectors[g], values[g], lines)
+
+
+# ---------------------------------------------------------------------------
+# Backward
+
+
+@part
+def _multiply(hat, values, logs, m, frame):  # type: ignore[no-untyped-def]
+    """Multiply the lower triangle by ``-h`` (frame) or ``log[a, b]`` (factor), and mirror it."""
+    for a in range(m):
+        value, log_value = get1(values, a), get1(logs, a)
+        for b in range(a + 1):
+            other = get1(values, b)
+            h = ucothu(value, other, log_value, get1(logs, b))
+            scale = fill(-1.0) if frame else 2.0 / (value + other)
+            entry = scale * h * get2(hat, a, b)
+            put2(hat, a, b, entry)
+            put2(hat, b, a, entry)
+
+
+@part
+def _adjoint(rows, m, column, first, values, logs, V, work, frame):  # type: ignore[no-untyped-def]
+    """``V (factors o V' M V) V'``, in work[0]; the lower triangle is sure."""
+    M, Vt, Z, E = work[0], work[1], work[2], work[3]
+    _read_cotangents(rows, m, column, first, M)
+    transpose(V, m, m, Vt)
+    inner(Vt, m, M, m, m, Z, False)
+    inner(Z, m, Vt, m, m, E, True)
+    _multiply(E, values, logs, m, frame)
+    inner(V, m, E, m, m, Z, False)
+    inner(Z, m, V, m, m, M, frame)
+
+
+@njit(nogil=True, cache=True)
+def pull_frame(rows, column, order, values, logs, vectors, work, first, last, result):  # type: ignore[no-untyped-def]
+    """``result = -sum V (h o V' M V) V'``, (m, m), its rows and columns put back in place."""
+    m = column.shape[0]
+    total = work[4]
+    _clear(total, m, m)
+    for g in range(first, last):
+        _adjoint(rows, m, column, g * LANES, values[g], logs[g], vectors[g], work, True)
+        add(work[0], m, m, total)
+    for i in range(m):
+        for j in range(i + 1):
+            entry = _sum_lanes(total, i, j)
+            result[order[i], order[j]] = entry
+            result[order[j], order[i]] = entry
+
+
+@njit(nogil=True, cache=True)
+def pull_factor(rows, packed, W, column, order, values, logs, vectors, work, first, last, result):  # type: ignore[no-untyped-def]
+    """``result = 2 sum V (log[,] o V' M V) V' W X``, (m, d), its rows put back in place."""
+    m, d = column.shape[0], W.shape[1]
+    B, X, WX, XW, total = work[0], work[1], work[2], work[3], work[4]
+    _clear(total, m, d)
+    for g in range(first, last):
+        _adjoint(rows, m, column, g * LANES, values[g], logs[g], vectors[g], work, False)
+        _unpack(packed[g], d, X)
+        inner_shared(W, m, X, d, d, WX, False)
+        transpose(WX, m, d, XW)
+        inner(B, m, XW, d, m, WX, False)
+        add(WX, m, d, total)
+    for i in range(m):
+        for j in range(d):
+            result[order[i], j] = 2.0 * _sum_lanes(total, i, j)
+
+
+@njit(nogil=True, cache=True)
+def pack(X, packed):  # type: ignore[no-untyped-def]
+    """Lower triangles of matrices, LANES of them side by side.
+
+    Idle lanes repeat the last matrix: nothing new can go wrong in them.
+    """
+    last, d = X.shape[0] - 1, X.shape[1]
+    for group in range(packed.shape[0]):
+        for lane in range(LANES):
+            row = min(group * LANES + lane, last)
+            k = 0
+            for i in range(d):
+                for j in range(i + 1):
+                    packed[group, k, lane] = X[row, i, j]
+                    k += 1

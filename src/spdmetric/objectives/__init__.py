@@ -1,0 +1,1 @@
+"""What is minimized: misalignment of tangent vectors with labels, whole or by mini-batches."""

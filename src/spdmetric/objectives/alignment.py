@@ -1,0 +1,434 @@
+"""The objective: how well tangent vectors at G are aligned with the labels.
+
+Centered kernel-target alignment [Cortes2012]_, Eq. (5) of [Yger2015]_, written on the
+tangent vectors themselves instead of their n x n Gram matrix.  With weights w_i, rows
+Phi_i of centered tangent vectors and Y_i of centered targets,
+
+    A = sum w_i Phi_i' Y_i    C = sum w_i Phi_i' Phi_i    B = sum w_i Y_i' Y_i
+    f = |A|^2 / (|C| |B|)
+
+All of these are sums over matrices, and so are the gradient and the Hessian-vector
+product: they are computed chunk by chunk, in two passes (moments; then cotangents pulled
+back).  Solvers minimize the *misalignment* 1 - f; the sign changes here and nowhere else.
+Derivations: ``docs/math.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import reduce
+from math import isfinite, sqrt
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy.linalg.blas import dger
+
+from spdmetric.geometry import chunks
+from spdmetric.linalg.batch import Decomposition, Stack, stack_of
+from spdmetric.linalg.lazy import lazy
+from spdmetric.linalg.symmetric import LogCongruence, unvech, vech
+
+
+class Point(Protocol):
+    """A point of a manifold, as the objective sees it (see `spdmetric.manifolds.BallPoint`)."""
+
+    factor: np.ndarray  # W, (m, d)
+
+    def gradient(self, function: Any) -> np.ndarray: ...
+    def hvp(self, function: Any, eta: np.ndarray) -> np.ndarray: ...
+
+
+class Target(NamedTuple):
+    """Centered targets and weights, rows for matrices."""
+
+    Y: np.ndarray  # (n, c)
+    weight: np.ndarray  # (n, 1)
+
+    @classmethod
+    def one_hot(cls, codes: np.ndarray, weight: np.ndarray | None = None) -> Target:
+        """One column a class, for class codes 0, 1, ...
+
+        For two classes the alignment is that of the paper's target y y'.
+        """
+        Y = np.eye(codes.max() + 1)[codes]
+        weight = np.ones(codes.size) if weight is None else weight
+        return cls(Y - np.average(Y, axis=0, weights=weight), weight[:, None])
+
+    def part(self, rows: slice) -> Target:
+        return Target(self.Y[rows], self.weight[rows])
+
+    @property
+    def norm(self) -> float:
+        """The norm of B."""
+        return float(np.linalg.norm(self.Y.T @ (self.weight * self.Y)))
+
+
+class Moments(NamedTuple):
+    """Moments of a chunk of features about its own means, ready to be merged."""
+
+    weight: float
+    mean: np.ndarray  # (p,)
+    target_mean: np.ndarray  # (c,)
+    A: np.ndarray  # (p, c)
+    C: np.ndarray | float  # (p, p), or 0 where the Gram form makes it unnecessary
+
+    def merge(self, other: Moments, *, spend: bool = False) -> Moments:
+        """Moments of both chunks together [Chan1983]_: no cancellation.
+
+        With ``spend`` this C is written over: fresh memory for each merge costs more than the sums.
+        """
+        weight = self.weight + other.weight
+        share = other.weight / weight
+        with np.errstate(invalid="ignore"):  # of what has left float64
+            step, target_step = other.mean - self.mean, other.target_mean - self.target_mean
+        across = (self.weight * share) * step
+        C = self.C
+        if isinstance(C, np.ndarray):
+            C = C if spend else C.copy()
+            C += other.C
+            C = dger(1.0, step, across, a=C.T, overwrite_a=1).T  # in place
+        return Moments(
+            weight,
+            self.mean + share * step,
+            self.target_mean + share * target_step,
+            self.A + other.A + np.outer(across, target_step),
+            C,
+        )
+
+
+class Scatter(NamedTuple):
+    """C, multiplied out, or as ``left' right`` where there are fewer matrices than features.
+
+    The second is the Gram form: the same numbers, n^2 p operations instead of n p^2.
+    """
+
+    right: np.ndarray  # (p, p), or (k, p)
+    left: np.ndarray | None = None  # (k, p)
+
+    def rows(self, Phi: np.ndarray) -> np.ndarray:
+        """Return ``Phi C``."""
+        return Phi @ self.right if self.left is None else (Phi @ self.left.T) @ self.right
+
+
+class Block(NamedTuple):
+    """A chunk of the data; the matrices are fetched when they are asked for."""
+
+    X: Any  # anything of shape (n, d, d) that slices to arrays
+    rows: slice
+    target: Target
+
+    def stack(self) -> Stack:
+        return stack_of(np.asarray(self.X[self.rows]), self.X.shape[0])
+
+
+class Part(NamedTuple):
+    """One chunk at one point: its matrices decomposed, and its tangent vectors."""
+
+    decomposition: Decomposition
+    rows: slice
+    target: Target
+
+    @property
+    def features(self) -> np.ndarray:
+        return self.decomposition.features
+
+    @property
+    def log(self) -> LogCongruence:
+        return self.decomposition.log
+
+
+# ---------------------------------------------------------------------------
+# The objective
+
+
+class Misalignment:
+    """``1 - f`` as a function of a factor W of the reference point.
+
+    Parameters
+    ----------
+    X : array of shape (n, d, d)
+        SPD matrices; if ``keep`` is False, anything that slices to arrays.
+    target : Target
+        Centered targets and weights.
+    chunk_size : int, optional
+        Matrices handled at a time; by default some number that depends on n and d alone.
+    rows : iterable of slice, optional
+        The chunks themselves, instead of their size.
+    keep : bool, default=True
+        Whether the decomposed matrices are kept between the two passes.  If not, each pass
+        decomposes them anew, and memory does not grow with n.
+    map : callable, default=map
+        Maps a function over chunks; the only parallel seam.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        target: Target,
+        *,
+        chunk_size: int | None = None,
+        rows: Iterable[slice] | None = None,
+        keep: bool = True,
+        map: Callable[..., Iterable[Any]] = map,
+    ):
+        n, d = X.shape[0], X.shape[1]
+        self.target_norm = target.norm
+        self.n, self.keep, self.map = n, keep, map
+        rows = chunks(n, chunk_size or default_chunk_size(d)) if rows is None else rows
+        self.blocks = [Block(X, r, target.part(r)) for r in rows]
+        self._stacks: dict[int, Stack] = {}
+
+    def at(self, point: Point) -> Evaluation:
+        """Return the lazy evaluation at a point."""
+        return Evaluation(self, point)
+
+    def part(self, k: int, W: np.ndarray) -> Part:
+        """Decompose a chunk at W."""
+        block = self.blocks[k]
+        stack = self._stacks.get(k) or block.stack()
+        if self.keep:
+            self._stacks[k] = stack
+        return Part(stack.decompose(W), block.rows, block.target)
+
+
+def default_chunk_size(d: int) -> int:
+    """Matrices of size d in a chunk: enough work to be worth a thread's while, and little memory."""
+    return int(max(64, min(4e7 / (20 * d**3), 16384))) // 8 * 8
+
+
+class Evaluation:
+    """Misalignment at a point: immutable, and nothing is computed before it is asked for.
+
+    ``gradient`` and ``hvp`` are in the coordinates of the point's manifold;
+    ``frame_gradient`` and ``frame_hvp`` are in the frame of its factor, the derivative
+    along W -> exp(-xi/2) W, that is along the geodesic of G.
+    """
+
+    def __init__(self, objective: Misalignment, point: Point):
+        self.point = point
+        self._objective = objective
+
+    @property
+    def value(self) -> float:
+        """The misalignment, ``1 - alignment``."""
+        return 1.0 - self.alignment
+
+    @lazy
+    def alignment(self) -> float:
+        """The centered kernel-target alignment f, between 0 and 1.
+
+        Minus infinity where it cannot be computed, so that no solver goes there.
+        """
+        mean = self._moments.mean
+        if not isfinite(mean @ mean):
+            return -np.inf
+        A_square, C_norm = self._norms
+        return A_square / (C_norm * self._objective.target_norm)
+
+    @property
+    def spread(self) -> float:
+        """Root mean square distance of the tangent vectors from their mean."""
+        squares = sum(self._each(lambda part: np.sum(part.target.weight * self._Phi(part) ** 2)))
+        return float(np.sqrt(squares / self._moments.weight))
+
+    @lazy
+    def gradient(self) -> np.ndarray:
+        """Gradient in the coordinates of the manifold."""
+        return self.point.gradient(self)
+
+    def hvp(self, eta: np.ndarray) -> np.ndarray:
+        """Hessian in the coordinates of the manifold, applied to a vector."""
+        return self.point.hvp(self, eta)
+
+    @lazy
+    def frame_gradient(self) -> np.ndarray:
+        """Riemannian gradient, as a symmetric matrix in the frame."""
+        return tangent_part(_sum(self._each(lambda part: part.decomposition.pull(self._cotangent(part)))))
+
+    @lazy
+    def factor_gradient(self) -> np.ndarray:
+        """Derivative in the entries of the factor, (m, d)."""
+        return _sum(self._each(lambda part: part.decomposition.pull_factor(self._cotangent(part))))
+
+    def frame_hvp(self, xi: np.ndarray) -> np.ndarray:
+        """Riemannian Hessian, applied to a tangent vector in the frame."""
+        move = _Move(self, xi)
+
+        def pull(part: Part) -> np.ndarray:
+            M, M_dot = self._cotangent(part), move.cotangent_derivative(part, move.features(part))
+            return part.log.pull_derivative(xi, unvech(M), unvech(M_dot))
+
+        return tangent_part(sum(self._each(pull)))
+
+    # -- first pass: moments ------------------------------------------------
+
+    @lazy
+    def _first_pass(self) -> tuple[Moments, list[Part]]:
+        """Moments of all chunks, and the chunks themselves if they are kept."""
+        objective, W, gram = self._objective, self.point.factor, self.gram
+
+        def first(k: int) -> tuple[Moments, Part | None]:
+            part = objective.part(k, W)
+            moments = Moments(*part.decomposition.moments(*part.target, gram=gram))
+            return moments, part if self._keep else None
+
+        results = iter(objective.map(first, range(len(objective.blocks))))
+        merged, part = next(results)
+        parts = [part]
+        for moments, part in results:
+            merged = merged.merge(moments, spend=True)
+            parts.append(part)
+        return merged, [part for part in parts if part is not None]
+
+    @property
+    def _keep(self) -> bool:
+        """The Gram form needs all tangent vectors at once: there are few of them."""
+        return self._objective.keep or self.gram
+
+    def _each(self, function: Callable[[Part], Any]) -> Iterable[Any]:
+        """Map a function over the chunks, decomposed."""
+        objective, W = self._objective, self.point.factor
+        parts = self._first_pass[1]  # here, as threads that asked for it would wait for each other
+        if self._keep:
+            return objective.map(function, parts)
+        return objective.map(lambda k: function(objective.part(k, W)), range(len(objective.blocks)))
+
+    @property
+    def _parts(self) -> list[Part]:
+        """All chunks, where they are kept."""
+        return self._first_pass[1]
+
+    @property
+    def _moments(self) -> Moments:
+        return self._first_pass[0]
+
+    @property
+    def gram(self) -> bool:
+        """Whether there are fewer matrices than features."""
+        m = self.point.factor.shape[0]
+        return self._objective.n < m * (m + 1) // 2
+
+    @lazy
+    def _root(self) -> np.ndarray:
+        """All centered tangent vectors, times the roots of their weights, (n, p)."""
+        return np.concatenate([np.sqrt(p.target.weight) * self._Phi(p) for p in self._parts])
+
+    @lazy
+    def _gram_matrix(self) -> np.ndarray:
+        return self._root @ self._root.T
+
+    @lazy
+    def _scatter(self) -> Scatter:
+        return Scatter(self._root, self._root) if self.gram else Scatter(np.asarray(self._moments.C))
+
+    @lazy
+    def _norms(self) -> tuple[float, float]:
+        """The squared norm of A, and the norm of C."""
+        A, C = self._moments.A, self._gram_matrix if self.gram else self._moments.C
+        return float(np.vdot(A, A)), sqrt(np.vdot(C, C))
+
+    @property
+    def _A_square(self) -> float:
+        return self._norms[0]
+
+    @property
+    def _C_norm(self) -> float:
+        return self._norms[1]
+
+    # -- second pass: cotangents --------------------------------------------
+
+    def _Phi(self, part: Part) -> np.ndarray:
+        return part.features - self._moments.mean
+
+    @lazy
+    def _coefficients(self) -> tuple[float, float]:
+        return slopes(*self._norms, self._objective.target_norm)
+
+    @lazy
+    def _factors(self) -> tuple[np.ndarray, np.ndarray]:
+        """C and A, times these."""
+        scale, other = self._coefficients
+        return other * np.asarray(self._moments.C), scale * self._moments.A
+
+    def _cotangent(self, part: Part) -> np.ndarray:
+        """Derivative of the misalignment in the features of a chunk."""
+        Y, w = part.target
+        if not self.gram:
+            return part.decomposition.cotangents(self._moments.mean, Y, w, *self._factors)
+        scale, other = self._coefficients
+        rows = (np.sqrt(w) * other) * (self._gram_matrix[part.rows] @ self._root)
+        return rows + (scale * w) * (Y @ self._moments.A.T)
+
+
+class _Move:
+    """How the moments and the cotangents change when the point moves along ``eta``."""
+
+    def __init__(self, here: Evaluation, eta: np.ndarray):
+        self._here, self._eta = here, eta
+        self._kept: dict[int, np.ndarray] = {}
+        totals = [sum(column) for column in zip(*here._each(self._sums), strict=True)]
+        self.mean = totals[0] / here._moments.weight
+        self.A, inner, half = totals[1:]
+        self.C_norm = float(2 * inner / here._C_norm)
+        self.A_square = float(2 * np.vdot(here._moments.A, self.A))
+        self.scatter = self._gram_scatter() if here.gram else Scatter(half + half.T)
+
+    def features(self, part: Part) -> np.ndarray:
+        """Derivative of the tangent vectors of a chunk; kept if the chunk is."""
+        first = part.rows.start
+        if first in self._kept:
+            return self._kept[first]
+        Phi_dot = vech(part.log.push(self._eta))
+        if self._here._keep:
+            self._kept[first] = Phi_dot
+        return Phi_dot
+
+    def _sums(self, part: Part) -> tuple[Any, ...]:
+        """A chunk's shares of the derivatives of the mean, A, ``|C|^2 / 2``, and half of C."""
+        here, (Y, w) = self._here, part.target
+        w_dot, Phi = w * self.features(part), here._Phi(part)
+        # <C, dC> = 2 sum w_i dPhi_i . (Phi C)_i, in either form of C
+        inner = np.vdot(w_dot, here._scatter.rows(Phi))
+        return w_dot.sum(axis=0), w_dot.T @ Y, inner, 0.0 if here.gram else w_dot.T @ Phi
+
+    def _gram_scatter(self) -> Scatter:
+        here = self._here
+        Phi = np.concatenate([here._Phi(p) for p in here._parts])
+        w = np.concatenate([p.target.weight for p in here._parts])
+        Phi_dot = np.concatenate([self.features(p) for p in here._parts])
+        w_dot = w * (Phi_dot - self.mean)
+        return Scatter(np.concatenate([w_dot, w * Phi]), np.concatenate([Phi, w_dot / w]))
+
+    def cotangent_derivative(self, part: Part, Phi_dot: np.ndarray) -> np.ndarray:
+        here = self._here
+        a, c = here._A_square, here._C_norm
+        Y, w = part.target
+        Phi = here._Phi(part)
+        ratio, ratio_dot = a / c**2, self.A_square / c**2 - 2 * a * self.C_norm / c**3
+        C_dot_rows = here._scatter.rows(Phi_dot - self.mean) + self.scatter.rows(Phi)
+        bracket = Y @ self.A.T - ratio_dot * here._scatter.rows(Phi) - ratio * C_dot_rows
+        return here._coefficients[0] * w * bracket - (self.C_norm / c) * here._cotangent(part)
+
+
+def slopes(A_square: float, C_norm: float, target_norm: float) -> tuple[float, float]:
+    """What the cotangents have of Y A' and of Phi C; the sign makes f a misalignment."""
+    scale = -2 / (C_norm * target_norm)
+    return scale, -scale * A_square / C_norm**2
+
+
+def _sum(arrays: Iterable[np.ndarray]) -> np.ndarray:
+    """Add arrays in their order; one array is its own sum."""
+    return reduce(np.add, arrays)
+
+
+def tangent_part(xi: np.ndarray) -> np.ndarray:
+    """Remove what rounding put outside the tangent space.
+
+    f(cG) = f(G), so gradients and Hessian-vector products have no trace; a trace left in
+    by rounding would let det(G) drift.
+    """
+    d = xi.shape[0]
+    xi = (xi + xi.T) / 2
+    diagonal = xi.reshape(-1)[:: d + 1]  # a view
+    diagonal -= diagonal.sum() / d
+    return xi

@@ -1,0 +1,187 @@
+"""Alignment from mini-batches: moments that run along with the point.
+
+Alignment is a ratio of moments of all matrices, ``|A|^2 / (|C| |B|)``, so the alignment of a
+mini-batch is biased, and so is its gradient.  Given the moments, though, the gradient is a
+plain sum over matrices.  Here the moments are those of the last few mini-batches, and only
+the sum is that of one: the gradient of a composition [Wang2017]_.
+
+Two things would spoil moments taken while W moves.  The frame of a factor may turn and jump,
+so features are turned to the frame of the symmetric factor, which moves as smoothly as the
+point.  And all features shift together, much further than they move apart; so they are taken
+relative to the image of the center, ``log(W W')``.  The shift changes no alignment, and its
+derivative takes out of the gradient what all matrices of a batch have in common: most of the
+noise.  Derivations: ``docs/math.md``, "Stochastic learning".
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from spdmetric.linalg.batch import moments_of, stack_of
+from spdmetric.linalg.lazy import lazy
+from spdmetric.linalg.symmetric import symmetrize, unvech, vech
+from spdmetric.objectives.alignment import Evaluation, Misalignment, Moments
+
+# How much moments count when the next batch comes.  They are those of some four batches then:
+# fewer would be noisy, and more would lag behind the point.
+_KEEP = 0.75
+
+
+class FramedPoint(Protocol):
+    """A point of a manifold that knows how its factor is turned (see `spdmetric.manifolds`)."""
+
+    factor: np.ndarray  # W, (m, d)
+
+    @property
+    def frame(self) -> np.ndarray: ...
+    def gradient(self, function: Any) -> np.ndarray: ...
+
+
+class RunningMisalignment:
+    """``1 - alignment`` of matrices that are looked at a mini-batch at a time.
+
+    Parameters
+    ----------
+    X : array of shape (n, d, d)
+        SPD matrices whitened by the center; anything that gives arrays for an array of
+        ascending row numbers.
+    Y : array of shape (n, c)
+        One column a class: 1 for the class of the matrix, else 0.
+    weight : array of shape (n, 1)
+        Positive weights.
+    whole : Misalignment, optional
+        The same data, to be evaluated exactly.
+    work : int, optional
+        Matrices of all batches, these and others, by which kernels are chosen; n by default.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        Y: np.ndarray,
+        weight: np.ndarray,
+        *,
+        whole: Misalignment | None = None,
+        work: int | None = None,
+    ):
+        self.X, self.Y, self.weight = X, Y, weight
+        self.n: int = X.shape[0]
+        self._whole, self._work = whole, work or self.n
+
+    @classmethod
+    def of(cls, objective: Misalignment) -> RunningMisalignment:
+        """The same data, for a solver that wants mini-batches."""
+        targets = [block.target for block in objective.blocks]
+        # Centered one-hot codes are positive in the column of the class, and nowhere else.
+        Y = (np.concatenate([target.Y for target in targets]) > 0).astype(float)
+        weight = np.concatenate([target.weight for target in targets])
+        return cls(objective.blocks[0].X, Y, weight, whole=objective)
+
+    def at(self, point: FramedPoint) -> Evaluation:
+        """Evaluate all rows, exactly; a stream has no such thing."""
+        if self._whole is None:
+            raise TypeError("Of these matrices there are mini-batches only.")
+        return self._whole.at(point)  # type: ignore[arg-type]
+
+    def sample(self, rows: np.ndarray, point: FramedPoint, memory: Moments | None = None) -> Sample:
+        """Evaluate some rows, with the moments remembered of others; without any, with their own."""
+        X = np.asarray(self.X[rows], dtype=float)
+        # The last matrix is the center, which features are relative to.
+        stack = stack_of(np.concatenate([X, np.eye(X.shape[1])[None]]), self._work)
+        return Sample(stack.decompose(point.factor), self.Y[rows], self.weight[rows], point, memory)
+
+
+class Sample:
+    """A mini-batch at a point.
+
+    ``memory`` is what the next sample should remember.  Value and gradient are those of the
+    moments remembered *before*, of other matrices.  With its own among them, a batch would
+    praise its own noise: products of independent averages are right in the mean, squares of
+    noisy averages are too large.
+    """
+
+    def __init__(
+        self, decomposition: Any, Y: np.ndarray, weight: np.ndarray, point: FramedPoint, memory: Any
+    ):
+        self.point = point
+        self._decomposition, self._Y, self._weight = decomposition, Y, weight
+        features = decomposition.features
+        self._features = _turned(point.frame, features[:-1] - features[-1])
+        if not np.isfinite(self._features).all():
+            raise ValueError(
+                "At this distance from its start the reference point is too close to singular to compare "
+                "these matrices in float64: learn with a smaller radius."
+            )
+        own = Moments(*moments_of(self._features, Y, weight, gram=False))
+        self.memory = own if memory is None else _faded(memory).merge(own)
+        self._own, self._given = _averages(own), _averages(own if memory is None else memory)
+
+    @property
+    def value(self) -> float:
+        """Estimate of the misalignment."""
+        return 1.0 - self.alignment
+
+    @lazy
+    def alignment(self) -> float:
+        """Estimate of the alignment, exact without a memory; 0 as long as there is a single class."""
+        own, given = self._own, self._given
+        scale = np.sqrt(np.vdot(own.C, given.C)) * self._target_norm
+        return float(np.clip(np.vdot(own.A, given.A) / scale, 0, 1)) if scale > 0 else 0.0
+
+    @lazy
+    def _target_norm(self) -> float:
+        q = self._given.target_mean  # of one-hot codes: B is diag(q) - q q'
+        return float(np.linalg.norm(np.diag(q) - np.outer(q, q)))
+
+    @lazy
+    def gradient(self) -> np.ndarray:
+        """Estimate of the gradient, in the coordinates of the manifold."""
+        return self.point.gradient(self)
+
+    @lazy
+    def frame_gradient(self) -> np.ndarray:
+        """Estimate of the Riemannian gradient, in the frame of the factor."""
+        xi = symmetrize(self._decomposition.pull(self._cotangent))
+        # f(cG) = f(G): no trace, and none left in by rounding.
+        return xi - np.trace(xi) / xi.shape[0] * np.eye(xi.shape[0])
+
+    @lazy
+    def factor_gradient(self) -> np.ndarray:
+        """Estimate of the derivative in the entries of the factor, (m, d)."""
+        return np.asarray(self._decomposition.pull_factor(self._cotangent))
+
+    def hvp(self, eta: np.ndarray) -> np.ndarray:
+        """Not known from a mini-batch."""
+        raise TypeError("Mini-batches give first derivatives only.")
+
+    @lazy
+    def _cotangent(self) -> np.ndarray:
+        """Derivative of the misalignment in the features of the batch and of the center, (n + 1, p)."""
+        given = self._given
+        C = np.asarray(given.C)
+        C_square = float(np.vdot(C, C))
+        if C_square == 0 or self._target_norm == 0:
+            return np.zeros_like(self._decomposition.features)
+        scale = -2 / (np.sqrt(C_square) * self._target_norm * self._weight.sum())
+        ratio = float(np.vdot(given.A, given.A)) / C_square
+        M = (self._Y - given.target_mean) @ given.A.T - (self._features - given.mean) @ (ratio * C)
+        M = _turned(self.point.frame.T, scale * self._weight * M)
+        return np.concatenate([M, -M.sum(axis=0, keepdims=True)])
+
+
+def _faded(moments: Moments) -> Moments:
+    """The same of matrices that count less than they did."""
+    return moments._replace(weight=_KEEP * moments.weight, A=_KEEP * moments.A, C=_KEEP * moments.C)
+
+
+def _averages(moments: Moments) -> Moments:
+    """The same of matrices whose weights add up to 1."""
+    s = moments.weight
+    return moments._replace(weight=1.0, A=moments.A / s, C=moments.C / s)
+
+
+def _turned(Q: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """Vectors of the matrices ``Q L Q'``."""
+    return vech(Q @ unvech(vectors) @ Q.T)

@@ -1,0 +1,86 @@
+"""Two variants that the authors mention in the commented source of the paper.
+
+*Early stop*: the ball as they ran it, an unconstrained trust region "until we find an
+iterate violating the constraint"; here the last iterate inside is kept.  *Not normalized*:
+the alignment without its denominator, which "is nicer in terms of numerical convergence
+but showed poor performances".
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spdmetric.geometry import mean_riemann
+from spdmetric.linalg.symmetric import congruence, invsqrtm
+from spdmetric.manifolds import Ball
+from spdmetric.objectives.alignment import Evaluation, Misalignment, Part, Point, Target
+from spdmetric.solvers import trust_region
+from spdmetric.solvers.models import ExactModel
+from spdmetric.solvers.run import Counted, Face
+from spdmetric.solvers.trust_region import trusted_step
+
+RADIUS = 10.0
+
+
+def _problem(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, Target]:
+    """Whiten the data by their mean, as the estimator does."""
+    W0 = invsqrtm(mean_riemann(X))
+    return W0, congruence(W0, X), Target.one_hot(np.unique(y, return_inverse=True)[1])
+
+
+def early_stop_factor(X: np.ndarray, y: np.ndarray, *, max_iter: int = 200) -> np.ndarray:
+    """Factor of the last iterate before the first one outside the ball.
+
+    The trust radius is Manopt's of 2015: at most the square root of the dimension, and an
+    eighth of that to begin with.  Steps are taken in normal coordinates.
+    """
+    W0, whitened, target = _problem(X, y)
+    d = len(W0)
+    free = Ball(np.eye(d), 1e3)  # far enough never to be met
+    objective = Counted(Misalignment(whitened, target))
+    face = Face(objective.at(free.point(np.zeros((d, d)))), free.radius)
+    largest = np.sqrt(d * (d + 1) / 2)
+    delta = largest / 8
+    for _ in range(max_iter):
+        after, delta = trusted_step(objective, ExactModel(objective), free, face, min(delta, largest))
+        if after.distance > RADIUS or after.residual <= 1e-6 or delta < 1e-12:
+            break
+        face = after
+    return face.here.point.factor @ W0
+
+
+class Unnormalized(Misalignment):
+    """Minus the numerator of the alignment, in units of its value where the search starts."""
+
+    def __init__(self, X: np.ndarray, target: Target, start: Point):
+        super().__init__(X, target)
+        self.unit = 1.0
+        self.unit = UnnormalizedEvaluation(self, start).alignment
+
+    def at(self, point: Point) -> Evaluation:
+        return UnnormalizedEvaluation(self, point)
+
+
+class UnnormalizedEvaluation(Evaluation):
+    """Value and gradient only: the secant model needs no more."""
+
+    _objective: Unnormalized
+
+    @property
+    def alignment(self) -> float:
+        """The numerator."""
+        return self._A_square / self._objective.unit
+
+    def _cotangent(self, part: Part) -> np.ndarray:
+        Y, w = part.target
+        return -2 / self._objective.unit * w * (Y @ self._moments.A.T)
+
+
+def unnormalized_factor(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Factor that maximizes the numerator of the alignment in the ball."""
+    W0, whitened, target = _problem(X, y)
+    ball = Ball(np.eye(len(W0)), RADIUS)
+    start = ball.point(np.zeros_like(W0))
+    objective = Unnormalized(whitened, target, start)
+    solution = trust_region(objective, ball, start, tol=1e-5, max_iter=500)
+    return solution.point.factor @ W0

@@ -1,0 +1,216 @@
+"""The table beyond the paper: all data at hand, all methods, summarized by groups of rows.
+
+Every group comes from one folder inside the data folder.  A group whose files are absent is
+kept, with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from spdmetric.datasets import (
+    cho2017_subjects,
+    eegmmi_covariance_subjects,
+    load_cho2017,
+    load_eegmmi_covariances,
+)
+from spdmetric.datasets.bci_iv_2a import BCI_CLASSES
+from spdmetric.evaluation import baselines as rivals
+from spdmetric.evaluation.methods import VOTERS
+from spdmetric.paper.tables import (
+    AcrossRow,
+    FoldsRow,
+    Group,
+    Row,
+    RunsRow,
+    SessionRow,
+    Table,
+    bci_row,
+    texture_table,
+    toy_table,
+)
+
+# "none", or "session": training and test matrices apart, each by its own Riemannian mean.
+EEGMMI_WHITENING = "session"
+CHO_WHITENING = "none"
+
+MOTOR_STRIP = 21  # the first channels of EEGMMI: FC, C and CP
+TRAINED_ON, TESTED_ON = range(1, 11), range(11, 21)  # subjects, of the group across subjects
+QUICK_SUBJECTS = 5
+DRAWN = 50  # training matrices of a toy or texture draw
+
+FOLDERS = {
+    "subject 9, pairs": ("bci2a", "bci2a-a09"),
+    "subject 9, four": ("bci2a", "bci2a-a09"),
+    "cho": ("cho2017",),
+    "eegmmi-21": ("eegmmi",),
+    "eegmmi-64": ("eegmmi",),
+    "eegmmi-across": ("eegmmi",),
+    "textures": ("brodatz",),
+}
+
+
+NOTES = (
+    "LE by CV chooses its radius and rank by cross-validation inside the training set. All other methods "
+    f"have fixed settings: LE low rank radius 5 and half the size as rank; GMML and RCA a ridge of "
+    f"{rivals.RIDGE} and principal components up to half the training matrices; NCA {rivals.NCA_INPUTS} "
+    f"principal components to {rivals.NCA_OUTPUTS}, {rivals.NCA_STEPS} steps; CSP {rivals.CSP_FILTERS} "
+    "filters; logistic regression C = 1.",
+    "Folds and runs of one subject share training matrices: the standard errors of single rows in the JSON "
+    "file are no more than a hint there.",
+)
+
+
+class Rows(NamedTuple):
+    """A group with its rows."""
+
+    group: Group
+    rows: dict[str, Row]
+
+
+def _grouped(name: str, title: str, rows: dict[str, Row], over: str, n_train: int) -> Rows:
+    return Rows(Group(name, title, tuple(rows), over, n_train), rows)
+
+
+def _toy(_: Path | None) -> Rows:
+    rows: dict[str, Row] = {f"toy {name}": row for name, row in toy_table("toy").rows.items()}
+    return _grouped("toy", "the toy set of the paper, sizes 6, 8, 16, 20", rows, "repeats", DRAWN)
+
+
+def _textures(folder: Path | None) -> Rows:
+    rows = texture_table(folder).rows
+    title = "six pairs of Brodatz textures"
+    return _grouped("textures", title, rows, "repeats", DRAWN)
+
+
+def _pairs(folder: Path | None) -> Rows:
+    rows: dict[str, Row] = {
+        f"subject 9, {a} vs {b}": bci_row(9, folder, (a, b), "session")
+        for a, b in combinations(BCI_CLASSES, 2)
+    }
+    title = "BCI IV 2a, subject 9, T to E, six pairs of classes, sessions whitened apart"
+    return _grouped("subject 9, pairs", title, rows, "repeats", _smallest(rows))
+
+
+def _four_classes(folder: Path | None) -> Rows:
+    rows: dict[str, Row] = {"subject 9, four classes": bci_row(9, folder, BCI_CLASSES, "session")}
+    title = "BCI IV 2a, subject 9, T to E, four classes, sessions whitened apart"
+    return _grouped("subject 9, four", title, rows, "repeats", _smallest(rows))
+
+
+def _cho(folder: Path | None) -> Rows:
+    assert folder is not None
+    subjects = cho2017_subjects(folder)
+    if not subjects:
+        raise FileNotFoundError(f"{folder} holds no file such as subject01.npz")
+    recordings = {s: load_cho2017(s, folder) for s in subjects}
+    rows: dict[str, Row] = {
+        f"cho {s}": FoldsRow(r.X, r.y, whitening=CHO_WHITENING) for s, r in recordings.items()
+    }
+    n_train = min(len(r.y) * 4 // 5 for r in recordings.values())
+    return _grouped("cho", "Cho 2017, left and right hand, five stratified folds", rows, "rows", n_train)
+
+
+def _eegmmi(name: str, channels: int, folder: Path | None) -> Rows:
+    assert folder is not None
+    rows: dict[str, Row] = {}
+    n_train = []
+    for subject in eegmmi_covariance_subjects(folder):
+        X, y, runs = load_eegmmi_covariances(subject, folder)
+        rows[f"{name} {subject}"] = RunsRow(X[:, :channels, :channels], y, runs, EEGMMI_WHITENING)
+        n_train.append(len(y) - int(np.unique(runs, return_counts=True)[1].max()))
+    title = f"EEGMMI, imagined fists, {channels} channels, leave one run out, both sides whitened"
+    return _grouped(name, title, rows, "rows", min(n_train))
+
+
+def _across(folder: Path | None) -> Rows:
+    assert folder is not None
+    present = eegmmi_covariance_subjects(folder)
+    if not set(TRAINED_ON) | set(TESTED_ON) <= set(present):
+        raise FileNotFoundError(f"{folder} does not hold all of subjects 1 to 20")
+    recordings = {s: load_eegmmi_covariances(s, folder) for s in (*TRAINED_ON, *TESTED_ON)}
+    X = np.concatenate([r.X for r in recordings.values()])
+    y = np.concatenate([r.y for r in recordings.values()])
+    subjects = np.concatenate([np.full(len(r.y), s) for s, r in recordings.items()])
+    rows: dict[str, Row] = {"eegmmi-across": AcrossRow(X, y, subjects, np.isin(subjects, TESTED_ON))}
+    title = "EEGMMI, 64 channels, subjects 1-10 to subjects 11-20, each whitened by its own mean"
+    return _grouped("eegmmi-across", title, rows, "repeats", _smallest(rows))
+
+
+def _smallest(rows: dict[str, Row]) -> int:
+    return min(int(np.sum(~row.test)) for row in rows.values() if isinstance(row, SessionRow | AcrossRow))
+
+
+# In the order in which they are shown.
+GROUPS: dict[str, Callable[[Path | None], Rows]] = {
+    "toy": _toy,
+    "subject 9, pairs": _pairs,
+    "subject 9, four": _four_classes,
+    "cho": _cho,
+    "eegmmi-21": lambda folder: _eegmmi("eegmmi-21", MOTOR_STRIP, folder),
+    "eegmmi-64": lambda folder: _eegmmi("eegmmi-64", 64, folder),
+    "eegmmi-across": _across,
+    "textures": _textures,
+}
+
+
+def beyond_table(data: Path | None = None) -> Table:
+    """All groups that the folders in ``data`` allow; without it, the toy set alone."""
+    if data is not None and not data.is_dir():
+        raise FileNotFoundError(f"--data {data} is not a folder.")
+    found: dict[str, Rows] = {}
+    absent: dict[str, str] = {}
+    for name, load in GROUPS.items():
+        try:
+            found[name] = load(_folder(name, data))
+        except (FileNotFoundError, ImportError) as error:
+            absent[name] = str(error).rstrip(".")
+    # A heavy task that begins last would keep one process busy while the others wait.
+    heavy = [name for name in ("eegmmi-across", "eegmmi-64") if name in found]
+    heaviest_first = list(dict.fromkeys([*heavy, *found]))
+    rows = {row: found[name].rows[row] for name in heaviest_first for row in found[name].rows}
+    groups = tuple(part.group for part in found.values())
+    return Table(
+        "beyond",
+        "Beyond the paper: all data, all methods",
+        rows,
+        repeats=10,
+        quick=2,
+        absent=absent,
+        notes=NOTES,
+        groups=groups,
+        left_out={row: reasons for group in groups if (reasons := _hopeless(group)) for row in group.rows},
+        not_quick=_not_quick(groups),
+    )
+
+
+def _folder(group: str, data: Path | None) -> Path | None:
+    names = FOLDERS.get(group)
+    if names is None:
+        return None
+    if data is None:
+        raise FileNotFoundError("needs --data")
+    folder = next((data / name for name in names if (data / name).is_dir()), None)
+    if folder is None:
+        raise FileNotFoundError(f"no folder {' or '.join(names)} in {data}")
+    return folder
+
+
+def _hopeless(group: Group) -> dict[str, str]:
+    """Methods that cannot tell anything there: when all training matrices vote, all votes are the same."""
+    return {
+        method: f"{k} neighbors are all of the {group.n_train} training matrices, each vote the same"
+        for method, k in VOTERS.items()
+        if k >= group.n_train
+    }
+
+
+def _not_quick(groups: tuple[Group, ...]) -> frozenset[str]:
+    """The slow row, and the EEGMMI subjects after the first five."""
+    later = {row for g in groups if g.name in ("eegmmi-21", "eegmmi-64") for row in g.rows[QUICK_SUBJECTS:]}
+    return frozenset(later | {"eegmmi-across"})

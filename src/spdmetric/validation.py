@@ -1,0 +1,242 @@
+"""Validation, once, at the public edge: a stack of matrices, or a sentence that says why not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from array_api_compat import is_numpy_array
+
+from spdmetric.linalg.symmetric import Array, array_namespace, detached, symmetrize, transpose
+
+_EPS = float(np.finfo(np.float64).eps)
+
+# Asymmetry up to this much of the largest entry is rounding and is averaged away.
+_ASYMMETRY = {"float32": 1e-5, "float64": 1e-8}
+
+
+def check_spd(X: Any, *, name: str = "X", first: int = 0) -> Array:
+    """Return a stack of SPD matrices in float64, or say which matrix is not one and why.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d, d)
+        Symmetric positive definite matrices.  Asymmetry up to 1e-8 of the largest
+        entry (1e-5 for float32) counts as rounding and is averaged.
+    name : str, default="X"
+        What the sentences call the stack.
+    first : int, default=0
+        What they call its first matrix, where the stack is a chunk of a longer one.
+
+    Returns
+    -------
+    X : array of shape (n, d, d), float64
+        In the namespace of the input.  The input itself where nothing had to change.
+
+    Raises
+    ------
+    ValueError
+        With a sentence that names the first offending matrix.
+    """
+    X = check_symmetric(X, name=name, first=first)
+    if not _surely_definite(X):
+        _check_definite(X, name, first)
+    return X
+
+
+def check_psd(X: Any, rank: int, *, name: str = "X", first: int = 0) -> Array:
+    """Return a stack of positive semi-definite matrices of at least some rank, in float64.
+
+    Parameters and errors are those of `check_spd`; matrices may be singular as long as
+    each has numerical rank ``rank`` or more.
+    """
+    X = check_symmetric(X, name=name, first=first)
+    if not _surely_definite(X):
+        _check_rank(X, rank, name, first)
+    return X
+
+
+def is_definite(X: Array) -> bool:
+    """Whether every matrix of a checked stack is numerically positive definite."""
+    if _surely_definite(X):
+        return True
+    values, floor = _values_and_floor(X)
+    return bool(array_namespace(X).all(values[:, :1] > floor))
+
+
+def check_symmetric(X: Any, *, name: str = "X", first: int = 0) -> Array:
+    """Return a stack of finite symmetric matrices in float64, or say what is wrong with it.
+
+    Parameters and errors are those of `check_spd`, less positive definiteness.
+    """
+    X, asymmetry_allowed = _as_float64(X, name)
+    check_stack(X, name)
+    xp = array_namespace(X)
+    largest = detached(xp.max(xp.abs(X), axis=(-2, -1)))  # NaN and infinity show here
+    _check_finite(X, largest, name, first)
+    skew = detached(xp.max(xp.abs(X - transpose(X)), axis=(-2, -1)))
+    _check_skew(skew, largest, asymmetry_allowed, name, first)
+    return symmetrize(X) if bool(xp.any(skew > 0)) else X
+
+
+def _as_float64(X: Any, name: str) -> tuple[Array, float]:
+    try:
+        xp = array_namespace(X)
+    except TypeError:
+        X, xp = _numpy_from(X, name), np
+    if is_numpy_array(X) and X.dtype.kind not in "fiubc":
+        raise ValueError(f"{name} has dtype {X.dtype}: expected real numbers.")
+    if xp.isdtype(X.dtype, "complex floating"):
+        raise ValueError(
+            f"{name} is complex: complex data not supported. Expected real symmetric matrices; for "
+            "Hermitian ones pass the real embedding [[Re, -Im], [Im, Re]]."
+        )
+    single = str(X.dtype).rpartition(".")[2] in ("float32", "float16", "bfloat16")
+    return xp.astype(X, xp.float64, copy=False), _ASYMMETRY["float32" if single else "float64"]
+
+
+def _numpy_from(X: Any, name: str) -> np.ndarray:
+    try:
+        return np.asarray(X)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} cannot be read as one array of shape (n_matrices, d, d): all matrices must "
+            f"have one size ({error})."
+        ) from error
+
+
+def check_stack(X: Array, name: str) -> None:
+    """Refuse what has not the shape of a stack of square matrices."""
+    shape = tuple(X.shape)
+    if len(shape) != 3 or shape[-1] != shape[-2]:
+        hint = ""
+        if len(shape) == 2:
+            hint = f" For a single matrix pass {name}[None]; vectors are not matrices (Reshape your data)."
+        raise ValueError(
+            f"Expected {name} of shape (n_matrices, d, d), a stack of square matrices, "
+            f"got {len(shape)} dimensions and shape {shape}.{hint}"
+        )
+    if 0 in shape:
+        raise ValueError(
+            f"{name} is empty: shape {shape}, 0 sample(s); a minimum of 1 is required, of size d >= 1."
+        )
+
+
+def _first(condition: Array) -> int | None:
+    """Index of the first matrix for which the condition holds."""
+    xp = array_namespace(condition)
+    return int(xp.argmax(xp.astype(condition, xp.int64))) if bool(xp.any(condition)) else None
+
+
+def _check_finite(X: Array, largest: Array, name: str, first: int) -> None:
+    xp = array_namespace(X)
+    bad = _first(~xp.isfinite(largest))
+    if bad is None:
+        return
+    kind = "NaN" if bool(xp.any(xp.isnan(X[bad, :, :]))) else "infinity"
+    raise ValueError(
+        f"{name}[{first + bad}] contains {kind}: expected finite numbers. Drop that matrix, or mend the "
+        "signal it was estimated from."
+    )
+
+
+def _check_skew(skew: Array, largest: Array, allowed: float, name: str, first: int) -> None:
+    bad = _first(skew > allowed * largest)
+    if bad is None:
+        return
+    relative = float(skew[bad]) / float(largest[bad])
+    raise ValueError(
+        f"{name}[{first + bad}] is not symmetric: it differs from its transpose by {relative:.2g} of its "
+        f"largest entry (allowed as rounding: {allowed:.0e}). If that is meant, pass "
+        f"({name} + {name}.transpose(0, 2, 1)) / 2."
+    )
+
+
+def _surely_definite(X: Array) -> bool:
+    """Quick sufficient test: a Cholesky factorization after shifting by the tolerance.
+
+    The trace bounds the largest eigenvalue, so success means that no matrix is
+    numerically rank-deficient; failure decides nothing.
+    """
+    if not is_numpy_array(X):
+        return False
+    d = X.shape[-1]
+    trace = np.trace(X, axis1=-2, axis2=-1)
+    if not np.all(trace > 0):
+        return False
+    try:
+        np.linalg.cholesky(X - (d * _EPS * trace)[:, None, None] * np.eye(d))
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def _values_and_floor(X: Array) -> tuple[Array, Array]:
+    """Eigenvalues of each matrix, ascending, and the size below which one counts as zero."""
+    values = array_namespace(X).linalg.eigvalsh(detached(X))  # (n, d)
+    return values, X.shape[-1] * _EPS * values[:, -1:]
+
+
+def _rank_of(values: Array, floor: Array) -> int:
+    xp = array_namespace(values)
+    return int(xp.sum(xp.astype(values > floor, xp.int64)))
+
+
+def _check_definite(X: Array, name: str, first: int) -> None:
+    xp = array_namespace(X)
+    values, floor = _values_and_floor(X)
+    deficient = ~(values[:, 0] > floor[:, 0])
+    bad = _first(deficient)
+    if bad is None:
+        return
+    count = int(xp.sum(xp.astype(deficient, xp.int64)))
+    raise ValueError(
+        f"{name}[{first + bad}] is not positive definite (smallest eigenvalue {float(values[bad, 0]):.3g}, "
+        f"largest {float(values[bad, -1]):.3g}, numerical rank {_rank_of(values[bad, :], floor[bad, :])} of "
+        f"{X.shape[-1]}); {count} of {X.shape[0]} matrices are not. Estimate them with shrinkage (for "
+        "instance pyriemann.estimation.Covariances('oas')), or learn a low-rank metric with rank=m, m at "
+        "most their rank."
+    )
+
+
+def _check_rank(X: Array, rank: int, name: str, first: int) -> None:
+    values, floor = _values_and_floor(X)
+    indefinite = _first(values[:, 0] < -100 * floor[:, 0])
+    if indefinite is not None or bool(array_namespace(X).any(values[:, -1] <= 0)):
+        bad = _first(values[:, -1] <= 0) or 0 if indefinite is None else indefinite
+        raise ValueError(
+            f"{name}[{first + bad}] is not positive semi-definite (smallest eigenvalue "
+            f"{float(values[bad, 0]):.3g}, largest {float(values[bad, -1]):.3g}): it is not a covariance "
+            "matrix."
+        )
+    ranks = [_rank_of(values[i, :], floor[i, :]) for i in range(X.shape[0])]
+    smallest = min(ranks)
+    if smallest < rank:
+        raise ValueError(
+            f"{name}[{first + ranks.index(smallest)}] has numerical rank {smallest}, too low for "
+            f"rank={rank}: choose rank <= {smallest}, or drop that matrix."
+        )
+
+
+def checked_chunk(chunk: Array, check: Callable[..., Array], k: int, rows: slice, n_chunks: int) -> Array:
+    """Apply `check_spd` or `check_psd` to chunk k of a longer stack, saying which chunk it is."""
+    if len(chunk) != rows.stop - rows.start:
+        raise ValueError(
+            f"Chunk {k} of {n_chunks} of X holds {len(chunk)} matrices, {rows.stop - rows.start} were "
+            "expected: is its file truncated?"
+        )
+    try:
+        return check(chunk, first=rows.start)
+    except ValueError as error:
+        raise ValueError(
+            f"{error} (In chunk {k} of {n_chunks}, which begins with X[{rows.start}] and holds "
+            f"{rows.stop - rows.start} matrices.)"
+        ) from error
+
+
+def check_count(name: str, value: Any) -> None:
+    """Refuse what is not a whole number of at least 1."""
+    if not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name}={value!r}: expected a whole number >= 1.")
