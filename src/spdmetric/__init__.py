@@ -39,16 +39,6 @@ _NAMES = {
 _MODULES = {
     *("datasets", "geometry", "io", "linalg", "manifolds", "objectives", "plots", "solvers", "validation"),
 }
-    "datasets",
-    "geometry",
-    "io",
-    "linalg",
-    "manifolds",
-    "objectives",
-    "plots",
-    "solvers",
-    "validation",
-}
 
 __all__ = ["__version__", *_NAMES]
 
