@@ -38,7 +38,8 @@ class Sizes(NamedTuple):
     @classmethod
     def of(cls, X: np.ndarray, y: np.ndarray) -> Sizes:
         """Sizes of a training set of full rank."""
-        return cls(*X.shape[:2], int(np.unique(y, return_counts=True)[1].min()), X.shape[1])
+        n, d, _ = X.shape
+        return cls(n, d, int(np.unique(y, return_counts=True)[1].min()), d)
 
     @property
     def definite(self) -> bool:
