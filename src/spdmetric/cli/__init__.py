@@ -1,5 +1,5 @@
 """The command line ``spdmetric``, one file a command."""
 
-from spdmetric.cli.reproduce import main
+from spdmetric.cli.main import main
 
 __all__ = ["main"]

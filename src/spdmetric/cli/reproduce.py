@@ -1,33 +1,15 @@
-"""The command line ``spdmetric`` and its command ``reproduce``; the others are in `commands` and `report`."""
+"""``spdmetric reproduce``: the tables and figures of the paper, our numbers beside its own."""
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import sys
-import warnings
-from collections.abc import Callable, Iterable, Sequence
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
-from spdmetric.cli import compare as compare_command
+from spdmetric.cli.options import Command, add_run, jobs_asked, make_folder, one_line, progress
 
-EPILOG = """\
-examples:
-  spdmetric fit train.npz -o model.npz             learn from labeled matrices
-  spdmetric predict model.npz new.npz -o new.csv   label other matrices
-  spdmetric reproduce toy                          Table 1 of the paper, about a minute
-  spdmetric reproduce textures --data brodatz      its texture table, from a folder with D2.gif, ...
-  spdmetric reproduce bci                          its EEG table; MOABB downloads the data
-  spdmetric reproduce figures --out results        its figures, drawn from computed geometry
-  spdmetric reproduce beyond --data DIR --quick    all methods on all data, a first look
-  spdmetric compare matrices.npz --out report.html which metric suits my matrices, does learning help?
-
-Every table is written to the folder --out as NAME.csv (every single accuracy), NAME.json (means,
-standard errors, tests, the paper's numbers), NAME.md and NAME.png.  A run that was interrupted goes on
-where it was when the same command is given again.
-"""
+CHOICES = ("toy", "toy-easy", "textures", "bci", "eegmmi", "figures", "beyond", "all")
 
 WHAT = """\
   toy        1-NN accuracy on the toy set of the paper, sizes 6, 8, 16, 20
@@ -55,109 +37,26 @@ FOLDERS = {
 }
 
 
-class CommandError(Exception):
-    """Something the user can mend; its text is the one line that is shown."""
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; return 0, or 2 after a one-line error, or 130 after an interruption."""
-    arguments = _parser().parse_args(argv)
-    warnings.showwarning = _say_warning
-    try:
-        arguments.run(arguments)
-    except KeyboardInterrupt:
-        again = "; give the same command again to go on where it was" * getattr(arguments, "resumes", True)
-        print(f"\nspdmetric: interrupted{again}.", file=sys.stderr)
-        return 130
-    except (CommandError, ValueError, ImportError, OSError) as error:
-        print(f"spdmetric: error: {_one_line(error)}", file=sys.stderr)
-        return 2
-    return 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    from spdmetric import __version__
-    from spdmetric.cli.models import add_commands
-
-    style: Any = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(
-        prog="spdmetric",
-        description="Supervised LogEuclidean metric learning for SPD matrices.",
-        epilog=EPILOG,
-        formatter_class=style,
-    )
-    parser.add_argument("--version", action="version", version=f"spdmetric {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    reproduce = commands.add_parser(
-        "reproduce",
-        help="reproduce the tables and figures of Yger & Sugiyama (2015)",
-        description=f"Tables and figures of Yger & Sugiyama (2015), our numbers beside theirs.\n\n{WHAT}",
-        formatter_class=style,
-    )
-    choices = ["toy", "toy-easy", "textures", "bci", "eegmmi", "figures", "beyond", "all"]
-    reproduce.add_argument("what", choices=choices, metavar="{" + ",".join(choices) + "}", help="see above")
-    reproduce.add_argument(
-        "--repeats",
-        type=_count,
-        metavar="N",
-        help="draws a row (default: the paper's; 10 in beyond); folds and runs are not drawn",
-    )
-    reproduce.add_argument(
-        "--seed", type=_seed, default=0, metavar="S", help="seed of all draws (default: 0)"
-    )
-    reproduce.add_argument("--jobs", type=_count, metavar="N", help="processes (default: one a core)")
-    reproduce.add_argument("--data", type=Path, metavar="DIR", help="folder with the data")
-    reproduce.add_argument(
-        "--out", type=Path, default=Path("results"), metavar="DIR", help="default: results"
-    )
-    reproduce.add_argument("--quick", action="store_true", help="fewer draws: a look, not a result")
-    reproduce.add_argument(
+def _add_options(parser: ArgumentParser) -> None:
+    parser.add_argument("what", choices=CHOICES, metavar="{" + ",".join(CHOICES) + "}", help="see above")
+    add_run(parser, "draws a row (default: the paper's; 10 in beyond); folds and runs are not drawn")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="folder with the data")
+    parser.add_argument("--out", type=Path, default=Path("results"), metavar="DIR", help="default: results")
+    parser.add_argument("--quick", action="store_true", help="fewer draws: a look, not a result")
+    parser.add_argument(
         "--ablations", action="store_true", help="two more columns: the authors' early stop, no normalization"
     )
-    reproduce.add_argument(
-        "--methods", type=_methods, metavar="A,B,...", help="these methods only (default: all of the table)"
-    )
-    reproduce.set_defaults(run=_reproduce)
-    compare_command.add_parser(commands)
-    add_commands(commands)
-    return parser
 
 
-def _count(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number >= 1, got {text!r}")
-    return int(text)
-
-
-def _seed(text: str) -> int:
-    if not text.isdigit():
-        raise argparse.ArgumentTypeError(f"expected a whole number >= 0, got {text!r}")
-    return int(text)
-
-
-def _methods(text: str) -> tuple[str, ...]:
-    from spdmetric.evaluation.methods import METHODS
-
-    names = tuple(dict.fromkeys(text.split(",")))
-    unknown = [name for name in names if name not in METHODS]
-    if unknown:
-        raise argparse.ArgumentTypeError(f"no method {', '.join(unknown)}; there are {', '.join(METHODS)}")
-    return names
-
-
-# ---------------------------------------------------------------------------
-# reproduce
-
-
-def _reproduce(arguments: argparse.Namespace) -> None:
-    _writable(arguments.out)
+def _run(arguments: Namespace) -> None:
+    make_folder(arguments.out)
     if arguments.what == "all":
         _reproduce_all(arguments)
     else:
         _reproduce_one(arguments.what, arguments.data, arguments)
 
 
-def _reproduce_all(arguments: argparse.Namespace) -> None:
+def _reproduce_all(arguments: Namespace) -> None:
     """Run what the data at hand allow, and say what they do not."""
     not_run = []
     tables = ("toy", "toy-easy", "textures", "bci", "eegmmi", "figures")
@@ -171,7 +70,7 @@ def _reproduce_all(arguments: argparse.Namespace) -> None:
                 )
             _reproduce_one(what, data, arguments)
         except (FileNotFoundError, ImportError) as error:
-            not_run.append(f"{what}: {_one_line(error)}")
+            not_run.append(f"{what}: {one_line(error)}")
     if not_run:
         print("Not run:\n  " + "\n  ".join(not_run))
 
@@ -181,14 +80,14 @@ def _inside(data: Path | None, what: str) -> Path | None:
     return next((folder for folder in folders if folder.is_dir()), None)
 
 
-def _reproduce_one(what: str, data: Path | None, arguments: argparse.Namespace) -> None:
+def _reproduce_one(what: str, data: Path | None, arguments: Namespace) -> None:
     if what == "figures":
         _figures(data, arguments)
     else:
         _table(what, data, arguments)
 
 
-def _table(name: str, data: Path | None, arguments: argparse.Namespace) -> None:
+def _table(name: str, data: Path | None, arguments: Namespace) -> None:
     from spdmetric.evaluation.journal import Settings, run_table
     from spdmetric.evaluation.methods import ABLATIONS, BEYOND, COLUMNS
     from spdmetric.paper.beyond import beyond_table
@@ -199,8 +98,7 @@ def _table(name: str, data: Path | None, arguments: argparse.Namespace) -> None:
     methods += tuple(m for m in ABLATIONS if arguments.ablations and m not in methods)
     repeats = arguments.repeats or (table.quick if arguments.quick else table.repeats)
     settings = Settings(methods, arguments.seed, repeats, arguments.quick)
-    jobs = arguments.jobs or os.cpu_count() or 1
-    results = run_table(table, settings, arguments.out, jobs=jobs, progress=_progress(name))
+    results = run_table(table, settings, arguments.out, jobs=jobs_asked(arguments), progress=progress(name))
     _write(table, results, settings, arguments.out)
 
 
@@ -224,7 +122,7 @@ def _write(table: Any, results: list[Any], settings: Any, out: Path) -> None:
     print(f"\nwritten: {path}.csv, .json, .md, .png\n")
 
 
-def _figures(data: Path | None, arguments: argparse.Namespace) -> None:
+def _figures(data: Path | None, arguments: Namespace) -> None:
     from tqdm import tqdm
 
     from spdmetric.datasets import load_images
@@ -238,40 +136,11 @@ def _figures(data: Path | None, arguments: argparse.Namespace) -> None:
     print(f"written: {len(written)} files in {folder}")
 
 
-def _progress(name: str) -> Callable[[Iterable[Any], int, int], Iterable[Any]]:
-    def wrap(finished: Iterable[Any], done: int, total: int) -> Iterable[Any]:
-        from tqdm import tqdm
-
-        return tqdm(finished, desc=name, initial=done, total=total, disable=None)
-
-    return wrap
-
-
-def _writable(folder: Path) -> None:
-    """Fail before hours of work, not after."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / f".probe.{os.getpid()}"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise CommandError(f"cannot write to --out {folder}: {error.strerror or error}") from error
-
-
-# ---------------------------------------------------------------------------
-# What the user reads
-
-
-def _one_line(error: BaseException) -> str:
-    text = str(error)
-    if isinstance(error, OSError) and error.strerror:
-        text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
-    return " ".join(text.split())
-
-
-def _say_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-    print(f"spdmetric: {category.__name__}: {message}", file=sys.stderr)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+COMMAND = Command(
+    "reproduce",
+    "reproduce the tables and figures of Yger & Sugiyama (2015)",
+    f"Tables and figures of Yger & Sugiyama (2015), our numbers beside theirs.\n\n{WHAT}",
+    _add_options,
+    _run,
+    resumes=True,
+)

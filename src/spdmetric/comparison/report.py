@@ -1,0 +1,115 @@
+"""A whole comparison in one call: describe the matrices, run the plan, judge, write the page."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from spdmetric.comparison.describe import Description, describe
+from spdmetric.comparison.page import Origin, make_page, need_jinja
+from spdmetric.comparison.plan import make_plan
+from spdmetric.comparison.run import Comparison, run_plan
+from spdmetric.comparison.verdict import Verdict, judge, sentences
+from spdmetric.evaluation.journal import Progress
+from spdmetric.io.atomic import write_atomically
+from spdmetric.io.matrices import Matrices
+
+
+@dataclass(frozen=True)
+class Report:
+    """A finished comparison; as text, its answer."""
+
+    data: Matrices
+    test: Matrices | None
+    described: list[Description]
+    comparison: Comparison
+    verdict: Verdict
+
+    def __str__(self) -> str:
+        return "\n".join(sentences(self.verdict))
+
+    def save(self, path: str | PathLike[str], origin: Origin | None = None) -> None:
+        """Write the page.
+
+        Parameters
+        ----------
+        path : path-like
+            An HTML file, which needs no other and no network.
+        origin : Origin, optional
+            Where the matrices were read from, for the code to copy.
+        """
+        origin = origin or Origin()
+        page = make_page(self.data, self.test, self.described, self.comparison, self.verdict, origin)
+        write_atomically(path, page)
+
+
+def compare(
+    X: ArrayLike | Matrices,
+    y: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    *,
+    X_test: ArrayLike | Matrices | None = None,
+    y_test: ArrayLike | None = None,
+    methods: tuple[str, ...] | None = None,
+    repeats: int | None = None,
+    seed: int = 0,
+    journal: str | PathLike[str] | None = None,
+    n_jobs: int = 1,
+    progress: Progress | None = None,
+) -> Report:
+    """Which metric suits these matrices, and does learning help?
+
+    Parameters
+    ----------
+    X : array-like of shape (n_matrices, d, d), or Matrices
+        SPD matrices, or what `spdmetric.io.matrices.read_matrices` returns, labels and groups included.
+    y : array-like of shape (n_matrices,), optional
+        Labels.
+    groups : array-like of shape (n_matrices,), optional
+        Sessions or subjects: whole groups are left out.
+    X_test, y_test : array-like, optional
+        Test matrices and their labels; without them there is cross-validation.
+    methods : tuple of str, optional
+        Names of `spdmetric.evaluation.methods.METHODS`; most of them by default.
+    repeats : int, optional
+        How often the folds are drawn; by default once to five times, by the size of the data.
+    seed : int, default=0
+        Of the folds.
+    journal : path-like, optional
+        File in which finished folds are kept: given again, an interrupted comparison is continued.
+    n_jobs : int, default=1
+        Processes.
+    progress : callable, optional
+        Wraps the iterator of finished tasks: ``progress(iterator, done, total)``.
+
+    Returns
+    -------
+    report : Report
+        ``print(report)`` is the answer, ``report.save("report.html")`` the page.
+    """
+    need_jinja()  # said before the work, not after
+    data = _as_matrices(X, y, groups, "these matrices")
+    test = None if X_test is None else _as_matrices(X_test, y_test, None, "the test matrices")
+    described = [describe(m.X, m.labels, m.groups) for m in (data, test) if m is not None]
+    rank = min(int(d.ranks.min()) for d in described)
+    plan = make_plan(data, test, rank, methods=methods, repeats=repeats, seed=seed)
+    with ExitStack() as stack:
+        if journal is None:
+            journal = Path(stack.enter_context(TemporaryDirectory())) / "journal"
+        comparison = run_plan(plan, Path(journal), jobs=n_jobs, progress=progress)
+    return Report(data, test, described, comparison, judge(comparison))
+
+
+def _as_matrices(
+    X: ArrayLike | Matrices, y: ArrayLike | None, groups: ArrayLike | None, name: str
+) -> Matrices:
+    if isinstance(X, Matrices):
+        return X
+    columns = (None if column is None else np.asarray(column) for column in (y, groups))
+    return Matrices(np.asarray(X), *columns, name)
