@@ -15,7 +15,7 @@ from spdmetric.comparison.html import escape
 from spdmetric.comparison.learned import relative_spectrum
 from spdmetric.comparison.methods import ENTRIES
 from spdmetric.comparison.verdict import Verdict, title
-from spdmetric.paper.figures.style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION, canvas
+from spdmetric.plots.style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION, canvas
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
