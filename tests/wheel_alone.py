@@ -56,7 +56,7 @@ def features(folder: Path) -> dict:
     from spdmetric.datasets import gabor_responses, load_bci_iv_2a, load_eegmmi, load_images
     from spdmetric.io.matrices import read_matrices
     from spdmetric.linalg import compiled
-    from spdmetric.paper.figures import style
+    from spdmetric.plots import style
 
     (folder / "S001R04.edf").write_bytes(b"0")
     (folder / "D2.gif").write_bytes(b"GIF89a")

@@ -107,7 +107,7 @@ def _write(table: Any, results: list[Any], settings: Any, out: Path) -> None:
     from spdmetric.evaluation import statistics as summary
     from spdmetric.evaluation.journal import write_atomically, write_csv
     from spdmetric.paper import groups, render, render_groups
-    from spdmetric.paper.figures import style
+    from spdmetric.plots import style
 
     # The paper's tables and the one of groups go the same way, each through its own two modules.
     numbers: Any = groups if table.groups else summary

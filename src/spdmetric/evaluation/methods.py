@@ -261,13 +261,21 @@ def obstacle(method: Method, s: Sizes) -> str | None:
     """Why a method cannot be run, or would tell nothing, on data of these sizes; None where it can."""
     if method.definite and not s.definite:
         return f"needs matrices of full rank; the lowest here is {s.smallest_rank} of {s.d}"
-    if method.neighbors > 1 and s.n < 2 * method.neighbors:
-        return f"{method.neighbors} neighbors are half or more of the {s.n} training matrices"
     if s.definite and s.d < method.smallest_d:
         return f"a low rank of {s.d} x {s.d} matrices leaves too little"
     if method.extra and find_spec("pyriemann") is None:
         return f"needs pyRiemann: pip install 'spdmetric[{method.extra}]'"
-    return None
+    return too_few(method, s.n)
+
+
+def too_few(method: Method, n: int) -> str | None:
+    """Why n training matrices are too few: when most of them vote, the votes tell little."""
+    k = method.neighbors
+    return (
+        f"{k} neighbors of {n} training matrices would be half or more of all"
+        if k > 1 and n < 2 * k
+        else None
+    )
 
 
 # ---------------------------------------------------------------------------

@@ -9,8 +9,12 @@ but showed poor performances".
 from __future__ import annotations
 
 import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
 
-from spdmetric.geometry import mean_riemann
+from spdmetric.evaluation.methods import Method
+from spdmetric.geometry import mean_riemann, tangent_vectors
 from spdmetric.linalg.symmetric import congruence, invsqrtm
 from spdmetric.manifolds import Ball
 from spdmetric.objectives.alignment import Evaluation, Misalignment, Part, Point, Target
@@ -84,3 +88,42 @@ def unnormalized_factor(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     objective = Unnormalized(whitened, target, start)
     solution = trust_region(objective, ball, start, tol=1e-5, max_iter=500)
     return solution.point.factor @ W0
+
+
+class AblatedMetric(TransformerMixin, BaseEstimator):
+    """Tangent vectors at the reference point that a variant learns.
+
+    Parameters
+    ----------
+    variant : {"early stop", "not normalized"}
+        Which of the two.
+    """
+
+    def __init__(self, variant: str):
+        self.variant = variant
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> AblatedMetric:
+        """Learn the factor."""
+        learn = {"early stop": early_stop_factor, "not normalized": unnormalized_factor}[self.variant]
+        self.components_ = learn(X, y)
+        return self
+
+    def transform(self, X: np.ndarray) -> np.ndarray:
+        """Tangent vectors."""
+        return tangent_vectors(X, factor=self.components_)
+
+
+def _ablation(variant: str, sentence: str) -> Method:
+    return Method(
+        f"Learned, {variant} + 1-NN",
+        variant,
+        "learned",
+        sentence,
+        lambda s: make_pipeline(AblatedMetric(variant), KNeighborsClassifier(1)),
+    )
+
+
+ABLATIONS = {
+    "kta-early-stop": _ablation("early stop", "The metric of the paper, the ball as its authors ran it."),
+    "kta-unnormalized": _ablation("not normalized", "The metric of the paper without its denominator."),
+}

@@ -18,8 +18,8 @@ from spdmetric.datasets import make_toy
 from spdmetric.geometry import mean_riemann
 from spdmetric.manifolds import Ball, BallPoint
 from spdmetric.objectives.alignment import Evaluation, Misalignment, Target
-from spdmetric.paper.figures import style
 from spdmetric.paper.figures.plane import circle, traceless
+from spdmetric.plots import style
 from spdmetric.solvers import Record, Solution, geodesic_gradient
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spdmetric.paper.figures import style
 from spdmetric.paper.figures.plane import circle, embedding, geodesic, segment
+from spdmetric.plots import style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spdmetric.paper.figures import style
 from spdmetric.paper.figures.plane import (
     at_normal_coordinates,
     circle,
@@ -19,6 +18,7 @@ from spdmetric.paper.figures.plane import (
     geodesic,
     normal_coordinates,
 )
+from spdmetric.plots import style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,7 +14,6 @@ import numpy as np
 
 from spdmetric.geometry import distance_logeuclid, distance_riemann
 from spdmetric.linalg.symmetric import congruence, invsqrtm
-from spdmetric.paper.figures import style
 from spdmetric.paper.figures.plane import (
     at_normal_coordinates,
     circle,
@@ -22,6 +21,7 @@ from spdmetric.paper.figures.plane import (
     geodesic,
     normal_coordinates,
 )
+from spdmetric.plots import style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spdmetric.paper.figures import style
+from spdmetric.plots import style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

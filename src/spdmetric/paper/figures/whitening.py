@@ -12,8 +12,8 @@ import numpy as np
 
 from spdmetric.geometry import matrices_at, mean_riemann
 from spdmetric.linalg.symmetric import congruence, invsqrtm
-from spdmetric.paper.figures import style
 from spdmetric.paper.figures.plane import at_normal_coordinates, normal_coordinates
+from spdmetric.plots import style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,16 +1,15 @@
-"""What the figures share: sizes, palette, and a canvas that leaves matplotlib's settings alone."""
+"""What all figures share: sizes, palette, and a canvas that leaves matplotlib's settings alone."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 import numpy as np
 
+from spdmetric.io.atomic import atomic_file
 from spdmetric.plots.axes import (
     BLACK,
     BLUE,
@@ -140,15 +139,9 @@ def halo() -> list[Any]:
 
 
 def save(figure: Figure, path: Path) -> Path:
-    """Write a figure next to its destination, then rename it: nobody ever sees half a file."""
-    part = path.with_name(f".{path.name}.{uuid4().hex}.part")
+    """Write a figure as its suffix says, whole or not at all; the same figure is the same file."""
     kind = path.suffix[1:]
-    # Without the date and version, the same figure is the same file.
     metadata = {"Software": None} if kind == "png" else {"CreationDate": None, "Producer": None}
-    try:
-        with context():
-            figure.savefig(part, format=kind, dpi=300, metadata=metadata)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+    with context(), atomic_file(path) as file:
+        figure.savefig(file, format=kind, dpi=300, metadata=metadata)
     return path
