@@ -1,5 +1,70 @@
-"""The command line ``spdmetric``, one file a command."""
+"""The command line ``spdmetric``: a module a command, whose name and docstring are the command's."""
 
-from spdmetric.cli.main import main
+from __future__ import annotations
 
-__all__ = ["main"]
+import argparse
+import sys
+import warnings
+from collections.abc import Sequence
+
+from spdmetric.cli import compare, fit, predict, reproduce, toy
+from spdmetric.cli.options import one_line
+
+COMMANDS = {
+    reproduce: "reproduce the tables and figures of Yger & Sugiyama (2015)",
+    compare: "which metric suits my matrices, and does learning help? one HTML page",
+    toy: "write a small data set to try the commands on",
+    fit: "train on a file of matrices",
+    predict: "label matrices with a model",
+}
+RESUMED = (reproduce, compare)
+
+EPILOG = """\
+examples:
+  spdmetric fit train.npz -o model.npz             learn from labeled matrices
+  spdmetric predict model.npz new.npz -o new.csv   label other matrices
+  spdmetric compare matrices.npz --out report.html which metric suits my matrices, does learning help?
+  spdmetric reproduce toy                          Table 1 of the paper, about a minute
+  spdmetric reproduce textures --data brodatz      its texture table, from a folder with D2.gif, ...
+  spdmetric reproduce figures --out results        its figures, drawn from computed geometry
+
+An interrupted run of compare or reproduce goes on where it was when the same command is given again.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return 0, or 2 after a one-line error, or 130 after an interruption."""
+    arguments = make_parser().parse_args(argv)
+    with warnings.catch_warnings():
+        warnings.showwarning = _say_warning
+        try:
+            arguments.command.run(arguments)
+        except KeyboardInterrupt:
+            again = "; give the same command again to go on where it was" * (arguments.command in RESUMED)
+            print(f"\nspdmetric: interrupted{again}.", file=sys.stderr)
+            return 130
+        except (ValueError, ImportError, OSError) as error:
+            print(f"spdmetric: error: {one_line(error)}", file=sys.stderr)
+            return 2
+    return 0
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Make the parser of the command line; it needs the standard library alone."""
+    from spdmetric import __version__
+
+    style = argparse.RawDescriptionHelpFormatter
+    about = "Supervised LogEuclidean metric learning for SPD matrices."
+    parser = argparse.ArgumentParser("spdmetric", description=about, epilog=EPILOG, formatter_class=style)
+    parser.add_argument("--version", action="version", version=f"spdmetric {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for module, text in COMMANDS.items():
+        name = module.__name__.rpartition(".")[2]
+        command = commands.add_parser(name, help=text, description=module.__doc__, formatter_class=style)
+        command.set_defaults(command=module)
+        module.add_options(command)
+    return parser
+
+
+def _say_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    print(f"spdmetric: {category.__name__}: {message}", file=sys.stderr)

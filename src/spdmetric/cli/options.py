@@ -1,39 +1,28 @@
-"""What the commands share: their record, options, the reading of DATA, checks, a progress bar."""
+"""What the commands share: options, the reading of DATA, checks of where to write, a progress bar."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from spdmetric.io.matrices import Matrices
 
 T = TypeVar("T")
 
-DATA = """\
-DATA is an .npz or .mat file with the arrays X (n, d, d) and y, or covs and labels; or an .npy file of
-matrices, with --labels a .csv file (or the name of an array) that has one label for each.
+DATA = """
+DATA is an .npz or .mat file (of any version) with the arrays X (n, d, d) and y, or covs and labels; or an
+.npy file of matrices, with --labels a .csv file (or the name of an array) that has one label for each.
 """
 
 
-class Command(NamedTuple):
-    """A command of the command line."""
-
-    name: str
-    help: str
-    description: str
-    add_options: Callable[[ArgumentParser], None]
-    run: Callable[[Namespace], None]
-    resumes: bool = False  # whether an interrupted run can be continued
-
-
 def add_data(parser: ArgumentParser) -> None:
-    """Add DATA and the options that say how to read it."""
+    """Add DATA, and the options that say how to read it."""
+    parser.description = f"{parser.description}{DATA}"
     parser.add_argument("data", type=Path, metavar="DATA", help="see above")
     parser.add_argument("--labels", metavar="L", help="labels: a .csv file, or the name of an array of DATA")
     parser.add_argument("--subject", type=int, metavar="N", help="subject of a file that holds several")
@@ -41,37 +30,29 @@ def add_data(parser: ArgumentParser) -> None:
 
 def add_run(parser: ArgumentParser, repeats: str) -> None:
     """Add what decides how much is computed, and by how many processes."""
+    cores = os.cpu_count() or 1
     parser.add_argument("--repeats", type=whole(1), metavar="N", help=repeats)
     parser.add_argument("--seed", type=whole(0), default=0, metavar="S", help="of all draws (default: 0)")
-    parser.add_argument("--jobs", type=whole(1), metavar="N", help="processes (default: one a core)")
-    methods = "these methods only (default: all of the table)"
-    parser.add_argument("--methods", type=method_names, metavar="A,B,...", help=methods)
+    parser.add_argument("--jobs", type=whole(1), default=cores, metavar="N", help="default: one a core")
+    parser.add_argument("--methods", type=_names, metavar="A,B,...", help="these only (default: all)")
 
 
-def whole(least: int) -> Callable[[str], int]:
-    """Make the type of an option that takes a whole number."""
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(text.split(",")))
 
-    def read(text: str) -> int:
+
+def whole(least: int, word: str | None = None) -> Callable[[str], int | str]:
+    """Make the type of an option that takes a whole number, or one word instead."""
+
+    def convert(text: str) -> int | str:
+        if text == word:
+            return text
         if not text.isdigit() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"expected a whole number >= {least}, got {text!r}")
+            wanted = f"a whole number >= {least}" + (f' or "{word}"' if word else "")
+            raise ArgumentTypeError(f"expected {wanted}, got {text!r}")
         return int(text)
 
-    return read
-
-
-def method_names(text: str) -> tuple[str, ...]:
-    """Read the names of methods, separated by commas."""
-    from spdmetric.evaluation.methods import known_methods
-
-    try:
-        return known_methods(text.split(","))
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def jobs_asked(arguments: Namespace) -> int:
-    """Return the number of processes."""
-    return arguments.jobs or os.cpu_count() or 1
+    return convert
 
 
 def read(path: Path, labels: str | None, subject: int | None, groups: str | None = None) -> Matrices:
@@ -85,15 +66,14 @@ def read(path: Path, labels: str | None, subject: int | None, groups: str | None
 
 
 def check_target(path: Path) -> None:
-    """Fail before the work, not after, where a file cannot be written."""
-    folder = path.parent
-    if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-        why = "it is a folder" if path.is_dir() else f"{folder} is not a folder that can be written to"
-        raise ValueError(f"-o {path}: {why}.")
+    """Fail before the work, not after, where a file cannot be written; its folder is made."""
+    if path.is_dir():
+        raise ValueError(f"--out {path} is a folder: expected the name of a file.")
+    make_folder(path.parent)
 
 
 def make_folder(folder: Path) -> None:
-    """Make the folder of --out; fail before the work, not after, where nothing can be written to it."""
+    """Make a folder; fail before the work, not after, where nothing can be written to it."""
     probe = folder / f".probe.{os.getpid()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)

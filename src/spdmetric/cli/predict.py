@@ -1,4 +1,7 @@
-"""``spdmetric predict``: label matrices with a model that ``spdmetric fit`` wrote."""
+"""Label matrices with a model that 'spdmetric fit' wrote.
+
+What is written is a .csv file with the columns index and label, and true where DATA tells the labels.
+"""
 
 from __future__ import annotations
 
@@ -8,25 +11,21 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spdmetric.cli.options import DATA, Command, add_data, check_target, read
+from spdmetric.cli.options import add_data, check_target, read
 
 if TYPE_CHECKING:
     import numpy as np
 
-DESCRIPTION = f"""\
-Label matrices with a model that 'spdmetric fit' wrote: a .csv file with the columns index and
-label, and true where DATA tells the labels.
 
-{DATA}"""
-
-
-def _add_options(parser: ArgumentParser) -> None:
+def add_options(parser: ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument("model", type=Path, metavar="MODEL.npz", help="written by spdmetric fit")
     add_data(parser)
     parser.add_argument("-o", "--out", type=Path, required=True, metavar="LABELS.csv", help="file to write")
 
 
-def _run(arguments: Namespace) -> None:
+def run(arguments: Namespace) -> None:
+    """Read model and matrices, and write the labels."""
     from spdmetric.io.atomic import write_atomically
     from spdmetric.io.models import load
 
@@ -38,11 +37,10 @@ def _run(arguments: Namespace) -> None:
             "'spdmetric fit', or save a pipeline of the metric and a KNeighborsClassifier."
         )
     data = read(arguments.data, arguments.labels, arguments.subject)
-    d, trained = data.X.shape[1], model[0].n_features_in_
-    if d != trained:
-        raise ValueError(
-            f"{arguments.data} has matrices {d} x {d}; the model was trained on {trained} x {trained}."
-        )
+    d, known = data.X.shape[1], model[0].n_features_in_
+    if d != known:
+        sizes = f"{d} x {d}; the model was trained on {known} x {known}"
+        raise ValueError(f"{arguments.data} has matrices {sizes}.")
     predicted = model.predict(data.X)
     write_atomically(arguments.out, _as_csv(predicted, data.y))
     if data.y is not None:
@@ -51,17 +49,16 @@ def _run(arguments: Namespace) -> None:
 
 
 def _as_csv(predicted: np.ndarray, true: np.ndarray | None) -> str:
-    columns = {"index": range(len(predicted)), "label": predicted}
-    columns |= {} if true is None else {"true": true}
+    heads, columns = ["index", "label", "true"], [predicted] if true is None else [predicted, true]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
+    writer.writerow(heads[: 1 + len(columns)])
+    writer.writerows([i, *row] for i, row in enumerate(zip(*columns, strict=True)))
     return text.getvalue()
 
 
 def accuracy(classes: np.ndarray, predicted: np.ndarray, true: np.ndarray) -> str:
-    """Say how many labels are right; where any are words, a number and its text are one label."""
+    """Say how many labels are right; where some are words, a number and its text are one label."""
     if any(labels.dtype.kind not in "biuf" for labels in (predicted, true)):
         classes, predicted, true = (labels.astype(str) for labels in (classes, predicted, true))
     if not set(true.tolist()) & set(classes.tolist()):
@@ -69,6 +66,3 @@ def accuracy(classes: np.ndarray, predicted: np.ndarray, true: np.ndarray) -> st
         return f"accuracy: none of the labels of the data is one of the model's ({known})"
     right = int((predicted == true).sum())
     return f"accuracy: {100 * right / len(true):.2f} % ({right} of {len(true)})"
-
-
-COMMAND = Command("predict", "label matrices with a model", DESCRIPTION, _add_options, _run)

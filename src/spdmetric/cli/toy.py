@@ -1,19 +1,21 @@
-"""``spdmetric toy``: a small data set to try the other commands on."""
+"""Write the toy set of the paper: toy-train.npz, 50 matrices 8 x 8, and toy-new.npz, 500 more."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from spdmetric.cli.options import Command, make_folder, whole
+from spdmetric.cli.options import make_folder, whole
 
 
-def _add_options(parser: ArgumentParser) -> None:
+def add_options(parser: ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument("--out", type=Path, default=Path("."), metavar="DIR", help="default: here")
     parser.add_argument("--seed", type=whole(0), default=0, metavar="S", help="default: 0")
 
 
-def _run(arguments: Namespace) -> None:
+def run(arguments: Namespace) -> None:
+    """Write the two files."""
     import numpy as np
 
     from spdmetric.datasets import make_toy
@@ -26,12 +28,3 @@ def _run(arguments: Namespace) -> None:
         with atomic_file(path) as file:
             np.savez(file, X=matrices, y=np.where(signs == 1, "plus", "minus"))
         print(f"written: {path}, {len(matrices)} matrices")
-
-
-COMMAND = Command(
-    "toy",
-    "write a small data set to try the commands on",
-    "Write the toy set of the paper: toy-train.npz, 50 matrices 8 x 8, and toy-new.npz, 500 more.",
-    _add_options,
-    _run,
-)

@@ -58,14 +58,17 @@ def learn_all(X: np.ndarray, codes: np.ndarray, sizes: Sizes) -> Learned:
     """
     metric = LogEuclideanMetricCV(cv=sizes.inner, ranks=sizes.ranks).fit(X, codes)
     scores = zip(metric.cv_results_["params"], metric.cv_results_["mean_test_score"].tolist(), strict=True)
-    candidates: list[Candidate] = [{**params, "mean": mean} for params, mean in scores]
+    candidates: list[Candidate] = [
+        {"radius": params["radius"], "rank": params["rank"], "mean": mean} for params, mean in scores
+    ]
     chosen = candidates[metric.best_index_]
     low = sizes.low_rank if chosen["rank"] is None else chosen["rank"]
     ranks = ([None] if sizes.definite else []) + ([] if low is None else [low])
     # The radius above 0 that suits full rank best; where none was tried, the paper's.
     full = [c for c in candidates if c["rank"] is None and c["radius"] > 0]
     radius = max(full, key=lambda c: (c["mean"], -c["radius"]))["radius"] if full else 10.0
-    reference = LogEuclideanMetric(radius).fit(X, codes).reference_ if sizes.definite else None
+    like_cv = LogEuclideanMetric(radius, tol=metric.tol, max_iter=metric.max_iter)
+    reference = like_cv.fit(X, codes).reference_ if sizes.definite else None
     return {
         "chosen": chosen,
         "candidates": candidates,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -243,7 +243,8 @@ def _pictures(
     return drawn
 
 
-class Cell(NamedTuple):
+@dataclass(frozen=True)
+class Cell:
     """Matrices of one class that were given one label."""
 
     count: float

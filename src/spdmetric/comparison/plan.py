@@ -72,6 +72,9 @@ def make_plan(
     -------
     plan : Plan
     """
+    unknown = [name for name in methods or () if name not in METHODS]
+    if unknown:
+        raise ValueError(f"No method {', '.join(unknown)}; there are {', '.join(METHODS)}.")
     X, y, n = _together(data, test)
     classes, codes = np.unique(y, return_inverse=True)
     clusters = None

@@ -111,5 +111,5 @@ def _as_matrices(
 ) -> Matrices:
     if isinstance(X, Matrices):
         return X
-    columns = (None if column is None else np.asarray(column) for column in (y, groups))
-    return Matrices(np.asarray(X), *columns, name)
+    labels, parts = (None if column is None else np.asarray(column) for column in (y, groups))
+    return Matrices(np.asarray(X), labels, parts, name)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spdmetric.comparison.run import Comparison
-from spdmetric.evaluation.methods import METHODS, pair_of
+from spdmetric.evaluation.methods import METHODS, PAIRS
 
 LEVEL = 0.95
 MINUS = "\N{MINUS SIGN}"
@@ -127,11 +127,10 @@ def judge(comparison: Comparison) -> Verdict:
         )
         for m in order
     )
-    # In the order of the registry: the first pair is the one planned beforehand.
     pairs = tuple(
-        Pair(*pair, estimate(right[pair[0]] - right[pair[1]], clusters))
-        for pair in map(pair_of, METHODS)
-        if pair is not None and pair[0] in right and pair[1] in right
+        Pair(a, b, head, estimate(right[a] - right[b], clusters))
+        for a, b, head in PAIRS  # the first of them is the one planned beforehand
+        if a in right and b in right
     )
     chance = 100 * float(np.bincount(truth).max() / len(truth))
     return Verdict(lines, pairs, chance, None if clusters is None else int(clusters.max()) + 1)
