@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import warnings
@@ -136,12 +135,12 @@ def _seed(text: str) -> int:
 
 
 def _methods(text: str) -> tuple[str, ...]:
-    from spdmetric.evaluation.methods import METHODS
+    from spdmetric.paper.ablations import KNOWN
 
     names = tuple(dict.fromkeys(text.split(",")))
-    unknown = [name for name in names if name not in METHODS]
+    unknown = [name for name in names if name not in KNOWN]
     if unknown:
-        raise argparse.ArgumentTypeError(f"no method {', '.join(unknown)}; there are {', '.join(METHODS)}")
+        raise argparse.ArgumentTypeError(f"no method {', '.join(unknown)}; there are {', '.join(KNOWN)}")
     return names
 
 
@@ -189,39 +188,20 @@ def _reproduce_one(what: str, data: Path | None, arguments: argparse.Namespace) 
 
 
 def _table(name: str, data: Path | None, arguments: argparse.Namespace) -> None:
-    from spdmetric.evaluation.journal import Settings, run_table
-    from spdmetric.evaluation.methods import ABLATIONS, BEYOND, COLUMNS
+    from spdmetric.paper.ablations import ABLATIONS
     from spdmetric.paper.beyond import beyond_table
+    from spdmetric.paper.reproduce import Settings, run_table, write_table
     from spdmetric.paper.tables import TABLES
 
     table = beyond_table(data) if name == "beyond" else TABLES[name](data)
-    methods = arguments.methods or (BEYOND if table.groups else COLUMNS)
+    methods = arguments.methods or table.methods
     methods += tuple(m for m in ABLATIONS if arguments.ablations and m not in methods)
     repeats = arguments.repeats or (table.quick if arguments.quick else table.repeats)
     settings = Settings(methods, arguments.seed, repeats, arguments.quick)
     jobs = arguments.jobs or os.cpu_count() or 1
     results = run_table(table, settings, arguments.out, jobs=jobs, progress=_progress(name))
-    _write(table, results, settings, arguments.out)
-
-
-def _write(table: Any, results: list[Any], settings: Any, out: Path) -> None:
-    """Write a finished table in all its forms, and show it."""
-    from spdmetric.evaluation import statistics as summary
-    from spdmetric.evaluation.journal import write_atomically, write_csv
-    from spdmetric.paper import groups, render, render_groups
-    from spdmetric.plots import style
-
-    # The paper's tables and the one of groups go the same way, each through its own two modules.
-    numbers: Any = groups if table.groups else summary
-    text: Any = render_groups if table.groups else render
-    content = numbers.summarize(table, results, settings.methods, settings.seed)
-    path = out / table.name
-    write_csv(path.with_suffix(".csv"), results)
-    write_atomically(path.with_suffix(".json"), json.dumps(numbers.as_json(content), indent=1) + "\n")
-    write_atomically(path.with_suffix(".md"), text.as_markdown(content))
-    style.save(text.picture(content), path.with_suffix(".png"))
-    print(text.as_plain(content))
-    print(f"\nwritten: {path}.csv, .json, .md, .png\n")
+    print(write_table(table, results, settings, arguments.out))
+    print(f"\nwritten: {arguments.out / name}.csv, .json, .md, .png\n")
 
 
 def _figures(data: Path | None, arguments: argparse.Namespace) -> None:
