@@ -10,13 +10,7 @@ from collections.abc import Sequence
 from spdmetric.cli import compare, fit, predict, reproduce, toy
 from spdmetric.cli.options import one_line
 
-COMMANDS = {
-    reproduce: "reproduce the tables and figures of Yger & Sugiyama (2015)",
-    compare: "which metric suits my matrices, and does learning help? one HTML page",
-    toy: "write a small data set to try the commands on",
-    fit: "train on a file of matrices",
-    predict: "label matrices with a model",
-}
+COMMANDS = (toy, fit, predict, compare, reproduce)
 RESUMED = (reproduce, compare)
 
 EPILOG = """\
@@ -58,9 +52,10 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("spdmetric", description=about, epilog=EPILOG, formatter_class=style)
     parser.add_argument("--version", action="version", version=f"spdmetric {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module, text in COMMANDS.items():
-        name = module.__name__.rpartition(".")[2]
-        command = commands.add_parser(name, help=text, description=module.__doc__, formatter_class=style)
+    for module in COMMANDS:
+        name, text = module.__name__.rpartition(".")[2], str(module.__doc__)
+        first = text.splitlines()[0]
+        command = commands.add_parser(name, help=first, description=text, formatter_class=style)
         command.set_defaults(command=module)
         module.add_options(command)
     return parser

@@ -9,9 +9,10 @@ page that ends in .state.
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from functools import partial
 from pathlib import Path
 
-from spdmetric.cli.options import add_data, add_run, check_target, progress, read
+from spdmetric.cli.options import add_data, add_run, bar, check_target, read
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -45,7 +46,7 @@ def run(arguments: Namespace) -> None:
         seed=arguments.seed,
         journal=out.with_suffix(".state"),
         n_jobs=arguments.jobs,
-        progress=progress("compare"),
+        progress=partial(bar, "compare"),
     )
     report.save(out, Origin(arguments.data.name, test and test.name, labels, arguments.subject))
     print(f"{report}\n\nwritten: {out}")

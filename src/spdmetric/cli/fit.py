@@ -6,14 +6,16 @@ Radius and rank are chosen by cross-validation, unless both are given.
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spdmetric.cli.options import add_data, check_target, read, whole
 
 if TYPE_CHECKING:
+    import numpy as np
+    from sklearn.pipeline import Pipeline
+    from tqdm import tqdm
+
     from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
 
 
@@ -42,8 +44,7 @@ def run(arguments: Namespace) -> None:
         raise ValueError(f"{arguments.data} has no labels to learn from: give them with --labels CSV.")
     metric = _metric_asked(arguments)
     model = make_pipeline(metric, KNeighborsClassifier(arguments.neighbors))
-    with followed(metric):
-        model.fit(data.X, data.y)
+    fit_with_bar(model, data.X, data.y)
     save(model, arguments.out)
     n, d, _ = data.X.shape
     counts = [f"{name} ({count})" for name, count in sorted(Counter(data.y.tolist()).items())]
@@ -80,7 +81,7 @@ def _learned(metric: Any) -> str:
 class Bar:
     """A callback of scikit-learn (>= 1.9) that counts the tasks of a fit: folds, or iterations."""
 
-    def __init__(self, bar: Any):
+    def __init__(self, bar: tqdm[None]):
         self.bar = bar
 
     def setup(self, estimator: object, context: object) -> None:
@@ -93,15 +94,14 @@ class Bar:
         self.bar.update()
 
 
-@contextmanager
-def followed(metric: Any) -> Iterator[None]:
+def fit_with_bar(model: Pipeline, X: np.ndarray, y: np.ndarray) -> None:
     """Show a bar when learning takes longer than two seconds, in a terminal only."""
     from tqdm import tqdm
 
+    watched = hasattr(model[0], "set_callbacks")  # else an older scikit-learn
     with tqdm(desc="learning", unit="step", delay=2, leave=False, disable=None) as bar:
-        if not hasattr(metric, "set_callbacks"):  # an older scikit-learn
-            yield
-            return
-        metric.set_callbacks(Bar(bar))
-        yield
-        metric.set_callbacks()
+        if watched:
+            model[0].set_callbacks(Bar(bar))
+        model.fit(X, y)
+    if watched:
+        model[0].set_callbacks()

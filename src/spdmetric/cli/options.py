@@ -34,11 +34,8 @@ def add_run(parser: ArgumentParser, repeats: str) -> None:
     parser.add_argument("--repeats", type=whole(1), metavar="N", help=repeats)
     parser.add_argument("--seed", type=whole(0), default=0, metavar="S", help="of all draws (default: 0)")
     parser.add_argument("--jobs", type=whole(1), default=cores, metavar="N", help="default: one a core")
-    parser.add_argument("--methods", type=_names, metavar="A,B,...", help="these only (default: all)")
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(text.split(",")))
+    names = "these only, names of spdmetric.evaluation.methods (default: all)"
+    parser.add_argument("--methods", type=lambda text: tuple(text.split(",")), metavar="A,B,...", help=names)
 
 
 def whole(least: int, word: str | None = None) -> Callable[[str], int | str]:
@@ -83,15 +80,11 @@ def make_folder(folder: Path) -> None:
         raise ValueError(f"cannot write to --out {folder}: {error.strerror or error}") from error
 
 
-def progress(name: str) -> Callable[[Iterable[T], int, int], Iterable[T]]:
-    """Make a bar around finished tasks, in a terminal only."""
+def bar(name: str, finished: Iterable[T], done: int, total: int) -> Iterable[T]:
+    """Show a bar around finished tasks, in a terminal only."""
+    from tqdm import tqdm
 
-    def wrap(finished: Iterable[T], done: int, total: int) -> Iterable[T]:
-        from tqdm import tqdm
-
-        return tqdm(finished, desc=name, initial=done, total=total, disable=None, unit="task")
-
-    return wrap
+    return tqdm(finished, desc=name, initial=done, total=total, disable=None, unit="task")
 
 
 def one_line(error: BaseException) -> str:

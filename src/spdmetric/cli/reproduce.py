@@ -9,21 +9,22 @@ bci        BCI Competition IV 2a, left against right hand, session T to session 
 eegmmi     PhysioNet EEGMMI, imagined fists (--data: a folder with S001R04.edf, ...)
 figures    the six figures (--data: a folder of texture images for one of them)
 beyond     other methods beside the paper's, over all data (--data: a folder with some of the
-           folders bci2a, cho2017, eegmmi, brodatz; without, the toy set alone); hours, or
-           some ten minutes with --quick: five EEGMMI subjects, none across subjects, two draws
-           or folds a row
+           folders bci2a, cho2017, eegmmi, brodatz; without, the toy set alone); hours, or some ten
+           minutes with --quick: five EEGMMI subjects, none across subjects, two draws or folds a row
 all        everything above (--data: a folder with the folders brodatz, bci2a and eegmmi);
            beyond only where --data is given
+
+Every table is written to the folder --out as NAME.csv (every single accuracy), NAME.json (means,
+standard errors, tests, the paper's numbers), NAME.md and NAME.png.
 """
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from functools import partial
 from pathlib import Path
 
-from spdmetric.cli.options import add_run, make_folder, one_line, progress
-
-CHOICES = ("toy", "toy-easy", "textures", "bci", "eegmmi", "figures", "beyond", "all")
+from spdmetric.cli.options import add_run, bar, make_folder, one_line
 
 # What `all` runs, and the folders that it looks for inside --data, the first that exists.
 FOLDERS = {
@@ -34,7 +35,7 @@ FOLDERS = {
 
 def add_options(parser: ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument("what", choices=CHOICES, metavar="{" + ",".join(CHOICES) + "}", help="see above")
+    parser.add_argument("what", choices=[*FOLDERS, "all"], metavar="WHAT", help="one of the above")
     add_run(parser, "draws a row (default: the paper's; 10 in beyond); folds and runs are not drawn")
     parser.add_argument("--data", type=Path, metavar="DIR", help="folder with the data")
     parser.add_argument("--out", type=Path, default=Path("results"), metavar="DIR", help="default: results")
@@ -64,18 +65,13 @@ def run(arguments: Namespace) -> None:
         print("Not run:\n  " + "\n  ".join(not_run))
 
 
-def run_one(what: str, data: Path | None, arguments: Namespace) -> None:
+def run_one(name: str, data: Path | None, arguments: Namespace) -> None:
     """Reproduce the figures or a table, with the data of a folder."""
-    if what == "figures":
-        _figures(data, arguments)
-    else:
-        _table(what, data, arguments)
-
-
-def _table(name: str, data: Path | None, arguments: Namespace) -> None:
-    from spdmetric.paper.ablations import ABLATIONS
+    if name == "figures":
+        return _figures(data, arguments)
+    from spdmetric.paper.ablations import ABLATIONS, KNOWN
     from spdmetric.paper.beyond import beyond_table
-    from spdmetric.paper.reproduce import KNOWN, Settings, run_table, write_table
+    from spdmetric.paper.reproduce import Settings, run_table, write_table
     from spdmetric.paper.tables import TABLES
 
     unknown = [method for method in arguments.methods or () if method not in KNOWN]
@@ -86,7 +82,7 @@ def _table(name: str, data: Path | None, arguments: Namespace) -> None:
     methods += tuple(m for m in ABLATIONS if arguments.ablations and m not in methods)
     repeats = arguments.repeats or (table.quick if arguments.quick else table.repeats)
     settings = Settings(methods, arguments.seed, repeats, arguments.quick)
-    results = run_table(table, settings, arguments.out, jobs=arguments.jobs, progress=progress(name))
+    results = run_table(table, settings, arguments.out, jobs=arguments.jobs, progress=partial(bar, name))
     print(write_table(table, results, settings, arguments.out))
     print(f"\nwritten: {arguments.out / name}.csv, .json, .md, .png\n")
 

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
-from spdmetric.evaluation.methods import Method
+from spdmetric.evaluation.methods import METHODS, Method
 from spdmetric.geometry import mean_riemann, tangent_vectors
 from spdmetric.linalg.symmetric import congruence, invsqrtm
 from spdmetric.manifolds import Ball
@@ -127,3 +127,5 @@ ABLATIONS = {
     "kta-early-stop": _ablation("early stop", "The metric of the paper, the ball as its authors ran it."),
     "kta-unnormalized": _ablation("not normalized", "The metric of the paper without its denominator."),
 }
+
+KNOWN: dict[str, Method] = {**METHODS, **ABLATIONS}  # all methods that the tables can have

@@ -13,15 +13,14 @@ from typing import NamedTuple
 import numpy as np
 
 from spdmetric.evaluation.journal import Failure, Journal, Pieces, Progress, Task, attempt, run
-from spdmetric.evaluation.methods import METHODS, Method, Sizes
+from spdmetric.evaluation.methods import Method, Sizes
 from spdmetric.evaluation.splits import Fold
 from spdmetric.evaluation.statistics import as_markdown, as_plain
 from spdmetric.io.atomic import write_atomically
-from spdmetric.paper.ablations import ABLATIONS
-from spdmetric.paper.tables import Row, Table
+from spdmetric.paper.ablations import KNOWN
+from spdmetric.paper.summary import summarize
+from spdmetric.paper.tables import Result, Row, Table
 from spdmetric.plots import style
-
-KNOWN: dict[str, Method] = {**METHODS, **ABLATIONS}
 
 
 class Settings(NamedTuple):
@@ -31,18 +30,6 @@ class Settings(NamedTuple):
     seed: int = 0
     repeats: int | None = None  # the table's own by default
     quick: bool = False  # only the rows for a quick look
-
-
-class Result(NamedTuple):
-    """A line of the tidy file."""
-
-    table: str
-    row: str
-    method: str
-    repeat: int
-    accuracy: float  # per cent
-    seconds: float
-    seed: int
 
 
 def run_table(
@@ -85,28 +72,23 @@ def run_table(
         names = tuple(name for name in chosen if name not in table.left_out.get(row, {}))
         seed = task_seed(repeat, settings.seed)
         tasks[row, repeat] = Task(names, partial(_evaluate, table.rows[row], repeat, seed, chosen))
-    found = run(
-        tasks, Journal(out / f"{table.name}.state", _header(table, settings)), jobs=jobs, progress=progress
-    )
-    failed = [
-        f"{name} in row {row}, repeat {repeat}: {piece.reason}"
-        for (row, repeat), pieces in found.items()
-        for name, piece in pieces.items()
-        if isinstance(piece, Failure)
-    ]
+    journal = Journal(out / f"{table.name}.state", _header(table, settings))
+    found = run(tasks, journal, jobs=jobs, progress=progress)
+    results, failed = [], []
+    for (row, repeat), pieces in found.items():
+        for name, piece in pieces.items():
+            if isinstance(piece, Failure):
+                failed.append(f"{name} in row {row}, repeat {repeat}: {piece.reason}")
+            else:
+                accuracy, seconds = piece
+                seed = task_seed(repeat, settings.seed)
+                results.append(Result(table.name, row, name, repeat, accuracy, seconds, seed))
     if failed:
         raise ValueError(
-            f"{len(failed)} results are missing ({failed[0]}). Give the same command again to try them again, "
-            "or leave the method out with --methods."
+            f"{len(failed)} results are missing ({failed[0]}). The others are kept: give the same command "
+            "again to compute what is missing, or leave a method out with --methods."
         )
-    return sorted(
-        (
-            Result(table.name, row, method, repeat, *piece, task_seed(repeat, settings.seed))
-            for (row, repeat), pieces in found.items()
-            for method, piece in pieces.items()
-        ),
-        key=lambda r: (r.row, r.repeat, r.method),
-    )
+    return sorted(results, key=lambda r: (r.row, r.repeat, r.method))
 
 
 def task_seed(repeat: int, seed: int) -> int:
@@ -166,9 +148,6 @@ def write_table(table: Table, results: list[Result], settings: Settings, out: Pa
     text : str
         The table for a terminal.
     """
-    from spdmetric.paper import groups, summary
-
-    summarize = groups.summarize if table.groups else summary.summarize
     content = summarize(table, results, settings.methods, settings.seed)
     path = out / table.name
     write_csv(path.with_suffix(".csv"), results)

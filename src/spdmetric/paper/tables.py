@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,6 +34,18 @@ Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # X, y, X_test, y
 # The paper's five columns, and the divergence it mentions.
 PAPER_COLUMNS = ("logeuclid-identity", "logeuclid-mean", "logeuclid-kta", "riemann", "euclid", "stein")
 COLUMNS = (*PAPER_COLUMNS, "logeuclid-kta-rank", "logeuclid-kta-cv")
+
+
+class Result(NamedTuple):
+    """A line of the tidy file."""
+
+    table: str
+    row: str
+    method: str
+    repeat: int
+    accuracy: float  # per cent
+    seconds: float
+    seed: int
 
 
 @dataclass(frozen=True)

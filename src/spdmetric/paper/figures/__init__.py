@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spdmetric.paper.figures import ascent, cone, deformation, style, tangent, textures, whitening
+from spdmetric.datasets import load_images
+from spdmetric.paper.figures import ascent, cone, deformation, tangent, textures, whitening
+from spdmetric.plots import style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,43 +23,19 @@ if TYPE_CHECKING:
 Images = Mapping[str, np.ndarray]
 
 
-def _cone(images: Images | None = None, seed: int = 0) -> Figure:
-    return cone.draw(cone.compute())
+def _textures(images: Images | None) -> textures.Textures:
+    return textures.compute(load_images() if images is None else images)
 
 
-def _tangent(images: Images | None = None, seed: int = 0) -> Figure:
-    return tangent.draw(tangent.compute())
-
-
-def _ascent(images: Images | None = None, seed: int = 0) -> Figure:
-    return ascent.draw(ascent.compute(seed))
-
-
-def _deformation(images: Images | None = None, seed: int = 0) -> Figure:
-    return deformation.draw(deformation.compute())
-
-
-def _textures(images: Images | None = None, seed: int = 0) -> Figure:
-    if images is None:
-        from spdmetric.datasets import load_images
-
-        images = load_images()
-    return textures.draw(textures.compute(images))
-
-
-def _whitening(images: Images | None = None, seed: int = 0) -> Figure:
-    return whitening.draw(whitening.compute(seed))
-
-
-FIGURES: dict[str, Callable[..., Figure]] = {
-    "cone": _cone,
-    "tangent": _tangent,
-    "ascent": _ascent,
-    "deformation": _deformation,
-    "textures": _textures,
-    "whitening": _whitening,
+FIGURES: dict[str, Callable[[Images | None, int], Figure]] = {
+    "cone": lambda images, seed: cone.draw(cone.compute()),
+    "tangent": lambda images, seed: tangent.draw(tangent.compute()),
+    "ascent": lambda images, seed: ascent.draw(ascent.compute(seed)),
+    "deformation": lambda images, seed: deformation.draw(deformation.compute()),
+    "textures": lambda images, seed: textures.draw(_textures(images)),
+    "whitening": lambda images, seed: whitening.draw(whitening.compute(seed)),
 }
-"""Figures by name: functions of ``images`` and ``seed``, of which each takes what it needs."""
+"""Figures by name: functions of images (None for scikit-image's) and a seed; each takes what it needs."""
 
 
 def save_figures(
@@ -90,21 +68,16 @@ def save_figures(
     list of Path
         The files written.
     """
-    chosen = _known(FIGURES if names is None else names)
+    chosen = list(FIGURES if names is None else names)
+    unknown = [name for name in chosen if name not in FIGURES]
+    if unknown:
+        raise ValueError(f"Unknown figure {unknown[0]!r}; expected one of {', '.join(FIGURES)}.")
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for name in chosen:
-        figure = FIGURES[name](images=images, seed=seed)
+        figure = FIGURES[name](images, seed)
         written += [style.save(figure, folder / f"{name}.{kind}") for kind in ("png", "pdf")]
         if progress is not None:
             progress(name)
     return written
-
-
-def _known(names: Iterable[str]) -> list[str]:
-    chosen = list(names)
-    for name in chosen:
-        if name not in FIGURES:
-            raise ValueError(f"Unknown figure {name!r}; expected one of {', '.join(FIGURES)}.")
-    return chosen

@@ -135,19 +135,7 @@ def _coordinates(point: BallPoint) -> np.ndarray:
 
 
 def draw(data: Ascent, figure: Figure | None = None) -> Figure:
-    """Draw the level sets over the disc and the runs on them.
-
-    Parameters
-    ----------
-    data : Ascent
-        From `compute`.
-    figure : Figure, optional
-        The figure to draw in; a new one by default.
-
-    Returns
-    -------
-    Figure
-    """
+    """Draw the level sets over the disc and the runs on them; in a given figure, or in a new one."""
     with style.canvas(style.COLUMN, 3.05, figure) as figure:
         axes = figure.add_axes((0.13, 0.21, 0.645, 0.77))
         _draw_levels(axes, figure.add_axes((0.8, 0.27, 0.03, 0.65)), data)

@@ -74,19 +74,7 @@ def _exits(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 def draw(data: Cone, figure: Figure | None = None) -> Figure:
-    """Draw the cone with the paths, determinants along them, and eigenvalues beyond their ends.
-
-    Parameters
-    ----------
-    data : Cone
-        From `compute`.
-    figure : Figure, optional
-        The figure to draw in; a new one by default.
-
-    Returns
-    -------
-    Figure
-    """
+    """Draw the cone with the paths, determinants along them, and eigenvalues beyond their ends; in a given figure, or in a new one."""
     with style.canvas(style.COLUMN, 3.9, figure) as figure:
         _draw_cone(style.solid_axes(figure, (-0.15, 0.215, 1.3, 0.9)), data)
         style.title(figure, 0.02, 0.94, r"(a) $\mathcal{P}_2$")

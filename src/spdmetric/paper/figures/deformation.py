@@ -75,19 +75,7 @@ def compute(*, distance: float = 2.0, angle: float = 25.0, radius: float = 0.5, 
 
 
 def draw(data: Deformation, figure: Figure | None = None) -> Figure:
-    """Draw the surface with the shapes on it, and the two tangent planes.
-
-    Parameters
-    ----------
-    data : Deformation
-        From `compute`.
-    figure : Figure, optional
-        The figure to draw in; a new one by default.
-
-    Returns
-    -------
-    Figure
-    """
+    """Draw the surface with the shapes on it, and the two tangent planes; in a given figure, or in a new one."""
     with style.canvas(style.PAGE, 2.35, figure) as figure:
         axes = style.solid_axes(figure, (-0.02, -0.1, 0.4, 1.2))
         _draw_surface(axes, data)

@@ -77,19 +77,7 @@ def compute(
 
 
 def draw(data: Tangent, figure: Figure | None = None) -> Figure:
-    """Draw the surface, the plane, and the shortest path from A to B in each.
-
-    Parameters
-    ----------
-    data : Tangent
-        From `compute`.
-    figure : Figure, optional
-        The figure to draw in; a new one by default.
-
-    Returns
-    -------
-    Figure
-    """
+    """Draw the surface, the plane, and the shortest path from A to B in each; in a given figure, or in a new one."""
     with style.canvas(style.COLUMN, 2.7, figure) as figure:
         axes = style.solid_axes(figure, (-0.15, -0.17, 1.3, 1.4))
         _draw_surface(axes)

@@ -52,19 +52,7 @@ def compute(images: Mapping[str, np.ndarray]) -> Textures:
 
 
 def draw(data: Textures, figure: Figure | None = None) -> Figure:
-    """Draw the images in a grid, in the order given.
-
-    Parameters
-    ----------
-    data : Textures
-        From `compute`.
-    figure : Figure, optional
-        The figure to draw in; a new one by default.
-
-    Returns
-    -------
-    Figure
-    """
+    """Draw the images in a grid, in the order given; in a given figure, or in a new one."""
     count = len(data.names)
     columns = count if count <= 3 else ceil(sqrt(count))
     rows = ceil(count / columns)

@@ -61,19 +61,7 @@ def _means(sessions: np.ndarray) -> np.ndarray:
 
 
 def draw(data: Whitening, figure: Figure | None = None) -> Figure:
-    """Draw both sessions in two coordinates of their logarithms, before and after.
-
-    Parameters
-    ----------
-    data : Whitening
-        From `compute`.
-    figure : Figure, optional
-        The figure to draw in; a new one by default.
-
-    Returns
-    -------
-    Figure
-    """
+    """Draw both sessions in two coordinates of their logarithms, before and after; in a given figure, or in a new one."""
     with style.canvas(style.PAGE, 2.6, figure) as figure:
         left, right = figure.subplots(1, 2, sharex=True, sharey=True, subplot_kw={"aspect": "equal"})
         figure.subplots_adjust(left=0.07, right=0.99, bottom=0.27, top=0.92, wspace=0.06)
