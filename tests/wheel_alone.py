@@ -53,6 +53,7 @@ def features(folder: Path) -> dict:
     """Each optional feature: the extra that it must name, the package it needs, a use of it."""
     import numpy as np
 
+    from spdmetric.comparison.page import need_page
     from spdmetric.datasets import gabor_responses, load_bci_iv_2a, load_eegmmi, load_images
     from spdmetric.io.matrices import read_matrices
     from spdmetric.linalg import compiled
@@ -70,6 +71,7 @@ def features(folder: Path) -> dict:
         "Gabor filters": ("textures", "skimage", lambda: gabor_responses(image)),
         "EDF files": ("eeg", "mne", lambda: load_eegmmi(1, folder, runs=[4])),
         "downloads by MOABB": ("eeg", "moabb", lambda: load_bci_iv_2a(1)),
+        "pages": ("compare", "jinja2", need_page),
         "MATLAB 7.3": ("hdf5", "h5py", lambda: read_matrices(folder / "new.mat")),
     }
 

@@ -19,8 +19,6 @@ examples:
   spdmetric predict model.npz new.npz -o new.csv   label other matrices
   spdmetric compare matrices.npz --out report.html which metric suits my matrices, does learning help?
   spdmetric reproduce toy                          Table 1 of the paper, about a minute
-  spdmetric reproduce textures --data brodatz      its texture table, from a folder with D2.gif, ...
-  spdmetric reproduce figures --out results        its figures, drawn from computed geometry
 
 An interrupted run of compare or reproduce goes on where it was when the same command is given again.
 """
@@ -30,15 +28,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return 0, or 2 after a one-line error, or 130 after an interruption."""
     arguments = make_parser().parse_args(argv)
     with warnings.catch_warnings():
-        warnings.showwarning = _say_warning
+        warnings.showwarning = lambda message, category, *_: _say(f"{category.__name__}: {message}")
         try:
             arguments.command.run(arguments)
         except KeyboardInterrupt:
             again = "; give the same command again to go on where it was" * (arguments.command in RESUMED)
-            print(f"\nspdmetric: interrupted{again}.", file=sys.stderr)
+            _say(f"interrupted{again}.")
             return 130
         except (ValueError, ImportError, OSError) as error:
-            print(f"spdmetric: error: {one_line(error)}", file=sys.stderr)
+            _say(f"error: {one_line(error)}")
             return 2
     return 0
 
@@ -61,5 +59,5 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _say_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-    print(f"spdmetric: {category.__name__}: {message}", file=sys.stderr)
+def _say(text: str) -> None:
+    print(f"spdmetric: {text}", file=sys.stderr)

@@ -30,10 +30,11 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> None:
     """Read, compare, write the page, and say the answer."""
-    from spdmetric.comparison.page import Origin
+    from spdmetric.comparison.page import Origin, need_page
     from spdmetric.comparison.report import compare
 
     out, labels, test = arguments.out, arguments.labels, arguments.test
+    need_page()
     check_target(out)
     if out.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"--out {out}: expected a name that ends in .html.")

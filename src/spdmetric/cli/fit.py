@@ -6,14 +6,13 @@ Radius and rank are chosen by cross-validation, unless both are given.
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spdmetric.cli.options import add_data, check_target, read, whole
 
 if TYPE_CHECKING:
-    import numpy as np
-    from sklearn.pipeline import Pipeline
     from tqdm import tqdm
 
     from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
@@ -31,10 +30,9 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> None:
     """Read, learn, write the model, and say what was learned."""
-    from collections import Counter
-
     from sklearn.neighbors import KNeighborsClassifier
     from sklearn.pipeline import make_pipeline
+    from tqdm import tqdm
 
     from spdmetric.io.models import save
 
@@ -44,7 +42,11 @@ def run(arguments: Namespace) -> None:
         raise ValueError(f"{arguments.data} has no labels to learn from: give them with --labels CSV.")
     metric = _metric_asked(arguments)
     model = make_pipeline(metric, KNeighborsClassifier(arguments.neighbors))
-    fit_with_bar(model, data.X, data.y)
+    # The bar is for terminals, and for what takes longer than two seconds.
+    with tqdm(desc="learning", unit="step", delay=2, leave=False, disable=None) as bar:
+        if hasattr(metric, "set_callbacks"):  # scikit-learn >= 1.9
+            metric.set_callbacks(Bar(bar))
+        model.fit(data.X, data.y)
     save(model, arguments.out)
     n, d, _ = data.X.shape
     counts = [f"{name} ({count})" for name, count in sorted(Counter(data.y.tolist()).items())]
@@ -92,16 +94,3 @@ class Bar:
     def on_fit_task_end(self, estimator: object, context: object) -> None:
         """Count a task."""
         self.bar.update()
-
-
-def fit_with_bar(model: Pipeline, X: np.ndarray, y: np.ndarray) -> None:
-    """Show a bar when learning takes longer than two seconds, in a terminal only."""
-    from tqdm import tqdm
-
-    watched = hasattr(model[0], "set_callbacks")  # else an older scikit-learn
-    with tqdm(desc="learning", unit="step", delay=2, leave=False, disable=None) as bar:
-        if watched:
-            model[0].set_callbacks(Bar(bar))
-        model.fit(X, y)
-    if watched:
-        model[0].set_callbacks()

@@ -30,24 +30,25 @@ def add_data(parser: ArgumentParser) -> None:
 
 def add_run(parser: ArgumentParser, repeats: str) -> None:
     """Add what decides how much is computed, and by how many processes."""
-    cores = os.cpu_count() or 1
     parser.add_argument("--repeats", type=whole(1), metavar="N", help=repeats)
     parser.add_argument("--seed", type=whole(0), default=0, metavar="S", help="of all draws (default: 0)")
-    parser.add_argument("--jobs", type=whole(1), default=cores, metavar="N", help="default: one a core")
-    names = "these only, names of spdmetric.evaluation.methods (default: all)"
-    parser.add_argument("--methods", type=lambda text: tuple(text.split(",")), metavar="A,B,...", help=names)
+    cores = os.cpu_count() or 1
+    parser.add_argument("--jobs", type=whole(1), default=cores, metavar="N", help="processes (default: all)")
+    parser.add_argument("--methods", type=_names, metavar="A,B,...", help="these methods (default: all)")
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(text.split(",")))
 
 
 def whole(least: int, word: str | None = None) -> Callable[[str], int | str]:
     """Make the type of an option that takes a whole number, or one word instead."""
 
     def convert(text: str) -> int | str:
-        if text == word:
-            return text
-        if not text.isdigit() or int(text) < least:
-            wanted = f"a whole number >= {least}" + (f' or "{word}"' if word else "")
-            raise ArgumentTypeError(f"expected {wanted}, got {text!r}")
-        return int(text)
+        if text == word or (text.isdigit() and int(text) >= least):
+            return text if text == word else int(text)
+        other = f' or "{word}"' if word else ""
+        raise ArgumentTypeError(f"expected a whole number >= {least}{other}, got {text!r}")
 
     return convert
 

@@ -16,6 +16,7 @@ from spdmetric.comparison.verdict import Verdict, confusion, sentences, signed, 
 from spdmetric.estimators.cv import RADII
 from spdmetric.evaluation.methods import FAMILIES, METHODS, expression, program
 from spdmetric.io.matrices import Matrices
+from spdmetric.plots.axes import need_matplotlib
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -78,6 +79,7 @@ def make_page(
         A whole document that asks the network for nothing.
     """
     plan = comparison.plan
+    need_page()
     drawn = _pictures(described[0], data, comparison, verdict)
     absent = {"learned": "alignment" not in drawn, "embedding": "before" not in drawn}
     counts = np.bincount(plan.codes[plan.tested])
@@ -114,8 +116,9 @@ def make_page(
 SECTIONS = ("data", "accuracy", "learned", "embedding", "confusion", "code", "how")
 
 
-def need_jinja() -> None:
+def need_page() -> None:
     """Say which extra is missing, before anything is computed in vain."""
+    need_matplotlib()
     try:
         import jinja2  # noqa: F401
     except ImportError as error:
@@ -123,7 +126,6 @@ def need_jinja() -> None:
 
 
 def _template() -> Template:
-    need_jinja()
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -281,4 +283,4 @@ def _code(origin: Origin, comparison: Comparison, verdict: Verdict) -> tuple[dic
         for method, role in wanted.items()
         if method in made
     }
-    return programs, {m: expression(made[m]) for m in made if m not in wanted}
+    return programs, {m: expression(made[m], width=1000) for m in made if m not in wanted}

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from spdmetric.comparison.describe import Description, describe
-from spdmetric.comparison.page import Origin, make_page, need_jinja
+from spdmetric.comparison.page import Origin, make_page
 from spdmetric.comparison.plan import make_plan
 from spdmetric.comparison.run import Comparison, run_plan
 from spdmetric.comparison.verdict import Verdict, judge, sentences
@@ -93,7 +93,6 @@ def compare(
     report : Report
         ``print(report)`` is the answer, ``report.save("report.html")`` the page.
     """
-    need_jinja()  # said before the work, not after
     data = _as_matrices(X, y, groups, "these matrices")
     test = None if X_test is None else _as_matrices(X_test, y_test, None, "the test matrices")
     described = [describe(m.X, m.labels, m.groups) for m in (data, test) if m is not None]

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
-from itertools import pairwise
+from itertools import pairwise, repeat
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from random_matrices import spd
-from report_data import FEW, NAMES, matrices, write_page
+import spdmetric
+from comparison_data import FEW, matrices, write_page
 from spdmetric.cli import main
-from spdmetric.comparison import comparison, verdict
+from spdmetric.comparison import run, verdict
 from spdmetric.comparison.describe import describe
-from spdmetric.comparison.html import DARK, FULL, LIGHT, contrast
-from spdmetric.comparison.methods import ENTRIES, Fold, distances_wasserstein, left_out, means_for, program
-from spdmetric.evaluation.journal import StateError
+from spdmetric.comparison.page import Origin, shaded
+from spdmetric.comparison.plan import make_plan
+from spdmetric.comparison.run import run_plan
+from spdmetric.evaluation.journal import JournalError
+from spdmetric.evaluation.methods import METHODS
 from spdmetric.io.matrices import Matrices
 
 pytestmark = pytest.mark.usefixtures("numpy_only")
@@ -41,27 +45,11 @@ def toy(n=40, d=4, **rest):
 
 def plan_of(data, test=None, **options):
     rank = int(describe(data.X, data.y).ranks.min())
-    return comparison.make_plan(data, test, rank, **options)
+    return make_plan(data, test, rank, **options)
 
 
 # ---------------------------------------------------------------------------
 # Numbers
-
-
-def test_wasserstein_is_that_of_pyriemann(rng):
-    from pyriemann.geometry.distance import distance_wasserstein
-
-    X, Y = spd(rng, 4, 5), spd(rng, 3, 5)
-    expected = [[distance_wasserstein(A, B) for B in Y] for A in X]
-    assert np.allclose(distances_wasserstein(X, Y), expected, rtol=1e-9)
-
-
-def test_wasserstein_of_singular_diagonal_matrices():
-    """Matrices that commute: the distance of their square roots."""
-    a = np.array([[4.0, 0.0, 1.0], [9.0, 1.0, 0.0]])
-    X = np.array([np.diag(row) for row in a])
-    expected = np.linalg.norm(np.sqrt(a)[:, None] - np.sqrt(a), axis=-1)
-    assert np.allclose(distances_wasserstein(X, X), expected, atol=1e-7)
 
 
 @given(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=2, max_size=40))
@@ -158,20 +146,20 @@ def test_a_test_file_is_one_fold():
 def test_what_cannot_be_compared_gets_a_sentence(y, groups, message):
     data = replace(toy(), y=y, groups=groups)
     with pytest.raises(ValueError, match=message):
-        comparison.make_plan(data, None, 4)
+        make_plan(data, None, 4)
 
 
 def test_what_the_data_do_not_allow_is_left_out_with_a_reason():
-    out = left_out(6, 4, 100)
-    assert set(ENTRIES) - set(out) == {
+    plan = make_plan(toy(), None, 3)
+    assert plan.methods == (
         *("euclid", "wasserstein", "logeuclid-kta-rank"),
         *("logeuclid-kta-cv", "logeuclid-kta-cv-11nn", "logeuclid-kta-cv-lda"),
-    }
-    assert "the lowest here is 4 of 6" in out["mdm"]
-    assert "svm" not in left_out(6, 6, 15)
-    assert "eleven" in left_out(6, 6, 15)["logeuclid-mean-11nn"]
-    assert means_for(6, 4, 3).ranks == (2, 3, 4)
-    assert means_for(6, 4, 3).inner == 3
+    )
+    assert "the lowest here is 3 of 4" in plan.left_out["mdm"]
+    few = make_plan(toy(), None, 3, methods=("mdm", "euclid"))
+    assert (few.methods, set(few.left_out)) == (("euclid",), {"mdm"})
+    with pytest.raises(ValueError, match="No method manhattan; there are logeuclid-identity"):
+        make_plan(toy(), None, 4, methods=("euclid", "manhattan"))
 
 
 # ---------------------------------------------------------------------------
@@ -181,9 +169,9 @@ def test_what_the_data_do_not_allow_is_left_out_with_a_reason():
 FAST = ("euclid", "logeuclid-mean", "mdm")
 
 
-def test_interrupted_and_gone_on_with_is_the_same(tmp_path):
+def test_interrupted_and_continued_is_the_same(tmp_path):
     plan = plan_of(toy(), methods=FAST, repeats=2)
-    whole = comparison.compare(plan, tmp_path / "whole.state")
+    whole = run_plan(plan, tmp_path / "whole.state")
 
     def stop(finished, done, total):
         for i, task in enumerate(finished):
@@ -192,12 +180,12 @@ def test_interrupted_and_gone_on_with_is_the_same(tmp_path):
                 raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        comparison.compare(plan, tmp_path / "cut.state", progress=stop)
+        run_plan(plan, tmp_path / "cut.state", progress=stop)
     lines = (tmp_path / "cut.state").read_text().splitlines()
     assert len(lines) == 1 + 4
-    (tmp_path / "cut.state").write_text("\n".join(lines) + '\n{"row": "qui')  # killed within a line
+    (tmp_path / "cut.state").write_text("\n".join(lines) + '\n{"task": "qui')  # killed within a line
     seen = []
-    rest = comparison.compare(
+    rest = run_plan(
         plan, tmp_path / "cut.state", progress=lambda it, done, total: seen.append((done, total)) or it
     )
     assert seen == [(4, 10)]
@@ -207,19 +195,52 @@ def test_interrupted_and_gone_on_with_is_the_same(tmp_path):
 
 def test_a_journal_of_other_settings_is_refused(tmp_path):
     plan = plan_of(toy(), methods=FAST, repeats=1)
-    comparison.compare(plan, tmp_path / "a.state")
-    with pytest.raises(StateError, match="seed differ"):
-        comparison.compare(replace(plan, seed=5), tmp_path / "a.state")
+    run_plan(plan, tmp_path / "a.state")
+    with pytest.raises(JournalError, match="seed differ"):
+        run_plan(replace(plan, seed=5), tmp_path / "a.state")
+
+
+class Fails:
+    """A classifier whose `fit` fails when it is the turn of the error."""
+
+    def __init__(self, error, turns):
+        self.error, self.turns = error, turns
+
+    def fit(self, X, y):
+        if next(self.turns):
+            raise self.error
+        self.label = y[0]
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.label)
 
 
 def test_a_method_that_fails_is_told_and_the_others_go_on(tmp_path, monkeypatch):
-    def fails(fold):
-        raise np.linalg.LinAlgError("no luck")
-
-    monkeypatch.setitem(ENTRIES, "mdm", replace(ENTRIES["mdm"], run=fails))
-    found = comparison.compare(plan_of(toy(), methods=FAST, repeats=1), tmp_path / "a.state")
+    broken = Fails(np.linalg.LinAlgError("no luck"), repeat(True))
+    monkeypatch.setitem(METHODS, "mdm", replace(METHODS["mdm"], make=lambda sizes: broken))
+    found = run_plan(plan_of(toy(), methods=FAST, repeats=1), tmp_path / "a.state")
     assert found.failed == {"mdm": "LinAlgError: no luck"}
     assert [line.method for line in verdict.judge(found).lines if line.method == "mdm"] == []
+
+
+@pytest.mark.parametrize("error", [MemoryError("too large"), ValueError("bad luck")])
+def test_what_failed_is_tried_again_and_nothing_else(error, tmp_path, monkeypatch):
+    """An error of one fold is not a result: the same command again computes that fold."""
+    data, journal, folds = toy(), tmp_path / "a.state", []
+
+    def compared(turns):
+        method = Fails(error, turns)
+        monkeypatch.setitem(METHODS, "mdm", replace(METHODS["mdm"], make=lambda s: folds.append(0) or method))
+        return spdmetric.compare(data, methods=FAST, repeats=1, journal=journal)
+
+    first = compared(iter([False, True, False, False, False]))
+    assert set(first.comparison.failed) == {"mdm"}
+    assert len(folds) == 5
+    again = compared(iter([False]))  # one fold, once
+    assert again.comparison.failed == {}
+    assert len(folds) == 6
+    assert (again.comparison.given["mdm"] >= 0).all()
 
 
 # ---------------------------------------------------------------------------
@@ -258,23 +279,46 @@ def test_those_that_cannot_be_told_from_the_best_are_named():
     assert "1 of the 2 others (Tangent space + SVM)" in text
 
 
-# ---------------------------------------------------------------------------
 # The code that the page offers
 
 
-@pytest.mark.parametrize("name", ENTRIES)
-def test_the_code_runs_and_gives_the_labels_of_the_comparison(name, tmp_path, monkeypatch, capsys):
-    X, y = matrices(48)
+@pytest.mark.parametrize(
+    ("origin", "known", "new"),
+    [
+        (Origin("a.npz"), "'a.npz'", "'new.npz'"),
+        (Origin("a.npy", labels="y.csv"), "'a.npy', labels='y.csv'", "'new.npz'"),
+        (Origin("a.mat", "b.mat", "cue", 3), "'a.mat', labels='cue', subject=3", "'b.mat', subject=3"),
+    ],
+)
+def test_the_code_reads_what_was_read(origin, known, new):
+    assert origin.calls() == (f"read_matrices({known})", f"read_matrices({new})")
+
+
+def test_the_code_names_the_subject(tmp_path, monkeypatch, capsys):
+    """Copied from the page, it reads the matrices of that subject, not the whole file."""
+    X, y = matrices()
     monkeypatch.chdir(tmp_path)
-    np.savez("known.npz", X=X[:36], y=y[:36])
-    np.savez("new.npz", X=X[36:])
-    means = means_for(4, 4, 3)
-    code = program(name, means, 4, 36, "read_matrices('known.npz')", "read_matrices('new.npz')")
-    space: dict = {}
-    exec(code, space)
     codes = np.unique(y, return_inverse=True)[1]
-    expected = np.unique(y)[ENTRIES[name].run(Fold(X[:36], codes[:36], X[36:], means))]
-    assert capsys.readouterr().out == f"{expected}\n"
+    np.savez("several.npz", X1=X[::-1], y1=codes[::-1], X2=X, y2=codes)
+    command = [
+        "compare",
+        "several.npz",
+        "--subject",
+        "2",
+        "--methods",
+        "euclid",
+        "--jobs",
+        "1",
+        "--repeats",
+        "1",
+    ]
+    assert main(command) == 0
+    text = unescape(re.search("<pre.*?><code>(.*?)</code>", (tmp_path / "report.html").read_text(), re.S)[1])
+    assert "known = read_matrices('several.npz', subject=2)" in text
+    np.savez("new.npz", X=X)
+    capsys.readouterr()
+    exec(text, {})
+    assert capsys.readouterr().out == f"{codes}\n"
 
 
 # ---------------------------------------------------------------------------
@@ -309,7 +353,7 @@ class Outline(HTMLParser):
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory, numpy_only):
-    return write_page(tmp_path_factory.mktemp("report"), "--methods", FEW)
+    return write_page(tmp_path_factory.mktemp("comparison"), "--methods", FEW)
 
 
 @pytest.fixture
@@ -363,7 +407,7 @@ def test_page_has_its_tables_and_sentences(page, outline):
         "gains",
     ]
     for method in FEW.split(","):
-        assert ENTRIES[method].title in text
+        assert METHODS[method].title in text
     assert re.search(r"Learning (helps|hurts)|cannot be shown that learning helps", text)
     assert "1 farther from the mean" in text
 
@@ -408,14 +452,14 @@ def test_a_test_file_and_groups_from_the_command_line(tmp_path, capsys):
     assert "over 5 groups" in (tmp_path / "g.html").read_text("utf-8")
     assert main([*common, "--test", str(tmp_path / "later.npz"), "--out", str(tmp_path / "t.html")]) == 0
     assert "tested on the 20 of later" in (tmp_path / "t.html").read_text("utf-8")
-    assert "read_matrices(&#x27;later.npz&#x27;)" in (tmp_path / "t.html").read_text("utf-8")
+    assert "read_matrices(&#39;later.npz&#39;)" in (tmp_path / "t.html").read_text("utf-8")
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["absent.npz"], "There is no file absent.npz"),
-        (["here.npz", "--out", "."], "is a folder"),
+        (["here.npz", "--out", "."], "is a folder: expected the name of a file"),
         (["here.npz", "--out", "page.txt"], "ends in .html"),
         (["here.npz"], "here has no labels"),
     ],
@@ -429,9 +473,38 @@ def test_errors_are_one_line(arguments, message, tmp_path, monkeypatch, capsys):
     assert said.count("\n") == 1
 
 
+def test_arrays_are_compared_without_files(tmp_path):
+    X, y = matrices(40)
+    report = spdmetric.compare(X[:30], y[:30], X_test=X[30:], y_test=y[30:], methods=("euclid", "mdm"))
+    assert report.comparison.plan.how.endswith("tested on the 10 of the test matrices.")
+    assert str(report).count("\n") == 1
+    report.save(tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text("utf-8")
+    assert "Which metric suits these matrices?" in text
+    assert list(tmp_path.iterdir()) == [tmp_path / "report.html"]
+
+
+def test_without_jinja_the_extra_is_named_before_the_work(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    monkeypatch.setattr(run, "run", None)
+    X, y = matrices()
+    np.savez(tmp_path / "toy.npz", X=X, y=y)
+    assert main(["compare", str(tmp_path / "toy.npz"), "--out", str(tmp_path / "report.html")]) == 2
+    assert "pip install 'spdmetric[compare]'" in capsys.readouterr().err
+
+
+def contrast(a, b):
+    """Contrast ratio of two colors after WCAG 2, between 1 and 21."""
+    parts = np.array([[int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)] for color in (a, b)])
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    dark, bright = sorted(linear @ (0.2126, 0.7152, 0.0722))
+    return (bright + 0.05) / (dark + 0.05)
+
+
 def test_colors_can_be_read():
-    assert contrast((0, 0, 0), (255, 255, 255)) == pytest.approx(21)
-    for share in np.linspace(0, 1, 101):
-        ground = [round(a + share * (b - a)) for a, b in zip(LIGHT, FULL, strict=True)]
-        assert max(contrast(DARK, ground), contrast(LIGHT, ground)) >= 4.5
-    assert len(NAMES) == 2
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    for share in np.linspace(0, 1, 1001):
+        cell = shaded(1.0, share)
+        assert contrast(cell.ground, cell.ink) >= 4.5
+        other = {"#000000": "#ffffff", "#ffffff": "#000000"}[cell.ink]
+        assert contrast(cell.ground, other) <= contrast(cell.ground, cell.ink) + 0.1

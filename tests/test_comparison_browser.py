@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from report_data import FEW, write_page
+from comparison_data import FEW, write_page
 
 # Texts whose contrast with the first opaque ground behind them is too low, after WCAG 2.
 CONTRAST = """
@@ -52,7 +52,7 @@ COLUMN = (
 def page(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPDMETRIC_COMPILED", "0")  # so small a problem does not repay loading them
-        return write_page(tmp_path_factory.mktemp("report"), "--methods", FEW)
+        return write_page(tmp_path_factory.mktemp("comparison"), "--methods", FEW)
 
 
 @pytest.fixture(scope="module")
