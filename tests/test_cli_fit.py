@@ -1,4 +1,4 @@
-"""The commands fit and predict: what they write is what the library computes."""
+"""The commands toy, fit and predict: what they write is what the library computes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import io
 
 import numpy as np
 import pytest
+import tqdm
+from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
@@ -14,7 +16,7 @@ import spdmetric
 from random_matrices import labeled
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.cli import main
-from spdmetric.cli import models as commands
+from spdmetric.cli.predict import accuracy
 
 
 @pytest.fixture
@@ -82,7 +84,8 @@ def test_labels_from_csv(files, capsys):
 
 SENTENCES = {
     "no labels": (("fit", "new.npy", "-o", "m.npz"), "has no labels to learn from: give them with --labels"),
-    "no folder": (("fit", "train.npz", "-o", "no/m.npz"), "is not a folder that can be written to"),
+    "no folder": (("fit", "train.npz", "-o", "new.npy/m.npz"), "cannot write to --out"),
+    "a folder": (("fit", "train.npz", "-o", "./."), "is a folder: expected the name of a file"),
     "no file": (("fit", "none.npz", "-o", "m.npz"), "There is no file"),
     "not a model": (("predict", "train.npz", "new.npz", "-o", "l.csv"), "not a spdmetric model"),
     "metric alone": (("predict", "metric.npz", "new.npz", "-o", "l.csv"), "a metric without a classifier"),
@@ -112,14 +115,15 @@ def test_what_cannot_be_done_gets_one_sentence(case, files, rng, capsys):
 
 def test_labels_of_another_kind(capsys):
     classes, predicted = np.array([1, 2]), np.array([1, 2, 2])
-    assert commands._accuracy(classes, predicted, np.array(["1", "2", "1"])).startswith("accuracy: 66.67 %")
-    assert commands._accuracy(classes, predicted, np.array([1.0, 2.0, 2.0])).startswith("accuracy: 100.00 %")
-    assert "none of the labels" in commands._accuracy(classes, predicted, np.array(["a", "b", "b"]))
+    assert accuracy(classes, predicted, np.array(["1", "2", "1"])).startswith("accuracy: 66.67 %")
+    assert accuracy(classes, predicted, np.array([1.0, 2.0, 2.0])).startswith("accuracy: 100.00 %")
+    assert "none of the labels" in accuracy(classes, predicted, np.array(["a", "b", "b"]))
 
 
-def test_progress_counts_every_sweep_and_leaves_no_trace(files, monkeypatch):
-    import tqdm
-
+@pytest.mark.parametrize(("options", "steps"), [((), 10), (("--radius", "1", "--rank", "full"), 1)])
+def test_progress_counts_every_task_and_leaves_no_trace(options, steps, files, monkeypatch):
+    """Without scikit-learn's callbacks (before 1.9) there is no bar."""
+    pytest.importorskip("sklearn.callback", reason="scikit-learn >= 1.9")
     bars = []
 
     class Bar(tqdm.tqdm):
@@ -130,12 +134,13 @@ def test_progress_counts_every_sweep_and_leaves_no_trace(files, monkeypatch):
             bars.append(self)
 
     monkeypatch.setattr(tqdm, "tqdm", Bar)
-    _, X, y = files
-    metric = LogEuclideanMetricCV(cv=2, max_iter=3)
-    with commands._progress(metric, 3):
-        metric.fit(X[:24], y[:24])
-    assert bars[0].n == bars[0].total
-    assert "_path" not in vars(metric)
+    folder, X, y = files
+    assert run(folder, "fit", "train.npz", "-o", "model.npz", *options) == 0
+    assert bars[0].n >= steps  # five folds, full rank and low ranks; or iterations
+    model = spdmetric.load(folder / "model.npz")
+    plain = clone(model).fit(X[:24], y[:24])
+    assert plain[0].transform(X).tobytes() == model[0].transform(X).tobytes()
+    assert "Bar" not in str(vars(model[0]))
 
 
 def test_toy(tmp_path, capsys):

@@ -1,4 +1,4 @@
-"""The command as a user types it: what it writes, what it says, how it ends."""
+"""The command reproduce as a user types it: what it writes, what it says, how it ends."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from spdmetric import cli
+from spdmetric.cli import reproduce
 
 
 def run(*arguments, **options):
@@ -93,31 +94,6 @@ def test_other_settings_are_refused(toy, capsys):
     )
 
 
-def test_help_is_good_reading():
-    text = run("--help").stdout
-    assert "reproduce" in text
-    assert "goes on" in text
-    text = run("reproduce", "--help").stdout
-    for what in ("toy-easy", "textures", "bci", "eegmmi", "figures", "beyond", "--quick", "MotorImagery.mat"):
-        assert what in text
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        [],
-        ["reproduce"],
-        ["reproduce", "tables"],
-        ["reproduce", "toy", "--jobs", "0"],
-        ["reproduce", "toy", "--methods", "euclid,manhattan"],
-    ],
-)
-def test_wrong_words_exit_with_2(arguments):
-    finished = run(*arguments)
-    assert finished.returncode == 2
-    assert "usage: spdmetric" in finished.stderr
-
-
 def test_beyond_without_data_is_the_toy_set(tmp_path, capsys):
     command = ["reproduce", "beyond", "--repeats", "2", "--jobs", "1", "--out", str(tmp_path)]
     assert cli.main([*command, "--methods", "logeuclid-mean,csp-lda,logeuclid-mean-51nn"]) == 0
@@ -134,7 +110,7 @@ def test_beyond_without_data_is_the_toy_set(tmp_path, capsys):
 @pytest.mark.parametrize("data", [None, "somewhere"])
 def test_all_goes_beyond_only_with_data(data, monkeypatch, tmp_path, capsys):
     done = []
-    monkeypatch.setattr(cli, "_reproduce_one", lambda what, folder, arguments: done.append((what, folder)))
+    monkeypatch.setattr(reproduce, "run_one", lambda what, folder, arguments: done.append((what, folder)))
     where = [] if data is None else ["--data", str(tmp_path)]
     assert cli.main(["reproduce", "all", "--out", str(tmp_path / "out"), *where]) == 0
     assert done[0][0] == "toy"
@@ -182,6 +158,12 @@ def test_a_missing_image_lists_those_there(tmp_path, capsys):
     assert "there are D2" in error
 
 
+def test_an_unknown_method_lists_those_there(tmp_path, capsys):
+    error = fails(capsys, "reproduce", "toy", "--methods", "euclid,manhattan", "--out", tmp_path)
+    assert "no method manhattan; there are logeuclid-identity" in error
+    assert "kta-early-stop" in error
+
+
 def test_unwritable_output_is_said_before_the_work(tmp_path, capsys):
     (tmp_path / "file").write_text("in the way")
     assert "cannot write to --out" in fails(capsys, "reproduce", "toy", "--out", tmp_path / "file")
@@ -200,7 +182,7 @@ def test_a_full_disk_is_said(tmp_path, capsys, monkeypatch):
 
 
 def test_interruption_says_how_to_go_on(tmp_path, capsys, monkeypatch):
-    from spdmetric.evaluation import journal as runner
+    from spdmetric.paper import reproduce as runner
 
     def interrupted(*_, **__):
         raise KeyboardInterrupt

@@ -44,9 +44,10 @@ def run(arguments: Namespace) -> None:
     model = make_pipeline(metric, KNeighborsClassifier(arguments.neighbors))
     # The bar is for terminals, and for what takes longer than two seconds.
     with tqdm(desc="learning", unit="step", delay=2, leave=False, disable=None) as bar:
-        if hasattr(metric, "set_callbacks"):  # scikit-learn >= 1.9
-            metric.set_callbacks(Bar(bar))
+        follow = getattr(metric, "set_callbacks", lambda *_: None)  # from scikit-learn 1.9 on
+        follow(Bar(bar))
         model.fit(data.X, data.y)
+        follow()
     save(model, arguments.out)
     n, d, _ = data.X.shape
     counts = [f"{name} ({count})" for name, count in sorted(Counter(data.y.tolist()).items())]

@@ -1,0 +1,95 @@
+"""The command line: what it imports, what its help says, how it ends."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+from random_matrices import labeled
+from spdmetric import cli
+
+COMMANDS = ("toy", "fit", "predict", "compare", "reproduce")
+
+
+def run(*arguments, **options):
+    command = [sys.executable, "-m", "spdmetric", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
+def test_help_is_good_reading():
+    text = run("--help").stdout
+    for command in COMMANDS:
+        assert f"    {command}" in text
+    assert "goes on" in text
+    text = run("reproduce", "--help").stdout
+    for what in ("toy-easy", "textures", "bci", "eegmmi", "figures", "beyond", "--quick", "MotorImagery.mat"):
+        assert what in text
+
+
+@pytest.mark.parametrize("command", ["--help", "--version", *(f"{name} --help" for name in COMMANDS)])
+def test_help_imports_the_standard_library_alone(command):
+    code = f"""
+import sys
+from spdmetric.cli import main
+try:
+    main({command.split()})
+except SystemExit as stop:
+    assert stop.code == 0
+loaded = {{name.partition(".")[0] for name in sys.modules}}
+assert not loaded & {{"numpy", "scipy", "sklearn", "tqdm", "jinja2", "matplotlib"}}, loaded
+assert not [n for n in sys.modules if n.startswith(("spdmetric.paper", "spdmetric.comparison"))]
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "required: COMMAND"),
+        (["reproduce"], "required: WHAT"),
+        (["reproduce", "tables"], "invalid choice: 'tables'"),
+        (["reproduce", "toy", "--jobs", "0"], "expected a whole number >= 1, got '0'"),
+        (["toy", "--seed", "-1"], "expected a whole number >= 0, got '-1'"),
+        (["fit", "a.npz", "-o", "b.npz", "--rank", "half"], "a whole number >= 1 or \"full\", got 'half'"),
+    ],
+)
+def test_wrong_words_exit_with_2(arguments, said, capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(arguments)
+    assert stop.value.code == 2
+    error = capsys.readouterr().err
+    assert "usage: spdmetric" in error
+    assert said in error
+
+
+@pytest.mark.parametrize("command", ["fit", "compare"])
+def test_errors_of_the_data_speak_of_options(command, rng, tmp_path, monkeypatch, capsys):
+    """The library says ``subject=``; a command says ``--subject``."""
+    monkeypatch.chdir(tmp_path)
+    X, y = labeled(rng, 8, 3)
+    np.savez("several.npz", X1=X, y1=y, X2=X, y2=y)
+    out = "model.npz" if command == "fit" else "report.html"
+    assert cli.main([command, "several.npz", "--out", out]) == 2
+    error = capsys.readouterr().err
+    assert "--subject" in error
+    assert "subject=" not in error
+
+
+def test_warnings_are_shown_in_a_line_and_the_hook_is_given_back(tmp_path, monkeypatch, capsys):
+    from spdmetric.cli import toy
+
+    def warns(arguments):
+        warnings.warn("not so fast", UserWarning, stacklevel=1)
+
+    before = warnings.showwarning
+    monkeypatch.setattr(toy, "run", warns)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        assert cli.main(["toy"]) == 0
+    assert capsys.readouterr().err == "spdmetric: UserWarning: not so fast\n"
+    assert warnings.showwarning is before
