@@ -1,7 +1,7 @@
 """The figures of [Yger2015]_, computed.
 
-Each has a module with two parts: ``compute`` gives arrays, ``draw`` turns them into a
-matplotlib figure and leaves matplotlib's settings as they were.
+Each has a module with two parts: ``compute`` gives arrays, ``draw`` turns them into a new
+matplotlib figure, or draws in a given one, and leaves matplotlib's settings as they were.
 """
 
 from __future__ import annotations
@@ -23,19 +23,15 @@ if TYPE_CHECKING:
 Images = Mapping[str, np.ndarray]
 
 
-def _textures(images: Images | None) -> textures.Textures:
-    return textures.compute(load_images() if images is None else images)
-
-
-FIGURES: dict[str, Callable[[Images | None, int], Figure]] = {
-    "cone": lambda images, seed: cone.draw(cone.compute()),
-    "tangent": lambda images, seed: tangent.draw(tangent.compute()),
-    "ascent": lambda images, seed: ascent.draw(ascent.compute(seed)),
-    "deformation": lambda images, seed: deformation.draw(deformation.compute()),
-    "textures": lambda images, seed: textures.draw(_textures(images)),
-    "whitening": lambda images, seed: whitening.draw(whitening.compute(seed)),
+FIGURES: dict[str, Callable[..., Figure]] = {
+    "cone": lambda images=None, seed=0: cone.draw(cone.compute()),
+    "tangent": lambda images=None, seed=0: tangent.draw(tangent.compute()),
+    "ascent": lambda images=None, seed=0: ascent.draw(ascent.compute(seed)),
+    "deformation": lambda images=None, seed=0: deformation.draw(deformation.compute()),
+    "textures": lambda images=None, seed=0: textures.draw(textures.compute(images or load_images())),
+    "whitening": lambda images=None, seed=0: whitening.draw(whitening.compute(seed)),
 }
-"""Figures by name: functions of images (None for scikit-image's) and a seed; each takes what it needs."""
+"""Figures by name: functions of ``images`` and ``seed``, of which each takes what it needs."""
 
 
 def save_figures(
@@ -47,8 +43,6 @@ def save_figures(
     progress: Callable[[str], None] | None = None,
 ) -> list[Path]:
     """Write figures as ``NAME.png`` (300 dpi) and ``NAME.pdf``.
-
-    A file appears under its name only when it is complete.
 
     Parameters
     ----------

@@ -54,23 +54,9 @@ def compute(
     elsewhere: tuple[float, float] = (1.5, 2.6),
     n_grid: int = 36,
 ) -> Ascent:
-    """Evaluate the alignment of a toy set over a ball and climb it.
+    """Evaluate the alignment of a toy set over a ball on a polar grid, and climb it.
 
-    Parameters
-    ----------
-    seed : int, default=0
-        Which draw of the toy set.
-    radius : float, default=4.0
-        Radius of the ball.
-    elsewhere : pair of float, optional
-        Where the second run of the solver begins, in normal coordinates at the center;
-        the first begins at the center.
-    n_grid : int, default=36
-        Radii of the polar grid; it has twice as many angles.
-
-    Returns
-    -------
-    Ascent
+    The solver runs twice: from the center of the ball, and from ``elsewhere`` in normal coordinates.
     """
     X, y, _, _ = make_toy(n_train=50, n_test=2, d=2, noise=3.0, random_state=DRAW + seed)
     center = mean_riemann(X)
@@ -135,7 +121,7 @@ def _coordinates(point: BallPoint) -> np.ndarray:
 
 
 def draw(data: Ascent, figure: Figure | None = None) -> Figure:
-    """Draw the level sets over the disc and the runs on them; in a given figure, or in a new one."""
+    """Draw the level sets over the disc and the runs on them."""
     with style.canvas(style.COLUMN, 3.05, figure) as figure:
         axes = figure.add_axes((0.13, 0.21, 0.645, 0.77))
         _draw_levels(axes, figure.add_axes((0.8, 0.27, 0.03, 0.65)), data)

@@ -36,20 +36,9 @@ class Cone(NamedTuple):
 
 
 def compute(points: np.ndarray = POINTS, *, reach: float = 0.38, n: int = 101) -> Cone:
-    """Compute straight and geodesic paths between three SPD matrices.
+    """Compute straight and geodesic paths between SPD matrices A, B, C.
 
-    Parameters
-    ----------
-    points : ndarray of shape (3, 2, 2), optional
-        SPD matrices A, B, C.
-    reach : float, default=0.38
-        How far the lines through A and B go beyond them, as a share of their distance.
-    n : int, default=101
-        Points of a path.
-
-    Returns
-    -------
-    Cone
+    The lines through A and B go beyond them by ``reach``, a share of their distance.
     """
     t, t_beyond = np.linspace(0, 1, n), np.linspace(-reach, 1 + reach, 2 * n - 1)
     A, B = points[0], points[1]
@@ -74,7 +63,7 @@ def _exits(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 def draw(data: Cone, figure: Figure | None = None) -> Figure:
-    """Draw the cone with the paths, determinants along them, and eigenvalues beyond their ends; in a given figure, or in a new one."""
+    """Draw the cone with the paths, determinants along them, and eigenvalues beyond their ends."""
     with style.canvas(style.COLUMN, 3.9, figure) as figure:
         _draw_cone(style.solid_axes(figure, (-0.15, 0.215, 1.3, 0.9)), data)
         style.title(figure, 0.02, 0.94, r"(a) $\mathcal{P}_2$")

@@ -39,22 +39,9 @@ class Deformation(NamedTuple):
 
 
 def compute(*, distance: float = 2.0, angle: float = 25.0, radius: float = 0.5, n: int = 101) -> Deformation:
-    """Compute discs and triangles on the surface and map them by two logarithms.
+    """Compute discs (radius for delta_r) and triangles on the surface, and map them by two logarithms.
 
-    Parameters
-    ----------
-    distance : float, default=2.0
-        delta_r(I, G).
-    angle : float, default=25.0
-        Direction of G from I, in degrees.
-    radius : float, default=0.5
-        Radius of the discs, for delta_r.
-    n : int, default=101
-        Points of a curve.
-
-    Returns
-    -------
-    Deformation
+    G lies at ``distance`` (delta_r) from I, in the direction ``angle`` (degrees).
     """
     turns = np.deg2rad(angle + 60 * np.arange(6))
     ring = distance * np.stack([np.cos(turns), np.sin(turns)], axis=-1)
@@ -75,7 +62,7 @@ def compute(*, distance: float = 2.0, angle: float = 25.0, radius: float = 0.5, 
 
 
 def draw(data: Deformation, figure: Figure | None = None) -> Figure:
-    """Draw the surface with the shapes on it, and the two tangent planes; in a given figure, or in a new one."""
+    """Draw the surface with the shapes on it, and the two tangent planes."""
     with style.canvas(style.PAGE, 2.35, figure) as figure:
         axes = style.solid_axes(figure, (-0.02, -0.1, 0.4, 1.2))
         _draw_surface(axes, data)

@@ -27,17 +27,7 @@ class Textures(NamedTuple):
 
 
 def compute(images: Mapping[str, np.ndarray]) -> Textures:
-    """Check the images and find their halves.
-
-    Parameters
-    ----------
-    images : mapping of str to ndarray of shape (height, width)
-        Gray images by name, as they are to be shown.
-
-    Returns
-    -------
-    Textures
-    """
+    """Check gray images (height, width), by name, and find their halves."""
     if not images:
         raise ValueError("images is empty: expected at least one gray image, by name.")
     arrays = {name: np.asarray(image) for name, image in images.items()}
@@ -52,7 +42,7 @@ def compute(images: Mapping[str, np.ndarray]) -> Textures:
 
 
 def draw(data: Textures, figure: Figure | None = None) -> Figure:
-    """Draw the images in a grid, in the order given; in a given figure, or in a new one."""
+    """Draw the images in a grid, in the order given."""
     count = len(data.names)
     columns = count if count <= 3 else ceil(sqrt(count))
     rows = ceil(count / columns)

@@ -33,20 +33,9 @@ class Whitening(NamedTuple):
 
 
 def compute(seed: int = 0, *, n: int = 60, spread: float = 0.45) -> Whitening:
-    """Draw two sessions around different centers and whiten them.
+    """Draw two sessions of n matrices around different centers and whiten them.
 
-    Parameters
-    ----------
-    seed : int, default=0
-        Seed of the draw.
-    n : int, default=60
-        Matrices in a session.
-    spread : float, default=0.45
-        Standard deviation of their tangent vectors at the center of the session.
-
-    Returns
-    -------
-    Whitening
+    Their tangent vectors at the center of a session have the standard deviation ``spread``.
     """
     rng = np.random.default_rng(seed)
     centers = at_normal_coordinates(np.array(CENTERS), np.eye(2))
@@ -61,7 +50,7 @@ def _means(sessions: np.ndarray) -> np.ndarray:
 
 
 def draw(data: Whitening, figure: Figure | None = None) -> Figure:
-    """Draw both sessions in two coordinates of their logarithms, before and after; in a given figure, or in a new one."""
+    """Draw both sessions in two coordinates of their logarithms, before and after."""
     with style.canvas(style.PAGE, 2.6, figure) as figure:
         left, right = figure.subplots(1, 2, sharex=True, sharey=True, subplot_kw={"aspect": "equal"})
         figure.subplots_adjust(left=0.07, right=0.99, bottom=0.27, top=0.92, wspace=0.06)

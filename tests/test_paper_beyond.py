@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from random_matrices import labeled
-from spdmetric.datasets import eegmmi_covariance_subjects, load_cho2017, load_eegmmi_covariances
-from spdmetric.evaluation.journal import Result, Settings, run_table
-from spdmetric.evaluation.methods import BEYOND
+from spdmetric.datasets import eegmmi_covariance_subjects, load_cho2017, load_eegmmi_covariances, make_toy
+from spdmetric.evaluation.statistics import as_markdown, as_plain
 from spdmetric.geometry import mean_riemann
 from spdmetric.paper import beyond
-from spdmetric.paper.groups import as_json, summarize
-from spdmetric.paper.render_groups import as_markdown, as_plain, picture
-from spdmetric.paper.tables import FoldsRow, Group, Table, ToyRow
+from spdmetric.paper.reproduce import Settings, run_table
+from spdmetric.paper.summary import summarize
+from spdmetric.paper.tables import DrawnRow, FixedRow, Group, Result, Table, folds_of
 
 CHEAP = ("logeuclid-mean", "logeuclid-mean-11nn", "csp-lda", "logeuclid-mean-51nn")
 
@@ -84,14 +84,15 @@ def test_missing_subjects_and_files_are_said(folder, tmp_path):
 
 def test_folds_are_stratified_whole_and_the_same_for_every_seed(rng):
     X, y = labeled(rng, 20, 3)
-    row = FoldsRow(X, y)
-    splits = [row.split(k, seed=k) for k in range(row.most)]
+    row = FixedRow.of_parts(X, y, folds_of(y))
+    splits = [row.split(k, seed=k) for k in range(len(row.tests))]
     assert all(list(np.bincount(y_test)) == [2, 2] for *_, y_test in splits)
     tested = np.concatenate([X_test for _, _, X_test, _ in splits])
     np.testing.assert_array_equal(np.sort(tested[:, 0, 0]), np.sort(X[:, 0, 0]))
     np.testing.assert_array_equal(splits[1][2], row.split(1, seed=99)[2])
-    assert FoldsRow(X, y, whitening="session").digest() != row.digest()
-    X_train, *_ = FoldsRow(X, y, whitening="session").split(0, 0)
+    whitened = FixedRow.of_parts(X, y, folds_of(y), "session")
+    assert whitened.digest != row.digest
+    X_train, *_ = whitened.split(0, 0)
     np.testing.assert_allclose(mean_riemann(X_train), np.eye(3), atol=1e-8)
 
 
@@ -114,7 +115,7 @@ def test_votes_of_everyone_are_left_out_with_the_reason(folder):
     table = beyond.beyond_table(folder)
     assert set(table.left_out["toy 6x6"]) == {"logeuclid-mean-51nn", "logeuclid-kta-cv-51nn"}
     assert len(table.left_out["eegmmi-64 1"]) == 4
-    assert "all of the 8 training matrices" in table.left_out["eegmmi-64 1"]["logeuclid-mean-11nn"]
+    assert "11 neighbors of 8 training matrices" in table.left_out["eegmmi-64 1"]["logeuclid-mean-11nn"]
     assert "eegmmi-across" not in table.left_out
 
 
@@ -125,7 +126,7 @@ def small(table):
     """Without the rows that take their time."""
     groups = tuple(g for g in table.groups if g.name != "toy")
     rows = {row: table.rows[row] for g in groups for row in g.rows}
-    return Table("beyond", "Small", rows, 2, 1, table.absent, (), groups, table.left_out, table.not_quick)
+    return replace(table, title="Small", rows=rows, repeats=2, quick=1, notes=(), groups=groups)
 
 
 def test_a_quick_run_is_gone_on_with_by_the_whole(folder, tmp_path):
@@ -183,7 +184,7 @@ def summary():
     table = Table(
         "beyond",
         "Small",
-        {row: ToyRow(4, 1.0) for g in groups for row in g.rows},
+        {row: DrawnRow(make_toy, "toy") for g in groups for row in g.rows},
         3,
         1,
         absent={"cho": "no folder cho2017"},
@@ -195,34 +196,39 @@ def summary():
 
 
 def test_errors_are_over_subjects_or_over_repeats(summary):
-    people = summary.entry("people", "csp-lda")
-    assert people.accuracy == (82.5, pytest.approx(7.5), 2)
-    assert people.difference == (pytest.approx(10.0), pytest.approx(0.0), 2)  # 10 for both
-    drawn = summary.entry("drawn", "csp-lda")
-    assert drawn.accuracy.mean == pytest.approx(61 + 1 / 3)
-    assert drawn.accuracy.n == 3
+    people = summary.entries["people", "csp-lda"]
+    assert (people.mean, people.se, people.n) == (82.5, pytest.approx(7.5), 2)
+    assert (people.difference, people.difference_se) == (
+        pytest.approx(10.0),
+        pytest.approx(0.0),
+    )  # 10 for both
+    drawn = summary.entries["drawn", "csp-lda"]
+    assert drawn.mean == pytest.approx(61 + 1 / 3)
+    assert drawn.n == 3
     paired = np.array([1.0, 1.0, 2.0])  # means of the two rows, repeat by repeat
-    assert drawn.difference.mean == pytest.approx(paired.mean())
-    assert drawn.difference.se == pytest.approx(paired.std(ddof=1) / np.sqrt(3))
-    assert summary.entry("one", "csp-lda").accuracy.se is None
+    assert drawn.difference == pytest.approx(paired.mean())
+    assert drawn.difference_se == pytest.approx(paired.std(ddof=1) / np.sqrt(3))
+    assert summary.entries["one", "csp-lda"].se is None
 
 
 def test_differences_are_against_the_same_head(summary):
-    assert summary.entry("one", "logeuclid-kta-cv-51nn").against == "logeuclid-mean-51nn"
-    assert summary.entry("one", "logeuclid-kta-cv-51nn").difference.mean == 4
-    assert summary.entry("one", "csp-lda").against == "logeuclid-mean"
-    assert summary.entry("one", "logeuclid-mean").against is None
+    one = {method: summary.entries["one", method] for method in summary.methods}
+    assert one["logeuclid-kta-cv-51nn"].against == "logeuclid-mean-51nn"
+    assert one["logeuclid-kta-cv-51nn"].difference == 4
+    assert one["csp-lda"].against == "logeuclid-mean"
+    assert one["logeuclid-mean"].against is None
 
 
 def test_ranks_share_ties_and_count_their_groups(summary):
-    assert summary.entry("one", "csp-lda").rank == 1.5
+    assert summary.entries["one", "csp-lda"].rank == 1.5
     assert summary.mean_rank("csp-lda") == (pytest.approx((1 + 1 + 1.5) / 3), 3)
     assert summary.mean_rank("logeuclid-mean-51nn") == (4.0, 1)
-    assert {("one", "csp-lda"), ("one", "logeuclid-mean"), ("people", "csp-lda")} <= summary.best()
+    best = {("one", "csp-lda"), ("one", "logeuclid-mean"), ("people", "csp-lda"), ("drawn", "csp-lda")}
+    assert summary.bold() == best
 
 
 def test_json_has_every_row_and_group(summary):
-    content = json.loads(json.dumps(as_json(summary)))
+    content = json.loads(json.dumps(summary.as_json()))
     assert content["seed"] == 4
     assert content["absent"] == {"cho": "no folder cho2017"}
     assert {"group": "drawn", "method": "logeuclid-mean-51nn", "reason": REASON} in content["not_run"]
@@ -237,7 +243,7 @@ def test_json_has_every_row_and_group(summary):
 
 
 def test_text_says_what_was_run_and_what_not(summary):
-    text = as_markdown(summary)
+    text = as_markdown(*summary.sections())
     assert "| CSP, LDA | **82.50** ± 7.50 |" in text
     assert "| not run |" in text
     assert "4.0 (1 of 3)" in text
@@ -246,13 +252,13 @@ def test_text_says_what_was_run_and_what_not(summary):
     assert "Not run: LE at mean, 51-NN (people, drawn); LE by CV, 51-NN (people, drawn): too few." in text
     assert "people: Two people; mean of 2 rows, 2 repeats each, standard error over 2 subjects." in text
     assert "one: One row; one row, run once, no standard error." in text
-    plain = as_plain(summary)
+    plain = as_plain(summary.sections()[0])
     assert "82.50* ± 7.50" in plain
     assert "*: the best" in plain
 
 
 def test_picture_has_a_panel_for_each_group(summary):
-    figure = picture(summary)
+    figure = summary.picture()
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["people", "drawn", "one"]
     assert [t.get_text() for t in figure.axes[0].get_yticklabels()][1] == "CSP, LDA"
 
@@ -270,4 +276,4 @@ def test_real_folders(data_folder):
     assert load_cho2017(1, data_folder / "cho2017").X.shape == (200, 16, 16)
     X, _, X_test, _ = table.rows["eegmmi-21 3"].split(0, 0)
     assert X.shape[1:] == X_test.shape[1:] == (21, 21)
-    assert len(BEYOND) == 23
+    assert len(beyond.BEYOND) == 23

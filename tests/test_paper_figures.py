@@ -360,9 +360,8 @@ def test_png_has_300_dots_an_inch(tmp_path):
 def test_a_failure_leaves_the_old_file_and_no_partial_one(tmp_path, monkeypatch):
     (tmp_path / "whitening.png").write_text("old")
 
-    def fail(self, path, **kwargs):
-        with open(path, "wb") as stream:
-            stream.write(b"half")
+    def fail(self, file, **kwargs):
+        file.write(b"half")
         raise OSError("disk full")
 
     monkeypatch.setattr(matplotlib.figure.Figure, "savefig", fail)
