@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from spdmetric.comparison.report import compare as compare
+    from spdmetric.comparison.compare import compare as compare
     from spdmetric.estimators import LogEuclideanMetric as LogEuclideanMetric
     from spdmetric.estimators import LogEuclideanMetricCV as LogEuclideanMetricCV
     from spdmetric.io.folders import pipelines_folder as pipelines_folder
@@ -28,7 +28,7 @@ __version__ = "0.1.0.dev0"
 _NAMES = {
     "LogEuclideanMetric": "estimators",
     "LogEuclideanMetricCV": "estimators",
-    "compare": "comparison.report",
+    "compare": "comparison.compare",
     "load": "io.models",
     "pipelines_folder": "io.folders",
     "save": "io.models",

@@ -30,8 +30,8 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> None:
     """Read, compare, write the page, and say the answer."""
+    from spdmetric.comparison.compare import compare
     from spdmetric.comparison.page import Origin, need_page
-    from spdmetric.comparison.report import compare
 
     out, labels, test = arguments.out, arguments.labels, arguments.test
     need_page()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from os import PathLike
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,14 +17,15 @@ from spdmetric.comparison.run import BY_CV, Comparison
 from spdmetric.comparison.verdict import Verdict, confusion, sentences, signed, title
 from spdmetric.estimators.cv import RADII
 from spdmetric.evaluation.methods import FAMILIES, METHODS, expression, program
+from spdmetric.io.atomic import write_atomically
 from spdmetric.io.matrices import Matrices
-from spdmetric.plots.axes import need_matplotlib
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
 SHOWN_FAR = 10
 PALE, FULL = (255, 255, 255), (10, 85, 140)  # ground of a share of 0 and of 1
+SECTIONS = ("data", "accuracy", "learned", "embedding", "confusion", "code", "how")
 WHITE_INK = 0.78  # share from which white letters are the easier to read
 
 
@@ -40,9 +43,8 @@ class Origin:
         # Where the labels are in the file they are found; the groups are needed for the folds only.
         subject = {} if self.subject is None else {"subject": self.subject}
         labels = {} if self.labels is None else {"labels": self.labels}
-        if self.test_file is None:
-            return _call(self.file, **labels, **subject), _call("new.npz")
-        return _call(self.file, **labels, **subject), _call(self.test_file, **subject)
+        new = _call("new.npz") if self.test_file is None else _call(self.test_file, **subject)
+        return _call(self.file, **labels, **subject), new
 
 
 def _call(file: str, **arguments: object) -> str:
@@ -50,91 +52,74 @@ def _call(file: str, **arguments: object) -> str:
     return f"read_matrices({', '.join(given)})"
 
 
-def make_page(
-    data: Matrices,
-    test: Matrices | None,
-    described: list[Description],
-    comparison: Comparison,
-    verdict: Verdict,
-    origin: Origin,
-) -> str:
-    """Write the page.
+@dataclass(frozen=True)
+class Report:
+    """A finished comparison; as text, its answer."""
 
-    Parameters
-    ----------
-    data, test : Matrices
-        What was compared; `test` may be None.
-    described : list of Description
-        Of both.
-    comparison : Comparison
-        All results.
-    verdict : Verdict
-        Their summary.
-    origin : Origin
-        Where the matrices come from.
+    data: Matrices
+    test: Matrices | None
+    described: list[Description]  # of both
+    comparison: Comparison
+    verdict: Verdict
 
-    Returns
-    -------
-    html : str
-        A whole document that asks the network for nothing.
-    """
-    plan = comparison.plan
-    need_page()
-    drawn = _pictures(described[0], data, comparison, verdict)
-    absent = {"learned": "alignment" not in drawn, "embedding": "before" not in drawn}
-    counts = np.bincount(plan.codes[plan.tested])
-    programs, expressions = _code(origin, comparison, verdict)
-    return _template().render(
-        shown=[key for key in SECTIONS if not absent.get(key, False)],
-        data=data,
-        described=described,
-        plan=plan,
-        comparison=comparison,
-        learned=comparison.learned,
-        verdict=verdict,
-        answer=sentences(verdict),
-        pictures=drawn,
-        rows=_rows(origin, described),
-        notes=[*data.notes, *(test.notes if test else ()), *_cautions(described[0])],
-        shown_far=SHOWN_FAR,
-        median_distance=np.median(described[0].distance),
-        unbalanced=counts.max() > 1.2 * counts[counts > 0].min(),
-        units=f"{len(plan.tested)} matrices"
-        if verdict.n_clusters is None
-        else f"{verdict.n_clusters} groups",
-        families={name: entry.family for name, entry in METHODS.items()},
-        kinds=FAMILIES,
-        confusions=_confusions(comparison, verdict),
-        programs=programs,
-        expressions=expressions,
-        radii=_listed(RADII),
-        ranks="its usual ranks" if plan.sizes.ranks is None else f"ranks {_listed(plan.sizes.ranks)}",
-        versions=_versions(),
-    )
+    def __str__(self) -> str:
+        return "\n".join(sentences(self.verdict))
 
+    def save(self, path: str | PathLike[str], origin: Origin | None = None) -> None:
+        """Write the page.
 
-SECTIONS = ("data", "accuracy", "learned", "embedding", "confusion", "code", "how")
+        Parameters
+        ----------
+        path : path-like
+            An HTML file, which needs no other and no network.
+        origin : Origin, optional
+            Where the matrices were read from, for the code to copy.
+        """
+        need_page()
+        write_atomically(path, _template().render(_context(self, origin or Origin())))
 
 
 def need_page() -> None:
     """Say which extra is missing, before anything is computed in vain."""
-    need_matplotlib()
     try:
-        import jinja2  # noqa: F401
+        import jinja2
+        import matplotlib  # noqa: F401
     except ImportError as error:
-        raise ImportError("The page needs Jinja2: pip install 'spdmetric[compare]'.") from error
+        raise ImportError(
+            "The page needs Jinja2 and matplotlib: pip install 'spdmetric[compare]'."
+        ) from error
+
+
+def _context(report: Report, origin: Origin) -> dict[str, object]:
+    """What the template speaks of."""
+    comparison, verdict, plan = report.comparison, report.verdict, report.comparison.plan
+    drawn = _pictures(report)
+    absent = {"learned": "alignment" not in drawn, "embedding": "before" not in drawn}
+    counts = np.bincount(plan.codes[plan.tested])
+    programs, expressions = _code(origin, comparison, verdict)
+    return {
+        **{"report": report, "data": report.data, "plan": plan, "comparison": comparison, "verdict": verdict},
+        **{"origin": origin, "learned": comparison.learned, "pictures": drawn, "answer": sentences(verdict)},
+        "shown": [key for key in SECTIONS if not absent.get(key, False)],
+        "median_distance": np.median(report.described[0].distance),
+        "unbalanced": counts.max() > 1.2 * counts[counts > 0].min(),
+        "kinds": FAMILIES,
+        "families": {name: method.family for name, method in METHODS.items()},
+        "confusions": _confusions(comparison, verdict),
+        "programs": programs,
+        "expressions": expressions,
+        "radii": RADII,
+        "versions": _versions(),
+        **{"far_enough": FAR, "shown_far": SHOWN_FAR},
+    }
 
 
 def _template() -> Template:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    environment = Environment(
-        loader=PackageLoader("spdmetric.comparison", ""),
-        autoescape=True,
-        undefined=StrictUndefined,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= {"name": title, "signed": signed, "unbroken": _unbroken}
+    files = PackageLoader("spdmetric.comparison", "")
+    environment = Environment(loader=files, autoescape=True, undefined=StrictUndefined)
+    environment.filters |= {"name": title, "signed": signed, "unbroken": _unbroken, "quantile": np.quantile}
     return environment.get_template("page.html")
 
 
@@ -145,91 +130,24 @@ def _unbroken(text: str) -> str:
     return text
 
 
-def _listed(values: Iterable[object]) -> str:
-    return ", ".join(f"{value:g}" if isinstance(value, float) else str(value) for value in values)
-
-
 def _versions() -> str:
-    import pyriemann
-    import sklearn
-
-    from spdmetric import __version__
-
-    return (
-        f"spdmetric {__version__}, NumPy {np.__version__}, scikit-learn {sklearn.__version__}, "
-        f"pyRiemann {pyriemann.__version__}, Python {platform.python_version()}"
-    )
-
-
-# ---------------------------------------------------------------------------
-# The data
-
-
-def _rows(origin: Origin, described: list[Description]) -> dict[str, str]:
-    rows = _described(origin.file, described[0])
-    for test in described[1:]:
-        found = _described(str(origin.test_file), test)
-        rows |= {f"Test: {key.lower()}": text for key, text in found.items()}
-    return rows
-
-
-def _described(file: str, d: Description) -> dict[str, str]:
-    size = f"{d.d} \N{MULTIPLICATION SIGN} {d.d}"
-    rows = {
-        "File": file,
-        "Matrices": f"{d.n}, each {size}, stored as {d.dtype}",
-        "Classes": ", ".join(f"{name}: {count}" for name, count in zip(d.classes, d.counts, strict=True)),
+    modules = {
+        "spdmetric": "spdmetric",
+        "NumPy": "numpy",
+        "scikit-learn": "sklearn",
+        "pyRiemann": "pyriemann",
     }
-    if d.groups:
-        names = ", ".join(f"{name}: {count}" for name, count in d.groups[:12])
-        rows["Groups"] = f"{len(d.groups)} ({names}{', ...' if len(d.groups) > 12 else ''})"
-    if d.definite:
-        low, middle, high = np.quantile(d.condition, [0.05, 0.5, 0.95])
-        rows["Rank"] = f"full, {d.d}"
-        rows["Condition number"] = (
-            f"median {middle:.3g}; 5 to 95 per cent: {low:.3g} to {high:.3g}; largest {d.condition.max():.3g}"
-        )
-    else:
-        rows["Rank"] = f"{' to '.join(map(str, sorted({d.ranks.min(), d.ranks.max()})))} of {d.d}"
-    rows["Mean variance"] = f"trace / d between {d.scale[0]:.3g} and {d.scale[1]:.3g}"
-    rows["Outliers"] = (
-        f"{len(d.far)} farther from the mean than the median by {FAR:g} robust standard deviations"
-    )
-    return rows
+    there = [f"{name} {import_module(m).__version__}" for name, m in modules.items() if find_spec(m)]
+    return ", ".join([*there, f"Python {platform.python_version()}"])
 
 
-def _cautions(d: Description) -> list[str]:
-    entries = d.d * (d.d + 1) // 2
-    said = {
-        f"{d.duplicates} matrices equal an earlier one: a copy in training and in test favors 1-NN.": (
-            d.duplicates > 0
-        ),
-        "Some matrices are singular: only methods that allow it were run.": not d.definite,
-        "Some condition numbers exceed 1e10: shrinkage would make the small eigenvalues mean more.": (
-            d.definite and d.condition.max() > 1e10
-        ),
-        "The classes differ in size: read the balanced accuracy too, the mean over classes.": (
-            max(d.counts) > 1.5 * min(d.counts)
-        ),
-        f"There are fewer matrices ({d.n}) than entries of one ({entries}): expect low ranks or small radii to "
-        "do better than a full metric.": d.n < entries,
-    }
-    return [sentence for sentence, holds in said.items() if holds]
-
-
-# ---------------------------------------------------------------------------
-# Results
-
-
-def _pictures(
-    first: Description, data: Matrices, comparison: Comparison, verdict: Verdict
-) -> dict[str, pictures.Picture]:
+def _pictures(report: Report) -> dict[str, pictures.Picture]:
+    first, learned, plan = report.described[0], report.comparison.learned, report.comparison.plan
     drawn = {
         "conditions": pictures.conditions(first),
-        "outliers": pictures.outliers(first, np.unique(data.labels, return_inverse=True)[1]),
-        "accuracy": pictures.accuracy(verdict),
+        "outliers": pictures.outliers(first, np.unique(report.data.labels, return_inverse=True)[1]),
+        "accuracy": pictures.accuracy(report.verdict),
     }
-    learned, plan = comparison.learned, comparison.plan
     if learned is not None:
         drawn |= {
             "alignment": pictures.alignment(learned),
@@ -238,9 +156,9 @@ def _pictures(
         }
         if learned["reference"] is not None:
             drawn["spectra"] = pictures.spectra(learned)
-    if comparison.embedding is not None:
+    if report.comparison.embedding is not None:
         train, test = (plan.codes[index] for index in plan.splits[0][0])
-        for which, panel in comparison.embedding.items():
+        for which, panel in report.comparison.embedding.items():
             drawn[which] = pictures.embedding(panel, train, test, tuple(map(str, plan.classes)), which)
     return drawn
 

@@ -155,7 +155,7 @@ def outliers(description: Description, classes: np.ndarray) -> Picture:
     distance = description.distance
     with _drawing(2.3, (0.13, 0.21, 0.84, 0.66)) as (figure, axes):
         looks = zip(description.classes, CLASS_COLORS, CLASS_MARKS, strict=False)
-        for c, (name, color, mark) in enumerate(looks):
+        for c, ((name, _), color, mark) in enumerate(looks):
             at = np.flatnonzero(classes == c)
             axes.plot(at, distance[at], label=_safe(name), color=color, marker=mark, ms=3.2, ls="none")
         rest = np.flatnonzero(classes >= len(CLASS_COLORS))

@@ -51,7 +51,7 @@ def make_plan(
     repeats: int | None = None,
     seed: int = 0,
 ) -> Plan:
-    """Decide on folds, repeats and methods.
+    """Decide on folds, repeats and methods; see `spdmetric.compare`.
 
     Parameters
     ----------
@@ -61,12 +61,8 @@ def make_plan(
         Test matrices, with labels; then there is one fold.
     smallest_rank : int
         The lowest rank of the matrices.
-    methods : tuple of str, optional
-        Names of the registry; `spdmetric.evaluation.methods.COMPARED` by default.
-    repeats : int, optional
-        How often the folds are drawn anew; by default once to five times, by the size of the data.
-    seed : int, default=0
-        Of the folds.
+    methods, repeats, seed
+        As there.
 
     Returns
     -------

@@ -74,10 +74,8 @@ def run_plan(plan: Plan, path: Path, *, jobs: int = 1, progress: Progress | None
         What to run.
     path : Path
         Journal of finished tasks; begun where there is none.  What failed is tried again.
-    jobs : int, default=1
-        Processes.
-    progress : callable, optional
-        Wraps the iterator of finished tasks: ``progress(iterator, done, total)``.
+    jobs, progress
+        See `spdmetric.evaluation.journal.run`.
 
     Returns
     -------

@@ -81,7 +81,7 @@ class Verdict:
 
 
 def estimate(values: np.ndarray, clusters: np.ndarray | None = None) -> Estimate:
-    """Mean in per cent with its standard error over matrices or clusters of them.
+    """Mean in per cent with its standard error over values, or clusters of them.
 
     Parameters
     ----------
@@ -93,7 +93,6 @@ def estimate(values: np.ndarray, clusters: np.ndarray | None = None) -> Estimate
     Returns
     -------
     estimate : Estimate
-        With n clusters of one value each, the standard error is that of a mean.
     """
     from scipy.stats import t
 
@@ -146,21 +145,7 @@ def _clusters(comparison: Comparison) -> np.ndarray | None:
 
 
 def confusion(truth: np.ndarray, labels: np.ndarray, n_classes: int) -> np.ndarray:
-    """Mean count over repeats of each label (column) given to each class (row).
-
-    Parameters
-    ----------
-    truth : ndarray of shape (n,)
-        Codes.
-    labels : ndarray of shape (n_repeats, n)
-        Codes given.
-    n_classes : int
-        Number of classes.
-
-    Returns
-    -------
-    counts : ndarray of shape (n_classes, n_classes)
-    """
+    """Mean count over repeats of each label (column) given to each class (row); codes, (n,) and (r, n)."""
     counts = np.zeros((n_classes, n_classes))
     for row in labels:
         np.add.at(counts, (truth, row), 1)

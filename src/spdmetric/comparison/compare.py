@@ -1,9 +1,8 @@
-"""A whole comparison in one call: describe the matrices, run the plan, judge, write the page."""
+"""A whole comparison in one call: describe the matrices, plan, run, judge."""
 
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,42 +10,13 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spdmetric.comparison.describe import Description, describe
-from spdmetric.comparison.page import Origin, make_page
+from spdmetric.comparison.describe import describe
+from spdmetric.comparison.page import Report
 from spdmetric.comparison.plan import make_plan
-from spdmetric.comparison.run import Comparison, run_plan
-from spdmetric.comparison.verdict import Verdict, judge, sentences
+from spdmetric.comparison.run import run_plan
+from spdmetric.comparison.verdict import judge
 from spdmetric.evaluation.journal import Progress
-from spdmetric.io.atomic import write_atomically
 from spdmetric.io.matrices import Matrices
-
-
-@dataclass(frozen=True)
-class Report:
-    """A finished comparison; as text, its answer."""
-
-    data: Matrices
-    test: Matrices | None
-    described: list[Description]
-    comparison: Comparison
-    verdict: Verdict
-
-    def __str__(self) -> str:
-        return "\n".join(sentences(self.verdict))
-
-    def save(self, path: str | PathLike[str], origin: Origin | None = None) -> None:
-        """Write the page.
-
-        Parameters
-        ----------
-        path : path-like
-            An HTML file, which needs no other and no network.
-        origin : Origin, optional
-            Where the matrices were read from, for the code to copy.
-        """
-        origin = origin or Origin()
-        page = make_page(self.data, self.test, self.described, self.comparison, self.verdict, origin)
-        write_atomically(path, page)
 
 
 def compare(
