@@ -11,7 +11,6 @@ from spdmetric.cli import compare, fit, predict, reproduce, toy
 from spdmetric.cli.options import one_line
 
 COMMANDS = (toy, fit, predict, compare, reproduce)
-RESUMED = (reproduce, compare)
 
 EPILOG = """\
 examples:
@@ -32,8 +31,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             arguments.command.run(arguments)
         except KeyboardInterrupt:
-            again = "; give the same command again to go on where it was" * (arguments.command in RESUMED)
-            _say(f"interrupted{again}.")
+            resumes = arguments.command in (compare, reproduce)
+            _say("interrupted" + "; give the same command again to go on where it was" * resumes + ".")
             return 130
         except (ValueError, ImportError, OSError) as error:
             _say(f"error: {one_line(error)}")
@@ -52,7 +51,7 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for module in COMMANDS:
         name, text = module.__name__.rpartition(".")[2], str(module.__doc__)
-        first = text.splitlines()[0]
+        first = text.partition("\n")[0]
         command = commands.add_parser(name, help=first, description=text, formatter_class=style)
         command.set_defaults(command=module)
         module.add_options(command)

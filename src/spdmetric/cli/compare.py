@@ -18,13 +18,11 @@ from spdmetric.cli.options import add_data, add_run, bar, check_target, read
 def add_options(parser: ArgumentParser) -> None:
     """Add the options of the command."""
     add_data(parser)
-    groups = "sessions or subjects, as for --labels: whole groups are left out (default: the array groups)"
+    groups = "sessions or subjects, likewise: left out whole (default: the array groups, if there is one)"
     parser.add_argument("--groups", metavar="G", help=groups)
     parser.add_argument("--test", type=Path, metavar="TEST", help="train on DATA, test on these matrices")
-    labels = "labels of TEST (default: as for DATA, if that is a name)"
-    parser.add_argument("--test-labels", metavar="L", help=labels)
-    page = Path("report.html")
-    parser.add_argument("--out", type=Path, default=page, metavar="PAGE", help=f"default: {page}")
+    parser.add_argument("--test-labels", metavar="L", help="of TEST (default: --labels, if that is a name)")
+    parser.add_argument("--out", type=Path, default="report.html", help="default: report.html")
     add_run(parser, "how often the folds are drawn (default: 1 to 5, by size)")
 
 

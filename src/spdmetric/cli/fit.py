@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spdmetric.cli.options import add_data, check_target, read, whole
 
 if TYPE_CHECKING:
-    from tqdm import tqdm
-
     from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
 
 
@@ -45,16 +44,15 @@ def run(arguments: Namespace) -> None:
     # The bar is for terminals, and for what takes longer than two seconds.
     with tqdm(desc="learning", unit="step", delay=2, leave=False, disable=None) as bar:
         follow = getattr(metric, "set_callbacks", lambda *_: None)  # from scikit-learn 1.9 on
-        follow(Bar(bar))
+        follow(Bar(bar.update))
         model.fit(data.X, data.y)
         follow()
     save(model, arguments.out)
     n, d, _ = data.X.shape
     counts = [f"{name} ({count})" for name, count in sorted(Counter(data.y.tolist()).items())]
     listed = ", ".join(counts if len(counts) <= 8 else [*counts[:7], "..."])
-    print(f"{n} matrices {d} x {d}, {len(counts)} classes: {listed}")
-    print(_learned(metric))
-    print(f"written: {arguments.out}")
+    read_in = f"{n} matrices {d} x {d}, {len(counts)} classes: {listed}"
+    print(read_in, _learned(metric), f"written: {arguments.out}", sep="\n")
 
 
 def _metric_asked(arguments: Namespace) -> LogEuclideanMetric | LogEuclideanMetricCV:
@@ -84,8 +82,8 @@ def _learned(metric: Any) -> str:
 class Bar:
     """A callback of scikit-learn (>= 1.9) that counts the tasks of a fit: folds, or iterations."""
 
-    def __init__(self, bar: tqdm[None]):
-        self.bar = bar
+    def __init__(self, count: Callable[[], object]):
+        self.count = count
 
     def setup(self, estimator: object, context: object) -> None:
         """Do nothing: the bar is there already."""
@@ -94,4 +92,4 @@ class Bar:
 
     def on_fit_task_end(self, estimator: object, context: object) -> None:
         """Count a task."""
-        self.bar.update()
+        self.count()

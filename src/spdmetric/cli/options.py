@@ -34,11 +34,8 @@ def add_run(parser: ArgumentParser, repeats: str) -> None:
     parser.add_argument("--seed", type=whole(0), default=0, metavar="S", help="of all draws (default: 0)")
     cores = os.cpu_count() or 1
     parser.add_argument("--jobs", type=whole(1), default=cores, metavar="N", help="processes (default: all)")
-    parser.add_argument("--methods", type=_names, metavar="A,B,...", help="these methods (default: all)")
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(text.split(",")))
+    names = "names of methods, separated by commas (default: all)"
+    parser.add_argument("--methods", type=lambda text: tuple(dict.fromkeys(text.split(","))), help=names)
 
 
 def whole(least: int, word: str | None = None) -> Callable[[str], int | str]:
@@ -47,8 +44,8 @@ def whole(least: int, word: str | None = None) -> Callable[[str], int | str]:
     def convert(text: str) -> int | str:
         if text == word or (text.isdigit() and int(text) >= least):
             return text if text == word else int(text)
-        other = f' or "{word}"' if word else ""
-        raise ArgumentTypeError(f"expected a whole number >= {least}{other}, got {text!r}")
+        wanted = f"a whole number >= {least}" + f' or "{word}"' * (word is not None)
+        raise ArgumentTypeError(f"expected {wanted}, got {text!r}")
 
     return convert
 

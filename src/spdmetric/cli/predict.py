@@ -49,11 +49,10 @@ def run(arguments: Namespace) -> None:
 
 
 def _as_csv(predicted: np.ndarray, true: np.ndarray | None) -> str:
-    heads, columns = ["index", "label", "true"], [predicted] if true is None else [predicted, true]
+    columns = [range(len(predicted)), predicted, *([] if true is None else [true])]
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(heads[: 1 + len(columns)])
-    writer.writerows([i, *row] for i, row in enumerate(zip(*columns, strict=True)))
+    rows = [("index", "label", "true")[: len(columns)], *zip(*columns, strict=True)]
+    csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()
 
 

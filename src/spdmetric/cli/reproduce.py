@@ -40,8 +40,7 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, metavar="DIR", help="folder with the data")
     parser.add_argument("--out", type=Path, default=Path("results"), metavar="DIR", help="default: results")
     parser.add_argument("--quick", action="store_true", help="fewer draws: a look, not a result")
-    ablations = "two more columns: the authors' early stop, no normalization"
-    parser.add_argument("--ablations", action="store_true", help=ablations)
+    parser.add_argument("--ablations", action="store_true", help="also an early stop, and no normalization")
 
 
 def run(arguments: Namespace) -> None:

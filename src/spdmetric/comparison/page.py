@@ -82,12 +82,11 @@ class Report:
 def need_page() -> None:
     """Say which extra is missing, before anything is computed in vain."""
     try:
-        import jinja2
+        import jinja2  # noqa: F401
         import matplotlib  # noqa: F401
     except ImportError as error:
-        raise ImportError(
-            "The page needs Jinja2 and matplotlib: pip install 'spdmetric[compare]'."
-        ) from error
+        needs = "The page needs Jinja2 and matplotlib"
+        raise ImportError(f"{needs}: pip install 'spdmetric[compare]'.") from error
 
 
 def _context(report: Report, origin: Origin) -> dict[str, object]:

@@ -218,9 +218,8 @@ def candidates(learned: Learned) -> Picture:
         axes.set_ylabel("rank")
         axes.spines[:].set_visible(False)
     alt = (
-        f"Cross-validated one-nearest-neighbor accuracy, per cent, of {len(ranks)} ranks and {len(radii)} "
-        f"radii, between {low:.1f} and {high:.1f}; chosen: {_rank(chosen['rank'])}, radius "
-        f"{chosen['radius']:g}."
+        f"Cross-validated 1-NN accuracy of {len(ranks)} ranks and {len(radii)} radii, {low:.1f} to "
+        f"{high:.1f} per cent; chosen: {_rank(chosen['rank'])}, radius {chosen['radius']:g}."
     )
     return as_picture(figure, "candidates", alt)
 
