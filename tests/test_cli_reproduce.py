@@ -99,7 +99,7 @@ def test_beyond_without_data_is_the_toy_set(tmp_path, capsys):
     assert cli.main([*command, "--methods", "logeuclid-mean,csp-lda,logeuclid-mean-51nn"]) == 0
     said = capsys.readouterr().out
     assert "cho: absent, needs --data." in said
-    assert "Not run: LE at mean, 51-NN (toy): 51 neighbors are all of the 50 training matrices" in said
+    assert "Not run: LE at mean, 51-NN (toy): 51 neighbors of 50 training matrices" in said
     lines = rows_of(tmp_path / "beyond.csv")
     assert len(lines) == 4 * 2 * 2
     content = json.loads((tmp_path / "beyond.json").read_text())
