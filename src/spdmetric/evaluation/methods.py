@@ -106,11 +106,14 @@ def _knn(k: int) -> Make:
     return lambda s: KNeighborsClassifier(min(k, s.n))
 
 
-def _metric(metric: Callable[[Sizes], LogEuclideanMetric], head: Make = _knn(1)) -> Make:
+_NEAREST = _knn(1)
+
+
+def _metric(metric: Make, head: Make = _NEAREST) -> Make:
     return lambda s: make_pipeline(metric(s), head(s))
 
 
-def _at_mean(head: Make = _knn(1), *maps: type[BaseEstimator]) -> Make:
+def _at_mean(head: Make = _NEAREST, *maps: type[BaseEstimator]) -> Make:
     """Tangent vectors at the mean, linear maps of them, a classifier."""
     return lambda s: make_pipeline(LogEuclideanMetric(radius=0.0), *(made() for made in maps), head(s))
 
@@ -127,7 +130,7 @@ def _tangent(name: str, words: str, head: Make, **rest: Any) -> Method:
 
 def _mapped(name: str, words: str, made: type[BaseEstimator]) -> Method:
     sentence = f"Tangent vectors at the Riemannian mean, mapped by {words}."
-    return Method(f"Tangent space + {name} + 1-NN", name, "rival", sentence, _at_mean(_knn(1), made))
+    return Method(f"Tangent space + {name} + 1-NN", name, "rival", sentence, _at_mean(_NEAREST, made))
 
 
 def _pyriemann(title: str, short: str, sentence: str, make: Make) -> Method:

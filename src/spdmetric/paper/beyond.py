@@ -137,9 +137,8 @@ def beyond_table(data: Path | None = None) -> Table:
     rows = {key: row for name in dict.fromkeys([*heavy, *found]) for key, row in found[name][1].items()}
     groups = tuple(group for group, _ in found.values())
     left_out = {row: reasons for group in groups if (reasons := _hopeless(group)) for row in group.rows}
-    options = {"absent": absent, "notes": NOTES, "groups": groups, "left_out": left_out, "methods": BEYOND}
-    title = "Beyond the paper: all data, all methods"
-    return Table("beyond", title, rows, 10, 2, **options, not_quick=_not_quick(groups))
+    title, not_quick = "Beyond the paper: all data, all methods", _not_quick(groups)
+    return Table("beyond", title, rows, 10, 2, absent, NOTES, groups, left_out, not_quick, BEYOND)
 
 
 def _folder(names: tuple[str, ...], data: Path | None) -> Path:

@@ -73,8 +73,10 @@ def run_table(
         seed = task_seed(repeat, settings.seed)
         tasks[row, repeat] = Task(names, partial(_evaluate, table.rows[row], repeat, seed, chosen))
     # What must agree for a run to be gone on with; more repeats may always be asked for.
-    header = {"table": table.name, "rows": list(table.rows), "data": table.digest()}
-    header |= {"methods": list(chosen), "left_out": table.left_out, "seed": settings.seed}
+    header = {
+        **{"table": table.name, "rows": list(table.rows), "data": table.digest()},
+        **{"methods": list(chosen), "left_out": table.left_out, "seed": settings.seed},
+    }
     journal = Journal(out / f"{table.name}.state", header)
     found = run(tasks, journal, jobs=jobs, progress=progress)
     results, failed = [], []
