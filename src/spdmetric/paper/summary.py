@@ -106,15 +106,11 @@ class Summary(NamedTuple):
         """Significantly better than the second best of the row, or the best of the group."""
         if not self.groups:
             return {(c["row"], c["first"]) for c in self.best if c["significant"]}
-        return {
-            (place, e.method)
-            for place in self.places
-            for e in self._ranked(place)
-            if e.rank == min(other.rank for other in self._ranked(place) if other.rank is not None)
-        }
-
-    def _ranked(self, place: str) -> list[Entry]:
-        return [e for m in self.methods if (e := self.entries[place, m]).rank is not None]
+        found = set()
+        for place in self.places:
+            rank = {m: e.rank for m in self.methods if (e := self.entries[place, m]).rank is not None}
+            found |= {(place, m) for m in rank if rank[m] == min(rank.values())}
+        return found
 
     def mean_rank(self, method: str) -> tuple[float | None, int]:
         """Mean rank over the groups in which a method was run, and their number."""

@@ -92,11 +92,9 @@ def _draw_plane(axes: Axes, data: Deformation, k: int) -> None:
         axes.fill(*disc.T, facecolor=color, alpha=0.25, lw=0)
         axes.plot(*disc.T, color=color, lw=1.3)
     for name, point in zip("IG", data.references, strict=True):
-        where = normal_coordinates(point, data.references[k])
+        where = tuple(normal_coordinates(point, data.references[k]))
         style.dot(axes, *where, size=3.5)
-        axes.annotate(
-            f"${name}$", tuple(where), (3, 3), textcoords="offset points", path_effects=style.halo()
-        )
+        axes.annotate(f"${name}$", where, (3, 3), textcoords="offset points", path_effects=style.halo())
     _same_scale(axes, data.planes[k])
     axes.set(xlabel=r"$(l_{11} - l_{22})/\sqrt{2}$", ylabel=r"$\sqrt{2}\,l_{12}$")
 
