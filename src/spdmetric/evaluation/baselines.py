@@ -67,17 +67,7 @@ class NearestNeighbor(ClassifierMixin, BaseEstimator):
 
 
 def distances_wasserstein(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """Bures-Wasserstein distances between all matrices of two stacks, positive semi-definite ones too.
-
-    Parameters
-    ----------
-    X, Y : ndarrays of shape (n, d, d) and (m, d, d)
-        Covariance matrices.
-
-    Returns
-    -------
-    D : ndarray of shape (n, m)
-    """
+    """Bures-Wasserstein distances, (n, m), of all matrices of two stacks; they may be semi-definite."""
     traces = np.trace(X, axis1=1, axis2=2)[:, None] + np.trace(Y, axis1=1, axis2=2)
     columns = []
     for root in np.array([sqrtm(B) for B in Y]):
@@ -102,21 +92,9 @@ def ridged(S: np.ndarray, share: float = RIDGE) -> np.ndarray:
 
 
 def pair_scatters(vectors: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean outer products of the differences in pairs of one class, and in pairs of two.
+    """Mean outer products, (p, p), of the differences in pairs of one class, and in pairs of two.
 
     The pairs are never listed: over all pairs of n vectors the sum is n times their scatter.
-
-    Parameters
-    ----------
-    vectors : ndarray of shape (n, p)
-        Vectors.
-    y : ndarray of shape (n,)
-        Their labels.
-
-    Returns
-    -------
-    S, D : ndarrays of shape (p, p)
-        Of similar and of dissimilar pairs.
     """
     n = len(y)
     centered = vectors - vectors.mean(axis=0)

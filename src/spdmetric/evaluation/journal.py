@@ -134,19 +134,14 @@ def _run_one(key: Key, task: Task) -> Finished:
 class Journal:
     """Finished pieces, those of a task in a line of JSON, after a line that says what they belong to.
 
-    Parameters
-    ----------
-    path : Path
-        The file; begun where there is none.
-    header : dict of plain data
-        What must agree for a run to be gone on with.
+    ``header`` holds plain data that must agree for a run to be gone on with.
     """
 
     def __init__(self, path: Path, header: Mapping[str, Plain]):
         self.path, self.header = path, {"format": FORMAT, **header}
 
     def load(self) -> dict[tuple[Key, str], Plain]:
-        """Return the finished pieces by task and name; begin the file if there is none."""
+        """Read the finished pieces by task and name; begin the file if there is none."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if not self.path.exists():
             write_atomically(self.path, json.dumps(self.header) + "\n")

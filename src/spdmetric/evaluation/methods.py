@@ -102,16 +102,20 @@ HEADS = {
 }
 
 
-def _knn(k: int, s: Sizes) -> KNeighborsClassifier:
-    return KNeighborsClassifier(min(k, s.n))
+def _knn(k: int) -> Make:
+    return lambda s: KNeighborsClassifier(min(k, s.n))
 
 
-def _lda() -> LinearDiscriminantAnalysis:
-    return LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
+_NEAREST = _knn(1)
 
 
-def _at_mean(*steps: BaseEstimator) -> Pipeline:
-    return make_pipeline(LogEuclideanMetric(radius=0.0), *steps)
+def _metric(metric: Make, head: Make = _NEAREST) -> Make:
+    return lambda s: make_pipeline(metric(s), head(s))
+
+
+def _at_mean(head: Make = _NEAREST, *maps: type[BaseEstimator]) -> Make:
+    """Tangent vectors at the mean, linear maps of them, a classifier."""
+    return lambda s: make_pipeline(LogEuclideanMetric(radius=0.0), *(made() for made in maps), head(s))
 
 
 def _distance(title: str, short: str, metric: str, distance: str, definite: bool = True) -> Method:
@@ -119,30 +123,27 @@ def _distance(title: str, short: str, metric: str, distance: str, definite: bool
     return Method(f"{title} + 1-NN", short, "distance", sentence, lambda s: NearestNeighbor(metric), definite)
 
 
-def _rival(title: str, short: str, sentence: str, make: Make, **needs: Any) -> Method:
-    return Method(title, short, "rival", sentence, make, **needs)
+def _tangent(name: str, words: str, head: Make, **rest: Any) -> Method:
+    sentence = f"Tangent vectors at the Riemannian mean, then {words}."
+    return Method(f"Tangent space + {name}", f"LE at mean, {name}", "rival", sentence, _at_mean(head), **rest)
 
 
-def _with_head(end: str, name: str, make: Make, k: int = 1) -> dict[str, Method]:
-    """Make the pair of methods that differ by learning alone: tangent vectors, and those chosen by CV."""
-    plain = _rival(
-        f"Tangent space + {name}",
-        f"LE at mean, {name}",
-        f"Tangent vectors at the Riemannian mean, then {HEADS[end]}.",
-        lambda s: _at_mean(make(s)),
-        neighbors=k,
-        baseline=f"logeuclid-mean{end}",
-    )
-    return {f"logeuclid-mean{end}": plain, f"logeuclid-kta-cv{end}": _by_cv(end, name, make, k)}
+def _mapped(name: str, words: str, made: type[BaseEstimator]) -> Method:
+    sentence = f"Tangent vectors at the Riemannian mean, mapped by {words}."
+    return Method(f"Tangent space + {name} + 1-NN", name, "rival", sentence, _at_mean(_NEAREST, made))
 
 
-def _by_cv(end: str, name: str, make: Make, k: int = 1) -> Method:
+def _pyriemann(title: str, short: str, sentence: str, make: Make) -> Method:
+    return Method(title, short, "rival", sentence, make, extra="compare")
+
+
+def _by_cv(end: str, name: str, head: Make, k: int = 1) -> Method:
     return Method(
         f"Learned by CV + {name}",
         f"LE by CV, {name}" if end else "LE by CV",
         "learned",
         f"The metric whose radius and rank are chosen by cross-validation, then {HEADS[end]}.",
-        lambda s: make_pipeline(LogEuclideanMetricCV(n_neighbors=k, cv=s.inner, ranks=s.ranks), make(s)),
+        _metric(lambda s: LogEuclideanMetricCV(n_neighbors=k, cv=s.inner, ranks=s.ranks), head),
         definite=False,
         neighbors=k,
         baseline=f"logeuclid-mean{end}",
@@ -150,23 +151,28 @@ def _by_cv(end: str, name: str, make: Make, k: int = 1) -> Method:
     )
 
 
+def _pair(end: str, name: str, head: Make, k: int = 1) -> dict[str, Method]:
+    """Two methods that differ by learning alone."""
+    mean = f"logeuclid-mean{end}"
+    plain = _tangent(name, HEADS[end], head, neighbors=k, baseline=mean)
+    return {mean: plain, f"logeuclid-kta-cv{end}": _by_cv(end, name, head, k)}
+
+
 METHODS: dict[str, Method] = {
-    "logeuclid-identity": _distance(
-        "LogEuclid at I", "LE at I", "logeuclid", "LogEuclidean distance at the identity"
-    ),
+    "logeuclid-identity": _distance("LogEuclid at I", "LE at I", "logeuclid", "LogEuclidean distance at I"),
     "logeuclid-mean": Method(
         "LogEuclid at the mean + 1-NN",
         "LE at mean",
         "distance",
         "Label of the nearest training matrix by the LogEuclidean distance at the Riemannian mean.",
-        lambda s: _at_mean(_knn(1, s)),
+        _at_mean(),
     ),
     "logeuclid-kta": Method(
         "Learned, full rank + 1-NN",
         "LE learned",
         "learned",
         "The metric of the paper, learned in a ball of radius 10.",
-        lambda s: make_pipeline(LogEuclideanMetric(radius=10.0), _knn(1, s)),
+        _metric(lambda s: LogEuclideanMetric(radius=10.0)),
     ),
     "riemann": _distance("Affine-invariant", "Riemann", "riemann", "affine-invariant distance"),
     "euclid": _distance("Euclid", "Euclid", "euclid", "Frobenius distance", definite=False),
@@ -176,36 +182,31 @@ METHODS: dict[str, Method] = {
         "LE low rank",
         "learned",
         "A metric of half the rank, learned in a ball of radius 5.",
-        lambda s: make_pipeline(LogEuclideanMetric(5.0, rank=s.low_rank, tol=1e-3), _knn(1, s)),
+        _metric(lambda s: LogEuclideanMetric(radius=5.0, rank=s.low_rank, tol=1e-3)),
         definite=False,
         smallest_d=4,
     ),
-    "logeuclid-kta-cv": _by_cv("", "1-NN", lambda s: _knn(1, s)),
-    **_with_head("-11nn", "11-NN", lambda s: _knn(11, s), 11),
-    **_with_head("-51nn", "51-NN", lambda s: _knn(51, s), 51),
-    **_with_head("-centroid", "centroid", lambda s: NearestCentroid()),
-    **_with_head("-lda", "LDA", lambda s: _lda()),
-    "logeuclid-mean-logistic": _rival(
-        "Tangent space + logistic",
-        "LE at mean, logistic",
-        "Tangent vectors at the Riemannian mean, then logistic regression.",
-        lambda s: _at_mean(LogisticRegression(max_iter=5000)),
+    "logeuclid-kta-cv": _by_cv("", "1-NN", _knn(1)),
+    **_pair("-11nn", "11-NN", _knn(11), 11),
+    **_pair("-51nn", "51-NN", _knn(51), 51),
+    **_pair("-centroid", "centroid", lambda s: NearestCentroid()),
+    **_pair("-lda", "LDA", lambda s: LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")),
+    "logeuclid-mean-logistic": _tangent(
+        "logistic", "logistic regression", lambda s: LogisticRegression(max_iter=5000)
     ),
-    "mdm": _rival(
+    "mdm": _pyriemann(
         "MDM",
         "MDM",
         "Label of the nearest Riemannian class mean.",
         lambda s: from_pyriemann("classification", "MDM"),
-        extra="compare",
     ),
-    "fgmdm": _rival(
+    "fgmdm": _pyriemann(
         "FgMDM",
         "FgMDM",
         "MDM after a geodesic filter, which keeps the discriminant directions alone.",
         lambda s: from_pyriemann("classification", "FgMDM"),
-        extra="compare",
     ),
-    "csp-lda": _rival(
+    "csp-lda": _pyriemann(
         "CSP + LDA",
         "CSP, LDA",
         f"Logarithms of the variance along {CSP_FILTERS} common spatial patterns, then LDA.",
@@ -213,35 +214,14 @@ METHODS: dict[str, Method] = {
             from_pyriemann("spatialfilters", "CSP", nfilter=min(CSP_FILTERS, s.d)),
             LinearDiscriminantAnalysis(),
         ),
-        extra="compare",
     ),
-    "nca": _rival(
-        "Tangent space + NCA + 1-NN",
-        "NCA",
-        "Neighborhood components analysis of tangent vectors at the Riemannian mean.",
-        lambda s: _at_mean(NCA(), _knn(1, s)),
-    ),
-    "gmml": _rival(
-        "Tangent space + GMML + 1-NN",
-        "GMML",
-        "Geometric mean metric learning of tangent vectors at the Riemannian mean.",
-        lambda s: _at_mean(GMML(), _knn(1, s)),
-    ),
-    "rca": _rival(
-        "Tangent space + RCA + 1-NN",
-        "RCA",
-        "Relevant component analysis of tangent vectors at the Riemannian mean.",
-        lambda s: _at_mean(RCA(), _knn(1, s)),
-    ),
+    "nca": _mapped("NCA", "neighborhood components analysis", NCA),
+    "gmml": _mapped("GMML", "geometric mean metric learning", GMML),
+    "rca": _mapped("RCA", "relevant component analysis", RCA),
     "wasserstein": _distance(
-        "Bures-Wasserstein", "Wasserstein", "wasserstein", "Bures-Wasserstein distance", definite=False
+        "Bures-Wasserstein", "Wasserstein", "wasserstein", "Bures-Wasserstein distance", False
     ),
-    "svm": _rival(
-        "Tangent space + SVM",
-        "LE at mean, SVM",
-        "Tangent vectors at the Riemannian mean, then a support vector machine.",
-        lambda s: _at_mean(SVC()),
-    ),
+    "svm": _tangent("SVM", "a support vector machine", lambda s: SVC()),
 }
 
 # A learned metric, the same classifier without learning, and that classifier in words.
@@ -294,39 +274,18 @@ def expression(estimator: BaseEstimator, width: int = 80) -> str:
 
 
 def program(estimator: BaseEstimator, read: str, read_new: str) -> str:
-    """Python that reads a file, trains a method, and labels new matrices.
+    """Python that reads a file, trains an estimator, and labels new matrices.
 
-    Parameters
-    ----------
-    estimator : estimator
-        From `Method.make`.
-    read, read_new : str
-        Calls of `spdmetric.io.matrices.read_matrices` for the training and the new matrices.
-
-    Returns
-    -------
-    code : str
+    ``read`` and ``read_new`` are calls of `spdmetric.io.matrices.read_matrices`, as text.
     """
-    modules: dict[str, list[str]] = {"spdmetric.io.matrices": ["read_matrices"]}
+    imports = {("spdmetric.io.matrices", "read_matrices")}
+    imports |= {(_public_module(type(step)), type(step).__name__) for step in steps_of(estimator)}
     if isinstance(estimator, Pipeline):
-        modules["sklearn.pipeline"] = ["make_pipeline"]
-    for step in steps_of(estimator):
-        names = modules.setdefault(_public_module(type(step)), [])
-        names.append(type(step).__name__)
-    imports = [f"from {module} import {', '.join(sorted(set(names)))}" for module, names in modules.items()]
-    return "\n".join(
-        [
-            *sorted(imports),
-            "",
-            f"known = {read}",
-            f"model = {expression(estimator)}",
-            "model.fit(known.X, known.y)",
-            "",
-            f"new = {read_new}",
-            "print(model.predict(new.X))",
-            "",
-        ]
-    )
+        imports.add(("sklearn.pipeline", "make_pipeline"))
+    lines = [f"from {module} import {name}" for module, name in sorted(imports)]
+    lines += ["", f"known = {read}", f"model = {expression(estimator)}", "model.fit(known.X, known.y)"]
+    lines += ["", f"new = {read_new}", "print(model.predict(new.X))", ""]
+    return "\n".join(lines)
 
 
 def _public_module(made: type) -> str:

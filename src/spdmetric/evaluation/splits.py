@@ -66,17 +66,7 @@ class Fold:
         return classifier.fit(train, self.y).predict(test)
 
     def vectors(self, steps: Sequence[BaseEstimator]) -> Vectors:
-        """What transformers, one after the other, make of the matrices; equal ones are fitted once.
-
-        Parameters
-        ----------
-        steps : sequence of transformers
-            For instance ``[LogEuclideanMetric(radius=0)]``; they are not changed.
-
-        Returns
-        -------
-        vectors : Vectors
-        """
+        """What transformers, one after the other, make of the matrices; equal ones are fitted once."""
         if not steps:
             return Vectors(self.X, self.X_test)
         *before, last = steps
@@ -86,7 +76,8 @@ class Fold:
 
     def _transformed(self, step: BaseEstimator, vectors: Vectors) -> Vectors:
         if isinstance(step, LogEuclideanMetricCV):
-            step = _SharedSweep.of(step, self)
+            step = _SharedSweep(**step.get_params(deep=False))
+            step.fold = self
         fitted = step.fit(vectors.train, self.y)
         return Vectors(fitted.transform(vectors.train), fitted.transform(vectors.test))
 
@@ -104,12 +95,6 @@ class _SharedSweep(LogEuclideanMetricCV):
     """
 
     fold: Fold
-
-    @classmethod
-    def of(cls, metric: LogEuclideanMetricCV, fold: Fold) -> _SharedSweep:
-        shared = cls(**metric.get_params(deep=False))
-        shared.fold = fold
-        return shared
 
     def _learn(self, X: np.ndarray, *rest: Any) -> list[Any]:
         given = {k: v for k, v in self.get_params(deep=False).items() if k != "n_neighbors"}

@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
-from spdmetric.evaluation.methods import METHODS, Method
+from spdmetric.evaluation.methods import METHODS, Method, Sizes
 from spdmetric.geometry import mean_riemann, tangent_vectors
 from spdmetric.linalg.symmetric import congruence, invsqrtm
 from spdmetric.manifolds import Ball
@@ -91,13 +91,7 @@ def unnormalized_factor(X: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 class AblatedMetric(TransformerMixin, BaseEstimator):
-    """Tangent vectors at the reference point that a variant learns.
-
-    Parameters
-    ----------
-    variant : {"early stop", "not normalized"}
-        Which of the two.
-    """
+    """Tangent vectors at the reference point that a variant ("early stop", "not normalized") learns."""
 
     def __init__(self, variant: str):
         self.variant = variant
@@ -114,13 +108,12 @@ class AblatedMetric(TransformerMixin, BaseEstimator):
 
 
 def _ablation(variant: str, sentence: str) -> Method:
-    return Method(
-        f"Learned, {variant} + 1-NN",
-        variant,
-        "learned",
-        sentence,
-        lambda s: make_pipeline(AblatedMetric(variant), KNeighborsClassifier(1)),
-    )
+    title = f"Learned, {variant} + 1-NN"
+
+    def make(sizes: Sizes) -> Pipeline:
+        return make_pipeline(AblatedMetric(variant), KNeighborsClassifier(1))
+
+    return Method(title, variant, "learned", sentence, make)
 
 
 ABLATIONS = {

@@ -7,9 +7,9 @@ kept, with the reason.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import combinations
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -35,17 +35,6 @@ MOTOR_STRIP = 21  # the first channels of EEGMMI: FC, C and CP
 TRAINED_ON, TESTED_ON = range(1, 11), range(11, 21)  # subjects, of the group across subjects
 QUICK_SUBJECTS = 5
 
-FOLDERS = {
-    "subject 9, pairs": ("bci2a", "bci2a-a09"),
-    "subject 9, four": ("bci2a", "bci2a-a09"),
-    "cho": ("cho2017",),
-    "eegmmi-21": ("eegmmi",),
-    "eegmmi-64": ("eegmmi",),
-    "eegmmi-across": ("eegmmi",),
-    "textures": ("brodatz",),
-}
-
-
 NOTES = (
     "LE by CV chooses its radius and rank by cross-validation inside the training set. All other methods "
     "have fixed settings: LE low rank radius 5 and half the size as rank; GMML and RCA a ridge of "
@@ -56,15 +45,11 @@ NOTES = (
 )
 
 
-class Rows(NamedTuple):
-    """A group with its rows."""
-
-    group: Group
-    rows: dict[str, Row]
+Rows = tuple[Group, dict[str, Row]]  # a group with its rows
 
 
 def _grouped(name: str, title: str, rows: dict[str, Row], over: str = "repeats") -> Rows:
-    return Rows(Group(name, title, tuple(rows), over, min(row.n_train for row in rows.values())), rows)
+    return Group(name, title, tuple(rows), over, min(row.n_train for row in rows.values())), rows
 
 
 def _toy(_: Path) -> Rows:
@@ -123,16 +108,16 @@ def _across(folder: Path) -> Rows:
     return _grouped("eegmmi-across", title, {"eegmmi-across": row})
 
 
-# In the order in which they are shown.
-GROUPS: dict[str, Callable[[Path], Rows]] = {
-    "toy": _toy,
-    "subject 9, pairs": _pairs,
-    "subject 9, four": _four_classes,
-    "cho": _cho,
-    "eegmmi-21": lambda folder: _eegmmi("eegmmi-21", MOTOR_STRIP, folder),
-    "eegmmi-64": lambda folder: _eegmmi("eegmmi-64", 64, folder),
-    "eegmmi-across": _across,
-    "textures": _textures,
+# Folders to look for, the first that exists, and what makes the group; in the order in which they are shown.
+GROUPS: dict[str, tuple[tuple[str, ...], Callable[[Path], Rows]]] = {
+    "toy": ((), _toy),
+    "subject 9, pairs": (("bci2a", "bci2a-a09"), _pairs),
+    "subject 9, four": (("bci2a", "bci2a-a09"), _four_classes),
+    "cho": (("cho2017",), _cho),
+    "eegmmi-21": (("eegmmi",), partial(_eegmmi, "eegmmi-21", MOTOR_STRIP)),
+    "eegmmi-64": (("eegmmi",), partial(_eegmmi, "eegmmi-64", 64)),
+    "eegmmi-across": (("eegmmi",), _across),
+    "textures": (("brodatz",), _textures),
 }
 
 
@@ -142,47 +127,33 @@ def beyond_table(data: Path | None = None) -> Table:
         raise FileNotFoundError(f"--data {data} is not a folder.")
     found: dict[str, Rows] = {}
     absent: dict[str, str] = {}
-    for name, load in GROUPS.items():
+    for name, (folders, load) in GROUPS.items():
         try:
-            found[name] = load(_folder(name, data))
+            found[name] = load(_folder(folders, data))
         except (FileNotFoundError, ImportError) as error:
             absent[name] = str(error).rstrip(".")
     # A heavy task that begins last would keep one process busy while the others wait.
     heavy = [name for name in ("eegmmi-across", "eegmmi-64") if name in found]
-    heaviest_first = list(dict.fromkeys([*heavy, *found]))
-    rows = {row: found[name].rows[row] for name in heaviest_first for row in found[name].rows}
-    groups = tuple(part.group for part in found.values())
-    return Table(
-        "beyond",
-        "Beyond the paper: all data, all methods",
-        rows,
-        repeats=10,
-        quick=2,
-        absent=absent,
-        notes=NOTES,
-        groups=groups,
-        left_out={row: reasons for group in groups if (reasons := _hopeless(group)) for row in group.rows},
-        not_quick=_not_quick(groups),
-        methods=BEYOND,
-    )
+    rows = {key: row for name in dict.fromkeys([*heavy, *found]) for key, row in found[name][1].items()}
+    groups = tuple(group for group, _ in found.values())
+    left_out = {row: reasons for group in groups if (reasons := _hopeless(group)) for row in group.rows}
+    title, not_quick = "Beyond the paper: all data, all methods", _not_quick(groups)
+    return Table("beyond", title, rows, 10, 2, absent, NOTES, groups, left_out, not_quick, BEYOND)
 
 
-def _folder(group: str, data: Path | None) -> Path:
-    names = FOLDERS.get(group)
-    if names is None:
-        return Path()  # nothing is read
-    if data is None:
+def _folder(names: tuple[str, ...], data: Path | None) -> Path:
+    if names and data is None:
         raise FileNotFoundError("needs --data")
-    folder = next((data / name for name in names if (data / name).is_dir()), None)
-    if folder is None:
+    folder = Path() if data is None else data
+    found = next((folder / name for name in names if (folder / name).is_dir()), None)
+    if names and found is None:
         raise FileNotFoundError(f"no folder {' or '.join(names)} in {data}")
-    return folder
+    return found or folder
 
 
 def _hopeless(group: Group) -> dict[str, str]:
     """Methods that cannot tell anything there."""
-    reasons = {name: too_few(METHODS[name], group.n_train) for name in BEYOND}
-    return {name: reason for name, reason in reasons.items() if reason is not None}
+    return {name: reason for name in BEYOND if (reason := too_few(METHODS[name], group.n_train))}
 
 
 def _not_quick(groups: tuple[Group, ...]) -> frozenset[str]:

@@ -72,7 +72,12 @@ def run_table(
         names = tuple(name for name in chosen if name not in table.left_out.get(row, {}))
         seed = task_seed(repeat, settings.seed)
         tasks[row, repeat] = Task(names, partial(_evaluate, table.rows[row], repeat, seed, chosen))
-    journal = Journal(out / f"{table.name}.state", _header(table, settings))
+    # What must agree for a run to be gone on with; more repeats may always be asked for.
+    header = {
+        **{"table": table.name, "rows": list(table.rows), "data": table.digest()},
+        **{"methods": list(chosen), "left_out": table.left_out, "seed": settings.seed},
+    }
+    journal = Journal(out / f"{table.name}.state", header)
     found = run(tasks, journal, jobs=jobs, progress=progress)
     results, failed = [], []
     for (row, repeat), pieces in found.items():
@@ -92,23 +97,8 @@ def run_table(
 
 
 def task_seed(repeat: int, seed: int) -> int:
-    """Seed of one task: a function of what it is, not of when it runs.
-
-    A thousand repeats fit between two seeds of the command line before they overlap.
-    """
+    """Seed of one task; a thousand repeats fit between two seeds of the command line."""
     return 1000 * (seed + 1) + repeat
-
-
-def _header(table: Table, settings: Settings) -> dict[str, object]:
-    """What must agree for a run to be gone on with; more repeats may always be asked for."""
-    return {
-        "table": table.name,
-        "rows": list(table.rows),
-        "data": table.digest(),
-        "methods": list(settings.methods),
-        "left_out": table.left_out,
-        "seed": settings.seed,
-    }
 
 
 def _evaluate(
@@ -130,24 +120,7 @@ def _outcome(fold: Fold, method: Method, sizes: Sizes, y_test: np.ndarray) -> li
 
 
 def write_table(table: Table, results: list[Result], settings: Settings, out: Path) -> str:
-    """Write a finished table as ``NAME.csv``, ``.json``, ``.md`` and ``.png``.
-
-    Parameters
-    ----------
-    table : Table
-        Its rows.
-    results : list of Result
-        From `run_table`.
-    settings : Settings
-        As given there.
-    out : Path
-        Folder to write to.
-
-    Returns
-    -------
-    text : str
-        The table for a terminal.
-    """
+    """Write a finished table as ``NAME.csv``, ``.json``, ``.md`` and ``.png``; return it for a terminal."""
     content = summarize(table, results, settings.methods, settings.seed)
     path = out / table.name
     write_csv(path.with_suffix(".csv"), results)

@@ -71,6 +71,10 @@ class Entry(NamedTuple):
     difference_se: float | None = None
     rank: float | None = None  # 1 is the best
 
+    def fields(self, *names: str) -> dict[str, object]:
+        """Plain data: the method, and what is asked for."""
+        return {"method": self.method, **{name: getattr(self, name) for name in names}}
+
     def text(self, bold: bool, without: str) -> str:
         """Our number with its standard error, the paper's in brackets."""
         ours = without if self.mean is None else number(self.mean, self.se, bold=bold)
@@ -82,17 +86,7 @@ class Entry(NamedTuple):
         return "" if self.difference is None else number(self.difference, self.difference_se, sign="+")
 
 
-class Comparison(NamedTuple):
-    """Two columns of a row, and the two-sided Wilcoxon signed-rank test between them."""
-
-    row: str
-    first: str
-    second: str
-    p: float
-
-    def as_json(self) -> dict[str, object]:
-        """Plain data."""
-        return {**self._asdict(), "significant": self.p < LEVEL}
+Comparison = dict[str, Any]  # row, first, second, p, significant: two columns, the test between them
 
 
 class Summary(NamedTuple):
@@ -111,16 +105,12 @@ class Summary(NamedTuple):
     def bold(self) -> set[tuple[str, str]]:
         """Significantly better than the second best of the row, or the best of the group."""
         if not self.groups:
-            return {(c.row, c.first) for c in self.best if c.p < LEVEL}
-        return {
-            (place, e.method)
-            for place in self.places
-            for e in self._ranked(place)
-            if e.rank == min(other.rank for other in self._ranked(place) if other.rank is not None)
-        }
-
-    def _ranked(self, place: str) -> list[Entry]:
-        return [e for m in self.methods if (e := self.entries[place, m]).rank is not None]
+            return {(c["row"], c["first"]) for c in self.best if c["significant"]}
+        found = set()
+        for place in self.places:
+            rank = {m: e.rank for m in self.methods if (e := self.entries[place, m]).rank is not None}
+            found |= {(place, m) for m in rank if rank[m] == min(rank.values())}
+        return found
 
     def mean_rank(self, method: str) -> tuple[float | None, int]:
         """Mean rank over the groups in which a method was run, and their number."""
@@ -142,35 +132,32 @@ class Summary(NamedTuple):
         head = {"table": self.table.name, "title": self.table.title, "seed": self.seed}
         places = [self.entries[place, m] for place in self.places for m in self.methods]
         if not self.groups:
-            paper = ["mean", "se", "n", "paper"]
+            paper: tuple[str, ...] = ("mean", "se", "n", "paper")
             if any(e.paper_corrected is not None for e in places):
-                paper.append("paper_corrected")
+                paper += ("paper_corrected",)
                 places = [e._replace(paper_corrected=e.paper_corrected or e.paper) for e in places]
-            return {
-                **head,
-                "rows": [{"row": e.where, **_fields(e, paper)} for e in places],
-                "absent": self.absent,
-                "two_best": [c.as_json() for c in self.best],
-                "learned_against": [c.as_json() for c in self.learned],
-            }
-        fields = ["mean", "se", "n", "against", "difference", "difference_se", "rank"]
+            rows = [{"row": e.where, **e.fields(*paper)} for e in places]
+            tests = {"two_best": self.best, "learned_against": self.learned}
+            return {**head, "rows": rows, "absent": self.absent, **tests}
+        fields = ("mean", "se", "n", "against", "difference", "difference_se", "rank")
         return {
             **head,
             "groups": [
                 {"group": g.name, "title": g.title, "rows": list(g.rows), "error_over": g.over}
                 for g in self.groups
             ],
-            "by_group": [{"group": e.where, **_fields(e, fields)} for e in places],
+            "by_group": [{"group": e.where, **e.fields(*fields)} for e in places],
             "rows": [
-                {"group": g.name, "row": row, **_fields(self.entries[row, m], fields)}
+                {"group": g.name, "row": row, **self.entries[row, m].fields(*fields)}
                 for g in self.groups
                 for row in g.rows
                 for m in self.methods
                 if self.entries[row, m].mean is not None
             ],
             "mean_rank": [
-                dict(zip(("method", "mean_rank", "groups"), (m, *self.mean_rank(m)), strict=True))
+                {"method": m, "mean_rank": rank, "groups": n}
                 for m in self.methods
+                for rank, n in [self.mean_rank(m)]
             ],
             "absent": self.absent,
             "not_run": [{"group": g, "method": m, "reason": why} for (g, m), why in self.not_run().items()],
@@ -289,10 +276,6 @@ def _draw_panel(axes: Any, entries: list[Entry]) -> None:
     axes.set_axisbelow(True)
 
 
-def _fields(entry: Entry, names: list[str]) -> dict[str, object]:
-    return {"method": entry.method, **{name: getattr(entry, name) for name in names}}
-
-
 def _heads() -> list[str]:
     """Heads that have a baseline of their own."""
     baselines = {method.baseline for method in KNOWN.values()} - {"logeuclid-mean"}
@@ -384,4 +367,5 @@ def _two_best(sample: Sample) -> tuple[str, str]:
 
 
 def _compared(row: str, first: str, second: str, sample: Sample) -> Comparison:
-    return Comparison(row, first, second, wilcoxon(sample[first], sample[second]))
+    p = wilcoxon(sample[first], sample[second])
+    return {"row": row, "first": first, "second": second, "p": p, "significant": p < LEVEL}

@@ -159,8 +159,10 @@ def _number_of_repeats(row: Row, repeats: int, quick: bool) -> int:
 
 def toy_table(name: str) -> Table:
     """The toy table of the paper, or the easier one of its appendix."""
-    noise = {"toy": 6.0, "toy-easy": 3.0}[name]
-    title = {"toy": "Toy set, noise in [1, 6]", "toy-easy": "Easier toy set, noise in [1, 3]"}[name]
+    title, noise = {
+        "toy": ("Toy set, noise in [1, 6]", 6.0),
+        "toy-easy": ("Easier toy set, noise in [1, 3]", 3.0),
+    }[name]
     rows: dict[str, Row] = {
         f"{d}x{d}": DrawnRow(partial(make_toy, d=d, noise=noise), f"toy d={d} noise={noise}")
         for d in (6, 8, 16, 20)

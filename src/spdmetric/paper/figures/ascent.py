@@ -23,6 +23,7 @@ from spdmetric.plots import style
 from spdmetric.solvers import Record, Solution, geodesic_gradient
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 DRAW = 17  # the draw of seed 0: one with two basins that can be told apart by eye
@@ -139,7 +140,7 @@ def draw(data: Ascent, figure: Figure | None = None) -> Figure:
     return figure
 
 
-def _draw_levels(axes: Any, bar: Any, data: Ascent) -> None:
+def _draw_levels(axes: Any, bar: Axes, data: Ascent) -> None:
     x, y = np.moveaxis(data.grid, -1, 0)
     filled = axes.contourf(x, y, data.alignment, 22, cmap="cividis")
     filled.set_rasterized(True)  # see style.surface
@@ -151,7 +152,7 @@ def _draw_levels(axes: Any, bar: Any, data: Ascent) -> None:
     axes.plot(*(data.radius * circle(181)).T, color=style.BLACK, lw=1.0)
 
 
-def _draw_path(axes: Any, path: Climb, color: str, name: str) -> None:
+def _draw_path(axes: Axes, path: Climb, color: str, name: str) -> None:
     """A run: the curves it follows, its iterates, and where it ends."""
     for width, ink in ((2.4, "white"), (1.3, color)):
         for arc in path.arcs:

@@ -15,6 +15,7 @@ from spdmetric.paper.figures.plane import circle, embedding, geodesic, segment
 from spdmetric.plots import style
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 POINTS = np.array([[[3.2, -0.5], [-0.5, 0.4]], [[0.8, -0.5], [-0.5, 3.0]], [[2.5, 2.1], [2.1, 2.5]]])
@@ -123,7 +124,7 @@ def _draw_beyond(axes: Any, data: Cone) -> None:
     axes.plot(*embedding(exits).T, "x", color=style.EUCLID, ms=5, mew=1.3, zorder=6)
 
 
-def _draw_determinants(axes: Any, data: Cone) -> None:
+def _draw_determinants(axes: Axes, data: Cone) -> None:
     straight, curved = np.linalg.det(data.segments[0]), np.linalg.det(data.geodesics[0])
     axes.plot(data.t, straight, color=style.EUCLID, ls=_DASHED)
     axes.plot(data.t, curved, color=style.RIEMANN)
@@ -133,7 +134,7 @@ def _draw_determinants(axes: Any, data: Cone) -> None:
     axes.set_title("(b) swelling")
 
 
-def _draw_eigenvalues(axes: Any, data: Cone) -> None:
+def _draw_eigenvalues(axes: Axes, data: Cone) -> None:
     straight = np.linalg.eigvalsh(data.segment_beyond)[:, 0]
     curved = np.linalg.eigvalsh(data.geodesic_beyond)[:, 0]
     axes.axhspan(-1, 0, color="0.9", lw=0)

@@ -14,13 +14,7 @@ import numpy as np
 
 from spdmetric.geometry import distance_logeuclid, distance_riemann
 from spdmetric.linalg.symmetric import congruence, invsqrtm
-from spdmetric.paper.figures.plane import (
-    at_normal_coordinates,
-    circle,
-    dome,
-    geodesic,
-    normal_coordinates,
-)
+from spdmetric.paper.figures.plane import at_normal_coordinates, circle, dome, geodesic, normal_coordinates
 from spdmetric.plots import style
 
 if TYPE_CHECKING:

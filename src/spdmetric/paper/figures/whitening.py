@@ -16,6 +16,7 @@ from spdmetric.paper.figures.plane import at_normal_coordinates, normal_coordina
 from spdmetric.plots import style
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 CENTERS = ((1.9, -0.6), (-1.8, -0.9))  # normal coordinates at I of the centers of the sessions
@@ -67,21 +68,21 @@ def draw(data: Whitening, figure: Figure | None = None) -> Figure:
     return figure
 
 
-def _key(axes: Any) -> tuple[list[Any], list[str]]:
+def _key(axes: Axes) -> tuple[list[Any], list[str]]:
     handles, labels = axes.get_legend_handles_labels()
     (mean,) = axes.plot([], [], "D", color=style.GRAY, ms=6, mec=style.BLACK, mew=0.6)
     return [*handles, mean], [*labels, "Riemannian mean"]
 
 
-def _draw_sessions(axes: Any, sessions: np.ndarray, means: np.ndarray) -> None:
+def _draw_sessions(axes: Axes, sessions: np.ndarray, means: np.ndarray) -> None:
     for X, M, (name, color, marker, size) in zip(sessions, means, _LOOKS, strict=True):
         axes.plot(*normal_coordinates(X).T, marker, color=color, ms=3, mew=0, alpha=0.65, label=name)
         style.dot(axes, *normal_coordinates(M), color=color, marker="D", size=size, mec=style.BLACK)
     axes.plot(0, 0, "+", color=style.BLACK, ms=10, mew=1.5, zorder=11, label="identity")
 
 
-def _draw_transport(axes: Any, means: np.ndarray) -> None:
+def _draw_transport(axes: Axes, means: np.ndarray) -> None:
     """The geodesic from each mean to the identity: straight in these coordinates."""
     for M in means:
         arrow = {"arrowstyle": "-|>", "color": style.BLACK, "lw": 0.9, "shrinkA": 5, "shrinkB": 6}
-        axes.annotate("", (0, 0), normal_coordinates(M), arrowprops=arrow, zorder=9)
+        axes.annotate("", (0, 0), tuple(normal_coordinates(M)), arrowprops=arrow, zorder=9)
