@@ -7,7 +7,13 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from array_api_compat import is_numpy_array
+from array_api_compat import (
+    is_array_api_obj,
+    is_cupy_array,
+    is_dask_array,
+    is_numpy_array,
+    is_torch_array,
+)
 
 from spdmetric.linalg.symmetric import Array, array_namespace, detached, symmetrize, transpose
 
@@ -240,3 +246,44 @@ def check_count(name: str, value: Any) -> None:
     """Refuse what is not a whole number of at least 1."""
     if not isinstance(value, Integral) or value < 1:
         raise ValueError(f"{name}={value!r}: expected a whole number >= 1.")
+
+
+# ---------------------------------------------------------------------------
+# Arrays that are not NumPy's: learning brings them to NumPy, all else stays where they are
+
+
+def is_tensor(x: Any) -> bool:
+    """Whether this is an array of another namespace than NumPy's that holds its numbers now.
+
+    Those are arrays of torch, JAX, CuPy and array_api_strict, not those of dask.
+    """
+    return is_array_api_obj(x) and not is_numpy_array(x) and not is_dask_array(x)
+
+
+def to_numpy(x: Any) -> Any:
+    """Return a tensor as a NumPy array, detached and on the CPU; anything else as it is."""
+    if not is_tensor(x):
+        return x
+    if is_torch_array(x):
+        x = x.detach().cpu()
+        # NumPy has no bfloat16; float32 holds its numbers exactly.
+        return (x.float() if str(x.dtype) == "torch.bfloat16" else x).numpy()
+    try:
+        return x.get() if is_cupy_array(x) else np.asarray(x)
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"An array of type {type(x).__name__} cannot be brought to NumPy, where learning runs ({error}): "
+            "move it to the CPU first."
+        ) from error
+
+
+def is_single(x: Any) -> bool:
+    """Whether the numbers are float32, in any namespace."""
+    return str(getattr(x, "dtype", None)).rpartition(".")[2] == "float32"
+
+
+def as_float(x: Any, *, single: bool = False) -> Array:
+    """Return an array in float64, or float32, in its own namespace; what is no array becomes NumPy's."""
+    x = x if is_tensor(x) else np.asarray(x)
+    xp = array_namespace(x)
+    return xp.astype(x, xp.float32 if single else xp.float64, copy=False)
