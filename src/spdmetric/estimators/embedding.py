@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -14,32 +13,14 @@ from spdmetric.linalg.symmetric import (
     array_namespace,
     congruence,
     expm,
-    invsqrtm,
     like,
     logm,
     symmetrize,
     unvech,
     vech,
 )
+from spdmetric.objectives.start import Start
 from spdmetric.validation import is_tensor
-
-
-class Start(NamedTuple):
-    """Coordinates in which learning starts at the first axes.
-
-    Matrices are first brought to the range that they share, then whitened by the center G0,
-    then rotated so that the first axes are those on which the classes differ most (at full
-    rank the rotation is the identity).
-    """
-
-    basis: np.ndarray  # (d, k), orthonormal columns that span the common range
-    center: np.ndarray  # (k, k), G0 in that basis
-    rotation: np.ndarray  # (k, k)
-
-    @property
-    def factor(self) -> np.ndarray:
-        """W0, of shape (k, d): the coordinates of X are ``W0 X W0'``."""
-        return self.rotation @ invsqrtm(self.center) @ self.basis.T
 
 
 @dataclass(frozen=True, eq=False)
