@@ -39,11 +39,11 @@ from scale_table import put_into, table
 
 from spdmetric import LogEuclideanMetric
 from spdmetric.datasets import make_toy
-from spdmetric.estimators._data import data_of, threads
+from spdmetric.estimators._data import data_of
 from spdmetric.estimators._problem import ball_around, problem_of
 from spdmetric.estimators._settings import settings_of
 from spdmetric.geometry import distance_riemann
-from spdmetric.objectives.local import Labeled, LocalData, Stored
+from spdmetric.objectives.local import Labeled, LocalData, Stored, threads
 
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "tests"))

@@ -18,7 +18,7 @@ from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.estimators._problem import Problem, problem_of, radius_path
 from spdmetric.estimators._settings import settings_of
 from spdmetric.objectives import local
-from spdmetric.solvers import SOLVERS, Solution
+from spdmetric.solvers import Solution
 
 RADII = tuple(np.linspace(1.0, 10.0, 10))
 RANKS = (None, 2, 4, 8)
@@ -41,9 +41,7 @@ def _problem(data: Labeled) -> Problem:
 
 def _path(problem: Problem, radii: tuple[float, ...]) -> list[Solution]:
     """A path at the defaults of `LogEuclideanMetric`; over one radius it is a cold fit."""
-    default = LogEuclideanMetric()
-    solver = SOLVERS[default.solver]
-    return radius_path(problem, radii, solver, tol=default.tol, max_iter=default.max_iter)
+    return radius_path(problem, radii, settings_of(LogEuclideanMetric().get_params()))
 
 
 def _count(solutions: list[Solution]) -> int:

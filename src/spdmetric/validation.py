@@ -300,6 +300,15 @@ def check_rank(rank: Any, solver: str) -> int | None:
     return None if rank is None else int(rank)
 
 
+def check_candidates(name: str, values: Any, check: Callable[[Any], Any]) -> list[Any] | None:
+    """Return the candidates that are given, each one checked; None where none are."""
+    if values is None:
+        return None
+    if len(values) == 0:
+        raise ValueError(f"{name} is empty: expected at least one candidate.")
+    return [check(value) for value in values]
+
+
 def check_kernel(kernel: Any, gamma: Any, solver: str) -> None:
     """Refuse parameters of the kernel that mean nothing, or nothing together."""
     check_choice("kernel", kernel, ("linear", "rbf"))
@@ -329,7 +338,7 @@ def check_class_weight(class_weight: Any) -> None:
     if not isinstance(class_weight, Mapping):
         if class_weight is not None and class_weight != "balanced":
             raise ValueError(
-                f"class_weight={class_weight!r}: expected one of None, 'balanced', or a dict of weights by label."
+                f"class_weight={class_weight!r}: expected one of None, 'balanced', or a dict of weights."
             )
         return
     for label, weight in class_weight.items():
@@ -417,6 +426,56 @@ def weights_by_label(classes: np.ndarray, class_weight: Mapping[Any, float]) -> 
             f"labels among {labels}."
         )
     return np.array([float(class_weight.get(label, 1.0)) for label in labels])
+
+
+def check_streamable(kernel: str, class_weight: ClassWeight) -> None:
+    """Refuse parameters that need all the data at once."""
+    if kernel != "linear":
+        raise ValueError(
+            f"kernel={kernel!r} compares all pairs of matrices, and a stream forgets them: partial_fit needs "
+            "kernel='linear'."
+        )
+    if class_weight == "balanced":
+        raise ValueError(
+            "class_weight='balanced' needs the sizes of all classes, which a stream does not know in "
+            "advance: give a dict of weights, or pass sample_weight to partial_fit instead."
+        )
+
+
+def check_stream_classes(classes: Any, known: np.ndarray | None) -> np.ndarray:
+    """Return all classes of a stream, sorted: those given in the first call, or known from it."""
+    if classes is None:
+        if known is None:
+            raise ValueError(
+                "The first call of partial_fit needs classes=, all labels that the stream may bring."
+            )
+        return known
+    found = np.unique(column_or_1d(classes))
+    if found.size < 2:
+        raise ValueError(f"classes={found.tolist()}: expected at least two, there is nothing to tell apart.")
+    if known is not None and not np.array_equal(found, known):
+        raise ValueError(
+            f"classes={found.tolist()} are not those of the first call, {known.tolist()}: leave them out, or "
+            "begin a new stream with a clone of the estimator."
+        )
+    return found
+
+
+def check_batch(
+    X: Array, y: Any, sample_weight: Any, classes: np.ndarray, class_weight: ClassWeight
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return codes and weights of the matrices of a batch, in which classes may be absent."""
+    y = check_labels(X, y, method="partial_fit")
+    unknown = np.flatnonzero(~np.isin(y, classes))
+    if unknown.size:
+        raise ValueError(
+            f"y[{unknown[0]}] is {y[unknown].tolist()[0]!r}, which is not one of the classes of the stream, "
+            f"{classes.tolist()}: name all labels in the first call of partial_fit."
+        )
+    codes, weight = np.asarray(np.searchsorted(classes, y)), check_weights(sample_weight, X)
+    if isinstance(class_weight, Mapping):
+        weight = weight * weights_by_label(classes, class_weight)[codes]
+    return codes, weight
 
 
 # ---------------------------------------------------------------------------

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import lru_cache, partial
-
 import numpy as np
-from joblib import effective_n_jobs
-from threadpoolctl import ThreadpoolController
 
 from spdmetric.estimators._settings import Settings
-from spdmetric.linalg.compiled import each_block
 from spdmetric.linalg.symmetric import Array
 from spdmetric.objectives.local import (
     Data,
@@ -106,19 +99,3 @@ def _dask_data(
 def is_dask(X: Array) -> bool:
     """Whether this is a dask array; dask is not imported to find out."""
     return type(X).__module__.startswith("dask.array")
-
-
-@lru_cache(maxsize=1)
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
-@contextmanager
-def threads(n_jobs: int | None = 1) -> Iterator[Map]:
-    """Give a ``map`` over chunks by so many threads; BLAS runs one in each of them.
-
-    Inside a worker of joblib it is one thread: the workers are parallel already.
-    """
-    n_threads = effective_n_jobs(n_jobs)
-    with _controller().limit(limits=1, user_api="blas"):
-        yield map if n_threads == 1 else partial(each_block, n_threads=n_threads)

@@ -61,28 +61,25 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
     @property
     def components_(self) -> np.ndarray:
         """The factor W."""
-        return self._fitted("components_").components
+        check_is_fitted(self)
+        return self.embedding_.components
 
     @property
     def reference_(self) -> np.ndarray:
         """The reference point G."""
-        embedding = self._fitted("reference_")
-        if embedding.low_rank:
-            m, d = embedding.components.shape
+        check_is_fitted(self)
+        if self.embedding_.low_rank:
+            m, d = self.components_.shape
             raise AttributeError(
                 f"A metric of rank {m} on {d} x {d} matrices has no reference point: use components_, its "
                 f"{m} x {d} factor W."
             )
-        return embedding.reference
+        return self.embedding_.reference
 
     @property
     def _n_features_out(self) -> int:
-        return self._fitted("_n_features_out").n_features
-
-    def _fitted(self, name: str) -> Embedding:
-        if "embedding_" not in vars(self):
-            raise AttributeError(f"This {type(self).__name__} is not fitted yet: it has no {name}.")
-        return self.embedding_
+        check_is_fitted(self)
+        return self.embedding_.n_features
 
     # -- matrices and vectors ---------------------------------------------------
 

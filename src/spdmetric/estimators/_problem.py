@@ -15,7 +15,7 @@ from spdmetric.objectives.alignment import Misalignment
 from spdmetric.objectives.gaussian import GaussianMisalignment
 from spdmetric.objectives.local import Data
 from spdmetric.objectives.start import Start, start_of
-from spdmetric.solvers import Callback, Solution, trust_region
+from spdmetric.solvers import SOLVERS, Callback, Solution, trust_region
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -70,10 +70,9 @@ def problem_of(data: Data, rank: int | None, settings: Settings) -> Problem:
 def radius_path(
     problem: Problem,
     radii: Sequence[float],
-    solver: Solver,
+    settings: Settings,
     *,
-    tol: float,
-    max_iter: int,
+    solver: Solver | None = None,
     callback: Callback | None = None,
 ) -> list[Solution]:
     """Solve a problem for all radii, ascending, each from the solution before it.
@@ -86,10 +85,10 @@ def radius_path(
     for radius in radii:
         ball, length = ball_around(problem.start, problem.rank, radius), np.linalg.norm(S)
         start = ball.point(S * (radius / length) if length > 0 else S)
-        # A ball of one point has nothing to search, and every gradient is normal to it.
-        solve, bounds = (trust_region, (np.inf, 0)) if radius == 0 else (solver, (tol, max_iter))
-        options = dict(zip(("tol", "max_iter"), bounds, strict=True))
-        solutions.append(solve(problem.objective, ball, start, callback=callback, **options))
+        solve, tol, max_iter = solver or SOLVERS[settings.solver], settings.tol, settings.max_iter
+        if radius == 0:  # a ball of one point: nothing to search, and every gradient is normal to it
+            solve, tol, max_iter = trust_region, np.inf, 0
+        solutions.append(solve(problem.objective, ball, start, tol=tol, max_iter=max_iter, callback=callback))
         S = solutions[-1].point.S
     return solutions
 

@@ -56,7 +56,7 @@ def with_progress(n_tasks: Callable[[Any], int]) -> Callable[[Fit], Fit]:
 
 def reported(estimator: Any, callback: Callback | None, max_iter: int) -> Callback | None:
     """Return a callback of a solver that also tells those of scikit-learn, if there are any."""
-    context = _context(estimator)
+    context = getattr(estimator, "_callback_fit_ctx", None)  # None outside a watched `fit`
     if context is None:
         return callback
 
@@ -72,7 +72,7 @@ def reported(estimator: Any, callback: Callback | None, max_iter: int) -> Callba
 
 def followed(estimator: Any, results: Iterable[Item], name: str, n_results: int) -> Iterator[Item]:
     """Yield results as they come, each one a subtask of a task of its own."""
-    context = _context(estimator)
+    context = getattr(estimator, "_callback_fit_ctx", None)  # None outside a watched `fit`
     if context is None:
         yield from results
         return
@@ -82,11 +82,6 @@ def followed(estimator: Any, results: Iterable[Item], name: str, n_results: int)
         _tell(estimator, task, "candidates")
         yield result
     task.call_on_fit_task_end(estimator=estimator)
-
-
-def _context(estimator: Any) -> Any:
-    """What `_init_callback_context` of scikit-learn made; None outside a watched `fit`."""
-    return getattr(estimator, "_callback_fit_ctx", None)
 
 
 def _tell(estimator: Any, context: Any, name: str) -> bool:

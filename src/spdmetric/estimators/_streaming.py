@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import column_or_1d
 
 from spdmetric.estimators._problem import Solver, ball_around
 from spdmetric.estimators._settings import Settings
 from spdmetric.linalg import compiled
-from spdmetric.linalg.symmetric import Array, congruence
+from spdmetric.linalg.symmetric import congruence
 from spdmetric.objectives.local import Labeled, in_memory
 from spdmetric.objectives.minibatch import RunningMisalignment
 from spdmetric.objectives.start import Start, start_of
@@ -27,7 +25,6 @@ from spdmetric.solvers import (
     mini_batches,
     stochastic_gradient,
 )
-from spdmetric.validation import ClassWeight, check_labels, check_weights, weights_by_label
 
 _RECORDS = 1000  # calls of partial_fit that the history goes back
 _PATIENCE = 8  # times the matrices that G0 needs are kept, if they are all of one class
@@ -50,11 +47,6 @@ def solver_named(name: str, batch_size: int | None, random_state: RandomState) -
         return stochastic_gradient(RunningMisalignment.of(objective), *args, **options)
 
     return solve
-
-
-def matrices_before_start(d: int) -> int:
-    """How many matrices a stream waits for: as many as each has entries that are free."""
-    return d * (d + 1) // 2
 
 
 class Stream:
@@ -138,51 +130,5 @@ def _joined(one: Labeled, other: Labeled) -> Labeled:
 
 def _enough(n: int, d: int, seen: np.ndarray) -> bool:
     """Whether G0 can be fixed: with two classes, or without if the second is too long in coming."""
-    wanted = matrices_before_start(d)
+    wanted = d * (d + 1) // 2  # as many as each has entries that are free
     return n >= wanted and bool(np.count_nonzero(seen) > 1 or n >= _PATIENCE * wanted)
-
-
-def check_stream_classes(classes: Array | None, known: np.ndarray | None, settings: Settings) -> np.ndarray:
-    """Return all classes of the stream, sorted, or say why there can be no stream."""
-    if settings.kernel != "linear":
-        raise ValueError(
-            f"kernel={settings.kernel!r} compares all pairs of matrices, and a stream forgets them: "
-            "partial_fit needs kernel='linear'."
-        )
-    if settings.class_weight == "balanced":
-        raise ValueError(
-            "class_weight='balanced' needs the sizes of all classes, which a stream does not know in "
-            "advance: give a dict of weights, or pass sample_weight to partial_fit instead."
-        )
-    if classes is None:
-        if known is None:
-            raise ValueError(
-                "The first call of partial_fit needs classes=, all labels that the stream may bring."
-            )
-        return known
-    found = np.unique(column_or_1d(classes))
-    if found.size < 2:
-        raise ValueError(f"classes={found.tolist()}: expected at least two, there is nothing to tell apart.")
-    if known is not None and not np.array_equal(found, known):
-        raise ValueError(
-            f"classes={found.tolist()} are not those of the first call, {known.tolist()}: leave them out, or "
-            "begin a new stream with a clone of the estimator."
-        )
-    return found
-
-
-def check_batch(
-    X: np.ndarray, y: Array, classes: np.ndarray, sample_weight: Array | None, class_weight: ClassWeight
-) -> Labeled:
-    """Return the matrices that count, their classes as codes, and their weights."""
-    y = check_labels(X, y, method="partial_fit")
-    unknown = np.flatnonzero(~np.isin(y, classes))
-    if unknown.size:
-        raise ValueError(
-            f"y[{unknown[0]}] is {y[unknown].tolist()[0]!r}, which is not one of the classes of the stream, "
-            f"{classes.tolist()}: name all labels in the first call of partial_fit."
-        )
-    codes, weight = np.searchsorted(classes, y), check_weights(sample_weight, X)
-    if isinstance(class_weight, Mapping):
-        weight = weight * weights_by_label(classes, class_weight)[codes]
-    return Labeled(X, codes, weight).counting

@@ -10,17 +10,25 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import validate_data
 
-from spdmetric.estimators._data import is_dask, labeled_of, threads
+from spdmetric.estimators._data import is_dask, labeled_of
 from spdmetric.estimators._fitted import FittedMetric
-from spdmetric.estimators._problem import Problem, embedding_of, problem_of, radius_path
+from spdmetric.estimators._problem import embedding_of, problem_of, radius_path
 from spdmetric.estimators._progress import followed, with_progress
 from spdmetric.estimators._settings import Settings, settings_of
 from spdmetric.estimators.embedding import Embedding
 from spdmetric.geometry import tangent_vectors
 from spdmetric.linalg.symmetric import Array
-from spdmetric.objectives.local import Labeled, in_memory
-from spdmetric.solvers import SOLVERS, Callback, Solution
-from spdmetric.validation import ClassWeight, check_choice, check_count, check_radius, check_rank, to_numpy
+from spdmetric.objectives.local import Labeled, in_memory, threads
+from spdmetric.solvers import Callback, Solution
+from spdmetric.validation import (
+    ClassWeight,
+    check_candidates,
+    check_choice,
+    check_count,
+    check_radius,
+    check_rank,
+    to_numpy,
+)
 
 RADII = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0)
 RANKS = (2, 3, 4, 6, 8, 10, 12)
@@ -71,29 +79,10 @@ def describe_path(radii: Sequence[float], solutions: Sequence[Solution]) -> Path
 def learn_path(
     X: np.ndarray, codes: np.ndarray, radii: Sequence[float], *, rank: int | None = None
 ) -> tuple[list[Embedding], list[Solution]]:
-    """Learn at every radius, with the settings that `LogEuclideanMetricCV` has by default.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_matrices, d, d)
-        SPD matrices.
-    codes : ndarray of shape (n_matrices,)
-        Their classes as 0, 1, ...
-    radii : sequence of float
-        Ascending.
-    rank : int or None, default=None
-        Rank of the factor; None is full rank.
-
-    Returns
-    -------
-    embeddings : list of Embedding
-        One for each radius.
-    solutions : list of Solution
-        What the solver says of them.
-    """
+    """Learn from checked matrices at every radius, ascending, as `LogEuclideanMetricCV` does by default."""
     settings = settings_of(LogEuclideanMetricCV().get_params(deep=False))
     problem = problem_of(in_memory(Labeled(X, codes, np.ones(len(X))), None), rank, settings)
-    solutions = _path(problem, radii, settings)
+    solutions = radius_path(problem, radii, settings)
     return [embedding_of(problem.start, rank, solution) for solution in solutions], solutions
 
 
@@ -228,12 +217,14 @@ class LogEuclideanMetricCV(FittedMetric):
         self : LogEuclideanMetricCV
         """
         settings, radii, ranks = self._check_parameters()
+        low = [rank for rank in ranks or [None] if rank is not None]
+        needed = max(low) if ranks and len(low) == len(ranks) else None  # None: matrices must be definite
         if is_dask(X):
             raise ValueError(
                 "Cross-validation needs the matrices in this process, and those of a dask array stay on the "
                 "workers: fit on X.compute(), or choose a radius and use LogEuclideanMetric."
             )
-        classes, data = labeled_of(X, y, sample_weight, settings.class_weight, _rank_needed(ranks))
+        classes, data = labeled_of(X, y, sample_weight, settings.class_weight, needed)
         folds = folds_of(self.cv, data, classes, to_numpy(groups))
         grid = grid_of(radii, ranks, data.X.shape[1])
         with threads():
@@ -244,7 +235,7 @@ class LogEuclideanMetricCV(FittedMetric):
             best = choose(scores, margins, self.rule)
             radius, rank = candidates[best]
             problem = problem_of(in_memory(data.counting, settings.chunk_size), rank, settings)
-            solutions = _path(problem, grid[rank], settings, settings.report)
+            solutions = radius_path(problem, grid[rank], settings, callback=settings.report)
             solution = solutions[grid[rank].index(radius)]
             embedding, gamma = embedding_of(problem.start, rank, solution), problem.gamma(solution)
         validate_data(self, X, reset=True, skip_check_array=True)
@@ -259,9 +250,9 @@ class LogEuclideanMetricCV(FittedMetric):
         self, data: Labeled, grid: Grid, trains: list[np.ndarray], settings: Settings
     ) -> list[Learned]:
         """Learn all candidates on the training part of each fold."""
-        full = {rank: radii for rank, radii in grid.items() if rank is None}
-        low = {rank: radii for rank, radii in grid.items() if rank is not None}
-        halves = [half for half in (full, low) if half]
+        # Full and low ranks: those of a half share one start.
+        halves = [{m: grid[m] for m in grid if (m is None) is full} for full in (True, False)]
+        halves = [half for half in halves if half]
         quiet = settings._replace(callback=None, verbose=False)  # a callback may not reach other processes
         tasks = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             delayed(learn_fold)(data.take(train), half, quiet) for train in trains for half in halves
@@ -280,28 +271,13 @@ class LogEuclideanMetricCV(FittedMetric):
             )
         check_count("n_neighbors", self.n_neighbors)
         settings = settings_of(self.get_params(deep=False))
-        radii = _candidates("radii", self.radii, check_radius)
-        ranks = _candidates("ranks", self.ranks, lambda rank: check_rank(rank, settings.solver))
+        radii = check_candidates("radii", self.radii, check_radius)
+        ranks = check_candidates("ranks", self.ranks, lambda rank: check_rank(rank, settings.solver))
         return settings, radii, ranks
 
 
 # ---------------------------------------------------------------------------
 # Candidates and folds
-
-
-def _candidates(name: str, values: Array | None, check: Callable[[Any], Any]) -> list[Any] | None:
-    """Return the candidates that are given, each one checked; None where none are."""
-    if values is None:
-        return None
-    if len(values) == 0:
-        raise ValueError(f"{name} is empty: expected at least one candidate.")
-    return [check(value) for value in values]
-
-
-def _rank_needed(ranks: list[int | None] | None) -> int | None:
-    """Smallest rank that all candidates can be learned from; None where matrices must be definite."""
-    low = [] if ranks is None else [rank for rank in ranks if rank is not None]
-    return max(low) if ranks is not None and len(low) == len(ranks) else None
 
 
 def grid_of(radii: list[float] | None, ranks: list[int | None] | None, d: int) -> Grid:
@@ -324,27 +300,18 @@ def folds_of(cv: Any, data: Labeled, classes: np.ndarray, groups: Array | None) 
         present = classes[np.unique(data.codes[train])].tolist()
         if len(present) < 2:
             raise ValueError(
-                f"Fold {k} of {len(folds)} has matrices of {len(present)} class(es) to learn from, {present}: "
-                "expected at least two in each fold. Use stratified folds (a number for cv), or groups that "
-                "hold several classes each."
+                f"Fold {k} of {len(folds)} has matrices of classes {present} to learn from: expected two "
+                "classes or more in each fold. Use stratified folds (a number for cv), or larger groups."
             )
         if test.size == 0:
             raise ValueError(
-                f"Fold {k} of {len(folds)} has no matrices to score, or none with weight: expected at least one "
-                "in each fold."
+                f"Fold {k} of {len(folds)} has no matrices with weight to score: expected at least one."
             )
     return folds
 
 
 # ---------------------------------------------------------------------------
 # Learning and judging them
-
-
-def _path(
-    problem: Problem, radii: Sequence[float], settings: Settings, callback: Callback | None = None
-) -> list[Solution]:
-    options = {"tol": settings.tol, "max_iter": settings.max_iter}
-    return radius_path(problem, radii, SOLVERS[settings.solver], callback=callback, **options)
 
 
 def learn_fold(data: Labeled, grid: Grid, settings: Settings) -> Learned:
@@ -356,7 +323,7 @@ def learn_fold(data: Labeled, grid: Grid, settings: Settings) -> Learned:
         shared = problem_of(source, next(iter(grid)), settings)
         W0 = shared.start.factor
         for rank, radii in grid.items():
-            solutions = _path(shared._replace(rank=rank), radii, settings)
+            solutions = radius_path(shared._replace(rank=rank), radii, settings)
             for radius, solution in zip(radii, solutions, strict=True):
                 learned[Candidate(radius, rank)] = solution.point.factor @ W0
     return learned
@@ -417,7 +384,8 @@ def mean_margin(train: np.ndarray, y: np.ndarray, test: np.ndarray, y_test: np.n
     Between -1 and 1, positive where the nearest neighbor is right.  A class without
     training matrices counts as infinitely far.
     """
-    distance = np.sqrt(np.maximum(0, _square(test)[:, None] + _square(train) - 2 * test @ train.T))
+    squares = np.sum(test**2, axis=1)[:, None] + np.sum(train**2, axis=1)
+    distance = np.sqrt(np.maximum(0, squares - 2 * test @ train.T))
     same = y_test[:, None] == y
     own = np.where(same, distance, np.inf).min(axis=1)
     other = np.where(same, np.inf, distance).min(axis=1)
@@ -425,7 +393,3 @@ def mean_margin(train: np.ndarray, y: np.ndarray, test: np.ndarray, y_test: np.n
     limit = np.where(np.isinf(own), -1.0, 1.0)
     own, other = np.where(far, 1.0, own), np.where(far, 1.0, other)
     return float(np.mean(np.where(far, limit, (other - own) / np.maximum(other + own, 1e-300))))
-
-
-def _square(vectors: np.ndarray) -> np.ndarray:
-    return np.sum(vectors**2, axis=1)

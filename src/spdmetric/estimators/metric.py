@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from spdmetric.caller import warn_at_caller
-from spdmetric.estimators._data import data_of, threads
+from spdmetric.estimators._data import data_of
 from spdmetric.estimators._fitted import FittedMetric
 from spdmetric.estimators._problem import embedding_of, problem_of, radius_path
 from spdmetric.estimators._progress import reported, with_progress
 from spdmetric.estimators._settings import Settings, settings_of
-from spdmetric.estimators._streaming import Stream, check_batch, check_stream_classes, solver_named
+from spdmetric.estimators._streaming import RandomState, Stream, solver_named
 from spdmetric.linalg.symmetric import Array
-from spdmetric.solvers import Callback, Solution
-from spdmetric.validation import ClassWeight, check_count, check_matrices, check_radius, check_rank, to_numpy
+from spdmetric.objectives.local import Labeled, threads
+from spdmetric.solvers import Callback
+from spdmetric.validation import (
+    ClassWeight,
+    check_batch,
+    check_count,
+    check_matrices,
+    check_radius,
+    check_rank,
+    check_stream_classes,
+    check_streamable,
+    to_numpy,
+)
 
 
 class LogEuclideanMetric(FittedMetric):
@@ -145,7 +155,7 @@ class LogEuclideanMetric(FittedMetric):
         chunk_size: int | None = None,
         n_jobs: int | None = None,
         callback: Callback | None = None,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
         verbose: bool = False,
     ):
         self.radius = radius
@@ -191,13 +201,17 @@ class LogEuclideanMetric(FittedMetric):
             classes, data = data_of(X, y, sample_weight, settings, rank=rank, map=map_chunks)
             problem = problem_of(data, rank, settings)
             del data  # what the problem does not keep need not stay on the workers
-            options = {"tol": settings.tol, "max_iter": settings.max_iter}
-            (solution,) = radius_path(problem, [radius], solver, callback=callback, **options)
+            (solution,) = radius_path(problem, [radius], settings, solver=solver, callback=callback)
             embedding, gamma = embedding_of(problem.start, rank, solution), problem.gamma(solution)
         validate_data(self, X, reset=True, skip_check_array=True)
         self._keep(classes, embedding, solution, gamma)
         self._stream = None
-        self._warn_of(solution)
+        if not solution.converged and solution.status.name != "CALLBACK":
+            warn_at_caller(
+                f"LogEuclideanMetric: {solution.status.value} (KKT residual {solution.residual:.2g}, "
+                f"tol={self.tol:.2g}, {solution.n_iter} iterations)",
+                ConvergenceWarning,
+            )
         return self
 
     def partial_fit(
@@ -236,10 +250,11 @@ class LogEuclideanMetric(FittedMetric):
         """
         radius, rank, settings = self._check_parameters()
         begins = self._stream is None
-        classes = check_stream_classes(classes, None if begins else self.classes_, settings)
+        check_streamable(settings.kernel, settings.class_weight)
+        classes = check_stream_classes(classes, None if begins else self.classes_)
         X = check_matrices(to_numpy(X), rank)
         validate_data(self, X, reset=begins, skip_check_array=True)
-        batch = check_batch(X, y, classes, sample_weight, settings.class_weight)
+        batch = Labeled(X, *check_batch(X, y, sample_weight, classes, settings.class_weight)).counting
         stream = self._stream or Stream(classes, rank, self.random_state)
         with threads():
             absent = stream.see(batch, radius=radius, batch_size=self.batch_size, settings=settings)
@@ -248,9 +263,9 @@ class LogEuclideanMetric(FittedMetric):
         self._stream = stream
         if absent.size:
             warn_at_caller(
-                f"Among the first {stream.seen.sum()} matrices of the stream, whose mean G0 is, there is none "
-                f"of {absent.tolist()}: what is learned takes no account of these classes until they come. Mix "
-                "the stream, or leave out of classes= what will never come.",
+                f"Among the first {stream.seen.sum()} matrices of the stream, whose mean G0 is, there is "
+                f"none of {absent.tolist()}: what is learned takes no account of these classes until they "
+                "come. Mix the stream, or leave out of classes= what will never come.",
                 UserWarning,
             )
         if settings.report is not None:
@@ -262,14 +277,6 @@ class LogEuclideanMetric(FittedMetric):
         settings = settings_of(self.get_params(deep=False))
         check_count("batch_size", self.batch_size, optional=True)
         return check_radius(self.radius), check_rank(self.rank, settings.solver), settings
-
-    def _warn_of(self, solution: Solution) -> None:
-        if not solution.converged and solution.status.name != "CALLBACK":
-            warn_at_caller(
-                f"{type(self).__name__}: {solution.status.value} (KKT residual {solution.residual:.2g}, "
-                f"tol={self.tol:.2g}, {solution.n_iter} iterations)",
-                ConvergenceWarning,
-            )
 
     def _adapted(self, X: Array, sample_weight: Array | None, before: float) -> LogEuclideanMetric:
         adapted = super()._adapted(X, sample_weight, before)

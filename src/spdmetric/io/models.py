@@ -23,8 +23,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from spdmetric.estimators import LogEuclideanMetric, LogEuclideanMetricCV
-from spdmetric.estimators.embedding import Start
 from spdmetric.estimators.cv import Path as RadiusPath
+from spdmetric.estimators.embedding import Start
 from spdmetric.io.archive import KINDS, read_archive, write_archive
 from spdmetric.linalg.symmetric import Spectrum
 from spdmetric.manifolds import BallPoint, RankPoint

@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from contextlib import contextmanager
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from array_api_compat import is_array_api_obj
+from joblib import effective_n_jobs
+from threadpoolctl import ThreadpoolController
 
 from spdmetric.geometry import RowFunction, chunks
+from spdmetric.linalg.compiled import each_block
 from spdmetric.linalg.symmetric import Array, congruence, symmetrize
 from spdmetric.objectives.alignment import Misalignment, Target, default_chunk_size
 from spdmetric.objectives.gaussian import GaussianMisalignment
@@ -229,7 +233,7 @@ class Whitened:
 
 
 # ---------------------------------------------------------------------------
-# Memory
+# Memory and threads
 
 _UNKNOWN_MEMORY = 8 * 2**30
 
@@ -255,3 +259,19 @@ def memory_limit(root: str | os.PathLike[str] = "/") -> int:
         except (OSError, ValueError):  # no such file, or "max": no limit
             continue
     return min(limits)
+
+
+@lru_cache(maxsize=1)
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+@contextmanager
+def threads(n_jobs: int | None = 1) -> Iterator[Map]:
+    """Give a ``map`` over chunks by so many threads; BLAS runs one in each of them.
+
+    Inside a worker of joblib it is one thread: the workers are parallel already.
+    """
+    n_threads = effective_n_jobs(n_jobs)
+    with _controller().limit(limits=1, user_api="blas"):
+        yield map if n_threads == 1 else partial(each_block, n_threads=n_threads)

@@ -68,9 +68,9 @@ class SharedSweepCV(LogEuclideanMetricCV):
 
     work: Work
 
-    def _learn(self, X: np.ndarray, *rest: Any) -> list[Any]:
+    def _learn(self, *data: Any) -> list[Any]:
         # One task has one training set, and the folds of a number are always the same.
-        return self.work.once("candidates of the folds", lambda: super(SharedSweepCV, self)._learn(X, *rest))
+        return self.work.once("candidates of the folds", lambda: super(SharedSweepCV, self)._learn(*data))
 
 
 def cv_vectors(work: Work, n_neighbors: int) -> Vectors:
