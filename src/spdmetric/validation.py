@@ -428,8 +428,10 @@ def weights_by_label(classes: np.ndarray, class_weight: Mapping[Any, float]) -> 
     return np.array([float(class_weight.get(label, 1.0)) for label in labels])
 
 
-def check_streamable(kernel: str, class_weight: ClassWeight) -> None:
-    """Refuse parameters that need all the data at once."""
+def check_stream(
+    classes: Any, known: np.ndarray | None, kernel: str, class_weight: ClassWeight
+) -> np.ndarray:
+    """Return all classes of a stream, sorted; refuse parameters that need all the data at once."""
     if kernel != "linear":
         raise ValueError(
             f"kernel={kernel!r} compares all pairs of matrices, and a stream forgets them: partial_fit needs "
@@ -440,10 +442,6 @@ def check_streamable(kernel: str, class_weight: ClassWeight) -> None:
             "class_weight='balanced' needs the sizes of all classes, which a stream does not know in "
             "advance: give a dict of weights, or pass sample_weight to partial_fit instead."
         )
-
-
-def check_stream_classes(classes: Any, known: np.ndarray | None) -> np.ndarray:
-    """Return all classes of a stream, sorted: those given in the first call, or known from it."""
     if classes is None:
         if known is None:
             raise ValueError(

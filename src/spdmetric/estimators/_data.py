@@ -4,29 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from spdmetric import validation
 from spdmetric.estimators._settings import Settings
 from spdmetric.linalg.symmetric import Array
-from spdmetric.objectives.local import (
-    Data,
-    Labeled,
-    LocalData,
-    Map,
-    check_stored,
-    fits,
-    in_memory,
-    is_stored,
-    row_chunks,
-    stored_shape,
-)
-from spdmetric.validation import (
-    ClassWeight,
-    check_classes,
-    check_matrices,
-    class_scale,
-    encode,
-    to_numpy,
-    weights_of,
-)
+from spdmetric.objectives import local
+from spdmetric.objectives.local import Data, Labeled, LocalData, Map
+from spdmetric.validation import ClassWeight, check_matrices, encode, to_numpy, weights_of
 
 # parameter, value that needs the matrices in one process, value that does not
 _NOT_ON_CLUSTERS = (
@@ -42,17 +25,22 @@ def data_of(
     """Check the data where they are, in memory, in a file, or on a cluster; return classes and data."""
     if is_dask(X):
         return _dask_data(X, y, sample_weight, settings, rank, map)
-    if is_stored(X):
-        rows = row_chunks(stored_shape(X), settings.chunk_size)
+    if local.is_stored(X):
+        rows = local.row_chunks(local.stored_shape(X), settings.chunk_size)
         return _stored_data(X, y, sample_weight, settings, rank, rows, map)
     classes, labeled = labeled_of(X, y, sample_weight, settings.class_weight, rank)
-    return classes, in_memory(labeled.counting, settings.chunk_size, map)
+    return classes, local.in_memory(labeled.counting, settings.chunk_size, map)
 
 
 def labeled_of(
     X: Array, y: Array, sample_weight: Array, class_weight: ClassWeight, rank: int | None
 ) -> tuple[np.ndarray, Labeled]:
     """Check matrices in memory; return the classes, and all matrices, those without weight too."""
+    if is_dask(X):
+        raise ValueError(
+            "Cross-validation needs the matrices in this process, and those of a dask array stay on the "
+            "workers: fit on X.compute(), or choose a radius and use LogEuclideanMetric."
+        )
     X = check_matrices(to_numpy(X), rank)
     classes, codes = encode(X, y)
     return classes, Labeled(X, codes, weights_of(sample_weight, codes, classes, class_weight))
@@ -61,12 +49,12 @@ def labeled_of(
 def _stored_data(
     X: Array, y: Array, weight: Array, settings: Settings, rank: int | None, rows: list[slice], map: Map
 ) -> tuple[np.ndarray, LocalData]:
-    checked = check_stored(X, rank, rows, map)
+    checked = local.check_stored(X, rank, rows, map)
     classes, codes = encode(X, y)
     weight = weights_of(weight, codes, classes, settings.class_weight)
-    labeled = Labeled(checked if is_stored(X) else checked[: X.shape[0]], codes, weight).counting
+    labeled = Labeled(checked if local.is_stored(X) else checked[: X.shape[0]], codes, weight).counting
     if labeled.X.shape[0] < X.shape[0]:  # the chunks have moved
-        rows = row_chunks(labeled.X.shape, settings.chunk_size)
+        rows = local.row_chunks(labeled.X.shape, settings.chunk_size)
     return classes, LocalData(labeled, rows=rows, map=map)
 
 
@@ -79,7 +67,7 @@ def _dask_data(
     client = distributed.current_client()
     if client is None:
         rows = distributed.chunk_rows(X)
-        source = X.compute() if fits(X.shape[0], X.shape[1]) else distributed.Computed(X)
+        source = X.compute() if local.fits(X.shape[0], X.shape[1]) else distributed.Computed(X)
         weight = None if weight is None else weight.compute()
         return _stored_data(source, y.compute(), weight, settings, rank, rows, map)
     for name, value, other in _NOT_ON_CLUSTERS:
@@ -90,9 +78,9 @@ def _dask_data(
             )
     cluster = distributed.Cluster(client)
     surveyed = distributed.survey_all(cluster, X, y, weight, rank)
-    classes = check_classes(surveyed.classes)
+    classes = validation.check_classes(surveyed.classes)
     totals = surveyed.class_weights(classes)
-    scale = class_scale(totals.sum(), totals, classes, settings.class_weight)
+    scale = validation.class_scale(totals.sum(), totals, classes, settings.class_weight)
     return classes, surveyed.data(cluster, X.shape, classes, scale)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -25,8 +25,6 @@ from spdmetric.validation import as_float, check_matrices, check_weights, is_sin
 
 # Where the documentation will be; the pages are those that `make docs` builds.
 DOCUMENTATION = "https://spdmetric.readthedocs.io/en/latest/"
-
-Self = TypeVar("Self", bound="FittedMetric")
 
 
 class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -267,7 +265,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
 
     # -- new sessions ---------------------------------------------------------------
 
-    def adapt(self: Self, X: Array, sample_weight: Array | None = None) -> Self:
+    def adapt(self, X: Array, sample_weight: Array | None = None) -> Self:
         """Carry the metric to a new, unlabeled session.
 
         The factor W learned around the mean M of the training matrices becomes
@@ -291,7 +289,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         check_is_fitted(self)
         return self._adapted(X, sample_weight, before=0.0)
 
-    def partial_adapt(self: Self, X: Array, sample_weight: Array | None = None) -> Self:
+    def partial_adapt(self, X: Array, sample_weight: Array | None = None) -> Self:
         """Carry the metric to a new session that arrives batch by batch.
 
         Parameters are those of `adapt`.  The running mean moves along the geodesic toward
@@ -306,7 +304,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         check_is_fitted(self)
         return self._adapted(X, sample_weight, before=self.embedding_.session_weight)
 
-    def _adapted(self: Self, X: Array, sample_weight: Array | None, before: float) -> Self:
+    def _adapted(self, X: Array, sample_weight: Array | None, before: float) -> Self:
         if not isinstance(self.init, str) or self.init != "riemann":
             raise ValueError(
                 "adapt needs the Riemannian mean of the training matrices, which is known with "

@@ -29,6 +29,10 @@ class Problem(NamedTuple):
     objective: Misalignment
     rank: int | None
 
+    def embedding(self, solution: Solution) -> Embedding:
+        """What a solution gives."""
+        return embedding_of(self.start, self.rank, solution)
+
     def gamma(self, solution: Solution) -> float | None:
         """The gamma of the Gaussian kernel at a solution; None for the linear kernel."""
         if isinstance(self.objective, GaussianMisalignment):

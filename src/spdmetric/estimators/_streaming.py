@@ -25,6 +25,7 @@ from spdmetric.solvers import (
     mini_batches,
     stochastic_gradient,
 )
+from spdmetric.validation import check_count
 
 _RECORDS = 1000  # calls of partial_fit that the history goes back
 _PATIENCE = 8  # times the matrices that G0 needs are kept, if they are all of one class
@@ -39,6 +40,7 @@ def draw_seed(random_state: RandomState) -> int:
 
 def solver_named(name: str, batch_size: int | None, random_state: RandomState) -> Solver:
     """The solver of a name; the stochastic one takes the objective apart into mini-batches."""
+    check_count("batch_size", batch_size, optional=True)
     if name != "stochastic":
         return SOLVERS[name]
 
@@ -60,7 +62,7 @@ class Stream:
 
     def __init__(self, classes: np.ndarray, rank: int | None, random_state: RandomState):
         self.history: deque[Record] = deque(maxlen=_RECORDS)
-        self._classes, self._rank = classes, rank
+        self.rank, self._classes = rank, classes
         self._fixed = False  # G0
         self.seen = np.zeros(classes.size, dtype=int)  # matrices of each class
         self._waiting: Labeled | None = None
@@ -73,6 +75,7 @@ class Stream:
 
         Returns the classes that are absent if G0 was fixed by this batch, otherwise none.
         """
+        check_count("batch_size", batch_size, optional=True)
         began = time.perf_counter()
         self.seen += np.bincount(batch.codes, minlength=self._classes.size)
         together = batch if self._waiting is None else _joined(self._waiting, batch)
@@ -103,8 +106,8 @@ class Stream:
         """Start at the mean of the matrices so far."""
         codes = np.unique(batch.codes, return_inverse=True)[1]  # classes may be absent
         data = in_memory(batch._replace(codes=codes), settings.chunk_size)
-        self.start = start_of(data, self._rank, settings.init)
-        ball = ball_around(self.start, self._rank, radius)
+        self.start = start_of(data, self.rank, settings.init)
+        ball = ball_around(self.start, self.rank, radius)
         self.descent = Descent(ball, ball.point(np.zeros_like(self.start.center)))
         objective = self._objective(batch)
         self.descent.value = objective.sample(np.arange(objective.n), self.descent.point).value

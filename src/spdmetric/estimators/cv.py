@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,9 +11,10 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import validate_data
 
-from spdmetric.estimators._data import is_dask, labeled_of
+from spdmetric import validation
+from spdmetric.estimators._data import labeled_of
 from spdmetric.estimators._fitted import FittedMetric
-from spdmetric.estimators._problem import embedding_of, problem_of, radius_path
+from spdmetric.estimators._problem import problem_of, radius_path
 from spdmetric.estimators._progress import followed, with_progress
 from spdmetric.estimators._settings import Settings, settings_of
 from spdmetric.estimators.embedding import Embedding
@@ -20,15 +22,7 @@ from spdmetric.geometry import tangent_vectors
 from spdmetric.linalg.symmetric import Array
 from spdmetric.objectives.local import Labeled, in_memory, threads
 from spdmetric.solvers import Callback, Solution
-from spdmetric.validation import (
-    ClassWeight,
-    check_candidates,
-    check_choice,
-    check_count,
-    check_radius,
-    check_rank,
-    to_numpy,
-)
+from spdmetric.validation import ClassWeight, check_candidates, check_radius, check_rank, to_numpy
 
 RADII = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0)
 RANKS = (2, 3, 4, 6, 8, 10, 12)
@@ -83,7 +77,7 @@ def learn_path(
     settings = settings_of(LogEuclideanMetricCV().get_params(deep=False))
     problem = problem_of(in_memory(Labeled(X, codes, np.ones(len(X))), None), rank, settings)
     solutions = radius_path(problem, radii, settings)
-    return [embedding_of(problem.start, rank, solution) for solution in solutions], solutions
+    return [problem.embedding(solution) for solution in solutions], solutions
 
 
 class LogEuclideanMetricCV(FittedMetric):
@@ -216,35 +210,40 @@ class LogEuclideanMetricCV(FittedMetric):
         -------
         self : LogEuclideanMetricCV
         """
-        settings, radii, ranks = self._check_parameters()
-        low = [rank for rank in ranks or [None] if rank is not None]
-        needed = max(low) if ranks and len(low) == len(ranks) else None  # None: matrices must be definite
-        if is_dask(X):
-            raise ValueError(
-                "Cross-validation needs the matrices in this process, and those of a dask array stay on the "
-                "workers: fit on X.compute(), or choose a radius and use LogEuclideanMetric."
-            )
-        classes, data = labeled_of(X, y, sample_weight, settings.class_weight, needed)
+        settings = self._settings()
+        radii = check_candidates("radii", self.radii, check_radius)
+        ranks = check_candidates("ranks", self.ranks, partial(check_rank, solver=settings.solver))
+        classes, data = labeled_of(X, y, sample_weight, settings.class_weight, rank_needed(ranks))
         folds = folds_of(self.cv, data, classes, to_numpy(groups))
         grid = grid_of(radii, ranks, data.X.shape[1])
         with threads():
             learned = self._learn(data, grid, [train for train, _ in folds], settings)
-            candidates, scores, margins = judged(
-                learned, data.X, classes[data.codes], folds, self.scoring, self.n_neighbors
-            )
+            judge = NeighborsJudge(data.X, classes[data.codes], self.scoring, self.n_neighbors)
+            candidates, scores, margins = judged(learned, folds, judge)
             best = choose(scores, margins, self.rule)
             radius, rank = candidates[best]
             problem = problem_of(in_memory(data.counting, settings.chunk_size), rank, settings)
             solutions = radius_path(problem, grid[rank], settings, callback=settings.report)
             solution = solutions[grid[rank].index(radius)]
-            embedding, gamma = embedding_of(problem.start, rank, solution), problem.gamma(solution)
-        validate_data(self, X, reset=True, skip_check_array=True)
-        self._keep(classes, embedding, solution, gamma)
+            validate_data(self, X, reset=True, skip_check_array=True)
+            self._keep(classes, problem.embedding(solution), solution, problem.gamma(solution))
         self.cv_results_ = results_of(candidates, scores, margins)
         self.best_index_, self.best_params_ = best, self.cv_results_["params"][best]
         self.best_score_ = float(self.cv_results_["mean_test_score"][best])
         self.path_ = describe_path(grid[rank], solutions)
         return self
+
+    def _settings(self) -> Settings:
+        """Return the parameters shared with the other estimator, after a check of the others."""
+        settings = settings_of(self.get_params(deep=False))
+        if settings.solver == "stochastic":
+            raise ValueError(
+                "solver='stochastic' cannot follow a path of radii: choose radius and rank with "
+                "'trust-region' on a part of the data, then use LogEuclideanMetric(solver='stochastic')."
+            )
+        validation.check_choice("rule", self.rule, RULES)
+        validation.check_count("n_neighbors", self.n_neighbors)
+        return settings
 
     def _learn(
         self, data: Labeled, grid: Grid, trains: list[np.ndarray], settings: Settings
@@ -261,23 +260,15 @@ class LogEuclideanMetricCV(FittedMetric):
         rows = [found[k : k + len(halves)] for k in range(0, len(found), len(halves))]
         return [{c: W for half in row for c, W in half.items()} for row in rows]
 
-    def _check_parameters(self) -> tuple[Settings, list[float] | None, list[int | None] | None]:
-        """Return the parameters shared with the other estimator, and the candidates that are given."""
-        check_choice("rule", self.rule, RULES)
-        if isinstance(self.solver, str) and self.solver == "stochastic":
-            raise ValueError(
-                "solver='stochastic' cannot follow a path of radii: choose radius and rank with "
-                "'trust-region' on a part of the data, then use LogEuclideanMetric(solver='stochastic')."
-            )
-        check_count("n_neighbors", self.n_neighbors)
-        settings = settings_of(self.get_params(deep=False))
-        radii = check_candidates("radii", self.radii, check_radius)
-        ranks = check_candidates("ranks", self.ranks, lambda rank: check_rank(rank, settings.solver))
-        return settings, radii, ranks
-
 
 # ---------------------------------------------------------------------------
 # Candidates and folds
+
+
+def rank_needed(ranks: list[int | None] | None) -> int | None:
+    """Smallest rank from which all candidates can be learned; None where matrices must be definite."""
+    low = [rank for rank in ranks or [] if rank is not None]
+    return max(low) if ranks and len(low) == len(ranks) else None
 
 
 def grid_of(radii: list[float] | None, ranks: list[int | None] | None, d: int) -> Grid:
@@ -329,26 +320,33 @@ def learn_fold(data: Labeled, grid: Grid, settings: Settings) -> Learned:
     return learned
 
 
+class NeighborsJudge(NamedTuple):
+    """Scores factors by the nearest neighbors that would follow them."""
+
+    X: np.ndarray
+    y: np.ndarray
+    scoring: str | Callable[..., float] | None
+    n_neighbors: int
+
+    def score(self, W: np.ndarray, train: np.ndarray, test: np.ndarray) -> tuple[float, float]:
+        """Score and mean margin of the matrices of a test set."""
+        from sklearn.metrics import check_scoring
+        from sklearn.neighbors import KNeighborsClassifier
+
+        known, new = (tangent_vectors(self.X[rows], factor=W) for rows in (train, test))
+        neighbors = KNeighborsClassifier(min(self.n_neighbors, len(train))).fit(known, self.y[train])
+        score = float(check_scoring(neighbors, scoring=self.scoring)(neighbors, new, self.y[test]))
+        return score, mean_margin(known, self.y[train], new, self.y[test])
+
+
 def judged(
-    learned: list[Learned],
-    X: np.ndarray,
-    y: np.ndarray,
-    folds: list[Fold],
-    scoring: str | Callable[..., float] | None,
-    n_neighbors: int,
+    learned: list[Learned], folds: list[Fold], judge: NeighborsJudge
 ) -> tuple[list[Candidate], np.ndarray, np.ndarray]:
     """Return the candidates, simplest first, their scores and margins, (n_candidates, n_folds)."""
-    from sklearn.metrics import check_scoring
-    from sklearn.neighbors import KNeighborsClassifier
-
-    def judge(W: np.ndarray, train: np.ndarray, test: np.ndarray) -> tuple[float, float]:
-        known, new = tangent_vectors(X[train], factor=W), tangent_vectors(X[test], factor=W)
-        neighbors = KNeighborsClassifier(min(n_neighbors, len(train))).fit(known, y[train])
-        score = float(check_scoring(neighbors, scoring=scoring)(neighbors, new, y[test]))
-        return score, mean_margin(known, y[train], new, y[test])
-
     candidates = sorted(learned[0], key=lambda c: (c.radius, c.rank or 0))
-    table = [[judge(row[c], *fold) for row, fold in zip(learned, folds, strict=True)] for c in candidates]
+    table = [
+        [judge.score(row[c], *fold) for row, fold in zip(learned, folds, strict=True)] for c in candidates
+    ]
     scores, margins = np.array(table).transpose(2, 0, 1)
     return candidates, scores, margins
 

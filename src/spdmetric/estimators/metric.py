@@ -10,7 +10,7 @@ from spdmetric.estimators._data import data_of
 from spdmetric.estimators._fitted import FittedMetric
 from spdmetric.estimators._problem import embedding_of, problem_of, radius_path
 from spdmetric.estimators._progress import reported, with_progress
-from spdmetric.estimators._settings import Settings, settings_of
+from spdmetric.estimators._settings import settings_of
 from spdmetric.estimators._streaming import RandomState, Stream, solver_named
 from spdmetric.linalg.symmetric import Array
 from spdmetric.objectives.local import Labeled, threads
@@ -18,12 +18,10 @@ from spdmetric.solvers import Callback
 from spdmetric.validation import (
     ClassWeight,
     check_batch,
-    check_count,
     check_matrices,
     check_radius,
     check_rank,
-    check_stream_classes,
-    check_streamable,
+    check_stream,
     to_numpy,
 )
 
@@ -194,7 +192,8 @@ class LogEuclideanMetric(FittedMetric):
         -------
         self : LogEuclideanMetric
         """
-        radius, rank, settings = self._check_parameters()
+        settings = settings_of(self.get_params(deep=False))
+        radius, rank = check_radius(self.radius), check_rank(self.rank, settings.solver)
         solver = solver_named(settings.solver, self.batch_size, self.random_state)
         callback = reported(self, settings.report, settings.max_iter)
         with threads(self.n_jobs) as map_chunks:
@@ -202,13 +201,12 @@ class LogEuclideanMetric(FittedMetric):
             problem = problem_of(data, rank, settings)
             del data  # what the problem does not keep need not stay on the workers
             (solution,) = radius_path(problem, [radius], settings, solver=solver, callback=callback)
-            embedding, gamma = embedding_of(problem.start, rank, solution), problem.gamma(solution)
-        validate_data(self, X, reset=True, skip_check_array=True)
-        self._keep(classes, embedding, solution, gamma)
+            validate_data(self, X, reset=True, skip_check_array=True)
+            self._keep(classes, problem.embedding(solution), solution, problem.gamma(solution))
         self._stream = None
         if not solution.converged and solution.status.name != "CALLBACK":
             warn_at_caller(
-                f"LogEuclideanMetric: {solution.status.value} (KKT residual {solution.residual:.2g}, "
+                f"{type(self).__name__}: {solution.status.value} (KKT residual {solution.residual:.2g}, "
                 f"tol={self.tol:.2g}, {solution.n_iter} iterations)",
                 ConvergenceWarning,
             )
@@ -248,18 +246,19 @@ class LogEuclideanMetric(FittedMetric):
         -------
         self : LogEuclideanMetric
         """
-        radius, rank, settings = self._check_parameters()
-        begins = self._stream is None
-        check_streamable(settings.kernel, settings.class_weight)
-        classes = check_stream_classes(classes, None if begins else self.classes_)
+        settings = settings_of(self.get_params(deep=False))
+        radius, rank = check_radius(self.radius), check_rank(self.rank, settings.solver)
+        known = None if self._stream is None else self.classes_
+        classes = check_stream(classes, known, settings.kernel, settings.class_weight)
         X = check_matrices(to_numpy(X), rank)
-        validate_data(self, X, reset=begins, skip_check_array=True)
-        batch = Labeled(X, *check_batch(X, y, sample_weight, classes, settings.class_weight)).counting
+        validate_data(self, X, reset=known is None, skip_check_array=True)
+        codes, weight = check_batch(X, y, sample_weight, classes, settings.class_weight)
         stream = self._stream or Stream(classes, rank, self.random_state)
         with threads():
+            batch = Labeled(X, codes, weight).counting
             absent = stream.see(batch, radius=radius, batch_size=self.batch_size, settings=settings)
-            embedding = embedding_of(stream.start, rank, stream.solution)
-        self._keep(classes, embedding, stream.solution, None)
+            solution = stream.solution
+            self._keep(classes, embedding_of(stream.start, stream.rank, solution), solution, None)
         self._stream = stream
         if absent.size:
             warn_at_caller(
@@ -271,12 +270,6 @@ class LogEuclideanMetric(FittedMetric):
         if settings.report is not None:
             settings.report(stream.history[-1])
         return self
-
-    def _check_parameters(self) -> tuple[float, int | None, Settings]:
-        """Return the radius, the rank and the parameters shared with the other estimator."""
-        settings = settings_of(self.get_params(deep=False))
-        check_count("batch_size", self.batch_size, optional=True)
-        return check_radius(self.radius), check_rank(self.rank, settings.solver), settings
 
     def _adapted(self, X: Array, sample_weight: Array | None, before: float) -> LogEuclideanMetric:
         adapted = super()._adapted(X, sample_weight, before)
