@@ -18,7 +18,7 @@ from spdmetric.linalg.compiled import each_block
 from spdmetric.linalg.symmetric import congruence
 from spdmetric.manifolds import Ball
 from spdmetric.objectives.alignment import Misalignment, Target, default_chunk_size
-from spdmetric.objectives.local import Selected, Stored, Whitened, is_stored
+from spdmetric.objectives.local import Selected, Stored, Whitened, is_stored, memory_limit
 
 
 @pytest.fixture
@@ -161,6 +161,24 @@ def test_views(data):
 
 
 # -- memory ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "limit"),
+    [
+        ("memory.max", "1048576\n", 2**20),
+        ("memory.max", "max\n", None),
+        ("memory/memory.limit_in_bytes", "2097152\n", 2**21),
+        ("memory/memory.limit_in_bytes", "9223372036854771712\n", None),
+    ],
+)
+def test_the_memory_of_the_container_is_the_limit(tmp_path, name, content, limit):
+    machine = memory_limit(tmp_path)
+    assert machine > 2**21
+    path = tmp_path / "sys/fs/cgroup" / name
+    path.parent.mkdir(parents=True)
+    path.write_text(content)
+    assert memory_limit(tmp_path) == (limit or machine)
 
 
 def test_second_derivatives_do_not_need_all_chunks_at_once(rng):

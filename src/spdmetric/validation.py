@@ -403,16 +403,23 @@ def class_scale(
     total: float, totals: np.ndarray, classes: np.ndarray, class_weight: ClassWeight
 ) -> np.ndarray:
     """What the weights of each class are multiplied with, from the weight of all and of each."""
-    if total == 0:
-        raise ValueError("sample_weight is zero for every matrix: nothing is left to learn from.")
-    if not totals.all():
-        raise ValueError(
-            f"sample_weight is zero for all matrices of class {classes[np.argmin(totals)]!r}: drop the class "
-            "or give it weight."
-        )
+    scale = np.ones(totals.size)
     if isinstance(class_weight, Mapping):
-        return weights_by_label(classes, class_weight)
-    return np.ones(totals.size) if class_weight is None else total / (classes.size * totals)
+        scale = weights_by_label(classes, class_weight)
+    elif class_weight is not None and totals.all():
+        scale = total / (classes.size * totals)
+    scaled = scale * totals
+    if not 1e-100 < scaled.sum() < 1e100:
+        raise ValueError(
+            f"sample_weight and class_weight add up to {scaled.sum():.3g}, which float64 cannot work with: "
+            "expected weights near 1; only their ratios matter."
+        )
+    if scaled.min() <= _EPS * scaled.sum():
+        raise ValueError(
+            f"sample_weight is zero for all matrices of class {classes[np.argmin(scaled)]!r}, or too small "
+            f"to count ({scaled.min():.3g} of {scaled.sum():.3g}): drop the class or give it weight."
+        )
+    return scale
 
 
 def weights_by_label(classes: np.ndarray, class_weight: Mapping[Any, float]) -> np.ndarray:
