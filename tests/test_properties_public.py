@@ -16,6 +16,7 @@ from collections import Counter
 from math import ceil
 from pathlib import Path
 
+import array_api_strict as strict
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -39,7 +40,7 @@ seen: Counter = Counter()
 
 def about(*names, heavy=False):
     def register(prop):
-        PROPERTIES[prop] = names
+        PROPERTIES[prop] = (*PROPERTIES.get(prop, ()), *names)
         if heavy:
             HEAVY.add(prop)
         return prop
@@ -439,6 +440,79 @@ def chunks_are_checked_under_their_own_numbers(rng, d):
         validation.checked_chunk(X, validation.check_spd, 2, rows, 5)
     with pytest.raises(ValueError, match="shape"):
         validation.check_stack(X[:, :, :0], "X")
+
+
+@about("validation.check_matrices", "validation.is_tensor", "validation.to_numpy")
+@about("validation.is_single", "validation.as_float")
+def tensors_are_checked_where_they_are_and_come_home_unchanged(rng, d):
+    X = matrices.symmetrize(spd(rng, 3, d))
+    tensor = strict.asarray(X)
+    assert validation.is_tensor(tensor)
+    assert not validation.is_tensor(X)
+    assert not validation.is_tensor(X.tolist())
+    for rank in (None, d):
+        assert np.array_equal(validation.to_numpy(validation.check_matrices(tensor, rank)), X)
+        with pytest.raises(ValueError, match=r"stack\[4\] is not positive"):
+            validation.check_matrices(-X, rank, name="stack", first=4)
+    single = validation.as_float(tensor, single=True)
+    assert validation.is_single(single)
+    assert not validation.is_single(validation.as_float(single))
+    assert np.array_equal(validation.to_numpy(single), X.astype(np.float32))
+    assert validation.as_float([1, 2]).dtype == np.float64
+
+
+@about("validation.check_choice", "validation.check_radius", "validation.check_rank")
+@about("validation.check_candidates", "validation.check_kernel", "validation.check_class_weight")
+def parameters_come_back_as_numbers_or_are_refused(rng, d):
+    radius = float(rng.uniform(0, 10))
+    assert validation.check_radius(np.float64(radius)) == radius
+    assert validation.check_candidates("radii", np.array([radius]), validation.check_radius) == [radius]
+    assert validation.check_candidates("radii", None, validation.check_radius) is None
+    assert validation.check_rank(np.int64(d), "gradient") == d
+    assert validation.check_rank(None, "newton") is None
+    validation.check_choice("k", "a", ("a", "b"))
+    validation.check_choice("k", np.eye(d), ("a", "b"), other="a matrix")
+    validation.check_kernel("rbf", radius + 1, "gradient")
+    validation.check_class_weight({d: radius + 1})
+    refused = {
+        "radius=": lambda: validation.check_radius(-1 - radius),
+        "radii is empty": lambda: validation.check_candidates("radii", [], validation.check_radius),
+        "newton": lambda: validation.check_rank(d, "newton"),
+        "'a', 'b', or a matrix": lambda: validation.check_choice("k", "c", ("a", "b"), other="a matrix"),
+        "gamma=": lambda: validation.check_kernel("linear", radius + 1, "gradient"),
+        "class_weight=": lambda: validation.check_class_weight(radius),
+    }
+    for sentence, use in refused.items():
+        with pytest.raises(ValueError, match=sentence):
+            use()
+
+
+@about("validation.check_labels", "validation.encode", "validation.check_classes")
+@about("validation.check_weights", "validation.weights_of", "validation.class_scale")
+@about("validation.weights_by_label", "validation.check_stream", "validation.check_batch")
+def labels_and_weights_are_codes_and_numbers(rng, d):
+    X, y = labeled(rng, 12, d)
+    labels = np.array(["left", "right"])[y]
+    classes, codes = validation.encode(X, labels)
+    assert np.array_equal(classes[codes], validation.check_labels(X, labels))
+    assert np.array_equal(validation.check_classes(classes), classes)
+    given = rng.uniform(0.5, 2, 12)
+    assert np.array_equal(validation.check_weights(given, X), given)
+    balanced = validation.weights_of(given, codes, classes, "balanced")
+    totals = np.bincount(codes, weights=balanced)
+    close(totals, given.sum() / 2 * np.ones(2))
+    close(validation.class_scale(totals.sum(), totals, classes, "balanced"), np.ones(2))
+    by_label = validation.weights_by_label(classes, {"right": 3.0})
+    assert by_label.tolist() == [1.0, 3.0]
+    known = validation.check_stream(["right", "left"], None, "linear", None)
+    assert np.array_equal(known, classes)
+    found, weight = validation.check_batch(X, labels, given, known, {"right": 3.0})
+    assert np.array_equal(found, codes)
+    close(weight, validation.weights_of(given, codes, classes, {"right": 3.0}))
+    with pytest.raises(ValueError, match="not those of the first call"):
+        validation.check_stream(["up", "down"], known, "linear", None)
+    with pytest.raises(ValueError, match="1 class"):
+        validation.encode(X, np.zeros(12))
 
 
 @about("validation.check_count")
