@@ -16,6 +16,7 @@ from collections import Counter
 from math import ceil
 from pathlib import Path
 
+import array_api_strict as strict
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -23,15 +24,14 @@ from hypothesis import strategies as st
 
 import literal
 from random_matrices import labeled, rotation, spd, symmetric
-from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV, geometry, manifolds
-from spdmetric import validation as checks
+from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV, geometry, manifolds, validation
 from spdmetric.linalg import symmetric as matrices
 from spdmetric.linalg.symmetric import EXP, LOG, LogCongruence, congruence, invsqrtm, spectrum, vech
 from spdmetric.objectives.alignment import Misalignment, Target
 
 NIGHTLY = os.environ.get("SPDMETRIC_NIGHTLY") == "1"
 TOTAL = 10_000  # examples of a nightly run
-MODULES = ("matrices", "geometry", "manifolds", "checks", "estimators")
+MODULES = ("matrices", "geometry", "manifolds", "validation", "estimators")
 
 PROPERTIES: dict = {}  # the property, and the public functions that it is about
 HEAVY: set = set()  # those that fit a metric
@@ -40,7 +40,7 @@ seen: Counter = Counter()
 
 def about(*names, heavy=False):
     def register(prop):
-        PROPERTIES[prop] = names
+        PROPERTIES[prop] = (*PROPERTIES.get(prop, ()), *names)
         if heavy:
             HEAVY.add(prop)
         return prop
@@ -395,60 +395,133 @@ def derivatives_at_low_rank_are_limits_of_differences(rng, d):
 
 
 # ---------------------------------------------------------------------------
-# checks
+# validation
 
 
-@about("checks.check_spd", "checks.check_symmetric", "checks.is_definite")
+@about("validation.check_spd", "validation.check_symmetric", "validation.is_definite")
 def good_stacks_pass_and_spoiled_ones_are_named(rng, d):
     X = spd(rng, 4, d)
     X = matrices.symmetrize(X) * 10.0 ** rng.integers(-12, 12)
-    for check in (checks.check_spd, checks.check_symmetric):
+    for check in (validation.check_spd, validation.check_symmetric):
         assert check(X) is X
         assert np.array_equal(check(X.tolist()), X)
-    assert checks.is_definite(X)
+    assert validation.is_definite(X)
     bad, spoiled = int(rng.integers(4)), X.copy()
     spoiled[bad] *= -1
-    assert np.array_equal(checks.check_symmetric(spoiled), spoiled)
-    assert not checks.is_definite(spoiled)
+    assert np.array_equal(validation.check_symmetric(spoiled), spoiled)
+    assert not validation.is_definite(spoiled)
     with pytest.raises(ValueError, match=rf"X\[{bad}\] is not positive definite"):
-        checks.check_spd(spoiled)
+        validation.check_spd(spoiled)
     spoiled[bad, 0, -1] = rng.choice([np.nan, np.inf])
     with pytest.raises(ValueError, match=rf"X\[{bad}\] contains"):
-        checks.check_symmetric(spoiled)
+        validation.check_symmetric(spoiled)
 
 
-@about("checks.check_psd")
+@about("validation.check_psd")
 def ranks_are_counted(rng, d):
     r = int(rng.integers(1, d + 1))
     V = rng.standard_normal((3, d, r))
     X = matrices.symmetrize(V @ V.transpose(0, 2, 1))
-    close(checks.check_psd(X, r), X)
+    close(validation.check_psd(X, r), X)
     if r < d:
         with pytest.raises(ValueError, match=f"rank {r}, too low"):
-            checks.check_psd(X, r + 1)
+            validation.check_psd(X, r + 1)
 
 
-@about("checks.check_stack", "checks.checked_chunk")
+@about("validation.check_stack", "validation.checked_chunk")
 def chunks_are_checked_under_their_own_numbers(rng, d):
     X, first = matrices.symmetrize(spd(rng, 4, d)), int(rng.integers(0, 1000))
     rows = slice(first, first + 4)
-    checks.check_stack(X, "X")
-    assert np.array_equal(checks.checked_chunk(X, checks.check_spd, 2, rows, 5), X)
+    validation.check_stack(X, "X")
+    assert np.array_equal(validation.checked_chunk(X, validation.check_spd, 2, rows, 5), X)
     bad = int(rng.integers(0, 4))
     X[bad, 0, 0] = np.nan
     with pytest.raises(ValueError, match=rf"X\[{first + bad}\] contains .*In chunk 2 of 5"):
-        checks.checked_chunk(X, checks.check_spd, 2, rows, 5)
+        validation.checked_chunk(X, validation.check_spd, 2, rows, 5)
     with pytest.raises(ValueError, match="shape"):
-        checks.check_stack(X[:, :, :0], "X")
+        validation.check_stack(X[:, :, :0], "X")
 
 
-@about("checks.check_count")
+@about("validation.check_matrices", "validation.is_tensor", "validation.to_numpy")
+@about("validation.is_single", "validation.as_float")
+def tensors_are_checked_where_they_are_and_come_home_unchanged(rng, d):
+    X = matrices.symmetrize(spd(rng, 3, d))
+    tensor = strict.asarray(X)
+    assert validation.is_tensor(tensor)
+    assert not validation.is_tensor(X)
+    assert not validation.is_tensor(X.tolist())
+    for rank in (None, d):
+        assert np.array_equal(validation.to_numpy(validation.check_matrices(tensor, rank)), X)
+        with pytest.raises(ValueError, match=r"stack\[4\] is not positive"):
+            validation.check_matrices(-X, rank, name="stack", first=4)
+    single = validation.as_float(tensor, single=True)
+    assert validation.is_single(single)
+    assert not validation.is_single(validation.as_float(single))
+    assert np.array_equal(validation.to_numpy(single), X.astype(np.float32))
+    assert validation.as_float([1, 2]).dtype == np.float64
+
+
+@about("validation.check_choice", "validation.check_radius", "validation.check_rank")
+@about("validation.check_candidates", "validation.check_kernel", "validation.check_class_weight")
+def parameters_come_back_as_numbers_or_are_refused(rng, d):
+    radius = float(rng.uniform(0, 10))
+    assert validation.check_radius(np.float64(radius)) == radius
+    assert validation.check_candidates("radii", np.array([radius]), validation.check_radius) == [radius]
+    assert validation.check_candidates("radii", None, validation.check_radius) is None
+    assert validation.check_rank(np.int64(d), "gradient") == d
+    assert validation.check_rank(None, "newton") is None
+    validation.check_choice("k", "a", ("a", "b"))
+    validation.check_choice("k", np.eye(d), ("a", "b"), other="a matrix")
+    validation.check_kernel("rbf", radius + 1, "gradient")
+    validation.check_class_weight({d: radius + 1})
+    refused = {
+        "radius=": lambda: validation.check_radius(-1 - radius),
+        "radii is empty": lambda: validation.check_candidates("radii", [], validation.check_radius),
+        "newton": lambda: validation.check_rank(d, "newton"),
+        "'a', 'b', or a matrix": lambda: validation.check_choice("k", "c", ("a", "b"), other="a matrix"),
+        "gamma=": lambda: validation.check_kernel("linear", radius + 1, "gradient"),
+        "class_weight=": lambda: validation.check_class_weight(radius),
+    }
+    for sentence, use in refused.items():
+        with pytest.raises(ValueError, match=sentence):
+            use()
+
+
+@about("validation.check_labels", "validation.encode", "validation.check_classes")
+@about("validation.check_weights", "validation.weights_of", "validation.class_scale")
+@about("validation.weights_by_label", "validation.check_stream", "validation.check_batch")
+def labels_and_weights_are_codes_and_numbers(rng, d):
+    X, y = labeled(rng, 12, d)
+    labels = np.array(["left", "right"])[y]
+    classes, codes = validation.encode(X, labels)
+    assert np.array_equal(classes[codes], validation.check_labels(X, labels))
+    assert np.array_equal(validation.check_classes(classes), classes)
+    given = rng.uniform(0.5, 2, 12)
+    assert np.array_equal(validation.check_weights(given, X), given)
+    balanced = validation.weights_of(given, codes, classes, "balanced")
+    totals = np.bincount(codes, weights=balanced)
+    close(totals, given.sum() / 2 * np.ones(2))
+    close(validation.class_scale(totals.sum(), totals, classes, "balanced"), np.ones(2))
+    by_label = validation.weights_by_label(classes, {"right": 3.0})
+    assert by_label.tolist() == [1.0, 3.0]
+    known = validation.check_stream(["right", "left"], None, "linear", None)
+    assert np.array_equal(known, classes)
+    found, weight = validation.check_batch(X, labels, given, known, {"right": 3.0})
+    assert np.array_equal(found, codes)
+    close(weight, validation.weights_of(given, codes, classes, {"right": 3.0}))
+    with pytest.raises(ValueError, match="not those of the first call"):
+        validation.check_stream(["up", "down"], known, "linear", None)
+    with pytest.raises(ValueError, match="1 class"):
+        validation.encode(X, np.zeros(12))
+
+
+@about("validation.check_count")
 def counts_are_whole_and_positive(rng, d):
-    checks.check_count("k", d)
-    checks.check_count("k", np.int64(d))
+    validation.check_count("k", d)
+    validation.check_count("k", np.int64(d))
     for bad in (-d, 0, d + 0.5, str(d), None):
         with pytest.raises(ValueError, match="whole number >= 1"):
-            checks.check_count("k", bad)
+            validation.check_count("k", bad)
 
 
 # ---------------------------------------------------------------------------
@@ -463,9 +536,10 @@ def metric_on(rng, d, **parameters):
 
 
 @about(
-    *("estimators.LogEuclideanMetric.fit", "estimators.LogEuclideanMetric.transform"),
-    *("estimators.LogEuclideanMetric.inverse_transform", "estimators.PairMixin.pair_distance"),
-    *("estimators.PairMixin.pair_score", "estimators.PairMixin.get_metric"),
+    *("estimators.LogEuclideanMetric.fit", "estimators.FittedMetric.transform"),
+    *("estimators.FittedMetric.inverse_transform", "estimators.FittedMetric.pair_distance"),
+    *("estimators.FittedMetric.pair_score", "estimators.FittedMetric.get_metric"),
+    "estimators.FittedMetric.pairwise_kernel",
     heavy=True,
 )
 def a_fitted_metric_is_the_logeuclidean_one_at_its_reference(rng, d):
@@ -480,6 +554,7 @@ def a_fitted_metric_is_the_logeuclidean_one_at_its_reference(rng, d):
     close(distances, geometry.distance_logeuclid(X[:5], X[5:10], metric.reference_), 1e-7)
     assert np.array_equal(metric.pair_score(pairs), -distances)
     close(metric.get_metric()(*pairs[3]), distances[3])
+    close(metric.pairwise_kernel(X, X[:3]), geometry.kernel_tangent(X, X[:3], metric.reference_), 1e-7)
 
 
 @about("estimators.LogEuclideanMetric.fit", heavy=True)
@@ -491,19 +566,19 @@ def alignment_is_the_literal_one_and_at_least_that_of_the_mean(rng, d):
     assert metric.alignment_ >= mean.alignment_ - 1e-9
 
 
-@about("estimators.LogEuclideanMetric.adapt", "estimators.LogEuclideanMetric.adapt_partial", heavy=True)
+@about("estimators.FittedMetric.adapt", "estimators.FittedMetric.partial_adapt", heavy=True)
 def a_session_in_other_units_has_the_same_vectors(rng, d):
     metric, X, _ = metric_on(rng, d)
     vectors, scaled = metric.transform(X), float(np.exp(rng.uniform(-5, 5))) * X
     close(metric.adapt(X).transform(X), vectors, 1e-6)
     close(metric.adapt(scaled).transform(scaled), vectors, 1e-6)
-    close(metric.adapt_partial(scaled).transform(scaled), vectors, 1e-6)
+    close(metric.partial_adapt(scaled).transform(scaled), vectors, 1e-6)
     # A batch that repeats the session leaves its mean where it is.
-    twice = metric.adapt_partial(scaled).adapt_partial(scaled, rng.uniform(0.1, 2) * np.ones(12))
+    twice = metric.partial_adapt(scaled).partial_adapt(scaled, rng.uniform(0.1, 2) * np.ones(12))
     close(twice.transform(scaled), vectors, 1e-6)
 
 
-@about("estimators.StreamMixin.partial_fit", heavy=True)
+@about("estimators.LogEuclideanMetric.partial_fit", heavy=True)
 def a_stream_in_pieces_is_the_stream(rng, d):
     X, y = labeled(rng, 24, d)
     once = LogEuclideanMetric(1.5, batch_size=24, random_state=0).partial_fit(X, y, classes=[0, 1])
@@ -518,7 +593,7 @@ def a_stream_in_pieces_is_the_stream(rng, d):
     assert np.isfinite(pieces.transform(X)).all()
 
 
-@about("estimators.StoringMixin.transform_to", heavy=True)
+@about("estimators.FittedMetric.transform_to", heavy=True)
 def vectors_in_a_file_are_the_vectors(rng, d):
     metric, X, _ = metric_on(rng, d, chunk_size=5)
     with tempfile.TemporaryDirectory() as folder:

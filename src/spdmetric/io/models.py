@@ -23,8 +23,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from spdmetric.estimators import LogEuclideanMetric, LogEuclideanMetricCV
-from spdmetric.estimators._problem import Start
 from spdmetric.estimators.cv import Path as RadiusPath
+from spdmetric.estimators.embedding import Embedding
 from spdmetric.io.archive import KINDS, read_archive, write_archive
 from spdmetric.linalg.symmetric import Spectrum
 from spdmetric.manifolds import BallPoint, RankPoint
@@ -34,7 +34,7 @@ FORMAT = "spdmetric model"
 VERSION = 1  # raise it whenever a file of the former version would be read wrongly
 
 _METRICS = {kind.__name__: kind for kind in (LogEuclideanMetric, LogEuclideanMetricCV)}
-_TUPLES: dict[str, Any] = {"Start": Start, "Path": RadiusPath, "Record": Record}
+_TUPLES: dict[str, Any] = {"Path": RadiusPath, "Record": Record}
 # What a metric remembers of a stream, to learn on from: a metric that was loaded begins a new one.
 _FORGOTTEN = ("_stream",)
 
@@ -144,7 +144,9 @@ def _described(model: Any) -> str:
     return type(model).__name__
 
 
-def _metric_tree(metric: LogEuclideanMetric, place: str, arrays: Arrays) -> dict[str, Any]:
+def _metric_tree(
+    metric: LogEuclideanMetric | LogEuclideanMetricCV, place: str, arrays: Arrays
+) -> dict[str, Any]:
     check_is_fitted(metric)
     parameters = metric.get_params(deep=False)
     fitted = {name: value for name, value in vars(metric).items() if name not in parameters}
@@ -229,8 +231,8 @@ def _tree(value: Any, place: str, arrays: Arrays, name: str) -> Any:
         return {"!": type(value).__name__, **inner(value._asdict())}  # type: ignore[attr-defined]
     if type(value) is Status:
         return {"!": "Status", "name": value.name}
-    if type(value) is Solution:
-        return {"!": "Solution", **inner({f.name: getattr(value, f.name) for f in fields(value)})}
+    if type(value) in (Solution, Embedding):
+        return {"!": type(value).__name__, **inner({f.name: getattr(value, f.name) for f in fields(value)})}
     if type(value) in (BallPoint, RankPoint):
         parts = {"s": value._s, "P": value._P, "factor": value.factor}
         return {"!": type(value).__name__, **inner(parts)}
@@ -295,6 +297,7 @@ _MAKERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "objects": lambda parts: _objects(parts["items"]),
     "Status": lambda parts: Status[parts["name"]],
     "Solution": lambda parts: Solution(**parts),
+    "Embedding": lambda parts: Embedding(**parts),
     "BallPoint": _ball_point,
     "RankPoint": _rank_point,
     **{name: partial(_record, kind) for name, kind in _TUPLES.items()},
