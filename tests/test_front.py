@@ -73,7 +73,7 @@ def test_readme_code_runs():
         "plots.paths",
         "plots.spectra",
         "plots.vectors",
-        "io.folders",
+        "io.files",
         "io.models",
     ],
 )

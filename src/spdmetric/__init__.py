@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from spdmetric.estimators import LogEuclideanMetric as LogEuclideanMetric
     from spdmetric.estimators import LogEuclideanMetricCV as LogEuclideanMetricCV
-    from spdmetric.io.folders import pipelines_folder as pipelines_folder
+    from spdmetric.io.files import pipelines_folder as pipelines_folder
     from spdmetric.io.models import load as load
     from spdmetric.io.models import save as save
     from spdmetric.plots import EmbeddingDisplay as EmbeddingDisplay
@@ -28,7 +28,7 @@ _NAMES = {
     "LogEuclideanMetric": "estimators",
     "LogEuclideanMetricCV": "estimators",
     "load": "io.models",
-    "pipelines_folder": "io.folders",
+    "pipelines_folder": "io.files",
     "save": "io.models",
     "EmbeddingDisplay": "plots",
     "PairDistanceDisplay": "plots",

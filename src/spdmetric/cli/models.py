@@ -53,7 +53,7 @@ def _add_toy(commands: Any) -> None:
 
 def _toy(arguments: argparse.Namespace) -> None:
     from spdmetric.datasets import make_toy
-    from spdmetric.io.archive import write_atomically
+    from spdmetric.io.atomic import write_atomically
 
     arguments.out.mkdir(parents=True, exist_ok=True)
     X, y, X_new, y_new = make_toy(random_state=arguments.seed)
@@ -183,7 +183,7 @@ def _add_predict(commands: Any) -> None:
 
 
 def _predict(arguments: argparse.Namespace) -> None:
-    from spdmetric.io.archive import write_atomically
+    from spdmetric.io.atomic import write_atomically
     from spdmetric.io.matrices import read_matrices
     from spdmetric.io.models import load
 

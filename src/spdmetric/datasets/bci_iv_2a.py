@@ -20,7 +20,8 @@ from spdmetric.datasets.eeg import (
     gather,
     read_raw,
 )
-from spdmetric.io.files import load_covariances, mat_names, read_mat, structures
+from spdmetric.datasets.prepared import load_covariances
+from spdmetric.io.matlab import mat_names, read_mat, structures
 
 BCI_CLASSES = ("left_hand", "right_hand", "feet", "tongue")
 
@@ -114,19 +115,20 @@ def _mat_runs(path: Path, session: str) -> Iterator[Run]:
     """Runs of a file of BNCI Horizon 2020; those for calibration have no trials."""
     for i, run in enumerate(structures(read_mat(path, ["data"])["data"]), start=1):
         name = f"{path}, run {i}"
-        missing = [field for field in ("X", "trial", "y", "fs") if not hasattr(run, field)]
+        missing = [field for field in ("X", "trial", "y", "fs") if field not in run]
         if missing:
             raise ValueError(
                 f"{name} has no {', '.join(missing)}: expected a run as BNCI Horizon 2020 stores it."
             )
-        if run.X.ndim != 2 or run.X.shape[1] < _BCI_CHANNELS:
+        X = run["X"]
+        if X.ndim != 2 or X.shape[1] < _BCI_CHANNELS:
             raise ValueError(
-                f"{name}: X has shape {run.X.shape}; expected (n_samples, 25), the first 22 columns EEG."
+                f"{name}: X has shape {X.shape}; expected (n_samples, 25), the first 22 columns EEG."
             )
-        trial, fs = np.ravel(run.trial).astype(np.int64), float(np.ravel(run.fs)[0])
-        y = _class_names(run.y, name, expected=len(trial))
+        trial, fs = run["trial"].ravel().astype(np.int64), float(run["fs"].ravel()[0])
+        y = _class_names(run["y"], name, expected=len(trial))
         onsets = trial - 1 + round(_TRIAL_TO_CUE * fs)  # trials start at 1-based samples
-        yield Run(name, run.X.T[:_BCI_CHANNELS], onsets, y, fs, session)
+        yield Run(name, X.T[:_BCI_CHANNELS], onsets, y, fs, session)
 
 
 def _gdf_runs(path: Path, session: str) -> Iterator[Run]:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spdmetric.evaluation.methods import METHODS
-from spdmetric.io.archive import write_atomically
+from spdmetric.io.atomic import write_atomically
 from spdmetric.paper.tables import Row, Table
 from spdmetric.paper.work import Work
 
