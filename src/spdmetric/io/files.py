@@ -53,19 +53,3 @@ def listed(names: Iterable[object]) -> str:
 def described(error: Exception) -> str:
     """Kind and message of an error of another library, in one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
-
-
-def pipelines_folder() -> str:
-    """Folder of the MOABB pipeline files that come with the package, as a str.
-
-    It is for MOABB's ``parse_pipelines_from_directory`` or its option ``--pipelines``.  It has no
-    Python file, which MOABB would take for a pipeline.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from spdmetric import pipelines_folder
-    >>> sorted(path.stem for path in Path(pipelines_folder()).glob("*.yml"))
-    ['le_cv', 'le_identity', 'le_learned', 'le_low_rank', 'le_mean']
-    """
-    return str(Path(__file__).parents[1] / "pipelines")

@@ -25,10 +25,10 @@ _ITEM_SIZE |= {f"{sign}int{8 * size}": size for sign in ("", "u") for size in (1
 def mat_names(path: Path) -> list[str]:
     """Names of the variables of a ``.mat`` file of any version."""
     with reading(path):
-        if _is_hdf5(path):
-            with _hdf5_file(path) as file:
-                return [name for name in file if hasattr(file[name], "dtype")]
-        return [name for name, _, _ in _variables(path)]
+        if not _is_hdf5(path):
+            return [name for name, _, _ in _variables(path)]
+        with _hdf5_file(path) as file:
+            return [name for name in file if hasattr(file[name], "dtype")]
 
 
 def read_mat(path: Path, names: Iterable[str]) -> dict[str, np.ndarray]:
@@ -62,10 +62,6 @@ def structures(value: np.ndarray) -> list[dict[str, np.ndarray]]:
     return found
 
 
-# ---------------------------------------------------------------------------
-# Version 5 to 7
-
-
 def _variables(path: Path) -> list[tuple[str, tuple[int, ...], str]]:
     """Name, shape and class of the variables."""
     from scipy.io import whosmat
@@ -74,10 +70,8 @@ def _variables(path: Path) -> list[tuple[str, tuple[int, ...], str]]:
     try:
         return whosmat(path)
     except NotImplementedError as error:
-        raise FileError(
-            f"{path} declares to be a MATLAB 7.3 (HDF5) file; save it again with save(..., '-v7'), its HDF5 "
-            "content is damaged or missing."
-        ) from error
+        what = f"{path} says that it is a MATLAB 7.3 (HDF5) file"
+        raise FileError(f"{what}; save it again with save(..., '-v7'), it has no HDF5 in it.") from error
 
 
 def _check_whole(path: Path) -> None:
@@ -97,15 +91,11 @@ def _check_whole(path: Path) -> None:
             file.seek(length, SEEK_CUR)
 
 
-# ---------------------------------------------------------------------------
-# Version 7.3
-
-
 def _is_hdf5(path: Path) -> bool:
     """Whether the signature is there: MATLAB puts 512 bytes of its own before it."""
     with path.open("rb") as file:
         start = file.read(2048 + len(_HDF5))
-    return any(start[at : at + len(_HDF5)] == _HDF5 for at in (0, 512, 1024, 2048))
+    return any(start.startswith(_HDF5, at) for at in (0, 512, 1024, 2048))
 
 
 def _hdf5_file(path: Path) -> h5py.File:

@@ -85,16 +85,12 @@ def read_matrices(
         found = _read(path, subject)
     if 0 in found.X.shape:
         raise FileError(f"{path} holds no matrices: its array has shape {found.X.shape}.")
-    n = len(found.X)
-    y = found.y if labels is None else _named_or_csv(path, labels, LABEL_HEADS, n)
-    g = found.groups if groups is None else _named_or_csv(path, groups, GROUP_HEADS, n)
-    y, g = (None if v is None else _whole(path, what, v) for what, v in (("labels", y), ("groups", g)))
+    y = found.y if labels is None else _named_or_csv(path, labels, LABEL_HEADS, len(found.X))
+    g = found.groups if groups is None else _named_or_csv(path, groups, GROUP_HEADS, len(found.X))
     return replace(found, X=np.ascontiguousarray(found.X), y=y, groups=g)
 
 
-# ---------------------------------------------------------------------------
-# Formats: the names of the arrays of a file, and some of the arrays.  That of .npy is called X.
-
+# How to list the names of the arrays of a file, and read some.  That of .npy is called X.
 _FORMATS: dict[str, tuple[Callable[[Path], list[str]], Callable[[Path, list[str]], Arrays]]] = {
     ".npz": (npz_names, read_npz),
     ".mat": (mat_names, read_mat),
@@ -113,15 +109,7 @@ def _read_arrays(path: Path, names: list[str]) -> Arrays:
     return _FORMATS[path.suffix.lower()][1](path, names)
 
 
-# ---------------------------------------------------------------------------
-# Layouts: the names of matrices, labels and groups
-
-_LAYOUTS = [
-    ("X", "y", "groups"),
-    ("covs", "labels", "groups"),
-    ("X", "labels", "groups"),
-    ("covs", "y", "groups"),
-]
+_LAYOUTS = [(X, y, "groups") for X, y in (("X", "y"), ("covs", "labels"), ("X", "labels"), ("covs", "y"))]
 
 
 def _read(path: Path, subject: int | None) -> Matrices:
@@ -159,7 +147,7 @@ def subjects_in(names: Iterable[str]) -> list[int]:
 
 def _layout_of_subject(path: Path, names: list[str], subject: int) -> tuple[str, str, str]:
     X, y, groups = f"X{subject}", f"y{subject}", f"r{subject}"
-    subjects, hint = subjects_in(names), ""
+    subjects = subjects_in(names)
     if subjects and subject not in subjects:
         raise FileError(f"{path} has no subject {subject}; it holds {listed(subjects)}.")
     if X not in names or y not in names:
@@ -189,10 +177,6 @@ def _read_toolbox(path: Path) -> Matrices:
         )
     groups = np.repeat(["T", "E"], [training.size, test.size])[np.argsort(order)]
     return Matrices(X.transpose(2, 0, 1), _as_column(path, "data.labels", labels, n), groups, path.stem)
-
-
-# ---------------------------------------------------------------------------
-# Arrays in the shape that the package uses
 
 
 def _is_mat(path: Path) -> bool:
@@ -225,6 +209,7 @@ def _matrices_first(X: np.ndarray, n_labels: int) -> np.ndarray:
 
 
 def _as_column(path: Path, name: str, values: np.ndarray, n: int) -> np.ndarray:
+    """One value for each matrix; those in floating point, as MATLAB has them, become integers if whole."""
     if values.size != n or max(values.shape, default=0) != n:
         raise FileError(
             f"{path}: {name} has shape {values.shape} for {n} matrices; expected one entry for each."
@@ -232,25 +217,17 @@ def _as_column(path: Path, name: str, values: np.ndarray, n: int) -> np.ndarray:
     values = values.ravel()
     if values.dtype == object:  # a cell array of strings
         return np.array([str(np.squeeze(item)) for item in values])
-    # MATLAB pads the rows of a character matrix to one length.
-    return np.char.rstrip(values) if _is_mat(path) and values.dtype.kind == "U" else values
-
-
-def _whole(path: Path, what: str, values: np.ndarray) -> np.ndarray:
-    """Labels in floating point, as MATLAB stores them: integers where they are whole."""
     if values.dtype.kind not in "fc":
-        return values
-    if values.dtype.kind == "c" or not np.isfinite(values).all():
-        bad = int(np.argmin(np.isfinite(values)))
+        # MATLAB pads the rows of a character matrix to one length.
+        return np.char.rstrip(values) if _is_mat(path) and values.dtype.kind == "U" else values
+    bad = ~np.isfinite(values) | (values.dtype.kind == "c")
+    if bad.any():
+        first = int(np.argmax(bad))
         raise FileError(
-            f"{path}: {what}[{bad}] is {values[bad]}; expected a number or a word for each matrix."
+            f"{path}: {name}[{first}] is {values[first]}; expected a number or a word for each matrix."
         )
-    whole = np.all(values == np.round(values)) and np.all(np.abs(values) < 2**53)
+    whole = np.all((values == np.round(values)) & (np.abs(values) < 2**53))
     return values.astype(np.int64) if whole else values
-
-
-# ---------------------------------------------------------------------------
-# Columns
 
 
 def _named_or_csv(path: Path, source: str | PathLike[str], heads: tuple[str, ...], n: int) -> np.ndarray:
@@ -281,7 +258,7 @@ def read_column(path: str | PathLike[str], n: int, heads: tuple[str, ...] = LABE
     values = [row[at].strip() if at < len(row) else "" for row in body]
     if "" in values:
         raise FileError(f"{path}: entry {values.index('')} is empty; expected one value for each matrix.")
-    return _whole(path, "the column", _typed(values))
+    return _as_column(path, "the column", _typed(values), n)
 
 
 def _column(path: Path, rows: list[list[str]], n: int, heads: tuple[str, ...]) -> tuple[int, list[list[str]]]:

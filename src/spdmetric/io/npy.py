@@ -7,7 +7,8 @@ asked for.  Pickled objects are refused.
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from io import BytesIO
 from math import prod
 from pathlib import Path
@@ -33,16 +34,14 @@ def read_npy(path: Path) -> np.ndarray:
 
 def npz_names(path: Path) -> list[str]:
     """Names of the arrays of a ``.npz`` file."""
-    _check_zip(path)
-    with reading(path), zipfile.ZipFile(path) as archive:
+    with _open_npz(path) as archive:
         return list(_members(path, archive))
 
 
 def read_npz(path: Path, names: Iterable[str] | None = None) -> dict[str, np.ndarray]:
     """Read some arrays of a ``.npz`` file, by default all."""
-    _check_zip(path)
     arrays = {}
-    with reading(path), zipfile.ZipFile(path) as archive:
+    with _open_npz(path) as archive:
         members = _members(path, archive)
         for name in members if names is None else names:
             with archive.open(info := members[name]) as file:
@@ -75,8 +74,8 @@ def _read_array(path: Path, name: str, file: IO[bytes], size: int, stored: int) 
     declared = file.tell() + prod(shape) * dtype.itemsize
     if min(shape, default=0) < 0 or declared != size:
         raise FileError(
-            f"{path}: {name} declares {declared} bytes, by shape {shape} and dtype {dtype}, but has {size}: it "
-            "is damaged or truncated."
+            f"{path}: {name} declares {declared} bytes, by shape {shape} and dtype {dtype}, but has {size}: "
+            "it is damaged or truncated."
         )
     check_size(path, name, declared, stored)
     order: Literal["C", "F"] = "F" if fortran else "C"
@@ -95,11 +94,13 @@ def _members(path: Path, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]
     return members
 
 
-def _check_zip(path: Path) -> None:
-    """Tell a pickle and other foreign files from a ``.npz``."""
+@contextmanager
+def _open_npz(path: Path) -> Iterator[zipfile.ZipFile]:
     if not zipfile.is_zipfile(existing_file(path)):
         _check_no_pickle(path)
         raise FileError(f"{path} is not an .npz archive: it is corrupt, truncated or of another format.")
+    with reading(path), zipfile.ZipFile(path) as archive:
+        yield archive
 
 
 def _check_no_pickle(path: Path) -> None:
