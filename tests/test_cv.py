@@ -16,7 +16,11 @@ from sklearn.pipeline import make_pipeline
 from random_matrices import labeled, spd
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.datasets import make_toy
-from spdmetric.estimators.cv import mean_margin, radius_path
+from spdmetric.estimators._problem import problem_of, radius_path
+from spdmetric.estimators._settings import settings_of
+from spdmetric.estimators.cv import learn_path, mean_margin
+from spdmetric.objectives.local import Labeled, LocalData
+from spdmetric.solvers import trust_region
 
 FAST = {"radii": (0, 1, 3), "ranks": (None, 2), "cv": 3}
 
@@ -69,8 +73,11 @@ def test_path(fitted):
 def test_a_warm_path_ends_as_well_as_a_cold_fit():
     X, y, *_ = make_toy(d=6, random_state=3)
     cold = LogEuclideanMetric(8.0).fit(X, y)
-    problem = cold._problem(X, (y == 1).astype(int), np.ones(50), None)
-    path = radius_path(problem, (0, 1, 2, 4, 8), solver="trust-region", tol=1e-6, max_iter=1000)
+    settings = settings_of(cold.get_params())
+    data = LocalData(Labeled(X, (y == 1).astype(int), np.ones(50)))
+    path = radius_path(
+        problem_of(data, None, settings), (0, 1, 2, 4, 8), trust_region, tol=1e-6, max_iter=1000
+    )
     assert 1 - path[-1].value == pytest.approx(cold.alignment_, rel=0.05)
     assert all(solution.converged for solution in path)
 

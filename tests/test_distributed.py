@@ -200,7 +200,7 @@ def test_a_chunk_that_times_out_is_not_waited_for(data, client):
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"kernel": "gaussian"}, "kernel='linear'"), ({"solver": "newton"}, "solver='trust-region'")],
+    [({"kernel": "rbf"}, "kernel='linear'"), ({"solver": "newton"}, "solver='trust-region'")],
 )
 def test_what_clusters_cannot_do(arrays, client, options, message):
     with pytest.raises(ValueError, match=message):

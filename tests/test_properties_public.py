@@ -23,15 +23,14 @@ from hypothesis import strategies as st
 
 import literal
 from random_matrices import labeled, rotation, spd, symmetric
-from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV, geometry, manifolds
-from spdmetric import validation as checks
+from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV, geometry, manifolds, validation
 from spdmetric.linalg import symmetric as matrices
 from spdmetric.linalg.symmetric import EXP, LOG, LogCongruence, congruence, invsqrtm, spectrum, vech
 from spdmetric.objectives.alignment import Misalignment, Target
 
 NIGHTLY = os.environ.get("SPDMETRIC_NIGHTLY") == "1"
 TOTAL = 10_000  # examples of a nightly run
-MODULES = ("matrices", "geometry", "manifolds", "checks", "estimators")
+MODULES = ("matrices", "geometry", "manifolds", "validation", "estimators")
 
 PROPERTIES: dict = {}  # the property, and the public functions that it is about
 HEAVY: set = set()  # those that fit a metric
@@ -395,60 +394,60 @@ def derivatives_at_low_rank_are_limits_of_differences(rng, d):
 
 
 # ---------------------------------------------------------------------------
-# checks
+# validation
 
 
-@about("checks.check_spd", "checks.check_symmetric", "checks.is_definite")
+@about("validation.check_spd", "validation.check_symmetric", "validation.is_definite")
 def good_stacks_pass_and_spoiled_ones_are_named(rng, d):
     X = spd(rng, 4, d)
     X = matrices.symmetrize(X) * 10.0 ** rng.integers(-12, 12)
-    for check in (checks.check_spd, checks.check_symmetric):
+    for check in (validation.check_spd, validation.check_symmetric):
         assert check(X) is X
         assert np.array_equal(check(X.tolist()), X)
-    assert checks.is_definite(X)
+    assert validation.is_definite(X)
     bad, spoiled = int(rng.integers(4)), X.copy()
     spoiled[bad] *= -1
-    assert np.array_equal(checks.check_symmetric(spoiled), spoiled)
-    assert not checks.is_definite(spoiled)
+    assert np.array_equal(validation.check_symmetric(spoiled), spoiled)
+    assert not validation.is_definite(spoiled)
     with pytest.raises(ValueError, match=rf"X\[{bad}\] is not positive definite"):
-        checks.check_spd(spoiled)
+        validation.check_spd(spoiled)
     spoiled[bad, 0, -1] = rng.choice([np.nan, np.inf])
     with pytest.raises(ValueError, match=rf"X\[{bad}\] contains"):
-        checks.check_symmetric(spoiled)
+        validation.check_symmetric(spoiled)
 
 
-@about("checks.check_psd")
+@about("validation.check_psd")
 def ranks_are_counted(rng, d):
     r = int(rng.integers(1, d + 1))
     V = rng.standard_normal((3, d, r))
     X = matrices.symmetrize(V @ V.transpose(0, 2, 1))
-    close(checks.check_psd(X, r), X)
+    close(validation.check_psd(X, r), X)
     if r < d:
         with pytest.raises(ValueError, match=f"rank {r}, too low"):
-            checks.check_psd(X, r + 1)
+            validation.check_psd(X, r + 1)
 
 
-@about("checks.check_stack", "checks.checked_chunk")
+@about("validation.check_stack", "validation.checked_chunk")
 def chunks_are_checked_under_their_own_numbers(rng, d):
     X, first = matrices.symmetrize(spd(rng, 4, d)), int(rng.integers(0, 1000))
     rows = slice(first, first + 4)
-    checks.check_stack(X, "X")
-    assert np.array_equal(checks.checked_chunk(X, checks.check_spd, 2, rows, 5), X)
+    validation.check_stack(X, "X")
+    assert np.array_equal(validation.checked_chunk(X, validation.check_spd, 2, rows, 5), X)
     bad = int(rng.integers(0, 4))
     X[bad, 0, 0] = np.nan
     with pytest.raises(ValueError, match=rf"X\[{first + bad}\] contains .*In chunk 2 of 5"):
-        checks.checked_chunk(X, checks.check_spd, 2, rows, 5)
+        validation.checked_chunk(X, validation.check_spd, 2, rows, 5)
     with pytest.raises(ValueError, match="shape"):
-        checks.check_stack(X[:, :, :0], "X")
+        validation.check_stack(X[:, :, :0], "X")
 
 
-@about("checks.check_count")
+@about("validation.check_count")
 def counts_are_whole_and_positive(rng, d):
-    checks.check_count("k", d)
-    checks.check_count("k", np.int64(d))
+    validation.check_count("k", d)
+    validation.check_count("k", np.int64(d))
     for bad in (-d, 0, d + 0.5, str(d), None):
         with pytest.raises(ValueError, match="whole number >= 1"):
-            checks.check_count("k", bad)
+            validation.check_count("k", bad)
 
 
 # ---------------------------------------------------------------------------
@@ -463,9 +462,10 @@ def metric_on(rng, d, **parameters):
 
 
 @about(
-    *("estimators.LogEuclideanMetric.fit", "estimators.LogEuclideanMetric.transform"),
-    *("estimators.LogEuclideanMetric.inverse_transform", "estimators.PairMixin.pair_distance"),
-    *("estimators.PairMixin.pair_score", "estimators.PairMixin.get_metric"),
+    *("estimators.LogEuclideanMetric.fit", "estimators.FittedMetric.transform"),
+    *("estimators.FittedMetric.inverse_transform", "estimators.FittedMetric.pair_distance"),
+    *("estimators.FittedMetric.pair_score", "estimators.FittedMetric.get_metric"),
+    "estimators.FittedMetric.pairwise_kernel",
     heavy=True,
 )
 def a_fitted_metric_is_the_logeuclidean_one_at_its_reference(rng, d):
@@ -480,6 +480,7 @@ def a_fitted_metric_is_the_logeuclidean_one_at_its_reference(rng, d):
     close(distances, geometry.distance_logeuclid(X[:5], X[5:10], metric.reference_), 1e-7)
     assert np.array_equal(metric.pair_score(pairs), -distances)
     close(metric.get_metric()(*pairs[3]), distances[3])
+    close(metric.pairwise_kernel(X, X[:3]), geometry.kernel_tangent(X, X[:3], metric.reference_), 1e-7)
 
 
 @about("estimators.LogEuclideanMetric.fit", heavy=True)
@@ -491,19 +492,19 @@ def alignment_is_the_literal_one_and_at_least_that_of_the_mean(rng, d):
     assert metric.alignment_ >= mean.alignment_ - 1e-9
 
 
-@about("estimators.LogEuclideanMetric.adapt", "estimators.LogEuclideanMetric.adapt_partial", heavy=True)
+@about("estimators.FittedMetric.adapt", "estimators.FittedMetric.partial_adapt", heavy=True)
 def a_session_in_other_units_has_the_same_vectors(rng, d):
     metric, X, _ = metric_on(rng, d)
     vectors, scaled = metric.transform(X), float(np.exp(rng.uniform(-5, 5))) * X
     close(metric.adapt(X).transform(X), vectors, 1e-6)
     close(metric.adapt(scaled).transform(scaled), vectors, 1e-6)
-    close(metric.adapt_partial(scaled).transform(scaled), vectors, 1e-6)
+    close(metric.partial_adapt(scaled).transform(scaled), vectors, 1e-6)
     # A batch that repeats the session leaves its mean where it is.
-    twice = metric.adapt_partial(scaled).adapt_partial(scaled, rng.uniform(0.1, 2) * np.ones(12))
+    twice = metric.partial_adapt(scaled).partial_adapt(scaled, rng.uniform(0.1, 2) * np.ones(12))
     close(twice.transform(scaled), vectors, 1e-6)
 
 
-@about("estimators.StreamMixin.partial_fit", heavy=True)
+@about("estimators.LogEuclideanMetric.partial_fit", heavy=True)
 def a_stream_in_pieces_is_the_stream(rng, d):
     X, y = labeled(rng, 24, d)
     once = LogEuclideanMetric(1.5, batch_size=24, random_state=0).partial_fit(X, y, classes=[0, 1])
@@ -518,7 +519,7 @@ def a_stream_in_pieces_is_the_stream(rng, d):
     assert np.isfinite(pieces.transform(X)).all()
 
 
-@about("estimators.StoringMixin.transform_to", heavy=True)
+@about("estimators.FittedMetric.transform_to", heavy=True)
 def vectors_in_a_file_are_the_vectors(rng, d):
     metric, X, _ = metric_on(rng, d, chunk_size=5)
     with tempfile.TemporaryDirectory() as folder:

@@ -13,12 +13,12 @@ import pytest
 
 from random_matrices import labeled
 from spdmetric import LogEuclideanMetric
-from spdmetric.estimators._sources import Selected, Stored, Whitened, is_stored
 from spdmetric.geometry import MEANS, distance_riemann
 from spdmetric.linalg.compiled import each_block
 from spdmetric.linalg.symmetric import congruence
 from spdmetric.manifolds import Ball
 from spdmetric.objectives.alignment import Misalignment, Target, default_chunk_size
+from spdmetric.objectives.local import Selected, Stored, Whitened, is_stored
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ class Sliceable:
         {"class_weight": "balanced"},
         {"solver": "newton"},
         {"solver": "stochastic", "max_iter": 3, "tol": 1e-1, "random_state": 0},
-        {"kernel": "gaussian", "max_iter": 3, "tol": 1e-1},
+        {"kernel": "rbf", "max_iter": 3, "tol": 1e-1},
     ],
     ids=str,
 )
@@ -82,7 +82,7 @@ def test_default_chunks_give_the_bits_of_arrays(rng, tmp_path, init):
     np.testing.assert_array_equal(there.reference_, reference)
     assert there.alignment_ == alignment
     center = MEANS[init](X, np.ones(n))
-    np.testing.assert_array_equal(there._start.center, center)
+    np.testing.assert_array_equal(there.embedding_.center, center)
 
 
 def test_weights_of_zero_leave_matrices_out(data, tmp_path, rng):

@@ -24,7 +24,7 @@ MODELS = {
     "full rank": LogEuclideanMetric(2.0),
     "rank 2": LogEuclideanMetric(2.0, rank=2),
     "stochastic": LogEuclideanMetric(2.0, solver="stochastic", random_state=0),
-    "Gaussian": LogEuclideanMetric(2.0, kernel="gaussian"),
+    "Gaussian": LogEuclideanMetric(2.0, kernel="rbf"),
     "chosen": LogEuclideanMetricCV(radii=(0, 2), ranks=(None, 2), cv=2),
 }
 models = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)

@@ -8,8 +8,7 @@ import numpy as np
 
 from spdmetric.comparison.methods import Means
 from spdmetric.estimators import LogEuclideanMetricCV
-from spdmetric.estimators._problem import make_problem
-from spdmetric.estimators.cv import radius_path
+from spdmetric.estimators.cv import learn_path
 from spdmetric.geometry import mean_riemann
 from spdmetric.linalg.symmetric import congruence, invsqrtm
 
@@ -76,16 +75,12 @@ def _path(
     X: np.ndarray, codes: np.ndarray, rank: int | None, radius: float
 ) -> tuple[list[float], np.ndarray]:
     """Alignment along the radii, and the reference point at one of them."""
-    problem = make_problem(
-        X, codes, np.ones(len(X)), rank=rank, init="riemann", kernel="linear", gamma=None, chunk_size=None
-    )
     radii = sorted({*RADII, radius})
-    solutions = radius_path(problem, radii, solver="trust-region", tol=1e-3, max_iter=40)
+    embeddings, solutions = learn_path(X, codes, radii, rank=rank)
     alignment = [1 - s.value for r, s in zip(radii, solutions, strict=True) if r in RADII]
     if rank is not None:
         return alignment, np.empty((0, 0))
-    W = solutions[radii.index(radius)].point.factor @ problem.start.factor
-    return alignment, np.linalg.inv(W.T @ W)
+    return alignment, embeddings[radii.index(radius)].reference
 
 
 def relative_spectrum(G: np.ndarray, mean: np.ndarray) -> np.ndarray:

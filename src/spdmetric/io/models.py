@@ -22,7 +22,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from spdmetric.estimators import LogEuclideanMetric, LogEuclideanMetricCV
-from spdmetric.estimators._problem import Start
+from spdmetric.estimators.embedding import Start
 from spdmetric.estimators.cv import Path as RadiusPath
 from spdmetric.io.files import FileError, described, listed
 from spdmetric.io.npy import npy_bytes, read_npz, write_npz

@@ -66,7 +66,7 @@ class RadiusPathDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: LogEuclideanMetric,
+        estimator: LogEuclideanMetric | LogEuclideanMetricCV,
         X: Any = None,
         y: Any = None,
         *,
@@ -95,7 +95,7 @@ class RadiusPathDisplay:
         display : RadiusPathDisplay
         """
         need_matplotlib()
-        if not isinstance(estimator, LogEuclideanMetric):
+        if not isinstance(estimator, LogEuclideanMetric | LogEuclideanMetricCV):
             raise TypeError(
                 f"{type(estimator).__name__} has no radius: expected a LogEuclideanMetricCV or a "
                 "LogEuclideanMetric; of a pipeline, pass that step."

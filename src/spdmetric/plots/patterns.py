@@ -22,13 +22,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from spdmetric.estimators import LogEuclideanMetric
-from spdmetric.estimators._tensors import to_numpy
+from spdmetric.estimators import LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.geometry import mean_euclid
 from spdmetric.linalg.symmetric import congruence, spectrum, unvech
 from spdmetric.plots.axes import need_matplotlib, row_for
 from spdmetric.plots.vectors import vectors_of
-from spdmetric.validation import check_psd
+from spdmetric.validation import check_psd, to_numpy
 
 
 class Patterns(NamedTuple):
@@ -40,7 +39,7 @@ class Patterns(NamedTuple):
     classes: np.ndarray
 
 
-def patterns_of(estimator: LogEuclideanMetric, X: Any, y: Any) -> Patterns:
+def patterns_of(estimator: LogEuclideanMetric | LogEuclideanMetricCV, X: Any, y: Any) -> Patterns:
     """Filters and patterns of the components of a fitted metric.
 
     Parameters
@@ -98,7 +97,14 @@ class PatternsDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: LogEuclideanMetric, X: Any, y: Any, info: Any, *, ax: Any = None, **kwargs: Any
+        cls,
+        estimator: LogEuclideanMetric | LogEuclideanMetricCV,
+        X: Any,
+        y: Any,
+        info: Any,
+        *,
+        ax: Any = None,
+        **kwargs: Any,
     ) -> PatternsDisplay:
         """Draw the patterns of a fitted metric.
 
@@ -122,7 +128,7 @@ class PatternsDisplay:
         display : PatternsDisplay
         """
         need_matplotlib()
-        if not isinstance(estimator, LogEuclideanMetric):
+        if not isinstance(estimator, LogEuclideanMetric | LogEuclideanMetricCV):
             raise TypeError(
                 f"{type(estimator).__name__} has no components: expected a LogEuclideanMetric or a "
                 "LogEuclideanMetricCV; of a pipeline, pass that step."

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from spdmetric.estimators import LogEuclideanMetric
+from spdmetric.estimators import LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.linalg.symmetric import congruence, invsqrtm, logm
 from spdmetric.plots.axes import BLUE, GRAY, VERMILLION, axes_for, check_values, need_matplotlib
 
@@ -57,7 +57,7 @@ class ReferenceSpectrumDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: LogEuclideanMetric, *, ax: Any = None, **kwargs: Any
+        cls, estimator: LogEuclideanMetric | LogEuclideanMetricCV, *, ax: Any = None, **kwargs: Any
     ) -> ReferenceSpectrumDisplay:
         """Draw the spectrum of a fitted metric of full rank.
 
@@ -75,14 +75,14 @@ class ReferenceSpectrumDisplay:
         display : ReferenceSpectrumDisplay
         """
         need_matplotlib()
-        if not isinstance(estimator, LogEuclideanMetric):
+        if not isinstance(estimator, LogEuclideanMetric | LogEuclideanMetricCV):
             raise TypeError(
                 f"{type(estimator).__name__} has no reference point: expected a LogEuclideanMetric or a "
                 "LogEuclideanMetricCV; of a pipeline, pass that step."
             )
         check_is_fitted(estimator)
         G = estimator.reference_  # at low rank this says why there is none
-        G0 = congruence(estimator._start.basis, estimator._start.center)
+        G0 = congruence(estimator.embedding_.basis, estimator.embedding_.center)
         values, vectors = np.linalg.eigh(G)
         moved = np.linalg.eigvalsh(logm(congruence(invsqrtm(G0), G)))
         start = np.linalg.eigvalsh(G0)

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from spdmetric.estimators._tensors import to_numpy
 from spdmetric.geometry import PAIRWISE_METRICS, mean_riemann, pairwise_distance
 from spdmetric.plots.axes import (
     CLASS_COLORS,
@@ -16,7 +15,7 @@ from spdmetric.plots.axes import (
     check_values,
     need_matplotlib,
 )
-from spdmetric.validation import check_spd
+from spdmetric.validation import check_spd, to_numpy
 
 
 def vectors_of(estimator: Any, X: Any) -> np.ndarray:
