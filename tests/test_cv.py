@@ -18,7 +18,7 @@ from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.datasets import make_toy
 from spdmetric.estimators._problem import problem_of, radius_path
 from spdmetric.estimators._settings import settings_of
-from spdmetric.estimators.cv import learn_path, mean_margin
+from spdmetric.estimators.cv import mean_margin
 from spdmetric.objectives.local import Labeled, LocalData
 from spdmetric.solvers import trust_region
 

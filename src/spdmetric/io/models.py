@@ -1,8 +1,9 @@
 """Model files: fitted metrics, alone or with the nearest neighbors that follow them.
 
 A model file is a plain ``.npz``: a JSON text, ``metadata``, with a SHA-256 digest that tells
-accidents, not forgeries; and arrays, whose names are their places in the model.  What is stored of a fitted metric is listed in `FIELDS`, with kind
-of dtype and shape, and checked when it is read.  Nothing else is made of a file: it cannot run code.
+accidents, not forgeries; and arrays, whose names are their places in the model.  All that is
+stored of a fitted estimator is listed in `FIELDS`, and checked when a file is read.  Nothing
+else is made of a file: it cannot run code.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from math import isfinite
 from os import PathLike
 from pathlib import Path
@@ -22,8 +24,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from spdmetric.estimators import LogEuclideanMetric, LogEuclideanMetricCV
-from spdmetric.estimators.embedding import Start
 from spdmetric.estimators.cv import Path as RadiusPath
+from spdmetric.estimators.embedding import Embedding
 from spdmetric.io.files import FileError, described, listed
 from spdmetric.io.npy import npy_bytes, read_npz, write_npz
 from spdmetric.linalg.symmetric import Spectrum
@@ -33,8 +35,29 @@ from spdmetric.solvers import Record, Solution, Status
 FORMAT = "spdmetric model"
 VERSION = 1  # raise it whenever a file of the former version would be read wrongly
 
+# Of every field the kinds of dtype, "?" for None, and the shape; equal letters are equal sizes.
+_METRIC = {
+    **{"n_features_in_": "iu", "classes_": "biufSUO c", "n_iter_": "iu"},
+    **{"alignment_": "f", "gamma_": "f?", "radius_": "f"},
+    # From matrices to vectors, see `Embedding`; components_, which follows, is for other programs.
+    **{"basis": "f d k", "center": "f k k", "rotation": "f k k", "factor": "f m k", "frame": "f m m"},
+    **{"low_rank": "b", "distance": "f", "session_weight": "f", "components_": "f m d"},
+    # The solution: its coordinates in the ball, and how the solver came there.
+    **{"values": "f k", "vectors": "f k k", "status": "U", "value": "f", "residual": "f", "multiplier": "f"},
+    "history": f"f h {len(Record._fields)}",
+}
+_CV = {"best_index_": "iu", "best_params_": "plain", "best_score_": "f", "cv_results_": "plain"}
+FIELDS = {
+    "LogEuclideanMetric": _METRIC,
+    "LogEuclideanMetricCV": _METRIC | _CV | {"path_": f"f {len(RadiusPath._fields)} p"},
+    "KNeighborsClassifier": {"vectors": "f n v", "labels": "biufSUO n", "names": "UO? v"},
+}
+_PLACES = {LogEuclideanMetric: "metric", LogEuclideanMetricCV: "metric", KNeighborsClassifier: "neighbors"}
+_CLASSES = {kind.__name__: kind for kind in _PLACES}
+_REQUESTS = ("fit", "partial_fit", "score")  # methods whose metadata requests are kept
+
 Arrays = dict[str, np.ndarray]
-State = dict[str, Any]  # plain values by name
+State = dict[str, Any]
 
 
 def save(model: Any, path: str | PathLike[str]) -> None:
@@ -71,8 +94,7 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     from spdmetric import __version__
 
     arrays: Arrays = {}
-    tree = _tree_of(model, arrays)
-    write_model_file(path, {"spdmetric": __version__, "model": tree}, arrays)
+    write_model_file(path, {"spdmetric": __version__, "model": _tree_of(model, arrays)}, arrays)
 
 
 def load(path: str | PathLike[str]) -> Any:
@@ -101,32 +123,26 @@ def load(path: str | PathLike[str]) -> Any:
         raise FileError(f"{what} ({described(error)}).") from error
 
 
-# ---------------------------------------------------------------------------
-# The file: metadata, arrays, and the digest over both
-
-
-def write_model_file(path: str | PathLike[str], metadata: Mapping[str, Any], arrays: Arrays) -> None:
+def write_model_file(path: str | PathLike[str], metadata: State, arrays: Arrays) -> None:
     """Write metadata and arrays, with format, version and digest."""
     content = {"format": FORMAT, "version": VERSION, **metadata}
-    signed = {**content, "sha256": _digest(content, arrays)}
-    text = json.dumps(signed, indent=1, allow_nan=False).encode("ascii")
-    write_npz(Path(path), {"metadata": np.array(text), **arrays})
+    text = json.dumps({**content, "sha256": _digest(content, arrays)}, indent=1, allow_nan=False)
+    write_npz(Path(path), {"metadata": np.array(text.encode("ascii")), **arrays})
 
 
-def read_model_file(path: str | PathLike[str]) -> tuple[dict[str, Any], Arrays]:
+def read_model_file(path: str | PathLike[str]) -> tuple[State, Arrays]:
     """Read what `write_model_file` wrote, or say why not."""
     arrays = read_npz(Path(path))
     if "metadata" not in arrays:
-        raise FileError(
-            f"{path} is an .npz file but not a {FORMAT}: expected one that spdmetric.save or 'spdmetric fit' "
-            "wrote."
-        )
+        wanted = "expected one that spdmetric.save or 'spdmetric fit' wrote"
+        raise FileError(f"{path} is an .npz file but not a {FORMAT}: {wanted}.")
     try:
         metadata = json.loads(arrays.pop("metadata").item())
-        found = metadata["format"]
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise FileError(f"{path} is not a {FORMAT}: its metadata cannot be read ({error!r}).") from error
-    version, writer = metadata.get("version"), metadata.get("spdmetric")
+        found, version, writer = (metadata.get(key) for key in ("format", "version", "spdmetric"))
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise FileError(
+            f"{path} is not a {FORMAT}: its metadata are no JSON ({described(error)})."
+        ) from error
     if found != FORMAT:
         raise FileError(f"{path} is not a {FORMAT}: its metadata say {str(found)[:80]!r}.")
     if type(version) is not int or version < 1:
@@ -144,9 +160,9 @@ def read_model_file(path: str | PathLike[str]) -> tuple[dict[str, Any], Arrays]:
     return metadata, arrays
 
 
-def _digest(metadata: Mapping[str, Any], arrays: Arrays) -> str:
+def _digest(metadata: State, arrays: Arrays) -> str:
     """SHA-256 over the metadata and the name, length and bytes of every array."""
-    digest = hashlib.sha256(json.dumps(metadata, sort_keys=True, allow_nan=False).encode("ascii"))
+    digest = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode("ascii"))
     for name in sorted(arrays):
         content = npy_bytes(arrays[name])
         digest.update(f"\n{name} {len(content)}\n".encode() + content)
@@ -154,89 +170,68 @@ def _digest(metadata: Mapping[str, Any], arrays: Arrays) -> str:
 
 
 # ---------------------------------------------------------------------------
-# Metrics: the kind of dtype and the shape of every stored field; equal letters are equal sizes
-
-FIELDS = {
-    **{"n_features_in_": "iu", "classes_": "biufSUO c", "n_iter_": "iu"},
-    **{"alignment_": "f", "gamma_": "f?", "radius_": "f"},
-    # From matrices to vectors, see `Embedding`; components_, which follows, is for other programs.
-    **{"basis": "f d k", "center": "f k k", "rotation": "f k k", "factor": "f m k", "frame": "f m m"},
-    **{"low_rank": "b", "distance": "f", "session_weight": "f", "components_": "f m d"},
-    # The solution: its coordinates in the ball, and how the solver came there.
-    **{"values": "f k", "vectors": "f k k", "status": "U", "value": "f", "residual": "f", "multiplier": "f"},
-    "history": f"f h {len(Record._fields)}",
-}
-CV_FIELDS = FIELDS | {
-    **{"best_index_": "iu", "best_params_": "plain", "best_score_": "f", "cv_results_": "plain"},
-    "path_": f"f {len(RadiusPath._fields)} p",
-}
-_METRICS = {
-    "LogEuclideanMetric": (LogEuclideanMetric, FIELDS),
-    "LogEuclideanMetricCV": (LogEuclideanMetricCV, CV_FIELDS),
-}
+# Estimators and their fields
 
 
-def _metric_state(metric: LogEuclideanMetric) -> State:
-    solution = metric.solution_
-    found = {
-        **{"basis": metric._start.basis, "center": metric._start.center, "rotation": metric._start.rotation},
-        **{"factor": metric._solution_factor, "frame": metric._embedding[2], "low_rank": metric._low_rank},
-        **{"distance": metric.radius_, "session_weight": metric._adapted_weight},
-        **{"status": solution.status.name, "history": np.array(solution.history, dtype=np.float64)},
-        **solution.point.coordinates._asdict(),
-        **{name: float(getattr(solution, name)) for name in ("value", "residual", "multiplier")},
-    }
-    if isinstance(metric, LogEuclideanMetricCV):
-        found["path_"] = np.array(metric.path_, dtype=np.float64)
-    fields = _METRICS[type(metric).__name__][1]
-    return {name: found[name] if name in found else getattr(metric, name) for name in fields}
+def _state_of(step: Any) -> State:
+    if isinstance(step, KNeighborsClassifier):  # from these scikit-learn builds the same neighbors again
+        names = getattr(step, "feature_names_in_", None)
+        return {"vectors": step._fit_X, "labels": step.classes_[step._y], "names": names}
+    solution = step.solution_
+    found = {field.name: getattr(step.embedding_, field.name) for field in fields(Embedding)}
+    found |= {**solution.point.coordinates._asdict(), "status": solution.status.name}
+    found |= {name: float(getattr(solution, name)) for name in ("value", "residual", "multiplier")}
+    found["history"] = np.array(solution.history, dtype=np.float64)
+    if isinstance(step, LogEuclideanMetricCV):
+        found["path_"] = np.array(step.path_, dtype=np.float64)
+    return found | {name: getattr(step, name) for name in FIELDS[type(step).__name__] if name not in found}
 
 
-def _fitted_metric(kind: str, parameters: State, state: State) -> LogEuclideanMetric:
-    cls, fields = _METRICS[kind]
-    check_fields(fields, state)
-    metric, factor = cls(**parameters), state["factor"]
-    metric._start = Start(state["basis"], state["center"], state["rotation"])
-    metric._solution_factor, metric._low_rank = factor, state["low_rank"]
-    metric._adapted_weight, metric._stream = state["session_weight"], None
-    metric._set_factor(state["frame"])
-    metric._n_features_out = len(factor) * (len(factor) + 1) // 2
-    coordinates = Spectrum(state["values"], state["vectors"])
-    low = state["low_rank"]
-    point = RankPoint(coordinates, len(factor)) if low else BallPoint(coordinates, np.eye(len(factor)))
+def _fitted(kind: str, parameters: State, state: State) -> Any:
+    """The estimator that the fields were taken from."""
+    _check_fields(FIELDS[kind], state)
+    step = _CLASSES[kind](**parameters)
+    if kind == "KNeighborsClassifier":
+        step.fit(state["vectors"], state["labels"])
+        if state["names"] is not None:
+            step.feature_names_in_ = state["names"]
+        return step
+    step.embedding_ = Embedding(**{field.name: state[field.name] for field in fields(Embedding)})
+    coordinates, factor = Spectrum(state["values"], state["vectors"]), state["factor"]
+    low_rank = state["low_rank"]
+    point = RankPoint(coordinates, len(factor)) if low_rank else BallPoint(coordinates, np.eye(len(factor)))
     point.factor = factor
-    rows = state["history"].tolist()
-    history = tuple(Record(int(i), value, residual, d, int(n), t) for i, value, residual, d, n, t in rows)
-    numbers = state["residual"], state["multiplier"]
-    metric.solution_ = Solution(point, state["value"], Status[state["status"]], *numbers, history)
-    if isinstance(metric, LogEuclideanMetricCV):
-        metric.path_ = RadiusPath(*state.pop("path_"))
-    vars(metric).update({k: v for k, v in state.items() if k.endswith("_") and k != "components_"})
-    return metric
+    history = [
+        Record(int(i), f, residual, d, int(n), t) for i, f, residual, d, n, t in state["history"].tolist()
+    ]
+    how = (Status[state["status"]], state["residual"], state["multiplier"], tuple(history))
+    step.solution_ = Solution(point, state["value"], *how)
+    if kind == "LogEuclideanMetricCV":
+        step.path_ = RadiusPath(*state.pop("path_"))
+    for name in set(state) - {"components_"}:
+        if name.endswith("_"):
+            setattr(step, name, state[name])
+    return step
 
 
-def check_fields(fields: Mapping[str, str], state: State) -> None:
-    """Compare values with a table of fields, and their sizes with each other."""
-    if set(state) != set(fields):
-        raise ValueError(f"expected the fields {sorted(fields)}, got {sorted(state)}")
-    sizes = {"d": state["n_features_in_"]}
-    for name, rule in fields.items():
-        (kinds, *shape), array = rule.split(), np.asarray(state[name])
+def _check_fields(rules: Mapping[str, str], state: State) -> None:
+    """Compare the values with the table, and their sizes with each other."""
+    if set(state) != set(rules):
+        raise ValueError(f"expected the fields {sorted(rules)}, got {sorted(state)}")
+    sizes = {"d": state.get("n_features_in_")}
+    for name, rule in rules.items():
+        (kinds, *letters), array = rule.split(), np.asarray(state[name])
         if kinds == "plain" or (state[name] is None and "?" in kinds):
             continue
-        expected = tuple(sizes.setdefault(s, n) for s, n in zip(shape, array.shape, strict=False))
-        expected = tuple(int(s) if s.isdigit() else n for s, n in zip(shape, expected, strict=False))
-        if array.dtype.kind not in kinds or array.ndim != len(shape) or array.shape != expected:
-            raise ValueError(
-                f"{name} has shape {array.shape} and dtype {array.dtype}; expected {rule!r}, {expected}"
-            )
+        paired = zip(letters, array.shape, strict=False)
+        shape = [int(s) if s.isdigit() else sizes.setdefault(s, n) for s, n in paired]
+        if array.dtype.kind not in kinds or array.ndim != len(letters) or list(array.shape) != shape:
+            got = f"shape {array.shape} and dtype {array.dtype}"
+            raise ValueError(f"{name} has {got}; expected '{rule}', {tuple(shape)}")
 
 
 # ---------------------------------------------------------------------------
 # Models as trees of plain values
-
-_PLACES = {LogEuclideanMetric: "metric", LogEuclideanMetricCV: "metric", KNeighborsClassifier: "neighbors"}
-_REQUESTS = ("fit", "partial_fit", "score")  # methods whose metadata requests are kept
 
 
 def _tree_of(model: Any, arrays: Arrays) -> State:
@@ -247,26 +242,21 @@ def _tree_of(model: Any, arrays: Arrays) -> State:
             "Expected a LogEuclideanMetric, a LogEuclideanMetricCV, or a pipeline of one of them and a "
             f"KNeighborsClassifier, got {got}: for other pipelines use skops, see docs/models.md."
         )
-    trees = [[name, _step_tree(step, arrays)] for name, step in steps]
+    trees = [(name, _step_tree(step, arrays)) for name, step in steps]
     if not isinstance(model, Pipeline):
         return trees[0][1]
-    parameters = {k: v for k, v in model.get_params(deep=False).items() if k != "steps"}
+    parameters = {name: value for name, value in model.get_params(deep=False).items() if name != "steps"}
     return {"class": "Pipeline", "parameters": _encode_all(parameters, "pipeline", arrays), "steps": trees}
 
 
 def _step_tree(step: Any, arrays: Arrays) -> State:
     check_is_fitted(step)
     place, routing = _PLACES[type(step)], step.get_metadata_routing()
-    if place == "metric":
-        state = _metric_state(step)
-    else:  # from the vectors and labels scikit-learn builds the same neighbors again
-        state = {"vectors": step._fit_X, "labels": step.classes_[step._y]}
-        state["names"] = getattr(step, "feature_names_in_", None)
     requests = {method: getattr(routing, method).requests for method in _REQUESTS}
     return {
         "class": type(step).__name__,
         "parameters": _encode_all(step.get_params(deep=False), place, arrays),
-        "fitted": _encode_all(state, place, arrays),
+        "fitted": _encode_all(_state_of(step), place, arrays),
         "output": getattr(step, "_sklearn_output_config", {}).get("transform"),
         "requests": {m: {k: v for k, v in some.items() if v is not None} for m, some in requests.items()},
     }
@@ -276,17 +266,14 @@ def _model_of(tree: State, arrays: Arrays) -> Any:
     parameters = {name: _decode(value, arrays) for name, value in tree["parameters"].items()}
     if tree["class"] == "Pipeline":
         return Pipeline([(name, _model_of(step, arrays)) for name, step in tree["steps"]], **parameters)
-    fitted = {name: _decode(value, arrays) for name, value in tree["fitted"].items()}
-    if tree["class"] == "KNeighborsClassifier":
-        model = KNeighborsClassifier(**parameters).fit(fitted["vectors"], fitted["labels"])
-        if fitted["names"] is not None:
-            model.feature_names_in_ = fitted["names"]
-    else:
-        model = _fitted_metric(tree["class"], parameters, fitted).set_output(transform=tree["output"])
+    state = {name: _decode(value, arrays) for name, value in tree["fitted"].items()}
+    step = _fitted(tree["class"], parameters, state)
+    if tree["output"] is not None:
+        step.set_output(transform=tree["output"])
     with config_context(enable_metadata_routing=True):
         for method in filter(tree["requests"].get, _REQUESTS):
-            getattr(model, f"set_{method}_request")(**tree["requests"][method])
-    return model
+            getattr(step, f"set_{method}_request")(**tree["requests"][method])
+    return step
 
 
 def _encode_all(values: State, place: str, arrays: Arrays) -> State:
@@ -297,28 +284,23 @@ def _encode(value: Any, place: str, arrays: Arrays) -> Any:
     """What JSON holds of a value: itself, or its kind and content; arrays go to ``arrays``."""
     if value is None or type(value) in (bool, int, str) or (type(value) is float and isfinite(value)):
         return value
-    if type(value) is float:
-        return {"float": repr(value)}
-    name = place.split(".")[1]
-    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "biufSU":
-        arrays[place] = np.asarray(value)
-        return {"array" if isinstance(value, np.ndarray) else "scalar": place}
-    if isinstance(value, np.ndarray | np.generic) and (value.dtype != object or value.ndim != 1):
-        raise ValueError(
-            f"{name} has dtype {value.dtype} and {value.ndim} dimensions, which a model file cannot hold: "
-            "use numbers or strings."
-        )
-    if type(value) in (list, tuple, np.ndarray):  # objects: strings of pandas, ranks beside None
+    kind, array = (
+        type(value),
+        np.asarray(value) if isinstance(value, float | np.ndarray | np.generic) else None,
+    )
+    if array is not None and array.dtype.kind in "biufSU":
+        arrays[place] = array
+        return {"array" if kind is np.ndarray else "scalar": place}
+    if kind in (list, tuple) or (array is not None and array.dtype == object and array.ndim == 1):
         items = [_encode(item, f"{place}.{i}", arrays) for i, item in enumerate(value)]
-        return items if type(value) is list else {"tuple" if type(value) is tuple else "objects": items}
-    if type(value) is dict:
-        return {
-            "dict": [
-                [_encode(k, place, arrays), _encode(v, f"{place}.{k}", arrays)] for k, v in value.items()
-            ]
-        }
+        return items if kind is list else {"tuple" if kind is tuple else "objects": items}
+    if kind is dict:
+        pairs = value.items()
+        return {"dict": [[_encode(k, place, arrays), _encode(v, f"{place}.{k}", arrays)] for k, v in pairs]}
+    name = place.split(".")[1]
+    got = f"{name}={value!r}" if array is None else f"{name} has dtype {array.dtype}, which"
     raise ValueError(
-        f"{name}={value!r} cannot be stored in a model file, which holds plain values only: call "
+        f"{got} cannot be stored in a model file, which holds plain numbers and strings only: call "
         f"set_params({name}=...) with one first, or use skops, see docs/models.md."
     )
 
@@ -332,9 +314,10 @@ def _decode(tree: Any, arrays: Arrays) -> Any:
     ((kind, content),) = tree.items()
     if kind in ("array", "scalar"):
         return arrays[content] if kind == "array" else arrays[content][()]
-    makers: dict[str, Callable[[Any], Any]] = {"float": float, "tuple": tuple, "dict": dict}
-    if kind in makers:
-        return makers[kind](_decode(content, arrays))
-    objects = np.empty(len(content), dtype=object)
-    objects[:] = _decode(content, arrays)
-    return objects
+    items = _decode(content, arrays)
+    if kind == "objects":
+        objects = np.empty(len(items), dtype=object)
+        objects[:] = items
+        return objects
+    makers: dict[str, Callable[[Any], Any]] = {"tuple": tuple, "dict": dict}
+    return makers[kind](items)
