@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +22,10 @@ from spdmetric.datasets.eeg import (
 )
 from spdmetric.datasets.prepared import load_covariances
 from spdmetric.io.matlab import mat_names, read_mat, structures
+
+if TYPE_CHECKING:
+    from mne.io import BaseRaw
+    from moabb.datasets.base import BaseDataset
 
 BCI_CLASSES = ("left_hand", "right_hand", "feet", "tongue")
 
@@ -178,7 +182,7 @@ def _true_labels(path: Path, n_cues: int) -> np.ndarray:
     )
 
 
-def _class_names(numbers: Any, name: str, expected: int) -> np.ndarray:
+def _class_names(numbers: np.ndarray, name: str, expected: int) -> np.ndarray:
     numbers = np.ravel(numbers)
     if len(numbers) != expected:
         raise ValueError(f"{name} has {len(numbers)} labels for {expected} trials; expected one for each.")
@@ -200,7 +204,7 @@ def _ready_made(path: Path, classes: Collection[str]) -> Recording:
 # MOABB
 
 
-def _bnci2014_001() -> Any:
+def _bnci2014_001() -> BaseDataset:
     try:
         from moabb.datasets import BNCI2014_001
     except ImportError as error:
@@ -210,7 +214,7 @@ def _bnci2014_001() -> Any:
     return BNCI2014_001()
 
 
-def _moabb_recording(dataset: Any, subject: int, classes: Collection[str]) -> Recording:
+def _moabb_recording(dataset: BaseDataset, subject: int, classes: Collection[str]) -> Recording:
     """Covariances of one subject of a motor imagery set of MOABB; the groups are its sessions.
 
     The annotations that ``get_data`` puts lie at the beginning of the imagery, which is
@@ -228,7 +232,7 @@ def _moabb_recording(dataset: Any, subject: int, classes: Collection[str]) -> Re
     return gather(_moabb_runs(sessions, dataset), classes, f"Subject {subject} of {dataset.code}")
 
 
-def _moabb_runs(sessions: dict[str, dict[str, Any]], dataset: Any) -> Iterator[Run]:
+def _moabb_runs(sessions: dict[str, dict[str, BaseRaw]], dataset: BaseDataset) -> Iterator[Run]:
     names = np.array(list(dataset.event_id))
     for session, runs in sessions.items():
         for run, raw in runs.items():

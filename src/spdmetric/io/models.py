@@ -197,20 +197,16 @@ def _fitted(kind: str, parameters: State, state: State) -> Any:
             step.feature_names_in_ = state["names"]
         return step
     step.embedding_ = Embedding(**{field.name: state[field.name] for field in fields(Embedding)})
-    coordinates, factor = Spectrum(state["values"], state["vectors"]), state["factor"]
-    low_rank = state["low_rank"]
-    point = RankPoint(coordinates, len(factor)) if low_rank else BallPoint(coordinates, np.eye(len(factor)))
-    point.factor = factor
-    history = [
-        Record(int(i), f, residual, d, int(n), t) for i, f, residual, d, n, t in state["history"].tolist()
-    ]
-    how = (Status[state["status"]], state["residual"], state["multiplier"], tuple(history))
-    step.solution_ = Solution(point, state["value"], *how)
+    S, W = Spectrum(state["values"], state["vectors"]), state["factor"]
+    point = RankPoint(S, len(W)) if state["low_rank"] else BallPoint(S, np.eye(len(W)))
+    point.factor = W
+    rows = state["history"].tolist()
+    history = tuple(Record(int(i), value, gap, d, int(n), t) for i, value, gap, d, n, t in rows)
+    how = state["residual"], state["multiplier"], history
+    step.solution_ = Solution(point, state["value"], Status[state["status"]], *how)
     if kind == "LogEuclideanMetricCV":
-        step.path_ = RadiusPath(*state.pop("path_"))
-    for name in set(state) - {"components_"}:
-        if name.endswith("_"):
-            setattr(step, name, state[name])
+        state["path_"] = RadiusPath(*state["path_"])
+    vars(step).update({k: v for k, v in state.items() if k.endswith("_") and k != "components_"})
     return step
 
 
@@ -224,10 +220,10 @@ def _check_fields(rules: Mapping[str, str], state: State) -> None:
         if kinds == "plain" or (state[name] is None and "?" in kinds):
             continue
         paired = zip(letters, array.shape, strict=False)
-        shape = [int(s) if s.isdigit() else sizes.setdefault(s, n) for s, n in paired]
-        if array.dtype.kind not in kinds or array.ndim != len(letters) or list(array.shape) != shape:
+        shape = tuple(int(s) if s.isdigit() else sizes.setdefault(s, n) for s, n in paired)
+        if array.dtype.kind not in kinds or array.ndim != len(letters) or array.shape != shape:
             got = f"shape {array.shape} and dtype {array.dtype}"
-            raise ValueError(f"{name} has {got}; expected '{rule}', {tuple(shape)}")
+            raise ValueError(f"{name} has {got}; expected '{rule}', {shape}")
 
 
 # ---------------------------------------------------------------------------
