@@ -48,6 +48,11 @@ class BallPoint:
         self._s, self._P = coordinates
         self.factor = np.exp(-self._s / 2)[:, None] * (self._P.T @ root)  # (d, d)
 
+    @property
+    def coordinates(self) -> Spectrum:
+        """Eigenvalues s, ascending, and eigenvectors P of S."""
+        return Spectrum(self._s, self._P)
+
     def gradient(self, function: Derivatives) -> Array:
         """Gradient of a function of the factor, in coordinates."""
         return self.pull(function.frame_gradient)

@@ -9,7 +9,7 @@ import pytest
 from scipy.io import savemat
 
 from random_matrices import spd
-from spdmetric.io.files import load_covariances
+from spdmetric.datasets import load_covariances
 
 LABELS = np.array(["left", "right_hand", "left", "right_hand", "left"])
 
@@ -92,7 +92,7 @@ def test_mat_of_the_covariance_toolbox(tmp_path, X):
 def refused(path, match, kind=ValueError, **kwargs):
     with pytest.raises(kind, match=match) as caught:
         load_covariances(path, **kwargs)
-    assert path.name in str(caught.value)
+    assert path.stem in str(caught.value)
 
 
 def test_missing_file(tmp_path):
@@ -112,13 +112,17 @@ def test_unknown_suffix(tmp_path):
 def test_missing_keys(tmp_path, X, suffix):
     path = tmp_path / f"set{suffix}"
     write = np.savez if suffix == ".npz" else lambda path, **arrays: savemat(path, arrays)
+    write(path, A=X, labels=LABELS)
+    refused(path, "expected the arrays X and y, or covs and labels; found A, labels")
+    write(path, X=X)
+    refused(path, "set has no labels: store them as y or labels")
     write(path, X=X, labels=LABELS)
-    refused(path, "expected the arrays X and y, or covs and labels; found X, labels")
+    assert np.array_equal(load_covariances(path).y, LABELS)
     refused(path, "expected the arrays X3 and y3 of subject 3; found X, labels.*without subject=", subject=3)
     write(path, X1=X, y1=LABELS, X7=X)
     refused(path, "holds several subjects: pass subject=, one of 1, 7")
     refused(path, "has no subject 2; it holds 1, 7", subject=2)
-    refused(path, "holds X7 but not its labels y7", subject=7)
+    refused(path, "expected the arrays X7 and y7 of subject 7; found X1, y1, X7", subject=7)
 
 
 def test_empty_archive(tmp_path):

@@ -102,6 +102,20 @@ def test_npy_with_csv(tmp_path, X):
     assert got.groups.tolist() == GROUPS
 
 
+def test_groups_in_csv_stay_as_many_as_they_are(tmp_path, X):
+    np.savez(tmp_path / "set.npz", X=X, y=LABELS)
+    (tmp_path / "groups.csv").write_text("1_11\n11_1\n01\n1\n001\n")
+    got = read_matrices(tmp_path / "set.npz", groups=tmp_path / "groups.csv").groups
+    assert got.tolist() == ["1_11", "11_1", "01", "1", "001"]
+
+
+def test_two_arrays_of_one_name_are_refused(tmp_path, X):
+    np.savez(tmp_path / "set.npz", X=X)
+    with zipfile.ZipFile(tmp_path / "set.npz", "a") as archive:
+        archive.writestr("X", npy_header((1, 1, 1)) + bytes(8))
+    refused(tmp_path / "set.npz", "two arrays with the name X")
+
+
 def test_other_arrays_of_the_file_may_be_named(tmp_path, X):
     path = tmp_path / "set.npz"
     np.savez(path, X=X, y=LABELS, session=GROUPS, hand=np.arange(5))
@@ -143,6 +157,15 @@ def test_toolbox_file(data_folder):
         ("index,label\n0,a\n1,b\n2,a\n", ["a", "b", "a"]),
         ("0.5\n1\n2\n", [0.5, 1.0, 2.0]),
         ('"left, up"\nb\nc\n', ["left, up", "b", "c"]),
+        # Numbers only where each is what Python prints: these became 111, 111, 2 and 1, 1, 1.
+        ("1_11\n11_1\n2\n", ["1_11", "11_1", "2"]),
+        ("01\n1\n001\n", ["01", "1", "001"]),
+        ("1\n1.0\n2\n", ["1", "1.0", "2"]),
+        ("+1\n2\n3\n", ["+1", "2", "3"]),
+        ("-1\n1\n0\n", [-1, 1, 0]),
+        ("1e-05\n2.5\n1e+22\n", [1e-5, 2.5, 1e22]),
+        (f"{2**63}\n1\n2\n", [f"{2**63}", "1", "2"]),
+        ("Nan\nAnn\nUma\n", ["Nan", "Ann", "Uma"]),
     ],
 )
 def test_column(tmp_path, text, expected):
@@ -161,6 +184,7 @@ def test_column(tmp_path, text, expected):
         (b"index,label\n0,a\n1,\n2,a\n", "entry 1 is empty"),
         (b"\xff\xfe\n1\n2\n", "not a text file"),
         (b"1\nnan\n2\n", r"the column\[1\] is nan"),
+        (b"1\nNaN\n2\n", r"the column\[1\] is nan"),
     ],
 )
 def test_bad_column_gets_a_sentence(tmp_path, content, message):
@@ -205,7 +229,7 @@ def test_pickles_are_refused(tmp_path, X):
         ({"X": np.ones((2, 2, 5)), "y": np.zeros(5)}, "transpose"),
         ({"X": np.ones((4, 2, 2)), "y": np.zeros(5)}, r"shape \(5,\) for 4 matrices"),
         ({"X": np.ones((0, 2, 2)), "y": np.zeros(0)}, "holds no matrices"),
-        ({"X": np.ones((2, 2, 2)), "y": np.array([1, np.nan])}, r"labels\[1\] is nan"),
+        ({"X": np.ones((2, 2, 2)), "y": np.array([1, np.nan])}, r"y\[1\] is nan"),
         ({"X": np.array([[["a"]]]), "y": [1]}, "expected matrices of numbers"),
     ],
 )
