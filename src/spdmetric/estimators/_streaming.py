@@ -107,13 +107,13 @@ class Stream:
 
     def _record(self) -> None:
         assert self.descent is not None
-        face, n = self.descent.face, self.descent.batches
+        face, n = self.descent.iterate, self.descent.batches
         self.history.append(Record(n, face.here.value, face.residual, face.distance, n, self._seconds))
 
     @property
     def solution(self) -> Solution:
         assert self.descent is not None
-        face, history = self.descent.face, tuple(self.history)
+        face, history = self.descent.iterate, tuple(self.history)
         return Solution(
             face.here.point, face.here.value, Status.STREAM, face.residual, face.multiplier, history
         )
