@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import spdmetric
 from random_matrices import labeled, rotation, spd, symmetric
 from spdmetric.geometry import mean_riemann
+from spdmetric.linalg import compiled
 from spdmetric.linalg.moments import moments_of
 from spdmetric.linalg.symmetric import LogCongruence, congruence, expm, invsqrtm, logm, unvech, vech
 from spdmetric.manifolds import Ball
@@ -292,13 +296,104 @@ def test_wrong_shapes_are_refused(rng):
 
 def run(code, **environment):
     done = subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-W", "always", "-c", code],
         capture_output=True,
         text=True,
         check=True,
         env={**os.environ, **environment},
     )
-    return done.stdout.strip()
+    return done.stdout.splitlines(), done.stderr
+
+
+def test_sizes_and_settings_choose(monkeypatch):
+    monkeypatch.delenv("SPDMETRIC_COMPILED", raising=False)
+    assert [compiled.pays(n, d) for n, d in ((39, 8), (40, 8), (200, 16), (40, 400))] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+    monkeypatch.setenv("SPDMETRIC_COMPILED", "1")
+    assert [compiled.pays(n, d) for n, d in ((1, 1), (40, 400))] == [True, False]
+    monkeypatch.setenv("SPDMETRIC_COMPILED", "0")
+    assert not compiled.pays(10**6, 20)
+    monkeypatch.setenv("SPDMETRIC_COMPILED", "1")
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    assert not compiled.pays(10**6, 20)
+
+
+def test_nothing_is_loaded_before_it_pays():
+    code = (
+        "import sys, numpy as np; from spdmetric.linalg.batch import stack_of\n"
+        "stack_of(np.eye(4)[None]); print('numba' in sys.modules)"
+    )
+    assert run(code)[0] == ["False"]
+
+
+BROKEN = {
+    "absent": "sys.modules['numba'] = None",
+    "cannot compile": "import numba\ndef fail(*a, **k): raise OSError('no LLVM')\nnumba.njit = fail",
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_without_numba_numpy_works_after_one_warning(how):
+    code = f"""
+import sys
+{BROKEN[how]}
+import numpy as np
+from spdmetric.geometry import pairwise_distance
+from spdmetric.linalg.batch import stack_of
+X = np.exp(np.arange(100.0) / 100)[:, None, None] * np.eye(8)
+for _ in range(2):
+    print(type(stack_of(X)).__name__, pairwise_distance(np.concatenate([X] * 3)).shape)
+"""
+    out, warned = run(code)
+    assert out == ["PlainStack (300, 300)"] * 2
+    assert warned.count("RuntimeWarning: The compiled kernels cannot be used") == 1
+    assert warned.startswith("<string>:")  # the line of the caller
+    assert run(code, SPDMETRIC_COMPILED="0") == (out, "")
+
+
+# -- compiled code on disk ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def copied(tmp_path):
+    """A copy of the package, whose sources can be changed."""
+    shutil.copytree(
+        Path(spdmetric.__file__).parent, tmp_path / "spdmetric", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    return tmp_path
+
+
+ONE_KERNEL = """
+import numpy as np
+from spdmetric.linalg.compiled.kernels import pack  # the quickest to compile
+
+pack(np.ones((1, 1, 1)), np.empty((1, 1, 8)))
+print(sum(pack.stats.cache_hits.values()), pack.stats.cache_path)
+"""
+
+
+def test_an_edit_of_any_source_is_noticed(copied, tmp_path):
+    """Of a module, too, whose functions a kernel of another module contains."""
+    here = {"PYTHONPATH": str(copied), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    hits = [run(ONE_KERNEL, **here)[0][0].split()[0] for _ in range(2)]
+    with open(copied / "spdmetric/linalg/compiled/eigen.py", "a") as source:
+        source.write("# edited\n")
+    hits += [run(ONE_KERNEL, **here)[0][0].split()[0] for _ in range(2)]
+    assert hits == ["0", "1", "0", "1"]
+    assert run(ONE_KERNEL, **here)[0][0].split()[1].startswith(str(tmp_path / "cache"))
+
+
+def test_a_folder_that_cannot_be_written_is_left_alone(copied, tmp_path):
+    """Compiled code goes to the user's cache folder then."""
+    (copied / "spdmetric/linalg/compiled/__pycache__").write_text("")  # a file: root, too, cannot write in it
+    here = {"PYTHONPATH": str(copied), "XDG_CACHE_HOME": str(tmp_path / "home")}
+    hits = [run(ONE_KERNEL, NUMBA_CACHE_DIR="", **here)[0][0].split() for _ in range(2)]
+    assert [count for count, _ in hits] == ["0", "1"]
+    assert hits[0][1].startswith(str(tmp_path / "home"))
 
 
 def test_logarithms_of_exponentials(rng):

@@ -77,8 +77,6 @@ def threads(n_jobs: int | None) -> Iterator[Callable[..., Iterable[Any]]]:
     Inside a worker of joblib it is one thread: the workers are parallel already.
     """
     n_threads = effective_n_jobs(n_jobs)
-    if n_threads == 1:
-        yield map
-    else:
-        with threadpool_limits(1):
-            yield partial(each_block, n_threads=n_threads)
+    # With threads of its own BLAS would add up in another order: n_jobs must not change a bit.
+    with threadpool_limits(1, user_api="blas"):
+        yield map if n_threads == 1 else partial(each_block, n_threads=n_threads)
