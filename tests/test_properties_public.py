@@ -26,8 +26,9 @@ import literal
 from random_matrices import labeled, rotation, spd, symmetric
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV, geometry, manifolds, validation
 from spdmetric.linalg import symmetric as matrices
-from spdmetric.linalg.symmetric import EXP, LOG, LogCongruence, congruence, invsqrtm, spectrum, vech
+from spdmetric.linalg.symmetric import LogCongruence, congruence, invsqrtm, spectrum, vech
 from spdmetric.objectives.alignment import Misalignment, Target
+from spectral import EXP, LOG, derivative, power, second_derivative
 
 NIGHTLY = os.environ.get("SPDMETRIC_NIGHTLY") == "1"
 TOTAL = 10_000  # examples of a nightly run
@@ -133,11 +134,14 @@ def even_functions_agree_with_their_quotients(rng, d):
 
 
 def functions(rng):
-    return EXP, LOG, matrices.power(float(rng.uniform(-2, 2)))
+    return EXP, LOG, power(float(rng.uniform(-2, 2)))
 
 
-@about("matrices.SpectralFunction.bend", "matrices.power")
+@about("matrices.exp_slope", "matrices.exp_bend")
 def divided_differences_are_symmetric_and_telescope(rng, d):
+    points = rng.uniform(-1, 1, (3, d))
+    close(matrices.exp_slope(*points[:2]), EXP.slope(*points[:2]))
+    close(matrices.exp_bend(*points), EXP.bend(*points), 1e-15)
     for f in functions(rng):
         x, y, z = np.exp(rng.uniform(-1, 1, 3))
         close(f.bend(*map(np.asarray, (x, y, z))), f.bend(*map(np.asarray, (z, x, y))), 1e-8)
@@ -156,7 +160,7 @@ def arrays_of_numpy_stay_what_they_are(rng, d):
     assert matrices.detached(X) is X
 
 
-@about("matrices.derivative", "matrices.second_derivative")
+@about("matrices.exp_slope", "matrices.exp_bend")
 def derivatives_are_limits_of_differences(rng, d):
     X, E, F = spd(rng, d, spread=0.5), symmetric(rng, d), symmetric(rng, d)
     E, F = E / np.linalg.norm(E), F / np.linalg.norm(F)
@@ -168,13 +172,13 @@ def derivatives_are_limits_of_differences(rng, d):
             s = spectrum(A)
             return s.compose(f.value(s.values))
 
-        first = matrices.derivative(f, spectrum(X), E)
+        first = derivative(f, spectrum(X), E)
         close(first, (value(X + h * E) - value(X - h * E)) / (2 * h), 1e-5)
-        second = matrices.second_derivative(f, spectrum(X), E, F)
-        there, back = (matrices.derivative(f, spectrum(X + t * F), E) for t in (h, -h))
+        second = second_derivative(f, spectrum(X), E, F)
+        there, back = (derivative(f, spectrum(X + t * F), E) for t in (h, -h))
         close(second, (there - back) / (2 * h), 1e-4)
-        close(second, matrices.second_derivative(f, spectrum(X), F, E), 1e-8)
-    close(matrices.derivative(LOG, spectrum(X), E), literal.dlog(X, E), 1e-6)
+        close(second, second_derivative(f, spectrum(X), F, E), 1e-8)
+    close(derivative(LOG, spectrum(X), E), literal.dlog(X, E), 1e-6)
 
 
 @about(
@@ -317,20 +321,20 @@ def the_riemannian_mean_is_affine_invariant_and_stationary(rng, d):
     close(geometry.tangent_vectors(X, M).mean(axis=0), np.zeros(d * (d + 1) // 2), 1e-7)
 
 
-SOFT = ("soften", "soften_adjoint", "even")
+PRECONDITIONED = ("precondition", "precondition_adjoint", "orthonormal_gradient")
 
 
-@about(*(f"manifolds.{kind}Point.{name}" for kind in ("Ball", "Rank") for name in SOFT))
-def softened_gradients_and_even_ones(rng, d):
+@about(*(f"manifolds.{kind}Point.{name}" for kind in ("Ball", "Rank") for name in PRECONDITIONED))
+def preconditioned_and_orthonormal_gradients(rng, d):
     S, row = symmetric(rng, d), rng.standard_normal(d * d)
     rows = symmetric(rng, 3, d)
     for ball in (manifolds.Ball(np.eye(d), 3.0), manifolds.RankBall(d, d, 3.0)):
         point = ball.point(S * (rng.uniform(0, 3) / max(np.linalg.norm(S), 1e-9)))
-        soft = point.soften(rows.reshape(3, -1))
-        close(soft @ row, rows.reshape(3, -1) @ point.soften_adjoint(row).ravel())
-        # sinhc is at least 1: softening lengthens, evening shortens to the affine-invariant length.
-        assert (np.linalg.norm(soft, axis=1) >= np.linalg.norm(rows, axis=(1, 2)) * (1 - 1e-9)).all()
-        close(np.linalg.norm(point.even(rows[0])), point.norm(rows[0]))
+        longer = point.precondition(rows.reshape(3, -1))
+        close(longer @ row, rows.reshape(3, -1) @ point.precondition_adjoint(row).ravel())
+        # sinhc is at least 1: preconditioned they are longer, orthonormal of the affine-invariant length.
+        assert (np.linalg.norm(longer, axis=1) >= np.linalg.norm(rows, axis=(1, 2)) * (1 - 1e-9)).all()
+        close(np.linalg.norm(point.orthonormal_gradient(rows[0])), point.norm(rows[0]))
 
 
 # ---------------------------------------------------------------------------
@@ -355,12 +359,12 @@ def moves_end_inside_the_ball_and_distances_are_norms(rng, d):
         close(move(point, np.zeros((d, d))).S, point.S, 1e-8)
 
 
-@about(*(f"manifolds.BallPoint.{name}" for name in ("push", "pull", "raise_", "norm")))
+@about(*(f"manifolds.BallPoint.{name}" for name in ("push", "pull", "riemannian_gradient", "norm")))
 def push_and_pull_are_adjoint(rng, d):
     point = manifolds.Ball(spd(rng, d), 10.0).point(symmetric(rng, d))
     eta, g = symmetric(rng, d), symmetric(rng, d)
     close(np.vdot(point.pull(g), eta), np.vdot(g, point.push(eta)))
-    close(point.push(point.raise_(point.pull(g))), g, 1e-8)
+    close(point.push(point.riemannian_gradient(point.pull(g))), g, 1e-8)
     close(point.norm(point.pull(g)), np.linalg.norm(g), 1e-8)
 
 
@@ -376,7 +380,7 @@ def derivatives_in_the_ball_are_limits_of_differences(rng, d):
 
 @about(
     "manifolds.RankBall.geodesic",
-    *(f"manifolds.RankPoint.{n}" for n in ("gradient", "raise_", "norm", "hvp")),
+    *(f"manifolds.RankPoint.{n}" for n in ("gradient", "riemannian_gradient", "norm", "hvp")),
 )
 def derivatives_at_low_rank_are_limits_of_differences(rng, d):
     m = int(rng.integers(1, d + 1))
@@ -388,7 +392,7 @@ def derivatives_at_low_rank_are_limits_of_differences(rng, d):
     assert point.factor.shape == (m, d)
     here, there, back = (f.at(ball.geodesic(point, t * eta)) for t in (0, h, -h))
     close(np.vdot(here.gradient, eta), (there.value - back.value) / (2 * h), 1e-5)
-    assert np.array_equal(point.raise_(here.gradient), here.gradient)
+    assert np.array_equal(point.riemannian_gradient(here.gradient), here.gradient)
     close(point.norm(here.gradient), np.linalg.norm(here.gradient))
     with pytest.raises(TypeError, match="full rank only"):
         point.hvp(here, eta)

@@ -427,4 +427,4 @@ def test_descent_waits_for_a_second_class(rng):
     one = RunningMisalignment(spd(rng, 8, 3), np.eye(2)[np.zeros(8, dtype=int)], np.ones((8, 1)))
     for _ in range(6):
         assert descent.learn(one, np.arange(8)) == 1.0
-    assert descent.face.distance == 0
+    assert descent.iterate.distance == 0

@@ -94,7 +94,7 @@ class Stream:
                 self.descent.learn(objective, rows)
         self._waiting = None if ready else together
         self._seconds += time.perf_counter() - began
-        constraint, steps = self.descent.face, self.descent.batches
+        constraint, steps = self.descent.iterate, self.descent.batches
         self.history.append(
             Record(
                 steps, constraint.here.value, constraint.residual, constraint.distance, steps, self._seconds
@@ -123,7 +123,7 @@ class Stream:
     @property
     def solution(self) -> Solution:
         """Where the stream has led so far."""
-        at, history = self.descent.face, tuple(self.history)
+        at, history = self.descent.iterate, tuple(self.history)
         return Solution(at.here.point, at.here.value, Status.STREAM, at.residual, at.multiplier, history)
 
 
