@@ -63,7 +63,7 @@ nightly: $(STAMP)
 	SPDMETRIC_NIGHTLY=1 $(ONE_THREAD) $(BIN)/python -m pytest \
 		tests/test_properties_public.py tests/test_fuzz.py tests/test_wheel.py
 
-# Every table and figure that docs/paper.md quotes, into docs/results. DATA is a folder with the folders
+# Every table and figure that docs/paper.md quotes, into results/paper. DATA is a folder with the folders
 # brodatz, bci2a (or bci2a-a09) and eegmmi; what is absent is named and left out.
 DATA ?= $(SPDMETRIC_DATA)
 reproduce: $(STAMP)

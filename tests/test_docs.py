@@ -29,6 +29,12 @@ NEEDS_DATA = re.compile(r"# Needs SPDMETRIC_DATA: .{10,}")
 EXTRAS = {"dipy": "docs", "nibabel": "docs", "torch": "torch"}
 
 
+@pytest.fixture
+def extensions(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS / "_ext"))
+    return importlib.import_module
+
+
 def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
@@ -97,12 +103,10 @@ def command_lines(program: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("page", "line"), sorted(set(command_lines("spdmetric"))))
-def test_shown_commands_are_understood(page, line, capsys):
-    from spdmetric.cli import _parser
-
+def test_shown_commands_are_understood(page, line, capsys, extensions):
     code = 0
     try:
-        _parser().parse_args(shlex.split(line, comments=True)[1:])
+        extensions("commands").command_parser().parse_args(shlex.split(line, comments=True)[1:])
     except SystemExit as stop:  # --help and --version end well, all else does not
         code = stop.code
     assert code == 0, f"{page}: {line}\n{capsys.readouterr().err}"
@@ -118,12 +122,6 @@ def test_shown_make_targets_exist():
 # -- what the pages say of the package ------------------------------------------------
 
 
-@pytest.fixture
-def extensions(monkeypatch):
-    monkeypatch.syspath_prepend(str(DOCS / "_ext"))
-    return importlib.import_module
-
-
 def test_quoted_sentences_are_in_the_source(extensions):
     said = [s.text for s in extensions("sentences").all_sentences()]
     said += [status.value for status in importlib.import_module("spdmetric.solvers").Status]
@@ -136,8 +134,7 @@ def test_quoted_sentences_are_in_the_source(extensions):
 
 
 def test_every_public_name_is_in_the_api(extensions, tmp_path):
-    rooms = extensions("rooms")
-    rooms.write_api(tmp_path)
+    extensions("api").write_api(tmp_path)
     listed = (tmp_path / "index.rst").read_text().split()
     for public in ("spdmetric", "spdmetric.datasets", "spdmetric.solvers"):
         for what in importlib.import_module(public).__all__:
@@ -165,16 +162,6 @@ def test_links_between_pages_lead_somewhere():
             there = page.parent / target
             written = WRITTEN & set(Path(target).parts)
             assert there.exists() or written or "://" in target, f"{name(page)} links to {target}"
-
-
-def test_formulas_become_mathml(extensions):
-    pytest.importorskip("docutils", reason="formulas are converted by docutils: spdmetric[docs]")
-    convert = extensions("mathml").convert
-    text = re.sub(r"`[^`\n]*`", "", (DOCS / "math.md").read_text())
-    for formula in re.findall(r"\$\$(.+?)\$\$", text, flags=re.S):
-        assert convert(formula, block=True).startswith("<math")
-    for formula in re.findall(r"(?<!\$)\$([^$]+)\$(?!\$)", re.sub(r"\$\$.+?\$\$", "", text, flags=re.S)):
-        assert convert(formula, block=False).startswith("<math")
 
 
 # -- examples -------------------------------------------------------------------------

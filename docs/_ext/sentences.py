@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from rooms import write_if_changed
+from api import write_if_changed
 
 import spdmetric
 
@@ -17,7 +17,7 @@ HEAD = """\
 # Every sentence
 
 All errors and warnings that the package can raise, gathered from the source when this page was built;
-`…` stands for what is filled in. What to do about those that users meet is told in
+`…` stands for what is filled in. What to do about those that users meet is said in
 [Troubleshooting](../troubleshooting.md).
 
 """
