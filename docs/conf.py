@@ -45,7 +45,7 @@ myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 4
 myst_dmath_allow_labels = False
 
-# MathJax comes with the build (sphinx-mathjax-offline): pages fetch nothing. Its letters are larger than the text's.
+# MathJax comes with the build (sphinx-mathjax-offline): pages fetch nothing. Its letters are large.
 mathjax3_config = {"chtml": {"scale": 0.92}}
 
 bibtex_bibfiles = ["references.bib"]
