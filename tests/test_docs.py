@@ -23,6 +23,9 @@ WRITTEN = {"_build", "api", "gallery", "results"}  # by the build or by commands
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"] + sorted(
     path for path in DOCS.rglob("*.md") if not WRITTEN & set(path.relative_to(DOCS).parts)
 )
+SOURCES = [
+    path for folder in ("src", "tests", "benchmarks") for path in sorted((ROOT / folder).rglob("*.py"))
+]
 NOT_RUN = re.compile(r"# Not run in the tests: .{10,}")
 NEEDS_DATA = re.compile(r"# Needs SPDMETRIC_DATA: .{10,}")
 # Packages that the extra `test` does not bring, and the extra that does.
@@ -154,6 +157,51 @@ def test_one_bibliography(extensions):
         cited = set(re.findall(r"\[([A-Z][A-Za-z]+(?:19|20)\d\d)(?:\]|,)", path.read_text()))
         cited |= set(re.findall(r"\{cite:[pt]\}`(\w+)`", path.read_text()))
         assert cited <= keys, f"{name(path)} cites {sorted(cited - keys)}: add them to docs/references.bib"
+
+
+FILE = re.compile(r"`((?:src|tests|docs|benchmarks|examples)/[\w/.-]+\.\w+)`")
+DOTTED = re.compile(r"`(spdmetric(?:\.\w+)+)(?:\([^`]*\))?`")
+IDENTIFIER = re.compile(r"`([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?:\([^`]*\))?`")
+
+
+def test_named_files_exist():
+    for page in PAGES:
+        for file in FILE.findall(page.read_text()):
+            written = WRITTEN & set(Path(file).parts)
+            assert (ROOT / file).exists() or written, f"{name(page)} names {file}"
+
+
+def test_named_modules_and_functions_exist():
+    for page in PAGES:
+        for dotted in DOTTED.findall(page.read_text()):
+            assert resolves(dotted), f"{name(page)} names {dotted}"
+
+
+def resolves(dotted: str) -> bool:
+    """Whether a dotted name is a module, or an attribute of one."""
+    module, _, rest = dotted.partition(".")
+    value = importlib.import_module(module)
+    for part in filter(None, rest.split(".")):
+        try:
+            value = getattr(value, part)
+        except AttributeError:
+            try:
+                value = importlib.import_module(f"{value.__name__}.{part}")
+            except (ImportError, AttributeError):
+                return False
+    return True
+
+
+@pytest.mark.parametrize(
+    "page", ["docs/extending.md", "docs/architecture.md", "docs/math.md", "docs/scale.md"]
+)
+def test_named_interfaces_are_in_the_source(page):
+    """Names in code type are words of the source; placeholders are in capitals."""
+    words = set(re.findall(r"\w+", "".join(path.read_text() for path in SOURCES)))
+    text = re.sub(r"^```.*?^```", "", (ROOT / page).read_text(), flags=re.M | re.S)
+    for dotted in IDENTIFIER.findall(text):
+        unknown = {part for part in dotted.split(".") if "NAME" not in part} - words
+        assert not unknown, f"{page} names {dotted}"
 
 
 def test_links_between_pages_lead_somewhere():
