@@ -160,6 +160,7 @@ def test_one_bibliography(extensions):
 
 
 FILE = re.compile(r"`((?:src|tests|docs|benchmarks|examples)/[\w/.-]+\.\w+)`")
+IN_PACKAGE = re.compile(r"`([\w/]+\.py)`")
 DOTTED = re.compile(r"`(spdmetric(?:\.\w+)+)(?:\([^`]*\))?`")
 IDENTIFIER = re.compile(r"`([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?:\([^`]*\))?`")
 
@@ -169,6 +170,9 @@ def test_named_files_exist():
         for file in FILE.findall(page.read_text()):
             written = WRITTEN & set(Path(file).parts)
             assert (ROOT / file).exists() or written, f"{name(page)} names {file}"
+    for file in IN_PACKAGE.findall((DOCS / "architecture.md").read_text()):
+        known = (ROOT / file).exists() or (ROOT / "src" / "spdmetric" / file).exists()
+        assert known, f"docs/architecture.md names {file}"
 
 
 def test_named_modules_and_functions_exist():
