@@ -22,8 +22,8 @@ API
 ===
 
 Every public name, module by module. ``LogEuclideanMetric`` and ``LogEuclideanMetricCV`` are all that
-most users need. The compiled kernels (``spdmetric.linalg.compiled``) and the experiments (``spdmetric.paper``) are
-internal and may change. How the modules depend on each other: :doc:`/architecture`.
+most users need. The compiled kernels (``spdmetric.linalg.compiled``) and the experiments
+(``spdmetric.paper``) are internal and may change. How the modules depend on each other: :doc:`/architecture`.
 
 .. toctree::
    :maxdepth: 1

@@ -6,35 +6,16 @@ import argparse
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from unittest import mock
 
 from api import write_if_changed
 
 from spdmetric import cli
 
 
-class _Found(Exception):
-    """Carries the parser out of `main`."""
-
-
-def command_parser() -> argparse.ArgumentParser:
-    """The parser that the command line uses, whatever part of it makes it."""
-
-    def found(parser: argparse.ArgumentParser, *args: object) -> None:
-        raise _Found(parser)
-
-    with mock.patch.object(argparse.ArgumentParser, "parse_args", found):
-        try:
-            cli.main([])
-        except _Found as stop:
-            return stop.args[0]
-    raise AssertionError("spdmetric.cli.main parsed no arguments.")
-
-
 def helps() -> Iterator[tuple[str, str]]:
     """Each command and its help, the program itself first."""
     os.environ["COLUMNS"] = "100"  # argparse folds lines to the terminal; a page has one width
-    parser = command_parser()
+    parser = cli.make_parser()
     yield parser.prog, parser.format_help()
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
