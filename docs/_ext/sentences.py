@@ -13,6 +13,8 @@ import spdmetric
 
 PACKAGE = Path(spdmetric.__file__).parent
 
+WARNS = ("warnings.warn", "warn_at_caller")
+
 HEAD = """\
 # Every sentence
 
@@ -46,7 +48,7 @@ def _says(node: ast.AST) -> tuple[str, ast.expr] | None:
     """Kind and text of a node that raises an exception or warns."""
     if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and node.exc.args:
         return ast.unparse(node.exc.func).rpartition(".")[2], node.exc.args[0]
-    if isinstance(node, ast.Call) and ast.unparse(node.func) == "warnings.warn" and node.args:
+    if isinstance(node, ast.Call) and ast.unparse(node.func) in WARNS and node.args:
         kind = ast.unparse(node.args[1]) if len(node.args) > 1 else "UserWarning"
         return kind.rpartition(".")[2], node.args[0]
     return None
