@@ -25,6 +25,9 @@ All errors and warnings that the package can raise, gathered from the source whe
 """
 
 
+Texts = dict[str, ast.expr]  # what the names of a function stand for
+
+
 class Sentence(NamedTuple):
     """What is said, and how it reaches the user."""
 
@@ -36,12 +39,25 @@ class Sentence(NamedTuple):
 def all_sentences() -> Iterator[Sentence]:
     """Gather the sentences, file by file, in the order of the source."""
     for path in sorted(PACKAGE.rglob("*.py")):
-        tree = ast.parse(path.read_text())
-        calls = [call for node in ast.walk(tree) if (call := _says(node)) is not None]
-        for kind, argument in calls:
-            text = " ".join(_text(argument).split())
-            if len(text) > 12:  # a bare name is no sentence
-                yield Sentence(str(path.relative_to(PACKAGE)), kind, text)
+        for node, texts in _nodes(ast.parse(path.read_text()), {}):
+            if (said := _says(node)) is not None:
+                kind, argument = said
+                text = " ".join(_text(argument, texts).split())
+                if len(text) > 12:  # a bare name is no sentence
+                    yield Sentence(str(path.relative_to(PACKAGE)), kind, text)
+
+
+def _nodes(node: ast.AST, texts: Texts) -> Iterator[tuple[ast.AST, Texts]]:
+    """Every node, with the texts that have names in its function."""
+    if isinstance(node, ast.FunctionDef):
+        texts = texts | {
+            inner.targets[0].id: inner.value
+            for inner in ast.walk(node)
+            if isinstance(inner, ast.Assign) and isinstance(inner.targets[0], ast.Name)
+        }
+    yield node, texts
+    for child in ast.iter_child_nodes(node):
+        yield from _nodes(child, texts)
 
 
 def _says(node: ast.AST) -> tuple[str, ast.expr] | None:
@@ -54,14 +70,19 @@ def _says(node: ast.AST) -> tuple[str, ast.expr] | None:
     return None
 
 
-def _text(node: ast.expr) -> str:
+def _text(node: ast.expr, texts: Texts) -> str:
     """The text of an expression, with … for what is known only when it runs."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
-        return "".join(_text(part) for part in node.values)
+        return "".join(_text(part, texts) for part in node.values)
     if isinstance(node, ast.BinOp):
-        return _text(node.left) + _text(node.right)
+        return _text(node.left, texts) + _text(node.right, texts)
+    if isinstance(node, ast.FormattedValue):
+        return _text(node.value, texts)
+    if isinstance(node, ast.Name) and node.id in texts:
+        others = {name: value for name, value in texts.items() if name != node.id}
+        return _text(texts[node.id], others)
     return "…"
 
 
