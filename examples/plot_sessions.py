@@ -1,6 +1,6 @@
 r"""
-A new session: carry the metric over
-====================================
+A new session: adapt the metric
+===============================
 
 Electrodes are put on anew, the skin dries, the subject tires: the covariances of a new session lie
 elsewhere.  ``adapt`` needs the new matrices but not their labels.  It moves the learned factor
@@ -44,11 +44,11 @@ else:
 # not yet well known.
 
 metric = LogEuclideanMetric(3.0, rank=4, tol=1e-3).fit(X, y)
-judge = KNeighborsClassifier(5).fit(metric.transform(X), y)
+classifier = KNeighborsClassifier(5).fit(metric.transform(X), y)
 
 
 def accuracy(vectors, labels=y_new):
-    return 100 * judge.score(vectors, labels)
+    return 100 * classifier.score(vectors, labels)
 
 
 adapted = metric.adapt(X_new)

@@ -1,4 +1,4 @@
-"""The API pages: every public name of every room, in reading order."""
+"""The API pages: every public name of every module, in reading order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import spdmetric
 
-# The rest follow in the order of the alphabet: a new room needs no change here.
+# The rest follow in the order of the alphabet: a new module needs no change here.
 READING_ORDER = (
     *("spdmetric", "datasets", "io", "geometry", "linalg", "validation", "manifolds"),
     *("objectives", "solvers"),
@@ -21,9 +21,9 @@ HEAD = """\
 API
 ===
 
-Every public name, room by room. ``LogEuclideanMetric`` and ``LogEuclideanMetricCV`` are all that most users
-need. The compiled kernels (``spdmetric.linalg.compiled``) and the experiments (``spdmetric.paper``) are
-internal and may change.
+Every public name, module by module. ``LogEuclideanMetric`` and ``LogEuclideanMetricCV`` are all that
+most users need. The compiled kernels (``spdmetric.linalg.compiled``) and the experiments
+(``spdmetric.paper``) are internal and may change. How the modules depend on each other: :doc:`/architecture`.
 
 .. toctree::
    :maxdepth: 1
@@ -34,8 +34,8 @@ internal and may change.
 """
 
 
-def room_names() -> list[str]:
-    """Names of the public rooms, ``spdmetric`` first."""
+def module_names() -> list[str]:
+    """Names of the public modules, ``spdmetric`` first."""
     found = {
         m.name for m in pkgutil.iter_modules(spdmetric.__path__) if not m.name.startswith("_")
     } - INTERNAL
@@ -44,11 +44,11 @@ def room_names() -> list[str]:
 
 
 def public_names() -> dict[str, list[str]]:
-    """Functions and classes of each room; one that several rooms offer is listed in the first."""
+    """Functions and classes of each module; one that several modules offer is listed in the first."""
     seen: set[int] = set()
     names: dict[str, list[str]] = {}
-    for room in room_names():
-        module = importlib.import_module("spdmetric" if room == "spdmetric" else f"spdmetric.{room}")
+    for short in module_names():
+        module = importlib.import_module("spdmetric" if short == "spdmetric" else f"spdmetric.{short}")
         names[module.__name__] = []
         for name in getattr(module, "__all__", None) or _own(module):
             value = getattr(module, name)
