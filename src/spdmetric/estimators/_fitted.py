@@ -237,8 +237,8 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         >>> from sklearn.svm import SVC
         >>> from spdmetric import LogEuclideanMetric
         >>> from spdmetric.datasets import make_toy
-        >>> X, y, X_new, y_new = make_toy(n_train=50, n_test=20, d=4, random_state=0)
-        >>> metric = LogEuclideanMetric().fit(X, y)
+        >>> X, y, X_new, y_new = make_toy(n_train=50, n_test=100, d=4, random_state=0)
+        >>> metric = LogEuclideanMetric(radius=3.0).fit(X, y)
         >>> svc = SVC(kernel="precomputed").fit(metric.pairwise_kernel(X), y)
         >>> bool(svc.score(metric.pairwise_kernel(X_new, X), y_new) > 0.8)
         True
