@@ -55,7 +55,6 @@ def features(folder: Path) -> dict:
 
     from spdmetric.datasets import gabor_responses, load_bci_iv_2a, load_eegmmi, load_images
     from spdmetric.io.matrices import read_matrices
-    from spdmetric.linalg import compiled
     from spdmetric.paper.figures import style
 
     (folder / "S001R04.edf").write_bytes(b"0")
@@ -63,7 +62,6 @@ def features(folder: Path) -> dict:
     (folder / "new.mat").write_bytes(bytes(512) + b"\x89HDF\r\n\x1a\n" + bytes(2048))
     image = np.random.default_rng(0).standard_normal((64, 128))
     return {
-        "compiled kernels": ("fast", "numba", lambda: compiled.Stack),
         "figures": ("plots", "matplotlib", style.context),
         "textures of scikit-image": ("textures", "skimage", load_images),
         "images of a folder": ("textures", "PIL", lambda: load_images(folder)),
