@@ -307,12 +307,8 @@ def run(code, **environment):
 
 def test_sizes_and_settings_choose(monkeypatch):
     monkeypatch.delenv("SPDMETRIC_COMPILED", raising=False)
-    assert [compiled.pays(n, d) for n, d in ((39, 8), (40, 8), (200, 16), (40, 400))] == [
-        False,
-        True,
-        True,
-        False,
-    ]
+    sizes = (39, 8), (40, 8), (200, 16), (40, 400), (None, 7), (None, 8)
+    assert [compiled.pays(*size) for size in sizes] == [False, True, True, False, False, True]
     monkeypatch.setenv("SPDMETRIC_COMPILED", "1")
     assert [compiled.pays(n, d) for n, d in ((1, 1), (40, 400))] == [True, False]
     monkeypatch.setenv("SPDMETRIC_COMPILED", "0")

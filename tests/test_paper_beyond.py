@@ -48,7 +48,9 @@ def test_absent_folders_are_named(folder):
         "subject 9, four": f"no folder bci2a or bci2a-a09 in {folder}",
         "textures": f"no folder brodatz in {folder}",
     }
-    assert set(beyond.beyond_table(None).absent) == {name for name, (folders, _) in beyond.GROUPS.items() if folders}
+    assert set(beyond.beyond_table(None).absent) == {
+        name for name, (folders, _) in beyond.GROUPS.items() if folders
+    }
 
 
 def test_rows_of_the_groups(folder):

@@ -33,9 +33,7 @@ from spdmetric.paper.figures.plane import (
     at_normal_coordinates,
     dome,
     embedding,
-    entries,
     geodesic,
-    length,
     normal_coordinates,
     traceless,
 )
@@ -52,6 +50,16 @@ IMAGES = {
 @pytest.fixture(scope="module")
 def climbed() -> ascent.Ascent:
     return ascent.compute(n_grid=8)
+
+
+def entries(X: np.ndarray) -> np.ndarray:
+    """Entries a, b, c of matrices ``[[a, b], [b, c]]``: shape (..., 3)."""
+    return np.stack([X[..., 0, 0], X[..., 0, 1], X[..., 1, 1]], axis=-1)
+
+
+def length(path: np.ndarray) -> float:
+    """Affine-invariant length of a path, as the sum of the steps between its points."""
+    return float(np.sum(distance_riemann(path[:-1], path[1:])))
 
 
 def random_spd(rng: np.random.Generator, n: int) -> np.ndarray:

@@ -32,7 +32,7 @@ from spectral import EXP, LOG, derivative, power, second_derivative
 
 NIGHTLY = os.environ.get("SPDMETRIC_NIGHTLY") == "1"
 TOTAL = 10_000  # examples of a nightly run
-MODULES = ("matrices", "geometry", "manifolds", "validation", "estimators")
+MODULES = ("linalg.symmetric", "geometry", "manifolds", "validation", "estimators")
 
 PROPERTIES: dict = {}  # the property, and the public functions that it is about
 HEAVY: set = set()  # those that fit a metric
@@ -63,7 +63,10 @@ def invertible(rng, d):
 
 
 @about(
-    "matrices.spectrum", "matrices.Spectrum.compose", "matrices.Spectrum.rotate", "matrices.Spectrum.restore"
+    "linalg.symmetric.spectrum",
+    "linalg.symmetric.Spectrum.compose",
+    "linalg.symmetric.Spectrum.rotate",
+    "linalg.symmetric.Spectrum.restore",
 )
 def a_spectrum_composes_to_its_matrix(rng, d):
     S, E = symmetric(rng, 3, d), symmetric(rng, 3, d)
@@ -74,7 +77,7 @@ def a_spectrum_composes_to_its_matrix(rng, d):
     assert (np.diff(s.values) >= 0).all()
 
 
-@about("matrices.transpose", "matrices.symmetrize")
+@about("linalg.symmetric.transpose", "linalg.symmetric.symmetrize")
 def the_symmetric_part_is_a_projection(rng, d):
     A = rng.standard_normal((2, d, d))
     S = matrices.symmetrize(A)
@@ -83,14 +86,14 @@ def the_symmetric_part_is_a_projection(rng, d):
     close(matrices.symmetrize(A - matrices.transpose(A)), 0 * A)
 
 
-@about("matrices.congruence")
+@about("linalg.symmetric.congruence")
 def congruences_compose(rng, d):
     X, V, W = spd(rng, 3, d), invertible(rng, d), invertible(rng, d)
     close(congruence(V, congruence(W, X)), congruence(V @ W, X))
     assert np.array_equal(congruence(W, X), congruence(W, X).transpose(0, 2, 1))
 
 
-@about("matrices.expm", "matrices.logm")
+@about("linalg.symmetric.expm", "linalg.symmetric.logm")
 def exp_and_log_are_inverse_and_equal_scipy(rng, d):
     S = symmetric(rng, 2, d)
     close(matrices.logm(matrices.expm(S)), S)
@@ -99,7 +102,7 @@ def exp_and_log_are_inverse_and_equal_scipy(rng, d):
     close(matrices.expm(congruence(Q, S)), congruence(Q, matrices.expm(S)))
 
 
-@about("matrices.powm", "matrices.sqrtm", "matrices.invsqrtm")
+@about("linalg.symmetric.powm", "linalg.symmetric.sqrtm", "linalg.symmetric.invsqrtm")
 def powers_add(rng, d):
     X = spd(rng, 2, d)
     a, b = rng.uniform(-2, 2, 2)
@@ -108,7 +111,7 @@ def powers_add(rng, d):
     close(matrices.invsqrtm(X) @ X @ matrices.invsqrtm(X), np.broadcast_to(np.eye(d), X.shape))
 
 
-@about("matrices.vech", "matrices.unvech", "matrices.triangular_root")
+@about("linalg.symmetric.vech", "linalg.symmetric.unvech", "linalg.symmetric.triangular_root")
 def vectors_keep_inner_products(rng, d):
     A, B = symmetric(rng, d), symmetric(rng, d)
     close(np.vdot(vech(A), vech(B)), np.sum(A * B))
@@ -119,7 +122,7 @@ def vectors_keep_inner_products(rng, d):
             matrices.triangular_root(d * (d + 1) // 2 + 1)
 
 
-@about("matrices.sinhc", "matrices.ucothu", "matrices.gaps")
+@about("linalg.symmetric.sinhc", "linalg.symmetric.ucothu", "linalg.symmetric.gaps")
 def even_functions_agree_with_their_quotients(rng, d):
     u = np.concatenate([rng.standard_normal(d) * 10.0 ** rng.integers(-8, 1), [0.0]])
     assert np.array_equal(matrices.sinhc(u), matrices.sinhc(-u))
@@ -137,7 +140,7 @@ def functions(rng):
     return EXP, LOG, power(float(rng.uniform(-2, 2)))
 
 
-@about("matrices.exp_slope", "matrices.exp_bend")
+@about("linalg.symmetric.exp_slope", "linalg.symmetric.exp_bend")
 def divided_differences_are_symmetric_and_telescope(rng, d):
     points = rng.uniform(-1, 1, (3, d))
     close(matrices.exp_slope(*points[:2]), EXP.slope(*points[:2]))
@@ -149,7 +152,12 @@ def divided_differences_are_symmetric_and_telescope(rng, d):
         close(f.bend(*map(np.asarray, (x, y, z))) * (x - z), f.slope(x, y) - f.slope(y, z), 1e-7)
 
 
-@about("matrices.array_namespace", "matrices.like", "matrices.beside", "matrices.detached")
+@about(
+    "linalg.symmetric.array_namespace",
+    "linalg.symmetric.like",
+    "linalg.symmetric.beside",
+    "linalg.symmetric.detached",
+)
 def arrays_of_numpy_stay_what_they_are(rng, d):
     X = spd(rng, 2, d).astype(rng.choice([np.float32, np.float64]))
     assert matrices.array_namespace(X, X) is np
@@ -160,7 +168,7 @@ def arrays_of_numpy_stay_what_they_are(rng, d):
     assert matrices.detached(X) is X
 
 
-@about("matrices.exp_slope", "matrices.exp_bend")
+@about("linalg.symmetric.exp_slope", "linalg.symmetric.exp_bend")
 def derivatives_are_limits_of_differences(rng, d):
     X, E, F = spd(rng, d, spread=0.5), symmetric(rng, d), symmetric(rng, d)
     E, F = E / np.linalg.norm(E), F / np.linalg.norm(F)
@@ -182,7 +190,10 @@ def derivatives_are_limits_of_differences(rng, d):
 
 
 @about(
-    *(f"matrices.LogCongruence.{name}" for name in ("of", "push", "pull", "pull_factor", "pull_derivative"))
+    *(
+        f"linalg.symmetric.LogCongruence.{name}"
+        for name in ("of", "push", "pull", "pull_factor", "pull_derivative")
+    )
 )
 def the_logarithm_along_a_congruence(rng, d):
     A, M, eta = spd(rng, 3, d), symmetric(rng, 3, d), symmetric(rng, d)

@@ -113,7 +113,7 @@ def test_awkward_arrays(model, data):
     frozen = X.copy()
     frozen.setflags(write=False)
     for other in (frozen, np.asfortranarray(X), np.repeat(X, 2, axis=0)[::2]):
-        # Sums in another order round otherwise, and `tol` leaves the solution some room.
+        # Sums in another order round otherwise, and `tol` leaves the solution some slack.
         np.testing.assert_allclose(clone(model).fit(other, y).transform(other), expected, atol=1e-3)
     single = clone(model).fit(X.astype(np.float32), y).transform(X.astype(np.float32))
     assert single.dtype == np.float32

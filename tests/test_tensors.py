@@ -172,7 +172,7 @@ def test_awkward_torch_tensors(data):
     turned = torch.tensor(X).transpose(1, 2)
     for other in (double, turned, torch.tensor(X, requires_grad=True)):
         ours = clone(metric).fit(other, torch.tensor(y, dtype=torch.int32))
-        # Sums in another order round otherwise, and `tol` leaves the solution some room.
+        # Sums in another order round otherwise, and `tol` leaves the solution some slack.
         same(ours.transform(other), expected, atol=1e-3)
     assert not double.is_contiguous()
 

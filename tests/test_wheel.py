@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[1]
 SCRIPT = Path(__file__).with_name("wheel_alone.py")
 NIGHTLY = os.environ.get("SPDMETRIC_NIGHTLY") == "1"
 OPTIONAL = (
+    "jinja2",
     "numba",  # a hard dependency, and still to be done without where it is broken
     "llvmlite",
     "pyriemann",

@@ -264,7 +264,7 @@ def mean_riemann(
     the squared distance to X_i lies between 1 and h_i, the largest value of
     ``(t/2) coth(t/2)`` over the gaps t of the log-eigenvalues of the whitened X_i.
     """
-    return riemann_of(averaging(X, sample_weight, chunk_size), tol=tol, max_iter=max_iter)
+    return riemann_of(averaging(X, sample_weight, chunk_size), X.shape[0], tol=tol, max_iter=max_iter)
 
 
 # The same means where the matrices are not at hand as one array: all that a mean needs is

@@ -37,11 +37,6 @@ def load_covariances(path: str | PathLike[str], subject: int | None = None) -> C
     -------
     covariances : Covariances
         ``groups`` is None where the file has none.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError, ImportError
-        With a sentence that says what the file lacks.
     """
     found = read_matrices(path, subject=subject)
     return Covariances(found.X, found.labels, found.groups)

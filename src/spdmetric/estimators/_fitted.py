@@ -195,17 +195,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         return array_namespace(one).linalg.vector_norm(one - other, axis=1)
 
     def pair_score(self, pairs: Array) -> Array:
-        """Similarity of the two matrices of each pair: the learned distance, negated.
-
-        Parameters
-        ----------
-        pairs : array-like of shape (n_pairs, 2, d, d)
-            Pairs of SPD matrices.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_pairs,)
-        """
+        """Similarity of the two matrices of each pair: `pair_distance`, negated."""
         return -self.pair_distance(pairs)
 
     def get_metric(self) -> Callable[[Array, Array], float]:
@@ -247,8 +237,8 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         >>> from sklearn.svm import SVC
         >>> from spdmetric import LogEuclideanMetric
         >>> from spdmetric.datasets import make_toy
-        >>> X, y, X_new, y_new = make_toy(n_train=50, n_test=20, d=4, random_state=0)
-        >>> metric = LogEuclideanMetric().fit(X, y)
+        >>> X, y, X_new, y_new = make_toy(n_train=50, n_test=100, d=4, random_state=0)
+        >>> metric = LogEuclideanMetric(radius=3.0).fit(X, y)
         >>> svc = SVC(kernel="precomputed").fit(metric.pairwise_kernel(X), y)
         >>> bool(svc.score(metric.pairwise_kernel(X_new, X), y_new) > 0.8)
         True
@@ -286,8 +276,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         adapted : estimator
             A copy; use it to transform the new session.
         """
-        check_is_fitted(self)
-        return self._adapted(X, sample_weight, before=0.0)
+        return self._adapted(X, sample_weight, continued=False)
 
     def partial_adapt(self, X: Array, sample_weight: Array | None = None) -> Self:
         """Carry the metric to a new session that arrives batch by batch.
@@ -301,10 +290,10 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         adapted : estimator
             A copy; call its ``partial_adapt`` with the next batch.
         """
-        check_is_fitted(self)
-        return self._adapted(X, sample_weight, before=self.embedding_.session_weight)
+        return self._adapted(X, sample_weight, continued=True)
 
-    def _adapted(self, X: Array, sample_weight: Array | None, before: float) -> Self:
+    def _adapted(self, X: Array, sample_weight: Array | None, *, continued: bool) -> Self:
+        check_is_fitted(self)
         if not isinstance(self.init, str) or self.init != "riemann":
             raise ValueError(
                 "adapt needs the Riemannian mean of the training matrices, which is known with "
@@ -312,11 +301,12 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
             )
         X = self._check_matrices(to_numpy(X))
         weight = check_weights(sample_weight, X)
-        share, total = weight.sum(), before + weight.sum()
-        mean = mean_riemann(congruence(self.embedding_.basis.T, X), weight)
-        center = geodesic(self.embedding_.center, mean, share / total)
+        before = self.embedding_
+        total = (before.session_weight if continued else 0.0) + weight.sum()
+        mean = mean_riemann(congruence(before.basis.T, X), weight)
+        center = geodesic(before.center, mean, weight.sum() / total)
         adapted = copy(self)
-        adapted.embedding_ = replace(self.embedding_, center=center, session_weight=total)
+        adapted.embedding_ = replace(before, center=center, session_weight=float(total))
         return adapted
 
     def __sklearn_tags__(self) -> Any:

@@ -1,8 +1,7 @@
 """scikit-learn's callbacks, its progress bar among them, where scikit-learn has them (>= 1.9).
 
-`set_callbacks` is scikit-learn's: a `fit` is a task, its iterations are subtasks.  Older
-versions have no callbacks, and the estimators then have no `set_callbacks`.  All that is asked
-of scikit-learn's callbacks is asked here.
+A `fit` is a task, its iterations are subtasks.  With an older scikit-learn the estimators have no
+`set_callbacks`.  All that is asked of scikit-learn's callbacks is asked here.
 """
 
 from __future__ import annotations
@@ -54,18 +53,16 @@ def with_progress(n_tasks: Callable[[Any], int]) -> Callable[[Fit], Fit]:
     return decorate
 
 
-def reported(estimator: Any, callback: Callback | None, max_iter: int) -> Callback | None:
+def reported(estimator: Any, callback: Callback, max_iter: int) -> Callback:
     """Return a callback of a solver that also tells those of scikit-learn, if there are any."""
     context = getattr(estimator, "_callback_fit_ctx", None)  # None outside a watched `fit`
     if context is None:
         return callback
 
     def report(record: Record) -> Any:
-        stop = None if callback is None else callback(record)
-        # The bar was promised so many tasks, and no solver has reason to make more.
-        if record.iteration > max_iter:
-            return stop
-        return _tell(estimator, context, "iteration") or stop
+        stop = callback(record)
+        promised = record.iteration <= max_iter  # to the bar; no solver has reason to make more
+        return (promised and _tell(estimator, context, "iteration")) or stop
 
     return report
 

@@ -28,10 +28,15 @@ class Settings(NamedTuple):
     callback: Callback | None
     verbose: bool
 
-    @property
-    def report(self) -> Callback | None:
-        """The callback, after a line is printed for each record if that is wanted."""
-        return _printing(self.callback) if self.verbose else self.callback
+    def report(self, record: Record) -> Any:
+        """Print a record if that is wanted, and give it to the callback."""
+        if self.verbose:
+            print(
+                f"iteration {record.iteration:4d}  alignment {1 - record.value:.6f}  "
+                f"KKT residual {record.residual:.1e}  distance {record.distance:6.3f}  "
+                f"evaluations {record.evaluations:5d}  {record.seconds:.2f} s"
+            )
+        return None if self.callback is None else self.callback(record)
 
 
 def settings_of(parameters: Mapping[str, Any]) -> Settings:
@@ -48,17 +53,3 @@ def settings_of(parameters: Mapping[str, Any]) -> Settings:
     if settings.callback is not None and not callable(settings.callback):
         raise ValueError(f"callback={settings.callback!r}: expected a function of one Record, or None.")
     return settings
-
-
-def _printing(callback: Callback | None) -> Callback:
-    """Return a callback that prints each record before it calls the given one."""
-
-    def report(record: Record) -> Any:
-        print(
-            f"iteration {record.iteration:4d}  alignment {1 - record.value:.6f}  "
-            f"KKT residual {record.residual:.1e}  distance {record.distance:6.3f}  "
-            f"evaluations {record.evaluations:5d}  {record.seconds:.2f} s"
-        )
-        return None if callback is None else callback(record)
-
-    return report

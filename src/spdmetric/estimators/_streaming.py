@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from spdmetric import solvers
 from spdmetric.estimators._problem import Solver, ball_around
 from spdmetric.estimators._settings import Settings
 from spdmetric.linalg import compiled
@@ -16,15 +17,7 @@ from spdmetric.linalg.symmetric import congruence
 from spdmetric.objectives.local import Labeled, in_memory
 from spdmetric.objectives.minibatch import RunningMisalignment
 from spdmetric.objectives.start import Start, start_of
-from spdmetric.solvers import (
-    SOLVERS,
-    Descent,
-    Record,
-    Solution,
-    Status,
-    mini_batches,
-    stochastic_gradient,
-)
+from spdmetric.solvers import Descent, Record, Solution, Status
 from spdmetric.validation import check_count
 
 _RECORDS = 1000  # calls of partial_fit that the history goes back
@@ -42,11 +35,11 @@ def solver_named(name: str, batch_size: int | None, random_state: RandomState) -
     """The solver of a name; the stochastic one takes the objective apart into mini-batches."""
     check_count("batch_size", batch_size, optional=True)
     if name != "stochastic":
-        return SOLVERS[name]
+        return solvers.SOLVERS[name]
 
     def solve(objective: Any, *args: Any, **options: Any) -> Solution:
         options |= {"batch_size": batch_size, "seed": draw_seed(random_state)}
-        return stochastic_gradient(RunningMisalignment.of(objective), *args, **options)
+        return solvers.stochastic_gradient(RunningMisalignment.of(objective), *args, **options)
 
     return solve
 
@@ -90,7 +83,7 @@ class Stream:
         ready = self._fixed and n >= size
         if ready:
             objective = self._objective(together)
-            for rows in mini_batches(objective.n, size, self._rng):
+            for rows in solvers.mini_batches(objective.n, size, self._rng):
                 self.descent.learn(objective, rows)
         self._waiting = None if ready else together
         self._seconds += time.perf_counter() - began

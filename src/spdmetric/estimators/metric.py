@@ -5,6 +5,7 @@ from __future__ import annotations
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
+from spdmetric import validation
 from spdmetric.caller import warn_at_caller
 from spdmetric.estimators._data import data_of
 from spdmetric.estimators._fitted import FittedMetric
@@ -15,15 +16,7 @@ from spdmetric.estimators._streaming import RandomState, Stream, solver_named
 from spdmetric.linalg.symmetric import Array
 from spdmetric.objectives.local import Labeled, threads
 from spdmetric.solvers import Callback
-from spdmetric.validation import (
-    ClassWeight,
-    check_batch,
-    check_matrices,
-    check_radius,
-    check_rank,
-    check_stream,
-    to_numpy,
-)
+from spdmetric.validation import ClassWeight, check_radius, check_rank, to_numpy
 
 
 class LogEuclideanMetric(FittedMetric):
@@ -249,10 +242,10 @@ class LogEuclideanMetric(FittedMetric):
         settings = settings_of(self.get_params(deep=False))
         radius, rank = check_radius(self.radius), check_rank(self.rank, settings.solver)
         known = None if self._stream is None else self.classes_
-        classes = check_stream(classes, known, settings.kernel, settings.class_weight)
-        X = check_matrices(to_numpy(X), rank)
+        classes = validation.check_stream(classes, known, settings.kernel, settings.class_weight)
+        X = validation.check_matrices(to_numpy(X), rank)
         validate_data(self, X, reset=known is None, skip_check_array=True)
-        codes, weight = check_batch(X, y, sample_weight, classes, settings.class_weight)
+        codes, weight = validation.check_batch(X, y, sample_weight, classes, settings.class_weight)
         stream = self._stream or Stream(classes, rank, self.random_state)
         with threads():
             batch = Labeled(X, codes, weight).counting
@@ -267,11 +260,10 @@ class LogEuclideanMetric(FittedMetric):
                 "come. Mix the stream, or leave out of classes= what will never come.",
                 UserWarning,
             )
-        if settings.report is not None:
-            settings.report(stream.history[-1])
+        settings.report(stream.history[-1])
         return self
 
-    def _adapted(self, X: Array, sample_weight: Array | None, before: float) -> LogEuclideanMetric:
-        adapted = super()._adapted(X, sample_weight, before)
+    def _adapted(self, X: Array, sample_weight: Array | None, *, continued: bool) -> LogEuclideanMetric:
+        adapted = super()._adapted(X, sample_weight, continued=continued)
         adapted._stream = None  # another session: a stream goes on in the metric that saw it
         return adapted

@@ -96,6 +96,6 @@ class _SharedSweep(LogEuclideanMetricCV):
 
     fold: Fold
 
-    def _learn(self, X: np.ndarray, *rest: Any) -> list[Any]:
+    def _learn(self, *data: Any) -> list[Any]:
         given = {k: v for k, v in self.get_params(deep=False).items() if k != "n_neighbors"}
-        return self.fold.once(("candidates", repr(given)), lambda: super(_SharedSweep, self)._learn(X, *rest))
+        return self.fold.once(("candidates", repr(given)), lambda: super(_SharedSweep, self)._learn(*data))

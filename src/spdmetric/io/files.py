@@ -1,4 +1,4 @@
-"""What all readers of files share: that the file exists, how large its arrays may be, its errors."""
+"""What all readers of files share: how large arrays may be, and errors that name the file."""
 
 from __future__ import annotations
 
@@ -12,35 +12,36 @@ LARGEST_RATIO = 100
 SMALL = 64 * 2**20  # bytes that any file may declare
 
 
+class Refused(ValueError):
+    """What is wrong with a file, of which it speaks as "it": `reading` puts the name before."""
+
+
 class FileError(ValueError):
     """A file that cannot be used; the message is a sentence that names it."""
 
 
-def existing_file(path: str | PathLike[str]) -> Path:
-    """Return a file as a path, or say that there is none."""
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no file {path}.")
-    return path
-
-
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Turn whatever a parser raises on a damaged file into one sentence that names the file."""
+def reading(path: str | PathLike[str]) -> Iterator[None]:
+    """Turn whatever is raised on a missing or damaged file into one sentence that names the file."""
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"There is no file {path}.")
     try:
         yield
     except (FileError, ImportError):
         raise
+    except Refused as error:
+        raise FileError(f"{path}: {error}") from error
     except Exception as error:
-        what = f"{path} cannot be read: it is corrupt, truncated or of another format"
-        raise FileError(f"{what} ({described(error)}).") from error
+        raise FileError(
+            f"{path} cannot be read: it is corrupt, truncated or of another format ({described(error)})."
+        ) from error
 
 
-def check_size(path: Path, name: str, declared: int, stored: int) -> None:
+def check_size(name: str, declared: int, stored: int) -> None:
     """Refuse an array that declares far more bytes than are stored, before memory is asked for."""
     if declared > max(SMALL, LARGEST_RATIO * stored):
-        raise FileError(
-            f"{path}: {name} declares {declared / 2**20:.0f} MB, more than {LARGEST_RATIO} times the "
+        raise Refused(
+            f"{name} declares {declared / 2**20:.0f} MB, more than {LARGEST_RATIO} times the "
             f"{stored / 2**20:.2g} MB that are stored: the file is damaged, or not made of measured matrices."
         )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from spdmetric.io.files import FileError, check_size, reading
+from spdmetric.io.files import Refused, check_size, reading
 
 if TYPE_CHECKING:
     import h5py
@@ -39,10 +39,10 @@ def read_mat(path: Path, names: Iterable[str]) -> dict[str, np.ndarray]:
     with reading(path):
         if _is_hdf5(path):
             with _hdf5_file(path) as file:
-                return {name: _hdf5_array(path, name, file) for name in names}
+                return {name: _hdf5_array(name, file, path.stat().st_size) for name in names}
         for name, shape, kind in _variables(path):
             if name in names and kind in _ITEM_SIZE:
-                check_size(path, name, prod(shape) * _ITEM_SIZE[kind], path.stat().st_size)
+                check_size(name, prod(shape) * _ITEM_SIZE[kind], path.stat().st_size)
         content = loadmat(path, struct_as_record=False, variable_names=names)
         return {name: np.asarray(content[name]) for name in names}
 
@@ -70,8 +70,10 @@ def _variables(path: Path) -> list[tuple[str, tuple[int, ...], str]]:
     try:
         return whosmat(path)
     except NotImplementedError as error:
-        what = f"{path} says that it is a MATLAB 7.3 (HDF5) file"
-        raise FileError(f"{what}; save it again with save(..., '-v7'), it has no HDF5 in it.") from error
+        raise Refused(
+            "it says that it is a MATLAB 7.3 (HDF5) file; save it again with save(..., '-v7'), for there is "
+            "no HDF5 in it."
+        ) from error
 
 
 def _check_whole(path: Path) -> None:
@@ -106,12 +108,12 @@ def _hdf5_file(path: Path) -> h5py.File:
     return h5py.File(path, "r")
 
 
-def _hdf5_array(path: Path, name: str, file: h5py.File) -> np.ndarray:
+def _hdf5_array(name: str, file: h5py.File, size: int) -> np.ndarray:
     """One variable, its axes in MATLAB's order: HDF5 lists them from the slowest to the fastest."""
     dataset = file[name]
     if dataset.dtype.kind == "V" or dataset.shape is None:
-        raise FileError(f"{path}: {name} has the type {dataset.dtype}; expected numbers or words.")
-    check_size(path, name, dataset.size * dataset.dtype.itemsize, path.stat().st_size)
+        raise Refused(f"{name} has the type {dataset.dtype}; expected numbers or words.")
+    check_size(name, dataset.size * dataset.dtype.itemsize, size)
     kind, value = dataset.attrs.get("MATLAB_class", b""), dataset[()].T
     if dataset.dtype.hasobject and kind == b"cell":
         return np.array([_text(file[cell][()].T) for cell in np.ravel(value)], dtype=object)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from spdmetric.io.files import FileError, existing_file, listed, reading
+from spdmetric.io.files import Refused, listed, reading
 from spdmetric.io.matlab import mat_names, read_mat, structures
 from spdmetric.io.npy import npz_names, read_npy, read_npz
 
@@ -74,19 +74,13 @@ def read_matrices(
     -------
     matrices : Matrices
         ``y`` and ``groups`` are None where nothing tells them.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError, ImportError
-        With a sentence that names the file.
     """
-    path = existing_file(path)
+    path = Path(path)
     with reading(path):
         found = _read(path, subject)
-    if 0 in found.X.shape:
-        raise FileError(f"{path} holds no matrices: its array has shape {found.X.shape}.")
-    y = found.y if labels is None else _named_or_csv(path, labels, LABEL_HEADS, len(found.X))
-    g = found.groups if groups is None else _named_or_csv(path, groups, GROUP_HEADS, len(found.X))
+        n = len(found.X)
+        y = found.y if labels is None else _named_or_csv(path, labels, LABEL_HEADS, n)
+        g = found.groups if groups is None else _named_or_csv(path, groups, GROUP_HEADS, n)
     return replace(found, X=np.ascontiguousarray(found.X), y=y, groups=g)
 
 
@@ -101,7 +95,7 @@ _FORMATS: dict[str, tuple[Callable[[Path], list[str]], Callable[[Path, list[str]
 def array_names(path: Path) -> list[str]:
     """Names of the arrays of a file."""
     if path.suffix.lower() not in _FORMATS:
-        raise FileError(f"{path}: unknown suffix {path.suffix!r}; expected one of {listed(_FORMATS)}.")
+        raise Refused(f"unknown suffix {path.suffix!r}; expected one of {listed(_FORMATS)}.")
     return _FORMATS[path.suffix.lower()][0](path)
 
 
@@ -113,24 +107,24 @@ _LAYOUTS = [(X, y, "groups") for X, y in (("X", "y"), ("covs", "labels"), ("X", 
 
 
 def _read(path: Path, subject: int | None) -> Matrices:
-    names = array_names(path)
-    keys = _layout_of(names) if subject is None else _layout_of_subject(path, names, subject)
-    if keys is None and _is_mat(path) and "data" in names:
+    names, mat = array_names(path), path.suffix.lower() == ".mat"
+    keys = _layout_of(names) if subject is None else _layout_of_subject(names, subject)
+    if keys is None and mat and "data" in names:
         return _read_toolbox(path)
     if keys is None and (subjects := subjects_in(names)):
-        raise FileError(f"{path} holds several subjects: pass subject=, one of {listed(subjects)}.")
+        raise Refused(f"it holds several subjects: pass subject=, one of {listed(subjects)}.")
     if keys is None:
-        raise FileError(f"{path}: expected the arrays X and y, or covs and labels; found {listed(names)}.")
+        raise Refused(f"expected the arrays X and y, or covs and labels; found {listed(names)}.")
     arrays = _read_arrays(path, [key for key in keys if key in names])
     stored = arrays[keys[0]]
-    X = _as_stack(path, keys[0], stored, arrays[keys[1]].size if keys[1] in arrays else 0)
+    X = _as_stack(keys[0], stored, arrays[keys[1]].size if keys[1] in arrays else 0, mat)
     notes: tuple[str, ...] = ()
     if X.shape != stored.shape or X.strides != stored.strides:
         notes = (
             f"{keys[0]} is stored as {stored.shape}, matrix after matrix along its last axis as MATLAB does; "
             f"it was read as {X.shape}.",
         )
-    y, groups = (_as_column(path, k, arrays[k], len(X)) if k in arrays else None for k in keys[1:])
+    y, groups = (_as_column(k, arrays[k], len(X), mat) if k in arrays else None for k in keys[1:])
     return Matrices(X, y, groups, path.stem, notes)
 
 
@@ -145,16 +139,14 @@ def subjects_in(names: Iterable[str]) -> list[int]:
     return sorted(int(m[1]) for m in (re.fullmatch(r"X([0-9]+)", name) for name in names) if m)
 
 
-def _layout_of_subject(path: Path, names: list[str], subject: int) -> tuple[str, str, str]:
+def _layout_of_subject(names: list[str], subject: int) -> tuple[str, str, str]:
     X, y, groups = f"X{subject}", f"y{subject}", f"r{subject}"
     subjects = subjects_in(names)
     if subjects and subject not in subjects:
-        raise FileError(f"{path} has no subject {subject}; it holds {listed(subjects)}.")
+        raise Refused(f"it has no subject {subject}; it holds {listed(subjects)}.")
     if X not in names or y not in names:
         hint = "" if subjects else " A file of one subject is read without subject=."
-        raise FileError(
-            f"{path}: expected the arrays {X} and {y} of subject {subject}; found {listed(names)}.{hint}"
-        )
+        raise Refused(f"expected the arrays {X} and {y} of subject {subject}; found {listed(names)}.{hint}")
     return X, y, groups
 
 
@@ -163,37 +155,32 @@ def _read_toolbox(path: Path) -> Matrices:
     fields = ("data", "labels", "idxTraining", "idxTest")
     found = structures(read_mat(path, ["data"])["data"])
     if len(found) != 1 or not all(field in found[0] for field in fields):
-        raise FileError(
-            f"{path}: expected the arrays X and y, or covs and labels, or a structure data with the "
-            f"fields {listed(fields)}; found data without them."
+        raise Refused(
+            "expected the arrays X and y, or covs and labels, or a structure data with the fields "
+            f"{listed(fields)}; found data without them."
         )
     X, labels, training, test = (found[0][field] for field in fields)
     if X.ndim != 3 or X.shape[0] != X.shape[1]:
-        raise FileError(f"{path}: data.data has shape {X.shape}; expected (d, d, n).")
+        raise Refused(f"data.data has shape {X.shape}; expected (d, d, n).")
     n, order = X.shape[2], np.append(training, test).astype(int) - 1
     if not np.array_equal(np.sort(order), np.arange(n)):
-        raise FileError(
-            f"{path}: idxTraining and idxTest should name each of the {n} matrices once, by numbers 1 to {n}."
+        raise Refused(
+            f"idxTraining and idxTest should name each of the {n} matrices once, by numbers 1 to {n}."
         )
     groups = np.repeat(["T", "E"], [training.size, test.size])[np.argsort(order)]
-    return Matrices(X.transpose(2, 0, 1), _as_column(path, "data.labels", labels, n), groups, path.stem)
+    return Matrices(X.transpose(2, 0, 1), _as_column("data.labels", labels, n, True), groups, path.stem)
 
 
-def _is_mat(path: Path) -> bool:
-    return path.suffix.lower() == ".mat"
-
-
-def _as_stack(path: Path, name: str, X: np.ndarray, n_labels: int) -> np.ndarray:
+def _as_stack(name: str, X: np.ndarray, n_labels: int, mat: bool) -> np.ndarray:
     if X.dtype.kind not in "fiubc":
-        raise FileError(f"{path}: {name} has dtype {X.dtype}; expected matrices of numbers.")
-    if _is_mat(path):
-        X = _matrices_first(X, n_labels)
+        raise Refused(f"{name} has dtype {X.dtype}; expected matrices of numbers.")
+    X = _matrices_first(X, n_labels) if mat else X
     if X.ndim != 3 or X.shape[1] != X.shape[2]:
         looks = X.ndim == 3 and X.shape[0] == X.shape[1]
         hint = " It looks like (d, d, n): save its transpose(2, 0, 1)." if looks else ""
-        raise FileError(
-            f"{path}: {name} has shape {X.shape}; expected (n, d, d), a stack of square matrices.{hint}"
-        )
+        raise Refused(f"{name} has shape {X.shape}; expected (n, d, d), a stack of square matrices.{hint}")
+    if 0 in X.shape:
+        raise Refused(f"it holds no matrices: {name} has shape {X.shape}.")
     return X
 
 
@@ -208,24 +195,20 @@ def _matrices_first(X: np.ndarray, n_labels: int) -> np.ndarray:
     return X
 
 
-def _as_column(path: Path, name: str, values: np.ndarray, n: int) -> np.ndarray:
+def _as_column(name: str, values: np.ndarray, n: int, mat: bool = False) -> np.ndarray:
     """One value for each matrix; those in floating point, as MATLAB has them, become integers if whole."""
     if values.size != n or max(values.shape, default=0) != n:
-        raise FileError(
-            f"{path}: {name} has shape {values.shape} for {n} matrices; expected one entry for each."
-        )
+        raise Refused(f"{name} has shape {values.shape} for {n} matrices; expected one entry for each.")
     values = values.ravel()
     if values.dtype == object:  # a cell array of strings
         return np.array([str(np.squeeze(item)) for item in values])
     if values.dtype.kind not in "fc":
         # MATLAB pads the rows of a character matrix to one length.
-        return np.char.rstrip(values) if _is_mat(path) and values.dtype.kind == "U" else values
+        return np.char.rstrip(values) if mat and values.dtype.kind == "U" else values
     bad = ~np.isfinite(values) | (values.dtype.kind == "c")
     if bad.any():
         first = int(np.argmax(bad))
-        raise FileError(
-            f"{path}: {name}[{first}] is {values[first]}; expected a number or a word for each matrix."
-        )
+        raise Refused(f"{name}[{first}] is {values[first]}; expected a number or a word for each matrix.")
     whole = np.all((values == np.round(values)) & (np.abs(values) < 2**53))
     return values.astype(np.int64) if whole else values
 
@@ -236,9 +219,8 @@ def _named_or_csv(path: Path, source: str | PathLike[str], heads: tuple[str, ...
         return read_column(source, n, heads)
     name, names = str(source), array_names(path)
     if name not in names:
-        raise FileError(f"{path} has no array {name}: give one of {listed(names)}, or a .csv file.")
-    with reading(path):
-        return _as_column(path, name, _read_arrays(path, [name])[name], n)
+        raise Refused(f"it has no array {name}: give one of {listed(names)}, or a .csv file.")
+    return _as_column(name, _read_arrays(path, [name])[name], n, path.suffix.lower() == ".mat")
 
 
 def read_column(path: str | PathLike[str], n: int, heads: tuple[str, ...] = LABEL_HEADS) -> np.ndarray:
@@ -248,31 +230,29 @@ def read_column(path: str | PathLike[str], n: int, heads: tuple[str, ...] = LABE
     which one has a name of ``heads``.  Values are integers or floats where each is what Python
     prints for its number; strings otherwise, so that ``01`` and ``1`` stay two labels.
     """
-    path = existing_file(path)
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = [row for row in csv.reader(file) if row]
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise FileError(f"{path} is not a text file of comma-separated values ({error}).") from error
-    at, body = _column(path, rows, n, heads)
-    values = [row[at].strip() if at < len(row) else "" for row in body]
-    if "" in values:
-        raise FileError(f"{path}: entry {values.index('')} is empty; expected one value for each matrix.")
-    return _as_column(path, "the column", _typed(values), n)
+    with reading(path):
+        try:
+            with Path(path).open(newline="", encoding="utf-8-sig") as file:
+                rows = [row for row in csv.reader(file) if row]
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise Refused(f"it is not a text file of comma-separated values ({error}).") from error
+        at, body = _column(rows, n, heads)
+        values = [row[at].strip() if at < len(row) else "" for row in body]
+        if "" in values:
+            raise Refused(f"entry {values.index('')} is empty; expected one value for each matrix.")
+        return _as_column("the column", _typed(values), n)
 
 
-def _column(path: Path, rows: list[list[str]], n: int, heads: tuple[str, ...]) -> tuple[int, list[list[str]]]:
+def _column(rows: list[list[str]], n: int, heads: tuple[str, ...]) -> tuple[int, list[list[str]]]:
     """Index of the column that is meant, and the rows below the header."""
     head = [cell.strip().lower() for cell in rows[0]] if rows else []
     named = next((head.index(name) for name in heads if name in head), None)
     if len(rows) not in (n, n + 1) or (len(rows) == n and named is not None):
         entries = len(rows) - (named is not None)
-        raise FileError(f"{path} has {entries} entries for {n} matrices; expected one for each.")
+        raise Refused(f"it has {entries} entries for {n} matrices; expected one for each.")
     body = rows[len(rows) - n :]
     if named is None and any(len(row) > 1 for row in rows):
-        raise FileError(
-            f"{path} has several columns; expected one, or a header with one of the names {', '.join(heads)}."
-        )
+        raise Refused(f"it has several columns; expected one, or a header with one of {listed(heads)}.")
     return named or 0, body
 
 

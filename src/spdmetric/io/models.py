@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 from spdmetric.estimators import LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.estimators.cv import Path as RadiusPath
 from spdmetric.estimators.embedding import Embedding
-from spdmetric.io.files import FileError, described, listed
+from spdmetric.io.files import FileError, Refused, described, listed, reading
 from spdmetric.io.npy import npy_bytes, read_npz, write_npz
 from spdmetric.linalg.symmetric import Spectrum
 from spdmetric.manifolds import BallPoint, RankPoint
@@ -61,21 +61,14 @@ State = dict[str, Any]
 
 
 def save(model: Any, path: str | PathLike[str]) -> None:
-    """Write a fitted model to a file.
+    """Write a fitted model to a file, or say what in it a file of plain values cannot hold.
 
     Parameters
     ----------
     model : LogEuclideanMetric, LogEuclideanMetricCV or Pipeline
-        A fitted metric, or a fitted pipeline of one and a
-        `~sklearn.neighbors.KNeighborsClassifier`.
+        A fitted metric, or a fitted pipeline of one and a `KNeighborsClassifier`.
     path : str or path-like
         File to write, by custom ending in ``.npz``; it appears whole or not at all.
-
-    Raises
-    ------
-    ValueError
-        The model is not fitted, or holds something that a file of plain values cannot, such
-        as a function.
 
     Examples
     --------
@@ -98,7 +91,7 @@ def save(model: Any, path: str | PathLike[str]) -> None:
 
 
 def load(path: str | PathLike[str]) -> Any:
-    """Read a model that `save` or ``spdmetric fit`` wrote.
+    """Read a model that `save` or ``spdmetric fit`` wrote, or say why it cannot be one.
 
     Parameters
     ----------
@@ -109,18 +102,14 @@ def load(path: str | PathLike[str]) -> Any:
     -------
     model : LogEuclideanMetric, LogEuclideanMetricCV or Pipeline
         Fitted; it gives the same numbers, bit for bit, as the one that was saved.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        With a sentence: the file is missing, truncated, altered, newer or not a model.
     """
     metadata, arrays = read_model_file(path)
     try:
         return _model_of(metadata["model"], arrays)
     except Exception as error:  # the digest holds, so whoever wrote it was not `save`
-        what = f"{path} says that it is a {FORMAT}, but its content is not one"
-        raise FileError(f"{what} ({described(error)}).") from error
+        raise FileError(
+            f"{path} says that it is a {FORMAT}, but its content is not one ({described(error)})."
+        ) from error
 
 
 def write_model_file(path: str | PathLike[str], metadata: State, arrays: Arrays) -> None:
@@ -133,30 +122,28 @@ def write_model_file(path: str | PathLike[str], metadata: State, arrays: Arrays)
 def read_model_file(path: str | PathLike[str]) -> tuple[State, Arrays]:
     """Read what `write_model_file` wrote, or say why not."""
     arrays = read_npz(Path(path))
-    if "metadata" not in arrays:
-        wanted = "expected one that spdmetric.save or 'spdmetric fit' wrote"
-        raise FileError(f"{path} is an .npz file but not a {FORMAT}: {wanted}.")
-    try:
+    with reading(path):
+        if "metadata" not in arrays:
+            raise Refused(
+                f"it is an .npz file but not a {FORMAT}: expected one that spdmetric.save or "
+                "'spdmetric fit' wrote."
+            )
         metadata = json.loads(arrays.pop("metadata").item())
         found, version, writer = (metadata.get(key) for key in ("format", "version", "spdmetric"))
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise FileError(
-            f"{path} is not a {FORMAT}: its metadata are no JSON ({described(error)})."
-        ) from error
-    if found != FORMAT:
-        raise FileError(f"{path} is not a {FORMAT}: its metadata say {str(found)[:80]!r}.")
-    if type(version) is not int or version < 1:
-        raise FileError(f"{path} is corrupt: its format has version {str(version)[:80]!r}.")
-    if version > VERSION:
-        raise FileError(
-            f"{path} is a {FORMAT} of format {version}, written by spdmetric {str(writer)[:80]}; this "
-            f"spdmetric reads formats up to {VERSION}: upgrade it."
-        )
-    if metadata.pop("sha256", None) != _digest(metadata, arrays):
-        raise FileError(
-            f"{path} was altered after it was saved (its SHA-256 digest does not match): fetch it again, or "
-            f"save the {FORMAT} anew."
-        )
+        if found != FORMAT:
+            raise Refused(f"it is not a {FORMAT}: its metadata say {str(found)[:80]!r}.")
+        if type(version) is not int or version < 1:
+            raise Refused(f"it is corrupt: its format has version {str(version)[:80]!r}.")
+        if version > VERSION:
+            raise Refused(
+                f"it is a {FORMAT} of format {version}, written by spdmetric {str(writer)[:80]}; this "
+                f"spdmetric reads formats up to {VERSION}: upgrade it."
+            )
+        if metadata.pop("sha256", None) != _digest(metadata, arrays):
+            raise Refused(
+                "it was altered after it was saved (its SHA-256 digest does not match): fetch it again, or "
+                f"save the {FORMAT} anew."
+            )
     return metadata, arrays
 
 
@@ -167,10 +154,6 @@ def _digest(metadata: State, arrays: Arrays) -> str:
         content = npy_bytes(arrays[name])
         digest.update(f"\n{name} {len(content)}\n".encode() + content)
     return digest.hexdigest()
-
-
-# ---------------------------------------------------------------------------
-# Estimators and their fields
 
 
 def _state_of(step: Any) -> State:
@@ -224,10 +207,6 @@ def _check_fields(rules: Mapping[str, str], state: State) -> None:
         if array.dtype.kind not in kinds or array.ndim != len(letters) or array.shape != shape:
             got = f"shape {array.shape} and dtype {array.dtype}"
             raise ValueError(f"{name} has {got}; expected '{rule}', {shape}")
-
-
-# ---------------------------------------------------------------------------
-# Models as trees of plain values
 
 
 def _tree_of(model: Any, arrays: Arrays) -> State:

@@ -7,18 +7,17 @@ asked for.  Pickled objects are refused.
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from io import BytesIO
 from math import prod
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, Literal, NoReturn
 
 import numpy as np
 from numpy.lib import format as npy
 
 from spdmetric.io.atomic import atomic_file
-from spdmetric.io.files import FileError, check_size, existing_file, reading
+from spdmetric.io.files import Refused, check_size, reading
 
 # All files of the same content are the same bytes: the date of each member is the first that zip knows.
 _DATE = (1980, 1, 1, 0, 0, 0)
@@ -26,27 +25,27 @@ _DATE = (1980, 1, 1, 0, 0, 0)
 
 def read_npy(path: Path) -> np.ndarray:
     """Read the array of a ``.npy`` file."""
-    _check_no_pickle(path)
     size = path.stat().st_size
     with reading(path), path.open("rb") as file:
-        return _read_array(path, "the array", file, size, size)
+        _check_no_pickle(path)
+        return _read_array("the array", file, size, size)
 
 
 def npz_names(path: Path) -> list[str]:
     """Names of the arrays of a ``.npz`` file."""
-    with _open_npz(path) as archive:
-        return list(_members(path, archive))
+    with reading(path), _opened(path) as archive:
+        return list(_members(archive))
 
 
 def read_npz(path: Path, names: Iterable[str] | None = None) -> dict[str, np.ndarray]:
     """Read some arrays of a ``.npz`` file, by default all."""
     arrays = {}
-    with _open_npz(path) as archive:
-        members = _members(path, archive)
+    with reading(path), _opened(path) as archive:
+        members = _members(archive)
         for name in members if names is None else names:
             with archive.open(info := members[name]) as file:
                 stored = min(info.compress_size, path.stat().st_size)
-                arrays[name] = _read_array(path, name, file, info.file_size, stored)
+                arrays[name] = _read_array(name, file, info.file_size, stored)
     return arrays
 
 
@@ -64,53 +63,51 @@ def npy_bytes(array: np.ndarray) -> bytes:
     return buffer.getvalue()
 
 
-def _read_array(path: Path, name: str, file: IO[bytes], size: int, stored: int) -> np.ndarray:
-    """Read an array that has ``size`` bytes, header included, of which ``stored`` are in the file."""
+def _read_array(name: str, file: IO[bytes], size: int, stored: int) -> np.ndarray:
+    """Read an array that has ``size`` bytes, header included, and takes ``stored`` in the file."""
     version = npy.read_magic(file)
     read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
     shape, fortran, dtype = read_header(file)
     if dtype.hasobject:
-        raise _pickled(path)
+        _refuse_pickles()
     declared = file.tell() + prod(shape) * dtype.itemsize
     if min(shape, default=0) < 0 or declared != size:
-        raise FileError(
-            f"{path}: {name} declares {declared} bytes, by shape {shape} and dtype {dtype}, but has {size}: "
-            "it is damaged or truncated."
+        raise Refused(
+            f"{name} declares {declared} bytes, by shape {shape} and dtype {dtype}, but has {size}: it is "
+            "damaged or truncated."
         )
-    check_size(path, name, declared, stored)
+    check_size(name, declared, stored)
     order: Literal["C", "F"] = "F" if fortran else "C"
     return np.ndarray(shape, dtype, bytearray(file.read()), order=order)
 
 
-def _members(path: Path, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+def _opened(path: Path) -> zipfile.ZipFile:
+    if not zipfile.is_zipfile(path):
+        _check_no_pickle(path)
+        raise Refused("it is not an .npz archive, but corrupt, truncated or of another format.")
+    return zipfile.ZipFile(path)
+
+
+def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     """Members of an archive by the names of their arrays."""
     members: dict[str, zipfile.ZipInfo] = {}
     for info in archive.infolist():
         archive.open(info).close()  # tells a name that was damaged in the table of contents
         name = info.filename.removesuffix(".npy")
         if name in members:
-            raise FileError(f"{path} has two arrays with the name {name}; expected one.")
+            raise Refused(f"it has two arrays with the name {name}; expected one.")
         members[name] = info
     return members
-
-
-@contextmanager
-def _open_npz(path: Path) -> Iterator[zipfile.ZipFile]:
-    if not zipfile.is_zipfile(existing_file(path)):
-        _check_no_pickle(path)
-        raise FileError(f"{path} is not an .npz archive: it is corrupt, truncated or of another format.")
-    with reading(path), zipfile.ZipFile(path) as archive:
-        yield archive
 
 
 def _check_no_pickle(path: Path) -> None:
     with path.open("rb") as file:
         if file.read(1) == b"\x80":
-            raise _pickled(path)
+            _refuse_pickles()
 
 
-def _pickled(path: Path) -> FileError:
-    return FileError(
-        f"{path} holds pickled Python objects, which are refused because reading them can run code; "
-        "save numbers or strings instead, for instance y.astype(str)."
+def _refuse_pickles() -> NoReturn:
+    raise Refused(
+        "it holds pickled Python objects, which are refused because reading them can run code; save numbers "
+        "or strings instead, for instance y.astype(str)."
     )

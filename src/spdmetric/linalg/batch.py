@@ -24,8 +24,11 @@ Decomposition: TypeAlias = "PlainDecomposition | CompiledDecomposition"
 
 
 def stack_of(X: np.ndarray, n: int | None = None) -> Stack:
-    """Return the stack for n matrices of this size, X among them."""
-    n = X.shape[0] if n is None else n
+    """Return the stack for n matrices of this size, X among them.
+
+    Without n the kind depends on the size of the matrices alone: what is computed of a matrix then
+    is the same in whatever company it comes.
+    """
     return compiled.load().of(X) if compiled.pays(n, X.shape[1]) else PlainStack(X)
 
 

@@ -42,14 +42,14 @@ __all__ = ["EVALUATIONS", "LIMIT", "SMALLEST", "each_block", "load", "pays"]
 
 LIMIT = 96  # beyond, eight matrices leave the cache and the gain over LAPACK goes; measured to 160
 
-# n d^3 of the smallest problem for the kernels, some 40 matrices of size 8: its fit takes 0.1 s with NumPy
-# and half of that with the kernels, so loading them pays from some ten such fits in a process on.
-SMALLEST = 20_000
+# n d^3 of the smallest problem for the kernels, that is 40 matrices of size 8.  A fit of that size takes
+# 0.1 s with NumPy, half of it with the kernels: loading them pays from some ten such fits in a process on.
+SMALLEST = 40 * 8**3
 EVALUATIONS = 30  # values and gradients that a fit needs, about
 
 
-def pays(n: int, d: int) -> bool:
-    """Whether the kernels are to evaluate n matrices of size d some thirty times.
+def pays(n: int | None, d: int) -> bool:
+    """Whether the kernels are to evaluate n matrices of size d, 40 if that is not known, some thirty times.
 
     The answer depends on the sizes, on what is installed and on the environment alone, never on what
     the process did before: ``SPDMETRIC_COMPILED=0`` keeps all problems with NumPy,
@@ -58,7 +58,7 @@ def pays(n: int, d: int) -> bool:
     wish = os.environ.get("SPDMETRIC_COMPILED")
     if wish == "0" or not 1 <= d <= LIMIT or os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
         return False
-    return (wish == "1" or n * d**3 >= SMALLEST) and _works()
+    return (wish == "1" or (40 if n is None else n) * d**3 >= SMALLEST) and _works()
 
 
 def load() -> type[CompiledStack]:
