@@ -117,8 +117,8 @@ class LogEuclideanMetricCV(FittedMetric):
         See `LogEuclideanMetric`.
     solver : {"trust-region", "gradient"}, default="trust-region"
         See `LogEuclideanMetric`.
-    tol : float, default=1e-3
-        Bound on the KKT residual.
+    tol : float, default=1e-2
+        Bound on the KKT residual, see `LogEuclideanMetric`.
     max_iter : int, default=40
         Steps for each radius; no warning is given when they are used up.
     chunk_size : int or None, default=None
@@ -163,7 +163,7 @@ class LogEuclideanMetricCV(FittedMetric):
         gamma: float | None = None,
         class_weight: ClassWeight = None,
         solver: str = "trust-region",
-        tol: float = 1e-3,
+        tol: float = 1e-2,
         max_iter: int = 40,
         chunk_size: int | None = None,
         n_jobs: int | None = None,

@@ -61,9 +61,9 @@ class LogEuclideanMetric(FittedMetric):
         KKT point after a few passes over the data.  Alignment has several local maxima in
         the ball, and solvers may end at different ones, of nearly the same value.
     tol : float, default=1e-3
-        Bound on the KKT residual: the affine-invariant length of the gradient of the
-        Lagrangian.  Alignment lies between 0 and 1, so it has no unit.  The stochastic
-        solver stops at the noise of its mini-batches instead.
+        Bound on the KKT residual: by how much of itself alignment would change, to first order,
+        over the radius of the ball.  1e-3 leaves some 1e-5 of the alignment, 1e-2 some 1e-3,
+        whatever the data.  The stochastic solver stops at the noise of its mini-batches instead.
     max_iter : int, default=1000
         Bound on the number of iterations; a warning tells when it did not suffice.  An
         iteration of the stochastic solver is a pass over the data.
