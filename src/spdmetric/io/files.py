@@ -13,7 +13,7 @@ SMALL = 64 * 2**20  # bytes that any file may declare
 
 
 class Refused(ValueError):
-    """What is wrong with a file, of which it speaks as "it": `reading` puts the name before."""
+    """What is wrong with a file; `reading` puts its name before."""
 
 
 class FileError(ValueError):
@@ -32,18 +32,16 @@ def reading(path: str | PathLike[str]) -> Iterator[None]:
     except Refused as error:
         raise FileError(f"{path}: {error}") from error
     except Exception as error:
-        raise FileError(
-            f"{path} cannot be read: it is corrupt, truncated or of another format ({described(error)})."
-        ) from error
+        what = f"{path} cannot be read: it is corrupt, truncated or of another format"
+        raise FileError(f"{what} ({described(error)}).") from error
 
 
 def check_size(name: str, declared: int, stored: int) -> None:
     """Refuse an array that declares far more bytes than are stored, before memory is asked for."""
     if declared > max(SMALL, LARGEST_RATIO * stored):
-        raise Refused(
-            f"{name} declares {declared / 2**20:.0f} MB, more than {LARGEST_RATIO} times the "
-            f"{stored / 2**20:.2g} MB that are stored: the file is damaged, or not made of measured matrices."
-        )
+        what = f"{name} declares {declared / 2**20:.0f} MB, more than {LARGEST_RATIO} times the "
+        what += f"{stored / 2**20:.2g} MB that are stored"
+        raise Refused(f"{what}: the file is damaged, or not made of measured matrices.")
 
 
 def listed(names: Iterable[object]) -> str:

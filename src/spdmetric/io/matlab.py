@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from spdmetric.extras import needing
 from spdmetric.io.files import Refused, check_size, reading
 
 if TYPE_CHECKING:
@@ -55,8 +56,7 @@ def structures(value: np.ndarray) -> list[dict[str, np.ndarray]]:
     for item in value.ravel() if value.dtype == object else ():
         if isinstance(item, mat_struct):
             # MATLAB's names begin with a letter, SciPy's own attribute with an underscore.
-            fields = vars(item).items()
-            found.append({name: np.asarray(field) for name, field in fields if not name.startswith("_")})
+            found.append({k: np.asarray(field) for k, field in vars(item).items() if not k.startswith("_")})
         elif isinstance(item, np.ndarray):
             found += structures(item)
     return found
@@ -70,17 +70,12 @@ def _variables(path: Path) -> list[tuple[str, tuple[int, ...], str]]:
     try:
         return whosmat(path)
     except NotImplementedError as error:
-        raise Refused(
-            "it says that it is a MATLAB 7.3 (HDF5) file; save it again with save(..., '-v7'), for there is "
-            "no HDF5 in it."
-        ) from error
+        said = "it has no HDF5 in it, but says that it is a MATLAB 7.3 (HDF5) file"
+        raise Refused(f"{said}; save it again with save(..., '-v7').") from error
 
 
 def _check_whole(path: Path) -> None:
-    """Follow the lengths of the variables to the end of the file.
-
-    SciPy lists the variables of a truncated file up to the cut, without a word.
-    """
+    """Follow the lengths of the variables: SciPy lists those of a truncated file up to the cut."""
     size = path.stat().st_size
     orders: dict[bytes, Literal["little", "big"]] = {b"\x00\x01IM": "little", b"\x01\x00MI": "big"}
     with path.open("rb") as file:
@@ -101,10 +96,8 @@ def _is_hdf5(path: Path) -> bool:
 
 
 def _hdf5_file(path: Path) -> h5py.File:
-    try:
+    with needing("Reading MATLAB 7.3 files needs h5py", "hdf5"):
         import h5py
-    except ImportError as error:
-        raise ImportError("Reading MATLAB 7.3 files needs h5py: pip install 'spdmetric[hdf5]'.") from error
     return h5py.File(path, "r")
 
 
@@ -118,8 +111,7 @@ def _hdf5_array(name: str, file: h5py.File, size: int) -> np.ndarray:
     if dataset.dtype.hasobject and kind == b"cell":
         return np.array([_text(file[cell][()].T) for cell in np.ravel(value)], dtype=object)
     if dataset.dtype.hasobject:
-        words = (item.decode() if isinstance(item, bytes) else str(item) for item in np.ravel(value))
-        return np.array(list(words))
+        return np.array([v.decode() if isinstance(v, bytes) else str(v) for v in np.ravel(value)])
     return np.array([_text(row) for row in value]) if kind == b"char" else value
 
 

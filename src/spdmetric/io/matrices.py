@@ -1,7 +1,6 @@
 """Matrices in the formats that people have: ``.npz``, ``.mat`` of any version, ``.npy``; labels in ``.csv``.
 
-Nothing is allocated before the size that a file declares was compared with the size that it
-has.  Whether the matrices are positive definite is for the estimator to say.
+Sizes are checked first.  Whether matrices are positive definite is for the estimator to say.
 """
 
 from __future__ import annotations
@@ -39,9 +38,8 @@ class Matrices:
     def labels(self) -> np.ndarray:
         """``y``, or a sentence that says that it is missing."""
         if self.y is None:
-            raise ValueError(
-                f"{self.name} has no labels: store them as y or labels in the file, or give them as .csv."
-            )
+            todo = "store them as y or labels in the file, or give them as .csv"
+            raise ValueError(f"{self.name} has no labels: {todo}.")
         return self.y
 
 
@@ -57,12 +55,11 @@ def read_matrices(
     Parameters
     ----------
     path : str or path-like
-        ``.npz`` or ``.mat`` (of any version, 7.3 too) with the array ``X`` or ``covs``, and
-        optionally ``y`` or ``labels``, and ``groups``; or with the arrays ``X3``, ``y3`` and,
-        optionally, ``r3`` (the groups) for subject 3 of several; ``.mat`` with the structure
-        ``data`` of the covariance toolbox, whose groups are "T" (training session) and "E"
-        (evaluation session); or ``.npy`` with the matrices alone.  A stack that a ``.mat`` file
-        stores as (d, d, n) is transposed.  Pickled objects are refused.
+        ``.npz`` or ``.mat`` (of any version) with the array ``X`` or ``covs``, and optionally
+        ``y`` or ``labels``, and ``groups``; or with ``X3``, ``y3`` and optionally ``r3`` (the
+        groups) for subject 3 of several; ``.mat`` with the structure ``data`` of the covariance
+        toolbox, whose groups are the sessions "T" (training) and "E" (evaluation); or ``.npy``
+        with the matrices alone.  A stack that ``.mat`` stores as (d, d, n) is transposed.
     labels : str or path-like, optional
         A ``.csv`` file with a label for each matrix, or the name of an array of the file.
     groups : str or path-like, optional
@@ -108,30 +105,26 @@ _LAYOUTS = [(X, y, "groups") for X, y in (("X", "y"), ("covs", "labels"), ("X", 
 
 def _read(path: Path, subject: int | None) -> Matrices:
     names, mat = array_names(path), path.suffix.lower() == ".mat"
-    keys = _layout_of(names) if subject is None else _layout_of_subject(names, subject)
-    if keys is None and mat and "data" in names:
+    if mat and subject is None and "data" in names and not {"X", "covs"} & set(names):
         return _read_toolbox(path)
-    if keys is None and (subjects := subjects_in(names)):
-        raise Refused(f"it holds several subjects: pass subject=, one of {listed(subjects)}.")
-    if keys is None:
-        raise Refused(f"expected the arrays X and y, or covs and labels; found {listed(names)}.")
+    keys = _layout_of(names) if subject is None else _layout_of_subject(names, subject)
     arrays = _read_arrays(path, [key for key in keys if key in names])
     stored = arrays[keys[0]]
     X = _as_stack(keys[0], stored, arrays[keys[1]].size if keys[1] in arrays else 0, mat)
-    notes: tuple[str, ...] = ()
-    if X.shape != stored.shape or X.strides != stored.strides:
-        notes = (
-            f"{keys[0]} is stored as {stored.shape}, matrix after matrix along its last axis as MATLAB does; "
-            f"it was read as {X.shape}.",
-        )
     y, groups = (_as_column(k, arrays[k], len(X), mat) if k in arrays else None for k in keys[1:])
-    return Matrices(X, y, groups, path.stem, notes)
+    note = f"{keys[0]} is stored as {stored.shape}, matrix after matrix along its last axis as MATLAB does"
+    moved = X.shape != stored.shape or X.strides != stored.strides
+    return Matrices(X, y, groups, path.stem, (f"{note}; it was read as {X.shape}.",) if moved else ())
 
 
-def _layout_of(names: list[str]) -> tuple[str, str, str] | None:
+def _layout_of(names: list[str]) -> tuple[str, str, str]:
     """The layout whose labels are there too, or else that of the matrices alone."""
-    known = [keys for keys in _LAYOUTS if keys[0] in names]
-    return next((keys for keys in known if keys[1] in names), known[0] if known else None)
+    known = sorted((k for k in _LAYOUTS if k[0] in names), key=lambda keys: keys[1] not in names)
+    if known:
+        return known[0]
+    if subjects := subjects_in(names):
+        raise Refused(f"it holds several subjects: pass subject=, one of {listed(subjects)}.")
+    raise Refused(f"expected the arrays X and y, or covs and labels; found {listed(names)}.")
 
 
 def subjects_in(names: Iterable[str]) -> list[int]:
@@ -140,8 +133,7 @@ def subjects_in(names: Iterable[str]) -> list[int]:
 
 
 def _layout_of_subject(names: list[str], subject: int) -> tuple[str, str, str]:
-    X, y, groups = f"X{subject}", f"y{subject}", f"r{subject}"
-    subjects = subjects_in(names)
+    (X, y, groups), subjects = (f"{letter}{subject}" for letter in "Xyr"), subjects_in(names)
     if subjects and subject not in subjects:
         raise Refused(f"it has no subject {subject}; it holds {listed(subjects)}.")
     if X not in names or y not in names:
@@ -155,10 +147,8 @@ def _read_toolbox(path: Path) -> Matrices:
     fields = ("data", "labels", "idxTraining", "idxTest")
     found = structures(read_mat(path, ["data"])["data"])
     if len(found) != 1 or not all(field in found[0] for field in fields):
-        raise Refused(
-            "expected the arrays X and y, or covs and labels, or a structure data with the fields "
-            f"{listed(fields)}; found data without them."
-        )
+        expected = "the arrays X and y, or covs and labels, or a structure data with the fields"
+        raise Refused(f"expected {expected} {listed(fields)}; found data without them.")
     X, labels, training, test = (found[0][field] for field in fields)
     if X.ndim != 3 or X.shape[0] != X.shape[1]:
         raise Refused(f"data.data has shape {X.shape}; expected (d, d, n).")
@@ -176,8 +166,8 @@ def _as_stack(name: str, X: np.ndarray, n_labels: int, mat: bool) -> np.ndarray:
         raise Refused(f"{name} has dtype {X.dtype}; expected matrices of numbers.")
     X = _matrices_first(X, n_labels) if mat else X
     if X.ndim != 3 or X.shape[1] != X.shape[2]:
-        looks = X.ndim == 3 and X.shape[0] == X.shape[1]
-        hint = " It looks like (d, d, n): save its transpose(2, 0, 1)." if looks else ""
+        last = X.ndim == 3 and X.shape[0] == X.shape[1]
+        hint = " It looks like (d, d, n): save its transpose(2, 0, 1)." if last else ""
         raise Refused(f"{name} has shape {X.shape}; expected (n, d, d), a stack of square matrices.{hint}")
     if 0 in X.shape:
         raise Refused(f"it holds no matrices: {name} has shape {X.shape}.")
@@ -247,13 +237,11 @@ def _column(rows: list[list[str]], n: int, heads: tuple[str, ...]) -> tuple[int,
     """Index of the column that is meant, and the rows below the header."""
     head = [cell.strip().lower() for cell in rows[0]] if rows else []
     named = next((head.index(name) for name in heads if name in head), None)
-    if len(rows) not in (n, n + 1) or (len(rows) == n and named is not None):
-        entries = len(rows) - (named is not None)
+    if (entries := len(rows) - (named is not None)) != n and (named is not None or entries != n + 1):
         raise Refused(f"it has {entries} entries for {n} matrices; expected one for each.")
-    body = rows[len(rows) - n :]
     if named is None and any(len(row) > 1 for row in rows):
         raise Refused(f"it has several columns; expected one, or a header with one of {listed(heads)}.")
-    return named or 0, body
+    return named or 0, rows[len(rows) - n :]
 
 
 def _typed(values: list[str]) -> np.ndarray:

@@ -1,9 +1,8 @@
 """Model files: fitted metrics, alone or with the nearest neighbors that follow them.
 
-A model file is a plain ``.npz``: a JSON text, ``metadata``, with a SHA-256 digest that tells
-accidents, not forgeries; and arrays, whose names are their places in the model.  All that is
-stored of a fitted estimator is listed in `FIELDS`, and checked when a file is read.  Nothing
-else is made of a file: it cannot run code.
+A model file is a plain ``.npz``: a JSON text, ``metadata``, with a SHA-256 digest against damage,
+and arrays named by their places in the model.  All that is stored of a fitted estimator is listed
+in `FIELDS` and checked when a file is read.  Nothing else is made of a file: it cannot run code.
 """
 
 from __future__ import annotations
@@ -91,7 +90,7 @@ def save(model: Any, path: str | PathLike[str]) -> None:
 
 
 def load(path: str | PathLike[str]) -> Any:
-    """Read a model that `save` or ``spdmetric fit`` wrote, or say why it cannot be one.
+    """Read a model that `save` or ``spdmetric fit`` wrote.
 
     Parameters
     ----------
@@ -107,9 +106,8 @@ def load(path: str | PathLike[str]) -> Any:
     try:
         return _model_of(metadata["model"], arrays)
     except Exception as error:  # the digest holds, so whoever wrote it was not `save`
-        raise FileError(
-            f"{path} says that it is a {FORMAT}, but its content is not one ({described(error)})."
-        ) from error
+        what = f"{path} says that it is a {FORMAT}, but its content is not one"
+        raise FileError(f"{what} ({described(error)}).") from error
 
 
 def write_model_file(path: str | PathLike[str], metadata: State, arrays: Arrays) -> None:
@@ -124,10 +122,8 @@ def read_model_file(path: str | PathLike[str]) -> tuple[State, Arrays]:
     arrays = read_npz(Path(path))
     with reading(path):
         if "metadata" not in arrays:
-            raise Refused(
-                f"it is an .npz file but not a {FORMAT}: expected one that spdmetric.save or "
-                "'spdmetric fit' wrote."
-            )
+            expected = "expected one that spdmetric.save or 'spdmetric fit' wrote"
+            raise Refused(f"it is an .npz file but not a {FORMAT}: {expected}.")
         metadata = json.loads(arrays.pop("metadata").item())
         found, version, writer = (metadata.get(key) for key in ("format", "version", "spdmetric"))
         if found != FORMAT:
@@ -135,15 +131,11 @@ def read_model_file(path: str | PathLike[str]) -> tuple[State, Arrays]:
         if type(version) is not int or version < 1:
             raise Refused(f"it is corrupt: its format has version {str(version)[:80]!r}.")
         if version > VERSION:
-            raise Refused(
-                f"it is a {FORMAT} of format {version}, written by spdmetric {str(writer)[:80]}; this "
-                f"spdmetric reads formats up to {VERSION}: upgrade it."
-            )
+            newer = f"it is a {FORMAT} of format {version}, written by spdmetric {str(writer)[:80]}"
+            raise Refused(f"{newer}; this spdmetric reads formats up to {VERSION}: upgrade it.")
         if metadata.pop("sha256", None) != _digest(metadata, arrays):
-            raise Refused(
-                "it was altered after it was saved (its SHA-256 digest does not match): fetch it again, or "
-                f"save the {FORMAT} anew."
-            )
+            altered = "it was altered after it was saved (its SHA-256 digest does not match)"
+            raise Refused(f"{altered}: fetch it again, or save the {FORMAT} anew.")
     return metadata, arrays
 
 
@@ -205,18 +197,19 @@ def _check_fields(rules: Mapping[str, str], state: State) -> None:
         paired = zip(letters, array.shape, strict=False)
         shape = tuple(int(s) if s.isdigit() else sizes.setdefault(s, n) for s, n in paired)
         if array.dtype.kind not in kinds or array.ndim != len(letters) or array.shape != shape:
-            got = f"shape {array.shape} and dtype {array.dtype}"
-            raise ValueError(f"{name} has {got}; expected '{rule}', {shape}")
+            raise ValueError(
+                f"{name} has shape {array.shape} and dtype {array.dtype}; expected '{rule}', {shape}"
+            )
 
 
 def _tree_of(model: Any, arrays: Arrays) -> State:
     steps = model.steps if isinstance(model, Pipeline) else [("", model)]
     if [_PLACES.get(type(step)) for _, step in steps] not in (["metric"], ["metric", "neighbors"]):
         got = listed(type(step).__name__ for _, step in steps)
-        raise ValueError(
-            "Expected a LogEuclideanMetric, a LogEuclideanMetricCV, or a pipeline of one of them and a "
-            f"KNeighborsClassifier, got {got}: for other pipelines use skops, see docs/models.md."
+        expected = (
+            "a LogEuclideanMetric or LogEuclideanMetricCV, alone or in a pipeline with a KNeighborsClassifier"
         )
+        raise ValueError(f"Expected {expected}, got {got}: for others use skops, see docs/models.md.")
     trees = [(name, _step_tree(step, arrays)) for name, step in steps]
     if not isinstance(model, Pipeline):
         return trees[0][1]
@@ -259,10 +252,8 @@ def _encode(value: Any, place: str, arrays: Arrays) -> Any:
     """What JSON holds of a value: itself, or its kind and content; arrays go to ``arrays``."""
     if value is None or type(value) in (bool, int, str) or (type(value) is float and isfinite(value)):
         return value
-    kind, array = (
-        type(value),
-        np.asarray(value) if isinstance(value, float | np.ndarray | np.generic) else None,
-    )
+    kind = type(value)
+    array = np.asarray(value) if isinstance(value, float | np.ndarray | np.generic) else None
     if array is not None and array.dtype.kind in "biufSU":
         arrays[place] = array
         return {"array" if kind is np.ndarray else "scalar": place}
@@ -270,13 +261,14 @@ def _encode(value: Any, place: str, arrays: Arrays) -> Any:
         items = [_encode(item, f"{place}.{i}", arrays) for i, item in enumerate(value)]
         return items if kind is list else {"tuple" if kind is tuple else "objects": items}
     if kind is dict:
-        pairs = value.items()
-        return {"dict": [[_encode(k, place, arrays), _encode(v, f"{place}.{k}", arrays)] for k, v in pairs]}
+        return {
+            "dict": [[_encode(k, place, arrays), _encode(value[k], f"{place}.{k}", arrays)] for k in value]
+        }
     name = place.split(".")[1]
     got = f"{name}={value!r}" if array is None else f"{name} has dtype {array.dtype}, which"
+    todo = f"call set_params({name}=...) with one first, or use skops, see docs/models.md"
     raise ValueError(
-        f"{got} cannot be stored in a model file, which holds plain numbers and strings only: call "
-        f"set_params({name}=...) with one first, or use skops, see docs/models.md."
+        f"{got} cannot be stored in a model file, which holds plain numbers and strings: {todo}."
     )
 
 
@@ -287,12 +279,10 @@ def _decode(tree: Any, arrays: Arrays) -> Any:
     if not isinstance(tree, dict):
         return tree
     ((kind, content),) = tree.items()
-    if kind in ("array", "scalar"):
-        return arrays[content] if kind == "array" else arrays[content][()]
-    items = _decode(content, arrays)
-    if kind == "objects":
-        objects = np.empty(len(items), dtype=object)
-        objects[:] = items
-        return objects
-    makers: dict[str, Callable[[Any], Any]] = {"tuple": tuple, "dict": dict}
-    return makers[kind](items)
+    makers: dict[str, Callable[[Any], Any]] = {
+        "array": lambda place: arrays[place],
+        "scalar": lambda place: arrays[place][()],
+        "objects": lambda items: np.array([None, *items], dtype=object)[1:],  # one axis, whatever the items
+        **{"tuple": tuple, "dict": dict},
+    }
+    return makers[kind](_decode(content, arrays))

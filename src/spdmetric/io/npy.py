@@ -1,7 +1,6 @@
 """NumPy's formats, ``.npy`` and ``.npz``: the one place where their headers and members are checked.
 
-What the header of an array declares is compared with the bytes that there are before memory is
-asked for.  Pickled objects are refused.
+Sizes are compared before memory is asked for; pickled objects are refused.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from io import BytesIO
 from math import prod
 from pathlib import Path
-from typing import IO, Literal, NoReturn
+from typing import IO, NoReturn
 
 import numpy as np
 from numpy.lib import format as npy
@@ -72,13 +71,10 @@ def _read_array(name: str, file: IO[bytes], size: int, stored: int) -> np.ndarra
         _refuse_pickles()
     declared = file.tell() + prod(shape) * dtype.itemsize
     if min(shape, default=0) < 0 or declared != size:
-        raise Refused(
-            f"{name} declares {declared} bytes, by shape {shape} and dtype {dtype}, but has {size}: it is "
-            "damaged or truncated."
-        )
+        what = f"{name} declares {declared} bytes, by shape {shape} and dtype {dtype}"
+        raise Refused(f"{what}, but has {size}: it is damaged or truncated.")
     check_size(name, declared, stored)
-    order: Literal["C", "F"] = "F" if fortran else "C"
-    return np.ndarray(shape, dtype, bytearray(file.read()), order=order)
+    return np.ndarray(shape, dtype, bytearray(file.read()), order="F" if fortran else "C")
 
 
 def _opened(path: Path) -> zipfile.ZipFile:
@@ -107,7 +103,5 @@ def _check_no_pickle(path: Path) -> None:
 
 
 def _refuse_pickles() -> NoReturn:
-    raise Refused(
-        "it holds pickled Python objects, which are refused because reading them can run code; save numbers "
-        "or strings instead, for instance y.astype(str)."
-    )
+    why = "it holds pickled Python objects, which are refused because reading them can run code"
+    raise Refused(f"{why}; save numbers or strings instead, for instance y.astype(str).")
