@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from os import PathLike
@@ -42,6 +43,11 @@ def check_size(name: str, declared: int, stored: int) -> None:
         what = f"{name} declares {declared / 2**20:.0f} MB, more than {LARGEST_RATIO} times the "
         what += f"{stored / 2**20:.2g} MB that are stored"
         raise Refused(f"{what}: the file is damaged, or not made of measured matrices.")
+
+
+def numbers_in(pattern: str, names: Iterable[str]) -> list[int]:
+    """The numbers, ascending, that names hold where a pattern has its group."""
+    return sorted(int(match[1]) for match in (re.fullmatch(pattern, name) for name in names) if match)
 
 
 def listed(names: Iterable[object]) -> str:

@@ -6,7 +6,6 @@ Sizes are checked first.  Whether matrices are positive definite is for the esti
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from spdmetric.io.files import Refused, listed, reading
+from spdmetric.io.files import Refused, listed, numbers_in, reading
 from spdmetric.io.matlab import mat_names, read_mat, structures
 from spdmetric.io.npy import npz_names, read_npy, read_npz
 
@@ -129,7 +128,7 @@ def _layout_of(names: list[str]) -> tuple[str, str, str]:
 
 def subjects_in(names: Iterable[str]) -> list[int]:
     """Subjects of a file with the arrays ``X1``, ``X2``, ..."""
-    return sorted(int(m[1]) for m in (re.fullmatch(r"X([0-9]+)", name) for name in names) if m)
+    return numbers_in(r"X([0-9]+)", names)
 
 
 def _layout_of_subject(names: list[str], subject: int) -> tuple[str, str, str]:

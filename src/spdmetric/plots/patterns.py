@@ -1,13 +1,10 @@
 """Where on the head the components of a metric come from.
 
-A row w of the factor W reads a signal out of the channels, ``w x``; its entries are not where
-the signal comes from, for they also cancel what else the channels hold.  That is told by the
-*pattern* ``a = C w' / (w C w')``, the regression of the channels on the signal, and for all
-rows together by ``A = C W' (W C W')^{-1}`` [Haufe2014]_, C the covariance of the channels.
-
-The metric does not depend on W itself: ``QW`` gives the same distances for every rotation Q.
-The rows that are shown are turned so that the first one tells the classes apart most: with
-``L_c`` the mean of ``log(W X W')`` over class c, Q diagonalizes ``sum_c (L_c - L)^2``.
+A row w of the factor W reads a signal ``w x`` out of the channels x; where it comes from is told by
+the *patterns*, the regression of the channels on the signals, ``C W' (W C W')^{-1}`` [Haufe2014]_,
+C the covariance of the channels.  ``QW`` gives the same distances for every rotation Q: the rows
+are turned so that the first one tells the classes apart most.  With ``L_c`` the mean of
+``log(W X W')`` over class c, Q diagonalizes ``sum_c (L_c - L)^2``.
 
 References
 ----------
@@ -18,12 +15,14 @@ References
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length
 
+from spdmetric.extras import needing
 from spdmetric.geometry import mean_euclid
 from spdmetric.linalg.symmetric import congruence, spectrum, unvech
 from spdmetric.plots.axes import Metric, check_metric, row_for
@@ -76,6 +75,7 @@ def patterns_of(estimator: Metric, X: ArrayLike, y: ArrayLike) -> Patterns:
     return Patterns(sign * W, sign * patterns, contrast, classes)
 
 
+@dataclass(eq=False, repr=False)
 class PatternsDisplay:
     """Patterns of the components of a metric, as maps of the head.
 
@@ -96,9 +96,8 @@ class PatternsDisplay:
         Their figure.
     """
 
-    def __init__(self, patterns: Patterns, info: mne.Info):
-        self.patterns = patterns
-        self.info = info
+    patterns: Patterns
+    info: mne.Info
 
     @classmethod
     def from_estimator(
@@ -156,7 +155,7 @@ class PatternsDisplay:
         if not 1 <= n <= m:
             raise ValueError(f"n_components={n}: the metric has {m} components.")
         mne = _mne()
-        self.ax_, self.figure_ = row_for(ax, n)
+        self.ax_, self.figure_ = row_for(ax, n, size=(2.2 * n, 2.6))
         look = {"show": False, "contours": 4, **(topomap_kw or {})}
         for k, one in enumerate(self.ax_):
             mne.viz.plot_topomap(self.patterns.patterns[k], self.info, axes=one, **look)
@@ -171,10 +170,8 @@ class PatternsDisplay:
 
 
 def _mne() -> Any:
-    try:
+    with needing("Maps of the head need MNE", "eeg"):
         import mne
-    except ImportError as error:
-        raise ImportError("Maps of the head need MNE: pip install 'spdmetric[eeg]'.") from error
     return mne
 
 
@@ -183,9 +180,7 @@ def _check_info(info: mne.Info, d: int) -> None:
     if not isinstance(info, mne.Info):
         raise TypeError(f"info is a {type(info).__name__}: expected an mne.Info, for instance epochs.info.")
     if len(info["ch_names"]) != d:
-        raise ValueError(
-            f"info has {len(info['ch_names'])} channels, but the matrices are {d} x {d}: pick the "
-            "channels that they were computed from, in that order."
-        )
+        got = f"info has {len(info['ch_names'])} channels, but the matrices are {d} x {d}"
+        raise ValueError(f"{got}: pick the channels that they were computed from, in that order.")
     if info.get_montage() is None:
         raise ValueError("The channels of info have no places on the head: call info.set_montage(...) first.")
