@@ -242,8 +242,8 @@ def check_classes(classes: Collection[str], known: Collection[str]) -> None:
 
 def _check_eegmmi_runs(runs: Sequence[int]) -> None:
     if not len(runs) or len(set(runs)) != len(runs) or not set(runs) <= set(_EEGMMI_RUNS):
-        known, fists = ", ".join(map(str, _EEGMMI_RUNS)), "T1 and T2 are the left and the right fist"
-        raise ValueError(f"runs={runs!r}: expected different ones of {known}, the runs in which {fists}.")
+        known = f"{', '.join(map(str, _EEGMMI_RUNS))}, where T1 and T2 are the left and the right fist"
+        raise ValueError(f"runs={runs!r}: expected different ones of {known}.")
 
 
 def existing_folder(folder: Folder) -> Path:

@@ -72,8 +72,8 @@ def _bundled_files() -> dict[str, list[Path]]:
     files = {name: [folder / f"{name}.png"] for name in BUNDLED}
     missing = ", ".join(path.name for (path,) in files.values() if not path.is_file())
     if missing:
-        what = f"This build of scikit-image comes without {missing}"
-        raise FileNotFoundError(f"{what}: install its wheel, or give a folder of images.")
+        lacks = f"This build of scikit-image comes without {missing}"
+        raise FileNotFoundError(f"{lacks}: install its wheel, or give a folder of images.")
     return files
 
 
@@ -139,9 +139,8 @@ def check_image(image: ArrayLike, name: str, size: int) -> np.ndarray:
         raise ValueError(f"{got}: expected a gray image, real numbers of shape (height, width).")
     height, width = image.shape
     if height < size or width < 4 * size:
-        got = f"{name} is {height} pixels high and {width} wide"
-        why = f"one patch of {size} x {size} high and four wide, two for each half"
-        raise ValueError(f"{got}: expected at least {size} and {4 * size}, {why}.")
+        expected = f"at least {size} and {4 * size}, one patch high and four wide, two for each half"
+        raise ValueError(f"{name} is {height} pixels high and {width} wide: expected {expected}.")
     image = image.astype(np.float64)
     if not np.isfinite(image).all():
         raise ValueError(f"{name} contains NaN or infinity: expected finite gray levels.")

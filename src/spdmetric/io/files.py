@@ -40,9 +40,10 @@ def reading(path: str | PathLike[str]) -> Iterator[None]:
 def check_size(name: str, declared: int, stored: int) -> None:
     """Refuse an array that declares far more bytes than are stored, before memory is asked for."""
     if declared > max(SMALL, LARGEST_RATIO * stored):
-        what = f"{name} declares {declared / 2**20:.0f} MB, more than {LARGEST_RATIO} times the "
-        what += f"{stored / 2**20:.2g} MB that are stored"
-        raise Refused(f"{what}: the file is damaged, or not made of measured matrices.")
+        much = (
+            f"{declared / 2**20:.0f} MB, more than {LARGEST_RATIO} times the {stored / 2**20:.2g} MB stored"
+        )
+        raise Refused(f"{name} declares {much}: the file is damaged, or not made of measured matrices.")
 
 
 def numbers_in(pattern: str, names: Iterable[str]) -> list[int]:

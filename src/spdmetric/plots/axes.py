@@ -45,11 +45,12 @@ def row_for(
 ) -> tuple[np.ndarray, Figure]:
     """Return n axes and their figure: the given ones, or a row of a new figure of a size in inches."""
     need_matplotlib()
-    import matplotlib.pyplot as plt
     from matplotlib.axes import Axes
 
     row = np.array(ax, dtype=object).ravel()
     if ax is None:
+        import matplotlib.pyplot as plt
+
         row = plt.subplots(1, n, figsize=size, layout="constrained", squeeze=False)[1][0]
     if row.size != n:
         raise ValueError(f"ax holds {row.size} axes: expected {n}, one for each map, or None.")

@@ -76,9 +76,7 @@ class RadiusPathDisplay(Display):
             Matrices and labels, for a `LogEuclideanMetric` only.
         radii : sequence of float, default=(0, 1, 2, 4, 8, 16)
             Radii to fit, for a `LogEuclideanMetric` only.
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        **kwargs : dict
+        ax, **kwargs
             Passed to `plot`.
         """
         check_metric(estimator, "radius")
@@ -109,8 +107,8 @@ class RadiusPathDisplay(Display):
             ax.errorbar(self.radius, self.score, error, fmt="--s", color=color, capsize=3, label=score_name)
         if self.chosen is not None:
             ax.axvline(self.chosen, color=GRAY, ls=":", zorder=0, label=f"chosen: {self.chosen:g}")
-        what = "alignment" if self.score is None else "alignment and score"
-        ax.set(xlabel="radius of the ball", ylabel=what)
+        ylabel = "alignment" if self.score is None else "alignment and score"
+        ax.set(xlabel="radius of the ball", ylabel=ylabel)
         if self.score is not None and np.all(np.asarray(self.score) >= 0):
             ax.set_ylim(0, 1.02 * max(1.0, np.max(self.score)))  # alignment has these bounds, most scores too
         ax.legend()

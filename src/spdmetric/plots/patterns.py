@@ -44,21 +44,7 @@ class Patterns(NamedTuple):
 
 
 def patterns_of(estimator: Metric, X: ArrayLike, y: ArrayLike) -> Patterns:
-    """Filters and patterns of the components of a fitted metric.
-
-    Parameters
-    ----------
-    estimator : LogEuclideanMetric or LogEuclideanMetricCV
-        Fitted, of low rank or full.
-    X : array-like of shape (n_matrices, d, d)
-        Covariances; their mean is that of the channels.
-    y : array-like of shape (n_matrices,)
-        Labels.
-
-    Returns
-    -------
-    patterns : Patterns
-    """
+    """Filters and patterns of the components of a fitted metric; the mean of X is that of the channels."""
     X, y = check_psd(to_numpy(X), estimator.components_.shape[0]), np.asarray(to_numpy(y))
     check_consistent_length(X, y)
     logs, classes = unvech(vectors_of(estimator, X)), np.unique(y)  # (n, m, m)
@@ -91,9 +77,7 @@ class PatternsDisplay:
     Attributes
     ----------
     ax_ : ndarray of matplotlib Axes, of shape (n_components,)
-        Where they were drawn.
     figure_ : matplotlib Figure
-        Their figure.
     """
 
     patterns: Patterns
@@ -116,15 +100,11 @@ class PatternsDisplay:
         ----------
         estimator : LogEuclideanMetric or LogEuclideanMetricCV
             Fitted to covariances of the channels; of low rank, or the maps are many.
-        X : array-like of shape (n_matrices, d, d)
-            Covariances, of the training trials for instance.
-        y : array-like of shape (n_matrices,)
-            Labels.
+        X, y : array-like of shape (n_matrices, d, d) and (n_matrices,)
+            Covariances, of the training trials for instance, and labels.
         info : mne.Info
             Its d channels, in the order of the matrices, with a montage.
-        ax : sequence of matplotlib Axes, optional
-            Where to draw, one for each component; a new figure by default.
-        **kwargs : dict
+        ax, **kwargs
             Passed to `plot`.
         """
         check_metric(estimator, "components")
@@ -145,8 +125,7 @@ class PatternsDisplay:
         ax : sequence of matplotlib Axes, optional
             Where to draw, one for each component; a new figure by default.
         n_components : int, optional
-            How many to draw, those that tell the classes apart most first; four, or all if
-            there are fewer, by default.
+            How many to draw, those that tell the classes apart most; at most four by default.
         topomap_kw : dict, optional
             Passed to ``mne.viz.plot_topomap``.
         """
@@ -159,14 +138,10 @@ class PatternsDisplay:
         look = {"show": False, "contours": 4, **(topomap_kw or {})}
         for k, one in enumerate(self.ax_):
             mne.viz.plot_topomap(self.patterns.patterns[k], self.info, axes=one, **look)
-            one.set_title(self._title(k), fontsize="medium")
+            contrast = self.patterns.contrast[k]
+            strongest = f"{self.patterns.classes[contrast.argmax()]} ({contrast.max():+.2f})"
+            one.set_title(f"component {k + 1}\nmost in {strongest}", fontsize="medium")
         return self
-
-    def _title(self, k: int) -> str:
-        """Name a component and the class in which it is strongest."""
-        contrast = self.patterns.contrast[k]
-        label = self.patterns.classes[contrast.argmax()]
-        return f"component {k + 1}\nmost in {label} ({contrast.max():+.2f})"
 
 
 def _mne() -> Any:

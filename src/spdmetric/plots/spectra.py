@@ -61,9 +61,7 @@ class ReferenceSpectrumDisplay(Display):
         ----------
         estimator : LogEuclideanMetric or LogEuclideanMetricCV
             Fitted, of full rank.
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        **kwargs : dict
+        ax, **kwargs
             Passed to `plot`.
         """
         check_metric(estimator, "reference point")

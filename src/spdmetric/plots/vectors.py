@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.decomposition import PCA
+from sklearn.metrics import pairwise_distances
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from spdmetric.geometry import PAIRWISE_METRICS, mean_riemann, pairwise_distance
@@ -37,9 +39,9 @@ def _labeled_vectors(
     estimator: TransformerMixin, X: ArrayLike, y: ArrayLike | None
 ) -> tuple[np.ndarray, np.ndarray | None]:
     need_matplotlib()
-    vectors, y = vectors_of(estimator, X), to_numpy(y)
-    check_consistent_length(vectors, y)
-    return vectors, y
+    vectors, labels = vectors_of(estimator, X), to_numpy(y)
+    check_consistent_length(vectors, labels)
+    return vectors, labels
 
 
 @dataclass(eq=False, repr=False)
@@ -92,13 +94,9 @@ class EmbeddingDisplay(Display):
             What it transforms.
         y : array-like of shape (n_matrices,), optional
             Labels, each drawn in its own color and shape.
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        **kwargs : dict
+        ax, **kwargs
             Passed to `plot`.
         """
-        from sklearn.decomposition import PCA
-
         vectors, y = _labeled_vectors(estimator, X, y)
         if min(vectors.shape) < 2:
             needs = "a plane needs at least 2 matrices, and 2 x 2 ones"
@@ -188,22 +186,15 @@ class PairDistanceDisplay(Display):
 
         Parameters
         ----------
-        estimator : transformer
-            Fitted: a `LogEuclideanMetric`, or a pipeline that ends with one.
-        X : array-like of shape (n_matrices, d, d)
-            What it transforms.
-        y : array-like of shape (n_matrices,), optional
-            Labels; matrices are then shown class by class.
+        estimator, X, y
+            See `EmbeddingDisplay.from_estimator`; with labels, matrices are shown class by class.
         before : {"euclid", "logeuclid", "riemann", "stein"} or transformer, optional
-            What to compare with: a distance, or another fitted transformer.  By default the
-            LogEuclidean distance at the Riemannian mean of X.
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        **kwargs : dict
+            What to compare with; the LogEuclidean distance at the Riemannian mean of X by default.
+        ax, **kwargs
             Passed to `plot`.
         """
         vectors, y = _labeled_vectors(estimator, X, y)
-        return cls(_distances(X, before), _euclidean(vectors), y).plot(ax, **kwargs)
+        return cls(_distances(X, before), pairwise_distances(vectors), y).plot(ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, *, cmap: str = "viridis", colorbar: bool = True) -> Self:
         """Draw.
@@ -229,9 +220,8 @@ class PairDistanceDisplay(Display):
         if y is not None:
             self._mark_classes(y)
             self.ax_.set_title("between / within classes: {:.2f} → {:.2f}".format(*self.separation))
-        self.colorbar_ = None
-        if colorbar:
-            self.colorbar_ = self.figure_.colorbar(image, ax=self.ax_, label="distance / mean distance")
+        label = "distance / mean distance"
+        self.colorbar_ = self.figure_.colorbar(image, ax=self.ax_, label=label) if colorbar else None
         return self
 
     def _mark_classes(self, y: np.ndarray) -> None:
@@ -249,16 +239,10 @@ class PairDistanceDisplay(Display):
 
 def _distances(X: ArrayLike, what: str | TransformerMixin | None) -> np.ndarray:
     """Distances of all pairs by name, by a fitted transformer, or at the mean."""
+    if what is not None and not isinstance(what, str):
+        return pairwise_distances(vectors_of(what, X))
+    X = check_spd(to_numpy(X))
     if what is None:
-        X = check_spd(to_numpy(X))
         return pairwise_distance(X, metric="logeuclid", reference=mean_riemann(X))
-    if isinstance(what, str):
-        check_choice("before", what, PAIRWISE_METRICS)
-        return pairwise_distance(check_spd(to_numpy(X)), metric=what)
-    return _euclidean(vectors_of(what, X))
-
-
-def _euclidean(vectors: np.ndarray) -> np.ndarray:
-    from sklearn.metrics import pairwise_distances
-
-    return pairwise_distances(vectors)
+    check_choice("before", what, PAIRWISE_METRICS)
+    return pairwise_distance(X, metric=what)
