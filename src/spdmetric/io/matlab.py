@@ -16,8 +16,6 @@ from spdmetric.io.files import Refused, check_size, reading
 if TYPE_CHECKING:
     import h5py
 
-_HDF5 = b"\x89HDF\r\n\x1a\n"
-
 # Bytes an element of MATLAB's classes; those of other classes are bounded by what is stored.
 _ITEM_SIZE = {"double": 8, "single": 4, "char": 4, "logical": 1}
 _ITEM_SIZE |= {f"{sign}int{8 * size}": size for sign in ("", "u") for size in (1, 2, 4, 8)}
@@ -91,8 +89,8 @@ def _check_whole(path: Path) -> None:
 def _is_hdf5(path: Path) -> bool:
     """Whether the signature is there: MATLAB puts 512 bytes of its own before it."""
     with path.open("rb") as file:
-        start = file.read(2048 + len(_HDF5))
-    return any(start.startswith(_HDF5, at) for at in (0, 512, 1024, 2048))
+        start = file.read(2056)
+    return any(start.startswith(b"\x89HDF\r\n\x1a\n", at) for at in (0, 512, 1024, 2048))
 
 
 def _hdf5_file(path: Path) -> h5py.File:

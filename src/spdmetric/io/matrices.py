@@ -6,6 +6,7 @@ Sizes are checked first.  Whether matrices are positive definite is for the esti
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -95,10 +96,6 @@ def array_names(path: Path) -> list[str]:
     return _FORMATS[path.suffix.lower()][0](path)
 
 
-def _read_arrays(path: Path, names: list[str]) -> Arrays:
-    return _FORMATS[path.suffix.lower()][1](path, names)
-
-
 _LAYOUTS = [(X, y, "groups") for X, y in (("X", "y"), ("covs", "labels"), ("X", "labels"), ("covs", "y"))]
 
 
@@ -107,7 +104,7 @@ def _read(path: Path, subject: int | None) -> Matrices:
     if mat and subject is None and "data" in names and not {"X", "covs"} & set(names):
         return _read_toolbox(path)
     keys = _layout_of(names) if subject is None else _layout_of_subject(names, subject)
-    arrays = _read_arrays(path, [key for key in keys if key in names])
+    arrays = _FORMATS[path.suffix.lower()][1](path, [key for key in keys if key in names])
     stored = arrays[keys[0]]
     X = _as_stack(keys[0], stored, arrays[keys[1]].size if keys[1] in arrays else 0, mat)
     y, groups = (_as_column(k, arrays[k], len(X), mat) if k in arrays else None for k in keys[1:])
@@ -161,26 +158,20 @@ def _read_toolbox(path: Path) -> Matrices:
 
 
 def _as_stack(name: str, X: np.ndarray, n_labels: int, mat: bool) -> np.ndarray:
+    """Matrices as (n, d, d); MATLAB holds them as (d, d, n), or as (d, d) where there is one."""
     if X.dtype.kind not in "fiubc":
         raise Refused(f"{name} has dtype {X.dtype}; expected matrices of numbers.")
-    X = _matrices_first(X, n_labels) if mat else X
+    last = X.ndim == 3 and X.shape[0] == X.shape[1]
+    if mat and X.ndim == 2 and X.shape[0] == X.shape[1] and n_labels == 1:
+        X = X[None]
+    # With as many matrices as channels, only their symmetry tells the axes apart.
+    elif mat and last and (X.shape[1] != X.shape[2] or not np.allclose(X, X.transpose(0, 2, 1))):
+        X = X.transpose(2, 0, 1)
     if X.ndim != 3 or X.shape[1] != X.shape[2]:
-        last = X.ndim == 3 and X.shape[0] == X.shape[1]
         hint = " It looks like (d, d, n): save its transpose(2, 0, 1)." if last else ""
         raise Refused(f"{name} has shape {X.shape}; expected (n, d, d), a stack of square matrices.{hint}")
     if 0 in X.shape:
         raise Refused(f"it holds no matrices: {name} has shape {X.shape}.")
-    return X
-
-
-def _matrices_first(X: np.ndarray, n_labels: int) -> np.ndarray:
-    """Turn a stack as MATLAB holds it, (d, d, n) or (d, d) for one matrix, into (n, d, d)."""
-    if X.ndim == 2 and X.shape[0] == X.shape[1] and n_labels == 1:
-        return X[None]
-    last = X.ndim == 3 and X.shape[0] == X.shape[1]
-    # With as many matrices as channels, only their symmetry tells the axes apart.
-    if last and (X.shape[1] != X.shape[2] or not np.allclose(X, X.transpose(0, 2, 1))):
-        return X.transpose(2, 0, 1)
     return X
 
 
@@ -209,7 +200,8 @@ def _named_or_csv(path: Path, source: str | PathLike[str], heads: tuple[str, ...
     name, names = str(source), array_names(path)
     if name not in names:
         raise Refused(f"it has no array {name}: give one of {listed(names)}, or a .csv file.")
-    return _as_column(name, _read_arrays(path, [name])[name], n, path.suffix.lower() == ".mat")
+    suffix = path.suffix.lower()
+    return _as_column(name, _FORMATS[suffix][1](path, [name])[name], n, suffix == ".mat")
 
 
 def read_column(path: str | PathLike[str], n: int, heads: tuple[str, ...] = LABEL_HEADS) -> np.ndarray:
@@ -225,40 +217,31 @@ def read_column(path: str | PathLike[str], n: int, heads: tuple[str, ...] = LABE
                 rows = [row for row in csv.reader(file) if row]
         except (UnicodeDecodeError, csv.Error) as error:
             raise Refused(f"it is not a text file of comma-separated values ({error}).") from error
-        at, body = _column(rows, n, heads)
-        values = [row[at].strip() if at < len(row) else "" for row in body]
+        head = [cell.strip().lower() for cell in rows[0]] if rows else []
+        named = next((head.index(name) for name in heads if name in head), None)
+        if (entries := len(rows) - (named is not None)) != n and (named is not None or entries != n + 1):
+            raise Refused(f"it has {entries} entries for {n} matrices; expected one for each.")
+        if named is None and any(len(row) > 1 for row in rows):
+            raise Refused(f"it has several columns; expected one, or a header with one of {listed(heads)}.")
+        values = [row[named or 0].strip() if len(row) > (named or 0) else "" for row in rows[len(rows) - n :]]
         if "" in values:
             raise Refused(f"entry {values.index('')} is empty; expected one value for each matrix.")
         return _as_column("the column", _typed(values), n)
 
 
-def _column(rows: list[list[str]], n: int, heads: tuple[str, ...]) -> tuple[int, list[list[str]]]:
-    """Index of the column that is meant, and the rows below the header."""
-    head = [cell.strip().lower() for cell in rows[0]] if rows else []
-    named = next((head.index(name) for name in heads if name in head), None)
-    if (entries := len(rows) - (named is not None)) != n and (named is not None or entries != n + 1):
-        raise Refused(f"it has {entries} entries for {n} matrices; expected one for each.")
-    if named is None and any(len(row) > 1 for row in rows):
-        raise Refused(f"it has several columns; expected one, or a header with one of {listed(heads)}.")
-    return named or 0, rows[len(rows) - n :]
-
-
 def _typed(values: list[str]) -> np.ndarray:
     """Numbers if all are, and different ones where the texts are different."""
     numbers = [number for number in map(_number, values) if number is not None]
-    fits = all(isinstance(number, float) or abs(number) < 2**63 for number in numbers)
-    if fits and len(numbers) == len(values) and len(set(numbers)) == len(set(values)):
+    if len(numbers) == len(values) and len(set(numbers)) == len(set(values)):
         return np.array(numbers)
     return np.array(values)
 
 
 def _number(text: str) -> int | float | None:
-    """The number that Python prints as this text; NaN, the mark of a missing number, in any case."""
-    for kind in (int, float):
-        try:
-            number = kind(text)
-        except ValueError:
-            continue
-        if repr(number) == text or number != number:
-            return number
-    return None
+    """The number of 64 bits that Python prints as this text; NaN, where it is missing, in any case."""
+    try:
+        number = int(text) if re.fullmatch("-?[0-9]+", text) else float(text)
+    except ValueError:
+        return None
+    fits = isinstance(number, float) or abs(number) < 2**63
+    return number if fits and (repr(number) == text or number != number) else None

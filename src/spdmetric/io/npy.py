@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from io import BytesIO
 from math import prod
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO
 
 import numpy as np
 from numpy.lib import format as npy
@@ -18,15 +18,14 @@ from numpy.lib import format as npy
 from spdmetric.io.atomic import atomic_file
 from spdmetric.io.files import Refused, check_size, reading
 
-# All files of the same content are the same bytes: the date of each member is the first that zip knows.
-_DATE = (1980, 1, 1, 0, 0, 0)
+_PICKLE = b"\x80"  # what pickles begin with
 
 
 def read_npy(path: Path) -> np.ndarray:
     """Read the array of a ``.npy`` file."""
     size = path.stat().st_size
     with reading(path), path.open("rb") as file:
-        _check_no_pickle(path)
+        _refuse_pickles(file.peek(1)[:1] == _PICKLE)
         return _read_array("the array", file, size, size)
 
 
@@ -52,7 +51,8 @@ def write_npz(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Write arrays into an uncompressed ``.npz`` file, whole or not at all."""
     with atomic_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy", _DATE), npy_bytes(array))
+            # Without a date: files of the same content are the same bytes.
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), npy_bytes(array))
 
 
 def npy_bytes(array: np.ndarray) -> bytes:
@@ -67,8 +67,7 @@ def _read_array(name: str, file: IO[bytes], size: int, stored: int) -> np.ndarra
     version = npy.read_magic(file)
     read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
     shape, fortran, dtype = read_header(file)
-    if dtype.hasobject:
-        _refuse_pickles()
+    _refuse_pickles(dtype.hasobject)
     declared = file.tell() + prod(shape) * dtype.itemsize
     if min(shape, default=0) < 0 or declared != size:
         what = f"{name} declares {declared} bytes, by shape {shape} and dtype {dtype}"
@@ -79,7 +78,7 @@ def _read_array(name: str, file: IO[bytes], size: int, stored: int) -> np.ndarra
 
 def _opened(path: Path) -> zipfile.ZipFile:
     if not zipfile.is_zipfile(path):
-        _check_no_pickle(path)
+        _refuse_pickles(path.read_bytes()[:1] == _PICKLE)
         raise Refused("it is not an .npz archive, but corrupt, truncated or of another format.")
     return zipfile.ZipFile(path)
 
@@ -96,12 +95,7 @@ def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     return members
 
 
-def _check_no_pickle(path: Path) -> None:
-    with path.open("rb") as file:
-        if file.read(1) == b"\x80":
-            _refuse_pickles()
-
-
-def _refuse_pickles() -> NoReturn:
-    why = "it holds pickled Python objects, which are refused because reading them can run code"
-    raise Refused(f"{why}; save numbers or strings instead, for instance y.astype(str).")
+def _refuse_pickles(pickled: bool) -> None:
+    if pickled:
+        why = "it holds pickled Python objects, which are refused because reading them can run code"
+        raise Refused(f"{why}; save numbers or strings instead, for instance y.astype(str).")
