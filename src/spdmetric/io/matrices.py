@@ -21,8 +21,6 @@ from spdmetric.io.npy import npz_names, read_npy, read_npz
 LABEL_HEADS = ("label", "labels", "y", "class", "target")
 GROUP_HEADS = ("group", "groups", "session", "run", "subject")
 
-Arrays = dict[str, np.ndarray]
-
 
 @dataclass(frozen=True)
 class Matrices:
@@ -60,10 +58,9 @@ def read_matrices(
         groups) for subject 3 of several; ``.mat`` with the structure ``data`` of the covariance
         toolbox, whose groups are the sessions "T" (training) and "E" (evaluation); or ``.npy``
         with the matrices alone.  A stack that ``.mat`` stores as (d, d, n) is transposed.
-    labels : str or path-like, optional
-        A ``.csv`` file with a label for each matrix, or the name of an array of the file.
-    groups : str or path-like, optional
-        The same for the groups: sessions, runs, subjects.
+    labels, groups : str or path-like, optional
+        A ``.csv`` file with a value for each matrix, or the name of an array of the file.  Groups
+        are sessions, runs or subjects.
     subject : int, optional
         Which subject to read from a file that holds several.
 
@@ -82,7 +79,8 @@ def read_matrices(
 
 
 # How to list the names of the arrays of a file, and read some.  That of .npy is called X.
-_FORMATS: dict[str, tuple[Callable[[Path], list[str]], Callable[[Path, list[str]], Arrays]]] = {
+_Reader = Callable[[Path, list[str]], dict[str, np.ndarray]]
+_FORMATS: dict[str, tuple[Callable[[Path], list[str]], _Reader]] = {
     ".npz": (npz_names, read_npz),
     ".mat": (mat_names, read_mat),
     ".npy": (lambda path: ["X"], lambda path, names: {"X": read_npy(path)}),
@@ -142,7 +140,7 @@ def _read_toolbox(path: Path) -> Matrices:
     """The structure ``data`` of the covariance toolbox's MotorImagery.mat."""
     fields = ("data", "labels", "idxTraining", "idxTest")
     found = structures(read_mat(path, ["data"])["data"])
-    if len(found) != 1 or not all(field in found[0] for field in fields):
+    if len(found) != 1 or not set(fields) <= set(found[0]):
         expected = "the arrays X and y, or covs and labels, or a structure data with the fields"
         raise Refused(f"expected {expected} {listed(fields)}; found data without them.")
     X, labels, training, test = (found[0][field] for field in fields)
@@ -207,9 +205,9 @@ def _named_or_csv(path: Path, source: str | PathLike[str], heads: tuple[str, ...
 def read_column(path: str | PathLike[str], n: int, heads: tuple[str, ...] = LABEL_HEADS) -> np.ndarray:
     """Read one value for each of ``n`` matrices from a ``.csv`` file.
 
-    The file has one column, with or without a header; or several columns under a header, of
-    which one has a name of ``heads``.  Values are integers or floats where each is what Python
-    prints for its number; strings otherwise, so that ``01`` and ``1`` stay two labels.
+    It has one column, with or without a header, or several, one of them under a name of ``heads``.
+    Values are numbers where each is what Python prints for it, and strings otherwise: ``01`` and
+    ``1`` stay two labels.
     """
     with reading(path):
         try:

@@ -31,8 +31,7 @@ from spdmetric.linalg.symmetric import Spectrum
 from spdmetric.manifolds import BallPoint, RankPoint
 from spdmetric.solvers import Record, Solution, Status
 
-FORMAT = "spdmetric model"
-VERSION = 1  # raise it whenever a file of the former version would be read wrongly
+FORMAT, VERSION = "spdmetric model", 1  # raised whenever a file of the former version would be read wrongly
 
 # Of every field the kinds of dtype, "?" for None, and the shape; equal letters are equal sizes.
 _METRIC = {
@@ -217,13 +216,13 @@ def _tree_of(model: Any, arrays: Arrays) -> State:
 def _step_tree(step: Any, arrays: Arrays) -> State:
     check_is_fitted(step)
     place, routing = _PLACES[type(step)], step.get_metadata_routing()
-    requests = {method: getattr(routing, method).requests for method in _REQUESTS}
+    requests = {method: getattr(routing, method).requests.items() for method in _REQUESTS}
     return {
         "class": type(step).__name__,
         "parameters": _encode_all(step.get_params(deep=False), place, arrays),
         "fitted": _encode_all(_state_of(step), place, arrays),
         "output": getattr(step, "_sklearn_output_config", {}).get("transform"),
-        "requests": {m: {k: v for k, v in some.items() if v is not None} for m, some in requests.items()},
+        "requests": {m: {k: v for k, v in some if v is not None} for m, some in requests.items()},
     }
 
 
@@ -271,10 +270,8 @@ def _encode(value: Any, place: str, arrays: Arrays) -> Any:
 
 def _decode(tree: Any, arrays: Arrays) -> Any:
     """The inverse of `_encode`."""
-    if isinstance(tree, list):
-        return [_decode(item, arrays) for item in tree]
     if not isinstance(tree, dict):
-        return tree
+        return [_decode(item, arrays) for item in tree] if isinstance(tree, list) else tree
     ((kind, content),) = tree.items()
     makers: dict[str, Callable[[Any], Any]] = {
         "array": lambda place: arrays[place],

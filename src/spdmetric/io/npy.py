@@ -6,7 +6,8 @@ Sizes are compared before memory is asked for; pickled objects are refused.
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from io import BytesIO
 from math import prod
 from pathlib import Path
@@ -31,15 +32,14 @@ def read_npy(path: Path) -> np.ndarray:
 
 def npz_names(path: Path) -> list[str]:
     """Names of the arrays of a ``.npz`` file."""
-    with reading(path), _opened(path) as archive:
-        return list(_members(archive))
+    with _opened(path) as (_, members):
+        return list(members)
 
 
 def read_npz(path: Path, names: Iterable[str] | None = None) -> dict[str, np.ndarray]:
     """Read some arrays of a ``.npz`` file, by default all."""
     arrays = {}
-    with reading(path), _opened(path) as archive:
-        members = _members(archive)
+    with _opened(path) as (archive, members):
         for name in members if names is None else names:
             with archive.open(info := members[name]) as file:
                 stored = min(info.compress_size, path.stat().st_size)
@@ -64,9 +64,8 @@ def npy_bytes(array: np.ndarray) -> bytes:
 
 def _read_array(name: str, file: IO[bytes], size: int, stored: int) -> np.ndarray:
     """Read an array that has ``size`` bytes, header included, and takes ``stored`` in the file."""
-    version = npy.read_magic(file)
-    read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    shape, fortran, dtype = read_header(file)
+    old = npy.read_magic(file) == (1, 0)
+    shape, fortran, dtype = (npy.read_array_header_1_0 if old else npy.read_array_header_2_0)(file)
     _refuse_pickles(dtype.hasobject)
     declared = file.tell() + prod(shape) * dtype.itemsize
     if min(shape, default=0) < 0 or declared != size:
@@ -76,23 +75,21 @@ def _read_array(name: str, file: IO[bytes], size: int, stored: int) -> np.ndarra
     return np.ndarray(shape, dtype, bytearray(file.read()), order="F" if fortran else "C")
 
 
-def _opened(path: Path) -> zipfile.ZipFile:
-    if not zipfile.is_zipfile(path):
-        _refuse_pickles(path.read_bytes()[:1] == _PICKLE)
-        raise Refused("it is not an .npz archive, but corrupt, truncated or of another format.")
-    return zipfile.ZipFile(path)
-
-
-def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
-    """Members of an archive by the names of their arrays."""
-    members: dict[str, zipfile.ZipInfo] = {}
-    for info in archive.infolist():
-        archive.open(info).close()  # tells a name that was damaged in the table of contents
-        name = info.filename.removesuffix(".npy")
-        if name in members:
-            raise Refused(f"it has two arrays with the name {name}; expected one.")
-        members[name] = info
-    return members
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo]]]:
+    """Open an archive; its members by the names of their arrays."""
+    with reading(path), path.open("rb") as file:
+        if not zipfile.is_zipfile(path):
+            _refuse_pickles(file.read(1) == _PICKLE)
+            raise Refused("it is not an .npz archive, but corrupt, truncated or of another format.")
+        archive, members = zipfile.ZipFile(file), {}
+        for info in archive.infolist():
+            archive.open(info).close()  # tells a name that was damaged in the table of contents
+            name = info.filename.removesuffix(".npy")
+            if name in members:
+                raise Refused(f"it has two arrays with the name {name}; expected one.")
+            members[name] = info
+        yield archive, members
 
 
 def _refuse_pickles(pickled: bool) -> None:
