@@ -200,10 +200,8 @@ def _moabb_recording(dataset: BaseDataset, subject: int, classes: Collection[str
     try:
         sessions = dataset.get_data(subjects=[subject])[subject]
     except OSError as error:
-        raise OSError(
-            f"MOABB could not get subject {subject} of {dataset.code} ({error}); with the files at hand, "
-            "pass their folder."
-        ) from error
+        failed = f"MOABB could not get subject {subject} of {dataset.code} ({error})"
+        raise OSError(f"{failed}; with the files at hand, pass their folder.") from error
     return gather(_moabb_runs(sessions, dataset), classes, f"Subject {subject} of {dataset.code}")
 
 

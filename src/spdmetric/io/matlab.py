@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from math import prod
 from os import SEEK_CUR
 from pathlib import Path
@@ -30,11 +29,10 @@ def mat_names(path: Path) -> list[str]:
             return [name for name in file if hasattr(file[name], "dtype")]
 
 
-def read_mat(path: Path, names: Iterable[str]) -> dict[str, np.ndarray]:
+def read_mat(path: Path, names: list[str]) -> dict[str, np.ndarray]:
     """Read some variables of a ``.mat`` file of any version; for structures see `structures`."""
     from scipy.io import loadmat
 
-    names = list(names)
     with reading(path):
         if _is_hdf5(path):
             with _hdf5_file(path) as file:

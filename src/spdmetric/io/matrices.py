@@ -36,8 +36,9 @@ class Matrices:
     def labels(self) -> np.ndarray:
         """``y``, or a sentence that says that it is missing."""
         if self.y is None:
-            todo = "store them as y or labels in the file, or give them as .csv"
-            raise ValueError(f"{self.name} has no labels: {todo}.")
+            raise ValueError(
+                f"{self.name} has no labels: store them as y or labels in it, or in a .csv file."
+            )
         return self.y
 
 
@@ -94,14 +95,11 @@ def array_names(path: Path) -> list[str]:
     return _FORMATS[path.suffix.lower()][0](path)
 
 
-_LAYOUTS = [(X, y, "groups") for X, y in (("X", "y"), ("covs", "labels"), ("X", "labels"), ("covs", "y"))]
-
-
 def _read(path: Path, subject: int | None) -> Matrices:
     names, mat = array_names(path), path.suffix.lower() == ".mat"
     if mat and subject is None and "data" in names and not {"X", "covs"} & set(names):
         return _read_toolbox(path)
-    keys = _layout_of(names) if subject is None else _layout_of_subject(names, subject)
+    keys = _layout(names, subject)
     arrays = _FORMATS[path.suffix.lower()][1](path, [key for key in keys if key in names])
     stored = arrays[keys[0]]
     X = _as_stack(keys[0], stored, arrays[keys[1]].size if keys[1] in arrays else 0, mat)
@@ -111,25 +109,25 @@ def _read(path: Path, subject: int | None) -> Matrices:
     return Matrices(X, y, groups, path.stem, (f"{note}; it was read as {X.shape}.",) if moved else ())
 
 
-def _layout_of(names: list[str]) -> tuple[str, str, str]:
-    """The layout whose labels are there too, or else that of the matrices alone."""
-    known = sorted((k for k in _LAYOUTS if k[0] in names), key=lambda keys: keys[1] not in names)
-    if known:
-        return known[0]
-    if subjects := subjects_in(names):
-        raise Refused(f"it holds several subjects: pass subject=, one of {listed(subjects)}.")
-    raise Refused(f"expected the arrays X and y, or covs and labels; found {listed(names)}.")
-
-
 def subjects_in(names: Iterable[str]) -> list[int]:
     """Subjects of a file with the arrays ``X1``, ``X2``, ..."""
     return numbers_in(r"X([0-9]+)", names)
 
 
-def _layout_of_subject(names: list[str], subject: int) -> tuple[str, str, str]:
-    (X, y, groups), subjects = (f"{letter}{subject}" for letter in "Xyr"), subjects_in(names)
+def _layout(names: list[str], subject: int | None) -> tuple[str, str, str]:
+    """Names of matrices, labels and groups: those whose labels are there too, or of matrices alone."""
+    subjects = subjects_in(names)
+    if subject is None:
+        pairs = (("X", "y"), ("covs", "labels"), ("X", "labels"), ("covs", "y"))
+        known = sorted((pair for pair in pairs if pair[0] in names), key=lambda pair: pair[1] not in names)
+        if known:
+            return (*known[0], "groups")
+        if subjects:
+            raise Refused(f"it holds several subjects: pass subject=, one of {listed(subjects)}.")
+        raise Refused(f"expected the arrays X and y, or covs and labels; found {listed(names)}.")
     if subjects and subject not in subjects:
         raise Refused(f"it has no subject {subject}; it holds {listed(subjects)}.")
+    X, y, groups = (f"{letter}{subject}" for letter in "Xyr")
     if X not in names or y not in names:
         hint = "" if subjects else " A file of one subject is read without subject=."
         raise Refused(f"expected the arrays {X} and {y} of subject {subject}; found {listed(names)}.{hint}")
@@ -230,9 +228,8 @@ def read_column(path: str | PathLike[str], n: int, heads: tuple[str, ...] = LABE
 def _typed(values: list[str]) -> np.ndarray:
     """Numbers if all are, and different ones where the texts are different."""
     numbers = [number for number in map(_number, values) if number is not None]
-    if len(numbers) == len(values) and len(set(numbers)) == len(set(values)):
-        return np.array(numbers)
-    return np.array(values)
+    same = len(numbers) == len(values) and len(set(numbers)) == len(set(values))
+    return np.array(numbers if same else values)
 
 
 def _number(text: str) -> int | float | None:

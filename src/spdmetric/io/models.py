@@ -102,8 +102,8 @@ def load(path: str | PathLike[str]) -> Any:
     try:
         return _model_of(metadata["model"], arrays)
     except Exception as error:  # the digest holds, so whoever wrote it was not `save`
-        what = f"{path} says that it is a {FORMAT}, but its content is not one"
-        raise FileError(f"{what} ({described(error)}).") from error
+        why = described(error)
+        raise FileError(f"{path} says that it is a {FORMAT}, but its content is not one ({why}).") from error
 
 
 def write_model_file(path: str | PathLike[str], metadata: State, arrays: Arrays) -> None:
@@ -118,8 +118,9 @@ def read_model_file(path: str | PathLike[str]) -> tuple[State, Arrays]:
     arrays = read_npz(Path(path))
     with reading(path):
         if "metadata" not in arrays:
-            expected = "expected one that spdmetric.save or 'spdmetric fit' wrote"
-            raise Refused(f"it is an .npz file but not a {FORMAT}: {expected}.")
+            raise Refused(
+                f"it is an .npz file but not a {FORMAT}, which spdmetric.save or 'spdmetric fit' writes."
+            )
         metadata = json.loads(arrays.pop("metadata").item())
         found, version, writer = (metadata.get(key) for key in ("format", "version", "spdmetric"))
         if found != FORMAT:
@@ -193,19 +194,16 @@ def _check_fields(rules: Mapping[str, str], state: State) -> None:
         paired = zip(letters, array.shape, strict=False)
         shape = tuple(int(s) if s.isdigit() else sizes.setdefault(s, n) for s, n in paired)
         if array.dtype.kind not in kinds or array.ndim != len(letters) or array.shape != shape:
-            raise ValueError(
-                f"{name} has shape {array.shape} and dtype {array.dtype}; expected '{rule}', {shape}"
-            )
+            got = f"shape {array.shape} and dtype {array.dtype}"
+            raise ValueError(f"{name} has {got}; expected '{rule}', {shape}")
 
 
 def _tree_of(model: Any, arrays: Arrays) -> State:
     steps = model.steps if isinstance(model, Pipeline) else [("", model)]
     if [_PLACES.get(type(step)) for _, step in steps] not in (["metric"], ["metric", "neighbors"]):
         got = listed(type(step).__name__ for _, step in steps)
-        expected = (
-            "a LogEuclideanMetric or LogEuclideanMetricCV, alone or in a pipeline with a KNeighborsClassifier"
-        )
-        raise ValueError(f"Expected {expected}, got {got}: for others use skops, see docs/models.md.")
+        known = "a LogEuclideanMetric or a LogEuclideanMetricCV, alone or before a KNeighborsClassifier"
+        raise ValueError(f"Expected {known}, got {got}: for other pipelines use skops, see docs/models.md.")
     trees = [(name, _step_tree(step, arrays)) for name, step in steps]
     if not isinstance(model, Pipeline):
         return trees[0][1]
@@ -257,15 +255,12 @@ def _encode(value: Any, place: str, arrays: Arrays) -> Any:
         items = [_encode(item, f"{place}.{i}", arrays) for i, item in enumerate(value)]
         return items if kind is list else {"tuple" if kind is tuple else "objects": items}
     if kind is dict:
-        return {
-            "dict": [[_encode(k, place, arrays), _encode(value[k], f"{place}.{k}", arrays)] for k in value]
-        }
+        pairs = [[_encode(k, place, arrays), _encode(v, f"{place}.{k}", arrays)] for k, v in value.items()]
+        return {"dict": pairs}
     name = place.split(".")[1]
     got = f"{name}={value!r}" if array is None else f"{name} has dtype {array.dtype}, which"
     todo = f"call set_params({name}=...) with one first, or use skops, see docs/models.md"
-    raise ValueError(
-        f"{got} cannot be stored in a model file, which holds plain numbers and strings: {todo}."
-    )
+    raise ValueError(f"{got} cannot be stored in a model file, only plain numbers and strings: {todo}.")
 
 
 def _decode(tree: Any, arrays: Arrays) -> Any:
@@ -274,9 +269,8 @@ def _decode(tree: Any, arrays: Arrays) -> Any:
         return [_decode(item, arrays) for item in tree] if isinstance(tree, list) else tree
     ((kind, content),) = tree.items()
     makers: dict[str, Callable[[Any], Any]] = {
-        "array": lambda place: arrays[place],
+        **{"tuple": tuple, "dict": dict, "array": arrays.__getitem__},
         "scalar": lambda place: arrays[place][()],
         "objects": lambda items: np.array([None, *items], dtype=object)[1:],  # one axis, whatever the items
-        **{"tuple": tuple, "dict": dict},
     }
     return makers[kind](_decode(content, arrays))
