@@ -15,8 +15,8 @@ from typing import IO
 def atomic_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open a file for writing that appears under its name only when all is written.
 
-    It is discarded if the block raises.  A link is followed: what it points to is replaced.  What
-    is not a regular file (a pipe, a terminal, a device) is written through.
+    It is discarded if the block raises.  A link is followed.  What is not a regular file (a pipe, a
+    terminal, a device) is written through.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():

@@ -33,8 +33,8 @@ def reading(path: str | PathLike[str]) -> Iterator[None]:
     except Refused as error:
         raise FileError(f"{path}: {error}") from error
     except Exception as error:
-        what = f"{path} cannot be read: it is corrupt, truncated or of another format"
-        raise FileError(f"{what} ({described(error)}).") from error
+        why = f"it is corrupt, truncated or of another format ({described(error)})"
+        raise FileError(f"{path} cannot be read: {why}.") from error
 
 
 def check_size(name: str, declared: int, stored: int) -> None:

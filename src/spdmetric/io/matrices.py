@@ -196,16 +196,15 @@ def _named_or_csv(path: Path, source: str | PathLike[str], heads: tuple[str, ...
     name, names = str(source), array_names(path)
     if name not in names:
         raise Refused(f"it has no array {name}: give one of {listed(names)}, or a .csv file.")
-    suffix = path.suffix.lower()
-    return _as_column(name, _FORMATS[suffix][1](path, [name])[name], n, suffix == ".mat")
+    read, mat = _FORMATS[path.suffix.lower()][1], path.suffix.lower() == ".mat"
+    return _as_column(name, read(path, [name])[name], n, mat)
 
 
 def read_column(path: str | PathLike[str], n: int, heads: tuple[str, ...] = LABEL_HEADS) -> np.ndarray:
     """Read one value for each of ``n`` matrices from a ``.csv`` file.
 
     It has one column, with or without a header, or several, one of them under a name of ``heads``.
-    Values are numbers where each is what Python prints for it, and strings otherwise: ``01`` and
-    ``1`` stay two labels.
+    Values are numbers where each is what Python prints for it, otherwise strings, ``01`` for instance.
     """
     with reading(path):
         try:

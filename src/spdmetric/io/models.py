@@ -118,9 +118,7 @@ def read_model_file(path: str | PathLike[str]) -> tuple[State, Arrays]:
     arrays = read_npz(Path(path))
     with reading(path):
         if "metadata" not in arrays:
-            raise Refused(
-                f"it is an .npz file but not a {FORMAT}, which spdmetric.save or 'spdmetric fit' writes."
-            )
+            raise Refused(f"it is an .npz file but not a {FORMAT} of spdmetric.save or 'spdmetric fit'.")
         metadata = json.loads(arrays.pop("metadata").item())
         found, version, writer = (metadata.get(key) for key in ("format", "version", "spdmetric"))
         if found != FORMAT:
