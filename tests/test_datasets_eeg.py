@@ -620,7 +620,7 @@ def test_no_whitening(drifted):
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        ({"how": "all"}, "how='all'; expected one of session, train, calibration, none"),
+        ({"how": "all"}, "how='all': expected one of 'session', 'train', 'calibration', 'none'"),
         ({"groups": GROUPS[:5]}, r"groups has shape \(5,\) for 9 matrices"),
         ({"how": "train"}, "how='train' needs train: the training groups, or a mask"),
         ({"how": "calibration"}, "how='calibration' needs train"),

@@ -389,8 +389,8 @@ TRUSTED = [
     "spdmetric.estimators.embedding.Embedding",
     "spdmetric.manifolds.BallPoint",
     "spdmetric.manifolds.RankPoint",
-    "spdmetric.solvers.run.Record",
-    "spdmetric.solvers.run.Solution",
+    "spdmetric.solvers.solution.Record",
+    "spdmetric.solvers.solution.Solution",
 ]
 
 

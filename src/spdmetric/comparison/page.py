@@ -17,6 +17,7 @@ from spdmetric.comparison.run import BY_CV, Comparison
 from spdmetric.comparison.verdict import Verdict, confusion, sentences, signed, title
 from spdmetric.estimators.cv import RADII
 from spdmetric.evaluation.methods import FAMILIES, METHODS, expression, program
+from spdmetric.extras import needing
 from spdmetric.io.atomic import write_atomically
 from spdmetric.io.matrices import Matrices
 
@@ -81,12 +82,9 @@ class Report:
 
 def need_page() -> None:
     """Say which extra is missing, before anything is computed in vain."""
-    try:
+    with needing("The page needs Jinja2 and matplotlib", "compare"):
         import jinja2  # noqa: F401
         import matplotlib  # noqa: F401
-    except ImportError as error:
-        needs = "The page needs Jinja2 and matplotlib"
-        raise ImportError(f"{needs}: pip install 'spdmetric[compare]'.") from error
 
 
 def _context(report: Report, origin: Origin) -> dict[str, object]:

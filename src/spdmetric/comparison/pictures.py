@@ -16,8 +16,7 @@ from spdmetric.comparison.run import Panel
 from spdmetric.comparison.verdict import Verdict, title
 from spdmetric.evaluation.methods import METHODS
 from spdmetric.linalg.symmetric import congruence, invsqrtm
-from spdmetric.plots.axes import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION
-from spdmetric.plots.style import canvas
+from spdmetric.plots.style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION, canvas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from spdmetric.datasets.eeg import (
     read_raw,
 )
 from spdmetric.datasets.prepared import load_covariances
+from spdmetric.extras import needing
 from spdmetric.io.matlab import mat_names, read_mat, structures
 
 if TYPE_CHECKING:
@@ -45,12 +46,11 @@ def load_bci_iv_2a(
     subject : int
         1 to 9.
     folder : str or path-like, optional
-        Folder with the original files; without it MOABB downloads them once and keeps
-        them.  For each session it is searched for, in this order, ``A09T.mat`` and
-        ``A09E.mat`` of BNCI Horizon 2020; ``A09T.gdf`` and ``A09E.gdf`` of the
-        competition, the latter with ``A09E.mat`` of its true labels beside it or in
-        ``true_labels``; and, for subject 9, the covariances in ``MotorImagery.mat``,
-        which are estimated already, by a similar protocol.
+        Folder with the original files; without it MOABB downloads them once.  Searched for are,
+        in this order, ``A09T.mat`` and ``A09E.mat`` of BNCI Horizon 2020; ``A09T.gdf`` and
+        ``A09E.gdf`` of the competition, the latter with ``A09E.mat`` of its true labels beside
+        it or in ``true_labels``; and, for subject 9, ``MotorImagery.mat``, whose covariances
+        were estimated by a similar protocol.
     classes : sequence of str, default=("left_hand", "right_hand")
         Some of "left_hand", "right_hand", "feet", "tongue".
 
@@ -63,13 +63,16 @@ def load_bci_iv_2a(
     check_subject(subject, 9, "Data set 2a")
     check_classes(classes, BCI_CLASSES)
     if folder is None:
-        recording = _moabb_recording(_bnci2014_001(), subject, classes)
+        with needing("Downloading data set 2a needs MOABB", "eeg", ", or pass the files' folder"):
+            from moabb.datasets import BNCI2014_001
+        recording = _moabb_recording(BNCI2014_001(), subject, classes)
         sessions = np.where(np.char.endswith(recording.groups, "train"), "T", "E")
         return recording._replace(groups=sessions)
     folder = existing_folder(folder)
     sources = _bci_sources(subject, folder)
     if len(sources) == 2:
-        runs = (run for session, path in sources.items() for run in _bci_runs(path, session))
+        readers = {".mat": _mat_runs, ".gdf": _gdf_runs}
+        runs = chain.from_iterable(readers[path.suffix](path, session) for session, path in sources.items())
         return gather(runs, classes, f"Subject {subject} in {folder}")
     if subject == 9 and (folder / "MotorImagery.mat").is_file():
         return _ready_made(folder / "MotorImagery.mat", classes)
@@ -84,11 +87,7 @@ def bci_subjects(folder: Folder) -> list[int]:
 
 
 def _bci_sources(subject: int, folder: Path) -> dict[str, Path]:
-    """Return the file of each session.
-
-    The competition's true labels bear the name of the BNCI files: only a variable
-    ``data`` tells that a file holds signals.
-    """
+    """File of each session.  Only a variable ``data`` tells signals from the competition's true labels."""
     found = {}
     for session in ("T", "E"):
         mat, gdf = (folder / f"A{subject:02d}{session}{suffix}" for suffix in (".mat", ".gdf"))
@@ -111,24 +110,16 @@ def _nothing_of(subject: int, folder: Path, sources: dict[str, Path]) -> str:
     )
 
 
-def _bci_runs(path: Path, session: str) -> Iterator[Run]:
-    return _mat_runs(path, session) if path.suffix == ".mat" else _gdf_runs(path, session)
-
-
 def _mat_runs(path: Path, session: str) -> Iterator[Run]:
     """Runs of a file of BNCI Horizon 2020; those for calibration have no trials."""
     for i, run in enumerate(structures(read_mat(path, ["data"])["data"]), start=1):
         name = f"{path}, run {i}"
-        missing = [field for field in ("X", "trial", "y", "fs") if field not in run]
-        if missing:
-            raise ValueError(
-                f"{name} has no {', '.join(missing)}: expected a run as BNCI Horizon 2020 stores it."
-            )
+        if missing := ", ".join(field for field in ("X", "trial", "y", "fs") if field not in run):
+            raise ValueError(f"{name} has no {missing}: expected a run as BNCI Horizon 2020 stores it.")
         X = run["X"]
         if X.ndim != 2 or X.shape[1] < _BCI_CHANNELS:
-            raise ValueError(
-                f"{name}: X has shape {X.shape}; expected (n_samples, 25), the first 22 columns EEG."
-            )
+            expected = "(n_samples, 25), the first 22 columns EEG"
+            raise ValueError(f"{name}: X has shape {X.shape}; expected {expected}.")
         trial, fs = run["trial"].ravel().astype(np.int64), float(run["fs"].ravel()[0])
         y = _class_names(run["y"], name, expected=len(trial))
         onsets = trial - 1 + round(_TRIAL_TO_CUE * fs)  # trials start at 1-based samples
@@ -157,12 +148,8 @@ def _gdf_runs(path: Path, session: str) -> Iterator[Run]:
 
 
 def _length_of_break(run: np.ndarray) -> int:
-    """Count the missing samples that open a run: MNE gives them as a constant, in every channel.
-
-    A break at the end of a run needs no care, the filter being causal.
-    """
-    changed = (run != run[:, :1]).any(axis=0)
-    first = int(np.argmax(changed))
+    """Count the missing samples that open a run: MNE gives them as a constant, in every channel."""
+    first = int(np.argmax((run != run[:, :1]).any(axis=0)))
     return first if first > 1 else 0
 
 
@@ -172,9 +159,8 @@ def _true_labels(path: Path, n_cues: int) -> np.ndarray:
         if labels.is_file() and "classlabel" in mat_names(labels):
             values = np.ravel(read_mat(labels, ["classlabel"])["classlabel"])
             if len(values) != n_cues:
-                raise ValueError(
-                    f"{labels} has {len(values)} labels for the {n_cues} unknown cues of {path.name}."
-                )
+                got = f"{labels} has {len(values)} labels"
+                raise ValueError(f"{got} for the {n_cues} unknown cues of {path.name}.")
             return values
     raise FileNotFoundError(
         f"{path} does not tell the class of its {n_cues} cues (event 783): put {path.stem}.mat of the "
@@ -204,31 +190,18 @@ def _ready_made(path: Path, classes: Collection[str]) -> Recording:
 # MOABB
 
 
-def _bnci2014_001() -> BaseDataset:
-    try:
-        from moabb.datasets import BNCI2014_001
-    except ImportError as error:
-        raise ImportError(
-            "Downloading data set 2a needs MOABB: pip install 'spdmetric[eeg]', or pass the files' folder."
-        ) from error
-    return BNCI2014_001()
-
-
 def _moabb_recording(dataset: BaseDataset, subject: int, classes: Collection[str]) -> Recording:
     """Covariances of one subject of a motor imagery set of MOABB; the groups are its sessions.
 
-    The annotations that ``get_data`` puts lie at the beginning of the imagery, which is
-    the event moved by ``dataset.interval[0]``: for data set 2a the cue, two seconds after
-    the beginning of the trial that the files tell.
+    Its annotations lie at the beginning of the imagery: for data set 2a at the cue, two seconds
+    after the beginning of the trial that the files tell.
     """
     check_classes(classes, tuple(dataset.event_id))
     try:
         sessions = dataset.get_data(subjects=[subject])[subject]
     except OSError as error:
-        raise OSError(
-            f"MOABB could not get subject {subject} of {dataset.code} ({error}); with the files at hand, "
-            "pass their folder."
-        ) from error
+        failed = f"MOABB could not get subject {subject} of {dataset.code} ({error})"
+        raise OSError(f"{failed}; with the files at hand, pass their folder.") from error
     return gather(_moabb_runs(sessions, dataset), classes, f"Subject {subject} of {dataset.code}")
 
 

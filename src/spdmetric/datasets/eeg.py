@@ -8,7 +8,6 @@ starts from rest at the beginning of each run.  Signals are in microvolt.
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Collection, Iterable, Sequence
 from numbers import Integral
@@ -20,7 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.signal import butter, sosfilt
 
-from spdmetric.io.files import reading
+from spdmetric.extras import needing
+from spdmetric.io.files import numbers_in, reading
 from spdmetric.linalg.symmetric import symmetrize, transpose
 
 if TYPE_CHECKING:
@@ -78,61 +78,44 @@ def epoch_covariances(
     Returns
     -------
     X : ndarray of shape (n_trials, n_channels, n_channels)
-        Covariances with the channel means of each window removed, divided by its number
-        of samples less 1.
+        Covariances, means removed, divided by the number of samples less 1.
     """
-    signal = _check_signal(signal)
-    samples = _check_onsets(onsets)[:, None] + _window_samples(fs, band, window)
-    _check_inside(samples, signal.shape[1])
+    signal, onsets = np.asarray(signal, dtype=np.float64), np.asarray(onsets)
+    if signal.ndim != 2:
+        raise ValueError(f"Expected a signal of shape (n_channels, n_samples), got shape {signal.shape}.")
+    if onsets.ndim != 1 or not np.array_equal(onsets, np.floor(onsets)):
+        raise ValueError("Expected onsets as a list of whole numbers, samples of the signal.")
+    samples = onsets.astype(np.int64)[:, None] + _window_samples(fs, band, window)
+    outside = np.flatnonzero((samples[:, 0] < 0) | (samples[:, -1] >= signal.shape[1]))
+    if len(outside):
+        k = outside[0]
+        got = f"The window of onsets[{k}] is samples {samples[k, 0]} to {samples[k, -1]}"
+        raise ValueError(f"{got}, but the signal has {signal.shape[1]} samples; leave that trial out.")
     filtered = sosfilt(butter(5, band, "band", fs=fs, output="sos"), signal)
     epochs = filtered[:, samples].transpose(1, 0, 2)  # (n_trials, n_channels, n_window)
-    _check_finite(epochs)
-    epochs = epochs - epochs.mean(axis=2, keepdims=True)
-    return symmetrize(epochs @ transpose(epochs)) / (samples.shape[1] - 1)
+    missing = np.flatnonzero(~np.isfinite(epochs).all(axis=(1, 2)))
+    if len(missing):
+        raise ValueError(
+            f"The window of onsets[{missing[0]}] holds NaN or infinity after the filter, which spreads a "
+            "missing sample over all that follow; cut the signal after the missing samples."
+        )
+    return sample_covariances(epochs)
+
+
+def sample_covariances(V: np.ndarray) -> np.ndarray:
+    """Covariances of variables, (n, n_variables, n_samples), their means removed."""
+    V = V - V.mean(axis=-1, keepdims=True)
+    return symmetrize(V @ transpose(V)) / (V.shape[-1] - 1)
 
 
 def _window_samples(fs: float, band: tuple[float, float], window: tuple[float, float]) -> np.ndarray:
     if not 0 < band[0] < band[1] < fs / 2:
-        raise ValueError(
-            f"band={band} at fs={fs:g} Hz: expected two rising frequencies above 0 and below {fs / 2:g} Hz."
-        )
+        expected = f"two rising frequencies above 0 and below {fs / 2:g} Hz"
+        raise ValueError(f"band={band} at fs={fs:g} Hz: expected {expected}.")
     first, last = (int(np.floor(moment * fs + 0.5)) for moment in window)
     if last <= first:
         raise ValueError(f"window={window}: expected two rising moments, at least a sample apart.")
     return np.arange(first, last + 1)
-
-
-def _check_signal(signal: ArrayLike) -> np.ndarray:
-    signal = np.asarray(signal, dtype=np.float64)
-    if signal.ndim != 2:
-        raise ValueError(f"Expected a signal of shape (n_channels, n_samples), got shape {signal.shape}.")
-    return signal
-
-
-def _check_onsets(onsets: ArrayLike) -> np.ndarray:
-    onsets = np.asarray(onsets)
-    if onsets.ndim != 1 or not np.array_equal(onsets, np.floor(onsets)):
-        raise ValueError("Expected onsets as a list of whole numbers, samples of the signal.")
-    return onsets.astype(np.int64)
-
-
-def _check_inside(samples: np.ndarray, n_samples: int) -> None:
-    outside = (samples[:, 0] < 0) | (samples[:, -1] >= n_samples)
-    if outside.any():
-        bad = int(np.argmax(outside))
-        raise ValueError(
-            f"The window of onsets[{bad}] is samples {samples[bad, 0]} to {samples[bad, -1]}, but the signal "
-            f"has {n_samples} samples; leave that trial out."
-        )
-
-
-def _check_finite(epochs: np.ndarray) -> None:
-    bad = ~np.isfinite(epochs).all(axis=(1, 2))
-    if bad.any():
-        raise ValueError(
-            f"The window of onsets[{int(np.argmax(bad))}] holds NaN or infinity after the filter, which "
-            "spreads a missing sample over all that follow; cut the signal after the missing samples."
-        )
 
 
 def gather(runs: Iterable[Run], classes: Collection[str], source: str) -> Recording:
@@ -182,14 +165,13 @@ def load_eegmmi(subject: int, folder: Folder, *, runs: Sequence[int] = (4, 8, 12
     _check_eegmmi_runs(runs)
     folder = existing_folder(folder)
     paths = {run: _eegmmi_file(folder, subject, run) for run in runs}
-    missing = [_eegmmi_name(subject, run) for run, path in paths.items() if path is None]
-    if missing:
+    if missing := ", ".join(path.name for path in paths.values() if not path.is_file()):
         raise FileNotFoundError(
-            f"No {', '.join(missing)} in {folder} or its folder S{subject:03d}; PhysioNet's EEG Motor "
-            "Movement/Imagery Dataset has these files."
+            f"No {missing} in {folder} or its folder S{subject:03d}; PhysioNet's EEG Motor Movement/Imagery "
+            "Dataset has these files."
         )
-    source = f"Subject {subject} in {folder}"
-    return gather((_edf_run(path, run) for run, path in paths.items() if path), _FISTS, source)
+    found = (_edf_run(path, run) for run, path in paths.items())
+    return gather(found, _FISTS, f"Subject {subject} in {folder}")
 
 
 def eegmmi_subjects(folder: Folder, *, runs: Sequence[int] = (4, 8, 12)) -> list[int]:
@@ -197,17 +179,13 @@ def eegmmi_subjects(folder: Folder, *, runs: Sequence[int] = (4, 8, 12)) -> list
     _check_eegmmi_runs(runs)
     folder = existing_folder(folder)
     files = [*folder.glob("S*R*.edf"), *folder.glob("S*/S*R*.edf")]
-    subjects = {int(m[1]) for m in (re.fullmatch(r"S([0-9]{3})R[0-9]{2}\.edf", f.name) for f in files) if m}
-    return sorted(s for s in subjects if all(_eegmmi_file(folder, s, run) for run in runs))
+    subjects = set(numbers_in(r"S([0-9]{3})R[0-9]{2}\.edf", (file.name for file in files)))
+    return sorted(s for s in subjects if all(_eegmmi_file(folder, s, run).is_file() for run in runs))
 
 
-def _eegmmi_name(subject: int, run: int) -> str:
-    return f"S{subject:03d}R{run:02d}.edf"
-
-
-def _eegmmi_file(folder: Path, subject: int, run: int) -> Path | None:
-    name = _eegmmi_name(subject, run)
-    return next((path for path in (folder / name, folder / name[:4] / name) if path.is_file()), None)
+def _eegmmi_file(folder: Path, subject: int, run: int) -> Path:
+    path = folder / f"S{subject:03d}R{run:02d}.edf"
+    return path if path.is_file() else folder / path.name[:4] / path.name
 
 
 def _edf_run(path: Path, run: int) -> Run:
@@ -226,10 +204,8 @@ def _edf_run(path: Path, run: int) -> Run:
 def read_raw(path: Path) -> BaseRaw:
     """Read an EDF or GDF file; whatever MNE raises on a damaged one becomes a sentence."""
     kind = path.suffix[1:].lower()
-    try:
+    with needing(f"Reading {kind.upper()} files needs MNE", "eeg"):
         import mne
-    except ImportError as error:
-        raise ImportError(f"Reading {kind.upper()} files needs MNE: pip install 'spdmetric[eeg]'.") from error
     reader = {"edf": mne.io.read_raw_edf, "gdf": mne.io.read_raw_gdf}[kind]
     with warnings.catch_warnings(), reading(path):
         # MNE would go on with what is left of a truncated file.
@@ -252,10 +228,6 @@ def events(raw: BaseRaw, codes: dict[str, int]) -> tuple[np.ndarray, np.ndarray]
     return found[:, 0] - raw.first_samp, found[:, 2]
 
 
-# ---------------------------------------------------------------------------
-# What the callers ask for
-
-
 def check_subject(subject: object, last: int, what: str) -> None:
     """Refuse a subject that the data set does not have."""
     if not isinstance(subject, Integral) or int(subject) not in range(1, last + 1):
@@ -270,10 +242,8 @@ def check_classes(classes: Collection[str], known: Collection[str]) -> None:
 
 def _check_eegmmi_runs(runs: Sequence[int]) -> None:
     if not len(runs) or len(set(runs)) != len(runs) or not set(runs) <= set(_EEGMMI_RUNS):
-        raise ValueError(
-            f"runs={runs!r}: expected different ones of {', '.join(map(str, _EEGMMI_RUNS))}, the runs in "
-            "which T1 and T2 are the left and the right fist."
-        )
+        known = f"{', '.join(map(str, _EEGMMI_RUNS))}, where T1 and T2 are the left and the right fist"
+        raise ValueError(f"runs={runs!r}: expected different ones of {known}.")
 
 
 def existing_folder(folder: Folder) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from spdmetric.caller import warn_at_caller
+from spdmetric.extras import needing
 from spdmetric.validation import check_count
 
 if TYPE_CHECKING:
@@ -64,21 +65,15 @@ def load_images(
 
 def _bundled_files() -> dict[str, list[Path]]:
     """Find the images inside the installed scikit-image; nothing is downloaded."""
-    try:
+    what = "The textures brick, grass and gravel come with scikit-image"
+    with needing(what, "textures", ", or give a folder of images"):
         import skimage
-    except ImportError as error:
-        raise ImportError(
-            "The textures brick, grass and gravel come with scikit-image: pip install 'spdmetric[textures]', "
-            "or give a folder of images."
-        ) from error
     folder = Path(skimage.__file__).parent / "data"
     files = {name: [folder / f"{name}.png"] for name in BUNDLED}
-    missing = [path.name for (path,) in files.values() if not path.is_file()]
+    missing = ", ".join(path.name for (path,) in files.values() if not path.is_file())
     if missing:
-        raise FileNotFoundError(
-            f"This build of scikit-image comes without {', '.join(missing)}: install its wheel, or give a "
-            "folder of images."
-        )
+        lacks = f"This build of scikit-image comes without {missing}"
+        raise FileNotFoundError(f"{lacks}: install its wheel, or give a folder of images.")
     return files
 
 
@@ -101,26 +96,21 @@ def _find(name: str, files: dict[str, list[Path]], where: str) -> Path:
         there = ", ".join(same[0].stem for same in files.values())
         raise FileNotFoundError(f"There is no image {name!r} in {where}: there are {there}.")
     if len(found) > 1:
-        raise ValueError(
-            f"{name!r} can be any of {', '.join(path.name for path in found)} in {where}: keep one of them."
-        )
+        names = ", ".join(path.name for path in found)
+        raise ValueError(f"{name!r} can be any of {names} in {where}: keep one of them.")
     return found[0]
 
 
 def _read_gray(path: Path) -> np.ndarray:
-    try:
+    with needing("Reading images needs Pillow", "textures"):
         from PIL import Image
-    except ImportError as error:
-        raise ImportError("Reading images needs Pillow: pip install 'spdmetric[textures]'.") from error
     try:
         with Image.open(path) as picture:
             frames = getattr(picture, "n_frames", 1)
             picture.load()
     except Exception as error:  # each decoder of Pillow has its own errors for a broken file
-        raise ValueError(
-            f"{path} cannot be read as an image ({error}): it is damaged or not what its ending says; fetch "
-            "it again, or convert it to PNG."
-        ) from error
+        why = f"{path} cannot be read as an image ({error}): it is damaged or not what its ending says"
+        raise ValueError(f"{why}; fetch it again, or convert it to PNG.") from error
     if frames > 1:
         raise ValueError(f"{path} holds {frames} pictures: expected one; save the one you want on its own.")
     return _gray(picture, path)
@@ -136,11 +126,8 @@ def _gray(picture: Image, path: Path) -> np.ndarray:
         raise ValueError(f"{path} has transparent pixels: expected an opaque image; save it on a background.")
     if (color == color[..., :1]).all():
         return color[..., 0]
-    warnings.warn(
-        f"{path} is in color: it was converted to gray (0.299 red + 0.587 green + 0.114 blue).",
-        UserWarning,
-        stacklevel=4,  # the caller of load_images
-    )
+    what = "it was converted to gray (0.299 red + 0.587 green + 0.114 blue)"
+    warn_at_caller(f"{path} is in color: {what}.", UserWarning)
     return color @ _LUMA
 
 
@@ -148,19 +135,20 @@ def check_image(image: ArrayLike, name: str, size: int) -> np.ndarray:
     """Return a gray image in float64, or say why patches cannot be cut from it."""
     image = np.asarray(image)
     if image.ndim != 2 or image.dtype.kind not in "fiub":
-        raise ValueError(
-            f"{name} has shape {image.shape} and dtype {image.dtype}: expected a gray image, real numbers of "
-            "shape (height, width)."
-        )
+        got = f"{name} has shape {image.shape} and dtype {image.dtype}"
+        raise ValueError(f"{got}: expected a gray image, real numbers of shape (height, width).")
     height, width = image.shape
     if height < size or width < 4 * size:
-        raise ValueError(
-            f"{name} is {height} pixels high and {width} wide: expected at least {size} and {4 * size}, one "
-            f"patch of {size} x {size} high and four wide, two for each half."
-        )
+        expected = f"at least {size} and {4 * size}, one patch high and four wide, two for each half"
+        raise ValueError(f"{name} is {height} pixels high and {width} wide: expected {expected}.")
     image = image.astype(np.float64)
     if not np.isfinite(image).all():
         raise ValueError(f"{name} contains NaN or infinity: expected finite gray levels.")
+    check_varied(image, name)
+    return image
+
+
+def check_varied(image: np.ndarray, name: str) -> None:
+    """Refuse an image without a texture."""
     if image.min() == image.max():
         raise ValueError(f"{name} is constant (every pixel is {image[0, 0]:g}): there is no texture in it.")
-    return image

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
@@ -10,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spdmetric.datasets.eeg import Folder, Recording, existing_folder
+from spdmetric.io.files import numbers_in
 from spdmetric.io.matrices import array_names, read_matrices, subjects_in
 
 EEGMMI_FILE = "covariances_S001-S020.npz"
@@ -44,8 +44,8 @@ def load_covariances(path: str | PathLike[str], subject: int | None = None) -> C
 
 def cho2017_subjects(folder: Folder) -> list[int]:
     """Subjects of Cho et al. (2017) with a file such as ``subject01.npz`` in a folder."""
-    matches = (re.fullmatch(r"subject([0-9]+)\.npz", f.name) for f in existing_folder(folder).iterdir())
-    return sorted(int(m[1]) for m in matches if m)
+    names = (file.name for file in existing_folder(folder).iterdir())
+    return numbers_in(r"subject([0-9]+)\.npz", names)
 
 
 def load_cho2017(subject: int, folder: Folder) -> Covariances:
@@ -79,14 +79,12 @@ def load_eegmmi_covariances(subject: int, folder: Folder) -> Recording:
     subject : int
         One of `eegmmi_covariance_subjects`.
     folder : str or path-like
-        Folder with ``covariances_S001-S020.npz``, which has the arrays ``X1``, ``y1`` and
-        ``r1`` for subject 1.
+        Folder with ``covariances_S001-S020.npz``: arrays ``X1``, ``y1``, ``r1`` for subject 1.
 
     Returns
     -------
     recording : Recording
-        64 x 64 matrices in float64, of which the first 21 channels are the motor strip; the
-        groups are the runs.
+        64 x 64 matrices, the first 21 channels the motor strip; the groups are the runs.
     """
     path = _eegmmi_file(folder)
     X, y, runs = load_covariances(path, subject)

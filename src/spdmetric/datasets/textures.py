@@ -1,13 +1,10 @@
 """The texture sets of the paper: covariances of Gabor responses over patches of an image.
 
-Every image is cut down the middle: training patches come from the left half, test
-patches from the right.  A bank of Gabor filters, 4 angles by 2 scales, turns each
-pixel into 8 numbers, and a patch into their 8 x 8 covariance.
-
-[Yger2015]_ prints neither the two scales, nor what is kept of the complex response, nor
-whether gray levels are standardized, nor whether the filters see more than the patch.
-`TextureSettings` holds one choice of each; ``benchmarks/texture_sensitivity.py`` shows
-what the others give.
+Training patches come from the left half of an image, test patches from the right.  A bank of
+Gabor filters, 4 angles by 2 scales, turns each pixel into 8 numbers, and a patch into their
+8 x 8 covariance.  [Yger2015]_ prints neither the scales, nor what is kept of the complex response,
+nor whether gray levels are standardized, nor whether the filters see more than the patch:
+`TextureSettings` holds one choice; ``benchmarks/texture_sensitivity.py`` compares the others.
 """
 
 from __future__ import annotations
@@ -20,9 +17,10 @@ from numpy.typing import ArrayLike
 from scipy.fft import fft2, ifft2
 from sklearn.utils import check_random_state
 
-from spdmetric.datasets.images import check_image
+from spdmetric.datasets.eeg import sample_covariances
+from spdmetric.datasets.images import check_image, check_varied
 from spdmetric.datasets.toy import Seed, check_halves
-from spdmetric.linalg.symmetric import symmetrize
+from spdmetric.extras import needing
 from spdmetric.validation import check_choice, check_count
 
 FILTERINGS = ("half", "image", "patch")
@@ -48,8 +46,7 @@ def gabor_responses(
     Parameters
     ----------
     image : array-like of shape (..., height, width)
-        Gray levels.  The filters let some of the mean through, so the magnitude
-        changes when a constant is added to the image.
+        Gray levels.  The filters let some of the mean through.
     frequencies : sequence of float, default=(0.1, 0.3)
         Frequencies in cycles per pixel, in (0, 0.5]; the filters are one octave wide.
     n_angles : int, default=4
@@ -64,10 +61,9 @@ def gabor_responses(
 
     Notes
     -----
-    At the border the image is mirrored about its edge, ``d c b a | a b c d | d c b a``
-    (SciPy's "reflect", NumPy's "symmetric").  An image so extended has twice its period,
-    and filtering is a circular convolution over that period with the kernel wrapped
-    around it: exact for kernels of any width, even wider than the image.
+    At the border the image is mirrored about its edge, ``d c b a | a b c d | d c b a``.  Filtering is
+    a circular convolution over twice the image with the kernel wrapped around it: exact for
+    kernels of any width, even wider than the image.
     """
     image = np.asarray(image, dtype=np.float64)
     if image.ndim < 2:
@@ -88,15 +84,11 @@ def gabor_responses(
 def _gabor_kernels(frequencies: Sequence[float], n_angles: int) -> list[np.ndarray]:
     frequencies = np.atleast_1d(np.asarray(frequencies, dtype=np.float64)).tolist()
     if not frequencies or not all(0 < frequency <= 0.5 for frequency in frequencies):
-        raise ValueError(
-            f"frequencies={tuple(frequencies)}: expected numbers in (0, 0.5], in cycles per pixel; 0.5 is "
-            "the finest that pixels can show."
-        )
+        what = "numbers in (0, 0.5], in cycles per pixel; 0.5 is the finest that pixels can show"
+        raise ValueError(f"frequencies={tuple(frequencies)}: expected {what}.")
     check_count("n_angles", n_angles)
-    try:
+    with needing("Gabor filters need scikit-image", "textures"):
         from skimage.filters import gabor_kernel
-    except ImportError as error:
-        raise ImportError("Gabor filters need scikit-image: pip install 'spdmetric[textures]'.") from error
     angles = np.pi * np.arange(n_angles) / n_angles
     return [gabor_kernel(frequency, theta=angle) for frequency in frequencies for angle in angles]
 
@@ -136,28 +128,21 @@ def _cut(image: np.ndarray, corners: ArrayLike, size: int) -> np.ndarray:
     """Cut patches, (..., n, size, size), out of an image, (..., height, width)."""
     corners = np.asarray(corners)
     if corners.ndim != 2 or corners.shape[1] != 2 or corners.dtype.kind not in "iu":
-        raise ValueError(
-            f"corners has shape {corners.shape} and dtype {corners.dtype}: expected whole numbers of shape "
-            "(n, 2), rows and columns."
-        )
+        got = f"shape {corners.shape} and dtype {corners.dtype}"
+        raise ValueError(f"corners has {got}: expected whole numbers of shape (n, 2), rows and columns.")
     last = np.array(image.shape[-2:]) - size
-    outside = (corners < 0).any(axis=1) | (corners > last).any(axis=1)
-    if outside.any():
-        bad = int(np.argmax(outside))
-        raise ValueError(
-            f"corners[{bad}] = {tuple(corners[bad].tolist())} puts a {size} x {size} patch outside: "
-            f"expected rows from 0 to {last[0]} and columns from 0 to {last[1]}."
-        )
+    outside = np.flatnonzero(((corners < 0) | (corners > last)).any(axis=1))
+    if len(outside):
+        bad = f"corners[{outside[0]}] = {tuple(corners[outside[0]].tolist())}"
+        expected = f"rows from 0 to {last[0]} and columns from 0 to {last[1]}"
+        raise ValueError(f"{bad} puts a {size} x {size} patch outside: expected {expected}.")
     windows = np.lib.stride_tricks.sliding_window_view(image, (size, size), axis=(-2, -1))
     return windows[..., corners[:, 0], corners[:, 1], :, :]
 
 
 def _covariances(patches: np.ndarray) -> np.ndarray:
     """Covariances over the pixels of filtered patches, (n_filters, n, size, size)."""
-    n_filters, n = patches.shape[:2]
-    V = patches.reshape(n_filters, n, -1).transpose(1, 0, 2)  # (n, n_filters, n_pixels)
-    V = V - V.mean(axis=-1, keepdims=True)
-    return symmetrize(V @ V.transpose(0, 2, 1)) / (V.shape[-1] - 1)
+    return sample_covariances(patches.reshape(*patches.shape[:2], -1).transpose(1, 0, 2))
 
 
 # ---------------------------------------------------------------------------
@@ -181,10 +166,8 @@ class TextureSettings(NamedTuple):
         check_choice("kind", self.kind, tuple(KINDS))
         n_filters = len(_gabor_kernels(self.frequencies, self.n_angles))
         if self.size**2 <= n_filters:
-            raise ValueError(
-                f"size={self.size}: a patch of {self.size**2} pixels cannot give a covariance of full rank "
-                f"for {n_filters} filters; expected more pixels than filters."
-            )
+            why = f"a patch of {self.size**2} pixels gives no covariance of full rank for {n_filters} filters"
+            raise ValueError(f"size={self.size}: {why}; expected more pixels than filters.")
         return self
 
     def responses(self, image: np.ndarray) -> np.ndarray:
@@ -213,22 +196,23 @@ class Texture:
         self.name = name
         image = check_image(image, name, settings.size)
         if settings.filtering == "image":
-            halves = _halves(settings.responses(self._scale(image, "")))
+            left, right = _halves(settings.responses(self._scale(image, name)))
         else:
-            sides = zip(_halves(image), ("The left half of ", "The right half of "), strict=True)
-            halves = [self._scale(half, side) for half, side in sides]
+            left, right = _halves(image)
+            left = self._scale(left, f"The left half of {name}")
+            right = self._scale(right, f"The right half of {name}")
         if settings.filtering == "half":
-            halves = [settings.responses(half) for half in halves]
+            left, right = settings.responses(left), settings.responses(right)
         # Filtered, (n_filters, height, width), unless each patch is to be filtered alone.
-        self._left, self._right = halves
+        self._halves = {"left": left, "right": right}
 
     def draw(self, half: str, n: int, *, random_state: Seed = None) -> np.ndarray:
-        """Draw patches from one half, all different, every position equally likely.
+        """Draw different patches from one half, every position equally likely.
 
         Parameters
         ----------
         half : {"left", "right"}
-            The left half is for training, the right one for test.
+            For training, or for test.
         n : int
             Number of patches; they may overlap.
         random_state : int, RandomState instance or None, default=None
@@ -239,14 +223,12 @@ class Texture:
         X : ndarray of shape (n, n_filters, n_filters)
             SPD covariances.
         """
-        check_choice("half", half, ("left", "right"))
-        field, settings = self._left if half == "left" else self._right, self.settings
+        check_choice("half", half, tuple(self._halves))
+        field, settings = self._halves[half], self.settings
         rows, columns = (length - settings.size + 1 for length in field.shape[-2:])
         if not 1 <= n <= rows * columns:
-            raise ValueError(
-                f"{n} patches were asked of the {half} half of {self.name}: expected 1 to {rows * columns}, "
-                "the number of positions."
-            )
+            got = f"{n} patches were asked of the {half} half of {self.name}"
+            raise ValueError(f"{got}: expected 1 to {rows * columns}, the number of positions.")
         places = check_random_state(random_state).choice(rows * columns, size=n, replace=False)
         corners = np.stack(np.divmod(places, columns), axis=1)
         patches = _cut(field, corners, settings.size)
@@ -261,22 +243,18 @@ class Texture:
             )
         return X
 
-    def _scale(self, image: np.ndarray, part: str) -> np.ndarray:
+    def _scale(self, image: np.ndarray, name: str) -> np.ndarray:
         if not self.settings.standardize:
             return image
-        if image.min() == image.max():
-            raise ValueError(
-                f"{part}{self.name} is constant (every pixel is {image[0, 0]:g}): there is no texture in it."
-            )
+        check_varied(image, name)
         return (image - image.mean()) / image.std()
 
 
 def _singular(X: np.ndarray, power: float) -> np.ndarray:
     """Tell which covariances are not positive definite beyond rounding.
 
-    Where an image is flat its responses are rounding errors of the Fourier transform,
-    and their covariance is a well conditioned matrix of nothing: hence the second bound,
-    against the mean square of the filtered image.
+    Where an image is flat, responses are rounding errors of the Fourier transform whose covariance is
+    well conditioned: hence the second bound, against the mean square of the filtered image.
     """
     eps = np.finfo(float).eps
     values = np.linalg.eigvalsh(X)
@@ -310,9 +288,7 @@ class TexturePair(NamedTuple):
     def of(cls, images: Sequence[ArrayLike], settings: TextureSettings = PAPER) -> TexturePair:
         """Filter a pair of images."""
         if len(images) != 2:
-            raise ValueError(
-                f"Got {len(images)} images: expected a pair, the first is class 0, the second 1."
-            )
+            raise ValueError(f"Got {len(images)} images: expected a pair, of class 0 and of class 1.")
         return cls(*(Texture(image, settings, name=f"images[{i}]") for i, image in enumerate(images)))
 
     def draw(
@@ -320,10 +296,8 @@ class TexturePair(NamedTuple):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Draw a training and a test set, see `make_textures`."""
         if self.first.settings != self.second.settings:
-            raise ValueError(
-                f"The textures have different settings, {self.first.settings} and {self.second.settings}: "
-                "their covariances cannot be compared."
-            )
+            got = f"{self.first.settings} and {self.second.settings}"
+            raise ValueError(f"The textures have different settings, {got}: they cannot be compared.")
         check_halves(n_train, n_test)
         rng = check_random_state(random_state)
         return (*self._part("left", n_train, rng), *self._part("right", n_test, rng))
@@ -353,19 +327,16 @@ def make_textures(
     Parameters
     ----------
     images : pair of array-like of shape (height, width)
-        Gray images, see `load_images`.  Training patches come from the left half of
-        each, test patches from the right half.
+        Gray images, see `load_images`, of the classes 0 and 1.
     n_train, n_test : int, default=50 and 300
         Numbers of patches, half of them of each texture.
     size : int, default=16
         Height and width of the patches.
     filtering : {"half", "image", "patch"}, default="half"
-        What the filters see: each half apart, so that nothing crosses the middle; the
-        whole image; or each patch alone.
+        What the filters see: each half apart, the whole image, or each patch alone.
     standardize : bool, default=True
-        Bring what is filtered at a time, the half or the image, to mean 0 and standard
-        deviation 1, so that textures are not told apart by their contrast; with
-        ``filtering="patch"`` the half, before it is cut.  False keeps the gray levels.
+        Bring each half, or with ``filtering="image"`` the image, to mean 0 and standard
+        deviation 1, so that textures are not told apart by their contrast.
     frequencies, n_angles, kind
         The bank of filters, see `gabor_responses`.
     random_state : int, RandomState instance or None, default=None
@@ -374,8 +345,7 @@ def make_textures(
     Returns
     -------
     X_train, y_train, X_test, y_test : ndarray
-        Covariances of shape (n, n_filters, n_filters), and labels: 0 for the first
-        image and 1 for the second.
+        Covariances of shape (n, n_filters, n_filters), and labels 0 and 1.
     """
     bank = tuple(np.atleast_1d(np.asarray(frequencies, dtype=np.float64)).tolist())
     settings = TextureSettings(size, filtering, standardize, bank, n_angles, kind)

@@ -23,10 +23,9 @@ def make_toy(
     """Make one draw of a toy set of [Yger2015]_, training and test part.
 
     ``X = Q diag(lambda, mu) Q' + V diag(|epsilon|) V'`` with Q one random rotation for the
-    whole draw, V a new one for each matrix, ``epsilon ~ N(0, 1)``, and half of the
-    eigenvalues informative: ``lambda ~ N(5, 0.2)`` in class +1 and ``N(4, 0.1)`` in
-    class -1, the second number being the standard deviation.  The other half is noise,
-    ``mu ~ U[1, noise]``.
+    whole draw, V a new one for each matrix, and ``epsilon ~ N(0, 1)``.  Half of the eigenvalues
+    are informative, ``lambda`` of mean 5 and standard deviation 0.2 in class +1, 4 and 0.1 in
+    class -1; the other half is noise, ``mu ~ U[1, noise]``.
 
     Parameters
     ----------
@@ -35,8 +34,7 @@ def make_toy(
     d : int, default=8
         Size of the matrices, even.
     noise : float, default=6.0
-        Upper end of the uninformative eigenvalues: 6 is the paper's toy set, 3 the
-        easier one of its appendix.
+        Upper end of the noise: 6 is the paper's toy set, 3 the easier one of its appendix.
     random_state : int, RandomState instance or None, default=None
         Seed of the draw.
 

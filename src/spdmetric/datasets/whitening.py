@@ -8,7 +8,7 @@ import numpy as np
 
 from spdmetric.geometry import mean_riemann
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm
-from spdmetric.validation import check_spd
+from spdmetric.validation import check_choice, check_spd
 
 Rows = slice | np.ndarray
 WHITENINGS = ("session", "train", "calibration", "none")
@@ -19,9 +19,8 @@ def whiten(
 ) -> np.ndarray:
     """Move the covariances of each session around the identity: ``M^{-1/2} X M^{-1/2}``.
 
-    The brain and the electrodes drift between sessions.  The paper takes the drift away
-    by this congruence, with M the Riemannian mean of the session, an idea of the adaptive
-    kernel of Barachant et al. (2013).
+    The brain and the electrodes drift between sessions.  The paper removes the drift by this
+    congruence, M the Riemannian mean of the session, as in Barachant et al. (2013).
 
     Parameters
     ----------
@@ -34,17 +33,14 @@ def whiten(
     how : {"session", "train", "calibration", "none"}, default="session"
         Which matrices M is the mean of:
 
-        - "session", the paper's: all matrices of the same group.  It is transductive:
-          the mean of a test session uses its unlabeled matrices, all of them, before
-          the first is classified.
-        - "train": the training matrices, one M for all.  It is inductive, and does not
-          take a drift away.
+        - "session", the paper's: all matrices of the same group.  It is transductive: the
+          unlabeled matrices of a test session are used before the first is classified.
+        - "train": the training matrices, one M for all; inductive, but the drift stays.
         - "calibration", the paper's remark for real use: in each group, the training
           matrices by their own mean, the others by the mean of the first of them.
         - "none": X comes back as it is.
     calibration : float, default=0.2
-        Share of the matrices that are not for training, in each group, whose mean
-        "calibration" takes; at least one matrix.
+        Share of the others, in each group, whose mean "calibration" takes; at least one.
 
     Returns
     -------
@@ -52,11 +48,8 @@ def whiten(
     """
     X, groups = check_spd(X), np.asarray(groups)
     if groups.shape != (len(X),):
-        raise ValueError(
-            f"groups has shape {groups.shape} for {len(X)} matrices; expected one group for each."
-        )
-    if how not in WHITENINGS:
-        raise ValueError(f"Unknown whitening how={how!r}; expected one of {', '.join(WHITENINGS)}.")
+        raise ValueError(f"groups has shape {groups.shape} for {len(X)} matrices; expected one for each.")
+    check_choice("how", how, WHITENINGS)
     if not 0 < calibration <= 1:
         raise ValueError(f"calibration={calibration}: expected a share above 0 and up to 1.")
     if how == "none":
@@ -101,11 +94,9 @@ def _training_mask(train: Array | None, groups: np.ndarray, how: str) -> np.ndar
             raise ValueError(f"The mask train has {len(train)} entries for {len(groups)} matrices.")
         mask = train
     else:
-        unknown = np.setdiff1d(train, groups)
-        if len(unknown):
-            raise ValueError(
-                f"train names the groups {unknown.tolist()}, but the groups are {np.unique(groups).tolist()}."
-            )
+        if unknown := np.setdiff1d(train, groups).tolist():
+            known = np.unique(groups).tolist()
+            raise ValueError(f"train names the groups {unknown}, but the groups are {known}.")
         mask = np.isin(groups, train)
     if not mask.any():
         raise ValueError("train selects no matrix; expected at least one to whiten by.")

@@ -19,6 +19,7 @@ from importlib import import_module
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 
+from spdmetric.extras import needing
 from spdmetric.geometry import geodesic, pairwise_distance
 from spdmetric.linalg.symmetric import invsqrtm, sqrtm
 
@@ -29,10 +30,8 @@ CSP_FILTERS = 6
 
 def from_pyriemann(module: str, name: str, **parameters: object) -> BaseEstimator:
     """Make an estimator of pyRiemann, which is imported here only."""
-    try:
+    with needing(f"{name} needs pyRiemann", "compare"):
         made = getattr(import_module(f"pyriemann.{module}"), name)
-    except ImportError as error:
-        raise ImportError(f"{name} needs pyRiemann: pip install 'spdmetric[compare]'.") from error
     return made(**parameters)
 
 

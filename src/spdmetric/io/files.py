@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from os import PathLike
@@ -13,7 +14,7 @@ SMALL = 64 * 2**20  # bytes that any file may declare
 
 
 class Refused(ValueError):
-    """What is wrong with a file, of which it speaks as "it": `reading` puts the name before."""
+    """What is wrong with a file; `reading` puts its name before."""
 
 
 class FileError(ValueError):
@@ -32,18 +33,22 @@ def reading(path: str | PathLike[str]) -> Iterator[None]:
     except Refused as error:
         raise FileError(f"{path}: {error}") from error
     except Exception as error:
-        raise FileError(
-            f"{path} cannot be read: it is corrupt, truncated or of another format ({described(error)})."
-        ) from error
+        why = f"it is corrupt, truncated or of another format ({described(error)})"
+        raise FileError(f"{path} cannot be read: {why}.") from error
 
 
 def check_size(name: str, declared: int, stored: int) -> None:
     """Refuse an array that declares far more bytes than are stored, before memory is asked for."""
     if declared > max(SMALL, LARGEST_RATIO * stored):
-        raise Refused(
-            f"{name} declares {declared / 2**20:.0f} MB, more than {LARGEST_RATIO} times the "
-            f"{stored / 2**20:.2g} MB that are stored: the file is damaged, or not made of measured matrices."
+        much = (
+            f"{declared / 2**20:.0f} MB, more than {LARGEST_RATIO} times the {stored / 2**20:.2g} MB stored"
         )
+        raise Refused(f"{name} declares {much}: the file is damaged, or not made of measured matrices.")
+
+
+def numbers_in(pattern: str, names: Iterable[str]) -> list[int]:
+    """The numbers, ascending, that names hold where a pattern has its group."""
+    return sorted(int(match[1]) for match in (re.fullmatch(pattern, name) for name in names) if match)
 
 
 def listed(names: Iterable[object]) -> str:

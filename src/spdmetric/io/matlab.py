@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from math import prod
 from os import SEEK_CUR
 from pathlib import Path
@@ -10,12 +9,11 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from spdmetric.extras import needing
 from spdmetric.io.files import Refused, check_size, reading
 
 if TYPE_CHECKING:
     import h5py
-
-_HDF5 = b"\x89HDF\r\n\x1a\n"
 
 # Bytes an element of MATLAB's classes; those of other classes are bounded by what is stored.
 _ITEM_SIZE = {"double": 8, "single": 4, "char": 4, "logical": 1}
@@ -31,11 +29,10 @@ def mat_names(path: Path) -> list[str]:
             return [name for name in file if hasattr(file[name], "dtype")]
 
 
-def read_mat(path: Path, names: Iterable[str]) -> dict[str, np.ndarray]:
+def read_mat(path: Path, names: list[str]) -> dict[str, np.ndarray]:
     """Read some variables of a ``.mat`` file of any version; for structures see `structures`."""
     from scipy.io import loadmat
 
-    names = list(names)
     with reading(path):
         if _is_hdf5(path):
             with _hdf5_file(path) as file:
@@ -55,8 +52,7 @@ def structures(value: np.ndarray) -> list[dict[str, np.ndarray]]:
     for item in value.ravel() if value.dtype == object else ():
         if isinstance(item, mat_struct):
             # MATLAB's names begin with a letter, SciPy's own attribute with an underscore.
-            fields = vars(item).items()
-            found.append({name: np.asarray(field) for name, field in fields if not name.startswith("_")})
+            found.append({k: np.asarray(field) for k, field in vars(item).items() if not k.startswith("_")})
         elif isinstance(item, np.ndarray):
             found += structures(item)
     return found
@@ -70,17 +66,12 @@ def _variables(path: Path) -> list[tuple[str, tuple[int, ...], str]]:
     try:
         return whosmat(path)
     except NotImplementedError as error:
-        raise Refused(
-            "it says that it is a MATLAB 7.3 (HDF5) file; save it again with save(..., '-v7'), for there is "
-            "no HDF5 in it."
-        ) from error
+        said = "it has no HDF5 in it, but says that it is a MATLAB 7.3 (HDF5) file"
+        raise Refused(f"{said}; save it again with save(..., '-v7').") from error
 
 
 def _check_whole(path: Path) -> None:
-    """Follow the lengths of the variables to the end of the file.
-
-    SciPy lists the variables of a truncated file up to the cut, without a word.
-    """
+    """Follow the lengths of the variables: SciPy lists those of a truncated file up to the cut."""
     size = path.stat().st_size
     orders: dict[bytes, Literal["little", "big"]] = {b"\x00\x01IM": "little", b"\x01\x00MI": "big"}
     with path.open("rb") as file:
@@ -96,15 +87,13 @@ def _check_whole(path: Path) -> None:
 def _is_hdf5(path: Path) -> bool:
     """Whether the signature is there: MATLAB puts 512 bytes of its own before it."""
     with path.open("rb") as file:
-        start = file.read(2048 + len(_HDF5))
-    return any(start.startswith(_HDF5, at) for at in (0, 512, 1024, 2048))
+        start = file.read(2056)
+    return any(start.startswith(b"\x89HDF\r\n\x1a\n", at) for at in (0, 512, 1024, 2048))
 
 
 def _hdf5_file(path: Path) -> h5py.File:
-    try:
+    with needing("Reading MATLAB 7.3 files needs h5py", "hdf5"):
         import h5py
-    except ImportError as error:
-        raise ImportError("Reading MATLAB 7.3 files needs h5py: pip install 'spdmetric[hdf5]'.") from error
     return h5py.File(path, "r")
 
 
@@ -118,8 +107,7 @@ def _hdf5_array(name: str, file: h5py.File, size: int) -> np.ndarray:
     if dataset.dtype.hasobject and kind == b"cell":
         return np.array([_text(file[cell][()].T) for cell in np.ravel(value)], dtype=object)
     if dataset.dtype.hasobject:
-        words = (item.decode() if isinstance(item, bytes) else str(item) for item in np.ravel(value))
-        return np.array(list(words))
+        return np.array([v.decode() if isinstance(v, bytes) else str(v) for v in np.ravel(value)])
     return np.array([_text(row) for row in value]) if kind == b"char" else value
 
 

@@ -1,7 +1,6 @@
 """Matrices in the formats that people have: ``.npz``, ``.mat`` of any version, ``.npy``; labels in ``.csv``.
 
-Nothing is allocated before the size that a file declares was compared with the size that it
-has.  Whether the matrices are positive definite is for the estimator to say.
+Sizes are checked first.  Whether matrices are positive definite is for the estimator to say.
 """
 
 from __future__ import annotations
@@ -15,14 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
-from spdmetric.io.files import Refused, listed, reading
+from spdmetric.io.files import Refused, listed, numbers_in, reading
 from spdmetric.io.matlab import mat_names, read_mat, structures
 from spdmetric.io.npy import npz_names, read_npy, read_npz
 
 LABEL_HEADS = ("label", "labels", "y", "class", "target")
 GROUP_HEADS = ("group", "groups", "session", "run", "subject")
-
-Arrays = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,7 @@ class Matrices:
         """``y``, or a sentence that says that it is missing."""
         if self.y is None:
             raise ValueError(
-                f"{self.name} has no labels: store them as y or labels in the file, or give them as .csv."
+                f"{self.name} has no labels: store them as y or labels in it, or in a .csv file."
             )
         return self.y
 
@@ -57,16 +54,14 @@ def read_matrices(
     Parameters
     ----------
     path : str or path-like
-        ``.npz`` or ``.mat`` (of any version, 7.3 too) with the array ``X`` or ``covs``, and
-        optionally ``y`` or ``labels``, and ``groups``; or with the arrays ``X3``, ``y3`` and,
-        optionally, ``r3`` (the groups) for subject 3 of several; ``.mat`` with the structure
-        ``data`` of the covariance toolbox, whose groups are "T" (training session) and "E"
-        (evaluation session); or ``.npy`` with the matrices alone.  A stack that a ``.mat`` file
-        stores as (d, d, n) is transposed.  Pickled objects are refused.
-    labels : str or path-like, optional
-        A ``.csv`` file with a label for each matrix, or the name of an array of the file.
-    groups : str or path-like, optional
-        The same for the groups: sessions, runs, subjects.
+        ``.npz`` or ``.mat`` (of any version) with the array ``X`` or ``covs``, and optionally
+        ``y`` or ``labels``, and ``groups``; or with ``X3``, ``y3`` and optionally ``r3`` (the
+        groups) for subject 3 of several; ``.mat`` with the structure ``data`` of the covariance
+        toolbox, whose groups are the sessions "T" (training) and "E" (evaluation); or ``.npy``
+        with the matrices alone.  A stack that ``.mat`` stores as (d, d, n) is transposed.
+    labels, groups : str or path-like, optional
+        A ``.csv`` file with a value for each matrix, or the name of an array of the file.  Groups
+        are sessions, runs or subjects.
     subject : int, optional
         Which subject to read from a file that holds several.
 
@@ -85,7 +80,8 @@ def read_matrices(
 
 
 # How to list the names of the arrays of a file, and read some.  That of .npy is called X.
-_FORMATS: dict[str, tuple[Callable[[Path], list[str]], Callable[[Path, list[str]], Arrays]]] = {
+_Reader = Callable[[Path, list[str]], dict[str, np.ndarray]]
+_FORMATS: dict[str, tuple[Callable[[Path], list[str]], _Reader]] = {
     ".npz": (npz_names, read_npz),
     ".mat": (mat_names, read_mat),
     ".npy": (lambda path: ["X"], lambda path, names: {"X": read_npy(path)}),
@@ -99,51 +95,39 @@ def array_names(path: Path) -> list[str]:
     return _FORMATS[path.suffix.lower()][0](path)
 
 
-def _read_arrays(path: Path, names: list[str]) -> Arrays:
-    return _FORMATS[path.suffix.lower()][1](path, names)
-
-
-_LAYOUTS = [(X, y, "groups") for X, y in (("X", "y"), ("covs", "labels"), ("X", "labels"), ("covs", "y"))]
-
-
 def _read(path: Path, subject: int | None) -> Matrices:
     names, mat = array_names(path), path.suffix.lower() == ".mat"
-    keys = _layout_of(names) if subject is None else _layout_of_subject(names, subject)
-    if keys is None and mat and "data" in names:
+    if mat and subject is None and "data" in names and not {"X", "covs"} & set(names):
         return _read_toolbox(path)
-    if keys is None and (subjects := subjects_in(names)):
-        raise Refused(f"it holds several subjects: pass subject=, one of {listed(subjects)}.")
-    if keys is None:
-        raise Refused(f"expected the arrays X and y, or covs and labels; found {listed(names)}.")
-    arrays = _read_arrays(path, [key for key in keys if key in names])
+    keys = _layout(names, subject)
+    arrays = _FORMATS[path.suffix.lower()][1](path, [key for key in keys if key in names])
     stored = arrays[keys[0]]
     X = _as_stack(keys[0], stored, arrays[keys[1]].size if keys[1] in arrays else 0, mat)
-    notes: tuple[str, ...] = ()
-    if X.shape != stored.shape or X.strides != stored.strides:
-        notes = (
-            f"{keys[0]} is stored as {stored.shape}, matrix after matrix along its last axis as MATLAB does; "
-            f"it was read as {X.shape}.",
-        )
     y, groups = (_as_column(k, arrays[k], len(X), mat) if k in arrays else None for k in keys[1:])
-    return Matrices(X, y, groups, path.stem, notes)
-
-
-def _layout_of(names: list[str]) -> tuple[str, str, str] | None:
-    """The layout whose labels are there too, or else that of the matrices alone."""
-    known = [keys for keys in _LAYOUTS if keys[0] in names]
-    return next((keys for keys in known if keys[1] in names), known[0] if known else None)
+    note = f"{keys[0]} is stored as {stored.shape}, matrix after matrix along its last axis as MATLAB does"
+    moved = X.shape != stored.shape or X.strides != stored.strides
+    return Matrices(X, y, groups, path.stem, (f"{note}; it was read as {X.shape}.",) if moved else ())
 
 
 def subjects_in(names: Iterable[str]) -> list[int]:
     """Subjects of a file with the arrays ``X1``, ``X2``, ..."""
-    return sorted(int(m[1]) for m in (re.fullmatch(r"X([0-9]+)", name) for name in names) if m)
+    return numbers_in(r"X([0-9]+)", names)
 
 
-def _layout_of_subject(names: list[str], subject: int) -> tuple[str, str, str]:
-    X, y, groups = f"X{subject}", f"y{subject}", f"r{subject}"
+def _layout(names: list[str], subject: int | None) -> tuple[str, str, str]:
+    """Names of matrices, labels and groups: those whose labels are there too, or of matrices alone."""
     subjects = subjects_in(names)
+    if subject is None:
+        pairs = (("X", "y"), ("covs", "labels"), ("X", "labels"), ("covs", "y"))
+        known = sorted((pair for pair in pairs if pair[0] in names), key=lambda pair: pair[1] not in names)
+        if known:
+            return (*known[0], "groups")
+        if subjects:
+            raise Refused(f"it holds several subjects: pass subject=, one of {listed(subjects)}.")
+        raise Refused(f"expected the arrays X and y, or covs and labels; found {listed(names)}.")
     if subjects and subject not in subjects:
         raise Refused(f"it has no subject {subject}; it holds {listed(subjects)}.")
+    X, y, groups = (f"{letter}{subject}" for letter in "Xyr")
     if X not in names or y not in names:
         hint = "" if subjects else " A file of one subject is read without subject=."
         raise Refused(f"expected the arrays {X} and {y} of subject {subject}; found {listed(names)}.{hint}")
@@ -154,11 +138,9 @@ def _read_toolbox(path: Path) -> Matrices:
     """The structure ``data`` of the covariance toolbox's MotorImagery.mat."""
     fields = ("data", "labels", "idxTraining", "idxTest")
     found = structures(read_mat(path, ["data"])["data"])
-    if len(found) != 1 or not all(field in found[0] for field in fields):
-        raise Refused(
-            "expected the arrays X and y, or covs and labels, or a structure data with the fields "
-            f"{listed(fields)}; found data without them."
-        )
+    if len(found) != 1 or not set(fields) <= set(found[0]):
+        expected = "the arrays X and y, or covs and labels, or a structure data with the fields"
+        raise Refused(f"expected {expected} {listed(fields)}; found data without them.")
     X, labels, training, test = (found[0][field] for field in fields)
     if X.ndim != 3 or X.shape[0] != X.shape[1]:
         raise Refused(f"data.data has shape {X.shape}; expected (d, d, n).")
@@ -172,26 +154,20 @@ def _read_toolbox(path: Path) -> Matrices:
 
 
 def _as_stack(name: str, X: np.ndarray, n_labels: int, mat: bool) -> np.ndarray:
+    """Matrices as (n, d, d); MATLAB holds them as (d, d, n), or as (d, d) where there is one."""
     if X.dtype.kind not in "fiubc":
         raise Refused(f"{name} has dtype {X.dtype}; expected matrices of numbers.")
-    X = _matrices_first(X, n_labels) if mat else X
+    last = X.ndim == 3 and X.shape[0] == X.shape[1]
+    if mat and X.ndim == 2 and X.shape[0] == X.shape[1] and n_labels == 1:
+        X = X[None]
+    # With as many matrices as channels, only their symmetry tells the axes apart.
+    elif mat and last and (X.shape[1] != X.shape[2] or not np.allclose(X, X.transpose(0, 2, 1))):
+        X = X.transpose(2, 0, 1)
     if X.ndim != 3 or X.shape[1] != X.shape[2]:
-        looks = X.ndim == 3 and X.shape[0] == X.shape[1]
-        hint = " It looks like (d, d, n): save its transpose(2, 0, 1)." if looks else ""
+        hint = " It looks like (d, d, n): save its transpose(2, 0, 1)." if last else ""
         raise Refused(f"{name} has shape {X.shape}; expected (n, d, d), a stack of square matrices.{hint}")
     if 0 in X.shape:
         raise Refused(f"it holds no matrices: {name} has shape {X.shape}.")
-    return X
-
-
-def _matrices_first(X: np.ndarray, n_labels: int) -> np.ndarray:
-    """Turn a stack as MATLAB holds it, (d, d, n) or (d, d) for one matrix, into (n, d, d)."""
-    if X.ndim == 2 and X.shape[0] == X.shape[1] and n_labels == 1:
-        return X[None]
-    last = X.ndim == 3 and X.shape[0] == X.shape[1]
-    # With as many matrices as channels, only their symmetry tells the axes apart.
-    if last and (X.shape[1] != X.shape[2] or not np.allclose(X, X.transpose(0, 2, 1))):
-        return X.transpose(2, 0, 1)
     return X
 
 
@@ -220,15 +196,15 @@ def _named_or_csv(path: Path, source: str | PathLike[str], heads: tuple[str, ...
     name, names = str(source), array_names(path)
     if name not in names:
         raise Refused(f"it has no array {name}: give one of {listed(names)}, or a .csv file.")
-    return _as_column(name, _read_arrays(path, [name])[name], n, path.suffix.lower() == ".mat")
+    read, mat = _FORMATS[path.suffix.lower()][1], path.suffix.lower() == ".mat"
+    return _as_column(name, read(path, [name])[name], n, mat)
 
 
 def read_column(path: str | PathLike[str], n: int, heads: tuple[str, ...] = LABEL_HEADS) -> np.ndarray:
     """Read one value for each of ``n`` matrices from a ``.csv`` file.
 
-    The file has one column, with or without a header; or several columns under a header, of
-    which one has a name of ``heads``.  Values are integers or floats where each is what Python
-    prints for its number; strings otherwise, so that ``01`` and ``1`` stay two labels.
+    It has one column, with or without a header, or several, one of them under a name of ``heads``.
+    Values are numbers where each is what Python prints for it, otherwise strings, ``01`` for instance.
     """
     with reading(path):
         try:
@@ -236,42 +212,30 @@ def read_column(path: str | PathLike[str], n: int, heads: tuple[str, ...] = LABE
                 rows = [row for row in csv.reader(file) if row]
         except (UnicodeDecodeError, csv.Error) as error:
             raise Refused(f"it is not a text file of comma-separated values ({error}).") from error
-        at, body = _column(rows, n, heads)
-        values = [row[at].strip() if at < len(row) else "" for row in body]
+        head = [cell.strip().lower() for cell in rows[0]] if rows else []
+        named = next((head.index(name) for name in heads if name in head), None)
+        if (entries := len(rows) - (named is not None)) != n and (named is not None or entries != n + 1):
+            raise Refused(f"it has {entries} entries for {n} matrices; expected one for each.")
+        if named is None and any(len(row) > 1 for row in rows):
+            raise Refused(f"it has several columns; expected one, or a header with one of {listed(heads)}.")
+        values = [row[named or 0].strip() if len(row) > (named or 0) else "" for row in rows[len(rows) - n :]]
         if "" in values:
             raise Refused(f"entry {values.index('')} is empty; expected one value for each matrix.")
         return _as_column("the column", _typed(values), n)
 
 
-def _column(rows: list[list[str]], n: int, heads: tuple[str, ...]) -> tuple[int, list[list[str]]]:
-    """Index of the column that is meant, and the rows below the header."""
-    head = [cell.strip().lower() for cell in rows[0]] if rows else []
-    named = next((head.index(name) for name in heads if name in head), None)
-    if len(rows) not in (n, n + 1) or (len(rows) == n and named is not None):
-        entries = len(rows) - (named is not None)
-        raise Refused(f"it has {entries} entries for {n} matrices; expected one for each.")
-    body = rows[len(rows) - n :]
-    if named is None and any(len(row) > 1 for row in rows):
-        raise Refused(f"it has several columns; expected one, or a header with one of {listed(heads)}.")
-    return named or 0, body
-
-
 def _typed(values: list[str]) -> np.ndarray:
     """Numbers if all are, and different ones where the texts are different."""
     numbers = [number for number in map(_number, values) if number is not None]
-    fits = all(isinstance(number, float) or abs(number) < 2**63 for number in numbers)
-    if fits and len(numbers) == len(values) and len(set(numbers)) == len(set(values)):
-        return np.array(numbers)
-    return np.array(values)
+    same = len(numbers) == len(values) and len(set(numbers)) == len(set(values))
+    return np.array(numbers if same else values)
 
 
 def _number(text: str) -> int | float | None:
-    """The number that Python prints as this text; NaN, the mark of a missing number, in any case."""
-    for kind in (int, float):
-        try:
-            number = kind(text)
-        except ValueError:
-            continue
-        if repr(number) == text or number != number:
-            return number
-    return None
+    """The number of 64 bits that Python prints as this text; NaN, where it is missing, in any case."""
+    try:
+        number = int(text) if re.fullmatch("-?[0-9]+", text) else float(text)
+    except ValueError:
+        return None
+    fits = isinstance(number, float) or abs(number) < 2**63
+    return number if fits and (repr(number) == text or number != number) else None

@@ -1,9 +1,8 @@
 """Model files: fitted metrics, alone or with the nearest neighbors that follow them.
 
-A model file is a plain ``.npz``: a JSON text, ``metadata``, with a SHA-256 digest that tells
-accidents, not forgeries; and arrays, whose names are their places in the model.  All that is
-stored of a fitted estimator is listed in `FIELDS`, and checked when a file is read.  Nothing
-else is made of a file: it cannot run code.
+A model file is a plain ``.npz``: a JSON text, ``metadata``, with a SHA-256 digest against damage,
+and arrays named by their places in the model.  All that is stored of a fitted estimator is listed
+in `FIELDS` and checked when a file is read.  Nothing else is made of a file: it cannot run code.
 """
 
 from __future__ import annotations
@@ -32,8 +31,7 @@ from spdmetric.linalg.symmetric import Spectrum
 from spdmetric.manifolds import BallPoint, RankPoint
 from spdmetric.solvers import Record, Solution, Status
 
-FORMAT = "spdmetric model"
-VERSION = 1  # raise it whenever a file of the former version would be read wrongly
+FORMAT, VERSION = "spdmetric model", 1  # raised whenever a file of the former version would be read wrongly
 
 # Of every field the kinds of dtype, "?" for None, and the shape; equal letters are equal sizes.
 _METRIC = {
@@ -72,16 +70,13 @@ def save(model: Any, path: str | PathLike[str]) -> None:
 
     Examples
     --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import spdmetric
+    >>> import spdmetric, tempfile
     >>> from spdmetric.datasets import make_toy
     >>> X, y, X_new, _ = make_toy(n_train=20, n_test=4, d=4, random_state=0)
     >>> metric = spdmetric.LogEuclideanMetric(radius=2.0).fit(X, y)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     spdmetric.save(metric, Path(folder) / "metric.npz")
-    ...     loaded = spdmetric.load(Path(folder) / "metric.npz")
-    >>> bool((loaded.transform(X_new) == metric.transform(X_new)).all())
+    >>> path = f"{tempfile.mkdtemp()}/metric.npz"
+    >>> spdmetric.save(metric, path)
+    >>> bool((spdmetric.load(path).transform(X_new) == metric.transform(X_new)).all())
     True
     """
     from spdmetric import __version__
@@ -91,7 +86,7 @@ def save(model: Any, path: str | PathLike[str]) -> None:
 
 
 def load(path: str | PathLike[str]) -> Any:
-    """Read a model that `save` or ``spdmetric fit`` wrote, or say why it cannot be one.
+    """Read a model that `save` or ``spdmetric fit`` wrote.
 
     Parameters
     ----------
@@ -107,9 +102,8 @@ def load(path: str | PathLike[str]) -> Any:
     try:
         return _model_of(metadata["model"], arrays)
     except Exception as error:  # the digest holds, so whoever wrote it was not `save`
-        raise FileError(
-            f"{path} says that it is a {FORMAT}, but its content is not one ({described(error)})."
-        ) from error
+        why = described(error)
+        raise FileError(f"{path} says that it is a {FORMAT}, but its content is not one ({why}).") from error
 
 
 def write_model_file(path: str | PathLike[str], metadata: State, arrays: Arrays) -> None:
@@ -124,10 +118,7 @@ def read_model_file(path: str | PathLike[str]) -> tuple[State, Arrays]:
     arrays = read_npz(Path(path))
     with reading(path):
         if "metadata" not in arrays:
-            raise Refused(
-                f"it is an .npz file but not a {FORMAT}: expected one that spdmetric.save or "
-                "'spdmetric fit' wrote."
-            )
+            raise Refused(f"it is an .npz file but not a {FORMAT} of spdmetric.save or 'spdmetric fit'.")
         metadata = json.loads(arrays.pop("metadata").item())
         found, version, writer = (metadata.get(key) for key in ("format", "version", "spdmetric"))
         if found != FORMAT:
@@ -135,15 +126,11 @@ def read_model_file(path: str | PathLike[str]) -> tuple[State, Arrays]:
         if type(version) is not int or version < 1:
             raise Refused(f"it is corrupt: its format has version {str(version)[:80]!r}.")
         if version > VERSION:
-            raise Refused(
-                f"it is a {FORMAT} of format {version}, written by spdmetric {str(writer)[:80]}; this "
-                f"spdmetric reads formats up to {VERSION}: upgrade it."
-            )
+            newer = f"it is a {FORMAT} of format {version}, written by spdmetric {str(writer)[:80]}"
+            raise Refused(f"{newer}; this spdmetric reads formats up to {VERSION}: upgrade it.")
         if metadata.pop("sha256", None) != _digest(metadata, arrays):
-            raise Refused(
-                "it was altered after it was saved (its SHA-256 digest does not match): fetch it again, or "
-                f"save the {FORMAT} anew."
-            )
+            altered = "it was altered after it was saved (its SHA-256 digest does not match)"
+            raise Refused(f"{altered}: fetch it again, or save the {FORMAT} anew.")
     return metadata, arrays
 
 
@@ -215,10 +202,8 @@ def _tree_of(model: Any, arrays: Arrays) -> State:
     steps = model.steps if isinstance(model, Pipeline) else [("", model)]
     if [_PLACES.get(type(step)) for _, step in steps] not in (["metric"], ["metric", "neighbors"]):
         got = listed(type(step).__name__ for _, step in steps)
-        raise ValueError(
-            "Expected a LogEuclideanMetric, a LogEuclideanMetricCV, or a pipeline of one of them and a "
-            f"KNeighborsClassifier, got {got}: for other pipelines use skops, see docs/models.md."
-        )
+        known = "a LogEuclideanMetric or a LogEuclideanMetricCV, alone or before a KNeighborsClassifier"
+        raise ValueError(f"Expected {known}, got {got}: for other pipelines use skops, see docs/models.md.")
     trees = [(name, _step_tree(step, arrays)) for name, step in steps]
     if not isinstance(model, Pipeline):
         return trees[0][1]
@@ -229,13 +214,13 @@ def _tree_of(model: Any, arrays: Arrays) -> State:
 def _step_tree(step: Any, arrays: Arrays) -> State:
     check_is_fitted(step)
     place, routing = _PLACES[type(step)], step.get_metadata_routing()
-    requests = {method: getattr(routing, method).requests for method in _REQUESTS}
+    requests = {method: getattr(routing, method).requests.items() for method in _REQUESTS}
     return {
         "class": type(step).__name__,
         "parameters": _encode_all(step.get_params(deep=False), place, arrays),
         "fitted": _encode_all(_state_of(step), place, arrays),
         "output": getattr(step, "_sklearn_output_config", {}).get("transform"),
-        "requests": {m: {k: v for k, v in some.items() if v is not None} for m, some in requests.items()},
+        "requests": {m: {k: v for k, v in some if v is not None} for m, some in requests.items()},
     }
 
 
@@ -261,10 +246,8 @@ def _encode(value: Any, place: str, arrays: Arrays) -> Any:
     """What JSON holds of a value: itself, or its kind and content; arrays go to ``arrays``."""
     if value is None or type(value) in (bool, int, str) or (type(value) is float and isfinite(value)):
         return value
-    kind, array = (
-        type(value),
-        np.asarray(value) if isinstance(value, float | np.ndarray | np.generic) else None,
-    )
+    kind = type(value)
+    array = np.asarray(value) if isinstance(value, float | np.ndarray | np.generic) else None
     if array is not None and array.dtype.kind in "biufSU":
         arrays[place] = array
         return {"array" if kind is np.ndarray else "scalar": place}
@@ -272,29 +255,22 @@ def _encode(value: Any, place: str, arrays: Arrays) -> Any:
         items = [_encode(item, f"{place}.{i}", arrays) for i, item in enumerate(value)]
         return items if kind is list else {"tuple" if kind is tuple else "objects": items}
     if kind is dict:
-        pairs = value.items()
-        return {"dict": [[_encode(k, place, arrays), _encode(v, f"{place}.{k}", arrays)] for k, v in pairs]}
+        pairs = [[_encode(k, place, arrays), _encode(v, f"{place}.{k}", arrays)] for k, v in value.items()]
+        return {"dict": pairs}
     name = place.split(".")[1]
     got = f"{name}={value!r}" if array is None else f"{name} has dtype {array.dtype}, which"
-    raise ValueError(
-        f"{got} cannot be stored in a model file, which holds plain numbers and strings only: call "
-        f"set_params({name}=...) with one first, or use skops, see docs/models.md."
-    )
+    todo = f"call set_params({name}=...) with one first, or use skops, see docs/models.md"
+    raise ValueError(f"{got} cannot be stored in a model file, only plain numbers and strings: {todo}.")
 
 
 def _decode(tree: Any, arrays: Arrays) -> Any:
     """The inverse of `_encode`."""
-    if isinstance(tree, list):
-        return [_decode(item, arrays) for item in tree]
     if not isinstance(tree, dict):
-        return tree
+        return [_decode(item, arrays) for item in tree] if isinstance(tree, list) else tree
     ((kind, content),) = tree.items()
-    if kind in ("array", "scalar"):
-        return arrays[content] if kind == "array" else arrays[content][()]
-    items = _decode(content, arrays)
-    if kind == "objects":
-        objects = np.empty(len(items), dtype=object)
-        objects[:] = items
-        return objects
-    makers: dict[str, Callable[[Any], Any]] = {"tuple": tuple, "dict": dict}
-    return makers[kind](items)
+    makers: dict[str, Callable[[Any], Any]] = {
+        **{"tuple": tuple, "dict": dict, "array": arrays.__getitem__},
+        "scalar": lambda place: arrays[place][()],
+        "objects": lambda items: np.array([None, *items], dtype=object)[1:],  # one axis, whatever the items
+    }
+    return makers[kind](_decode(content, arrays))

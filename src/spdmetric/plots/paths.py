@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -10,7 +11,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from spdmetric.estimators import LogEuclideanMetricCV
-from spdmetric.plots.axes import BLUE, GRAY, VERMILLION, Display, Metric, axes_for, check_metric
+from spdmetric.plots.axes import Display, Metric, axes_for, check_metric
+from spdmetric.plots.style import BLUE, GRAY, VERMILLION
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 RADII = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0)
 
 
+@dataclass(eq=False, repr=False)
 class RadiusPathDisplay(Display):
     """Alignment, and the score in cross-validation, against the radius of the ball.
 
@@ -44,20 +47,12 @@ class RadiusPathDisplay(Display):
     'radius of the ball'
     """
 
-    def __init__(
-        self,
-        radius: ArrayLike,
-        alignment: ArrayLike,
-        *,
-        score: ArrayLike | None = None,
-        score_error: ArrayLike | None = None,
-        chosen: float | None = None,
-    ):
-        self.radius = radius
-        self.alignment = alignment
-        self.score = score
-        self.score_error = score_error
-        self.chosen = chosen
+    radius: ArrayLike
+    alignment: ArrayLike
+    _: KW_ONLY
+    score: ArrayLike | None = None
+    score_error: ArrayLike | None = None
+    chosen: float | None = None
 
     @classmethod
     def from_estimator(
@@ -81,19 +76,15 @@ class RadiusPathDisplay(Display):
             Matrices and labels, for a `LogEuclideanMetric` only.
         radii : sequence of float, default=(0, 1, 2, 4, 8, 16)
             Radii to fit, for a `LogEuclideanMetric` only.
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        **kwargs : dict
+        ax, **kwargs
             Passed to `plot`.
         """
         check_metric(estimator, "radius")
         if isinstance(estimator, LogEuclideanMetricCV):
             return cls(**_path_of(estimator)).plot(ax, **kwargs)
         if X is None or y is None:
-            raise ValueError(
-                "A LogEuclideanMetric knows its own radius only: pass X and y, and the others are learned, "
-                "or draw the path of a LogEuclideanMetricCV."
-            )
+            todo = "pass X and y to learn others, or draw the path of a LogEuclideanMetricCV"
+            raise ValueError(f"A LogEuclideanMetric knows its own radius only: {todo}.")
         fits = [clone(estimator).set_params(radius=radius).fit(X, y) for radius in sorted(radii)]
         alignment = np.array([fit.alignment_ for fit in fits])
         return cls(np.array(sorted(radii), dtype=float), alignment).plot(ax, **kwargs)
@@ -116,8 +107,8 @@ class RadiusPathDisplay(Display):
             ax.errorbar(self.radius, self.score, error, fmt="--s", color=color, capsize=3, label=score_name)
         if self.chosen is not None:
             ax.axvline(self.chosen, color=GRAY, ls=":", zorder=0, label=f"chosen: {self.chosen:g}")
-        what = "alignment" if self.score is None else "alignment and score"
-        ax.set(xlabel="radius of the ball", ylabel=what)
+        ylabel = "alignment" if self.score is None else "alignment and score"
+        ax.set(xlabel="radius of the ball", ylabel=ylabel)
         if self.score is not None and np.all(np.asarray(self.score) >= 0):
             ax.set_ylim(0, 1.02 * max(1.0, np.max(self.score)))  # alignment has these bounds, most scores too
         ax.legend()

@@ -1,13 +1,10 @@
 """Where on the head the components of a metric come from.
 
-A row w of the factor W reads a signal out of the channels, ``w x``; its entries are not where
-the signal comes from, for they also cancel what else the channels hold.  That is told by the
-*pattern* ``a = C w' / (w C w')``, the regression of the channels on the signal, and for all
-rows together by ``A = C W' (W C W')^{-1}`` [Haufe2014]_, C the covariance of the channels.
-
-The metric does not depend on W itself: ``QW`` gives the same distances for every rotation Q.
-The rows that are shown are turned so that the first one tells the classes apart most: with
-``L_c`` the mean of ``log(W X W')`` over class c, Q diagonalizes ``sum_c (L_c - L)^2``.
+A row w of the factor W reads a signal ``w x`` out of the channels x; where it comes from is told by
+the *patterns*, the regression of the channels on the signals, ``C W' (W C W')^{-1}`` [Haufe2014]_,
+C the covariance of the channels.  ``QW`` gives the same distances for every rotation Q: the rows
+are turned so that the first one tells the classes apart most.  With ``L_c`` the mean of
+``log(W X W')`` over class c, Q diagonalizes ``sum_c (L_c - L)^2``.
 
 References
 ----------
@@ -18,12 +15,14 @@ References
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length
 
+from spdmetric.extras import needing
 from spdmetric.geometry import mean_euclid
 from spdmetric.linalg.symmetric import congruence, spectrum, unvech
 from spdmetric.plots.axes import Metric, check_metric, row_for
@@ -45,21 +44,7 @@ class Patterns(NamedTuple):
 
 
 def patterns_of(estimator: Metric, X: ArrayLike, y: ArrayLike) -> Patterns:
-    """Filters and patterns of the components of a fitted metric.
-
-    Parameters
-    ----------
-    estimator : LogEuclideanMetric or LogEuclideanMetricCV
-        Fitted, of low rank or full.
-    X : array-like of shape (n_matrices, d, d)
-        Covariances; their mean is that of the channels.
-    y : array-like of shape (n_matrices,)
-        Labels.
-
-    Returns
-    -------
-    patterns : Patterns
-    """
+    """Filters and patterns of the components of a fitted metric; the mean of X is that of the channels."""
     X, y = check_psd(to_numpy(X), estimator.components_.shape[0]), np.asarray(to_numpy(y))
     check_consistent_length(X, y)
     logs, classes = unvech(vectors_of(estimator, X)), np.unique(y)  # (n, m, m)
@@ -76,6 +61,7 @@ def patterns_of(estimator: Metric, X: ArrayLike, y: ArrayLike) -> Patterns:
     return Patterns(sign * W, sign * patterns, contrast, classes)
 
 
+@dataclass(eq=False, repr=False)
 class PatternsDisplay:
     """Patterns of the components of a metric, as maps of the head.
 
@@ -91,14 +77,11 @@ class PatternsDisplay:
     Attributes
     ----------
     ax_ : ndarray of matplotlib Axes, of shape (n_components,)
-        Where they were drawn.
     figure_ : matplotlib Figure
-        Their figure.
     """
 
-    def __init__(self, patterns: Patterns, info: mne.Info):
-        self.patterns = patterns
-        self.info = info
+    patterns: Patterns
+    info: mne.Info
 
     @classmethod
     def from_estimator(
@@ -117,15 +100,11 @@ class PatternsDisplay:
         ----------
         estimator : LogEuclideanMetric or LogEuclideanMetricCV
             Fitted to covariances of the channels; of low rank, or the maps are many.
-        X : array-like of shape (n_matrices, d, d)
-            Covariances, of the training trials for instance.
-        y : array-like of shape (n_matrices,)
-            Labels.
+        X, y : array-like of shape (n_matrices, d, d) and (n_matrices,)
+            Covariances, of the training trials for instance, and labels.
         info : mne.Info
             Its d channels, in the order of the matrices, with a montage.
-        ax : sequence of matplotlib Axes, optional
-            Where to draw, one for each component; a new figure by default.
-        **kwargs : dict
+        ax, **kwargs
             Passed to `plot`.
         """
         check_metric(estimator, "components")
@@ -146,8 +125,7 @@ class PatternsDisplay:
         ax : sequence of matplotlib Axes, optional
             Where to draw, one for each component; a new figure by default.
         n_components : int, optional
-            How many to draw, those that tell the classes apart most first; four, or all if
-            there are fewer, by default.
+            How many to draw, those that tell the classes apart most; at most four by default.
         topomap_kw : dict, optional
             Passed to ``mne.viz.plot_topomap``.
         """
@@ -156,25 +134,19 @@ class PatternsDisplay:
         if not 1 <= n <= m:
             raise ValueError(f"n_components={n}: the metric has {m} components.")
         mne = _mne()
-        self.ax_, self.figure_ = row_for(ax, n)
+        self.ax_, self.figure_ = row_for(ax, n, size=(2.2 * n, 2.6))
         look = {"show": False, "contours": 4, **(topomap_kw or {})}
         for k, one in enumerate(self.ax_):
             mne.viz.plot_topomap(self.patterns.patterns[k], self.info, axes=one, **look)
-            one.set_title(self._title(k), fontsize="medium")
+            contrast = self.patterns.contrast[k]
+            strongest = f"{self.patterns.classes[contrast.argmax()]} ({contrast.max():+.2f})"
+            one.set_title(f"component {k + 1}\nmost in {strongest}", fontsize="medium")
         return self
-
-    def _title(self, k: int) -> str:
-        """Name a component and the class in which it is strongest."""
-        contrast = self.patterns.contrast[k]
-        label = self.patterns.classes[contrast.argmax()]
-        return f"component {k + 1}\nmost in {label} ({contrast.max():+.2f})"
 
 
 def _mne() -> Any:
-    try:
+    with needing("Maps of the head need MNE", "eeg"):
         import mne
-    except ImportError as error:
-        raise ImportError("Maps of the head need MNE: pip install 'spdmetric[eeg]'.") from error
     return mne
 
 
@@ -183,9 +155,7 @@ def _check_info(info: mne.Info, d: int) -> None:
     if not isinstance(info, mne.Info):
         raise TypeError(f"info is a {type(info).__name__}: expected an mne.Info, for instance epochs.info.")
     if len(info["ch_names"]) != d:
-        raise ValueError(
-            f"info has {len(info['ch_names'])} channels, but the matrices are {d} x {d}: pick the "
-            "channels that they were computed from, in that order."
-        )
+        got = f"info has {len(info['ch_names'])} channels, but the matrices are {d} x {d}"
+        raise ValueError(f"{got}: pick the channels that they were computed from, in that order.")
     if info.get_montage() is None:
         raise ValueError("The channels of info have no places on the head: call info.set_montage(...) first.")

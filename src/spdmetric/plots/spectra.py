@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from spdmetric.linalg.symmetric import congruence, invsqrtm, logm
-from spdmetric.plots.axes import BLUE, GRAY, VERMILLION, Display, Metric, axes_for, check_metric
+from spdmetric.plots.axes import Display, Metric, axes_for, check_metric
+from spdmetric.plots.style import BLUE, GRAY, VERMILLION
 from spdmetric.validation import check_choice
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 KINDS = ("spectrum", "movement")
 
 
+@dataclass(eq=False, repr=False)
 class ReferenceSpectrumDisplay(Display):
     """What was learned, direction by direction.
 
@@ -45,11 +48,10 @@ class ReferenceSpectrumDisplay(Display):
     2.0
     """
 
-    def __init__(self, values: ArrayLike, vectors: ArrayLike, start: ArrayLike, movement: ArrayLike):
-        self.values = values
-        self.vectors = vectors
-        self.start = start
-        self.movement = movement
+    values: ArrayLike
+    vectors: ArrayLike
+    start: ArrayLike
+    movement: ArrayLike
 
     @classmethod
     def from_estimator(cls, estimator: Metric, *, ax: Axes | None = None, **kwargs: Any) -> Self:
@@ -59,9 +61,7 @@ class ReferenceSpectrumDisplay(Display):
         ----------
         estimator : LogEuclideanMetric or LogEuclideanMetricCV
             Fitted, of full rank.
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        **kwargs : dict
+        ax, **kwargs
             Passed to `plot`.
         """
         check_metric(estimator, "reference point")
@@ -86,25 +86,16 @@ class ReferenceSpectrumDisplay(Display):
         check_choice("kind", kind, KINDS)
         self.ax_, self.figure_ = axes_for(ax)
         index = np.arange(1, len(np.asarray(self.values)) + 1)
-        (self._plot_spectrum if kind == "spectrum" else self._plot_movement)(index)
+        if kind == "spectrum":
+            self.ax_.semilogy(index, self.start, "--s", color=GRAY, label="start")
+            self.ax_.semilogy(index, self.values, "-o", color=BLUE, label="learned")
+            self.ax_.set(xlabel="eigenvalue, largest first", ylabel="size")
+            self.ax_.legend()
+        else:
+            colors = np.where(np.asarray(self.movement) > 0, BLUE, VERMILLION)
+            self.ax_.bar(index, np.asarray(self.movement), color=colors.tolist())
+            self.ax_.axhline(0, color="black", lw=0.8)
+            self.ax_.set(xlabel="direction", ylabel="log-eigenvalue seen from the start")
+        self.ax_.set_title(f"{kind.capitalize()} of the reference point")
         self.ax_.xaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
         return self
-
-    def _plot_spectrum(self, index: np.ndarray) -> None:
-        self.ax_.semilogy(index, self.start, "--s", color=GRAY, label="start")
-        self.ax_.semilogy(index, self.values, "-o", color=BLUE, label="learned")
-        self.ax_.set(
-            xlabel="eigenvalue, largest first", ylabel="size", title="Spectrum of the reference point"
-        )
-        self.ax_.legend()
-
-    def _plot_movement(self, index: np.ndarray) -> None:
-        movement = np.asarray(self.movement)
-        colors = np.where(movement > 0, BLUE, VERMILLION)
-        self.ax_.bar(index, movement, color=colors.tolist())
-        self.ax_.axhline(0, color="black", lw=0.8)
-        self.ax_.set(
-            xlabel="direction",
-            ylabel="log-eigenvalue seen from the start",
-            title="Movement of the reference point",
-        )

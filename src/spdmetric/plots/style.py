@@ -9,19 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spdmetric.extras import needing
 from spdmetric.io.atomic import atomic_file
-from spdmetric.plots.axes import (
-    BLACK,
-    BLUE,
-    GRAY,
-    GREEN,
-    ORANGE,
-    PURPLE,
-    SKY,
-    VERMILLION,
-    YELLOW,  # noqa: F401 (the figures find all colors here)
-    need_matplotlib,
-)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,35 +18,44 @@ if TYPE_CHECKING:
 COLUMN = 3.4  # inches: one column of the paper
 PAGE = 7.0  # inches: both columns
 
-PALETTE = (SKY, GREEN, BLUE, ORANGE, VERMILLION, PURPLE, GRAY, BLACK)
+# Okabe and Ito (2008): told apart with every common kind of color blindness.
+BLACK = "#000000"
+ORANGE = "#E69F00"
+SKY = "#56B4E9"
+GREEN = "#009E73"
+YELLOW = "#F0E442"
+BLUE = "#0072B2"
+VERMILLION = "#D55E00"
+PURPLE = "#CC79A7"
+GRAY = "#8C8C8C"
 
+# Of each class; color is never the only difference.
+CLASS_LOOKS = list(zip((BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK, GRAY), "os^Dv<>P", strict=True))
+PALETTE = (SKY, GREEN, BLUE, ORANGE, VERMILLION, PURPLE, GRAY, BLACK)
 EUCLID, RIEMANN = VERMILLION, BLUE  # one color for each geometry in all figures
 
 _SETTINGS: Any = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],  # ships with matplotlib: the same picture everywhere
     "mathtext.fontset": "dejavusans",
-    "font.size": 8,
-    "axes.titlesize": 8,
-    "axes.labelsize": 8,
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
-    "legend.fontsize": 7,
-    "legend.frameon": False,
+    **dict.fromkeys(("font.size", "axes.titlesize", "axes.labelsize"), 8),
+    **dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), 7),
+    **dict.fromkeys(("axes.linewidth", "xtick.major.width", "ytick.major.width"), 0.6),
+    **dict.fromkeys(("xtick.major.size", "ytick.major.size"), 2.5),
+    **dict.fromkeys(("legend.frameon", "axes.spines.top", "axes.spines.right"), False),
     "legend.handlelength": 1.8,
-    "axes.linewidth": 0.6,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
     "axes.titlelocation": "left",
     "axes.titlepad": 4,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "xtick.major.size": 2.5,
-    "ytick.major.size": 2.5,
     "lines.linewidth": 1.3,
     "lines.solid_capstyle": "round",
     "pdf.fonttype": 42,  # text stays text
 }
+
+
+def need_matplotlib() -> None:
+    """Say which extra is missing, before anything is computed in vain."""
+    with needing("Drawing needs matplotlib", "plots"):
+        import matplotlib  # noqa: F401
 
 
 def context() -> AbstractContextManager[None]:
@@ -70,20 +68,7 @@ def context() -> AbstractContextManager[None]:
 
 @contextmanager
 def canvas(width: float, height: float, figure: Figure | None = None) -> Iterator[Figure]:
-    """Give a figure of a size in inches to draw in, in the style of the figures.
-
-    Parameters
-    ----------
-    width, height : float
-        Size in inches.
-    figure : Figure, optional
-        The figure to use, for instance ``plt.figure()``; a new one that pyplot does not
-        know, and that need not be closed, by default.
-
-    Yields
-    ------
-    Figure
-    """
+    """Give a figure of a size in inches to draw in: the given one, or a new one unknown to pyplot."""
     with context():
         if figure is None:
             from matplotlib.figure import Figure
@@ -119,16 +104,8 @@ def dot(
     axes: Any, *where: float, color: str = BLACK, marker: str = "o", size: float = 4.5, **kwargs: Any
 ) -> None:
     """Mark a point, with a white rim that lifts it from what lies below."""
-    look = {
-        "color": color,
-        "marker": marker,
-        "ms": size,
-        "mec": "white",
-        "mew": 0.6,
-        "ls": "none",
-        "zorder": 10,
-    }
-    axes.plot(*([value] for value in where), **{**look, **kwargs})
+    look = {"color": color, "marker": marker, "ms": size, "mec": "white", "mew": 0.6, "ls": "none"}
+    axes.plot(*([value] for value in where), **{**look, "zorder": 10, **kwargs})
 
 
 def halo() -> list[Any]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.decomposition import PCA
+from sklearn.metrics import pairwise_distances
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from spdmetric.geometry import PAIRWISE_METRICS, mean_riemann, pairwise_distance
-from spdmetric.plots.axes import CLASS_COLORS, CLASS_MARKERS, Display, axes_for, need_matplotlib
+from spdmetric.plots.axes import Display, axes_for
+from spdmetric.plots.style import CLASS_LOOKS, need_matplotlib
 from spdmetric.validation import check_choice, check_spd, to_numpy
 
 if TYPE_CHECKING:
@@ -20,10 +24,10 @@ if TYPE_CHECKING:
 def vectors_of(estimator: TransformerMixin, X: ArrayLike) -> np.ndarray:
     """Vectors that a fitted transformer gives, as a plain array."""
     if not hasattr(estimator, "transform"):
-        raise TypeError(
-            f"{type(estimator).__name__} has no transform: expected a fitted LogEuclideanMetric, or a "
-            "pipeline that ends with one (of a pipeline with a classifier, pass pipeline[:-1])."
+        expected = (
+            "a LogEuclideanMetric, or a pipeline that ends with one (pipeline[:-1] of one with a classifier)"
         )
+        raise TypeError(f"{type(estimator).__name__} has no transform: expected {expected}.")
     check_is_fitted(estimator)
     vectors = np.asarray(to_numpy(estimator.transform(to_numpy(X))), dtype=np.float64)
     if vectors.ndim != 2:
@@ -31,6 +35,16 @@ def vectors_of(estimator: TransformerMixin, X: ArrayLike) -> np.ndarray:
     return vectors
 
 
+def _labeled_vectors(
+    estimator: TransformerMixin, X: ArrayLike, y: ArrayLike | None
+) -> tuple[np.ndarray, np.ndarray | None]:
+    need_matplotlib()
+    vectors, labels = vectors_of(estimator, X), to_numpy(y)
+    check_consistent_length(vectors, labels)
+    return vectors, labels
+
+
+@dataclass(eq=False, repr=False)
 class EmbeddingDisplay(Display):
     """Matrices in the plane of their two principal components, after `transform`.
 
@@ -55,10 +69,10 @@ class EmbeddingDisplay(Display):
     (50, 2)
     """
 
-    def __init__(self, points: ArrayLike, y: ArrayLike | None = None, *, explained: ArrayLike | None = None):
-        self.points = points
-        self.y = y
-        self.explained = explained
+    points: ArrayLike
+    y: ArrayLike | None = None
+    _: KW_ONLY
+    explained: ArrayLike | None = None
 
     @classmethod
     def from_estimator(
@@ -80,23 +94,15 @@ class EmbeddingDisplay(Display):
             What it transforms.
         y : array-like of shape (n_matrices,), optional
             Labels, each drawn in its own color and shape.
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        **kwargs : dict
+        ax, **kwargs
             Passed to `plot`.
         """
-        from sklearn.decomposition import PCA
-
-        need_matplotlib()
-        vectors, y = vectors_of(estimator, X), to_numpy(y)
-        check_consistent_length(vectors, y)
+        vectors, y = _labeled_vectors(estimator, X, y)
         if min(vectors.shape) < 2:
-            raise ValueError(
-                f"The vectors have shape {vectors.shape}: a plane needs at least 2 matrices, and 2 x 2 ones."
-            )
+            needs = "a plane needs at least 2 matrices, and 2 x 2 ones"
+            raise ValueError(f"The vectors have shape {vectors.shape}: {needs}.")
         pca = PCA(2).fit(vectors)
-        points = pca.transform(vectors)
-        return cls(points, y, explained=pca.explained_variance_ratio_).plot(ax, **kwargs)
+        return cls(pca.transform(vectors), y, explained=pca.explained_variance_ratio_).plot(ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, *, scatter_kw: dict[str, Any] | None = None) -> Self:
         """Draw.
@@ -112,12 +118,9 @@ class EmbeddingDisplay(Display):
         points, look = np.asarray(self.points), {"s": 22, "alpha": 0.8, "lw": 0, **(scatter_kw or {})}
         y = np.zeros(len(points)) if self.y is None else np.asarray(self.y)
         for k, label in enumerate(np.unique(y)):
-            own = {
-                "color": CLASS_COLORS[k % len(CLASS_COLORS)],
-                "marker": CLASS_MARKERS[k % len(CLASS_MARKERS)],
-                "label": str(label),
-            }
-            self.ax_.scatter(*points[y == label].T, **{**own, **look})
+            color, marker = CLASS_LOOKS[k % len(CLASS_LOOKS)]
+            own = {"color": color, "marker": marker, "label": str(label), **look}
+            self.ax_.scatter(*points[y == label].T, **own)
         explained = np.asarray(() if self.explained is None else self.explained)
         shares = [f", {share:.0%} of variance" for share in explained] or ["", ""]
         self.ax_.set(xlabel=f"component 1{shares[0]}", ylabel=f"component 2{shares[1]}")
@@ -128,6 +131,7 @@ class EmbeddingDisplay(Display):
         return self
 
 
+@dataclass(eq=False, repr=False)
 class PairDistanceDisplay(Display):
     """Distances of all pairs: before learning below the diagonal, after it above.
 
@@ -152,10 +156,9 @@ class PairDistanceDisplay(Display):
     True
     """
 
-    def __init__(self, before: ArrayLike, after: ArrayLike, y: ArrayLike | None = None):
-        self.before = before
-        self.after = after
-        self.y = y
+    before: ArrayLike
+    after: ArrayLike
+    y: ArrayLike | None = None
 
     @property
     def separation(self) -> tuple[float, float]:
@@ -164,11 +167,9 @@ class PairDistanceDisplay(Display):
         same, other = y[:, None] == y, ~np.eye(len(y), dtype=bool)
         if same.all() or not (same & other).any():
             return float("nan"), float("nan")
-        ratios = [
-            D[~same].mean() / D[same & other].mean()
-            for D in (np.asarray(self.before), np.asarray(self.after))
-        ]
-        return float(ratios[0]), float(ratios[1])
+        before, after = np.asarray(self.before), np.asarray(self.after)
+        ratios = (float(D[~same].mean() / D[same & other].mean()) for D in (before, after))
+        return next(ratios), next(ratios)
 
     @classmethod
     def from_estimator(
@@ -185,24 +186,15 @@ class PairDistanceDisplay(Display):
 
         Parameters
         ----------
-        estimator : transformer
-            Fitted: a `LogEuclideanMetric`, or a pipeline that ends with one.
-        X : array-like of shape (n_matrices, d, d)
-            What it transforms.
-        y : array-like of shape (n_matrices,), optional
-            Labels; matrices are then shown class by class.
+        estimator, X, y
+            See `EmbeddingDisplay.from_estimator`; with labels, matrices are shown class by class.
         before : {"euclid", "logeuclid", "riemann", "stein"} or transformer, optional
-            What to compare with: a distance, or another fitted transformer.  By default the
-            LogEuclidean distance at the Riemannian mean of X.
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        **kwargs : dict
+            What to compare with; the LogEuclidean distance at the Riemannian mean of X by default.
+        ax, **kwargs
             Passed to `plot`.
         """
-        need_matplotlib()
-        vectors, y = vectors_of(estimator, X), to_numpy(y)
-        check_consistent_length(vectors, y)
-        return cls(_distances(X, before), _euclidean(vectors), y).plot(ax, **kwargs)
+        vectors, y = _labeled_vectors(estimator, X, y)
+        return cls(_distances(X, before), pairwise_distances(vectors), y).plot(ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, *, cmap: str = "viridis", colorbar: bool = True) -> Self:
         """Draw.
@@ -217,21 +209,19 @@ class PairDistanceDisplay(Display):
             Whether to draw the scale.
         """
         self.ax_, self.figure_ = axes_for(ax)
-        before, after = (
-            D / D[~np.eye(len(D), dtype=bool)].mean() for D in map(np.asarray, (self.before, self.after))
-        )
+        both = map(np.asarray, (self.before, self.after))
+        before, after = (D / D[~np.eye(len(D), dtype=bool)].mean() for D in both)
         y = None if self.y is None else np.asarray(self.y)
         order = np.arange(len(before)) if y is None else np.argsort(y, kind="stable")
-        both = np.triu(after[np.ix_(order, order)]) + np.tril(before[np.ix_(order, order)], -1)
-        np.fill_diagonal(both, np.nan)  # no distance: left white between the two
-        image = self.ax_.imshow(both, cmap=cmap, vmin=0, interpolation="nearest")
+        shown = np.triu(after[np.ix_(order, order)]) + np.tril(before[np.ix_(order, order)], -1)
+        np.fill_diagonal(shown, np.nan)  # no distance: left white between the two
+        image = self.ax_.imshow(shown, cmap=cmap, vmin=0, interpolation="nearest")
         self.ax_.set(xlabel="above the diagonal: after", ylabel="below: before")
         if y is not None:
             self._mark_classes(y)
             self.ax_.set_title("between / within classes: {:.2f} → {:.2f}".format(*self.separation))
-        self.colorbar_ = None
-        if colorbar:
-            self.colorbar_ = self.figure_.colorbar(image, ax=self.ax_, label="distance / mean distance")
+        label = "distance / mean distance"
+        self.colorbar_ = self.figure_.colorbar(image, ax=self.ax_, label=label) if colorbar else None
         return self
 
     def _mark_classes(self, y: np.ndarray) -> None:
@@ -249,16 +239,10 @@ class PairDistanceDisplay(Display):
 
 def _distances(X: ArrayLike, what: str | TransformerMixin | None) -> np.ndarray:
     """Distances of all pairs by name, by a fitted transformer, or at the mean."""
+    if what is not None and not isinstance(what, str):
+        return pairwise_distances(vectors_of(what, X))
+    X = check_spd(to_numpy(X))
     if what is None:
-        X = check_spd(to_numpy(X))
         return pairwise_distance(X, metric="logeuclid", reference=mean_riemann(X))
-    if isinstance(what, str):
-        check_choice("before", what, PAIRWISE_METRICS)
-        return pairwise_distance(check_spd(to_numpy(X)), metric=what)
-    return _euclidean(vectors_of(what, X))
-
-
-def _euclidean(vectors: np.ndarray) -> np.ndarray:
-    from sklearn.metrics import pairwise_distances
-
-    return pairwise_distances(vectors)
+    check_choice("before", what, PAIRWISE_METRICS)
+    return pairwise_distance(X, metric=what)
