@@ -224,6 +224,18 @@ def test_a_method_that_fails_is_told_and_the_others_go_on(tmp_path, monkeypatch)
     assert [line.method for line in verdict.judge(found).lines if line.method == "mdm"] == []
 
 
+def test_without_a_metric_of_all_matrices_the_page_goes_without_it(tmp_path, rng):
+    """Singular matrices without a common range: no method by cross-validation can start."""
+    A = rng.standard_normal((40, 5, 3))
+    report = spdmetric.compare(
+        A @ A.swapaxes(1, 2), np.arange(40) % 2, methods=("euclid", "logeuclid-kta-cv")
+    )
+    assert set(report.comparison.failed) == {"logeuclid-kta-cv"}
+    assert report.comparison.learned is None
+    report.save(tmp_path / "page.html")
+    assert "The learned metric</h2>" not in (tmp_path / "page.html").read_text()
+
+
 @pytest.mark.parametrize("error", [MemoryError("too large"), ValueError("bad luck")])
 def test_what_failed_is_tried_again_and_nothing_else(error, tmp_path, monkeypatch):
     """An error of one fold is not a result: the same command again computes that fold."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spdmetric.comparison import pictures
+from spdmetric.comparison import learned, pictures
 from spdmetric.comparison.describe import FAR, Description
 from spdmetric.comparison.run import BY_CV, Comparison
 from spdmetric.comparison.verdict import Verdict, confusion, sentences, signed, title
@@ -93,12 +93,13 @@ def _context(report: Report, origin: Origin) -> dict[str, object]:
     """What the template speaks of."""
     comparison, verdict, plan = report.comparison, report.verdict, report.comparison.plan
     drawn = _pictures(report)
-    absent = {"learned": "alignment" not in drawn, "embedding": "before" not in drawn}
+    absent = {"learned": comparison.learned is None, "embedding": comparison.embedding is None}
     counts = np.bincount(plan.codes[plan.tested])
     programs, expressions = _code(origin, comparison, verdict)
     return {
         **{"report": report, "data": report.data, "plan": plan, "comparison": comparison, "verdict": verdict},
         **{"origin": origin, "learned": comparison.learned, "pictures": drawn, "answer": sentences(verdict)},
+        **{"spectra": learned.spectra, "directions": learned.directions},
         "shown": [key for key in SECTIONS if not absent.get(key, False)],
         "median_distance": np.median(report.described[0].distance),
         "unbalanced": counts.max() > 1.2 * counts[counts > 0].min(),
@@ -119,6 +120,7 @@ def _template() -> Template:
     files = PackageLoader("spdmetric.comparison", "")
     environment = Environment(loader=files, autoescape=True, undefined=StrictUndefined)
     environment.filters |= {"name": title, "signed": signed, "unbroken": _unbroken, "quantile": np.quantile}
+    environment.filters |= {"log10": np.log10}
     return environment.get_template("page.html")
 
 
@@ -130,36 +132,33 @@ def _unbroken(text: str) -> str:
 
 
 def _versions() -> str:
-    modules = {
-        "spdmetric": "spdmetric",
-        "NumPy": "numpy",
-        "scikit-learn": "sklearn",
-        "pyRiemann": "pyriemann",
-    }
+    modules = {"spdmetric": "spdmetric", "NumPy": "numpy", "scikit-learn": "sklearn"}
+    modules |= {"pyRiemann": "pyriemann"}
     there = [f"{name} {import_module(m).__version__}" for name, m in modules.items() if find_spec(m)]
     return ", ".join([*there, f"Python {platform.python_version()}"])
 
 
 def _pictures(report: Report) -> dict[str, pictures.Picture]:
-    first, learned, plan = report.described[0], report.comparison.learned, report.comparison.plan
+    first, metric, plan = report.described[0], report.comparison.learned, report.comparison.plan
     drawn = {
         "conditions": pictures.conditions(first),
         "outliers": pictures.outliers(first, np.unique(report.data.labels, return_inverse=True)[1]),
         "accuracy": pictures.accuracy(report.verdict),
     }
-    if learned is not None:
+    if metric is not None:
+        curves = learned.spectra(metric)
+        what = "eigenvector of log G, largest eigenvalue first" if curves else "row of W, scaled to length 1"
         drawn |= {
-            "alignment": pictures.alignment(learned),
-            "candidates": pictures.candidates(learned),
-            "eigenvectors": pictures.eigenvectors(learned),
+            "alignment": pictures.alignment(metric),
+            "candidates": pictures.candidates(metric),
+            "eigenvectors": pictures.directions(learned.directions(metric), what),
+            **({"spectra": pictures.spectra(curves)} if curves else {}),
         }
-        if learned["reference"] is not None:
-            drawn["spectra"] = pictures.spectra(learned)
     if report.comparison.embedding is not None:
         train, test = (plan.codes[index] for index in plan.splits[0][0])
         for which, panel in report.comparison.embedding.items():
-            drawn[which] = pictures.embedding(panel, train, test, tuple(map(str, plan.classes)), which)
-    return drawn
+            drawn[f"embedding-{which}"] = pictures.embedding(panel, train, test, list(map(str, plan.classes)))
+    return {name: pictures.as_picture(figure, name) for name, figure in drawn.items()}
 
 
 @dataclass(frozen=True)

@@ -81,19 +81,7 @@ class Verdict:
 
 
 def estimate(values: np.ndarray, clusters: np.ndarray | None = None) -> Estimate:
-    """Mean in per cent with its standard error over values, or clusters of them.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n,)
-        Shares between -1 and 1.
-    clusters : ndarray of shape (n,), optional
-        What is one observation; each value by default.
-
-    Returns
-    -------
-    estimate : Estimate
-    """
+    """Mean in per cent of shares (n,), its standard error over them, or over clusters (n,) of them."""
     from scipy.stats import t
 
     mean = values.mean()
@@ -109,8 +97,7 @@ def estimate(values: np.ndarray, clusters: np.ndarray | None = None) -> Estimate
 def judge(comparison: Comparison) -> Verdict:
     """Reduce the labels to numbers."""
     plan = comparison.plan
-    truth = plan.codes[plan.tested]
-    clusters = _clusters(comparison)
+    truth, clusters = plan.codes[plan.tested], plan.clusters  # where there are groups, all are tested
     right = {m: np.mean(labels == truth, axis=0) for m, labels in comparison.given.items()}
     if not right:
         raise ValueError("No method could be run: " + "; ".join(comparison.failed.values()))
@@ -133,15 +120,6 @@ def judge(comparison: Comparison) -> Verdict:
     )
     chance = 100 * float(np.bincount(truth).max() / len(truth))
     return Verdict(lines, pairs, chance, None if clusters is None else int(clusters.max()) + 1)
-
-
-def _clusters(comparison: Comparison) -> np.ndarray | None:
-    """Groups of the tested matrices; two are too few to estimate an error from."""
-    clusters = comparison.plan.clusters
-    if clusters is None:
-        return None
-    codes = np.unique(clusters[comparison.plan.tested], return_inverse=True)[1]
-    return codes if codes.max() >= 2 else None
 
 
 def confusion(truth: np.ndarray, labels: np.ndarray, n_classes: int) -> np.ndarray:

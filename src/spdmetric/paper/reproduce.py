@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spdmetric.evaluation.journal import Failure, Journal, Pieces, Progress, Task, attempt, run
+from spdmetric.evaluation.journal import Failure, Journal, Pieces, Progress, Task, attempt_each, run
 from spdmetric.evaluation.methods import Method, Sizes
 from spdmetric.evaluation.splits import Fold
 from spdmetric.evaluation.statistics import as_markdown, as_plain
@@ -41,27 +41,10 @@ def run_table(
     progress: Progress | None = None,
     known: Mapping[str, Method] = KNOWN,
 ) -> list[Result]:
-    """Run what is left of a table, and return all of its results.
+    """Run what is left of a table, and return all of its results, sorted by row, repeat and method.
 
-    Parameters
-    ----------
-    table : Table
-        Rows to run.
-    settings : Settings
-        Methods, seed, repeats.
-    out : Path
-        Folder of the journal, ``NAME.state``.
-    jobs : int, default=1
-        Processes to use.
-    progress : callable, optional
-        See `spdmetric.evaluation.journal.run`.
-    known : mapping of str to Method, optional
-        Methods by name; by default the registry and the ablations.
-
-    Returns
-    -------
-    results : list of Result
-        Sorted by row, repeat and method.
+    The journal is ``NAME.state`` in the folder ``out``; for ``jobs`` and ``progress`` see
+    `spdmetric.evaluation.journal.run`.  ``known`` has the methods by name.
     """
     chosen = {name: known[name] for name in settings.methods}
     for method in chosen.values():
@@ -106,13 +89,13 @@ def _evaluate(
 ) -> Pieces:
     X, y, X_test, y_test = row.split(repeat, seed)
     fold, sizes = Fold(X, y, X_test), Sizes.of(X, y)
-    return {name: attempt(partial(_outcome, fold, methods[name], sizes, y_test)) for name in names}
 
+    def outcome(name: str) -> list[float]:
+        """Accuracy in per cent, and seconds."""
+        labels, seconds = fold.timed(partial(fold.labels, methods[name].make(sizes)))
+        return [100 * float(np.mean(labels == y_test)), round(seconds, 4)]
 
-def _outcome(fold: Fold, method: Method, sizes: Sizes, y_test: np.ndarray) -> list[float]:
-    """Accuracy in per cent, and seconds."""
-    labels, seconds = fold.timed(partial(fold.labels, method.make(sizes)))
-    return [100 * float(np.mean(labels == y_test)), round(seconds, 4)]
+    return attempt_each(names, outcome)
 
 
 # ---------------------------------------------------------------------------
