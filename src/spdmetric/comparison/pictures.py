@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import cycle
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,12 +16,8 @@ from spdmetric.comparison.learned import RADII, Learned
 from spdmetric.comparison.run import Panel
 from spdmetric.comparison.verdict import Verdict, title
 from spdmetric.evaluation.methods import METHODS
+from spdmetric.plots import style
 from spdmetric.plots.axes import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION
-from spdmetric.plots.style import canvas
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 WIDTH = 4.4  # inches; 9 point letters stay 9 pixels high on a phone
 INK, FAINT = "#1f2933", "#6b7280"
@@ -51,7 +47,7 @@ class Picture(NamedTuple):
     body: str  # what stands after the opening tag, the closing tag included
 
 
-def as_picture(figure: Figure, name: str) -> Picture:
+def as_picture(figure: style.Figure, name: str) -> Picture:
     """Turn a figure into a picture of the page."""
     file = io.BytesIO()
     with _lettering():
@@ -66,9 +62,11 @@ def as_picture(figure: Figure, name: str) -> Picture:
 
 
 @contextmanager
-def _drawing(height: float, box: tuple[float, float, float, float]) -> Iterator[tuple[Figure, Axes]]:
+def _drawing(
+    height: float, box: tuple[float, float, float, float]
+) -> Iterator[tuple[style.Figure, style.Axes]]:
     """A figure of the page's width with the page's letters, and axes in a box given in shares of it."""
-    with canvas(WIDTH, height) as figure, _lettering():
+    with style.canvas(WIDTH, height) as figure, _lettering():
         yield figure, figure.add_axes(box)
         figure.draw_without_rendering()  # ticks are made when first drawn: here, with these letters
 
@@ -79,7 +77,7 @@ def _lettering() -> AbstractContextManager[None]:
     return matplotlib.rc_context(_TEXT)
 
 
-def _legend(figure: Figure, columns: int, **look: Any) -> None:
+def _legend(figure: style.Figure, columns: int, **look: Any) -> None:
     look = {"handletextpad": 0.1, "columnspacing": 1.0, **look}
     figure.legend(loc="upper center", ncols=columns, **look)
 
@@ -90,7 +88,7 @@ def _safe(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def accuracy(verdict: Verdict) -> Figure:
+def accuracy(verdict: Verdict) -> style.Figure:
     """Dots with standard errors, the best on top."""
     lines = verdict.lines[::-1]
     height = 0.9 + 0.235 * len(lines)
@@ -110,7 +108,7 @@ def accuracy(verdict: Verdict) -> Figure:
     return figure
 
 
-def conditions(description: Description) -> Figure:
+def conditions(description: Description) -> style.Figure:
     """Histogram of the condition numbers, or of the ranks where some are singular."""
     values, edges = description.ranks, np.arange(0.5, description.d + 1)
     if description.definite:
@@ -123,7 +121,7 @@ def conditions(description: Description) -> Figure:
     return figure
 
 
-def outliers(description: Description, classes: np.ndarray) -> Figure:
+def outliers(description: Description, classes: np.ndarray) -> style.Figure:
     """Distance of every matrix from the mean, in the order of the file."""
     distance = description.distance
     with _drawing(2.3, (0.13, 0.21, 0.84, 0.66)) as (figure, axes):
@@ -140,7 +138,7 @@ def outliers(description: Description, classes: np.ndarray) -> Figure:
     return figure
 
 
-def alignment(learned: Learned) -> Figure:
+def alignment(learned: Learned) -> style.Figure:
     """Alignment against the radius of the ball."""
     with _drawing(2.6, (0.13, 0.19, 0.84, 0.69)) as (figure, axes):
         for path, color, mark in zip(learned["paths"], (VERMILLION, BLUE), "os", strict=False):
@@ -152,7 +150,7 @@ def alignment(learned: Learned) -> Figure:
     return figure
 
 
-def candidates(learned: Learned) -> Figure:
+def candidates(learned: Learned) -> style.Figure:
     """Cross-validated accuracy of every radius and rank that was tried."""
     from matplotlib.patches import Rectangle
 
@@ -179,7 +177,7 @@ def candidates(learned: Learned) -> Figure:
     return figure
 
 
-def spectra(curves: Mapping[str, np.ndarray]) -> Figure:
+def spectra(curves: Mapping[str, np.ndarray]) -> style.Figure:
     """Eigenvalues of the reference point, of the mean, and of one seen from the other."""
     looks = (("D-", VERMILLION, 4, 1.3), ("o-", BLUE, 4, 1.3), ("s--", INK, 3.5, 1))
     with _drawing(2.8, (0.15, 0.18, 0.82, 0.62)) as (figure, axes):
@@ -191,7 +189,7 @@ def spectra(curves: Mapping[str, np.ndarray]) -> Figure:
     return figure
 
 
-def directions(matrix: np.ndarray, across: str) -> Figure:
+def directions(matrix: np.ndarray, across: str) -> style.Figure:
     """Directions among the channels as columns."""
     with _drawing(3.6, (0.13, 0.14, 0.68, 0.83)) as (figure, axes):
         picture = axes.imshow(matrix, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
@@ -205,7 +203,7 @@ def directions(matrix: np.ndarray, across: str) -> Figure:
     return figure
 
 
-def embedding(panel: Panel, train: np.ndarray, test: np.ndarray, names: Sequence[str]) -> Figure:
+def embedding(panel: Panel, train: np.ndarray, test: np.ndarray, names: Sequence[str]) -> style.Figure:
     """Two principal components of one fold: training matrices faint, held-out ones full."""
     k = len(panel["share"])  # one or two
     known, new = (

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib.resources import files
 from math import ceil
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,9 +21,6 @@ from spdmetric.evaluation.statistics import Mean, Section, number, ranks, wilcox
 from spdmetric.paper.ablations import KNOWN
 from spdmetric.paper.tables import Group, Result, Table
 from spdmetric.plots import style
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 LEVEL = 0.05
 LEARNED = "logeuclid-kta"  # the method that is tested against each other one
@@ -240,7 +237,7 @@ class Summary(NamedTuple):
 
     # -- picture ------------------------------------------------------------
 
-    def picture(self) -> Figure:
+    def picture(self) -> style.Figure:
         """A panel for each row or group, a dot with its error bar for each method, diamonds for the paper."""
         places = [p for p in self.places if any(self.entries[p, m].mean is not None for m in self.methods)]
         columns, n = min(PANELS, len(places)), len(self.methods)

@@ -23,8 +23,9 @@ from spdmetric.plots.axes import (
     need_matplotlib,
 )
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+if TYPE_CHECKING:  # the figures find these types here too
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
 
 COLUMN = 3.4  # inches: one column of the paper
 PAGE = 7.0  # inches: both columns
@@ -95,10 +96,11 @@ def canvas(width: float, height: float, figure: Figure | None = None) -> Iterato
         figure.draw_without_rendering()
 
 
-def solid_axes(figure: Figure, box: tuple[float, float, float, float], **kwargs: Any) -> Any:
-    """Add axes of three dimensions in which things hide each other by their ``zorder`` alone."""
-    axes: Any = figure.add_axes(box, projection="3d", computed_zorder=False, **kwargs)
+def solid_axes(figure: Figure, box: tuple[float, float, float, float], *, elev: float, azim: float) -> Any:
+    """Add unseen axes of three dimensions in which things hide each other by their ``zorder`` alone."""
+    axes: Any = figure.add_axes(box, projection="3d", computed_zorder=False, elev=elev, azim=azim)
     axes.patch.set_visible(False)
+    axes.set_axis_off()
     return axes
 
 

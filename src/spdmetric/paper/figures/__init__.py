@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,13 +16,10 @@ from spdmetric.datasets import load_images
 from spdmetric.paper.figures import ascent, cone, deformation, tangent, textures, whitening
 from spdmetric.plots import style
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 Images = Mapping[str, np.ndarray]
 
 
-FIGURES: dict[str, Callable[..., Figure]] = {
+FIGURES: dict[str, Callable[..., style.Figure]] = {
     "cone": lambda images=None, seed=0: cone.draw(cone.compute()),
     "tangent": lambda images=None, seed=0: tangent.draw(tangent.compute()),
     "ascent": lambda images=None, seed=0: ascent.draw(ascent.compute(seed)),
