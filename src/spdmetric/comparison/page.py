@@ -94,7 +94,9 @@ def _context(report: Report, origin: Origin) -> dict[str, object]:
     comparison, verdict, plan = report.comparison, report.verdict, report.comparison.plan
     drawn = _pictures(report)
     absent = {"learned": comparison.learned is None, "embedding": comparison.embedding is None}
-    counts = np.bincount(plan.codes[plan.tested])
+    truth = plan.codes[plan.tested]
+    counts = np.bincount(truth)
+    compared = dict.fromkeys([verdict.best.method, "logeuclid-mean", BY_CV])
     programs, expressions = _code(origin, comparison, verdict)
     return {
         **{"report": report, "data": report.data, "plan": plan, "comparison": comparison, "verdict": verdict},
@@ -104,8 +106,13 @@ def _context(report: Report, origin: Origin) -> dict[str, object]:
         "median_distance": np.median(report.described[0].distance),
         "unbalanced": counts.max() > 1.2 * counts[counts > 0].min(),
         "kinds": FAMILIES,
-        "families": {name: method.family for name, method in METHODS.items()},
-        "confusions": _confusions(comparison, verdict),
+        "methods": METHODS,
+        "confusions": {
+            method: confusion(truth, comparison.given[method], len(plan.classes))
+            for method in compared
+            if method in comparison.given
+        },
+        "shaded": shaded,
         "programs": programs,
         "expressions": expressions,
         "radii": RADII,
@@ -161,32 +168,10 @@ def _pictures(report: Report) -> dict[str, pictures.Picture]:
     return {name: pictures.as_picture(figure, name) for name, figure in drawn.items()}
 
 
-@dataclass(frozen=True)
-class Cell:
-    """Matrices of one class that were given one label."""
-
-    count: float
-    share: float  # of the class
-    ground: str
-    ink: str
-
-
-def shaded(count: float, share: float) -> Cell:
-    """A cell whose ground is the darker, the larger its share, and whose letters can be read on it."""
+def shaded(share: float) -> tuple[str, str]:
+    """Ground, the darker, the larger the share, and color of letters that can be read on it."""
     ground = [round(pale + share * (full - pale)) for pale, full in zip(PALE, FULL, strict=True)]
-    ink = "#ffffff" if share > WHITE_INK else "#000000"
-    return Cell(count, share, "#" + "".join(f"{part:02x}" for part in ground), ink)
-
-
-def _confusions(comparison: Comparison, verdict: Verdict) -> dict[str, list[tuple[str, list[Cell]]]]:
-    plan, tables = comparison.plan, {}
-    for method in dict.fromkeys([verdict.best.method, "logeuclid-mean", BY_CV]):
-        if method in comparison.given:
-            counts = confusion(plan.codes[plan.tested], comparison.given[method], len(plan.classes))
-            shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
-            cells = [list(map(shaded, *row)) for row in zip(counts, shares, strict=True)]
-            tables[method] = list(zip(map(str, plan.classes), cells, strict=True))
-    return tables
+    return "#" + "".join(f"{part:02x}" for part in ground), "#ffffff" if share > WHITE_INK else "#000000"
 
 
 def _code(origin: Origin, comparison: Comparison, verdict: Verdict) -> tuple[dict[str, str], dict[str, str]]:

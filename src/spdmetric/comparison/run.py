@@ -34,14 +34,6 @@ class Panel(TypedDict):
     share: list[float]  # of the variance
 
 
-class Outcome(TypedDict):
-    """What one method did in a fold."""
-
-    labels: list[int]
-    seconds: float
-    warnings: list[str]
-
-
 @dataclass(frozen=True)
 class Comparison:
     """What came out: labels given to each matrix, and the pictures' numbers."""
@@ -152,11 +144,10 @@ def _gathered(plan: Plan, results: dict[Key, Pieces]) -> Comparison:
             elif name not in given:
                 other[name] = piece
             else:
-                outcome = cast(Outcome, piece)
                 _, test = plan.splits[repeat][int(what.split()[1])]
-                given[name][repeat, test] = outcome["labels"]
-                seconds[name].append(outcome["seconds"])
-                for said in outcome["warnings"]:
+                given[name][repeat, test] = piece["labels"]
+                seconds[name].append(piece["seconds"])
+                for said in piece["warnings"]:
                     warned.setdefault(name, said)
     for name in (EMBEDDING, LEARNED):
         failed.pop(name, None)  # the page then goes without it

@@ -6,7 +6,7 @@ kept, with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -44,13 +44,8 @@ def _toy(_: Path) -> dict[str, Row]:
     return {f"toy {name}": row for name, row in toy_table("toy").rows.items()}
 
 
-def _pairs(folder: Path) -> dict[str, Row]:
-    pairs = combinations(BCI_CLASSES, 2)
-    return {f"subject 9, {a} vs {b}": bci_row(9, folder, (a, b), "session") for a, b in pairs}
-
-
-def _four_classes(folder: Path) -> dict[str, Row]:
-    return {"subject 9, four classes": bci_row(9, folder, BCI_CLASSES, "session")}
+def _subject_9(choices: Mapping[str, tuple[str, ...]], folder: Path) -> dict[str, Row]:
+    return {f"subject 9, {name}": bci_row(9, folder, classes, "session") for name, classes in choices.items()}
 
 
 def _cho(folder: Path) -> dict[str, Row]:
@@ -92,35 +87,25 @@ class Source(NamedTuple):
     over: str = "repeats"  # see `Group`
 
 
-BCI_FOLDERS = ("bci2a", "bci2a-a09")
+_PAIRS = {f"{a} vs {b}": (a, b) for a, b in combinations(BCI_CLASSES, 2)}
+_BCI, _BCI_FOLDERS = "BCI IV 2a, subject 9, T to E, {}, sessions whitened apart", ("bci2a", "bci2a-a09")
+_EEGMMI = "EEGMMI, imagined fists, {} channels, leave one run out, both sides whitened"
+_ACROSS = "EEGMMI, 64 channels, subjects 1-10 to subjects 11-20, each whitened by its own mean"
 
 # In the order in which they are shown.
 GROUPS = {
     "toy": Source("the toy set of the paper, sizes 6, 8, 16, 20", (), _toy),
     "subject 9, pairs": Source(
-        "BCI IV 2a, subject 9, T to E, six pairs of classes, sessions whitened apart", BCI_FOLDERS, _pairs
+        _BCI.format("six pairs of classes"), _BCI_FOLDERS, partial(_subject_9, _PAIRS)
     ),
     "subject 9, four": Source(
-        "BCI IV 2a, subject 9, T to E, four classes, sessions whitened apart", BCI_FOLDERS, _four_classes
+        _BCI.format("four classes"), _BCI_FOLDERS, partial(_subject_9, {"four classes": BCI_CLASSES})
     ),
     "cho": Source("Cho 2017, left and right hand, five stratified folds", ("cho2017",), _cho, "rows"),
-    **{
-        f"eegmmi-{channels}": Source(
-            f"EEGMMI, imagined fists, {channels} channels, leave one run out, both sides whitened",
-            ("eegmmi",),
-            partial(_eegmmi, channels),
-            "rows",
-        )
-        for channels in (MOTOR_STRIP, 64)
-    },
-    "eegmmi-across": Source(
-        "EEGMMI, 64 channels, subjects 1-10 to subjects 11-20, each whitened by its own mean",
-        ("eegmmi",),
-        _across,
-    ),
-    "textures": Source(
-        "six pairs of Brodatz textures", ("brodatz",), lambda folder: texture_table(folder).rows
-    ),
+    "eegmmi-21": Source(_EEGMMI.format(21), ("eegmmi",), partial(_eegmmi, MOTOR_STRIP), "rows"),
+    "eegmmi-64": Source(_EEGMMI.format(64), ("eegmmi",), partial(_eegmmi, 64), "rows"),
+    "eegmmi-across": Source(_ACROSS, ("eegmmi",), _across),
+    "textures": Source("six pairs of Brodatz textures", ("brodatz",), lambda f: texture_table(f).rows),
 }
 
 
@@ -142,8 +127,11 @@ def beyond_table(data: Path | None = None) -> Table:
         Group(name, GROUPS[name].title, tuple(rows), GROUPS[name].over, min(r.n_train for r in rows.values()))
         for name, rows in found.items()
     )
-    left_out = {row: reasons for group in groups if (reasons := _hopeless(group)) for row in group.rows}
-    title, not_quick = "Beyond the paper: all data, all methods", _not_quick(groups)
+    few = {g.name: {m: why for m in BEYOND if (why := too_few(METHODS[m], g.n_train))} for g in groups}
+    left_out = {row: few[g.name] for g in groups if few[g.name] for row in g.rows}
+    later = [row for name in ("eegmmi-21", "eegmmi-64") for row in list(found.get(name, ()))[QUICK_SUBJECTS:]]
+    not_quick = frozenset([*later, "eegmmi-across"])
+    title = "Beyond the paper: all data, all methods"
     return Table("beyond", title, ordered, 10, 2, absent, NOTES, groups, left_out, not_quick, BEYOND)
 
 
@@ -155,14 +143,3 @@ def _folder(names: tuple[str, ...], data: Path | None) -> Path:
     if names and found is None:
         raise FileNotFoundError(f"no folder {' or '.join(names)} in {data}")
     return found or folder
-
-
-def _hopeless(group: Group) -> dict[str, str]:
-    """Methods that cannot tell anything there."""
-    return {name: reason for name in BEYOND if (reason := too_few(METHODS[name], group.n_train))}
-
-
-def _not_quick(groups: tuple[Group, ...]) -> frozenset[str]:
-    """The slow row, and the EEGMMI subjects after the first five."""
-    later = {row for g in groups if g.name in ("eegmmi-21", "eegmmi-64") for row in g.rows[QUICK_SUBJECTS:]}
-    return frozenset(later | {"eegmmi-across"})

@@ -17,7 +17,7 @@ import numpy as np
 
 from spdmetric import datasets
 from spdmetric.datasets.bci_iv_2a import BCI_CLASSES
-from spdmetric.datasets.textures import Texture
+from spdmetric.datasets.textures import Texture, TexturePair
 from spdmetric.evaluation.journal import digest
 
 Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # X, y, X_test, y_test
@@ -169,9 +169,7 @@ def texture_table(data: Path | None = None) -> Table:
     images = datasets.load_images(data, PAPER_TEXTURES if data else None)
     textures = {name: Texture(image, name=name) for name, image in images.items()}
     rows: dict[str, Row] = {
-        f"{a} vs {b}": DrawnRow(
-            datasets.TexturePair(textures[a], textures[b]).draw, digest(images[a], images[b])
-        )
+        f"{a} vs {b}": DrawnRow(TexturePair(textures[a], textures[b]).draw, digest(images[a], images[b]))
         for a, b in combinations(images, 2)
     }
     title = "Textures of the Brodatz album" if data else "Textures inside scikit-image"

@@ -38,25 +38,10 @@ def save_figures(
     seed: int = 0,
     progress: Callable[[str], None] | None = None,
 ) -> list[Path]:
-    """Write figures as ``NAME.png`` (300 dpi) and ``NAME.pdf``.
+    """Write figures as ``NAME.png`` (300 dpi) and ``NAME.pdf``, and return their paths.
 
-    Parameters
-    ----------
-    folder : path
-        Where to write; made if it does not exist.
-    names : iterable of str, optional
-        Names of `FIGURES`; all of them by default.
-    images : mapping of str to ndarray of shape (height, width), optional
-        Textures to show; those of `spdmetric.datasets.load_images` by default.
-    seed : int, default=0
-        Seed of the figures that draw data.
-    progress : callable, optional
-        Called with the name of each figure once it is written.
-
-    Returns
-    -------
-    list of Path
-        The files written.
+    ``names`` are those of `FIGURES`, by default all; ``images`` the textures to show, by default those of
+    `spdmetric.datasets.load_images`; ``progress`` is called with each name once it is written.
     """
     chosen = list(FIGURES if names is None else names)
     unknown = [name for name in chosen if name not in FIGURES]
