@@ -23,9 +23,7 @@ from spdmetric.io.matrices import Matrices
 if TYPE_CHECKING:
     from jinja2 import Template
 
-SHOWN_FAR = 10
 PALE, FULL = (255, 255, 255), (10, 85, 140)  # ground of a share of 0 and of 1
-SECTIONS = ("data", "accuracy", "learned", "embedding", "confusion", "code", "how")
 WHITE_INK = 0.78  # share from which white letters are the easier to read
 
 
@@ -92,32 +90,23 @@ def need_page() -> None:
 def _context(report: Report, origin: Origin) -> dict[str, object]:
     """What the template speaks of."""
     comparison, verdict, plan = report.comparison, report.verdict, report.comparison.plan
-    drawn = _pictures(report)
-    absent = {"learned": comparison.learned is None, "embedding": comparison.embedding is None}
     truth = plan.codes[plan.tested]
     counts = np.bincount(truth)
     compared = dict.fromkeys([verdict.best.method, "logeuclid-mean", BY_CV])
-    programs, expressions = _code(origin, comparison, verdict)
     return {
-        **{"report": report, "data": report.data, "plan": plan, "comparison": comparison, "verdict": verdict},
-        **{"origin": origin, "learned": comparison.learned, "pictures": drawn, "answer": sentences(verdict)},
+        **{"report": report, "origin": origin, "pictures": _pictures(report), "answer": sentences(verdict)},
         **{"spectra": learned.spectra, "directions": learned.directions},
-        "shown": [key for key in SECTIONS if not absent.get(key, False)],
         "median_distance": np.median(report.described[0].distance),
         "unbalanced": counts.max() > 1.2 * counts[counts > 0].min(),
-        "kinds": FAMILIES,
-        "methods": METHODS,
         "confusions": {
             method: confusion(truth, comparison.given[method], len(plan.classes))
             for method in compared
             if method in comparison.given
         },
         "shaded": shaded,
-        "programs": programs,
-        "expressions": expressions,
-        "radii": RADII,
-        "versions": _versions(),
-        **{"far_enough": FAR, "shown_far": SHOWN_FAR},
+        "made": {name: METHODS[name].make(plan.sizes) for name in comparison.given},
+        **{"by_cv": BY_CV, "methods": METHODS, "kinds": FAMILIES, "radii": RADII, "far_enough": FAR},
+        **{"program": program, "expression": expression, "versions": _versions()},
     }
 
 
@@ -172,16 +161,3 @@ def shaded(share: float) -> tuple[str, str]:
     """Ground, the darker, the larger the share, and color of letters that can be read on it."""
     ground = [round(pale + share * (full - pale)) for pale, full in zip(PALE, FULL, strict=True)]
     return "#" + "".join(f"{part:02x}" for part in ground), "#ffffff" if share > WHITE_INK else "#000000"
-
-
-def _code(origin: Origin, comparison: Comparison, verdict: Verdict) -> tuple[dict[str, str], dict[str, str]]:
-    """Programs by what they are, and expressions of the other methods."""
-    plan, best = comparison.plan, verdict.best.method
-    made = {name: METHODS[name].make(plan.sizes) for name in comparison.given}
-    wanted = {best: "The most accurate", **({BY_CV: "The learned metric"} if best != BY_CV else {})}
-    programs = {
-        f"{role}: {title(method)}": program(made[method], *origin.calls())
-        for method, role in wanted.items()
-        if method in made
-    }
-    return programs, {m: expression(made[m], width=1000) for m in made if m not in wanted}

@@ -62,7 +62,8 @@ class Entry(NamedTuple):
     against: str | None = None  # the method of the paired difference; None for that method itself
     difference: float | None = None
     difference_se: float | None = None
-    rank: float | None = None  # 1 is the best
+    rank: float | None = None  # 1 is the highest
+    best: bool = False  # whether no rank is better
 
     def fields(self, *names: str) -> dict[str, object]:
         """Plain data: the method, and what is asked for."""
@@ -99,11 +100,7 @@ class Summary(NamedTuple):
         """Significantly better than the second best of the row, or the best of the group."""
         if not self.groups:
             return {(c["row"], c["first"]) for c in self.best if c["significant"]}
-        run = {(e.where, e.method): e.rank for e in self._of(*self.places) if e.rank is not None}
-        best = {
-            place: min(rank for (where, _), rank in run.items() if where == place) for place in self.places
-        }
-        return {(where, m) for (where, m), rank in run.items() if rank == best[where]}
+        return {(e.where, e.method) for e in self._of(*self.places) if e.best}
 
     def _of(self, *places: str) -> list[Entry]:
         """Entries of all methods, place by place."""
@@ -320,7 +317,8 @@ def _entries(
             entry = Entry(where, method, paper=paper, paper_corrected=corrected)
             if method in sample:
                 mean, se, n = Mean.of(sample[method])
-                entry = entry._replace(mean=mean, se=se, n=n, rank=rank[method])
+                best = rank[method] == min(rank.values())
+                entry = entry._replace(mean=mean, se=se, n=n, rank=rank[method], best=best)
             against = KNOWN[method].baseline
             if method in sample and against != method and against in sample:
                 mean, se, _ = Mean.of(sample[method] - sample[against])

@@ -130,18 +130,12 @@ class Table:
 
     def tasks(self, repeats: int, quick: bool = False) -> list[tuple[str, int]]:
         """All (row, repeat) to be run; where repeats are not drawn, all there are unless it is quick."""
-        return [
-            (name, k)
-            for name, row in self.rows.items()
-            if not (quick and name in self.not_quick)
-            for k in range(_number_of_repeats(row, repeats, quick))
-        ]
-
-
-def _number_of_repeats(row: Row, repeats: int, quick: bool) -> int:
-    if isinstance(row, DrawnRow):
-        return repeats
-    return min(repeats, len(row.tests)) if quick else len(row.tests)
+        found = []
+        for name, row in self.rows.items():
+            there = repeats if isinstance(row, DrawnRow) else len(row.tests)
+            n = min(repeats, there) if quick else there
+            found += [(name, k) for k in range(n) if not (quick and name in self.not_quick)]
+        return found
 
 
 # ---------------------------------------------------------------------------
