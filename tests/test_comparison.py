@@ -498,7 +498,7 @@ def test_arrays_are_compared_without_files(tmp_path):
 
 def test_without_jinja_the_extra_is_named_before_the_work(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    monkeypatch.setattr(run, "run", None)
+    monkeypatch.setattr(run.journal, "run", None)
     X, y = matrices()
     np.savez(tmp_path / "toy.npz", X=X, y=y)
     assert main(["compare", str(tmp_path / "toy.npz"), "--out", str(tmp_path / "report.html")]) == 2

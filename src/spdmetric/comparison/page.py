@@ -128,9 +128,8 @@ def _unbroken(text: str) -> str:
 
 
 def _versions() -> str:
-    modules = {"spdmetric": "spdmetric", "NumPy": "numpy", "scikit-learn": "sklearn"}
-    modules |= {"pyRiemann": "pyriemann"}
-    there = [f"{name} {import_module(m).__version__}" for name, m in modules.items() if find_spec(m)]
+    names = {"spdmetric": "spdmetric", "NumPy": "numpy", "scikit-learn": "sklearn", "pyRiemann": "pyriemann"}
+    there = [f"{name} {import_module(m).__version__}" for name, m in names.items() if find_spec(m)]
     return ", ".join([*there, f"Python {platform.python_version()}"])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from itertools import cycle
 from typing import Any, NamedTuple
 
@@ -18,6 +18,8 @@ from spdmetric.comparison.verdict import Verdict, title
 from spdmetric.evaluation.methods import METHODS
 from spdmetric.plots import style
 from spdmetric.plots.axes import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION
+
+Box = tuple[float, float, float, float]
 
 WIDTH = 4.4  # inches; 9 point letters stay 9 pixels high on a phone
 INK, FAINT = "#1f2933", "#6b7280"
@@ -49,8 +51,10 @@ class Picture(NamedTuple):
 
 def as_picture(figure: style.Figure, name: str) -> Picture:
     """Turn a figure into a picture of the page."""
+    import matplotlib
+
     file = io.BytesIO()
-    with _lettering():
+    with matplotlib.rc_context(_TEXT):
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = file.getvalue().decode()
     text = text[text.index("<svg") :]
@@ -62,19 +66,10 @@ def as_picture(figure: style.Figure, name: str) -> Picture:
 
 
 @contextmanager
-def _drawing(
-    height: float, box: tuple[float, float, float, float]
-) -> Iterator[tuple[style.Figure, style.Axes]]:
+def _drawing(height: float, box: Box) -> Iterator[tuple[style.Figure, style.Axes]]:
     """A figure of the page's width with the page's letters, and axes in a box given in shares of it."""
-    with style.canvas(WIDTH, height) as figure, _lettering():
+    with style.canvas(WIDTH, height, **_TEXT) as figure:
         yield figure, figure.add_axes(box)
-        figure.draw_without_rendering()  # ticks are made when first drawn: here, with these letters
-
-
-def _lettering() -> AbstractContextManager[None]:
-    import matplotlib
-
-    return matplotlib.rc_context(_TEXT)
 
 
 def _legend(figure: style.Figure, columns: int, **look: Any) -> None:

@@ -23,7 +23,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -87,6 +87,8 @@ def run(
     Give the longest tasks first, so that the processes end together.  ``progress(iterator, done,
     total)`` wraps the iterator of finished tasks.
     """
+    from joblib import Parallel, delayed
+
     kept = journal.load()
     found: dict[Key, Pieces] = {
         key: {name: kept[key, name] for name in task.names if (key, name) in kept}
@@ -97,20 +99,14 @@ def run(
         for key, task in tasks.items()
         if len(found[key]) < len(task.names)
     }
-    finished: Iterable[Finished] = _run_all(left, jobs)
+    workers = Parallel(n_jobs=min(jobs, max(1, len(left))), return_as="generator_unordered")
+    finished: Iterable[Finished] = workers(delayed(_run_one)(key, task) for key, task in left.items())
     if progress is not None:
         finished = progress(finished, len(tasks) - len(left), len(tasks))
     for key, pieces in finished:
         journal.append(key, pieces)
         found[key] |= pieces
     return found
-
-
-def _run_all(tasks: Mapping[Key, Task], jobs: int) -> Iterator[Finished]:
-    from joblib import Parallel, delayed
-
-    calls = (delayed(_run_one)(key, task) for key, task in tasks.items())
-    yield from Parallel(n_jobs=min(jobs, max(1, len(tasks))), return_as="generator_unordered")(calls)
 
 
 def _run_one(key: Key, task: Task) -> Finished:

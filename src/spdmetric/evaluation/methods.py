@@ -135,8 +135,10 @@ def _mapped(name: str, words: str, made: type[BaseEstimator]) -> Method:
     return Method(f"Tangent space + {name} + 1-NN", name, "rival", sentence, _at_mean(_NEAREST, made))
 
 
-def _pyriemann(title: str, sentence: str, make: Make) -> Method:
-    return Method(title, title.replace(" +", ","), "rival", sentence, make, extra="compare")
+def _pyriemann(title: str, sentence: str, make: Make | None = None) -> Method:
+    """A method of pyRiemann, by default its classifier of that name."""
+    made = make or (lambda s: from_pyriemann("classification", title))
+    return Method(title, title.replace(" +", ","), "rival", sentence, made, extra="compare")
 
 
 def _by_cv(end: str, name: str, head: Make, k: int = 1) -> Method:
@@ -194,15 +196,9 @@ METHODS: dict[str, Method] = {
     "logeuclid-mean-logistic": _tangent(
         "logistic", "logistic regression", lambda s: LogisticRegression(max_iter=5000)
     ),
-    "mdm": _pyriemann(
-        "MDM",
-        "Label of the nearest Riemannian class mean.",
-        lambda s: from_pyriemann("classification", "MDM"),
-    ),
+    "mdm": _pyriemann("MDM", "Label of the nearest Riemannian class mean."),
     "fgmdm": _pyriemann(
-        "FgMDM",
-        "MDM after a geodesic filter, which keeps the discriminant directions alone.",
-        lambda s: from_pyriemann("classification", "FgMDM"),
+        "FgMDM", "MDM after a geodesic filter, which keeps the discriminant directions alone."
     ),
     "csp-lda": _pyriemann(
         "CSP + LDA",

@@ -59,14 +59,13 @@ class Fold:
         if not steps:
             return Vectors(self.X, self.X_test)
         *before, last = steps
-
-        def transformed() -> Vectors:
-            train, test = self.vectors(before)
-            fitted = last.fit(train, self.y)
-            return Vectors(fitted.transform(train), fitted.transform(test))
-
         # Estimators with the same parameters have the same text.
-        return self.once(tuple(step.__repr__(N_CHAR_MAX=10**6) for step in steps), transformed)
+        name = tuple(step.__repr__(N_CHAR_MAX=10**6) for step in steps)
+        return self.once(name, lambda: self._transformed(last, self.vectors(before)))
+
+    def _transformed(self, step: BaseEstimator, vectors: Vectors) -> Vectors:
+        fitted = step.fit(vectors.train, self.y)
+        return Vectors(fitted.transform(vectors.train), fitted.transform(vectors.test))
 
 
 def steps_of(estimator: BaseEstimator) -> list[BaseEstimator]:

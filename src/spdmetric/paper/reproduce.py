@@ -39,14 +39,13 @@ def run_table(
     *,
     jobs: int = 1,
     progress: Progress | None = None,
-    known: Mapping[str, Method] = KNOWN,
 ) -> list[Result]:
     """Run what is left of a table, and return all of its results, sorted by row, repeat and method.
 
     The journal is ``NAME.state`` in the folder ``out``; for ``jobs`` and ``progress`` see
-    `spdmetric.evaluation.journal.run`.  ``known`` has the methods by name.
+    `spdmetric.evaluation.journal.run`.
     """
-    chosen = {name: known[name] for name in settings.methods}
+    chosen = {name: KNOWN[name] for name in settings.methods}
     for method in chosen.values():
         method.make(Sizes(100, 8, 50, 8))  # what is not installed is said before the work, not after
     repeats = table.repeats if settings.repeats is None else settings.repeats
@@ -96,10 +95,6 @@ def _evaluate(
         return [100 * float(np.mean(labels == y_test)), round(seconds, 4)]
 
     return attempt_each(names, outcome)
-
-
-# ---------------------------------------------------------------------------
-# Files
 
 
 def write_table(table: Table, results: list[Result], settings: Settings, out: Path) -> str:

@@ -61,16 +61,16 @@ _SETTINGS: Any = {
 }
 
 
-def context() -> AbstractContextManager[None]:
-    """Matplotlib settings of the figures, in force inside a ``with`` only."""
+def context(**others: Any) -> AbstractContextManager[None]:
+    """Matplotlib settings of the figures, and others over them, in force inside a ``with`` only."""
     need_matplotlib()
     import matplotlib
 
-    return matplotlib.rc_context(_SETTINGS)
+    return matplotlib.rc_context(_SETTINGS | others)
 
 
 @contextmanager
-def canvas(width: float, height: float, figure: Figure | None = None) -> Iterator[Figure]:
+def canvas(width: float, height: float, figure: Figure | None = None, **others: Any) -> Iterator[Figure]:
     """Give a figure of a size in inches to draw in, in the style of the figures.
 
     Parameters
@@ -80,12 +80,14 @@ def canvas(width: float, height: float, figure: Figure | None = None) -> Iterato
     figure : Figure, optional
         The figure to use, for instance ``plt.figure()``; a new one that pyplot does not
         know, and that need not be closed, by default.
+    **others
+        Matplotlib settings over those of the figures.
 
     Yields
     ------
     Figure
     """
-    with context():
+    with context(**others):
         if figure is None:
             from matplotlib.figure import Figure
 

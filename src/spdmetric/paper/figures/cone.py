@@ -110,24 +110,26 @@ def _draw_beyond(axes: Any, data: Cone) -> None:
     axes.plot(*exits.T, "x", color=style.EUCLID, ms=5, mew=1.3, zorder=6, label="leaves the cone")
 
 
+def _draw_along(axes: style.Axes, t: np.ndarray, straight: np.ndarray, curved: np.ndarray) -> None:
+    """A number along both lines through A and B."""
+    axes.plot(t, straight, color=style.EUCLID, ls=_DASHED)
+    axes.plot(t, curved, color=style.RIEMANN)
+    axes.set(xticks=[0, 1], xticklabels=["$A$", "$B$"])
+
+
 def _draw_determinants(axes: style.Axes, data: Cone) -> None:
-    straight, curved = np.linalg.det(data.segments[0]), np.linalg.det(data.geodesics[0])
-    axes.plot(data.t, straight, color=style.EUCLID, ls=_DASHED)
-    axes.plot(data.t, curved, color=style.RIEMANN)
-    axes.set(yscale="log", ylabel="determinant", xticks=[0, 1], xticklabels=["$A$", "$B$"])
+    _draw_along(axes, data.t, np.linalg.det(data.segments[0]), np.linalg.det(data.geodesics[0]))
+    axes.set(yscale="log", ylabel="determinant", title="(b) swelling")
     axes.set_yticks([1, 2, 4], ["1", "2", "4"])
     axes.minorticks_off()
-    axes.set_title("(b) swelling")
 
 
 def _draw_eigenvalues(axes: style.Axes, data: Cone) -> None:
-    straight = np.linalg.eigvalsh(data.segment_beyond)[:, 0]
-    curved = np.linalg.eigvalsh(data.geodesic_beyond)[:, 0]
+    lines = data.segment_beyond, data.geodesic_beyond
+    straight, curved = (np.linalg.eigvalsh(line)[:, 0] for line in lines)
     axes.axhspan(-1, 0, color="0.9", lw=0)
     axes.text(0.5, -0.5, "not SPD", ha="center", va="center", fontsize=7, color="0.3")
-    axes.plot(data.t_beyond, straight, color=style.EUCLID, ls=_DASHED)
-    axes.plot(data.t_beyond, curved, color=style.RIEMANN)
+    _draw_along(axes, data.t_beyond, straight, curved)
     axes.plot(data.t_exits, 0 * data.t_exits, "x", color=style.EUCLID, ms=5, mew=1.3)
-    axes.set(ylabel=r"$\lambda_{\min}$", xticks=[0, 1], xticklabels=["$A$", "$B$"])
-    axes.set(xlim=data.t_beyond[[0, -1]], ylim=(-1, 2))
+    axes.set(ylabel=r"$\lambda_{\min}$", xlim=data.t_beyond[[0, -1]], ylim=(-1, 2))
     axes.set_title("(c) extrapolation")

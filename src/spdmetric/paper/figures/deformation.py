@@ -98,8 +98,5 @@ def _same_scale(axes: style.Axes, shapes: np.ndarray, side: float = 5.6) -> None
     low, high = shapes.min(axis=(0, 1)), shapes.max(axis=(0, 1))
     (left, bottom), (right, top) = (low + high - side) / 2, (low + high + side) / 2
     axes.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")
-    axes.set(xticks=_even(left, right), yticks=_even(bottom, top))
-
-
-def _even(low: float, high: float) -> np.ndarray:
-    return np.arange(2 * np.ceil(low / 2), high, 2)
+    axes.set_xticks(np.arange(2 * np.ceil(left / 2), right, 2))
+    axes.set_yticks(np.arange(2 * np.ceil(bottom / 2), top, 2))
