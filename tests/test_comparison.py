@@ -224,6 +224,18 @@ def test_a_method_that_fails_is_told_and_the_others_go_on(tmp_path, monkeypatch)
     assert [line.method for line in verdict.judge(found).lines if line.method == "mdm"] == []
 
 
+def test_without_a_metric_of_all_matrices_the_page_goes_without_it(tmp_path, rng):
+    """Singular matrices without a common range: no method by cross-validation can start."""
+    A = rng.standard_normal((40, 5, 3))
+    report = spdmetric.compare(
+        A @ A.swapaxes(1, 2), np.arange(40) % 2, methods=("euclid", "logeuclid-kta-cv")
+    )
+    assert set(report.comparison.failed) == {"logeuclid-kta-cv"}
+    assert report.comparison.learned is None
+    report.save(tmp_path / "page.html")
+    assert "The learned metric</h2>" not in (tmp_path / "page.html").read_text()
+
+
 @pytest.mark.parametrize("error", [MemoryError("too large"), ValueError("bad luck")])
 def test_what_failed_is_tried_again_and_nothing_else(error, tmp_path, monkeypatch):
     """An error of one fold is not a result: the same command again computes that fold."""
@@ -486,7 +498,7 @@ def test_arrays_are_compared_without_files(tmp_path):
 
 def test_without_jinja_the_extra_is_named_before_the_work(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    monkeypatch.setattr(run, "run", None)
+    monkeypatch.setattr(run.journal, "run", None)
     X, y = matrices()
     np.savez(tmp_path / "toy.npz", X=X, y=y)
     assert main(["compare", str(tmp_path / "toy.npz"), "--out", str(tmp_path / "report.html")]) == 2
@@ -504,7 +516,7 @@ def contrast(a, b):
 def test_colors_can_be_read():
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
     for share in np.linspace(0, 1, 1001):
-        cell = shaded(1.0, share)
-        assert contrast(cell.ground, cell.ink) >= 4.5
-        other = {"#000000": "#ffffff", "#ffffff": "#000000"}[cell.ink]
-        assert contrast(cell.ground, other) <= contrast(cell.ground, cell.ink) + 0.1
+        ground, ink = shaded(share)
+        assert contrast(ground, ink) >= 4.5
+        other = {"#000000": "#ffffff", "#ffffff": "#000000"}[ink]
+        assert contrast(ground, other) <= contrast(ground, ink) + 0.1

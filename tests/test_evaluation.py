@@ -17,7 +17,7 @@ from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.datasets import make_toy
 from spdmetric.evaluation import baselines
 from spdmetric.evaluation.baselines import GMML, NCA, RCA, distances_wasserstein
-from spdmetric.evaluation.journal import Failure, Journal, JournalError, Task, attempt, run
+from spdmetric.evaluation.journal import Failure, Journal, JournalError, Task, attempt_each, run
 from spdmetric.evaluation.methods import (
     COMPARED,
     FAMILIES,
@@ -165,7 +165,7 @@ def test_equal_transformers_are_fitted_once(fold, monkeypatch):
 
 
 @pytest.mark.parametrize("k", [1, 11])
-def test_the_shared_sweep_is_the_estimators(fold, k):
+def test_a_metric_by_cv_in_a_fold_is_the_estimators(fold, k):
     """Whichever number of neighbors comes first."""
     labels("logeuclid-kta-cv-51nn", fold)
     pipeline = make_pipeline(LogEuclideanMetricCV(n_neighbors=k), KNeighborsClassifier(k))
@@ -174,12 +174,12 @@ def test_the_shared_sweep_is_the_estimators(fold, k):
     np.testing.assert_array_equal(labels(name, fold), expected)
 
 
-def test_the_candidates_are_learned_once(fold, monkeypatch):
+def test_one_sweep_serves_all_heads_of_one_number_of_neighbors(fold, monkeypatch):
     calls = []
-    learn = LogEuclideanMetricCV._learn
-    monkeypatch.setattr(LogEuclideanMetricCV, "_learn", lambda *args: calls.append(1) or learn(*args))
+    fit = LogEuclideanMetricCV.fit
+    monkeypatch.setattr(LogEuclideanMetricCV, "fit", lambda self, *args: calls.append(1) or fit(self, *args))
     fold = Fold(fold.X, fold.y, fold.X_test)
-    for name in ("logeuclid-kta-cv", "logeuclid-kta-cv-11nn", "logeuclid-kta-cv-51nn"):
+    for name in ("logeuclid-kta-cv", "logeuclid-kta-cv-centroid", "logeuclid-kta-cv-lda"):
         labels(name, fold)
     assert len(calls) == 1
 
@@ -206,7 +206,7 @@ def squares(calls, fails, names):
             raise MemoryError("too large")
         return float(name) ** 2
 
-    return {name: attempt(partial(square, name)) for name in names}
+    return attempt_each(names, square)
 
 
 def test_failures_are_told_and_tried_again(tmp_path):

@@ -166,21 +166,21 @@ def test_results_of_other_settings_are_refused(table, settings, what, tmp_path):
     assert (tmp_path / "toy.state").read_bytes() == before
 
 
-def test_a_method_that_fails_is_told_and_tried_again(tmp_path):
+def test_a_method_that_fails_is_told_and_tried_again(tmp_path, monkeypatch):
     """Nothing that failed is kept, and nothing that was computed is lost."""
 
     def fails(sizes):
         raise MemoryError("too large")
 
-    broken = dict(KNOWN)
-    settings = Settings(METHODS_RUN, repeats=1)
+    settings, euclid = Settings(METHODS_RUN, repeats=1), KNOWN["euclid"]
 
     def make(sizes):
-        return fails(sizes) if sizes.d < 8 else KNOWN["euclid"].make(sizes)
+        return fails(sizes) if sizes.d < 8 else euclid.make(sizes)
 
-    broken["euclid"] = replace(KNOWN["euclid"], make=make)
+    monkeypatch.setitem(KNOWN, "euclid", replace(euclid, make=make))
     with pytest.raises(ValueError, match=r"2 results are missing \(euclid in row 6x6, repeat 0: MemoryError"):
-        run_table(small_table(), settings, tmp_path, known=broken)
+        run_table(small_table(), settings, tmp_path)
+    monkeypatch.undo()
     assert "MemoryError" not in (tmp_path / "toy.state").read_text()
     whole = run_table(small_table(), settings, tmp_path)
     assert without_seconds(whole) == without_seconds(run_table(small_table(), settings, tmp_path / "whole"))

@@ -49,7 +49,7 @@ def test_absent_folders_are_named(folder):
         "textures": f"no folder brodatz in {folder}",
     }
     assert set(beyond.beyond_table(None).absent) == {
-        name for name, (folders, _) in beyond.GROUPS.items() if folders
+        name for name, source in beyond.GROUPS.items() if source.folders
     }
 
 

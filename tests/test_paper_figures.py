@@ -244,9 +244,13 @@ def test_whitening_depends_on_the_seed_alone():
 
 def test_textures_keep_the_images_as_they_are():
     data = textures.compute(IMAGES)
-    assert data.names == ("stripes", "ramp")
-    assert data.cuts == (40, 32)
-    np.testing.assert_array_equal(data.images[1], IMAGES["ramp"])
+    assert list(data) == ["stripes", "ramp"]
+    np.testing.assert_array_equal(data["ramp"], IMAGES["ramp"])
+
+
+def test_textures_are_cut_in_the_middle():
+    figure = textures.draw(textures.compute(IMAGES))
+    assert [axes.lines[0].get_xdata()[0] for axes in figure.axes] == [39.5, 31.5]
 
 
 def test_textures_refuse_what_is_no_gray_image():

@@ -36,21 +36,7 @@ class Description:
 
 
 def describe(X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None) -> Description:
-    """Describe a stack of covariance matrices and their labels.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d, d)
-        Positive semi-definite matrices; others are refused with a sentence.
-    y : ndarray of shape (n,)
-        Labels.
-    groups : ndarray of shape (n,), optional
-        Groups.
-
-    Returns
-    -------
-    description : Description
-    """
+    """Describe positive semi-definite matrices (n, d, d), others being refused, with labels and groups."""
     dtype = str(X.dtype)
     X = check_psd(X, 1)
     values = np.linalg.eigvalsh(X)  # (n, d)

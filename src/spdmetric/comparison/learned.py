@@ -9,6 +9,7 @@ import numpy as np
 from spdmetric.estimators import LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.evaluation.methods import Sizes
 from spdmetric.geometry import mean_riemann
+from spdmetric.linalg.symmetric import congruence, invsqrtm
 
 RADII = (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0)
 
@@ -41,21 +42,7 @@ class Learned(TypedDict):
 
 
 def learn_all(X: np.ndarray, codes: np.ndarray, sizes: Sizes) -> Learned:
-    """Learn from all matrices.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d, d)
-        Matrices.
-    codes : ndarray of shape (n,)
-        Their classes as 0, 1, ...
-    sizes : Sizes
-        As used in the folds.
-
-    Returns
-    -------
-    learned : Learned
-    """
+    """Learn from all matrices (n, d, d), their classes as 0, 1, ..., with the sizes used in the folds."""
     metric = LogEuclideanMetricCV(cv=sizes.inner, ranks=sizes.ranks).fit(X, codes)
     scores = zip(metric.cv_results_["params"], metric.cv_results_["mean_test_score"].tolist(), strict=True)
     candidates: list[Candidate] = [
@@ -85,3 +72,22 @@ def _alignment(X: np.ndarray, codes: np.ndarray, rank: int | None) -> list[float
     every = np.arange(len(X))
     sweep = LogEuclideanMetricCV(radii=RADII, ranks=(rank,), cv=[(every, every)])  # nothing to choose
     return sweep.fit(X, codes).path_.alignment.tolist()
+
+
+def spectra(learned: Learned) -> dict[str, np.ndarray]:
+    """Eigenvalues, descending, of G, of the mean, and of G seen from the mean; none at low rank."""
+    if learned["reference"] is None:
+        return {}
+    G, mean = np.array(learned["reference"]), np.array(learned["mean"])
+    shown = {"learned G": G, "mean": mean, "G seen from the mean": congruence(invsqrtm(mean), G)}
+    return {name: np.linalg.eigvalsh(matrix)[::-1] for name, matrix in shown.items()}
+
+
+def directions(learned: Learned) -> np.ndarray:
+    """Eigenvectors of log G as columns (d, d); at low rank, the rows of W; largest entries positive."""
+    if learned["reference"] is not None:
+        matrix = np.linalg.eigh(np.array(learned["reference"]))[1][:, ::-1]
+    else:
+        W = np.array(learned["factor"])
+        matrix = (W / np.linalg.norm(W, axis=1, keepdims=True)).T
+    return matrix * np.sign(matrix[np.abs(matrix).argmax(axis=0), np.arange(matrix.shape[1])])

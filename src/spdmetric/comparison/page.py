@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spdmetric.comparison import pictures
+from spdmetric.comparison import learned, pictures
 from spdmetric.comparison.describe import FAR, Description
 from spdmetric.comparison.run import BY_CV, Comparison
 from spdmetric.comparison.verdict import Verdict, confusion, sentences, signed, title
@@ -24,9 +24,7 @@ from spdmetric.io.matrices import Matrices
 if TYPE_CHECKING:
     from jinja2 import Template
 
-SHOWN_FAR = 10
 PALE, FULL = (255, 255, 255), (10, 85, 140)  # ground of a share of 0 and of 1
-SECTIONS = ("data", "accuracy", "learned", "embedding", "confusion", "code", "how")
 WHITE_INK = 0.78  # share from which white letters are the easier to read
 
 
@@ -90,24 +88,23 @@ def need_page() -> None:
 def _context(report: Report, origin: Origin) -> dict[str, object]:
     """What the template speaks of."""
     comparison, verdict, plan = report.comparison, report.verdict, report.comparison.plan
-    drawn = _pictures(report)
-    absent = {"learned": "alignment" not in drawn, "embedding": "before" not in drawn}
-    counts = np.bincount(plan.codes[plan.tested])
-    programs, expressions = _code(origin, comparison, verdict)
+    truth = plan.codes[plan.tested]
+    counts = np.bincount(truth)
+    compared = dict.fromkeys([verdict.best.method, "logeuclid-mean", BY_CV])
     return {
-        **{"report": report, "data": report.data, "plan": plan, "comparison": comparison, "verdict": verdict},
-        **{"origin": origin, "learned": comparison.learned, "pictures": drawn, "answer": sentences(verdict)},
-        "shown": [key for key in SECTIONS if not absent.get(key, False)],
+        **{"report": report, "origin": origin, "pictures": _pictures(report), "answer": sentences(verdict)},
+        **{"spectra": learned.spectra, "directions": learned.directions},
         "median_distance": np.median(report.described[0].distance),
         "unbalanced": counts.max() > 1.2 * counts[counts > 0].min(),
-        "kinds": FAMILIES,
-        "families": {name: method.family for name, method in METHODS.items()},
-        "confusions": _confusions(comparison, verdict),
-        "programs": programs,
-        "expressions": expressions,
-        "radii": RADII,
-        "versions": _versions(),
-        **{"far_enough": FAR, "shown_far": SHOWN_FAR},
+        "confusions": {
+            method: confusion(truth, comparison.given[method], len(plan.classes))
+            for method in compared
+            if method in comparison.given
+        },
+        "shaded": shaded,
+        "made": {name: METHODS[name].make(plan.sizes) for name in comparison.given},
+        **{"by_cv": BY_CV, "methods": METHODS, "kinds": FAMILIES, "radii": RADII, "far_enough": FAR},
+        **{"program": program, "expression": expression, "versions": _versions()},
     }
 
 
@@ -117,6 +114,7 @@ def _template() -> Template:
     files = PackageLoader("spdmetric.comparison", "")
     environment = Environment(loader=files, autoescape=True, undefined=StrictUndefined)
     environment.filters |= {"name": title, "signed": signed, "unbroken": _unbroken, "quantile": np.quantile}
+    environment.filters |= {"log10": np.log10}
     return environment.get_template("page.html")
 
 
@@ -128,74 +126,35 @@ def _unbroken(text: str) -> str:
 
 
 def _versions() -> str:
-    modules = {
-        "spdmetric": "spdmetric",
-        "NumPy": "numpy",
-        "scikit-learn": "sklearn",
-        "pyRiemann": "pyriemann",
-    }
-    there = [f"{name} {import_module(m).__version__}" for name, m in modules.items() if find_spec(m)]
+    names = {"spdmetric": "spdmetric", "NumPy": "numpy", "scikit-learn": "sklearn", "pyRiemann": "pyriemann"}
+    there = [f"{name} {import_module(m).__version__}" for name, m in names.items() if find_spec(m)]
     return ", ".join([*there, f"Python {platform.python_version()}"])
 
 
 def _pictures(report: Report) -> dict[str, pictures.Picture]:
-    first, learned, plan = report.described[0], report.comparison.learned, report.comparison.plan
+    first, metric, plan = report.described[0], report.comparison.learned, report.comparison.plan
     drawn = {
         "conditions": pictures.conditions(first),
         "outliers": pictures.outliers(first, np.unique(report.data.labels, return_inverse=True)[1]),
         "accuracy": pictures.accuracy(report.verdict),
     }
-    if learned is not None:
+    if metric is not None:
+        curves = learned.spectra(metric)
+        what = "eigenvector of log G, largest eigenvalue first" if curves else "row of W, scaled to length 1"
         drawn |= {
-            "alignment": pictures.alignment(learned),
-            "candidates": pictures.candidates(learned),
-            "eigenvectors": pictures.eigenvectors(learned),
+            "alignment": pictures.alignment(metric),
+            "candidates": pictures.candidates(metric),
+            "eigenvectors": pictures.directions(learned.directions(metric), what),
+            **({"spectra": pictures.spectra(curves)} if curves else {}),
         }
-        if learned["reference"] is not None:
-            drawn["spectra"] = pictures.spectra(learned)
     if report.comparison.embedding is not None:
         train, test = (plan.codes[index] for index in plan.splits[0][0])
         for which, panel in report.comparison.embedding.items():
-            drawn[which] = pictures.embedding(panel, train, test, tuple(map(str, plan.classes)), which)
-    return drawn
+            drawn[f"embedding-{which}"] = pictures.embedding(panel, train, test, list(map(str, plan.classes)))
+    return {name: pictures.as_picture(figure, name) for name, figure in drawn.items()}
 
 
-@dataclass(frozen=True)
-class Cell:
-    """Matrices of one class that were given one label."""
-
-    count: float
-    share: float  # of the class
-    ground: str
-    ink: str
-
-
-def shaded(count: float, share: float) -> Cell:
-    """A cell whose ground is the darker, the larger its share, and whose letters can be read on it."""
+def shaded(share: float) -> tuple[str, str]:
+    """Ground, the darker, the larger the share, and color of letters that can be read on it."""
     ground = [round(pale + share * (full - pale)) for pale, full in zip(PALE, FULL, strict=True)]
-    ink = "#ffffff" if share > WHITE_INK else "#000000"
-    return Cell(count, share, "#" + "".join(f"{part:02x}" for part in ground), ink)
-
-
-def _confusions(comparison: Comparison, verdict: Verdict) -> dict[str, list[tuple[str, list[Cell]]]]:
-    plan, tables = comparison.plan, {}
-    for method in dict.fromkeys([verdict.best.method, "logeuclid-mean", BY_CV]):
-        if method in comparison.given:
-            counts = confusion(plan.codes[plan.tested], comparison.given[method], len(plan.classes))
-            shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
-            cells = [list(map(shaded, *row)) for row in zip(counts, shares, strict=True)]
-            tables[method] = list(zip(map(str, plan.classes), cells, strict=True))
-    return tables
-
-
-def _code(origin: Origin, comparison: Comparison, verdict: Verdict) -> tuple[dict[str, str], dict[str, str]]:
-    """Programs by what they are, and expressions of the other methods."""
-    plan, best = comparison.plan, verdict.best.method
-    made = {name: METHODS[name].make(plan.sizes) for name in comparison.given}
-    wanted = {best: "The most accurate", **({BY_CV: "The learned metric"} if best != BY_CV else {})}
-    programs = {
-        f"{role}: {title(method)}": program(made[method], *origin.calls())
-        for method, role in wanted.items()
-        if method in made
-    }
-    return programs, {m: expression(made[m], width=1000) for m in made if m not in wanted}
+    return "#" + "".join(f"{part:02x}" for part in ground), "#ffffff" if share > WHITE_INK else "#000000"

@@ -24,7 +24,7 @@ class Plan:
     codes: np.ndarray  # (n,), classes as 0, 1, ...
     classes: np.ndarray
     splits: Splits
-    clusters: np.ndarray | None  # (n,), what counts as one observation; None: each matrix
+    clusters: np.ndarray | None  # (n,), groups that count as one observation each; None: each matrix
     how: str  # the same in a sentence
     sizes: Sizes  # of the smallest training set
     methods: tuple[str, ...]
@@ -53,20 +53,7 @@ def make_plan(
 ) -> Plan:
     """Decide on folds, repeats and methods; see `spdmetric.compare`.
 
-    Parameters
-    ----------
-    data : Matrices
-        With labels; with groups, whole groups are left out.
-    test : Matrices, optional
-        Test matrices, with labels; then there is one fold.
-    smallest_rank : int
-        The lowest rank of the matrices.
-    methods, repeats, seed
-        As there.
-
-    Returns
-    -------
-    plan : Plan
+    Both are labeled; with test matrices there is one fold, with groups whole groups are left out.
     """
     unknown = [name for name in methods or () if name not in METHODS]
     if unknown:
@@ -79,7 +66,8 @@ def make_plan(
         how = f"Every method was trained on the {n} matrices and tested on the {len(X) - n} of {test.name}."
     elif data.groups is not None:
         splits, how = _by_groups(codes, data.groups)
-        clusters = np.unique(data.groups, return_inverse=True)[1]
+        names, codes_of_groups = np.unique(data.groups, return_inverse=True)
+        clusters = codes_of_groups if len(names) > 2 else None  # two tell nothing about their spread
     else:
         splits, how = _by_folds(X, codes, repeats, seed)
     smallest = min(_smallest_class(codes[train]) for folds in splits for train, _ in folds)

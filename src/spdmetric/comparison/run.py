@@ -16,18 +16,8 @@ import numpy as np
 from spdmetric.comparison.learned import Learned, learn_all
 from spdmetric.comparison.plan import Plan
 from spdmetric.estimators import LogEuclideanMetric
-from spdmetric.evaluation.journal import (
-    Failure,
-    Journal,
-    Key,
-    Pieces,
-    Plain,
-    Progress,
-    Task,
-    attempt,
-    digest,
-    run,
-)
+from spdmetric.evaluation import journal
+from spdmetric.evaluation.journal import Failure, Journal, Key, Pieces, Plain, Progress, Task, attempt_each
 from spdmetric.evaluation.methods import METHODS, Sizes
 from spdmetric.evaluation.splits import Fold, Vectors, steps_of
 
@@ -44,14 +34,6 @@ class Panel(TypedDict):
     share: list[float]  # of the variance
 
 
-class Outcome(TypedDict):
-    """What one method did in a fold."""
-
-    labels: list[int]
-    seconds: float
-    warnings: list[str]
-
-
 @dataclass(frozen=True)
 class Comparison:
     """What came out: labels given to each matrix, and the pictures' numbers."""
@@ -66,23 +48,12 @@ class Comparison:
 
 
 def run_plan(plan: Plan, path: Path, *, jobs: int = 1, progress: Progress | None = None) -> Comparison:
-    """Run what is left of a comparison.
+    """Run what is left of a comparison; finished tasks are in the journal at ``path``.
 
-    Parameters
-    ----------
-    plan : Plan
-        What to run.
-    path : Path
-        Journal of finished tasks; begun where there is none.  What failed is tried again.
-    jobs, progress
-        See `spdmetric.evaluation.journal.run`.
-
-    Returns
-    -------
-    comparison : Comparison
+    For ``jobs`` and ``progress`` see `spdmetric.evaluation.journal.run`.
     """
-    journal = Journal(path, _header(plan))
-    return _gathered(plan, run(_tasks(plan), journal, jobs=jobs, progress=progress))
+    kept = Journal(path, _header(plan))
+    return _gathered(plan, journal.run(_tasks(plan), kept, jobs=jobs, progress=progress))
 
 
 def _header(plan: Plan) -> dict[str, Plain]:
@@ -91,7 +62,7 @@ def _header(plan: Plan) -> dict[str, Plain]:
     indices = [index for folds in plan.splits for split in folds for index in split]
     return {
         "version": __version__,
-        "data": digest(plan.X, plan.codes, *indices),
+        "data": journal.digest(plan.X, plan.codes, *indices),
         "classes": list(map(str, plan.classes)),
         "methods": list(plan.methods),
         "seed": plan.seed,
@@ -116,18 +87,17 @@ def _tasks(plan: Plan) -> dict[Key, Task]:
 def _learned(plan: Plan, names: tuple[str, ...]) -> Pieces:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the folds report theirs
-        found = learn_all(plan.X[plan.trained], plan.codes[plan.trained], plan.sizes)
-    return dict.fromkeys(names, cast(Plain, found))
+        trained = plan.trained
+        return attempt_each(names, lambda _: learn_all(plan.X[trained], plan.codes[trained], plan.sizes))
 
 
 def _fold(plan: Plan, repeat: int, k: int, names: tuple[str, ...]) -> Pieces:
     train, test = plan.splits[repeat][k]
     fold = Fold(plan.X[train], plan.codes[train], plan.X[test])
-    pieces: Pieces = {}
-    for name in names:
-        make = partial(_embedding, fold) if name == EMBEDDING else partial(_outcome, fold, name)
-        pieces[name] = attempt(partial(make, plan.sizes))
-    return pieces
+    return attempt_each(
+        names,
+        lambda name: _embedding(fold, plan.sizes) if name == EMBEDDING else _outcome(fold, name, plan.sizes),
+    )
 
 
 def _outcome(fold: Fold, name: str, sizes: Sizes) -> Plain:
@@ -174,13 +144,13 @@ def _gathered(plan: Plan, results: dict[Key, Pieces]) -> Comparison:
             elif name not in given:
                 other[name] = piece
             else:
-                outcome = cast(Outcome, piece)
                 _, test = plan.splits[repeat][int(what.split()[1])]
-                given[name][repeat, test] = outcome["labels"]
-                seconds[name].append(outcome["seconds"])
-                for said in outcome["warnings"]:
+                given[name][repeat, test] = piece["labels"]
+                seconds[name].append(piece["seconds"])
+                for said in piece["warnings"]:
                     warned.setdefault(name, said)
-    failed.pop(EMBEDDING, None)  # the page then goes without it
+    for name in (EMBEDDING, LEARNED):
+        failed.pop(name, None)  # the page then goes without it
     return Comparison(
         plan,
         {m: labels[:, plan.tested] for m, labels in given.items() if m not in failed},

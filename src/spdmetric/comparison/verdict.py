@@ -7,7 +7,7 @@ paired, matrix by matrix.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,8 +18,7 @@ LEVEL = 0.95
 MINUS = "\N{MINUS SIGN}"
 
 
-@dataclass(frozen=True)
-class Estimate:
+class Estimate(NamedTuple):
     """A mean in per cent or points, its standard error, and half the width of its 95 % interval."""
 
     mean: float
@@ -40,8 +39,7 @@ class Estimate:
         return f"{self.mean:.1f} ± {self.se:.1f}" if self.known else f"{self.mean:.1f}"
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """One method."""
 
     method: str
@@ -51,8 +49,7 @@ class Line:
     seconds: float
 
 
-@dataclass(frozen=True)
-class Pair:
+class Pair(NamedTuple):
     """Learning against no learning with one classifier."""
 
     learned: str
@@ -61,8 +58,7 @@ class Pair:
     gain: Estimate
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """All lines, the best first."""
 
     lines: tuple[Line, ...]
@@ -81,19 +77,7 @@ class Verdict:
 
 
 def estimate(values: np.ndarray, clusters: np.ndarray | None = None) -> Estimate:
-    """Mean in per cent with its standard error over values, or clusters of them.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n,)
-        Shares between -1 and 1.
-    clusters : ndarray of shape (n,), optional
-        What is one observation; each value by default.
-
-    Returns
-    -------
-    estimate : Estimate
-    """
+    """Mean in per cent of shares (n,), its standard error over them, or over clusters (n,) of them."""
     from scipy.stats import t
 
     mean = values.mean()
@@ -109,8 +93,7 @@ def estimate(values: np.ndarray, clusters: np.ndarray | None = None) -> Estimate
 def judge(comparison: Comparison) -> Verdict:
     """Reduce the labels to numbers."""
     plan = comparison.plan
-    truth = plan.codes[plan.tested]
-    clusters = _clusters(comparison)
+    truth, clusters = plan.codes[plan.tested], plan.clusters  # where there are groups, all are tested
     right = {m: np.mean(labels == truth, axis=0) for m, labels in comparison.given.items()}
     if not right:
         raise ValueError("No method could be run: " + "; ".join(comparison.failed.values()))
@@ -133,15 +116,6 @@ def judge(comparison: Comparison) -> Verdict:
     )
     chance = 100 * float(np.bincount(truth).max() / len(truth))
     return Verdict(lines, pairs, chance, None if clusters is None else int(clusters.max()) + 1)
-
-
-def _clusters(comparison: Comparison) -> np.ndarray | None:
-    """Groups of the tested matrices; two are too few to estimate an error from."""
-    clusters = comparison.plan.clusters
-    if clusters is None:
-        return None
-    codes = np.unique(clusters[comparison.plan.tested], return_inverse=True)[1]
-    return codes if codes.max() >= 2 else None
 
 
 def confusion(truth: np.ndarray, labels: np.ndarray, n_classes: int) -> np.ndarray:
@@ -172,23 +146,15 @@ def learning_sentence(verdict: Verdict) -> str:
     if not verdict.pairs:
         return "Whether learning helps was not asked: the methods to compare were not all run."
     first = verdict.pairs[0]
-    answer = {
-        1: "Learning helps here",
-        -1: "Learning hurts here",
-        0: "It cannot be shown that learning helps",
-    }
+    answers = ("It cannot be shown that learning helps", "Learning helps here", "Learning hurts here")
     told = (
-        f"{answer[first.gain.sign]}: with {first.head}, the metric learned by cross-validation gains "
+        f"{answers[first.gain.sign]}: with {first.head}, the metric learned by cross-validation gains "
         f"{_points(first.gain)} over no learning (the LogEuclidean metric at the mean)"
     )
     if first.gain.sign == 0:
         told += f", within the {first.gain.half:.1f} that chance allows"
-    return told + "." + _other_heads(verdict)
-
-
-def _other_heads(verdict: Verdict) -> str:
-    others = [f"{pair.head}, {_points(pair.gain)}" for pair in verdict.pairs[1:]]
-    return f" With {'; with '.join(others)}." if others else ""
+    others = "; with ".join(f"{pair.head}, {_points(pair.gain)}" for pair in verdict.pairs[1:])
+    return f"{told}. With {others}." if others else f"{told}."
 
 
 def _points(gain: Estimate) -> str:

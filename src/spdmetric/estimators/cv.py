@@ -17,7 +17,6 @@ from spdmetric.estimators._fitted import FittedMetric
 from spdmetric.estimators._problem import problem_of, radius_path
 from spdmetric.estimators._progress import followed, with_progress
 from spdmetric.estimators._settings import Settings, settings_of
-from spdmetric.estimators.embedding import Embedding
 from spdmetric.geometry import tangent_vectors
 from spdmetric.linalg.symmetric import Array
 from spdmetric.objectives.local import Labeled, in_memory, threads
@@ -70,16 +69,6 @@ def describe_path(radii: Sequence[float], solutions: Sequence[Solution]) -> Path
     )
 
 
-def learn_path(
-    X: np.ndarray, codes: np.ndarray, radii: Sequence[float], *, rank: int | None = None
-) -> tuple[list[Embedding], list[Solution]]:
-    """Learn from checked matrices at every radius, ascending, as `LogEuclideanMetricCV` does by default."""
-    settings = settings_of(LogEuclideanMetricCV().get_params(deep=False))
-    problem = problem_of(in_memory(Labeled(X, codes, np.ones(len(X))), None), rank, settings)
-    solutions = radius_path(problem, radii, settings)
-    return [problem.embedding(solution) for solution in solutions], solutions
-
-
 class LogEuclideanMetricCV(FittedMetric):
     """LogEuclidean metric whose radius and rank are chosen by cross-validation.
 
@@ -117,7 +106,7 @@ class LogEuclideanMetricCV(FittedMetric):
         See `LogEuclideanMetric`.
     solver : {"trust-region", "gradient"}, default="trust-region"
         See `LogEuclideanMetric`.
-    tol : float, default=1e-2
+    tol : float, default=3e-2
         Bound on the KKT residual, see `LogEuclideanMetric`.
     max_iter : int, default=40
         Steps for each radius; no warning is given when they are used up.
@@ -163,7 +152,7 @@ class LogEuclideanMetricCV(FittedMetric):
         gamma: float | None = None,
         class_weight: ClassWeight = None,
         solver: str = "trust-region",
-        tol: float = 1e-2,
+        tol: float = 3e-2,
         max_iter: int = 40,
         chunk_size: int | None = None,
         n_jobs: int | None = None,

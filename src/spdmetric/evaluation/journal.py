@@ -11,7 +11,7 @@ in one thread, so any number of processes gives the same numbers.
 
     def work(X, y, X_test, names):                      # picklable, with functools.partial
         fold = Fold(X, y, X_test)
-        return {name: attempt(partial(outcome, fold, name)) for name in names}
+        return attempt_each(names, lambda name: fold.labels(METHODS[name].make(...)).tolist())
 
     tasks = {("fold 0", 0): Task(("mdm", "euclid"), partial(work, X, y, X_test)), ...}
     found = run(tasks, Journal(path, {"seed": 0, "data": digest(X, y)}), jobs=2)
@@ -23,9 +23,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,7 +35,6 @@ FORMAT = 2
 
 Plain = Any  # what JSON gives back as it was: numbers, words, lists, dicts of them
 Key = tuple[str, int]  # row or fold, and the repeat
-T = TypeVar("T")
 Finished = tuple[Key, "Pieces"]
 Progress = Callable[[Iterable[Finished], int, int], Iterable[Finished]]
 
@@ -60,12 +59,15 @@ class JournalError(ValueError):
     """The journal cannot be gone on with."""
 
 
-def attempt(make: Callable[[], T]) -> T | Failure:
-    """Value of ``make()``, or its error as a `Failure`: the other pieces go on."""
-    try:
-        return make()
-    except Exception as error:
-        return Failure(" ".join(f"{type(error).__name__}: {error}".split()))
+def attempt_each(names: Iterable[str], make: Callable[[str], Plain]) -> Pieces:
+    """Values of ``make(name)``; an error becomes a `Failure`, and the other pieces go on."""
+    pieces: Pieces = {}
+    for name in names:
+        try:
+            pieces[name] = make(name)
+        except Exception as error:
+            pieces[name] = Failure(" ".join(f"{type(error).__name__}: {error}".split()))
+    return pieces
 
 
 def digest(*arrays: np.ndarray) -> str:
@@ -80,24 +82,13 @@ def digest(*arrays: np.ndarray) -> str:
 def run(
     tasks: Mapping[Key, Task], journal: Journal, *, jobs: int = 1, progress: Progress | None = None
 ) -> dict[Key, Pieces]:
-    """Compute what the journal lacks.
+    """Compute what the journal lacks in some processes, and return the pieces of every task.
 
-    Parameters
-    ----------
-    tasks : mapping of (str, int) to Task
-        What to compute; the longest first, so that the processes end together.
-    journal : Journal
-        Where finished pieces are kept.
-    jobs : int, default=1
-        Processes.
-    progress : callable, optional
-        Wraps the iterator of finished tasks: ``progress(iterator, done, total)``.
-
-    Returns
-    -------
-    pieces : dict of (str, int) to dict
-        Of every task: plain data, or a `Failure`.
+    Give the longest tasks first, so that the processes end together.  ``progress(iterator, done,
+    total)`` wraps the iterator of finished tasks.
     """
+    from joblib import Parallel, delayed
+
     kept = journal.load()
     found: dict[Key, Pieces] = {
         key: {name: kept[key, name] for name in task.names if (key, name) in kept}
@@ -108,20 +99,14 @@ def run(
         for key, task in tasks.items()
         if len(found[key]) < len(task.names)
     }
-    finished: Iterable[Finished] = _run_all(left, jobs)
+    workers = Parallel(n_jobs=min(jobs, max(1, len(left))), return_as="generator_unordered")
+    finished: Iterable[Finished] = workers(delayed(_run_one)(key, task) for key, task in left.items())
     if progress is not None:
         finished = progress(finished, len(tasks) - len(left), len(tasks))
     for key, pieces in finished:
         journal.append(key, pieces)
         found[key] |= pieces
     return found
-
-
-def _run_all(tasks: Mapping[Key, Task], jobs: int) -> Iterator[Finished]:
-    from joblib import Parallel, delayed
-
-    calls = (delayed(_run_one)(key, task) for key, task in tasks.items())
-    yield from Parallel(n_jobs=min(jobs, max(1, len(tasks))), return_as="generator_unordered")(calls)
 
 
 def _run_one(key: Key, task: Task) -> Finished:

@@ -83,7 +83,7 @@ class Method:
     smallest_d: int = 1  # size of the matrices below which it tells nothing
     extra: str | None = None  # of the package, that must be installed
     baseline: str = "logeuclid-mean"  # the same classifier without learning
-    sweeps: bool = False  # chooses by cross-validation; those that do share one sweep in a fold
+    sweeps: bool = False  # chooses by cross-validation
 
 
 FAMILIES = {
@@ -109,8 +109,10 @@ def _knn(k: int) -> Make:
 _NEAREST = _knn(1)
 
 
-def _metric(metric: Make, head: Make = _NEAREST) -> Make:
-    return lambda s: make_pipeline(metric(s), head(s))
+def _learned(
+    title: str, short: str, sentence: str, metric: Make, head: Make = _NEAREST, **rest: Any
+) -> Method:
+    return Method(title, short, "learned", sentence, lambda s: make_pipeline(metric(s), head(s)), **rest)
 
 
 def _at_mean(head: Make = _NEAREST, *maps: type[BaseEstimator]) -> Make:
@@ -133,17 +135,19 @@ def _mapped(name: str, words: str, made: type[BaseEstimator]) -> Method:
     return Method(f"Tangent space + {name} + 1-NN", name, "rival", sentence, _at_mean(_NEAREST, made))
 
 
-def _pyriemann(title: str, short: str, sentence: str, make: Make) -> Method:
-    return Method(title, short, "rival", sentence, make, extra="compare")
+def _pyriemann(title: str, sentence: str, make: Make | None = None) -> Method:
+    """A method of pyRiemann, by default its classifier of that name."""
+    made = make or (lambda s: from_pyriemann("classification", title))
+    return Method(title, title.replace(" +", ","), "rival", sentence, made, extra="compare")
 
 
 def _by_cv(end: str, name: str, head: Make, k: int = 1) -> Method:
-    return Method(
+    return _learned(
         f"Learned by CV + {name}",
         f"LE by CV, {name}" if end else "LE by CV",
-        "learned",
         f"The metric whose radius and rank are chosen by cross-validation, then {HEADS[end]}.",
-        _metric(lambda s: LogEuclideanMetricCV(n_neighbors=k, cv=s.inner, ranks=s.ranks), head),
+        lambda s: LogEuclideanMetricCV(n_neighbors=k, cv=s.inner, ranks=s.ranks),
+        head,
         definite=False,
         neighbors=k,
         baseline=f"logeuclid-mean{end}",
@@ -167,22 +171,20 @@ METHODS: dict[str, Method] = {
         "Label of the nearest training matrix by the LogEuclidean distance at the Riemannian mean.",
         _at_mean(),
     ),
-    "logeuclid-kta": Method(
+    "logeuclid-kta": _learned(
         "Learned, full rank + 1-NN",
         "LE learned",
-        "learned",
         "The metric of the paper, learned in a ball of radius 10.",
-        _metric(lambda s: LogEuclideanMetric(radius=10.0)),
+        lambda s: LogEuclideanMetric(radius=10.0),
     ),
     "riemann": _distance("Affine-invariant", "Riemann", "riemann", "affine-invariant distance"),
     "euclid": _distance("Euclid", "Euclid", "euclid", "Frobenius distance", definite=False),
     "stein": _distance("Stein", "Stein", "stein", "symmetrized Stein divergence"),
-    "logeuclid-kta-rank": Method(
+    "logeuclid-kta-rank": _learned(
         "Learned, low rank + 1-NN",
         "LE low rank",
-        "learned",
         "A metric of half the rank, learned in a ball of radius 5.",
-        _metric(lambda s: LogEuclideanMetric(radius=5.0, rank=s.low_rank, tol=1e-3)),
+        lambda s: LogEuclideanMetric(radius=5.0, rank=s.low_rank, tol=1e-3),
         definite=False,
         smallest_d=4,
     ),
@@ -194,21 +196,12 @@ METHODS: dict[str, Method] = {
     "logeuclid-mean-logistic": _tangent(
         "logistic", "logistic regression", lambda s: LogisticRegression(max_iter=5000)
     ),
-    "mdm": _pyriemann(
-        "MDM",
-        "MDM",
-        "Label of the nearest Riemannian class mean.",
-        lambda s: from_pyriemann("classification", "MDM"),
-    ),
+    "mdm": _pyriemann("MDM", "Label of the nearest Riemannian class mean."),
     "fgmdm": _pyriemann(
-        "FgMDM",
-        "FgMDM",
-        "MDM after a geodesic filter, which keeps the discriminant directions alone.",
-        lambda s: from_pyriemann("classification", "FgMDM"),
+        "FgMDM", "MDM after a geodesic filter, which keeps the discriminant directions alone."
     ),
     "csp-lda": _pyriemann(
         "CSP + LDA",
-        "CSP, LDA",
         f"Logarithms of the variance along {CSP_FILTERS} common spatial patterns, then LDA.",
         lambda s: make_pipeline(
             from_pyriemann("spatialfilters", "CSP", nfilter=min(CSP_FILTERS, s.d)),
@@ -250,12 +243,9 @@ def obstacle(method: Method, s: Sizes) -> str | None:
 
 def too_few(method: Method, n: int) -> str | None:
     """Why n training matrices are too few: when most of them vote, the votes tell little."""
-    k = method.neighbors
-    return (
-        f"{k} neighbors of {n} training matrices would be half or more of all"
-        if k > 1 and n < 2 * k
-        else None
-    )
+    if method.neighbors == 1 or n >= 2 * method.neighbors:
+        return None
+    return f"{method.neighbors} neighbors of {n} training matrices would be half or more of all"
 
 
 # ---------------------------------------------------------------------------

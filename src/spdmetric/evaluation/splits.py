@@ -10,8 +10,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
-from spdmetric.estimators import LogEuclideanMetricCV
-
 T = TypeVar("T")
 
 
@@ -23,19 +21,10 @@ class Vectors(NamedTuple):
 
 
 class Fold:
-    """Training and test matrices, and what was computed from them.
+    """Training matrices (n, d, d) with labels, test matrices, and what was computed from them.
 
     Methods share what they have in common (`once`), and still each is charged with all of
     it (`timed`): the seconds in the tables are those that a method takes alone.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d, d)
-        Training matrices.
-    y : ndarray of shape (n,)
-        Their labels.
-    X_test : ndarray of shape (n_test, d, d)
-        Test matrices.
     """
 
     def __init__(self, X: np.ndarray, y: np.ndarray, X_test: np.ndarray):
@@ -75,9 +64,6 @@ class Fold:
         return self.once(name, lambda: self._transformed(last, self.vectors(before)))
 
     def _transformed(self, step: BaseEstimator, vectors: Vectors) -> Vectors:
-        if isinstance(step, LogEuclideanMetricCV):
-            step = _SharedSweep(**step.get_params(deep=False))
-            step.fold = self
         fitted = step.fit(vectors.train, self.y)
         return Vectors(fitted.transform(vectors.train), fitted.transform(vectors.test))
 
@@ -85,17 +71,3 @@ class Fold:
 def steps_of(estimator: BaseEstimator) -> list[BaseEstimator]:
     """Steps of a pipeline, or the estimator alone."""
     return [step for _, step in estimator.steps] if isinstance(estimator, Pipeline) else [estimator]
-
-
-class _SharedSweep(LogEuclideanMetricCV):
-    """`LogEuclideanMetricCV` whose candidates are learned once for all numbers of neighbors.
-
-    What is learned in a fold does not depend on the neighbors that judge it: for a second
-    number of them only the judging is left to do.
-    """
-
-    fold: Fold
-
-    def _learn(self, *data: Any) -> list[Any]:
-        given = {k: v for k, v in self.get_params(deep=False).items() if k != "n_neighbors"}
-        return self.fold.once(("candidates", repr(given)), lambda: super(_SharedSweep, self)._learn(*data))

@@ -38,10 +38,6 @@ def ranks(sample: Mapping[str, np.ndarray]) -> dict[str, float]:
     return dict(zip(sample, map(float, rankdata(np.negative(means))), strict=True))
 
 
-# ---------------------------------------------------------------------------
-# Text
-
-
 class Section(NamedTuple):
     """A table of text, its first line the head, with a title and what is to be said below."""
 

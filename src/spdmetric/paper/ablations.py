@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import make_pipeline
 
-from spdmetric.evaluation.methods import METHODS, Method, Sizes
+from spdmetric.evaluation.methods import METHODS, Method
 from spdmetric.geometry import mean_riemann, tangent_vectors
 from spdmetric.linalg.symmetric import congruence, invsqrtm
 from spdmetric.manifolds import Ball, FactorPoint
@@ -108,12 +108,13 @@ class AblatedMetric(TransformerMixin, BaseEstimator):
 
 
 def _ablation(variant: str, sentence: str) -> Method:
-    title = f"Learned, {variant} + 1-NN"
-
-    def make(sizes: Sizes) -> Pipeline:
-        return make_pipeline(AblatedMetric(variant), KNeighborsClassifier(1))
-
-    return Method(title, variant, "learned", sentence, make)
+    return Method(
+        f"Learned, {variant} + 1-NN",
+        variant,
+        "learned",
+        sentence,
+        lambda sizes: make_pipeline(AblatedMetric(variant), KNeighborsClassifier(1)),
+    )
 
 
 ABLATIONS = {

@@ -6,20 +6,15 @@ kept, with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import combinations
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from spdmetric.datasets import (
-    cho2017_subjects,
-    eegmmi_covariance_subjects,
-    load_cho2017,
-    load_eegmmi_covariances,
-    whiten,
-)
+from spdmetric import datasets
 from spdmetric.datasets.bci_iv_2a import BCI_CLASSES
 from spdmetric.evaluation.baselines import CSP_FILTERS, NCA_INPUTS, NCA_OUTPUTS, NCA_STEPS, RIDGE
 from spdmetric.evaluation.methods import METHODS, too_few
@@ -45,79 +40,72 @@ NOTES = (
 )
 
 
-Rows = tuple[Group, dict[str, Row]]  # a group with its rows
+def _toy(_: Path) -> dict[str, Row]:
+    return {f"toy {name}": row for name, row in toy_table("toy").rows.items()}
 
 
-def _grouped(name: str, title: str, rows: dict[str, Row], over: str = "repeats") -> Rows:
-    return Group(name, title, tuple(rows), over, min(row.n_train for row in rows.values())), rows
+def _subject_9(choices: Mapping[str, tuple[str, ...]], folder: Path) -> dict[str, Row]:
+    return {f"subject 9, {name}": bci_row(9, folder, classes, "session") for name, classes in choices.items()}
 
 
-def _toy(_: Path) -> Rows:
-    rows = {f"toy {name}": row for name, row in toy_table("toy").rows.items()}
-    return _grouped("toy", "the toy set of the paper, sizes 6, 8, 16, 20", rows)
-
-
-def _textures(folder: Path) -> Rows:
-    return _grouped("textures", "six pairs of Brodatz textures", texture_table(folder).rows)
-
-
-def _pairs(folder: Path) -> Rows:
-    rows: dict[str, Row] = {
-        f"subject 9, {a} vs {b}": bci_row(9, folder, (a, b), "session")
-        for a, b in combinations(BCI_CLASSES, 2)
-    }
-    title = "BCI IV 2a, subject 9, T to E, six pairs of classes, sessions whitened apart"
-    return _grouped("subject 9, pairs", title, rows)
-
-
-def _four_classes(folder: Path) -> Rows:
-    rows: dict[str, Row] = {"subject 9, four classes": bci_row(9, folder, BCI_CLASSES, "session")}
-    title = "BCI IV 2a, subject 9, T to E, four classes, sessions whitened apart"
-    return _grouped("subject 9, four", title, rows)
-
-
-def _cho(folder: Path) -> Rows:
-    recordings = {f"cho {s}": load_cho2017(s, folder) for s in cho2017_subjects(folder)}
+def _cho(folder: Path) -> dict[str, Row]:
+    recordings = {s: datasets.load_cho2017(s, folder) for s in datasets.cho2017_subjects(folder)}
     if not recordings:
         raise FileNotFoundError(f"{folder} holds no file such as subject01.npz")
-    rows: dict[str, Row] = {
-        name: FixedRow.of_parts(r.X, r.y, folds_of(r.y), CHO_WHITENING) for name, r in recordings.items()
+    return {
+        f"cho {s}": FixedRow.of_parts(r.X, r.y, folds_of(r.y), CHO_WHITENING) for s, r in recordings.items()
     }
-    return _grouped("cho", "Cho 2017, left and right hand, five stratified folds", rows, "rows")
 
 
-def _eegmmi(name: str, channels: int, folder: Path) -> Rows:
+def _eegmmi(channels: int, folder: Path) -> dict[str, Row]:
     rows: dict[str, Row] = {}
-    for subject in eegmmi_covariance_subjects(folder):
-        X, y, runs = load_eegmmi_covariances(subject, folder)
-        rows[f"{name} {subject}"] = FixedRow.of_parts(X[:, :channels, :channels], y, runs, EEGMMI_WHITENING)
-    title = f"EEGMMI, imagined fists, {channels} channels, leave one run out, both sides whitened"
-    return _grouped(name, title, rows, "rows")
+    for subject in datasets.eegmmi_covariance_subjects(folder):
+        X, y, runs = datasets.load_eegmmi_covariances(subject, folder)
+        X = X[:, :channels, :channels]
+        rows[f"eegmmi-{channels} {subject}"] = FixedRow.of_parts(X, y, runs, EEGMMI_WHITENING)
+    return rows
 
 
-def _across(folder: Path) -> Rows:
-    present = eegmmi_covariance_subjects(folder)
+def _across(folder: Path) -> dict[str, Row]:
+    present = datasets.eegmmi_covariance_subjects(folder)
     if not set(TRAINED_ON) | set(TESTED_ON) <= set(present):
         raise FileNotFoundError(f"{folder} does not hold all of subjects 1 to 20")
-    recordings = {s: load_eegmmi_covariances(s, folder) for s in (*TRAINED_ON, *TESTED_ON)}
+    recordings = {s: datasets.load_eegmmi_covariances(s, folder) for s in (*TRAINED_ON, *TESTED_ON)}
     X = np.concatenate([r.X for r in recordings.values()])
     y = np.concatenate([r.y for r in recordings.values()])
     subjects = np.concatenate([np.full(len(r.y), s) for s, r in recordings.items()])
-    row = FixedRow(whiten(X, subjects, how="session"), y, np.isin(subjects, TESTED_ON)[None])
-    title = "EEGMMI, 64 channels, subjects 1-10 to subjects 11-20, each whitened by its own mean"
-    return _grouped("eegmmi-across", title, {"eegmmi-across": row})
+    whitened = datasets.whiten(X, subjects, how="session")
+    return {"eegmmi-across": FixedRow(whitened, y, np.isin(subjects, TESTED_ON)[None])}
 
 
-# Folders to look for, the first that exists, and what makes the group; in the order in which they are shown.
-GROUPS: dict[str, tuple[tuple[str, ...], Callable[[Path], Rows]]] = {
-    "toy": ((), _toy),
-    "subject 9, pairs": (("bci2a", "bci2a-a09"), _pairs),
-    "subject 9, four": (("bci2a", "bci2a-a09"), _four_classes),
-    "cho": (("cho2017",), _cho),
-    "eegmmi-21": (("eegmmi",), partial(_eegmmi, "eegmmi-21", MOTOR_STRIP)),
-    "eegmmi-64": (("eegmmi",), partial(_eegmmi, "eegmmi-64", 64)),
-    "eegmmi-across": (("eegmmi",), _across),
-    "textures": (("brodatz",), _textures),
+class Source(NamedTuple):
+    """Where the rows of a group come from."""
+
+    title: str
+    folders: tuple[str, ...]  # to look for, the first that exists
+    load: Callable[[Path], dict[str, Row]]
+    over: str = "repeats"  # see `Group`
+
+
+_PAIRS = {f"{a} vs {b}": (a, b) for a, b in combinations(BCI_CLASSES, 2)}
+_BCI, _BCI_FOLDERS = "BCI IV 2a, subject 9, T to E, {}, sessions whitened apart", ("bci2a", "bci2a-a09")
+_EEGMMI = "EEGMMI, imagined fists, {} channels, leave one run out, both sides whitened"
+_ACROSS = "EEGMMI, 64 channels, subjects 1-10 to subjects 11-20, each whitened by its own mean"
+
+# In the order in which they are shown.
+GROUPS = {
+    "toy": Source("the toy set of the paper, sizes 6, 8, 16, 20", (), _toy),
+    "subject 9, pairs": Source(
+        _BCI.format("six pairs of classes"), _BCI_FOLDERS, partial(_subject_9, _PAIRS)
+    ),
+    "subject 9, four": Source(
+        _BCI.format("four classes"), _BCI_FOLDERS, partial(_subject_9, {"four classes": BCI_CLASSES})
+    ),
+    "cho": Source("Cho 2017, left and right hand, five stratified folds", ("cho2017",), _cho, "rows"),
+    "eegmmi-21": Source(_EEGMMI.format(21), ("eegmmi",), partial(_eegmmi, MOTOR_STRIP), "rows"),
+    "eegmmi-64": Source(_EEGMMI.format(64), ("eegmmi",), partial(_eegmmi, 64), "rows"),
+    "eegmmi-across": Source(_ACROSS, ("eegmmi",), _across),
+    "textures": Source("six pairs of Brodatz textures", ("brodatz",), lambda f: texture_table(f).rows),
 }
 
 
@@ -125,20 +113,26 @@ def beyond_table(data: Path | None = None) -> Table:
     """All groups that the folders in ``data`` allow; without it, the toy set alone."""
     if data is not None and not data.is_dir():
         raise FileNotFoundError(f"--data {data} is not a folder.")
-    found: dict[str, Rows] = {}
+    found: dict[str, dict[str, Row]] = {}
     absent: dict[str, str] = {}
-    for name, (folders, load) in GROUPS.items():
+    for name, source in GROUPS.items():
         try:
-            found[name] = load(_folder(folders, data))
+            found[name] = source.load(_folder(source.folders, data))
         except (FileNotFoundError, ImportError) as error:
             absent[name] = str(error).rstrip(".")
     # A heavy task that begins last would keep one process busy while the others wait.
     heavy = [name for name in ("eegmmi-across", "eegmmi-64") if name in found]
-    rows = {key: row for name in dict.fromkeys([*heavy, *found]) for key, row in found[name][1].items()}
-    groups = tuple(group for group, _ in found.values())
-    left_out = {row: reasons for group in groups if (reasons := _hopeless(group)) for row in group.rows}
-    title, not_quick = "Beyond the paper: all data, all methods", _not_quick(groups)
-    return Table("beyond", title, rows, 10, 2, absent, NOTES, groups, left_out, not_quick, BEYOND)
+    ordered = {key: row for name in dict.fromkeys([*heavy, *found]) for key, row in found[name].items()}
+    groups = tuple(
+        Group(name, GROUPS[name].title, tuple(rows), GROUPS[name].over, min(r.n_train for r in rows.values()))
+        for name, rows in found.items()
+    )
+    few = {g.name: {m: why for m in BEYOND if (why := too_few(METHODS[m], g.n_train))} for g in groups}
+    left_out = {row: few[g.name] for g in groups if few[g.name] for row in g.rows}
+    later = [row for name in ("eegmmi-21", "eegmmi-64") for row in list(found.get(name, ()))[QUICK_SUBJECTS:]]
+    not_quick = frozenset([*later, "eegmmi-across"])
+    title = "Beyond the paper: all data, all methods"
+    return Table("beyond", title, ordered, 10, 2, absent, NOTES, groups, left_out, not_quick, BEYOND)
 
 
 def _folder(names: tuple[str, ...], data: Path | None) -> Path:
@@ -149,14 +143,3 @@ def _folder(names: tuple[str, ...], data: Path | None) -> Path:
     if names and found is None:
         raise FileNotFoundError(f"no folder {' or '.join(names)} in {data}")
     return found or folder
-
-
-def _hopeless(group: Group) -> dict[str, str]:
-    """Methods that cannot tell anything there."""
-    return {name: reason for name in BEYOND if (reason := too_few(METHODS[name], group.n_train))}
-
-
-def _not_quick(groups: tuple[Group, ...]) -> frozenset[str]:
-    """The slow row, and the EEGMMI subjects after the first five."""
-    later = {row for g in groups if g.name in ("eegmmi-21", "eegmmi-64") for row in g.rows[QUICK_SUBJECTS:]}
-    return frozenset(later | {"eegmmi-across"})

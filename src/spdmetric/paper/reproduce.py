@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spdmetric.evaluation.journal import Failure, Journal, Pieces, Progress, Task, attempt, run
+from spdmetric.evaluation.journal import Failure, Journal, Pieces, Progress, Task, attempt_each, run
 from spdmetric.evaluation.methods import Method, Sizes
 from spdmetric.evaluation.splits import Fold
 from spdmetric.evaluation.statistics import as_markdown, as_plain
@@ -39,31 +39,13 @@ def run_table(
     *,
     jobs: int = 1,
     progress: Progress | None = None,
-    known: Mapping[str, Method] = KNOWN,
 ) -> list[Result]:
-    """Run what is left of a table, and return all of its results.
+    """Run what is left of a table, and return all of its results, sorted by row, repeat and method.
 
-    Parameters
-    ----------
-    table : Table
-        Rows to run.
-    settings : Settings
-        Methods, seed, repeats.
-    out : Path
-        Folder of the journal, ``NAME.state``.
-    jobs : int, default=1
-        Processes to use.
-    progress : callable, optional
-        See `spdmetric.evaluation.journal.run`.
-    known : mapping of str to Method, optional
-        Methods by name; by default the registry and the ablations.
-
-    Returns
-    -------
-    results : list of Result
-        Sorted by row, repeat and method.
+    The journal is ``NAME.state`` in the folder ``out``; for ``jobs`` and ``progress`` see
+    `spdmetric.evaluation.journal.run`.
     """
-    chosen = {name: known[name] for name in settings.methods}
+    chosen = {name: KNOWN[name] for name in settings.methods}
     for method in chosen.values():
         method.make(Sizes(100, 8, 50, 8))  # what is not installed is said before the work, not after
     repeats = table.repeats if settings.repeats is None else settings.repeats
@@ -106,17 +88,13 @@ def _evaluate(
 ) -> Pieces:
     X, y, X_test, y_test = row.split(repeat, seed)
     fold, sizes = Fold(X, y, X_test), Sizes.of(X, y)
-    return {name: attempt(partial(_outcome, fold, methods[name], sizes, y_test)) for name in names}
 
+    def outcome(name: str) -> list[float]:
+        """Accuracy in per cent, and seconds."""
+        labels, seconds = fold.timed(partial(fold.labels, methods[name].make(sizes)))
+        return [100 * float(np.mean(labels == y_test)), round(seconds, 4)]
 
-def _outcome(fold: Fold, method: Method, sizes: Sizes, y_test: np.ndarray) -> list[float]:
-    """Accuracy in per cent, and seconds."""
-    labels, seconds = fold.timed(partial(fold.labels, method.make(sizes)))
-    return [100 * float(np.mean(labels == y_test)), round(seconds, 4)]
-
-
-# ---------------------------------------------------------------------------
-# Files
+    return attempt_each(names, outcome)
 
 
 def write_table(table: Table, results: list[Result], settings: Settings, out: Path) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib.resources import files
 from math import ceil
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,9 +21,6 @@ from spdmetric.evaluation.statistics import Mean, Section, number, ranks, wilcox
 from spdmetric.paper.ablations import KNOWN
 from spdmetric.paper.tables import Group, Result, Table
 from spdmetric.plots import style
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 LEVEL = 0.05
 LEARNED = "logeuclid-kta"  # the method that is tested against each other one
@@ -45,15 +42,11 @@ class Printed(NamedTuple):
 def printed_numbers(table: str) -> dict[tuple[str, str], Printed]:
     """Numbers of one table of the paper by row and method, from ``paper.csv``."""
     text = files("spdmetric.paper").joinpath("paper.csv").read_text()
-    return {
-        (line["row"], line["method"]): Printed(
-            float(line["paper"]),
-            float(line["paper_corrected"]) if line["paper_corrected"] else None,
-            line["note"],
-        )
-        for line in csv.DictReader(text.splitlines())
-        if line["table"] == table
-    }
+    found = {}
+    for name, row, method, paper, corrected, note in csv.reader(text.splitlines()):
+        if name == table:
+            found[row, method] = Printed(float(paper), float(corrected) if corrected else None, note)
+    return found
 
 
 class Entry(NamedTuple):
@@ -69,7 +62,8 @@ class Entry(NamedTuple):
     against: str | None = None  # the method of the paired difference; None for that method itself
     difference: float | None = None
     difference_se: float | None = None
-    rank: float | None = None  # 1 is the best
+    rank: float | None = None  # 1 is the highest
+    best: bool = False  # whether no rank is better
 
     def fields(self, *names: str) -> dict[str, object]:
         """Plain data: the method, and what is asked for."""
@@ -106,16 +100,15 @@ class Summary(NamedTuple):
         """Significantly better than the second best of the row, or the best of the group."""
         if not self.groups:
             return {(c["row"], c["first"]) for c in self.best if c["significant"]}
-        found = set()
-        for place in self.places:
-            rank = {m: e.rank for m in self.methods if (e := self.entries[place, m]).rank is not None}
-            found |= {(place, m) for m in rank if rank[m] == min(rank.values())}
-        return found
+        return {(e.where, e.method) for e in self._of(*self.places) if e.best}
+
+    def _of(self, *places: str) -> list[Entry]:
+        """Entries of all methods, place by place."""
+        return [self.entries[place, m] for place in places for m in self.methods]
 
     def mean_rank(self, method: str) -> tuple[float | None, int]:
         """Mean rank over the groups in which a method was run, and their number."""
-        found = [self.entries[place, method].rank for place in self.places]
-        run = [rank for rank in found if rank is not None]
+        run = [e.rank for e in self._of(*self.places) if e.method == method and e.rank is not None]
         return (float(np.mean(run)) if run else None), len(run)
 
     def not_run(self) -> dict[tuple[str, str], str]:
@@ -130,7 +123,7 @@ class Summary(NamedTuple):
     def as_json(self) -> dict[str, object]:
         """Plain data for the JSON file."""
         head = {"table": self.table.name, "title": self.table.title, "seed": self.seed}
-        places = [self.entries[place, m] for place in self.places for m in self.methods]
+        places = self._of(*self.places)
         if not self.groups:
             paper: tuple[str, ...] = ("mean", "se", "n", "paper")
             if any(e.paper_corrected is not None for e in places):
@@ -140,6 +133,7 @@ class Summary(NamedTuple):
             tests = {"two_best": self.best, "learned_against": self.learned}
             return {**head, "rows": rows, "absent": self.absent, **tests}
         fields = ("mean", "se", "n", "against", "difference", "difference_se", "rank")
+        ranked = {m: self.mean_rank(m) for m in self.methods}
         return {
             **head,
             "groups": [
@@ -148,17 +142,12 @@ class Summary(NamedTuple):
             ],
             "by_group": [{"group": e.where, **e.fields(*fields)} for e in places],
             "rows": [
-                {"group": g.name, "row": row, **self.entries[row, m].fields(*fields)}
+                {"group": g.name, "row": e.where, **e.fields(*fields)}
                 for g in self.groups
-                for row in g.rows
-                for m in self.methods
-                if self.entries[row, m].mean is not None
+                for e in self._of(*g.rows)
+                if e.mean is not None
             ],
-            "mean_rank": [
-                {"method": m, "mean_rank": rank, "groups": n}
-                for m in self.methods
-                for rank, n in [self.mean_rank(m)]
-            ],
+            "mean_rank": [{"method": m, "mean_rank": rank, "groups": n} for m, (rank, n) in ranked.items()],
             "absent": self.absent,
             "not_run": [{"group": g, "method": m, "reason": why} for (g, m), why in self.not_run().items()],
         }
@@ -176,18 +165,17 @@ class Summary(NamedTuple):
         if not self.groups:
             lines = [list(line) for line in zip(self.places, *cells, strict=True)]
             return [Section(self.table.title, [["", *titles], *lines], self._notes_of_rows())]
-        lines = [[t, *line, self._rank(m)] for t, line, m in zip(titles, cells, self.methods, strict=True)]
-        differences = [
-            [title, *(self.entries[place, m].difference_text() for place in self.places)]
-            for title, m in zip(titles, self.methods, strict=True)
-        ]
+        lines, differences = [["", *self.places, "mean rank"]], [["", *self.places]]
+        for title, m, line in zip(titles, self.methods, cells, strict=True):
+            lines.append([title, *line, self._rank(m)])
+            difference = [self.entries[place, m].difference_text() for place in self.places]
+            differences += [[title, *difference]] if any(difference) else []
+        # Heads that have a baseline of their own.
+        baselines = {method.baseline for method in KNOWN.values()} - {"logeuclid-mean"}
+        heads = ", ".join(sorted(KNOWN[name].short.split(", ")[1] for name in baselines))
         return [
-            Section(self.table.title, [["", *self.places, "mean rank"], *lines], self._notes_of_groups()),
-            Section(
-                "Paired differences",
-                [["", *self.places], *(line for line in differences if any(line[1:]))],
-                [DIFFERENCES.format(", ".join(_heads()))],
-            ),
+            Section(self.table.title, lines, self._notes_of_groups()),
+            Section("Paired differences", differences, [DIFFERENCES.format(heads)]),
         ]
 
     def _rank(self, method: str) -> str:
@@ -196,7 +184,7 @@ class Summary(NamedTuple):
         return "" if rank is None else f"{rank:.1f}{some}"
 
     def _notes_of_rows(self) -> list[str]:
-        entries = [self.entries[place, m] for place in self.places for m in self.methods]
+        entries = self._of(*self.places)
         repeats = sorted({e.n for e in entries if e.n and e.where != "mean"})
         times = ", ".join(map(str, repeats))
         over = "one run a row" if repeats == [1] else f"± standard error over {times} repeats"
@@ -230,9 +218,9 @@ class Summary(NamedTuple):
         return [*notes, *self.table.notes]
 
     def _over(self, group: Group) -> str:
-        first = next(e for m in self.methods if (e := self.entries[group.name, m]).mean is not None)
+        first = next(e for e in self._of(group.name) if e.mean is not None)
         rows = f"mean of {len(group.rows)} rows" if len(group.rows) > 1 else "one row"
-        times = max(self.entries[row, m].n for row in group.rows for m in self.methods)
+        times = max(e.n for e in self._of(*group.rows))
         repeats = f"{times} repeats each" if times > 1 else "run once"
         what = "subjects" if group.over == "rows" else "repeats"
         error = "no standard error" if first.se is None else f"standard error over {first.n} {what}"
@@ -240,16 +228,16 @@ class Summary(NamedTuple):
 
     # -- picture ------------------------------------------------------------
 
-    def picture(self) -> Figure:
+    def picture(self) -> style.Figure:
         """A panel for each row or group, a dot with its error bar for each method, diamonds for the paper."""
-        places = [p for p in self.places if any(self.entries[p, m].mean is not None for m in self.methods)]
+        places = [place for place in self.places if any(e.mean is not None for e in self._of(place))]
         columns, n = min(PANELS, len(places)), len(self.methods)
         lines = ceil(len(places) / columns)
         with style.canvas(max(style.PAGE, 1.6 + 1.1 * columns), lines * (1.0 + 0.18 * n)) as figure:
             figure.set_layout_engine("constrained")
             panels = figure.subplots(lines, columns, sharey=True, squeeze=False)
             for axes, place in zip(panels.flat, places, strict=False):
-                _draw_panel(axes, [self.entries[place, m] for m in self.methods])
+                _draw_panel(axes, self._of(place))
                 axes.set_title(place)
             for axes in panels.flat[len(places) :]:
                 axes.set_axis_off()
@@ -274,12 +262,6 @@ def _draw_panel(axes: Any, entries: list[Entry]) -> None:
             axes.scatter(entry.paper, place, **_DIAMOND)
     axes.grid(color="0.92", lw=0.6)
     axes.set_axisbelow(True)
-
-
-def _heads() -> list[str]:
-    """Heads that have a baseline of their own."""
-    baselines = {method.baseline for method in KNOWN.values()} - {"logeuclid-mean"}
-    return sorted(KNOWN[name].short.split(", ")[1] for name in baselines)
 
 
 # ---------------------------------------------------------------------------
@@ -335,7 +317,8 @@ def _entries(
             entry = Entry(where, method, paper=paper, paper_corrected=corrected)
             if method in sample:
                 mean, se, n = Mean.of(sample[method])
-                entry = entry._replace(mean=mean, se=se, n=n, rank=rank[method])
+                best = rank[method] == min(rank.values())
+                entry = entry._replace(mean=mean, se=se, n=n, rank=rank[method], best=best)
             against = KNOWN[method].baseline
             if method in sample and against != method and against in sample:
                 mean, se, _ = Mean.of(sample[method] - sample[against])

@@ -15,18 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spdmetric.datasets import (
-    TexturePair,
-    bci_subjects,
-    eegmmi_subjects,
-    load_bci_iv_2a,
-    load_eegmmi,
-    load_images,
-    make_toy,
-    whiten,
-)
+from spdmetric import datasets
 from spdmetric.datasets.bci_iv_2a import BCI_CLASSES
-from spdmetric.datasets.textures import Texture
+from spdmetric.datasets.textures import Texture, TexturePair
 from spdmetric.evaluation.journal import digest
 
 Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # X, y, X_test, y_test
@@ -88,7 +79,7 @@ class FixedRow:
     def split(self, repeat: int, seed: int) -> Split:
         """Training and test set of a repeat."""
         test = self.tests[repeat]
-        X = self.X if self.whitening == "none" else whiten(self.X, test, how=self.whitening)
+        X = self.X if self.whitening == "none" else datasets.whiten(self.X, test, how=self.whitening)
         return X[~test], self.y[~test], X[test], self.y[test]
 
 
@@ -139,18 +130,12 @@ class Table:
 
     def tasks(self, repeats: int, quick: bool = False) -> list[tuple[str, int]]:
         """All (row, repeat) to be run; where repeats are not drawn, all there are unless it is quick."""
-        return [
-            (name, k)
-            for name, row in self.rows.items()
-            if not (quick and name in self.not_quick)
-            for k in range(_number_of_repeats(row, repeats, quick))
-        ]
-
-
-def _number_of_repeats(row: Row, repeats: int, quick: bool) -> int:
-    if isinstance(row, DrawnRow):
-        return repeats
-    return min(repeats, len(row.tests)) if quick else len(row.tests)
+        found = []
+        for name, row in self.rows.items():
+            there = repeats if isinstance(row, DrawnRow) else len(row.tests)
+            n = min(repeats, there) if quick else there
+            found += [(name, k) for k in range(n) if not (quick and name in self.not_quick)]
+        return found
 
 
 # ---------------------------------------------------------------------------
@@ -164,7 +149,7 @@ def toy_table(name: str) -> Table:
         "toy-easy": ("Easier toy set, noise in [1, 3]", 3.0),
     }[name]
     rows: dict[str, Row] = {
-        f"{d}x{d}": DrawnRow(partial(make_toy, d=d, noise=noise), f"toy d={d} noise={noise}")
+        f"{d}x{d}": DrawnRow(partial(datasets.make_toy, d=d, noise=noise), f"toy d={d} noise={noise}")
         for d in (6, 8, 16, 20)
     }
     return Table(name, title, rows, repeats=10, quick=6)
@@ -175,7 +160,7 @@ PAPER_TEXTURES = ("D2", "D28", "D29", "D92")
 
 def texture_table(data: Path | None = None) -> Table:
     """Pairs of the paper's four Brodatz images, or of the three inside scikit-image."""
-    images = load_images(data, PAPER_TEXTURES if data else None)
+    images = datasets.load_images(data, PAPER_TEXTURES if data else None)
     textures = {name: Texture(image, name=name) for name, image in images.items()}
     rows: dict[str, Row] = {
         f"{a} vs {b}": DrawnRow(TexturePair(textures[a], textures[b]).draw, digest(images[a], images[b]))
@@ -195,9 +180,9 @@ VARIANTS = {
 
 def bci_table(data: Path | None = None) -> Table:
     """Left and right hand of BCI IV 2a, session T to session E, for the subjects at hand."""
-    present = list(range(1, 10)) if data is None else bci_subjects(data)
+    present = list(range(1, 10)) if data is None else datasets.bci_subjects(data)
     if not present:
-        load_bci_iv_2a(9, data)  # says what was looked for
+        datasets.load_bci_iv_2a(9, data)  # says what was looked for
     rows: dict[str, Row] = {}
     for subject in present:
         rows[str(subject)] = bci_row(subject, data, BCI_CLASSES[:2], "session")
@@ -206,24 +191,18 @@ def bci_table(data: Path | None = None) -> Table:
         for how, words in VARIANTS.items():
             rows[f"{subject}, {words}"] = bci_row(subject, data, BCI_CLASSES[:2], how)
     absent = {str(s): f"no data of this subject in {data}" for s in range(1, 10) if s not in present}
-    return Table(
-        "bci",
-        "BCI Competition IV 2a, training to evaluation session",
-        rows,
-        repeats=1,
-        quick=1,
-        absent=absent,
-        notes=(
-            "Rows of the paper: each session whitened by its own Riemannian mean, which is transductive: "
-            "it uses the unlabeled matrices of the test session.",
-        ),
+    title = "BCI Competition IV 2a, training to evaluation session"
+    note = (
+        "Rows of the paper: each session whitened by its own Riemannian mean, which is transductive: "
+        "it uses the unlabeled matrices of the test session."
     )
+    return Table("bci", title, rows, repeats=1, quick=1, absent=absent, notes=(note,))
 
 
 def bci_row(subject: int, data: Path | None, classes: tuple[str, ...], how: str) -> FixedRow:
     """Session T to session E of one subject."""
-    X, y, groups = load_bci_iv_2a(subject, data, classes=classes)
-    return FixedRow(whiten(X, groups, train="T", how=how), y, (groups == "E")[None])
+    X, y, groups = datasets.load_bci_iv_2a(subject, data, classes=classes)
+    return FixedRow(datasets.whiten(X, groups, train="T", how=how), y, (groups == "E")[None])
 
 
 def eegmmi_table(data: Path | None = None) -> Table:
@@ -233,10 +212,10 @@ def eegmmi_table(data: Path | None = None) -> Table:
             "The EEGMMI table needs --data: a folder with files such as S001R04.edf, S001R08.edf and "
             "S001R12.edf of PhysioNet's EEG Motor Movement/Imagery Dataset."
         )
-    present = eegmmi_subjects(data)
+    present = datasets.eegmmi_subjects(data)
     if not present:
-        load_eegmmi(1, data)  # says what was looked for
-    recordings = {subject: load_eegmmi(subject, data) for subject in present}
+        datasets.load_eegmmi(1, data)  # says what was looked for
+    recordings = {subject: datasets.load_eegmmi(subject, data) for subject in present}
     rows: dict[str, Row] = {str(subject): FixedRow.of_parts(*r) for subject, r in recordings.items()}
     for subject, recording in recordings.items():
         rows[f"{subject}, training and test whitened apart"] = FixedRow.of_parts(*recording, "session")

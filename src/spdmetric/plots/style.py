@@ -12,8 +12,9 @@ import numpy as np
 from spdmetric.extras import needing
 from spdmetric.io.atomic import atomic_file
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+if TYPE_CHECKING:  # the figures find these types here too
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
 
 COLUMN = 3.4  # inches: one column of the paper
 PAGE = 7.0  # inches: both columns
@@ -58,18 +59,18 @@ def need_matplotlib() -> None:
         import matplotlib  # noqa: F401
 
 
-def context() -> AbstractContextManager[None]:
-    """Matplotlib settings of the figures, in force inside a ``with`` only."""
+def context(**others: Any) -> AbstractContextManager[None]:
+    """Matplotlib settings of the figures, and others over them, in force inside a ``with`` only."""
     need_matplotlib()
     import matplotlib
 
-    return matplotlib.rc_context(_SETTINGS)
+    return matplotlib.rc_context(_SETTINGS | others)
 
 
 @contextmanager
-def canvas(width: float, height: float, figure: Figure | None = None) -> Iterator[Figure]:
+def canvas(width: float, height: float, figure: Figure | None = None, **others: Any) -> Iterator[Figure]:
     """Give a figure of a size in inches to draw in: the given one, or a new one unknown to pyplot."""
-    with context():
+    with context(**others):
         if figure is None:
             from matplotlib.figure import Figure
 
@@ -80,10 +81,11 @@ def canvas(width: float, height: float, figure: Figure | None = None) -> Iterato
         figure.draw_without_rendering()
 
 
-def solid_axes(figure: Figure, box: tuple[float, float, float, float], **kwargs: Any) -> Any:
-    """Add axes of three dimensions in which things hide each other by their ``zorder`` alone."""
-    axes: Any = figure.add_axes(box, projection="3d", computed_zorder=False, **kwargs)
+def solid_axes(figure: Figure, box: tuple[float, float, float, float], *, elev: float, azim: float) -> Any:
+    """Add unseen axes of three dimensions in which things hide each other by their ``zorder`` alone."""
+    axes: Any = figure.add_axes(box, projection="3d", computed_zorder=False, elev=elev, azim=azim)
     axes.patch.set_visible(False)
+    axes.set_axis_off()
     return axes
 
 

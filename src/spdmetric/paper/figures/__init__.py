@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,13 +16,10 @@ from spdmetric.datasets import load_images
 from spdmetric.paper.figures import ascent, cone, deformation, tangent, textures, whitening
 from spdmetric.plots import style
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 Images = Mapping[str, np.ndarray]
 
 
-FIGURES: dict[str, Callable[..., Figure]] = {
+FIGURES: dict[str, Callable[..., style.Figure]] = {
     "cone": lambda images=None, seed=0: cone.draw(cone.compute()),
     "tangent": lambda images=None, seed=0: tangent.draw(tangent.compute()),
     "ascent": lambda images=None, seed=0: ascent.draw(ascent.compute(seed)),
@@ -42,25 +38,10 @@ def save_figures(
     seed: int = 0,
     progress: Callable[[str], None] | None = None,
 ) -> list[Path]:
-    """Write figures as ``NAME.png`` (300 dpi) and ``NAME.pdf``.
+    """Write figures as ``NAME.png`` (300 dpi) and ``NAME.pdf``, and return their paths.
 
-    Parameters
-    ----------
-    folder : path
-        Where to write; made if it does not exist.
-    names : iterable of str, optional
-        Names of `FIGURES`; all of them by default.
-    images : mapping of str to ndarray of shape (height, width), optional
-        Textures to show; those of `spdmetric.datasets.load_images` by default.
-    seed : int, default=0
-        Seed of the figures that draw data.
-    progress : callable, optional
-        Called with the name of each figure once it is written.
-
-    Returns
-    -------
-    list of Path
-        The files written.
+    ``names`` are those of `FIGURES`, by default all; ``images`` the textures to show, by default those of
+    `spdmetric.datasets.load_images`; ``progress`` is called with each name once it is written.
     """
     chosen = list(FIGURES if names is None else names)
     unknown = [name for name in chosen if name not in FIGURES]

@@ -10,22 +10,19 @@ the iterates are those of the solver.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from spdmetric.datasets import make_toy
 from spdmetric.geometry import mean_riemann
 from spdmetric.manifolds import Ball, BallPoint
-from spdmetric.objectives.alignment import Evaluation, Misalignment, Target
+from spdmetric.objectives.alignment import LocalEvaluation, Misalignment, Target
 from spdmetric.paper.figures.plane import circle, traceless
 from spdmetric.plots import style
 from spdmetric.solvers import Record, Solution, geodesic_gradient
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
+STARTS = ((0.0, 0.0), (1.5, 2.6))  # normal coordinates of the center and of another point
 DRAW = 17  # the draw of seed 0: one with two basins that can be told apart by eye
 
 
@@ -48,35 +45,23 @@ class Ascent(NamedTuple):
     paths: tuple[Climb, ...]  # from the center and from elsewhere
 
 
-def compute(
-    seed: int = 0,
-    *,
-    radius: float = 4.0,
-    elsewhere: tuple[float, float] = (1.5, 2.6),
-    n_grid: int = 36,
-) -> Ascent:
-    """Evaluate the alignment of a toy set over a ball on a polar grid, and climb it.
-
-    The solver runs twice: from the center of the ball, and from ``elsewhere`` in normal coordinates.
-    """
+def compute(seed: int = 0, *, radius: float = 4.0, n_grid: int = 36) -> Ascent:
+    """Evaluate the alignment of a toy set over a ball on a polar grid, and climb it from two points."""
     X, y, _, _ = make_toy(n_train=50, n_test=2, d=2, noise=3.0, random_state=DRAW + seed)
     center = mean_riemann(X)
-    objective = Misalignment(X, Target.one_hot((y > 0).astype(int)))
-    ball = Ball(center, radius)
+    objective = _Watched(X, Target.one_hot((y > 0).astype(int)))
+    ball = _WatchedBall(center, radius)
     grid = np.linspace(0, radius, n_grid)[:, None, None] * circle(2 * n_grid + 1)
     values = [objective.at(ball.point(S)).alignment for S in traceless(grid.reshape(-1, 2))]
-    paths = tuple(_climb(objective, center, radius, np.array(xy)) for xy in ((0.0, 0.0), elsewhere))
+    paths = tuple(_climb(objective, ball, start) for start in STARTS)
     return Ascent(radius, center, grid, np.reshape(values, grid.shape[:-1]), paths)
 
 
-class _Watched:
-    """An objective that remembers where it was last evaluated."""
+class _Watched(Misalignment):
+    """An objective that remembers its last evaluation."""
 
-    def __init__(self, objective: Misalignment):
-        self._objective = objective
-
-    def at(self, point: BallPoint) -> Evaluation:
-        self.point, self.last = point, self._objective.at(point)
+    def at(self, point: BallPoint) -> LocalEvaluation:
+        self.last = super().at(point)
         return self.last
 
 
@@ -94,25 +79,22 @@ class _WatchedBall(Ball):
         return super().geodesic(point, step)
 
 
-def _climb(
-    objective: Misalignment, center: np.ndarray, radius: float, start: np.ndarray, n: int = 41
-) -> Climb:
+def _climb(objective: _Watched, ball: _WatchedBall, start: tuple[float, float], n: int = 41) -> Climb:
     """Run the solver; at each record of its history the last evaluation and move are the accepted ones."""
-    watched, ball = _Watched(objective), _WatchedBall(center, radius)
-    points: list[np.ndarray] = []
-    alignment: list[float] = []
+    reached: list[LocalEvaluation] = []
     arcs: list[np.ndarray] = []
 
     def look(record: Record) -> None:
-        if points:
+        if reached:
             move, origin, step = ball.last
             arcs.append(np.stack([_coordinates(move(origin, t * step)) for t in np.linspace(0, 1, n)]))
-        points.append(_coordinates(watched.point))
-        alignment.append(watched.last.alignment)
+        reached.append(objective.last)
 
-    begin = ball.point(traceless(start))
-    solution = geodesic_gradient(watched, ball, begin, tol=1e-8, max_iter=200, callback=look)
-    return Climb(np.stack(points), np.array(alignment), np.reshape(arcs, (-1, n, 2)), solution)
+    begin = ball.point(traceless(np.array(start)))
+    solution = geodesic_gradient(objective, ball, begin, tol=1e-8, max_iter=200, callback=look)
+    points = np.stack([_coordinates(here.point) for here in reached])
+    alignment = np.array([here.alignment for here in reached])
+    return Climb(points, alignment, np.reshape(arcs, (-1, n, 2)), solution)
 
 
 def _coordinates(point: BallPoint) -> np.ndarray:
@@ -121,7 +103,7 @@ def _coordinates(point: BallPoint) -> np.ndarray:
     return np.array([S[0, 0] - S[1, 1], 2 * S[0, 1]]) / np.sqrt(2)
 
 
-def draw(data: Ascent, figure: Figure | None = None) -> Figure:
+def draw(data: Ascent, figure: style.Figure | None = None) -> style.Figure:
     """Draw the level sets over the disc and the runs on them."""
     with style.canvas(style.COLUMN, 3.05, figure) as figure:
         axes = figure.add_axes((0.13, 0.21, 0.645, 0.77))
@@ -140,7 +122,7 @@ def draw(data: Ascent, figure: Figure | None = None) -> Figure:
     return figure
 
 
-def _draw_levels(axes: Any, bar: Axes, data: Ascent) -> None:
+def _draw_levels(axes: Any, bar: style.Axes, data: Ascent) -> None:
     x, y = np.moveaxis(data.grid, -1, 0)
     filled = axes.contourf(x, y, data.alignment, 22, cmap="cividis")
     filled.set_rasterized(True)  # see style.surface
@@ -152,7 +134,7 @@ def _draw_levels(axes: Any, bar: Axes, data: Ascent) -> None:
     axes.plot(*(data.radius * circle(181)).T, color=style.BLACK, lw=1.0)
 
 
-def _draw_path(axes: Axes, path: Climb, color: str, name: str) -> None:
+def _draw_path(axes: style.Axes, path: Climb, color: str, name: str) -> None:
     """A run: the curves it follows, its iterates, and where it ends."""
     for width, ink in ((2.4, "white"), (1.3, color)):
         for arc in path.arcs:

@@ -7,16 +7,12 @@ geodesic the logarithm of the determinant is linear, and it never leaves.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from spdmetric.paper.figures.plane import circle, embedding, geodesic, segment
 from spdmetric.plots import style
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 POINTS = np.array([[[3.2, -0.5], [-0.5, 0.4]], [[0.8, -0.5], [-0.5, 3.0]], [[2.5, 2.1], [2.1, 2.5]]])
 PAIRS = ((0, 1), (1, 2), (2, 0))
@@ -63,10 +59,10 @@ def _exits(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     return np.sort(roots[np.isreal(roots)].real)
 
 
-def draw(data: Cone, figure: Figure | None = None) -> Figure:
+def draw(data: Cone, figure: style.Figure | None = None) -> style.Figure:
     """Draw the cone with the paths, determinants along them, and eigenvalues beyond their ends."""
     with style.canvas(style.COLUMN, 3.9, figure) as figure:
-        _draw_cone(style.solid_axes(figure, (-0.15, 0.215, 1.3, 0.9)), data)
+        _draw_cone(style.solid_axes(figure, (-0.15, 0.215, 1.3, 0.9), elev=18, azim=-88), data)
         style.title(figure, 0.02, 0.94, r"(a) $\mathcal{P}_2$")
         _draw_determinants(figure.add_axes((0.13, 0.075, 0.34, 0.22)), data)
         _draw_eigenvalues(figure.add_axes((0.63, 0.075, 0.34, 0.22)), data)
@@ -76,27 +72,17 @@ def draw(data: Cone, figure: Figure | None = None) -> Figure:
 def _draw_cone(axes: Any, data: Cone) -> None:
     _draw_boundary(axes, height=4.4)
     _draw_frame(axes)
-    for path in data.segments:
-        axes.plot(*embedding(path).T, color=style.EUCLID, ls=_DASHED, zorder=4)
-    for path in data.geodesics:
-        axes.plot(*embedding(path).T, color=style.RIEMANN, zorder=5)
+    straight = [axes.plot(*embedding(X).T, color=style.EUCLID, ls=_DASHED, zorder=4) for X in data.segments]
+    straight[0][0].set_label(r"Euclidean, $\delta_e$")
+    curved = [axes.plot(*embedding(X).T, color=style.RIEMANN, zorder=5) for X in data.geodesics]
+    curved[0][0].set_label(r"Riemannian, $\delta_r$")
     _draw_beyond(axes, data)
     for name, point in zip("ABC", data.points, strict=True):
         style.dot(axes, *embedding(point))
         axes.text(*(embedding(point) + [0, 0, 0.3]), f"${name}$", ha="center", zorder=11)
-    _draw_key(axes)
-    axes.set_axis_off()
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 0.125), ncols=2, columnspacing=1.2)
     axes.set(xlim=(-3.4, 3.4), ylim=(-3.4, 3.4), zlim=(0, 4.8))
     axes.set_box_aspect((6.8, 6.8, 4.8), zoom=1.0)
-    axes.view_init(elev=18, azim=-88)
-
-
-def _draw_key(axes: Any) -> None:
-    axes.plot([], [], [], color=style.EUCLID, ls=_DASHED, label=r"Euclidean, $\delta_e$")
-    axes.plot([], [], [], color=style.RIEMANN, label=r"Riemannian, $\delta_r$")
-    axes.plot([], [], [], color=style.GRAY, ls=_DOTTED, label="extrapolated")
-    axes.plot([], [], [], "x", color=style.EUCLID, ms=5, mew=1.3, label="leaves the cone")
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 0.125), ncols=2, columnspacing=1.2)
 
 
 def _draw_boundary(axes: Any, height: float) -> None:
@@ -109,10 +95,9 @@ def _draw_frame(axes: Any) -> None:
     """The axes of the entries a, b, c; those of a and c lie on the boundary."""
     for name, end in (("a", [[5.4, 0], [0, 0]]), ("b", [[0, 1.8], [1.8, 0]]), ("c", [[0, 0], [0, 5.4]])):
         tip = embedding(np.array(end, dtype=float))
-        axes.quiver(
-            0, 0, 0, *tip, color=style.GRAY, lw=0.7, arrow_length_ratio=0.2 / np.linalg.norm(tip), zorder=3
-        )
-        axes.text(*(tip + 0.5 * tip / np.linalg.norm(tip)), f"${name}$", ha="center", va="center", zorder=3)
+        length = np.linalg.norm(tip)
+        axes.quiver(0, 0, 0, *tip, color=style.GRAY, lw=0.7, arrow_length_ratio=0.2 / length, zorder=3)
+        axes.text(*(tip + 0.5 * tip / length), f"${name}$", ha="center", va="center", zorder=3)
 
 
 def _draw_beyond(axes: Any, data: Cone) -> None:
@@ -120,28 +105,31 @@ def _draw_beyond(axes: Any, data: Cone) -> None:
     for side in (data.t_beyond <= 0, data.t_beyond >= 1):
         for path, color in ((data.segment_beyond, style.EUCLID), (data.geodesic_beyond, style.RIEMANN)):
             axes.plot(*embedding(path[side]).T, color=color, lw=1.1, ls=_DOTTED, zorder=4)
-    exits = segment(data.points[0], data.points[1], data.t_exits)
-    axes.plot(*embedding(exits).T, "x", color=style.EUCLID, ms=5, mew=1.3, zorder=6)
+    axes.plot([], [], [], color=style.GRAY, ls=_DOTTED, label="extrapolated")
+    exits = embedding(segment(data.points[0], data.points[1], data.t_exits))
+    axes.plot(*exits.T, "x", color=style.EUCLID, ms=5, mew=1.3, zorder=6, label="leaves the cone")
 
 
-def _draw_determinants(axes: Axes, data: Cone) -> None:
-    straight, curved = np.linalg.det(data.segments[0]), np.linalg.det(data.geodesics[0])
-    axes.plot(data.t, straight, color=style.EUCLID, ls=_DASHED)
-    axes.plot(data.t, curved, color=style.RIEMANN)
-    axes.set(yscale="log", ylabel="determinant", xticks=[0, 1], xticklabels=["$A$", "$B$"])
+def _draw_along(axes: style.Axes, t: np.ndarray, straight: np.ndarray, curved: np.ndarray) -> None:
+    """A number along both lines through A and B."""
+    axes.plot(t, straight, color=style.EUCLID, ls=_DASHED)
+    axes.plot(t, curved, color=style.RIEMANN)
+    axes.set(xticks=[0, 1], xticklabels=["$A$", "$B$"])
+
+
+def _draw_determinants(axes: style.Axes, data: Cone) -> None:
+    _draw_along(axes, data.t, np.linalg.det(data.segments[0]), np.linalg.det(data.geodesics[0]))
+    axes.set(yscale="log", ylabel="determinant", title="(b) swelling")
     axes.set_yticks([1, 2, 4], ["1", "2", "4"])
     axes.minorticks_off()
-    axes.set_title("(b) swelling")
 
 
-def _draw_eigenvalues(axes: Axes, data: Cone) -> None:
-    straight = np.linalg.eigvalsh(data.segment_beyond)[:, 0]
-    curved = np.linalg.eigvalsh(data.geodesic_beyond)[:, 0]
+def _draw_eigenvalues(axes: style.Axes, data: Cone) -> None:
+    lines = data.segment_beyond, data.geodesic_beyond
+    straight, curved = (np.linalg.eigvalsh(line)[:, 0] for line in lines)
     axes.axhspan(-1, 0, color="0.9", lw=0)
     axes.text(0.5, -0.5, "not SPD", ha="center", va="center", fontsize=7, color="0.3")
-    axes.plot(data.t_beyond, straight, color=style.EUCLID, ls=_DASHED)
-    axes.plot(data.t_beyond, curved, color=style.RIEMANN)
+    _draw_along(axes, data.t_beyond, straight, curved)
     axes.plot(data.t_exits, 0 * data.t_exits, "x", color=style.EUCLID, ms=5, mew=1.3)
-    axes.set(ylabel=r"$\lambda_{\min}$", xticks=[0, 1], xticklabels=["$A$", "$B$"])
-    axes.set(xlim=data.t_beyond[[0, -1]], ylim=(-1, 2))
+    axes.set(ylabel=r"$\lambda_{\min}$", xlim=data.t_beyond[[0, -1]], ylim=(-1, 2))
     axes.set_title("(c) extrapolation")

@@ -7,16 +7,12 @@ and shortens the others, the more the farther out: the same shapes are deformed 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from spdmetric.paper.figures.plane import at_normal_coordinates, circle, dome, geodesic, normal_coordinates
 from spdmetric.plots import style
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _COLORS = (style.BLACK, style.BLUE, style.ORANGE, style.GREEN, style.PURPLE, style.SKY, style.VERMILLION)
 
@@ -56,10 +52,10 @@ def compute(*, distance: float = 2.0, angle: float = 25.0, radius: float = 0.5, 
     )
 
 
-def draw(data: Deformation, figure: Figure | None = None) -> Figure:
+def draw(data: Deformation, figure: style.Figure | None = None) -> style.Figure:
     """Draw the surface with the shapes on it, and the two tangent planes."""
     with style.canvas(style.PAGE, 2.35, figure) as figure:
-        axes = style.solid_axes(figure, (-0.02, -0.1, 0.4, 1.2))
+        axes = style.solid_axes(figure, (-0.02, -0.1, 0.4, 1.2), elev=55, azim=-90)
         _draw_surface(axes, data)
         style.title(figure, 0.01, 0.92, r"(a) $\det X = 1$")
         for k, name in enumerate("IG"):
@@ -80,12 +76,10 @@ def _draw_surface(axes: Any, data: Deformation) -> None:
     for name, point in zip("IG", data.references, strict=True):
         style.dot(axes, *dome(point), size=3.5)
         axes.text(*dome(point), f" ${name}$", va="bottom", zorder=11, path_effects=style.halo())
-    axes.set_axis_off()
     axes.set_box_aspect(np.ptp(points, axis=(0, 1)), zoom=1.16)
-    axes.view_init(elev=55, azim=-90)
 
 
-def _draw_plane(axes: Axes, data: Deformation, k: int) -> None:
+def _draw_plane(axes: style.Axes, data: Deformation, k: int) -> None:
     for line in data.edge_planes[k]:
         axes.plot(*line.T, color=style.GRAY, lw=0.8)
     for disc, color in zip(data.planes[k], _COLORS, strict=True):
@@ -99,13 +93,10 @@ def _draw_plane(axes: Axes, data: Deformation, k: int) -> None:
     axes.set(xlabel=r"$(l_{11} - l_{22})/\sqrt{2}$", ylabel=r"$\sqrt{2}\,l_{12}$")
 
 
-def _same_scale(axes: Axes, shapes: np.ndarray, side: float = 5.6) -> None:
+def _same_scale(axes: style.Axes, shapes: np.ndarray, side: float = 5.6) -> None:
     """Show a square of one size, whatever the plane, with the shapes in its middle."""
     low, high = shapes.min(axis=(0, 1)), shapes.max(axis=(0, 1))
     (left, bottom), (right, top) = (low + high - side) / 2, (low + high + side) / 2
     axes.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")
-    axes.set(xticks=_even(left, right), yticks=_even(bottom, top))
-
-
-def _even(low: float, high: float) -> np.ndarray:
-    return np.arange(2 * np.ceil(low / 2), high, 2)
+    axes.set_xticks(np.arange(2 * np.ceil(left / 2), right, 2))
+    axes.set_yticks(np.arange(2 * np.ceil(bottom / 2), top, 2))

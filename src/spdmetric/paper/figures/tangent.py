@@ -8,17 +8,15 @@ never longer than those on the surface: the exponential metric increasing proper
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from spdmetric.geometry import distance_logeuclid, distance_riemann
 from spdmetric.linalg.symmetric import congruence, invsqrtm
 from spdmetric.paper.figures.plane import at_normal_coordinates, circle, dome, geodesic, normal_coordinates
 from spdmetric.plots import style
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 REFERENCE = np.array([[1.25, 0.5], [0.5, 1.0]])
 COORDINATES = ((-0.3, -1.85), (1.85, -0.25))  # of A and B, at the reference point
@@ -36,17 +34,12 @@ class Tangent(NamedTuple):
     distance_logeuclid: float  # delta_l^G(A, B)
 
 
-def compute(
-    reference: np.ndarray = REFERENCE,
-    coordinates: tuple[tuple[float, float], tuple[float, float]] = COORDINATES,
-    *,
-    n: int = 101,
-) -> Tangent:
+def compute(reference: np.ndarray = REFERENCE, coordinates: ArrayLike = COORDINATES) -> Tangent:
     """Compute a geodesic and its counterpart in the tangent plane.
 
     A and B are given by their normal coordinates at the reference point G.
     """
-    t = np.linspace(0, 1, n)
+    t = np.linspace(0, 1, 101)
     A, B = points = at_normal_coordinates(np.array(coordinates), reference)
     return Tangent(
         reference=reference,
@@ -59,19 +52,17 @@ def compute(
     )
 
 
-def draw(data: Tangent, figure: Figure | None = None) -> Figure:
+def draw(data: Tangent, figure: style.Figure | None = None) -> style.Figure:
     """Draw the surface, the plane, and the shortest path from A to B in each."""
     with style.canvas(style.COLUMN, 2.7, figure) as figure:
-        axes = style.solid_axes(figure, (-0.15, -0.17, 1.3, 1.4))
+        axes = style.solid_axes(figure, (-0.15, -0.17, 1.3, 1.4), elev=36, azim=-55)
         _draw_surface(axes)
         _draw_plane(axes)
         _draw_maps(axes, data)
         _draw_paths(axes, data)
-        _draw_key(axes, data)
-        axes.set_axis_off()
+        _draw_key(axes)
         axes.set(xlim=(-2.8, 2.8), ylim=(-2.8, 2.8), zlim=(-2.2, 0.4))
         axes.set_box_aspect((5.6, 5.6, 2.6), zoom=0.96)
-        axes.view_init(elev=36, azim=-55)
     return figure
 
 
@@ -111,8 +102,10 @@ def _draw_maps(axes: Any, data: Tangent) -> None:
 def _draw_paths(axes: Any, data: Tangent) -> None:
     below = _on_surface(data.geodesic, data.reference)
     above = _on_plane(data.plane)
-    axes.plot(*below.T, color=style.RIEMANN, lw=1.8, zorder=5)
-    axes.plot(*above.T, color=style.EUCLID, lw=1.8, zorder=5)
+    lengths = data.distance_riemann, data.distance_logeuclid
+    labels = rf"$\delta_r(A, B) = {lengths[0]:.2f}$", rf"$\delta_l^G(A, B) = {lengths[1]:.2f}$"
+    axes.plot(*below.T, color=style.RIEMANN, lw=1.8, zorder=5, label=labels[0])
+    axes.plot(*above.T, color=style.EUCLID, lw=1.8, zorder=5, label=labels[1])
     style.dot(axes, 0, 0, 0)
     axes.text(0, 0, 0.22, "$G$", ha="center", zorder=11)
     for name, low, high, side in zip("AB", below[[0, -1]], above, ("right", "left"), strict=True):
@@ -122,13 +115,7 @@ def _draw_paths(axes: Any, data: Tangent) -> None:
         axes.text(*(high + [0, 0, 0.1]), rf"$\log_G({name})$", ha=side, va="bottom", zorder=11)
 
 
-def _draw_key(axes: Any, data: Tangent) -> None:
-    lengths = (
-        (style.RIEMANN, rf"$\delta_r(A, B) = {data.distance_riemann:.2f}$"),
-        (style.EUCLID, rf"$\delta_l^G(A, B) = {data.distance_logeuclid:.2f}$"),
-    )
-    for color, label in lengths:
-        axes.plot([], [], [], color=color, lw=1.8, label=label)
+def _draw_key(axes: Any) -> None:
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 0.105), ncols=2, fontsize=8, columnspacing=1.5)
     axes.text(-2.25, 2.25, 0, r"$T_G\,\mathcal{P}_2$", zdir="x", ha="left", va="top", zorder=11)
     foot = dome(at_normal_coordinates(np.array([0.9, -1.7]), np.eye(2)))

@@ -6,7 +6,7 @@ the geodesic from M to I: afterwards both sessions are spread around the identit
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,10 +14,6 @@ from spdmetric.geometry import matrices_at, mean_riemann
 from spdmetric.linalg.symmetric import congruence, invsqrtm
 from spdmetric.paper.figures.plane import at_normal_coordinates, normal_coordinates
 from spdmetric.plots import style
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 CENTERS = ((1.9, -0.6), (-1.8, -0.9))  # normal coordinates at I of the centers of the sessions
 # Name, color, marker, size of the mean: the means coincide in the end, and both are to be seen.
@@ -50,7 +46,7 @@ def _means(sessions: np.ndarray) -> np.ndarray:
     return np.stack([mean_riemann(X, tol=1e-12) for X in sessions])
 
 
-def draw(data: Whitening, figure: Figure | None = None) -> Figure:
+def draw(data: Whitening, figure: style.Figure | None = None) -> style.Figure:
     """Draw both sessions in two coordinates of their logarithms, before and after."""
     with style.canvas(style.PAGE, 2.6, figure) as figure:
         left, right = figure.subplots(1, 2, sharex=True, sharey=True, subplot_kw={"aspect": "equal"})
@@ -58,30 +54,25 @@ def draw(data: Whitening, figure: Figure | None = None) -> Figure:
         _draw_sessions(left, data.before, data.means_before)
         _draw_transport(left, data.means_before)
         _draw_sessions(right, data.after, data.means_after)
-        left.set_title("(a) before whitening")
-        right.set_title("(b) after whitening, each session by its own mean")
-        left.set_ylabel(r"$\sqrt{2}\,l_{12}$")
+        left.set(title="(a) before whitening", ylabel=r"$\sqrt{2}\,l_{12}$")
+        right.set(title="(b) after whitening, each session by its own mean")
         for axes in (left, right):
             axes.locator_params(axis="y", nbins=4)
             axes.set_xlabel(r"$(l_{11} - l_{22})/\sqrt{2}$")
-        figure.legend(*_key(left), loc="lower center", ncols=4, columnspacing=2)
+        left.plot([], [], "D", color=style.GRAY, ms=6, mec=style.BLACK, mew=0.6, label="Riemannian mean")
+        handles, _ = left.get_legend_handles_labels()
+        figure.legend(handles=handles, loc="lower center", ncols=4, columnspacing=2)
     return figure
 
 
-def _key(axes: Axes) -> tuple[list[Any], list[str]]:
-    handles, labels = axes.get_legend_handles_labels()
-    (mean,) = axes.plot([], [], "D", color=style.GRAY, ms=6, mec=style.BLACK, mew=0.6)
-    return [*handles, mean], [*labels, "Riemannian mean"]
-
-
-def _draw_sessions(axes: Axes, sessions: np.ndarray, means: np.ndarray) -> None:
+def _draw_sessions(axes: style.Axes, sessions: np.ndarray, means: np.ndarray) -> None:
     for X, M, (name, color, marker, size) in zip(sessions, means, _LOOKS, strict=True):
         axes.plot(*normal_coordinates(X).T, marker, color=color, ms=3, mew=0, alpha=0.65, label=name)
         style.dot(axes, *normal_coordinates(M), color=color, marker="D", size=size, mec=style.BLACK)
     axes.plot(0, 0, "+", color=style.BLACK, ms=10, mew=1.5, zorder=11, label="identity")
 
 
-def _draw_transport(axes: Axes, means: np.ndarray) -> None:
+def _draw_transport(axes: style.Axes, means: np.ndarray) -> None:
     """The geodesic from each mean to the identity: straight in these coordinates."""
     for M in means:
         arrow = {"arrowstyle": "-|>", "color": style.BLACK, "lw": 0.9, "shrinkA": 5, "shrinkB": 6}
