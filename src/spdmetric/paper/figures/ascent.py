@@ -16,7 +16,7 @@ import numpy as np
 
 from spdmetric.datasets import make_toy
 from spdmetric.geometry import mean_riemann
-from spdmetric.manifolds import Ball, BallPoint
+from spdmetric.manifolds import Ball, FactorPoint
 from spdmetric.objectives.alignment import LocalEvaluation, Misalignment, Target
 from spdmetric.paper.figures.plane import circle, traceless
 from spdmetric.plots import style
@@ -60,7 +60,7 @@ def compute(seed: int = 0, *, radius: float = 4.0, n_grid: int = 36) -> Ascent:
 class _Watched(Misalignment):
     """An objective that remembers its last evaluation."""
 
-    def at(self, point: BallPoint) -> LocalEvaluation:
+    def at(self, point: FactorPoint) -> LocalEvaluation:
         self.last = super().at(point)
         return self.last
 
@@ -68,13 +68,13 @@ class _Watched(Misalignment):
 class _WatchedBall(Ball):
     """A ball that remembers the last move in it."""
 
-    last: tuple[Callable[..., BallPoint], BallPoint, np.ndarray]
+    last: tuple[Callable[..., FactorPoint], FactorPoint, np.ndarray]
 
-    def retract(self, point: BallPoint, step: np.ndarray) -> BallPoint:
+    def retract(self, point: FactorPoint, step: np.ndarray) -> FactorPoint:
         self.last = (super().retract, point, step)
         return super().retract(point, step)
 
-    def geodesic(self, point: BallPoint, step: np.ndarray) -> BallPoint:
+    def geodesic(self, point: FactorPoint, step: np.ndarray) -> FactorPoint:
         self.last = (super().geodesic, point, step)
         return super().geodesic(point, step)
 
@@ -97,7 +97,7 @@ def _climb(objective: _Watched, ball: _WatchedBall, start: tuple[float, float], 
     return Climb(points, alignment, np.reshape(arcs, (-1, n, 2)), solution)
 
 
-def _coordinates(point: BallPoint) -> np.ndarray:
+def _coordinates(point: FactorPoint) -> np.ndarray:
     """The x and y of `plane.normal_coordinates`; what rounding leaves of the trace is dropped."""
     S = point.S
     return np.array([S[0, 0] - S[1, 1], 2 * S[0, 1]]) / np.sqrt(2)
