@@ -16,7 +16,7 @@ import numpy as np
 
 from spdmetric.datasets import make_toy
 from spdmetric.geometry import mean_riemann
-from spdmetric.manifolds import Ball, FactorPoint
+from spdmetric.manifolds import Ball, BallPoint, FactorPoint
 from spdmetric.objectives.alignment import LocalEvaluation, Misalignment, Target
 from spdmetric.paper.figures.plane import circle, traceless
 from spdmetric.plots import style
@@ -68,13 +68,13 @@ class _Watched(Misalignment):
 class _WatchedBall(Ball):
     """A ball that remembers the last move in it."""
 
-    last: tuple[Callable[..., FactorPoint], FactorPoint, np.ndarray]
+    last: tuple[Callable[..., BallPoint], BallPoint, np.ndarray]
 
-    def retract(self, point: FactorPoint, step: np.ndarray) -> FactorPoint:
+    def retract(self, point: BallPoint, step: np.ndarray) -> BallPoint:
         self.last = (super().retract, point, step)
         return super().retract(point, step)
 
-    def geodesic(self, point: FactorPoint, step: np.ndarray) -> FactorPoint:
+    def geodesic(self, point: BallPoint, step: np.ndarray) -> BallPoint:
         self.last = (super().geodesic, point, step)
         return super().geodesic(point, step)
 
