@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import inspect
 import os
-import subprocess
 import sys
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 from benchmarks.outcomes import Absent
+from benchmarks.processes import SWITCH
 from spdmetric.manifolds import Ball
 from spdmetric.objectives.alignment import Misalignment, Target
-
-SWITCH = "SPDMETRIC_COMPILED"  # "0" switches the kernels off, "1" takes them wherever they can be used
 
 
 def kernels_used() -> bool:
@@ -60,22 +57,3 @@ def threaded(X: np.ndarray, target: Target, threads: int) -> Misalignment:
     if threads == 1:
         return Misalignment(X, target)
     return Misalignment(X, target, map=ThreadPoolExecutor(threads).map)
-
-
-def run_python(code: str, *arguments: str, environment: Mapping[str, str | None] | None = None) -> str:
-    """Output of a Python process of its own; an error in it is raised here with its last line.
-
-    A variable of the environment that is given as None is not set there.
-    """
-    wanted = {**os.environ, **(environment or {})}
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        env={name: value for name, value in wanted.items() if value is not None},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        last = done.stderr.strip().splitlines()[-1:] or ["no message"]
-        raise RuntimeError(f"a subprocess failed with code {done.returncode}: {last[0]}")
-    return done.stdout

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from benchmarks.outcomes import Absent
-from spdmetric.datasets import load_bci_iv_2a, make_toy
+from spdmetric.datasets import (
+    load_bci_iv_2a,
+    load_cho2017,
+    load_eegmmi_covariances,
+    load_images,
+    make_textures,
+    make_toy,
+)
 from spdmetric.geometry import mean_riemann
 from spdmetric.linalg.symmetric import congruence, invsqrtm
 
 
 class Labeled(NamedTuple):
-    """Matrices and their classes as codes 0, 1."""
+    """Matrices and their classes as codes 0, 1, ..."""
 
     X: np.ndarray  # (n, d, d)
     codes: np.ndarray  # (n,)
@@ -40,14 +48,51 @@ def toy(d: int, n: int, seed: int) -> Labeled:
     return _coded(X, y)
 
 
-def subject9() -> Labeled:
-    """Left against right hand, training session of subject 9 of BCI Competition IV 2a."""
-    folder = Path(os.environ.get("SPDMETRIC_DATA", ""), "bci2a-a09")
+def real(name: str) -> Path:
+    """The folder of a set of real data, or `Absent`."""
+    folder = Path(os.environ.get("SPDMETRIC_DATA", ""), name)
     if "SPDMETRIC_DATA" not in os.environ or not folder.is_dir():
-        raise Absent("real data absent: set SPDMETRIC_DATA to a folder with bci2a-a09/MotorImagery.mat")
-    recording = load_bci_iv_2a(9, folder)
+        raise Absent(f"real data absent: set SPDMETRIC_DATA, or give --data, to a folder that holds {name}")
+    return folder
+
+
+def subject9(classes: Sequence[str] = ("left_hand", "right_hand")) -> Labeled:
+    """Training session of subject 9 of BCI Competition IV 2a, left against right hand by default."""
+    recording = load_bci_iv_2a(9, real("bci2a-a09"), classes=classes)
     training = recording.groups == "T"
     return _coded(recording.X[training], recording.y[training])
+
+
+def cho2017(subject: int) -> Labeled:
+    """Left against right hand, all 200 trials of a subject of Cho et al. (2017)."""
+    X, y, _ = load_cho2017(subject, real("cho2017"))
+    return _coded(np.asarray(X, dtype=np.float64), y)
+
+
+def eegmmi(subject: int, channels: int) -> Labeled:
+    """Left against right fist, the first channels of a subject; 21 are the motor strip."""
+    X, y, _ = load_eegmmi_covariances(subject, real("eegmmi"))
+    return _coded(X[:, :channels, :channels], y)
+
+
+def textures(first: str, second: str, n: int, seed: int) -> Labeled:
+    """Patches of the left halves of two textures."""
+    images = load_images(real("brodatz"), (first, second))
+    X, y, *_ = make_textures(list(images.values()), n, 2, random_state=seed)
+    return _coded(X, y)
+
+
+def virus(seed: int) -> Labeled:
+    """Three image sets of each of 15 classes, as covariances 400 x 400 of their pixels."""
+    with np.load(real("virus") / "image_sets.npz") as stored:
+        images, y = stored["images"], stored["y"]
+    rng = np.random.default_rng(seed)
+    rows = np.concatenate([rng.permutation(np.flatnonzero(y == label))[:3] for label in np.unique(y)])
+    pixels = images[rows].reshape(len(rows), images.shape[1], -1).astype(np.float64)
+    pixels -= pixels.mean(axis=1, keepdims=True)
+    X = pixels.transpose(0, 2, 1) @ pixels / (pixels.shape[1] - 1)
+    X += 1e-3 * np.trace(X, axis1=1, axis2=2)[:, None, None] * np.eye(X.shape[1])
+    return _coded(X, y[rows])
 
 
 def whitened(data: Labeled) -> Labeled:

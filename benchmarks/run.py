@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from benchmarks.outcomes import Setting
 
 DEFAULT_OUT = Path(__file__).resolve().with_name("results.json")
-_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -38,6 +37,12 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         help="cases or groups, e.g. fit/toy8 evaluate 'cv/*'",
     )
     parser.add_argument("--out", type=Path, default=DEFAULT_OUT, help="JSON to merge into (%(default)s)")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="FOLDER",
+        help="folder of real data (the variable SPDMETRIC_DATA by default)",
+    )
     parser.add_argument("--list", action="store_true", help="list the cases and stop")
     parser.add_argument(
         "--show", choices=("text", "markdown"), help="print the stored results, draw the picture, run nothing"
@@ -55,8 +60,10 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 def start_again_with_one_thread() -> None:
     """Libraries read these variables when they are loaded, so they must be there before NumPy is."""
-    if any(os.environ.get(name) != "1" for name in _THREADS):
-        os.environ.update(dict.fromkeys(_THREADS, "1"))
+    from benchmarks.processes import THREADS
+
+    if any(os.environ.get(name) != "1" for name in THREADS):
+        os.environ.update(dict.fromkeys(THREADS, "1"))
         root = str(Path(__file__).resolve().parents[1])
         paths = [root, os.environ.get("PYTHONPATH", "")]
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))  # for the subprocesses of cases
@@ -70,12 +77,13 @@ def run_case(case: Case, setting: Setting) -> dict[str, Any]:
 
     span = Span()
     try:
-        return record_of(case.run(setting), setting, span)
+        record = record_of(case.run(setting), setting, span)
     except Absent as reason:
-        return record_without("absent", str(reason), setting, span)
+        record = record_without("absent", str(reason), setting, span)
     except Exception as error:
         message = "".join(traceback.format_exception_only(error)).strip().splitlines()[0]
-        return record_without("failed", message, setting, span) | {"traceback": traceback.format_exc()}
+        record = record_without("failed", message, setting, span) | {"traceback": traceback.format_exc()}
+    return {"kind": case.kind, **record}
 
 
 def run_cases(
@@ -128,6 +136,8 @@ def draw_picture(records: dict[str, dict[str, Any]], out: Path) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
+    if options.data is not None:
+        os.environ["SPDMETRIC_DATA"] = str(options.data.resolve())
     from benchmarks import table
     from benchmarks.cases import all_cases, select
     from benchmarks.outcomes import FULL, QUICK

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-HEADINGS = ("case", "against", "ours", "theirs", "ratio", "is", "evaluations", "bound", "holds", "note")
+HEADINGS = (
+    "case",
+    "kind",
+    "against",
+    "ours",
+    "theirs",
+    "ratio",
+    "is",
+    "evaluations",
+    "bound",
+    "holds",
+    "note",
+)
 LEAST_SHARE = 0.8  # of the processor, below which times are doubtful
 _HOLDS = {True: "yes", False: "NO", None: ""}
 
@@ -17,11 +29,11 @@ def rows(records: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, ...]]:
 
 def _case_rows(key: str, record: Mapping[str, Any]) -> list[tuple[str, ...]]:
     if record["status"] != "ok":
-        return [(key, *[""] * 8, f"{record['status']}: {record['message']}")]
-    return [_row(key, line) for line in record["lines"]]
+        return [(key, record["kind"], *[""] * 8, f"{record['status']}: {record['message']}")]
+    return [_row(key, record["kind"], line) for line in record["lines"]]
 
 
-def _row(key: str, line: Mapping[str, Any]) -> tuple[str, ...]:
+def _row(key: str, kind: str, line: Mapping[str, Any]) -> tuple[str, ...]:
     bound = line["bound"]
     limit = "" if bound is None else f"{'≤' if bound['sense'] == '<=' else '≥'} {bound['limit']:g}"
     mark = "≈ " if extrapolated(line) else ""
@@ -29,6 +41,7 @@ def _row(key: str, line: Mapping[str, Any]) -> tuple[str, ...]:
     holds = "?" if bound is not None and line["holds"] is None else _HOLDS[line["holds"]]
     return (
         key,
+        kind,
         line["against"],
         seconds(line["ours"]),
         mark + seconds(line["theirs"]),
@@ -96,9 +109,9 @@ def brief(records: Mapping[str, Mapping[str, Any]]) -> str:
 
 def highlights(records: Mapping[str, Mapping[str, Any]]) -> str:
     """The few lines of `HIGHLIGHTS`, as far as they were measured."""
-    measured = {(row[0], row[1]): row for row in rows(records)}
-    cells = [(what, *measured[line][1:6]) for line, what in HIGHLIGHTS.items() if line in measured]
-    return _markdown([("what", *HEADINGS[1:6]), *cells])
+    measured = {(row[0], row[2]): row for row in rows(records)}
+    cells = [(what, *measured[line][1:7]) for line, what in HIGHLIGHTS.items() if line in measured]
+    return _markdown([("what", *HEADINGS[1:7]), *cells])
 
 
 # What a reader of the README sees first; one line of them is a loss.

@@ -11,17 +11,34 @@ from benchmarks.outcomes import Outcome, Setting
 
 @dataclass(frozen=True)
 class Case:
-    """One case: its key in the results, and what runs it."""
+    """One case: its key in the results, and what runs it.
+
+    Its kind says under which circumstances: "kernel", in a process with one BLAS thread and the
+    compiled kernels loaded; "user", each in a fresh process with an untouched environment;
+    "result", numbers that are no times.
+    """
 
     key: str
     run: Callable[[Setting], Outcome]
+    kind: str = "kernel"
 
 
 def all_cases() -> list[Case]:
     """Every case, in the order of the table."""
-    from benchmarks.cases import default, evaluate, fit, growth, neighbors, path, process
+    from benchmarks.cases import (
+        default,
+        evaluate,
+        fit,
+        growth,
+        large,
+        neighbors,
+        path,
+        process,
+        session,
+        tolerance,
+    )
 
-    modules = (evaluate, fit, default, neighbors, path, growth, process)
+    modules = (session, process, evaluate, fit, default, neighbors, path, growth, tolerance, large)
     return [case for module in modules for case in module.cases()]
 
 

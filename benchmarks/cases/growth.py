@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.cases import Case
-from benchmarks.compiled import load_kernels, recomputing, run_python
+from benchmarks.compiled import load_kernels, recomputing
 from benchmarks.data import covariances
 from benchmarks.outcomes import Bound, Line, Outcome, Setting, quantity, share
+from benchmarks.processes import run_python
 from spdmetric.manifolds import Ball, BallPoint
 from spdmetric.objectives.alignment import Misalignment, Target
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from benchmarks.cases import Case
 from benchmarks.clock import race
-from benchmarks.compiled import SWITCH, run_python
 from benchmarks.outcomes import Outcome, Setting, share
 from benchmarks.peers import load_peer
+from benchmarks.processes import UNTOUCHED, Environment, run_python
 
 _FIT = """
 import sys
@@ -22,30 +22,20 @@ print("spdmetric.linalg.compiled.kernels" in sys.modules)
 
 
 def cases() -> list[Case]:
-    return [Case("process/toy8", whole_process)]
+    return [Case("process/toy8", whole_process, "user")]
 
 
 def whole_process(setting: Setting) -> Outcome:
+    """The script by default against the same without kernels; nothing else is set in the environment."""
     peer = load_peer("numpy_path")
 
-    def process(wish: str | None) -> Callable[[], str]:
-        return lambda: run_python(_FIT, environment={SWITCH: wish})
+    def process(environment: Environment) -> Callable[[], str]:
+        return lambda: run_python(_FIT, environment={**UNTOUCHED, **environment})
 
-    exists = process("1")().strip() == "True"  # fills the compilation cache too
-    used = process(None)().strip() == "True"
-    contestants = {
-        "ours": process(None),
-        "forced": process("1"),
-        peer.name: lambda: run_python(_FIT, environment=peer.module.ENVIRONMENT),
-    }
+    used = process({})().strip() == "True"  # fills the compilation cache too
+    contestants = {"ours": process({}), peer.name: process(peer.module.ENVIRONMENT)}
     # A process takes a second or more, whatever it does: several need more patience.
     best, records = race(contestants, replace(setting, patience=5 * setting.patience))
-    note = (
-        "by default with kernels"
-        if used
-        else "by default without kernels: so small a problem stays with NumPy"
-    )
+    note = "by default with kernels" if used else "by default without kernels: both are the NumPy path"
     line = share(peer.title, best["ours"], best[peer.name], most=1.5, note=note)
-    note = f"{SWITCH}=1" if exists else "no compiled kernels were loaded: both sides are the NumPy path"
-    forced = share(f"{peer.title}, kernels forced", best["forced"], best[peer.name], note=note)
-    return Outcome([line, forced], records, {"kernels": used, "kernels_exist": exists})
+    return Outcome([line], records, {"kernels": used})
