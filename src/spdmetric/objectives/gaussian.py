@@ -2,8 +2,8 @@
 
 The kernel of two matrices is ``k_ij = exp(-gamma delta_ij^2)``, delta the Euclidean distance
 of their tangent vectors.  Its centered kernel-target alignment is that of
-`spdmetric.objectives.alignment`, but has no form in features: the n x n kernel matrix is built, which
-takes memory of order n^2 whatever the size of the chunks.
+`spdmetric.objectives.alignment`, but has no form in features: all pairs are gone through, in tiles,
+each pair once, and their distances and kernel kept: 8 n^2 bytes whatever the size of the chunks.
 
 With weights w_i, ``K`` stands below for ``sqrt(w_i w_j)`` times the kernel of points centered by
 their weighted mean, and Y for rows ``sqrt(w_i) Y_i``: then ``f = <K, Y Y'> / (|K| |Y Y'|)``.
