@@ -2,8 +2,8 @@
 
 The kernel of two matrices is ``k_ij = exp(-gamma delta_ij^2)``, delta the Euclidean distance
 of their tangent vectors.  Its centered kernel-target alignment is that of
-`spdmetric.objectives.alignment`, but has no form in features: the n x n kernel matrix is built, which
-takes memory of order n^2 whatever the size of the chunks.
+`spdmetric.objectives.alignment`, but has no form in features: all pairs are gone through, in tiles,
+each pair once, and their distances and kernel kept: 8 n^2 bytes whatever the size of the chunks.
 
 With weights w_i, ``K`` stands below for ``sqrt(w_i w_j)`` times the kernel of points centered by
 their weighted mean, and Y for rows ``sqrt(w_i) Y_i``: then ``f = <K, Y Y'> / (|K| |Y Y'|)``.
@@ -14,10 +14,12 @@ A width that is not set is *learned*: ``f = max over gamma`` at every point, wit
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from math import sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.polynomial import Polynomial
 
 from spdmetric.linalg.lazy import lazy
 from spdmetric.manifolds import FactorPoint
@@ -28,6 +30,8 @@ from spdmetric.objectives.alignment import LocalEvaluation, Map, Misalignment, P
 # and its alignment is that of the identity matrix, whatever the metric.
 LOG_TAUS = np.log(2) * np.arange(-10, 3)
 
+TILE = 160  # rows and columns of pairs handled at a time: the temporaries stay in the cache
+
 
 class Slope(NamedTuple):
     """Alignment as a function of log tau: value and two derivatives."""
@@ -37,86 +41,201 @@ class Slope(NamedTuple):
     second: float
 
 
+class Tile(NamedTuple):
+    """Pairs (i, j), i < j, of some rows and some columns; an entry with j <= i is no pair, and 0."""
+
+    rows: slice
+    columns: slice
+    entries: np.ndarray
+
+    def only_pairs(self, values: np.ndarray) -> np.ndarray:
+        """The values with 0, in place, where there is no pair."""
+        if self.rows == self.columns:
+            values[np.tri(len(values), dtype=bool)] = 0.0
+        return values
+
+
 class KernelFamily:
     """Gaussian kernels of all widths on the same points.
 
+    The squared distances of all pairs are kept, once a pair and in tiles: 4 n^2 bytes.
+
     Parameters
     ----------
-    square : ndarray of shape (n, n)
-        Squared distances, in units of the squared spread.
+    points : ndarray of shape (n, p)
+        Centered points, in units of their spread.
     target : Target
         Centered targets and weights.
     """
 
-    def __init__(self, square: np.ndarray, target: Target):
+    def __init__(self, points: np.ndarray, target: Target):
         Y, w = target
-        self.square = square
-        self._root, self._total = np.sqrt(w), float(w.sum())
-        self._weight = w[:, 0]
-        self._probe = np.hstack([w, w * Y])  # (n, 1 + c)
-        self._Y = self._root * Y
-        self._norm = target.norm
+        self.points, self.target, self.norm = points, target, target.norm
+        self.weight, self.total = w[:, 0], float(w.sum())
+        self.probe = np.hstack([w, w * Y])  # (n, 1 + c)
+        self.tiles = list(self._squares())
 
-    def kernel(self, tau: float) -> np.ndarray:
-        """``(k - 1) / (1 - exp(-tau))``: centering removes the 1, and no digits are lost as tau -> 0."""
-        return np.expm1(-tau * self.square) / -np.expm1(-tau)
+    def _squares(self) -> Iterator[Tile]:
+        """Squared distances, in units of the squared spread."""
+        P = self.points
+        norms = np.sum(P**2, axis=1)
+        parts = [slice(k, min(k + TILE, len(P))) for k in range(0, len(P), TILE)]
+        for k, rows in enumerate(parts):
+            for columns in parts[k:]:
+                square = P[rows] @ (-2 * P[columns].T)
+                square += norms[rows, None]
+                square += norms[columns]
+                # Where two matrices are the same, rounding can leave a little less than zero.
+                tile = Tile(rows, columns, np.maximum(square, 0.0, out=square))
+                tile.only_pairs(square)
+                yield tile
 
-    def alignment(self, tau: float) -> float:
-        """Alignment of the kernel of one width, to the last digits."""
-        K = self._centered(self.kernel(tau))
-        return float(np.vdot(self._Y, K @ self._Y)) / (float(np.linalg.norm(K)) * self._norm)
+    def kernel(self, tau: float) -> Kernel:
+        """The kernel of one width."""
+        return Kernel(self, tau)
 
-    def derivative(self, tau: float) -> np.ndarray:
-        """Derivative of the alignment in each ``-tau square_ij``, (n, n)."""
-        K = self.kernel(tau)
-        k = K - 1 / np.expm1(-tau)  # the kernel itself, in the same scale
-        K = self._centered(K)
-        square = float(np.vdot(K, K))
-        Z = self._Y @ self._Y.T - (float(np.vdot(self._Y, K @ self._Y)) / square) * K
-        return self._root * Z * self._root.T * k / (np.sqrt(square) * self._norm)
-
-    def _centered(self, K: np.ndarray) -> np.ndarray:
-        """Center a matrix by the weights, and multiply it by their roots."""
-        mean = K @ self._probe[:, :1] / self._total
-        centered = K - mean - mean.T + self._weight @ mean / self._total
-        return self._root * centered * self._root.T
+    def range(self) -> tuple[float, float]:
+        """Smallest and largest squared distance of two points that differ, infinity and 0 if none do."""
+        apart = [tile.entries[tile.entries > 1e-12] for tile in self.tiles]  # the others are one matrix twice
+        low, high = (min(a.min(initial=np.inf) for a in apart), max(a.max(initial=0.0) for a in apart))
+        return float(low), float(high)
 
     # -- as a function of the width, by sums that need no centered matrix --------
+    #
+    # Matrices here are ``(k - 1) / (1 - exp(-tau))`` and its derivatives, 0 on the diagonal:
+    # centering removes the 1, and no digits are lost as tau -> 0.
 
     def slope(self, log_tau: float) -> Slope:
         """Alignment and its derivatives in log tau."""
-        tau = np.exp(log_tau)
-        exponent, K = tau * self.square, self.kernel(tau)
-        K1 = -exponent * (K - 1 / np.expm1(-tau))
-        K2 = (1 - exponent) * K1
-        (r, n), (r1, n1), (r2, n2) = (self._sums(derivative) for derivative in (K, K1, K2))
-        square = self._inner(K * K, r, r)
-        q1 = 2 * self._inner(K * K1, r, r1) / square
-        q2 = 2 * (self._inner(K1 * K1, r1, r1) + self._inner(K * K2, r, r2)) / square
-        scale = np.sqrt(square) * self._norm
+        tau = float(np.exp(log_tau))
+        unit = -np.expm1(-tau)
+        sums = _Sums(self, 3)
+        for tile in self.tiles:
+            exponent = tile.entries * -tau
+            K = np.expm1(exponent)
+            K /= unit
+            K1 = K + 1 / unit  # the kernel itself, in the same scale
+            K1 *= exponent
+            exponent += 1
+            sums.add(tile, K, K1, exponent * K1)
+        n, n1, n2 = sums.with_target
+        square = sums.inner(0, 0)
+        q1 = 2 * sums.inner(0, 1) / square
+        q2 = 2 * (sums.inner(1, 1) + sums.inner(0, 2)) / square
+        scale = sqrt(square) * self.norm
         second = n2 - n1 * q1 + n * (0.75 * q1**2 - q2 / 2)
         return Slope(float(n / scale), float((n1 - n * q1 / 2) / scale), float(second / scale))
 
     def on_grid(self) -> np.ndarray:
         """Alignments on the grid; ``exp(-2 tau D) - 1 = E^2 + 2 E`` with E that of tau."""
-        E = np.expm1(-np.exp(LOG_TAUS[0]) * self.square)
-        values = []
-        for _ in LOG_TAUS:
-            (r, n), square = self._sums(E), E * E
-            values.append(n / (np.sqrt(self._inner(square, r, r)) * self._norm))
-            E *= 2
-            E += square
-        return np.array(values)
+        sums = [_Sums(self, 1) for _ in LOG_TAUS]
+        for tile in self.tiles:
+            E = tile.entries * -np.exp(LOG_TAUS[0])
+            np.expm1(E, out=E)
+            for of_tau in sums:
+                square = of_tau.add(tile, E)
+                E *= 2
+                E += square
+        return np.array([s.with_target[0] / (np.sqrt(s.inner(0, 0)) * self.norm) for s in sums])
 
-    def _sums(self, K: np.ndarray) -> tuple[np.ndarray, float]:
-        """Weighted row sums, (n,), and the inner product with the target."""
-        product = K @ self._probe
-        return product[:, 0], float(np.vdot(self._probe[:, 1:], product[:, 1:]))
 
-    def _inner(self, product: np.ndarray, r: np.ndarray, q: np.ndarray) -> float:
-        """Inner product of two matrices once centered, from their entrywise product and row sums."""
-        w, s = self._weight, self._total
-        return float(w @ (product @ w) - 2 / s * ((w * r) @ q) + (w @ r) * (w @ q) / s**2)
+class _Sums:
+    """Sums over all pairs of a matrix K and its derivatives in log tau, of which each tile is added once."""
+
+    def __init__(self, family: KernelFamily, number: int):
+        self._family = family
+        self._rows = np.zeros((number, len(family.weight)))  # weighted row sums
+        self.with_target = np.zeros(number)
+        self._products = dict.fromkeys([(0, 0), (0, 1), (1, 1), (0, 2)][: 1 if number == 1 else 4], 0.0)
+
+    def add(self, tile: Tile, *matrices: np.ndarray) -> np.ndarray:
+        """Add a tile of each matrix; return the entries of the first, squared."""
+        rows, columns, probe = tile.rows, tile.columns, self._family.probe
+        w = self._family.weight
+        for k, K in enumerate(matrices):
+            product = K @ probe[columns]
+            self._rows[k, rows] += product[:, 0]
+            self._rows[k, columns] += w[rows] @ K
+            self.with_target[k] += 2 * np.vdot(probe[rows, 1:], product[:, 1:])
+        square = np.square(matrices[0])
+        for j, k in self._products:
+            product = square if j == k == 0 else matrices[j] * matrices[k]
+            self._products[j, k] += 2 * (w[rows] @ (product @ w[columns]))
+        return square
+
+    def inner(self, j: int, k: int) -> float:
+        """Inner product of two of the matrices once centered."""
+        w, s, (r, q) = self._family.weight, self._family.total, self._rows[[j, k]]
+        return float(self._products[j, k] - 2 / s * ((w * r) @ q) + (w @ r) * (w @ q) / s**2)
+
+
+class Kernel:
+    """The Gaussian kernel of one width: alignment to the last digits, and derivatives in the points.
+
+    It is kept as ``(k - 1) / (1 - exp(-tau))``, like the squares, and centered tile by tile.
+    """
+
+    def __init__(self, family: KernelFamily, tau: float):
+        self._family, self._tau = family, tau
+        self._unit = -float(np.expm1(-tau))
+
+    @lazy
+    def _tiles(self) -> list[Tile]:
+        return [t._replace(entries=np.expm1(-self._tau * t.entries) / self._unit) for t in self._family.tiles]
+
+    @lazy
+    def _means(self) -> tuple[np.ndarray, float]:
+        """Weighted means of the rows, (n,), and of all entries."""
+        w, total = self._family.weight, self._family.total
+        sums = np.zeros(len(w))
+        for rows, columns, K in self._tiles:
+            sums[rows] += K @ w[columns]
+            sums[columns] += w[rows] @ K
+        return sums / total, float(w @ sums) / total**2
+
+    def _centered(self, tile: Tile) -> np.ndarray:
+        mean, overall = self._means
+        K = tile.entries - mean[tile.rows, None]
+        K -= mean[tile.columns] - overall
+        return tile.only_pairs(K)
+
+    @lazy
+    def _products(self) -> tuple[float, float]:
+        """Inner products of the centered kernel with the target and with itself."""
+        (Y, _), probe, w = self._family.target, self._family.probe, self._family.weight
+        mean, overall = self._means
+        diagonal = overall - 2 * mean
+        with_target, square = float(w**2 * diagonal @ np.sum(Y**2, axis=1)), float(w**2 @ diagonal**2)
+        for tile in self._tiles:
+            rows, columns, K = tile.rows, tile.columns, self._centered(tile)
+            with_target += 2 * float(np.vdot(probe[rows, 1:], K @ probe[columns, 1:]))
+            K *= K
+            square += 2 * float(w[rows] @ (K @ w[columns]))
+        return with_target, square
+
+    @property
+    def alignment(self) -> float:
+        """Alignment of the kernel."""
+        with_target, square = self._products
+        return with_target / (sqrt(square) * self._family.norm)
+
+    def cotangents(self) -> np.ndarray:
+        """``sum_j R_ij (x_i - x_j)`` of points x, R the derivative of the alignment in ``-tau square``."""
+        (Y, w), points = self._family.target, self._family.points
+        with_target, square = self._products
+        probe = w * np.hstack([points, np.ones_like(w)])
+        total = np.zeros_like(probe)
+        for tile in self._tiles:
+            rows, columns, K = tile
+            R = self._centered(tile)
+            R *= -with_target / square
+            R += Y[rows] @ Y[columns].T
+            R *= K + 1 / self._unit
+            tile.only_pairs(R)
+            total[rows] += R @ probe[columns]
+            total[columns] += R.T @ probe[rows]
+        total *= w / (sqrt(square) * self._family.norm)
+        return total[:, -1:] * points - total[:, :-1]
 
 
 # ---------------------------------------------------------------------------
@@ -134,9 +253,21 @@ def best_log_tau(family: KernelFamily) -> float:
     peaks = np.flatnonzero((values >= ahead[:-2]) & (values > ahead[2:]))
     last = len(LOG_TAUS) - 1
     polished = [
-        _polish(family, LOG_TAUS[max(k - 1, 0)], LOG_TAUS[k], LOG_TAUS[min(k + 1, last)]) for k in peaks
+        _polish(family, LOG_TAUS[max(k - 1, 0)], _peak(values, k), LOG_TAUS[min(k + 1, last)]) for k in peaks
     ]
     return max(polished, key=lambda candidate: candidate[1])[0]
+
+
+def _peak(values: np.ndarray, k: int) -> float:
+    """Where the polynomial through values on the grid about the k-th, itself inside it, is highest."""
+    if not 0 < k < len(LOG_TAUS) - 1:
+        return LOG_TAUS[k]
+    near = slice(max(k - 3, 0), k + 4)
+    model = Polynomial.fit(LOG_TAUS[near], values[near], len(values[near]) - 1)
+    flat = model.deriv().roots()
+    flat = flat[np.isreal(flat)].real
+    between = flat[(LOG_TAUS[k - 1] < flat) & (flat < LOG_TAUS[k + 1])]
+    return max([*between, LOG_TAUS[k]], key=model)
 
 
 def _polish(family: KernelFamily, left: float, start: float, right: float) -> tuple[float, float]:
@@ -213,14 +344,13 @@ class GaussianEvaluation(LocalEvaluation):
         """The centered kernel-target alignment f, between 0 and 1; minus infinity where it is unknown."""
         if not np.isfinite(self._mean).all():
             return -np.inf
-        return self._family.alignment(self._tau)
+        return self._kernel.alignment
 
     @property
     def resolved(self) -> bool:
         """Whether the kernel tells some pairs from others: neither all 0 nor all 1 in float64."""
-        apart = self._family.square[~np.eye(self._objective.n, dtype=bool)]
-        below_one = -np.expm1(-self._tau * apart[apart > 1e-12])  # the others are one matrix twice
-        return bool(np.any(below_one > np.finfo(float).tiny) and np.any(below_one < 1))
+        low, high = (-np.expm1(-self._tau * square) for square in self._family.range())
+        return bool(high > np.finfo(float).tiny and low < 1)
 
     def frame_hvp(self, xi: np.ndarray) -> np.ndarray:
         """Not known for the Gaussian kernel: there the secant model serves."""
@@ -238,18 +368,17 @@ class GaussianEvaluation(LocalEvaluation):
         return self.spread**2
 
     @lazy
-    def _Phi_all(self) -> np.ndarray:
-        """Centered tangent vectors of all chunks, (n, p)."""
-        return np.concatenate([self._Phi(part) for part in self._parts])
+    def _points(self) -> np.ndarray:
+        """Centered tangent vectors of all chunks in units of their spread, (n, p)."""
+        return np.concatenate([self._Phi(part) for part in self._parts]) / self.spread
 
     @lazy
     def _family(self) -> KernelFamily:
-        Phi = self._Phi_all
-        norms = np.sum(Phi**2, axis=1)
-        square = norms[:, None] + norms - 2 * Phi @ Phi.T
-        np.fill_diagonal(square, 0.0)
-        # Where two matrices are the same, rounding can leave a little less than zero.
-        return KernelFamily(np.maximum(square, 0.0) / self._square_spread, self._objective.target)
+        return KernelFamily(self._points, self._objective.target)
+
+    @lazy
+    def _kernel(self) -> Kernel:
+        return self._family.kernel(self._tau)
 
     @lazy
     def _tau(self) -> float:
@@ -263,15 +392,15 @@ class GaussianEvaluation(LocalEvaluation):
     @lazy
     def _cotangents(self) -> np.ndarray:
         """Derivative of the misalignment in the features, (n, p)."""
-        Phi, family, tau = self._Phi_all, self._family, self._tau
-        R = family.derivative(tau)
-        M = (4 * tau / self._square_spread) * (R.sum(axis=1, keepdims=True) * Phi - R @ Phi)
+        points, scale = self._points, self._tau / np.sqrt(self._square_spread)
+        D = self._kernel.cotangents()
+        M = (4 * scale) * D
         if self._objective.gamma is None:
             # What is held is tau, hence gamma follows the spread.  Inside the bounds the
             # derivative in tau is zero (the envelope theorem); at their ends it is not.
-            along_tau = -tau * float(np.vdot(R, family.square))
+            along_tau = -2 * float(np.vdot(points, D))  # minus the sum of R_ij square_ij
             share = self._objective.target.weight / self._moments.weight
-            M += (2 * along_tau / self._square_spread) * share * Phi
+            M += (2 * scale * along_tau) * share * points
         return M
 
     def _cotangent(self, part: Part) -> np.ndarray:
