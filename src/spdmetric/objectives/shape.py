@@ -133,13 +133,13 @@ class FeatureRidge(NamedTuple):
     def errors(self, rows: np.ndarray, targets: Targets) -> Errors:
         """Errors of a chunk: rows are its centered vectors, times the roots of their weights."""
         inverse = 1 / (self.values[:, None] + self.penalties)  # (p, n_penalties)
-        found = []
+        found, Y, judged = [], targets.rows(), targets.judged
         for part in _blocks(rows.shape[0]):
-            T, some = rows[part] @ self.basis, targets.rows()[part]
-            fitted = _products(T, inverse, self.inner)  # (n_penalties, n, c)
+            T = rows[part] @ self.basis
+            residual = Y[part, None, :] - _products(T, inverse, self.inner)  # (n, n_penalties, c)
             leverage = T**2 @ inverse + (targets.weight[part] / self.weight)[:, None]
-            left_out = (some - fitted) / (1 - leverage).T[:, :, None]
-            found.append(_errors(left_out[:, targets.judged[part]], some[targets.judged[part]]))
+            residual /= (1 - leverage)[:, :, None]
+            found.append(_errors(residual[judged[part]], Y[part][judged[part]]))
         return sum(found[1:], start=found[0])
 
     def fit(self, penalty: float, rows: np.ndarray | None) -> Fit:
@@ -178,8 +178,8 @@ class GramRidge(NamedTuple):
         """Errors of all matrices."""
         left = self.penalties / (self.values[:, None] + self.penalties)  # (n - 1, n_penalties)
         leverage_left = self.basis**2 @ left  # 1 - leverage, (n, n_penalties)
-        left_out = _products(self.basis, left, self.inner) / leverage_left.T[:, :, None]
-        return _errors(left_out[:, targets.judged], targets.rows()[targets.judged])
+        left_out = _products(self.basis, left, self.inner) / leverage_left[:, :, None]
+        return _errors(left_out[targets.judged], targets.rows()[targets.judged])
 
     def fit(self, penalty: float, rows: np.ndarray | None) -> Fit:
         """Coefficients at a penalty, in the space that the rows span."""
@@ -194,19 +194,20 @@ def _largest(values: np.ndarray) -> float:
     return float(values[-1]) if values.size and values[-1] > 0 else 1.0
 
 
-def _blocks(n: int, size: int = 2048) -> list[slice]:
+def _blocks(n: int, size: int = 1024) -> list[slice]:
     return [slice(start, start + size) for start in range(0, n, size)]
 
 
 def _products(left: np.ndarray, scales: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """``left diag(scales_l) right`` for every column l of scales, as one product; (l, n, c)."""
+    """``left diag(scales_l) right`` for every column l of scales, as one product; (n, l, c)."""
     k, n_scales = scales.shape
     stacked = (scales[:, :, None] * right[:, None, :]).reshape(k, -1)
-    return (left @ stacked).reshape(len(left), n_scales, -1).transpose(1, 0, 2)
+    return (left @ stacked).reshape(len(left), n_scales, -1)
 
 
 def _errors(left_out: np.ndarray, targets: np.ndarray) -> Errors:
-    products = np.matmul(left_out.transpose(0, 2, 1), left_out)  # (n_penalties, c, c)
+    """Sums over matrices, of errors (n, n_penalties, c) and of targets (n, c)."""
+    products = np.einsum("nlc,nld->lcd", left_out, left_out, optimize=True)
     return Errors(np.trace(products, axis1=1, axis2=2), products, float(np.vdot(targets, targets)))
 
 
