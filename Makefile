@@ -1,21 +1,33 @@
 # Two commands do everything on a machine that has Python >= 3.11 and make:
 #   make demo   runs the main job          make test   passes the tests
-# Both build .venv first.
+# Both build .venv first. `make test PYTHON=python3.13` builds it anew with the Python that is named, `make matrix` runs
+# the tests with every supported Python that is installed, each in an environment of its own.
 
 PYTHON ?= python3
-BIN := .venv/bin
-STAMP := .venv/.installed
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
 # Small matrices gain nothing from threads inside BLAS; the tests run in two processes instead.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: install demo test nightly check coverage docs reproduce bench format clean
+.PHONY: install demo test nightly check coverage docs reproduce bench format clean matrix
 
 install: $(STAMP)
 
-$(STAMP): pyproject.toml
+# Unless a Python was named, any environment that is there will do.
+ifeq ($(origin PYTHON),file)
+ENVIRONMENT := $(VENV)/pyvenv.cfg
+else
+ENVIRONMENT := $(VENV)/.python-$(shell $(PYTHON) -c "import sys; print('%d.%d.%d' % sys.version_info[:3])")
+endif
+
+$(ENVIRONMENT):
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || \
 		{ echo "spdmetric needs Python >= 3.11; name one with: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
-	$(PYTHON) -m venv .venv
+	$(PYTHON) -m venv --clear $(VENV)
+	@touch $@
+
+$(STAMP): pyproject.toml $(ENVIRONMENT)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $(STAMP)
@@ -27,12 +39,31 @@ demo: $(STAMP)
 test: $(STAMP)
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal
 
+# Every Python of MATRIX that is on PATH or known to pyenv; the counts stand at the end.
+MATRIX ?= 3.11 3.12 3.13
+COUNTS := $(MATRIX:%=build/matrix-%.txt)
+matrix: $(MATRIX:%=matrix-%)
+	@tail -qn 1 $(COUNTS)
+	@! tail -qn 1 $(COUNTS) | grep -q FAILED
+
+.PHONY: $(MATRIX:%=matrix-%)
+$(MATRIX:%=matrix-%): matrix-%:
+	@mkdir -p build
+	@python=$$(for python in python$* "$$(pyenv root 2>/dev/null)"/versions/$*.*/bin/python3; do \
+		"$$python" -c "import sys; assert sys.version.startswith('$*.'); print(sys.executable)" 2>/dev/null && break; \
+	done); \
+	if [ -z "$$python" ]; then echo "Python $*: not installed" | tee build/matrix-$*.txt; exit; fi; \
+	{ $(MAKE) test PYTHON="$$python" VENV=.venv-$* || echo FAILED; } 2>&1 | tee build/matrix-$*.txt; \
+	counts=$$(grep -E '[0-9]+ (passed|failed|error).* in ' build/matrix-$*.txt | tail -n 1); \
+	if [ "$$(tail -n 1 build/matrix-$*.txt)" = FAILED ]; then counts="FAILED $$counts"; fi; \
+	echo "Python $*: $$counts" >> build/matrix-$*.txt
+
 # 10,000 examples of the properties, 2,500 damaged files, the wheel in a new environment: some ten minutes.
 nightly: $(STAMP)
 	SPDMETRIC_NIGHTLY=1 $(ONE_THREAD) $(BIN)/python -m pytest \
 		tests/test_properties_public.py tests/test_fuzz.py tests/test_wheel.py
 
-# Every table and figure that docs/paper.md quotes, into docs/results. DATA is a folder with the folders
+# Every table and figure that docs/paper.md quotes, into results/paper. DATA is a folder with the folders
 # brodatz, bci2a (or bci2a-a09) and eegmmi; what is absent is named and left out.
 DATA ?= $(SPDMETRIC_DATA)
 reproduce: $(STAMP)
@@ -54,7 +85,7 @@ coverage: $(STAMP)
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term-missing:skip-covered
 
 # The site, into docs/_build/html: every example is run, warnings are errors, nothing is fetched.
-DOCS_STAMP := .venv/.docs-installed
+DOCS_STAMP := $(VENV)/.docs-installed
 $(DOCS_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet --editable '.[dev,docs]'
 	@touch $(DOCS_STAMP)
@@ -67,4 +98,4 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf .venv build dist results docs/_build docs/api docs/gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* build dist results docs/_build docs/api docs/gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -27,8 +27,7 @@ def kernels_used() -> bool:
 def load_kernels() -> None:
     """Evaluate once with the kernels, if there are any and the environment does not forbid them.
 
-    A small problem stays with NumPy until they are loaded, so what it takes would depend on
-    the cases before it.  What loading takes is the matter of `benchmarks.cases.process`.
+    What loading takes is the matter of `benchmarks.cases.process`.
     """
     wish = os.environ.get(SWITCH)
     if wish == "0":

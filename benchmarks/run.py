@@ -43,7 +43,12 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         "--show", choices=("text", "markdown"), help="print the stored results, draw the picture, run nothing"
     )
     parser.add_argument(
-        "--readme", type=Path, metavar="FILE", help="put the stored results into this document, run nothing"
+        "--into",
+        nargs="+",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="put the stored results into these documents (README.md docs/speed.md), run nothing",
     )
     return parser.parse_args(arguments)
 
@@ -138,12 +143,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    if options.readme is not None:
+    for document in options.into:
         try:
-            options.readme.write_text(table.with_brief(options.readme.read_text(), records))
+            document.write_text(table.with_tables(document.read_text(), records))
         except (OSError, ValueError) as error:
-            print(f"error: {options.readme}: {error}", file=sys.stderr)
+            print(f"error: {document}: {error}", file=sys.stderr)
             return 2
+    if options.into:
         return 0
     if options.show is None:
         setting = QUICK if options.quick else FULL

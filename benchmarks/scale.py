@@ -40,10 +40,10 @@ from scale_table import put_into, table
 from spdmetric import LogEuclideanMetric
 from spdmetric.datasets import make_toy
 from spdmetric.estimators._data import data_of
-from spdmetric.estimators._inputs import threads
-from spdmetric.estimators._problem import problem_of
-from spdmetric.estimators._sources import LocalData, Stored
+from spdmetric.estimators._problem import ball_around, problem_of
+from spdmetric.estimators._settings import settings_of
 from spdmetric.geometry import distance_riemann
+from spdmetric.objectives.local import Labeled, LocalData, Stored, threads
 
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "tests"))
@@ -102,7 +102,7 @@ def memory(folder: Path, n: int) -> dict[str, Any]:
 def evaluation_seconds(problem: Any, k: int) -> float:
     """Seconds of a value and a gradient, at a point that depends on k."""
     d = len(problem.start.center)
-    point = problem.ball(1.0).point(np.diag(np.linspace(-0.1, 0.1, d)) * (1 + 0.01 * k))
+    point = ball_around(problem.start, None, 1.0).point(np.diag(np.linspace(-0.1, 0.1, d)) * (1 + 0.01 * k))
     began = time.perf_counter()
     here = problem.objective.at(point)
     assert np.isfinite(here.value)
@@ -111,7 +111,7 @@ def evaluation_seconds(problem: Any, k: int) -> float:
 
 
 def problem_on(data: Any) -> Any:
-    return problem_of(data, rank=None, init="identity", kernel="linear", gamma=None)
+    return problem_of(data, None, settings_of(LogEuclideanMetric(init="identity").get_params()))
 
 
 def best_in_turn(contestants: dict[str, Callable[[int], float]], rounds: int) -> dict[str, float]:
@@ -128,7 +128,9 @@ def growth(folder: Path, n: int) -> dict[str, Any]:
     sizes = [size for size in (10_000, 100_000, FULL) if size <= n]
     X, y = stored(folder, n)
     views = [Stored(X[:size], symmetric=True) for size in sizes]  # type: ignore[arg-type]
-    problems = [problem_on(LocalData(view, y[: view.shape[0]], np.ones(view.shape[0]))) for view in views]
+    problems = [
+        problem_on(LocalData(Labeled(view, y[: view.shape[0]], np.ones(view.shape[0])))) for view in views
+    ]
 
     def repeated(problem: Any, repeats: int) -> Callable[[int], float]:
         return lambda k: min(evaluation_seconds(problem, 10 * k + j) for j in range(repeats))
@@ -275,8 +277,9 @@ def workers(n: int, d: int = 22, chunk: int = 5_000, rounds: int = 4) -> dict[st
     with ExitStack() as stack:
         map_chunks, client = stack.enter_context(threads(2)), stack.enter_context(two_workers())
         drawn = in_chunks(lambda rows, k: matrices(chunk, d, seed=k)[0], X.shape, chunk)
-        on_cluster = problem_on(data_of(LogEuclideanMetric(), drawn, y, None, map))
-        in_memory = problem_on(LocalData(X, y, np.ones(n), map=map_chunks))
+        settings = settings_of(LogEuclideanMetric().get_params())
+        on_cluster = problem_on(data_of(drawn, y, None, settings, rank=None)[1])
+        in_memory = problem_on(LocalData(Labeled(X, y, np.ones(n)), map=map_chunks))
 
         def calibration(k: int) -> float:
             machines.append(scale_simulation.on_workers(client, d, chunk))

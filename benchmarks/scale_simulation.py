@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from spdmetric.distributed.cluster import _ARITY
-from spdmetric.distributed.tasks import Block, Cotangents, decompose, merge_moments, prepare, pull, summarize
+from spdmetric.distributed.tasks import Block, Cotangents, decompose, merge_moments, prepare, pull_back
+from spdmetric.linalg.moments import Moments
 from spdmetric.manifolds import Ball
-from spdmetric.objectives.alignment import Moments, slopes
 
 # Of no machine in particular: ten gigabits a second, and what a task costs Dask's scheduler at
 # most by its own documentation.  `on_workers` measures them where there is a cluster.
@@ -124,9 +124,7 @@ def calibrate(d: int, n: int = 4000, repeats: int = 3) -> Machine:
     for _ in range(repeats + 1):  # the first loads the kernels
         began = time.perf_counter()
         here = decompose(pieces, W=point.factor, keep=True)
-        s = summarize(here.moments)
-        cotangents = Cotangents.of(here.moments, *slopes(s.A_square, s.C_norm, 1.0))
-        pull(None, here, cotangents, W=point.factor, of_factor=False)
+        pull_back(None, here, Cotangents.of(here.moments, -1.0, 1.0), W=point.factor, pull="pull")
         best = min(best, time.perf_counter() - began)
     assert here is not None
     return Machine(d, matrix=best / n, merge=_merge_seconds(here.moments))

@@ -24,20 +24,26 @@ def _case_rows(key: str, record: Mapping[str, Any]) -> list[tuple[str, ...]]:
 def _row(key: str, line: Mapping[str, Any]) -> tuple[str, ...]:
     bound = line["bound"]
     limit = "" if bound is None else f"{'≤' if bound['sense'] == '<=' else '≥'} {bound['limit']:g}"
+    mark = "≈ " if extrapolated(line) else ""
     # A bound that the numbers cannot decide is not a bound that holds.
     holds = "?" if bound is not None and line["holds"] is None else _HOLDS[line["holds"]]
     return (
         key,
         line["against"],
         seconds(line["ours"]),
-        seconds(line["theirs"]),
-        number(line["ratio"]),
+        mark + seconds(line["theirs"]),
+        mark + number(line["ratio"]),
         line["meaning"],
         _evaluations(line["evaluations"]),
         limit,
         holds,
         line["note"],
     )
+
+
+def extrapolated(line: Mapping[str, Any]) -> bool:
+    """Whether the peer's time was computed from a part of its work; its note then begins by saying so."""
+    return bool(line["note"].startswith("extrapolated"))
 
 
 def seconds(value: float | None) -> str:
@@ -78,25 +84,46 @@ def markdown(records: Mapping[str, Mapping[str, Any]]) -> str:
     return _markdown([HEADINGS, *rows(records)])
 
 
-def brief(records: Mapping[str, Mapping[str, Any]]) -> str:
-    """The table for the README: without notes."""
-    return _markdown([row[:-1] for row in [HEADINGS, *rows(records)]])
-
-
 def _markdown(cells: Sequence[Sequence[str]]) -> str:
     lines: Iterable[Sequence[str]] = [cells[0], ["---"] * len(cells[0]), *cells[1:]]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines)
 
 
-BEGIN, END = "<!-- speed: benchmarks/run.py --readme -->", "<!-- end of speed -->"
+def brief(records: Mapping[str, Mapping[str, Any]]) -> str:
+    """The table for a page: without notes, then how many bounds hold."""
+    return f"{_markdown([row[:-1] for row in [HEADINGS, *rows(records)]])}\n\n{verdict(records)}"
 
 
-def with_brief(document: str, records: Mapping[str, Mapping[str, Any]]) -> str:
-    """The document with the brief table and the verdict between its two marks."""
-    if document.count(BEGIN) != 1 or document.count(END) != 1:
-        raise ValueError(f"Expected one line {BEGIN!r} and one line {END!r} for the table to go between.")
-    head, rest = document.split(BEGIN)
-    return f"{head}{BEGIN}\n{brief(records)}\n\n{verdict(records)}\n{END}{rest.split(END)[1]}"
+def highlights(records: Mapping[str, Mapping[str, Any]]) -> str:
+    """The few lines of `HIGHLIGHTS`, as far as they were measured."""
+    measured = {(row[0], row[1]): row for row in rows(records)}
+    cells = [(what, *measured[line][1:6]) for line, what in HIGHLIGHTS.items() if line in measured]
+    return _markdown([("what", *HEADINGS[1:6]), *cells])
+
+
+# What a reader of the README sees first; one line of them is a loss.
+HIGHLIGHTS = {
+    ("fit/default-subject9", "SciPy SLSQP"): "`fit`, 144 EEG covariances 22 x 22",
+    ("fit/subject9", "literal formulas"): "the same to 0.999 of its alignment, by the paper's formulas",
+    ("knn/500x500-d22", "pyRiemann"): "1-NN, 500 by 500 matrices 22 x 22",
+    ("evaluate/n1000-d22", "numpy.linalg.eigh"): "value and gradient, 1000 matrices 22 x 22",
+    ("evaluate/n40-d400", "numpy.linalg.eigh"): "value and gradient, 40 matrices 400 x 400",
+}
+# Documents have a pair of marks for each table that they show.
+TABLES = {"all": brief, "highlights": highlights}
+BEGIN, END = "<!-- speed: {} (benchmarks/run.py --into) -->", "<!-- end of speed -->"
+
+
+def with_tables(document: str, records: Mapping[str, Mapping[str, Any]]) -> str:
+    """The document with each of `TABLES` between its marks."""
+    begins = {BEGIN.format(name): table for name, table in TABLES.items() if BEGIN.format(name) in document}
+    if not begins or document.count(END) != len(begins):
+        marks = " or ".join(map(repr, map(BEGIN.format, TABLES)))
+        raise ValueError(f"Expected one line {marks} and one line {END!r} for the table to go between.")
+    for begin, table in begins.items():
+        head, rest = document.split(begin, 1)
+        document = f"{head}{begin}\n{table(records)}\n{END}{rest.split(END, 1)[1]}"
+    return document
 
 
 def verdict(records: Mapping[str, Mapping[str, Any]]) -> str:

@@ -9,8 +9,8 @@ DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 sys.path[:0] = [str(DOCS / "_ext"), str(ROOT / "src")]
 
+import api  # noqa: E402
 import commands  # noqa: E402
-import rooms  # noqa: E402
 import sentences  # noqa: E402
 
 import spdmetric  # noqa: E402
@@ -28,7 +28,7 @@ extensions = [
     "sphinxcontrib.bibtex",
     "sphinx_gallery.gen_gallery",
     "citations",
-    "mathml",
+    "sphinx-mathjax-offline",
     "pages",
 ]
 templates_path = ["_templates"]
@@ -37,7 +37,7 @@ default_role = "py:obj"
 highlight_language = "default"
 
 # Pages that are written from the source, so that they cannot fall behind it.
-rooms.write_api(DOCS / "api")
+api.write_api(DOCS / "api")
 sentences.write_sentences(DOCS / "api" / "sentences.md")
 commands.write_commands(DOCS / "api" / "commands.md")
 
@@ -45,12 +45,15 @@ myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 4
 myst_dmath_allow_labels = False
 
+# MathJax comes with the build (sphinx-mathjax-offline): pages fetch nothing. Its letters are large.
+mathjax3_config = {"chtml": {"scale": 0.92}}
+
 bibtex_bibfiles = ["references.bib"]
 bibtex_default_style = "plain"
 bibtex_reference_style = "label"
 
 autosummary_generate = True
-autodoc_typehints = "none"  # numpydoc's tables tell the types
+autodoc_typehints = "none"  # numpydoc's tables have the types
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
@@ -62,6 +65,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "show_memory": False,
+    "write_computation_times": False,  # their page loads scripts from the network
     "show_signature": False,
     "min_reported_time": 0,
     "remove_config_comments": True,
@@ -72,7 +76,6 @@ html_theme = "pydata_sphinx_theme"
 html_title = "spdmetric"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_math_renderer = "mathml"
 html_show_sourcelink = False
 html_copy_source = False
 html_sidebars = {page: [] for page in ("index", "start", "troubleshooting", "references")}

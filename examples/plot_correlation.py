@@ -1,6 +1,6 @@
 """
-Correlation matrices: connectomes whose strength is not the message
-===================================================================
+Correlation matrices: connectomes with unknown gains
+====================================================
 
 Functional connectomes are correlations between the time courses of brain regions.  Here they are
 simulated: 20 regions driven by five networks, 90 subjects of two groups, and in the second group
@@ -42,8 +42,8 @@ covariances = np.array([np.cov(signal) for signal in signals])
 correlations = np.array([np.corrcoef(signal) for signal in signals])
 
 # %%
-# Covariances or correlations, flattened at their mean or seen through four learned directions.  With
-# many regions and few subjects a low rank is the model to try.
+# Covariances or correlations, in the tangent space at their mean or seen through four learned
+# directions.  With many regions and few subjects a low rank is the model to try.
 
 folds = StratifiedKFold(n_splits=5, shuffle=True, random_state=0)
 metrics = {"at the mean": LogEuclideanMetric(0), "rank 4": LogEuclideanMetric(2.0, rank=4, tol=1e-3)}

@@ -3,15 +3,15 @@ Diffusion tensors: three tissues from a short scan
 ==================================================
 
 A real piece of a brain, 10 x 10 x 10 voxels in 64 directions, comes with dipy.  A third of the
-directions plays a short scan, from which dipy fits one 3 x 3 tensor a voxel: those are the SPD
-matrices.  The other directions play a long scan, and only it tells the labels: fluid where the
+directions serves as a short scan, from which dipy fits one 3 x 3 tensor a voxel: those are the SPD
+matrices.  The other directions serve as a long scan, and only it gives the labels: fluid where the
 mean diffusivity is above 1.5e-3 mm²/s, of the rest white matter where the fractional anisotropy
 is above 0.35, else gray.  The two scans share one image without diffusion weighting, and
 otherwise no measurement.
 
 Neighboring voxels resemble each other, so whole slabs are left out in the comparison.  The
-result is sober.  Tissue does not depend on the direction of the fibres, 3 x 3 matrices leave
-little to choose, and learning gains nothing that could be told from chance: the two numbers that
+gain is nil.  Tissue does not depend on the direction of the fibers, 3 x 3 matrices leave
+little to choose, and learning gains nothing that could be distinguished from chance: the two numbers that
 the field has always used, mean diffusivity and anisotropy, do as well.
 """
 

@@ -23,8 +23,8 @@ from spdmetric.datasets import make_toy
 X, y, X_test, y_test = make_toy(d=8, n_test=200, random_state=0)
 
 # %%
-# Alignment grows with the radius of the ball, accuracy only as far as the labels have something to
-# teach.  ``LogEuclideanMetricCV`` knows its whole path.
+# Alignment grows with the radius of the ball, accuracy only as far as the labels allow.
+# ``LogEuclideanMetricCV`` keeps its whole path.
 
 chosen = LogEuclideanMetricCV(ranks=(None,)).fit(X, y)
 path = RadiusPathDisplay.from_estimator(chosen, score_name="1-NN accuracy in cross-validation")

@@ -37,7 +37,7 @@ X_test, y_test = draw(400)
 metrics = {
     "at the mean": LogEuclideanMetric(0),
     "linear, rank 2": LogEuclideanMetric(3.0, rank=2),
-    "Gaussian, rank 2": LogEuclideanMetric(3.0, rank=2, kernel="gaussian"),
+    "Gaussian, rank 2": LogEuclideanMetric(3.0, rank=2, kernel="rbf"),
 }
 figure, panels = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained")
 for axes, (name, metric) in zip(panels, metrics.items(), strict=True):

@@ -9,7 +9,7 @@ set of :math:`2 \times 2` matrices as the function and the solver's own iterates
 Alignment does not change when :math:`G` is multiplied by a number, so the determinant can be
 held fixed, and two coordinates remain: :math:`G = G_0^{1/2} \exp(S) G_0^{1/2}` with :math:`S`
 without trace.  In these coordinates the ball :math:`\delta_r(G_0, G) \leq \varepsilon` is a
-disc, lines through its center are geodesics, and other geodesics are bent.  The center is
+disk, lines through its center are geodesics, and other geodesics are bent.  The center is
 nearly a saddle, and the two maxima lie on the boundary: the two runs find one each.
 """
 

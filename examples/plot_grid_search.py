@@ -2,7 +2,7 @@
 A pipeline searched by scikit-learn
 ===================================
 
-The metric is a transformer: what follows it, and how both are tuned, is scikit-learn's business.
+The metric is a transformer: what follows it, and how both are tuned, is left to scikit-learn.
 Here a grid search chooses the radius together with the classifier behind it.  The matrices are
 covariances of Gabor responses on two textures that come with scikit-image, gravel and grass.
 
@@ -41,7 +41,7 @@ print(f"in cross-validation {search.best_score_:.3f}, on the test patches {searc
 
 # %%
 # The scores of all candidates; bars are standard errors over the folds.  Fifty training patches
-# cannot tell neighboring candidates apart.
+# cannot distinguish neighboring candidates.
 
 results = search.cv_results_
 fig, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")

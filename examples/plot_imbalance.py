@@ -4,7 +4,8 @@ A rare class
 
 In the paper's target a class counts by its number of pairs, so a rare class hardly counts, and a
 metric that has few directions to spend spends them on the large classes.
-``class_weight="balanced"`` weighs every matrix by the inverse frequency of its class.
+``class_weight="balanced"`` weighs every matrix by the inverse frequency of its class; a dict,
+``class_weight={"a": 1, "b": 1, "rare": 5}``, sets the weights by hand.
 
 Three simulated classes of 6 x 6 matrices: two large ones that differ along one hidden direction, and
 one that differs from both along another and becomes rarer and rarer.  The metric has rank 2, just

@@ -47,7 +47,7 @@ print(f"{n} matrices, {path.stat().st_size / 1e6:.0f} MB on disk")
 
 
 def anonymous_memory():
-    """Megabytes that are not pages of a file; Linux tells, others do not."""
+    """Megabytes that are not pages of a file; known on Linux only."""
     try:
         status = Path("/proc/self/status").read_text()
     except OSError:

@@ -3,7 +3,7 @@ Matrices without full rank
 ==========================
 
 After an average reference, after components were removed, or with fewer samples than channels,
-covariances are singular and have no logarithm.  The usual mends are to shrink them or to reduce
+covariances are singular and have no logarithm.  The usual remedies are to shrink them or to reduce
 the channels.  A low-rank metric does neither: it looks at m learned directions, in which the matrices
 are definite, and ignores the rest.
 
@@ -21,7 +21,7 @@ D, N, SAMPLES, DRAWS = 12, 60, 80, 6
 
 
 def draw(seed):
-    """Covariances of sources mixed to channels, less the mean of the channels; power tells the class."""
+    """Covariances of sources mixed to channels, less the mean of the channels; power depends on the class."""
     rng = np.random.default_rng(seed)
     mixing = rng.standard_normal((D, D))
     y = np.arange(4 * N) % 2
@@ -43,7 +43,7 @@ except ValueError as error:
     print("full rank:", error)
 
 # %%
-# Three ways out: shrink every matrix a little, drop a channel (which after an average reference loses
+# Three remedies: shrink every matrix a little, drop a channel (which after an average reference loses
 # nothing), or learn few directions.
 
 

@@ -1,6 +1,6 @@
 r"""
-A new session: carry the metric over
-====================================
+A new session: adapt the metric
+===============================
 
 Electrodes are put on anew, the skin dries, the subject tires: the covariances of a new session lie
 elsewhere.  ``adapt`` needs the new matrices but not their labels.  It moves the learned factor
@@ -39,23 +39,23 @@ else:
     print("toy set; the new session is mixed by an unknown matrix")
 
 # %%
-# ``adapt`` for a session at hand; ``adapt_partial`` for one that arrives batch by batch.  The order
+# ``adapt`` for a session at hand; ``partial_adapt`` for one that arrives batch by batch.  The order
 # of the new session matters to the second one only: early matrices are seen from a mean that is
 # not yet well known.
 
 metric = LogEuclideanMetric(3.0, rank=4, tol=1e-3).fit(X, y)
-judge = KNeighborsClassifier(5).fit(metric.transform(X), y)
+classifier = KNeighborsClassifier(5).fit(metric.transform(X), y)
 
 
 def accuracy(vectors, labels=y_new):
-    return 100 * judge.score(vectors, labels)
+    return 100 * classifier.score(vectors, labels)
 
 
 adapted = metric.adapt(X_new)
 order = np.random.default_rng(2).permutation(len(X_new))
 growing, seen, course = metric, 0, []
 for batch in np.array_split(order, 8):
-    growing, seen = growing.adapt_partial(X_new[batch]), seen + len(batch)
+    growing, seen = growing.partial_adapt(X_new[batch]), seen + len(batch)
     course.append((seen, accuracy(growing.transform(X_new))))
 print(f"as it is           {accuracy(metric.transform(X_new)):.1f} %")
 print(f"adapted            {accuracy(adapted.transform(X_new)):.1f} %")
@@ -74,7 +74,7 @@ for axes, use, title in ((panels[0], metric, "as it is"), (panels[1], adapted, "
     axes.set(title=title, xlabel="first principal component", xticks=[], yticks=[])
 panels[0].set_ylabel("second principal component")
 panels[0].legend(frameon=False, fontsize=8)
-panels[2].plot(*np.transpose(course), "o-", label="adapt_partial")
+panels[2].plot(*np.transpose(course), "o-", label="partial_adapt")
 panels[2].axhline(accuracy(adapted.transform(X_new)), color="0.3", ls="--", label="adapt, all at once")
 panels[2].axhline(accuracy(metric.transform(X_new)), color="0.6", ls=":", label="as it is")
 panels[2].set(xlabel="matrices of the new session seen", ylabel="5-NN accuracy (%)", ylim=(50, 100))

@@ -26,7 +26,7 @@ files = [folder / f"S007R{run:02d}.edf" for run in (4, 8, 12)]
 
 
 # %%
-# The header of a file tells the order of its channels; MNE knows where they sit.
+# The header of a file has the order of its channels; MNE has their positions.
 
 
 def channels(path):

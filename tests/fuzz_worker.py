@@ -152,7 +152,7 @@ def read_matrix_file(path: Path) -> Any:
 
 
 def read_covariances(path: Path) -> Any:
-    from spdmetric.io.files import load_covariances
+    from spdmetric.datasets import load_covariances
 
     return tuple(load_covariances(path))
 

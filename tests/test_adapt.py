@@ -49,7 +49,7 @@ def test_a_stream_ends_near_the_whole_session(rng):
     metric = LogEuclideanMetric(2.0).fit(X, y)
     stream = metric
     for start in range(0, 60, 12):
-        stream = stream.adapt_partial(new[start : start + 12])
+        stream = stream.partial_adapt(new[start : start + 12])
     whole = metric.adapt(new)
     before = float(distance_riemann(metric.reference_, whole.reference_))
     assert float(distance_riemann(stream.reference_, whole.reference_)) < 0.05 * before
@@ -67,7 +67,7 @@ def test_geodesic_reaches_its_ends_and_halves_distances(rng):
 def test_what_cannot_be_adapted(rng):
     X, y = labeled(rng, 20, 3)
     with pytest.raises(NotFittedError):
-        LogEuclideanMetric().adapt_partial(X)
+        LogEuclideanMetric().partial_adapt(X)
     with pytest.raises(ValueError, match=r"known with init='riemann' only; .* init='identity'"):
         LogEuclideanMetric(1.0, init="identity").fit(X, y).adapt(X)
     with pytest.raises(ValueError, match="X has 4 features"):

@@ -12,7 +12,7 @@ from random_matrices import labeled, rotation, spd, symmetric
 from spdmetric.geometry import mean_riemann
 from spdmetric.linalg.symmetric import congruence, expm, invsqrtm
 from spdmetric.manifolds import Ball, RankBall
-from spdmetric.objectives.alignment import Evaluation, Misalignment, Target
+from spdmetric.objectives.alignment import LocalEvaluation, Misalignment, Target
 
 
 def at_factor(objective, W):
@@ -160,7 +160,7 @@ def test_gram_and_feature_forms_give_the_same_numbers(rng, monkeypatch):
     gram = at_factor(objective, W)
     assert gram.gram
     numbers = gram.alignment, gram.frame_gradient, gram.frame_hvp(eta)
-    monkeypatch.setattr(Evaluation, "gram", False)
+    monkeypatch.setattr(LocalEvaluation, "gram", False)
     features = at_factor(objective, W)
     for a, b in zip(
         numbers, (features.alignment, features.frame_gradient, features.frame_hvp(eta)), strict=True

@@ -302,16 +302,27 @@ def test_table_and_picture(tmp_path, fit_record):
     assert (tmp_path / "results.png").stat().st_size > 1000
 
 
-def test_readme_shows_the_stored_results():
-    document = (ROOT / "README.md").read_text()
-    assert table.with_brief(document, store.load(run.DEFAULT_OUT)) == document, (
-        "run: python benchmarks/run.py --readme README.md"
+@pytest.mark.parametrize("name", ["README.md", "docs/speed.md"])
+def test_documents_show_the_stored_results(name):
+    document = (ROOT / name).read_text()
+    assert table.with_tables(document, store.load(run.DEFAULT_OUT)) == document, (
+        "run: python benchmarks/run.py --into README.md docs/speed.md"
     )
+
+
+def test_highlights_are_measured_and_extrapolated_figures_marked():
+    records = store.load(run.DEFAULT_OUT)
+    shown = table.highlights(records).splitlines()[2:]
+    assert len(shown) == len(table.HIGHLIGHTS) == 5
+    lines = [line for record in records.values() for line in record["lines"]]
+    marked = [row for row in table.rows(records) if "≈" in row[3] and "≈" in row[4]]
+    assert len(marked) == sum(map(table.extrapolated, lines)) > 0
+    assert all("≈" in row for row in shown if "literal formulas" in row)
 
 
 def test_a_document_without_marks_is_refused(tmp_path, capsys):
     (tmp_path / "x.md").write_text("nothing here")
-    assert run.main(["--readme", str(tmp_path / "x.md")]) == 2
+    assert run.main(["--into", str(tmp_path / "x.md")]) == 2
     assert "Expected one line" in capsys.readouterr().err
 
 

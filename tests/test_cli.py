@@ -1,19 +1,18 @@
-"""The command as a user types it: what it writes, what it says, how it ends."""
+"""The command line: what it imports, what its help says, how it ends."""
 
 from __future__ import annotations
 
-import csv
-import json
-import os
-import signal
 import subprocess
 import sys
-import time
+import warnings
 
 import numpy as np
 import pytest
 
+from random_matrices import labeled
 from spdmetric import cli
+
+COMMANDS = ("toy", "fit", "predict", "compare", "reproduce")
 
 
 def run(*arguments, **options):
@@ -21,197 +20,76 @@ def run(*arguments, **options):
     return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 
 
-def fails(capsys, *arguments):
-    """Return the one line that the command fails with."""
-    code = cli.main([str(argument) for argument in arguments])
-    error = capsys.readouterr().err.strip()
-    assert code == 2
-    assert error.startswith("spdmetric: error: ")
-    assert "\n" not in error
-    return error
-
-
-def rows_of(path):
-    with path.open() as file:
-        return [{**line, "seconds": None} for line in csv.DictReader(file)]
-
-
-# The columns that take no time; the whole table is a matter of minutes.
-FAST = "logeuclid-identity,logeuclid-mean,logeuclid-kta,riemann,euclid,stein"
-
-
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory):
-    """One uninterrupted run of the smallest real table."""
-    out = tmp_path_factory.mktemp("toy")
-    finished = run("reproduce", "toy", "--repeats", 2, "--jobs", 2, "--methods", FAST, "--out", out)
-    assert finished.returncode == 0, finished.stderr
-    return out, finished
-
-
-def test_outputs(toy):
-    out, finished = toy
-    assert {path.name for path in out.iterdir()} == {
-        f"toy.{kind}" for kind in ("csv", "json", "md", "png", "state")
-    }
-    assert "16x16" in finished.stdout
-    assert finished.stderr == ""  # no progress bar where there is no terminal
-    lines = rows_of(out / "toy.csv")
-    assert len(lines) == 4 * 2 * 6
-    assert lines == sorted(lines, key=lambda r: (r["row"], int(r["repeat"]), r["method"]))
-    content = json.loads((out / "toy.json").read_text())
-    cell = next(e for e in content["rows"] if (e["row"], e["method"]) == ("8x8", "logeuclid-kta"))
-    mine = [float(r["accuracy"]) for r in lines if (r["row"], r["method"]) == ("8x8", "logeuclid-kta")]
-    assert cell["mean"] == pytest.approx(np.mean(mine))
-    assert (cell["n"], cell["paper"]) == (2, 86.78)
-
-
-def test_killed_and_restarted_it_gives_the_same_table(toy, tmp_path):
-    """kill -9 in the middle, then the same command with another number of jobs."""
-    command = ["reproduce", "toy", "--repeats", "2", "--methods", FAST, "--out", str(tmp_path)]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "spdmetric", *command, "--jobs", "1"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    state = tmp_path / "toy.state"
-    deadline = time.monotonic() + 120
-    while (not state.exists() or state.read_text().count("\n") < 4) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    assert 4 <= state.read_text().count("\n") < 9
-    assert not (tmp_path / "toy.csv").exists()
-    finished = run(*command, "--jobs", 2)
-    assert finished.returncode == 0, finished.stderr
-    assert rows_of(tmp_path / "toy.csv") == rows_of(toy[0] / "toy.csv")
-
-
-def test_other_settings_are_refused(toy, capsys):
-    assert "holds results of other settings (seed differ)" in fails(
-        capsys, "reproduce", "toy", "--repeats", 2, "--methods", FAST, "--seed", 5, "--out", toy[0]
-    )
-
-
 def test_help_is_good_reading():
     text = run("--help").stdout
-    assert "reproduce" in text
+    for command in COMMANDS:
+        assert f"    {command}" in text
     assert "goes on" in text
     text = run("reproduce", "--help").stdout
     for what in ("toy-easy", "textures", "bci", "eegmmi", "figures", "beyond", "--quick", "MotorImagery.mat"):
         assert what in text
 
 
+@pytest.mark.parametrize("command", ["--help", "--version", *(f"{name} --help" for name in COMMANDS)])
+def test_help_imports_the_standard_library_alone(command):
+    code = f"""
+import sys
+from spdmetric.cli import main
+try:
+    main({command.split()})
+except SystemExit as stop:
+    assert stop.code == 0
+loaded = {{name.partition(".")[0] for name in sys.modules}}
+assert not loaded & {{"numpy", "scipy", "sklearn", "tqdm", "jinja2", "matplotlib"}}, loaded
+assert not [n for n in sys.modules if n.startswith(("spdmetric.paper", "spdmetric.comparison"))]
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "said"),
     [
-        [],
-        ["reproduce"],
-        ["reproduce", "tables"],
-        ["reproduce", "toy", "--jobs", "0"],
-        ["reproduce", "toy", "--methods", "euclid,manhattan"],
+        ([], "required: COMMAND"),
+        (["reproduce"], "required: WHAT"),
+        (["reproduce", "tables"], "invalid choice: 'tables'"),
+        (["reproduce", "toy", "--jobs", "0"], "expected a whole number >= 1, got '0'"),
+        (["toy", "--seed", "-1"], "expected a whole number >= 0, got '-1'"),
+        (["fit", "a.npz", "-o", "b.npz", "--rank", "half"], "a whole number >= 1 or \"full\", got 'half'"),
     ],
 )
-def test_wrong_words_exit_with_2(arguments):
-    finished = run(*arguments)
-    assert finished.returncode == 2
-    assert "usage: spdmetric" in finished.stderr
+def test_wrong_words_exit_with_2(arguments, said, capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(arguments)
+    assert stop.value.code == 2
+    error = capsys.readouterr().err
+    assert "usage: spdmetric" in error
+    assert said in error
 
 
-def test_beyond_without_data_is_the_toy_set(tmp_path, capsys):
-    command = ["reproduce", "beyond", "--repeats", "2", "--jobs", "1", "--out", str(tmp_path)]
-    assert cli.main([*command, "--methods", "logeuclid-mean,csp-lda,logeuclid-mean-51nn"]) == 0
-    said = capsys.readouterr().out
-    assert "cho: absent, needs --data." in said
-    assert "Not run: LE at mean, 51-NN (toy): 51 neighbors are all of the 50 training matrices" in said
-    lines = rows_of(tmp_path / "beyond.csv")
-    assert len(lines) == 4 * 2 * 2
-    content = json.loads((tmp_path / "beyond.json").read_text())
-    assert set(content["absent"]) >= {"cho", "eegmmi-64", "textures"}
-    assert {path.suffix for path in tmp_path.iterdir()} == {".csv", ".json", ".md", ".png", ".state"}
+@pytest.mark.parametrize("command", ["fit", "compare"])
+def test_errors_of_the_data_speak_of_options(command, rng, tmp_path, monkeypatch, capsys):
+    """The library says ``subject=``; a command says ``--subject``."""
+    monkeypatch.chdir(tmp_path)
+    X, y = labeled(rng, 8, 3)
+    np.savez("several.npz", X1=X, y1=y, X2=X, y2=y)
+    out = "model.npz" if command == "fit" else "report.html"
+    assert cli.main([command, "several.npz", "--out", out]) == 2
+    error = capsys.readouterr().err
+    assert "--subject" in error
+    assert "subject=" not in error
 
 
-@pytest.mark.parametrize("data", [None, "somewhere"])
-def test_all_goes_beyond_only_with_data(data, monkeypatch, tmp_path, capsys):
-    done = []
-    monkeypatch.setattr(cli, "_reproduce_one", lambda what, folder, arguments: done.append((what, folder)))
-    where = [] if data is None else ["--data", str(tmp_path)]
-    assert cli.main(["reproduce", "all", "--out", str(tmp_path / "out"), *where]) == 0
-    assert done[0][0] == "toy"
-    assert (("beyond", tmp_path) in done) is (data is not None)
+def test_warnings_are_shown_in_a_line_and_the_hook_is_given_back(tmp_path, monkeypatch, capsys):
+    from spdmetric.cli import toy
 
+    def warns(arguments):
+        warnings.warn("not so fast", UserWarning, stacklevel=1)
 
-def test_missing_data_are_said(tmp_path, capsys):
-    nowhere, empty = tmp_path / "nowhere", tmp_path / "empty"
-    empty.mkdir()
-    out = tmp_path / "out"
-    assert "nowhere is not a folder" in fails(
-        capsys, "reproduce", "textures", "--data", nowhere, "--out", out
-    )
-    assert "holds no images" in fails(capsys, "reproduce", "textures", "--data", empty, "--out", out)
-    assert "no folder" in fails(capsys, "reproduce", "bci", "--data", nowhere, "--out", out)
-    assert "looked for A09T.mat" in fails(capsys, "reproduce", "bci", "--data", empty, "--out", out)
-    assert "S001R04.edf" in fails(capsys, "reproduce", "eegmmi", "--data", empty, "--out", out)
-    assert "needs --data" in fails(capsys, "reproduce", "eegmmi", "--out", out)
-    assert "nowhere is not a folder" in fails(capsys, "reproduce", "beyond", "--data", nowhere, "--out", out)
-    assert list(out.iterdir()) == []
-
-
-def test_damaged_data_are_said(tmp_path, capsys):
-    data, out = tmp_path / "data", tmp_path / "out"
-    data.mkdir()
-    (data / "MotorImagery.mat").write_bytes(b"MATLAB 5.0 MAT-file" + bytes(200))
-    assert "MotorImagery.mat" in fails(capsys, "reproduce", "bci", "--data", data, "--out", out)
-    for name in ("D2", "D28", "D29", "D92"):
-        (data / f"{name}.gif").write_bytes(b"GIF89a" + bytes(20))
-    assert "D2.gif cannot be read as an image" in fails(
-        capsys, "reproduce", "textures", "--data", data, "--out", out
-    )
-    for run_number in (4, 8, 12):
-        (data / f"S001R{run_number:02d}.edf").write_bytes(bytes(300))
-    assert "S001R04.edf cannot be read" in fails(capsys, "reproduce", "eegmmi", "--data", data, "--out", out)
-
-
-def test_a_missing_image_lists_those_there(tmp_path, capsys):
-    Image = pytest.importorskip("PIL.Image")
-    Image.fromarray(np.random.default_rng(0).integers(0, 255, (64, 128)).astype(np.uint8)).save(
-        tmp_path / "D2.png"
-    )
-    error = fails(capsys, "reproduce", "textures", "--data", tmp_path, "--out", tmp_path / "out")
-    assert "no image 'D28'" in error
-    assert "there are D2" in error
-
-
-def test_unwritable_output_is_said_before_the_work(tmp_path, capsys):
-    (tmp_path / "file").write_text("in the way")
-    assert "cannot write to --out" in fails(capsys, "reproduce", "toy", "--out", tmp_path / "file")
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-def test_a_full_disk_is_said(tmp_path, capsys, monkeypatch):
-    from spdmetric.evaluation import journal as runner
-
-    def full(path, content):
-        raise OSError(28, "No space left on device", str(path))
-
-    monkeypatch.setattr(runner, "write_atomically", full)
-    assert "No space left on device" in fails(capsys, "reproduce", "toy", "--repeats", 1, "--out", tmp_path)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_interruption_says_how_to_go_on(tmp_path, capsys, monkeypatch):
-    from spdmetric.evaluation import journal as runner
-
-    def interrupted(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(runner, "run_table", interrupted)
-    assert cli.main(["reproduce", "toy", "--out", str(tmp_path)]) == 130
-    assert "same command again" in capsys.readouterr().err
-
-
-def test_figures(tmp_path, capsys):
-    assert cli.main(["reproduce", "figures", "--out", str(tmp_path)]) == 0
-    names = {path.name for path in (tmp_path / "figures").iterdir()}
-    assert len(names) == 12
-    assert {"cone.png", "ascent.pdf", "whitening.png"} <= names
+    before = warnings.showwarning
+    monkeypatch.setattr(toy, "run", warns)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        assert cli.main(["toy"]) == 0
+    assert capsys.readouterr().err == "spdmetric: UserWarning: not so fast\n"
+    assert warnings.showwarning is before

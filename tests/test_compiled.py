@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import spdmetric
 from random_matrices import labeled, rotation, spd, symmetric
 from spdmetric.geometry import mean_riemann
 from spdmetric.linalg import compiled
-from spdmetric.linalg.batch import moments_of
+from spdmetric.linalg.moments import moments_of
 from spdmetric.linalg.symmetric import LogCongruence, congruence, expm, invsqrtm, logm, unvech, vech
 from spdmetric.manifolds import Ball
-from spdmetric.objectives.alignment import Moments, Target
+from spdmetric.objectives.alignment import Target
 
-pytestmark = pytest.mark.skipif(not compiled.available(), reason="numba is not installed")
+pytest.importorskip("numba")
+from compiled_eigh import eigh
+from spdmetric.linalg.compiled import kernels as compiled_kernels
+from spdmetric.linalg.compiled import sums
+from spdmetric.linalg.compiled.stack import CompiledStack
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -31,8 +38,8 @@ def numpy_path(X, W, rows):
     return vech(log.log.compose(log.log.values)), log.pull(M), log.pull_factor(M, W @ X)
 
 
-def kernels(X, W, rows, n_threads=1):
-    here = compiled.decompose(compiled.Stack.of(X), W, n_threads)
+def kernels(X, W, rows):
+    here = CompiledStack.of(X).decompose(W)
     return here.features, here.pull(rows), here.pull_factor(rows)
 
 
@@ -96,22 +103,22 @@ def test_graded_factors_keep_their_digits(radius, rel, rng):
     S = symmetric(rng, 7, traceless=True)
     W = Ball(mean_riemann(X), 100.0).point(S * radius / np.linalg.norm(S)).factor
     rows = rng.standard_normal((10, 28))
-    stack = compiled.Stack.of(X)
-    here = compiled.decompose(stack, W)
+    stack = CompiledStack.of(X)
+    here = stack.decompose(W)
     log = LogCongruence.of(congruence(W, X))
     features = vech(log.log.compose(log.log.values))
     np.testing.assert_allclose(here.features, features, rtol=0, atol=rel * np.abs(features).max())
     gradient = log.pull(unvech(rows))
     np.testing.assert_allclose(here.pull(rows), gradient, rtol=0, atol=10 * rel * np.abs(gradient).max())
     reverse = np.arange(7)[::-1]
-    backwards = unvech(compiled.decompose(stack, W[::-1]).features)
+    backwards = unvech(stack.decompose(W[::-1]).features)
     np.testing.assert_array_equal(vech(backwards[:, reverse][:, :, reverse]), here.features)
 
 
 def test_second_derivatives_have_their_spectra(rng):
     X, _ = labeled(rng, 11, 5)
     W, eta, M = invsqrtm(spd(rng, 5))[::-1], symmetric(rng, 5), symmetric(rng, 11, 5)
-    ours, theirs = compiled.decompose(compiled.Stack.of(X), W).log, LogCongruence.of(congruence(W, X))
+    ours, theirs = CompiledStack.of(X).decompose(W).log, LogCongruence.of(congruence(W, X))
     np.testing.assert_allclose(ours.log.values, theirs.log.values, atol=1e-13)
     np.testing.assert_allclose(ours.push(eta), theirs.push(eta), atol=1e-12)
     np.testing.assert_allclose(
@@ -129,12 +136,12 @@ def test_moments_and_cotangents(n, p, gram, rng):
     features, codes = 100 + rng.standard_normal((n, p)), np.arange(n) % 3
     target = Target.one_hot(np.append(codes, [0, 1, 2])).part(slice(n))
     target = Target(target.Y, rng.uniform(0.5, 2, (n, 1)))
-    ours = compiled.moments(features, *target, gram=gram)
-    theirs = Moments(*moments_of(features, *target, gram=gram))
+    ours = sums.moments(features, *target, gram=gram)
+    theirs = moments_of(features, *target, gram=gram)
     for a, b in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-11 * n)
     C, across = symmetric(rng, p), rng.standard_normal((p, 3))
-    rows = compiled.cotangents(features, theirs.mean, *target, C, across)
+    rows = sums.cotangents(features, theirs.mean, *target, C, across)
     expected = target.weight * ((features - theirs.mean) @ C + target.Y @ across.T)
     np.testing.assert_allclose(rows, expected, atol=1e-11)
 
@@ -144,7 +151,7 @@ def test_moments_and_cotangents(n, p, gram, rng):
 def test_the_mean_tells_what_is_not_finite(p, bad, rng):
     features = rng.standard_normal((11, p))
     features[10, p - 1] = bad
-    _, mean, *_ = compiled.moments(features, rng.standard_normal((11, 2)), np.ones((11, 1)))
+    _, mean, *_ = sums.moments(features, rng.standard_normal((11, 2)), np.ones((11, 1)))
     assert np.isfinite(mean).tolist() == [True] * (p - 1) + [False]
 
 
@@ -153,7 +160,7 @@ def test_the_mean_tells_what_is_not_finite(p, bad, rng):
 
 def check_spectrum(S):
     d = S.shape[-1]
-    values, vectors = compiled.eigh(S)
+    values, vectors = eigh(S)
     norm = np.linalg.norm(S, 2, axis=(-2, -1))[:, None]
     assert np.all(np.diff(values, axis=-1) >= 0)
     assert np.all(np.abs(values - np.linalg.eigvalsh(S)) <= 2e-14 * norm)
@@ -199,15 +206,15 @@ def test_eigenproblems_of_ill_repute(rng):
 @pytest.mark.parametrize("d", [1, 2, 3, 8])
 def test_numbers_that_are_none_stay_in_their_matrix(bad, d, rng):
     X = spd(rng, 11, d)
-    good = compiled.eigh(X)
+    good = eigh(X)
     X[4, d - 1, 0] = X[4, 0, d - 1] = bad
-    values, vectors = compiled.eigh(X)
+    values, vectors = eigh(X)
     others = np.arange(11) != 4
     assert np.isnan(values[4]).all()
     assert np.isnan(vectors[4]).all()
     np.testing.assert_array_equal(values[others], good.values[others])
     np.testing.assert_array_equal(vectors[others], good.vectors[others])
-    here = compiled.decompose(compiled.Stack.of(X), np.eye(d))
+    here = CompiledStack.of(X).decompose(np.eye(d))
     assert np.isnan(here.features[4]).all()
     assert np.isfinite(here.features[others]).all()
     assert np.isnan(here.pull(np.ones_like(here.features))).any()
@@ -215,7 +222,7 @@ def test_numbers_that_are_none_stay_in_their_matrix(bad, d, rng):
 
 def test_features_of_what_is_not_positive_definite_are_not_finite():
     X = np.stack([np.diag([2.0, -1.0]), np.diag([2.0, 0.0]), np.diag([2.0, 1.0])])
-    features = compiled.decompose(compiled.Stack.of(X), np.eye(2)).features
+    features = CompiledStack.of(X).decompose(np.eye(2)).features
     assert (~np.isfinite(features)).any(axis=1).tolist() == [True, True, False]
 
 
@@ -226,7 +233,7 @@ def test_logarithm_to_the_last_digits(rng):
     x = np.concatenate(
         [10 ** rng.uniform(-290, 290, 4000), 1 + rng.uniform(-0.5, 0.5, 4000), 2.0 ** np.arange(-9, 9)]
     )
-    features = compiled.decompose(compiled.Stack.of(x[:, None, None]), np.eye(1)).features
+    features = CompiledStack.of(x[:, None, None]).decompose(np.eye(1)).features
     np.testing.assert_allclose(features[:, 0], np.log(x), rtol=6e-16, atol=0)
 
 
@@ -236,7 +243,7 @@ def test_h_is_accurate_at_every_gap():
     for shift in (-25.0, 0.0, 25.0):
         for gap in np.concatenate([t, -t]):
             a, b = np.exp(shift + gap / 2), np.exp(shift - gap / 2)
-            here = compiled.decompose(compiled.Stack.of(np.diag([a, b])[None]), np.eye(2))
+            here = CompiledStack.of(np.diag([a, b])[None]).decompose(np.eye(2))
             h = -here.pull(np.array([[0.0, np.sqrt(2.0), 0.0]]))[0, 1]
             exact = np.longdouble(a) / np.longdouble(b)  # of the rounded a and b
             u = np.log(exact) / 2 if abs(gap) > 1e-3 else np.arctanh((exact - 1) / (exact + 1))
@@ -247,24 +254,12 @@ def test_h_is_accurate_at_every_gap():
 # -- threads, arrays, refusals ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("n", "d"), [(203, 22), (5003, 3), (1001, 8)])
-def test_any_number_of_threads_gives_the_same_bits(n, d, rng):
-    X, _ = labeled(rng, n, d)
-    W, rows = invsqrtm(mean_riemann(X[:50])), rng.standard_normal((n, features_of(d)))
-    one = kernels(X, W, rows)
-    for n_threads in (2, 3):
-        for a, b in zip(one, kernels(X, W, rows, n_threads), strict=True):
-            np.testing.assert_array_equal(a, b)
-
-
 def test_a_matrix_does_not_feel_its_neighbors(rng):
     X, _ = labeled(rng, 13, 6)
     W = invsqrtm(spd(rng, 6))
-    whole = compiled.decompose(compiled.Stack.of(X), W).features
+    whole = CompiledStack.of(X).decompose(W).features
     for i in (0, 5, 12):
-        np.testing.assert_array_equal(
-            compiled.decompose(compiled.Stack.of(X[i : i + 1]), W).features, whole[i : i + 1]
-        )
+        np.testing.assert_array_equal(CompiledStack.of(X[i : i + 1]).decompose(W).features, whole[i : i + 1])
 
 
 def test_arrays_of_all_kinds(rng):
@@ -287,17 +282,13 @@ def test_arrays_of_all_kinds(rng):
 
 
 def test_wrong_shapes_are_refused(rng):
-    stack = compiled.Stack.of(spd(rng, 3, 4))
+    stack = CompiledStack.of(spd(rng, 3, 4))
     with pytest.raises(ValueError, match=r"\(n, d, d\), at least one, got an array of shape \(0, 4, 4\)"):
-        compiled.Stack.of(np.empty((0, 4, 4)))
+        CompiledStack.of(np.empty((0, 4, 4)))
     with pytest.raises(ValueError, match=r"factor of shape \(m, 4\)"):
-        compiled.decompose(stack, np.eye(3))
+        stack.decompose(np.eye(3))
     with pytest.raises(ValueError, match=r"\(3, 10\), got \(2, 10\)"):
-        compiled.decompose(stack, np.eye(4)).pull(np.zeros((2, 10)))
-
-
-def test_blocks_come_back_in_order():
-    assert compiled.map_blocks(lambda k: k * k, range(50), n_threads=4) == [k * k for k in range(50)]
+        stack.decompose(np.eye(4)).pull(np.zeros((2, 10)))
 
 
 # -- when it is used ---------------------------------------------------------------------------
@@ -305,67 +296,121 @@ def test_blocks_come_back_in_order():
 
 def run(code, **environment):
     done = subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-W", "always", "-c", code],
         capture_output=True,
         text=True,
         check=True,
         env={**os.environ, **environment},
     )
-    return done.stdout.strip()
+    return done.stdout.splitlines(), done.stderr
 
 
-def test_nothing_is_loaded_before_it_is_used():
+def test_sizes_and_settings_choose(monkeypatch):
+    monkeypatch.delenv("SPDMETRIC_COMPILED", raising=False)
+    sizes = (39, 8), (40, 8), (200, 16), (40, 400), (None, 7), (None, 8)
+    assert [compiled.pays(*size) for size in sizes] == [False, True, True, False, False, True]
+    monkeypatch.setenv("SPDMETRIC_COMPILED", "1")
+    assert [compiled.pays(n, d) for n, d in ((1, 1), (40, 400))] == [True, False]
+    monkeypatch.setenv("SPDMETRIC_COMPILED", "0")
+    assert not compiled.pays(10**6, 20)
+    monkeypatch.setenv("SPDMETRIC_COMPILED", "1")
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    assert not compiled.pays(10**6, 20)
+
+
+def test_nothing_is_loaded_before_it_pays():
     code = (
-        "import sys, spdmetric.linalg.compiled as c; c.pays(10, 3, 3)\n"
-        "print('numba' in sys.modules, c.loaded())"
+        "import sys, numpy as np; from spdmetric.linalg.batch import stack_of\n"
+        "stack_of(np.eye(4)[None]); print('numba' in sys.modules)"
     )
-    assert run(code) == "False False"
+    assert run(code)[0] == ["False"]
 
 
-def test_absence_is_said():
-    code = (
-        "import spdmetric.linalg.compiled as c\n"
-        "print(c.available(), c.pays(10**6, 20, 20))\n"
-        "try: c.decompose\n"
-        "except ImportError as error: print(error)"
+BROKEN = {
+    "absent": "sys.modules['numba'] = None",
+    "cannot compile": "import numba\ndef fail(*a, **k): raise OSError('no LLVM')\nnumba.njit = fail",
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_without_numba_numpy_works_after_one_warning(how):
+    code = f"""
+import sys
+{BROKEN[how]}
+import numpy as np
+from spdmetric.geometry import pairwise_distance
+from spdmetric.linalg.batch import stack_of
+X = np.exp(np.arange(100.0) / 100)[:, None, None] * np.eye(8)
+for _ in range(2):
+    print(type(stack_of(X)).__name__, pairwise_distance(np.concatenate([X] * 3)).shape)
+"""
+    out, warned = run(code)
+    assert out == ["PlainStack (300, 300)"] * 2
+    assert warned.count("RuntimeWarning: The compiled kernels cannot be used") == 1
+    assert warned.startswith("<string>:")  # the line of the caller
+    assert run(code, SPDMETRIC_COMPILED="0") == (out, "")
+
+
+# -- compiled code on disk ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def copied(tmp_path):
+    """A copy of the package, whose sources can be changed."""
+    shutil.copytree(
+        Path(spdmetric.__file__).parent, tmp_path / "spdmetric", ignore=shutil.ignore_patterns("__pycache__")
     )
-    assert run(code, NUMBA_DISABLE_JIT="1").splitlines() == [
-        "False False",
-        "Compiled kernels need numba: pip install 'spdmetric[fast]'.",
-    ]
+    return tmp_path
 
 
-def test_it_pays_for_large_problems_and_sizes_in_reach():
-    assert not compiled.pays(50, 8, 8, warm=False)
-    assert compiled.pays(50, 8, 8, warm=True)
-    assert compiled.pays(1000, 22, 22, warm=False)
-    assert not compiled.pays(40, 400, 400, warm=True)
-    with pytest.raises(AttributeError, match="no attribute 'eig'"):
-        compiled.eig  # noqa: B018
+ONE_KERNEL = """
+import numpy as np
+from spdmetric.linalg.compiled.kernels import pack  # the quickest to compile
+
+pack(np.ones((1, 1, 1)), np.empty((1, 1, 8)))
+print(sum(pack.stats.cache_hits.values()), pack.stats.cache_path)
+"""
+
+
+def test_an_edit_of_any_source_is_noticed(copied, tmp_path):
+    """Of a module, too, whose functions a kernel of another module contains."""
+    here = {"PYTHONPATH": str(copied), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    hits = [run(ONE_KERNEL, **here)[0][0].split()[0] for _ in range(2)]
+    with open(copied / "spdmetric/linalg/compiled/eigen.py", "a") as source:
+        source.write("# edited\n")
+    hits += [run(ONE_KERNEL, **here)[0][0].split()[0] for _ in range(2)]
+    assert hits == ["0", "1", "0", "1"]
+    assert run(ONE_KERNEL, **here)[0][0].split()[1].startswith(str(tmp_path / "cache"))
+
+
+def test_a_folder_that_cannot_be_written_is_left_alone(copied, tmp_path):
+    """Compiled code goes to the user's cache folder then."""
+    (copied / "spdmetric/linalg/compiled/__pycache__").write_text("")  # a file: root, too, cannot write in it
+    here = {"PYTHONPATH": str(copied), "XDG_CACHE_HOME": str(tmp_path / "home")}
+    hits = [run(ONE_KERNEL, NUMBA_CACHE_DIR="", **here)[0][0].split() for _ in range(2)]
+    assert [count for count, _ in hits] == ["0", "1"]
+    assert hits[0][1].startswith(str(tmp_path / "home"))
 
 
 def test_logarithms_of_exponentials(rng):
     S = symmetric(rng, 9, 5)
-    features = compiled.decompose(compiled.Stack.of(expm(S)), np.eye(5)).features
+    features = CompiledStack.of(expm(S)).decompose(np.eye(5)).features
     np.testing.assert_allclose(features, vech(S), atol=1e-13)
     np.testing.assert_allclose(features, vech(logm(expm(S))), atol=1e-13)
 
 
 def test_no_kind_of_array_is_compiled_for_anew(rng):
-    from spdmetric.linalg.compiled import kernels as compiled_kernels
-    from spdmetric.linalg.compiled import sums
-
     X, _ = labeled(rng, 10, 4)
     rows, Y, w = rng.standard_normal((10, 10)), rng.standard_normal((10, 2)), np.ones((10, 1))
-    here = compiled.decompose(compiled.Stack.of(X), np.eye(4))
+    here = CompiledStack.of(X).decompose(np.eye(4))
     frozen = [a.copy() for a in (rows, here.features, Y, w)]
     for array in frozen:
         array.flags.writeable = False
     for R, F, targets, weight in ((rows, here.features, Y, w), frozen, map(np.asfortranarray, frozen)):
         here.pull(R)
         here.pull_factor(R)
-        _, mean, _, A, C = compiled.moments(F, targets, weight)
-        compiled.cotangents(F, mean, targets, weight, C, A)
+        _, mean, _, A, C = sums.moments(F, targets, weight)
+        sums.cotangents(F, mean, targets, weight, C, A)
     functions = (compiled_kernels.forward, compiled_kernels.pull_frame, compiled_kernels.pull_factor)
     for function in (*functions, sums._moments, sums._rows):
         assert len(function.signatures) == 1

@@ -16,7 +16,10 @@ from sklearn.pipeline import make_pipeline
 from random_matrices import labeled, spd
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.datasets import make_toy
-from spdmetric.estimators.cv import mean_margin, radius_path
+from spdmetric.estimators._problem import problem_of, radius_path
+from spdmetric.estimators._settings import settings_of
+from spdmetric.estimators.cv import mean_margin
+from spdmetric.objectives.local import Labeled, LocalData
 
 FAST = {"radii": (0, 1, 3), "ranks": (None, 2), "cv": 3}
 
@@ -69,8 +72,9 @@ def test_path(fitted):
 def test_a_warm_path_ends_as_well_as_a_cold_fit():
     X, y, *_ = make_toy(d=6, random_state=3)
     cold = LogEuclideanMetric(8.0).fit(X, y)
-    problem = cold._problem(X, (y == 1).astype(int), np.ones(50), None)
-    path = radius_path(problem, (0, 1, 2, 4, 8), solver="trust-region", tol=1e-6, max_iter=1000)
+    data = LocalData(Labeled(X, (y == 1).astype(int), np.ones(50)))
+    settings = settings_of(cold.get_params())
+    path = radius_path(problem_of(data, None, settings), (0, 1, 2, 4, 8), settings)
     assert 1 - path[-1].value == pytest.approx(cold.alignment_, rel=0.05)
     assert all(solution.converged for solution in path)
 
@@ -184,3 +188,71 @@ def test_callback_and_verbose_follow_the_final_fit(rng, capsys):
     assert capsys.readouterr().out == ""
     LogEuclideanMetricCV(verbose=True, **options).fit(*labeled(rng, 20, 3))
     assert capsys.readouterr().out.count("iteration    0") == 2
+
+
+# -- folds, weights, candidates ---------------------------------------------------------------
+
+
+def test_folds_are_those_of_the_matrices_as_given(rng):
+    """Matrices without weight are left out of every fold, and the rows of the others stay what they are."""
+    X, y = labeled(rng, 30, 3)
+    weight = np.where(np.arange(30) % 5 == 1, 0.0, 1.0)
+    folds = [(np.arange(15), np.arange(15, 30)), (np.arange(15, 30), np.arange(15))]
+    given = LogEuclideanMetricCV(radii=(0, 2), ranks=(None, 2), cv=folds).fit(X, y, weight)
+    kept = np.flatnonzero(weight)
+    moved = [tuple(np.flatnonzero(np.isin(kept, part)) for part in fold) for fold in folds]
+    without = LogEuclideanMetricCV(radii=(0, 2), ranks=(None, 2), cv=moved).fit(X[kept], y[kept])
+    for name in ("split0_test_score", "split1_test_score", "mean_test_margin"):
+        np.testing.assert_array_equal(given.cv_results_[name], without.cv_results_[name])
+    np.testing.assert_array_equal(given.components_, without.components_)
+
+
+def test_groups_belong_to_the_matrices_as_given(rng):
+    X, y = labeled(rng, 24, 3)
+    weight = np.where(np.arange(24) == 3, 0.0, 1.0)
+    options = {"radii": (0,), "ranks": (None,), "cv": LeaveOneGroupOut()}
+    metric = LogEuclideanMetricCV(**options).fit(X, y, weight, groups=np.repeat([0, 1], 12))
+    assert "split1_test_score" in metric.cv_results_
+
+
+def test_candidates_as_arrays(rng):
+    X, y = labeled(rng, 24, 3)
+    plain = LogEuclideanMetricCV(radii=(0.0, 1.0), ranks=(1, 2), cv=2).fit(X, y)
+    arrays = LogEuclideanMetricCV(radii=np.array([0.0, 1.0]), ranks=np.array([1, 2]), cv=2).fit(X, y)
+    assert arrays.best_params_ == plain.best_params_
+    assert arrays.cv_results_["params"] == plain.cv_results_["params"]
+    with pytest.raises(ValueError, match="radii is empty"):
+        LogEuclideanMetricCV(radii=np.array([])).fit(X, y)
+
+
+@pytest.mark.parametrize("ranks", [(None,), (2,)])
+def test_a_fold_of_one_class_is_named(ranks, rng):
+    X, y = labeled(rng, 20, 3)
+    everything = np.arange(20)
+    folds = [(everything, everything), (np.flatnonzero(y == 1), everything)]
+    with pytest.raises(ValueError, match=r"Fold 1 of 2 has matrices of classes \[1\] .* two classes or more"):
+        LogEuclideanMetricCV(radii=(0, 1), ranks=ranks, cv=folds).fit(X, y)
+    halves = [(np.arange(10), np.arange(10, 20)), (np.arange(10, 20), np.arange(10))]
+    weight = np.where((y == 0) & (everything < 10), 0.0, 1.0)
+    with pytest.raises(ValueError, match=r"Fold 0 of 2 has matrices of classes \[1\]"):
+        LogEuclideanMetricCV(radii=(0, 1), ranks=ranks, cv=halves).fit(X, y, weight)
+    with pytest.raises(ValueError, match=r"Fold 0 of 1 has no matrices with weight to score"):
+        LogEuclideanMetricCV(cv=[(everything, [3])]).fit(X, y, np.where(everything == 3, 0.0, 1.0))
+
+
+def test_matrices_must_have_the_rank_that_was_chosen(rng):
+    X, y = labeled(rng, 40, 4)
+    metric = LogEuclideanMetricCV(radii=(0,), ranks=(1, 3), cv=2).fit(X, y)
+    assert metric.best_params_["rank"] == 3
+    flat = np.stack([np.diag([1.0, 2.0, 0.0, 0.0])])  # enough for the smallest candidate
+    with pytest.raises(ValueError, match=r"X\[0\] has numerical rank 2, too low for rank=3"):
+        metric.transform(flat)
+    with pytest.raises(ValueError, match=r"X\[40\] has numerical rank 2, too low for rank=3"):
+        clone(metric).fit(np.concatenate([X, flat]), [*y, 0])
+
+
+def test_it_has_no_parameters_of_the_other_estimator(rng):
+    metric = LogEuclideanMetricCV(**FAST).fit(*labeled(rng, 24, 3))
+    assert not isinstance(metric, LogEuclideanMetric)
+    for name in ("radius", "rank", "batch_size", "random_state", "partial_fit"):
+        assert not hasattr(metric, name)

@@ -23,10 +23,19 @@ WRITTEN = {"_build", "api", "gallery", "results"}  # by the build or by commands
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"] + sorted(
     path for path in DOCS.rglob("*.md") if not WRITTEN & set(path.relative_to(DOCS).parts)
 )
+SOURCES = [
+    path for folder in ("src", "tests", "benchmarks") for path in sorted((ROOT / folder).rglob("*.py"))
+]
 NOT_RUN = re.compile(r"# Not run in the tests: .{10,}")
 NEEDS_DATA = re.compile(r"# Needs SPDMETRIC_DATA: .{10,}")
 # Packages that the extra `test` does not bring, and the extra that does.
 EXTRAS = {"dipy": "docs", "nibabel": "docs", "torch": "torch"}
+
+
+@pytest.fixture
+def extensions(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS / "_ext"))
+    return importlib.import_module
 
 
 def name(path: Path) -> str:
@@ -98,11 +107,11 @@ def command_lines(program: str) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("page", "line"), sorted(set(command_lines("spdmetric"))))
 def test_shown_commands_are_understood(page, line, capsys):
-    from spdmetric.cli import _parser
+    from spdmetric.cli import make_parser
 
     code = 0
     try:
-        _parser().parse_args(shlex.split(line, comments=True)[1:])
+        make_parser().parse_args(shlex.split(line, comments=True)[1:])
     except SystemExit as stop:  # --help and --version end well, all else does not
         code = stop.code
     assert code == 0, f"{page}: {line}\n{capsys.readouterr().err}"
@@ -118,12 +127,6 @@ def test_shown_make_targets_exist():
 # -- what the pages say of the package ------------------------------------------------
 
 
-@pytest.fixture
-def extensions(monkeypatch):
-    monkeypatch.syspath_prepend(str(DOCS / "_ext"))
-    return importlib.import_module
-
-
 def test_quoted_sentences_are_in_the_source(extensions):
     said = [s.text for s in extensions("sentences").all_sentences()]
     said += [status.value for status in importlib.import_module("spdmetric.solvers").Status]
@@ -136,8 +139,7 @@ def test_quoted_sentences_are_in_the_source(extensions):
 
 
 def test_every_public_name_is_in_the_api(extensions, tmp_path):
-    rooms = extensions("rooms")
-    rooms.write_api(tmp_path)
+    extensions("api").write_api(tmp_path)
     listed = (tmp_path / "index.rst").read_text().split()
     for public in ("spdmetric", "spdmetric.datasets", "spdmetric.solvers"):
         for what in importlib.import_module(public).__all__:
@@ -159,22 +161,61 @@ def test_one_bibliography(extensions):
         assert cited <= keys, f"{name(path)} cites {sorted(cited - keys)}: add them to docs/references.bib"
 
 
+FILE = re.compile(r"`((?:src|tests|docs|benchmarks|examples)/[\w/.-]+\.\w+)`")
+IN_PACKAGE = re.compile(r"`([\w/]+\.py)`")
+DOTTED = re.compile(r"`(spdmetric(?:\.\w+)+)(?:\([^`]*\))?`")
+IDENTIFIER = re.compile(r"`([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?:\([^`]*\))?`")
+
+
+def test_named_files_exist():
+    for page in PAGES:
+        for file in FILE.findall(page.read_text()):
+            written = WRITTEN & set(Path(file).parts)
+            assert (ROOT / file).exists() or written, f"{name(page)} names {file}"
+    for file in IN_PACKAGE.findall((DOCS / "architecture.md").read_text()):
+        known = (ROOT / file).exists() or (ROOT / "src" / "spdmetric" / file).exists()
+        assert known, f"docs/architecture.md names {file}"
+
+
+def test_named_modules_and_functions_exist():
+    for page in PAGES:
+        for dotted in DOTTED.findall(page.read_text()):
+            assert resolves(dotted), f"{name(page)} names {dotted}"
+
+
+def resolves(dotted: str) -> bool:
+    """Whether a dotted name is a module, or an attribute of one."""
+    module, _, rest = dotted.partition(".")
+    value = importlib.import_module(module)
+    for part in filter(None, rest.split(".")):
+        try:
+            value = getattr(value, part)
+        except AttributeError:
+            try:
+                value = importlib.import_module(f"{value.__name__}.{part}")
+            except (ImportError, AttributeError):
+                return False
+    return True
+
+
+@pytest.mark.parametrize(
+    "page", ["docs/extending.md", "docs/architecture.md", "docs/math.md", "docs/scale.md"]
+)
+def test_named_interfaces_are_in_the_source(page):
+    """Names in code type are words of the source; placeholders are in capitals."""
+    words = set(re.findall(r"\w+", "".join(path.read_text() for path in SOURCES)))
+    text = re.sub(r"^```.*?^```", "", (ROOT / page).read_text(), flags=re.M | re.S)
+    for dotted in IDENTIFIER.findall(text):
+        unknown = {part for part in dotted.split(".") if "NAME" not in part} - words
+        assert not unknown, f"{page} names {dotted}"
+
+
 def test_links_between_pages_lead_somewhere():
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text()):
             there = page.parent / target
             written = WRITTEN & set(Path(target).parts)
             assert there.exists() or written or "://" in target, f"{name(page)} links to {target}"
-
-
-def test_formulas_become_mathml(extensions):
-    pytest.importorskip("docutils", reason="formulas are converted by docutils: spdmetric[docs]")
-    convert = extensions("mathml").convert
-    text = re.sub(r"`[^`\n]*`", "", (DOCS / "math.md").read_text())
-    for formula in re.findall(r"\$\$(.+?)\$\$", text, flags=re.S):
-        assert convert(formula, block=True).startswith("<math")
-    for formula in re.findall(r"(?<!\$)\$([^$]+)\$(?!\$)", re.sub(r"\$\$.+?\$\$", "", text, flags=re.S)):
-        assert convert(formula, block=False).startswith("<math")
 
 
 # -- examples -------------------------------------------------------------------------

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
+import array_api_strict as strict
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import SVC
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from random_matrices import labeled, rotation, spd
-from spdmetric import LogEuclideanMetric
+from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.datasets import make_toy
 from spdmetric.geometry import distance_logeuclid, distance_riemann, mean_euclid, mean_logeuclid, mean_riemann
 from spdmetric.linalg.symmetric import congruence, invsqrtm
@@ -110,6 +115,18 @@ def test_balanced_weights_are_sample_weights(rng):
     assert abs(balanced.alignment_ - LogEuclideanMetric(2).fit(X, y).alignment_) > 1e-4
 
 
+def test_weights_of_classes_by_label(rng):
+    X, y = labeled(rng, 30, 3, classes=3)
+    names = np.array(["a", "b", "c"])[y]
+    by_label = LogEuclideanMetric(2, class_weight={"a": 2.0, "c": 0.5}).fit(X, names)
+    by_hand = LogEuclideanMetric(2).fit(X, names, sample_weight=np.array([2.0, 1.0, 0.5])[y])
+    np.testing.assert_array_equal(by_label.reference_, by_hand.reference_)
+    stream = LogEuclideanMetric(2, class_weight={0: 2.0}, random_state=0).partial_fit(X, y, [0, 1, 2])
+    weight = np.where(y == 0, 2.0, 1.0)
+    by_weight = LogEuclideanMetric(2, random_state=0).partial_fit(X, y, [0, 1, 2], weight)
+    np.testing.assert_array_equal(stream.components_, by_weight.components_)
+
+
 def test_integer_weights_are_repetition(rng):
     X, y = labeled(rng, 20, 3)
     w = rng.integers(0, 3, 20)
@@ -134,6 +151,26 @@ def test_congruence_of_the_data_carries_the_reference_along(rng):
     plain, moved = LogEuclideanMetric(3).fit(X, y), LogEuclideanMetric(3).fit(congruence(M, X), y)
     assert moved.alignment_ == pytest.approx(plain.alignment_, rel=1e-8)
     np.testing.assert_allclose(moved.reference_, congruence(M, plain.reference_), rtol=1e-3)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_the_learned_kernel(kernel, rng):
+    X, y, X_test, y_test = make_toy(d=4, random_state=0)
+    metric = LogEuclideanMetric(3.0, kernel=kernel, tol=1e-3).fit(X, y)
+    u, v = metric.transform(X), metric.transform(X_test)
+    expected = v @ u.T if kernel == "linear" else rbf_kernel(v, u, gamma=metric.gamma_)
+    np.testing.assert_allclose(metric.pairwise_kernel(X_test, X), expected, rtol=1e-10, atol=1e-12)
+    K = metric.pairwise_kernel(X)
+    np.testing.assert_array_equal(K, metric.pairwise_kernel(X, X))
+    assert np.linalg.eigvalsh(K).min() > -1e-9 * np.trace(K)
+    score = SVC(kernel="precomputed").fit(K, y).score(metric.pairwise_kernel(X_test, X), y_test)
+    assert score == SVC(kernel=kernel, gamma=metric.gamma_ or 1.0).fit(u, y).score(v, y_test) > 0.8
+    strict_kernel = metric.pairwise_kernel(strict.asarray(X_test), strict.asarray(X))
+    np.testing.assert_allclose(np.asarray(strict_kernel), expected, rtol=1e-8, atol=1e-10)
+    pandas = metric.set_output(transform="pandas")
+    np.testing.assert_array_equal(pandas.pairwise_kernel(X), K)
+    with pytest.raises(ValueError, match=r"Y\[0\] is not positive definite"):
+        metric.pairwise_kernel(X, -X)
 
 
 # -- odd but good input ---------------------------------------------------------------
@@ -250,6 +287,31 @@ def test_non_convergence_warns_with_the_status(rng):
         LogEuclideanMetric(max_iter=1).fit(X, y)
 
 
+def test_warnings_point_at_the_line_of_the_caller(rng):
+    X, y = labeled(rng, 20, 4)
+    with pytest.warns(ConvergenceWarning) as caught:
+        LogEuclideanMetric(max_iter=1).fit(X, y)
+    assert [warning.filename for warning in caught] == [__file__]
+    with pytest.warns(UserWarning, match="none of") as caught:
+        LogEuclideanMetric(1.0).partial_fit(X, y, classes=[0, 1, 2])
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_blas_runs_one_thread_in_a_fit(rng):
+    X, y = labeled(rng, 20, 4)
+    seen = []
+
+    def look(record):
+        seen.extend(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
+
+    with threadpool_limits(2, user_api="blas"):
+        LogEuclideanMetric(1.0, callback=look).fit(X, y)
+        LogEuclideanMetricCV(radii=(1,), ranks=(None,), cv=2, callback=look).fit(X, y)
+        after = {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+    assert set(seen) == {1}
+    assert after == {2}
+
+
 def test_verbose_prints_and_silence_does_not(rng, capsys):
     X, y = labeled(rng, 20, 4)
     LogEuclideanMetric(1.0).fit(X, y)
@@ -302,6 +364,11 @@ BAD_PARAMETERS = {
     "init not SPD": ({"init": -np.eye(4)}, r"init\[0\] is not positive definite"),
     "solver": ({"solver": "sgd"}, r"solver='sgd': expected one of 'trust-region', 'newton', 'gradient'"),
     "class_weight": ({"class_weight": "equal"}, r"class_weight='equal': expected one of None, 'balanced'"),
+    "class_weight of nothing": (
+        {"class_weight": {0: 0.0}},
+        r"class_weight\[0\]=0.0: expected a finite number",
+    ),
+    "misspelled": ({"class_weight": {"0": 2.0}}, r"class_weight names \['0'\], .* leaves out \[0, 1\]"),
     "tol": ({"tol": 0}, r"tol=0: expected a positive number"),
     "max_iter": ({"max_iter": 0}, r"max_iter=0: expected a whole number >= 1"),
     "chunk_size": ({"chunk_size": 2.5}, r"chunk_size=2.5: expected a whole number >= 1"),
@@ -323,6 +390,8 @@ BAD_WEIGHTS = {
         lambda y: (y == 0).astype(float),
         r"is zero for all matrices of class .*1",
     ),
+    "too small": (lambda y: np.full(20, 1e-200), r"add up to 2e-199, .* only their ratios matter"),
+    "next to nothing": (lambda y: np.where(y == 0, 1, 1e-200), r"class .*1.*too small to count"),
     "n differs": (lambda y: np.ones(19), r"sample_weight.shape == \(19,\), expected \(20,\)"),
     "NaN": (lambda y: np.full(20, np.nan), r"sample_weight contains NaN"),
 }
@@ -347,8 +416,8 @@ def test_transform_beyond_float64(rng):
     """A factor that float64 cannot apply to these matrices, whatever way it was learned."""
     X, y = labeled(rng, 20, 4)
     metric = LogEuclideanMetric(1.0).fit(X, y)
-    W0, W, Q = metric._embedding
-    metric._embedding = W0, rotation(rng, 4) @ np.diag([1e9, 1, 1, 1e-9]) @ W, Q
+    W = rotation(rng, 4) @ np.diag([1e9, 1, 1, 1e-9]) @ metric.embedding_.factor
+    metric.embedding_ = replace(metric.embedding_, factor=W)
     with pytest.raises(ValueError, match=r"too close to singular to compare .* smaller radius"):
         metric.transform(X)
 

@@ -294,7 +294,7 @@ def test_chunked_is_whole(size, gamma, rng):
 @pytest.mark.parametrize("gamma", [None, 0.5])
 def test_fit_improves_alignment_inside_the_ball(gamma, rank, solver, rng):
     X, y = labeled(rng, 30, 4)
-    given = {"kernel": "gaussian", "gamma": gamma, "rank": rank, "solver": solver, "tol": 1e-5}
+    given = {"kernel": "rbf", "gamma": gamma, "rank": rank, "solver": solver, "tol": 1e-5}
     start, metric = LogEuclideanMetric(0, **given).fit(X, y), LogEuclideanMetric(2.0, **given).fit(X, y)
     assert metric.alignment_ > start.alignment_
     assert metric.radius_ <= 2 * (1 + 1e-9)
@@ -309,9 +309,9 @@ def test_fit_improves_alignment_inside_the_ball(gamma, rank, solver, rng):
 
 def test_a_learned_width_is_at_least_as_good_as_any_other(rng):
     X, y = labeled(rng, 30, 4)
-    learned = LogEuclideanMetric(0, kernel="gaussian").fit(X, y)
+    learned = LogEuclideanMetric(0, kernel="rbf").fit(X, y)
     for factor in (0.1, 0.5, 0.9, 1.1, 2, 10):
-        other = LogEuclideanMetric(0, kernel="gaussian", gamma=factor * learned.gamma_).fit(X, y)
+        other = LogEuclideanMetric(0, kernel="rbf", gamma=factor * learned.gamma_).fit(X, y)
         assert other.alignment_ < learned.alignment_
 
 
@@ -326,27 +326,27 @@ def test_it_learns_where_class_means_are_equal(rng):
     X, y = middle_and_ends(rng, 100)
     X_test, y_test = middle_and_ends(rng, 300)
     accuracy = {}
-    for kernel in ("linear", "gaussian"):
+    for kernel in ("linear", "rbf"):
         metric = LogEuclideanMetric(3.0, rank=2, kernel=kernel, tol=1e-3).fit(X, y)
         neighbors = KNeighborsClassifier(1).fit(metric.transform(X), y)
         accuracy[kernel] = neighbors.score(metric.transform(X_test), y_test)
-    assert accuracy["gaussian"] > 0.8
-    assert accuracy["gaussian"] > accuracy["linear"] + 0.15
+    assert accuracy["rbf"] > 0.8
+    assert accuracy["rbf"] > accuracy["linear"] + 0.15
 
 
 def test_labels_that_mean_nothing_do_not_trap_the_search_at_the_identity_kernel(rng):
     X, y = labeled(rng, 40, 6)
-    metric = LogEuclideanMetric(3.0, kernel="gaussian").fit(X, rng.permutation(y))
+    metric = LogEuclideanMetric(3.0, kernel="rbf").fit(X, rng.permutation(y))
     assert metric.radius_ > 0.1
 
 
 def test_balanced_weights_are_sample_weights(rng):
     X, y = labeled(rng, 30, 3, classes=3)
     y = np.minimum(y, 1)  # 10 and 20
-    balanced = LogEuclideanMetric(2, kernel="gaussian", class_weight="balanced").fit(X, y)
-    by_hand = LogEuclideanMetric(2, kernel="gaussian").fit(X, y, sample_weight=np.where(y == 0, 1.5, 0.75))
+    balanced = LogEuclideanMetric(2, kernel="rbf", class_weight="balanced").fit(X, y)
+    by_hand = LogEuclideanMetric(2, kernel="rbf").fit(X, y, sample_weight=np.where(y == 0, 1.5, 0.75))
     np.testing.assert_allclose(balanced.reference_, by_hand.reference_, rtol=1e-8)
-    plain = LogEuclideanMetric(2, kernel="gaussian").fit(X, y)
+    plain = LogEuclideanMetric(2, kernel="rbf").fit(X, y)
     assert abs(balanced.alignment_ - plain.alignment_) > 1e-4
 
 
@@ -354,10 +354,8 @@ def test_weights_and_chunks_in_a_fit(rng):
     X, y = labeled(rng, 20, 3)
     w = rng.integers(0, 3, 20)
     w[:2] = 1
-    weighted = LogEuclideanMetric(2, kernel="gaussian").fit(X, y, sample_weight=w)
-    repeated = LogEuclideanMetric(2, kernel="gaussian", chunk_size=6).fit(
-        np.repeat(X, w, axis=0), np.repeat(y, w)
-    )
+    weighted = LogEuclideanMetric(2, kernel="rbf").fit(X, y, sample_weight=w)
+    repeated = LogEuclideanMetric(2, kernel="rbf", chunk_size=6).fit(np.repeat(X, w, axis=0), np.repeat(y, w))
     assert weighted.alignment_ == pytest.approx(repeated.alignment_, rel=1e-8)
     assert weighted.gamma_ == pytest.approx(repeated.gamma_, rel=1e-3)
 
@@ -369,8 +367,8 @@ def test_arrays_of_any_kind(form, rng):
     locked.flags.writeable = False
     given = {"list": X.tolist(), "read-only": locked, "float32": X.astype(np.float32)}[form]
     tolerance = 1e-3 if form == "float32" else 1e-10
-    plain = LogEuclideanMetric(1, kernel="gaussian").fit(X, y)
-    other = LogEuclideanMetric(1, kernel="gaussian").fit(given, list(y))
+    plain = LogEuclideanMetric(1, kernel="rbf").fit(X, y)
+    other = LogEuclideanMetric(1, kernel="rbf").fit(given, list(y))
     np.testing.assert_allclose(other.transform(given), plain.transform(X), rtol=tolerance, atol=tolerance)
     assert other.transform(given).dtype == (np.float32 if form == "float32" else np.float64)
     assert isinstance(other.gamma_, float)
@@ -380,37 +378,37 @@ def test_odd_sets(rng):
     X, y = labeled(rng, 10, 3)
     X[2] = X[0]
     X[4] = X[1]
-    assert LogEuclideanMetric(2.0, kernel="gaussian").fit(X, y).solution_.converged
+    assert LogEuclideanMetric(2.0, kernel="rbf").fit(X, y).solution_.converged
     ones = np.exp(rng.standard_normal((10, 1, 1)))
-    assert LogEuclideanMetric(kernel="gaussian").fit(ones, y).radius_ == 0
-    pair = LogEuclideanMetric(kernel="gaussian").fit(spd(rng, 2, 3), ["a", "b"])
+    assert LogEuclideanMetric(kernel="rbf").fit(ones, y).radius_ == 0
+    pair = LogEuclideanMetric(kernel="rbf").fit(spd(rng, 2, 3), ["a", "b"])
     assert pair.alignment_ == pytest.approx(1.0, abs=1e-12)
 
 
 def test_cross_validation_passes_the_kernel_on(rng):
     X, y = labeled(rng, 30, 3)
-    metric = LogEuclideanMetricCV(radii=(0, 1), ranks=(None, 2), cv=3, kernel="gaussian").fit(X, y)
+    metric = LogEuclideanMetricCV(radii=(0, 1), ranks=(None, 2), cv=3, kernel="rbf").fit(X, y)
     assert metric.gamma_ > 0
     rank, W = metric.best_params_["rank"], metric.components_
     assert W.shape == (3 if rank is None else rank, 3)
     assert metric.alignment_ == pytest.approx(slow_alignment(W, X, y, metric.gamma_), rel=1e-8)
-    fixed = LogEuclideanMetricCV(radii=(1,), ranks=(None,), cv=2, kernel="gaussian", gamma=0.2).fit(X, y)
+    fixed = LogEuclideanMetricCV(radii=(1,), ranks=(None,), cv=2, kernel="rbf", gamma=0.2).fit(X, y)
     assert fixed.gamma_ == pytest.approx(0.2, rel=1e-12)
     with pytest.raises(ValueError, match="gamma=-1"):
-        LogEuclideanMetricCV(kernel="gaussian", gamma=-1).fit(X, y)
+        LogEuclideanMetricCV(kernel="rbf", gamma=-1).fit(X, y)
 
 
 BAD_PARAMETERS = {
-    "kernel": ({"kernel": "rbf"}, r"kernel='rbf': expected one of 'linear', 'gaussian'"),
-    "negative": ({"kernel": "gaussian", "gamma": -1}, r"gamma=-1: expected a finite number > 0, or None"),
-    "zero": ({"kernel": "gaussian", "gamma": 0.0}, r"gamma=0.0: expected a finite number > 0"),
-    "NaN": ({"kernel": "gaussian", "gamma": np.nan}, r"gamma=nan: expected a finite number"),
-    "infinite": ({"kernel": "gaussian", "gamma": np.inf}, r"gamma=inf: expected a finite number"),
-    "words": ({"kernel": "gaussian", "gamma": "scale"}, r"gamma='scale': expected a finite number"),
+    "kernel": ({"kernel": "gaussian"}, r"kernel='gaussian': expected one of 'linear', 'rbf'"),
+    "negative": ({"kernel": "rbf", "gamma": -1}, r"gamma=-1: expected a finite number > 0, or None"),
+    "zero": ({"kernel": "rbf", "gamma": 0.0}, r"gamma=0.0: expected a finite number > 0"),
+    "NaN": ({"kernel": "rbf", "gamma": np.nan}, r"gamma=nan: expected a finite number"),
+    "infinite": ({"kernel": "rbf", "gamma": np.inf}, r"gamma=inf: expected a finite number"),
+    "words": ({"kernel": "rbf", "gamma": "scale"}, r"gamma='scale': expected a finite number"),
     "linear": ({"gamma": 1.0}, r"gamma=1.0 is of the Gaussian kernel, and kernel='linear' has none"),
-    "newton": ({"kernel": "gaussian", "solver": "newton"}, r"second derivatives for the linear kernel only"),
-    "narrow": ({"kernel": "gaussian", "gamma": 1e6}, r"gamma=1000000.0: .* the same for all .*near .*0\.\d"),
-    "wide": ({"kernel": "gaussian", "gamma": 1e-309}, r"gamma=1e-309: .*nothing can be learned"),
+    "newton": ({"kernel": "rbf", "solver": "newton"}, r"second derivatives for the linear kernel only"),
+    "narrow": ({"kernel": "rbf", "gamma": 1e6}, r"gamma=1000000.0: .* the same for all .*near .*0\.\d"),
+    "wide": ({"kernel": "rbf", "gamma": 1e-309}, r"gamma=1e-309: .*nothing can be learned"),
 }
 
 
@@ -426,5 +424,5 @@ def test_bad_parameters_get_a_sentence(case, rng):
 
 def test_pipeline(rng):
     X, y = labeled(rng, 30, 4)
-    model = make_pipeline(LogEuclideanMetric(2.0, kernel="gaussian", tol=1e-4), KNeighborsClassifier(3))
+    model = make_pipeline(LogEuclideanMetric(2.0, kernel="rbf", tol=1e-4), KNeighborsClassifier(3))
     assert cross_val_score(model, X, y, cv=3).shape == (3,)

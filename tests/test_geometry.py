@@ -78,6 +78,42 @@ def test_distances_are_pyriemanns(metric, rng):
     )
 
 
+@pytest.mark.parametrize(("ours", "peer"), [(distance_riemann, "riemann"), (distance_stein, "logdet")])
+@pytest.mark.parametrize("shape", [(4, 4), (5, 4, 4), (2, 5, 4, 4)])
+def test_distances_of_stacks_are_pyriemanns(ours, peer, shape, rng):
+    from pyriemann.geometry.distance import distance_logdet
+    from pyriemann.geometry.distance import distance_riemann as peer_riemann
+
+    A, B = spd(rng, *shape[:-1]), spd(rng, *shape[:-1])
+    expected = (peer_riemann if peer == "riemann" else distance_logdet)(A, B)
+    np.testing.assert_allclose(ours(A, B), expected, rtol=1e-10)
+    assert np.shape(ours(A, B)) == shape[:-2]
+    np.testing.assert_allclose(ours(A, np.eye(4)), ours(np.eye(4), A), rtol=1e-10)
+
+
+@pytest.mark.parametrize("metric", ["euclid", "logeuclid", "riemann", "stein"])
+@pytest.mark.parametrize("switch", ["0", "1"])
+def test_integers_are_not_truncated(metric, switch, rng, monkeypatch):
+    """With the kernels, distances were cast back to the type of X."""
+    if switch == "1":
+        pytest.importorskip("numba")
+    monkeypatch.setenv("SPDMETRIC_COMPILED", switch)
+    A = rng.integers(-3, 4, (8, 3, 5))
+    X = A @ A.transpose(0, 2, 1) + np.eye(3, dtype=int)
+    for Y in (None, X[:4]):
+        D = pairwise_distance(X, Y, metric)
+        assert D.dtype == np.float64
+        np.testing.assert_array_equal(
+            D, pairwise_distance(X.astype(float), None if Y is None else Y.astype(float), metric)
+        )
+
+
+@pytest.mark.parametrize("switch", ["0", "1"])
+def test_single_precision_stays(switch, rng, monkeypatch):
+    monkeypatch.setenv("SPDMETRIC_COMPILED", switch)
+    assert pairwise_distance(spd(rng, 4, 3).astype(np.float32)).dtype == np.float32
+
+
 def test_pairwise_at_a_reference(rng):
     X, G = spd(rng, 4, 3), spd(rng, 3)
     D = pairwise_distance(X, metric="logeuclid", reference=G)
@@ -134,8 +170,9 @@ def test_mean_of_widely_spread_matrices(spread, rng):
 
 
 def test_mean_says_when_it_stops_early(rng):
-    with pytest.warns(ConvergenceWarning, match="stopped after 1 iterations .* raise max_iter"):
+    with pytest.warns(ConvergenceWarning, match="stopped after 1 iterations .* raise max_iter") as caught:
         mean_riemann(spd(rng, 5, 3), max_iter=1)
+    assert caught[0].filename == __file__  # the caller's line, not the package's
 
 
 def test_swelling_of_the_euclidean_mean_alone(rng):

@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "spdmetric"
 
 # In reading order; a module belongs to the longest entry that begins its name.
 LAYERS = (
-    *("spdmetric", "io.atomic", "linalg.lazy", "linalg", "validation", "geometry", "manifolds"),
+    *("spdmetric", "caller", "io.atomic", "linalg.lazy", "linalg", "validation", "geometry", "manifolds"),
     *("objectives", "solvers", "distributed", "estimators", "io", "datasets", "plots", "evaluation"),
     *("paper", "comparison", "cli", "__main__"),
 )

@@ -85,7 +85,7 @@ def test_push_and_pull_are_adjoint_and_norms_are_affine_invariant(rng):
     eta, g = symmetric(rng, 5), symmetric(rng, 5)
     assert np.vdot(point.pull(g), eta) == pytest.approx(np.vdot(g, point.push(eta)), rel=1e-12)
     assert point.norm(point.pull(g)) == pytest.approx(np.linalg.norm(g), rel=1e-12)
-    np.testing.assert_allclose(point.push(point.raise_(point.pull(g))), g, atol=1e-12)
+    np.testing.assert_allclose(point.push(point.riemannian_gradient(point.pull(g))), g, atol=1e-12)
 
 
 def test_length_of_a_short_step_is_the_distance_moved(rng):
@@ -96,17 +96,19 @@ def test_length_of_a_short_step_is_the_distance_moved(rng):
 
 
 @pytest.mark.parametrize("ball", [Ball(np.eye(5), 4.0), RankBall(5, 2, 4.0)])
-def test_softening_and_its_adjoint(ball, rng):
+def test_preconditioning_and_its_adjoint(ball, rng):
     S = symmetric(rng, 5)
     point = ball.point(3.0 * S / np.linalg.norm(S))
     rows, row = rng.standard_normal((3, 25)), rng.standard_normal(25)
     rows = symmetrize(rows.reshape(3, 5, 5)).reshape(3, 25)
-    np.testing.assert_allclose(point.soften(rows) @ row, rows @ point.soften_adjoint(row).ravel(), rtol=1e-10)
+    np.testing.assert_allclose(
+        point.precondition(rows) @ row, rows @ point.precondition_adjoint(row).ravel(), rtol=1e-10
+    )
 
 
-def test_softening_weighs_by_the_gaps_of_the_eigenvalues():
+def test_preconditioning_weighs_by_the_gaps_of_the_eigenvalues():
     s = np.array([-1.0, 0.0, 2.0])
     point = Ball(np.eye(3), 10.0).point(np.diag(s))
     gap = (s[:, None] - s) / 2
     expected = np.where(gap == 0, 1.0, np.sinh(gap) / np.where(gap == 0, 1.0, gap)) ** 0.25
-    np.testing.assert_allclose(np.abs(point.soften(np.ones((1, 9)))).reshape(3, 3), expected)
+    np.testing.assert_allclose(np.abs(point.precondition(np.ones((1, 9)))).reshape(3, 3), expected)

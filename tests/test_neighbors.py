@@ -264,18 +264,18 @@ def test_progress_bar_of_a_pipeline(data, capsys):
 
 def test_older_scikit_learn_has_no_callbacks(monkeypatch):
     """The module as it is where scikit-learn has none: `fit` is `fit`."""
-    from spdmetric.estimators import progress
+    from spdmetric.estimators import _progress as progress
 
     monkeypatch.setitem(sys.modules, "sklearn.callback", None)
     spec = importlib.util.spec_from_file_location("progress_before", progress.__file__)
     before = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(before)
 
-    class Estimator(before.ProgressMixin):
+    class Estimator(before.CallbackSupportMixin):
         @before.with_progress(lambda self: 1)
         def fit(self, X):
-            return self._watched(X)
+            return before.reported(self, X, 1)
 
     assert not hasattr(Estimator, "set_callbacks")
     assert Estimator().fit(len) is len
-    assert list(Estimator()._followed([1, 2], "numbers", 2)) == [1, 2]
+    assert list(before.followed(Estimator(), [1, 2], "numbers", 2)) == [1, 2]

@@ -16,6 +16,7 @@ from collections import Counter
 from math import ceil
 from pathlib import Path
 
+import array_api_strict as strict
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -23,15 +24,15 @@ from hypothesis import strategies as st
 
 import literal
 from random_matrices import labeled, rotation, spd, symmetric
-from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV, geometry, manifolds
-from spdmetric import validation as checks
+from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV, geometry, manifolds, validation
 from spdmetric.linalg import symmetric as matrices
-from spdmetric.linalg.symmetric import EXP, LOG, LogCongruence, congruence, invsqrtm, spectrum, vech
+from spdmetric.linalg.symmetric import LogCongruence, congruence, invsqrtm, spectrum, vech
 from spdmetric.objectives.alignment import Misalignment, Target
+from spectral import EXP, LOG, derivative, power, second_derivative
 
 NIGHTLY = os.environ.get("SPDMETRIC_NIGHTLY") == "1"
 TOTAL = 10_000  # examples of a nightly run
-MODULES = ("matrices", "geometry", "manifolds", "checks", "estimators")
+MODULES = ("linalg.symmetric", "geometry", "manifolds", "validation", "estimators")
 
 PROPERTIES: dict = {}  # the property, and the public functions that it is about
 HEAVY: set = set()  # those that fit a metric
@@ -40,7 +41,7 @@ seen: Counter = Counter()
 
 def about(*names, heavy=False):
     def register(prop):
-        PROPERTIES[prop] = names
+        PROPERTIES[prop] = (*PROPERTIES.get(prop, ()), *names)
         if heavy:
             HEAVY.add(prop)
         return prop
@@ -62,7 +63,10 @@ def invertible(rng, d):
 
 
 @about(
-    "matrices.spectrum", "matrices.Spectrum.compose", "matrices.Spectrum.rotate", "matrices.Spectrum.restore"
+    "linalg.symmetric.spectrum",
+    "linalg.symmetric.Spectrum.compose",
+    "linalg.symmetric.Spectrum.rotate",
+    "linalg.symmetric.Spectrum.restore",
 )
 def a_spectrum_composes_to_its_matrix(rng, d):
     S, E = symmetric(rng, 3, d), symmetric(rng, 3, d)
@@ -73,7 +77,7 @@ def a_spectrum_composes_to_its_matrix(rng, d):
     assert (np.diff(s.values) >= 0).all()
 
 
-@about("matrices.transpose", "matrices.symmetrize")
+@about("linalg.symmetric.transpose", "linalg.symmetric.symmetrize")
 def the_symmetric_part_is_a_projection(rng, d):
     A = rng.standard_normal((2, d, d))
     S = matrices.symmetrize(A)
@@ -82,14 +86,14 @@ def the_symmetric_part_is_a_projection(rng, d):
     close(matrices.symmetrize(A - matrices.transpose(A)), 0 * A)
 
 
-@about("matrices.congruence")
+@about("linalg.symmetric.congruence")
 def congruences_compose(rng, d):
     X, V, W = spd(rng, 3, d), invertible(rng, d), invertible(rng, d)
     close(congruence(V, congruence(W, X)), congruence(V @ W, X))
     assert np.array_equal(congruence(W, X), congruence(W, X).transpose(0, 2, 1))
 
 
-@about("matrices.expm", "matrices.logm")
+@about("linalg.symmetric.expm", "linalg.symmetric.logm")
 def exp_and_log_are_inverse_and_equal_scipy(rng, d):
     S = symmetric(rng, 2, d)
     close(matrices.logm(matrices.expm(S)), S)
@@ -98,7 +102,7 @@ def exp_and_log_are_inverse_and_equal_scipy(rng, d):
     close(matrices.expm(congruence(Q, S)), congruence(Q, matrices.expm(S)))
 
 
-@about("matrices.powm", "matrices.sqrtm", "matrices.invsqrtm")
+@about("linalg.symmetric.powm", "linalg.symmetric.sqrtm", "linalg.symmetric.invsqrtm")
 def powers_add(rng, d):
     X = spd(rng, 2, d)
     a, b = rng.uniform(-2, 2, 2)
@@ -107,7 +111,7 @@ def powers_add(rng, d):
     close(matrices.invsqrtm(X) @ X @ matrices.invsqrtm(X), np.broadcast_to(np.eye(d), X.shape))
 
 
-@about("matrices.vech", "matrices.unvech", "matrices.triangular_root")
+@about("linalg.symmetric.vech", "linalg.symmetric.unvech", "linalg.symmetric.triangular_root")
 def vectors_keep_inner_products(rng, d):
     A, B = symmetric(rng, d), symmetric(rng, d)
     close(np.vdot(vech(A), vech(B)), np.sum(A * B))
@@ -118,7 +122,7 @@ def vectors_keep_inner_products(rng, d):
             matrices.triangular_root(d * (d + 1) // 2 + 1)
 
 
-@about("matrices.sinhc", "matrices.ucothu", "matrices.gaps")
+@about("linalg.symmetric.sinhc", "linalg.symmetric.ucothu", "linalg.symmetric.gaps")
 def even_functions_agree_with_their_quotients(rng, d):
     u = np.concatenate([rng.standard_normal(d) * 10.0 ** rng.integers(-8, 1), [0.0]])
     assert np.array_equal(matrices.sinhc(u), matrices.sinhc(-u))
@@ -133,11 +137,14 @@ def even_functions_agree_with_their_quotients(rng, d):
 
 
 def functions(rng):
-    return EXP, LOG, matrices.power(float(rng.uniform(-2, 2)))
+    return EXP, LOG, power(float(rng.uniform(-2, 2)))
 
 
-@about("matrices.SpectralFunction.bend", "matrices.power")
+@about("linalg.symmetric.exp_slope", "linalg.symmetric.exp_bend")
 def divided_differences_are_symmetric_and_telescope(rng, d):
+    points = rng.uniform(-1, 1, (3, d))
+    close(matrices.exp_slope(*points[:2]), EXP.slope(*points[:2]))
+    close(matrices.exp_bend(*points), EXP.bend(*points), 1e-15)
     for f in functions(rng):
         x, y, z = np.exp(rng.uniform(-1, 1, 3))
         close(f.bend(*map(np.asarray, (x, y, z))), f.bend(*map(np.asarray, (z, x, y))), 1e-8)
@@ -145,7 +152,12 @@ def divided_differences_are_symmetric_and_telescope(rng, d):
         close(f.bend(*map(np.asarray, (x, y, z))) * (x - z), f.slope(x, y) - f.slope(y, z), 1e-7)
 
 
-@about("matrices.array_namespace", "matrices.like", "matrices.beside", "matrices.detached")
+@about(
+    "linalg.symmetric.array_namespace",
+    "linalg.symmetric.like",
+    "linalg.symmetric.beside",
+    "linalg.symmetric.detached",
+)
 def arrays_of_numpy_stay_what_they_are(rng, d):
     X = spd(rng, 2, d).astype(rng.choice([np.float32, np.float64]))
     assert matrices.array_namespace(X, X) is np
@@ -156,7 +168,7 @@ def arrays_of_numpy_stay_what_they_are(rng, d):
     assert matrices.detached(X) is X
 
 
-@about("matrices.derivative", "matrices.second_derivative")
+@about("linalg.symmetric.exp_slope", "linalg.symmetric.exp_bend")
 def derivatives_are_limits_of_differences(rng, d):
     X, E, F = spd(rng, d, spread=0.5), symmetric(rng, d), symmetric(rng, d)
     E, F = E / np.linalg.norm(E), F / np.linalg.norm(F)
@@ -168,17 +180,20 @@ def derivatives_are_limits_of_differences(rng, d):
             s = spectrum(A)
             return s.compose(f.value(s.values))
 
-        first = matrices.derivative(f, spectrum(X), E)
+        first = derivative(f, spectrum(X), E)
         close(first, (value(X + h * E) - value(X - h * E)) / (2 * h), 1e-5)
-        second = matrices.second_derivative(f, spectrum(X), E, F)
-        there, back = (matrices.derivative(f, spectrum(X + t * F), E) for t in (h, -h))
+        second = second_derivative(f, spectrum(X), E, F)
+        there, back = (derivative(f, spectrum(X + t * F), E) for t in (h, -h))
         close(second, (there - back) / (2 * h), 1e-4)
-        close(second, matrices.second_derivative(f, spectrum(X), F, E), 1e-8)
-    close(matrices.derivative(LOG, spectrum(X), E), literal.dlog(X, E), 1e-6)
+        close(second, second_derivative(f, spectrum(X), F, E), 1e-8)
+    close(derivative(LOG, spectrum(X), E), literal.dlog(X, E), 1e-6)
 
 
 @about(
-    *(f"matrices.LogCongruence.{name}" for name in ("of", "push", "pull", "pull_factor", "pull_derivative"))
+    *(
+        f"linalg.symmetric.LogCongruence.{name}"
+        for name in ("of", "push", "pull", "pull_factor", "pull_derivative")
+    )
 )
 def the_logarithm_along_a_congruence(rng, d):
     A, M, eta = spd(rng, 3, d), symmetric(rng, 3, d), symmetric(rng, d)
@@ -317,20 +332,20 @@ def the_riemannian_mean_is_affine_invariant_and_stationary(rng, d):
     close(geometry.tangent_vectors(X, M).mean(axis=0), np.zeros(d * (d + 1) // 2), 1e-7)
 
 
-SOFT = ("soften", "soften_adjoint", "even")
+PRECONDITIONED = ("precondition", "precondition_adjoint", "orthonormal_gradient")
 
 
-@about(*(f"manifolds.{kind}Point.{name}" for kind in ("Ball", "Rank") for name in SOFT))
-def softened_gradients_and_even_ones(rng, d):
+@about(*(f"manifolds.{kind}Point.{name}" for kind in ("Ball", "Rank") for name in PRECONDITIONED))
+def preconditioned_and_orthonormal_gradients(rng, d):
     S, row = symmetric(rng, d), rng.standard_normal(d * d)
     rows = symmetric(rng, 3, d)
     for ball in (manifolds.Ball(np.eye(d), 3.0), manifolds.RankBall(d, d, 3.0)):
         point = ball.point(S * (rng.uniform(0, 3) / max(np.linalg.norm(S), 1e-9)))
-        soft = point.soften(rows.reshape(3, -1))
-        close(soft @ row, rows.reshape(3, -1) @ point.soften_adjoint(row).ravel())
-        # sinhc is at least 1: softening lengthens, evening shortens to the affine-invariant length.
-        assert (np.linalg.norm(soft, axis=1) >= np.linalg.norm(rows, axis=(1, 2)) * (1 - 1e-9)).all()
-        close(np.linalg.norm(point.even(rows[0])), point.norm(rows[0]))
+        longer = point.precondition(rows.reshape(3, -1))
+        close(longer @ row, rows.reshape(3, -1) @ point.precondition_adjoint(row).ravel())
+        # sinhc is at least 1: preconditioned they are longer, orthonormal of the affine-invariant length.
+        assert (np.linalg.norm(longer, axis=1) >= np.linalg.norm(rows, axis=(1, 2)) * (1 - 1e-9)).all()
+        close(np.linalg.norm(point.orthonormal_gradient(rows[0])), point.norm(rows[0]))
 
 
 # ---------------------------------------------------------------------------
@@ -355,12 +370,12 @@ def moves_end_inside_the_ball_and_distances_are_norms(rng, d):
         close(move(point, np.zeros((d, d))).S, point.S, 1e-8)
 
 
-@about(*(f"manifolds.BallPoint.{name}" for name in ("push", "pull", "raise_", "norm")))
+@about(*(f"manifolds.BallPoint.{name}" for name in ("push", "pull", "riemannian_gradient", "norm")))
 def push_and_pull_are_adjoint(rng, d):
     point = manifolds.Ball(spd(rng, d), 10.0).point(symmetric(rng, d))
     eta, g = symmetric(rng, d), symmetric(rng, d)
     close(np.vdot(point.pull(g), eta), np.vdot(g, point.push(eta)))
-    close(point.push(point.raise_(point.pull(g))), g, 1e-8)
+    close(point.push(point.riemannian_gradient(point.pull(g))), g, 1e-8)
     close(point.norm(point.pull(g)), np.linalg.norm(g), 1e-8)
 
 
@@ -376,7 +391,7 @@ def derivatives_in_the_ball_are_limits_of_differences(rng, d):
 
 @about(
     "manifolds.RankBall.geodesic",
-    *(f"manifolds.RankPoint.{n}" for n in ("gradient", "raise_", "norm", "hvp")),
+    *(f"manifolds.RankPoint.{n}" for n in ("gradient", "riemannian_gradient", "norm", "hvp")),
 )
 def derivatives_at_low_rank_are_limits_of_differences(rng, d):
     m = int(rng.integers(1, d + 1))
@@ -388,67 +403,140 @@ def derivatives_at_low_rank_are_limits_of_differences(rng, d):
     assert point.factor.shape == (m, d)
     here, there, back = (f.at(ball.geodesic(point, t * eta)) for t in (0, h, -h))
     close(np.vdot(here.gradient, eta), (there.value - back.value) / (2 * h), 1e-5)
-    assert np.array_equal(point.raise_(here.gradient), here.gradient)
+    assert np.array_equal(point.riemannian_gradient(here.gradient), here.gradient)
     close(point.norm(here.gradient), np.linalg.norm(here.gradient))
     with pytest.raises(TypeError, match="full rank only"):
         point.hvp(here, eta)
 
 
 # ---------------------------------------------------------------------------
-# checks
+# validation
 
 
-@about("checks.check_spd", "checks.check_symmetric", "checks.is_definite")
+@about("validation.check_spd", "validation.check_symmetric", "validation.is_definite")
 def good_stacks_pass_and_spoiled_ones_are_named(rng, d):
     X = spd(rng, 4, d)
     X = matrices.symmetrize(X) * 10.0 ** rng.integers(-12, 12)
-    for check in (checks.check_spd, checks.check_symmetric):
+    for check in (validation.check_spd, validation.check_symmetric):
         assert check(X) is X
         assert np.array_equal(check(X.tolist()), X)
-    assert checks.is_definite(X)
+    assert validation.is_definite(X)
     bad, spoiled = int(rng.integers(4)), X.copy()
     spoiled[bad] *= -1
-    assert np.array_equal(checks.check_symmetric(spoiled), spoiled)
-    assert not checks.is_definite(spoiled)
+    assert np.array_equal(validation.check_symmetric(spoiled), spoiled)
+    assert not validation.is_definite(spoiled)
     with pytest.raises(ValueError, match=rf"X\[{bad}\] is not positive definite"):
-        checks.check_spd(spoiled)
+        validation.check_spd(spoiled)
     spoiled[bad, 0, -1] = rng.choice([np.nan, np.inf])
     with pytest.raises(ValueError, match=rf"X\[{bad}\] contains"):
-        checks.check_symmetric(spoiled)
+        validation.check_symmetric(spoiled)
 
 
-@about("checks.check_psd")
+@about("validation.check_psd")
 def ranks_are_counted(rng, d):
     r = int(rng.integers(1, d + 1))
     V = rng.standard_normal((3, d, r))
     X = matrices.symmetrize(V @ V.transpose(0, 2, 1))
-    close(checks.check_psd(X, r), X)
+    close(validation.check_psd(X, r), X)
     if r < d:
         with pytest.raises(ValueError, match=f"rank {r}, too low"):
-            checks.check_psd(X, r + 1)
+            validation.check_psd(X, r + 1)
 
 
-@about("checks.check_stack", "checks.checked_chunk")
+@about("validation.check_stack", "validation.checked_chunk")
 def chunks_are_checked_under_their_own_numbers(rng, d):
     X, first = matrices.symmetrize(spd(rng, 4, d)), int(rng.integers(0, 1000))
     rows = slice(first, first + 4)
-    checks.check_stack(X, "X")
-    assert np.array_equal(checks.checked_chunk(X, checks.check_spd, 2, rows, 5), X)
+    validation.check_stack(X, "X")
+    assert np.array_equal(validation.checked_chunk(X, validation.check_spd, 2, rows, 5), X)
     bad = int(rng.integers(0, 4))
     X[bad, 0, 0] = np.nan
     with pytest.raises(ValueError, match=rf"X\[{first + bad}\] contains .*In chunk 2 of 5"):
-        checks.checked_chunk(X, checks.check_spd, 2, rows, 5)
+        validation.checked_chunk(X, validation.check_spd, 2, rows, 5)
     with pytest.raises(ValueError, match="shape"):
-        checks.check_stack(X[:, :, :0], "X")
+        validation.check_stack(X[:, :, :0], "X")
 
 
-@about("checks.check_count")
+@about("validation.check_matrices", "validation.is_tensor", "validation.to_numpy")
+@about("validation.is_single", "validation.as_float")
+def tensors_are_checked_where_they_are_and_come_home_unchanged(rng, d):
+    X = matrices.symmetrize(spd(rng, 3, d))
+    tensor = strict.asarray(X)
+    assert validation.is_tensor(tensor)
+    assert not validation.is_tensor(X)
+    assert not validation.is_tensor(X.tolist())
+    for rank in (None, d):
+        assert np.array_equal(validation.to_numpy(validation.check_matrices(tensor, rank)), X)
+        with pytest.raises(ValueError, match=r"stack\[4\] is not positive"):
+            validation.check_matrices(-X, rank, name="stack", first=4)
+    single = validation.as_float(tensor, single=True)
+    assert validation.is_single(single)
+    assert not validation.is_single(validation.as_float(single))
+    assert np.array_equal(validation.to_numpy(single), X.astype(np.float32))
+    assert validation.as_float([1, 2]).dtype == np.float64
+
+
+@about("validation.check_choice", "validation.check_radius", "validation.check_rank")
+@about("validation.check_candidates", "validation.check_kernel", "validation.check_class_weight")
+def parameters_come_back_as_numbers_or_are_refused(rng, d):
+    radius = float(rng.uniform(0, 10))
+    assert validation.check_radius(np.float64(radius)) == radius
+    assert validation.check_candidates("radii", np.array([radius]), validation.check_radius) == [radius]
+    assert validation.check_candidates("radii", None, validation.check_radius) is None
+    assert validation.check_rank(np.int64(d), "gradient") == d
+    assert validation.check_rank(None, "newton") is None
+    validation.check_choice("k", "a", ("a", "b"))
+    validation.check_choice("k", np.eye(d), ("a", "b"), other="a matrix")
+    validation.check_kernel("rbf", radius + 1, "gradient")
+    validation.check_class_weight({d: radius + 1})
+    refused = {
+        "radius=": lambda: validation.check_radius(-1 - radius),
+        "radii is empty": lambda: validation.check_candidates("radii", [], validation.check_radius),
+        "newton": lambda: validation.check_rank(d, "newton"),
+        "'a', 'b', or a matrix": lambda: validation.check_choice("k", "c", ("a", "b"), other="a matrix"),
+        "gamma=": lambda: validation.check_kernel("linear", radius + 1, "gradient"),
+        "class_weight=": lambda: validation.check_class_weight(radius),
+    }
+    for sentence, use in refused.items():
+        with pytest.raises(ValueError, match=sentence):
+            use()
+
+
+@about("validation.check_labels", "validation.encode", "validation.check_classes")
+@about("validation.check_weights", "validation.weights_of", "validation.class_scale")
+@about("validation.weights_by_label", "validation.check_stream", "validation.check_batch")
+def labels_and_weights_are_codes_and_numbers(rng, d):
+    X, y = labeled(rng, 12, d)
+    labels = np.array(["left", "right"])[y]
+    classes, codes = validation.encode(X, labels)
+    assert np.array_equal(classes[codes], validation.check_labels(X, labels))
+    assert np.array_equal(validation.check_classes(classes), classes)
+    given = rng.uniform(0.5, 2, 12)
+    assert np.array_equal(validation.check_weights(given, X), given)
+    balanced = validation.weights_of(given, codes, classes, "balanced")
+    totals = np.bincount(codes, weights=balanced)
+    close(totals, given.sum() / 2 * np.ones(2))
+    close(validation.class_scale(totals.sum(), totals, classes, "balanced"), np.ones(2))
+    by_label = validation.weights_by_label(classes, {"right": 3.0})
+    assert by_label.tolist() == [1.0, 3.0]
+    known = validation.check_stream(["right", "left"], None, "linear", None)
+    assert np.array_equal(known, classes)
+    found, weight = validation.check_batch(X, labels, given, known, {"right": 3.0})
+    assert np.array_equal(found, codes)
+    close(weight, validation.weights_of(given, codes, classes, {"right": 3.0}))
+    with pytest.raises(ValueError, match="not those of the first call"):
+        validation.check_stream(["up", "down"], known, "linear", None)
+    with pytest.raises(ValueError, match="1 class"):
+        validation.encode(X, np.zeros(12))
+
+
+@about("validation.check_count")
 def counts_are_whole_and_positive(rng, d):
-    checks.check_count("k", d)
-    checks.check_count("k", np.int64(d))
+    validation.check_count("k", d)
+    validation.check_count("k", np.int64(d))
     for bad in (-d, 0, d + 0.5, str(d), None):
         with pytest.raises(ValueError, match="whole number >= 1"):
-            checks.check_count("k", bad)
+            validation.check_count("k", bad)
 
 
 # ---------------------------------------------------------------------------
@@ -463,9 +551,10 @@ def metric_on(rng, d, **parameters):
 
 
 @about(
-    *("estimators.LogEuclideanMetric.fit", "estimators.LogEuclideanMetric.transform"),
-    *("estimators.LogEuclideanMetric.inverse_transform", "estimators.PairMixin.pair_distance"),
-    *("estimators.PairMixin.pair_score", "estimators.PairMixin.get_metric"),
+    *("estimators.LogEuclideanMetric.fit", "estimators.FittedMetric.transform"),
+    *("estimators.FittedMetric.inverse_transform", "estimators.FittedMetric.pair_distance"),
+    *("estimators.FittedMetric.pair_score", "estimators.FittedMetric.get_metric"),
+    "estimators.FittedMetric.pairwise_kernel",
     heavy=True,
 )
 def a_fitted_metric_is_the_logeuclidean_one_at_its_reference(rng, d):
@@ -480,6 +569,7 @@ def a_fitted_metric_is_the_logeuclidean_one_at_its_reference(rng, d):
     close(distances, geometry.distance_logeuclid(X[:5], X[5:10], metric.reference_), 1e-7)
     assert np.array_equal(metric.pair_score(pairs), -distances)
     close(metric.get_metric()(*pairs[3]), distances[3])
+    close(metric.pairwise_kernel(X, X[:3]), geometry.kernel_tangent(X, X[:3], metric.reference_), 1e-7)
 
 
 @about("estimators.LogEuclideanMetric.fit", heavy=True)
@@ -491,19 +581,19 @@ def alignment_is_the_literal_one_and_at_least_that_of_the_mean(rng, d):
     assert metric.alignment_ >= mean.alignment_ - 1e-9
 
 
-@about("estimators.LogEuclideanMetric.adapt", "estimators.LogEuclideanMetric.adapt_partial", heavy=True)
+@about("estimators.FittedMetric.adapt", "estimators.FittedMetric.partial_adapt", heavy=True)
 def a_session_in_other_units_has_the_same_vectors(rng, d):
     metric, X, _ = metric_on(rng, d)
     vectors, scaled = metric.transform(X), float(np.exp(rng.uniform(-5, 5))) * X
     close(metric.adapt(X).transform(X), vectors, 1e-6)
     close(metric.adapt(scaled).transform(scaled), vectors, 1e-6)
-    close(metric.adapt_partial(scaled).transform(scaled), vectors, 1e-6)
+    close(metric.partial_adapt(scaled).transform(scaled), vectors, 1e-6)
     # A batch that repeats the session leaves its mean where it is.
-    twice = metric.adapt_partial(scaled).adapt_partial(scaled, rng.uniform(0.1, 2) * np.ones(12))
+    twice = metric.partial_adapt(scaled).partial_adapt(scaled, rng.uniform(0.1, 2) * np.ones(12))
     close(twice.transform(scaled), vectors, 1e-6)
 
 
-@about("estimators.StreamMixin.partial_fit", heavy=True)
+@about("estimators.LogEuclideanMetric.partial_fit", heavy=True)
 def a_stream_in_pieces_is_the_stream(rng, d):
     X, y = labeled(rng, 24, d)
     once = LogEuclideanMetric(1.5, batch_size=24, random_state=0).partial_fit(X, y, classes=[0, 1])
@@ -518,7 +608,7 @@ def a_stream_in_pieces_is_the_stream(rng, d):
     assert np.isfinite(pieces.transform(X)).all()
 
 
-@about("estimators.StoringMixin.transform_to", heavy=True)
+@about("estimators.FittedMetric.transform_to", heavy=True)
 def vectors_in_a_file_are_the_vectors(rng, d):
     metric, X, _ = metric_on(rng, d, chunk_size=5)
     with tempfile.TemporaryDirectory() as folder:

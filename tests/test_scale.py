@@ -13,12 +13,12 @@ import pytest
 
 from random_matrices import labeled
 from spdmetric import LogEuclideanMetric
-from spdmetric.estimators._sources import Selected, Stored, Whitened, is_stored
 from spdmetric.geometry import MEANS, distance_riemann
 from spdmetric.linalg.compiled import each_block
 from spdmetric.linalg.symmetric import congruence
 from spdmetric.manifolds import Ball
 from spdmetric.objectives.alignment import Misalignment, Target, default_chunk_size
+from spdmetric.objectives.local import Selected, Stored, Whitened, is_stored, memory_limit
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ class Sliceable:
         {"class_weight": "balanced"},
         {"solver": "newton"},
         {"solver": "stochastic", "max_iter": 3, "tol": 1e-1, "random_state": 0},
-        {"kernel": "gaussian", "max_iter": 3, "tol": 1e-1},
+        {"kernel": "rbf", "max_iter": 3, "tol": 1e-1},
     ],
     ids=str,
 )
@@ -82,7 +82,7 @@ def test_default_chunks_give_the_bits_of_arrays(rng, tmp_path, init):
     np.testing.assert_array_equal(there.reference_, reference)
     assert there.alignment_ == alignment
     center = MEANS[init](X, np.ones(n))
-    np.testing.assert_array_equal(there._start.center, center)
+    np.testing.assert_array_equal(there.embedding_.center, center)
 
 
 def test_weights_of_zero_leave_matrices_out(data, tmp_path, rng):
@@ -161,6 +161,24 @@ def test_views(data):
 
 
 # -- memory ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "limit"),
+    [
+        ("memory.max", "1048576\n", 2**20),
+        ("memory.max", "max\n", None),
+        ("memory/memory.limit_in_bytes", "2097152\n", 2**21),
+        ("memory/memory.limit_in_bytes", "9223372036854771712\n", None),
+    ],
+)
+def test_the_memory_of_the_container_is_the_limit(tmp_path, name, content, limit):
+    machine = memory_limit(tmp_path)
+    assert machine > 2**21
+    path = tmp_path / "sys/fs/cgroup" / name
+    path.parent.mkdir(parents=True)
+    path.write_text(content)
+    assert memory_limit(tmp_path) == (limit or machine)
 
 
 def test_second_derivatives_do_not_need_all_chunks_at_once(rng):

@@ -24,7 +24,7 @@ MODELS = {
     "full rank": LogEuclideanMetric(2.0),
     "rank 2": LogEuclideanMetric(2.0, rank=2),
     "stochastic": LogEuclideanMetric(2.0, solver="stochastic", random_state=0),
-    "Gaussian": LogEuclideanMetric(2.0, kernel="gaussian"),
+    "Gaussian": LogEuclideanMetric(2.0, kernel="rbf"),
     "chosen": LogEuclideanMetricCV(radii=(0, 2), ranks=(None, 2), cv=2),
 }
 models = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
@@ -113,7 +113,7 @@ def test_awkward_arrays(model, data):
     frozen = X.copy()
     frozen.setflags(write=False)
     for other in (frozen, np.asfortranarray(X), np.repeat(X, 2, axis=0)[::2]):
-        # Sums in another order round otherwise, and `tol` leaves the solution some room.
+        # Sums in another order round otherwise, and `tol` leaves the solution some slack.
         np.testing.assert_allclose(clone(model).fit(other, y).transform(other), expected, atol=1e-3)
     single = clone(model).fit(X.astype(np.float32), y).transform(X.astype(np.float32))
     assert single.dtype == np.float32
@@ -138,6 +138,10 @@ def test_unfitted(model, data):
     for use in ("transform", "inverse_transform", "pair_distance", "pair_score"):
         with pytest.raises(NotFittedError, match="not fitted yet"):
             getattr(clone(model), use)(X)
+    for use in ("adapt", "partial_adapt", "pairwise_kernel"):
+        with pytest.raises(NotFittedError):
+            getattr(clone(model), use)(X)
+    assert not hasattr(clone(model), "components_")
     for use in ("get_metric", "get_feature_names_out"):
         with pytest.raises(NotFittedError):
             getattr(clone(model), use)()
@@ -192,3 +196,9 @@ def test_tags(model):
     assert tags.input_tags.three_d_array
     assert not tags.input_tags.two_d_array
     assert tags.target_tags.required
+
+
+@models
+def test_html_links_to_the_documentation(model):
+    page = f"https://spdmetric.readthedocs.io/en/latest/api/generated/spdmetric.{type(model).__name__}.html"
+    assert page in clone(model)._repr_html_()

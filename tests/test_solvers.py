@@ -15,8 +15,8 @@ from spdmetric.linalg.symmetric import LogCongruence, congruence, invsqrtm, sqrt
 from spdmetric.manifolds import Ball
 from spdmetric.objectives.alignment import Misalignment, Target
 from spdmetric.solvers import SOLVERS, Status
-from spdmetric.solvers.models import SecantModel
-from spdmetric.solvers.run import Face
+from spdmetric.solvers.constraint import Iterate
+from spdmetric.solvers.secant import SecantModel
 
 solvers = pytest.mark.parametrize("solver", SOLVERS)
 
@@ -240,28 +240,28 @@ def test_the_secant_step_is_that_of_dense_bfgs(radius, memory, rng):
     S = symmetric(rng, d)
     S *= 3.0 / np.linalg.norm(S)
     point = Ball(np.eye(d), radius).point(S)
-    face = Face(SimpleNamespace(point=point, value=0.0, gradient=-S + 0.3 * symmetric(rng, d)), radius)
-    assert face.sphere == (radius == 3.0)
+    iterate = Iterate(SimpleNamespace(point=point, value=0.0, gradient=-S + 0.3 * symmetric(rng, d)), radius)
+    assert iterate.active == (radius == 3.0)
     model, A = SecantModel(memory), np.diag(rng.uniform(1, 5, d * d))
     pairs = []
     for _ in range(6):
-        step = face.tangent(symmetric(rng, d))
-        change = face.tangent(symmetrize((A @ step.ravel()).reshape(d, d)))
+        step = iterate.tangent(symmetric(rng, d))
+        change = iterate.tangent(symmetrize((A @ step.ravel()).reshape(d, d)))
         assert np.vdot(step, change) > 0
         model._remember(step.ravel(), change.ravel())
         pairs.append((step.ravel(), change.ravel()))
     pairs = pairs[-memory:]
-    tangent = np.array([face.tangent(e.reshape(d, d)).ravel() for e in np.eye(d * d)])
-    root = point.soften(np.eye(d * d))
+    tangent = np.array([iterate.tangent(e.reshape(d, d)).ravel() for e in np.eye(d * d)])
+    root = point.precondition(np.eye(d * d))
     P = tangent @ root @ root.T @ tangent
     scale = min((y @ P @ y) / (x @ y) for x, y in pairs)
-    expected = -dense_inverse(pairs, P, scale) @ face.gradient.ravel()
-    step, slope, bend, at_edge = model.step(face, 1e9)
+    expected = -dense_inverse(pairs, P, scale) @ iterate.gradient.ravel()
+    step, slope, bend, at_edge = model.step(iterate, 1e9)
     np.testing.assert_allclose(step.ravel(), expected, rtol=1e-9, atol=1e-12)
-    assert slope == pytest.approx(np.vdot(face.gradient, step))
+    assert slope == pytest.approx(np.vdot(iterate.gradient, step))
     assert bend == pytest.approx(-slope)
     assert not at_edge
-    short = model.step(face, 0.1)
+    short = model.step(iterate, 0.1)
     assert short.at_edge
     np.testing.assert_allclose(short.step, 0.1 * step / np.linalg.norm(step))
     assert short.bend == pytest.approx(np.vdot(short.step, short.step) / np.vdot(step, step) * bend)

@@ -13,9 +13,8 @@ from sklearn.pipeline import make_pipeline
 
 from random_matrices import labeled, spd
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV, geometry
-from spdmetric.estimators._tensors import is_tensor, to_numpy
 from spdmetric.linalg.symmetric import LogCongruence, symmetrize
-from spdmetric.validation import check_psd, check_spd
+from spdmetric.validation import check_psd, check_spd, is_tensor, to_numpy
 
 try:
     import torch
@@ -34,7 +33,7 @@ MODELS = {
     "full rank": LogEuclideanMetric(3.0),
     "far out": LogEuclideanMetric(15.0, tol=1e-3),
     "rank 2": LogEuclideanMetric(2.0, rank=2, tol=1e-3),
-    "Gaussian": LogEuclideanMetric(2.0, kernel="gaussian", tol=1e-3),
+    "Gaussian": LogEuclideanMetric(2.0, kernel="rbf", tol=1e-3),
     "chosen": LogEuclideanMetricCV(radii=(0, 2), ranks=(None, 2), cv=2),
 }
 models = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
@@ -173,7 +172,7 @@ def test_awkward_torch_tensors(data):
     turned = torch.tensor(X).transpose(1, 2)
     for other in (double, turned, torch.tensor(X, requires_grad=True)):
         ours = clone(metric).fit(other, torch.tensor(y, dtype=torch.int32))
-        # Sums in another order round otherwise, and `tol` leaves the solution some room.
+        # Sums in another order round otherwise, and `tol` leaves the solution some slack.
         same(ours.transform(other), expected, atol=1e-3)
     assert not double.is_contiguous()
 

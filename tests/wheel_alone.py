@@ -53,23 +53,29 @@ def features(folder: Path) -> dict:
     """Each optional feature: the extra that it must name, the package it needs, a use of it."""
     import numpy as np
 
+    from spdmetric.comparison.page import need_page
     from spdmetric.datasets import gabor_responses, load_bci_iv_2a, load_eegmmi, load_images
+    from spdmetric.evaluation.methods import METHODS, Sizes
     from spdmetric.io.matrices import read_matrices
-    from spdmetric.linalg import compiled
-    from spdmetric.paper.figures import style
+    from spdmetric.plots import style
 
     (folder / "S001R04.edf").write_bytes(b"0")
     (folder / "D2.gif").write_bytes(b"GIF89a")
     (folder / "new.mat").write_bytes(bytes(512) + b"\x89HDF\r\n\x1a\n" + bytes(2048))
     image = np.random.default_rng(0).standard_normal((64, 128))
     return {
-        "compiled kernels": ("fast", "numba", lambda: compiled.Stack),
+        "pyRiemann's methods": (
+            "compare",
+            "pyriemann",
+            lambda: METHODS["mdm"].make(Sizes.of(np.zeros((4, 2, 2)), [0, 0, 1, 1])),
+        ),
         "figures": ("plots", "matplotlib", style.context),
         "textures of scikit-image": ("textures", "skimage", load_images),
         "images of a folder": ("textures", "PIL", lambda: load_images(folder)),
         "Gabor filters": ("textures", "skimage", lambda: gabor_responses(image)),
         "EDF files": ("eeg", "mne", lambda: load_eegmmi(1, folder, runs=[4])),
         "downloads by MOABB": ("eeg", "moabb", lambda: load_bci_iv_2a(1)),
+        "pages": ("compare", "jinja2", need_page),
         "MATLAB 7.3": ("hdf5", "h5py", lambda: read_matrices(folder / "new.mat")),
     }
 
@@ -94,7 +100,7 @@ def main(home: str, *blocked: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         library(Path(folder))
         found = features(Path(folder))
-        # pyRiemann needs matplotlib: what a hard dependency brings is there.
+        # What a hard dependency brings is there.
         there = {package for _, package, _ in found.values() if find_spec(package) is not None}
         for feature, (extra, package, use) in found.items():
             if package not in there:

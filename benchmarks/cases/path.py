@@ -15,8 +15,9 @@ from benchmarks.data import Labeled, subject9
 from benchmarks.outcomes import Line, Outcome, Setting, lead, missing, share
 from benchmarks.peers import load_peer
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
-from spdmetric.estimators._problem import Problem, make_problem
-from spdmetric.estimators.cv import radius_path
+from spdmetric.estimators._problem import Problem, problem_of, radius_path
+from spdmetric.estimators._settings import settings_of
+from spdmetric.objectives import local
 from spdmetric.solvers import Solution
 
 RADII = tuple(np.linspace(1.0, 10.0, 10))
@@ -34,16 +35,13 @@ def cases() -> list[Case]:
 
 def _problem(data: Labeled) -> Problem:
     X, codes = data
-    weight = np.ones(len(X))
-    return make_problem(
-        X, codes, weight, rank=None, init="riemann", kernel="linear", gamma=None, chunk_size=None
-    )
+    settings = settings_of(LogEuclideanMetric().get_params())
+    return problem_of(local.LocalData(local.Labeled(X, codes, np.ones(len(X)))), None, settings)
 
 
 def _path(problem: Problem, radii: tuple[float, ...]) -> list[Solution]:
     """A path at the defaults of `LogEuclideanMetric`; over one radius it is a cold fit."""
-    default = LogEuclideanMetric()
-    return radius_path(problem, radii, solver=default.solver, tol=default.tol, max_iter=default.max_iter)
+    return radius_path(problem, radii, settings_of(LogEuclideanMetric().get_params()))
 
 
 def _count(solutions: list[Solution]) -> int:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from rooms import write_if_changed
+from api import write_if_changed
 
 from spdmetric import cli
 
@@ -15,7 +15,7 @@ from spdmetric import cli
 def helps() -> Iterator[tuple[str, str]]:
     """Each command and its help, the program itself first."""
     os.environ["COLUMNS"] = "100"  # argparse folds lines to the terminal; a page has one width
-    parser = cli._parser()
+    parser = cli.make_parser()
     yield parser.prog, parser.format_help()
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):

@@ -1,4 +1,4 @@
-"""What the site leaves out, and what it takes in without being told."""
+"""Which members and pages the site leaves out or lists by itself."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def unlisted() -> list[str]:
 
 
 def list_more(app: Any, docname: str, source: list[str]) -> None:
-    """Put unlisted pages where the guide has room for them."""
+    """Put unlisted pages where the guide has a place for them."""
     if MORE in source[0]:
         source[0] = source[0].replace(MORE, "\n".join(f"/{name}" for name in unlisted()))
 
 
 def skip_foreign(app: Any, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
     """Leave out what classes inherit from other packages: those document it themselves."""
-    home = str(getattr(member, "__module__", "") or "")
-    return True if home and not home.startswith("spdmetric") and callable(member) else None
+    module = str(getattr(member, "__module__", "") or "")
+    return True if module and not module.startswith("spdmetric") and callable(member) else None
 
 
 def setup(app: Any) -> dict[str, bool]:

@@ -7,20 +7,25 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from rooms import write_if_changed
+from api import write_if_changed
 
 import spdmetric
 
 PACKAGE = Path(spdmetric.__file__).parent
 
+WARNS = ("warnings.warn", "warn_at_caller")
+
 HEAD = """\
 # Every sentence
 
 All errors and warnings that the package can raise, gathered from the source when this page was built;
-`…` stands for what is filled in. What to do about those that users meet is told in
+`…` stands for what is filled in. What to do about those that users meet is said in
 [Troubleshooting](../troubleshooting.md).
 
 """
+
+
+Texts = dict[str, ast.expr]  # what the names of a function stand for
 
 
 class Sentence(NamedTuple):
@@ -34,32 +39,50 @@ class Sentence(NamedTuple):
 def all_sentences() -> Iterator[Sentence]:
     """Gather the sentences, file by file, in the order of the source."""
     for path in sorted(PACKAGE.rglob("*.py")):
-        tree = ast.parse(path.read_text())
-        calls = [call for node in ast.walk(tree) if (call := _says(node)) is not None]
-        for kind, argument in calls:
-            text = " ".join(_text(argument).split())
-            if len(text) > 12:  # a bare name is no sentence
-                yield Sentence(str(path.relative_to(PACKAGE)), kind, text)
+        for node, texts in _nodes(ast.parse(path.read_text()), {}):
+            if (said := _says(node)) is not None:
+                kind, argument = said
+                text = " ".join(_text(argument, texts).split())
+                if len(text) > 12:  # a bare name is no sentence
+                    yield Sentence(str(path.relative_to(PACKAGE)), kind, text)
+
+
+def _nodes(node: ast.AST, texts: Texts) -> Iterator[tuple[ast.AST, Texts]]:
+    """Every node, with the texts that have names in its function."""
+    if isinstance(node, ast.FunctionDef):
+        texts = texts | {
+            inner.targets[0].id: inner.value
+            for inner in ast.walk(node)
+            if isinstance(inner, ast.Assign) and isinstance(inner.targets[0], ast.Name)
+        }
+    yield node, texts
+    for child in ast.iter_child_nodes(node):
+        yield from _nodes(child, texts)
 
 
 def _says(node: ast.AST) -> tuple[str, ast.expr] | None:
     """Kind and text of a node that raises an exception or warns."""
     if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and node.exc.args:
         return ast.unparse(node.exc.func).rpartition(".")[2], node.exc.args[0]
-    if isinstance(node, ast.Call) and ast.unparse(node.func) == "warnings.warn" and node.args:
+    if isinstance(node, ast.Call) and ast.unparse(node.func) in WARNS and node.args:
         kind = ast.unparse(node.args[1]) if len(node.args) > 1 else "UserWarning"
         return kind.rpartition(".")[2], node.args[0]
     return None
 
 
-def _text(node: ast.expr) -> str:
+def _text(node: ast.expr, texts: Texts) -> str:
     """The text of an expression, with … for what is known only when it runs."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
-        return "".join(_text(part) for part in node.values)
+        return "".join(_text(part, texts) for part in node.values)
     if isinstance(node, ast.BinOp):
-        return _text(node.left) + _text(node.right)
+        return _text(node.left, texts) + _text(node.right, texts)
+    if isinstance(node, ast.FormattedValue):
+        return _text(node.value, texts)
+    if isinstance(node, ast.Name) and node.id in texts:
+        others = {name: value for name, value in texts.items() if name != node.id}
+        return _text(texts[node.id], others)
     return "…"
 
 

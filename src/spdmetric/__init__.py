@@ -11,9 +11,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from spdmetric.comparison.compare import compare as compare
     from spdmetric.estimators import LogEuclideanMetric as LogEuclideanMetric
     from spdmetric.estimators import LogEuclideanMetricCV as LogEuclideanMetricCV
-    from spdmetric.io.folders import pipelines_folder as pipelines_folder
     from spdmetric.io.models import load as load
     from spdmetric.io.models import save as save
     from spdmetric.plots import EmbeddingDisplay as EmbeddingDisplay
@@ -27,8 +27,8 @@ __version__ = "0.1.0.dev0"
 _NAMES = {
     "LogEuclideanMetric": "estimators",
     "LogEuclideanMetricCV": "estimators",
+    "compare": "comparison.compare",
     "load": "io.models",
-    "pipelines_folder": "io.folders",
     "save": "io.models",
     "EmbeddingDisplay": "plots",
     "PairDistanceDisplay": "plots",
@@ -40,7 +40,23 @@ _MODULES = {
     *("datasets", "geometry", "io", "linalg", "manifolds", "objectives", "plots", "solvers", "validation"),
 }
 
-__all__ = ["__version__", *_NAMES]
+__all__ = ["__version__", "pipelines_folder", *_NAMES]
+
+
+def pipelines_folder() -> str:
+    """Folder of the MOABB pipeline files that come with the package.
+
+    It is for MOABB's ``parse_pipelines_from_directory`` or its option ``--pipelines``.  It has no
+    Python file, which MOABB would take for a pipeline.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from spdmetric import pipelines_folder
+    >>> sorted(path.stem for path in Path(pipelines_folder()).glob("*.yml"))
+    ['le_cv', 'le_identity', 'le_learned', 'le_low_rank', 'le_mean']
+    """
+    return f"{__path__[0]}/pipelines"
 
 
 def __getattr__(name: str) -> object:

@@ -11,14 +11,15 @@ Naming trap: the inner product here, the paper's k_G, is pyRiemann's
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 
 import numpy as np
 from array_api_compat import device
 from sklearn.exceptions import ConvergenceWarning
 
-from spdmetric.linalg.batch import kernels_pay, stack_of
+from spdmetric.caller import warn_at_caller
+from spdmetric.linalg.batch import stack_of
+from spdmetric.linalg.compiled import EVALUATIONS, pays
 from spdmetric.linalg.symmetric import (
     Array,
     LogCongruence,
@@ -110,17 +111,21 @@ def distance_logeuclid(A: Array, B: Array, reference: Array | None = None) -> Ar
 
 
 def distance_riemann(A: Array, B: Array) -> Array:
-    """Affine-invariant distance, Eq. (10) of [Yger2015]_ (from pyRiemann)."""
-    from pyriemann.geometry.distance import distance_riemann as distance
-
-    return distance(A, B)
+    """Affine-invariant distance, Eq. (10) of [Yger2015]_."""
+    xp = array_namespace(A, B)
+    values = xp.linalg.eigvalsh(congruence(invsqrtm(B), A))
+    return xp.linalg.vector_norm(xp.log(values), axis=-1)
 
 
 def distance_stein(A: Array, B: Array) -> Array:
     """Square root of the symmetrized Stein divergence (pyRiemann's ``distance_logdet``)."""
-    from pyriemann.geometry.distance import distance_logdet
+    xp = array_namespace(A, B)
 
-    return distance_logdet(A, B)
+    def log_det(C: Array) -> Array:
+        return xp.linalg.slogdet(C)[1]
+
+    divergence = log_det((A + B) / 2) - (log_det(A) + log_det(B)) / 2
+    return xp.sqrt(xp.where(divergence > 0, divergence, xp.zeros_like(divergence)))
 
 
 def kernel_tangent(X: Array, Y: Array | None = None, reference: Array | None = None) -> Array:
@@ -164,17 +169,24 @@ def pairwise_distance(
     -------
     D : array of shape (n, m)
     """
+    X, Y = _floating(X), None if Y is None else _floating(Y)
     if metric == "euclid":
         return _distances_of_vectors(vech(X), None if Y is None else vech(Y))
     if metric == "logeuclid":
         others = None if Y is None else tangent_vectors(Y, reference)
         return _distances_of_vectors(tangent_vectors(X, reference), others)
     if metric in ("riemann", "stein"):
-        column = _riemann_column(X, Y) if metric == "riemann" else _stein_from
+        distance = _riemann_for(X, Y) if metric == "riemann" else distance_stein
         if Y is None:
-            return _symmetric(column, X)
-        return array_namespace(X, Y).stack([column(Y[j, ...], X) for j in range(Y.shape[0])], axis=-1)
+            return _symmetric(distance, X)
+        return array_namespace(X, Y).stack([distance(X, Y[j, ...]) for j in range(Y.shape[0])], axis=-1)
     raise ValueError(f"Unknown metric {metric!r}; expected one of {', '.join(PAIRWISE_METRICS)}.")
+
+
+def _floating(X: Array) -> Array:
+    """Return integers as float64, floats as they are."""
+    xp = array_namespace(X)
+    return X if xp.isdtype(X.dtype, "real floating") else xp.asarray(X, dtype=xp.float64)
 
 
 def _distances_of_vectors(u: Array, v: Array | None) -> Array:
@@ -184,44 +196,25 @@ def _distances_of_vectors(u: Array, v: Array | None) -> Array:
     return xp.stack([xp.linalg.vector_norm(u[i : i + 1, :] - v, axis=-1) for i in range(u.shape[0])])
 
 
-def _symmetric(column: Callable[[Array, Array], Array], X: Array) -> Array:
+def _symmetric(distance: Callable[[Array, Array], Array], X: Array) -> Array:
     """Distances of all pairs of one stack, each computed once."""
     xp, n = array_namespace(X), X.shape[0]
     zeros = xp.zeros(n, dtype=X.dtype, device=device(X))
-    below = [xp.concat([zeros[: j + 1], column(X[j, ...], X[j + 1 :, ...])]) for j in range(n - 1)]
+    below = [xp.concat([zeros[: j + 1], distance(X[j + 1 :, ...], X[j, ...])]) for j in range(n - 1)]
     D = xp.stack([*below, zeros], axis=-1)
     return D + transpose(D)
 
 
-def _riemann_column(X: Array, Y: Array | None) -> Callable[[Array, Array], Array]:
-    """Return the quickest way to the distances of a stack from one matrix, given how many there will be."""
-    pairs = X.shape[0] * (X.shape[0] // 2 if Y is None else Y.shape[0])
-    n = pairs // 30  # a fit decomposes its matrices some thirty times
-    if type(X) is not np.ndarray or not kernels_pay(n, X.shape[-1]):
-        return _riemann_from
+def _riemann_for(X: Array, Y: Array | None) -> Callable[[Array, Array], Array]:
+    """Return the quickest `distance_riemann` of a stack from one matrix, given how many there will be."""
+    n = X.shape[0] * (X.shape[0] // 2 if Y is None else Y.shape[0]) // EVALUATIONS
+    if type(X) is not np.ndarray or not pays(n, X.shape[-1]):
+        return distance_riemann
 
-    def compiled(B: np.ndarray, X: np.ndarray) -> np.ndarray:
+    def compiled(X: np.ndarray, B: np.ndarray) -> np.ndarray:
         return np.linalg.norm(stack_of(X, n).decompose(invsqrtm(B)).features, axis=-1).astype(X.dtype)
 
     return compiled
-
-
-def _riemann_from(B: Array, X: Array) -> Array:
-    """Affine-invariant distances of a stack from one matrix."""
-    xp = array_namespace(B, X)
-    values = xp.linalg.eigvalsh(congruence(invsqrtm(B), X))
-    return xp.linalg.vector_norm(xp.log(values), axis=-1)
-
-
-def _stein_from(B: Array, X: Array) -> Array:
-    """Square roots of the Stein divergences of a stack from one matrix."""
-    xp = array_namespace(B, X)
-
-    def log_det(A: Array) -> Array:
-        return xp.linalg.slogdet(A)[1]
-
-    divergence = log_det((X + B) / 2) - (log_det(X) + log_det(B)) / 2
-    return xp.sqrt(xp.where(divergence > 0, divergence, xp.zeros_like(divergence)))
 
 
 # ---------------------------------------------------------------------------
@@ -271,7 +264,7 @@ def mean_riemann(
     the squared distance to X_i lies between 1 and h_i, the largest value of
     ``(t/2) coth(t/2)`` over the gaps t of the log-eigenvalues of the whitened X_i.
     """
-    return riemann_of(averaging(X, sample_weight, chunk_size), tol=tol, max_iter=max_iter)
+    return riemann_of(averaging(X, sample_weight, chunk_size), X.shape[0], tol=tol, max_iter=max_iter)
 
 
 # The same means where the matrices are not at hand as one array: all that a mean needs is
@@ -306,11 +299,10 @@ def riemann_of(average: Average, n: int | None = None, *, tol: float = 1e-9, max
         condition += float(detached(s.values[-1] / s.values[0]))
         if length <= max(tol, d * _EPS * condition):
             return G
-    warnings.warn(
+    warn_at_caller(
         f"The Riemannian mean stopped after {max_iter} iterations with a gradient of length "
         f"{length:.2g} (tol={tol:.2g}): raise max_iter, or look for outlying matrices.",
         ConvergenceWarning,
-        stacklevel=3,
     )
     return G
 

@@ -17,7 +17,17 @@ from typing import Protocol
 import numpy as np
 
 from spdmetric.linalg.lazy import lazy
-from spdmetric.linalg.symmetric import EXP, Array, Spectrum, expm, invsqrtm, sinhc, spectrum, symmetrize
+from spdmetric.linalg.symmetric import (
+    Array,
+    Spectrum,
+    exp_bend,
+    exp_slope,
+    expm,
+    invsqrtm,
+    sinhc,
+    spectrum,
+    symmetrize,
+)
 
 
 class Derivatives(Protocol):
@@ -47,6 +57,11 @@ class BallPoint:
     def __init__(self, coordinates: Spectrum, root: np.ndarray):
         self._s, self._P = coordinates
         self.factor = np.exp(-self._s / 2)[:, None] * (self._P.T @ root)  # (d, d)
+
+    @property
+    def coordinates(self) -> Spectrum:
+        """Eigenvalues s, ascending, and eigenvectors P of S."""
+        return Spectrum(self._s, self._P)
 
     def gradient(self, function: Derivatives) -> Array:
         """Gradient of a function of the factor, in coordinates."""
@@ -80,11 +95,11 @@ class BallPoint:
         """Gradient in coordinates of a gradient in the frame: the adjoint of `push`."""
         return self._P @ (self._sinhc * gradient) @ self._P.T
 
-    def raise_(self, gradient: Array) -> Array:
+    def riemannian_gradient(self, gradient: Array) -> Array:
         """Coordinate vector of the affine-invariant gradient: `pull` undone, then `push` undone."""
         return self._P @ ((self._P.T @ gradient @ self._P) / self._sinhc**2) @ self._P.T
 
-    def even(self, gradient: Array) -> Array:
+    def orthonormal_gradient(self, gradient: Array) -> Array:
         """The gradient in the frame, on the axes of S: `pull` undone, and the frame turned back."""
         return self._P @ ((self._P.T @ gradient @ self._P) / self._sinhc) @ self._P.T
 
@@ -93,7 +108,7 @@ class BallPoint:
         v = (self._P.T @ gradient @ self._P) / self._sinhc
         return sqrt(np.vdot(v, v))
 
-    def soften(self, rows: np.ndarray) -> np.ndarray:
+    def precondition(self, rows: np.ndarray) -> np.ndarray:
         """Gradients, as rows (k, d*d), in coordinates in which curvature is more even.
 
         Far from the center the function is flatter where the eigenvalues of S differ more,
@@ -102,14 +117,14 @@ class BallPoint:
         """
         d = self._s.size
         half = (rows.reshape(-1, d) @ self._P).reshape(-1, d, d).swapaxes(1, 2)
-        return ((half.reshape(-1, d) @ self._P).reshape(-1, d, d) * self._softness).reshape(rows.shape)
+        return ((half.reshape(-1, d) @ self._P).reshape(-1, d, d) * self._preconditioner).reshape(rows.shape)
 
-    def soften_adjoint(self, row: np.ndarray) -> np.ndarray:
-        """The adjoint of `soften` for one row, as a matrix."""
-        return self._P @ (row.reshape(self._sinhc.shape) * self._softness) @ self._P.T
+    def precondition_adjoint(self, row: np.ndarray) -> np.ndarray:
+        """The adjoint of `precondition` for one row, as a matrix."""
+        return self._P @ (row.reshape(self._sinhc.shape) * self._preconditioner) @ self._P.T
 
     @lazy
-    def _softness(self) -> np.ndarray:
+    def _preconditioner(self) -> np.ndarray:
         return np.sqrt(np.sqrt(self._sinhc))
 
     def bend(self, gradient: Array, eta: Array) -> Array:
@@ -127,7 +142,7 @@ class BallPoint:
         """``exp(-(a+b)/2) exp[a, c, b] - sinhc((a-c)/2) sinhc((c-b)/2) / 2``, (d, d, d)."""
         s = self._s
         a, c, b = s[:, None, None], s[None, :, None], s[None, None, :]
-        second = np.exp(-(a + b) / 2) * EXP.bend(a, c, b)
+        second = np.exp(-(a + b) / 2) * exp_bend(a, c, b)
         return second - self._sinhc[:, :, None] * self._sinhc[None, :, :] / 2
 
 
@@ -208,16 +223,16 @@ class RankPoint(BallPoint):
         padded = np.zeros((d, d))
         padded[:m] = -function.factor_gradient / 2
         x = -self._s / 2
-        slope = EXP.slope(x[:, None], x[None, :])
+        slope = exp_slope(x[:, None], x[None, :])
         g = symmetrize(self._P @ (slope * (self._P.T @ symmetrize(padded) @ self._P)) @ self._P.T)
         g[m:, m:] = 0
         return g
 
-    def raise_(self, gradient: Array) -> Array:
+    def riemannian_gradient(self, gradient: Array) -> Array:
         """The gradient itself: at low rank, steepest descent is that of the coordinates."""
         return gradient
 
-    def even(self, gradient: Array) -> Array:
+    def orthonormal_gradient(self, gradient: Array) -> Array:
         """The gradient itself, likewise."""
         return gradient
 
@@ -225,11 +240,11 @@ class RankPoint(BallPoint):
         """Length of a gradient, in coordinates."""
         return float(np.linalg.norm(gradient))
 
-    def soften(self, rows: np.ndarray) -> np.ndarray:
+    def precondition(self, rows: np.ndarray) -> np.ndarray:
         """The gradients themselves: rotated, they would leave the coordinates of this rank."""
         return rows
 
-    def soften_adjoint(self, row: np.ndarray) -> np.ndarray:
+    def precondition_adjoint(self, row: np.ndarray) -> np.ndarray:
         """The row itself, as a matrix."""
         return row.reshape(self._P.shape)
 

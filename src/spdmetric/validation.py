@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from numbers import Integral
+from collections.abc import Callable, Mapping
+from math import isfinite
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from array_api_compat import is_numpy_array
+from array_api_compat import (
+    is_array_api_obj,
+    is_cupy_array,
+    is_dask_array,
+    is_numpy_array,
+    is_torch_array,
+)
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length, column_or_1d
 
 from spdmetric.linalg.symmetric import Array, array_namespace, detached, symmetrize, transpose
 
 _EPS = float(np.finfo(np.float64).eps)
+
+ClassWeight = str | Mapping[Any, float] | None  # None, "balanced", or weights by label
 
 # Asymmetry up to this much of the largest entry is rounding and is averaged away.
 _ASYMMETRY = {"float32": 1e-5, "float64": 1e-8}
@@ -56,6 +67,13 @@ def check_psd(X: Any, rank: int, *, name: str = "X", first: int = 0) -> Array:
     if not _surely_definite(X):
         _check_rank(X, rank, name, first)
     return X
+
+
+def check_matrices(X: Any, rank: int | None, *, name: str = "X", first: int = 0) -> Array:
+    """`check_psd` for matrices of at least some rank, `check_spd` for None."""
+    return (
+        check_spd(X, name=name, first=first) if rank is None else check_psd(X, rank, name=name, first=first)
+    )
 
 
 def is_definite(X: Array) -> bool:
@@ -236,7 +254,271 @@ def checked_chunk(chunk: Array, check: Callable[..., Array], k: int, rows: slice
         ) from error
 
 
-def check_count(name: str, value: Any) -> None:
-    """Refuse what is not a whole number of at least 1."""
+def check_count(name: str, value: Any, *, optional: bool = False) -> None:
+    """Refuse what is not a whole number of at least 1, nor None where that is allowed."""
+    if optional and value is None:
+        return
     if not isinstance(value, Integral) or value < 1:
         raise ValueError(f"{name}={value!r}: expected a whole number >= 1.")
+
+
+def check_choice(name: str, value: Any, valid: tuple[Any, ...], other: str | None = None) -> None:
+    """Refuse a value that is not one of the valid ones, listing them; ``other`` says what else is allowed.
+
+    Where something else is allowed, only strings are looked at.
+    """
+    if other is not None and not isinstance(value, str):
+        return
+    if value not in valid:
+        raise ValueError(
+            f"{name}={value!r}: expected one of {', '.join(map(repr, valid))}"
+            + (f", or {other}." if other else ".")
+        )
+
+
+# ---------------------------------------------------------------------------
+# Parameters of learning
+
+
+def check_radius(radius: Any) -> float:
+    """Return a radius as a float."""
+    if not isinstance(radius, Real) or not isfinite(radius) or radius < 0:
+        raise ValueError(
+            f"radius={radius!r}: expected a finite number >= 0, the largest affine-invariant distance "
+            "from the start; 0 learns nothing. Without a bound the search runs away to degenerate G."
+        )
+    return float(radius)
+
+
+def check_rank(rank: Any, solver: str) -> int | None:
+    """Return a rank that a solver can learn, None for full rank."""
+    check_count("rank", rank, optional=True)
+    if rank is not None and solver == "newton":
+        raise ValueError(
+            "solver='newton' has second derivatives at full rank only: with rank= use 'trust-region'."
+        )
+    return None if rank is None else int(rank)
+
+
+def check_candidates(name: str, values: Any, check: Callable[[Any], Any]) -> list[Any] | None:
+    """Return the candidates that are given, each one checked; None where none are."""
+    if values is None:
+        return None
+    if len(values) == 0:
+        raise ValueError(f"{name} is empty: expected at least one candidate.")
+    return [check(value) for value in values]
+
+
+def check_kernel(kernel: Any, gamma: Any, solver: str) -> None:
+    """Refuse parameters of the kernel that mean nothing, or nothing together."""
+    check_choice("kernel", kernel, ("linear", "rbf"))
+    if kernel == "linear" and gamma is not None:
+        raise ValueError(
+            f"gamma={gamma!r} is of the Gaussian kernel, and kernel='linear' has none: pass "
+            "kernel='rbf', or leave gamma=None."
+        )
+    if gamma is not None and (not isinstance(gamma, Real) or not isfinite(gamma) or gamma <= 0):
+        raise ValueError(
+            f"gamma={gamma!r}: expected a finite number > 0, or None to learn it with the metric."
+        )
+    if kernel == "rbf" and solver == "newton":
+        raise ValueError(
+            "solver='newton' has second derivatives for the linear kernel only: with kernel='rbf' use "
+            "'trust-region'."
+        )
+    if kernel == "rbf" and solver == "stochastic":
+        raise ValueError(
+            "solver='stochastic' takes the linear kernel apart into mini-batches; the Gaussian one compares "
+            "all pairs of matrices: with kernel='rbf' use 'trust-region'."
+        )
+
+
+def check_class_weight(class_weight: Any) -> None:
+    """Refuse what is neither None, nor "balanced", nor positive weights by label."""
+    if not isinstance(class_weight, Mapping):
+        if class_weight is not None and class_weight != "balanced":
+            raise ValueError(
+                f"class_weight={class_weight!r}: expected one of None, 'balanced', or a dict of weights."
+            )
+        return
+    for label, weight in class_weight.items():
+        if not isinstance(weight, Real) or not isfinite(weight) or weight <= 0:
+            raise ValueError(
+                f"class_weight[{label!r}]={weight!r}: expected a finite number > 0. To leave a class out, "
+                "drop its matrices."
+            )
+
+
+# ---------------------------------------------------------------------------
+# Labels and weights
+
+
+def check_labels(X: Array, y: Array, *, method: str = "fit") -> np.ndarray:
+    """Return labels as an array, one for each matrix."""
+    if y is None:
+        raise ValueError(f"{method} requires y to be passed, but the target y is None.")
+    y = column_or_1d(to_numpy(y), warn=True)
+    check_consistent_length(X, y)
+    return y
+
+
+def encode(X: Array, y: Array) -> tuple[np.ndarray, np.ndarray]:
+    """Return the classes, sorted, and the class of each matrix as a code 0, 1, ..."""
+    y = check_labels(X, y)
+    check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    return check_classes(classes), codes
+
+
+def check_classes(classes: np.ndarray) -> np.ndarray:
+    """Return the classes if there are several."""
+    check_classification_targets(classes)
+    if classes.size < 2:
+        raise ValueError(
+            f"y has 1 class, {classes[0]!r}: expected at least two, there is nothing to tell apart."
+        )
+    return classes
+
+
+def check_weights(sample_weight: Array, X: Array) -> np.ndarray:
+    """Return non-negative weights, one for each matrix, not all of them zero; 1 for None."""
+    weight = to_numpy(sample_weight)
+    weight = _check_sample_weight(weight, X, dtype=np.float64, ensure_non_negative=True)
+    if not weight.any():
+        raise ValueError("sample_weight is zero for every matrix: nothing is left to learn from.")
+    return weight
+
+
+def weights_of(
+    sample_weight: Array, codes: np.ndarray, classes: np.ndarray, class_weight: ClassWeight
+) -> np.ndarray:
+    """Weights of the matrices, those of their classes included; zero for matrices that do not count."""
+    weight = check_weights(sample_weight, codes)
+    totals = np.bincount(codes, weights=weight, minlength=classes.size)
+    scale = class_scale(weight.sum(), totals, classes, class_weight)
+    return weight if class_weight is None else weight * scale[codes]
+
+
+def class_scale(
+    total: float, totals: np.ndarray, classes: np.ndarray, class_weight: ClassWeight
+) -> np.ndarray:
+    """What the weights of each class are multiplied with, from the weight of all and of each."""
+    scale = np.ones(totals.size)
+    if isinstance(class_weight, Mapping):
+        scale = weights_by_label(classes, class_weight)
+    elif class_weight is not None and totals.all():
+        scale = total / (classes.size * totals)
+    scaled = scale * totals
+    if not 1e-100 < scaled.sum() < 1e100:
+        raise ValueError(
+            f"sample_weight and class_weight add up to {scaled.sum():.3g}, which float64 cannot work with: "
+            "expected weights near 1; only their ratios matter."
+        )
+    if scaled.min() <= _EPS * scaled.sum():
+        raise ValueError(
+            f"sample_weight is zero for all matrices of class {classes[np.argmin(scaled)]!r}, or too small "
+            f"to count ({scaled.min():.3g} of {scaled.sum():.3g}): drop the class or give it weight."
+        )
+    return scale
+
+
+def weights_by_label(classes: np.ndarray, class_weight: Mapping[Any, float]) -> np.ndarray:
+    """Weights by label; 1 for a class without, unless the labels seem to be misspelled."""
+    labels = classes.tolist()
+    absent = [label for label in labels if label not in class_weight]
+    unknown = [label for label in class_weight if label not in labels]
+    if absent and unknown:
+        raise ValueError(
+            f"class_weight names {unknown}, which are not in y, and leaves out {absent}, which are: expected "
+            f"labels among {labels}."
+        )
+    return np.array([float(class_weight.get(label, 1.0)) for label in labels])
+
+
+def check_stream(
+    classes: Any, known: np.ndarray | None, kernel: str, class_weight: ClassWeight
+) -> np.ndarray:
+    """Return all classes of a stream, sorted; refuse parameters that need all the data at once."""
+    if kernel != "linear":
+        raise ValueError(
+            f"kernel={kernel!r} compares all pairs of matrices, and a stream forgets them: partial_fit needs "
+            "kernel='linear'."
+        )
+    if class_weight == "balanced":
+        raise ValueError(
+            "class_weight='balanced' needs the sizes of all classes, which a stream does not know in "
+            "advance: give a dict of weights, or pass sample_weight to partial_fit instead."
+        )
+    if classes is None:
+        if known is None:
+            raise ValueError(
+                "The first call of partial_fit needs classes=, all labels that the stream may bring."
+            )
+        return known
+    found = np.unique(column_or_1d(classes))
+    if found.size < 2:
+        raise ValueError(f"classes={found.tolist()}: expected at least two, there is nothing to tell apart.")
+    if known is not None and not np.array_equal(found, known):
+        raise ValueError(
+            f"classes={found.tolist()} are not those of the first call, {known.tolist()}: leave them out, or "
+            "begin a new stream with a clone of the estimator."
+        )
+    return found
+
+
+def check_batch(
+    X: Array, y: Any, sample_weight: Any, classes: np.ndarray, class_weight: ClassWeight
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return codes and weights of the matrices of a batch, in which classes may be absent."""
+    y = check_labels(X, y, method="partial_fit")
+    unknown = np.flatnonzero(~np.isin(y, classes))
+    if unknown.size:
+        raise ValueError(
+            f"y[{unknown[0]}] is {y[unknown].tolist()[0]!r}, which is not one of the classes of the stream, "
+            f"{classes.tolist()}: name all labels in the first call of partial_fit."
+        )
+    codes, weight = np.asarray(np.searchsorted(classes, y)), check_weights(sample_weight, X)
+    if isinstance(class_weight, Mapping):
+        weight = weight * weights_by_label(classes, class_weight)[codes]
+    return codes, weight
+
+
+# ---------------------------------------------------------------------------
+# Arrays that are not NumPy's: learning brings them to NumPy, all else stays where they are
+
+
+def is_tensor(x: Any) -> bool:
+    """Whether this is an array of another namespace than NumPy's that holds its numbers now.
+
+    Those are arrays of torch, JAX, CuPy and array_api_strict, not those of dask.
+    """
+    return is_array_api_obj(x) and not is_numpy_array(x) and not is_dask_array(x)
+
+
+def to_numpy(x: Any) -> Any:
+    """Return a tensor as a NumPy array, detached and on the CPU; anything else as it is."""
+    if not is_tensor(x):
+        return x
+    if is_torch_array(x):
+        x = x.detach().cpu()
+        # NumPy has no bfloat16; float32 holds its numbers exactly.
+        return (x.float() if str(x.dtype) == "torch.bfloat16" else x).numpy()
+    try:
+        return x.get() if is_cupy_array(x) else np.asarray(x)
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"An array of type {type(x).__name__} cannot be brought to NumPy, where learning runs ({error}): "
+            "move it to the CPU first."
+        ) from error
+
+
+def is_single(x: Any) -> bool:
+    """Whether the numbers are float32, in any namespace."""
+    return str(getattr(x, "dtype", None)).rpartition(".")[2] == "float32"
+
+
+def as_float(x: Any, *, single: bool = False) -> Array:
+    """Return an array in float64, or float32, in its own namespace; what is no array becomes NumPy's."""
+    x = x if is_tensor(x) else np.asarray(x)
+    xp = array_namespace(x)
+    return xp.astype(x, xp.float32 if single else xp.float64, copy=False)

@@ -1,5 +1,62 @@
-"""The command line ``spdmetric``, one file a command."""
+"""The command line ``spdmetric``: a module a command, whose name and docstring are the command's."""
 
-from spdmetric.cli.reproduce import main
+from __future__ import annotations
 
-__all__ = ["main"]
+import argparse
+import sys
+import warnings
+from collections.abc import Sequence
+
+from spdmetric.cli import compare, fit, predict, reproduce, toy
+from spdmetric.cli.options import one_line
+
+COMMANDS = (toy, fit, predict, compare, reproduce)
+
+EPILOG = """\
+examples:
+  spdmetric fit train.npz -o model.npz             learn from labeled matrices
+  spdmetric predict model.npz new.npz -o new.csv   label other matrices
+  spdmetric compare matrices.npz --out report.html which metric suits my matrices, does learning help?
+  spdmetric reproduce toy                          Table 1 of the paper, about a minute
+
+An interrupted run of compare or reproduce goes on where it was when the same command is given again.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return 0, or 2 after a one-line error, or 130 after an interruption."""
+    arguments = make_parser().parse_args(argv)
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, category, *_: _say(f"{category.__name__}: {message}")
+        try:
+            arguments.command.run(arguments)
+        except KeyboardInterrupt:
+            resumes = arguments.command in (compare, reproduce)
+            _say("interrupted" + "; give the same command again to go on where it was" * resumes + ".")
+            return 130
+        except (ValueError, ImportError, OSError) as error:
+            _say(f"error: {one_line(error)}")
+            return 2
+    return 0
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Make the parser of the command line; it needs the standard library alone."""
+    from spdmetric import __version__
+
+    style = argparse.RawDescriptionHelpFormatter
+    about = "Supervised LogEuclidean metric learning for SPD matrices."
+    parser = argparse.ArgumentParser("spdmetric", description=about, epilog=EPILOG, formatter_class=style)
+    parser.add_argument("--version", action="version", version=f"spdmetric {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for module in COMMANDS:
+        name, text = module.__name__.rpartition(".")[2], str(module.__doc__)
+        first = text.partition("\n")[0]
+        command = commands.add_parser(name, help=first, description=text, formatter_class=style)
+        command.set_defaults(command=module)
+        module.add_options(command)
+    return parser
+
+
+def _say(text: str) -> None:
+    print(f"spdmetric: {text}", file=sys.stderr)

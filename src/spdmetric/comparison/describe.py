@@ -20,9 +20,8 @@ class Description:
     n: int
     d: int
     dtype: str
-    classes: tuple[str, ...]
-    counts: tuple[int, ...]
-    groups: tuple[tuple[str, int], ...]  # name and size of each; empty where there are none
+    classes: tuple[tuple[str, int], ...]  # name and size of each
+    groups: tuple[tuple[str, int], ...]  # the same; empty where there are none
     condition: np.ndarray  # (n,), infinite where singular
     ranks: np.ndarray  # (n,)
     scale: tuple[float, float]  # smallest and largest mean variance, trace / d
@@ -60,13 +59,11 @@ def describe(X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None) -> 
     definite = ranks == X.shape[1]
     condition = np.where(definite, values[:, -1] / np.where(definite, values[:, 0], 1.0), np.inf)
     distance = _distances(X, bool(definite.all()))
-    classes, counts = np.unique(y, return_counts=True)
     return Description(
         len(X),
         X.shape[1],
         dtype,
-        tuple(map(str, classes)),
-        tuple(map(int, counts)),
+        _sizes(y),
         () if groups is None else _sizes(groups),
         condition,
         ranks,
@@ -77,8 +74,8 @@ def describe(X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None) -> 
     )
 
 
-def _sizes(groups: np.ndarray) -> tuple[tuple[str, int], ...]:
-    names, counts = np.unique(groups, return_counts=True)
+def _sizes(labels: np.ndarray) -> tuple[tuple[str, int], ...]:
+    names, counts = np.unique(labels, return_counts=True)
     return tuple((str(name), int(count)) for name, count in zip(names, counts, strict=True))
 
 

@@ -2,22 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
-from spdmetric.comparison.methods import Means
-from spdmetric.estimators import LogEuclideanMetricCV
-from spdmetric.estimators._problem import make_problem
-from spdmetric.estimators.cv import radius_path
+from spdmetric.estimators import LogEuclideanMetric, LogEuclideanMetricCV
+from spdmetric.evaluation.methods import Sizes
 from spdmetric.geometry import mean_riemann
-from spdmetric.linalg.symmetric import congruence, invsqrtm
 
 RADII = (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0)
 
 
-def learn_all(X: np.ndarray, codes: np.ndarray, means: Means) -> dict[str, Any]:
-    """Learn from all matrices; the result is plain data, for the journal.
+class Candidate(TypedDict):
+    """A radius and a rank, and their mean score in cross-validation."""
+
+    radius: float
+    rank: int | None
+    mean: float
+
+
+class Path(TypedDict):
+    """Alignment along `RADII` at one rank."""
+
+    rank: int | None
+    alignment: list[float]
+
+
+class Learned(TypedDict):
+    """What is drawn of the metric, as plain data for the journal."""
+
+    chosen: Candidate
+    candidates: list[Candidate]
+    factor: list[list[float]]  # W
+    paths: list[Path]
+    reference: list[list[float]] | None  # G at full rank; None where the matrices are singular
+    reference_radius: float
+    mean: list[list[float]] | None  # where learning starts
+
+
+def learn_all(X: np.ndarray, codes: np.ndarray, sizes: Sizes) -> Learned:
+    """Learn from all matrices.
 
     Parameters
     ----------
@@ -25,69 +49,39 @@ def learn_all(X: np.ndarray, codes: np.ndarray, means: Means) -> dict[str, Any]:
         Matrices.
     codes : ndarray of shape (n,)
         Their classes as 0, 1, ...
-    means : Means
+    sizes : Sizes
         As used in the folds.
 
     Returns
     -------
-    learned : dict
-        ``chosen`` (radius and rank), ``score``, ``candidates``, ``paths``, ``factor``, and
-        where the matrices have full rank ``reference``, ``mean`` and ``reference_radius``.
+    learned : Learned
     """
-    metric = LogEuclideanMetricCV(cv=means.inner, ranks=means.ranks).fit(X, codes)
-    rank = metric.best_params_["rank"]
-    found: dict[str, Any] = {
-        "chosen": metric.best_params_,
-        "score": metric.best_score_,
-        "candidates": _candidates(metric),
-        "factor": metric.components_.tolist(),
-        "paths": [],
-    }
-    if means.ranks is None:
-        radius = _best_full_radius(metric)
-        alignment, G = _path(X, codes, None, radius)
-        found["paths"].append({"rank": None, "radius": RADII, "alignment": alignment})
-        found |= {"reference": G.tolist(), "mean": mean_riemann(X).tolist(), "reference_radius": radius}
-    low = rank if rank is not None else means.rank
-    if low is not None:
-        alignment, _ = _path(X, codes, low, 0.0)
-        found["paths"].append({"rank": low, "radius": RADII, "alignment": alignment})
-    return found
-
-
-def _candidates(metric: LogEuclideanMetricCV) -> list[dict[str, Any]]:
-    results = metric.cv_results_
-    n_folds = sum(name.startswith("split") for name in results)
-    return [
-        {**params, "mean": float(mean), "se": float(std) / np.sqrt(max(1, n_folds - 1))}
-        for params, mean, std in zip(
-            results["params"], results["mean_test_score"], results["std_test_score"], strict=True
-        )
+    metric = LogEuclideanMetricCV(cv=sizes.inner, ranks=sizes.ranks).fit(X, codes)
+    scores = zip(metric.cv_results_["params"], metric.cv_results_["mean_test_score"].tolist(), strict=True)
+    candidates: list[Candidate] = [
+        {"radius": params["radius"], "rank": params["rank"], "mean": mean} for params, mean in scores
     ]
+    chosen = candidates[metric.best_index_]
+    low = sizes.low_rank if chosen["rank"] is None else chosen["rank"]
+    ranks = ([None] if sizes.definite else []) + ([] if low is None else [low])
+    # The radius above 0 that suits full rank best; where none was tried, the paper's.
+    full = [c for c in candidates if c["rank"] is None and c["radius"] > 0]
+    radius = max(full, key=lambda c: (c["mean"], -c["radius"]))["radius"] if full else 10.0
+    like_cv = LogEuclideanMetric(radius, tol=metric.tol, max_iter=metric.max_iter)
+    reference = like_cv.fit(X, codes).reference_ if sizes.definite else None
+    return {
+        "chosen": chosen,
+        "candidates": candidates,
+        "factor": metric.components_.tolist(),
+        "paths": [{"rank": rank, "alignment": _alignment(X, codes, rank)} for rank in ranks],
+        "reference": None if reference is None else reference.tolist(),
+        "reference_radius": radius,
+        "mean": mean_riemann(X).tolist() if sizes.definite else None,
+    }
 
 
-def _best_full_radius(metric: LogEuclideanMetricCV) -> float:
-    """The radius above 0 that suits full rank best; where it was not tried, the paper's."""
-    full = [c for c in _candidates(metric) if c["rank"] is None and c["radius"] > 0]
-    return float(max(full, key=lambda c: (c["mean"], -c["radius"]))["radius"]) if full else 10.0
-
-
-def _path(
-    X: np.ndarray, codes: np.ndarray, rank: int | None, radius: float
-) -> tuple[list[float], np.ndarray]:
-    """Alignment along the radii, and the reference point at one of them."""
-    problem = make_problem(
-        X, codes, np.ones(len(X)), rank=rank, init="riemann", kernel="linear", gamma=None, chunk_size=None
-    )
-    radii = sorted({*RADII, radius})
-    solutions = radius_path(problem, radii, solver="trust-region", tol=1e-3, max_iter=40)
-    alignment = [1 - s.value for r, s in zip(radii, solutions, strict=True) if r in RADII]
-    if rank is not None:
-        return alignment, np.empty((0, 0))
-    W = solutions[radii.index(radius)].point.factor @ problem.start.factor
-    return alignment, np.linalg.inv(W.T @ W)
-
-
-def relative_spectrum(G: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """Eigenvalues of G seen from the mean, descending: 1 where learning changed nothing."""
-    return np.linalg.eigvalsh(congruence(invsqrtm(mean), G))[::-1]
+def _alignment(X: np.ndarray, codes: np.ndarray, rank: int | None) -> list[float]:
+    """Alignment along the radii, by one sweep over all matrices."""
+    every = np.arange(len(X))
+    sweep = LogEuclideanMetricCV(radii=RADII, ranks=(rank,), cv=[(every, every)])  # nothing to choose
+    return sweep.fit(X, codes).path_.alignment.tolist()

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spdmetric.comparison.comparison import Comparison
-from spdmetric.comparison.methods import ENTRIES, PAIRS
+from spdmetric.comparison.run import Comparison
+from spdmetric.evaluation.methods import METHODS, PAIRS
 
 LEVEL = 0.95
 MINUS = "\N{MINUS SIGN}"
@@ -30,6 +30,14 @@ class Estimate:
     def sign(self) -> int:
         """1 or -1 where the interval lies on one side of zero, else 0."""
         return int(self.mean > self.half) - int(-self.mean > self.half)
+
+    @property
+    def known(self) -> bool:
+        """Whether there is a standard error."""
+        return bool(np.isfinite(self.se))
+
+    def __str__(self) -> str:
+        return f"{self.mean:.1f} ± {self.se:.1f}" if self.known else f"{self.mean:.1f}"
 
 
 @dataclass(frozen=True)
@@ -73,7 +81,7 @@ class Verdict:
 
 
 def estimate(values: np.ndarray, clusters: np.ndarray | None = None) -> Estimate:
-    """Mean in per cent with its standard error over matrices or clusters of them.
+    """Mean in per cent with its standard error over values, or clusters of them.
 
     Parameters
     ----------
@@ -85,7 +93,6 @@ def estimate(values: np.ndarray, clusters: np.ndarray | None = None) -> Estimate
     Returns
     -------
     estimate : Estimate
-        With n clusters of one value each, the standard error is that of a mean.
     """
     from scipy.stats import t
 
@@ -121,7 +128,7 @@ def judge(comparison: Comparison) -> Verdict:
     )
     pairs = tuple(
         Pair(a, b, head, estimate(right[a] - right[b], clusters))
-        for a, b, head in PAIRS
+        for a, b, head in PAIRS  # the first of them is the one planned beforehand
         if a in right and b in right
     )
     chance = 100 * float(np.bincount(truth).max() / len(truth))
@@ -138,21 +145,7 @@ def _clusters(comparison: Comparison) -> np.ndarray | None:
 
 
 def confusion(truth: np.ndarray, labels: np.ndarray, n_classes: int) -> np.ndarray:
-    """Mean count over repeats of each label (column) given to each class (row).
-
-    Parameters
-    ----------
-    truth : ndarray of shape (n,)
-        Codes.
-    labels : ndarray of shape (n_repeats, n)
-        Codes given.
-    n_classes : int
-        Number of classes.
-
-    Returns
-    -------
-    counts : ndarray of shape (n_classes, n_classes)
-    """
+    """Mean count over repeats of each label (column) given to each class (row); codes, (n,) and (r, n)."""
     counts = np.zeros((n_classes, n_classes))
     for row in labels:
         np.add.at(counts, (truth, row), 1)
@@ -163,14 +156,15 @@ def confusion(truth: np.ndarray, labels: np.ndarray, n_classes: int) -> np.ndarr
 # Sentences
 
 
+def sentences(verdict: Verdict) -> list[str]:
+    """The answer: whether learning helps, which method is best, which distance suits."""
+    said = (learning_sentence(verdict), best_sentence(verdict), metric_sentence(verdict))
+    return [sentence for sentence in said if sentence is not None]
+
+
 def title(method: str) -> str:
     """Name of a method."""
-    return ENTRIES[method].title
-
-
-def number(value: Estimate) -> str:
-    """``81.5 ± 2.7``."""
-    return f"{value.mean:.1f} ± {value.se:.1f}" if np.isfinite(value.se) else f"{value.mean:.1f}"
+    return METHODS[method].title
 
 
 def learning_sentence(verdict: Verdict) -> str:
@@ -198,7 +192,7 @@ def _other_heads(verdict: Verdict) -> str:
 
 
 def _points(gain: Estimate) -> str:
-    error = f" ± {gain.se:.1f}" if np.isfinite(gain.se) else ""
+    error = f" ± {gain.se:.1f}" if gain.known else ""
     return f"{signed(gain.mean)}{error} points"
 
 
@@ -210,7 +204,7 @@ def signed(value: float) -> str:
 def best_sentence(verdict: Verdict) -> str:
     """Which method is best, and how far that can be trusted."""
     best, others = verdict.best, len(verdict.lines) - 1
-    told = f"The highest accuracy is {number(best.accuracy)} %, of {title(best.method)}."
+    told = f"The highest accuracy is {best.accuracy} %, of {title(best.method)}."
     if not others:
         return told
     tied = verdict.tied
@@ -222,12 +216,12 @@ def best_sentence(verdict: Verdict) -> str:
 
 def metric_sentence(verdict: Verdict) -> str | None:
     """Which fixed distance suits the matrices."""
-    fixed = [line for line in verdict.lines if ENTRIES[line.method].family == "distance"]
+    fixed = [line for line in verdict.lines if METHODS[line.method].family == "distance"]
     if len(fixed) < 2:
         return None
     first, last = fixed[0], fixed[-1]
     return (
-        f"Of the {len(fixed)} fixed distances, {title(first.method)} does best, {number(first.accuracy)} %, "
-        f"and {title(last.method)} worst, {number(last.accuracy)} %; always guessing the largest class gives "
+        f"Of the {len(fixed)} fixed distances, {title(first.method)} does best, {first.accuracy} %, "
+        f"and {title(last.method)} worst, {last.accuracy} %; always guessing the largest class gives "
         f"{verdict.chance:.1f} %."
     )

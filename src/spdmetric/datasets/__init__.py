@@ -7,9 +7,11 @@ from spdmetric.datasets.bci_iv_2a import bci_subjects, load_bci_iv_2a
 from spdmetric.datasets.eeg import Recording, eegmmi_subjects, epoch_covariances, load_eegmmi
 from spdmetric.datasets.images import load_images
 from spdmetric.datasets.prepared import (
+    Covariances,
     cho2017_subjects,
     eegmmi_covariance_subjects,
     load_cho2017,
+    load_covariances,
     load_eegmmi_covariances,
 )
 from spdmetric.datasets.textures import (
@@ -22,7 +24,6 @@ from spdmetric.datasets.textures import (
 )
 from spdmetric.datasets.toy import make_toy
 from spdmetric.datasets.whitening import whiten
-from spdmetric.io.files import Covariances, load_covariances
 
 __all__ = [
     "Covariances",

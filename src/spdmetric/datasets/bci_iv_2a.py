@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,7 +20,12 @@ from spdmetric.datasets.eeg import (
     gather,
     read_raw,
 )
-from spdmetric.io.files import load_covariances, mat_names, read_mat, structures
+from spdmetric.datasets.prepared import load_covariances
+from spdmetric.io.matlab import mat_names, read_mat, structures
+
+if TYPE_CHECKING:
+    from mne.io import BaseRaw
+    from moabb.datasets.base import BaseDataset
 
 BCI_CLASSES = ("left_hand", "right_hand", "feet", "tongue")
 
@@ -114,19 +119,20 @@ def _mat_runs(path: Path, session: str) -> Iterator[Run]:
     """Runs of a file of BNCI Horizon 2020; those for calibration have no trials."""
     for i, run in enumerate(structures(read_mat(path, ["data"])["data"]), start=1):
         name = f"{path}, run {i}"
-        missing = [field for field in ("X", "trial", "y", "fs") if not hasattr(run, field)]
+        missing = [field for field in ("X", "trial", "y", "fs") if field not in run]
         if missing:
             raise ValueError(
                 f"{name} has no {', '.join(missing)}: expected a run as BNCI Horizon 2020 stores it."
             )
-        if run.X.ndim != 2 or run.X.shape[1] < _BCI_CHANNELS:
+        X = run["X"]
+        if X.ndim != 2 or X.shape[1] < _BCI_CHANNELS:
             raise ValueError(
-                f"{name}: X has shape {run.X.shape}; expected (n_samples, 25), the first 22 columns EEG."
+                f"{name}: X has shape {X.shape}; expected (n_samples, 25), the first 22 columns EEG."
             )
-        trial, fs = np.ravel(run.trial).astype(np.int64), float(np.ravel(run.fs)[0])
-        y = _class_names(run.y, name, expected=len(trial))
+        trial, fs = run["trial"].ravel().astype(np.int64), float(run["fs"].ravel()[0])
+        y = _class_names(run["y"], name, expected=len(trial))
         onsets = trial - 1 + round(_TRIAL_TO_CUE * fs)  # trials start at 1-based samples
-        yield Run(name, run.X.T[:_BCI_CHANNELS], onsets, y, fs, session)
+        yield Run(name, X.T[:_BCI_CHANNELS], onsets, y, fs, session)
 
 
 def _gdf_runs(path: Path, session: str) -> Iterator[Run]:
@@ -176,7 +182,7 @@ def _true_labels(path: Path, n_cues: int) -> np.ndarray:
     )
 
 
-def _class_names(numbers: Any, name: str, expected: int) -> np.ndarray:
+def _class_names(numbers: np.ndarray, name: str, expected: int) -> np.ndarray:
     numbers = np.ravel(numbers)
     if len(numbers) != expected:
         raise ValueError(f"{name} has {len(numbers)} labels for {expected} trials; expected one for each.")
@@ -198,7 +204,7 @@ def _ready_made(path: Path, classes: Collection[str]) -> Recording:
 # MOABB
 
 
-def _bnci2014_001() -> Any:
+def _bnci2014_001() -> BaseDataset:
     try:
         from moabb.datasets import BNCI2014_001
     except ImportError as error:
@@ -208,7 +214,7 @@ def _bnci2014_001() -> Any:
     return BNCI2014_001()
 
 
-def _moabb_recording(dataset: Any, subject: int, classes: Collection[str]) -> Recording:
+def _moabb_recording(dataset: BaseDataset, subject: int, classes: Collection[str]) -> Recording:
     """Covariances of one subject of a motor imagery set of MOABB; the groups are its sessions.
 
     The annotations that ``get_data`` puts lie at the beginning of the imagery, which is
@@ -226,7 +232,7 @@ def _moabb_recording(dataset: Any, subject: int, classes: Collection[str]) -> Re
     return gather(_moabb_runs(sessions, dataset), classes, f"Subject {subject} of {dataset.code}")
 
 
-def _moabb_runs(sessions: dict[str, dict[str, Any]], dataset: Any) -> Iterator[Run]:
+def _moabb_runs(sessions: dict[str, dict[str, BaseRaw]], dataset: BaseDataset) -> Iterator[Run]:
     names = np.array(list(dataset.event_id))
     for session, runs in sessions.items():
         for run, raw in runs.items():

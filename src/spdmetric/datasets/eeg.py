@@ -14,12 +14,17 @@ from collections.abc import Collection, Iterable, Sequence
 from numbers import Integral
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.signal import butter, sosfilt
 
+from spdmetric.io.files import reading
 from spdmetric.linalg.symmetric import symmetrize, transpose
+
+if TYPE_CHECKING:
+    from mne.io import BaseRaw
 
 Folder = str | PathLike[str]
 
@@ -40,7 +45,7 @@ class Run(NamedTuple):
     onsets: np.ndarray  # (n_trials,), samples of the cues
     y: np.ndarray  # (n_trials,)
     fs: float
-    group: Any
+    group: int | str
 
 
 # ---------------------------------------------------------------------------
@@ -48,8 +53,8 @@ class Run(NamedTuple):
 
 
 def epoch_covariances(
-    signal: Any,
-    onsets: Any,
+    signal: ArrayLike,
+    onsets: ArrayLike,
     fs: float,
     *,
     band: tuple[float, float] = (8.0, 30.0),
@@ -97,14 +102,14 @@ def _window_samples(fs: float, band: tuple[float, float], window: tuple[float, f
     return np.arange(first, last + 1)
 
 
-def _check_signal(signal: Any) -> np.ndarray:
+def _check_signal(signal: ArrayLike) -> np.ndarray:
     signal = np.asarray(signal, dtype=np.float64)
     if signal.ndim != 2:
         raise ValueError(f"Expected a signal of shape (n_channels, n_samples), got shape {signal.shape}.")
     return signal
 
 
-def _check_onsets(onsets: Any) -> np.ndarray:
+def _check_onsets(onsets: ArrayLike) -> np.ndarray:
     onsets = np.asarray(onsets)
     if onsets.ndim != 1 or not np.array_equal(onsets, np.floor(onsets)):
         raise ValueError("Expected onsets as a list of whole numbers, samples of the signal.")
@@ -218,7 +223,7 @@ def _edf_run(path: Path, run: int) -> Run:
 # MNE
 
 
-def read_raw(path: Path) -> Any:
+def read_raw(path: Path) -> BaseRaw:
     """Read an EDF or GDF file; whatever MNE raises on a damaged one becomes a sentence."""
     kind = path.suffix[1:].lower()
     try:
@@ -226,23 +231,17 @@ def read_raw(path: Path) -> Any:
     except ImportError as error:
         raise ImportError(f"Reading {kind.upper()} files needs MNE: pip install 'spdmetric[eeg]'.") from error
     reader = {"edf": mne.io.read_raw_edf, "gdf": mne.io.read_raw_gdf}[kind]
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), reading(path):
         # MNE would go on with what is left of a truncated file.
         warnings.filterwarnings("error", message="Number of records from the header does not match")
         # The trial that a recording stops in; whether its window is whole is asked later.
         warnings.filterwarnings("ignore", message=r"Limited \d+ annotation")
         # Most channels of the competition's files are called "EEG".
         warnings.filterwarnings("ignore", message="Channel names are not unique")
-        try:
-            return reader(path, preload=True, verbose="WARNING")
-        except Exception as error:
-            raise ValueError(
-                f"{path} cannot be read: it is corrupt, truncated or of another format "
-                f"({type(error).__name__}: {error})."
-            ) from error
+        return reader(path, preload=True, verbose="WARNING")
 
 
-def events(raw: Any, codes: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
+def events(raw: BaseRaw, codes: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
     """Samples, counted from the first one of the signal, and codes of the annotations named in ``codes``."""
     import mne
 
@@ -257,7 +256,7 @@ def events(raw: Any, codes: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
 # What the callers ask for
 
 
-def check_subject(subject: Any, last: int, what: str) -> None:
+def check_subject(subject: object, last: int, what: str) -> None:
     """Refuse a subject that the data set does not have."""
     if not isinstance(subject, Integral) or int(subject) not in range(1, last + 1):
         raise ValueError(f"subject={subject!r}: {what} has subjects 1 to {last}.")

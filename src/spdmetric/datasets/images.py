@@ -5,11 +5,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from spdmetric.validation import check_count
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 SUFFIXES = (".png", ".gif", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".pgm")
 BUNDLED = ("brick", "grass", "gravel")
@@ -122,7 +126,7 @@ def _read_gray(path: Path) -> np.ndarray:
     return _gray(picture, path)
 
 
-def _gray(picture: Any, path: Path) -> np.ndarray:
+def _gray(picture: Image, path: Path) -> np.ndarray:
     """Gray levels of a picture of any mode; the same numbers when it is gray in disguise."""
     if picture.mode in ("1", "L", "I", "F") or picture.mode.startswith("I;16"):
         return np.asarray(picture, dtype=np.float64)
@@ -140,7 +144,7 @@ def _gray(picture: Any, path: Path) -> np.ndarray:
     return color @ _LUMA
 
 
-def check_image(image: Any, name: str, size: int) -> np.ndarray:
+def check_image(image: ArrayLike, name: str, size: int) -> np.ndarray:
     """Return a gray image in float64, or say why patches cannot be cut from it."""
     image = np.asarray(image)
     if image.ndim != 2 or image.dtype.kind not in "fiub":

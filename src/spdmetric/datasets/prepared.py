@@ -1,16 +1,45 @@
-"""Motor imagery whose covariances are estimated already, in ``.npz`` files."""
+"""Covariances that are estimated already: files of anyone, and two sets of motor imagery."""
 
 from __future__ import annotations
 
 import re
+from os import PathLike
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from spdmetric.datasets.eeg import Folder, Recording, existing_folder
-from spdmetric.io.files import Covariances, load_covariances, npz_names
+from spdmetric.io.matrices import array_names, read_matrices, subjects_in
 
 EEGMMI_FILE = "covariances_S001-S020.npz"
+
+
+class Covariances(NamedTuple):
+    """Matrices of a file, their labels, and the group (session, run) of each where it is told."""
+
+    X: np.ndarray  # (n, d, d), in the stored dtype
+    y: np.ndarray  # (n,)
+    groups: np.ndarray | None  # (n,)
+
+
+def load_covariances(path: str | PathLike[str], subject: int | None = None) -> Covariances:
+    """Read matrices, labels and groups from a ``.npz`` or ``.mat`` file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        File to read, in one of the layouts of `spdmetric.io.matrices.read_matrices`.
+    subject : int, optional
+        Which subject to read from a file that holds several.
+
+    Returns
+    -------
+    covariances : Covariances
+        ``groups`` is None where the file has none.
+    """
+    found = read_matrices(path, subject=subject)
+    return Covariances(found.X, found.labels, found.groups)
 
 
 def cho2017_subjects(folder: Folder) -> list[int]:
@@ -39,8 +68,7 @@ def load_cho2017(subject: int, folder: Folder) -> Covariances:
 
 def eegmmi_covariance_subjects(folder: Folder) -> list[int]:
     """Subjects in the file of EEGMMI covariances in a folder."""
-    names = npz_names(_eegmmi_file(folder))
-    return sorted(int(m[1]) for m in (re.fullmatch(r"X([0-9]+)", name) for name in names) if m)
+    return subjects_in(array_names(_eegmmi_file(folder)))
 
 
 def load_eegmmi_covariances(subject: int, folder: Folder) -> Recording:

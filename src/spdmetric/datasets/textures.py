@@ -13,16 +13,17 @@ what the others give.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from numbers import Integral
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.fft import fft2, ifft2
 from sklearn.utils import check_random_state
 
 from spdmetric.datasets.images import check_image
+from spdmetric.datasets.toy import Seed, check_halves
 from spdmetric.linalg.symmetric import symmetrize
-from spdmetric.validation import check_count
+from spdmetric.validation import check_choice, check_count
 
 FILTERINGS = ("half", "image", "patch")
 KINDS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -36,7 +37,7 @@ KINDS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 def gabor_responses(
-    image: Any,
+    image: ArrayLike,
     *,
     frequencies: Sequence[float] = (0.1, 0.3),
     n_angles: int = 4,
@@ -72,7 +73,7 @@ def gabor_responses(
     if image.ndim < 2:
         raise ValueError(f"image has shape {image.shape}: expected (..., height, width).")
     kernels = _gabor_kernels(frequencies, n_angles)
-    keep = KINDS[_check_choice("kind", kind, tuple(KINDS))]
+    check_choice("kind", kind, tuple(KINDS))
     height, width = image.shape[-2:]
     period = np.concatenate([image, image[..., ::-1, :]], axis=-2)
     period = np.concatenate([period, period[..., ::-1]], axis=-1)  # (..., 2 height, 2 width)
@@ -80,7 +81,7 @@ def gabor_responses(
     responses = np.empty((len(kernels), *image.shape))
     for response, kernel in zip(responses, kernels, strict=True):
         transfer = fft2(_wrapped(kernel, (2 * height, 2 * width)))
-        response[...] = keep(ifft2(waves * transfer)[..., :height, :width])
+        response[...] = KINDS[kind](ifft2(waves * transfer)[..., :height, :width])
     return responses
 
 
@@ -108,7 +109,7 @@ def _wrapped(kernel: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     return torus
 
 
-def patch_covariances(responses: Any, corners: Any, size: int = 16) -> np.ndarray:
+def patch_covariances(responses: ArrayLike, corners: ArrayLike, size: int = 16) -> np.ndarray:
     """Covariances of filter responses over the pixels of square patches.
 
     Parameters
@@ -131,7 +132,7 @@ def patch_covariances(responses: Any, corners: Any, size: int = 16) -> np.ndarra
     return _covariances(_cut(responses, corners, size))
 
 
-def _cut(image: np.ndarray, corners: Any, size: int) -> np.ndarray:
+def _cut(image: np.ndarray, corners: ArrayLike, size: int) -> np.ndarray:
     """Cut patches, (..., n, size, size), out of an image, (..., height, width)."""
     corners = np.asarray(corners)
     if corners.ndim != 2 or corners.shape[1] != 2 or corners.dtype.kind not in "iu":
@@ -176,8 +177,8 @@ class TextureSettings(NamedTuple):
     def checked(self) -> TextureSettings:
         """Return these settings, or say which of them is wrong."""
         check_count("size", self.size)
-        _check_choice("filtering", self.filtering, FILTERINGS)
-        _check_choice("kind", self.kind, tuple(KINDS))
+        check_choice("filtering", self.filtering, FILTERINGS)
+        check_choice("kind", self.kind, tuple(KINDS))
         n_filters = len(_gabor_kernels(self.frequencies, self.n_angles))
         if self.size**2 <= n_filters:
             raise ValueError(
@@ -207,7 +208,7 @@ class Texture:
         What the sentences call the image.
     """
 
-    def __init__(self, image: Any, settings: TextureSettings = PAPER, *, name: str = "image"):
+    def __init__(self, image: ArrayLike, settings: TextureSettings = PAPER, *, name: str = "image"):
         self.settings = settings.checked()
         self.name = name
         image = check_image(image, name, settings.size)
@@ -221,7 +222,7 @@ class Texture:
         # Filtered, (n_filters, height, width), unless each patch is to be filtered alone.
         self._left, self._right = halves
 
-    def draw(self, half: str, n: int, *, random_state: Any = None) -> np.ndarray:
+    def draw(self, half: str, n: int, *, random_state: Seed = None) -> np.ndarray:
         """Draw patches from one half, all different, every position equally likely.
 
         Parameters
@@ -238,7 +239,7 @@ class Texture:
         X : ndarray of shape (n, n_filters, n_filters)
             SPD covariances.
         """
-        _check_choice("half", half, ("left", "right"))
+        check_choice("half", half, ("left", "right"))
         field, settings = self._left if half == "left" else self._right, self.settings
         rows, columns = (length - settings.size + 1 for length in field.shape[-2:])
         if not 1 <= n <= rows * columns:
@@ -306,7 +307,7 @@ class TexturePair(NamedTuple):
     second: Texture
 
     @classmethod
-    def of(cls, images: Sequence[Any], settings: TextureSettings = PAPER) -> TexturePair:
+    def of(cls, images: Sequence[ArrayLike], settings: TextureSettings = PAPER) -> TexturePair:
         """Filter a pair of images."""
         if len(images) != 2:
             raise ValueError(
@@ -315,7 +316,7 @@ class TexturePair(NamedTuple):
         return cls(*(Texture(image, settings, name=f"images[{i}]") for i, image in enumerate(images)))
 
     def draw(
-        self, n_train: int = 50, n_test: int = 300, *, random_state: Any = None
+        self, n_train: int = 50, n_test: int = 300, *, random_state: Seed = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Draw a training and a test set, see `make_textures`."""
         if self.first.settings != self.second.settings:
@@ -323,9 +324,7 @@ class TexturePair(NamedTuple):
                 f"The textures have different settings, {self.first.settings} and {self.second.settings}: "
                 "their covariances cannot be compared."
             )
-        for name, n in (("n_train", n_train), ("n_test", n_test)):
-            if not isinstance(n, Integral) or n < 2 or n % 2:
-                raise ValueError(f"{name}={n}: expected an even number >= 2, half of it for each texture.")
+        check_halves(n_train, n_test)
         rng = check_random_state(random_state)
         return (*self._part("left", n_train, rng), *self._part("right", n_test, rng))
 
@@ -335,7 +334,7 @@ class TexturePair(NamedTuple):
 
 
 def make_textures(
-    images: Sequence[Any],
+    images: Sequence[ArrayLike],
     n_train: int = 50,
     n_test: int = 300,
     *,
@@ -345,7 +344,7 @@ def make_textures(
     frequencies: Sequence[float] = (0.1, 0.3),
     n_angles: int = 4,
     kind: str = "magnitude",
-    random_state: Any = None,
+    random_state: Seed = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Make one draw of a texture set of [Yger2015]_, training and test part.
 
@@ -381,9 +380,3 @@ def make_textures(
     bank = tuple(np.atleast_1d(np.asarray(frequencies, dtype=np.float64)).tolist())
     settings = TextureSettings(size, filtering, standardize, bank, n_angles, kind)
     return TexturePair.of(images, settings).draw(n_train, n_test, random_state=random_state)
-
-
-def _check_choice(name: str, value: str, valid: tuple[str, ...]) -> str:
-    if value not in valid:
-        raise ValueError(f"{name}={value!r}: expected one of {', '.join(map(repr, valid))}.")
-    return value

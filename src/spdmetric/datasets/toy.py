@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from numbers import Integral
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from spdmetric.linalg.symmetric import symmetrize
+
+Seed = int | np.random.RandomState | None
 
 
 def make_toy(
@@ -16,7 +18,7 @@ def make_toy(
     *,
     d: int = 8,
     noise: float = 6.0,
-    random_state: Any = None,
+    random_state: Seed = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Make one draw of a toy set of [Yger2015]_, training and test part.
 
@@ -47,12 +49,17 @@ def make_toy(
         raise ValueError(f"d={d}: expected an even number >= 2, half of the eigenvalues carry the class.")
     if noise < 1:
         raise ValueError(f"noise={noise}: expected at least 1, the lower end of the noise eigenvalues.")
-    for name, n in (("n_train", n_train), ("n_test", n_test)):
-        if n < 2 or n % 2:
-            raise ValueError(f"{name}={n}: expected an even number >= 2, half of it for each class.")
+    check_halves(n_train, n_test)
     rng = check_random_state(random_state)
     Q = _rotations(1, d, rng)[0]
     return (*_toy_part(n_train, Q, noise, rng), *_toy_part(n_test, Q, noise, rng))
+
+
+def check_halves(n_train: int, n_test: int) -> None:
+    """Refuse numbers of matrices that two classes cannot share equally."""
+    for name, n in (("n_train", n_train), ("n_test", n_test)):
+        if not isinstance(n, Integral) or n < 2 or n % 2:
+            raise ValueError(f"{name}={n}: expected an even number >= 2, half of it for each class.")
 
 
 def _toy_part(

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import numpy as np
 
 from spdmetric.geometry import mean_riemann
-from spdmetric.linalg.symmetric import congruence, invsqrtm
+from spdmetric.linalg.symmetric import Array, congruence, invsqrtm
 from spdmetric.validation import check_spd
 
+Rows = slice | np.ndarray
 WHITENINGS = ("session", "train", "calibration", "none")
 
 
 def whiten(
-    X: Any, groups: Any, *, train: Any = None, how: str = "session", calibration: float = 0.2
+    X: Array, groups: Array, *, train: Array | None = None, how: str = "session", calibration: float = 0.2
 ) -> np.ndarray:
     """Move the covariances of each session around the identity: ``M^{-1/2} X M^{-1/2}``.
 
@@ -69,7 +69,7 @@ def whiten(
     return _whiten_parts(X, _calibrated(mask, groups, calibration))
 
 
-def _whiten_parts(X: np.ndarray, parts: Iterable[tuple[Any, Any]]) -> np.ndarray:
+def _whiten_parts(X: np.ndarray, parts: Iterable[tuple[Rows, Rows]]) -> np.ndarray:
     """Whiten each part of the stack by the mean of another one."""
     Z = np.empty_like(X)
     for part, estimated_on in parts:
@@ -92,7 +92,7 @@ def _calibrated(
             yield new, new[: max(1, round(calibration * len(new)))]
 
 
-def _training_mask(train: Any, groups: np.ndarray, how: str) -> np.ndarray:
+def _training_mask(train: Array | None, groups: np.ndarray, how: str) -> np.ndarray:
     if train is None:
         raise ValueError(f"how={how!r} needs train: the training groups, or a mask over the matrices.")
     train = np.asarray(train)

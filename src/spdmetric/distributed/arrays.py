@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import partial
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spdmetric.caller import warn_at_caller
 from spdmetric.validation import check_psd, check_spd, check_stack, checked_chunk
 
+if TYPE_CHECKING:
+    from dask.array import Array as DaskArray
 
-def aligned(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+
+def aligned(X: DaskArray, y: Any, sample_weight: Any) -> tuple[DaskArray, DaskArray, DaskArray | None]:
     """Return the dask arrays X, y and weights (or None) in matching chunks, saying what was rechunked."""
     X = whole_matrices(X)
     if y is None:
@@ -22,23 +25,22 @@ def aligned(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
     return X, _cut_as(X, y, "y"), weight
 
 
-def whole_matrices(X: Any) -> Any:
+def whole_matrices(X: DaskArray) -> DaskArray:
     """Return X with its matrices in one piece each."""
     check_stack(X, "X")
     if any(np.isnan(size) for size in X.chunks[0]):
         raise ValueError("X has chunks of unknown size: call X = X.compute_chunk_sizes() first.")
     if len(X.chunks[1]) == len(X.chunks[2]) == 1:
         return X
-    warnings.warn(
+    warn_at_caller(
         f"The matrices of X are cut into {len(X.chunks[1])} x {len(X.chunks[2])} pieces: it was rechunked, "
         "which sends data between workers. X.rechunk({1: -1, 2: -1}) does that once for all.",
         UserWarning,
-        stacklevel=4,
     )
     return X.rechunk({1: -1, 2: -1})
 
 
-def _cut_as(X: Any, column: Any, name: str) -> Any:
+def _cut_as(X: DaskArray, column: Any, name: str) -> DaskArray:
     """Return labels or weights as a dask array with the chunks of X."""
     import dask.array
 
@@ -55,16 +57,15 @@ def _cut_as(X: Any, column: Any, name: str) -> Any:
         return dask.array.from_array(column, chunks=(X.chunks[0],))
     if column.chunks[0] == X.chunks[0]:
         return column
-    warnings.warn(
+    warn_at_caller(
         f"{name} is cut into {len(column.chunks[0])} chunks and X into {len(X.chunks[0])} others: {name} was "
         "rechunked to those of X.",
         UserWarning,
-        stacklevel=4,
     )
     return column.rechunk((X.chunks[0],))
 
 
-def chunk_rows(X: Any) -> list[slice]:
+def chunk_rows(X: DaskArray) -> list[slice]:
     """Matrices of each chunk, empty ones left out."""
     edges = accumulate(X.chunks[0], initial=0)
     return [slice(first, last) for first, last in pairwise(edges) if first < last]
@@ -73,14 +74,14 @@ def chunk_rows(X: Any) -> list[slice]:
 class Computed:
     """A dask array that is computed slice by slice in this process: there is no cluster."""
 
-    def __init__(self, X: Any):
+    def __init__(self, X: DaskArray):
         self._X, self.shape, self.dtype = X, X.shape, X.dtype
 
     def __getitem__(self, rows: slice) -> np.ndarray:
         return np.asarray(self._X[rows].compute())
 
 
-def transform(X: Any, embed: Callable[[np.ndarray], np.ndarray], p: int, rank: int | None) -> Any:
+def transform(X: Any, embed: Callable[[np.ndarray], np.ndarray], p: int, rank: int | None) -> DaskArray:
     """Return the vectors of a dask array of matrices as a dask array, of which nothing is computed yet.
 
     Parameters

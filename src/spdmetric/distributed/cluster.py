@@ -6,9 +6,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from dask.array import Array as DaskArray
+    from distributed import Client, Future
 
 # Results merged by one task: fewer make more tasks, more make more traffic to one worker.
 _ARITY = 8
@@ -17,7 +21,7 @@ _ARITY = 8
 _LOOK, _ANSWER, _PATIENCE = 2.0, 30.0, 30.0
 
 
-def current_client() -> Any:
+def current_client() -> Client | None:
     """Return the Dask client of this process or thread, or None."""
     try:
         from distributed import get_client
@@ -32,32 +36,32 @@ def current_client() -> Any:
 class Cluster:
     """Tasks on the workers of a client, and their results: in the end there is one, or an error."""
 
-    def __init__(self, client: Any):
+    def __init__(self, client: Client):
         self._client = client
 
-    def submit(self, f: Callable[..., Any], *args: Any) -> Any:
+    def submit(self, f: Callable[..., object], *args: object) -> Future:
         """Have a function called on a worker; futures among the arguments become what they stand for."""
         with self._sentences():
             return self._client.submit(f, *args, pure=False)
 
-    def each(self, f: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
+    def each(self, f: Callable[..., object], *columns: Sequence[object]) -> list[Future]:
         """Have a function called for each row of columns, all handed over together."""
         with self._sentences():
             return self._client.map(f, *columns, pure=False)
 
-    def blocks(self, array: Any) -> list[Any]:
+    def blocks(self, array: DaskArray) -> list[Future]:
         """Futures of the chunks of a dask array, in their order."""
         with self._sentences():
             return self._client.compute(array.to_delayed().ravel().tolist())
 
-    def merge(self, function: Callable[..., Any], futures: Sequence[Any]) -> Any:
+    def merge(self, function: Callable[..., object], futures: list[Future]) -> Future:
         """Merge results in an order that depends on their number alone."""
         while len(futures) > 1:
             groups = [futures[k : k + _ARITY] for k in range(0, len(futures), _ARITY)]
             futures = self.each(function, groups)
         return futures[0]
 
-    def result(self, future: Any) -> Any:
+    def result(self, future: Future) -> Any:
         """Wait for a result, as long as somebody can be working on it."""
         from distributed import wait
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import partial
 from itertools import compress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,18 +22,24 @@ from spdmetric.distributed.tasks import (
     merge_moments,
     moments_of,
     prepare,
-    pull,
+    pull_back,
     summarize,
     survey,
 )
 from spdmetric.geometry import RowFunction, weighted_sum
-from spdmetric.objectives.alignment import Point, slopes, tangent_part
+from spdmetric.linalg.lazy import lazy
+from spdmetric.manifolds import BallPoint
+from spdmetric.objectives.alignment import Evaluation
+
+if TYPE_CHECKING:
+    from dask.array import Array as DaskArray
+    from distributed import Future
 
 
 class ClusterData:
     """Labeled matrices on the workers of a cluster: the `Data` of a learning problem."""
 
-    def __init__(self, cluster: Cluster, blocks: list[Any], d: int, counts: np.ndarray, n: int):
+    def __init__(self, cluster: Cluster, blocks: list[Future], d: int, counts: np.ndarray, n: int):
         self._cluster, self._blocks = cluster, blocks
         self.shape: tuple[int, ...] = (n, d, d)
         self.n_classes, self._class_weights = counts.size, counts
@@ -59,12 +65,16 @@ class ClusterData:
         return ClusterMisalignment(self._cluster, pieces, float(np.linalg.norm(B)), keep)
 
 
-def survey_all(cluster: Cluster, X: Any, y: Any, weight: Any, rank: int | None) -> Surveyed:
+def survey_all(
+    cluster: Cluster, X: DaskArray, y: DaskArray, weight: DaskArray | None, rank: int | None
+) -> Surveyed:
     """Check all chunks and find the classes; the first chunk that is wrong is told."""
     n_chunks = len(X.chunks[0])
     chosen = [k for k, size in enumerate(X.chunks[0]) if size]
-    columns = [[None] * n_chunks if array is None else cluster.blocks(array) for array in (X, y, weight)]
-    columns = [[column[k] for k in chosen] for column in columns]
+    columns: list[list[Any]] = []
+    for array in (X, y, weight):
+        blocks = [None] * n_chunks if array is None else cluster.blocks(array)
+        columns.append([blocks[k] for k in chosen])
     asked = cluster.each(partial(survey, rank=rank, n_chunks=n_chunks), *columns, chosen, chunk_rows(X))
     surveys = [_told(cluster, future, k, n_chunks) for k, future in zip(chosen, asked, strict=True)]
     return Surveyed(columns, surveys)
@@ -92,14 +102,14 @@ class Surveyed(NamedTuple):
     ) -> ClusterData:
         """The chunks, labeled by class codes, their weights scaled by class."""
         counts = [s.weights.sum() > 0 for s in self.surveys]
-        columns = [
+        columns: list[list[Any]] = [
             list(compress(column, counts)) for column in (*self.columns, [s.symmetric for s in self.surveys])
         ]
         blocks = cluster.each(partial(label, classes=classes, scale=scale), *columns)
         return ClusterData(cluster, blocks, shape[1], self.class_weights(classes) * scale, shape[0])
 
 
-def _told(cluster: Cluster, future: Any, k: int, n_chunks: int) -> Survey:
+def _told(cluster: Cluster, future: Future, k: int, n_chunks: int) -> Survey:
     """The survey of a chunk, or why there is none."""
     try:
         found = cluster.result(future)
@@ -118,76 +128,54 @@ def _told(cluster: Cluster, future: Any, k: int, n_chunks: int) -> Survey:
 class ClusterMisalignment:
     """`spdmetric.objectives.alignment.Misalignment` over chunks on workers."""
 
-    def __init__(self, cluster: Cluster, pieces: list[Any], target_norm: float, keep: bool):
+    def __init__(self, cluster: Cluster, pieces: list[Future], target_norm: float, keep: bool):
         self.cluster, self.pieces, self.target_norm, self.keep = cluster, pieces, target_norm, keep
 
-    def at(self, point: Point) -> ClusterEvaluation:
+    def at(self, point: BallPoint) -> ClusterEvaluation:
         """Return the lazy evaluation at a point."""
         return ClusterEvaluation(self, point)
 
 
-class ClusterEvaluation:
-    """`spdmetric.objectives.alignment.Evaluation` over chunks on workers."""
+class ClusterEvaluation(Evaluation):
+    """Misalignment of chunks on workers."""
 
-    def __init__(self, objective: ClusterMisalignment, point: Point):
-        self.point = point
+    def __init__(self, objective: ClusterMisalignment, point: BallPoint):
+        super().__init__(point, objective.target_norm)
         self._objective = objective
-
-    @property
-    def value(self) -> float:
-        """The misalignment, ``1 - alignment``."""
-        return 1.0 - self.alignment
-
-    @cached_property
-    def alignment(self) -> float:
-        """The centered kernel-target alignment f; minus infinity where it cannot be computed."""
-        if not np.isfinite(self._summary.mean).all():
-            return -np.inf
-        return self._summary.A_square / (self._summary.C_norm * self._objective.target_norm)
 
     @property
     def spread(self) -> float:
         """Root mean square distance of the tangent vectors from their mean."""
         return float(np.sqrt(self._summary.C_trace / self._summary.weight))
 
-    @cached_property
-    def gradient(self) -> np.ndarray:
-        """Gradient in the coordinates of the manifold."""
-        return self.point.gradient(self)
-
-    def hvp(self, eta: np.ndarray) -> np.ndarray:
+    def frame_hvp(self, xi: np.ndarray) -> np.ndarray:
         """Not known on a cluster: there the secant model serves."""
         raise TypeError("Exact second derivatives are known for data in memory or in a file only.")
 
-    frame_hvp = hvp
-
-    @cached_property
-    def frame_gradient(self) -> np.ndarray:
-        """Riemannian gradient, as a symmetric matrix in the frame."""
-        return tangent_part(self._pulled(of_factor=False))
-
-    @cached_property
-    def factor_gradient(self) -> np.ndarray:
-        """Derivative in the entries of the factor, (m, d)."""
-        return self._pulled(of_factor=True)
-
-    @cached_property
-    def _first_pass(self) -> tuple[list[Any], Any]:
+    @lazy
+    def _first_pass(self) -> tuple[list[Future], Future]:
         """Futures of the chunks decomposed, and of their moments together."""
         cluster, W = self._objective.cluster, self.point.factor
         here = cluster.each(partial(decompose, W=W, keep=self._objective.keep), self._objective.pieces)
         return here, cluster.merge(merge_moments, cluster.each(moments_of, here))
 
-    @cached_property
+    @lazy
     def _summary(self) -> Summary:
         cluster = self._objective.cluster
         return cluster.result(cluster.submit(summarize, self._first_pass[1]))
 
-    def _pulled(self, *, of_factor: bool) -> np.ndarray:
+    @property
+    def _mean(self) -> np.ndarray:
+        return self._summary.mean
+
+    @property
+    def _norms(self) -> tuple[float, float]:
+        return self._summary.A_square, self._summary.C_norm
+
+    def _pulled(self, pull: str) -> np.ndarray:
         objective, (here, moments) = self._objective, self._first_pass
         cluster, W = objective.cluster, self.point.factor
-        of_A, of_C = slopes(self._summary.A_square, self._summary.C_norm, objective.target_norm)
-        cotangents = cluster.submit(Cotangents.of, moments, of_A, of_C)
+        cotangents = cluster.submit(Cotangents.of, moments, *self._coefficients)
         pieces = [None] * len(here) if objective.keep else objective.pieces
-        pulled = cluster.each(partial(pull, W=W, of_factor=of_factor), pieces, here, [cotangents] * len(here))
+        pulled = cluster.each(partial(pull_back, W=W, pull=pull), pieces, here, [cotangents] * len(here))
         return np.asarray(cluster.result(cluster.merge(add_all, pulled)))

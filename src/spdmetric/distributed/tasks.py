@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, reduce, wraps
 from operator import add
-from typing import Any, NamedTuple
+from typing import NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -14,9 +14,15 @@ from threadpoolctl import ThreadpoolController
 from spdmetric.distributed.arrays import check_for
 from spdmetric.geometry import chunks
 from spdmetric.linalg.batch import Stack, stack_of
+from spdmetric.linalg.moments import Moments
 from spdmetric.linalg.symmetric import congruence, symmetrize
-from spdmetric.objectives.alignment import Moments, Part, Target, default_chunk_size
+from spdmetric.objectives.alignment import Part, Target, default_chunk_size
 from spdmetric.validation import checked_chunk
+
+Args = ParamSpec("Args")
+Result = TypeVar("Result")
+Value = TypeVar("Value", float, np.ndarray)
+Weight = np.ndarray | None
 
 
 @lru_cache(maxsize=1)
@@ -24,11 +30,11 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def one_thread(f: Callable[..., Any]) -> Callable[..., Any]:
+def one_thread(f: Callable[Args, Result]) -> Callable[Args, Result]:
     """Keep BLAS to the thread of the task: the tasks are parallel already."""
 
     @wraps(f)
-    def limited(*args: Any, **options: Any) -> Any:
+    def limited(*args: Args.args, **options: Args.kwargs) -> Result:
         with _controller().limit(limits=1):
             return f(*args, **options)
 
@@ -108,7 +114,7 @@ class Cotangents(NamedTuple):
 
     @classmethod
     def of(cls, moments: Moments, of_A: float, of_C: float) -> Cotangents:
-        """Scale A and C as `spdmetric.objectives.alignment.slopes` says."""
+        """Scale A and C by the coefficients of an `Evaluation`."""
         return cls(moments.mean, of_C * np.asarray(moments.C), of_A * moments.A)
 
     def rows(self, part: Part) -> np.ndarray:
@@ -127,7 +133,9 @@ class Summary(NamedTuple):
 
 
 @one_thread
-def survey(X: Any, y: Any, weight: Any, k: int, rows: slice, *, rank: int | None, n_chunks: int) -> Survey:
+def survey(
+    X: np.ndarray, y: np.ndarray, weight: Weight, k: int, rows: slice, *, rank: int | None, n_chunks: int
+) -> Survey:
     """Check a chunk, and count its labels."""
     X = np.asarray(X)
     try:
@@ -140,7 +148,7 @@ def survey(X: Any, y: Any, weight: Any, k: int, rows: slice, *, rank: int | None
     return Survey(labels, weights, np.array_equal(X, X.transpose(0, 2, 1)), None)
 
 
-def _check_weight(weight: Any, rows: slice) -> np.ndarray:
+def _check_weight(weight: Weight, rows: slice) -> np.ndarray:
     if weight is None:
         return np.ones(rows.stop - rows.start)
     weight = np.asarray(weight, dtype=np.float64)
@@ -152,7 +160,9 @@ def _check_weight(weight: Any, rows: slice) -> np.ndarray:
     return weight
 
 
-def label(X: Any, y: Any, weight: Any, symmetric: bool, *, classes: np.ndarray, scale: np.ndarray) -> Block:
+def label(
+    X: np.ndarray, y: np.ndarray, weight: Weight, symmetric: bool, *, classes: np.ndarray, scale: np.ndarray
+) -> Block:
     """Turn labels into codes and scale the weights by class; matrices without weight are left out."""
     X, codes = np.asarray(X), np.searchsorted(classes, np.asarray(y))
     weight = (np.ones(len(X)) if weight is None else np.asarray(weight, dtype=np.float64)) * scale[codes]
@@ -163,14 +173,14 @@ def label(X: Any, y: Any, weight: Any, symmetric: bool, *, classes: np.ndarray, 
 
 
 @one_thread
-def apply(f: Callable[..., Any], block: Block) -> Any:
+def apply(f: Callable[[np.ndarray, np.ndarray, np.ndarray], Value], block: Block) -> Value:
     """Apply a function of (X, codes, weight), piece by piece."""
     X = block.matrices
     pieces = chunks(len(X), piece_size(X.shape[-1]))
     return reduce(add, (f(X[rows], block.codes[rows], block.weight[rows]) for rows in pieces))
 
 
-def add_all(values: list[Any]) -> Any:
+def add_all(values: list[Value]) -> Value:
     """Sum of values, from left to right."""
     return reduce(add, values)
 
@@ -202,17 +212,12 @@ def decompose(pieces: Pieces, *, W: np.ndarray, keep: bool) -> Decomposed:
     kept: list[Part] = []
     merged: Moments | None = None
     for part in pieces.parts(W):
-        moments = Moments(*part.decomposition.moments(*part.target, gram=False))
-        merged = moments if merged is None else _merge_two(merged, moments)
+        moments = part.decomposition.moments(*part.target, gram=False)
+        merged = moments if merged is None else merged.merge(moments)
         if keep:
             kept.append(part)
     assert merged is not None  # empty chunks are left out
     return Decomposed(merged, kept)
-
-
-def _merge_two(one: Moments, other: Moments) -> Moments:
-    with np.errstate(invalid="ignore"):  # of what has left float64
-        return one.merge(other)
 
 
 def moments_of(here: Decomposed) -> Moments:
@@ -223,7 +228,7 @@ def moments_of(here: Decomposed) -> Moments:
 @one_thread
 def merge_moments(moments: list[Moments]) -> Moments:
     """Moments of all chunks together, merged from left to right."""
-    return reduce(_merge_two, moments)
+    return reduce(Moments.merge, moments)
 
 
 def summarize(moments: Moments) -> Summary:
@@ -234,13 +239,9 @@ def summarize(moments: Moments) -> Summary:
 
 
 @one_thread
-def pull(
-    pieces: Pieces | None, here: Decomposed, cotangents: Cotangents, *, W: np.ndarray, of_factor: bool
+def pull_back(
+    pieces: Pieces | None, here: Decomposed, cotangents: Cotangents, *, W: np.ndarray, pull: str
 ) -> np.ndarray:
     """The second pass over a chunk; it is decomposed again if it was not kept."""
-
-    def pulled(part: Part) -> np.ndarray:
-        rows = cotangents.rows(part)
-        return part.decomposition.pull_factor(rows) if of_factor else part.decomposition.pull(rows)
-
-    return reduce(add, map(pulled, here.parts if pieces is None else pieces.parts(W)))
+    parts = here.parts if pieces is None else pieces.parts(W)
+    return reduce(add, (getattr(part.decomposition, pull)(cotangents.rows(part)) for part in parts))

@@ -1,4 +1,4 @@
-"""The scikit-learn face: learn the metric, then turn SPD matrices into vectors."""
+"""The scikit-learn API: learn the metric, then turn SPD matrices into vectors."""
 
 from spdmetric.estimators.cv import LogEuclideanMetricCV
 from spdmetric.estimators.metric import LogEuclideanMetric

@@ -1,7 +1,7 @@
 """scikit-learn's callbacks, its progress bar among them, where scikit-learn has them (>= 1.9).
 
-`set_callbacks` is scikit-learn's: a `fit` is a task, its iterations are subtasks.  Older
-versions have no callbacks, and the estimators then have no `set_callbacks`.
+A `fit` is a task, its iterations are subtasks.  With an older scikit-learn the estimators have no
+`set_callbacks`.  All that is asked of scikit-learn's callbacks is asked here.
 """
 
 from __future__ import annotations
@@ -25,47 +25,7 @@ except ImportError:
 
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
-
-
-class ProgressMixin(CallbackSupportMixin):
-    """Tells scikit-learn's callbacks how far a `fit` is."""
-
-    max_iter: int
-
-    def _watched(self, callback: Callback | None) -> Callback | None:
-        """Return a callback of a solver that also tells those of scikit-learn, if there are any."""
-        context = getattr(self, "_callback_fit_ctx", None)
-        if context is None:
-            return callback
-
-        def report(record: Record) -> Any:
-            stop = None if callback is None else callback(record)
-            # The bar was promised so many tasks, and no solver has reason to make more.
-            if record.iteration > self.max_iter:
-                return stop
-            return _tell(self, context, "iteration") or stop
-
-        return report
-
-    def _followed(self, results: Iterable[Any], name: str, n_results: int) -> Iterator[Any]:
-        """Yield results as they come, each one a subtask of a task of its own."""
-        context = getattr(self, "_callback_fit_ctx", None)
-        if context is None:
-            yield from results
-            return
-        task = context.subcontext(task_name=name, max_subtasks=n_results)
-        task.call_on_fit_task_begin(estimator=self)
-        for result in results:
-            _tell(self, task, "candidates")
-            yield result
-        task.call_on_fit_task_end(estimator=self)
-
-
-def _tell(estimator: Any, context: Any, name: str) -> bool:
-    """Report a subtask that is done; whether a callback asks to stop."""
-    task = context.subcontext(task_name=name)
-    task.call_on_fit_task_begin(estimator=estimator)
-    return bool(task.call_on_fit_task_end(estimator=estimator))
+Item = TypeVar("Item")
 
 
 def with_progress(n_tasks: Callable[[Any], int]) -> Callable[[Fit], Fit]:
@@ -75,7 +35,7 @@ def with_progress(n_tasks: Callable[[Any], int]) -> Callable[[Fit], Fit]:
     """
 
     def decorate(fit: Fit) -> Fit:
-        @wraps(fit)
+        @with_callbacks
         def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
             context = self._init_callback_context(max_subtasks=n_tasks(self))
             context.call_on_fit_task_begin(estimator=self)
@@ -83,13 +43,46 @@ def with_progress(n_tasks: Callable[[Any], int]) -> Callable[[Fit], Fit]:
             context.call_on_fit_task_end(estimator=self)
             return self
 
-        managed = with_callbacks(watched)
-
         @wraps(fit)
         def either(self: Any, *args: Any, **kwargs: Any) -> Any:
-            chosen = managed if getattr(self, "_skl_callbacks", None) else fit
+            chosen = watched if getattr(self, "_skl_callbacks", None) else fit
             return chosen(self, *args, **kwargs)
 
         return either  # type: ignore[return-value]
 
     return decorate
+
+
+def reported(estimator: Any, callback: Callback, max_iter: int) -> Callback:
+    """Return a callback of a solver that also tells those of scikit-learn, if there are any."""
+    context = getattr(estimator, "_callback_fit_ctx", None)  # None outside a watched `fit`
+    if context is None:
+        return callback
+
+    def report(record: Record) -> Any:
+        stop = callback(record)
+        promised = record.iteration <= max_iter  # to the bar; no solver has reason to make more
+        return (promised and _tell(estimator, context, "iteration")) or stop
+
+    return report
+
+
+def followed(estimator: Any, results: Iterable[Item], name: str, n_results: int) -> Iterator[Item]:
+    """Yield results as they come, each one a subtask of a task of its own."""
+    context = getattr(estimator, "_callback_fit_ctx", None)  # None outside a watched `fit`
+    if context is None:
+        yield from results
+        return
+    task = context.subcontext(task_name=name, max_subtasks=n_results)
+    task.call_on_fit_task_begin(estimator=estimator)
+    for result in results:
+        _tell(estimator, task, "candidates")
+        yield result
+    task.call_on_fit_task_end(estimator=estimator)
+
+
+def _tell(estimator: Any, context: Any, name: str) -> bool:
+    """Report a subtask that is done; whether a callback asks to stop."""
+    task = context.subcontext(task_name=name)
+    task.call_on_fit_task_begin(estimator=estimator)
+    return bool(task.call_on_fit_task_end(estimator=estimator))

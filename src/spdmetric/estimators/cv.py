@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import validate_data
 
-from spdmetric.estimators._data import is_dask
-from spdmetric.estimators._inputs import check_choice, printing
-from spdmetric.estimators._problem import Problem
-from spdmetric.estimators._progress import with_progress
-from spdmetric.estimators._tensors import to_numpy
-from spdmetric.estimators.metric import LogEuclideanMetric
+from spdmetric import validation
+from spdmetric.estimators._data import labeled_of
+from spdmetric.estimators._fitted import FittedMetric
+from spdmetric.estimators._problem import problem_of, radius_path
+from spdmetric.estimators._progress import followed, with_progress
+from spdmetric.estimators._settings import Settings, settings_of
+from spdmetric.estimators.embedding import Embedding
 from spdmetric.geometry import tangent_vectors
 from spdmetric.linalg.symmetric import Array
-from spdmetric.solvers import SOLVERS, Callback, Solution
-from spdmetric.validation import check_count
+from spdmetric.objectives.local import Labeled, in_memory, threads
+from spdmetric.solvers import Callback, Solution
+from spdmetric.validation import ClassWeight, check_candidates, check_radius, check_rank, to_numpy
 
 RADII = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0)
 RANKS = (2, 3, 4, 6, 8, 10, 12)
@@ -38,6 +41,7 @@ class Candidate(NamedTuple):
 
 
 Grid = dict[int | None, list[float]]  # radii for each rank
+Fold = tuple[np.ndarray, np.ndarray]  # rows to train on, rows to test on
 Learned = dict[Candidate, np.ndarray]  # the factor W of each candidate
 
 
@@ -55,34 +59,6 @@ class Path(NamedTuple):
     condition: np.ndarray  # condition number of exp(S): how stretched the metric is
 
 
-def radius_path(
-    problem: Problem,
-    radii: Sequence[float],
-    *,
-    solver: str,
-    tol: float,
-    max_iter: int,
-    callback: Callback | None = None,
-) -> list[Solution]:
-    """Solve a problem for all radii, ascending, each from the solution before it.
-
-    A solution on one sphere, stretched to the next, is a good start there: the whole path
-    costs little more than its last point alone.
-    """
-    S = np.zeros_like(problem.start.center)
-    solutions = []
-    for radius in radii:
-        ball, length = problem.ball(radius), np.linalg.norm(S)
-        start = ball.point(S * (radius / length) if length > 0 else S)
-        # A ball of one point has nothing to search.
-        options: dict[str, Any] = (
-            {"tol": np.inf, "max_iter": 0} if radius == 0 else {"tol": tol, "max_iter": max_iter}
-        )
-        solutions.append(SOLVERS[solver](problem.objective, ball, start, callback=callback, **options))
-        S = solutions[-1].point.S
-    return solutions
-
-
 def describe_path(radii: Sequence[float], solutions: Sequence[Solution]) -> Path:
     """Reduce a path to arrays."""
     spectra = [np.linalg.eigvalsh(solution.point.S) for solution in solutions]
@@ -94,7 +70,17 @@ def describe_path(radii: Sequence[float], solutions: Sequence[Solution]) -> Path
     )
 
 
-class LogEuclideanMetricCV(LogEuclideanMetric):
+def learn_path(
+    X: np.ndarray, codes: np.ndarray, radii: Sequence[float], *, rank: int | None = None
+) -> tuple[list[Embedding], list[Solution]]:
+    """Learn from checked matrices at every radius, ascending, as `LogEuclideanMetricCV` does by default."""
+    settings = settings_of(LogEuclideanMetricCV().get_params(deep=False))
+    problem = problem_of(in_memory(Labeled(X, codes, np.ones(len(X))), None), rank, settings)
+    solutions = radius_path(problem, radii, settings)
+    return [problem.embedding(solution) for solution in solutions], solutions
+
+
+class LogEuclideanMetricCV(FittedMetric):
     """LogEuclidean metric whose radius and rank are chosen by cross-validation.
 
     Every candidate is judged by the nearest neighbors that would follow it.  Among them is
@@ -104,9 +90,9 @@ class LogEuclideanMetricCV(LogEuclideanMetric):
 
     Parameters
     ----------
-    radii : sequence of float or None, default=None
+    radii : array-like of float or None, default=None
         Radii to try; None is 0, 1, 2, 4, 8, 16.
-    ranks : sequence of (int or None) or None, default=None
+    ranks : array-like of (int or None) or None, default=None
         Ranks to try; None is full rank and some of 2, 3, 4, 6, 8, 10, 12 below the size d:
         those of them that are at most d / 2, or 4.
     cv : int, splitter or iterable, default=5
@@ -123,11 +109,11 @@ class LogEuclideanMetricCV(LogEuclideanMetric):
         then a small rank.
     init : str or array of shape (d, d), default="riemann"
         See `LogEuclideanMetric`.
-    kernel : {"linear", "gaussian"}, default="linear"
+    kernel : {"linear", "rbf"}, default="linear"
         See `LogEuclideanMetric`.
     gamma : float or None, default=None
         See `LogEuclideanMetric`.
-    class_weight : {None, "balanced"}, default=None
+    class_weight : {None, "balanced"} or dict {label: weight}, default=None
         See `LogEuclideanMetric`.
     solver : {"trust-region", "gradient"}, default="trust-region"
         See `LogEuclideanMetric`.
@@ -138,7 +124,9 @@ class LogEuclideanMetricCV(LogEuclideanMetric):
     chunk_size : int or None, default=None
         See `LogEuclideanMetric`.
     n_jobs : int or None, default=None
-        Processes for the folds and ranks.
+        Processes that share the folds and ranks; None is 1, -1 one for each core.  (In
+        `LogEuclideanMetric` there is one fit, and threads share its chunks.)  BLAS runs one thread
+        in each of them, and the result does not depend on their number.
     callback : callable or None, default=None
         Called in the final fit.
     verbose : bool, default=False
@@ -173,13 +161,13 @@ class LogEuclideanMetricCV(LogEuclideanMetric):
         init: str | Array = "riemann",
         kernel: str = "linear",
         gamma: float | None = None,
-        class_weight: str | None = None,
+        class_weight: ClassWeight = None,
         solver: str = "trust-region",
         tol: float = 1e-3,
         max_iter: int = 40,
         chunk_size: int | None = None,
         n_jobs: int | None = None,
-        callback: Any = None,
+        callback: Callback | None = None,
         verbose: bool = False,
     ):
         self.radii = radii
@@ -201,7 +189,9 @@ class LogEuclideanMetricCV(LogEuclideanMetric):
         self.verbose = verbose
 
     @with_progress(lambda self: 1)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> LogEuclideanMetricCV:
+    def fit(
+        self, X: Array, y: Array, sample_weight: Array | None = None, groups: Array | None = None
+    ) -> LogEuclideanMetricCV:
         """Choose radius and rank, and learn the metric with them.
 
         Parameters
@@ -211,7 +201,8 @@ class LogEuclideanMetricCV(LogEuclideanMetric):
         y : array-like of shape (n_matrices,)
             Labels of at least two classes.
         sample_weight : array-like of shape (n_matrices,), optional
-            Non-negative weights, used in learning, not in scoring.
+            Non-negative weights, used in learning, not in scoring.  A weight of zero leaves the
+            matrix out of both; folds are made of all matrices as they are given.
         groups : array-like of shape (n_matrices,), optional
             Groups for the splitter, sessions or subjects for instance.
 
@@ -219,132 +210,170 @@ class LogEuclideanMetricCV(LogEuclideanMetric):
         -------
         self : LogEuclideanMetricCV
         """
-        self._check_parameters()
-        if is_dask(X):
-            raise ValueError(
-                "Cross-validation needs the matrices in this process, and those of a dask array stay on the "
-                "workers: fit on X.compute(), or choose a radius and use LogEuclideanMetric."
-            )
-        X, codes, weight = self._check_data(X, y, sample_weight)
-        grid = self._grid(X.shape[1])
-        folds = list(check_cv(self.cv, codes, classifier=True).split(X, codes, to_numpy(groups)))
-        learned = self._learn(X, codes, weight, grid, [train for train, _ in folds])
-        self._choose(*self._judge(X, self.classes_[codes], learned, folds))
-        radius, rank = self.best_params_["radius"], self.best_params_["rank"]
-        problem = self._problem(X, codes, weight, rank)
-        solutions = self._path(
-            problem, grid[rank], printing(self.callback) if self.verbose else self.callback
-        )
+        settings = self._settings()
+        radii = check_candidates("radii", self.radii, check_radius)
+        ranks = check_candidates("ranks", self.ranks, partial(check_rank, solver=settings.solver))
+        classes, data = labeled_of(X, y, sample_weight, settings.class_weight, rank_needed(ranks))
+        folds = folds_of(self.cv, data, classes, to_numpy(groups))
+        grid = grid_of(radii, ranks, data.X.shape[1])
+        with threads():
+            learned = self._learn(data, grid, [train for train, _ in folds], settings)
+            judge = NeighborsJudge(data.X, classes[data.codes], self.scoring, self.n_neighbors)
+            candidates, scores, margins = judged(learned, folds, judge)
+            best = choose(scores, margins, self.rule)
+            radius, rank = candidates[best]
+            problem = problem_of(in_memory(data.counting, settings.chunk_size), rank, settings)
+            solutions = radius_path(problem, grid[rank], settings, callback=settings.report)
+            solution = solutions[grid[rank].index(radius)]
+            validate_data(self, X, reset=True, skip_check_array=True)
+            self._keep(classes, problem.embedding(solution), solution, problem.gamma(solution))
+        self.cv_results_ = results_of(candidates, scores, margins)
+        self.best_index_, self.best_params_ = best, self.cv_results_["params"][best]
+        self.best_score_ = float(self.cv_results_["mean_test_score"][best])
         self.path_ = describe_path(grid[rank], solutions)
-        self._keep(problem, solutions[grid[rank].index(radius)])
         return self
 
-    def _path(
-        self, problem: Problem, radii: Sequence[float], callback: Callback | None = None
-    ) -> list[Solution]:
-        options: dict[str, Any] = {"solver": self.solver, "tol": self.tol, "max_iter": self.max_iter}
-        return radius_path(problem, radii, callback=callback, **options)
-
-    def _grid(self, d: int) -> Grid:
-        """Radii to try for each rank, full rank first."""
-        radii = sorted(RADII if self.radii is None else set(map(float, self.radii)))
-        ranks = list(default_ranks(d) if self.ranks is None else dict.fromkeys(self.ranks))
-        grid = {rank: radii for rank in sorted(ranks, key=lambda m: 0 if m is None else m)}
-        if self.ranks is None and d > LARGEST_FULL:
-            grid[None] = radii[:1]
-        return grid
-
-    def _learn(
-        self, X: np.ndarray, codes: np.ndarray, weight: np.ndarray, grid: Grid, folds: list[np.ndarray]
-    ) -> list[Learned]:
-        """Learn all candidates on the training part of each fold."""
-        full = {rank: radii for rank, radii in grid.items() if rank is None}
-        low = {rank: radii for rank, radii in grid.items() if rank is not None}
-        halves = [half for half in (full, low) if half]
-        tasks = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            delayed(self._learn_fold)(X[train], codes[train], weight[train], half)
-            for train in folds
-            for half in halves
-        )
-        found = list(self._followed(tasks, "cross-validation", len(folds) * len(halves)))
-        rows = [found[k : k + len(halves)] for k in range(0, len(found), len(halves))]
-        return [{c: W for half in row for c, W in half.items()} for row in rows]
-
-    def _learn_fold(self, X: np.ndarray, codes: np.ndarray, weight: np.ndarray, grid: Grid) -> Learned:
-        """Learn candidates that are all of full rank, or all of low rank: they share one start."""
-        codes = np.unique(codes, return_inverse=True)[1]
-        shared = self._problem(X, codes, weight, next(iter(grid)))
-        W0, learned = shared.start.factor, {}
-        for rank, radii in grid.items():
-            solutions = self._path(shared._replace(rank=rank), radii)
-            for radius, solution in zip(radii, solutions, strict=True):
-                learned[Candidate(radius, rank)] = solution.point.factor @ W0
-        return learned
-
-    def _judge(
-        self, X: np.ndarray, y: np.ndarray, learned: list[Learned], folds: list[Any]
-    ) -> tuple[list[Candidate], np.ndarray, np.ndarray]:
-        """Return the candidates, simplest first, their scores and margins, (n_candidates, n_folds)."""
-        candidates = sorted(learned[0], key=lambda c: (c.radius, c.rank or 0))
-        table = [
-            [self._judge_factor(row[c], X, y, *fold) for row, fold in zip(learned, folds, strict=True)]
-            for c in candidates
-        ]
-        scores, margins = np.array(table).transpose(2, 0, 1)
-        return candidates, scores, margins
-
-    def _judge_factor(
-        self, W: np.ndarray, X: np.ndarray, y: np.ndarray, train: np.ndarray, test: np.ndarray
-    ) -> tuple[float, float]:
-        from sklearn.metrics import check_scoring
-        from sklearn.neighbors import KNeighborsClassifier
-
-        known, new = tangent_vectors(X[train], factor=W), tangent_vectors(X[test], factor=W)
-        judge = KNeighborsClassifier(min(self.n_neighbors, len(train))).fit(known, y[train])
-        score = float(check_scoring(judge, scoring=self.scoring)(judge, new, y[test]))
-        return score, mean_margin(known, y[train], new, y[test])
-
-    def _choose(self, candidates: list[Candidate], scores: np.ndarray, margins: np.ndarray) -> None:
-        """Apply the rule, and lay the scores out as scikit-learn does; candidates come simplest first."""
-        params = [candidate._asdict() for candidate in candidates]
-        mean, n_folds = scores.mean(axis=1), scores.shape[1]
-        best = max(range(len(params)), key=lambda i: (round(mean[i], 12), margins[i].mean()))
-        if self.rule == "one-se" and n_folds > 1:
-            error = scores[best].std(ddof=1) / np.sqrt(n_folds)
-            best = int(np.argmax(mean >= mean[best] - error))
-        self.best_index_, self.best_params_, self.best_score_ = best, params[best], float(mean[best])
-        self.cv_results_ = {
-            "params": params,
-            "param_radius": np.array([p["radius"] for p in params]),
-            "param_rank": np.array([p["rank"] for p in params], dtype=object),
-            **{f"split{k}_test_score": scores[:, k] for k in range(n_folds)},
-            "mean_test_score": mean,
-            "std_test_score": scores.std(axis=1),
-            "rank_test_score": 1 + np.array([int(np.sum(mean > m)) for m in mean]),
-            "mean_test_margin": margins.mean(axis=1),
-        }
-
-    def _rank_asked(self) -> int | None:
-        """The smallest rank among the candidates, if none of them is full."""
-        ranks = [None] if self.ranks is None else list(self.ranks)
-        return None if None in ranks else min(rank for rank in ranks if rank is not None)
-
-    def _check_parameters(self) -> None:
-        check_choice("rule", self.rule, RULES)
-        if self.solver == "stochastic":
+    def _settings(self) -> Settings:
+        """Return the parameters shared with the other estimator, after a check of the others."""
+        settings = settings_of(self.get_params(deep=False))
+        if settings.solver == "stochastic":
             raise ValueError(
                 "solver='stochastic' cannot follow a path of radii: choose radius and rank with "
                 "'trust-region' on a part of the data, then use LogEuclideanMetric(solver='stochastic')."
             )
-        check_count("n_neighbors", self.n_neighbors)
-        for name in ("radii", "ranks"):
-            values = getattr(self, name)
-            if values is not None and len(values) == 0:
-                raise ValueError(f"{name} is empty: expected at least one candidate.")
-        for radius in self.radii or RADII:
-            for rank in self.ranks or (None,):
-                candidate = _as_metric(self, radius, rank)
-                candidate._check_parameters()
+        validation.check_choice("rule", self.rule, RULES)
+        validation.check_count("n_neighbors", self.n_neighbors)
+        return settings
+
+    def _learn(
+        self, data: Labeled, grid: Grid, trains: list[np.ndarray], settings: Settings
+    ) -> list[Learned]:
+        """Learn all candidates on the training part of each fold."""
+        # Full and low ranks: those of a half share one start.
+        halves = [{m: grid[m] for m in grid if (m is None) is full} for full in (True, False)]
+        halves = [half for half in halves if half]
+        quiet = settings._replace(callback=None, verbose=False)  # a callback may not reach other processes
+        tasks = Parallel(n_jobs=self.n_jobs, return_as="generator")(
+            delayed(learn_fold)(data.take(train), half, quiet) for train in trains for half in halves
+        )
+        found = list(followed(self, tasks, "cross-validation", len(trains) * len(halves)))
+        rows = [found[k : k + len(halves)] for k in range(0, len(found), len(halves))]
+        return [{c: W for half in row for c, W in half.items()} for row in rows]
+
+
+# ---------------------------------------------------------------------------
+# Candidates and folds
+
+
+def rank_needed(ranks: list[int | None] | None) -> int | None:
+    """Smallest rank from which all candidates can be learned; None where matrices must be definite."""
+    low = [rank for rank in ranks or [] if rank is not None]
+    return max(low) if ranks and len(low) == len(ranks) else None
+
+
+def grid_of(radii: list[float] | None, ranks: list[int | None] | None, d: int) -> Grid:
+    """Radii to try for each rank, full rank first."""
+    ascending = sorted(RADII if radii is None else set(radii))
+    chosen = list(default_ranks(d) if ranks is None else dict.fromkeys(ranks))
+    grid = {rank: ascending for rank in sorted(chosen, key=lambda m: 0 if m is None else m)}
+    if ranks is None and d > LARGEST_FULL:
+        grid[None] = ascending[:1]
+    return grid
+
+
+def folds_of(cv: Any, data: Labeled, classes: np.ndarray, groups: Array | None) -> list[Fold]:
+    """Split the matrices as they are given; those without weight are left out afterwards."""
+    splits = list(check_cv(cv, data.codes, classifier=True).split(data.X, data.codes, groups))
+    counts = data.weight > 0
+    folds = [(np.arange(len(counts))[train], np.arange(len(counts))[test]) for train, test in splits]
+    folds = [(train[counts[train]], test[counts[test]]) for train, test in folds]
+    for k, (train, test) in enumerate(folds):
+        present = classes[np.unique(data.codes[train])].tolist()
+        if len(present) < 2:
+            raise ValueError(
+                f"Fold {k} of {len(folds)} has matrices of classes {present} to learn from: expected two "
+                "classes or more in each fold. Use stratified folds (a number for cv), or larger groups."
+            )
+        if test.size == 0:
+            raise ValueError(
+                f"Fold {k} of {len(folds)} has no matrices with weight to score: expected at least one."
+            )
+    return folds
+
+
+# ---------------------------------------------------------------------------
+# Learning and judging them
+
+
+def learn_fold(data: Labeled, grid: Grid, settings: Settings) -> Learned:
+    """Learn candidates that are all of full rank, or all of low rank: they share one start."""
+    codes = np.unique(data.codes, return_inverse=True)[1]  # a class may be absent
+    learned = {}
+    with threads():
+        source = in_memory(data._replace(codes=codes), settings.chunk_size)
+        shared = problem_of(source, next(iter(grid)), settings)
+        W0 = shared.start.factor
+        for rank, radii in grid.items():
+            solutions = radius_path(shared._replace(rank=rank), radii, settings)
+            for radius, solution in zip(radii, solutions, strict=True):
+                learned[Candidate(radius, rank)] = solution.point.factor @ W0
+    return learned
+
+
+class NeighborsJudge(NamedTuple):
+    """Scores factors by the nearest neighbors that would follow them."""
+
+    X: np.ndarray
+    y: np.ndarray
+    scoring: str | Callable[..., float] | None
+    n_neighbors: int
+
+    def score(self, W: np.ndarray, train: np.ndarray, test: np.ndarray) -> tuple[float, float]:
+        """Score and mean margin of the matrices of a test set."""
+        from sklearn.metrics import check_scoring
+        from sklearn.neighbors import KNeighborsClassifier
+
+        known, new = (tangent_vectors(self.X[rows], factor=W) for rows in (train, test))
+        neighbors = KNeighborsClassifier(min(self.n_neighbors, len(train))).fit(known, self.y[train])
+        score = float(check_scoring(neighbors, scoring=self.scoring)(neighbors, new, self.y[test]))
+        return score, mean_margin(known, self.y[train], new, self.y[test])
+
+
+def judged(
+    learned: list[Learned], folds: list[Fold], judge: NeighborsJudge
+) -> tuple[list[Candidate], np.ndarray, np.ndarray]:
+    """Return the candidates, simplest first, their scores and margins, (n_candidates, n_folds)."""
+    candidates = sorted(learned[0], key=lambda c: (c.radius, c.rank or 0))
+    table = [
+        [judge.score(row[c], *fold) for row, fold in zip(learned, folds, strict=True)] for c in candidates
+    ]
+    scores, margins = np.array(table).transpose(2, 0, 1)
+    return candidates, scores, margins
+
+
+def choose(scores: np.ndarray, margins: np.ndarray, rule: str) -> int:
+    """Apply the rule to candidates that come simplest first."""
+    mean, n_folds = scores.mean(axis=1), scores.shape[1]
+    best = max(range(len(mean)), key=lambda i: (round(mean[i], 12), margins[i].mean()))
+    if rule == "one-se" and n_folds > 1:
+        error = scores[best].std(ddof=1) / np.sqrt(n_folds)
+        best = int(np.argmax(mean >= mean[best] - error))
+    return best
+
+
+def results_of(candidates: list[Candidate], scores: np.ndarray, margins: np.ndarray) -> dict[str, Any]:
+    """Lay the scores out as scikit-learn does."""
+    mean = scores.mean(axis=1)
+    return {
+        "params": [candidate._asdict() for candidate in candidates],
+        "param_radius": np.array([candidate.radius for candidate in candidates]),
+        "param_rank": np.array([candidate.rank for candidate in candidates], dtype=object),
+        **{f"split{k}_test_score": scores[:, k] for k in range(scores.shape[1])},
+        "mean_test_score": mean,
+        "std_test_score": scores.std(axis=1),
+        "rank_test_score": 1 + np.array([int(np.sum(mean > m)) for m in mean]),
+        "mean_test_margin": margins.mean(axis=1),
+    }
 
 
 def mean_margin(train: np.ndarray, y: np.ndarray, test: np.ndarray, y_test: np.ndarray) -> float:
@@ -353,7 +382,8 @@ def mean_margin(train: np.ndarray, y: np.ndarray, test: np.ndarray, y_test: np.n
     Between -1 and 1, positive where the nearest neighbor is right.  A class without
     training matrices counts as infinitely far.
     """
-    distance = np.sqrt(np.maximum(0, _square(test)[:, None] + _square(train) - 2 * test @ train.T))
+    squares = np.sum(test**2, axis=1)[:, None] + np.sum(train**2, axis=1)
+    distance = np.sqrt(np.maximum(0, squares - 2 * test @ train.T))
     same = y_test[:, None] == y
     own = np.where(same, distance, np.inf).min(axis=1)
     other = np.where(same, np.inf, distance).min(axis=1)
@@ -361,23 +391,3 @@ def mean_margin(train: np.ndarray, y: np.ndarray, test: np.ndarray, y_test: np.n
     limit = np.where(np.isinf(own), -1.0, 1.0)
     own, other = np.where(far, 1.0, own), np.where(far, 1.0, other)
     return float(np.mean(np.where(far, limit, (other - own) / np.maximum(other + own, 1e-300))))
-
-
-def _square(vectors: np.ndarray) -> np.ndarray:
-    return np.sum(vectors**2, axis=1)
-
-
-def _as_metric(estimator: BaseEstimator, radius: float, rank: int | None) -> LogEuclideanMetric:
-    """One candidate, for the checks that it has in common with `LogEuclideanMetric`."""
-    shared = (
-        "init",
-        "kernel",
-        "gamma",
-        "class_weight",
-        "solver",
-        "tol",
-        "max_iter",
-        "chunk_size",
-        "callback",
-    )
-    return LogEuclideanMetric(radius, rank=rank, **{name: getattr(estimator, name) for name in shared})

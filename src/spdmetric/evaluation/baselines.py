@@ -1,8 +1,8 @@
-"""Other ways to classify SPD matrices, to compare with.
+"""Other ways to classify SPD matrices, as scikit-learn estimators.
 
-Those on vectors (`gmml`, `rca`, `nca`) learn a linear map of the tangent vectors at the
-Riemannian mean.  There are more coordinates than matrices, so the vectors are first reduced
-to principal components.  Those on matrices (`mdm`, `fgmdm`, `csp_lda`) are pyRiemann's.
+`NearestNeighbor` works on matrices, with a fixed distance.  `GMML`, `RCA` and `NCA` learn a
+linear map of tangent vectors.  There are more coordinates than matrices, so the vectors are
+first reduced to principal components.  `from_pyriemann` gives the classifiers of pyRiemann.
 
 References
 ----------
@@ -14,44 +14,76 @@ Goldberger, Roweis, Hinton and Salakhutdinov (2004), Neighborhood components ana
 
 from __future__ import annotations
 
-import numpy as np
+from importlib import import_module
 
-from spdmetric.geometry import geodesic
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+
+from spdmetric.geometry import geodesic, pairwise_distance
 from spdmetric.linalg.symmetric import invsqrtm, sqrtm
-from spdmetric.paper.work import Vectors, Work
 
 RIDGE = 0.01  # share of the mean eigenvalue added to every scatter matrix
 NCA_INPUTS, NCA_OUTPUTS, NCA_STEPS = 50, 10, 100
 CSP_FILTERS = 6
 
+
+def from_pyriemann(module: str, name: str, **parameters: object) -> BaseEstimator:
+    """Make an estimator of pyRiemann, which is imported here only."""
+    try:
+        made = getattr(import_module(f"pyriemann.{module}"), name)
+    except ImportError as error:
+        raise ImportError(f"{name} needs pyRiemann: pip install 'spdmetric[compare]'.") from error
+    return made(**parameters)
+
+
+# ---------------------------------------------------------------------------
+# On matrices
+
+
+class NearestNeighbor(ClassifierMixin, BaseEstimator):
+    """Label of the nearest training matrix.
+
+    Parameters
+    ----------
+    metric : {"euclid", "logeuclid", "riemann", "stein", "wasserstein"}
+        Distance between matrices.
+    """
+
+    def __init__(self, metric: str):
+        self.metric = metric
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> NearestNeighbor:
+        """Keep the matrices and their labels."""
+        self.X_, self.y_, self.classes_ = X, np.asarray(y), np.unique(y)
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Label matrices."""
+        if self.metric == "wasserstein":
+            distances = distances_wasserstein(X, self.X_)
+        else:
+            distances = pairwise_distance(X, self.X_, self.metric)
+        return self.y_[np.argmin(distances, axis=1)]
+
+
+def distances_wasserstein(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """Bures-Wasserstein distances, (n, m), of all matrices of two stacks; they may be semi-definite."""
+    traces = np.trace(X, axis1=1, axis2=2)[:, None] + np.trace(Y, axis1=1, axis2=2)
+    columns = []
+    for root in np.array([sqrtm(B) for B in Y]):
+        values = np.linalg.eigvalsh(root @ X @ root)
+        columns.append(np.sqrt(np.maximum(values, 0)).sum(axis=1))
+    return np.sqrt(np.maximum(traces - 2 * np.stack(columns, axis=1), 0))
+
+
 # ---------------------------------------------------------------------------
 # On vectors
 
 
-def principal(vectors: Vectors, at_most: int) -> Vectors:
-    """Principal components of the training vectors, the leading ones if there are too many.
-
-    Parameters
-    ----------
-    vectors : Vectors
-        Training and test vectors, both centered by the training mean.
-    at_most : int
-        Components to keep; fewer where the training vectors have fewer directions.
-
-    Returns
-    -------
-    components : Vectors
-    """
-    center = vectors.train.mean(axis=0)
-    train, test = vectors.train - center, vectors.test - center
-    _, spread, axes = np.linalg.svd(train, full_matrices=False)
-    kept = min(at_most, int(np.sum(spread > 1e-10 * spread[0])))
-    return Vectors(train @ axes[:kept].T, test @ axes[:kept].T)
-
-
-def _fewer_than_half(vectors: Vectors) -> Vectors:
-    """At most half as many components as matrices, so that their scatter has full rank."""
-    return principal(vectors, max(1, len(vectors.train) // 2))
+def principal_axes(vectors: np.ndarray, at_most: int) -> np.ndarray:
+    """Leading principal axes of centered vectors, (k, p); fewer where they span fewer directions."""
+    _, spread, axes = np.linalg.svd(vectors, full_matrices=False)
+    return axes[: min(at_most, int(np.sum(spread > 1e-10 * spread[0])))]
 
 
 def ridged(S: np.ndarray, share: float = RIDGE) -> np.ndarray:
@@ -60,21 +92,9 @@ def ridged(S: np.ndarray, share: float = RIDGE) -> np.ndarray:
 
 
 def pair_scatters(vectors: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean outer products of the differences in pairs of one class, and in pairs of two.
+    """Mean outer products, (p, p), of the differences in pairs of one class, and in pairs of two.
 
     The pairs are never listed: over all pairs of n vectors the sum is n times their scatter.
-
-    Parameters
-    ----------
-    vectors : ndarray of shape (n, p)
-        Vectors.
-    y : ndarray of shape (n,)
-        Their labels.
-
-    Returns
-    -------
-    S, D : ndarrays of shape (p, p)
-        Of similar and of dissimilar pairs.
     """
     n = len(y)
     centered = vectors - vectors.mean(axis=0)
@@ -94,14 +114,6 @@ def gmml_metric(S: np.ndarray, D: np.ndarray, t: float = 0.5) -> np.ndarray:
     return geodesic(np.linalg.inv(S), D, t)
 
 
-def gmml(vectors: Vectors, y: np.ndarray) -> Vectors:
-    """Geometric mean metric learning, t = 1/2, both scatters with a ridge of 0.01."""
-    reduced = _fewer_than_half(vectors)
-    S, D = pair_scatters(reduced.train, y)
-    root = sqrtm(gmml_metric(ridged(S), ridged(D)))
-    return Vectors(reduced.train @ root, reduced.test @ root)
-
-
 def within_scatter(vectors: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Covariance around the class means."""
     _, codes = np.unique(y, return_inverse=True)
@@ -110,47 +122,60 @@ def within_scatter(vectors: np.ndarray, y: np.ndarray) -> np.ndarray:
     return centered.T @ centered / len(vectors)
 
 
-def rca(vectors: Vectors, y: np.ndarray, ridge: float = RIDGE) -> Vectors:
-    """Relevant component analysis: whitening by the scatter within the classes, with a ridge of 0.01."""
-    reduced = _fewer_than_half(vectors)
-    W = invsqrtm(ridged(within_scatter(reduced.train, y), ridge))
-    return Vectors(reduced.train @ W, reduced.test @ W)
+class _LinearMap(TransformerMixin, BaseEstimator):
+    """Principal components of the vectors, at most half as many as vectors, and a map learned from them."""
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> _LinearMap:
+        """Learn the map from vectors (n, p) with labels."""
+        self.center_ = X.mean(axis=0)
+        self.axes_ = principal_axes(X - self.center_, self._at_most(len(X)))
+        self.map_ = self._learn((X - self.center_) @ self.axes_.T, np.asarray(y))
+        return self
+
+    def transform(self, X: np.ndarray) -> np.ndarray:
+        """Map vectors."""
+        return (X - self.center_) @ self.axes_.T @ self.map_
+
+    def _at_most(self, n: int) -> int:
+        return max(1, n // 2)  # their scatter then has full rank
+
+    def _learn(self, vectors: np.ndarray, y: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
 
 
-def nca(vectors: Vectors, y: np.ndarray) -> Vectors:
+class GMML(_LinearMap):
+    """Geometric mean metric learning, t = 1/2, both scatters with a ridge of 0.01."""
+
+    def _learn(self, vectors: np.ndarray, y: np.ndarray) -> np.ndarray:
+        S, D = pair_scatters(vectors, y)
+        return sqrtm(gmml_metric(ridged(S), ridged(D)))
+
+
+class RCA(_LinearMap):
+    """Relevant component analysis: whitening by the scatter within the classes.
+
+    Parameters
+    ----------
+    ridge : float, default=0.01
+        Share of the mean eigenvalue added to the scatter.
+    """
+
+    def __init__(self, ridge: float = RIDGE):
+        self.ridge = ridge
+
+    def _learn(self, vectors: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return invsqrtm(ridged(within_scatter(vectors, y), self.ridge))
+
+
+class NCA(_LinearMap):
     """Neighborhood components analysis: 50 principal components to 10, at most 100 steps."""
-    from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
-    reduced = principal(vectors, NCA_INPUTS)
-    outputs = min(NCA_OUTPUTS, reduced.train.shape[1])
-    learned = NeighborhoodComponentsAnalysis(outputs, max_iter=NCA_STEPS, random_state=0)
-    learned.fit(reduced.train, y)
-    return Vectors(learned.transform(reduced.train), learned.transform(reduced.test))
+    def _at_most(self, n: int) -> int:
+        return NCA_INPUTS
 
+    def _learn(self, vectors: np.ndarray, y: np.ndarray) -> np.ndarray:
+        from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
-# ---------------------------------------------------------------------------
-# On matrices
-
-
-def mdm(work: Work) -> np.ndarray:
-    """Label of the nearest Riemannian class mean."""
-    from pyriemann.classification import MDM
-
-    return MDM().fit(work.X, work.y).predict(work.X_test)
-
-
-def fgmdm(work: Work) -> np.ndarray:
-    """The same after a geodesic filter, which keeps the discriminant directions alone."""
-    from pyriemann.classification import FgMDM
-
-    return FgMDM().fit(work.X, work.y).predict(work.X_test)
-
-
-def csp_lda(work: Work) -> np.ndarray:
-    """Logarithms of the variance along 6 common spatial patterns, and linear discriminant analysis."""
-    from pyriemann.spatialfilters import CSP
-    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-
-    filters = CSP(nfilter=min(CSP_FILTERS, work.X.shape[1])).fit(work.X, work.y)
-    lda = LinearDiscriminantAnalysis().fit(filters.transform(work.X), work.y)
-    return lda.predict(filters.transform(work.X_test))
+        outputs = min(NCA_OUTPUTS, vectors.shape[1])
+        learned = NeighborhoodComponentsAnalysis(outputs, max_iter=NCA_STEPS, random_state=0)
+        return learned.fit(vectors, y).components_.T

@@ -1,172 +1,147 @@
-"""Run a table: every row, every repeat, every method; interrupted, it goes on where it was.
+"""Resumable runs: finished pieces are kept, and the same command goes on where it was.
 
-Each finished task is one line of ``NAME.state``.  A line that was cut by a crash is
-dropped; results of other settings are refused.  Nothing random depends on the order of
-the tasks, and BLAS runs in one thread, so any number of jobs gives the same numbers.
+A run is a number of tasks, each named by a row or fold and a repeat.  A task gives several
+pieces of plain data by name, the result of each method for instance.  Whenever a task ends,
+its pieces become a line of JSON in the journal; a line that was cut by a crash is dropped, and
+a journal of other settings is refused.  A piece that failed is told to the caller and never
+kept: the next run tries it again.  Nothing may depend on the order of the tasks, and BLAS runs
+in one thread, so any number of processes gives the same numbers.
+
+``reproduce`` has a task for each row and repeat of a table, ``compare`` one for each fold::
+
+    def work(X, y, X_test, names):                      # picklable, with functools.partial
+        fold = Fold(X, y, X_test)
+        return {name: attempt(partial(outcome, fold, name)) for name in names}
+
+    tasks = {("fold 0", 0): Task(("mdm", "euclid"), partial(work, X, y, X_test)), ...}
+    found = run(tasks, Journal(path, {"seed": 0, "data": digest(X, y)}), jobs=2)
+    found["fold 0", 0]["mdm"]                           # plain data, or a Failure
 """
 
 from __future__ import annotations
 
-import csv
-import io
+import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from spdmetric.evaluation.methods import METHODS
-from spdmetric.io.archive import write_atomically
-from spdmetric.paper.tables import Row, Table
-from spdmetric.paper.work import Work
+from spdmetric.io.atomic import write_atomically
 
-FORMAT = 1
+FORMAT = 2
 
-
-class Settings(NamedTuple):
-    """What decides the numbers of a run, besides the data."""
-
-    methods: tuple[str, ...]
-    seed: int = 0
-    repeats: int | None = None  # the table's own by default
-    quick: bool = False  # only the rows for a quick look
+Plain = Any  # what JSON gives back as it was: numbers, words, lists, dicts of them
+Key = tuple[str, int]  # row or fold, and the repeat
+T = TypeVar("T")
+Finished = tuple[Key, "Pieces"]
+Progress = Callable[[Iterable[Finished], int, int], Iterable[Finished]]
 
 
-class Result(NamedTuple):
-    """A line of the tidy file."""
+class Failure(NamedTuple):
+    """A piece that could not be computed, and why."""
 
-    table: str
-    row: str
-    method: str
-    repeat: int
-    accuracy: float  # per cent
-    seconds: float
-    seed: int
+    reason: str
 
 
-class StateError(ValueError):
-    """The state file cannot be gone on with."""
+Pieces = dict[str, Plain | Failure]
 
 
-def run_table(
-    table: Table,
-    settings: Settings,
-    out: Path,
-    *,
-    jobs: int = 1,
-    progress: Callable[[Iterable[Any], int, int], Iterable[Any]] | None = None,
-) -> list[Result]:
-    """Run what is left of a table, and return all of its results.
+class Task(NamedTuple):
+    """Names of pieces, and what computes those of them that are asked for."""
+
+    names: tuple[str, ...]
+    work: Callable[[tuple[str, ...]], Pieces]
+
+
+class JournalError(ValueError):
+    """The journal cannot be gone on with."""
+
+
+def attempt(make: Callable[[], T]) -> T | Failure:
+    """Value of ``make()``, or its error as a `Failure`: the other pieces go on."""
+    try:
+        return make()
+    except Exception as error:
+        return Failure(" ".join(f"{type(error).__name__}: {error}".split()))
+
+
+def digest(*arrays: np.ndarray) -> str:
+    """Short fingerprint of some arrays, for the header of a journal."""
+    found = hashlib.sha256()
+    for array in arrays:
+        found.update(str((array.shape, array.dtype.str)).encode())
+        found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()[:16]
+
+
+def run(
+    tasks: Mapping[Key, Task], journal: Journal, *, jobs: int = 1, progress: Progress | None = None
+) -> dict[Key, Pieces]:
+    """Compute what the journal lacks.
 
     Parameters
     ----------
-    table : Table
-        Rows to run.
-    settings : Settings
-        Methods, seed, repeats.
-    out : Path
-        Folder of the state file.
+    tasks : mapping of (str, int) to Task
+        What to compute; the longest first, so that the processes end together.
+    journal : Journal
+        Where finished pieces are kept.
     jobs : int, default=1
-        Processes to use.
+        Processes.
     progress : callable, optional
         Wraps the iterator of finished tasks: ``progress(iterator, done, total)``.
 
     Returns
     -------
-    results : list of Result
-        Sorted by row, repeat and method.
+    pieces : dict of (str, int) to dict
+        Of every task: plain data, or a `Failure`.
     """
-    repeats = table.repeats if settings.repeats is None else settings.repeats
-    tasks = table.tasks(repeats, settings.quick)
-    state = State(out / f"{table.name}.state", _header(table, settings))
-    done = state.load()
-    left = [task for task in tasks if task not in done]
-    finished: Iterable[Any] = _evaluate_all(table, settings, left, jobs)
+    kept = journal.load()
+    found: dict[Key, Pieces] = {
+        key: {name: kept[key, name] for name in task.names if (key, name) in kept}
+        for key, task in tasks.items()
+    }
+    left = {
+        key: task._replace(names=tuple(name for name in task.names if name not in found[key]))
+        for key, task in tasks.items()
+        if len(found[key]) < len(task.names)
+    }
+    finished: Iterable[Finished] = _run_all(left, jobs)
     if progress is not None:
         finished = progress(finished, len(tasks) - len(left), len(tasks))
-    for task, outcome in finished:
-        state.append(task, outcome)
-        done[task] = outcome
-    return sorted(_results(table.name, tasks, done), key=lambda r: (r.row, r.repeat, r.method))
+    for key, pieces in finished:
+        journal.append(key, pieces)
+        found[key] |= pieces
+    return found
 
 
-def _results(name: str, tasks: list[tuple[str, int]], done: dict[Any, Any]) -> Iterator[Result]:
-    for row, repeat in tasks:
-        seed, outcome = done[row, repeat]["seed"], done[row, repeat]["results"]
-        for method, (accuracy, seconds) in outcome.items():
-            yield Result(name, row, method, repeat, accuracy, seconds, seed)
-
-
-def task_seed(repeat: int, seed: int) -> int:
-    """Seed of one task: a function of what it is, not of when it runs.
-
-    A thousand repeats fit between two seeds of the command line before they overlap.
-    """
-    return 1000 * (seed + 1) + repeat
-
-
-def _evaluate_all(
-    table: Table, settings: Settings, tasks: list[tuple[str, int]], jobs: int
-) -> Iterator[tuple[tuple[str, int], dict[str, Any]]]:
+def _run_all(tasks: Mapping[Key, Task], jobs: int) -> Iterator[Finished]:
     from joblib import Parallel, delayed
 
-    calls = (
-        delayed(_evaluate)(
-            table.rows[row],
-            (row, repeat),
-            tuple(m for m in settings.methods if m not in table.left_out.get(row, {})),
-            task_seed(repeat, settings.seed),
-        )
-        for row, repeat in tasks
-    )
-    yield from Parallel(n_jobs=jobs, return_as="generator_unordered")(calls)
+    calls = (delayed(_run_one)(key, task) for key, task in tasks.items())
+    yield from Parallel(n_jobs=min(jobs, max(1, len(tasks))), return_as="generator_unordered")(calls)
 
 
-def _evaluate(
-    row: Row, task: tuple[str, int], methods: tuple[str, ...], seed: int
-) -> tuple[tuple[str, int], dict[str, Any]]:
+def _run_one(key: Key, task: Task) -> Finished:
     from threadpoolctl import threadpool_limits
 
-    # Small problems take either kernel, depending on what their process did before; here always the same.
-    os.environ.setdefault("SPDMETRIC_COMPILED", "1")
-    X, y, X_test, y_test = row.split(task[1], seed)
-    work = Work(X, y, X_test)
-    results = {}
     with threadpool_limits(1):
-        for method in methods:
-            labels, seconds = work.timed(partial(METHODS[method], work))
-            results[method] = (100 * float(np.mean(labels == y_test)), round(seconds, 4))
-    return task, {"seed": seed, "results": results}
+        return key, task.work(task.names)
 
 
-# ---------------------------------------------------------------------------
-# The state file
+class Journal:
+    """Finished pieces, those of a task in a line of JSON, after a line that says what they belong to.
 
+    ``header`` holds plain data that must agree for a run to be gone on with.
+    """
 
-def _header(table: Table, settings: Settings) -> dict[str, Any]:
-    """What must agree for a run to be gone on with; more repeats may always be asked for."""
-    return {
-        "format": FORMAT,
-        "table": table.name,
-        "rows": list(table.rows),
-        "data": table.digest(),
-        "methods": list(settings.methods),
-        "left_out": table.left_out,
-        "seed": settings.seed,
-    }
+    def __init__(self, path: Path, header: Mapping[str, Plain]):
+        self.path, self.header = path, {"format": FORMAT, **header}
 
-
-class State:
-    """Finished tasks, a line of JSON each, after a line that says what they belong to."""
-
-    def __init__(self, path: Path, header: dict[str, Any]):
-        self.path, self.header = path, header
-
-    def load(self) -> dict[tuple[str, int], dict[str, Any]]:
-        """Return the finished tasks; begin the file if there is none."""
+    def load(self) -> dict[tuple[Key, str], Plain]:
+        """Read the finished pieces by task and name; begin the file if there is none."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if not self.path.exists():
             write_atomically(self.path, json.dumps(self.header) + "\n")
@@ -175,13 +150,16 @@ class State:
         whole = text[: text.rfind("\n") + 1]
         if whole != text:  # a line was being written when the run was killed
             os.truncate(self.path, len(whole.encode()))
-        lines = whole.splitlines()
-        self._check(lines[0] if lines else "")
+        first, *lines = whole.splitlines() or [""]
+        self._check(first)
         try:
-            entries = [json.loads(line) for line in lines[1:]]
-            return {(e["row"], e["repeat"]): {"seed": e["seed"], "results": e["results"]} for e in entries}
-        except (ValueError, KeyError, TypeError) as error:
-            raise StateError(f"{self.path} is damaged ({error}): remove it to begin anew.") from error
+            return {
+                ((line["task"], line["repeat"]), name): piece
+                for line in map(json.loads, lines)
+                for name, piece in line["pieces"].items()
+            }
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise JournalError(f"{self.path} is damaged ({error}): remove it to begin anew.") from error
 
     def _check(self, first: str) -> None:
         try:
@@ -189,28 +167,22 @@ class State:
         except ValueError:
             header = None
         if not isinstance(header, dict) or "format" not in header:
-            raise StateError(
+            raise JournalError(
                 f"{self.path} is not a state file of spdmetric: remove it, or choose another --out."
             )
         other = [key for key in self.header if header.get(key) != self.header[key]]
         if other:
-            raise StateError(
+            raise JournalError(
                 f"{self.path} holds results of other settings ({', '.join(other)} differ), not to be mixed: "
                 "choose another --out, or remove that file to begin anew."
             )
 
-    def append(self, task: tuple[str, int], outcome: dict[str, Any]) -> None:
-        """Add a finished task; it is on disk when this returns."""
+    def append(self, key: Key, pieces: Pieces) -> None:
+        """Add the pieces of a task that did not fail; they are on disk when this returns."""
+        kept = {name: piece for name, piece in pieces.items() if not isinstance(piece, Failure)}
+        if not kept:
+            return
         with self.path.open("a") as file:
-            file.write(json.dumps({"row": task[0], "repeat": task[1], **outcome}) + "\n")
+            file.write(json.dumps({"task": key[0], "repeat": key[1], "pieces": kept}) + "\n")
             file.flush()
             os.fsync(file.fileno())
-
-
-def write_csv(path: Path, results: list[Result]) -> None:
-    """Write the tidy file."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(Result._fields)
-    writer.writerows(results)
-    write_atomically(path, text.getvalue())

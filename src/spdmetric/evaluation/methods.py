@@ -1,190 +1,295 @@
-"""The columns of the tables.
+"""The one registry of methods: what each is, which data it can take, and the estimator that does it.
 
-A method takes a `Work` and gives labels of its test matrices.  Most are an embedding, named
-and computed once for all that use it, and a head that classifies its vectors; the others
-classify the matrices directly.  To add one, add it to `METHODS` and its title to `TITLES`.
+``METHODS[name].make(sizes)`` is a fresh scikit-learn classifier; `expression` and `program` are
+the same as Python text to copy, read off the estimator that runs.  To add a method, add it to
+`METHODS`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn import config_context
+from sklearn.base import BaseEstimator
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.svm import SVC
 
-from spdmetric.estimators import LogEuclideanMetric
-from spdmetric.evaluation import baselines as rivals
-from spdmetric.geometry import pairwise_distance
-from spdmetric.paper.ablations import early_stop_factor, unnormalized_factor
-from spdmetric.paper.work import Vectors, Work, cv_vectors, vectors_at
-
-Method = Callable[[Work], np.ndarray]
-Embedding = Callable[[Work], Vectors]
-Head = Callable[[Vectors, np.ndarray], np.ndarray]
-
-# ---------------------------------------------------------------------------
-# Embeddings
-
-
-def _learned(metric: LogEuclideanMetric, work: Work) -> Vectors:
-    metric.fit(work.X, work.y)
-    return Vectors(metric.transform(work.X), metric.transform(work.X_test))
+from spdmetric.estimators import LogEuclideanMetric, LogEuclideanMetricCV
+from spdmetric.estimators.cv import default_ranks
+from spdmetric.evaluation.baselines import CSP_FILTERS, GMML, NCA, RCA, NearestNeighbor, from_pyriemann
+from spdmetric.evaluation.splits import steps_of
 
 
-def _rank_metric(d: int) -> LogEuclideanMetric:
-    """Half the rank in a ball of radius 5; full rank where half would be less than two."""
-    rank = max(2, d // 2) if d >= 4 else None
-    return LogEuclideanMetric(5.0, rank=rank, tol=1e-3)
+class Sizes(NamedTuple):
+    """What of the data decides the parameters of a method."""
+
+    n: int  # training matrices
+    d: int
+    smallest_class: int  # training matrices of it
+    smallest_rank: int  # of any matrix; d where all have full rank
+
+    @classmethod
+    def of(cls, X: np.ndarray, y: np.ndarray) -> Sizes:
+        """Sizes of a training set of full rank."""
+        n, d, _ = X.shape
+        return cls(n, d, int(np.unique(y, return_counts=True)[1].min()), d)
+
+    @property
+    def definite(self) -> bool:
+        """Whether all matrices have full rank."""
+        return self.smallest_rank == self.d
+
+    @property
+    def low_rank(self) -> int | None:
+        """Half the rank, for the metric of one low rank; None where that would be less than two."""
+        half = max(2, self.d // 2) if self.d >= 4 else None
+        return half if self.definite else min(half or 1, self.smallest_rank)
+
+    @property
+    def ranks(self) -> tuple[int, ...] | None:
+        """Ranks for cross-validation to choose from; None for all that it tries by itself."""
+        if self.definite:
+            return None
+        low = tuple(m for m in default_ranks(self.d) if m is not None and m <= self.smallest_rank)
+        return low or (self.smallest_rank,)
+
+    @property
+    def inner(self) -> int:
+        """Folds in which radius and rank are chosen."""
+        return max(2, min(5, self.smallest_class))
 
 
-EMBEDDINGS: dict[str, Embedding] = {
-    "mean": lambda work: _learned(LogEuclideanMetric(0.0), work),
-    "kta": lambda work: _learned(LogEuclideanMetric(10.0), work),
-    "rank": lambda work: _learned(_rank_metric(work.X.shape[1]), work),
-    "cv for 1": lambda work: cv_vectors(work, 1),
-    "cv for 11": lambda work: cv_vectors(work, 11),
-    "cv for 51": lambda work: cv_vectors(work, 51),
-    "early stop": lambda work: vectors_at(early_stop_factor(work.X, work.y), work),
-    "unnormalized": lambda work: vectors_at(unnormalized_factor(work.X, work.y), work),
-    "nca": lambda work: rivals.nca(embedded("mean", work), work.y),
-    "gmml": lambda work: rivals.gmml(embedded("mean", work), work.y),
-    "rca": lambda work: rivals.rca(embedded("mean", work), work.y),
+Make = Callable[[Sizes], BaseEstimator]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A line of the registry."""
+
+    title: str
+    short: str  # the head of a column; 1-NN where it names no classifier
+    family: str  # a key of FAMILIES
+    sentence: str
+    make: Make  # a fresh classifier
+    definite: bool = True  # whether the matrices must have full rank
+    neighbors: int = 1  # that vote
+    smallest_d: int = 1  # size of the matrices below which it tells nothing
+    extra: str | None = None  # of the package, that must be installed
+    baseline: str = "logeuclid-mean"  # the same classifier without learning
+    sweeps: bool = False  # chooses by cross-validation; those that do share one sweep in a fold
+
+
+FAMILIES = {
+    "distance": "a fixed distance, nearest neighbor",
+    "learned": "a learned metric",
+    "rival": "another method",
+}
+
+# What a classifier after a metric is called, by the end of the method's name.
+HEADS = {
+    "": "one nearest neighbor",
+    "-11nn": "eleven nearest neighbors",
+    "-51nn": "fifty-one nearest neighbors",
+    "-centroid": "nearest class mean",
+    "-lda": "shrinkage LDA",
 }
 
 
-def embedded(name: str, work: Work) -> Vectors:
-    """Vectors of a named embedding, computed once for a task."""
-    return work.once(name, lambda: EMBEDDINGS[name](work))
+def _knn(k: int) -> Make:
+    return lambda s: KNeighborsClassifier(min(k, s.n))
 
 
-# ---------------------------------------------------------------------------
-# Heads
+_NEAREST = _knn(1)
 
 
-def _nearest(distances: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Labels of the nearest training matrices; distances of shape (n_test, n_train)."""
-    return y[np.argmin(distances, axis=1)]
+def _metric(metric: Make, head: Make = _NEAREST) -> Make:
+    return lambda s: make_pipeline(metric(s), head(s))
 
 
-def nearest(vectors: Vectors, y: np.ndarray) -> np.ndarray:
-    """One nearest neighbor; the squared distances lack what all training vectors share."""
-    train, test = vectors
-    return _nearest(np.sum(train**2, axis=1) - 2 * test @ train.T, y)
+def _at_mean(head: Make = _NEAREST, *maps: type[BaseEstimator]) -> Make:
+    """Tangent vectors at the mean, linear maps of them, a classifier."""
+    return lambda s: make_pipeline(LogEuclideanMetric(radius=0.0), *(made() for made in maps), head(s))
 
 
-def neighbors(k: int) -> Head:
-    """Vote of the k nearest neighbors, of all training vectors where there are fewer."""
-
-    def head(vectors: Vectors, y: np.ndarray) -> np.ndarray:
-        from sklearn.neighbors import KNeighborsClassifier
-
-        return KNeighborsClassifier(min(k, len(y))).fit(vectors.train, y).predict(vectors.test)
-
-    return head
+def _distance(title: str, short: str, metric: str, distance: str, definite: bool = True) -> Method:
+    sentence = f"Label of the nearest training matrix by the {distance}."
+    return Method(f"{title} + 1-NN", short, "distance", sentence, lambda s: NearestNeighbor(metric), definite)
 
 
-def centroid(vectors: Vectors, y: np.ndarray) -> np.ndarray:
-    """Nearest class mean."""
-    from sklearn.neighbors import NearestCentroid
-
-    return NearestCentroid().fit(vectors.train, y).predict(vectors.test)
+def _tangent(name: str, words: str, head: Make, **rest: Any) -> Method:
+    sentence = f"Tangent vectors at the Riemannian mean, then {words}."
+    return Method(f"Tangent space + {name}", f"LE at mean, {name}", "rival", sentence, _at_mean(head), **rest)
 
 
-def shrinkage_lda(vectors: Vectors, y: np.ndarray) -> np.ndarray:
-    """Linear discriminant analysis, its covariance shrunk after Ledoit and Wolf."""
-    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-
-    lda = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
-    return lda.fit(vectors.train, y).predict(vectors.test)
+def _mapped(name: str, words: str, made: type[BaseEstimator]) -> Method:
+    sentence = f"Tangent vectors at the Riemannian mean, mapped by {words}."
+    return Method(f"Tangent space + {name} + 1-NN", name, "rival", sentence, _at_mean(_NEAREST, made))
 
 
-def logistic(vectors: Vectors, y: np.ndarray) -> np.ndarray:
-    """Logistic regression with scikit-learn's penalty."""
-    from sklearn.linear_model import LogisticRegression
-
-    return LogisticRegression(max_iter=5000).fit(vectors.train, y).predict(vectors.test)
+def _pyriemann(title: str, short: str, sentence: str, make: Make) -> Method:
+    return Method(title, short, "rival", sentence, make, extra="compare")
 
 
-# ---------------------------------------------------------------------------
-# Methods
+def _by_cv(end: str, name: str, head: Make, k: int = 1) -> Method:
+    return Method(
+        f"Learned by CV + {name}",
+        f"LE by CV, {name}" if end else "LE by CV",
+        "learned",
+        f"The metric whose radius and rank are chosen by cross-validation, then {HEADS[end]}.",
+        _metric(lambda s: LogEuclideanMetricCV(n_neighbors=k, cv=s.inner, ranks=s.ranks), head),
+        definite=False,
+        neighbors=k,
+        baseline=f"logeuclid-mean{end}",
+        sweeps=True,
+    )
 
 
-def _on(embedding: str, head: Head) -> Method:
-    return lambda work: head(embedded(embedding, work), work.y)
-
-
-def _pairwise(metric: str) -> Method:
-    return lambda work: _nearest(pairwise_distance(work.X_test, work.X, metric), work.y)
+def _pair(end: str, name: str, head: Make, k: int = 1) -> dict[str, Method]:
+    """Two methods that differ by learning alone."""
+    mean = f"logeuclid-mean{end}"
+    plain = _tangent(name, HEADS[end], head, neighbors=k, baseline=mean)
+    return {mean: plain, f"logeuclid-kta-cv{end}": _by_cv(end, name, head, k)}
 
 
 METHODS: dict[str, Method] = {
-    "logeuclid-identity": _pairwise("logeuclid"),
-    "logeuclid-mean": _on("mean", nearest),
-    "logeuclid-kta": _on("kta", nearest),
-    "riemann": _pairwise("riemann"),
-    "euclid": _pairwise("euclid"),
-    "stein": _pairwise("stein"),
-    "kta-early-stop": _on("early stop", nearest),
-    "kta-unnormalized": _on("unnormalized", nearest),
-    "logeuclid-kta-rank": _on("rank", nearest),
-    "logeuclid-kta-cv": _on("cv for 1", nearest),
-    "logeuclid-mean-11nn": _on("mean", neighbors(11)),
-    "logeuclid-kta-cv-11nn": _on("cv for 11", neighbors(11)),
-    "logeuclid-mean-51nn": _on("mean", neighbors(51)),
-    "logeuclid-kta-cv-51nn": _on("cv for 51", neighbors(51)),
-    "logeuclid-mean-centroid": _on("mean", centroid),
-    "logeuclid-kta-cv-centroid": _on("cv for 1", centroid),
-    "logeuclid-mean-lda": _on("mean", shrinkage_lda),
-    "logeuclid-kta-cv-lda": _on("cv for 1", shrinkage_lda),
-    "logeuclid-mean-logistic": _on("mean", logistic),
-    "mdm": rivals.mdm,
-    "fgmdm": rivals.fgmdm,
-    "csp-lda": rivals.csp_lda,
-    "nca": _on("nca", nearest),
-    "gmml": _on("gmml", nearest),
-    "rca": _on("rca", nearest),
+    "logeuclid-identity": _distance("LogEuclid at I", "LE at I", "logeuclid", "LogEuclidean distance at I"),
+    "logeuclid-mean": Method(
+        "LogEuclid at the mean + 1-NN",
+        "LE at mean",
+        "distance",
+        "Label of the nearest training matrix by the LogEuclidean distance at the Riemannian mean.",
+        _at_mean(),
+    ),
+    "logeuclid-kta": Method(
+        "Learned, full rank + 1-NN",
+        "LE learned",
+        "learned",
+        "The metric of the paper, learned in a ball of radius 10.",
+        _metric(lambda s: LogEuclideanMetric(radius=10.0)),
+    ),
+    "riemann": _distance("Affine-invariant", "Riemann", "riemann", "affine-invariant distance"),
+    "euclid": _distance("Euclid", "Euclid", "euclid", "Frobenius distance", definite=False),
+    "stein": _distance("Stein", "Stein", "stein", "symmetrized Stein divergence"),
+    "logeuclid-kta-rank": Method(
+        "Learned, low rank + 1-NN",
+        "LE low rank",
+        "learned",
+        "A metric of half the rank, learned in a ball of radius 5.",
+        _metric(lambda s: LogEuclideanMetric(radius=5.0, rank=s.low_rank, tol=1e-3)),
+        definite=False,
+        smallest_d=4,
+    ),
+    "logeuclid-kta-cv": _by_cv("", "1-NN", _knn(1)),
+    **_pair("-11nn", "11-NN", _knn(11), 11),
+    **_pair("-51nn", "51-NN", _knn(51), 51),
+    **_pair("-centroid", "centroid", lambda s: NearestCentroid()),
+    **_pair("-lda", "LDA", lambda s: LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")),
+    "logeuclid-mean-logistic": _tangent(
+        "logistic", "logistic regression", lambda s: LogisticRegression(max_iter=5000)
+    ),
+    "mdm": _pyriemann(
+        "MDM",
+        "MDM",
+        "Label of the nearest Riemannian class mean.",
+        lambda s: from_pyriemann("classification", "MDM"),
+    ),
+    "fgmdm": _pyriemann(
+        "FgMDM",
+        "FgMDM",
+        "MDM after a geodesic filter, which keeps the discriminant directions alone.",
+        lambda s: from_pyriemann("classification", "FgMDM"),
+    ),
+    "csp-lda": _pyriemann(
+        "CSP + LDA",
+        "CSP, LDA",
+        f"Logarithms of the variance along {CSP_FILTERS} common spatial patterns, then LDA.",
+        lambda s: make_pipeline(
+            from_pyriemann("spatialfilters", "CSP", nfilter=min(CSP_FILTERS, s.d)),
+            LinearDiscriminantAnalysis(),
+        ),
+    ),
+    "nca": _mapped("NCA", "neighborhood components analysis", NCA),
+    "gmml": _mapped("GMML", "geometric mean metric learning", GMML),
+    "rca": _mapped("RCA", "relevant component analysis", RCA),
+    "wasserstein": _distance(
+        "Bures-Wasserstein", "Wasserstein", "wasserstein", "Bures-Wasserstein distance", False
+    ),
+    "svm": _tangent("SVM", "a support vector machine", lambda s: SVC()),
 }
 
-# The paper's five columns, and the divergence it mentions.
-PAPER_COLUMNS = ("logeuclid-identity", "logeuclid-mean", "logeuclid-kta", "riemann", "euclid", "stein")
-COLUMNS = (*PAPER_COLUMNS, "logeuclid-kta-rank", "logeuclid-kta-cv")
-ABLATIONS = ("kta-early-stop", "kta-unnormalized")
-BEYOND = tuple(name for name in METHODS if name not in ABLATIONS)
+# A learned metric, the same classifier without learning, and that classifier in words.
+PAIRS = tuple((f"logeuclid-kta-cv{end}", f"logeuclid-mean{end}", head) for end, head in HEADS.items())
 
-# What a method is compared with pair by pair: tangent vectors at the mean with the same head.
-BASELINES = {
-    name: f"logeuclid-mean{head}"
-    for head in ("-11nn", "-51nn", "-centroid", "-lda")
-    for name in (f"logeuclid-mean{head}", f"logeuclid-kta-cv{head}")
-}
-BASELINE = "logeuclid-mean"  # of all others
+# Those that `spdmetric compare` runs unless told otherwise, in the order in which it shows them.
+COMPARED = (
+    *("euclid", "wasserstein", "logeuclid-identity", "logeuclid-mean", "riemann", "stein"),
+    *("logeuclid-kta", "logeuclid-kta-rank"),
+    *("logeuclid-kta-cv", "logeuclid-kta-cv-11nn", "logeuclid-kta-cv-lda"),
+    *("logeuclid-mean-11nn", "logeuclid-mean-lda", "logeuclid-mean-logistic", "svm"),
+    *("mdm", "fgmdm", "csp-lda", "nca"),
+)
 
-# Neighbors that vote, where they are more than one.
-VOTERS = {f"logeuclid-{embedding}-{k}nn": k for embedding in ("mean", "kta-cv") for k in (11, 51)}
 
-TITLES = {
-    "logeuclid-identity": "LE at I",
-    "logeuclid-mean": "LE at mean",
-    "logeuclid-kta": "LE learned",
-    "riemann": "Riemann",
-    "euclid": "Euclid",
-    "stein": "Stein",
-    "kta-early-stop": "early stop",
-    "kta-unnormalized": "not normalized",
-    "logeuclid-kta-rank": "LE low rank",
-    "logeuclid-kta-cv": "LE by CV",
-    "logeuclid-mean-11nn": "LE at mean, 11-NN",
-    "logeuclid-kta-cv-11nn": "LE by CV, 11-NN",
-    "logeuclid-mean-51nn": "LE at mean, 51-NN",
-    "logeuclid-kta-cv-51nn": "LE by CV, 51-NN",
-    "logeuclid-mean-centroid": "LE at mean, centroid",
-    "logeuclid-kta-cv-centroid": "LE by CV, centroid",
-    "logeuclid-mean-lda": "LE at mean, LDA",
-    "logeuclid-kta-cv-lda": "LE by CV, LDA",
-    "logeuclid-mean-logistic": "LE at mean, logistic",
-    "mdm": "MDM",
-    "fgmdm": "FgMDM",
-    "csp-lda": "CSP, LDA",
-    "nca": "NCA",
-    "gmml": "GMML",
-    "rca": "RCA",
-}
+def obstacle(method: Method, s: Sizes) -> str | None:
+    """Why a method cannot be run, or would tell nothing, on data of these sizes; None where it can."""
+    if method.definite and not s.definite:
+        return f"needs matrices of full rank; the lowest here is {s.smallest_rank} of {s.d}"
+    if s.definite and s.d < method.smallest_d:
+        return f"a low rank of {s.d} x {s.d} matrices leaves too little"
+    if method.extra and find_spec("pyriemann") is None:
+        return f"needs pyRiemann: pip install 'spdmetric[{method.extra}]'"
+    return too_few(method, s.n)
+
+
+def too_few(method: Method, n: int) -> str | None:
+    """Why n training matrices are too few: when most of them vote, the votes tell little."""
+    k = method.neighbors
+    return (
+        f"{k} neighbors of {n} training matrices would be half or more of all"
+        if k > 1 and n < 2 * k
+        else None
+    )
+
+
+# ---------------------------------------------------------------------------
+# Code to copy
+
+
+def expression(estimator: BaseEstimator, width: int = 80) -> str:
+    """Python that makes an estimator anew; a pipeline has a line for each step where one is too short."""
+    if not isinstance(estimator, Pipeline):
+        with config_context(print_changed_only=True):
+            return " ".join(estimator.__repr__(N_CHAR_MAX=10**6).split())
+    steps = [expression(step) for _, step in estimator.steps]
+    line = f"make_pipeline({', '.join(steps)})"
+    lines = "".join(f"    {step},\n" for step in steps)
+    return line if len(line) <= width else f"make_pipeline(\n{lines})"
+
+
+def program(estimator: BaseEstimator, read: str, read_new: str) -> str:
+    """Python that reads a file, trains an estimator, and labels new matrices.
+
+    ``read`` and ``read_new`` are calls of `spdmetric.io.matrices.read_matrices`, as text.
+    """
+    imports = {("spdmetric.io.matrices", "read_matrices")}
+    imports |= {(_public_module(type(step)), type(step).__name__) for step in steps_of(estimator)}
+    if isinstance(estimator, Pipeline):
+        imports.add(("sklearn.pipeline", "make_pipeline"))
+    lines = [f"from {module} import {name}" for module, name in sorted(imports)]
+    lines += ["", f"known = {read}", f"model = {expression(estimator)}", "model.fit(known.X, known.y)"]
+    lines += ["", f"new = {read_new}", "print(model.predict(new.X))", ""]
+    return "\n".join(lines)
+
+
+def _public_module(made: type) -> str:
+    """Where a class is imported from: the part of its module's name before anything private."""
+    if made.__module__.startswith("spdmetric.estimators"):
+        return "spdmetric"
+    return made.__module__.partition("._")[0]

@@ -14,18 +14,9 @@ from typing import IO
 def atomic_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open a file for writing that appears under its name only when all is written.
 
-    A link is followed: what it points to is replaced, and the link stays.  What exists and is
-    not a regular file (a pipe, a terminal, a device) cannot be replaced and is written through.
-
-    Parameters
-    ----------
-    path : path-like
-        Where the file appears.
-
-    Yields
-    ------
-    file : binary file
-        Discarded if the block raises.
+    It is discarded if the block raises.  A link is followed: what it points to is replaced, and
+    the link stays.  What exists and is not a regular file (a pipe, a terminal, a device) cannot
+    be replaced and is written through.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():

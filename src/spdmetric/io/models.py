@@ -1,31 +1,33 @@
 """Model files: fitted metrics, alone or with the nearest neighbors that follow them.
 
-A model is written as one tree of plain values.  Numbers, strings, lists and dictionaries
-are JSON; arrays are members of the ``.npz`` file, under the path of their place in the
-tree; the few records that a fitted metric holds are dictionaries that tell their kind
-under "!".  Nothing else is written, and nothing else is made when a file is read: a model
-file cannot run code.
+A model file is a plain ``.npz``: a JSON text, ``metadata``, with a SHA-256 digest that tells
+accidents, not forgeries; and arrays, whose names are their places in the model.  All that is
+stored of a fitted estimator is listed in `FIELDS`, and checked when a file is read.  Nothing
+else is made of a file: it cannot run code.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from functools import partial
 from math import isfinite
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn import config_context
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from spdmetric.estimators import LogEuclideanMetric, LogEuclideanMetricCV
-from spdmetric.estimators._problem import Start
 from spdmetric.estimators.cv import Path as RadiusPath
-from spdmetric.io.archive import KINDS, read_archive, write_archive
+from spdmetric.estimators.embedding import Embedding
+from spdmetric.io.files import FileError, Refused, described, listed, reading
+from spdmetric.io.npy import npy_bytes, read_npz, write_npz
 from spdmetric.linalg.symmetric import Spectrum
 from spdmetric.manifolds import BallPoint, RankPoint
 from spdmetric.solvers import Record, Solution, Status
@@ -33,36 +35,40 @@ from spdmetric.solvers import Record, Solution, Status
 FORMAT = "spdmetric model"
 VERSION = 1  # raise it whenever a file of the former version would be read wrongly
 
-_METRICS = {kind.__name__: kind for kind in (LogEuclideanMetric, LogEuclideanMetricCV)}
-_TUPLES: dict[str, Any] = {"Start": Start, "Path": RadiusPath, "Record": Record}
-# What a metric remembers of a stream, to learn on from: a metric that was loaded begins a new one.
-_FORGOTTEN = ("_stream",)
+# Of every field the kinds of dtype, "?" for None, and the shape; equal letters are equal sizes.
+_METRIC = {
+    **{"n_features_in_": "iu", "classes_": "biufSUO c", "n_iter_": "iu"},
+    **{"alignment_": "f", "gamma_": "f?", "radius_": "f"},
+    # From matrices to vectors, see `Embedding`; components_, which follows, is for other programs.
+    **{"basis": "f d k", "center": "f k k", "rotation": "f k k", "factor": "f m k", "frame": "f m m"},
+    **{"low_rank": "b", "distance": "f", "session_weight": "f", "components_": "f m d"},
+    # The solution: its coordinates in the ball, and how the solver came there.
+    **{"values": "f k", "vectors": "f k k", "status": "U", "value": "f", "residual": "f", "multiplier": "f"},
+    "history": f"f h {len(Record._fields)}",
+}
+_CV = {"best_index_": "iu", "best_params_": "plain", "best_score_": "f", "cv_results_": "plain"}
+FIELDS = {
+    "LogEuclideanMetric": _METRIC,
+    "LogEuclideanMetricCV": _METRIC | _CV | {"path_": f"f {len(RadiusPath._fields)} p"},
+    "KNeighborsClassifier": {"vectors": "f n v", "labels": "biufSUO n", "names": "UO? v"},
+}
+_PLACES = {LogEuclideanMetric: "metric", LogEuclideanMetricCV: "metric", KNeighborsClassifier: "neighbors"}
+_CLASSES = {kind.__name__: kind for kind in _PLACES}
+_REQUESTS = ("fit", "partial_fit", "score")  # methods whose metadata requests are kept
 
 Arrays = dict[str, np.ndarray]
+State = dict[str, Any]
 
 
 def save(model: Any, path: str | PathLike[str]) -> None:
-    """Write a fitted model to a file.
+    """Write a fitted model to a file, or say what in it a file of plain values cannot hold.
 
     Parameters
     ----------
     model : LogEuclideanMetric, LogEuclideanMetricCV or Pipeline
-        A fitted metric, or a fitted pipeline of one and a
-        `~sklearn.neighbors.KNeighborsClassifier`.
+        A fitted metric, or a fitted pipeline of one and a `KNeighborsClassifier`.
     path : str or path-like
         File to write, by custom ending in ``.npz``; it appears whole or not at all.
-
-    Raises
-    ------
-    ValueError
-        The model is not fitted, or holds something that a file of plain values cannot, such
-        as a function.
-
-    Notes
-    -----
-    The file is a plain ``.npz``: ``numpy.load(path)["metadata"].item()`` is a JSON text with
-    the version, the parameters and a SHA-256 digest over everything.  The digest tells
-    accidents, not forgeries: it is not signed.
 
     Examples
     --------
@@ -81,13 +87,11 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     from spdmetric import __version__
 
     arrays: Arrays = {}
-    tree = _model_tree(model, arrays)
-    metadata = {"format": FORMAT, "version": VERSION, "spdmetric": __version__, "model": tree}
-    write_archive(Path(path), metadata, arrays)
+    write_model_file(path, {"spdmetric": __version__, "model": _tree_of(model, arrays)}, arrays)
 
 
 def load(path: str | PathLike[str]) -> Any:
-    """Read a model that `save` or ``spdmetric fit`` wrote.
+    """Read a model that `save` or ``spdmetric fit`` wrote, or say why it cannot be one.
 
     Parameters
     ----------
@@ -98,204 +102,197 @@ def load(path: str | PathLike[str]) -> Any:
     -------
     model : LogEuclideanMetric, LogEuclideanMetricCV or Pipeline
         Fitted; it gives the same numbers, bit for bit, as the one that was saved.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        With a sentence: the file is missing, truncated, altered, newer or not a model.
     """
-    path = Path(path)
-    metadata, arrays = read_archive(path, FORMAT, VERSION)
+    metadata, arrays = read_model_file(path)
     try:
         return _model_of(metadata["model"], arrays)
     except Exception as error:  # the digest holds, so whoever wrote it was not `save`
-        raise ValueError(
-            f"{path} says that it is a {FORMAT}, but its content is not one ({type(error).__name__}: "
-            f"{' '.join(str(error).split())})."
+        raise FileError(
+            f"{path} says that it is a {FORMAT}, but its content is not one ({described(error)})."
         ) from error
 
 
-# ---------------------------------------------------------------------------
-# Models as trees
+def write_model_file(path: str | PathLike[str], metadata: State, arrays: Arrays) -> None:
+    """Write metadata and arrays, with format, version and digest."""
+    content = {"format": FORMAT, "version": VERSION, **metadata}
+    text = json.dumps({**content, "sha256": _digest(content, arrays)}, indent=1, allow_nan=False)
+    write_npz(Path(path), {"metadata": np.array(text.encode("ascii")), **arrays})
 
 
-def _model_tree(model: Any, arrays: Arrays) -> dict[str, Any]:
-    if type(model).__name__ in _METRICS and type(model) is _METRICS[type(model).__name__]:
-        return _metric_tree(model, "metric", arrays)
-    if isinstance(model, Pipeline) and [_kind_of(step) for _, step in model.steps] == [
-        "metric",
-        "neighbors",
-    ]:
-        return _pipeline_tree(model, arrays)
-    raise ValueError(
-        f"Expected a LogEuclideanMetric, a LogEuclideanMetricCV, or a pipeline of one of them and a "
-        f"KNeighborsClassifier, got {_described(model)}: for other pipelines use skops, see docs/models.md."
-    )
+def read_model_file(path: str | PathLike[str]) -> tuple[State, Arrays]:
+    """Read what `write_model_file` wrote, or say why not."""
+    arrays = read_npz(Path(path))
+    with reading(path):
+        if "metadata" not in arrays:
+            raise Refused(
+                f"it is an .npz file but not a {FORMAT}: expected one that spdmetric.save or "
+                "'spdmetric fit' wrote."
+            )
+        metadata = json.loads(arrays.pop("metadata").item())
+        found, version, writer = (metadata.get(key) for key in ("format", "version", "spdmetric"))
+        if found != FORMAT:
+            raise Refused(f"it is not a {FORMAT}: its metadata say {str(found)[:80]!r}.")
+        if type(version) is not int or version < 1:
+            raise Refused(f"it is corrupt: its format has version {str(version)[:80]!r}.")
+        if version > VERSION:
+            raise Refused(
+                f"it is a {FORMAT} of format {version}, written by spdmetric {str(writer)[:80]}; this "
+                f"spdmetric reads formats up to {VERSION}: upgrade it."
+            )
+        if metadata.pop("sha256", None) != _digest(metadata, arrays):
+            raise Refused(
+                "it was altered after it was saved (its SHA-256 digest does not match): fetch it again, or "
+                f"save the {FORMAT} anew."
+            )
+    return metadata, arrays
 
 
-def _kind_of(step: Any) -> str:
-    kinds = {LogEuclideanMetric: "metric", LogEuclideanMetricCV: "metric", KNeighborsClassifier: "neighbors"}
-    return kinds.get(type(step), "other")
+def _digest(metadata: State, arrays: Arrays) -> str:
+    """SHA-256 over the metadata and the name, length and bytes of every array."""
+    digest = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode("ascii"))
+    for name in sorted(arrays):
+        content = npy_bytes(arrays[name])
+        digest.update(f"\n{name} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
 
 
-def _described(model: Any) -> str:
-    if isinstance(model, Pipeline):
-        return "a pipeline of " + ", ".join(type(step).__name__ for _, step in model.steps)
-    return type(model).__name__
+def _state_of(step: Any) -> State:
+    if isinstance(step, KNeighborsClassifier):  # from these scikit-learn builds the same neighbors again
+        names = getattr(step, "feature_names_in_", None)
+        return {"vectors": step._fit_X, "labels": step.classes_[step._y], "names": names}
+    solution = step.solution_
+    found = {field.name: getattr(step.embedding_, field.name) for field in fields(Embedding)}
+    found |= {**solution.point.coordinates._asdict(), "status": solution.status.name}
+    found |= {name: float(getattr(solution, name)) for name in ("value", "residual", "multiplier")}
+    found["history"] = np.array(solution.history, dtype=np.float64)
+    if isinstance(step, LogEuclideanMetricCV):
+        found["path_"] = np.array(step.path_, dtype=np.float64)
+    return found | {name: getattr(step, name) for name in FIELDS[type(step).__name__] if name not in found}
 
 
-def _metric_tree(metric: LogEuclideanMetric, place: str, arrays: Arrays) -> dict[str, Any]:
-    check_is_fitted(metric)
-    parameters = metric.get_params(deep=False)
-    fitted = {name: value for name, value in vars(metric).items() if name not in parameters}
-    fitted |= {name: None for name in _FORGOTTEN if name in fitted}
+def _fitted(kind: str, parameters: State, state: State) -> Any:
+    """The estimator that the fields were taken from."""
+    _check_fields(FIELDS[kind], state)
+    step = _CLASSES[kind](**parameters)
+    if kind == "KNeighborsClassifier":
+        step.fit(state["vectors"], state["labels"])
+        if state["names"] is not None:
+            step.feature_names_in_ = state["names"]
+        return step
+    step.embedding_ = Embedding(**{field.name: state[field.name] for field in fields(Embedding)})
+    S, W = Spectrum(state["values"], state["vectors"]), state["factor"]
+    point = RankPoint(S, len(W)) if state["low_rank"] else BallPoint(S, np.eye(len(W)))
+    point.factor = W
+    rows = state["history"].tolist()
+    history = tuple(Record(int(i), value, gap, d, int(n), t) for i, value, gap, d, n, t in rows)
+    how = state["residual"], state["multiplier"], history
+    step.solution_ = Solution(point, state["value"], Status[state["status"]], *how)
+    if kind == "LogEuclideanMetricCV":
+        state["path_"] = RadiusPath(*state["path_"])
+    vars(step).update({k: v for k, v in state.items() if k.endswith("_") and k != "components_"})
+    return step
+
+
+def _check_fields(rules: Mapping[str, str], state: State) -> None:
+    """Compare the values with the table, and their sizes with each other."""
+    if set(state) != set(rules):
+        raise ValueError(f"expected the fields {sorted(rules)}, got {sorted(state)}")
+    sizes = {"d": state.get("n_features_in_")}
+    for name, rule in rules.items():
+        (kinds, *letters), array = rule.split(), np.asarray(state[name])
+        if kinds == "plain" or (state[name] is None and "?" in kinds):
+            continue
+        paired = zip(letters, array.shape, strict=False)
+        shape = tuple(int(s) if s.isdigit() else sizes.setdefault(s, n) for s, n in paired)
+        if array.dtype.kind not in kinds or array.ndim != len(letters) or array.shape != shape:
+            got = f"shape {array.shape} and dtype {array.dtype}"
+            raise ValueError(f"{name} has {got}; expected '{rule}', {shape}")
+
+
+def _tree_of(model: Any, arrays: Arrays) -> State:
+    steps = model.steps if isinstance(model, Pipeline) else [("", model)]
+    if [_PLACES.get(type(step)) for _, step in steps] not in (["metric"], ["metric", "neighbors"]):
+        got = listed(type(step).__name__ for _, step in steps)
+        raise ValueError(
+            "Expected a LogEuclideanMetric, a LogEuclideanMetricCV, or a pipeline of one of them and a "
+            f"KNeighborsClassifier, got {got}: for other pipelines use skops, see docs/models.md."
+        )
+    trees = [(name, _step_tree(step, arrays)) for name, step in steps]
+    if not isinstance(model, Pipeline):
+        return trees[0][1]
+    parameters = {name: value for name, value in model.get_params(deep=False).items() if name != "steps"}
+    return {"class": "Pipeline", "parameters": _encode_all(parameters, "pipeline", arrays), "steps": trees}
+
+
+def _step_tree(step: Any, arrays: Arrays) -> State:
+    check_is_fitted(step)
+    place, routing = _PLACES[type(step)], step.get_metadata_routing()
+    requests = {method: getattr(routing, method).requests for method in _REQUESTS}
     return {
-        "!": type(metric).__name__,
-        "parameters": {k: _tree(v, f"{place}.{k}", arrays, k) for k, v in parameters.items()},
-        "fitted": {k: _tree(v, f"{place}.{k}", arrays, k) for k, v in fitted.items()},
+        "class": type(step).__name__,
+        "parameters": _encode_all(step.get_params(deep=False), place, arrays),
+        "fitted": _encode_all(_state_of(step), place, arrays),
+        "output": getattr(step, "_sklearn_output_config", {}).get("transform"),
+        "requests": {m: {k: v for k, v in some.items() if v is not None} for m, some in requests.items()},
     }
 
 
-def _neighbors_tree(judge: KNeighborsClassifier, place: str, arrays: Arrays) -> dict[str, Any]:
-    """The vectors and labels: from them scikit-learn builds the same neighbors again."""
-    check_is_fitted(judge)
-    parameters = judge.get_params(deep=False)
-    content = {"vectors": judge._fit_X, "labels": judge.classes_[judge._y]}
-    content["names"] = getattr(judge, "feature_names_in_", None)
-    return {
-        "!": "KNeighborsClassifier",
-        "parameters": {k: _tree(v, f"{place}.{k}", arrays, k) for k, v in parameters.items()},
-        "fitted": {k: _tree(v, f"{place}.{k}", arrays, k) for k, v in content.items()},
-    }
+def _model_of(tree: State, arrays: Arrays) -> Any:
+    parameters = {name: _decode(value, arrays) for name, value in tree["parameters"].items()}
+    if tree["class"] == "Pipeline":
+        return Pipeline([(name, _model_of(step, arrays)) for name, step in tree["steps"]], **parameters)
+    state = {name: _decode(value, arrays) for name, value in tree["fitted"].items()}
+    step = _fitted(tree["class"], parameters, state)
+    if tree["output"] is not None:
+        step.set_output(transform=tree["output"])
+    with config_context(enable_metadata_routing=True):
+        for method in filter(tree["requests"].get, _REQUESTS):
+            getattr(step, f"set_{method}_request")(**tree["requests"][method])
+    return step
 
 
-def _pipeline_tree(model: Pipeline, arrays: Arrays) -> dict[str, Any]:
-    parameters = model.get_params(deep=False)
-    (first, metric), (second, judge) = parameters.pop("steps")
-    return {
-        "!": "Pipeline",
-        "parameters": {k: _tree(v, f"pipeline.{k}", arrays, k) for k, v in parameters.items()},
-        "steps": [
-            [first, _metric_tree(metric, "metric", arrays)],
-            [second, _neighbors_tree(judge, "neighbors", arrays)],
-        ],
-    }
+def _encode_all(values: State, place: str, arrays: Arrays) -> State:
+    return {name: _encode(value, f"{place}.{name}", arrays) for name, value in values.items()}
 
 
-def _model_of(tree: Mapping[str, Any], arrays: Arrays) -> Any:
-    parameters = {k: _value(v, arrays) for k, v in tree["parameters"].items()}
-    if tree["!"] == "Pipeline":
-        steps = [(name, _model_of(step, arrays)) for name, step in tree["steps"]]
-        return Pipeline(steps, **parameters)
-    fitted = {k: _value(v, arrays) for k, v in tree["fitted"].items()}
-    if tree["!"] == "KNeighborsClassifier":
-        judge = KNeighborsClassifier(**parameters).fit(fitted["vectors"], fitted["labels"])
-        if fitted["names"] is not None:
-            judge.feature_names_in_ = fitted["names"]
-        return judge
-    metric = _METRICS[tree["!"]](**parameters)
-    for name, value in fitted.items():
-        setattr(metric, name, value)
-    check_is_fitted(metric)
-    return metric
-
-
-# ---------------------------------------------------------------------------
-# Values as trees
-
-
-def _tree(value: Any, place: str, arrays: Arrays, name: str) -> Any:
-    """Return what JSON can hold of a value; its arrays go to ``arrays``.
-
-    ``place`` is where the value sits in the model, ``name`` the attribute that sentences speak of.
-    """
-
-    def inner(parts: Mapping[str, Any]) -> dict[str, Any]:
-        return {key: _tree(part, f"{place}.{key}", arrays, name) for key, part in parts.items()}
-
-    if value is None or type(value) in (bool, int, str):
+def _encode(value: Any, place: str, arrays: Arrays) -> Any:
+    """What JSON holds of a value: itself, or its kind and content; arrays go to ``arrays``."""
+    if value is None or type(value) in (bool, int, str) or (type(value) is float and isfinite(value)):
         return value
-    if type(value) is float:
-        return value if isfinite(value) else {"!": "float", "value": repr(value)}
-    if isinstance(value, np.ndarray | np.generic):
-        return _array_tree(value, place, arrays, name)
-    if type(value) is list:
-        return [_tree(item, f"{place}.{i}", arrays, name) for i, item in enumerate(value)]
-    if type(value) is tuple:
-        return {"!": "tuple", "items": _tree(list(value), place, arrays, name)}
-    if type(value) is dict and "!" not in value and all(type(key) is str for key in value):
-        return inner(value)
-    if type(value).__name__ in _TUPLES and isinstance(value, tuple):
-        return {"!": type(value).__name__, **inner(value._asdict())}  # type: ignore[attr-defined]
-    if type(value) is Status:
-        return {"!": "Status", "name": value.name}
-    if type(value) is Solution:
-        return {"!": "Solution", **inner({f.name: getattr(value, f.name) for f in fields(value)})}
-    if type(value) in (BallPoint, RankPoint):
-        parts = {"s": value._s, "P": value._P, "factor": value.factor}
-        return {"!": type(value).__name__, **inner(parts)}
+    kind, array = (
+        type(value),
+        np.asarray(value) if isinstance(value, float | np.ndarray | np.generic) else None,
+    )
+    if array is not None and array.dtype.kind in "biufSU":
+        arrays[place] = array
+        return {"array" if kind is np.ndarray else "scalar": place}
+    if kind in (list, tuple) or (array is not None and array.dtype == object and array.ndim == 1):
+        items = [_encode(item, f"{place}.{i}", arrays) for i, item in enumerate(value)]
+        return items if kind is list else {"tuple" if kind is tuple else "objects": items}
+    if kind is dict:
+        pairs = value.items()
+        return {"dict": [[_encode(k, place, arrays), _encode(v, f"{place}.{k}", arrays)] for k, v in pairs]}
+    name = place.split(".")[1]
+    got = f"{name}={value!r}" if array is None else f"{name} has dtype {array.dtype}, which"
     raise ValueError(
-        f"{name}={value!r} cannot be stored in a model file, which holds plain values only: call "
+        f"{got} cannot be stored in a model file, which holds plain numbers and strings only: call "
         f"set_params({name}=...) with one first, or use skops, see docs/models.md."
     )
 
 
-def _array_tree(value: Any, place: str, arrays: Arrays, name: str) -> dict[str, Any]:
-    array = np.asarray(value)
-    if array.dtype == object:  # strings of pandas, ranks beside None
-        if array.ndim != 1:
-            raise ValueError(f"{name} has {array.ndim} dimensions of Python objects: expected numbers.")
-        return {"!": "objects", "items": _tree(array.tolist(), place, arrays, name)}
-    if array.dtype.kind not in KINDS:
-        raise ValueError(
-            f"{name} has dtype {array.dtype}, which a model file cannot hold: use numbers or strings."
-        )
-    arrays[place] = array
-    return {"!": "array" if isinstance(value, np.ndarray) else "scalar", "member": place}
-
-
-def _value(tree: Any, arrays: Arrays) -> Any:
-    """The inverse of `_tree`."""
+def _decode(tree: Any, arrays: Arrays) -> Any:
+    """The inverse of `_encode`."""
     if isinstance(tree, list):
-        return [_value(item, arrays) for item in tree]
+        return [_decode(item, arrays) for item in tree]
     if not isinstance(tree, dict):
         return tree
-    if tree.get("!") in ("array", "scalar"):
-        array = arrays[tree["member"]]
-        return array if tree["!"] == "array" else array[()]
-    parts = {key: _value(part, arrays) for key, part in tree.items() if key != "!"}
-    return _MAKERS[tree["!"]](parts) if "!" in tree else parts
-
-
-def _objects(items: list[Any]) -> np.ndarray:
-    array = np.empty(len(items), dtype=object)
-    array[:] = items
-    return array
-
-
-def _record(kind: Any, parts: dict[str, Any]) -> Any:
-    return kind(**parts)
-
-
-def _ball_point(parts: dict[str, Any]) -> BallPoint:
-    point = BallPoint(Spectrum(parts["s"], parts["P"]), np.eye(len(parts["s"])))
-    point.factor = parts["factor"]
-    return point
-
-
-def _rank_point(parts: dict[str, Any]) -> RankPoint:
-    point = RankPoint(Spectrum(parts["s"], parts["P"]), len(parts["factor"]))
-    point.factor = parts["factor"]
-    return point
-
-
-_MAKERS: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "float": lambda parts: float(parts["value"]),
-    "tuple": lambda parts: tuple(parts["items"]),
-    "objects": lambda parts: _objects(parts["items"]),
-    "Status": lambda parts: Status[parts["name"]],
-    "Solution": lambda parts: Solution(**parts),
-    "BallPoint": _ball_point,
-    "RankPoint": _rank_point,
-    **{name: partial(_record, kind) for name, kind in _TUPLES.items()},
-}
+    ((kind, content),) = tree.items()
+    if kind in ("array", "scalar"):
+        return arrays[content] if kind == "array" else arrays[content][()]
+    items = _decode(content, arrays)
+    if kind == "objects":
+        objects = np.empty(len(items), dtype=object)
+        objects[:] = items
+        return objects
+    makers: dict[str, Callable[[Any], Any]] = {"tuple": tuple, "dict": dict}
+    return makers[kind](items)

@@ -1,71 +1,35 @@
 """Stacks of SPD matrices as the objective sees them: decomposed at a factor, cotangents pulled back.
 
-One protocol, two ways to meet it: in NumPy, to be read and to judge by, and compiled
-(`spdmetric.linalg.compiled`), to be fast.  `stack_of` is the only place that chooses; the results
-agree to some 1e-12.
+There are two kinds: in NumPy, to be read and to judge by, and compiled
+(`spdmetric.linalg.compiled`), to be fast.  `stack_of` is the only place that chooses, by the sizes
+and the environment's settings alone; the results agree to some 1e-12.
 """
 
 from __future__ import annotations
 
-import os
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from spdmetric.linalg import compiled
 from spdmetric.linalg.lazy import lazy
+from spdmetric.linalg.moments import Moments, moments_of
 from spdmetric.linalg.symmetric import LogCongruence, congruence, unvech, vech
 
-# weight, mean, target_mean, A, C: the fields of `spdmetric.objectives.alignment.Moments`
-RawMoments = tuple[float, np.ndarray, np.ndarray, np.ndarray, np.ndarray | float]
+if TYPE_CHECKING:
+    from spdmetric.linalg.compiled.stack import CompiledDecomposition, CompiledStack
 
-
-class Decomposition(Protocol):
-    """``W X W'`` decomposed for all matrices of a stack."""
-
-    @property
-    def features(self) -> np.ndarray:
-        """``vech(log(W X W'))``, (n, p)."""
-        ...
-
-    @property
-    def spread(self) -> np.ndarray:
-        """Largest less smallest log-eigenvalue of each matrix, (n,)."""
-        ...
-
-    @property
-    def log(self) -> LogCongruence: ...
-    def moments(self, Y: np.ndarray, weight: np.ndarray, *, gram: bool) -> RawMoments: ...
-    def cotangents(
-        self, mean: np.ndarray, Y: np.ndarray, weight: np.ndarray, right: np.ndarray, across: np.ndarray
-    ) -> np.ndarray: ...
-    def pull(self, rows: np.ndarray) -> np.ndarray: ...
-    def pull_factor(self, rows: np.ndarray) -> np.ndarray: ...
-
-
-class Stack(Protocol):
-    """SPD matrices, ready to be decomposed at many factors."""
-
-    @property
-    def d(self) -> int: ...
-    def decompose(self, W: np.ndarray) -> Decomposition: ...
+Stack: TypeAlias = "PlainStack | CompiledStack"
+Decomposition: TypeAlias = "PlainDecomposition | CompiledDecomposition"
 
 
 def stack_of(X: np.ndarray, n: int | None = None) -> Stack:
-    """Return the stack that is fastest for n matrices of this size, X among them.
+    """Return the stack for n matrices of this size, X among them.
 
-    Small problems stay with NumPy until the process has loaded the compiled kernels for a
-    larger one.  ``SPDMETRIC_COMPILED=0`` in the environment keeps all problems there,
-    ``SPDMETRIC_COMPILED=1`` none that the kernels can do.
+    Without n the kind depends on the size of the matrices alone: what is computed of a matrix then
+    is the same in whatever company it comes.
     """
-    n, d = X.shape[0] if n is None else n, X.shape[1]
-    return compiled.Stack.of(X) if kernels_pay(n, d) else PlainStack(X)
-
-
-def kernels_pay(n: int, d: int) -> bool:
-    """Whether n matrices of size d are for the kernels: what `stack_of` goes by."""
-    wish = os.environ.get("SPDMETRIC_COMPILED")
-    return wish != "0" and compiled.pays(n, d, d, warm=True if wish == "1" else None)
+    return compiled.load().of(X) if compiled.pays(n, X.shape[1]) else PlainStack(X)
 
 
 class PlainStack:
@@ -89,14 +53,15 @@ class PlainDecomposition:
 
     def __init__(self, X: np.ndarray, W: np.ndarray, log: LogCongruence):
         self._X, self._W, self.log = X, W, log
-        self.features: np.ndarray = vech(log.log.compose(log.log.values))
+        self.features: np.ndarray = vech(log.log.compose(log.log.values))  # (n, p)
 
     @property
     def spread(self) -> np.ndarray:
+        """Largest less smallest log-eigenvalue of each matrix, (n,)."""
         values = self.log.log.values
         return values[:, -1] - values[:, 0]
 
-    def moments(self, Y: np.ndarray, weight: np.ndarray, *, gram: bool) -> RawMoments:
+    def moments(self, Y: np.ndarray, weight: np.ndarray, *, gram: bool) -> Moments:
         """Moments of features and targets about their means."""
         return moments_of(self.features, Y, weight, gram=gram)
 
@@ -117,14 +82,3 @@ class PlainDecomposition:
     @lazy
     def _WX(self) -> np.ndarray:
         return self._W @ self._X
-
-
-def moments_of(features: np.ndarray, Y: np.ndarray, weight: np.ndarray, *, gram: bool) -> RawMoments:
-    """Moments of features and targets about their means; C is 0 where the Gram form replaces it."""
-    total = weight.sum()
-    mean, target_mean = (weight * features).sum(axis=0) / total, (weight * Y).sum(axis=0) / total
-    with np.errstate(invalid="ignore"):
-        Phi = features - mean
-        weighted = weight * Phi
-        C: Any = 0.0 if gram else weighted.T @ Phi
-        return float(total), mean, target_mean, weighted.T @ (Y - target_mean), C

@@ -15,27 +15,22 @@ Derivations: ``docs/math.md``.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from functools import reduce
 from math import isfinite, sqrt
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg.blas import dger
 
 from spdmetric.geometry import chunks
 from spdmetric.linalg.batch import Decomposition, Stack, stack_of
 from spdmetric.linalg.lazy import lazy
+from spdmetric.linalg.moments import Moments
 from spdmetric.linalg.symmetric import LogCongruence, unvech, vech
+from spdmetric.manifolds import BallPoint
 
-
-class Point(Protocol):
-    """A point of a manifold, as the objective sees it (see `spdmetric.manifolds.BallPoint`)."""
-
-    factor: np.ndarray  # W, (m, d)
-
-    def gradient(self, function: Any) -> np.ndarray: ...
-    def hvp(self, function: Any, eta: np.ndarray) -> np.ndarray: ...
+Map = Callable[..., Iterable[Any]]  # a function over chunks, results in their order
 
 
 class Target(NamedTuple):
@@ -61,39 +56,6 @@ class Target(NamedTuple):
     def norm(self) -> float:
         """The norm of B."""
         return float(np.linalg.norm(self.Y.T @ (self.weight * self.Y)))
-
-
-class Moments(NamedTuple):
-    """Moments of a chunk of features about its own means, ready to be merged."""
-
-    weight: float
-    mean: np.ndarray  # (p,)
-    target_mean: np.ndarray  # (c,)
-    A: np.ndarray  # (p, c)
-    C: np.ndarray | float  # (p, p), or 0 where the Gram form makes it unnecessary
-
-    def merge(self, other: Moments, *, spend: bool = False) -> Moments:
-        """Moments of both chunks together [Chan1983]_: no cancellation.
-
-        With ``spend`` this C is written over: fresh memory for each merge costs more than the sums.
-        """
-        weight = self.weight + other.weight
-        share = other.weight / weight
-        with np.errstate(invalid="ignore"):  # of what has left float64
-            step, target_step = other.mean - self.mean, other.target_mean - self.target_mean
-        across = (self.weight * share) * step
-        C = self.C
-        if isinstance(C, np.ndarray):
-            C = C if spend else C.copy()
-            C += other.C
-            C = dger(1.0, step, across, a=C.T, overwrite_a=1).T  # in place
-        return Moments(
-            weight,
-            self.mean + share * step,
-            self.target_mean + share * target_step,
-            self.A + other.A + np.outer(across, target_step),
-            C,
-        )
 
 
 class Scatter(NamedTuple):
@@ -169,7 +131,7 @@ class Misalignment:
         chunk_size: int | None = None,
         rows: Iterable[slice] | None = None,
         keep: bool = True,
-        map: Callable[..., Iterable[Any]] = map,
+        map: Map = map,
     ):
         n, d = X.shape[0], X.shape[1]
         self.target_norm = target.norm
@@ -178,9 +140,9 @@ class Misalignment:
         self.blocks = [Block(X, r, target.part(r)) for r in rows]
         self._stacks: dict[int, Stack] = {}
 
-    def at(self, point: Point) -> Evaluation:
+    def at(self, point: BallPoint) -> LocalEvaluation:
         """Return the lazy evaluation at a point."""
-        return Evaluation(self, point)
+        return LocalEvaluation(self, point)
 
     def part(self, k: int, W: np.ndarray) -> Part:
         """Decompose a chunk at W."""
@@ -196,17 +158,19 @@ def default_chunk_size(d: int) -> int:
     return int(max(64, min(4e7 / (20 * d**3), 16384))) // 8 * 8
 
 
-class Evaluation:
+class Evaluation(ABC):
     """Misalignment at a point: immutable, and nothing is computed before it is asked for.
 
     ``gradient`` and ``hvp`` are in the coordinates of the point's manifold;
     ``frame_gradient`` and ``frame_hvp`` are in the frame of its factor, the derivative
     along W -> exp(-xi/2) W, that is along the geodesic of G.
+
+    Where the matrices are is the matter of the classes below this one: they give ``_mean`` and
+    ``_norms``, from the moments, and ``_pulled``, the derivative.
     """
 
-    def __init__(self, objective: Misalignment, point: Point):
-        self.point = point
-        self._objective = objective
+    def __init__(self, point: BallPoint, target_norm: float):
+        self.point, self._target_norm = point, target_norm
 
     @property
     def value(self) -> float:
@@ -219,17 +183,10 @@ class Evaluation:
 
         Minus infinity where it cannot be computed, so that no solver goes there.
         """
-        mean = self._moments.mean
-        if not isfinite(mean @ mean):
+        if not isfinite(self._mean @ self._mean):
             return -np.inf
         A_square, C_norm = self._norms
-        return A_square / (C_norm * self._objective.target_norm)
-
-    @property
-    def spread(self) -> float:
-        """Root mean square distance of the tangent vectors from their mean."""
-        squares = sum(self._each(lambda part: np.sum(part.target.weight * self._Phi(part) ** 2)))
-        return float(np.sqrt(squares / self._moments.weight))
+        return A_square / (C_norm * self._target_norm)
 
     @lazy
     def gradient(self) -> np.ndarray:
@@ -243,12 +200,51 @@ class Evaluation:
     @lazy
     def frame_gradient(self) -> np.ndarray:
         """Riemannian gradient, as a symmetric matrix in the frame."""
-        return tangent_part(_sum(self._each(lambda part: part.decomposition.pull(self._cotangent(part)))))
+        return tangent_part(self._pulled("pull"))
 
     @lazy
     def factor_gradient(self) -> np.ndarray:
         """Derivative in the entries of the factor, (m, d)."""
-        return _sum(self._each(lambda part: part.decomposition.pull_factor(self._cotangent(part))))
+        return self._pulled("pull_factor")
+
+    @lazy
+    def _coefficients(self) -> tuple[float, float]:
+        """What the cotangents have of Y A' and of Phi C; the sign makes f a misalignment."""
+        A_square, C_norm = self._norms
+        scale = -2 / (C_norm * self._target_norm)
+        return scale, -scale * A_square / C_norm**2
+
+    @abstractmethod
+    def frame_hvp(self, xi: np.ndarray) -> np.ndarray:
+        """Riemannian Hessian, applied to a tangent vector in the frame."""
+
+    @property
+    @abstractmethod
+    def _mean(self) -> np.ndarray:
+        """Mean of the features, (p,)."""
+
+    @property
+    @abstractmethod
+    def _norms(self) -> tuple[float, float]:
+        """The squared norm of A, and the norm of C."""
+
+    @abstractmethod
+    def _pulled(self, pull: str) -> np.ndarray:
+        """Sum over all chunks of the cotangents, pulled back by a method of their decompositions."""
+
+
+class LocalEvaluation(Evaluation):
+    """Misalignment of matrices that this process can slice."""
+
+    def __init__(self, objective: Misalignment, point: BallPoint):
+        super().__init__(point, objective.target_norm)
+        self._objective = objective
+
+    @property
+    def spread(self) -> float:
+        """Root mean square distance of the tangent vectors from their mean."""
+        squares = sum(self._each(lambda part: np.sum(part.target.weight * self._Phi(part) ** 2)))
+        return float(np.sqrt(squares / self._moments.weight))
 
     def frame_hvp(self, xi: np.ndarray) -> np.ndarray:
         """Riemannian Hessian, applied to a tangent vector in the frame."""
@@ -260,6 +256,11 @@ class Evaluation:
 
         return tangent_part(sum(self._each(pull)))
 
+    def _pulled(self, pull: str) -> np.ndarray:
+        return reduce(
+            np.add, self._each(lambda part: getattr(part.decomposition, pull)(self._cotangent(part)))
+        )
+
     # -- first pass: moments ------------------------------------------------
 
     @lazy
@@ -269,14 +270,14 @@ class Evaluation:
 
         def first(k: int) -> tuple[Moments, Part | None]:
             part = objective.part(k, W)
-            moments = Moments(*part.decomposition.moments(*part.target, gram=gram))
+            moments = part.decomposition.moments(*part.target, gram=gram)
             return moments, part if self._keep else None
 
         results = iter(objective.map(first, range(len(objective.blocks))))
         merged, part = next(results)
         parts = [part]
         for moments, part in results:
-            merged = merged.merge(moments, spend=True)
+            merged = merged.merge(moments, overwrite=True)
             parts.append(part)
         return merged, [part for part in parts if part is not None]
 
@@ -303,6 +304,10 @@ class Evaluation:
         return self._first_pass[0]
 
     @property
+    def _mean(self) -> np.ndarray:
+        return self._moments.mean
+
+    @property
     def gram(self) -> bool:
         """Whether there are fewer matrices than features."""
         m = self.point.factor.shape[0]
@@ -323,30 +328,17 @@ class Evaluation:
 
     @lazy
     def _norms(self) -> tuple[float, float]:
-        """The squared norm of A, and the norm of C."""
         A, C = self._moments.A, self._gram_matrix if self.gram else self._moments.C
         return float(np.vdot(A, A)), sqrt(np.vdot(C, C))
-
-    @property
-    def _A_square(self) -> float:
-        return self._norms[0]
-
-    @property
-    def _C_norm(self) -> float:
-        return self._norms[1]
 
     # -- second pass: cotangents --------------------------------------------
 
     def _Phi(self, part: Part) -> np.ndarray:
-        return part.features - self._moments.mean
-
-    @lazy
-    def _coefficients(self) -> tuple[float, float]:
-        return slopes(*self._norms, self._objective.target_norm)
+        return part.features - self._mean
 
     @lazy
     def _factors(self) -> tuple[np.ndarray, np.ndarray]:
-        """C and A, times these."""
+        """C and A, times the coefficients."""
         scale, other = self._coefficients
         return other * np.asarray(self._moments.C), scale * self._moments.A
 
@@ -354,7 +346,7 @@ class Evaluation:
         """Derivative of the misalignment in the features of a chunk."""
         Y, w = part.target
         if not self.gram:
-            return part.decomposition.cotangents(self._moments.mean, Y, w, *self._factors)
+            return part.decomposition.cotangents(self._mean, Y, w, *self._factors)
         scale, other = self._coefficients
         rows = (np.sqrt(w) * other) * (self._gram_matrix[part.rows] @ self._root)
         return rows + (scale * w) * (Y @ self._moments.A.T)
@@ -363,13 +355,14 @@ class Evaluation:
 class _Move:
     """How the moments and the cotangents change when the point moves along ``eta``."""
 
-    def __init__(self, here: Evaluation, eta: np.ndarray):
+    def __init__(self, here: LocalEvaluation, eta: np.ndarray):
         self._here, self._eta = here, eta
+        self._A_square, self._C_norm = here._norms
         self._kept: dict[int, np.ndarray] = {}
         totals = [sum(column) for column in zip(*here._each(self._sums), strict=True)]
         self.mean = totals[0] / here._moments.weight
         self.A, inner, half = totals[1:]
-        self.C_norm = float(2 * inner / here._C_norm)
+        self.C_norm = float(2 * inner / self._C_norm)
         self.A_square = float(2 * np.vdot(here._moments.A, self.A))
         self.scatter = self._gram_scatter() if here.gram else Scatter(half + half.T)
 
@@ -401,24 +394,13 @@ class _Move:
 
     def cotangent_derivative(self, part: Part, Phi_dot: np.ndarray) -> np.ndarray:
         here = self._here
-        a, c = here._A_square, here._C_norm
+        a, c = self._A_square, self._C_norm
         Y, w = part.target
         Phi = here._Phi(part)
         ratio, ratio_dot = a / c**2, self.A_square / c**2 - 2 * a * self.C_norm / c**3
         C_dot_rows = here._scatter.rows(Phi_dot - self.mean) + self.scatter.rows(Phi)
         bracket = Y @ self.A.T - ratio_dot * here._scatter.rows(Phi) - ratio * C_dot_rows
         return here._coefficients[0] * w * bracket - (self.C_norm / c) * here._cotangent(part)
-
-
-def slopes(A_square: float, C_norm: float, target_norm: float) -> tuple[float, float]:
-    """What the cotangents have of Y A' and of Phi C; the sign makes f a misalignment."""
-    scale = -2 / (C_norm * target_norm)
-    return scale, -scale * A_square / C_norm**2
-
-
-def _sum(arrays: Iterable[np.ndarray]) -> np.ndarray:
-    """Add arrays in their order; one array is its own sum."""
-    return reduce(np.add, arrays)
 
 
 def tangent_part(xi: np.ndarray) -> np.ndarray:

@@ -14,13 +14,14 @@ A width that is not set is *learned*: ``f = max over gamma`` at every point, wit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from spdmetric.linalg.lazy import lazy
-from spdmetric.objectives.alignment import Evaluation, Misalignment, Part, Point, Target
+from spdmetric.manifolds import BallPoint
+from spdmetric.objectives.alignment import LocalEvaluation, Map, Misalignment, Part, Target
 
 # Candidates for log tau, each twice the one before.  The mean of delta^2 is 2 spread^2: below,
 # the kernel is the linear one to within 0.1 %; above, it tells every matrix from every other,
@@ -187,17 +188,17 @@ class GaussianMisalignment(Misalignment):
         gamma: float | None = None,
         chunk_size: int | None = None,
         rows: Iterable[slice] | None = None,
-        map: Callable[..., Iterable[Any]] = map,
+        map: Map = map,
     ):
         super().__init__(X, target, chunk_size=chunk_size, rows=rows, map=map)
         self.target, self.gamma = target, gamma
 
-    def at(self, point: Point) -> GaussianEvaluation:
+    def at(self, point: BallPoint) -> GaussianEvaluation:
         """Return the lazy evaluation at a point."""
         return GaussianEvaluation(self, point)
 
 
-class GaussianEvaluation(Evaluation):
+class GaussianEvaluation(LocalEvaluation):
     """Misalignment with a Gaussian kernel at a point; there are no second derivatives."""
 
     _objective: GaussianMisalignment
@@ -210,7 +211,7 @@ class GaussianEvaluation(Evaluation):
     @lazy
     def alignment(self) -> float:
         """The centered kernel-target alignment f, between 0 and 1; minus infinity where it is unknown."""
-        if not np.isfinite(self._moments.mean).all():
+        if not np.isfinite(self._mean).all():
             return -np.inf
         return self._family.alignment(self._tau)
 

@@ -15,28 +15,20 @@ noise.  Derivations: ``docs/math.md``, "Stochastic learning".
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from spdmetric.linalg.batch import moments_of, stack_of
+from spdmetric.linalg.batch import Decomposition, stack_of
 from spdmetric.linalg.lazy import lazy
+from spdmetric.linalg.moments import Moments, moments_of
 from spdmetric.linalg.symmetric import symmetrize, unvech, vech
-from spdmetric.objectives.alignment import Evaluation, Misalignment, Moments
+from spdmetric.manifolds import BallPoint
+from spdmetric.objectives.alignment import Evaluation, Misalignment
 
 # How much moments count when the next batch comes.  They are those of some four batches then:
 # fewer would be noisy, and more would lag behind the point.
 _KEEP = 0.75
-
-
-class FramedPoint(Protocol):
-    """A point of a manifold that knows how its factor is turned (see `spdmetric.manifolds`)."""
-
-    factor: np.ndarray  # W, (m, d)
-
-    @property
-    def frame(self) -> np.ndarray: ...
-    def gradient(self, function: Any) -> np.ndarray: ...
 
 
 class RunningMisalignment:
@@ -79,13 +71,13 @@ class RunningMisalignment:
         weight = np.concatenate([target.weight for target in targets])
         return cls(objective.blocks[0].X, Y, weight, whole=objective)
 
-    def at(self, point: FramedPoint) -> Evaluation:
+    def at(self, point: BallPoint) -> Evaluation:
         """Evaluate all rows, exactly; a stream has no such thing."""
         if self._whole is None:
             raise TypeError("Of these matrices there are mini-batches only.")
-        return self._whole.at(point)  # type: ignore[arg-type]
+        return self._whole.at(point)
 
-    def sample(self, rows: np.ndarray, point: FramedPoint, memory: Moments | None = None) -> Sample:
+    def sample(self, rows: np.ndarray, point: BallPoint, memory: Moments | None = None) -> Sample:
         """Evaluate some rows, with the moments remembered of others; without any, with their own."""
         X = np.asarray(self.X[rows], dtype=float)
         # The last matrix is the center, which features are relative to.
@@ -98,12 +90,17 @@ class Sample:
 
     ``memory`` is what the next sample should remember.  Value and gradient are those of the
     moments remembered *before*, of other matrices.  With its own among them, a batch would
-    praise its own noise: products of independent averages are right in the mean, squares of
+    overrate its own noise: products of independent averages are right in the mean, squares of
     noisy averages are too large.
     """
 
     def __init__(
-        self, decomposition: Any, Y: np.ndarray, weight: np.ndarray, point: FramedPoint, memory: Any
+        self,
+        decomposition: Decomposition,
+        Y: np.ndarray,
+        weight: np.ndarray,
+        point: BallPoint,
+        memory: Moments | None,
     ):
         self.point = point
         self._decomposition, self._Y, self._weight = decomposition, Y, weight
@@ -114,7 +111,7 @@ class Sample:
                 "At this distance from its start the reference point is too close to singular to compare "
                 "these matrices in float64: learn with a smaller radius."
             )
-        own = Moments(*moments_of(self._features, Y, weight, gram=False))
+        own = moments_of(self._features, Y, weight)
         self.memory = own if memory is None else _faded(memory).merge(own)
         self._own, self._given = _averages(own), _averages(own if memory is None else memory)
 
@@ -155,6 +152,8 @@ class Sample:
     def hvp(self, eta: np.ndarray) -> np.ndarray:
         """Not known from a mini-batch."""
         raise TypeError("Mini-batches give first derivatives only.")
+
+    frame_hvp = hvp
 
     @lazy
     def _cotangent(self) -> np.ndarray:

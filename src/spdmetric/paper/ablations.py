@@ -9,15 +9,19 @@ but showed poor performances".
 from __future__ import annotations
 
 import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import Pipeline, make_pipeline
 
-from spdmetric.geometry import mean_riemann
+from spdmetric.evaluation.methods import METHODS, Method, Sizes
+from spdmetric.geometry import mean_riemann, tangent_vectors
 from spdmetric.linalg.symmetric import congruence, invsqrtm
-from spdmetric.manifolds import Ball
-from spdmetric.objectives.alignment import Evaluation, Misalignment, Part, Point, Target
+from spdmetric.manifolds import Ball, BallPoint
+from spdmetric.objectives.alignment import LocalEvaluation, Misalignment, Part, Target
 from spdmetric.solvers import trust_region
-from spdmetric.solvers.models import ExactModel
-from spdmetric.solvers.run import Counted, Face
-from spdmetric.solvers.trust_region import trusted_step
+from spdmetric.solvers.constraint import Iterate
+from spdmetric.solvers.run import Counted
+from spdmetric.solvers.trust_region import ExactModel, trusted_step
 
 RADIUS = 10.0
 
@@ -38,30 +42,30 @@ def early_stop_factor(X: np.ndarray, y: np.ndarray, *, max_iter: int = 200) -> n
     d = len(W0)
     free = Ball(np.eye(d), 1e3)  # far enough never to be met
     objective = Counted(Misalignment(whitened, target))
-    face = Face(objective.at(free.point(np.zeros((d, d)))), free.radius)
+    iterate = Iterate(objective.at(free.point(np.zeros((d, d)))), free.radius)
     largest = np.sqrt(d * (d + 1) / 2)
     delta = largest / 8
     for _ in range(max_iter):
-        after, delta = trusted_step(objective, ExactModel(objective), free, face, min(delta, largest))
+        after, delta = trusted_step(objective, ExactModel(objective), free, iterate, min(delta, largest))
         if after.distance > RADIUS or after.residual <= 1e-6 or delta < 1e-12:
             break
-        face = after
-    return face.here.point.factor @ W0
+        iterate = after
+    return iterate.here.point.factor @ W0
 
 
 class Unnormalized(Misalignment):
     """Minus the numerator of the alignment, in units of its value where the search starts."""
 
-    def __init__(self, X: np.ndarray, target: Target, start: Point):
+    def __init__(self, X: np.ndarray, target: Target, start: BallPoint):
         super().__init__(X, target)
         self.unit = 1.0
         self.unit = UnnormalizedEvaluation(self, start).alignment
 
-    def at(self, point: Point) -> Evaluation:
+    def at(self, point: BallPoint) -> LocalEvaluation:
         return UnnormalizedEvaluation(self, point)
 
 
-class UnnormalizedEvaluation(Evaluation):
+class UnnormalizedEvaluation(LocalEvaluation):
     """Value and gradient only: the secant model needs no more."""
 
     _objective: Unnormalized
@@ -69,7 +73,7 @@ class UnnormalizedEvaluation(Evaluation):
     @property
     def alignment(self) -> float:
         """The numerator."""
-        return self._A_square / self._objective.unit
+        return self._norms[0] / self._objective.unit
 
     def _cotangent(self, part: Part) -> np.ndarray:
         Y, w = part.target
@@ -84,3 +88,37 @@ def unnormalized_factor(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     objective = Unnormalized(whitened, target, start)
     solution = trust_region(objective, ball, start, tol=1e-5, max_iter=500)
     return solution.point.factor @ W0
+
+
+class AblatedMetric(TransformerMixin, BaseEstimator):
+    """Tangent vectors at the reference point that a variant ("early stop", "not normalized") learns."""
+
+    def __init__(self, variant: str):
+        self.variant = variant
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> AblatedMetric:
+        """Learn the factor."""
+        learn = {"early stop": early_stop_factor, "not normalized": unnormalized_factor}[self.variant]
+        self.components_ = learn(X, y)
+        return self
+
+    def transform(self, X: np.ndarray) -> np.ndarray:
+        """Tangent vectors."""
+        return tangent_vectors(X, factor=self.components_)
+
+
+def _ablation(variant: str, sentence: str) -> Method:
+    title = f"Learned, {variant} + 1-NN"
+
+    def make(sizes: Sizes) -> Pipeline:
+        return make_pipeline(AblatedMetric(variant), KNeighborsClassifier(1))
+
+    return Method(title, variant, "learned", sentence, make)
+
+
+ABLATIONS = {
+    "kta-early-stop": _ablation("early stop", "The metric of the paper, the ball as its authors ran it."),
+    "kta-unnormalized": _ablation("not normalized", "The metric of the paper without its denominator."),
+}
+
+KNOWN: dict[str, Method] = {**METHODS, **ABLATIONS}  # all methods that the tables can have

@@ -1,7 +1,6 @@
 """The tables: which rows there are, and how a row is split into training and test matrices.
 
-A row gives ``split(repeat, seed) -> (X, y, X_test, y_test)``.  Rows whose data are absent
-are kept, with the reason, so that a table always has the paper's rows.
+Rows whose data are absent are kept, with the reason, so that a table always has the paper's rows.
 """
 
 from __future__ import annotations
@@ -9,9 +8,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import combinations
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,20 +27,82 @@ from spdmetric.datasets import (
 )
 from spdmetric.datasets.bci_iv_2a import BCI_CLASSES
 from spdmetric.datasets.textures import Texture
+from spdmetric.evaluation.journal import digest
 
-Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # X, y, X_test, y_test
+
+# The paper's five columns, and the divergence it mentions.
+PAPER_COLUMNS = ("logeuclid-identity", "logeuclid-mean", "logeuclid-kta", "riemann", "euclid", "stein")
+COLUMNS = (*PAPER_COLUMNS, "logeuclid-kta-rank", "logeuclid-kta-cv")
 
 
-class Row(Protocol):
-    """Something to classify, again and again."""
+class Result(NamedTuple):
+    """A line of the tidy file."""
+
+    table: str
+    row: str
+    method: str
+    repeat: int
+    accuracy: float  # per cent
+    seconds: float
+    seed: int
+
+
+@dataclass(frozen=True)
+class DrawnRow:
+    """Data that are drawn anew for each repeat, as many as wanted."""
+
+    draw: Callable[..., Split]  # called with random_state
+    digest: str  # what identifies the data
+    n_train: int = 50
+
+    def split(self, repeat: int, seed: int) -> Split:
+        """Training and test set of a repeat."""
+        return self.draw(random_state=seed)
+
+
+@dataclass(frozen=True)
+class FixedRow:
+    """Matrices that are split always the same: repeat k tests on the k-th part."""
+
+    X: np.ndarray
+    y: np.ndarray
+    tests: np.ndarray  # (n_repeats, n), boolean
+    whitening: str = "none"  # or "session": training and test matrices apart, by their own means
+
+    @classmethod
+    def of_parts(cls, X: np.ndarray, y: np.ndarray, parts: np.ndarray, whitening: str = "none") -> FixedRow:
+        """Leave each part out in turn: runs, or folds."""
+        return cls(X, y, np.array([parts == part for part in np.unique(parts)]), whitening)
 
     @property
-    def most(self) -> int | None:
-        """How many different repeats there are; None for as many as wanted."""
-        ...
+    def n_train(self) -> int:
+        """Training matrices of the smallest training set."""
+        return int(np.sum(~self.tests, axis=1).min())
 
-    def split(self, repeat: int, seed: int) -> Split: ...
-    def digest(self) -> str: ...
+    @property
+    def digest(self) -> str:
+        """What identifies the data."""
+        return f"{digest(self.X, self.y, self.tests)} {self.whitening}"
+
+    def split(self, repeat: int, seed: int) -> Split:
+        """Training and test set of a repeat."""
+        test = self.tests[repeat]
+        X = self.X if self.whitening == "none" else whiten(self.X, test, how=self.whitening)
+        return X[~test], self.y[~test], X[test], self.y[test]
+
+
+Row = DrawnRow | FixedRow
+
+
+def folds_of(y: np.ndarray, n: int = 5) -> np.ndarray:
+    """Fold of each matrix, stratified and shuffled, always the same."""
+    from sklearn.model_selection import StratifiedKFold
+
+    fold = np.empty(len(y), dtype=int)
+    for k, (_, test) in enumerate(StratifiedKFold(n, shuffle=True, random_state=0).split(y, y)):
+        fold[test] = k
+    return fold
 
 
 @dataclass(frozen=True)
@@ -68,10 +130,11 @@ class Table:
     groups: tuple[Group, ...] = ()
     left_out: dict[str, dict[str, str]] = field(default_factory=dict)  # row -> method -> reason
     not_quick: frozenset[str] = frozenset()  # rows that a quick run leaves out
+    methods: tuple[str, ...] = COLUMNS  # unless told otherwise
 
     def digest(self) -> str:
         """Identify the data, so that results of other data are not mixed in."""
-        text = "\n".join(f"{name} {row.digest()}" for name, row in self.rows.items())
+        text = "\n".join(f"{name} {row.digest}" for name, row in self.rows.items())
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def tasks(self, repeats: int, quick: bool = False) -> list[tuple[str, int]]:
@@ -85,64 +148,26 @@ class Table:
 
 
 def _number_of_repeats(row: Row, repeats: int, quick: bool) -> int:
-    if row.most is None:
+    if isinstance(row, DrawnRow):
         return repeats
-    return min(repeats, row.most) if quick else row.most
-
-
-def digest_of(*arrays: np.ndarray) -> str:
-    """Short fingerprint of some arrays."""
-    digest = hashlib.sha256()
-    for array in arrays:
-        digest.update(str((array.shape, array.dtype.str)).encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()[:16]
+    return min(repeats, len(row.tests)) if quick else len(row.tests)
 
 
 # ---------------------------------------------------------------------------
-# Toy sets
+# The tables of the paper
 
 
-@dataclass(frozen=True)
-class ToyRow:
-    """Draws of a toy set of one size."""
-
-    d: int
-    noise: float
-    most: None = None
-
-    def split(self, repeat: int, seed: int) -> Split:
-        return make_toy(d=self.d, noise=self.noise, random_state=seed)
-
-    def digest(self) -> str:
-        return f"toy d={self.d} noise={self.noise}"
-
-
-def toy_table(name: str, data: Path | None = None) -> Table:
+def toy_table(name: str) -> Table:
     """The toy table of the paper, or the easier one of its appendix."""
-    noise = {"toy": 6.0, "toy-easy": 3.0}[name]
-    title = {"toy": "Toy set, noise in [1, 6]", "toy-easy": "Easier toy set, noise in [1, 3]"}[name]
-    rows: dict[str, Row] = {f"{d}x{d}": ToyRow(d, noise) for d in (6, 8, 16, 20)}
+    title, noise = {
+        "toy": ("Toy set, noise in [1, 6]", 6.0),
+        "toy-easy": ("Easier toy set, noise in [1, 3]", 3.0),
+    }[name]
+    rows: dict[str, Row] = {
+        f"{d}x{d}": DrawnRow(partial(make_toy, d=d, noise=noise), f"toy d={d} noise={noise}")
+        for d in (6, 8, 16, 20)
+    }
     return Table(name, title, rows, repeats=10, quick=6)
-
-
-# ---------------------------------------------------------------------------
-# Textures
-
-
-@dataclass(frozen=True)
-class TextureRow:
-    """Draws of patches of two textures."""
-
-    pair: TexturePair
-    images: str
-    most: None = None
-
-    def split(self, repeat: int, seed: int) -> Split:
-        return self.pair.draw(random_state=seed)
-
-    def digest(self) -> str:
-        return self.images
 
 
 PAPER_TEXTURES = ("D2", "D28", "D29", "D92")
@@ -153,93 +178,11 @@ def texture_table(data: Path | None = None) -> Table:
     images = load_images(data, PAPER_TEXTURES if data else None)
     textures = {name: Texture(image, name=name) for name, image in images.items()}
     rows: dict[str, Row] = {
-        f"{a} vs {b}": TextureRow(TexturePair(textures[a], textures[b]), digest_of(images[a], images[b]))
+        f"{a} vs {b}": DrawnRow(TexturePair(textures[a], textures[b]).draw, digest(images[a], images[b]))
         for a, b in combinations(images, 2)
     }
     title = "Textures of the Brodatz album" if data else "Textures inside scikit-image"
     return Table("textures", title, rows, repeats=50, quick=5)
-
-
-# ---------------------------------------------------------------------------
-# EEG
-
-
-@dataclass(frozen=True)
-class SessionRow:
-    """One training session, one test session: nothing is drawn, so it is run once."""
-
-    X: np.ndarray
-    y: np.ndarray
-    test: np.ndarray  # boolean mask
-    most: int = 1
-
-    def split(self, repeat: int, seed: int) -> Split:
-        return self.X[~self.test], self.y[~self.test], self.X[self.test], self.y[self.test]
-
-    def digest(self) -> str:
-        return digest_of(self.X, self.y, self.test)
-
-
-@dataclass(frozen=True)
-class RunsRow:
-    """Leave one run out: repeat k tests on the k-th run."""
-
-    X: np.ndarray
-    y: np.ndarray
-    runs: np.ndarray
-    whitening: str = "none"  # or "session": training and test runs apart, by their own means
-
-    @property
-    def most(self) -> int:
-        return len(np.unique(self.runs))
-
-    def split(self, repeat: int, seed: int) -> Split:
-        test = self.runs == np.unique(self.runs)[repeat]
-        X = whiten(self.X, test, how=self.whitening)
-        return X[~test], self.y[~test], X[test], self.y[test]
-
-    def digest(self) -> str:
-        return f"{digest_of(self.X, self.y, self.runs)} {self.whitening}"
-
-
-@dataclass(frozen=True)
-class AcrossRow:
-    """Some subjects to others, each whitened by its own mean: nothing is drawn, so it is run once."""
-
-    X: np.ndarray
-    y: np.ndarray
-    subjects: np.ndarray
-    test: np.ndarray  # boolean mask
-    most: int = 1
-
-    def split(self, repeat: int, seed: int) -> Split:
-        X = whiten(self.X, self.subjects, how="session")
-        return X[~self.test], self.y[~self.test], X[self.test], self.y[self.test]
-
-    def digest(self) -> str:
-        return digest_of(self.X, self.y, self.subjects, self.test)
-
-
-@dataclass(frozen=True)
-class FoldsRow:
-    """Stratified folds of shuffled matrices, always the same: repeat k tests on the k-th."""
-
-    X: np.ndarray
-    y: np.ndarray
-    most: int = 5
-    whitening: str = "none"  # or "session": training and test matrices apart, by their own means
-
-    def split(self, repeat: int, seed: int) -> Split:
-        from sklearn.model_selection import StratifiedKFold
-
-        folds = StratifiedKFold(self.most, shuffle=True, random_state=0).split(self.X, self.y)
-        test = np.zeros(len(self.y), dtype=bool)
-        test[list(folds)[repeat][1]] = True
-        X = whiten(self.X, test, how=self.whitening)
-        return X[~test], self.y[~test], X[test], self.y[test]
-
-    def digest(self) -> str:
-        return f"{digest_of(self.X, self.y)} {self.most} folds {self.whitening}"
 
 
 # Whitenings beside the paper's, and what their rows are called.
@@ -277,10 +220,10 @@ def bci_table(data: Path | None = None) -> Table:
     )
 
 
-def bci_row(subject: int, data: Path | None, classes: tuple[str, ...], how: str) -> SessionRow:
+def bci_row(subject: int, data: Path | None, classes: tuple[str, ...], how: str) -> FixedRow:
     """Session T to session E of one subject."""
     X, y, groups = load_bci_iv_2a(subject, data, classes=classes)
-    return SessionRow(whiten(X, groups, train="T", how=how), y, groups == "E")
+    return FixedRow(whiten(X, groups, train="T", how=how), y, (groups == "E")[None])
 
 
 def eegmmi_table(data: Path | None = None) -> Table:
@@ -294,9 +237,9 @@ def eegmmi_table(data: Path | None = None) -> Table:
     if not present:
         load_eegmmi(1, data)  # says what was looked for
     recordings = {subject: load_eegmmi(subject, data) for subject in present}
-    rows: dict[str, Row] = {str(subject): RunsRow(*r) for subject, r in recordings.items()}
+    rows: dict[str, Row] = {str(subject): FixedRow.of_parts(*r) for subject, r in recordings.items()}
     for subject, recording in recordings.items():
-        rows[f"{subject}, training and test whitened apart"] = RunsRow(*recording, "session")
+        rows[f"{subject}, training and test whitened apart"] = FixedRow.of_parts(*recording, "session")
     title = "PhysioNet EEGMMI, imagined fists, leave one run out"
     return Table("eegmmi", title, rows, repeats=3, quick=3)
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
-from spdmetric.estimators import LogEuclideanMetric, LogEuclideanMetricCV
-from spdmetric.plots.axes import BLUE, GRAY, VERMILLION, axes_for, need_matplotlib
+from spdmetric.estimators import LogEuclideanMetricCV
+from spdmetric.plots.axes import BLUE, GRAY, VERMILLION, Display, Metric, axes_for, check_metric
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 RADII = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0)
 
 
-class RadiusPathDisplay:
+class RadiusPathDisplay(Display):
     """Alignment, and the score in cross-validation, against the radius of the ball.
 
     It is recommended to use `from_estimator`.
@@ -31,13 +34,6 @@ class RadiusPathDisplay:
     chosen : float, optional
         The radius that was chosen.
 
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-        Where it was drawn.
-    figure_ : matplotlib Figure
-        Their figure.
-
     Examples
     --------
     >>> from spdmetric import LogEuclideanMetricCV, RadiusPathDisplay
@@ -50,11 +46,11 @@ class RadiusPathDisplay:
 
     def __init__(
         self,
-        radius: Any,
-        alignment: Any,
+        radius: ArrayLike,
+        alignment: ArrayLike,
         *,
-        score: Any = None,
-        score_error: Any = None,
+        score: ArrayLike | None = None,
+        score_error: ArrayLike | None = None,
         chosen: float | None = None,
     ):
         self.radius = radius
@@ -66,14 +62,14 @@ class RadiusPathDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: LogEuclideanMetric,
-        X: Any = None,
-        y: Any = None,
+        estimator: Metric,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
         *,
         radii: Sequence[float] = RADII,
-        ax: Any = None,
+        ax: Axes | None = None,
         **kwargs: Any,
-    ) -> RadiusPathDisplay:
+    ) -> Self:
         """Draw the path of a fitted metric.
 
         Parameters
@@ -89,18 +85,8 @@ class RadiusPathDisplay:
             Where to draw; a new figure by default.
         **kwargs : dict
             Passed to `plot`.
-
-        Returns
-        -------
-        display : RadiusPathDisplay
         """
-        need_matplotlib()
-        if not isinstance(estimator, LogEuclideanMetric):
-            raise TypeError(
-                f"{type(estimator).__name__} has no radius: expected a LogEuclideanMetricCV or a "
-                "LogEuclideanMetric; of a pipeline, pass that step."
-            )
-        check_is_fitted(estimator)
+        check_metric(estimator, "radius")
         if isinstance(estimator, LogEuclideanMetricCV):
             return cls(**_path_of(estimator)).plot(ax, **kwargs)
         if X is None or y is None:
@@ -112,7 +98,7 @@ class RadiusPathDisplay:
         alignment = np.array([fit.alignment_ for fit in fits])
         return cls(np.array(sorted(radii), dtype=float), alignment).plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, *, score_name: str = "score in cross-validation") -> RadiusPathDisplay:
+    def plot(self, ax: Axes | None = None, *, score_name: str = "score in cross-validation") -> Self:
         """Draw.
 
         Parameters
@@ -121,17 +107,13 @@ class RadiusPathDisplay:
             Where to draw; a new figure by default.
         score_name : str, default="score in cross-validation"
             What the legend calls the score.
-
-        Returns
-        -------
-        display : RadiusPathDisplay
         """
         self.ax_, self.figure_ = axes_for(ax)
         ax = self.ax_
         ax.plot(self.radius, self.alignment, "-o", color=BLUE, label="alignment, all matrices")
         if self.score is not None:
-            look: dict[str, Any] = {"fmt": "--s", "color": VERMILLION, "capsize": 3}
-            ax.errorbar(self.radius, self.score, yerr=self.score_error, label=score_name, **look)
+            error, color = self.score_error, VERMILLION
+            ax.errorbar(self.radius, self.score, error, fmt="--s", color=color, capsize=3, label=score_name)
         if self.chosen is not None:
             ax.axvline(self.chosen, color=GRAY, ls=":", zorder=0, label=f"chosen: {self.chosen:g}")
         what = "alignment" if self.score is None else "alignment and score"

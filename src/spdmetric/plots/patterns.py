@@ -17,18 +17,22 @@ References
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_consistent_length
 
-from spdmetric.estimators import LogEuclideanMetric
-from spdmetric.estimators._tensors import to_numpy
 from spdmetric.geometry import mean_euclid
 from spdmetric.linalg.symmetric import congruence, spectrum, unvech
-from spdmetric.plots.axes import need_matplotlib, row_for
+from spdmetric.plots.axes import Metric, check_metric, row_for
 from spdmetric.plots.vectors import vectors_of
-from spdmetric.validation import check_psd
+from spdmetric.validation import check_psd, to_numpy
+
+if TYPE_CHECKING:
+    import mne
+    from matplotlib.axes import Axes
 
 
 class Patterns(NamedTuple):
@@ -40,7 +44,7 @@ class Patterns(NamedTuple):
     classes: np.ndarray
 
 
-def patterns_of(estimator: LogEuclideanMetric, X: Any, y: Any) -> Patterns:
+def patterns_of(estimator: Metric, X: ArrayLike, y: ArrayLike) -> Patterns:
     """Filters and patterns of the components of a fitted metric.
 
     Parameters
@@ -92,14 +96,21 @@ class PatternsDisplay:
         Their figure.
     """
 
-    def __init__(self, patterns: Patterns, info: Any):
+    def __init__(self, patterns: Patterns, info: mne.Info):
         self.patterns = patterns
         self.info = info
 
     @classmethod
     def from_estimator(
-        cls, estimator: LogEuclideanMetric, X: Any, y: Any, info: Any, *, ax: Any = None, **kwargs: Any
-    ) -> PatternsDisplay:
+        cls,
+        estimator: Metric,
+        X: ArrayLike,
+        y: ArrayLike,
+        info: mne.Info,
+        *,
+        ax: Sequence[Axes] | None = None,
+        **kwargs: Any,
+    ) -> Self:
         """Draw the patterns of a fitted metric.
 
         Parameters
@@ -116,24 +127,18 @@ class PatternsDisplay:
             Where to draw, one for each component; a new figure by default.
         **kwargs : dict
             Passed to `plot`.
-
-        Returns
-        -------
-        display : PatternsDisplay
         """
-        need_matplotlib()
-        if not isinstance(estimator, LogEuclideanMetric):
-            raise TypeError(
-                f"{type(estimator).__name__} has no components: expected a LogEuclideanMetric or a "
-                "LogEuclideanMetricCV; of a pipeline, pass that step."
-            )
-        check_is_fitted(estimator)
+        check_metric(estimator, "components")
         _check_info(info, estimator.n_features_in_)
         return cls(patterns_of(estimator, X, y), info).plot(ax, **kwargs)
 
     def plot(
-        self, ax: Any = None, *, n_components: int | None = None, topomap_kw: dict[str, Any] | None = None
-    ) -> PatternsDisplay:
+        self,
+        ax: Sequence[Axes] | None = None,
+        *,
+        n_components: int | None = None,
+        topomap_kw: dict[str, Any] | None = None,
+    ) -> Self:
         """Draw.
 
         Parameters
@@ -145,10 +150,6 @@ class PatternsDisplay:
             there are fewer, by default.
         topomap_kw : dict, optional
             Passed to ``mne.viz.plot_topomap``.
-
-        Returns
-        -------
-        display : PatternsDisplay
         """
         m = len(self.patterns.patterns)
         n = min(m, 4) if n_components is None else n_components
@@ -177,7 +178,7 @@ def _mne() -> Any:
     return mne
 
 
-def _check_info(info: Any, d: int) -> None:
+def _check_info(info: mne.Info, d: int) -> None:
     mne = _mne()
     if not isinstance(info, mne.Info):
         raise TypeError(f"info is a {type(info).__name__}: expected an mne.Info, for instance epochs.info.")

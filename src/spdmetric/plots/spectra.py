@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from numpy.typing import ArrayLike
 
-from spdmetric.estimators import LogEuclideanMetric
 from spdmetric.linalg.symmetric import congruence, invsqrtm, logm
-from spdmetric.plots.axes import BLUE, GRAY, VERMILLION, axes_for, check_values, need_matplotlib
+from spdmetric.plots.axes import BLUE, GRAY, VERMILLION, Display, Metric, axes_for, check_metric
+from spdmetric.validation import check_choice
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 KINDS = ("spectrum", "movement")
 
 
-class ReferenceSpectrumDisplay:
+class ReferenceSpectrumDisplay(Display):
     """What was learned, direction by direction.
 
     It is recommended to use `from_estimator`.
@@ -31,13 +34,6 @@ class ReferenceSpectrumDisplay:
         Eigenvalues of ``log(G0^{-1/2} G G0^{-1/2})``, descending: how far G moved along each
         of d directions.  The root of their sum of squares is the distance from G0.
 
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-        Where it was drawn.
-    figure_ : matplotlib Figure
-        Their figure.
-
     Examples
     --------
     >>> from spdmetric import LogEuclideanMetric, ReferenceSpectrumDisplay
@@ -49,16 +45,14 @@ class ReferenceSpectrumDisplay:
     2.0
     """
 
-    def __init__(self, values: Any, vectors: Any, start: Any, movement: Any):
+    def __init__(self, values: ArrayLike, vectors: ArrayLike, start: ArrayLike, movement: ArrayLike):
         self.values = values
         self.vectors = vectors
         self.start = start
         self.movement = movement
 
     @classmethod
-    def from_estimator(
-        cls, estimator: LogEuclideanMetric, *, ax: Any = None, **kwargs: Any
-    ) -> ReferenceSpectrumDisplay:
+    def from_estimator(cls, estimator: Metric, *, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Draw the spectrum of a fitted metric of full rank.
 
         Parameters
@@ -69,26 +63,16 @@ class ReferenceSpectrumDisplay:
             Where to draw; a new figure by default.
         **kwargs : dict
             Passed to `plot`.
-
-        Returns
-        -------
-        display : ReferenceSpectrumDisplay
         """
-        need_matplotlib()
-        if not isinstance(estimator, LogEuclideanMetric):
-            raise TypeError(
-                f"{type(estimator).__name__} has no reference point: expected a LogEuclideanMetric or a "
-                "LogEuclideanMetricCV; of a pipeline, pass that step."
-            )
-        check_is_fitted(estimator)
+        check_metric(estimator, "reference point")
         G = estimator.reference_  # at low rank this says why there is none
-        G0 = congruence(estimator._start.basis, estimator._start.center)
+        G0 = congruence(estimator.embedding_.basis, estimator.embedding_.center)
         values, vectors = np.linalg.eigh(G)
         moved = np.linalg.eigvalsh(logm(congruence(invsqrtm(G0), G)))
         start = np.linalg.eigvalsh(G0)
         return cls(values[::-1], vectors[:, ::-1], start[::-1], moved[::-1]).plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, *, kind: str = "spectrum") -> ReferenceSpectrumDisplay:
+    def plot(self, ax: Axes | None = None, *, kind: str = "spectrum") -> Self:
         """Draw.
 
         Parameters
@@ -98,12 +82,8 @@ class ReferenceSpectrumDisplay:
         kind : {"spectrum", "movement"}, default="spectrum"
             "spectrum": the eigenvalues of G and of its start; "movement": the
             log-eigenvalues of G as seen from its start.
-
-        Returns
-        -------
-        display : ReferenceSpectrumDisplay
         """
-        check_values("kind", kind, KINDS)
+        check_choice("kind", kind, KINDS)
         self.ax_, self.figure_ = axes_for(ax)
         index = np.arange(1, len(np.asarray(self.values)) + 1)
         (self._plot_spectrum if kind == "spectrum" else self._plot_movement)(index)

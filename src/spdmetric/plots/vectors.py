@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from spdmetric.estimators._tensors import to_numpy
 from spdmetric.geometry import PAIRWISE_METRICS, mean_riemann, pairwise_distance
-from spdmetric.plots.axes import (
-    CLASS_COLORS,
-    CLASS_MARKERS,
-    axes_for,
-    check_values,
-    need_matplotlib,
-)
-from spdmetric.validation import check_spd
+from spdmetric.plots.axes import CLASS_COLORS, CLASS_MARKERS, Display, axes_for, need_matplotlib
+from spdmetric.validation import check_choice, check_spd, to_numpy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from sklearn.base import TransformerMixin
 
 
-def vectors_of(estimator: Any, X: Any) -> np.ndarray:
+def vectors_of(estimator: TransformerMixin, X: ArrayLike) -> np.ndarray:
     """Vectors that a fitted transformer gives, as a plain array."""
     if not hasattr(estimator, "transform"):
         raise TypeError(
@@ -33,7 +31,7 @@ def vectors_of(estimator: Any, X: Any) -> np.ndarray:
     return vectors
 
 
-class EmbeddingDisplay:
+class EmbeddingDisplay(Display):
     """Matrices in the plane of their two principal components, after `transform`.
 
     It is recommended to use `from_estimator`.
@@ -47,13 +45,6 @@ class EmbeddingDisplay:
     explained : array-like of shape (2,), optional
         Shares of the variance that the two components explain.
 
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-        Where it was drawn.
-    figure_ : matplotlib Figure
-        Their figure.
-
     Examples
     --------
     >>> from spdmetric import EmbeddingDisplay, LogEuclideanMetric
@@ -64,15 +55,21 @@ class EmbeddingDisplay:
     (50, 2)
     """
 
-    def __init__(self, points: Any, y: Any = None, *, explained: Any = None):
+    def __init__(self, points: ArrayLike, y: ArrayLike | None = None, *, explained: ArrayLike | None = None):
         self.points = points
         self.y = y
         self.explained = explained
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, y: Any = None, *, ax: Any = None, **kwargs: Any
-    ) -> EmbeddingDisplay:
+        cls,
+        estimator: TransformerMixin,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> Self:
         """Draw matrices as a fitted metric sees them.
 
         Parameters
@@ -87,10 +84,6 @@ class EmbeddingDisplay:
             Where to draw; a new figure by default.
         **kwargs : dict
             Passed to `plot`.
-
-        Returns
-        -------
-        display : EmbeddingDisplay
         """
         from sklearn.decomposition import PCA
 
@@ -105,7 +98,7 @@ class EmbeddingDisplay:
         points = pca.transform(vectors)
         return cls(points, y, explained=pca.explained_variance_ratio_).plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, *, scatter_kw: dict[str, Any] | None = None) -> EmbeddingDisplay:
+    def plot(self, ax: Axes | None = None, *, scatter_kw: dict[str, Any] | None = None) -> Self:
         """Draw.
 
         Parameters
@@ -114,10 +107,6 @@ class EmbeddingDisplay:
             Where to draw; a new figure by default.
         scatter_kw : dict, optional
             Passed to ``Axes.scatter``.
-
-        Returns
-        -------
-        display : EmbeddingDisplay
         """
         self.ax_, self.figure_ = axes_for(ax)
         points, look = np.asarray(self.points), {"s": 22, "alpha": 0.8, "lw": 0, **(scatter_kw or {})}
@@ -129,9 +118,8 @@ class EmbeddingDisplay:
                 "label": str(label),
             }
             self.ax_.scatter(*points[y == label].T, **{**own, **look})
-        shares = (
-            ["", ""] if self.explained is None else [f", {share:.0%} of variance" for share in self.explained]
-        )
+        explained = np.asarray(() if self.explained is None else self.explained)
+        shares = [f", {share:.0%} of variance" for share in explained] or ["", ""]
         self.ax_.set(xlabel=f"component 1{shares[0]}", ylabel=f"component 2{shares[1]}")
         # Distances are what is learned: one unit is one unit in both directions.
         self.ax_.set_aspect("equal", adjustable="datalim")
@@ -140,7 +128,7 @@ class EmbeddingDisplay:
         return self
 
 
-class PairDistanceDisplay:
+class PairDistanceDisplay(Display):
     """Distances of all pairs: before learning below the diagonal, after it above.
 
     Each triangle is in units of its own mean, so that one scale serves both.  It is
@@ -153,15 +141,6 @@ class PairDistanceDisplay:
     y : array-like of shape (n_matrices,), optional
         Labels; matrices are then shown class by class.
 
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-        Where it was drawn.
-    figure_ : matplotlib Figure
-        Their figure.
-    colorbar_ : matplotlib Colorbar or None
-        Its color bar.
-
     Examples
     --------
     >>> from spdmetric import LogEuclideanMetric, PairDistanceDisplay
@@ -173,7 +152,7 @@ class PairDistanceDisplay:
     True
     """
 
-    def __init__(self, before: Any, after: Any, y: Any = None):
+    def __init__(self, before: ArrayLike, after: ArrayLike, y: ArrayLike | None = None):
         self.before = before
         self.after = after
         self.y = y
@@ -193,8 +172,15 @@ class PairDistanceDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, y: Any = None, *, before: Any = None, ax: Any = None, **kwargs: Any
-    ) -> PairDistanceDisplay:
+        cls,
+        estimator: TransformerMixin,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        before: str | TransformerMixin | None = None,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> Self:
         """Draw the distances that a fitted metric gives, beside those it started from.
 
         Parameters
@@ -212,17 +198,13 @@ class PairDistanceDisplay:
             Where to draw; a new figure by default.
         **kwargs : dict
             Passed to `plot`.
-
-        Returns
-        -------
-        display : PairDistanceDisplay
         """
         need_matplotlib()
         vectors, y = vectors_of(estimator, X), to_numpy(y)
         check_consistent_length(vectors, y)
         return cls(_distances(X, before), _euclidean(vectors), y).plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, *, cmap: str = "viridis", colorbar: bool = True) -> PairDistanceDisplay:
+    def plot(self, ax: Axes | None = None, *, cmap: str = "viridis", colorbar: bool = True) -> Self:
         """Draw.
 
         Parameters
@@ -233,10 +215,6 @@ class PairDistanceDisplay:
             Colors.
         colorbar : bool, default=True
             Whether to draw the scale.
-
-        Returns
-        -------
-        display : PairDistanceDisplay
         """
         self.ax_, self.figure_ = axes_for(ax)
         before, after = (
@@ -269,13 +247,13 @@ class PairDistanceDisplay:
         self.ax_.tick_params(length=0)
 
 
-def _distances(X: Any, what: Any) -> np.ndarray:
+def _distances(X: ArrayLike, what: str | TransformerMixin | None) -> np.ndarray:
     """Distances of all pairs by name, by a fitted transformer, or at the mean."""
     if what is None:
         X = check_spd(to_numpy(X))
         return pairwise_distance(X, metric="logeuclid", reference=mean_riemann(X))
     if isinstance(what, str):
-        check_values("before", what, PAIRWISE_METRICS)
+        check_choice("before", what, PAIRWISE_METRICS)
         return pairwise_distance(check_spd(to_numpy(X)), metric=what)
     return _euclidean(vectors_of(what, X))
 

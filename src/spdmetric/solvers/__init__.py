@@ -1,12 +1,12 @@
 """Solvers for a smooth function on a ball, minimized to a KKT point.
 
 They know nothing of matrices: an `Objective` is evaluated at points of a `Manifold`, and
-the protocols below say all that is asked of either.  A solver never prints; a callback
+`spdmetric.solvers.protocols` says all that is asked of either.  A solver never prints; a callback
 sees each record of its history and may stop it.
 
-The feasible set is a ball ``|S| <= radius`` in the coordinates S of the manifold, so it has
-two faces, and each step is taken on one of them: the *interior*, where every direction is
-free, or the *sphere*, where the step is tangent to it.  A point is optimal to first order
+The feasible set is a ball ``|S| <= radius`` in the coordinates S of the manifold.  Each step is
+taken either in its *interior*, where every direction is free, or on its *sphere*, where the
+step is tangent to it.  A point is optimal to first order
 (Karush, Kuhn, Tucker) when ``gradient = -multiplier * S`` with ``multiplier >= 0`` on the
 sphere, and ``gradient = 0`` inside.
 
@@ -21,7 +21,8 @@ evaluated on mini-batches, and ends near a KKT point, at a distance set by their
 from collections.abc import Callable
 
 from spdmetric.solvers.gradient import geodesic_gradient
-from spdmetric.solvers.run import Callback, Evaluation, Manifold, Objective, Record, Solution, Status
+from spdmetric.solvers.protocols import Evaluation, Manifold, Objective
+from spdmetric.solvers.solution import Callback, Record, Solution, Status
 from spdmetric.solvers.stochastic import Descent, mini_batches, stochastic_gradient
 from spdmetric.solvers.trust_region import newton, trust_region
 

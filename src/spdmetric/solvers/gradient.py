@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from spdmetric.solvers.run import (
-    Callback,
-    Counted,
-    Evaluation,
-    Face,
-    Manifold,
-    Objective,
-    Run,
-    Solution,
-    Status,
-)
+from spdmetric.solvers.constraint import Iterate
+from spdmetric.solvers.protocols import Evaluation, Manifold, Objective, Point
+from spdmetric.solvers.run import Counted, Run
+from spdmetric.solvers.solution import Callback, Solution, Status
 
 
 def geodesic_gradient(
     objective: Objective,
     manifold: Manifold,
-    start: Any,
+    start: Point,
     *,
     tol: float,
     max_iter: int,
@@ -40,24 +31,24 @@ def geodesic_gradient(
     Parameters and return value are those of `trust_region`.
     """
     run = Run(objective, tol=tol, max_iter=max_iter, callback=callback)
-    face = Face(run.objective.at(start), manifold.radius)
+    iterate = Iterate(run.objective.at(start), manifold.radius)
     length = None
-    while (status := run.ends(face)) is None:
-        there, length = _descend(face, run.objective, manifold, length)
+    while (status := run.ends(iterate)) is None:
+        there, length = _descend(iterate, run.objective, manifold, length)
         if there is None:
-            return run.solution(face, Status.STALLED)
-        face, length = _follow(face, Face(there, manifold.radius), length)
-    return run.solution(face, status)
+            return run.solution(iterate, Status.STALLED)
+        iterate, length = _follow(iterate, Iterate(there, manifold.radius), length)
+    return run.solution(iterate, status)
 
 
 def _descend(
-    face: Face, objective: Counted, manifold: Manifold, length: float | None
+    iterate: Iterate, objective: Counted, manifold: Manifold, length: float | None
 ) -> tuple[Evaluation | None, float]:
     """Shorten a first guess of the step until the value falls enough (Armijo)."""
-    here = face.here
-    direction = -face.gradient if face.sphere else -here.point.raise_(face.gradient)
-    move = manifold.retract if face.sphere else manifold.geodesic
-    slope = float(np.vdot(face.gradient, direction))
+    here = iterate.here
+    direction = -iterate.gradient if iterate.active else -here.point.riemannian_gradient(iterate.gradient)
+    move = manifold.retract if iterate.active else manifold.geodesic
+    slope = float(np.vdot(iterate.gradient, direction))
     size = float(np.linalg.norm(direction))
     longest = manifold.radius / size
     t = longest if length is None else min(length, longest)
@@ -69,9 +60,9 @@ def _descend(
     return None, t
 
 
-def _follow(before: Face, after: Face, length: float) -> tuple[Face, float | None]:
-    """Step length of [Barzilai1988]_ from the last two points of a face."""
-    if before.sphere != after.sphere:
+def _follow(before: Iterate, after: Iterate, length: float) -> tuple[Iterate, float | None]:
+    """Step length of [Barzilai1988]_ from the last two points, both inside or both on the sphere."""
+    if before.active != after.active:
         return after, None
     change = after.here.point.S - before.here.point.S
     turn = after.gradient - before.gradient

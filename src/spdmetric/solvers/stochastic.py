@@ -9,7 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from spdmetric.solvers.run import Callback, Face, Manifold, Run, Sampled, Solution, Status
+from spdmetric.solvers.constraint import Iterate
+from spdmetric.solvers.protocols import Manifold, Point, Sampled
+from spdmetric.solvers.run import Run
+from spdmetric.solvers.solution import Callback, Solution, Status
 
 _WARM_UP = 4  # mini-batches whose gradients at the center give the direction of the first step
 _LENGTH = 0.4  # of steps, as a share of the radius, were it not for the root of their number
@@ -48,18 +51,19 @@ class Descent:
         Where to begin.
     """
 
-    def __init__(self, manifold: Manifold, start: Any):
-        self.manifold, self.point, self.value = manifold, start, 1.0
+    def __init__(self, manifold: Manifold, start: Point):
+        self.manifold, self.value = manifold, 1.0
+        self.point: Any = start
         self.batches = self.steps = 0
-        self._memory: Any = None
+        self._memory: object = None
         self._gradient = np.zeros_like(start.S)  # mean of the last ones
         self._squares = 0.0
         self._waiting = _WARM_UP if np.linalg.norm(start.S) == 0 else 0
 
     @property
-    def face(self) -> Face:
-        """What the last mini-batches say together, seen from the face of the ball."""
-        return Face(Smoothed(self.point, self.value, self._gradient), self.manifold.radius)
+    def iterate(self) -> Iterate:
+        """What the last mini-batches say together, under the constraint of the ball."""
+        return Iterate(Smoothed(self.point, self.value, self._gradient), self.manifold.radius)
 
     def learn(self, objective: Sampled, rows: np.ndarray) -> float:
         """Take a step by a mini-batch, and return the value that was estimated before it."""
@@ -87,9 +91,9 @@ class Descent:
 
     def _step(self, gradient: np.ndarray) -> None:
         self.steps += 1
-        # The averaged gradient tells which face it is.  By the gradient of one batch, noise
+        # The averaged gradient tells whether the sphere is active.  By that of one batch, noise
         # would draw the point inwards, where nothing holds it as the sphere does outwards.
-        g = self.face.tangent(self.point.even(gradient))
+        g = self.iterate.tangent(self.point.orthonormal_gradient(gradient))
         self._squares += float(np.vdot(g, g))
         rms = np.sqrt(self._squares / self.steps)
         if rms > 0:
@@ -105,7 +109,7 @@ def default_batch_size(n: int, d: int) -> int:
 def stochastic_gradient(
     objective: Sampled,
     manifold: Manifold,
-    start: Any,
+    start: Point,
     *,
     tol: float,
     max_iter: int,
@@ -143,17 +147,17 @@ def stochastic_gradient(
     rng = np.random.default_rng(seed)
     first = list(islice(mini_batches(objective.n, size, np.random.default_rng(seed)), 2))
     here = objective.sample(first[-1], start, objective.sample(first[0], start).memory)
-    face = Face(here, manifold.radius)
+    iterate = Iterate(here, manifold.radius)
     descent, values = Descent(manifold, start), []
-    status = run.ends(face)
+    status = run.ends(iterate)
     while status is None:
         seen = [descent.learn(objective, rows) for rows in mini_batches(objective.n, size, rng)]
         values.append(float(np.mean(seen)))
         run.objective.count += 1
-        face = descent.face
-        status = run.ends(face) or (Status.NOISE if _idle(values, len(seen)) else None)
-    face = Face(objective.at(face.here.point), manifold.radius)
-    return run.solution(face, Status.CONVERGED if face.residual <= tol else status)
+        iterate = descent.iterate
+        status = run.ends(iterate) or (Status.NOISE if _idle(values, len(seen)) else None)
+    iterate = Iterate(objective.at(iterate.here.point), manifold.radius)
+    return run.solution(iterate, Status.CONVERGED if iterate.residual <= tol else status)
 
 
 def _idle(values: list[float], batches: int) -> bool:

@@ -1,7 +1,7 @@
 """The two passes over a stack of matrices, compiled: features of log(W X W'), and their adjoint.
 
-A *group* is LANES matrices side by side (see `spdmetric.linalg.compiled.lanes`); each kernel works
-on the groups ``first``..``last`` of its arrays.  Shapes, m and d being the sizes of W:
+A *group* is LANES matrices side by side (see `spdmetric.linalg.compiled.lanes`); sums are taken over
+the groups ``first``..``last``.  Shapes, m and d being the sizes of W:
 
     packed   (groups, d(d+1)/2, LANES)   lower triangles of X, row by row
     W        (even m, d)                 rows from large to small, and a row of zeros if m is odd
@@ -9,22 +9,19 @@ on the groups ``first``..``last`` of its arrays.  Shapes, m and d being the size
     values, logs  (groups, m, LANES)     eigenvalues of W X W', and their logarithms
     vectors  (groups, even m, m, LANES)
     features (matrices, p)               as `spdmetric.linalg.symmetric.vech` gives them
-    work     (6, side, side, LANES)      room for six matrices; side is even, at least m and d
+    work     (5, side, side, LANES)      scratch for five matrices; side is even, at least m and d
     lines    (5, m + 1, LANES)           and for five vectors
 
 The backward pass is that of `spdmetric.linalg.symmetric.LogCongruence`: in the eigenbasis a cotangent
 is multiplied by -h(t) (frame), or by the divided difference of the logarithm (factor), which
 is ``2 h / (a + b)``.
-
-Compiled code is kept on disk.  It is renewed when *this* file changes, not when another file of
-the folder does: after such a change save this one too (or remove ``__pycache__``).
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from spdmetric.linalg.compiled.cache import kernel
 from spdmetric.linalg.compiled.eigen import decompose
 from spdmetric.linalg.compiled.functions import log, ucothu
 from spdmetric.linalg.compiled.lanes import LANES, fill, get1, get2, part, put1, put2
@@ -94,7 +91,7 @@ def _sum_lanes(total, i, j):  # type: ignore[no-untyped-def]
 # Forward
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def arrange(W, factor, order, column):  # type: ignore[no-untyped-def]
     """Rows of W from large to small, their order, and which feature each entry then is.
 
@@ -130,28 +127,18 @@ def _logarithm(values, logs, V, m, scaled, L):  # type: ignore[no-untyped-def]
     inner(scaled, m, V, m, m, L, True)
 
 
-@njit(nogil=True, cache=True)
-def forward(packed, W, column, values, logs, vectors, features, work, lines, first, last):  # type: ignore[no-untyped-def]
+@kernel
+def forward(packed, W, column, values, logs, vectors, features, work, lines):  # type: ignore[no-untyped-def]
     """Decompose ``W X W'`` and write the features of its logarithm."""
     m, d = column.shape[0], W.shape[1]
     X, T, A, U = work[0], work[1], work[2], work[3]
-    for g in range(first, last):
+    for g in range(packed.shape[0]):
         _unpack(packed[g], d, X)
         inner_shared(W, m, X, d, d, T, False)
         inner_shared(W, m, T, m, d, A, True)
         decompose(A, m, vectors[g], values[g], lines)
         _logarithm(values[g], logs[g], vectors[g], m, U, A)
         _write_features(A, m, column, features, g * LANES)
-
-
-@njit(nogil=True, cache=True)
-def eigh(packed, values, vectors, work, lines, first, last):  # type: ignore[no-untyped-def]
-    """Decompose the packed matrices themselves."""
-    m = values.shape[1]
-    A = work[0]
-    for g in range(first, last):
-        _unpack(packed[g], m, A)
-        decompose(A, m, vectors[g], values[g], lines)
 
 
 # ---------------------------------------------------------------------------
@@ -185,7 +172,7 @@ def _adjoint(rows, m, column, first, values, logs, V, work, frame):  # type: ign
     inner(Z, m, V, m, m, M, frame)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def pull_frame(rows, column, order, values, logs, vectors, work, first, last, result):  # type: ignore[no-untyped-def]
     """``result = -sum V (h o V' M V) V'``, (m, m), its rows and columns put back in place."""
     m = column.shape[0]
@@ -201,7 +188,7 @@ def pull_frame(rows, column, order, values, logs, vectors, work, first, last, re
             result[order[j], order[i]] = entry
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def pull_factor(rows, packed, W, column, order, values, logs, vectors, work, first, last, result):  # type: ignore[no-untyped-def]
     """``result = 2 sum V (log[,] o V' M V) V' W X``, (m, d), its rows put back in place."""
     m, d = column.shape[0], W.shape[1]
@@ -219,7 +206,7 @@ def pull_factor(rows, packed, W, column, order, values, logs, vectors, work, fir
             result[order[i], j] = 2.0 * _sum_lanes(total, i, j)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def pack(X, packed):  # type: ignore[no-untyped-def]
     """Lower triangles of matrices, LANES of them side by side.
 

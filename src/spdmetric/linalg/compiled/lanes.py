@@ -16,14 +16,15 @@ checks of bounds.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
-from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.core.base import BaseContext
+from numba.core.typing.templates import AbstractTemplate, Signature, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
 LANES = 8  # measured with 256-bit registers: 4 and 16 are slower
@@ -64,17 +65,17 @@ mask_type = _MaskType()
 
 @register_model(_LanesType)
 class _LanesModel(models.PrimitiveModel):
-    def __init__(self, dmm: Any, fe_type: Any) -> None:
+    def __init__(self, dmm: object, fe_type: object) -> None:
         super().__init__(dmm, fe_type, _VECTOR)
 
 
 @register_model(_MaskType)
 class _MaskModel(models.PrimitiveModel):
-    def __init__(self, dmm: Any, fe_type: Any) -> None:
+    def __init__(self, dmm: object, fe_type: object) -> None:
         super().__init__(dmm, fe_type, _BITS)
 
 
-def _splat(builder: Any, scalar: Any, vector: ir.VectorType) -> Any:
+def _splat(builder: ir.IRBuilder, scalar: ir.Value, vector: ir.VectorType) -> ir.Value:
     """Return a vector with one value in all lanes."""
     undefined = ir.Constant(vector, ir.Undefined)
     one = builder.insert_element(undefined, scalar, ir.Constant(ir.IntType(32), 0))
@@ -82,11 +83,7 @@ def _splat(builder: Any, scalar: Any, vector: ir.VectorType) -> Any:
     return builder.shuffle_vector(one, undefined, mask)
 
 
-def _constant(pattern: int) -> ir.Constant:
-    return ir.Constant(_INTEGERS, [pattern] * LANES)
-
-
-def _as_lanes(builder: Any, value: Any, kind: Any) -> Any:
+def _as_lanes(builder: ir.IRBuilder, value: ir.Value, kind: types.Type) -> ir.Value:
     return value if kind == lanes_type else _splat(builder, value, _VECTOR)
 
 
@@ -95,22 +92,25 @@ def _as_lanes(builder: Any, value: Any, kind: Any) -> Any:
 # processor has such an instruction.
 
 
-def _is_number(kind: Any) -> bool:
+def _is_number(kind: types.Type) -> bool:
     return kind == lanes_type or kind == types.float64
 
 
-def _register(op: Any, result: Any, emit: Callable[[Any, Any, Any], Any]) -> None:
+Emit = Callable[[ir.IRBuilder, ir.Value, ir.Value], ir.Value]
+
+
+def _register(op: Callable[..., object], result: types.Type, emit: Emit) -> None:
     """Teach the compiler an operator between Lanes and Lanes, or Lanes and a float."""
 
     class _Template(AbstractTemplate):
-        def generic(self, args: tuple, kws: dict) -> Any:
+        def generic(self, args: tuple, kws: dict) -> Signature | None:
             if len(args) == 2 and lanes_type in args and all(map(_is_number, args)):
                 return signature(result, *args)
             return None
 
     infer_global(op)(_Template)
 
-    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    def lower(context: BaseContext, builder: ir.IRBuilder, sig: Signature, args: tuple) -> ir.Value:
         left, right = (_as_lanes(builder, a, kind) for a, kind in zip(args, sig.args, strict=True))
         return emit(builder, left, right)
 
@@ -118,17 +118,13 @@ def _register(op: Any, result: Any, emit: Callable[[Any, Any, Any], Any]) -> Non
         lower_builtin(op, *kinds)(lower)
 
 
-def _register_mask(op: Any, emit: Callable[[Any, Any, Any], Any]) -> None:
+def _register_mask(op: Callable[..., object], emit: Emit) -> None:
     class _Template(AbstractTemplate):
-        def generic(self, args: tuple, kws: dict) -> Any:
+        def generic(self, args: tuple, kws: dict) -> Signature | None:
             return signature(mask_type, *args) if args == (mask_type, mask_type) else None
 
     infer_global(op)(_Template)
-
-    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return emit(builder, *args)
-
-    lower_builtin(op, mask_type, mask_type)(lower)
+    lower_builtin(op, mask_type, mask_type)(lambda context, builder, sig, args: emit(builder, *args))
 
 
 _FLAGS = ("contract",)
@@ -149,7 +145,9 @@ _register_mask(operator.or_, lambda b, x, y: b.or_(x, y))
 # Memory
 
 
-def _pointer(context: Any, builder: Any, kind: Any, array: Any, index: list[Any]) -> Any:
+def _pointer(
+    context: BaseContext, builder: ir.IRBuilder, kind: types.Array, array: ir.Value, index: Sequence[ir.Value]
+) -> ir.Value:
     """Address of the lanes at an index of all axes but the last, as a vector pointer."""
     struct = context.make_array(kind)(context, builder, array)
     shape = cgutils.unpack_tuple(builder, struct.shape, kind.ndim)
@@ -160,14 +158,14 @@ def _pointer(context: Any, builder: Any, kind: Any, array: Any, index: list[Any]
     return builder.bitcast(builder.gep(struct.data, [offset]), _VECTOR.as_pointer())
 
 
-def _read(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    value = builder.load(_pointer(context, builder, sig.args[0], args[0], list(args[1:])))
+def _read(context: BaseContext, builder: ir.IRBuilder, sig: Signature, args: Sequence[ir.Value]) -> ir.Value:
+    value = builder.load(_pointer(context, builder, sig.args[0], args[0], args[1:]))
     value.align = 8
     return value
 
 
-def _write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    store = builder.store(args[-1], _pointer(context, builder, sig.args[0], args[0], list(args[1:-1])))
+def _write(context: BaseContext, builder: ir.IRBuilder, sig: Signature, args: Sequence[ir.Value]) -> ir.Value:
+    store = builder.store(args[-1], _pointer(context, builder, sig.args[0], args[0], args[1:-1]))
     store.align = 8
     return context.get_dummy_value()
 
@@ -203,18 +201,14 @@ def put2(typingctx, array, i, j, value):  # type: ignore[no-untyped-def]
 @intrinsic
 def fill(typingctx, value):  # type: ignore[no-untyped-def]
     """One float in all lanes."""
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return _splat(builder, args[0], _VECTOR)
-
-    return lanes_type(types.float64), codegen
+    return lanes_type(types.float64), lambda context, builder, sig, args: _splat(builder, args[0], _VECTOR)
 
 
 @intrinsic
 def where(typingctx, mask, yes, no):  # type: ignore[no-untyped-def]
     """``yes`` in the lanes of the mask, ``no`` in the others."""
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
         yes, no = (_as_lanes(builder, a, kind) for a, kind in zip(args[1:], sig.args[1:], strict=True))
         return builder.select(args[0], yes, no)
 
@@ -225,20 +219,32 @@ def where(typingctx, mask, yes, no):  # type: ignore[no-untyped-def]
 def anywhere(typingctx, mask):  # type: ignore[no-untyped-def]
     """Whether the mask holds in some lane."""
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
         word = builder.bitcast(args[0], ir.IntType(LANES))
         return builder.icmp_unsigned("!=", word, ir.Constant(word.type, 0))
 
     return types.boolean(mask), codegen
 
 
-def _library(name: str, arity: int) -> Callable[[Any, Any, Any, Any], Any]:
+def _library(name: str, arity: int) -> Callable[..., ir.Value]:
     """Emit a call of a function that LLVM knows for vectors."""
     kind = ir.FunctionType(_VECTOR, [_VECTOR] * arity)
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
         function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.v{LANES}f64")
         return builder.call(function, args)
+
+    return codegen
+
+
+def _bitwise(*steps: tuple[str, int]) -> Callable[..., ir.Value]:
+    """Emit operations on the bits of a number, each with one pattern, in their order."""
+
+    def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+        bits = builder.bitcast(args[0], _INTEGERS)
+        for operation, pattern in steps:
+            bits = getattr(builder, operation)(bits, ir.Constant(_INTEGERS, [pattern] * LANES))
+        return builder.bitcast(bits, _VECTOR)
 
     return codegen
 
@@ -263,38 +269,23 @@ def with_sign(typingctx, x, sign):  # type: ignore[no-untyped-def]
 
 _EXPONENT = 0x7FF0_0000_0000_0000
 _MANTISSA = 0x000F_FFFF_FFFF_FFFF
+_ONE = 0x3FF0_0000_0000_0000  # the bits of 1.0
 _TWO_52 = 0x4330_0000_0000_0000  # the bits of 2**52: an integer in its low bits reads 2**52 + integer
 
 
 @intrinsic
 def power_below(typingctx, x):  # type: ignore[no-untyped-def]
     """Largest power of two that is not above a positive normal number."""
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        bits = builder.and_(builder.bitcast(args[0], _INTEGERS), _constant(_EXPONENT))
-        return builder.bitcast(bits, _VECTOR)
-
-    return lanes_type(lanes_type), codegen
+    return lanes_type(lanes_type), _bitwise(("and_", _EXPONENT))
 
 
 @intrinsic
 def exponent(typingctx, x):  # type: ignore[no-untyped-def]
     """Exponent of a positive normal number, as a float with 2**52 + 1023 added."""
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        bits = builder.lshr(builder.bitcast(args[0], _INTEGERS), _constant(52))
-        return builder.bitcast(builder.or_(bits, _constant(_TWO_52)), _VECTOR)
-
-    return lanes_type(lanes_type), codegen
+    return lanes_type(lanes_type), _bitwise(("lshr", 52), ("or_", _TWO_52))
 
 
 @intrinsic
 def mantissa(typingctx, x):  # type: ignore[no-untyped-def]
     """Positive normal number over its `power_below`: at least 1, below 2."""
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        bits = builder.and_(builder.bitcast(args[0], _INTEGERS), _constant(_MANTISSA))
-        one = builder.or_(bits, _constant(0x3FF0_0000_0000_0000))
-        return builder.bitcast(one, _VECTOR)
-
-    return lanes_type(lanes_type), codegen
+    return lanes_type(lanes_type), _bitwise(("and_", _MANTISSA), ("or_", _ONE))

@@ -11,23 +11,21 @@ from __future__ import annotations
 import threading
 
 import numpy as np
-from numba import njit
 
+from spdmetric.linalg.compiled.cache import kernel
 from spdmetric.linalg.compiled.lanes import LANES, fill, get1, get2, part, plain, put1, put2
-
-# What `spdmetric.objectives.alignment.Moments` holds: weight, mean, target_mean, A, C
-Moments = tuple[float, np.ndarray, np.ndarray, np.ndarray, np.ndarray | float]
+from spdmetric.linalg.moments import Moments
 
 FEW = 45  # features of 9 x 9 matrices: beyond, the moments of LANES rows leave the cache
 
 
-class _Room(threading.local):
-    """Where a thread's sums are made; kept, since fresh memory costs as much as a small sum."""
+class _Scratch(threading.local):
+    """Arrays in which a thread makes its sums; kept, since fresh memory costs as much as a small sum."""
 
     size = 0
 
     def __call__(self, q: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Room for rows of q lanes, their weights, their second moments, and results."""
+        """Arrays for rows of q lanes, their weights, their second moments, and results."""
         if self.size != q:
             self.kept = (
                 np.empty((q, LANES)),
@@ -39,7 +37,7 @@ class _Room(threading.local):
         return self.kept
 
 
-_room = _Room()
+_scratch = _Scratch()
 
 
 @part
@@ -100,14 +98,14 @@ def _second_moments(features, Y, weight, mean, Z, w, total, A, C):  # type: igno
             A[a, b] = _sum_lanes(total[p + b, a])
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _moments(features, Y, weight, Z, w, total, mean, A, C):  # type: ignore[no-untyped-def]
     all_weight = _first_moments(features, Y, weight, Z, w, total, mean)
     _second_moments(features, Y, weight, mean, Z, w, total, A, C)
     return all_weight
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _rows(features, Y, weight, mean, Q, Z, w, out, rows):  # type: ignore[no-untyped-def]
     """``w [Phi, Y] Q'``, Q of shape (p, q)."""
     p, q = Q.shape
@@ -142,19 +140,15 @@ def moments(features: np.ndarray, Y: np.ndarray, weight: np.ndarray, *, gram: bo
 
     Returns
     -------
-    weight : float
-    mean : array of shape (p,)
-    target_mean : array of shape (c,)
-    A : array of shape (p, c)
-    C : array of shape (p, p), or 0.0
+    Moments
     """
     p, q = features.shape[1], features.shape[1] + Y.shape[1]
     if gram or p > FEW:
         return _moments_of_many(features, Y, weight, gram)
-    Z, w, total, _ = _room(q)
+    Z, w, total, _ = _scratch(q)
     mean, A, C = np.zeros(q), np.empty((p, q - p)), np.empty((p, p))
     all_weight = _moments(plain(features), plain(Y), plain(weight), Z, w, total, mean, A, C)
-    return all_weight, mean[:p], mean[p:], A, C
+    return Moments(all_weight, mean[:p], mean[p:], A, C)
 
 
 def _moments_of_many(features: np.ndarray, Y: np.ndarray, weight: np.ndarray, gram: bool) -> Moments:
@@ -166,7 +160,7 @@ def _moments_of_many(features: np.ndarray, Y: np.ndarray, weight: np.ndarray, gr
         R = root * (features - mean)
         A = R.T @ (root * (Y - target_mean))
         # R'R, of one array with itself, takes NumPy half the time of another product.
-        return total, mean, target_mean, A, 0.0 if gram else R.T @ R
+        return Moments(total, mean, target_mean, A, 0.0 if gram else R.T @ R)
 
 
 def cotangents(
@@ -180,26 +174,8 @@ def cotangents(
     """Return ``w ((features - mean) right + Y across')``.
 
     With ``right = -scale ratio C``, symmetric, and ``across = scale A``, these are the
-    cotangents of the features in `spdmetric.objectives.alignment`.
-
-    Parameters
-    ----------
-    features : array of shape (n, p)
-        Features.
-    mean : array of shape (p,)
-        Their mean.
-    Y : array of shape (n, c)
-        Centered targets.
-    weight : array of shape (n, 1)
-        Weights.
-    right : array of shape (p, p)
-        A symmetric matrix.
-    across : array of shape (p, c)
-        Any matrix.
-
-    Returns
-    -------
-    rows : array of shape (n, p)
+    cotangents of the features in `spdmetric.objectives.alignment`.  Shapes: features (n, p), mean (p,),
+    centered targets Y (n, c), weight (n, 1), right (p, p), across (p, c).
     """
     n, p = features.shape
     if p > FEW:
@@ -208,7 +184,7 @@ def cotangents(
         rows *= weight
         return rows
     q = p + Y.shape[1]
-    Z, w, _, out = _room(q)
+    Z, w, _, out = _scratch(q)
     Q, center, rows = np.empty((p, q)), np.zeros(q), np.empty((n, p))
     Q[:, :p], Q[:, p:], center[:p] = right, across, mean
     _rows(plain(features), plain(Y), plain(weight), center, Q, Z, w, out, rows)

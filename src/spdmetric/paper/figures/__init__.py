@@ -1,7 +1,7 @@
 """The figures of [Yger2015]_, computed.
 
-Each has a module with two parts: ``compute`` gives arrays, ``draw`` turns them into a
-matplotlib figure and leaves matplotlib's settings as they were.
+Each has a module with two parts: ``compute`` gives arrays, ``draw`` turns them into a new
+matplotlib figure, or draws in a given one, and leaves matplotlib's settings as they were.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spdmetric.paper.figures import ascent, cone, deformation, style, tangent, textures, whitening
+from spdmetric.datasets import load_images
+from spdmetric.paper.figures import ascent, cone, deformation, tangent, textures, whitening
+from spdmetric.plots import style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,41 +23,13 @@ if TYPE_CHECKING:
 Images = Mapping[str, np.ndarray]
 
 
-def _cone(images: Images | None = None, seed: int = 0) -> Figure:
-    return cone.draw(cone.compute())
-
-
-def _tangent(images: Images | None = None, seed: int = 0) -> Figure:
-    return tangent.draw(tangent.compute())
-
-
-def _ascent(images: Images | None = None, seed: int = 0) -> Figure:
-    return ascent.draw(ascent.compute(seed))
-
-
-def _deformation(images: Images | None = None, seed: int = 0) -> Figure:
-    return deformation.draw(deformation.compute())
-
-
-def _textures(images: Images | None = None, seed: int = 0) -> Figure:
-    if images is None:
-        from spdmetric.datasets import load_images
-
-        images = load_images()
-    return textures.draw(textures.compute(images))
-
-
-def _whitening(images: Images | None = None, seed: int = 0) -> Figure:
-    return whitening.draw(whitening.compute(seed))
-
-
 FIGURES: dict[str, Callable[..., Figure]] = {
-    "cone": _cone,
-    "tangent": _tangent,
-    "ascent": _ascent,
-    "deformation": _deformation,
-    "textures": _textures,
-    "whitening": _whitening,
+    "cone": lambda images=None, seed=0: cone.draw(cone.compute()),
+    "tangent": lambda images=None, seed=0: tangent.draw(tangent.compute()),
+    "ascent": lambda images=None, seed=0: ascent.draw(ascent.compute(seed)),
+    "deformation": lambda images=None, seed=0: deformation.draw(deformation.compute()),
+    "textures": lambda images=None, seed=0: textures.draw(textures.compute(images or load_images())),
+    "whitening": lambda images=None, seed=0: whitening.draw(whitening.compute(seed)),
 }
 """Figures by name: functions of ``images`` and ``seed``, of which each takes what it needs."""
 
@@ -69,8 +43,6 @@ def save_figures(
     progress: Callable[[str], None] | None = None,
 ) -> list[Path]:
     """Write figures as ``NAME.png`` (300 dpi) and ``NAME.pdf``.
-
-    A file appears under its name only when it is complete.
 
     Parameters
     ----------
@@ -90,21 +62,16 @@ def save_figures(
     list of Path
         The files written.
     """
-    chosen = _known(FIGURES if names is None else names)
+    chosen = list(FIGURES if names is None else names)
+    unknown = [name for name in chosen if name not in FIGURES]
+    if unknown:
+        raise ValueError(f"Unknown figure {unknown[0]!r}; expected one of {', '.join(FIGURES)}.")
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for name in chosen:
-        figure = FIGURES[name](images=images, seed=seed)
+        figure = FIGURES[name](images, seed)
         written += [style.save(figure, folder / f"{name}.{kind}") for kind in ("png", "pdf")]
         if progress is not None:
             progress(name)
     return written
-
-
-def _known(names: Iterable[str]) -> list[str]:
-    chosen = list(names)
-    for name in chosen:
-        if name not in FIGURES:
-            raise ValueError(f"Unknown figure {name!r}; expected one of {', '.join(FIGURES)}.")
-    return chosen

@@ -18,11 +18,12 @@ from spdmetric.datasets import make_toy
 from spdmetric.geometry import mean_riemann
 from spdmetric.manifolds import Ball, BallPoint
 from spdmetric.objectives.alignment import Evaluation, Misalignment, Target
-from spdmetric.paper.figures import style
 from spdmetric.paper.figures.plane import circle, traceless
+from spdmetric.plots import style
 from spdmetric.solvers import Record, Solution, geodesic_gradient
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 DRAW = 17  # the draw of seed 0: one with two basins that can be told apart by eye
@@ -54,23 +55,9 @@ def compute(
     elsewhere: tuple[float, float] = (1.5, 2.6),
     n_grid: int = 36,
 ) -> Ascent:
-    """Evaluate the alignment of a toy set over a ball and climb it.
+    """Evaluate the alignment of a toy set over a ball on a polar grid, and climb it.
 
-    Parameters
-    ----------
-    seed : int, default=0
-        Which draw of the toy set.
-    radius : float, default=4.0
-        Radius of the ball.
-    elsewhere : pair of float, optional
-        Where the second run of the solver begins, in normal coordinates at the center;
-        the first begins at the center.
-    n_grid : int, default=36
-        Radii of the polar grid; it has twice as many angles.
-
-    Returns
-    -------
-    Ascent
+    The solver runs twice: from the center of the ball, and from ``elsewhere`` in normal coordinates.
     """
     X, y, _, _ = make_toy(n_train=50, n_test=2, d=2, noise=3.0, random_state=DRAW + seed)
     center = mean_riemann(X)
@@ -135,19 +122,7 @@ def _coordinates(point: BallPoint) -> np.ndarray:
 
 
 def draw(data: Ascent, figure: Figure | None = None) -> Figure:
-    """Draw the level sets over the disc and the runs on them.
-
-    Parameters
-    ----------
-    data : Ascent
-        From `compute`.
-    figure : Figure, optional
-        The figure to draw in; a new one by default.
-
-    Returns
-    -------
-    Figure
-    """
+    """Draw the level sets over the disc and the runs on them."""
     with style.canvas(style.COLUMN, 3.05, figure) as figure:
         axes = figure.add_axes((0.13, 0.21, 0.645, 0.77))
         _draw_levels(axes, figure.add_axes((0.8, 0.27, 0.03, 0.65)), data)
@@ -165,7 +140,7 @@ def draw(data: Ascent, figure: Figure | None = None) -> Figure:
     return figure
 
 
-def _draw_levels(axes: Any, bar: Any, data: Ascent) -> None:
+def _draw_levels(axes: Any, bar: Axes, data: Ascent) -> None:
     x, y = np.moveaxis(data.grid, -1, 0)
     filled = axes.contourf(x, y, data.alignment, 22, cmap="cividis")
     filled.set_rasterized(True)  # see style.surface
@@ -177,7 +152,7 @@ def _draw_levels(axes: Any, bar: Any, data: Ascent) -> None:
     axes.plot(*(data.radius * circle(181)).T, color=style.BLACK, lw=1.0)
 
 
-def _draw_path(axes: Any, path: Climb, color: str, name: str) -> None:
+def _draw_path(axes: Axes, path: Climb, color: str, name: str) -> None:
     """A run: the curves it follows, its iterates, and where it ends."""
     for width, ink in ((2.4, "white"), (1.3, color)):
         for arc in path.arcs:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spdmetric.paper.figures import style
 from spdmetric.paper.figures.plane import circle, embedding, geodesic, segment
+from spdmetric.plots import style
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 POINTS = np.array([[[3.2, -0.5], [-0.5, 0.4]], [[0.8, -0.5], [-0.5, 3.0]], [[2.5, 2.1], [2.1, 2.5]]])
@@ -36,20 +37,9 @@ class Cone(NamedTuple):
 
 
 def compute(points: np.ndarray = POINTS, *, reach: float = 0.38, n: int = 101) -> Cone:
-    """Compute straight and geodesic paths between three SPD matrices.
+    """Compute straight and geodesic paths between SPD matrices A, B, C.
 
-    Parameters
-    ----------
-    points : ndarray of shape (3, 2, 2), optional
-        SPD matrices A, B, C.
-    reach : float, default=0.38
-        How far the lines through A and B go beyond them, as a share of their distance.
-    n : int, default=101
-        Points of a path.
-
-    Returns
-    -------
-    Cone
+    The lines through A and B go beyond them by ``reach``, a share of their distance.
     """
     t, t_beyond = np.linspace(0, 1, n), np.linspace(-reach, 1 + reach, 2 * n - 1)
     A, B = points[0], points[1]
@@ -74,19 +64,7 @@ def _exits(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 def draw(data: Cone, figure: Figure | None = None) -> Figure:
-    """Draw the cone with the paths, determinants along them, and eigenvalues beyond their ends.
-
-    Parameters
-    ----------
-    data : Cone
-        From `compute`.
-    figure : Figure, optional
-        The figure to draw in; a new one by default.
-
-    Returns
-    -------
-    Figure
-    """
+    """Draw the cone with the paths, determinants along them, and eigenvalues beyond their ends."""
     with style.canvas(style.COLUMN, 3.9, figure) as figure:
         _draw_cone(style.solid_axes(figure, (-0.15, 0.215, 1.3, 0.9)), data)
         style.title(figure, 0.02, 0.94, r"(a) $\mathcal{P}_2$")
@@ -146,7 +124,7 @@ def _draw_beyond(axes: Any, data: Cone) -> None:
     axes.plot(*embedding(exits).T, "x", color=style.EUCLID, ms=5, mew=1.3, zorder=6)
 
 
-def _draw_determinants(axes: Any, data: Cone) -> None:
+def _draw_determinants(axes: Axes, data: Cone) -> None:
     straight, curved = np.linalg.det(data.segments[0]), np.linalg.det(data.geodesics[0])
     axes.plot(data.t, straight, color=style.EUCLID, ls=_DASHED)
     axes.plot(data.t, curved, color=style.RIEMANN)
@@ -156,7 +134,7 @@ def _draw_determinants(axes: Any, data: Cone) -> None:
     axes.set_title("(b) swelling")
 
 
-def _draw_eigenvalues(axes: Any, data: Cone) -> None:
+def _draw_eigenvalues(axes: Axes, data: Cone) -> None:
     straight = np.linalg.eigvalsh(data.segment_beyond)[:, 0]
     curved = np.linalg.eigvalsh(data.geodesic_beyond)[:, 0]
     axes.axhspan(-1, 0, color="0.9", lw=0)

@@ -11,16 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spdmetric.paper.figures import style
-from spdmetric.paper.figures.plane import (
-    at_normal_coordinates,
-    circle,
-    dome,
-    geodesic,
-    normal_coordinates,
-)
+from spdmetric.paper.figures.plane import at_normal_coordinates, circle, dome, geodesic, normal_coordinates
+from spdmetric.plots import style
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _COLORS = (style.BLACK, style.BLUE, style.ORANGE, style.GREEN, style.PURPLE, style.SKY, style.VERMILLION)
@@ -39,22 +34,9 @@ class Deformation(NamedTuple):
 
 
 def compute(*, distance: float = 2.0, angle: float = 25.0, radius: float = 0.5, n: int = 101) -> Deformation:
-    """Compute discs and triangles on the surface and map them by two logarithms.
+    """Compute discs (radius for delta_r) and triangles on the surface, and map them by two logarithms.
 
-    Parameters
-    ----------
-    distance : float, default=2.0
-        delta_r(I, G).
-    angle : float, default=25.0
-        Direction of G from I, in degrees.
-    radius : float, default=0.5
-        Radius of the discs, for delta_r.
-    n : int, default=101
-        Points of a curve.
-
-    Returns
-    -------
-    Deformation
+    G lies at ``distance`` (delta_r) from I, in the direction ``angle`` (degrees).
     """
     turns = np.deg2rad(angle + 60 * np.arange(6))
     ring = distance * np.stack([np.cos(turns), np.sin(turns)], axis=-1)
@@ -75,19 +57,7 @@ def compute(*, distance: float = 2.0, angle: float = 25.0, radius: float = 0.5, 
 
 
 def draw(data: Deformation, figure: Figure | None = None) -> Figure:
-    """Draw the surface with the shapes on it, and the two tangent planes.
-
-    Parameters
-    ----------
-    data : Deformation
-        From `compute`.
-    figure : Figure, optional
-        The figure to draw in; a new one by default.
-
-    Returns
-    -------
-    Figure
-    """
+    """Draw the surface with the shapes on it, and the two tangent planes."""
     with style.canvas(style.PAGE, 2.35, figure) as figure:
         axes = style.solid_axes(figure, (-0.02, -0.1, 0.4, 1.2))
         _draw_surface(axes, data)
@@ -115,21 +85,21 @@ def _draw_surface(axes: Any, data: Deformation) -> None:
     axes.view_init(elev=55, azim=-90)
 
 
-def _draw_plane(axes: Any, data: Deformation, k: int) -> None:
+def _draw_plane(axes: Axes, data: Deformation, k: int) -> None:
     for line in data.edge_planes[k]:
         axes.plot(*line.T, color=style.GRAY, lw=0.8)
     for disc, color in zip(data.planes[k], _COLORS, strict=True):
         axes.fill(*disc.T, facecolor=color, alpha=0.25, lw=0)
         axes.plot(*disc.T, color=color, lw=1.3)
     for name, point in zip("IG", data.references, strict=True):
-        where = normal_coordinates(point, data.references[k])
+        where = tuple(normal_coordinates(point, data.references[k]))
         style.dot(axes, *where, size=3.5)
         axes.annotate(f"${name}$", where, (3, 3), textcoords="offset points", path_effects=style.halo())
     _same_scale(axes, data.planes[k])
     axes.set(xlabel=r"$(l_{11} - l_{22})/\sqrt{2}$", ylabel=r"$\sqrt{2}\,l_{12}$")
 
 
-def _same_scale(axes: Any, shapes: np.ndarray, side: float = 5.6) -> None:
+def _same_scale(axes: Axes, shapes: np.ndarray, side: float = 5.6) -> None:
     """Show a square of one size, whatever the plane, with the shapes in its middle."""
     low, high = shapes.min(axis=(0, 1)), shapes.max(axis=(0, 1))
     (left, bottom), (right, top) = (low + high - side) / 2, (low + high + side) / 2

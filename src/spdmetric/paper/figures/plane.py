@@ -14,12 +14,7 @@ from math import sqrt
 
 import numpy as np
 
-from spdmetric.geometry import distance_riemann, exp_map, log_map, matrices_at, tangent_vectors
-
-
-def entries(X: np.ndarray) -> np.ndarray:
-    """Entries a, b, c of matrices ``[[a, b], [b, c]]``: shape (..., 3)."""
-    return np.stack([X[..., 0, 0], X[..., 0, 1], X[..., 1, 1]], axis=-1)
+from spdmetric.geometry import exp_map, log_map, matrices_at, tangent_vectors
 
 
 def embedding(X: np.ndarray) -> np.ndarray:
@@ -27,7 +22,7 @@ def embedding(X: np.ndarray) -> np.ndarray:
 
     The last coordinate is the trace, which is the axis of the cone, over sqrt(2).
     """
-    a, b, c = np.moveaxis(entries(X), -1, 0)
+    a, b, c = X[..., 0, 0], X[..., 0, 1], X[..., 1, 1]
     return np.stack([a - c, 2 * b, a + c], axis=-1) / sqrt(2)
 
 
@@ -68,8 +63,3 @@ def segment(A: np.ndarray, B: np.ndarray, t: np.ndarray) -> np.ndarray:
 def geodesic(A: np.ndarray, B: np.ndarray, t: np.ndarray) -> np.ndarray:
     """Points of the affine-invariant geodesic through A (t = 0) and B (t = 1)."""
     return exp_map(t[:, None, None] * log_map(B, A), A)
-
-
-def length(path: np.ndarray) -> float:
-    """Affine-invariant length of a path, as the sum of the steps between its points."""
-    return float(np.sum(distance_riemann(path[:-1], path[1:])))

@@ -14,14 +14,8 @@ import numpy as np
 
 from spdmetric.geometry import distance_logeuclid, distance_riemann
 from spdmetric.linalg.symmetric import congruence, invsqrtm
-from spdmetric.paper.figures import style
-from spdmetric.paper.figures.plane import (
-    at_normal_coordinates,
-    circle,
-    dome,
-    geodesic,
-    normal_coordinates,
-)
+from spdmetric.paper.figures.plane import at_normal_coordinates, circle, dome, geodesic, normal_coordinates
+from spdmetric.plots import style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,18 +44,7 @@ def compute(
 ) -> Tangent:
     """Compute a geodesic and its counterpart in the tangent plane.
 
-    Parameters
-    ----------
-    reference : ndarray of shape (2, 2), optional
-        The point G at which the plane touches.
-    coordinates : two pairs of float, optional
-        Normal coordinates at G of the points A and B.
-    n : int, default=101
-        Points of a path.
-
-    Returns
-    -------
-    Tangent
+    A and B are given by their normal coordinates at the reference point G.
     """
     t = np.linspace(0, 1, n)
     A, B = points = at_normal_coordinates(np.array(coordinates), reference)
@@ -77,19 +60,7 @@ def compute(
 
 
 def draw(data: Tangent, figure: Figure | None = None) -> Figure:
-    """Draw the surface, the plane, and the shortest path from A to B in each.
-
-    Parameters
-    ----------
-    data : Tangent
-        From `compute`.
-    figure : Figure, optional
-        The figure to draw in; a new one by default.
-
-    Returns
-    -------
-    Figure
-    """
+    """Draw the surface, the plane, and the shortest path from A to B in each."""
     with style.canvas(style.COLUMN, 2.7, figure) as figure:
         axes = style.solid_axes(figure, (-0.15, -0.17, 1.3, 1.4))
         _draw_surface(axes)

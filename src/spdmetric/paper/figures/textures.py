@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import ceil, sqrt
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from spdmetric.paper.figures import style
+from spdmetric.plots import style
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -27,17 +28,7 @@ class Textures(NamedTuple):
 
 
 def compute(images: Mapping[str, np.ndarray]) -> Textures:
-    """Check the images and find their halves.
-
-    Parameters
-    ----------
-    images : mapping of str to ndarray of shape (height, width)
-        Gray images by name, as they are to be shown.
-
-    Returns
-    -------
-    Textures
-    """
+    """Check gray images (height, width), by name, and find their halves."""
     if not images:
         raise ValueError("images is empty: expected at least one gray image, by name.")
     arrays = {name: np.asarray(image) for name, image in images.items()}
@@ -52,19 +43,7 @@ def compute(images: Mapping[str, np.ndarray]) -> Textures:
 
 
 def draw(data: Textures, figure: Figure | None = None) -> Figure:
-    """Draw the images in a grid, in the order given.
-
-    Parameters
-    ----------
-    data : Textures
-        From `compute`.
-    figure : Figure, optional
-        The figure to draw in; a new one by default.
-
-    Returns
-    -------
-    Figure
-    """
+    """Draw the images in a grid, in the order given."""
     count = len(data.names)
     columns = count if count <= 3 else ceil(sqrt(count))
     rows = ceil(count / columns)
@@ -83,7 +62,7 @@ def draw(data: Textures, figure: Figure | None = None) -> Figure:
     return figure
 
 
-def _draw_texture(axes: Any, name: str, image: np.ndarray, cut: int) -> None:
+def _draw_texture(axes: Axes, name: str, image: np.ndarray, cut: int) -> None:
     axes.imshow(image, cmap="gray")
     axes.axvline(cut - 0.5, color=style.YELLOW, lw=1.0, ls=(0, (4, 2)))
     axes.set(xticks=[], yticks=[])
@@ -91,7 +70,7 @@ def _draw_texture(axes: Any, name: str, image: np.ndarray, cut: int) -> None:
     axes.spines[:].set_visible(False)
 
 
-def _draw_key(axes: Any) -> None:
+def _draw_key(axes: Axes) -> None:
     """What the halves are for, told on the first image."""
     plate = {"boxstyle": "square,pad=0.25", "facecolor": style.BLACK, "edgecolor": "none", "alpha": 0.75}
     for x, text in ((0.25, "training"), (0.75, "test")):

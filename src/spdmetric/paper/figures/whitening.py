@@ -12,10 +12,11 @@ import numpy as np
 
 from spdmetric.geometry import matrices_at, mean_riemann
 from spdmetric.linalg.symmetric import congruence, invsqrtm
-from spdmetric.paper.figures import style
 from spdmetric.paper.figures.plane import at_normal_coordinates, normal_coordinates
+from spdmetric.plots import style
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 CENTERS = ((1.9, -0.6), (-1.8, -0.9))  # normal coordinates at I of the centers of the sessions
@@ -33,20 +34,9 @@ class Whitening(NamedTuple):
 
 
 def compute(seed: int = 0, *, n: int = 60, spread: float = 0.45) -> Whitening:
-    """Draw two sessions around different centers and whiten them.
+    """Draw two sessions of n matrices around different centers and whiten them.
 
-    Parameters
-    ----------
-    seed : int, default=0
-        Seed of the draw.
-    n : int, default=60
-        Matrices in a session.
-    spread : float, default=0.45
-        Standard deviation of their tangent vectors at the center of the session.
-
-    Returns
-    -------
-    Whitening
+    Their tangent vectors at the center of a session have the standard deviation ``spread``.
     """
     rng = np.random.default_rng(seed)
     centers = at_normal_coordinates(np.array(CENTERS), np.eye(2))
@@ -61,19 +51,7 @@ def _means(sessions: np.ndarray) -> np.ndarray:
 
 
 def draw(data: Whitening, figure: Figure | None = None) -> Figure:
-    """Draw both sessions in two coordinates of their logarithms, before and after.
-
-    Parameters
-    ----------
-    data : Whitening
-        From `compute`.
-    figure : Figure, optional
-        The figure to draw in; a new one by default.
-
-    Returns
-    -------
-    Figure
-    """
+    """Draw both sessions in two coordinates of their logarithms, before and after."""
     with style.canvas(style.PAGE, 2.6, figure) as figure:
         left, right = figure.subplots(1, 2, sharex=True, sharey=True, subplot_kw={"aspect": "equal"})
         figure.subplots_adjust(left=0.07, right=0.99, bottom=0.27, top=0.92, wspace=0.06)
@@ -90,21 +68,21 @@ def draw(data: Whitening, figure: Figure | None = None) -> Figure:
     return figure
 
 
-def _key(axes: Any) -> tuple[list[Any], list[str]]:
+def _key(axes: Axes) -> tuple[list[Any], list[str]]:
     handles, labels = axes.get_legend_handles_labels()
     (mean,) = axes.plot([], [], "D", color=style.GRAY, ms=6, mec=style.BLACK, mew=0.6)
     return [*handles, mean], [*labels, "Riemannian mean"]
 
 
-def _draw_sessions(axes: Any, sessions: np.ndarray, means: np.ndarray) -> None:
+def _draw_sessions(axes: Axes, sessions: np.ndarray, means: np.ndarray) -> None:
     for X, M, (name, color, marker, size) in zip(sessions, means, _LOOKS, strict=True):
         axes.plot(*normal_coordinates(X).T, marker, color=color, ms=3, mew=0, alpha=0.65, label=name)
         style.dot(axes, *normal_coordinates(M), color=color, marker="D", size=size, mec=style.BLACK)
     axes.plot(0, 0, "+", color=style.BLACK, ms=10, mew=1.5, zorder=11, label="identity")
 
 
-def _draw_transport(axes: Any, means: np.ndarray) -> None:
+def _draw_transport(axes: Axes, means: np.ndarray) -> None:
     """The geodesic from each mean to the identity: straight in these coordinates."""
     for M in means:
         arrow = {"arrowstyle": "-|>", "color": style.BLACK, "lw": 0.9, "shrinkA": 5, "shrinkB": 6}
-        axes.annotate("", (0, 0), normal_coordinates(M), arrowprops=arrow, zorder=9)
+        axes.annotate("", (0, 0), tuple(normal_coordinates(M)), arrowprops=arrow, zorder=9)

@@ -1,0 +1,93 @@
+"""What the commands share: options, the reading of DATA, checks of where to write, a progress bar."""
+
+from __future__ import annotations
+
+import os
+import re
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from spdmetric.io.matrices import Matrices
+
+T = TypeVar("T")
+
+DATA = """
+DATA is an .npz or .mat file (of any version) with the arrays X (n, d, d) and y, or covs and labels; or an
+.npy file of matrices, with --labels a .csv file (or the name of an array) that has one label for each.
+"""
+
+
+def add_data(parser: ArgumentParser) -> None:
+    """Add DATA, and the options that say how to read it."""
+    parser.description = f"{parser.description}{DATA}"
+    parser.add_argument("data", type=Path, metavar="DATA", help="see above")
+    parser.add_argument("--labels", metavar="L", help="labels: a .csv file, or the name of an array of DATA")
+    parser.add_argument("--subject", type=int, metavar="N", help="subject of a file that holds several")
+
+
+def add_run(parser: ArgumentParser, repeats: str) -> None:
+    """Add what decides how much is computed, and by how many processes."""
+    parser.add_argument("--repeats", type=whole(1), metavar="N", help=repeats)
+    parser.add_argument("--seed", type=whole(0), default=0, metavar="S", help="of all draws (default: 0)")
+    cores = os.cpu_count() or 1
+    parser.add_argument("--jobs", type=whole(1), default=cores, metavar="N", help="processes (default: all)")
+    names = "names of methods, separated by commas (default: all)"
+    parser.add_argument("--methods", type=lambda text: tuple(dict.fromkeys(text.split(","))), help=names)
+
+
+def whole(least: int, word: str | None = None) -> Callable[[str], int | str]:
+    """Make the type of an option that takes a whole number, or one word instead."""
+
+    def convert(text: str) -> int | str:
+        if text == word or (text.isdigit() and int(text) >= least):
+            return text if text == word else int(text)
+        wanted = f"a whole number >= {least}" + f' or "{word}"' * (word is not None)
+        raise ArgumentTypeError(f"expected {wanted}, got {text!r}")
+
+    return convert
+
+
+def read(path: Path, labels: str | None, subject: int | None, groups: str | None = None) -> Matrices:
+    """Read matrices; errors speak of options, not of arguments of Python."""
+    from spdmetric.io.matrices import read_matrices
+
+    try:
+        return read_matrices(path, labels, groups, subject=subject)
+    except ValueError as error:
+        raise ValueError(re.sub(r"\b(labels|groups|subject)=", r"--\1", str(error))) from error
+
+
+def check_target(path: Path) -> None:
+    """Fail before the work, not after, where a file cannot be written; its folder is made."""
+    if path.is_dir():
+        raise ValueError(f"--out {path} is a folder: expected the name of a file.")
+    make_folder(path.parent)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder; fail before the work, not after, where nothing can be written to it."""
+    probe = folder / f".probe.{os.getpid()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise ValueError(f"cannot write to --out {folder}: {error.strerror or error}") from error
+
+
+def bar(name: str, finished: Iterable[T], done: int, total: int) -> Iterable[T]:
+    """Show a bar around finished tasks, in a terminal only."""
+    from tqdm import tqdm
+
+    return tqdm(finished, desc=name, initial=done, total=total, disable=None, unit="task")
+
+
+def one_line(error: BaseException) -> str:
+    """What went wrong, in one line."""
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    return " ".join(text.split())

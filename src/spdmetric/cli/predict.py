@@ -1,0 +1,67 @@
+"""Label matrices with a model that 'spdmetric fit' wrote.
+
+What is written is a .csv file with the columns index and label, and true where DATA tells the labels.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spdmetric.cli.options import add_data, check_target, read
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("model", type=Path, metavar="MODEL.npz", help="written by spdmetric fit")
+    add_data(parser)
+    parser.add_argument("-o", "--out", type=Path, required=True, metavar="LABELS.csv", help="file to write")
+
+
+def run(arguments: Namespace) -> None:
+    """Read model and matrices, and write the labels."""
+    from spdmetric.io.atomic import write_atomically
+    from spdmetric.io.models import load
+
+    check_target(arguments.out)
+    model = load(arguments.model)
+    if not hasattr(model, "predict"):
+        raise ValueError(
+            f"{arguments.model} holds a metric without a classifier, which cannot label: use "
+            "'spdmetric fit', or save a pipeline of the metric and a KNeighborsClassifier."
+        )
+    data = read(arguments.data, arguments.labels, arguments.subject)
+    d, known = data.X.shape[1], model[0].n_features_in_
+    if d != known:
+        sizes = f"{d} x {d}; the model was trained on {known} x {known}"
+        raise ValueError(f"{arguments.data} has matrices {sizes}.")
+    predicted = model.predict(data.X)
+    write_atomically(arguments.out, _as_csv(predicted, data.y))
+    if data.y is not None:
+        print(accuracy(model.classes_, predicted, data.y))
+    print(f"written: {arguments.out}, {len(predicted)} labels")
+
+
+def _as_csv(predicted: np.ndarray, true: np.ndarray | None) -> str:
+    columns = [range(len(predicted)), predicted, *([] if true is None else [true])]
+    text = io.StringIO()
+    rows = [("index", "label", "true")[: len(columns)], *zip(*columns, strict=True)]
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+def accuracy(classes: np.ndarray, predicted: np.ndarray, true: np.ndarray) -> str:
+    """Say how many labels are right; where some are words, a number and its text are one label."""
+    if any(labels.dtype.kind not in "biuf" for labels in (predicted, true)):
+        classes, predicted, true = (labels.astype(str) for labels in (classes, predicted, true))
+    if not set(true.tolist()) & set(classes.tolist()):
+        known = ", ".join(map(str, classes[:8]))
+        return f"accuracy: none of the labels of the data is one of the model's ({known})"
+    right = int((predicted == true).sum())
+    return f"accuracy: {100 * right / len(true):.2f} % ({right} of {len(true)})"

@@ -1,0 +1,158 @@
+"""The plan of a comparison: folds, repeats and methods; all that decides the numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from spdmetric.evaluation.methods import COMPARED, METHODS, Sizes, obstacle
+from spdmetric.io.matrices import Matrices
+
+FOLDS = 5
+MOST_LEFT_OUT = 10  # groups that are left out one at a time; more are gathered
+
+Split = tuple[np.ndarray, np.ndarray]  # training and test indices
+Splits = tuple[tuple[Split, ...], ...]  # folds of each repeat
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that decides the numbers."""
+
+    X: np.ndarray  # (n, d, d), those of a test file behind the others
+    codes: np.ndarray  # (n,), classes as 0, 1, ...
+    classes: np.ndarray
+    splits: Splits
+    clusters: np.ndarray | None  # (n,), what counts as one observation; None: each matrix
+    how: str  # the same in a sentence
+    sizes: Sizes  # of the smallest training set
+    methods: tuple[str, ...]
+    left_out: dict[str, str]
+    seed: int
+
+    @property
+    def tested(self) -> np.ndarray:
+        """Indices of the matrices that are labeled in every repeat."""
+        return np.sort(np.concatenate([test for _, test in self.splits[0]]))
+
+    @property
+    def trained(self) -> np.ndarray:
+        """Indices of the matrices that the final metric may learn from."""
+        return np.unique(np.concatenate([train for train, _ in self.splits[0]]))
+
+
+def make_plan(
+    data: Matrices,
+    test: Matrices | None,
+    smallest_rank: int,
+    *,
+    methods: tuple[str, ...] | None = None,
+    repeats: int | None = None,
+    seed: int = 0,
+) -> Plan:
+    """Decide on folds, repeats and methods; see `spdmetric.compare`.
+
+    Parameters
+    ----------
+    data : Matrices
+        With labels; with groups, whole groups are left out.
+    test : Matrices, optional
+        Test matrices, with labels; then there is one fold.
+    smallest_rank : int
+        The lowest rank of the matrices.
+    methods, repeats, seed
+        As there.
+
+    Returns
+    -------
+    plan : Plan
+    """
+    unknown = [name for name in methods or () if name not in METHODS]
+    if unknown:
+        raise ValueError(f"No method {', '.join(unknown)}; there are {', '.join(METHODS)}.")
+    X, y, n = _together(data, test)
+    classes, codes = np.unique(y, return_inverse=True)
+    clusters = None
+    if test is not None:
+        splits: Splits = (((np.arange(n), np.arange(n, len(X))),),)
+        how = f"Every method was trained on the {n} matrices and tested on the {len(X) - n} of {test.name}."
+    elif data.groups is not None:
+        splits, how = _by_groups(codes, data.groups)
+        clusters = np.unique(data.groups, return_inverse=True)[1]
+    else:
+        splits, how = _by_folds(X, codes, repeats, seed)
+    smallest = min(_smallest_class(codes[train]) for folds in splits for train, _ in folds)
+    n_train = min(len(train) for train, _ in splits[0])
+    sizes = Sizes(n_train, X.shape[1], smallest, smallest_rank)
+    reasons = {name: obstacle(METHODS[name], sizes) for name in methods or COMPARED}
+    chosen = tuple(name for name, reason in reasons.items() if reason is None)
+    left_out = {name: reason for name, reason in reasons.items() if reason is not None}
+    return Plan(X, codes, classes, splits, clusters, how, sizes, chosen, left_out, seed)
+
+
+def _together(data: Matrices, test: Matrices | None) -> tuple[np.ndarray, np.ndarray, int]:
+    if test is None:
+        return np.asarray(data.X, float), data.labels, len(data.X)
+    if data.X.shape[1:] != test.X.shape[1:]:
+        raise ValueError(
+            f"{test.name} has matrices of size {test.X.shape[1]} and {data.name} of size {data.X.shape[1]}: "
+            "expected one size."
+        )
+    unknown = sorted(set(map(str, test.labels)) - set(map(str, data.labels)))
+    if unknown:
+        raise ValueError(
+            f"{test.name} has the label {unknown[0]!r}, which {data.name} has not; expected the same labels."
+        )
+    X = np.concatenate([data.X, test.X]).astype(float)
+    return X, np.concatenate([data.labels, test.labels]), len(data.X)
+
+
+def _by_groups(codes: np.ndarray, groups: np.ndarray) -> tuple[Splits, str]:
+    from sklearn.model_selection import GroupKFold, LeaveOneGroupOut
+
+    n_groups = len(np.unique(groups))
+    if n_groups < 2:
+        raise ValueError(f"All matrices are in the group {groups[0]}: expected at least two groups.")
+    if n_groups <= MOST_LEFT_OUT:
+        how = f"Each of the {n_groups} groups was left out in turn: trained on the others, tested on it."
+        return (tuple(LeaveOneGroupOut().split(codes, codes, groups)),), how
+    how = (
+        f"The {n_groups} groups were divided into {MOST_LEFT_OUT} folds, each left out in turn, no group in "
+        "training and test at once."
+    )
+    return (tuple(GroupKFold(MOST_LEFT_OUT).split(codes, codes, groups)),), how
+
+
+def _by_folds(X: np.ndarray, codes: np.ndarray, repeats: int | None, seed: int) -> tuple[Splits, str]:
+    from sklearn.model_selection import StratifiedKFold
+
+    counts = np.bincount(codes)
+    if len(counts) < 2:
+        raise ValueError("All matrices have one label: expected at least two classes.")
+    if counts.min() < 4:
+        raise ValueError(
+            f"The smallest class has {counts.min()} matrices: expected at least 4 of each, to train, to "
+            "choose and to test on."
+        )
+    folds = min(FOLDS, int(counts.min()))
+    if repeats is None:
+        repeats = int(np.clip(8e5 // (len(X) * X.shape[1] ** 3), 1, 5))
+    splits = tuple(
+        tuple(StratifiedKFold(folds, shuffle=True, random_state=1000 * seed + r).split(X, codes))
+        for r in range(repeats)
+    )
+    drawn = "" if repeats == 1 else f" The folds were drawn {repeats} times."
+    how = f"Stratified {folds}-fold cross-validation: each matrix was labeled by methods that never saw it."
+    return splits, how + drawn
+
+
+def _smallest_class(codes: np.ndarray) -> int:
+    """Size of the smallest class of a training set."""
+    counts = np.unique(codes, return_counts=True)[1]
+    if len(counts) < 2 or counts.min() < 2:
+        raise ValueError(
+            "A training set would hold one class only, or a class of one matrix: expected at least two "
+            "matrices of two classes outside each group or fold. Use other groups."
+        )
+    return int(counts.min())

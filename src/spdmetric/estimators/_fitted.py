@@ -1,0 +1,320 @@
+"""A fitted metric: what can be done with an embedding once it is learned, however it was chosen."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from copy import copy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from spdmetric.estimators._data import is_dask
+from spdmetric.estimators._progress import CallbackSupportMixin
+from spdmetric.estimators.embedding import Embedding
+from spdmetric.geometry import geodesic, mean_riemann
+from spdmetric.io.atomic import atomic_file
+from spdmetric.linalg.symmetric import Array, array_namespace, congruence
+from spdmetric.objectives.local import checked_chunks, is_stored, row_chunks, stored_shape
+from spdmetric.solvers import Solution
+from spdmetric.validation import as_float, check_matrices, check_weights, is_single, is_tensor, to_numpy
+
+# Where the documentation will be; the pages are those that `make docs` builds.
+DOCUMENTATION = "https://spdmetric.readthedocs.io/en/latest/"
+
+
+class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """What `LogEuclideanMetric` and `LogEuclideanMetricCV` can do after `fit`.
+
+    All of it follows from ``embedding_``; of the parameters it needs the two below.
+    """
+
+    init: str | Array
+    chunk_size: int | None
+    embedding_: Embedding
+    gamma_: float | None
+
+    _doc_link_module = "spdmetric"
+    _doc_link_template = DOCUMENTATION + "api/generated/spdmetric.{estimator_name}.html"
+
+    def _doc_link_url_param_generator(self) -> dict[str, str]:
+        return {"estimator_name": type(self).__name__}
+
+    def _keep(
+        self, classes: np.ndarray, embedding: Embedding, solution: Solution, gamma: float | None
+    ) -> None:
+        """Set the attributes that a fit leaves behind."""
+        self.classes_ = classes
+        self.embedding_ = embedding
+        self.alignment_ = 1.0 - solution.value
+        self.gamma_ = gamma
+        self.radius_ = embedding.distance
+        self.n_iter_ = solution.n_iter
+        self.solution_ = solution
+
+    @property
+    def components_(self) -> np.ndarray:
+        """The factor W."""
+        check_is_fitted(self)
+        return self.embedding_.components
+
+    @property
+    def reference_(self) -> np.ndarray:
+        """The reference point G."""
+        check_is_fitted(self)
+        if self.embedding_.low_rank:
+            m, d = self.components_.shape
+            raise AttributeError(
+                f"A metric of rank {m} on {d} x {d} matrices has no reference point: use components_, its "
+                f"{m} x {d} factor W."
+            )
+        return self.embedding_.reference
+
+    @property
+    def _n_features_out(self) -> int:
+        check_is_fitted(self)
+        return self.embedding_.n_features
+
+    # -- matrices and vectors ---------------------------------------------------
+
+    def transform(self, X: Array) -> Array:
+        """Turn SPD matrices into vectors whose Euclidean distances are the learned ones.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_matrices, d, d)
+            SPD matrices, where `fit` takes them from; see `transform_to` for vectors that do
+            not fit in memory.
+
+        Returns
+        -------
+        vectors : ndarray of shape (n_matrices, d(d+1)/2), or (n_matrices, m(m+1)/2) at rank m
+            float32 for float32 input; tensors, on their own device, for tensors; for a dask array a
+            dask array, computed when it is asked.
+        """
+        check_is_fitted(self)
+        if is_dask(X):
+            from spdmetric import distributed
+
+            validate_data(self, X, reset=False, skip_check_array=True)
+            embedding = self.embedding_
+            return distributed.transform(X, embedding.embed, embedding.n_features, embedding.rank)
+        if not is_stored(X):
+            return as_float(self._vectors(X), single=is_single(X))
+        dtype = np.float32 if is_single(X) else np.float64
+        vectors = np.empty((stored_shape(X)[0], self.embedding_.n_features), dtype=dtype)
+        for rows, some in self._vectors_by_chunks(X):
+            vectors[rows] = some
+        return vectors
+
+    def transform_to(self, X: Array, path: str | os.PathLike[str]) -> Path:
+        """Write the vectors of `transform` into a ``.npy`` file, chunk by chunk.
+
+        Parameters
+        ----------
+        X : array of shape (n_matrices, d, d), np.memmap, or anything with a shape that slices
+            SPD matrices, of which a chunk is in memory at a time.
+        path : str or path-like
+            File to write; read it with ``np.load(path, mmap_mode="r")``.  It appears when it is
+            whole: until then the vectors are in a file beside it, which is removed on failure.
+
+        Returns
+        -------
+        path : Path
+        """
+        check_is_fitted(self)
+        X = X if hasattr(X, "shape") else np.asarray(X)
+        dtype = np.dtype(np.float32 if is_single(X) else np.float64)
+        shape = (stored_shape(X)[0], self.embedding_.n_features)
+        with atomic_file(path) as file:
+            header = {"descr": dtype.str, "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_2_0(file, header)
+            for _, vectors in self._vectors_by_chunks(X):
+                file.write(np.ascontiguousarray(vectors, dtype=dtype).data)
+        return Path(path)
+
+    def inverse_transform(self, vectors: Array) -> Array:
+        """SPD matrices of vectors: the inverse of `transform`, at low rank as far as there is one.
+
+        Parameters
+        ----------
+        vectors : array-like of shape (n_matrices, d(d+1)/2)
+            Vectors as `transform` gives them.
+
+        Returns
+        -------
+        X : ndarray of shape (n_matrices, d, d)
+            At rank m, the m x m matrices ``W X W'``.
+        """
+        check_is_fitted(self)
+        vectors, p = as_float(vectors), self.embedding_.n_features
+        if vectors.ndim != 2 or vectors.shape[1] != p:
+            raise ValueError(f"Expected vectors of shape (n_matrices, {p}), got {tuple(vectors.shape)}.")
+        return self.embedding_.restore(vectors)
+
+    def _vectors(self, X: Array, name: str = "X") -> Array:
+        """Vectors of matrices in memory, in float64."""
+        return self.embedding_.embed(self._check_matrices(X, name=name))
+
+    def _vectors_by_chunks(self, X: Array) -> Iterator[tuple[slice, np.ndarray]]:
+        shape = stored_shape(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        parts = row_chunks(shape, self.chunk_size)
+        for rows, (_, chunk) in zip(parts, checked_chunks(X, self.embedding_.rank, parts), strict=True):
+            yield rows, self.embedding_.embed(chunk)
+
+    def _check_matrices(self, X: Array, *, name: str = "X") -> Array:
+        X = check_matrices(X, self.embedding_.rank, name=name)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return X
+
+    # -- pairs --------------------------------------------------------------------
+
+    def pair_distance(self, pairs: Array) -> Array:
+        """Learned distance between the two matrices of each pair.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, d, d)
+            Pairs of SPD matrices.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_pairs,)
+            For tensors a tensor, on their own device.
+        """
+        check_is_fitted(self)
+        pairs = pairs if is_tensor(pairs) else np.asarray(pairs)
+        if pairs.ndim != 4 or pairs.shape[1] != 2:
+            raise ValueError(f"Expected pairs of shape (n_pairs, 2, d, d), got {tuple(pairs.shape)}.")
+        one, other = (self._vectors(pairs[:, side, ...], f"pairs[:, {side}]") for side in (0, 1))
+        return array_namespace(one).linalg.vector_norm(one - other, axis=1)
+
+    def pair_score(self, pairs: Array) -> Array:
+        """Similarity of the two matrices of each pair: `pair_distance`, negated."""
+        return -self.pair_distance(pairs)
+
+    def get_metric(self) -> Callable[[Array, Array], float]:
+        """Return the learned distance as a function of two matrices.
+
+        Returns
+        -------
+        distance : callable
+            Takes two arrays of shape (d, d); independent of later changes of the estimator.
+        """
+        check_is_fitted(self)
+        frozen = copy(self)
+
+        def distance(A: Array, B: Array) -> float:
+            return float(frozen.pair_distance(np.stack([to_numpy(A), to_numpy(B)])[None])[0])
+
+        return distance
+
+    def pairwise_kernel(self, X: Array, Y: Array | None = None) -> Array:
+        """Learned kernel of all pairs of matrices, for estimators that take it precomputed.
+
+        With ``kernel="linear"`` the inner products of the vectors; with ``kernel="rbf"``
+        ``exp(-gamma_ distance^2)``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_matrices, d, d)
+            SPD matrices, in memory.
+        Y : array-like of shape (n_others, d, d), optional
+            Others to compare them with; X itself by default.
+
+        Returns
+        -------
+        kernel : ndarray of shape (n_matrices, n_others)
+            For tensors a tensor, on their own device.
+
+        Examples
+        --------
+        >>> from sklearn.svm import SVC
+        >>> from spdmetric import LogEuclideanMetric
+        >>> from spdmetric.datasets import make_toy
+        >>> X, y, X_new, y_new = make_toy(n_train=50, n_test=100, d=4, random_state=0)
+        >>> metric = LogEuclideanMetric(radius=3.0).fit(X, y)
+        >>> svc = SVC(kernel="precomputed").fit(metric.pairwise_kernel(X), y)
+        >>> bool(svc.score(metric.pairwise_kernel(X_new, X), y_new) > 0.8)
+        True
+        """
+        check_is_fitted(self)
+        u = self._vectors(X)
+        v = u if Y is None else self._vectors(Y, "Y")
+        inner = u @ v.T
+        if self.gamma_ is None:
+            return inner
+        xp = array_namespace(inner)
+        norms = xp.sum(u * u, axis=1)[:, None] + xp.sum(v * v, axis=1)[None, :]
+        return xp.exp(-self.gamma_ * xp.clip(norms - 2 * inner, 0, None))
+
+    # -- new sessions ---------------------------------------------------------------
+
+    def adapt(self, X: Array, sample_weight: Array | None = None) -> Self:
+        """Carry the metric to a new, unlabeled session.
+
+        The factor W learned around the mean M of the training matrices becomes
+        ``W M^{1/2} N^{-1/2}``, N the Riemannian mean of the new session: new matrices are
+        seen from their own mean as the training matrices were seen from theirs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_matrices, d, d)
+            Matrices of the new session.  Their classes should be as frequent as in
+            training: the mean of a session that lacks a class is off by what the class
+            would have contributed, and so are the vectors.
+        sample_weight : array-like of shape (n_matrices,), optional
+            Non-negative weights.
+
+        Returns
+        -------
+        adapted : estimator
+            A copy; use it to transform the new session.
+        """
+        return self._adapted(X, sample_weight, continued=False)
+
+    def partial_adapt(self, X: Array, sample_weight: Array | None = None) -> Self:
+        """Carry the metric to a new session that arrives batch by batch.
+
+        Parameters are those of `adapt`.  The running mean moves along the geodesic toward
+        the mean of the batch, by the batch's share of all matrices seen; the first batch
+        begins a new session.
+
+        Returns
+        -------
+        adapted : estimator
+            A copy; call its ``partial_adapt`` with the next batch.
+        """
+        return self._adapted(X, sample_weight, continued=True)
+
+    def _adapted(self, X: Array, sample_weight: Array | None, *, continued: bool) -> Self:
+        check_is_fitted(self)
+        if not isinstance(self.init, str) or self.init != "riemann":
+            raise ValueError(
+                "adapt needs the Riemannian mean of the training matrices, which is known with "
+                f"init='riemann' only; this metric was learned with init={self.init!r}."
+            )
+        X = self._check_matrices(to_numpy(X))
+        weight = check_weights(sample_weight, X)
+        before = self.embedding_
+        total = (before.session_weight if continued else 0.0) + weight.sum()
+        mean = mean_riemann(congruence(before.basis.T, X), weight)
+        center = geodesic(before.center, mean, weight.sum() / total)
+        adapted = copy(self)
+        adapted.embedding_ = replace(before, center=center, session_weight=float(total))
+        return adapted
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.one_d_labels = True
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        tags.input_tags.positive_only = False
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -1,0 +1,130 @@
+"""What a fitted metric knows: the way from SPD matrices to vectors, and back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from spdmetric.linalg.batch import stack_of
+from spdmetric.linalg.lazy import lazy
+from spdmetric.linalg.symmetric import (
+    Array,
+    array_namespace,
+    congruence,
+    expm,
+    like,
+    logm,
+    symmetrize,
+    unvech,
+    vech,
+)
+from spdmetric.objectives.start import Start
+from spdmetric.validation import is_tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Embedding:
+    """The vectors ``vech(Q' log(W W0 X W0' W') Q)`` of matrices X.
+
+    The fields are all there is to know, so ``Embedding(**fields)`` makes the same one again:
+    arrays, two numbers and a flag.  `of` makes one from what a solver found.
+
+    Attributes
+    ----------
+    basis : ndarray of shape (d, k)
+        Orthonormal columns that span the range that the training matrices share.
+    center : ndarray of shape (k, k)
+        The start G0 in that basis, or the mean of the session that the metric was carried to.
+    rotation : ndarray of shape (k, k)
+        Orthogonal; its first rows are the directions on which the classes differ most.
+    factor : ndarray of shape (m, k)
+        W, which the solver found, in the coordinates of the start.
+    frame : ndarray of shape (m, m)
+        Q, orthogonal: vectors of all sessions are in one frame.
+    low_rank : bool
+        Whether a factor of low rank was learned instead of a reference point.
+    distance : float
+        How far W is from the start.
+    session_weight : float
+        Weight of the matrices of a new session that the center is the mean of; 0 in training.
+    """
+
+    basis: np.ndarray
+    center: np.ndarray
+    rotation: np.ndarray
+    factor: np.ndarray
+    frame: np.ndarray
+    low_rank: bool
+    distance: float
+    session_weight: float = 0.0
+
+    @classmethod
+    def of(cls, start: Start, factor: np.ndarray, *, low_rank: bool, distance: float) -> Embedding:
+        """Choose the frame: at full rank, the one that makes the factor symmetric.
+
+        ``W W0 = U diag(sigma) V'`` is ``U V'`` times the symmetric ``V diag(sigma) V'``.
+        """
+        Q = np.eye(len(factor))
+        if not low_rank:
+            U, _, Vt = np.linalg.svd(factor @ start.factor)
+            Q = U @ Vt
+        return cls(*start, factor, Q, low_rank, distance)
+
+    @property
+    def rank(self) -> int | None:
+        """Smallest rank that matrices must have; None where they must be definite."""
+        return len(self.factor) if self.low_rank else None
+
+    @property
+    def n_features(self) -> int:
+        """Length of the vectors."""
+        m = len(self.factor)
+        return m * (m + 1) // 2
+
+    @lazy
+    def whitening(self) -> np.ndarray:
+        """W0, of shape (k, d)."""
+        return Start(self.basis, self.center, self.rotation).factor
+
+    @lazy
+    def components(self) -> np.ndarray:
+        """``Q'W W0``, of shape (m, d): at full rank ``G^{-1/2}``."""
+        return self.frame.T @ self.factor @ self.whitening
+
+    @lazy
+    def reference(self) -> np.ndarray:
+        """The reference point G, of shape (d, d); without meaning at low rank."""
+        _, sigma, Vt = np.linalg.svd(self.factor @ self.whitening)
+        return symmetrize((Vt.T / sigma**2) @ Vt)
+
+    def embed(self, X: Array) -> Array:
+        """Vectors of checked matrices, where these are.
+
+        X is whitened by the start, moved by the graded factor W of the solver, which keeps its
+        digits far out, and its logarithm rotated: ``log(QAQ') = Q log(A) Q'``.
+        """
+        if is_tensor(X):
+            W0, W, Q = (like(factor, X) for factor in (self.whitening, self.factor, self.frame))
+            logs = logm(congruence(W, congruence(W0, X)))
+        else:
+            Q = self.frame
+            logs = unvech(stack_of(congruence(self.whitening, X)).decompose(self.factor).features)
+        xp = array_namespace(logs)
+        if not bool(xp.all(xp.isfinite(logs))):
+            raise ValueError(
+                f"At a distance of {self.distance:.3g} from its start the reference point is too close to "
+                "singular to compare these matrices in float64: learn with a smaller radius."
+            )
+        return vech(congruence(Q.T, logs))
+
+    def restore(self, vectors: Array) -> Array:
+        """Matrices of vectors, where these are: the inverse of `embed`.
+
+        At low rank the images ``W X W'``, which is as far as there is an inverse.
+        """
+        images = expm(congruence(like(self.frame, vectors), unvech(vectors)))
+        if self.low_rank:
+            return images
+        back = [like(np.linalg.inv(factor), vectors) for factor in (self.factor, self.whitening)]
+        return congruence(back[1], congruence(back[0], images))

@@ -1,0 +1,32 @@
+"""Compiled code on disk, compiled anew when any source of this folder has changed.
+
+A kernel contains the code of functions of other modules, while numba looks at the module of the
+kernel only.  Here the key of what is stored has a digest of all sources.  The place is numba's:
+``NUMBA_CACHE_DIR`` if it is set, else ``__pycache__``, or where that cannot be written the user's
+cache folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from numba import njit
+from numba.core.caching import FunctionCache
+
+SOURCES = sorted(Path(__file__).parent.glob("*.py"))
+_DIGEST = sha256(b"\0".join(source.read_bytes() for source in SOURCES)).hexdigest()
+
+
+class _Cache(FunctionCache):
+    def _index_key(self, sig: Any, codegen: Any) -> tuple:
+        return (*super()._index_key(sig, codegen), _DIGEST)
+
+
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function when it is first called, and keep the result on disk."""
+    dispatcher: Any = njit(nogil=True)(function)
+    dispatcher._cache = _Cache(function)
+    return dispatcher

@@ -1,0 +1,55 @@
+"""Moments of features and targets: what the alignment is computed from, chunk by chunk."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg.blas import dger
+
+
+class Moments(NamedTuple):
+    """Moments of a chunk of features about its own means, ready to be merged."""
+
+    weight: float
+    mean: np.ndarray  # (p,)
+    target_mean: np.ndarray  # (c,)
+    A: np.ndarray  # (p, c)
+    C: np.ndarray | float  # (p, p), or 0 where the Gram form makes it unnecessary
+
+    def merge(self, other: Moments, *, overwrite: bool = False) -> Moments:
+        """Moments of both chunks together [Chan1983]_: no cancellation.
+
+        With ``overwrite`` this C is written over: fresh memory for each merge costs more than the sums.
+        """
+        weight = self.weight + other.weight
+        share = other.weight / weight
+        with np.errstate(invalid="ignore"):  # of what has left float64
+            step, target_step = other.mean - self.mean, other.target_mean - self.target_mean
+            across = (self.weight * share) * step
+            C = self.C
+            if isinstance(C, np.ndarray):
+                C = C if overwrite else C.copy()
+                C += other.C
+                C = dger(1.0, step, across, a=C.T, overwrite_a=1).T  # in place
+            return Moments(
+                weight,
+                self.mean + share * step,
+                self.target_mean + share * target_step,
+                self.A + other.A + np.outer(across, target_step),
+                C,
+            )
+
+
+def moments_of(features: np.ndarray, Y: np.ndarray, weight: np.ndarray, *, gram: bool = False) -> Moments:
+    """Moments of features (n, p) and targets (n, c) with weights (n, 1) about their means.
+
+    C is 0 where the Gram form replaces it.  Features that are not finite show in the mean.
+    """
+    total = weight.sum()
+    mean, target_mean = (weight * features).sum(axis=0) / total, (weight * Y).sum(axis=0) / total
+    with np.errstate(invalid="ignore"):
+        Phi = features - mean
+        weighted = weight * Phi
+        C = 0.0 if gram else weighted.T @ Phi
+        return Moments(float(total), mean, target_mean, weighted.T @ (Y - target_mean), C)

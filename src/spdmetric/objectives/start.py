@@ -1,0 +1,168 @@
+"""Where learning starts: the center of the ball, and at low rank the directions that tell classes apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh
+
+from spdmetric.geometry import Average, RowFunction, euclid_of, logeuclid_of, riemann_of
+from spdmetric.linalg.symmetric import Array, congruence, invsqrtm, logm, spectrum
+from spdmetric.objectives.local import Data, Summand
+from spdmetric.validation import check_spd, is_definite, to_numpy
+
+_EPS = float(np.finfo(np.float64).eps)
+
+Total = Callable[[Summand], Any]  # a function of chunks, summed over all of them
+
+
+class Start(NamedTuple):
+    """Coordinates in which learning starts at the first axes.
+
+    Matrices are first brought to the range that they share, then whitened by the center G0,
+    then rotated so that the first axes are those on which the classes differ most (at full
+    rank the rotation is the identity).
+    """
+
+    basis: np.ndarray  # (d, k), orthonormal columns that span the common range
+    center: np.ndarray  # (k, k), G0 in that basis
+    rotation: np.ndarray  # (k, k)
+
+    @property
+    def factor(self) -> np.ndarray:
+        """W0, of shape (k, d): the coordinates of X are ``W0 X W0'``."""
+        return self.rotation @ invsqrtm(self.center) @ self.basis.T
+
+
+def start_of(data: Data, rank: int | None, init: str | Array) -> Start:
+    """Choose where learning starts."""
+    d = data.shape[1]
+    if rank is not None and rank > d:
+        raise ValueError(f"rank={rank} is more than the size of the matrices, {d} x {d}.")
+    init = _check_init(init, d)
+    if rank is None:
+        return Start(np.eye(d), _center(data, init, None), np.eye(d))
+    return _low_rank_start(data, init)
+
+
+def _check_init(init: str | Array, d: int) -> str | np.ndarray:
+    """Return the name of a start, or the SPD matrix that was given."""
+    if isinstance(init, str):
+        return init
+    init = check_spd(np.asarray(to_numpy(init))[None], name="init")[0]
+    if init.shape != (d, d):
+        raise ValueError(f"init has shape {init.shape}, but the matrices of X are {d} x {d}.")
+    return init
+
+
+def _low_rank_start(data: Data, init: str | np.ndarray) -> Start:
+    basis = common_range(data.average)
+    definite = _through(basis.T, data.total)(_indefinite) == 0
+    if isinstance(init, str) and init in ("riemann", "logeuclid") and not definite:
+        raise ValueError(
+            f"init={init!r} needs matrices that are positive definite on the {basis.shape[1]} dimensions of "
+            "their common range, and some are singular there (fewer samples than channels?): pass "
+            "init='euclid', or estimate the matrices with shrinkage."
+        )
+    center = _center(data, init, basis)
+    whitened = _through(invsqrtm(center), _through(basis.T, data.total))
+    return Start(basis, center, class_directions(whitened, center.shape[0], data.n_classes))
+
+
+def _through(factor: np.ndarray, total: Total) -> Total:
+    """Sum over the matrices ``W X W'`` instead of X."""
+    return lambda f: total(lambda X, codes, weight: f(congruence(factor, X), codes, weight))
+
+
+def _indefinite(X: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> float:
+    """1 for a chunk with a singular matrix."""
+    return 0.0 if is_definite(X) else 1.0
+
+
+def _center(data: Data, init: str | np.ndarray, basis: np.ndarray | None) -> np.ndarray:
+    """G0, in a basis if one is given."""
+    if not isinstance(init, str):
+        return init if basis is None else congruence(basis.T, init)
+    if init == "identity":
+        return np.eye(data.shape[1] if basis is None else basis.shape[1])
+
+    def average(f: RowFunction) -> np.ndarray:
+        return data.average(f if basis is None else lambda X: f(congruence(basis.T, X)))
+
+    if init == "euclid":
+        return euclid_of(average)
+    if init == "logeuclid":
+        return logeuclid_of(average)
+    return riemann_of(average, data.shape[0])
+
+
+def common_range(average: Average) -> np.ndarray:
+    """Orthonormal basis, in columns, of the range that the matrices span together."""
+    s = spectrum(average(lambda X: X / np.trace(X, axis1=1, axis2=2)[:, None, None]))
+    return s.vectors[:, s.values > s.values.size * _EPS * s.values[-1]]
+
+
+# The mean variance, times this, is added to the variance within the classes in every direction.
+_SHRINKAGE = 1.0
+
+
+def class_directions(total: Total, d: int, n_classes: int) -> np.ndarray:
+    """Orthogonal matrix whose first rows span the directions that tell the classes apart best.
+
+    X is whitened, so the mean is the identity and its logarithms L_i say how matrices depart
+    from it.  A direction u tells class c apart by ``|L_c u|^2 / sum_i |(L_i - L_{c_i}) u|^2``,
+    L_c the mean of a class: Fisher's ratio, a generalized eigenproblem for each class.  Two
+    classes depart in opposite directions and share one problem; of more, each class gives
+    its best direction in turn, and all rows are made orthogonal to those before them.  Where
+    matrices are singular, ``X - I`` takes the place of the logarithm.
+
+    Two passes over the chunks: one for the means of the classes, one about them.
+    """
+    departure: Callable[[np.ndarray], np.ndarray] = logm
+    if total(_indefinite) > 0:
+        departure = _from_identity
+
+    def first(X: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        L, sums = departure(X), np.zeros((n_classes + 1, d * d + 1))
+        for code in np.unique(codes):
+            w, of_class = weight[codes == code], L[codes == code]
+            sums[code] = np.append((w[:, None, None] * of_class).sum(axis=0), w.sum())
+        sums[-1, 0] = np.sum(L * L)
+        return sums
+
+    sums = total(first)
+    means = (sums[:-1, :-1] / sums[:-1, -1:]).reshape(n_classes, d, d)
+
+    def about(X: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        L, within = departure(X), np.zeros((d, d))
+        for code in np.unique(codes):
+            of_class = codes == code
+            apart = np.sqrt(weight[of_class])[:, None, None] * (L[of_class] - means[code])
+            within += np.tensordot(apart, apart, axes=((0, 1), (0, 1)))
+        return within
+
+    within = total(about)
+    within = within + _SHRINKAGE * (np.trace(within) + _EPS * sums[-1, 0]) / d * np.eye(d)
+    contrasts = [means[0] - means[1]] if n_classes == 2 else list(means)
+    best_first = [eigh(mean @ mean, within)[1][:, ::-1] for mean in contrasts]
+    return _orthogonalized(np.stack(best_first, axis=2).reshape(d, -1))
+
+
+def _from_identity(X: np.ndarray) -> np.ndarray:
+    return X - np.eye(X.shape[-1])
+
+
+def _orthogonalized(columns: np.ndarray) -> np.ndarray:
+    """Orthogonal matrix whose first rows span the first columns, as far as these are independent."""
+    rows: list[np.ndarray] = []
+    for column in columns.T:
+        v = column / np.linalg.norm(column)
+        for _ in range(2):  # twice is enough
+            v = v - sum(np.vdot(row, v) * row for row in rows)
+        if np.linalg.norm(v) > 1e-3:
+            rows.append(v / np.linalg.norm(v))
+        if len(rows) == columns.shape[0]:
+            break
+    return np.array(rows)

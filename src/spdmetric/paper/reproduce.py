@@ -1,0 +1,139 @@
+"""Run a table: every row, every repeat, every method; then write it in all its forms."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from spdmetric.evaluation.journal import Failure, Journal, Pieces, Progress, Task, attempt, run
+from spdmetric.evaluation.methods import Method, Sizes
+from spdmetric.evaluation.splits import Fold
+from spdmetric.evaluation.statistics import as_markdown, as_plain
+from spdmetric.io.atomic import write_atomically
+from spdmetric.paper.ablations import KNOWN
+from spdmetric.paper.summary import summarize
+from spdmetric.paper.tables import Result, Row, Table
+from spdmetric.plots import style
+
+
+class Settings(NamedTuple):
+    """What decides the numbers of a run, besides the data."""
+
+    methods: tuple[str, ...]
+    seed: int = 0
+    repeats: int | None = None  # the table's own by default
+    quick: bool = False  # only the rows for a quick look
+
+
+def run_table(
+    table: Table,
+    settings: Settings,
+    out: Path,
+    *,
+    jobs: int = 1,
+    progress: Progress | None = None,
+    known: Mapping[str, Method] = KNOWN,
+) -> list[Result]:
+    """Run what is left of a table, and return all of its results.
+
+    Parameters
+    ----------
+    table : Table
+        Rows to run.
+    settings : Settings
+        Methods, seed, repeats.
+    out : Path
+        Folder of the journal, ``NAME.state``.
+    jobs : int, default=1
+        Processes to use.
+    progress : callable, optional
+        See `spdmetric.evaluation.journal.run`.
+    known : mapping of str to Method, optional
+        Methods by name; by default the registry and the ablations.
+
+    Returns
+    -------
+    results : list of Result
+        Sorted by row, repeat and method.
+    """
+    chosen = {name: known[name] for name in settings.methods}
+    for method in chosen.values():
+        method.make(Sizes(100, 8, 50, 8))  # what is not installed is said before the work, not after
+    repeats = table.repeats if settings.repeats is None else settings.repeats
+    tasks = {}
+    for row, repeat in table.tasks(repeats, settings.quick):
+        names = tuple(name for name in chosen if name not in table.left_out.get(row, {}))
+        seed = task_seed(repeat, settings.seed)
+        tasks[row, repeat] = Task(names, partial(_evaluate, table.rows[row], repeat, seed, chosen))
+    # What must agree for a run to be gone on with; more repeats may always be asked for.
+    header = {
+        **{"table": table.name, "rows": list(table.rows), "data": table.digest()},
+        **{"methods": list(chosen), "left_out": table.left_out, "seed": settings.seed},
+    }
+    journal = Journal(out / f"{table.name}.state", header)
+    found = run(tasks, journal, jobs=jobs, progress=progress)
+    results, failed = [], []
+    for (row, repeat), pieces in found.items():
+        for name, piece in pieces.items():
+            if isinstance(piece, Failure):
+                failed.append(f"{name} in row {row}, repeat {repeat}: {piece.reason}")
+            else:
+                accuracy, seconds = piece
+                seed = task_seed(repeat, settings.seed)
+                results.append(Result(table.name, row, name, repeat, accuracy, seconds, seed))
+    if failed:
+        raise ValueError(
+            f"{len(failed)} results are missing ({failed[0]}). The others are kept: give the same command "
+            "again to compute what is missing, or leave a method out with --methods."
+        )
+    return sorted(results, key=lambda r: (r.row, r.repeat, r.method))
+
+
+def task_seed(repeat: int, seed: int) -> int:
+    """Seed of one task; a thousand repeats fit between two seeds of the command line."""
+    return 1000 * (seed + 1) + repeat
+
+
+def _evaluate(
+    row: Row, repeat: int, seed: int, methods: Mapping[str, Method], names: tuple[str, ...]
+) -> Pieces:
+    X, y, X_test, y_test = row.split(repeat, seed)
+    fold, sizes = Fold(X, y, X_test), Sizes.of(X, y)
+    return {name: attempt(partial(_outcome, fold, methods[name], sizes, y_test)) for name in names}
+
+
+def _outcome(fold: Fold, method: Method, sizes: Sizes, y_test: np.ndarray) -> list[float]:
+    """Accuracy in per cent, and seconds."""
+    labels, seconds = fold.timed(partial(fold.labels, method.make(sizes)))
+    return [100 * float(np.mean(labels == y_test)), round(seconds, 4)]
+
+
+# ---------------------------------------------------------------------------
+# Files
+
+
+def write_table(table: Table, results: list[Result], settings: Settings, out: Path) -> str:
+    """Write a finished table as ``NAME.csv``, ``.json``, ``.md`` and ``.png``; return it for a terminal."""
+    content = summarize(table, results, settings.methods, settings.seed)
+    path = out / table.name
+    write_csv(path.with_suffix(".csv"), results)
+    write_atomically(path.with_suffix(".json"), json.dumps(content.as_json(), indent=1) + "\n")
+    write_atomically(path.with_suffix(".md"), as_markdown(*content.sections()))
+    style.save(content.picture(), path.with_suffix(".png"))
+    return as_plain(content.sections()[0])
+
+
+def write_csv(path: Path, results: Iterable[Result]) -> None:
+    """Write the tidy file."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(Result._fields)
+    writer.writerows(results)
+    write_atomically(path, text.getvalue())

@@ -1,0 +1,64 @@
+"""What solvers ask of an objective and of a manifold; all protocols of the solvers are here.
+
+A manifold makes points, and takes them back; the objective is evaluated at them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+
+class Point(Protocol):
+    """A point by its coordinates S; gradients are given, and returned, in these coordinates."""
+
+    @property
+    def S(self) -> np.ndarray: ...
+    def norm(self, gradient: np.ndarray) -> float: ...
+    def riemannian_gradient(self, gradient: np.ndarray) -> np.ndarray: ...
+    def orthonormal_gradient(self, gradient: np.ndarray) -> np.ndarray: ...
+    def precondition(self, rows: np.ndarray) -> np.ndarray: ...
+    def precondition_adjoint(self, row: np.ndarray) -> np.ndarray: ...
+
+
+class Manifold(Protocol):
+    """A ball in coordinates, with two ways to move in it; both end inside."""
+
+    radius: float
+
+    def retract(self, point: Any, step: np.ndarray) -> Any: ...
+    def geodesic(self, point: Any, step: np.ndarray) -> Any: ...
+
+
+class Evaluation(Protocol):
+    """A function at a point, computed as far as it is asked for."""
+
+    @property
+    def point(self) -> Any: ...  # a `Point`
+    @property
+    def value(self) -> float: ...
+    @property
+    def gradient(self) -> np.ndarray: ...
+    def hvp(self, eta: np.ndarray) -> np.ndarray: ...
+
+
+class Objective(Protocol):
+    """A function to minimize."""
+
+    def at(self, point: Any) -> Evaluation: ...
+
+
+class Sample(Evaluation, Protocol):
+    """A function estimated from some rows of its data, and from what was remembered of others."""
+
+    @property
+    def memory(self) -> object: ...
+
+
+class Sampled(Objective, Protocol):
+    """A function that can be estimated from rows of its data."""
+
+    @property
+    def n(self) -> int: ...
+    def sample(self, rows: np.ndarray, point: Any, memory: Any = None) -> Sample: ...

@@ -1,0 +1,32 @@
+"""The compiled eigensolver on matrices themselves; the package has it inside its passes only."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spdmetric.linalg.compiled.cache import kernel
+from spdmetric.linalg.compiled.eigen import decompose
+from spdmetric.linalg.compiled.lanes import LANES
+from spdmetric.linalg.symmetric import Spectrum
+
+
+@kernel
+def _decompose(A, V, d, lines):
+    for g in range(A.shape[0]):
+        decompose(A[g], A.shape[1], V[g], d[g], lines)
+
+
+def eigh(X):
+    """Spectra of symmetric matrices (n, d, d), eigenvalues ascending; NaN where there are none."""
+    n, d = X.shape[:2]
+    index = np.minimum(np.arange(-(-n // LANES) * LANES), n - 1).reshape(-1, LANES)
+    A = np.ascontiguousarray(X[index].transpose(0, 2, 3, 1))
+    values, vectors = np.empty((len(A), d, LANES)), np.empty((len(A), d + d % 2, d, LANES))
+    _decompose(A, vectors, values, np.empty((5, d + 1, LANES)))
+    values = values.swapaxes(1, 2).reshape(-1, d)[:n]
+    vectors = vectors[:, :d].transpose(0, 3, 1, 2).reshape(-1, d, d)[:n]
+    vectors = np.where(np.isnan(values)[:, None, :], np.nan, vectors)
+    order = np.argsort(values, axis=-1)
+    return Spectrum(
+        np.take_along_axis(values, order, axis=-1), np.take_along_axis(vectors, order[:, None, :], axis=-1)
+    )

@@ -1,0 +1,150 @@
+"""The commands toy, fit and predict: what they write is what the library computes."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+import pytest
+import tqdm
+from sklearn.base import clone
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+
+import spdmetric
+from random_matrices import labeled
+from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
+from spdmetric.cli import main
+from spdmetric.cli.predict import accuracy
+
+
+@pytest.fixture
+def files(rng, tmp_path):
+    X, codes = labeled(rng, 48, 3, classes=3)
+    y = np.array(["left", "right", "both hands"])[codes]
+    np.savez(tmp_path / "train.npz", X=X[:24], y=y[:24])
+    np.savez(tmp_path / "new.npz", covs=X[24:], labels=y[24:])
+    np.save(tmp_path / "new.npy", X[24:])
+    return tmp_path, X, y
+
+
+def rows_of(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def run(folder, *arguments) -> int:
+    return main([str(folder / a) if "." in a and not a.startswith("-") else a for a in arguments])
+
+
+def test_fit_and_predict_equal_the_pipeline_in_memory(files, capsys):
+    folder, X, y = files
+    assert run(folder, "fit", "train.npz", "-o", "model.npz") == 0
+    said = capsys.readouterr().out
+    assert "24 matrices 3 x 3, 3 classes: both hands (8), left (8), right (8)" in said
+    assert "chosen: radius" in said
+    assert run(folder, "predict", "model.npz", "new.npz", "-o", "labels.csv") == 0
+    model = make_pipeline(LogEuclideanMetricCV(), KNeighborsClassifier(1)).fit(X[:24], y[:24])
+    expected = model.predict(X[24:])
+    rows = rows_of(folder / "labels.csv")
+    assert [row["label"] for row in rows] == expected.tolist()
+    assert [row["true"] for row in rows] == y[24:].tolist()
+    assert [row["index"] for row in rows] == [str(i) for i in range(24)]
+    right = int(np.sum(expected == y[24:]))
+    assert f"accuracy: {100 * right / 24:.2f} % ({right} of 24)" in capsys.readouterr().out
+    loaded = spdmetric.load(folder / "model.npz")
+    assert loaded[0].transform(X).tobytes() == model[0].transform(X).tobytes()
+    assert loaded.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
+
+
+def test_without_labels_there_is_no_accuracy(files, capsys):
+    folder, X, _ = files
+    assert run(folder, "fit", "train.npz", "-o", "model.npz", "--radius", "1", "--rank", "full") == 0
+    assert run(folder, "predict", "model.npz", "new.npy", "-o", "labels.csv") == 0
+    assert "accuracy" not in capsys.readouterr().out
+    assert list(rows_of(folder / "labels.csv")[0]) == ["index", "label"]
+    model = spdmetric.load(folder / "model.npz")
+    assert type(model[0]) is LogEuclideanMetric
+    assert model[0].callback is None
+    assert [row["label"] for row in rows_of(folder / "labels.csv")] == model.predict(X[24:]).tolist()
+
+
+def test_labels_from_csv(files, capsys):
+    folder, X, y = files
+    np.save(folder / "train.npy", X[:24])
+    (folder / "train.csv").write_text("label\n" + "\n".join(y[:24]) + "\n")
+    options = ("--rank", "2", "--neighbors", "3", "--folds", "2")
+    assert run(folder, "fit", "train.npy", "--labels", "train.csv", "-o", "model.npz", *options) == 0
+    model = spdmetric.load(folder / "model.npz")
+    assert model[0].ranks == (2,)
+    assert model[0].n_neighbors == model[1].n_neighbors == 3
+    assert model[0].cv == 2
+
+
+SENTENCES = {
+    "no labels": (("fit", "new.npy", "-o", "m.npz"), "has no labels to learn from: give them with --labels"),
+    "no folder": (("fit", "train.npz", "-o", "new.npy/m.npz"), "cannot write to --out"),
+    "a folder": (("fit", "train.npz", "-o", "./."), "is a folder: expected the name of a file"),
+    "no file": (("fit", "none.npz", "-o", "m.npz"), "There is no file"),
+    "not a model": (("predict", "train.npz", "new.npz", "-o", "l.csv"), "not a spdmetric model"),
+    "metric alone": (("predict", "metric.npz", "new.npz", "-o", "l.csv"), "a metric without a classifier"),
+    "other size": (
+        ("predict", "model.npz", "large.npz", "-o", "l.csv"),
+        "5 x 5; the model was trained on 3 x 3",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SENTENCES)
+def test_what_cannot_be_done_gets_one_sentence(case, files, rng, capsys):
+    folder, X, y = files
+    metric = LogEuclideanMetric(1.0, max_iter=5, tol=1.0)
+    model = make_pipeline(metric, KNeighborsClassifier(1)).fit(X, y)
+    spdmetric.save(model[0], folder / "metric.npz")
+    spdmetric.save(model, folder / "model.npz")
+    np.savez(folder / "large.npz", X=labeled(rng, 4, 5)[0])
+    arguments, sentence = SENTENCES[case]
+    assert run(folder, *arguments) == 2
+    said = capsys.readouterr().err
+    assert sentence in said
+    assert said.count("\n") == 1
+    assert not (folder / "l.csv").exists()
+    assert not (folder / "m.npz").exists()
+
+
+def test_labels_of_another_kind(capsys):
+    classes, predicted = np.array([1, 2]), np.array([1, 2, 2])
+    assert accuracy(classes, predicted, np.array(["1", "2", "1"])).startswith("accuracy: 66.67 %")
+    assert accuracy(classes, predicted, np.array([1.0, 2.0, 2.0])).startswith("accuracy: 100.00 %")
+    assert "none of the labels" in accuracy(classes, predicted, np.array(["a", "b", "b"]))
+
+
+@pytest.mark.parametrize(("options", "steps"), [((), 10), (("--radius", "1", "--rank", "full"), 1)])
+def test_progress_counts_every_task_and_leaves_no_trace(options, steps, files, monkeypatch):
+    """Without scikit-learn's callbacks (before 1.9) there is no bar."""
+    pytest.importorskip("sklearn.callback", reason="scikit-learn >= 1.9")
+    bars = []
+
+    class Bar(tqdm.tqdm):
+        def __init__(self, *args, **kwargs):
+            assert kwargs["disable"] is None  # off where there is no terminal
+            assert kwargs["delay"] == 2
+            super().__init__(*args, **kwargs | {"disable": False, "delay": 0, "file": io.StringIO()})
+            bars.append(self)
+
+    monkeypatch.setattr(tqdm, "tqdm", Bar)
+    folder, X, y = files
+    assert run(folder, "fit", "train.npz", "-o", "model.npz", *options) == 0
+    assert bars[0].n >= steps  # five folds, full rank and low ranks; or iterations
+    model = spdmetric.load(folder / "model.npz")
+    plain = clone(model).fit(X[:24], y[:24])
+    assert plain[0].transform(X).tobytes() == model[0].transform(X).tobytes()
+    assert "Bar" not in str(vars(model[0]))
+
+
+def test_toy(tmp_path, capsys):
+    assert main(["toy", "--out", str(tmp_path / "new folder")]) == 0
+    with np.load(tmp_path / "new folder" / "toy-train.npz") as content:
+        assert content["X"].shape == (50, 8, 8)
+        assert set(content["y"]) == {"plus", "minus"}

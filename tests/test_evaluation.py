@@ -1,0 +1,352 @@
+"""The registry of methods, folds that share work, the journal, the baselines' closed forms."""
+
+from __future__ import annotations
+
+import json
+import time
+from functools import partial
+
+import numpy as np
+import pytest
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+
+from random_matrices import labeled, spd
+from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
+from spdmetric.datasets import make_toy
+from spdmetric.evaluation import baselines
+from spdmetric.evaluation.baselines import GMML, NCA, RCA, distances_wasserstein
+from spdmetric.evaluation.journal import Failure, Journal, JournalError, Task, attempt, run
+from spdmetric.evaluation.methods import (
+    COMPARED,
+    FAMILIES,
+    METHODS,
+    PAIRS,
+    Sizes,
+    expression,
+    obstacle,
+    program,
+)
+from spdmetric.evaluation.splits import Fold
+from spdmetric.evaluation.statistics import Section, as_markdown, as_plain
+from spdmetric.geometry import pairwise_distance
+from spdmetric.paper.ablations import ABLATIONS, KNOWN
+
+
+@pytest.fixture(scope="module")
+def fold():
+    X, y, X_test, _ = make_toy(20, 40, d=4, random_state=2)
+    return Fold(X, y, X_test)
+
+
+def labels(name, fold):
+    return fold.labels(KNOWN[name].make(Sizes.of(fold.X, fold.y)))
+
+
+# -- the registry -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_every_method_labels_test_matrices_and_is_described(name, fold):
+    found = labels(name, fold)
+    assert found.shape == (40,)
+    assert set(found) <= {-1, 1}
+    method = KNOWN[name]
+    assert method.family in FAMILIES
+    assert method.baseline in METHODS
+    assert method.sentence.endswith(".")
+
+
+def test_titles_are_unique_and_lists_are_of_known_methods():
+    for field in ("title", "short"):
+        assert len({getattr(method, field) for method in KNOWN.values()}) == len(KNOWN)
+    assert set(COMPARED) | {name for pair in PAIRS for name in pair[:2]} <= set(METHODS)
+    assert not set(ABLATIONS) & set(METHODS)
+    assert all(METHODS[learned].baseline == plain for learned, plain, _ in PAIRS)
+
+
+def test_three_classes_and_names_for_labels(rng):
+    X, codes = labeled(rng, 24, 3, classes=3)
+    y = np.array(["left", "right", "feet"])[codes]
+    fold = Fold(X[:18], y[:18], X[18:])
+    for name in METHODS:
+        assert set(labels(name, fold)) <= {"left", "right", "feet"}, name
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_code_to_copy_runs_and_gives_the_labels_of_the_fold(name, tmp_path, monkeypatch, capsys):
+    X, y, X_test, _ = make_toy(60, 12, d=4, random_state=3)
+    y = np.array(["no", "perhaps"])[(y > 0).astype(int)]
+    monkeypatch.chdir(tmp_path)
+    np.savez("known.npz", X=X, y=y)
+    np.savez("new.npz", X=X_test)
+    made = METHODS[name].make(Sizes(60, 4, 3, 4))
+    code = program(made, "read_matrices('known.npz')", "read_matrices('new.npz')")
+    exec(code, {})
+    assert capsys.readouterr().out == f"{Fold(X, y, X_test).labels(made)}\n"
+
+
+def test_code_names_what_differs_from_the_defaults():
+    few = Sizes(n=60, d=6, smallest_class=3, smallest_rank=4)
+    assert expression(METHODS["logeuclid-kta-cv"].make(few)) == (
+        "make_pipeline(\n    LogEuclideanMetricCV(cv=3, ranks=(2, 3, 4)),\n"
+        "    KNeighborsClassifier(n_neighbors=1),\n)"
+    )
+    assert expression(METHODS["riemann"].make(few)) == "NearestNeighbor(metric='riemann')"
+
+
+def test_what_the_data_do_not_allow_has_a_reason():
+    def left_out(*sizes):
+        found = {name: obstacle(METHODS[name], Sizes(*sizes)) for name in COMPARED}
+        return {name: why for name, why in found.items() if why}
+
+    low = left_out(100, 6, 50, 4)
+    assert set(COMPARED) - set(low) == {
+        *("euclid", "wasserstein", "logeuclid-kta-rank"),
+        *("logeuclid-kta-cv", "logeuclid-kta-cv-11nn", "logeuclid-kta-cv-lda"),
+    }
+    assert "the lowest here is 4 of 6" in low["mdm"]
+    assert set(left_out(15, 6, 7, 6)) == {"logeuclid-mean-11nn", "logeuclid-kta-cv-11nn"}
+    assert set(left_out(100, 3, 50, 3)) == {"logeuclid-kta-rank"}
+
+
+def test_without_pyriemann_the_extra_is_named(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "pyriemann.classification", None)
+    with pytest.raises(ImportError, match=r"MDM needs pyRiemann: pip install 'spdmetric\[compare\]'"):
+        METHODS["mdm"].make(Sizes(20, 4, 10, 4))
+    monkeypatch.setattr("spdmetric.evaluation.methods.find_spec", lambda name: None)
+    assert "spdmetric[compare]" in obstacle(METHODS["mdm"], Sizes(20, 4, 10, 4))
+    assert obstacle(METHODS["riemann"], Sizes(20, 4, 10, 4)) is None
+
+
+def test_sizes_choose_ranks_and_folds():
+    assert [Sizes(50, d, 25, d).low_rank for d in (3, 4, 5, 6, 22)] == [None, 2, 2, 3, 11]
+    assert Sizes(50, 6, 25, 6).ranks is None
+    assert (Sizes(50, 6, 3, 4).ranks, Sizes(50, 6, 3, 4).inner) == ((2, 3, 4), 3)
+    assert (Sizes(50, 6, 9, 1).ranks, Sizes(50, 6, 9, 1).low_rank) == ((1,), 1)
+
+
+# -- sharing ------------------------------------------------------------------------------
+
+
+def test_shared_work_is_done_once_and_charged_to_everyone(monkeypatch):
+    """A clock that only the work moves."""
+    clock = [0.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
+    fold = Fold(*np.empty((3, 0)))
+    calls = []
+
+    def slow():
+        calls.append(1)
+        clock[0] += 5
+        return 7
+
+    def outer():
+        clock[0] += 1
+        return fold.once("slow", slow) + 1
+
+    assert fold.timed(lambda: fold.once("outer", outer)) == (8, 6.0)
+    assert fold.timed(lambda: fold.once("outer", outer)) == (8, 6.0)
+    assert fold.timed(lambda: fold.once("other", outer)) == (8, 6.0)
+    assert len(calls) == 1
+
+
+def test_equal_transformers_are_fitted_once(fold, monkeypatch):
+    fold = Fold(fold.X, fold.y, fold.X_test)
+    calls = []
+    fit = LogEuclideanMetric.fit
+    monkeypatch.setattr(LogEuclideanMetric, "fit", lambda self, *args: calls.append(1) or fit(self, *args))
+    for name in ("logeuclid-mean", "logeuclid-mean-lda", "gmml", "rca", "nca"):
+        labels(name, fold)
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("k", [1, 11])
+def test_the_shared_sweep_is_the_estimators(fold, k):
+    """Whichever number of neighbors comes first."""
+    labels("logeuclid-kta-cv-51nn", fold)
+    pipeline = make_pipeline(LogEuclideanMetricCV(n_neighbors=k), KNeighborsClassifier(k))
+    expected = pipeline.fit(fold.X, fold.y).predict(fold.X_test)
+    name = "logeuclid-kta-cv" if k == 1 else f"logeuclid-kta-cv-{k}nn"
+    np.testing.assert_array_equal(labels(name, fold), expected)
+
+
+def test_the_candidates_are_learned_once(fold, monkeypatch):
+    calls = []
+    learn = LogEuclideanMetricCV._learn
+    monkeypatch.setattr(LogEuclideanMetricCV, "_learn", lambda *args: calls.append(1) or learn(*args))
+    fold = Fold(fold.X, fold.y, fold.X_test)
+    for name in ("logeuclid-kta-cv", "logeuclid-kta-cv-11nn", "logeuclid-kta-cv-51nn"):
+        labels(name, fold)
+    assert len(calls) == 1
+
+
+def test_heads_are_sklearns(fold):
+    tangent = LogEuclideanMetric(0.0)
+    for name, head in (
+        ("logeuclid-mean", KNeighborsClassifier(1)),
+        ("logeuclid-mean-11nn", KNeighborsClassifier(11)),
+        ("logeuclid-mean-51nn", KNeighborsClassifier(20)),  # all there are
+        ("logeuclid-mean-lda", LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")),
+    ):
+        expected = make_pipeline(tangent, head).fit(fold.X, fold.y).predict(fold.X_test)
+        np.testing.assert_array_equal(labels(name, fold), expected)
+
+
+# -- the journal --------------------------------------------------------------------------
+
+
+def squares(calls, fails, names):
+    def square(name):
+        calls.append(name)
+        if name in fails:
+            raise MemoryError("too large")
+        return float(name) ** 2
+
+    return {name: attempt(partial(square, name)) for name in names}
+
+
+def test_failures_are_told_and_tried_again(tmp_path):
+    """One of them for lack of memory; what succeeded is not computed again."""
+    calls, fails = [], {"3"}
+    tasks = {("row", k): Task(("2", "3"), partial(squares, calls, fails)) for k in range(2)}
+    journal = Journal(tmp_path / "a.state", {"seed": 0})
+    found = run(tasks, journal)
+    assert found["row", 1] == {"2": 4.0, "3": Failure("MemoryError: too large")}
+    assert "MemoryError" not in journal.path.read_text()
+    calls.clear()
+    fails.clear()
+    seen = []
+    found = run(tasks, journal, progress=lambda it, done, total: seen.append((done, total)) or it)
+    assert found["row", 1] == {"2": 4.0, "3": 9.0}
+    assert calls == ["3", "3"]
+    assert seen == [(0, 2)]
+    assert run(tasks, journal) == found
+    assert calls == ["3", "3"]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("", "is not a state file"),
+        ("hello\n", "is not a state file"),
+        ("[1]\n", "is not a state file"),
+        ('{"format": 1, "table": "toy"}\n', "format differ"),
+        ('{"format": 2, "table": "other"}\n', r"other settings \(table differ\)"),
+        ('{"format": 2, "table": "toy"}\n{"task": 3}\n', "is damaged"),
+        ('{"format": 2, "table": "toy"}\n{"task": "a", "repeat": 0, "pieces": 3}\n', "is damaged"),
+    ],
+)
+def test_foreign_and_damaged_journals_are_refused(content, sentence, tmp_path):
+    path = tmp_path / "toy.state"
+    path.write_text(content)
+    with pytest.raises(JournalError, match=sentence):
+        Journal(path, {"table": "toy"}).load()
+    assert path.read_text() == content
+
+
+def test_a_line_cut_by_a_crash_is_dropped(tmp_path):
+    journal = Journal(tmp_path / "a.state", {})
+    journal.load()
+    journal.append(("row", 0), {"a": 1.5, "b": Failure("no")})
+    whole = journal.path.read_bytes()
+    with journal.path.open("ab") as file:
+        file.write('{"task": "ö'.encode())
+    assert journal.load() == {(("row", 0), "a"): 1.5}
+    assert journal.path.read_bytes() == whole
+    journal.append(("row", 1), {"b": Failure("no")})
+    assert journal.path.read_bytes() == whole
+    assert json.loads(whole.splitlines()[0]) == {"format": 2}
+
+
+# -- text ---------------------------------------------------------------------------------
+
+
+def test_tables_as_text():
+    section = Section("Title", [["", "a"], ["row", "**1.00** ± 2"]], ["Bold: the best."])
+    assert as_markdown(section, section).splitlines()[:7] == [
+        *("# Title", "", "|  | a |", "| --- | --- |", "| row | **1.00** ± 2 |", "", "Bold: the best."),
+    ]
+    assert "## Title" in as_markdown(section, section)
+    assert as_plain(section).splitlines() == [
+        *("Title", "", "             a", "row  1.00* ± 2", "", "*: the best."),
+    ]
+
+
+# -- baselines ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["euclid", "riemann", "stein", "logeuclid-identity"])
+def test_distances_are_sklearns_1nn(name):
+    X, y, X_test, _ = make_toy(20, 40, d=4, random_state=1)
+    metric = {"logeuclid-identity": "logeuclid"}.get(name, name)
+    neighbors = KNeighborsClassifier(1, metric="precomputed").fit(pairwise_distance(X, metric=metric), y)
+    expected = neighbors.predict(pairwise_distance(X_test, X, metric))
+    np.testing.assert_array_equal(labels(name, Fold(X, y, X_test)), expected)
+
+
+def test_wasserstein_is_that_of_pyriemann(rng):
+    from pyriemann.geometry.distance import distance_wasserstein
+
+    X, Y = spd(rng, 4, 5), spd(rng, 3, 5)
+    expected = [[distance_wasserstein(A, B) for B in Y] for A in X]
+    assert np.allclose(distances_wasserstein(X, Y), expected, rtol=1e-9)
+
+
+def test_wasserstein_of_singular_diagonal_matrices():
+    """Matrices that commute: the distance of their square roots."""
+    a = np.array([[4.0, 0.0, 1.0], [9.0, 1.0, 0.0]])
+    X = np.array([np.diag(row) for row in a])
+    expected = np.linalg.norm(np.sqrt(a)[:, None] - np.sqrt(a), axis=-1)
+    assert np.allclose(distances_wasserstein(X, X), expected, atol=1e-7)
+
+
+def test_gmml_solves_its_equation(rng):
+    S, D = spd(rng, 2, 5)
+    A = baselines.gmml_metric(S, D)
+    np.testing.assert_allclose(A @ S @ A, D, atol=1e-10)
+
+
+def test_pair_scatters_are_those_of_the_listed_pairs(rng):
+    vectors, y = rng.standard_normal((9, 3)), np.array([0, 0, 0, 0, 1, 1, 1, 2, 2])
+    outer = {True: [], False: []}
+    for i in range(9):
+        for j in range(i):
+            difference = vectors[i] - vectors[j]
+            outer[bool(y[i] == y[j])].append(np.outer(difference, difference))
+    S, D = baselines.pair_scatters(vectors, y)
+    np.testing.assert_allclose(S, np.mean(outer[True], axis=0), atol=1e-12)
+    np.testing.assert_allclose(D, np.mean(outer[False], axis=0), atol=1e-12)
+
+
+def test_rca_makes_the_scatter_within_classes_the_identity(rng):
+    y = np.arange(40) % 3
+    vectors = rng.standard_normal((40, 6)) @ rng.standard_normal((6, 6))
+    mapped = RCA(ridge=0.0).fit(vectors, y).transform(vectors)
+    np.testing.assert_allclose(baselines.within_scatter(mapped, y), np.eye(6), atol=1e-10)
+
+
+def test_principal_axes_keep_distances_until_cut(rng):
+    vectors = rng.standard_normal((8, 20))
+    vectors -= vectors.mean(axis=0)
+    axes = baselines.principal_axes(vectors, 50)
+    assert axes.shape == (7, 20)  # eight points around their mean
+    reduced = vectors @ axes.T
+    np.testing.assert_allclose(
+        np.linalg.norm(reduced[0] - reduced[1]), np.linalg.norm(vectors[0] - vectors[1])
+    )
+    assert baselines.principal_axes(vectors, 2).shape == (2, 20)
+
+
+@pytest.mark.parametrize("learner", [GMML(), RCA(), NCA()])
+def test_linear_maps_look_where_the_classes_differ(learner, rng):
+    """One direction tells the classes apart, as wide as seven that tell nothing."""
+    y = np.arange(200) % 2
+    vectors = rng.standard_normal((400, 8)) * [0.5, 3, 3, 3, 3, 3, 3, 3]
+    vectors[:, 0] += 4 * np.tile(y, 2)
+    fold = Fold(vectors[:200], y, vectors[200:])
+    plain = np.mean(fold.labels(KNeighborsClassifier(1)) == y)
+    assert np.mean(fold.labels(make_pipeline(learner, KNeighborsClassifier(1))) == y) > plain
