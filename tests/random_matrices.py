@@ -33,3 +33,10 @@ def labeled(rng: np.random.Generator, n: int, d: int, classes: int = 2, scale: f
     values, vectors = np.linalg.eigh(0.5 * symmetric(rng, n, d) + 0.5 * drift[y])
     X = (vectors * np.exp(values)[:, None, :]) @ vectors.transpose(0, 2, 1)
     return scale * (X + X.transpose(0, 2, 1)) / 2, y
+
+
+def rank_coordinates(rng, rank, d):
+    """Coordinates of a factor of low rank: the first rows of a symmetric matrix, (rank, d)."""
+    S = symmetric(rng, d)[:rank]
+    S[:, rank:] *= np.sqrt(2)
+    return S

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import literal
-from random_matrices import labeled, rotation, spd, symmetric
+from random_matrices import labeled, rank_coordinates, rotation, spd, symmetric
 from spdmetric.geometry import mean_riemann
 from spdmetric.linalg.symmetric import congruence, expm, invsqrtm
 from spdmetric.manifolds import Ball, RankBall
@@ -174,8 +174,7 @@ def test_low_rank_taylor_slope(form, rank, rng):
     n, d = FORMS[form]
     X, codes = labeled(rng, n, d, classes=3)
     objective = Misalignment(X, Target.one_hot(codes, rng.uniform(0.5, 2, n)), chunk_size=5)
-    ball, S, eta = RankBall(d, rank, 10.0), symmetric(rng, d), symmetric(rng, d)
-    S[rank:, rank:] = eta[rank:, rank:] = 0
+    ball, S, eta = RankBall(d, rank, 10.0), rank_coordinates(rng, rank, d), rank_coordinates(rng, rank, d)
     here, h = objective.at(ball.point(S)), np.logspace(-2, -4, 7)
     remainder = [
         abs(objective.at(ball.point(S + t * eta)).value - here.value - t * np.vdot(here.gradient, eta))

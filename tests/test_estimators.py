@@ -87,7 +87,7 @@ def test_get_metric_outlives_a_refit(rng):
 def test_radius_zero_learns_nothing(rng):
     X, y = labeled(rng, 20, 4)
     metric = LogEuclideanMetric(0).fit(X, y)
-    np.testing.assert_allclose(metric.reference_, mean_riemann(X), rtol=1e-12)
+    np.testing.assert_allclose(metric.reference_, mean_riemann(X), rtol=1e-11)
     np.testing.assert_allclose(metric.components_, invsqrtm(metric.reference_), atol=1e-12)
     assert metric.radius_ == 0
     assert metric.n_iter_ == 0
@@ -100,7 +100,7 @@ MEANS = {"riemann": mean_riemann, "logeuclid": mean_logeuclid, "euclid": mean_eu
 def test_inits(init, rng):
     X, y = labeled(rng, 20, 4)
     G0 = np.eye(4) if init == "identity" else MEANS[init](X)
-    np.testing.assert_allclose(LogEuclideanMetric(0, init=init).fit(X, y).reference_, G0, rtol=1e-12)
+    np.testing.assert_allclose(LogEuclideanMetric(0, init=init).fit(X, y).reference_, G0, rtol=1e-11)
     named, given = LogEuclideanMetric(2, init=init).fit(X, y), LogEuclideanMetric(2, init=G0).fit(X, y)
     np.testing.assert_allclose(named.reference_, given.reference_, rtol=1e-5)
     assert float(distance_riemann(G0, named.reference_)) <= 2 * (1 + 1e-9)
@@ -283,7 +283,7 @@ def test_callback_sees_the_history_and_stops_quietly(rng):
 
 def test_non_convergence_warns_with_the_status(rng):
     X, y = labeled(rng, 20, 4)
-    with pytest.warns(ConvergenceWarning, match=r"LogEuclideanMetric: Stopped after max_iter.*tol=1e-06"):
+    with pytest.warns(ConvergenceWarning, match=r"LogEuclideanMetric: Stopped after max_iter.*tol=0.001"):
         LogEuclideanMetric(max_iter=1).fit(X, y)
 
 

@@ -14,7 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 import literal
-from random_matrices import labeled, rotation, spd, symmetric
+from random_matrices import labeled, rank_coordinates, rotation, spd, symmetric
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.geometry import mean_riemann
 from spdmetric.linalg.symmetric import congruence, expm, invsqrtm, powm
@@ -190,8 +190,8 @@ def test_low_rank_taylor_slope(gamma, rank, rng):
     X, codes = labeled(rng, 20, 4, classes=3)
     target = Target.one_hot(codes, rng.uniform(0.5, 2, 20))
     objective, ball = GaussianMisalignment(X, target, gamma=gamma, chunk_size=5), RankBall(4, rank, 10.0)
-    S, eta, E = symmetric(rng, 4), symmetric(rng, 4), rng.standard_normal((rank, 4))
-    S[rank:, rank:] = eta[rank:, rank:] = 0
+    S, eta = rank_coordinates(rng, rank, 4), rank_coordinates(rng, rank, 4)
+    E = rng.standard_normal((rank, 4))
     here, h = objective.at(ball.point(S)), np.logspace(-2, -4, 7)
     W = here.point.factor
     chart = (np.vdot(here.gradient, eta), lambda t: objective.at(ball.point(S + t * eta)))

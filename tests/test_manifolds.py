@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import literal
-from random_matrices import spd, symmetric
+from random_matrices import rank_coordinates, spd, symmetric
 from spdmetric.geometry import distance_riemann
-from spdmetric.linalg.symmetric import symmetrize
+from spdmetric.linalg.symmetric import expm
 from spdmetric.manifolds import Ball, RankBall
 
 
@@ -97,10 +99,11 @@ def test_length_of_a_short_step_is_the_distance_moved(rng):
 
 @pytest.mark.parametrize("ball", [Ball(np.eye(5), 4.0), RankBall(5, 2, 4.0)])
 def test_preconditioning_and_its_adjoint(ball, rng):
-    S = symmetric(rng, 5)
+    m = len(ball.center.S)
+    S = rank_coordinates(rng, m, 5)
     point = ball.point(3.0 * S / np.linalg.norm(S))
-    rows, row = rng.standard_normal((3, 25)), rng.standard_normal(25)
-    rows = symmetrize(rows.reshape(3, 5, 5)).reshape(3, 25)
+    rows = np.array([rank_coordinates(rng, m, 5).ravel() for _ in range(3)])
+    row = rng.standard_normal(5 * m)
     np.testing.assert_allclose(
         point.precondition(rows) @ row, rows @ point.precondition_adjoint(row).ravel(), rtol=1e-10
     )
@@ -112,3 +115,32 @@ def test_preconditioning_weighs_by_the_gaps_of_the_eigenvalues():
     gap = (s[:, None] - s) / 2
     expected = np.where(gap == 0, 1.0, np.sinh(gap) / np.where(gap == 0, 1.0, gap)) ** 0.25
     np.testing.assert_allclose(np.abs(point.precondition(np.ones((1, 9)))).reshape(3, 3), expected)
+
+
+def symmetric_coordinates(S):
+    """S itself, of the coordinates that a point of low rank keeps."""
+    m, d = S.shape
+    full = np.zeros((d, d))
+    full[:m, :m], full[:m, m:], full[m:, :m] = S[:, :m], S[:, m:] / np.sqrt(2), S[:, m:].T / np.sqrt(2)
+    return full
+
+
+@pytest.mark.parametrize(("m", "d"), [(1, 5), (2, 6), (3, 4), (4, 4), (3, 9)])
+@pytest.mark.parametrize("apart", [True, False])
+def test_a_point_of_low_rank_is_made_of_rows_of_the_exponential(m, d, apart, rng):
+    S = rank_coordinates(rng, m, d)
+    S[:, m:] *= apart  # without it the factor stays on its axes
+    full, point = symmetric_coordinates(S), RankBall(d, m, 10.0).point(S)
+    np.testing.assert_allclose(point.factor, expm(-full / 2)[:m], atol=1e-13 * np.exp(np.linalg.norm(S) / 2))
+    assert np.linalg.norm(S) == pytest.approx(np.linalg.norm(full))
+    assert point.spread == pytest.approx(np.ptp(np.linalg.eigvalsh(full)))
+
+
+def test_low_rank_in_a_large_space(rng):
+    """A step of 1e-6 in a space of 2000 dimensions: nothing of size d x d is needed."""
+    ball, E = RankBall(2000, 3, 10.0), rng.standard_normal((3, 2000))
+    S, eta = rank_coordinates(rng, 3, 2000) / 50, rank_coordinates(rng, 3, 2000) / 50
+    here, h = ball.point(S), 1e-6
+    along = np.vdot(here.gradient(SimpleNamespace(factor_gradient=E)), eta)
+    moved = (ball.point(S + h * eta).factor - ball.point(S - h * eta).factor) / (2 * h)
+    assert along == pytest.approx(np.vdot(E, moved), rel=1e-6)

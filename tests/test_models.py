@@ -24,7 +24,7 @@ from random_matrices import labeled, spd
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.estimators.embedding import Embedding
 from spdmetric.io import atomic, models, npy
-from spdmetric.manifolds import BallPoint
+from spdmetric.manifolds import BallPoint, RankPoint
 from spdmetric.solvers import Solution
 
 QUICK_CV = {"radii": (0.0, 1.0), "ranks": [None, 2], "cv": 2, "max_iter": 5}
@@ -60,7 +60,9 @@ def same(a, b) -> bool:
         return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
     if isinstance(a, list | tuple):
         return len(a) == len(b) and all(map(same, a, b))
-    if isinstance(a, LogEuclideanMetric | LogEuclideanMetricCV | Embedding | Solution | BallPoint):
+    if isinstance(
+        a, LogEuclideanMetric | LogEuclideanMetricCV | Embedding | Solution | BallPoint | RankPoint
+    ):
         return same(*({k: v for k, v in sorted(vars(x).items()) if k not in COMPUTED} for x in (a, b)))
     return a == b
 
@@ -312,8 +314,8 @@ BAD_FILES = {
         "its content is not one",
     ),
     "forged: other size": (
-        forged(lambda m, a: a.update({"metric.vectors": np.eye(3)})),
-        r"its content is not one \(ValueError: vectors has shape \(3, 3\) .*expected 'f k k', \(4, 4\)",
+        forged(lambda m, a: a.update({"metric.coordinates": np.eye(3)})),
+        r"its content is not one \(ValueError: coordinates has shape \(3, 3\)",
     ),
     "forged: a word for a number": (
         forged(lambda m, a: m["model"]["fitted"].update(value="high")),
@@ -358,7 +360,7 @@ def test_the_schema_lists_what_is_stored(rng, tmp_path):
     assert set(metadata["model"]["fitted"]) == {
         *("n_features_in_", "classes_", "best_index_", "best_params_", "best_score_", "cv_results_", "path_"),
         *("basis", "center", "rotation", "factor", "frame", "low_rank", "distance", "session_weight"),
-        *("values", "vectors", "status", "value", "residual", "multiplier", "history"),
+        *("coordinates", "status", "value", "residual", "multiplier", "history"),
         *("components_", "alignment_", "gamma_", "radius_", "n_iter_"),
     }
 

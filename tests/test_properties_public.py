@@ -23,7 +23,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import literal
-from random_matrices import labeled, rotation, spd, symmetric
+from random_matrices import labeled, rank_coordinates, rotation, spd, symmetric
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV, geometry, manifolds, validation
 from spdmetric.linalg import symmetric as matrices
 from spdmetric.linalg.symmetric import LogCongruence, congruence, invsqrtm, spectrum, vech
@@ -390,16 +390,15 @@ def derivatives_in_the_ball_are_limits_of_differences(rng, d):
 
 
 @about(
-    "manifolds.RankBall.geodesic",
+    *(f"manifolds.RankBall.{name}" for name in ("geodesic", "point", "retract")),
     *(f"manifolds.RankPoint.{n}" for n in ("gradient", "riemannian_gradient", "norm", "hvp")),
 )
 def derivatives_at_low_rank_are_limits_of_differences(rng, d):
     m = int(rng.integers(1, d + 1))
     f, ball, h = objective(rng, d), manifolds.RankBall(d, m, 10.0), 1e-5
-    S, eta = 0.5 * symmetric(rng, d), symmetric(rng, d)
-    for A in (S, eta):
-        A[m:, m:] = 0
+    S, eta = 0.5 * rank_coordinates(rng, m, d), rank_coordinates(rng, m, d)
     point = ball.point(S)
+    assert np.array_equal(ball.center.S, np.zeros((m, d)))
     assert point.factor.shape == (m, d)
     here, there, back = (f.at(ball.geodesic(point, t * eta)) for t in (0, h, -h))
     close(np.vdot(here.gradient, eta), (there.value - back.value) / (2 * h), 1e-5)
@@ -411,6 +410,19 @@ def derivatives_at_low_rank_are_limits_of_differences(rng, d):
 
 # ---------------------------------------------------------------------------
 # validation
+
+
+@about("geometry.Frame.moved", "geometry.Secants.learn", "geometry.Secants.solve")
+def secants_solve_what_they_learned(rng, d):
+    """After a step and its change of the gradient, the change leads back to the step; a frame moves by it."""
+    step, change = (vech(symmetric(rng, d)) for _ in range(2))
+    change = change if step @ change > 0 else step
+    secants = geometry.Secants()
+    secants.learn(step, change)
+    close(secants.solve(change, 2.0), step, 1e-7)
+    frame = geometry.Frame(np.eye(d), np.eye(d)).moved(step)
+    close(frame.point, matrices.expm(matrices.unvech(step)), 1e-8)
+    close(frame.root @ frame.factor, np.eye(d), 1e-8)
 
 
 @about("validation.check_spd", "validation.check_symmetric", "validation.is_definite")

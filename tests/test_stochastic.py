@@ -30,7 +30,7 @@ def pair(rng):
 
 def points(rng):
     S = rng.standard_normal((4, 4))
-    return [Ball(np.eye(4), 5.0).point(S + S.T), RankBall(4, 2, 5.0).point(S + S.T)]
+    return [Ball(np.eye(4), 5.0).point(S + S.T), RankBall(4, 2, 5.0).point((S + S.T)[:2])]
 
 
 # ---------------------------------------------------------------------------

@@ -58,11 +58,6 @@ class BallPoint:
         self._s, self._P = coordinates
         self.factor = np.exp(-self._s / 2)[:, None] * (self._P.T @ root)  # (d, d)
 
-    @property
-    def coordinates(self) -> Spectrum:
-        """Eigenvalues s, ascending, and eigenvectors P of S."""
-        return Spectrum(self._s, self._P)
-
     def gradient(self, function: Derivatives) -> Array:
         """Gradient of a function of the factor, in coordinates."""
         return self.pull(function.frame_gradient)
@@ -76,6 +71,16 @@ class BallPoint:
         """Normal coordinates, (d, d)."""
         S = (self._P * self._s) @ self._P.T
         return (S + S.T) / 2
+
+    @property
+    def coordinates(self) -> np.ndarray:
+        """Eigenvectors and, in the last column, eigenvalues of S, (d, d + 1): what a file needs to keep."""
+        return np.column_stack([self._P, self._s])
+
+    @property
+    def spread(self) -> float:
+        """Largest less smallest eigenvalue of S: the logarithm of its condition number once exponentiated."""
+        return float(self._s[-1] - self._s[0])
 
     @property
     def frame(self) -> np.ndarray:
@@ -161,8 +166,13 @@ class Ball:
         self.radius = radius
         self._root = invsqrtm(center)
 
+    @property
+    def center(self) -> BallPoint:
+        """The center of the ball."""
+        return self.point(np.zeros_like(self._root))
+
     def point(self, S: Array) -> BallPoint:
-        """Return the point with normal coordinates ``S``; the center is the one with 0."""
+        """Return the point with normal coordinates ``S``."""
         return self._at(spectrum(S))
 
     def _at(self, coordinates: Spectrum) -> BallPoint:
@@ -196,49 +206,71 @@ class Ball:
 # Factors of low rank
 
 
-class RankPoint(BallPoint):
+class RankPoint:
     """The first m rows of ``exp(-S/2)``: a factor of rank m.
 
     At S = 0 it is the first m axes, so the data must come in coordinates whose first m axes
-    are a good start.  The block of S that concerns only the other axes is kept at zero: what
-    is left has as many dimensions as there are factors of rank m up to rotation.
+    are a good start.  The block of S that concerns only the other axes is zero: what
+    is left, ``S = [A B; B' 0]``, has as many dimensions as there are factors of rank m up to rotation.
+    It has rank 2m at most, so with ``B' = Q R`` everything happens in matrices of that size
+    (``docs/math.md``, "Low rank").
+
+    Coordinates are kept as ``[A, sqrt(2) B]``, (m, d), whose Frobenius norm is that of S.
     """
 
-    def __init__(self, coordinates: Spectrum, rank: int):
-        self._s, self._P = coordinates
-        self.factor = (self._P[:rank] * np.exp(-self._s / 2)) @ self._P.T  # (m, d)
+    def __init__(self, S: np.ndarray):
+        m = len(S)
+        self.S = S
+        self._Q, R = np.linalg.qr(S[:, m:].T / sqrt(2.0))  # (d - m, r), (r, m)
+        T = np.zeros((m + len(R), m + len(R)))
+        T[:m, :m], T[m:, :m], T[:m, m:] = S[:, :m], R, R.T
+        self._s, self._P = spectrum(T)
+        E = (self._P[:m] * np.exp(-self._s / 2)) @ self._P.T  # (m, m + r)
+        self.factor = np.concatenate([E[:, :m], E[:, m:] @ self._Q.T], axis=1)  # (m, d)
+
+    @property
+    def coordinates(self) -> np.ndarray:
+        """All that a file needs to keep, (m, d)."""
+        return self.S
+
+    @property
+    def spread(self) -> float:
+        """Largest less smallest eigenvalue of S."""
+        others = 0.0 if self.factor.shape[1] > len(self._s) else self._s[0]
+        return float(max(self._s[-1], others) - min(self._s[0], others))
 
     @property
     def frame(self) -> np.ndarray:
         """The identity: rows of ``exp(-S/2)`` move smoothly as they are."""
-        return np.eye(self.factor.shape[0])
+        return np.eye(len(self.S))
 
     def gradient(self, function: Derivatives) -> Array:
         """Gradient of a function of the factor, in coordinates.
 
         The derivative of exp(-S/2) is self-adjoint, so the gradient in the factor, with
-        zeros for the rows that were left out, goes through it symmetrized.
+        zeros for the rows that were left out, goes through it symmetrized.  What of it lies
+        outside the range of S meets the eigenvalue 0 there.
         """
-        m, d = self.factor.shape
-        padded = np.zeros((d, d))
-        padded[:m] = -function.factor_gradient / 2
-        x = -self._s / 2
-        slope = exp_slope(x[:, None], x[None, :])
-        g = symmetrize(self._P @ (slope * (self._P.T @ symmetrize(padded) @ self._P)) @ self._P.T)
-        g[m:, m:] = 0
-        return g
+        m, x = len(self.S), -self._s / 2
+        G = function.factor_gradient
+        inside = G[:, m:] @ self._Q
+        outside = G[:, m:] - inside @ self._Q.T
+        Z = np.zeros_like(self._P)
+        Z[:m, :m], Z[:m, m:] = G[:, :m], inside
+        K = self._P @ (exp_slope(x[:, None], x) * (self._P.T @ symmetrize(Z) @ self._P)) @ self._P.T
+        to_zero = (self._P[:m] * exp_slope(x, np.zeros_like(x))) @ self._P[:m].T  # (m, m)
+        B = K[:m, m:] @ self._Q.T + to_zero @ outside / 2
+        return np.concatenate([-symmetrize(K[:m, :m]) / 2, -B / sqrt(2.0)], axis=1)
 
     def riemannian_gradient(self, gradient: Array) -> Array:
         """The gradient itself: at low rank, steepest descent is that of the coordinates."""
         return gradient
 
-    def orthonormal_gradient(self, gradient: Array) -> Array:
-        """The gradient itself, likewise."""
-        return gradient
+    orthonormal_gradient = riemannian_gradient
 
     def norm(self, gradient: Array) -> float:
         """Length of a gradient, in coordinates."""
-        return float(np.linalg.norm(gradient))
+        return sqrt(np.vdot(gradient, gradient))
 
     def precondition(self, rows: np.ndarray) -> np.ndarray:
         """The gradients themselves: rotated, they would leave the coordinates of this rank."""
@@ -246,14 +278,14 @@ class RankPoint(BallPoint):
 
     def precondition_adjoint(self, row: np.ndarray) -> np.ndarray:
         """The row itself, as a matrix."""
-        return row.reshape(self._P.shape)
+        return row.reshape(self.S.shape)
 
     def hvp(self, function: Derivatives, eta: Array) -> Array:
         """Not known at low rank: there the secant model serves."""
         raise TypeError("Exact second derivatives are known at full rank only.")
 
 
-class RankBall(Ball):
+class RankBall:
     """Factors of rank m around the first m axes of R^d.
 
     Parameters
@@ -263,16 +295,28 @@ class RankBall(Ball):
     rank : int
         Number m of rows of the factor.
     radius : float
-        Largest norm of the coordinates S; 0 leaves the first m axes.
+        Largest norm of the coordinates; 0 leaves the first m axes.
     """
 
     def __init__(self, d: int, rank: int, radius: float):
-        super().__init__(np.eye(d), radius)
-        self.rank = rank
+        self.d, self.rank, self.radius = d, rank, radius
 
-    def _at(self, coordinates: Spectrum) -> RankPoint:
-        return RankPoint(coordinates, self.rank)
+    @property
+    def center(self) -> RankPoint:
+        """The first m axes."""
+        return self.point(np.zeros((self.rank, self.d)))
 
-    def geodesic(self, point: BallPoint, step: Array) -> BallPoint:
-        """Follow a straight line of coordinates: geodesics of P_d leave this set."""
-        return self.retract(point, step)
+    def point(self, S: Array) -> RankPoint:
+        """Return the point with coordinates ``S``, (m, d)."""
+        return RankPoint(S)
+
+    def retract(self, point: RankPoint, step: Array) -> RankPoint:
+        """Follow a straight line of coordinates; outside the ball, return to it toward the center."""
+        S = point.S + step
+        length = sqrt(np.vdot(S, S))
+        return self.point(S * (self.radius / length) if length > self.radius else S)
+
+    geodesic = retract  # geodesics of P_d leave this set
+
+
+FactorPoint = BallPoint | RankPoint

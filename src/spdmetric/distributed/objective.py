@@ -28,7 +28,7 @@ from spdmetric.distributed.tasks import (
 )
 from spdmetric.geometry import RowFunction, weighted_sum
 from spdmetric.linalg.lazy import lazy
-from spdmetric.manifolds import BallPoint
+from spdmetric.manifolds import FactorPoint
 from spdmetric.objectives.alignment import Evaluation
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class ClusterMisalignment:
     def __init__(self, cluster: Cluster, pieces: list[Future], target_norm: float, keep: bool):
         self.cluster, self.pieces, self.target_norm, self.keep = cluster, pieces, target_norm, keep
 
-    def at(self, point: BallPoint) -> ClusterEvaluation:
+    def at(self, point: FactorPoint) -> ClusterEvaluation:
         """Return the lazy evaluation at a point."""
         return ClusterEvaluation(self, point)
 
@@ -139,7 +139,7 @@ class ClusterMisalignment:
 class ClusterEvaluation(Evaluation):
     """Misalignment of chunks on workers."""
 
-    def __init__(self, objective: ClusterMisalignment, point: BallPoint):
+    def __init__(self, objective: ClusterMisalignment, point: FactorPoint):
         super().__init__(point, objective.target_norm)
         self._objective = objective
 

@@ -40,7 +40,7 @@ class Problem(NamedTuple):
         return None
 
 
-def ball_around(start: Start, rank: int | None, radius: float) -> Ball:
+def ball_around(start: Start, rank: int | None, radius: float) -> Ball | RankBall:
     """Return the points within a distance of the start."""
     k = start.center.shape[0]
     return Ball(np.eye(k), radius) if rank is None else RankBall(k, rank, radius)
@@ -60,7 +60,7 @@ def problem_of(data: Data, rank: int | None, settings: Settings) -> Problem:
     """
     start, gamma = start_of(data, rank, settings.init), settings.gamma
     objective = data.objective(start.factor, kernel=settings.kernel, gamma=gamma)
-    here = objective.at(ball_around(start, rank, 0.0).point(np.zeros_like(start.center)))
+    here = objective.at(ball_around(start, rank, 0.0).center)
     _check_spread(here.spread, data.shape[1])
     if gamma is not None and not getattr(here, "resolved", True):
         raise ValueError(
@@ -84,16 +84,16 @@ def radius_path(
     A solution on one sphere, stretched to the next, is a good start there: the whole path
     costs little more than its last point alone.
     """
-    S = np.zeros_like(problem.start.center)
-    solutions = []
+    solutions: list[Solution] = []
     for radius in radii:
-        ball, length = ball_around(problem.start, problem.rank, radius), np.linalg.norm(S)
-        start = ball.point(S * (radius / length) if length > 0 else S)
+        ball = ball_around(problem.start, problem.rank, radius)
+        S = solutions[-1].point.S if solutions else ball.center.S
+        length = np.linalg.norm(S)
+        start = ball.point(S * (radius / length)) if length > 0 else ball.center
         solve, tol, max_iter = solver or SOLVERS[settings.solver], settings.tol, settings.max_iter
         if radius == 0:  # a ball of one point: nothing to search, and every gradient is normal to it
             solve, tol, max_iter = trust_region, np.inf, 0
         solutions.append(solve(problem.objective, ball, start, tol=tol, max_iter=max_iter, callback=callback))
-        S = solutions[-1].point.S
     return solutions
 
 

@@ -101,7 +101,7 @@ class Stream:
         data = in_memory(batch._replace(codes=codes), settings.chunk_size)
         self.start = start_of(data, self.rank, settings.init)
         ball = ball_around(self.start, self.rank, radius)
-        self.descent = Descent(ball, ball.point(np.zeros_like(self.start.center)))
+        self.descent = Descent(ball, ball.center)
         objective = self._objective(batch)
         self.descent.value = objective.sample(np.arange(objective.n), self.descent.point).value
         self._centered = objective.n

@@ -61,12 +61,12 @@ class Path(NamedTuple):
 
 def describe_path(radii: Sequence[float], solutions: Sequence[Solution]) -> Path:
     """Reduce a path to arrays."""
-    spectra = [np.linalg.eigvalsh(solution.point.S) for solution in solutions]
+    points = [solution.point for solution in solutions]
     return Path(
         radius=np.array(radii, dtype=float),
         alignment=np.array([1 - solution.value for solution in solutions]),
-        distance=np.array([np.linalg.norm(s) for s in spectra]),
-        condition=np.array([np.exp(s[-1] - s[0]) for s in spectra]),
+        distance=np.array([np.linalg.norm(point.S) for point in points]),
+        condition=np.exp([point.spread for point in points]),
     )
 
 

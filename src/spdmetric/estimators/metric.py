@@ -60,7 +60,7 @@ class LogEuclideanMetric(FittedMetric):
         Riemannian stochastic gradient on mini-batches, for many matrices; it ends near a
         KKT point after a few passes over the data.  Alignment has several local maxima in
         the ball, and solvers may end at different ones, of nearly the same value.
-    tol : float, default=1e-6
+    tol : float, default=1e-3
         Bound on the KKT residual: the affine-invariant length of the gradient of the
         Lagrangian.  Alignment lies between 0 and 1, so it has no unit.  The stochastic
         solver stops at the noise of its mini-batches instead.
@@ -140,7 +140,7 @@ class LogEuclideanMetric(FittedMetric):
         gamma: float | None = None,
         class_weight: ClassWeight = None,
         solver: str = "trust-region",
-        tol: float = 1e-6,
+        tol: float = 1e-3,
         max_iter: int = 1000,
         batch_size: int | None = None,
         chunk_size: int | None = None,

@@ -43,7 +43,7 @@ _METRIC = {
     **{"basis": "f d k", "center": "f k k", "rotation": "f k k", "factor": "f m k", "frame": "f m m"},
     **{"low_rank": "b", "distance": "f", "session_weight": "f", "components_": "f m d"},
     # The solution: its coordinates in the ball, and how the solver came there.
-    **{"values": "f k", "vectors": "f k k", "status": "U", "value": "f", "residual": "f", "multiplier": "f"},
+    **{"coordinates": "f m x", "status": "U", "value": "f", "residual": "f", "multiplier": "f"},
     "history": f"f h {len(Record._fields)}",
 }
 _CV = {"best_index_": "iu", "best_params_": "plain", "best_score_": "f", "cv_results_": "plain"}
@@ -162,7 +162,7 @@ def _state_of(step: Any) -> State:
         return {"vectors": step._fit_X, "labels": step.classes_[step._y], "names": names}
     solution = step.solution_
     found = {field.name: getattr(step.embedding_, field.name) for field in fields(Embedding)}
-    found |= {**solution.point.coordinates._asdict(), "status": solution.status.name}
+    found |= {"coordinates": solution.point.coordinates, "status": solution.status.name}
     found |= {name: float(getattr(solution, name)) for name in ("value", "residual", "multiplier")}
     found["history"] = np.array(solution.history, dtype=np.float64)
     if isinstance(step, LogEuclideanMetricCV):
@@ -180,8 +180,10 @@ def _fitted(kind: str, parameters: State, state: State) -> Any:
             step.feature_names_in_ = state["names"]
         return step
     step.embedding_ = Embedding(**{field.name: state[field.name] for field in fields(Embedding)})
-    S, W = Spectrum(state["values"], state["vectors"]), state["factor"]
-    point = RankPoint(S, len(W)) if state["low_rank"] else BallPoint(S, np.eye(len(W)))
+    S, W, low_rank = state["coordinates"], state["factor"], state["low_rank"]
+    if S.shape[1] != W.shape[1] + (not low_rank):
+        raise ValueError(f"coordinates has shape {S.shape}, which does not go with a factor of {W.shape}")
+    point = RankPoint(S) if low_rank else BallPoint(Spectrum(S[:, -1], S[:, :-1]), np.eye(len(W)))
     point.factor = W
     rows = state["history"].tolist()
     history = tuple(Record(int(i), value, gap, d, int(n), t) for i, value, gap, d, n, t in rows)

@@ -19,6 +19,8 @@ import array_api_compat
 import numpy as np
 from array_api_compat import device, is_numpy_array, is_torch_array
 
+from spdmetric.linalg.lazy import lazy
+
 Array = Any
 
 
@@ -237,17 +239,21 @@ def exp_bend(x: Array, y: Array, z: Array) -> Array:
 _NEAR = 0.006
 
 
-class LogCongruence(NamedTuple):
+class LogCongruence:
     """``log A`` and its derivatives in xi, where A becomes ``exp(-xi/2) A exp(-xi/2)``."""
 
-    log: Spectrum  # log-eigenvalues and eigenvectors of A
-    h: Array  # (..., d, d)
+    def __init__(self, log: Spectrum):
+        self.log = log  # log-eigenvalues and eigenvectors of A
 
     @classmethod
     def of(cls, A: Array) -> LogCongruence:
         s = spectrum(A)
-        log_values = array_namespace(A).log(s.values)
-        return cls(Spectrum(log_values, s.vectors), ucothu(gaps(log_values) / 2))
+        return cls(Spectrum(array_namespace(A).log(s.values), s.vectors))
+
+    @lazy
+    def h(self) -> Array:
+        """``(t/2) coth(t/2)`` of the gaps t, (..., d, d)."""
+        return ucothu(gaps(self.log.values) / 2)
 
     def push(self, eta: Array) -> Array:
         """Derivative of ``log A`` along ``eta``."""

@@ -28,7 +28,7 @@ from spdmetric.linalg.batch import Decomposition, Stack, stack_of
 from spdmetric.linalg.lazy import lazy
 from spdmetric.linalg.moments import Moments
 from spdmetric.linalg.symmetric import LogCongruence, unvech, vech
-from spdmetric.manifolds import BallPoint
+from spdmetric.manifolds import FactorPoint
 
 Map = Callable[..., Iterable[Any]]  # a function over chunks, results in their order
 
@@ -140,7 +140,7 @@ class Misalignment:
         self.blocks = [Block(X, r, target.part(r)) for r in rows]
         self._stacks: dict[int, Stack] = {}
 
-    def at(self, point: BallPoint) -> LocalEvaluation:
+    def at(self, point: FactorPoint) -> LocalEvaluation:
         """Return the lazy evaluation at a point."""
         return LocalEvaluation(self, point)
 
@@ -169,7 +169,7 @@ class Evaluation(ABC):
     ``_norms``, from the moments, and ``_pulled``, the derivative.
     """
 
-    def __init__(self, point: BallPoint, target_norm: float):
+    def __init__(self, point: FactorPoint, target_norm: float):
         self.point, self._target_norm = point, target_norm
 
     @property
@@ -236,7 +236,7 @@ class Evaluation(ABC):
 class LocalEvaluation(Evaluation):
     """Misalignment of matrices that this process can slice."""
 
-    def __init__(self, objective: Misalignment, point: BallPoint):
+    def __init__(self, objective: Misalignment, point: FactorPoint):
         super().__init__(point, objective.target_norm)
         self._objective = objective
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spdmetric.linalg.lazy import lazy
-from spdmetric.manifolds import BallPoint
+from spdmetric.manifolds import FactorPoint
 from spdmetric.objectives.alignment import LocalEvaluation, Map, Misalignment, Part, Target
 
 # Candidates for log tau, each twice the one before.  The mean of delta^2 is 2 spread^2: below,
@@ -193,7 +193,7 @@ class GaussianMisalignment(Misalignment):
         super().__init__(X, target, chunk_size=chunk_size, rows=rows, map=map)
         self.target, self.gamma = target, gamma
 
-    def at(self, point: BallPoint) -> GaussianEvaluation:
+    def at(self, point: FactorPoint) -> GaussianEvaluation:
         """Return the lazy evaluation at a point."""
         return GaussianEvaluation(self, point)
 

@@ -23,7 +23,7 @@ from spdmetric.linalg.batch import Decomposition, stack_of
 from spdmetric.linalg.lazy import lazy
 from spdmetric.linalg.moments import Moments, moments_of
 from spdmetric.linalg.symmetric import symmetrize, unvech, vech
-from spdmetric.manifolds import BallPoint
+from spdmetric.manifolds import FactorPoint
 from spdmetric.objectives.alignment import Evaluation, Misalignment
 
 # How much moments count when the next batch comes.  They are those of some four batches then:
@@ -71,13 +71,13 @@ class RunningMisalignment:
         weight = np.concatenate([target.weight for target in targets])
         return cls(objective.blocks[0].X, Y, weight, whole=objective)
 
-    def at(self, point: BallPoint) -> Evaluation:
+    def at(self, point: FactorPoint) -> Evaluation:
         """Evaluate all rows, exactly; a stream has no such thing."""
         if self._whole is None:
             raise TypeError("Of these matrices there are mini-batches only.")
         return self._whole.at(point)
 
-    def sample(self, rows: np.ndarray, point: BallPoint, memory: Moments | None = None) -> Sample:
+    def sample(self, rows: np.ndarray, point: FactorPoint, memory: Moments | None = None) -> Sample:
         """Evaluate some rows, with the moments remembered of others; without any, with their own."""
         X = np.asarray(self.X[rows], dtype=float)
         # The last matrix is the center, which features are relative to.
@@ -99,7 +99,7 @@ class Sample:
         decomposition: Decomposition,
         Y: np.ndarray,
         weight: np.ndarray,
-        point: BallPoint,
+        point: FactorPoint,
         memory: Moments | None,
     ):
         self.point = point

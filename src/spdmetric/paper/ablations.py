@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from spdmetric.evaluation.methods import METHODS, Method, Sizes
 from spdmetric.geometry import mean_riemann, tangent_vectors
 from spdmetric.linalg.symmetric import congruence, invsqrtm
-from spdmetric.manifolds import Ball, BallPoint
+from spdmetric.manifolds import Ball, FactorPoint
 from spdmetric.objectives.alignment import LocalEvaluation, Misalignment, Part, Target
 from spdmetric.solvers import trust_region
 from spdmetric.solvers.constraint import Iterate
@@ -56,12 +56,12 @@ def early_stop_factor(X: np.ndarray, y: np.ndarray, *, max_iter: int = 200) -> n
 class Unnormalized(Misalignment):
     """Minus the numerator of the alignment, in units of its value where the search starts."""
 
-    def __init__(self, X: np.ndarray, target: Target, start: BallPoint):
+    def __init__(self, X: np.ndarray, target: Target, start: FactorPoint):
         super().__init__(X, target)
         self.unit = 1.0
         self.unit = UnnormalizedEvaluation(self, start).alignment
 
-    def at(self, point: BallPoint) -> LocalEvaluation:
+    def at(self, point: FactorPoint) -> LocalEvaluation:
         return UnnormalizedEvaluation(self, point)
 
 

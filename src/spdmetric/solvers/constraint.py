@@ -23,8 +23,13 @@ class Iterate:
         Value and gradient at the point.
     distance : float
         From the center.
-    multiplier, residual : float
-        Of the constraint, and of the conditions of Karush, Kuhn and Tucker.
+    multiplier : float
+        Of the constraint.
+    residual : float
+        Of the conditions of Karush, Kuhn and Tucker, without a unit: by how much of itself the gain
+        ``1 - value`` would change, to first order, over the radius of the ball.
+    inside : bool
+        Whether the sphere is further out.
     active : bool
         Whether the next step follows the sphere; else it is free.
     gradient : ndarray
@@ -40,7 +45,10 @@ class Iterate:
         on_sphere = 0 < radius <= self.distance * (1 + 1e-9)  # as far as rounding can tell
         slope = -float(np.vdot(g, S)) / radius**2 if on_sphere else 0.0
         self.multiplier = max(slope, 0.0)
-        self.residual = here.point.norm(g + self.multiplier * S)
+        gain = 1.0 - here.value
+        length = here.point.norm(g + self.multiplier * S)
+        self.residual = radius * length / gain if gain > 0 else np.inf
+        self.inside = not on_sphere and self.distance < radius
         # With a negative multiplier the way down leads inward; it is taken once it is the
         # main way down, so that rounding cannot make a run leave and meet the sphere in turns.
         along = g + slope * S

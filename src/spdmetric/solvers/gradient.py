@@ -31,14 +31,20 @@ def geodesic_gradient(
     Parameters and return value are those of `trust_region`.
     """
     run = Run(objective, tol=tol, max_iter=max_iter, callback=callback)
-    iterate = Iterate(run.objective.at(start), manifold.radius)
+    first = iterate = Iterate(run.objective.at(start), manifold.radius)
     length = None
     while (status := run.ends(iterate)) is None:
-        there, length = _descend(iterate, run.objective, manifold, length)
-        if there is None:
-            return run.solution(iterate, Status.STALLED)
-        iterate, length = _follow(iterate, Iterate(there, manifold.radius), length)
-    return run.solution(iterate, status)
+        if iterate.distance == 0:
+            after = run.first_step(manifold, iterate)
+        else:
+            there, length = _descend(iterate, run.objective, manifold, length)
+            after = None if there is None else Iterate(there, manifold.radius)
+        if after is None:
+            status = Status.STALLED
+            break
+        length = _next_length(iterate, after, length)
+        iterate = after
+    return run.solution(iterate if iterate.here.value <= first.here.value else first, status)
 
 
 def _descend(
@@ -60,11 +66,10 @@ def _descend(
     return None, t
 
 
-def _follow(before: Iterate, after: Iterate, length: float) -> tuple[Iterate, float | None]:
+def _next_length(before: Iterate, after: Iterate, length: float | None) -> float | None:
     """Step length of [Barzilai1988]_ from the last two points, both inside or both on the sphere."""
-    if before.active != after.active:
-        return after, None
+    if length is None or before.active != after.active:
+        return None
     change = after.here.point.S - before.here.point.S
-    turn = after.gradient - before.gradient
-    curvature = float(np.vdot(change, turn))
-    return after, float(np.vdot(change, change)) / curvature if curvature > 0 else 2 * length
+    curvature = float(np.vdot(change, after.gradient - before.gradient))
+    return float(np.vdot(change, change)) / curvature if curvature > 0 else 2 * length

@@ -6,8 +6,8 @@ import time
 
 import numpy as np
 
-from spdmetric.solvers.constraint import Iterate
-from spdmetric.solvers.protocols import Evaluation, Objective, Point
+from spdmetric.solvers.constraint import Iterate, norm
+from spdmetric.solvers.protocols import Evaluation, Manifold, Objective, Point
 from spdmetric.solvers.solution import Callback, Record, Solution, Status
 
 
@@ -48,11 +48,40 @@ class Run:
         )
         self.history.append(record)
         stop = self.callback is not None and self.callback(record) is True
-        if iterate.residual <= self.tol:
+        # The center of the ball is nearly a saddle: a small gradient there says nothing.
+        waits = iterate.inside and iterate.distance == 0 and iterate.gradient.any()
+        if iterate.residual <= self.tol and not waits:
             return Status.CONVERGED
         if stop:
             return Status.CALLBACK
         return Status.MAX_ITER if record.iteration >= self.max_iter else None
+
+    def first_step(self, manifold: Manifold, center: Iterate) -> Iterate | None:
+        """From the center to the sphere, along the gradient or against it: where the value is lower.
+
+        It need not be lower than at the center.  To first order the function is the same at S and at -S, so
+        the gradient there tells little of how far to go, and shortening the step until the value falls would
+        leave a run close to where it began, the closer the more alike the matrices are.
+        """
+        here, g = center.here, center.gradient
+        step = (manifold.radius / norm(g)) * g
+        while norm(step) > 1e-3 * manifold.radius:
+            both = [self.objective.at(manifold.retract(here.point, sign * step)) for sign in (-1, 1)]
+            there = min(both, key=lambda evaluation: evaluation.value)
+            if np.isfinite(there.value):
+                return Iterate(there, manifold.radius)
+            step = step / 2
+        return None
+
+    def further_out(self, manifold: Manifold, iterate: Iterate) -> Iterate | None:
+        """Where a run that has come to rest inside the ball goes on, if the value is lower on the sphere.
+
+        A small gradient inside may be that of a saddle: the sphere is tried in the direction of the point.
+        """
+        S = iterate.here.point.S
+        step = (manifold.radius / iterate.distance - 1) * S
+        there = self.objective.at(manifold.retract(iterate.here.point, step))
+        return Iterate(there, manifold.radius) if there.value < iterate.here.value else None
 
     def solution(self, iterate: Iterate, status: Status) -> Solution:
         return Solution(

@@ -31,7 +31,7 @@ def trust_region(
     start : point
         A point of the ball; at the center, the first step is a long one (see `spdmetric.solvers`).
     tol : float
-        Bound on the KKT residual.
+        Bound on the KKT residual, relative to the gain (see `spdmetric.solvers.constraint.Iterate`).
     max_iter : int
         Bound on the number of iterations.
     callback : callable, optional
@@ -65,32 +65,27 @@ def newton(
 
 
 def _trust_region(run: Run, model: SecantModel | ExactModel, manifold: Manifold, start: Point) -> Solution:
-    iterate = Iterate(run.objective.at(start), manifold.radius)
+    first = iterate = Iterate(run.objective.at(start), manifold.radius)
     delta = 0.5 * manifold.radius
-    while (status := run.ends(iterate)) is None:
-        if iterate.distance == 0:
-            after = _first_step(run.objective, manifold, iterate)
-        else:
+    while True:
+        status = run.ends(iterate)
+        after: Iterate | None
+        if status is None and iterate.distance == 0:
+            after = run.first_step(manifold, iterate)
+        elif status is None:
             after, delta = trusted_step(run.objective, model, manifold, iterate, delta)
+        elif status is Status.CONVERGED and iterate.inside and iterate.distance > 0:
+            after = run.further_out(manifold, iterate)
+        else:
+            break
         if after is None or delta < 1e-12 * manifold.radius:
-            return run.solution(iterate, Status.STALLED)
+            status = status or Status.STALLED
+            break
         if after is not iterate:
             model.learn(iterate, after)
         iterate = after
-    return run.solution(iterate, status)
-
-
-def _first_step(objective: Counted, manifold: Manifold, iterate: Iterate) -> Iterate | None:
-    """From the center along the gradient to the sphere, or as far as the value improves."""
-    here, g = iterate.here, iterate.gradient
-    length = norm(g)
-    reach = manifold.radius
-    while reach > 1e-8 * manifold.radius:
-        there = objective.at(manifold.retract(here.point, (-reach / length) * g))
-        if there.value < here.value:
-            return Iterate(there, manifold.radius)
-        reach /= 2
-    return None
+    # The first step need not have been an improvement; in the end there must be one.
+    return run.solution(iterate if iterate.here.value <= first.here.value else first, status)
 
 
 def trusted_step(

@@ -24,7 +24,7 @@ from spdmetric.linalg.compiled import kernels, sums
 from spdmetric.linalg.compiled.lanes import LANES, plain
 from spdmetric.linalg.lazy import lazy
 from spdmetric.linalg.moments import Moments
-from spdmetric.linalg.symmetric import LogCongruence, Spectrum, gaps, ucothu
+from spdmetric.linalg.symmetric import LogCongruence, Spectrum
 
 
 def _even(size: int) -> int:
@@ -162,4 +162,4 @@ class CompiledDecomposition:
         values = np.take_along_axis(values, ascending, axis=-1)
         placed = np.empty_like(vectors)
         placed[:, self.order] = np.take_along_axis(vectors, ascending[:, None, :], axis=-1)
-        return LogCongruence(Spectrum(values, placed), ucothu(gaps(values) / 2))
+        return LogCongruence(Spectrum(values, placed))
