@@ -47,8 +47,13 @@ class Targets(NamedTuple):
         and its error is the same for every penalty.
         """
         share = np.bincount(codes, weights=weight, minlength=n_classes) / weight.sum()
-        alone = np.bincount(codes, minlength=n_classes) == 1
-        return cls(np.eye(n_classes)[codes] - share, weight, ~alone[codes])
+        counts = np.bincount(codes, minlength=n_classes)
+        return cls.of_centered(np.eye(n_classes)[codes] - share, weight, counts)
+
+    @classmethod
+    def of_centered(cls, Y: np.ndarray, weight: np.ndarray, counts: np.ndarray) -> Targets:
+        """Indicators that are centered already, of a chunk; counts are those of all chunks together."""
+        return cls(Y, weight, counts[Y.argmax(axis=1)] > 1)  # the own class is the only positive entry
 
     def rows(self) -> np.ndarray:
         """Targets times the roots of their weights, (n, c)."""
@@ -99,7 +104,7 @@ def discriminant_shape(vectors: np.ndarray, targets: Targets) -> Shape:
     """
     w = targets.weight
     rows = np.sqrt(w)[:, None] * (vectors - (w @ vectors) / w.sum())  # (n, p)
-    if rows.shape[0] <= rows.shape[1]:
+    if rows.shape[0] < rows.shape[1]:
         gram = GramRidge.of(rows @ rows.T, targets)
         return shape_of(gram, gram.errors(targets), rows)
     Y = targets.rows()
