@@ -197,7 +197,8 @@ class LogEuclideanMetric(FittedMetric):
             Labels of any kind, of at least two classes.
         sample_weight : array-like of shape (n_matrices,), optional
             Non-negative weights: a weight of w is the matrix given w times, in the mean
-            as in the alignment.  One of zero leaves the matrix out.
+            as in the alignment, except that a shape's penalty is chosen by leaving it out with
+            all of its weight.  One of zero leaves the matrix out.
 
         Returns
         -------
