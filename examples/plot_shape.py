@@ -6,9 +6,9 @@ A reference point decides where matrices are flattened; ``shape="discriminant"``
 directions of the flat space by what they reliably tell of the classes.  It is computed in closed
 form, here at the mean of the training matrices (``radius=0``): nothing is searched.
 
-Three simulated classes of 8 x 8 matrices differ along two hidden directions among 36.  Without a
-shape the other 34 hide the difference from nearest neighbors; with it, vectors of three classes are
-points of a plane.
+Three simulated classes of 8 x 8 matrices differ along two hidden directions of 36, and vary most along
+others.  Without a shape these hide the difference from nearest neighbors; with it, vectors of three
+classes are points of a plane.
 """
 
 import matplotlib.pyplot as plt
@@ -30,6 +30,7 @@ def draw(size, seed):
     def part(n):
         y = np.repeat([0, 1, 2], n)
         L = 0.5 * symmetrize(rng.standard_normal((len(y), D, D)))
+        L[:, 2:, 2:] *= 2  # what varies most says nothing
         L[:, 0, 0] += np.array([1.0, -1.0, 0.0])[y]
         L[:, 1, 1] += np.array([-0.6, -0.6, 1.2])[y]
         return expm(congruence(Q, L)), y
