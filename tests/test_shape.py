@@ -132,6 +132,19 @@ def test_errors_within_classes_are_alike_in_every_direction():
     assert_allclose(total, total[0, 0] * np.eye(3), atol=1e-9 * total[0, 0])
 
 
+@pytest.mark.parametrize(("n", "p"), [(300, 8), (20, 400)], ids=["scatter", "interpolates"])
+def test_columns_have_an_order_and_signs(n, p):
+    """Classes of equal weight leave the eigenvectors to rounding; the coordinates do not hang on it."""
+    vectors, codes, _, _ = problem(n - n % 4, p, 4, weighted=False)
+    codes = np.arange(len(codes)) % 4
+    targets = Targets.of_classes(codes, np.ones(len(codes)), 4)
+    one = discriminant_shape(vectors, targets).directions
+    order = np.random.default_rng(0).permutation(len(codes))
+    moved = Targets.of_classes(codes[order], np.ones(len(codes)), 4)
+    other = discriminant_shape(vectors[order], moved).directions
+    assert_allclose(other, one, rtol=0, atol=1e-7 * np.abs(one).max())
+
+
 def test_a_class_of_one_matrix_is_fitted_and_not_judged():
     vectors, codes, _, _ = problem(20, 6, 3, weighted=False)
     codes = np.r_[codes, 3]

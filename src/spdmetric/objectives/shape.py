@@ -247,10 +247,19 @@ def _directions(fit: Fit, left_out: np.ndarray) -> np.ndarray:
         contrasts = np.linalg.qr(root)[0]
         errors = contrasts.T @ left_out @ contrasts
         shrunk = errors / np.trace(errors) * len(errors) + np.eye(len(errors))
-        return fit.coefficients @ contrasts @ _inverse_root(shrunk)
-    share, theta = share[known], root @ theta[:, known]
+        return fit.coefficients @ _signed(contrasts @ _inverse_root(shrunk))
+    share, theta = share[known][::-1], root @ theta[:, known][:, ::-1]  # what is explained best comes first
     rest = np.einsum("ij,ik,kj->j", theta, fit.unexplained, theta)
-    return fit.coefficients @ (theta / np.sqrt(share * np.maximum(rest, _EPS)))
+    return fit.coefficients @ _signed(theta / np.sqrt(share * np.maximum(rest, _EPS)))
+
+
+def _signed(scores: np.ndarray) -> np.ndarray:
+    """Columns, each with the sign that does not hang on rounding: scores tend to grow from class to class.
+
+    The root leaves no ties: (1, -2, 1) has none with the numbers of the classes.
+    """
+    growth = np.sqrt(np.arange(len(scores))) @ scores
+    return np.where(growth < 0, -1.0, 1.0) * scores
 
 
 def _inverse_root(S: np.ndarray) -> np.ndarray:
