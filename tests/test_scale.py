@@ -56,6 +56,7 @@ class Sliceable:
         {"init": "euclid"},
         {"init": "logeuclid"},
         {"class_weight": "balanced"},
+        {"shape": "discriminant", "n_jobs": 2},
         {"solver": "newton"},
         {"solver": "stochastic", "max_iter": 3, "tol": 1e-1, "random_state": 0},
         {"kernel": "rbf", "max_iter": 3, "tol": 1e-1},
@@ -67,9 +68,10 @@ def test_same_chunks_same_bits(data, tmp_path, options):
     X = X[:150] if "kernel" in options else X
     y = y[: len(X)]
     metric = LogEuclideanMetric(2.0, chunk_size=70, **options)
-    here = metric.fit(X, y).components_
+    here, shape = metric.fit(X, y).components_, metric.shape_
     there = metric.fit(saved(tmp_path, X), y)
     np.testing.assert_array_equal(there.components_, here)
+    np.testing.assert_array_equal(there.shape_, shape)
 
 
 @pytest.mark.parametrize("init", ["riemann", "logeuclid", "euclid"])

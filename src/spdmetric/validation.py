@@ -333,6 +333,16 @@ def check_kernel(kernel: Any, gamma: Any, solver: str) -> None:
         )
 
 
+def check_shape(shape: Any, kernel: str) -> None:
+    """Refuse a shape that is not known, or not for this kernel."""
+    check_choice("shape", shape, (None, "discriminant"))
+    if shape is not None and kernel != "linear":
+        raise ValueError(
+            f"shape={shape!r} needs kernel='linear': with kernel={kernel!r} the metric and its gamma are "
+            "learned for distances without a shape. Use one of the two."
+        )
+
+
 def check_class_weight(class_weight: Any) -> None:
     """Refuse what is neither None, nor "balanced", nor positive weights by label."""
     if not isinstance(class_weight, Mapping):
@@ -436,13 +446,23 @@ def weights_by_label(classes: np.ndarray, class_weight: Mapping[Any, float]) -> 
 
 
 def check_stream(
-    classes: Any, known: np.ndarray | None, kernel: str, class_weight: ClassWeight
+    classes: Any,
+    known: np.ndarray | None,
+    kernel: str,
+    class_weight: ClassWeight,
+    shape: str | None = None,
 ) -> np.ndarray:
     """Return all classes of a stream, sorted; refuse parameters that need all the data at once."""
     if kernel != "linear":
         raise ValueError(
             f"kernel={kernel!r} compares all pairs of matrices, and a stream forgets them: partial_fit needs "
             "kernel='linear'."
+        )
+    check_shape(shape, kernel)
+    if shape is not None:
+        raise ValueError(
+            f"shape={shape!r} is learned from all matrices at the last reference point, and a stream forgets "
+            "them: fit on a sample of the stream, or leave shape=None."
         )
     if class_weight == "balanced":
         raise ValueError(

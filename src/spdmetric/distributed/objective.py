@@ -17,19 +17,25 @@ from spdmetric.distributed.tasks import (
     Survey,
     add_all,
     apply,
+    class_counts,
     decompose,
     label,
+    left_out,
     merge_moments,
     moments_of,
     prepare,
     pull_back,
+    ridge_of,
+    shape_of_few,
     summarize,
     survey,
+    vectors_of,
 )
 from spdmetric.geometry import RowFunction, weighted_sum
 from spdmetric.linalg.lazy import lazy
 from spdmetric.manifolds import FactorPoint
 from spdmetric.objectives.alignment import Evaluation
+from spdmetric.objectives.shape import Shape, shape_of
 
 if TYPE_CHECKING:
     from dask.array import Array as DaskArray
@@ -62,7 +68,7 @@ class ClusterData:
         n, k = self.shape[0], factor.shape[0]
         pieces = self._cluster.each(partial(prepare, factor=factor, target_mean=mean, n=n), self._blocks)
         keep = 8 * n * 2 * (k * k + k * (k + 1)) <= self._cluster.memory() / 3
-        return ClusterMisalignment(self._cluster, pieces, float(np.linalg.norm(B)), keep)
+        return ClusterMisalignment(self._cluster, pieces, B, keep)
 
 
 def survey_all(
@@ -128,8 +134,8 @@ def _told(cluster: Cluster, future: Future, k: int, n_chunks: int) -> Survey:
 class ClusterMisalignment:
     """`spdmetric.objectives.alignment.Misalignment` over chunks on workers."""
 
-    def __init__(self, cluster: Cluster, pieces: list[Future], target_norm: float, keep: bool):
-        self.cluster, self.pieces, self.target_norm, self.keep = cluster, pieces, target_norm, keep
+    def __init__(self, cluster: Cluster, pieces: list[Future], target_squares: np.ndarray, keep: bool):
+        self.cluster, self.pieces, self.target_squares, self.keep = cluster, pieces, target_squares, keep
 
     def at(self, point: FactorPoint) -> ClusterEvaluation:
         """Return the lazy evaluation at a point."""
@@ -140,7 +146,7 @@ class ClusterEvaluation(Evaluation):
     """Misalignment of chunks on workers."""
 
     def __init__(self, objective: ClusterMisalignment, point: FactorPoint):
-        super().__init__(point, objective.target_norm)
+        super().__init__(point, float(np.linalg.norm(objective.target_squares)))
         self._objective = objective
 
     @property
@@ -151,6 +157,21 @@ class ClusterEvaluation(Evaluation):
     def frame_hvp(self, xi: np.ndarray) -> np.ndarray:
         """Not known on a cluster: there the secant model serves."""
         raise TypeError("Exact second derivatives are known for data in memory or in a file only.")
+
+    def shape(self) -> Shape:
+        """As in one process; fewer matrices than features are brought together as vectors, n p numbers."""
+        objective, (here, moments) = self._objective, self._first_pass
+        cluster, W, p = objective.cluster, self.point.factor, self._mean.size
+        counts = cluster.result(cluster.merge(add_all, cluster.each(class_counts, objective.pieces)))
+        pieces = [None] * len(here) if objective.keep else objective.pieces
+        if counts.sum() < p:
+            return cluster.result(
+                cluster.submit(shape_of_few, cluster.each(partial(vectors_of, W=W), pieces, here))
+            )
+        ridge = cluster.submit(ridge_of, moments, objective.target_squares)
+        ask = partial(left_out, W=W, mean=self._mean, counts=counts)
+        errors = cluster.merge(add_all, cluster.each(ask, pieces, here, [ridge] * len(here)))
+        return cluster.result(cluster.submit(shape_of, ridge, errors))
 
     @lazy
     def _first_pass(self) -> tuple[list[Future], Future]:

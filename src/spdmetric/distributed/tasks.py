@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, reduce, wraps
 from operator import add
@@ -17,11 +17,12 @@ from spdmetric.linalg.batch import Stack, stack_of
 from spdmetric.linalg.moments import Moments
 from spdmetric.linalg.symmetric import congruence, symmetrize
 from spdmetric.objectives.alignment import Part, Target, default_chunk_size
+from spdmetric.objectives.shape import Errors, FeatureRidge, Shape, Targets, discriminant_shape
 from spdmetric.validation import checked_chunk
 
 Args = ParamSpec("Args")
 Result = TypeVar("Result")
-Value = TypeVar("Value", float, np.ndarray)
+Value = TypeVar("Value", float, np.ndarray, Errors)
 Weight = np.ndarray | None
 
 
@@ -243,5 +244,52 @@ def pull_back(
     pieces: Pieces | None, here: Decomposed, cotangents: Cotangents, *, W: np.ndarray, pull: str
 ) -> np.ndarray:
     """The second pass over a chunk; it is decomposed again if it was not kept."""
-    parts = here.parts if pieces is None else pieces.parts(W)
+    parts = _parts(pieces, here, W)
     return reduce(add, (getattr(part.decomposition, pull)(cotangents.rows(part)) for part in parts))
+
+
+def _parts(pieces: Pieces | None, here: Decomposed, W: np.ndarray) -> Iterable[Part]:
+    return here.parts if pieces is None else pieces.parts(W)
+
+
+# -- the shape
+
+
+def class_counts(pieces: Pieces) -> np.ndarray:
+    """Matrices of each class in a chunk."""
+    return reduce(add, (piece.target.counts for piece in pieces.pieces))
+
+
+@one_thread
+def ridge_of(moments: Moments, target_squares: np.ndarray) -> FeatureRidge:
+    """The regression of the targets on the features of all chunks."""
+    return FeatureRidge.of(np.asarray(moments.C), moments.A, target_squares, moments.weight)
+
+
+@one_thread
+def left_out(
+    pieces: Pieces | None,
+    here: Decomposed,
+    ridge: FeatureRidge,
+    *,
+    W: np.ndarray,
+    mean: np.ndarray,
+    counts: np.ndarray,
+) -> Errors:
+    """Errors of a chunk, each matrix left out in turn."""
+    return reduce(add, (part.left_out(ridge, mean, counts) for part in _parts(pieces, here, W)))
+
+
+@one_thread
+def vectors_of(pieces: Pieces | None, here: Decomposed, *, W: np.ndarray) -> list[tuple[np.ndarray, Target]]:
+    """The features of a chunk, with their targets."""
+    return [(part.features, part.target) for part in _parts(pieces, here, W)]
+
+
+@one_thread
+def shape_of_few(chunks: list[list[tuple[np.ndarray, Target]]]) -> Shape:
+    """The shape of the vectors of all chunks, brought together."""
+    found = [piece for chunk in chunks for piece in chunk]
+    features = np.concatenate([features for features, _ in found])
+    target = Target(*map(np.concatenate, zip(*(target for _, target in found), strict=True)))
+    return discriminant_shape(features, Targets.of_centered(target.Y, target.weight[:, 0], target.counts))

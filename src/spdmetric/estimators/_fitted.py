@@ -20,6 +20,7 @@ from spdmetric.geometry import geodesic, mean_riemann
 from spdmetric.io.atomic import atomic_file
 from spdmetric.linalg.symmetric import Array, array_namespace, congruence
 from spdmetric.objectives.local import checked_chunks, is_stored, row_chunks, stored_shape
+from spdmetric.objectives.shape import Shape
 from spdmetric.solvers import Solution
 from spdmetric.validation import as_float, check_matrices, check_weights, is_single, is_tensor, to_numpy
 
@@ -45,11 +46,19 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         return {"estimator_name": type(self).__name__}
 
     def _keep(
-        self, classes: np.ndarray, embedding: Embedding, solution: Solution, gamma: float | None
+        self,
+        classes: np.ndarray,
+        embedding: Embedding,
+        solution: Solution,
+        *,
+        gamma: float | None = None,
+        shape: Shape | None = None,
     ) -> None:
         """Set the attributes that a fit leaves behind."""
         self.classes_ = classes
-        self.embedding_ = embedding
+        self.embedding_ = embedding if shape is None else embedding.shaped(shape.directions)
+        self.shape_penalty_ = None if shape is None else shape.penalty
+        self.shape_score_ = None if shape is None else shape.score
         self.alignment_ = 1.0 - solution.value
         self.gamma_ = gamma
         self.radius_ = embedding.distance
@@ -75,6 +84,12 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         return self.embedding_.reference
 
     @property
+    def shape_(self) -> np.ndarray | None:
+        """The shape Q, or None."""
+        check_is_fitted(self)
+        return self.embedding_.shape
+
+    @property
     def _n_features_out(self) -> int:
         check_is_fitted(self)
         return self.embedding_.n_features
@@ -93,8 +108,9 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         Returns
         -------
         vectors : ndarray of shape (n_matrices, d(d+1)/2), or (n_matrices, m(m+1)/2) at rank m
-            float32 for float32 input; tensors, on their own device, for tensors; for a dask array a
-            dask array, computed when it is asked.
+            With a shape (n_matrices, q), q the number of columns of ``shape_``.  float32 for float32
+            input; tensors, on their own device, for tensors; for a dask array a dask array, computed
+            when it is asked.
         """
         check_is_fitted(self)
         if is_dask(X):
@@ -140,6 +156,8 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
     def inverse_transform(self, vectors: Array) -> Array:
         """SPD matrices of vectors: the inverse of `transform`, at low rank as far as there is one.
 
+        With a shape there is none: vectors have lost the directions that do not count.
+
         Parameters
         ----------
         vectors : array-like of shape (n_matrices, d(d+1)/2)
@@ -151,10 +169,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
             At rank m, the m x m matrices ``W X W'``.
         """
         check_is_fitted(self)
-        vectors, p = as_float(vectors), self.embedding_.n_features
-        if vectors.ndim != 2 or vectors.shape[1] != p:
-            raise ValueError(f"Expected vectors of shape (n_matrices, {p}), got {tuple(vectors.shape)}.")
-        return self.embedding_.restore(vectors)
+        return self.embedding_.restore(as_float(vectors))
 
     def _vectors(self, X: Array, name: str = "X") -> Array:
         """Vectors of matrices in memory, in float64."""

@@ -14,6 +14,7 @@ from spdmetric.manifolds import Ball, RankBall
 from spdmetric.objectives.alignment import Misalignment
 from spdmetric.objectives.gaussian import GaussianMisalignment
 from spdmetric.objectives.local import Data
+from spdmetric.objectives.shape import Shape
 from spdmetric.objectives.start import Start, start_of
 from spdmetric.solvers import SOLVERS, Callback, Solution, trust_region
 
@@ -38,6 +39,18 @@ class Problem(NamedTuple):
         if isinstance(self.objective, GaussianMisalignment):
             return self.objective.at(solution.point).gamma
         return None
+
+    def shape(self, solution: Solution, kind: str | None) -> Shape | None:
+        """The shape of the tangent vectors at a solution, in the frame of its factor."""
+        if kind is None:
+            return None
+        shape = self.objective.at(solution.point).shape()
+        if shape.directions.shape[1] == 0:
+            raise ValueError(
+                f"shape={kind!r}: the classes have the same mean tangent vector, so that no direction says "
+                "anything of the labels. Use shape=None, or see whether X and y belong together."
+            )
+        return shape
 
 
 def ball_around(start: Start, rank: int | None, radius: float) -> Ball | RankBall:

@@ -215,7 +215,7 @@ class LogEuclideanMetricCV(FittedMetric):
             solutions = radius_path(problem, grid[rank], settings, callback=settings.report)
             solution = solutions[grid[rank].index(radius)]
             validate_data(self, X, reset=True, skip_check_array=True)
-            self._keep(classes, problem.embedding(solution), solution, problem.gamma(solution))
+            self._keep(classes, problem.embedding(solution), solution, gamma=problem.gamma(solution))
         self.cv_results_ = results_of(candidates, scores, margins)
         self.best_index_, self.best_params_ = best, self.cv_results_["params"][best]
         self.best_score_ = float(self.cv_results_["mean_test_score"][best])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,10 +25,10 @@ from spdmetric.validation import is_tensor
 
 @dataclass(frozen=True, eq=False)
 class Embedding:
-    """The vectors ``vech(Q' log(W W0 X W0' W') Q)`` of matrices X.
+    """The vectors ``vech(Q' log(W W0 X W0' W') Q)`` of matrices X, times a shape if there is one.
 
     The fields are all there is to know, so ``Embedding(**fields)`` makes the same one again:
-    arrays, two numbers and a flag.  `of` makes one from what a solver found.
+    arrays, two numbers, a flag, and perhaps a shape.  `of` makes one from what a solver found.
 
     Attributes
     ----------
@@ -48,6 +48,8 @@ class Embedding:
         How far W is from the start.
     session_weight : float
         Weight of the matrices of a new session that the center is the mean of; 0 in training.
+    shape : ndarray of shape (p, q) or None
+        How much each direction of the p entries of the vectors counts; None: all the same.
     """
 
     basis: np.ndarray
@@ -58,6 +60,7 @@ class Embedding:
     low_rank: bool
     distance: float
     session_weight: float = 0.0
+    shape: np.ndarray | None = None
 
     @classmethod
     def of(cls, start: Start, factor: np.ndarray, *, low_rank: bool, distance: float) -> Embedding:
@@ -71,6 +74,11 @@ class Embedding:
             Q = U @ Vt
         return cls(*start, factor, Q, low_rank, distance)
 
+    def shaped(self, directions: np.ndarray) -> Embedding:
+        """The same with a shape; its directions (p, q) come in the frame of the factor."""
+        turned = vech(congruence(self.frame.T, unvech(directions.T)))
+        return replace(self, shape=np.ascontiguousarray(turned.T))
+
     @property
     def rank(self) -> int | None:
         """Smallest rank that matrices must have; None where they must be definite."""
@@ -80,7 +88,7 @@ class Embedding:
     def n_features(self) -> int:
         """Length of the vectors."""
         m = len(self.factor)
-        return m * (m + 1) // 2
+        return m * (m + 1) // 2 if self.shape is None else self.shape.shape[1]
 
     @lazy
     def whitening(self) -> np.ndarray:
@@ -116,13 +124,23 @@ class Embedding:
                 f"At a distance of {self.distance:.3g} from its start the reference point is too close to "
                 "singular to compare these matrices in float64: learn with a smaller radius."
             )
-        return vech(congruence(Q.T, logs))
+        vectors = vech(congruence(Q.T, logs))
+        return vectors if self.shape is None else vectors @ like(self.shape, vectors)
 
     def restore(self, vectors: Array) -> Array:
         """Matrices of vectors, where these are: the inverse of `embed`.
 
-        At low rank the images ``W X W'``, which is as far as there is an inverse.
+        At low rank the images ``W X W'``, which is as far as there is an inverse; with a shape there is none.
         """
+        if self.shape is not None:
+            p, q = self.shape.shape
+            raise ValueError(
+                f"Vectors with a shape keep {q} of {p} directions, and no matrix can be made of them: learn "
+                "with shape=None, whose vectors have an inverse."
+            )
+        if vectors.ndim != 2 or vectors.shape[1] != self.n_features:
+            expected, got = f"(n_matrices, {self.n_features})", tuple(vectors.shape)
+            raise ValueError(f"Expected vectors of shape {expected}, got {got}.")
         images = expm(congruence(like(self.frame, vectors), unvech(vectors)))
         if self.low_rank:
             return images

@@ -36,10 +36,10 @@ FORMAT, VERSION = "spdmetric model", 1  # raised whenever a file of the former v
 # Of every field the kinds of dtype, "?" for None, and the shape; equal letters are equal sizes.
 _METRIC = {
     **{"n_features_in_": "iu", "classes_": "biufSUO c", "n_iter_": "iu"},
-    **{"alignment_": "f", "gamma_": "f?", "radius_": "f"},
+    **{"alignment_": "f", "gamma_": "f?", "radius_": "f", "shape_penalty_": "f?", "shape_score_": "f?"},
     # From matrices to vectors, see `Embedding`; components_, which follows, is for other programs.
     **{"basis": "f d k", "center": "f k k", "rotation": "f k k", "factor": "f m k", "frame": "f m m"},
-    **{"low_rank": "b", "distance": "f", "session_weight": "f", "components_": "f m d"},
+    **{"low_rank": "b", "distance": "f", "session_weight": "f", "shape": "f? s q", "components_": "f m d"},
     # The solution: its coordinates in the ball, and how the solver came there.
     **{"coordinates": "f m x", "status": "U", "value": "f", "residual": "f", "multiplier": "f"},
     "history": f"f h {len(Record._fields)}",
@@ -170,6 +170,9 @@ def _fitted(kind: str, parameters: State, state: State) -> Any:
     S, W, low_rank = state["coordinates"], state["factor"], state["low_rank"]
     if S.shape[1] != W.shape[1] + (not low_rank):
         raise ValueError(f"coordinates has shape {S.shape}, which does not go with a factor of {W.shape}")
+    shape, p = state["shape"], len(W) * (len(W) + 1) // 2
+    if shape is not None and len(shape) != p:
+        raise ValueError(f"shape has {len(shape)} rows, and vectors without it have length {p}")
     point = RankPoint(S) if low_rank else BallPoint(Spectrum(S[:, -1], S[:, :-1]), np.eye(len(W)))
     point.factor = W
     rows = state["history"].tolist()

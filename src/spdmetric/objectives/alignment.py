@@ -19,6 +19,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from functools import reduce
 from math import isfinite, sqrt
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +30,7 @@ from spdmetric.linalg.lazy import lazy
 from spdmetric.linalg.moments import Moments
 from spdmetric.linalg.symmetric import LogCongruence, unvech, vech
 from spdmetric.manifolds import FactorPoint
+from spdmetric.objectives.shape import Errors, FeatureRidge, GramRidge, Shape, Targets, shape_of
 
 Map = Callable[..., Iterable[Any]]  # a function over chunks, results in their order
 
@@ -53,9 +55,19 @@ class Target(NamedTuple):
         return Target(self.Y[rows], self.weight[rows])
 
     @property
+    def counts(self) -> np.ndarray:
+        """Matrices of each class, for one-hot codes: centered, they are positive at their own class alone."""
+        return np.count_nonzero(self.Y > 0, axis=0)
+
+    @property
+    def squares(self) -> np.ndarray:
+        """B, (c, c)."""
+        return self.Y.T @ (self.weight * self.Y)
+
+    @property
     def norm(self) -> float:
         """The norm of B."""
-        return float(np.linalg.norm(self.Y.T @ (self.weight * self.Y)))
+        return float(np.linalg.norm(self.squares))
 
 
 class Scatter(NamedTuple):
@@ -98,6 +110,15 @@ class Part(NamedTuple):
     def log(self) -> LogCongruence:
         return self.decomposition.log
 
+    def centered(self, mean: np.ndarray) -> np.ndarray:
+        """Tangent vectors centered by a mean, times the roots of their weights, (n, p)."""
+        return np.sqrt(self.target.weight) * (self.features - mean)
+
+    def left_out(self, ridge: FeatureRidge, mean: np.ndarray, counts: np.ndarray) -> Errors:
+        """Errors of a regression of the targets, each matrix left out in turn."""
+        Y, weight = self.target
+        return ridge.errors(self.centered(mean), Targets.of_centered(Y, weight[:, 0], counts))
+
 
 # ---------------------------------------------------------------------------
 # The objective
@@ -134,7 +155,7 @@ class Misalignment:
         map: Map = map,
     ):
         n, d = X.shape[0], X.shape[1]
-        self.target_norm = target.norm
+        self.target, self.target_norm = target, target.norm
         self.n, self.keep, self.map = n, keep, map
         rows = chunks(n, chunk_size or default_chunk_size(d)) if rows is None else rows
         self.blocks = [Block(X, r, target.part(r)) for r in rows]
@@ -218,6 +239,10 @@ class Evaluation(ABC):
     def frame_hvp(self, xi: np.ndarray) -> np.ndarray:
         """Riemannian Hessian, applied to a tangent vector in the frame."""
 
+    @abstractmethod
+    def shape(self) -> Shape:
+        """How much each direction of the tangent vectors should count; targets must be one-hot codes."""
+
     @property
     @abstractmethod
     def _mean(self) -> np.ndarray:
@@ -255,6 +280,18 @@ class LocalEvaluation(Evaluation):
             return part.log.pull_derivative(xi, unvech(M), unvech(M_dot))
 
         return tangent_part(sum(self._each(pull)))
+
+    def shape(self) -> Shape:
+        """From the moments, and one more pass for the errors; in Gram form from the tangent vectors."""
+        target = self._objective.target
+        counts = target.counts
+        if self.gram:
+            targets = Targets.of_centered(target.Y, target.weight[:, 0], counts)
+            gram = GramRidge.of(self._gram_matrix, targets)
+            return shape_of(gram, gram.errors(targets), self._root)
+        mean, C, A = self._mean, np.asarray(self._moments.C), self._moments.A
+        ridge = FeatureRidge.of(C, A, target.squares, self._moments.weight)
+        return shape_of(ridge, reduce(add, self._each(lambda part: part.left_out(ridge, mean, counts))))
 
     def _pulled(self, pull: str) -> np.ndarray:
         return reduce(
@@ -316,7 +353,7 @@ class LocalEvaluation(Evaluation):
     @lazy
     def _root(self) -> np.ndarray:
         """All centered tangent vectors, times the roots of their weights, (n, p)."""
-        return np.concatenate([np.sqrt(p.target.weight) * self._Phi(p) for p in self._parts])
+        return np.concatenate([part.centered(self._mean) for part in self._parts])
 
     @lazy
     def _gram_matrix(self) -> np.ndarray:

@@ -15,7 +15,8 @@ References
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -47,7 +48,9 @@ def patterns_of(estimator: Metric, X: ArrayLike, y: ArrayLike) -> Patterns:
     """Filters and patterns of the components of a fitted metric; the mean of X is that of the channels."""
     X, y = check_psd(to_numpy(X), estimator.components_.shape[0]), np.asarray(to_numpy(y))
     check_consistent_length(X, y)
-    logs, classes = unvech(vectors_of(estimator, X)), np.unique(y)  # (n, m, m)
+    plain = copy(estimator)
+    plain.embedding_ = replace(estimator.embedding_, shape=None)  # components are not weighed by a shape
+    logs, classes = unvech(vectors_of(plain, X)), np.unique(y)  # (n, m, m)
     means = np.stack([logs[y == label].mean(axis=0) for label in classes])
     apart = means - means.mean(axis=0)
     Q = spectrum(np.sum(apart @ apart, axis=0)).vectors[:, ::-1]

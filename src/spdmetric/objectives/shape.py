@@ -1,0 +1,269 @@
+"""The shape of a metric: how much each direction of the tangent space counts.
+
+A reference point chooses where matrices are flattened; it cannot weigh the directions of the flat
+space by how reliable they are.  A shape Q, (p, q), does: the distance becomes ``|Q'(u - v)|`` for
+tangent vectors u and v.  It has a closed form: ridge regression of the targets on the vectors, its
+penalty chosen by the exact leave-one-out error, and the scores scaled so that the errors are alike in
+every direction [Hastie1995]_.
+
+With weights w_i, rows Phi_i of centered vectors and Y_i of centered targets, and
+``C = sum w_i Phi_i' Phi_i = U diag(e) U'``, the coefficients ``B = (C + penalty)^-1 sum w_i Phi_i' Y_i``
+and the error of every matrix left out with its weight are known for all penalties at once.  There are
+two forms: `FeatureRidge` needs the moments of all matrices and one more pass for the errors;
+`GramRidge`, for fewer matrices than features, forms nothing of size p x p and never subtracts a
+leverage from 1.  Derivations: ``docs/math.md``, "The shape of a metric".
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+_EPS = float(np.finfo(np.float64).eps)
+
+# In units of the largest eigenvalue of C.
+_PENALTIES = np.logspace(-10, 2, 25)
+# Below this, leverages in the feature form lose their digits.
+_LEAST_OF_FEATURES = 1e-8
+# A direction that explains less than this share of the targets is rounding.
+_LEAST_EXPLAINED = 1e-8
+# A fit that explains more than this share of the targets, on the mean of the directions, interpolates.
+_INTERPOLATES = 0.99
+
+
+class Targets(NamedTuple):
+    """What is regressed on the vectors: classes as centered indicators, or centered numbers."""
+
+    Y: np.ndarray  # (n, c)
+    weight: np.ndarray  # (n,)
+    judged: np.ndarray  # (n,), whose errors count in the choice of the penalty
+
+    @classmethod
+    def of_classes(cls, codes: np.ndarray, weight: np.ndarray, n_classes: int) -> Targets:
+        """Indicators of classes 0, 1, ...
+
+        The only matrix of a class is fitted but not judged: without it nothing is known of the class,
+        and its error is the same for every penalty.
+        """
+        share = np.bincount(codes, weights=weight, minlength=n_classes) / weight.sum()
+        counts = np.bincount(codes, minlength=n_classes)
+        return cls.of_centered(np.eye(n_classes)[codes] - share, weight, counts)
+
+    @classmethod
+    def of_centered(cls, Y: np.ndarray, weight: np.ndarray, counts: np.ndarray) -> Targets:
+        """Indicators that are centered already, of a chunk; counts are those of all chunks together."""
+        return cls(Y, weight, counts[Y.argmax(axis=1)] > 1)  # the own class is the only positive entry
+
+    def rows(self) -> np.ndarray:
+        """Targets times the roots of their weights, (n, c)."""
+        return np.sqrt(self.weight)[:, None] * self.Y
+
+
+class Errors(NamedTuple):
+    """Sums over matrices, each left out in turn; those of chunks add up."""
+
+    squares: np.ndarray  # (n_penalties,), weighted squared errors
+    products: np.ndarray  # (n_penalties, c, c), of which these are the traces
+    total: float  # the same sum without any regression
+
+    def __add__(self, other: tuple[object, ...]) -> Errors:
+        assert isinstance(other, Errors)
+        return Errors(self.squares + other.squares, self.products + other.products, self.total + other.total)
+
+
+class Fit(NamedTuple):
+    """Ridge regression at one penalty."""
+
+    coefficients: np.ndarray  # B, (p, c)
+    explained: np.ndarray  # (c, c), sum w_i Y_i' F_i of the fitted F
+    unexplained: np.ndarray  # (c, c), sum w_i Y_i' (Y_i - F_i)
+
+
+class Shape(NamedTuple):
+    """Directions of the tangent space, scaled by what they tell of the targets."""
+
+    directions: np.ndarray  # Q, (p, q)
+    penalty: float  # of the ridge regression; it scales with the weights
+    score: float  # share of the targets' variance explained, each matrix left out in turn
+
+
+def discriminant_shape(vectors: np.ndarray, targets: Targets) -> Shape:
+    """Shape of vectors that are all at hand.
+
+    Parameters
+    ----------
+    vectors : array of shape (n, p)
+        Tangent vectors.
+    targets : Targets
+        What they should tell.
+
+    Returns
+    -------
+    shape : Shape
+    """
+    w = targets.weight
+    rows = np.sqrt(w)[:, None] * (vectors - (w @ vectors) / w.sum())  # (n, p)
+    if rows.shape[0] < rows.shape[1]:
+        gram = GramRidge.of(rows @ rows.T, targets)
+        return shape_of(gram, gram.errors(targets), rows)
+    Y = targets.rows()
+    ridge = FeatureRidge.of(rows.T @ rows, rows.T @ Y, Y.T @ Y, float(w.sum()))
+    return shape_of(ridge, ridge.errors(rows, targets))
+
+
+# ---------------------------------------------------------------------------
+# Ridge regression for all penalties at once
+
+
+class FeatureRidge(NamedTuple):
+    """From the moments of vectors and targets."""
+
+    values: np.ndarray  # e, (p,)
+    basis: np.ndarray  # U, (p, p)
+    inner: np.ndarray  # U' sum w_i Phi_i' Y_i, (p, c)
+    squares: np.ndarray  # sum w_i Y_i' Y_i, (c, c)
+    weight: float  # of all matrices
+
+    @classmethod
+    def of(cls, C: np.ndarray, A: np.ndarray, squares: np.ndarray, weight: float) -> FeatureRidge:
+        """From ``C = sum w_i Phi_i' Phi_i`` and ``A = sum w_i Phi_i' Y_i``."""
+        values, basis = np.linalg.eigh(C)
+        return cls(np.maximum(values, 0.0), basis, basis.T @ A, squares, weight)
+
+    @property
+    def penalties(self) -> np.ndarray:
+        return _PENALTIES[_PENALTIES >= _LEAST_OF_FEATURES] * _largest(self.values)
+
+    def errors(self, rows: np.ndarray, targets: Targets) -> Errors:
+        """Errors of a chunk: rows are its centered vectors, times the roots of their weights."""
+        inverse = 1 / (self.values[:, None] + self.penalties)  # (p, n_penalties)
+        found, Y, judged = [], targets.rows(), targets.judged
+        for part in _blocks(rows.shape[0]):
+            T = rows[part] @ self.basis
+            residual = Y[part, None, :] - _products(T, inverse, self.inner)  # (n, n_penalties, c)
+            leverage = T**2 @ inverse + (targets.weight[part] / self.weight)[:, None]
+            residual /= (1 - leverage)[:, :, None]
+            found.append(_errors(residual[judged[part]], Y[part][judged[part]]))
+        return sum(found[1:], start=found[0])
+
+    def fit(self, penalty: float, rows: np.ndarray | None) -> Fit:
+        """Coefficients at a penalty; the rows are not needed any more."""
+        scaled = self.inner / (self.values + penalty)[:, None]
+        explained = scaled.T @ self.inner
+        return Fit(self.basis @ scaled, explained, self.squares - explained)
+
+
+class GramRidge(NamedTuple):
+    """From the inner products of the vectors.
+
+    The root of the weights, which centering took out, is made an eigenvector apart from the others, so
+    that these stay orthogonal to it; then errors are quotients of sums of like signs.
+    """
+
+    values: np.ndarray  # e, (n - 1,)
+    basis: np.ndarray  # (n, n - 1)
+    inner: np.ndarray  # basis' times the targets, (n - 1, c)
+
+    @classmethod
+    def of(cls, K: np.ndarray, targets: Targets) -> GramRidge:
+        """From the inner products of rows as in `FeatureRidge.errors`, (n, n)."""
+        root = np.sqrt(targets.weight / targets.weight.sum())
+        apart = 2 * np.trace(K) + np.finfo(float).tiny
+        values, basis = np.linalg.eigh(K + apart * np.outer(root, root))
+        values, basis = values[:-1], basis[:, :-1]
+        floor = len(K) * _EPS * max(values[-1], 0.0) if values.size else 0.0
+        return cls(np.where(values > floor, values, 0.0), basis, basis.T @ targets.rows())
+
+    @property
+    def penalties(self) -> np.ndarray:
+        return _PENALTIES * _largest(self.values)
+
+    def errors(self, targets: Targets) -> Errors:
+        """Errors of all matrices."""
+        left = self.penalties / (self.values[:, None] + self.penalties)  # (n - 1, n_penalties)
+        leverage_left = self.basis**2 @ left  # 1 - leverage, (n, n_penalties)
+        left_out = _products(self.basis, left, self.inner) / leverage_left[:, :, None]
+        return _errors(left_out[targets.judged], targets.rows()[targets.judged])
+
+    def fit(self, penalty: float, rows: np.ndarray | None) -> Fit:
+        """Coefficients at a penalty, in the space that the rows span."""
+        assert rows is not None
+        scaled = self.inner / (self.values + penalty)[:, None]
+        explained = (self.inner * self.values[:, None]).T @ scaled
+        return Fit(rows.T @ (self.basis @ scaled), explained, penalty * self.inner.T @ scaled)
+
+
+def _largest(values: np.ndarray) -> float:
+    """The unit of penalties; 1 where all vectors are the same."""
+    return float(values[-1]) if values.size and values[-1] > 0 else 1.0
+
+
+def _blocks(n: int, size: int = 1024) -> list[slice]:
+    return [slice(start, start + size) for start in range(0, n, size)]
+
+
+def _products(left: np.ndarray, scales: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """``left diag(scales_l) right`` for every column l of scales, as one product; (n, l, c)."""
+    k, n_scales = scales.shape
+    stacked = (scales[:, :, None] * right[:, None, :]).reshape(k, -1)
+    return (left @ stacked).reshape(len(left), n_scales, -1)
+
+
+def _errors(left_out: np.ndarray, targets: np.ndarray) -> Errors:
+    """Sums over matrices, of errors (n, n_penalties, c) and of targets (n, c)."""
+    products = np.einsum("nlc,nld->lcd", left_out, left_out, optimize=True)
+    return Errors(np.trace(products, axis1=1, axis2=2), products, float(np.vdot(targets, targets)))
+
+
+# ---------------------------------------------------------------------------
+# From the regression to the shape
+
+
+def shape_of(ridge: FeatureRidge | GramRidge, errors: Errors, rows: np.ndarray | None = None) -> Shape:
+    """Choose the penalty of the least error, and scale the scores.
+
+    Where nobody can be judged, every class having one matrix, the middle of the penalties is taken.
+    """
+    judged = errors.total > 0
+    k = int(np.argmin(errors.squares)) if judged else len(errors.squares) // 2
+    penalty = float(ridge.penalties[k])
+    fit = ridge.fit(penalty, rows)
+    score = 1.0 - float(errors.squares[k]) / errors.total if judged else 0.0
+    return Shape(_directions(fit, errors.products[k]), penalty, score)
+
+
+def _directions(fit: Fit, left_out: np.ndarray) -> np.ndarray:
+    """Scores scaled so that their errors are alike in every direction.
+
+    Optimal scoring takes the errors of the fit itself, the spread within classes.  A fit that
+    interpolates has none; there the errors of the matrices left out take their place, half of their
+    covariance replaced by its mean as there are few of them for so many directions.
+    """
+    root = _inverse_root(fit.explained + fit.unexplained)  # (c, r): r targets are independent
+    share, theta = np.linalg.eigh(root.T @ fit.explained @ root)
+    known = share > _LEAST_EXPLAINED
+    if known.any() and share[known].mean() > _INTERPOLATES and left_out.any():
+        contrasts = np.linalg.qr(root)[0]
+        errors = contrasts.T @ left_out @ contrasts
+        shrunk = errors / np.trace(errors) * len(errors) + np.eye(len(errors))
+        return fit.coefficients @ _signed(contrasts @ _inverse_root(shrunk))
+    share, theta = share[known][::-1], root @ theta[:, known][:, ::-1]  # what is explained best comes first
+    rest = np.einsum("ij,ik,kj->j", theta, fit.unexplained, theta)
+    return fit.coefficients @ _signed(theta / np.sqrt(share * np.maximum(rest, _EPS)))
+
+
+def _signed(scores: np.ndarray) -> np.ndarray:
+    """Columns, each with the sign that does not hang on rounding: scores tend to grow from class to class.
+
+    The root leaves no ties: (1, -2, 1) has none with the numbers of the classes.
+    """
+    growth = np.sqrt(np.arange(len(scores))) @ scores
+    return np.where(growth < 0, -1.0, 1.0) * scores
+
+
+def _inverse_root(S: np.ndarray) -> np.ndarray:
+    """Columns R with ``R' S R = I`` that span the range of S, (c, rank)."""
+    values, vectors = np.linalg.eigh(S)
+    kept = values > len(S) * _EPS * max(values[-1], 0.0)
+    return vectors[:, kept] / np.sqrt(values[kept])

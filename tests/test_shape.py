@@ -1,0 +1,377 @@
+"""The shape of a metric: its leave-one-out errors by refitting, its directions by scikit-learn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.neighbors import KNeighborsClassifier
+
+from random_matrices import labeled, spd
+from spdmetric import LogEuclideanMetric
+from spdmetric.datasets import make_toy
+from spdmetric.objectives.shape import (
+    Errors,
+    FeatureRidge,
+    GramRidge,
+    Targets,
+    discriminant_shape,
+    shape_of,
+)
+
+
+def problem(n, p, c, seed=0, *, weighted=True, spread=1.0):
+    rng = np.random.default_rng(seed)
+    codes = np.r_[np.arange(c), np.arange(c), rng.integers(0, c, n - 2 * c)]
+    vectors = rng.normal(size=(n, p)) + spread * rng.normal(size=(c, p))[codes]
+    weight = rng.uniform(0.3, 3.0, n) if weighted else np.ones(n)
+    return vectors, codes, weight, Targets.of_classes(codes, weight, c)
+
+
+def refitted(vectors, codes, weight, c, penalty):
+    """Errors of n ridge regressions, each without one matrix; means and intercept are its own."""
+    Y, found = np.eye(c)[codes], []
+    for i in range(len(codes)):
+        k = np.arange(len(codes)) != i
+        w = weight[k]
+        mean, share = w @ vectors[k] / w.sum(), w @ Y[k] / w.sum()
+        rows = np.sqrt(w)[:, None] * (vectors[k] - mean)
+        # Least squares of the stacked system: no squared condition number at small penalties.
+        stacked = np.concatenate([rows, np.sqrt(penalty) * np.eye(rows.shape[1])])
+        right = np.concatenate([np.sqrt(w)[:, None] * (Y[k] - share), np.zeros((rows.shape[1], c))])
+        B = np.linalg.lstsq(stacked, right, rcond=None)[0]
+        found.append(Y[i] - share - (vectors[i] - mean) @ B)
+    return np.array(found)
+
+
+def ridge_of(vectors, targets, form):
+    w = targets.weight
+    rows = np.sqrt(w)[:, None] * (vectors - w @ vectors / w.sum())
+    if form == "gram":
+        ridge = GramRidge.of(rows @ rows.T, targets)
+        return ridge, ridge.errors(targets), rows
+    Y = targets.rows()
+    ridge = FeatureRidge.of(rows.T @ rows, rows.T @ Y, Y.T @ Y, w.sum())
+    return ridge, ridge.errors(rows, targets), rows
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("n", "p", "form"), [(40, 6, "feature"), (14, 30, "gram"), (40, 6, "gram")])
+def test_errors_are_those_of_refitting(n, p, form, weighted):
+    vectors, codes, weight, targets = problem(n, p, 3, weighted=weighted)
+    ridge, errors, _ = ridge_of(vectors, targets, form)
+    for k in range(0, len(ridge.penalties), 3):
+        left_out = refitted(vectors, codes, weight, 3, ridge.penalties[k])
+        expected = (weight[:, None] * left_out).T @ left_out
+        assert_allclose(errors.products[k], expected, rtol=1e-9, atol=1e-9 * np.trace(expected))
+
+
+def test_errors_at_penalties_next_to_zero():
+    """In the Gram form, down to 1e-12 of the trace, where 1 - leverage has lost its digits."""
+    vectors, codes, weight, targets = problem(12, 40, 3)
+    rows = np.sqrt(weight)[:, None] * (vectors - weight @ vectors / weight.sum())
+    ridge = GramRidge.of(rows @ rows.T, targets)
+    penalty = 1e-12 * np.trace(rows @ rows.T)
+    left = penalty / (ridge.values + penalty)
+    found = (ridge.basis * left) @ ridge.inner / (ridge.basis**2 @ left)[:, None]
+    expected = np.sqrt(weight)[:, None] * refitted(vectors, codes, weight, 3, penalty)
+    assert_allclose(found, expected, atol=1e-9)
+
+
+def test_chunks_add_up():
+    vectors, _, _, targets = problem(60, 5, 3)
+    ridge, whole, rows = ridge_of(vectors, targets, "feature")
+    parts = [
+        ridge.errors(rows[part], Targets(targets.Y[part], targets.weight[part], targets.judged[part]))
+        for part in (slice(0, 23), slice(23, 60))
+    ]
+    for one, other in zip(parts[0] + parts[1], whole, strict=True):
+        assert_allclose(one, other, rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", [30, 400])
+def test_both_forms_give_one_shape(n):
+    vectors, _, _, targets = problem(n, 20, 4)
+    feature, errors, _ = ridge_of(vectors, targets, "feature")
+    gram, gram_errors, rows = ridge_of(vectors, targets, "gram")
+    same = Errors(*(x[-len(feature.penalties) :] for x in gram_errors[:2]), gram_errors.total)
+    assert_allclose(same.squares, errors.squares, rtol=1e-8)
+    one, other = shape_of(feature, errors), shape_of(gram, gram_errors, rows)
+    assert_allclose(one.penalty, other.penalty, rtol=1e-9)
+    assert_allclose(gram_of(vectors, one), gram_of(vectors, other), rtol=1e-7, atol=1e-9)
+
+
+def gram_of(vectors, shape):
+    scores = (vectors - vectors.mean(axis=0)) @ shape.directions
+    return scores @ scores.T
+
+
+def test_without_penalty_it_is_linear_discriminant_analysis():
+    """With many matrices, up to a rotation and the factor of the degrees of freedom."""
+    vectors, codes, _, targets = problem(3000, 5, 4, weighted=False, spread=0.5)
+    ridge, errors, _ = ridge_of(vectors, targets, "feature")
+    ours = shape_of(ridge, errors._replace(squares=ridge.penalties))  # the smallest penalty is the best
+    lda = LinearDiscriminantAnalysis(solver="eigen").fit(vectors, codes)
+    theirs = lda.transform(vectors) - lda.transform(vectors).mean(axis=0)
+    K, other = gram_of(vectors, ours), theirs @ theirs.T
+    assert_allclose(K, other * np.trace(K) / np.trace(other), atol=1e-6 * K.max())
+
+
+def test_errors_within_classes_are_alike_in_every_direction():
+    vectors, codes, weight, targets = problem(300, 8, 4)
+    shape = discriminant_shape(vectors, targets)
+    scores = vectors @ shape.directions
+    means = np.array([np.average(scores[codes == k], axis=0, weights=weight[codes == k]) for k in range(4)])
+    within = (weight[:, None] * (scores - means[codes])).T @ (scores - means[codes])
+    penalty = shape.penalty * shape.directions.T @ shape.directions
+    total = within + penalty
+    assert_allclose(total, total[0, 0] * np.eye(3), atol=1e-9 * total[0, 0])
+
+
+@pytest.mark.parametrize(("n", "p"), [(300, 8), (20, 400)], ids=["scatter", "interpolates"])
+def test_columns_have_an_order_and_signs(n, p):
+    """Classes of equal weight leave the eigenvectors to rounding; the coordinates do not hang on it."""
+    vectors, codes, _, _ = problem(n - n % 4, p, 4, weighted=False)
+    codes = np.arange(len(codes)) % 4
+    targets = Targets.of_classes(codes, np.ones(len(codes)), 4)
+    one = discriminant_shape(vectors, targets).directions
+    order = np.random.default_rng(0).permutation(len(codes))
+    moved = Targets.of_classes(codes[order], np.ones(len(codes)), 4)
+    other = discriminant_shape(vectors[order], moved).directions
+    assert_allclose(other, one, rtol=0, atol=1e-7 * np.abs(one).max())
+
+
+def test_a_class_of_one_matrix_is_fitted_and_not_judged():
+    vectors, codes, _, _ = problem(20, 6, 3, weighted=False)
+    codes = np.r_[codes, 3]
+    vectors = np.concatenate([vectors, 5 * np.ones((1, 6))])
+    targets = Targets.of_classes(codes, np.ones(21), 4)
+    assert targets.judged.tolist() == [True] * 20 + [False]
+    shape = discriminant_shape(vectors, targets)
+    assert shape.directions.shape == (6, 3)
+    assert np.isfinite(shape.directions).all()
+
+
+def test_every_class_of_one_matrix():
+    vectors = np.random.default_rng(0).normal(size=(5, 8))
+    shape = discriminant_shape(vectors, Targets.of_classes(np.arange(5), np.ones(5), 5))
+    assert np.isfinite(shape.directions).all()
+    assert shape.score == 0
+
+
+def test_two_identical_matrices_with_different_labels():
+    vectors, codes, weight, _ = problem(12, 30, 2)
+    vectors[1] = vectors[0]
+    shape = discriminant_shape(vectors, Targets.of_classes(codes, weight, 2))
+    assert np.isfinite(shape.directions).all()
+    assert np.isfinite(shape.score)
+
+
+def test_identical_matrices_have_no_shape():
+    targets = Targets.of_classes(np.array([0, 1, 0, 1]), np.ones(4), 2)
+    shape = discriminant_shape(np.ones((4, 3)), targets)
+    assert shape.directions.shape == (3, 0)
+
+
+@settings(deadline=None, max_examples=25)
+@given(seed=st.integers(0, 10_000), scale=st.sampled_from([1e-6, 1.0, 1e6]), n=st.sampled_from([12, 60]))
+def test_scale_of_weights_and_rotation_of_vectors_change_nothing(seed, scale, n):
+    vectors, codes, weight, targets = problem(n, 20, 3, seed)
+    one = discriminant_shape(vectors, targets)
+    Q = np.linalg.qr(np.random.default_rng(seed).normal(size=(20, 20)))[0]
+    other = discriminant_shape(vectors @ Q, Targets.of_classes(codes, scale * weight, 3))
+    assert_allclose(other.penalty, scale * one.penalty, rtol=1e-6)
+    K, L = gram_of(vectors, one), gram_of(vectors @ Q, other)
+    assert_allclose(K / np.trace(K), L / np.trace(L), atol=1e-7)
+
+
+# ---------------------------------------------------------------------------
+# Through the estimator
+
+SHAPED = LogEuclideanMetric(0.0, shape="discriminant")
+SIZES = pytest.mark.parametrize(("n", "d"), [(120, 4), (30, 9)], ids=["features", "gram"])
+RANKS = pytest.mark.parametrize("options", [{}, {"radius": 2.0}, {"radius": 1.0, "rank": 3}], ids=str)
+
+
+def close(one, other, X, tolerance=1e-9):
+    """The same metric, in the scale of its distances."""
+    assert_allclose(one.shape_penalty_, other.shape_penalty_, rtol=tolerance)
+    assert_allclose(one.shape_score_, other.shape_score_, rtol=tolerance)
+    K = other.pairwise_kernel(X)
+    assert_allclose(one.pairwise_kernel(X), K, rtol=0, atol=tolerance * np.abs(K).max())
+
+
+@RANKS
+@SIZES
+def test_it_is_the_shape_of_the_plain_vectors(n, d, options, rng):
+    X, y = labeled(rng, n, d, classes=3)
+    weight = rng.uniform(0.5, 2, n)
+    metric = clone(SHAPED).set_params(**options, max_iter=20, tol=1.0).fit(X, y, weight)
+    plain = clone(metric).set_params(shape=None).fit(X, y, weight)
+    vectors = plain.transform(X)
+    expected = discriminant_shape(vectors, Targets.of_classes(y, weight, 3))
+    assert metric.shape_.shape == (vectors.shape[1], 2)
+    assert metric.shape_penalty_ == pytest.approx(expected.penalty, rel=1e-9)
+    assert metric.shape_score_ == pytest.approx(expected.score, rel=1e-7)
+    Q, R = metric.shape_, expected.directions
+    assert_allclose(Q @ Q.T, R @ R.T, rtol=0, atol=1e-8 * np.abs(R @ R.T).max())
+    assert_allclose(
+        metric.transform(X), vectors @ metric.shape_, rtol=0, atol=1e-12 * np.abs(vectors @ Q).max()
+    )
+    assert (plain.shape_, plain.shape_penalty_, plain.shape_score_) == (None, None, None)
+
+
+def test_every_use_of_the_metric_has_the_shape(rng, tmp_path):
+    X, y = labeled(rng, 60, 4, classes=3)
+    metric = clone(SHAPED).fit(X, y)
+    vectors = metric.transform(X)
+    assert vectors.shape == (60, 2)
+    distance = np.linalg.norm(vectors[:20] - vectors[20:40], axis=1)
+    assert_allclose(metric.pair_distance(np.stack([X[:20], X[20:40]], axis=1)), distance)
+    assert metric.get_metric()(X[0], X[20]) == pytest.approx(distance[0])
+    assert_allclose(metric.pairwise_kernel(X), vectors @ vectors.T)
+    assert_allclose(np.load(metric.transform_to(X, tmp_path / "vectors.npy")), vectors)
+    assert len(metric.get_feature_names_out()) == 2
+    assert metric.transform(X.astype(np.float32)).dtype == np.float32
+
+
+@RANKS
+def test_invariance_under_congruence_of_data_and_start(options, rng):
+    X, y = labeled(rng, 60, 4, classes=3)
+    start, M = spd(rng, 4), rng.standard_normal((4, 4))
+    metric = clone(SHAPED).set_params(**options, tol=1e-10)
+    one = clone(metric).set_params(init=start).fit(X, y)
+    other = clone(metric).set_params(init=M @ start @ M.T).fit(M @ X @ M.T, y)
+    assert other.shape_penalty_ == pytest.approx(one.shape_penalty_, rel=1e-5)
+    distance = [
+        m.pair_distance(np.stack([Z[:30], Z[30:]], axis=1)) for m, Z in ((one, X), (other, M @ X @ M.T))
+    ]
+    assert_allclose(distance[1], distance[0], rtol=1e-5 if options else 1e-8)
+
+
+@SIZES
+@pytest.mark.parametrize("stored", [False, True])
+def test_chunks_in_memory_and_in_files(n, d, stored, rng, tmp_path):
+    X, y = labeled(rng, n, d, classes=3)
+    weight = rng.uniform(0.5, 2, n)
+    np.save(tmp_path / "X.npy", X)
+    source = np.load(tmp_path / "X.npy", mmap_mode="r") if stored else X
+    whole = clone(SHAPED).fit(X, y, weight)
+    close(clone(SHAPED).set_params(chunk_size=11).fit(source, y, weight), whole, X)
+
+
+def test_chunks_that_are_not_kept(rng, monkeypatch):
+    X, y = labeled(rng, 120, 4, classes=3)
+    whole = clone(SHAPED).fit(X, y)
+    monkeypatch.setattr("spdmetric.objectives.local.fits", lambda n, d: False)
+    close(clone(SHAPED).set_params(chunk_size=11).fit(X, y), whole, X)
+
+
+@SIZES
+def test_threads_do_not_change_a_bit(n, d, rng):
+    X, y = labeled(rng, n, d, classes=3)
+    metric = clone(SHAPED).set_params(chunk_size=11)
+    one, two = (clone(metric).set_params(n_jobs=k).fit(X, y) for k in (1, 2))
+    np.testing.assert_array_equal(one.shape_, two.shape_)
+
+
+@SIZES
+def test_weights_of_zero_leave_out(n, d, rng):
+    X, y = labeled(rng, n, d, classes=3)
+    weight = np.where(np.arange(n) % 5 == 0, 0.0, rng.uniform(0.5, 2, n))
+    kept = weight > 0
+    one, other = clone(SHAPED).fit(X, y, weight), clone(SHAPED).fit(X[kept], y[kept], weight[kept])
+    close(one, other, X)
+
+
+def test_weights_count_in_the_judgement_of_a_matrix_alone(rng):
+    """A class with one matrix of weight, others without, is a class of one matrix."""
+    X, y = labeled(rng, 40, 3, classes=2)
+    X, y = np.concatenate([X, spd(rng, 3, 3)]), np.r_[y, 2, 2, 2]
+    weight = np.r_[np.ones(41), 0, 0]
+    close(clone(SHAPED).fit(X, y, weight), clone(SHAPED).fit(X[:41], y[:41]), X)
+
+
+def test_a_class_weight_is_that_weight_for_its_matrices(rng):
+    X, y = labeled(rng, 60, 4, classes=3)
+    one = clone(SHAPED).set_params(class_weight={1: 3.0}).fit(X, y)
+    close(one, clone(SHAPED).fit(X, y, np.where(y == 1, 3.0, 1.0)), X)
+
+
+def test_adapted_metrics_keep_the_shape(rng):
+    X, y = labeled(rng, 60, 4, classes=3)
+    metric, M = clone(SHAPED).fit(X, y), np.diag([1.0, 2.0, 0.5, 3.0])
+    for adapted in (metric.adapt(M @ X @ M), metric.partial_adapt(M @ X @ M)):
+        np.testing.assert_array_equal(adapted.shape_, metric.shape_)
+        assert adapted.transform(X).shape == (60, 2)
+    assert_allclose(
+        metric.adapt(X).transform(X), metric.transform(X), atol=1e-6 * np.abs(metric.transform(X)).max()
+    )
+
+
+@pytest.mark.parametrize("seed", range(5000, 5003))
+def test_neighbors_are_better_with_a_shape(seed):
+    X, y, X_test, y_test = make_toy(d=8, random_state=seed)
+
+    def score(shape):
+        metric = LogEuclideanMetric(0.0, shape=shape).fit(X, y)
+        return KNeighborsClassifier(1).fit(metric.transform(X), y).score(metric.transform(X_test), y_test)
+
+    assert score("discriminant") >= score(None) + 0.05
+
+
+# -- bad input
+
+
+@SIZES
+def test_a_class_of_one_matrix(n, d, rng):
+    X, y = labeled(rng, n, d, classes=2)
+    y[0] = 2
+    metric = clone(SHAPED).fit(X, y)
+    assert metric.transform(X).shape == (n, 2)
+    assert np.isfinite(metric.transform(X)).all()
+
+
+@pytest.mark.parametrize("n", [5, 20])
+def test_classes_of_one_matrix_each(n, rng):
+    X, _ = labeled(rng, n, 4)
+    metric = clone(SHAPED).fit(X, np.arange(n))
+    assert np.isfinite(metric.transform(X)).all()
+    assert metric.shape_score_ == 0
+
+
+def test_more_classes_than_directions(rng):
+    X, y = labeled(rng, 60, 2, classes=20)
+    assert clone(SHAPED).fit(X, y).transform(X).shape[1] <= 3
+
+
+@SIZES
+def test_identical_matrices_of_two_classes(n, d, rng):
+    X, y = labeled(rng, n, d)
+    X[1] = X[0]
+    metric = clone(SHAPED).fit(X, y)
+    assert np.isfinite(metric.transform(X)).all()
+    assert metric.shape_score_ < 1
+
+
+def test_classes_with_one_mean(rng):
+    X = np.repeat(spd(rng, 10, 3), 2, axis=0)
+    with pytest.raises(ValueError, match="classes have the same mean tangent vector"):
+        clone(SHAPED).fit(X, np.arange(20) % 2)
+
+
+def test_sentences(rng):
+    X, y = labeled(rng, 20, 3)
+    with pytest.raises(ValueError, match="shape='round': expected one of None, 'discriminant'"):
+        LogEuclideanMetric(shape="round").fit(X, y)
+    with pytest.raises(ValueError, match="shape='discriminant' needs kernel='linear'"):
+        LogEuclideanMetric(shape="discriminant", kernel="rbf").fit(X, y)
+    with pytest.raises(ValueError, match=r"a stream forgets them: fit on a sample"):
+        clone(SHAPED).partial_fit(X, y, classes=[0, 1])
+    metric = clone(SHAPED).fit(X, y)
+    with pytest.raises(ValueError, match="keep 1 of 6 directions, and no matrix can be made"):
+        metric.inverse_transform(metric.transform(X))
