@@ -34,7 +34,7 @@ from benchmarks.cases import (  # noqa: E402
     session,
     tolerance,
 )
-from benchmarks.clock import rounds  # noqa: E402
+from benchmarks.clock import evenly, rounds  # noqa: E402
 from benchmarks.data import covariances, subject9, toy, whitened  # noqa: E402
 from benchmarks.outcomes import Absent, Bound, Outcome, Setting, lead, share  # noqa: E402
 from benchmarks.peers import Peer, load_peer, peers_of  # noqa: E402
@@ -455,6 +455,16 @@ def test_contestants_take_turns():
     patient = Setting(quick=True, rounds=3, patience=60.0, draws=1, seconds=1.0, evaluations=1)
     assert {name: len(of) for name, of in rounds(contestants, patient).items()} == {"a": 3, "b": 3}
     assert seen == ["a", "b", "b", "a", "a", "b"]
+
+
+def test_processes_are_repeated_evenly():
+    seen = []
+    contestants = {"slow": lambda: seen.append("slow"), "fast": lambda: seen.append("fast")}
+    rounds(
+        contestants, evenly(Setting(quick=True, rounds=50, patience=0.0, draws=1, seconds=1, evaluations=1))
+    )
+    assert seen.count("slow") == seen.count("fast") == 3
+    assert evenly(TINY).rounds == 1
 
 
 def test_bounds():
