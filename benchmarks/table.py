@@ -114,12 +114,12 @@ def highlights(records: Mapping[str, Mapping[str, Any]]) -> str:
     return _markdown([("what", *HEADINGS[1:7]), *cells])
 
 
-# What a reader of the README sees first; one line of them is a loss.
+# What a reader of the README sees first: what a user gets before what the kernels can do, and a loss.
 HIGHLIGHTS = {
+    ("session/fits", "second fit, pinned"): "the second `fit` of a session, 200 EEG covariances 16 x 16",
     ("fit/default-subject9", "SciPy SLSQP"): "`fit`, 144 EEG covariances 22 x 22",
     ("fit/subject9", "literal formulas"): "the same to 0.999 of its alignment, by the paper's formulas",
     ("knn/500x500-d22", "pyRiemann"): "1-NN, 500 by 500 matrices 22 x 22",
-    ("evaluate/n1000-d22", "numpy.linalg.eigh"): "value and gradient, 1000 matrices 22 x 22",
     ("evaluate/n40-d400", "numpy.linalg.eigh"): "value and gradient, 40 matrices 400 x 400",
 }
 # Documents have a pair of marks for each table that they show.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from math import inf
 from pathlib import Path
@@ -17,10 +18,23 @@ from spdmetric.objectives.alignment import Misalignment, Target
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # benchmarks are no part of the package
 
-from benchmarks import picture, run, store, table  # noqa: E402
+from benchmarks import picture, processes, run, sessions, store, table  # noqa: E402
 from benchmarks import task as tasks  # noqa: E402
-from benchmarks.cases import Case, all_cases, default, evaluate, fit, growth, neighbors, path, select  # noqa: E402
-from benchmarks.clock import rounds  # noqa: E402
+from benchmarks.cases import (  # noqa: E402
+    Case,
+    all_cases,
+    default,
+    evaluate,
+    fit,
+    growth,
+    large,
+    neighbors,
+    path,
+    select,
+    session,
+    tolerance,
+)
+from benchmarks.clock import evenly, rounds  # noqa: E402
 from benchmarks.data import covariances, subject9, toy, whitened  # noqa: E402
 from benchmarks.outcomes import Absent, Bound, Outcome, Setting, lead, share  # noqa: E402
 from benchmarks.peers import Peer, load_peer, peers_of  # noqa: E402
@@ -54,9 +68,17 @@ def test_keys_are_those_of_the_issue():
         *(f"fit/{name}" for name in sets),
         *(f"fit/default-{name}" for name in sets),
         *("knn/500x500-d22", "pairwise/200-d22", "mean/200-d22", "path/subject9", "cv/subject9"),
-        *("growth/n", "growth/d", "process/toy8"),
+        *("mean/2000-d51", "mean/40-d200", "mean/40-d400", "mean/passes", "iterate/n45-d400-rank10"),
+        *("session/fits", "session/cv", "session/grid", "session/cv-virus"),
+        *("tolerance/evaluations", "tolerance/concentrated", "tolerance/flipped", "tolerance/45classes"),
+        *("growth/n", "growth/d", "process/toy8", "large/n200000-d8", "large/n1000000-d8"),
     }
     assert expected <= set(keys)
+    assert {case.key.split("/")[0] for case in all_cases() if case.kind == "user"} == {
+        "session",
+        "process",
+        "large",
+    }
 
 
 def test_selection_by_key_group_and_pattern():
@@ -94,7 +116,7 @@ def test_small_cases_of_every_kind():
         default.case("tiny", lambda seed: toy(4, 10, seed)),
         neighbors.knn(8, 3),
         neighbors.pairwise(5, 3),
-        neighbors.mean(5, 3),
+        evaluate.low_rank(6, 5, 2),
         Case("path", lambda setting: path.one_fit(data, setting, (1.0, 2.0))),
         Case("refit", lambda setting: path.refits(data, setting, (1.0, 2.0))),
         Case("cv", lambda setting: path.cross_validation(data, setting, (0.0, 1.0), (None, 2))),
@@ -105,6 +127,91 @@ def test_small_cases_of_every_kind():
         assert record["lines"][0]["ratio"] > 0
         assert all(line["ours"] > 0 for line in record["lines"])
         assert record["contestants"]["ours"]["repeats"] == 1
+
+
+def test_mean_to_the_same_residual():
+    record = run.run_case(neighbors.mean(6, 3, most=1e9), TINY)
+    assert record["status"] == "ok", record.get("traceback")
+    assert max(record["residuals"].values()) <= neighbors.MEAN_TOL
+    assert [line["holds"] for line in record["lines"]] == [True, True]
+
+
+def test_sessions_run_in_fresh_processes(monkeypatch):
+    """Untouched on one side, pinned and preloaded on the other; what they time is told by index."""
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+    seen = []
+
+    def run_python(code, name, path, state, *, environment):
+        seen.append((name, state, environment["OPENBLAS_NUM_THREADS"]))
+        factor = 1.0 if state == "preloaded" else 1.2
+        return json.dumps([factor * (k + 1) for k in range({"fits": 10, "cv": 2}.get(name, 1))])
+
+    monkeypatch.setattr(session, "run_python", run_python)
+    data = covariances(20, 4, 0)
+    record = run.run_case(Case("session/fits", lambda s: session.fits(data, s), "user"), TINY)
+    assert record["kind"] == "user"
+    assert record["contestants"]["user"]["seconds"][9] == pytest.approx(12.0)
+    assert [line["ratio"] for line in record["lines"][1:]] == pytest.approx([1.2, 1.2])
+    assert all(line["holds"] for line in record["lines"])
+    cv = run.run_case(Case("cv", lambda s: session.cross_validation(data, s), "user"), TINY)
+    grid = run.run_case(Case("grid", lambda s: session.grid(data, s), "user"), TINY)
+    assert [line["holds"] for line in cv["lines"] + grid["lines"]] == [True] * 4
+    assert set(seen) == {
+        ("fits", "fresh", None),
+        ("fits", "preloaded", "1"),
+        ("import numba", "fresh", None),
+        ("cv", "fresh", None),
+        ("cv", "preloaded", "1"),
+        ("grid", "fresh", None),
+        ("same fits", "preloaded", "1"),
+    }
+
+
+def test_a_session_times_itself(tmp_path):
+    X, codes = covariances(20, 4, 0)
+    np.savez(tmp_path / "data.npz", X=X, y=codes)
+    path = str(tmp_path / "data.npz")
+    paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    environment = {**processes.UNTOUCHED, "PYTHONPATH": paths}
+    times = json.loads(processes.run_python(session._SESSION, "fits", path, "fresh", environment=environment))
+    assert len(times) == 10
+    assert min(times) > 0
+    for name, work in sessions.SESSIONS.items():
+        if name not in ("grid", "same fits", "cv"):
+            assert all(seconds > 0 for seconds in work(X, codes))
+
+
+def test_tolerance_cases_grade_what_is_reached(monkeypatch):
+    monkeypatch.setattr(tolerance, "SETS", {"tiny": (lambda: toy(4, 10, 0), 100)})
+    record = run.run_case(Case("evaluations", tolerance.evaluations, "result"), TINY)
+    assert record["status"] == "ok", record.get("traceback")
+    assert record["contestants"]["tiny"]["evaluations_before"] == 100
+    assert record["lines"][-1]["ratio"] == record["contestants"]["tiny"]["evaluations"] / 100
+    outcome = tolerance.concentrated(toy(4, 10, 0), (1e-3, 1e-4), 2.0)
+    assert [line.meaning for line in outcome.lines] == [
+        "reached / radius",
+        "alignment lost",
+        "points apart / radius",
+    ]
+    assert outcome.lines[0].holds
+    for outcome in (tolerance.flipped(TINY, 60), tolerance.many_classes(TINY, 40, 4, 5)):
+        assert all(line.holds for line in outcome.lines if line.meaning == "reached / radius")
+
+
+def test_large_fits_need_a_long_run_and_read_from_disk(tmp_path):
+    record = run.run_case(large.case(100, 4), TINY)
+    assert record["status"] == "absent"
+    assert "without --quick" in record["message"]
+    large.write(str(tmp_path), 100, 4, 0)
+    found = large.measure(str(tmp_path))
+    assert found["evaluations"] >= 1
+    assert found["lost"] < 0.1
+
+
+def test_data_by_option(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("SPDMETRIC_DATA", "elsewhere")
+    assert run.main(["--list", "--data", str(tmp_path)]) == 0
+    assert os.environ["SPDMETRIC_DATA"] == str(tmp_path)
 
 
 def test_neighbors_agree_with_pyriemann():
@@ -287,8 +394,11 @@ def test_a_file_of_something_else_is_not_overwritten(tmp_path, content, capsys):
 def test_table_and_picture(tmp_path, fit_record):
     records = {
         "fit/tiny": fit_record,
-        "broken": store.record_without("failed", "ValueError: no", TINY, store.Span()),
-        "evaluate/tiny": store.record_of(Outcome([share("eigh", 1e-3, 2e-3, most=1.0)]), TINY, store.Span()),
+        "broken": {"kind": "user", **store.record_without("failed", "ValueError: no", TINY, store.Span())},
+        "evaluate/tiny": {
+            "kind": "kernel",
+            **store.record_of(Outcome([share("eigh", 1e-3, 2e-3, most=1.0)]), TINY, store.Span()),
+        },
     }
     text = table.text(records)
     assert "0.5" in text
@@ -315,7 +425,7 @@ def test_highlights_are_measured_and_extrapolated_figures_marked():
     shown = table.highlights(records).splitlines()[2:]
     assert len(shown) == len(table.HIGHLIGHTS) == 5
     lines = [line for record in records.values() for line in record["lines"]]
-    marked = [row for row in table.rows(records) if "≈" in row[3] and "≈" in row[4]]
+    marked = [row for row in table.rows(records) if "≈" in row[4] and "≈" in row[5]]
     assert len(marked) == sum(map(table.extrapolated, lines)) > 0
     assert all("≈" in row for row in shown if "literal formulas" in row)
 
@@ -333,7 +443,7 @@ def test_command_line_shows_and_lists(tmp_path, capsys, fit_record):
     store.keep(out, "fit/toy8", fit_record, {})
     assert run.main(["--show", "markdown", "--only", "fit", "--out", str(out)]) == 0
     shown = capsys.readouterr()
-    assert "| fit/toy8 | SciPy SLSQP |" in shown.out
+    assert "| fit/toy8 | kernel | SciPy SLSQP |" in shown.out
     assert "bounds hold" in shown.err
     assert (tmp_path / "results.png").is_file()
     assert run.main(["--only", "nothing", "--out", str(out)]) == 2
@@ -345,6 +455,16 @@ def test_contestants_take_turns():
     patient = Setting(quick=True, rounds=3, patience=60.0, draws=1, seconds=1.0, evaluations=1)
     assert {name: len(of) for name, of in rounds(contestants, patient).items()} == {"a": 3, "b": 3}
     assert seen == ["a", "b", "b", "a", "a", "b"]
+
+
+def test_processes_are_repeated_evenly():
+    seen = []
+    contestants = {"slow": lambda: seen.append("slow"), "fast": lambda: seen.append("fast")}
+    rounds(
+        contestants, evenly(Setting(quick=True, rounds=50, patience=0.0, draws=1, seconds=1, evaluations=1))
+    )
+    assert seen.count("slow") == seen.count("fast") == 3
+    assert evenly(TINY).rounds == 1
 
 
 def test_bounds():

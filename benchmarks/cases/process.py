@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from benchmarks.cases import Case
-from benchmarks.clock import race
+from benchmarks.clock import evenly, race
 from benchmarks.outcomes import Outcome, Setting, share
 from benchmarks.peers import load_peer
 from benchmarks.processes import UNTOUCHED, Environment, run_python
@@ -34,8 +33,7 @@ def whole_process(setting: Setting) -> Outcome:
 
     used = process({})().strip() == "True"  # fills the compilation cache too
     contestants = {"ours": process({}), peer.name: process(peer.module.ENVIRONMENT)}
-    # A process takes a second or more, whatever it does: several need more patience.
-    best, records = race(contestants, replace(setting, patience=5 * setting.patience))
+    best, records = race(contestants, evenly(setting))
     note = "by default with kernels" if used else "by default without kernels: both are the NumPy path"
     line = share(peer.title, best["ours"], best[peer.name], most=1.5, note=note)
     return Outcome([line], records, {"kernels": used})

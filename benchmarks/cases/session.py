@@ -9,14 +9,13 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.cases import Case
-from benchmarks.clock import rounds
+from benchmarks.clock import evenly, rounds
 from benchmarks.data import Labeled, cho2017, virus
 from benchmarks.outcomes import Absent, Outcome, Setting, share
 from benchmarks.processes import PINNED, UNTOUCHED, Environment, run_python
@@ -48,7 +47,7 @@ def fits(data: Labeled, setting: Setting) -> Outcome:
             "pinned": process("fits", PINNED),
             "numba": process("import numba"),
         }
-        found = _race(contestants, replace(setting, patience=5 * setting.patience))
+        found = _race(contestants, evenly(setting))
     user, pinned, (numba,) = _best(found["user"]), _best(found["pinned"]), _best(found["numba"])
     allowed = pinned[0] + numba + MOST_LOADING
     note = f"allowed: pinned {pinned[0]:.2g} s, import numba {numba:.2g} s, and {MOST_LOADING} s"
@@ -70,7 +69,7 @@ def cross_validation(data: Labeled, setting: Setting) -> Outcome:
             "pinned": process("cv", PINNED),
             "fits": process("fits"),
         }
-        found = _race(contestants, replace(setting, patience=15 * setting.patience))
+        found = _race(contestants, evenly(setting))
     user, pinned, warm = _best(found["user"]), _best(found["pinned"]), min(_best(found["fits"])[1:])
     lines = [
         share("first CV, pinned", user[0], pinned[0], most=MOST, note="loading included"),
@@ -84,7 +83,7 @@ def grid(data: Labeled, setting: Setting) -> Outcome:
     """`GridSearchCV` over ten radii and five folds."""
     with _processes(data) as process:
         contestants = {"user": process("grid"), "pinned": process("same fits", PINNED)}
-        found = _race(contestants, replace(setting, patience=15 * setting.patience))
+        found = _race(contestants, evenly(setting))
     (user,), (pinned,) = _best(found["user"]), _best(found["pinned"])
     note = "pinned: the same 50 fits without transforming and scoring"
     return Outcome([share("50 fits, pinned", user, pinned, most=MOST, note=note)], _records(found))
