@@ -341,6 +341,14 @@ def test_every_bad_file_gets_its_sentence(case, rng, tmp_path):
     assert "\n" not in str(raised.value)
 
 
+def test_a_shape_that_does_not_go_with_the_factor(rng, tmp_path):
+    path = tmp_path / "model.npz"
+    spdmetric.save(fitted(LogEuclideanMetric(1.0, shape="discriminant"), rng), path)
+    forged(lambda m, a: a.update({"metric.shape": np.ones((4, 1))}))(path)
+    with pytest.raises(ValueError, match="shape has 4 rows, and vectors without it have length 10"):
+        spdmetric.load(path)
+
+
 def test_a_missing_file(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"There is no file .*nothing\.npz"):
         spdmetric.load(tmp_path / "nothing.npz")

@@ -307,6 +307,15 @@ def test_patterns_are_the_regression_on_the_components(rng):
     assert np.all(found.patterns.max(axis=1) == np.abs(found.patterns).max(axis=1))
 
 
+def test_patterns_do_not_hang_on_a_shape(rng):
+    covariances, y, _ = sources_and_channels(rng)
+    plain = LogEuclideanMetric(0.0, rank=3).fit(covariances, y)
+    shaped = LogEuclideanMetric(0.0, rank=3, shape="discriminant").fit(covariances, y)
+    for one, other in zip(*(patterns_of(m, covariances, y) for m in (plain, shaped)), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert shaped.transform(covariances).shape[1] == 1
+
+
 def test_patterns_are_drawn_for_as_many_components_as_asked():
     figure, axes = plt.subplots(1, 2)
     display = PatternsDisplay.from_estimator(METRIC, X, LABELS, head(), ax=axes, n_components=2)

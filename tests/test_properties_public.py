@@ -489,7 +489,10 @@ def tensors_are_checked_where_they_are_and_come_home_unchanged(rng, d):
 
 
 @about("validation.check_choice", "validation.check_radius", "validation.check_rank")
-@about("validation.check_candidates", "validation.check_kernel", "validation.check_class_weight")
+@about(
+    *("validation.check_candidates", "validation.check_kernel"),
+    *("validation.check_class_weight", "validation.check_shape"),
+)
 def parameters_come_back_as_numbers_or_are_refused(rng, d):
     radius = float(rng.uniform(0, 10))
     assert validation.check_radius(np.float64(radius)) == radius
@@ -500,12 +503,14 @@ def parameters_come_back_as_numbers_or_are_refused(rng, d):
     validation.check_choice("k", "a", ("a", "b"))
     validation.check_choice("k", np.eye(d), ("a", "b"), other="a matrix")
     validation.check_kernel("rbf", radius + 1, "gradient")
+    validation.check_shape("discriminant", "linear")
     validation.check_class_weight({d: radius + 1})
     refused = {
         "radius=": lambda: validation.check_radius(-1 - radius),
         "radii is empty": lambda: validation.check_candidates("radii", [], validation.check_radius),
         "newton": lambda: validation.check_rank(d, "newton"),
         "'a', 'b', or a matrix": lambda: validation.check_choice("k", "c", ("a", "b"), other="a matrix"),
+        "needs kernel=": lambda: validation.check_shape("discriminant", "rbf"),
         "gamma=": lambda: validation.check_kernel("linear", radius + 1, "gradient"),
         "class_weight=": lambda: validation.check_class_weight(radius),
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -269,6 +271,19 @@ def test_chunks_that_are_not_kept(rng, monkeypatch):
     whole = clone(SHAPED).fit(X, y)
     monkeypatch.setattr("spdmetric.objectives.local.fits", lambda n, d: False)
     close(clone(SHAPED).set_params(chunk_size=11).fit(X, y), whole, X)
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_fewer_matrices_than_features_need_no_square_of_these(stored, rng, tmp_path):
+    X, y = labeled(rng, 12, 70, classes=3)
+    np.save(tmp_path / "X.npy", X)
+    source, p = np.load(tmp_path / "X.npy", mmap_mode="r") if stored else X, 70 * 71 // 2
+    clone(SHAPED).fit(source[:6], y[:6])  # what is loaded once does not count
+    tracemalloc.start()
+    clone(SHAPED).fit(source, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * p**2 / 3
 
 
 @SIZES
