@@ -433,3 +433,16 @@ def test_transforming_other_sizes_and_shapes(rng):
         metric.pair_distance(X)
     with pytest.raises(ValueError, match=r"Expected vectors of shape \(n_matrices, 10\), got \(3, 6\)"):
         metric.inverse_transform(np.zeros((3, 6)))
+
+
+def test_many_classes_are_no_regression(rng):
+    """scikit-learn warns of classes that are as many as labels; the list of classes must not look like that."""
+    X, _ = labeled(rng, 90, 3)
+    metric = LogEuclideanMetric(1.0, max_iter=50, tol=0.5).fit(X, np.arange(90) % 45)
+    assert metric.classes_.size == 45
+
+
+def test_numbers_are_no_classes(rng):
+    X, _ = labeled(rng, 10, 3)
+    with pytest.raises(ValueError, match="continuous"):
+        LogEuclideanMetric().fit(X, rng.standard_normal(10))
