@@ -19,6 +19,7 @@ from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.geometry import mean_riemann
 from spdmetric.linalg.symmetric import congruence, expm, invsqrtm, powm
 from spdmetric.manifolds import Ball, RankBall
+from spdmetric.objectives import gaussian
 from spdmetric.objectives.alignment import Misalignment, Target
 from spdmetric.objectives.gaussian import LOG_TAUS, GaussianMisalignment, KernelFamily, best_log_tau
 
@@ -284,6 +285,22 @@ def test_chunked_is_whole(size, gamma, rng):
     )
     same(whole, chunked)
     np.testing.assert_allclose(whole.factor_gradient, chunked.factor_gradient, atol=1e-10)
+
+
+@WIDTHS
+def test_tiles_change_nothing(gamma, rng, monkeypatch):
+    X, codes = labeled(rng, 20, 3, classes=3)
+    X[2] = X[0]
+    target, W = Target.one_hot(codes, rng.uniform(0.5, 2, 20)), invsqrtm(spd(rng, 3))
+    objective = GaussianMisalignment(X, target, gamma=gamma)
+    whole = at_factor(objective, W)
+    assert len(whole._family.tiles) == 1
+    for size in (1, 6):
+        monkeypatch.setattr(gaussian, "TILE", size)
+        tiled = at_factor(objective, W)
+        assert len(tiled._family.tiles) > 1
+        assert tiled.resolved == whole.resolved
+        same(tiled, whole)
 
 
 # -- the estimator --------------------------------------------------------------------------

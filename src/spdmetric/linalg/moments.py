@@ -46,10 +46,13 @@ def moments_of(features: np.ndarray, Y: np.ndarray, weight: np.ndarray, *, gram:
 
     C is 0 where the Gram form replaces it.  Features that are not finite show in the mean.
     """
-    total = weight.sum()
-    mean, target_mean = (weight * features).sum(axis=0) / total, (weight * Y).sum(axis=0) / total
+    total = float(weight.sum())
+    mean, target_mean = (weight.T @ features)[0] / total, (weight.T @ Y)[0] / total
+    root = np.sqrt(weight)
+    # Infinite features are not an error here: the mean tells of them.
     with np.errstate(invalid="ignore"):
-        Phi = features - mean
-        weighted = weight * Phi
-        C = 0.0 if gram else weighted.T @ Phi
-        return Moments(float(total), mean, target_mean, weighted.T @ (Y - target_mean), C)
+        R = features - mean
+        R *= root
+        A = R.T @ (root * (Y - target_mean))
+        # R'R, of one array with itself, takes NumPy half the time of another product.
+        return Moments(total, mean, target_mean, A, 0.0 if gram else R.T @ R)

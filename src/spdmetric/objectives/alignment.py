@@ -385,8 +385,9 @@ class LocalEvaluation(Evaluation):
         if not self.gram:
             return part.decomposition.cotangents(self._mean, Y, w, *self._factors)
         scale, other = self._coefficients
-        rows = (np.sqrt(w) * other) * (self._gram_matrix[part.rows] @ self._root)
-        return rows + (scale * w) * (Y @ self._moments.A.T)
+        rows = (np.sqrt(w) * other * self._gram_matrix[part.rows]) @ self._root
+        rows += (scale * w * Y) @ self._moments.A.T
+        return rows
 
 
 class _Move:

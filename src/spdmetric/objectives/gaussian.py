@@ -253,7 +253,8 @@ def best_log_tau(family: KernelFamily) -> float:
     peaks = np.flatnonzero((values >= ahead[:-2]) & (values > ahead[2:])).tolist()
     last = len(LOG_TAUS) - 1
     polished = [
-        _polish(family, LOG_TAUS[max(k - 1, 0)], _peak(values, k), LOG_TAUS[min(k + 1, last)]) for k in peaks
+        _polish(family, LOG_TAUS[max(k - 1, 0)], _peak(values, k), LOG_TAUS[min(k + 1, last)])
+        for k in peaks.tolist()
     ]
     return max(polished, key=lambda candidate: candidate[1])[0]
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from spdmetric.linalg.compiled.cache import kernel
 from spdmetric.linalg.compiled.lanes import LANES, fill, get1, get2, part, plain, put1, put2
-from spdmetric.linalg.moments import Moments
+from spdmetric.linalg.moments import Moments, moments_of
 
 FEW = 45  # features of 9 x 9 matrices: beyond, the moments of LANES rows leave the cache
 
@@ -144,23 +144,11 @@ def moments(features: np.ndarray, Y: np.ndarray, weight: np.ndarray, *, gram: bo
     """
     p, q = features.shape[1], features.shape[1] + Y.shape[1]
     if gram or p > FEW:
-        return _moments_of_many(features, Y, weight, gram)
+        return moments_of(features, Y, weight, gram=gram)
     Z, w, total, _ = _scratch(q)
     mean, A, C = np.zeros(q), np.empty((p, q - p)), np.empty((p, p))
     all_weight = _moments(plain(features), plain(Y), plain(weight), Z, w, total, mean, A, C)
     return Moments(all_weight, mean[:p], mean[p:], A, C)
-
-
-def _moments_of_many(features: np.ndarray, Y: np.ndarray, weight: np.ndarray, gram: bool) -> Moments:
-    total = float(weight.sum())
-    mean, target_mean = (weight.T @ features)[0] / total, (weight.T @ Y)[0] / total
-    root = np.sqrt(weight)
-    # Infinite features are not an error here: the mean tells of them.
-    with np.errstate(invalid="ignore"):
-        R = root * (features - mean)
-        A = R.T @ (root * (Y - target_mean))
-        # R'R, of one array with itself, takes NumPy half the time of another product.
-        return Moments(total, mean, target_mean, A, 0.0 if gram else R.T @ R)
 
 
 def cotangents(
