@@ -436,7 +436,7 @@ def test_transforming_other_sizes_and_shapes(rng):
 
 
 def test_many_classes_are_no_regression(rng):
-    """scikit-learn warns of classes that are as many as labels; the list of classes must not look like that."""
+    """scikit-learn warns of as many classes as labels; the list of classes must not look like that."""
     X, _ = labeled(rng, 90, 3)
     metric = LogEuclideanMetric(1.0, max_iter=50, tol=0.5).fit(X, np.arange(90) % 45)
     assert metric.classes_.size == 45
