@@ -250,7 +250,7 @@ def best_log_tau(family: KernelFamily) -> float:
     """
     values = family.on_grid()
     ahead = np.concatenate([[-np.inf], values, [-np.inf]])
-    peaks = np.flatnonzero((values >= ahead[:-2]) & (values > ahead[2:])).tolist()
+    peaks = np.flatnonzero((values >= ahead[:-2]) & (values > ahead[2:]))
     last = len(LOG_TAUS) - 1
     polished = [
         _polish(family, LOG_TAUS[max(k - 1, 0)], _peak(values, k), LOG_TAUS[min(k + 1, last)])
