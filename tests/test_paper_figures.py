@@ -162,7 +162,8 @@ def test_tangent_plane_is_the_one_of_the_log_map():
 
 def test_ascent_is_monotone_inside_the_ball_and_ends_at_kkt_points(climbed):
     for path in climbed.paths:
-        assert np.all(np.diff(path.alignment) >= 0)
+        # From the center the first step goes to the sphere, whatever the value there.
+        assert np.all(np.diff(path.alignment)[int(not path.points[0].any()) :] >= 0)
         assert np.all(np.linalg.norm(path.points, axis=-1) <= climbed.radius * (1 + 1e-12))
         assert np.all(np.linalg.norm(path.arcs, axis=-1) <= climbed.radius * (1 + 1e-12))
         assert path.solution.converged

@@ -58,37 +58,41 @@ def compute(seed: int = 0, *, radius: float = 4.0, n_grid: int = 36) -> Ascent:
 
 
 class _Watched(Misalignment):
-    """An objective that remembers its last evaluation."""
+    """An objective that remembers where it was evaluated."""
 
     def at(self, point: FactorPoint) -> LocalEvaluation:
-        self.last = super().at(point)
-        return self.last
+        self.seen = [*getattr(self, "seen", ()), super().at(point)]
+        return self.seen[-1]
 
 
 class _WatchedBall(Ball):
-    """A ball that remembers the last move in it."""
+    """A ball that remembers how its points were reached, by their identity."""
 
-    last: tuple[Callable[..., BallPoint], BallPoint, np.ndarray]
+    moves: dict[int, tuple[Callable[..., BallPoint], BallPoint, np.ndarray]]
 
     def retract(self, point: BallPoint, step: np.ndarray) -> BallPoint:
-        self.last = (super().retract, point, step)
-        return super().retract(point, step)
+        return self._moved(super().retract, point, step)
 
     def geodesic(self, point: BallPoint, step: np.ndarray) -> BallPoint:
-        self.last = (super().geodesic, point, step)
-        return super().geodesic(point, step)
+        return self._moved(super().geodesic, point, step)
+
+    def _moved(self, move: Callable[..., BallPoint], point: BallPoint, step: np.ndarray) -> BallPoint:
+        there = move(point, step)
+        self.moves = {**getattr(self, "moves", {}), id(there): (move, point, step)}
+        return there
 
 
 def _climb(objective: _Watched, ball: _WatchedBall, start: tuple[float, float], n: int = 41) -> Climb:
-    """Run the solver; at each record of its history the last evaluation and move are the accepted ones."""
+    """Run the solver; the evaluation with the value of a record is the one that was accepted."""
     reached: list[LocalEvaluation] = []
     arcs: list[np.ndarray] = []
 
     def look(record: Record) -> None:
+        here = next(there for there in reversed(objective.seen) if there.value == record.value)
         if reached:
-            move, origin, step = ball.last
+            move, origin, step = ball.moves[id(here.point)]
             arcs.append(np.stack([_coordinates(move(origin, t * step)) for t in np.linspace(0, 1, n)]))
-        reached.append(objective.last)
+        reached.append(here)
 
     begin = ball.point(traceless(np.array(start)))
     solution = geodesic_gradient(objective, ball, begin, tol=1e-8, max_iter=200, callback=look)
