@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -336,6 +337,7 @@ BROKEN = {
 def test_without_numba_numpy_works_after_one_warning(how):
     code = f"""
 import sys
+import time
 {BROKEN[how]}
 import numpy as np
 from spdmetric.geometry import pairwise_distance
@@ -414,3 +416,12 @@ def test_no_kind_of_array_is_compiled_for_anew(rng):
     functions = (compiled_kernels.forward, compiled_kernels.pull_frame, compiled_kernels.pull_factor)
     for function in (*functions, sums._moments, sums._rows):
         assert len(function.signatures) == 1
+
+
+def test_a_long_wait_is_announced_on_stderr_and_a_short_one_is_not(capsys):
+    with compiled.announced(0.0):
+        time.sleep(0.2)
+    assert "compiled kernels" in capsys.readouterr().err
+    with compiled.announced(60.0):
+        pass
+    assert capsys.readouterr().err == ""
