@@ -68,7 +68,7 @@ class Run:
         while norm(step) > 1e-3 * manifold.radius:
             both = [self.objective.at(manifold.retract(here.point, sign * step)) for sign in (-1, 1)]
             there = min(both, key=lambda evaluation: evaluation.value)
-            if np.isfinite(there.value):
+            if there.value < 1:  # there is some gain, and the value is a number
                 return Iterate(there, manifold.radius)
             step = step / 2
         return None
