@@ -56,7 +56,8 @@ def test_outputs(toy):
         f"toy.{kind}" for kind in ("csv", "json", "md", "png", "state")
     }
     assert "16x16" in finished.stdout
-    assert finished.stderr == ""  # no progress bar where there is no terminal
+    said = [line for line in finished.stderr.splitlines() if "compiling kernels" not in line]
+    assert said == []  # no progress bar where there is no terminal
     lines = rows_of(out / "toy.csv")
     assert len(lines) == 4 * 2 * 6
     assert lines == sorted(lines, key=lambda r: (r["row"], int(r["repeat"]), r["method"]))

@@ -27,11 +27,7 @@ threads    `each_block`: blocks of work shared by threads
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import lru_cache
-from threading import Timer
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -72,25 +68,11 @@ def load() -> type[CompiledStack]:
     return CompiledStack
 
 
-@contextmanager
-def announced(seconds: float = 2.0) -> Iterator[None]:
-    """Say on stderr what a user is waiting for, if it takes longer than this."""
-    text = "spdmetric: loading compiled kernels; once after an installation they are compiled, in some 20 s."
-    timer = Timer(seconds, lambda: print(text, file=sys.stderr, flush=True))
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-
-
 @lru_cache(maxsize=1)
 def _works() -> bool:
     """Whether the kernels can be imported and compiled; if not, say so once."""
     try:
-        with announced():
-            load().of(np.ones((1, 1, 1))).decompose(np.ones((1, 1)))
+        load().of(np.ones((1, 1, 1))).decompose(np.ones((1, 1)))
     except Exception as error:  # of the many ways to be broken, each has its own
         warn_at_caller(
             f"The compiled kernels cannot be used ({type(error).__name__}: {error}): NumPy takes their "

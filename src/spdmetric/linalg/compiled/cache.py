@@ -8,7 +8,9 @@ cache folder.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,19 @@ _DIGEST = sha256(b"\0".join(source.read_bytes() for source in SOURCES)).hexdiges
 class _Cache(FunctionCache):
     def _index_key(self, sig: Any, codegen: Any) -> tuple:
         return (*super()._index_key(sig, codegen), _DIGEST)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        found = super().load_overload(sig, target_context)
+        if found is None:
+            say_that_it_compiles()
+        return found
+
+
+@lru_cache(maxsize=1)
+def say_that_it_compiles() -> None:
+    """Tell a user what is waited for, once a process."""
+    text = "spdmetric: compiling kernels, once after an installation; this takes some 20 s."
+    print(text, file=sys.stderr, flush=True)
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
