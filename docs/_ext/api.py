@@ -22,8 +22,9 @@ API
 ===
 
 Every public name, module by module. ``LogEuclideanClassifier``, ``LogEuclideanMetricCV`` and
-``LogEuclideanMetric`` are all that most users need. The compiled kernels (``spdmetric.linalg.compiled``) and the experiments
-(``spdmetric.paper``) are internal and may change. How the modules depend on each other: :doc:`/architecture`.
+``LogEuclideanMetric`` are all that most users need. The compiled kernels (``spdmetric.linalg.compiled``)
+and the experiments (``spdmetric.paper``) are internal and may change. How the modules depend on each
+other: :doc:`/architecture`.
 
 .. toctree::
    :maxdepth: 1
