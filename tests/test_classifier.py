@@ -172,4 +172,6 @@ def test_temperature_is_that_of_the_labels():
     codes = (rng.random(20000)[:, None] > p.cumsum(axis=1)).sum(axis=1)
     assert fitted_temperature(evidence, offset, codes) == pytest.approx(3.0, rel=0.05)
     sure = fitted_temperature(evidence[:10], offset[:10] * 0, evidence[:10].argmax(axis=1))
-    assert 0.05 < sure < 1
+    assert 0.01 < sure < 2
+    unsure = fitted_temperature(1e6 * evidence[:60], offset[:60], rng.integers(0, 3, 60))
+    assert unsure > 1e6  # evidence that tells nothing counts for nothing, however large it is

@@ -107,16 +107,27 @@ def log_posterior(evidence: np.ndarray, offset: np.ndarray, temperature: float =
 def fitted_temperature(evidence: np.ndarray, offset: np.ndarray, codes: np.ndarray) -> float:
     """Temperature that gives labels that were left out the highest probability [Guo2017]_.
 
-    Its logarithm has a normal prior of deviation 1 around 0, which keeps it finite where all are right.
-    ``offset`` has a row for each matrix: folds differ.
+    Labels are taken to be right with probability (n + 1) / (n + 2), as in [Platt1999]_, which keeps it
+    finite where all are right.  ``offset`` has a row for each matrix: folds differ.
+
+    References
+    ----------
+    .. [Guo2017] C. Guo, G. Pleiss, Y. Sun and K. Weinberger, "On Calibration of Modern Neural Networks",
+       ICML, 2017.
+    .. [Platt1999] J. Platt, "Probabilistic outputs for support vector machines and comparisons to regularized
+       likelihood methods", Advances in Large Margin Classifiers, 1999.
     """
-    rows = np.arange(len(codes))
+    n, c = evidence.shape
+    target = np.full((n, c), 1 / ((n + 2) * (c - 1)))
+    target[np.arange(n), codes] = (n + 1) / (n + 2)
+    floor = np.log(_TINY)  # of a class that is absent
+    unit = max(float(np.std(evidence)), _TINY)
 
-    def loss(log_temperature: float) -> float:
-        known = log_softmax(evidence * np.exp(-log_temperature) + offset, axis=1)[rows, codes]
-        return float(log_temperature**2 / 2 - np.sum(np.maximum(known, np.log(_TINY))))
+    def loss(exponent: float) -> float:
+        known = log_softmax(evidence * (np.exp(exponent) / unit) + offset, axis=1)
+        return -float(np.vdot(target, np.maximum(known, floor)))
 
-    return float(np.exp(minimize_scalar(loss, bounds=(-3.0, 3.0), method="bounded").x))
+    return unit / float(np.exp(minimize_scalar(loss, bounds=(-8.0, 6.0), method="bounded").x))
 
 
 def _squared_distances(one: np.ndarray, other: np.ndarray) -> np.ndarray:
