@@ -80,8 +80,8 @@ class LogEuclideanMetricCV(FittedMetric):
         whole groups, or as many as there are groups.
     scoring : str, callable or None, default=None
         Scorer of the classifier.  None is the mean logarithm of the probability of the true label,
-        calibrated and at least 0.001, and differences have the standard error of a mean over matrices; with a scorer they have
-        that of a mean over folds.
+        calibrated and at least 0.001, and differences have the standard error of a mean over matrices; with
+        a scorer they have that of a mean over folds.
     rule : {"clear", "best"}, default="clear"
         "clear" takes the usual candidate unless others are better by more than one standard error of the
         paired difference, and neighbors with a metric of their own for class means only if they are right
