@@ -29,7 +29,7 @@ def run(arguments: Namespace) -> None:
     from spdmetric.io.atomic import write_atomically
     from spdmetric.io.models import load
 
-    check_target(arguments.out)
+    check_target(arguments.out, arguments.model, arguments.data, arguments.labels)
     model = load(arguments.model)
     if not hasattr(model, "predict"):
         raise ValueError(
@@ -49,7 +49,12 @@ def run(arguments: Namespace) -> None:
 
 
 def _as_csv(predicted: np.ndarray, true: np.ndarray | None) -> str:
-    columns = [range(len(predicted)), predicted, *([] if true is None else [true])]
+    from spdmetric.io.matrices import guarded
+
+    columns = [range(len(predicted))]
+    for labels in (predicted, true):
+        if labels is not None:
+            columns.append([guarded(v) if isinstance(v, str) else v for v in labels.tolist()])
     text = io.StringIO()
     rows = [("index", "label", "true")[: len(columns)], *zip(*columns, strict=True)]
     csv.writer(text, lineterminator="\n").writerows(rows)
