@@ -1,6 +1,8 @@
 """Label matrices with a model that 'spdmetric fit' wrote.
 
 What is written is a .csv file with the columns index and label, and true where DATA tells the labels.
+A label that a spreadsheet would run (it begins with = + - or @) has an apostrophe before it, which
+spdmetric takes off again when it reads labels.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,7 +54,7 @@ def run(arguments: Namespace) -> None:
 def _as_csv(predicted: np.ndarray, true: np.ndarray | None) -> str:
     from spdmetric.io.matrices import guarded
 
-    columns = [range(len(predicted))]
+    columns: list[Sequence[object]] = [range(len(predicted))]
     for labels in (predicted, true):
         if labels is not None:
             columns.append([guarded(v) if isinstance(v, str) else v for v in labels.tolist()])

@@ -74,7 +74,7 @@ def _tasks(plan: Plan) -> dict[Key, Task]:
     """Every task; the longest first, so that the processes end together."""
     tasks: dict[Key, Task] = {}
     if any(METHODS[name].sweeps for name in plan.methods):
-        tasks["all matrices", 0] = Task((LEARNED,), partial(_learned, plan))
+        tasks["all matrices", 0] = Task((LEARNED,), partial(_learned, plan), _accepts_learned)
     for sweeps in (True, False):
         names = tuple(name for name in plan.methods if METHODS[name].sweeps is sweeps)
         for repeat, folds in enumerate(plan.splits):
@@ -87,10 +87,17 @@ def _tasks(plan: Plan) -> dict[Key, Task]:
     return tasks
 
 
+def _accepts_learned(name: str, piece: Plain) -> bool:
+    return isinstance(piece, dict) and set(piece) == set(Learned.__annotations__)
+
+
 def _accepts(plan: Plan, repeat: int, k: int, name: str, piece: Plain) -> bool:
     """Whether a kept piece can be that of a method: a class for each test matrix, seconds, warnings."""
     if name == EMBEDDING:
-        return isinstance(piece, dict)
+        panels = list(piece.values()) if isinstance(piece, dict) else []
+        return len(panels) == 2 and all(
+            isinstance(p, dict) and set(p) == set(Panel.__annotations__) for p in panels
+        )
     if not isinstance(piece, dict) or set(piece) != {"labels", "seconds", "warnings"}:
         return False
     labels, classes = piece["labels"], range(len(plan.classes))

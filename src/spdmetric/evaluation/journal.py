@@ -61,7 +61,7 @@ def _anything(name: str, piece: Plain) -> bool:
 
 
 class Task(NamedTuple):
-    """Names of pieces, what computes those of them that are asked for, and whether a kept one can be right."""
+    """Names of pieces, what computes those that are asked for, and whether a kept one can be right."""
 
     names: tuple[str, ...]
     work: Callable[[tuple[str, ...]], Pieces]

@@ -88,7 +88,7 @@ def structures(value: np.ndarray) -> list[dict[str, np.ndarray]]:
 _ORDERS: dict[bytes, Literal["<", ">"]] = {b"\x00\x01IM": "<", b"\x01\x00MI": ">"}
 _MATRIX, _COMPRESSED = 14, 15  # types of elements
 _CELL, _STRUCT, _CHAR = 1, 2, 4  # classes of matrices; those from double to uint64 are numbers
-_NUMBERS = dict(zip(range(6, 16), "f8 f4 i1 u1 i2 u2 i4 u4 i8 u8".split(), strict=True))
+_NUMBERS = dict(enumerate(("f8", "f4", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"), start=6))
 _DEEPEST = 16  # cells in cells: SciPy's reader calls itself for each, without a bound
 # Bytes that an object of Python takes, however little is in it: a cell, and a structure or field.
 _CELL_COST, _STRUCT_COST = 250, 600

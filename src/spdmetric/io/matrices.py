@@ -116,36 +116,36 @@ def _read(path: Path, subject: int | None, labels: _Source, groups: _Source) -> 
     names, mat, form = array_names(path), path.suffix.lower() == ".mat", _format_of(path)
     if mat and subject is None and "data" in names and not {"X", "covs"} & set(names):
         found = _read_toolbox(path)
-        n, keys = len(found.X), ("", "", "")
-    else:
-        found, keys = None, _layout(names, subject)
-        n_labels = form.headers(path, [keys[1]])[keys[1]].size if keys[1] in names else 0
-        header = form.headers(path, [keys[0]])[keys[0]]
-        n = _stack_length(keys[0], header, n_labels, mat)
-    columns: list[np.ndarray | None] = []
-    for given, key, heads in ((labels, keys[1], LABEL_HEADS), (groups, keys[2], GROUP_HEADS)):
-        if given is not None and Path(given).suffix.lower() == ".csv":
-            columns.append(read_column(given, n, heads))
-            continue
-        key = key if given is None else str(given)
-        if given is not None and key not in names:
-            raise Refused(f"it has no array {shortened(key)}: give one of {listed(names)}, or a .csv file.")
-        columns.append(_named_column(path, key, n) if key in names else None)
-    if found is not None:
         y, g = (
-            new if new is not None else old for new, old in zip(columns, (found.y, found.groups), strict=True)
+            old if given is None else _column_of(path, names, given, heads, len(found.X))
+            for old, given, heads in ((found.y, labels, LABEL_HEADS), (found.groups, groups, GROUP_HEADS))
         )
         return replace(found, y=y, groups=g)
+    keys = _layout(names, subject)
+    headers = form.headers(path, [key for key in keys[:2] if key in names])
+    n = _stack_length(keys[0], headers[keys[0]], headers[keys[1]].size if keys[1] in headers else 0, mat)
+    y, g = (
+        None if given is None and key not in names else _column_of(path, names, given or key, heads, n)
+        for given, key, heads in ((labels, keys[1], LABEL_HEADS), (groups, keys[2], GROUP_HEADS))
+    )
     stored = form.read(path, [keys[0]])[keys[0]]
-    X = _as_stack(stored, n_labels) if mat else stored
+    X = _as_stack(stored) if mat else stored
     note = f"{keys[0]} is stored as {stored.shape}, matrix after matrix along its last axis as MATLAB does"
     moved = X.shape != stored.shape or X.strides != stored.strides
-    return Matrices(X, *columns, path.stem, (f"{note}; it was read as {X.shape}.",) if moved else ())
+    return Matrices(X, y, g, path.stem, (f"{note}; it was read as {X.shape}.",) if moved else ())
 
 
-def _named_column(path: Path, name: str, n: int) -> np.ndarray:
-    form, mat = _format_of(path), path.suffix.lower() == ".mat"
+def _column_of(
+    path: Path, names: list[str], source: str | PathLike[str], heads: tuple[str, ...], n: int
+) -> np.ndarray:
+    """A value for each matrix, from a ``.csv`` file or an array of the file itself."""
+    if Path(source).suffix.lower() == ".csv":
+        return read_column(source, n, heads)
+    name, form = str(source), _format_of(path)
+    if name not in names:
+        raise Refused(f"it has no array {shortened(name)}: give one of {listed(names)}, or a .csv file.")
     _check_length(name, form.headers(path, [name])[name].shape, n)
+    mat = path.suffix.lower() == ".mat"
     return _as_column(name, form.read(path, [name])[name], n, path.stat().st_size, mat)
 
 
@@ -211,7 +211,7 @@ def _stack_length(name: str, header: Header, n_labels: int, mat: bool) -> int:
     return shape[0]
 
 
-def _as_stack(X: np.ndarray, n_labels: int) -> np.ndarray:
+def _as_stack(X: np.ndarray) -> np.ndarray:
     """Matrices of MATLAB as (n, d, d): it holds them as (d, d, n), or as (d, d) where there is one."""
     if X.ndim == 2:
         return X[None]

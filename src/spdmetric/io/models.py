@@ -35,8 +35,8 @@ from spdmetric.validation import check_count
 
 FORMAT, VERSION = "spdmetric model", 1  # raised whenever a file of the former version would be read wrongly
 
-# Of every field the kinds of dtype, and the shape in letters: equal letters are equal sizes, at least 1 except h.
-# "?": it may be None.  "~": it may be infinite; nothing may be NaN.
+# Of every field the kinds of dtype, and the shape in letters: equal letters are equal sizes, all but h at
+# least 1.  "?": it may be None.  "~": it may be infinite; nothing may be NaN.
 _METRIC = {
     **{"n_features_in_": "iu", "classes_": "biufSUO c", "n_iter_": "iu"},
     **{"alignment_": "f", "gamma_": "f?", "radius_": "f", "shape_penalty_": "f?", "shape_score_": "f?"},

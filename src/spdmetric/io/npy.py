@@ -79,7 +79,7 @@ def npy_parts(array: np.ndarray) -> tuple[bytes, memoryview]:
     buffer, header = BytesIO(), npy.header_data_from_array_1_0(array)
     npy.write_array_header_1_0(buffer, header)
     ordered = np.ascontiguousarray(array.T if header["fortran_order"] else array)
-    return buffer.getvalue(), memoryview(ordered.reshape(-1).view(np.uint8))
+    return buffer.getvalue(), ordered.reshape(-1).view(np.uint8).data
 
 
 def _header(name: str, file: IO[bytes], size: int) -> tuple[Header, bool]:
@@ -107,7 +107,7 @@ def _header_of(name: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> He
 def _content(name: str, file: IO[bytes], header: Header, fortran: bool) -> np.ndarray:
     """Read the content of an array piece by piece into the memory that it will stay in."""
     array = np.empty(header.shape, header.dtype, order="F" if fortran else "C")
-    rest = memoryview(array.reshape(-1, order="A").view(np.uint8))
+    rest = array.reshape(-1, order="A").view(np.uint8).data
     while len(rest):
         part = file.read(min(len(rest), _PIECE))
         if not part:

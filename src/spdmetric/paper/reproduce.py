@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spdmetric.evaluation.journal import Failure, Journal, Pieces, Progress, Task, attempt_each, run
+from spdmetric.evaluation.journal import Failure, Journal, Pieces, Plain, Progress, Task, attempt_each, run
 from spdmetric.evaluation.methods import Method, Sizes
 from spdmetric.evaluation.splits import Fold
 from spdmetric.evaluation.statistics import as_markdown, as_plain
@@ -78,7 +78,7 @@ def run_table(
     return sorted(results, key=lambda r: (r.row, r.repeat, r.method))
 
 
-def _accepts(name: str, piece: object) -> bool:
+def _accepts(name: str, piece: Plain) -> bool:
     """Whether a kept piece can be one: accuracy in per cent, and seconds."""
     pair = isinstance(piece, list) and len(piece) == 2 and all(type(v) in (int, float) for v in piece)
     return pair and 0 <= piece[0] <= 100 and 0 <= piece[1] < float("inf")
