@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple
 import numpy as np
 
 from spdmetric.extras import needing
-from spdmetric.io.files import Header, Refused, check_size, listed, reading
+from spdmetric.io.files import SMALL, Header, Refused, check_size, listed, reading
 
 if TYPE_CHECKING:
     import h5py
@@ -90,6 +90,7 @@ _MATRIX, _COMPRESSED = 14, 15  # types of elements
 _CELL, _STRUCT, _CHAR = 1, 2, 4  # classes of matrices; those from double to uint64 are numbers
 _NUMBERS = dict(enumerate(("f8", "f4", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"), start=6))
 _DEEPEST = 16  # cells in cells: SciPy's reader calls itself for each, without a bound
+_MOST_CELLS = 200_000  # each is an object of Python, and takes its time
 # Bytes that an object of Python takes, however little is in it: a cell, and a structure or field.
 _CELL_COST, _STRUCT_COST = 250, 600
 
@@ -106,11 +107,17 @@ class _Budget:
     """Bytes that variables may take, given the size of the file."""
 
     def __init__(self, name: str, stored: int):
-        self.name, self.stored, self.taken = name, stored, 0
+        self.name, self.stored, self.taken, self.cells = name, stored, 0, 0
 
     def add(self, n: int) -> None:
         self.taken += n
         check_size(self.name, self.taken, self.stored)
+
+    def add_cells(self, n: int) -> None:
+        self.cells += n
+        if self.cells > _MOST_CELLS:
+            todo = "save labels as numbers or as a character matrix"
+            raise Refused(f"{self.name} holds more than {_MOST_CELLS} cells or fields: {todo}.")
 
 
 class _Element:
@@ -254,6 +261,7 @@ def _measure(element: _Element, budget: _Budget, depth: int) -> None:
             length = int(np.frombuffer(element.content(4), f"{element.order}i4")[0])
             fields = len(element.content(2**20)) // max(1, length)
         budget.add((_CELL_COST if kind == _CELL else _STRUCT_COST * (1 + fields)) * max(1, count))
+        budget.add_cells(count * fields)
         for _ in range(count * fields):
             inner, length, _ = element.tag()
             if inner != _MATRIX:
@@ -326,8 +334,10 @@ def _hdf5_dataset(name: str, file: h5py.File, key: str | h5py.Reference, size: i
         raise Refused(f"{name} is stored in another file, which is refused; expected the data themselves.")
     if dataset.dtype.kind not in "fiub" and h5py.check_ref_dtype(dataset.dtype) is not h5py.Reference:
         raise Refused(f"{name} has the type {dataset.dtype}; expected numbers or words.")
-    largest = max(prod(dataset.shape), prod(dataset.chunks or ()))
-    check_size(name, largest * dataset.dtype.itemsize, size)
+    declared = prod(dataset.shape) * dataset.dtype.itemsize
+    check_size(name, declared, size)
+    if prod(dataset.chunks or ()) * dataset.dtype.itemsize > max(SMALL, declared):
+        raise Refused(f"{name} is stored in pieces of {dataset.chunks}, larger than the whole of {dataset.shape}.")
     _check_chunks(name, dataset)
     return dataset
 
@@ -382,6 +392,7 @@ def _hdf5_array(name: str, file: h5py.File, size: int) -> np.ndarray:
     kind, value = _matlab_class(name, dataset), dataset[()].T
     if dataset.dtype.hasobject:
         budget, texts = _Budget(name, size), []
+        budget.add_cells(value.size)
         for k, reference in enumerate(np.ravel(value)):
             cell = _hdf5_dataset(f"cell {k} of {name}", file, reference, size) if reference else None
             if cell is None or cell.dtype.hasobject:

@@ -122,7 +122,8 @@ def _read(path: Path, subject: int | None, labels: _Source, groups: _Source) -> 
         )
         return replace(found, y=y, groups=g)
     keys = _layout(names, subject)
-    headers = form.headers(path, [key for key in keys[:2] if key in names])
+    headers = form.headers(path, [key for key in keys if key in names])
+    check_size(listed(headers), sum(header.nbytes for header in headers.values()), path.stat().st_size)
     n = _stack_length(keys[0], headers[keys[0]], headers[keys[1]].size if keys[1] in headers else 0, mat)
     y, g = (
         None if given is None and key not in names else _column_of(path, names, given or key, heads, n)
@@ -278,7 +279,7 @@ def _rows(file: TextIO) -> Iterator[list[str]]:
         nonlocal length
         while line := file.readline(_LONGEST_ROW):
             length += len(line)
-            if length > _LONGEST_ROW:
+            if length >= _LONGEST_ROW:
                 raise Refused(f"it has a row of more than {_LONGEST_ROW} letters.")
             yield line
 
