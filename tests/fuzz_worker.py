@@ -291,6 +291,7 @@ def run(name: str, count: int, folder: Path, seed: int) -> dict[str, Any]:
 def run_hostile(name: str, count: int, folder: Path, seed: int) -> dict[str, Any]:
     """The same for files that are made from parts."""
     import hypothesis
+
     from hostile import HOSTILE
 
     made, target = HOSTILE[name], folder / name

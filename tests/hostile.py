@@ -114,7 +114,9 @@ def write_npz(spec: dict[str, Any], path: Path) -> None:
             if spec["good"] and member["file"] in ("X.npy", "covs.npy"):
                 continue
             content = npy(member)
-            method = member["method"] if len(content) < LARGE else zipfile.ZIP_DEFLATED  # the others take long
+            method = (
+                member["method"] if len(content) < LARGE else zipfile.ZIP_DEFLATED
+            )  # the others take long
             archive.writestr(zipfile.ZipInfo(member["file"]), content, method, compresslevel=1)
         for k in range(spec["entries"]):
             archive.writestr(zipfile.ZipInfo(f"e{k}"), b"")
@@ -125,7 +127,9 @@ def write_npz(spec: dict[str, Any], path: Path) -> None:
     for entry, at, number in spec["patches"]:
         if entry < len(starts):
             width = 4 if at >= 20 and at != 28 else 2
-            content[starts[entry] + at : starts[entry] + at + width] = (number % 256**width).to_bytes(width, "little")
+            content[starts[entry] + at : starts[entry] + at + width] = (number % 256**width).to_bytes(
+                width, "little"
+            )
     path.write_bytes(content)
 
 
@@ -197,14 +201,20 @@ def element(kind: int, data: bytes, order: str, length: int | None = None) -> by
 def matrix(spec: dict[str, Any], name: bytes, order: str) -> bytes:
     flags = spec["class"] | (0x800 if spec.get("complex") else 0)
     dims = struct.pack(f"{order}{len(spec['dims'])}i", *spec["dims"])
-    parts = [element(6, struct.pack(f"{order}II", flags, 0), order), element(5, dims, order), element(1, name, order)]
+    parts = [
+        element(6, struct.pack(f"{order}II", flags, 0), order),
+        element(5, dims, order),
+        element(1, name, order),
+    ]
     if "children" in spec:
         if spec["class"] == 2:
             names = b"".join(field.encode().ljust(32, b"\0") for field in spec["fields"])
             parts.append(element(5, struct.pack(f"{order}i", spec["name_length"]), order))
             parts.append(element(1, names, order))
         inner = [matrix(child, b"", order) for child in spec["children"]]
-        parts += inner[:1] * (spec["repeat"] - 1 if spec["repeat"] > 1 and len(inner[0] if inner else b"") < 200 else 0)
+        parts += inner[:1] * (
+            spec["repeat"] - 1 if spec["repeat"] > 1 and len(inner[0] if inner else b"") < 200 else 0
+        )
         parts += inner
     else:
         parts += [numbers(spec, order)] * (1 + spec["complex"])
@@ -223,11 +233,16 @@ def numbers(spec: dict[str, Any], order: str) -> bytes:
 def write_mat(spec: dict[str, Any], path: Path) -> None:
     order = spec["order"]
     taken = ("X", "covs") if spec["good"] else ()
-    found = [matrix(m, name.encode(), order) for name, m in dict(spec["variables"]).items() if name not in taken]
+    found = [
+        matrix(m, name.encode(), order) for name, m in dict(spec["variables"]).items() if name not in taken
+    ]
     if spec["good"]:
         good = np.asfortranarray(good_matrices().transpose(1, 2, 0)).astype(f"{order}f8")
         data = element(9, good.tobytes(order="F"), order)
-        head = [element(6, struct.pack(f"{order}II", 6, 0), order), element(5, struct.pack(f"{order}3i", 3, 3, 6), order)]
+        head = [
+            element(6, struct.pack(f"{order}II", 6, 0), order),
+            element(5, struct.pack(f"{order}3i", 3, 3, 6), order),
+        ]
         found.insert(0, element(14, b"".join([*head, element(1, b"X", order), data]), order))
     if spec["deep"]:
         found.append(nested(spec["deep"], order))
@@ -242,7 +257,9 @@ def write_mat(spec: dict[str, Any], path: Path) -> None:
 
 @lru_cache
 def nested(depth: int, order: str) -> bytes:
-    inner = matrix({"class": 6, "dims": (1, 1), "type": 9, "data": "exact", "complex": False, "length": None}, b"", order)
+    inner = matrix(
+        {"class": 6, "dims": (1, 1), "type": 9, "data": "exact", "complex": False, "length": None}, b"", order
+    )
     for k in range(depth):
         dims = struct.pack(f"{order}2i", 1, 1)
         head = element(6, struct.pack(f"{order}II", 1, 0), order) + element(5, dims, order)
@@ -255,14 +272,33 @@ def nested(depth: int, order: str) -> bytes:
 
 KINDS_OF_DATA = (
     *("numbers", "numbers", "numbers", "gzip", "char", "cells", "empty chunks", "large chunk", "bomb", "lzf"),
-    *("external", "external link", "soft link", "loop", "virtual", "group", "words", "compound", "scaleoffset"),
-    *("cells of large", "cells of external", "cells of nothing", "cells of groups", "cells of themselves", "null"),
+    *(
+        "external",
+        "external link",
+        "soft link",
+        "loop",
+        "virtual",
+        "group",
+        "words",
+        "compound",
+        "scaleoffset",
+    ),
+    *(
+        "cells of large",
+        "cells of external",
+        "cells of nothing",
+        "cells of groups",
+        "cells of themselves",
+        "null",
+    ),
     *("many cells of one", "huge", "type", "checksum"),
 )
 HDF5 = st.fixed_dictionaries(
     {
         "variables": st.dictionaries(
-            st.sampled_from(["X", "y", "covs", "labels", "groups"]), st.sampled_from(KINDS_OF_DATA), min_size=1
+            st.sampled_from(["X", "y", "covs", "labels", "groups"]),
+            st.sampled_from(KINDS_OF_DATA),
+            min_size=1,
         ),
         "class": usually("double", "char", "cell", "x" * 70, b"bytes", 3, "vlen"),
         "good": st.booleans(),
@@ -285,7 +321,9 @@ def write_hdf5(spec: dict[str, Any], path: Path) -> None:
             link = file.get(name, getlink=True) if name in file.keys() else None  # noqa: SIM118 - links count
             if isinstance(link, h5py.HardLink) and not kind.startswith(("cells", "many", "group", "char")):
                 value = spec["class"]
-                file[name].attrs["MATLAB_class"] = value if value == "vlen" or value == 3 else np.bytes_(value)
+                file[name].attrs["MATLAB_class"] = (
+                    value if value == "vlen" or value == 3 else np.bytes_(value)
+                )
         if spec["good"] and "X" not in file.keys():  # noqa: SIM118
             file["X"] = good_matrices()
 
@@ -349,7 +387,9 @@ def add_cells(file: Any, name: str, kind: str, secret: Path, refs: Any) -> None:
     if kind == "cells of large":
         target = inner.create_dataset(f"{name}0", (10**9,), "u2", chunks=(1024,))
     elif kind == "cells of external":
-        target = inner.create_dataset(f"{name}0", (54,), "f8", external=[(str(secret), 0, h5py.h5f.UNLIMITED)])
+        target = inner.create_dataset(
+            f"{name}0", (54,), "f8", external=[(str(secret), 0, h5py.h5f.UNLIMITED)]
+        )
     elif kind == "cells of groups":
         target = inner.create_group(f"{name}0")
     elif kind == "many cells of one":
@@ -372,13 +412,50 @@ def bomb() -> bytes:
 # Models: a good one, with parts exchanged, and a digest that holds
 
 LEAVES = st.sampled_from(
-    [None, True, -1, 0, 1, 3, 10**9, 10**400, 0.5, -1e308, "", "x", "os.system", [], {}, [[]], {"array": "metric.basis"}]
-    + [{"array": "absent"}, {"scalar": "metric.basis"}, {"tuple": [1, 2]}, {"objects": [[], {}]}, {"dict": [[[], 1]]}]
+    [
+        None,
+        True,
+        -1,
+        0,
+        1,
+        3,
+        10**9,
+        10**400,
+        0.5,
+        -1e308,
+        "",
+        "x",
+        "os.system",
+        [],
+        {},
+        [[]],
+        {"array": "metric.basis"},
+    ]
+    + [
+        {"array": "absent"},
+        {"scalar": "metric.basis"},
+        {"tuple": [1, 2]},
+        {"objects": [[], {}]},
+        {"dict": [[[], 1]]},
+    ]
     + [{"array": ["metric.basis"]}, {"unknown": 1}, {"dict": 3}, "/tmp/cache", "precomputed", 10**6]
 )
 ARRAYS = st.one_of(
     st.tuples(
-        usually((4, 4), (3,), (), (0,), (4, 5), (5, 4), (0, 4), (15_000,), (12, 10), (10, 1), (2000, 2000), (2, 2, 2)),
+        usually(
+            (4, 4),
+            (3,),
+            (),
+            (0,),
+            (4, 5),
+            (5, 4),
+            (0, 4),
+            (15_000,),
+            (12, 10),
+            (10, 1),
+            (2000, 2000),
+            (2, 2, 2),
+        ),
         usually("<f8", "<f4", "<i8", "|b1", "<U3", "|S2", "<c16", "<M8[D]"),
         usually("ones", "nan", "inf", "identity", "negative", "random", "huge"),
     )
@@ -424,7 +501,13 @@ def good_models() -> list[tuple[str, dict[str, np.ndarray]]]:
 
 def places(tree: Any) -> list[tuple[Any, Any]]:
     """Every (container, key) of a tree."""
-    pairs = list(tree.items()) if isinstance(tree, dict) else list(enumerate(tree)) if isinstance(tree, list) else []
+    pairs = (
+        list(tree.items())
+        if isinstance(tree, dict)
+        else list(enumerate(tree))
+        if isinstance(tree, list)
+        else []
+    )
     return [(tree, key) for key, _ in pairs] + [place for _, inner in pairs for place in places(inner)]
 
 
@@ -438,7 +521,9 @@ def array_of(spec: tuple[tuple[int, ...], str, str]) -> np.ndarray:
     if fill == "identity" and len(shape) == 2:
         values = np.eye(*shape)
     with np.errstate(all="ignore"):
-        return np.nan_to_num(values).astype(dtype) if np.dtype(dtype).kind not in "fc" else values.astype(dtype)
+        return (
+            np.nan_to_num(values).astype(dtype) if np.dtype(dtype).kind not in "fc" else values.astype(dtype)
+        )
 
 
 def write_model(spec: Any, path: Path) -> None:
@@ -447,7 +532,10 @@ def write_model(spec: Any, path: Path) -> None:
     text, arrays = good_models()[spec[0]]
     metadata, arrays = json.loads(text), dict(arrays)
     for kind, where, value in spec[1]:
-        names, spots = sorted(arrays), places(metadata["model"]) if isinstance(metadata.get("model"), dict) else []
+        names, spots = (
+            sorted(arrays),
+            places(metadata["model"]) if isinstance(metadata.get("model"), dict) else [],
+        )
         if kind in ("leaf", "drop") and spots:
             container, key = spots[where % len(spots)]
             if kind == "leaf":
@@ -482,7 +570,9 @@ def write_model(spec: Any, path: Path) -> None:
 # Tables
 
 CELLS = st.one_of(
-    st.sampled_from(["1", "-1", "left", "=1+1", "'=x", "", " ", "nan", "1e400", "\x00", "\x1b[2J", "\ufeff", "٣"]),
+    st.sampled_from(
+        ["1", "-1", "left", "=1+1", "'=x", "", " ", "nan", "1e400", "\x00", "\x1b[2J", "\ufeff", "٣"]
+    ),
     st.text(max_size=8),
     st.sampled_from(["a" * 10**5, "a" * 2 * 10**5, '"' * 7]),
 )

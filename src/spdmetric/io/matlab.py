@@ -337,7 +337,9 @@ def _hdf5_dataset(name: str, file: h5py.File, key: str | h5py.Reference, size: i
     declared = prod(dataset.shape) * dataset.dtype.itemsize
     check_size(name, declared, size)
     if prod(dataset.chunks or ()) * dataset.dtype.itemsize > max(SMALL, declared):
-        raise Refused(f"{name} is stored in pieces of {dataset.chunks}, larger than the whole of {dataset.shape}.")
+        raise Refused(
+            f"{name} is stored in pieces of {dataset.chunks}, larger than the whole of {dataset.shape}."
+        )
     _check_chunks(name, dataset)
     return dataset
 
