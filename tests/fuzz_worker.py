@@ -256,7 +256,7 @@ def outcome(kind: Kind, path: Path, original: Any) -> str:
         return f"hangs for {SECONDS} s"
     except (ValueError, OSError) as error:
         text = str(error)
-        named = path.name in text or str(path.parent) in text
+        named = path.stem in text or str(path.parent) in text
         return "sentence" if named and "\n" not in text else f"{type(error).__name__} is no sentence: {text}"
     except BaseException:
         return traceback.format_exc()
