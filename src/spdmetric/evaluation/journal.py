@@ -24,6 +24,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -127,12 +128,18 @@ def _run(
         if len(found[key]) < len(task.names)
     }
     workers = Parallel(n_jobs=min(jobs, max(1, len(left))), return_as="generator_unordered")
-    finished: Iterable[Finished] = workers(delayed(_run_one)(key, task) for key, task in left.items())
+    results = workers(delayed(_run_one)(key, task) for key, task in left.items())
+    finished: Iterable[Finished] = results
     if progress is not None:
         finished = progress(finished, len(tasks) - len(left), len(tasks))
-    for key, pieces in finished:
-        journal.append(key, pieces)
-        found[key] |= pieces
+    try:
+        for key, pieces in finished:
+            journal.append(key, pieces)
+            found[key] |= pieces
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # joblib's, that tasks are given up
+            results.close()
     return found
 
 
