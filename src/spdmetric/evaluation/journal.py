@@ -131,7 +131,7 @@ def _run(
     results = workers(delayed(_run_one)(key, task) for key, task in left.items())
     finished: Iterable[Finished] = results
     if progress is not None:
-        finished = progress(finished, len(tasks) - len(left), len(tasks))
+        finished = iter(progress(finished, len(tasks) - len(left), len(tasks)))  # kept until the end below
     try:
         for key, pieces in finished:
             journal.append(key, pieces)
