@@ -72,6 +72,8 @@ def problem_of(data: Data, rank: int | None, settings: Settings) -> Problem:
     are, and the objective stays smooth.
     """
     start, gamma = start_of(data, rank, settings.init), settings.gamma
+    if rank is not None:
+        _check_seen(data, start, rank)
     objective = data.objective(start.factor, kernel=settings.kernel, gamma=gamma)
     here = objective.at(ball_around(start, rank, 0.0).center)
     _check_spread(here.spread, data.shape[1])
@@ -108,6 +110,19 @@ def radius_path(
             solve, tol, max_iter = trust_region, np.inf, 0
         solutions.append(solve(problem.objective, ball, start, tol=tol, max_iter=max_iter, callback=callback))
     return solutions
+
+
+def _check_seen(data: Data, start: Start, rank: int) -> None:
+    """Refuse matrices that are singular on the directions where learning starts."""
+    factor = np.eye(rank, len(start.center))
+    embedding = Embedding.of(start, factor, low_rank=True, distance=0.0)
+    unseen = int(data.total(lambda X, codes, weight: np.array(embedding.count_unseen(X))))
+    if unseen:
+        raise ValueError(
+            f"{unseen} of {data.shape[0]} matrices of X cannot be compared with the start: they are singular "
+            f"on the {rank} directions on which the classes differ most. Choose a smaller rank, drop them, "
+            "or estimate the matrices with shrinkage."
+        )
 
 
 def _check_spread(spread: float, d: int) -> None:
