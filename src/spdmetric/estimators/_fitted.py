@@ -19,7 +19,7 @@ from spdmetric.estimators.embedding import Embedding
 from spdmetric.geometry import geodesic, mean_riemann
 from spdmetric.io.atomic import atomic_file
 from spdmetric.linalg.symmetric import Array, array_namespace, congruence
-from spdmetric.objectives.local import checked_chunks, is_stored, row_chunks, stored_shape
+from spdmetric.objectives.local import check_memory, checked_chunks, is_stored, row_chunks, stored_shape
 from spdmetric.objectives.shape import Shape
 from spdmetric.solvers import Solution
 from spdmetric.validation import (
@@ -273,6 +273,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         check_is_fitted(self)
         u = self._vectors(X)
         v = u if Y is None else self._vectors(Y, "Y")
+        check_memory(4 * 8 * u.shape[0] * v.shape[0], f"A kernel of {u.shape[0]} x {v.shape[0]} pairs")
         inner = u @ v.T
         if self.gamma_ is None:
             return inner

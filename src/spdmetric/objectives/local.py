@@ -245,6 +245,16 @@ def fits(n: int, d: int) -> bool:
     return needed <= memory_limit() / 4
 
 
+def check_memory(needed: int, what: str) -> None:
+    """Refuse what needs more bytes than this process may use."""
+    limit = memory_limit()
+    if needed > limit:
+        raise MemoryError(
+            f"{what} would take {needed / 1e9:.3g} GB, and this process may use {limit / 1e9:.3g} GB: pass "
+            "fewer matrices at a time."
+        )
+
+
 def memory_limit(root: str | os.PathLike[str] = "/") -> int:
     """Bytes that this process may use: those of the machine, or fewer where its container is given fewer.
 
