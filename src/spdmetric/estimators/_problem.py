@@ -17,6 +17,7 @@ from spdmetric.objectives.local import Data
 from spdmetric.objectives.shape import Shape
 from spdmetric.objectives.start import Start, start_of
 from spdmetric.solvers import SOLVERS, Callback, Solution, trust_region
+from spdmetric.validation import check_radius
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -99,6 +100,8 @@ def radius_path(
     A solution on one sphere, stretched to the next, is a good start there: the whole path
     costs little more than its last point alone.
     """
+    for radius in radii:
+        check_radius(radius, settings.solver)
     solutions: list[Solution] = []
     for radius in radii:
         ball = ball_around(problem.start, problem.rank, radius)

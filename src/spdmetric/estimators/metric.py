@@ -33,7 +33,7 @@ class LogEuclideanMetric(FittedMetric):
     ----------
     radius : float, default=10.0
         Largest affine-invariant distance between the reference point and its start,
-        the capacity of the model.  0 learns nothing: the reference point is the start.
+        the capacity of the model, at most 300.  0 learns nothing: the reference point is the start.
     rank : int or None, default=None
         Rows m of the factor.  None learns a reference point, m = d.  With m < d the metric
         sees m learned directions only: supervised feature extraction, which also works on
@@ -55,7 +55,7 @@ class LogEuclideanMetric(FittedMetric):
         their inner product; "rbf", the Gaussian ``exp(-gamma distance^2)``, also brings together
         classes of several clusters.  It compares all pairs: up to 8,000 matrices they are kept, in 16 n^2
         bytes (1 GB); of more each pass computes them anew in little memory, in a time that grows as n^2,
-        about a minute an iteration for 20,000 matrices.
+        some minutes an iteration for 20,000 matrices.
     gamma : float or None, default=None
         Of the Gaussian kernel, in units of the squared learned distance; None learns it with
         the metric, between 1/1024 and 4 divided by the squared spread of the vectors.
@@ -65,8 +65,8 @@ class LogEuclideanMetric(FittedMetric):
         1 for labels that it leaves out.
     solver : {"trust-region", "newton", "gradient", "stochastic"}, default="trust-region"
         "trust-region": Riemannian trust region, its curvature learned from the steps;
-        "newton": the same with exact second derivatives; "gradient": steepest ascent along
-        geodesics.  These return a KKT point of the constrained problem.  "stochastic":
+        "newton": the same with exact second derivatives, for a radius up to 20; "gradient": steepest
+        ascent along geodesics.  These return a KKT point of the constrained problem.  "stochastic":
         Riemannian stochastic gradient on mini-batches, for many matrices; it ends near a
         KKT point after a few passes over the data.  Alignment has several local maxima in
         the ball, and solvers may end at different ones, of nearly the same value.
@@ -202,7 +202,7 @@ class LogEuclideanMetric(FittedMetric):
         sample_weight : array-like of shape (n_matrices,), optional
             Non-negative weights: a weight of w is the matrix given w times, in the mean
             as in the alignment, except that a shape's penalty is chosen by leaving it out with
-            all of its weight.  One of zero leaves the matrix out.
+            all of its weight.  One of zero leaves the matrix out.  Only ratios matter, up to 1e12.
 
         Returns
         -------
