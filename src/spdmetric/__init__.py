@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from spdmetric.comparison.compare import compare as compare
+    from spdmetric.estimators import LogEuclideanClassifier as LogEuclideanClassifier
     from spdmetric.estimators import LogEuclideanMetric as LogEuclideanMetric
     from spdmetric.estimators import LogEuclideanMetricCV as LogEuclideanMetricCV
     from spdmetric.io.models import load as load
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 _NAMES = {
+    "LogEuclideanClassifier": "estimators",
     "LogEuclideanMetric": "estimators",
     "LogEuclideanMetricCV": "estimators",
     "compare": "comparison.compare",
@@ -54,7 +56,7 @@ def pipelines_folder() -> str:
     >>> from pathlib import Path
     >>> from spdmetric import pipelines_folder
     >>> sorted(path.stem for path in Path(pipelines_folder()).glob("*.yml"))
-    ['le_cv', 'le_identity', 'le_learned', 'le_low_rank', 'le_mean']
+    ['le_cv', 'le_identity', 'le_learned', 'le_low_rank', 'le_mean', 'spdmetric']
     """
     return f"{__path__[0]}/pipelines"
 

@@ -1,6 +1,7 @@
 """The scikit-learn API: learn the metric, then turn SPD matrices into vectors."""
 
+from spdmetric.estimators.classifier import LogEuclideanClassifier
 from spdmetric.estimators.cv import LogEuclideanMetricCV
 from spdmetric.estimators.metric import LogEuclideanMetric
 
-__all__ = ["LogEuclideanMetric", "LogEuclideanMetricCV"]
+__all__ = ["LogEuclideanClassifier", "LogEuclideanMetric", "LogEuclideanMetricCV"]

@@ -44,10 +44,13 @@ _METRIC = {
     **{"coordinates": "f m x", "status": "U", "value": "f", "residual": "f", "multiplier": "f"},
     "history": f"f h {len(Record._fields)}",
 }
-_CV = {"best_index_": "iu", "best_params_": "plain", "best_score_": "f", "cv_results_": "plain"}
+_CV = {
+    **{"best_index_": "iu", "best_params_": "plain", "best_score_": "f", "cv_results_": "plain"},
+    **{"n_neighbors_": "iu?", "temperature_": "f", "path_": f"f {len(RadiusPath._fields)} p"},
+}
 FIELDS = {
     "LogEuclideanMetric": _METRIC,
-    "LogEuclideanMetricCV": _METRIC | _CV | {"path_": f"f {len(RadiusPath._fields)} p"},
+    "LogEuclideanMetricCV": _METRIC | _CV,
     "KNeighborsClassifier": {"vectors": "f n v", "labels": "biufSUO n", "names": "UO? v"},
 }
 _PLACES = {LogEuclideanMetric: "metric", LogEuclideanMetricCV: "metric", KNeighborsClassifier: "neighbors"}
