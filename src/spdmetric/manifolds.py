@@ -187,10 +187,12 @@ class Ball:
 
         Outside the ball, return to it along the geodesic to the center: to the nearest point.
         """
-        s, P = point._s, point._P
+        s, P, xi = point._s, point._P, point.push(step)
+        # Past this length, far outside of any ball, exponentials leave float64: no solver wants to go there.
+        xi = xi * min(1.0, 600 / max(sqrt(np.vdot(xi, xi)), 1e-300))
         # exp(S') = (E exp(S/2))' (E exp(S/2)) with E = exp(xi/2): its singular values keep
         # twice the digits that the eigenvalues of the product would.
-        _, sigma, Qt = np.linalg.svd(expm(point.push(step) / 2) * np.exp(s / 2))
+        _, sigma, Qt = np.linalg.svd(expm(xi / 2) * np.exp(s / 2))
         # Singular values descend; a factor keeps its digits only if s ascends.
         return self._inside(Spectrum(2 * np.log(sigma[::-1]), P @ Qt.T[:, ::-1]))
 

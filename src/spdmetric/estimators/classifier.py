@@ -174,7 +174,8 @@ class LogEuclideanClassifier(ClassifierMixin, BaseEstimator):
         -------
         labels : ndarray of shape (n_matrices,)
         """
-        return self.classes_[np.argmax(self.predict_log_proba(X), axis=1)]
+        known = self.predict_log_proba(X)
+        return self.classes_[np.argmax(known, axis=1)]
 
     def decision_function(self, X: Array) -> np.ndarray:
         """Log probabilities, of two classes the log odds of the second, (n_matrices,)."""
@@ -183,10 +184,12 @@ class LogEuclideanClassifier(ClassifierMixin, BaseEstimator):
 
     def adapt(self, X: Array, sample_weight: Array | None = None) -> Self:
         """Carry the classifier to a new, unlabeled session: see `LogEuclideanMetric.adapt`."""
+        check_is_fitted(self)
         return self._adapted(self.metric_.adapt(X, sample_weight))
 
     def partial_adapt(self, X: Array, sample_weight: Array | None = None) -> Self:
         """Carry the classifier to a session that arrives batch by batch, as the metric is carried."""
+        check_is_fitted(self)
         return self._adapted(self.metric_.partial_adapt(X, sample_weight))
 
     def _adapted(self, metric: LogEuclideanMetricCV) -> Self:

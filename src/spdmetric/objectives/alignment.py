@@ -268,7 +268,8 @@ class LocalEvaluation(Evaluation):
     @property
     def spread(self) -> float:
         """Root mean square distance of the tangent vectors from their mean."""
-        squares = sum(self._each(lambda part: np.sum(part.target.weight * self._Phi(part) ** 2)))
+        with np.errstate(invalid="ignore"):  # it tells of what has left float64
+            squares = sum(self._each(lambda part: np.sum(part.target.weight * self._Phi(part) ** 2)))
         return float(np.sqrt(squares / self._moments.weight))
 
     def frame_hvp(self, xi: np.ndarray) -> np.ndarray:
