@@ -15,9 +15,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import StratifiedGroupKFold, check_cv
 
-from spdmetric.estimators._heads import ClassMeans, Neighbors, fitted_temperature, log_posterior
 from spdmetric.estimators._problem import problem_of, radius_path
 from spdmetric.estimators._settings import Settings
+from spdmetric.estimators.heads import ClassMeans, Neighbors, fitted_temperature, log_posterior
 from spdmetric.geometry import tangent_vectors
 from spdmetric.linalg.symmetric import Array
 from spdmetric.objectives.local import Labeled, in_memory, threads
@@ -35,6 +35,7 @@ N_FOLDS, FEW, REPEATS = 5, 200, 2  # fewer matrices than FEW are split more than
 # By how many standard errors of the difference another candidate must be better than the usual one,
 # and neighbors must be right more often than class means.
 CLEAR_METRIC, CLEAR_HEAD = 1.0, 2.0
+LEAST_GAIN = 1e-3  # options that tell nothing differ by less, without any noise
 LEAST_PROBABILITY = 1e-3  # of a label in the score: a class that a fold lacks has none
 
 
@@ -254,7 +255,7 @@ class Table(NamedTuple):
         for option in among:
             gain = units[self.options.index(option)] - base
             error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else np.inf
-            needed = 0.0 if clear is None else clear * error
+            needed = 0.0 if clear is None else max(clear * error, LEAST_GAIN)
             if gain.mean() > max(needed, highest + 1e-12):
                 found, highest = option, gain.mean()
         return found

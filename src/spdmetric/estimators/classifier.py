@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from spdmetric.estimators._fitted import DOCUMENTATION
-from spdmetric.estimators._heads import head_of, log_posterior
 from spdmetric.estimators.cv import LogEuclideanMetricCV
+from spdmetric.estimators.heads import Head, head_of, log_posterior
 from spdmetric.linalg.symmetric import Array
 from spdmetric.validation import ClassWeight, encode, to_numpy, weights_of
 
@@ -44,7 +44,8 @@ class LogEuclideanClassifier(ClassifierMixin, BaseEstimator):
         See `LogEuclideanMetric`.
     class_weight : {None, "balanced"} or dict {label: weight}, default=None
         See `LogEuclideanMetric`; the head counts matrices by their weights too, so that "balanced"
-        gives classes the same probability before anything is seen.
+        gives classes the same probability before anything is seen.  So does None where their numbers
+        differ by no more than chance.
     n_jobs : int or None, default=None
         Processes that share the folds and ranks; None is 1, -1 one for each core.
     random_state : int, default=0
@@ -136,9 +137,13 @@ class LogEuclideanClassifier(ClassifierMixin, BaseEstimator):
         counts = np.flatnonzero(weight > 0)
         vectors = np.asarray(metric.transform(np.asarray(to_numpy(X), dtype=np.float64)))[counts]
         number = metric.n_neighbors_
-        self._head = head_of(vectors, codes[counts], weight[counts], len(classes), number)
-        self.metric_, self.classes_, self.n_features_in_ = metric, classes, metric.n_features_in_
-        self.head_ = "centroid" if number is None else "neighbors"
+        return self._keep(metric, head_of(vectors, codes[counts], weight[counts], len(classes), number))
+
+    def _keep(self, metric: LogEuclideanMetricCV, head: Head) -> Self:
+        """Set the attributes that a fit leaves behind."""
+        self.metric_, self._head = metric, head
+        self.classes_, self.n_features_in_ = metric.classes_, metric.n_features_in_
+        self.head_ = "centroid" if metric.n_neighbors_ is None else "neighbors"
         return self
 
     def predict_log_proba(self, X: Array) -> np.ndarray:

@@ -23,9 +23,10 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from spdmetric.estimators import LogEuclideanMetric, LogEuclideanMetricCV
+from spdmetric.estimators import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.estimators.cv import Path as RadiusPath
 from spdmetric.estimators.embedding import Embedding
+from spdmetric.estimators.heads import ClassMeans, Neighbors
 from spdmetric.io.files import FileError, Header, Refused, described, listed, reading, shortened
 from spdmetric.io.npy import npy_parts, npz_headers, read_npz, write_npz
 from spdmetric.linalg.symmetric import Spectrum
@@ -55,6 +56,15 @@ FIELDS = {
     "LogEuclideanMetric": _METRIC,
     "LogEuclideanMetricCV": _METRIC | _CV,
     "KNeighborsClassifier": {"vectors": "f n v", "labels": "biufSUO n", "names": "UO? v"},
+    # Heads of LogEuclideanClassifier.
+    "ClassMeans": {"means": "f c v", "variance": "f", "share": "f c"},
+    "Neighbors": {
+        "vectors": "f n v",
+        "codes": "iu n",
+        "weight": "f n",
+        "n_classes": "iu",
+        "n_neighbors": "iu",
+    },
 }
 # Sizes that follow from others: of a full-rank factor, of vectors without a shape and with one.
 _FOLLOWING: dict[str, Callable[[Mapping[str, int]], int | None]] = {
@@ -67,7 +77,16 @@ _MACHINE = ("memory", "n_jobs")  # parameters that speak of a machine, not of a 
 _OUTPUTS = (None, "default", "pandas", "polars")  # of set_output
 _LONGEST_METADATA = 4 * 2**20  # bytes; parsed they take some twenty times as much
 _LARGEST_TRIED = 2000  # size of matrices up to which a metric is tried when it is loaded
-_PLACES = {LogEuclideanMetric: "metric", LogEuclideanMetricCV: "metric", KNeighborsClassifier: "neighbors"}
+_PLACES = {
+    **{LogEuclideanMetric: "metric", LogEuclideanMetricCV: "metric", KNeighborsClassifier: "neighbors"},
+    **{ClassMeans: "head", Neighbors: "head"},
+}
+# What models are made of, by the class that holds the parts; "" where there is one part only.
+_PARTS = {
+    "": (["metric"],),
+    "Pipeline": (["metric"], ["metric", "neighbors"]),
+    "LogEuclideanClassifier": (["metric", "head"],),
+}
 _CLASSES = {kind.__name__: kind for kind in _PLACES}
 _REQUESTS = ("fit", "partial_fit", "score")  # methods whose metadata requests are kept
 
@@ -190,6 +209,8 @@ def _digest(metadata: State, arrays: Arrays) -> str:
 
 
 def _state_of(step: Any) -> State:
+    if isinstance(step, ClassMeans | Neighbors):
+        return step._asdict()
     if isinstance(step, KNeighborsClassifier):  # from these scikit-learn builds the same neighbors again
         names = getattr(step, "feature_names_in_", None)
         return {"vectors": step._fit_X, "labels": step.classes_[step._y], "names": names}
@@ -205,6 +226,8 @@ def _state_of(step: Any) -> State:
 
 def _fitted(kind: str, parameters: State, state: State) -> Any:
     """The estimator that the fields were taken from."""
+    if kind in ("ClassMeans", "Neighbors"):
+        return _CLASSES[kind](**state)
     step = _CLASSES[kind](**parameters)
     if kind == "KNeighborsClassifier":
         step.fit(state["vectors"], state["labels"]).kneighbors(state["vectors"][:1])  # as `_try` below
@@ -301,31 +324,43 @@ def _check_plain(name: str, value: Any) -> None:
 
 
 def _tree_of(model: Any, arrays: Arrays) -> State:
-    steps = model.steps if isinstance(model, Pipeline) else [("", model)]
-    if [_PLACES.get(type(step)) for _, step in steps] not in (["metric"], ["metric", "neighbors"]):
+    steps, whole = [("", model)], ""
+    if isinstance(model, Pipeline):
+        steps, whole = model.steps, "Pipeline"
+    elif isinstance(model, LogEuclideanClassifier):
+        check_is_fitted(model)
+        steps, whole = [("metric", model.metric_), ("head", model._head)], "LogEuclideanClassifier"
+    if [_PLACES.get(type(step)) for _, step in steps] not in _PARTS[whole]:
         got = listed(type(step).__name__ for _, step in steps)
-        known = "a LogEuclideanMetric or a LogEuclideanMetricCV, alone or before a KNeighborsClassifier"
+        known = "a LogEuclideanClassifier, or a metric, alone or before a KNeighborsClassifier"
         raise ValueError(f"Expected {known}, got {got}: for other pipelines use skops, see docs/models.md.")
     sizes: dict[str, int] = {}
     trees = [(name, _step_tree(step, arrays, sizes)) for name, step in steps]
-    if not isinstance(model, Pipeline):
+    if not whole:
         return trees[0][1]
-    return {"class": "Pipeline", "parameters": _parameters(model, "pipeline", arrays), "steps": trees}
+    tree = {"class": whole, "parameters": _parameters(model, whole.lower(), arrays), "steps": trees}
+    return tree if whole == "Pipeline" else tree | {"requests": _requests(model)}
 
 
 def _step_tree(step: Any, arrays: Arrays, sizes: dict[str, int]) -> State:
-    check_is_fitted(step)
-    place, routing, state = _PLACES[type(step)], step.get_metadata_routing(), _state_of(step)
-    requests = {method: getattr(routing, method).requests.items() for method in _REQUESTS}
-    tree = {
-        "class": type(step).__name__,
-        "parameters": _parameters(step, place, arrays),
-        "fitted": _encode_all(state, place, arrays),
-        "output": getattr(step, "_sklearn_output_config", {}).get("transform"),
-        "requests": {m: {k: v for k, v in some if v is not None} for m, some in requests.items()},
-    }
+    place, kind = _PLACES[type(step)], type(step).__name__
+    if place != "head":
+        check_is_fitted(step)
+    state = _state_of(step)
+    tree = {"class": kind, "parameters": {}, "fitted": _encode_all(state, place, arrays), "output": None}
+    if place != "head":
+        tree["parameters"] = _parameters(step, place, arrays)
+        tree["output"] = getattr(step, "_sklearn_output_config", {}).get("transform")
+        tree["requests"] = _requests(step)
     _check_fields(type(step).__name__, state, sizes)  # what could not be loaded is not saved
     return tree
+
+
+def _requests(step: Any) -> dict[str, dict[str, Any]]:
+    """Metadata that an estimator asks for."""
+    routing = step.get_metadata_routing()
+    asked = {m: getattr(routing, m).requests.items() for m in _REQUESTS if hasattr(routing, m)}
+    return {method: {k: v for k, v in some if v is not None} for method, some in asked.items()}
 
 
 def _parameters(step: Any, place: str, arrays: Arrays) -> State:
@@ -336,9 +371,10 @@ def _parameters(step: Any, place: str, arrays: Arrays) -> State:
 
 def _check_tree(tree: State, headers: Mapping[str, Header]) -> None:
     """Compare the headers of all arrays with the table, before any of them is read."""
-    steps = [step for _, step in tree["steps"]] if tree["class"] == "Pipeline" else [tree]
+    whole = tree["class"] if tree["class"] in _PARTS else ""
+    steps = [step for _, step in tree["steps"]] if whole else [tree]
     places = [_PLACES.get(_CLASSES.get(step["class"], object)) for step in steps]
-    if places not in (["metric"], ["metric", "neighbors"]):
+    if places not in _PARTS[whole]:
         raise ValueError(f"it is made of {listed(step['class'] for step in steps)}")
     sizes: dict[str, int] = {}
     for step in steps:
@@ -365,19 +401,41 @@ def _model_of(tree: State, arrays: Arrays, sizes: dict[str, int]) -> Any:
         if len(steps) == 2 and steps[0][1].classes_.tolist() != steps[1][1].classes_.tolist():
             raise ValueError("the metric and the neighbors know different classes")
         return Pipeline(steps, **parameters)
+    if tree["class"] == "LogEuclideanClassifier":
+        (_, metric), (_, head) = ((name, _model_of(step, arrays, sizes)) for name, step in tree["steps"])
+        return _requesting(_classifier(parameters, metric, head), tree["requests"])
     state = _decode_all(tree["fitted"], arrays)
     _check_fields(tree["class"], state, sizes)
     step = _fitted(tree["class"], parameters, state)
+    if _PLACES[type(step)] == "head":
+        return step
     if tree["class"] != "KNeighborsClassifier":
         _try(step)
     if tree["output"] not in _OUTPUTS:
         raise ValueError(f"output is {tree['output']!r}; expected one of {_OUTPUTS}")
     if tree["output"] is not None:
         step.set_output(transform=tree["output"])
+    return _requesting(step, tree["requests"])
+
+
+def _requesting(step: Any, requests: Mapping[str, Mapping[str, Any]]) -> Any:
+    """The same estimator, asking for the metadata that it asked for."""
     with config_context(enable_metadata_routing=True):
-        for method in filter(tree["requests"].get, _REQUESTS):
-            getattr(step, f"set_{method}_request")(**tree["requests"][method])
+        for method in filter(requests.get, _REQUESTS):
+            getattr(step, f"set_{method}_request")(**requests[method])
     return step
+
+
+def _classifier(parameters: State, metric: Any, head: ClassMeans | Neighbors) -> LogEuclideanClassifier:
+    """The classifier of a metric and a head, if they go together."""
+    if isinstance(head, Neighbors):
+        c, n = len(metric.classes_), len(head.codes)
+        if head.n_classes != c or not (head.codes.min() >= 0 and head.codes.max() < c):
+            raise ValueError(f"the neighbors have classes other than the {c} of the metric")
+        if not 1 <= head.n_neighbors <= n:
+            raise ValueError(f"n_neighbors is {head.n_neighbors}, of {n} vectors")
+        head = head._replace(n_classes=int(head.n_classes), n_neighbors=int(head.n_neighbors))
+    return LogEuclideanClassifier(**parameters)._keep(metric, head)
 
 
 def _decode_all(tree: State, arrays: Mapping[str, Any]) -> State:
