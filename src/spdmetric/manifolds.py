@@ -113,24 +113,23 @@ class BallPoint:
         v = (self._P.T @ gradient @ self._P) / self._sinhc
         return sqrt(np.vdot(v, v))
 
-    def precondition(self, rows: np.ndarray) -> np.ndarray:
+    def precondition(self, rows: np.ndarray, bends: np.ndarray) -> np.ndarray:
         """Gradients, as rows (k, d*d), in coordinates in which curvature is more even.
 
-        Far from the center the function is flatter where the eigenvalues of S differ more,
-        about as the root of ``sinhc``: this power needed the fewest evaluations, on toys of
-        size 8 and 20 and on EEG.
+        A function bends along a pair of axes about as the mean of how it ``bends`` along each, (d,).
+        Far from the center it is flatter where the eigenvalues of S differ more, about as the root of
+        ``sinhc``: this power needed the fewest evaluations, on toys of size 8 and 20 and on EEG.
         """
         d = self._s.size
         half = (rows.reshape(-1, d) @ self._P).reshape(-1, d, d).swapaxes(1, 2)
-        return ((half.reshape(-1, d) @ self._P).reshape(-1, d, d) * self._preconditioner).reshape(rows.shape)
+        return ((half.reshape(-1, d) @ self._P).reshape(-1, d, d) * self._scale(bends)).reshape(rows.shape)
 
-    def precondition_adjoint(self, row: np.ndarray) -> np.ndarray:
+    def precondition_adjoint(self, row: np.ndarray, bends: np.ndarray) -> np.ndarray:
         """The adjoint of `precondition` for one row, as a matrix."""
-        return self._P @ (row.reshape(self._sinhc.shape) * self._preconditioner) @ self._P.T
+        return self._P @ (row.reshape(self._sinhc.shape) * self._scale(bends)) @ self._P.T
 
-    @lazy
-    def _preconditioner(self) -> np.ndarray:
-        return np.sqrt(np.sqrt(self._sinhc))
+    def _scale(self, bends: np.ndarray) -> np.ndarray:
+        return np.sqrt(np.sqrt(self._sinhc) / (0.5 * (bends[:, None] + bends)))
 
     def bend(self, gradient: Array, eta: Array) -> Array:
         """What the curvature of the coordinate lines adds to a Hessian-vector product.
@@ -272,11 +271,11 @@ class RankPoint:
         """Length of a gradient, in coordinates."""
         return sqrt(np.vdot(gradient, gradient))
 
-    def precondition(self, rows: np.ndarray) -> np.ndarray:
+    def precondition(self, rows: np.ndarray, bends: np.ndarray) -> np.ndarray:
         """The gradients themselves: rotated, they would leave the coordinates of this rank."""
         return rows
 
-    def precondition_adjoint(self, row: np.ndarray) -> np.ndarray:
+    def precondition_adjoint(self, row: np.ndarray, bends: np.ndarray) -> np.ndarray:
         """The row itself, as a matrix."""
         return row.reshape(self.S.shape)
 

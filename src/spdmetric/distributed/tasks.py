@@ -128,7 +128,7 @@ class Summary(NamedTuple):
 
     weight: float
     mean: np.ndarray  # (p,)
-    A_square: float
+    A_squares: np.ndarray  # of the rows, (p,)
     C_norm: float
     C_trace: float
 
@@ -236,7 +236,7 @@ def summarize(moments: Moments) -> Summary:
     """What is sent to the client: p numbers instead of p^2."""
     A, C = moments.A, np.asarray(moments.C)
     C_norm = float(np.sqrt(np.vdot(C, C)))
-    return Summary(moments.weight, moments.mean, float(np.vdot(A, A)), C_norm, float(np.trace(C)))
+    return Summary(moments.weight, moments.mean, np.sum(A**2, axis=1), C_norm, float(np.trace(C)))
 
 
 @one_thread

@@ -32,6 +32,9 @@ from spdmetric.linalg.symmetric import LogCongruence, unvech, vech
 from spdmetric.manifolds import FactorPoint
 from spdmetric.objectives.shape import Errors, FeatureRidge, GramRidge, Shape, Targets, shape_of
 
+# What every axis is given of the curvature, besides its share: measured on the benchmark's real data.
+_EVEN = 0.3
+
 Map = Callable[..., Iterable[Any]]  # a function over chunks, results in their order
 
 
@@ -214,6 +217,16 @@ class Evaluation(ABC):
         """Gradient in the coordinates of the manifold."""
         return self.point.gradient(self)
 
+    @lazy
+    def bends(self) -> np.ndarray:
+        """How much f bends along each axis of the frame, about; 1 on the mean.
+
+        More where A has more: its row and column of that axis (``docs/math.md``, "Axes").
+        """
+        shares = np.sum(unvech(np.sqrt(self._A_squares)) ** 2, axis=0)
+        mean = shares.mean()
+        return (shares / mean + _EVEN) / (1 + _EVEN) if mean > 0 else np.ones_like(shares)
+
     def hvp(self, eta: np.ndarray) -> np.ndarray:
         """Hessian in the coordinates of the manifold, applied to a vector."""
         return self.point.hvp(self, eta)
@@ -252,6 +265,11 @@ class Evaluation(ABC):
     @abstractmethod
     def _norms(self) -> tuple[float, float]:
         """The squared norm of A, and the norm of C."""
+
+    @property
+    @abstractmethod
+    def _A_squares(self) -> np.ndarray:
+        """Squared norms of the rows of A, (p,)."""
 
     @abstractmethod
     def _pulled(self, pull: str) -> np.ndarray:
@@ -367,6 +385,10 @@ class LocalEvaluation(Evaluation):
     def _norms(self) -> tuple[float, float]:
         A, C = self._moments.A, self._gram_matrix if self.gram else self._moments.C
         return float(np.vdot(A, A)), sqrt(np.vdot(C, C))
+
+    @property
+    def _A_squares(self) -> np.ndarray:
+        return np.sum(self._moments.A**2, axis=1)
 
     # -- second pass: cotangents --------------------------------------------
 
