@@ -122,14 +122,21 @@ class BallPoint:
         """
         d = self._s.size
         half = (rows.reshape(-1, d) @ self._P).reshape(-1, d, d).swapaxes(1, 2)
-        return ((half.reshape(-1, d) @ self._P).reshape(-1, d, d) * self._scale(bends)).reshape(rows.shape)
+        return self._scaled((half.reshape(-1, d) @ self._P).reshape(rows.shape), bends)
 
     def precondition_adjoint(self, row: np.ndarray, bends: np.ndarray) -> np.ndarray:
         """The adjoint of `precondition` for one row, as a matrix."""
-        return self._P @ (row.reshape(self._sinhc.shape) * self._scale(bends)) @ self._P.T
+        return self._P @ self._scaled(row[None], bends).reshape(self._sinhc.shape) @ self._P.T
 
-    def _scale(self, bends: np.ndarray) -> np.ndarray:
-        return np.sqrt(np.sqrt(self._sinhc) / (0.5 * (bends[:, None] + bends)))
+    def _scaled(self, rows: np.ndarray, bends: np.ndarray) -> np.ndarray:
+        """Rows in the eigenbasis of S, scaled; what has no trace is left without, so that det(G) stays."""
+        scale = np.sqrt(np.sqrt(self._sinhc) / (0.5 * (bends[:, None] + bends))).ravel()
+        diagonal = slice(None, None, bends.size + 1)
+        trace = rows[:, diagonal].mean(axis=1)
+        out = rows * scale
+        out[:, diagonal] = (rows[:, diagonal] - trace[:, None]) * scale[diagonal]
+        out[:, diagonal] += (trace - out[:, diagonal].mean(axis=1))[:, None]
+        return out
 
     def bend(self, gradient: Array, eta: Array) -> Array:
         """What the curvature of the coordinate lines adds to a Hessian-vector product.
