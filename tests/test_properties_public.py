@@ -412,12 +412,20 @@ def derivatives_at_low_rank_are_limits_of_differences(rng, d):
 # validation
 
 
-@about("geometry.Frame.moved", "geometry.Secants.learn", "geometry.Secants.solve")
+@about(
+    "geometry.Frame.moved",
+    "geometry.Axes.of",
+    "geometry.Axes.solve",
+    "geometry.Secants.learn",
+    "geometry.Secants.solve",
+)
 def secants_solve_what_they_learned(rng, d):
     """After a step and its change of the gradient, the change leads back to the step; a frame moves by it."""
     step, change = (vech(symmetric(rng, d)) for _ in range(2))
     change = change if step @ change > 0 else step
-    secants = geometry.Secants()
+    axes = geometry.Axes.of(matrices.unvech(vech(spd(rng, 1, d)[0])))
+    secants = geometry.Secants(axes)
+    close(axes.solve(vech(np.eye(d)), 2.0), vech(np.eye(d)), 1e-9)  # of curvature 1, exactly
     secants.learn(step, change)
     close(secants.solve(change, 2.0), step, 1e-7)
     frame = geometry.Frame(np.eye(d), np.eye(d)).moved(step)
