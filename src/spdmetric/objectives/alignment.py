@@ -470,7 +470,8 @@ def tangent_part(xi: np.ndarray) -> np.ndarray:
     by rounding would let det(G) drift.
     """
     d = xi.shape[0]
-    xi = (xi + xi.T) / 2
+    xi = xi + xi.T
+    xi *= 0.5
     diagonal = xi.reshape(-1)[:: d + 1]  # a view
-    diagonal -= diagonal.sum() / d
+    diagonal -= sum(diagonal.tolist()) / d
     return xi
