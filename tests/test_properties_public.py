@@ -341,8 +341,8 @@ def preconditioned_and_orthonormal_gradients(rng, d):
     rows = symmetric(rng, 3, d)
     for ball in (manifolds.Ball(np.eye(d), 3.0), manifolds.RankBall(d, d, 3.0)):
         point = ball.point(S * (rng.uniform(0, 3) / max(np.linalg.norm(S), 1e-9)))
-        longer = point.precondition(rows.reshape(3, -1), np.ones(d))
-        close(longer @ row, rows.reshape(3, -1) @ point.precondition_adjoint(row, np.ones(d)).ravel())
+        longer = point.precondition(rows.reshape(3, -1), np.eye(d))
+        close(longer @ row, rows.reshape(3, -1) @ point.precondition_adjoint(row, np.eye(d)).ravel())
         # sinhc is at least 1: preconditioned they are longer, orthonormal of the affine-invariant length.
         assert (np.linalg.norm(longer, axis=1) >= np.linalg.norm(rows, axis=(1, 2)) * (1 - 1e-9)).all()
         close(np.linalg.norm(point.orthonormal_gradient(rows[0])), point.norm(rows[0]))

@@ -165,7 +165,7 @@ def test_a_quadratic_with_known_optimum_inside_and_on_the_sphere(solver, rng):
                 point=point,
                 value=np.sum((point.S - T) ** 2) / 2,
                 gradient=point.S - T,
-                bends=np.ones(4),
+                bends=np.eye(4),
                 hvp=lambda eta: eta,
             )
 
@@ -257,7 +257,7 @@ def test_the_secant_step_is_that_of_dense_bfgs(radius, memory, rng):
     S = symmetric(rng, d)
     S *= 3.0 / np.linalg.norm(S)
     point = Ball(np.eye(d), radius).point(S)
-    g, bends = -S + 0.3 * symmetric(rng, d), rng.uniform(0.3, 3.0, d)
+    g, bends = -S + 0.3 * symmetric(rng, d), spd(rng, 1, d)[0]
     iterate = Iterate(SimpleNamespace(point=point, value=0.0, gradient=g, bends=bends), radius)
     assert iterate.active == (radius == 3.0)
     model, A = SecantModel(memory), np.diag(rng.uniform(1, 5, d * d))

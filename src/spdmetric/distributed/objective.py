@@ -191,7 +191,7 @@ class ClusterEvaluation(Evaluation):
 
     @property
     def _norms(self) -> tuple[float, float]:
-        return float(self._A_squares.sum()), self._summary.C_norm
+        return float(np.trace(self._A_squares)), self._summary.C_norm
 
     @property
     def _A_squares(self) -> np.ndarray:

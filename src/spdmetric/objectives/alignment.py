@@ -32,7 +32,7 @@ from spdmetric.linalg.symmetric import LogCongruence, unvech, vech
 from spdmetric.manifolds import FactorPoint
 from spdmetric.objectives.shape import Errors, FeatureRidge, GramRidge, Shape, Targets, shape_of
 
-# What every axis is given of the curvature, besides its share: measured on the benchmark's real data.
+# What every direction is given of the curvature, besides its share: measured on the benchmark's real data.
 _EVEN = 0.3
 
 Map = Callable[..., Iterable[Any]]  # a function over chunks, results in their order
@@ -219,13 +219,13 @@ class Evaluation(ABC):
 
     @lazy
     def bends(self) -> np.ndarray:
-        """How much f bends along each axis of the frame, about; 1 on the mean.
+        """How much f bends along directions of the frame, about: a matrix whose trace is its size.
 
-        More where A has more: its row and column of that axis (``docs/math.md``, "Axes").
+        More where A has more (``docs/math.md``, "Axes").
         """
-        shares = np.sum(unvech(np.sqrt(self._A_squares)) ** 2, axis=0)
-        mean = shares.mean()
-        return (shares / mean + _EVEN) / (1 + _EVEN) if mean > 0 else np.ones_like(shares)
+        shares = self._A_squares
+        identity, mean = np.eye(len(shares)), np.trace(shares) / len(shares)
+        return (shares / mean + _EVEN * identity) / (1 + _EVEN) if mean > 0 else identity
 
     def hvp(self, eta: np.ndarray) -> np.ndarray:
         """Hessian in the coordinates of the manifold, applied to a vector."""
@@ -269,7 +269,7 @@ class Evaluation(ABC):
     @property
     @abstractmethod
     def _A_squares(self) -> np.ndarray:
-        """Squared norms of the rows of A, (p,)."""
+        """Sum of the squares of the matrices whose vectors are the columns of A, (m, m)."""
 
     @abstractmethod
     def _pulled(self, pull: str) -> np.ndarray:
@@ -388,7 +388,7 @@ class LocalEvaluation(Evaluation):
 
     @property
     def _A_squares(self) -> np.ndarray:
-        return np.sum(self._moments.A**2, axis=1)
+        return squares_of(self._moments.A)
 
     # -- second pass: cotangents --------------------------------------------
 
@@ -461,6 +461,12 @@ class _Move:
         C_dot_rows = here._scatter.rows(Phi_dot - self.mean) + self.scatter.rows(Phi)
         bracket = Y @ self.A.T - ratio_dot * here._scatter.rows(Phi) - ratio * C_dot_rows
         return here._coefficients[0] * w * bracket - (self.C_norm / c) * here._cotangent(part)
+
+
+def squares_of(A: np.ndarray) -> np.ndarray:
+    """Sum of the squares of the symmetric matrices whose vectors are the columns of A."""
+    columns = unvech(A.T)
+    return np.sum(columns @ columns, axis=0)
 
 
 def tangent_part(xi: np.ndarray) -> np.ndarray:

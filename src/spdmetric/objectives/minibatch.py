@@ -151,8 +151,8 @@ class Sample:
 
     @property
     def bends(self) -> np.ndarray:
-        """The same along all axes, for want of knowing."""
-        return np.ones(len(self.point.factor))
+        """The same in all directions, for want of knowing."""
+        return np.eye(len(self.point.factor))
 
     def hvp(self, eta: np.ndarray) -> np.ndarray:
         """Not known from a mini-batch."""

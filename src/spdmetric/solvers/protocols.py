@@ -41,7 +41,7 @@ class Evaluation(Protocol):
     @property
     def gradient(self) -> np.ndarray: ...
     @property
-    def bends(self) -> np.ndarray: ...  # how much the function bends along each axis of the point, about
+    def bends(self) -> np.ndarray: ...  # how much the function bends along each direction, about
     def hvp(self, eta: np.ndarray) -> np.ndarray: ...
 
 

@@ -30,7 +30,7 @@ class Smoothed:
 
     @property
     def bends(self) -> np.ndarray:
-        return np.ones(len(self.gradient))
+        return np.eye(len(self.gradient))
 
     def hvp(self, eta: np.ndarray) -> np.ndarray:
         raise TypeError("Mini-batches give first derivatives only.")
