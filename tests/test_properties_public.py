@@ -341,8 +341,8 @@ def preconditioned_and_orthonormal_gradients(rng, d):
     rows = symmetric(rng, 3, d)
     for ball in (manifolds.Ball(np.eye(d), 3.0), manifolds.RankBall(d, d, 3.0)):
         point = ball.point(S * (rng.uniform(0, 3) / max(np.linalg.norm(S), 1e-9)))
-        longer = point.precondition(rows.reshape(3, -1))
-        close(longer @ row, rows.reshape(3, -1) @ point.precondition_adjoint(row).ravel())
+        longer = point.precondition(rows.reshape(3, -1), np.eye(d))
+        close(longer @ row, rows.reshape(3, -1) @ point.precondition_adjoint(row, np.eye(d)).ravel())
         # sinhc is at least 1: preconditioned they are longer, orthonormal of the affine-invariant length.
         assert (np.linalg.norm(longer, axis=1) >= np.linalg.norm(rows, axis=(1, 2)) * (1 - 1e-9)).all()
         close(np.linalg.norm(point.orthonormal_gradient(rows[0])), point.norm(rows[0]))
@@ -412,12 +412,20 @@ def derivatives_at_low_rank_are_limits_of_differences(rng, d):
 # validation
 
 
-@about("geometry.Frame.moved", "geometry.Secants.learn", "geometry.Secants.solve")
+@about(
+    "geometry.Frame.moved",
+    "geometry.Axes.of",
+    "geometry.Axes.solve",
+    "geometry.Secants.learn",
+    "geometry.Secants.solve",
+)
 def secants_solve_what_they_learned(rng, d):
     """After a step and its change of the gradient, the change leads back to the step; a frame moves by it."""
     step, change = (vech(symmetric(rng, d)) for _ in range(2))
     change = change if step @ change > 0 else step
-    secants = geometry.Secants()
+    axes = geometry.Axes.of(matrices.unvech(vech(spd(rng, 1, d)[0])))
+    secants = geometry.Secants(axes)
+    close(axes.solve(vech(np.eye(d)), 2.0), vech(np.eye(d)), 1e-9)  # of curvature 1, exactly
     secants.learn(step, change)
     close(secants.solve(change, 2.0), step, 1e-7)
     frame = geometry.Frame(np.eye(d), np.eye(d)).moved(step)

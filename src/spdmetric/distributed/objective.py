@@ -202,7 +202,11 @@ class ClusterEvaluation(Evaluation):
 
     @property
     def _norms(self) -> tuple[float, float]:
-        return self._summary.A_square, self._summary.C_norm
+        return float(np.trace(self._A_squares)), self._summary.C_norm
+
+    @property
+    def _A_squares(self) -> np.ndarray:
+        return self._summary.A_squares
 
     def _pulled(self, pull: str) -> np.ndarray:
         objective, (here, moments) = self._objective, self._first_pass

@@ -16,7 +16,7 @@ from spdmetric.geometry import chunks
 from spdmetric.linalg.batch import Stack, stack_of
 from spdmetric.linalg.moments import Moments
 from spdmetric.linalg.symmetric import congruence, symmetrize
-from spdmetric.objectives.alignment import Part, Target, default_chunk_size
+from spdmetric.objectives.alignment import Part, Target, default_chunk_size, squares_of
 from spdmetric.objectives.shape import Errors, FeatureRidge, Shape, Targets, discriminant_shape
 from spdmetric.validation import (
     as_numpy,
@@ -135,7 +135,7 @@ class Summary(NamedTuple):
 
     weight: float
     mean: np.ndarray  # (p,)
-    A_square: float
+    A_squares: np.ndarray  # (m, m)
     C_norm: float
     C_trace: float
 
@@ -236,7 +236,7 @@ def summarize(moments: Moments) -> Summary:
     """What is sent to the client: p numbers instead of p^2."""
     A, C = moments.A, np.asarray(moments.C)
     C_norm = float(np.sqrt(np.vdot(C, C)))
-    return Summary(moments.weight, moments.mean, float(np.vdot(A, A)), C_norm, float(np.trace(C)))
+    return Summary(moments.weight, moments.mean, squares_of(A), C_norm, float(np.trace(C)))
 
 
 @one_thread
