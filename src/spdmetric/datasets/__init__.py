@@ -1,4 +1,4 @@
-"""Data sets: each gives SPD matrices of shape (n, d, d) and their labels.
+"""Data sets: each gives SPD matrices of shape (n, d, d) and their labels or targets.
 
 Heavy readers (MNE, MOABB, scikit-image) are imported when a set that needs them is loaded.
 """
@@ -14,6 +14,7 @@ from spdmetric.datasets.prepared import (
     load_covariances,
     load_eegmmi_covariances,
 )
+from spdmetric.datasets.regression import make_regression
 from spdmetric.datasets.textures import (
     Texture,
     TexturePair,
@@ -43,6 +44,7 @@ __all__ = [
     "load_eegmmi",
     "load_eegmmi_covariances",
     "load_images",
+    "make_regression",
     "make_textures",
     "make_toy",
     "patch_covariances",
