@@ -215,7 +215,7 @@ def _check_definite(X: Array, name: str, first: int) -> None:
         f"largest {float(values[bad, -1]):.3g}, numerical rank {_rank_of(values[bad, :], floor[bad, :])} of "
         f"{X.shape[-1]}); {count} of {X.shape[0]} matrices are not. Estimate them with shrinkage (for "
         "instance pyriemann.estimation.Covariances('oas')), or learn a low-rank metric with rank=m, m at "
-        "most their rank."
+        "most their rank; where all are singular in the same directions, put spdmetric.CommonRange() first."
     )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from spdmetric.evaluation.methods import COMPARED, METHODS, Sizes, obstacle
 from spdmetric.io.matrices import Matrices
+from spdmetric.objectives.start import common_range
 
 FOLDS = 5
 MOST_LEFT_OUT = 10  # groups that are left out one at a time; more are gathered
@@ -72,7 +73,9 @@ def make_plan(
         splits, how = _by_folds(X, codes, repeats, seed)
     smallest = min(_smallest_class(codes[train]) for folds in splits for train, _ in folds)
     n_train = min(len(train) for train, _ in splits[0])
-    sizes = Sizes(n_train, X.shape[1], smallest, smallest_rank)
+    # Where the matrices span together no more than each of them, they have one range.
+    d, together = X.shape[1], common_range(lambda f: f(X).mean(axis=0)).shape[1]
+    sizes = Sizes(n_train, d, smallest, smallest_rank, shared=smallest_rank == together < d)
     reasons = {name: obstacle(METHODS[name], sizes) for name in methods or COMPARED}
     chosen = tuple(name for name, reason in reasons.items() if reason is None)
     left_out = {name: reason for name, reason in reasons.items() if reason is not None}

@@ -1,6 +1,7 @@
 """The scikit-learn API: learn the metric, then turn SPD matrices into vectors."""
 
+from spdmetric.estimators.common_range import CommonRange
 from spdmetric.estimators.cv import LogEuclideanMetricCV
 from spdmetric.estimators.metric import LogEuclideanMetric
 
-__all__ = ["LogEuclideanMetric", "LogEuclideanMetricCV"]
+__all__ = ["CommonRange", "LogEuclideanMetric", "LogEuclideanMetricCV"]

@@ -21,7 +21,7 @@ from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.svm import SVC
 
-from spdmetric.estimators import LogEuclideanMetric, LogEuclideanMetricCV
+from spdmetric.estimators import CommonRange, LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.estimators.cv import default_ranks
 from spdmetric.evaluation.baselines import CSP_FILTERS, GMML, NCA, RCA, NearestNeighbor, from_pyriemann
 from spdmetric.evaluation.splits import steps_of
@@ -34,6 +34,7 @@ class Sizes(NamedTuple):
     d: int
     smallest_class: int  # training matrices of it
     smallest_rank: int  # of any matrix; d where all have full rank
+    shared: bool = False  # whether matrices that are singular share one range, of that rank
 
     @classmethod
     def of(cls, X: np.ndarray, y: np.ndarray) -> Sizes:
@@ -45,6 +46,11 @@ class Sizes(NamedTuple):
     def definite(self) -> bool:
         """Whether all matrices have full rank."""
         return self.smallest_rank == self.d
+
+    @property
+    def inside(self) -> Sizes:
+        """The same on the range that the matrices share."""
+        return self._replace(d=self.smallest_rank, shared=False) if self.shared else self
 
     @property
     def low_rank(self) -> int | None:
@@ -77,13 +83,18 @@ class Method:
     short: str  # the head of a column; 1-NN where it names no classifier
     family: str  # a key of FAMILIES
     sentence: str
-    make: Make  # a fresh classifier
+    recipe: Make  # a fresh classifier of matrices that it can take as they are
     definite: bool = True  # whether the matrices must have full rank
     neighbors: int = 1  # that vote
     smallest_d: int = 1  # size of the matrices below which it tells nothing
     extra: str | None = None  # of the package, that must be installed
     baseline: str = "logeuclid-mean"  # the same classifier without learning
     sweeps: bool = False  # chooses by cross-validation
+
+    def make(self, s: Sizes) -> BaseEstimator:
+        """A fresh classifier; singular matrices that share a range are brought to it first."""
+        made = self.recipe(s.inside)
+        return make_pipeline(CommonRange(), *steps_of(made)) if s.shared else made
 
 
 FAMILIES = {
@@ -232,8 +243,9 @@ COMPARED = (
 
 def obstacle(method: Method, s: Sizes) -> str | None:
     """Why a method cannot be run, or would tell nothing, on data of these sizes; None where it can."""
+    s = s.inside
     if method.definite and not s.definite:
-        return f"needs matrices of full rank; the lowest here is {s.smallest_rank} of {s.d}"
+        return f"needs matrices of full rank or one range; the lowest here is {s.smallest_rank} of {s.d}"
     if s.definite and s.d < method.smallest_d:
         return f"a low rank of {s.d} x {s.d} matrices leaves too little"
     if method.extra and find_spec("pyriemann") is None:

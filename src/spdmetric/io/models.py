@@ -1,4 +1,4 @@
-"""Model files: fitted metrics, alone or with the nearest neighbors that follow them.
+"""Model files: fitted metrics, alone, after the common range, or with the nearest neighbors that follow them.
 
 A model file is a plain ``.npz``: a JSON text, ``metadata``, with a SHA-256 digest against damage,
 and arrays named by their places in the model.  All that is stored of a fitted estimator is listed
@@ -22,7 +22,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from spdmetric.estimators import LogEuclideanMetric, LogEuclideanMetricCV
+from spdmetric.estimators import CommonRange, LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.estimators.cv import Path as RadiusPath
 from spdmetric.estimators.embedding import Embedding
 from spdmetric.io.files import FileError, Refused, described, listed, reading
@@ -48,9 +48,15 @@ _CV = {"best_index_": "iu", "best_params_": "plain", "best_score_": "f", "cv_res
 FIELDS = {
     "LogEuclideanMetric": _METRIC,
     "LogEuclideanMetricCV": _METRIC | _CV | {"path_": f"f {len(RadiusPath._fields)} p"},
+    "CommonRange": {"n_features_in_": "iu", "basis_": "f d k"},
     "KNeighborsClassifier": {"vectors": "f n v", "labels": "biufSUO n", "names": "UO? v"},
 }
-_PLACES = {LogEuclideanMetric: "metric", LogEuclideanMetricCV: "metric", KNeighborsClassifier: "neighbors"}
+_PLACES = {
+    **{CommonRange: "range", LogEuclideanMetric: "metric", LogEuclideanMetricCV: "metric"},
+    KNeighborsClassifier: "neighbors",
+}
+# What a file can hold, in this order: a metric, and perhaps what comes before and after it.
+_ORDERS = [[*before, "metric", *after] for before in ([], ["range"]) for after in ([], ["neighbors"])]
 _CLASSES = {kind.__name__: kind for kind in _PLACES}
 _REQUESTS = ("fit", "partial_fit", "score")  # methods whose metadata requests are kept
 
@@ -63,8 +69,9 @@ def save(model: Any, path: str | PathLike[str]) -> None:
 
     Parameters
     ----------
-    model : LogEuclideanMetric, LogEuclideanMetricCV or Pipeline
-        A fitted metric, or a fitted pipeline of one and a `KNeighborsClassifier`.
+    model : LogEuclideanMetric, LogEuclideanMetricCV, CommonRange or Pipeline
+        A fitted metric, or a fitted pipeline of one and a `KNeighborsClassifier`, perhaps after a
+        `CommonRange`.
     path : str or path-like
         File to write, by custom ending in ``.npz``; it appears whole or not at all.
 
@@ -95,7 +102,7 @@ def load(path: str | PathLike[str]) -> Any:
 
     Returns
     -------
-    model : LogEuclideanMetric, LogEuclideanMetricCV or Pipeline
+    model : LogEuclideanMetric, LogEuclideanMetricCV, CommonRange or Pipeline
         Fitted; it gives the same numbers, bit for bit, as the one that was saved.
     """
     metadata, arrays = read_model_file(path)
@@ -147,6 +154,8 @@ def _state_of(step: Any) -> State:
     if isinstance(step, KNeighborsClassifier):  # from these scikit-learn builds the same neighbors again
         names = getattr(step, "feature_names_in_", None)
         return {"vectors": step._fit_X, "labels": step.classes_[step._y], "names": names}
+    if isinstance(step, CommonRange):
+        return {name: getattr(step, name) for name in FIELDS["CommonRange"]}
     solution = step.solution_
     found = {field.name: getattr(step.embedding_, field.name) for field in fields(Embedding)}
     found |= {"coordinates": solution.point.coordinates, "status": solution.status.name}
@@ -165,6 +174,9 @@ def _fitted(kind: str, parameters: State, state: State) -> Any:
         step.fit(state["vectors"], state["labels"])
         if state["names"] is not None:
             step.feature_names_in_ = state["names"]
+        return step
+    if kind == "CommonRange":
+        vars(step).update(state)
         return step
     step.embedding_ = Embedding(**{field.name: state[field.name] for field in fields(Embedding)})
     S, W, low_rank = state["coordinates"], state["factor"], state["low_rank"]
@@ -203,9 +215,12 @@ def _check_fields(rules: Mapping[str, str], state: State) -> None:
 
 def _tree_of(model: Any, arrays: Arrays) -> State:
     steps = model.steps if isinstance(model, Pipeline) else [("", model)]
-    if [_PLACES.get(type(step)) for _, step in steps] not in (["metric"], ["metric", "neighbors"]):
+    if [_PLACES.get(type(step)) for _, step in steps] not in (["range"], *_ORDERS):
         got = listed(type(step).__name__ for _, step in steps)
-        known = "a LogEuclideanMetric or a LogEuclideanMetricCV, alone or before a KNeighborsClassifier"
+        known = (
+            "a LogEuclideanMetric or a LogEuclideanMetricCV, alone or before a KNeighborsClassifier, perhaps "
+            "after a CommonRange"
+        )
         raise ValueError(f"Expected {known}, got {got}: for other pipelines use skops, see docs/models.md.")
     trees = [(name, _step_tree(step, arrays)) for name, step in steps]
     if not isinstance(model, Pipeline):
