@@ -35,7 +35,7 @@ FORMAT, VERSION = "spdmetric model", 1  # raised whenever a file of the former v
 
 # Of every field the kinds of dtype, "?" for None, and the shape; equal letters are equal sizes.
 _METRIC = {
-    **{"n_features_in_": "iu", "classes_": "biufSUO c", "n_iter_": "iu"},
+    **{"n_features_in_": "iu", "classes_": "biufSUO? c", "n_iter_": "iu"},
     **{"alignment_": "f", "gamma_": "f?", "radius_": "f", "shape_penalty_": "f?", "shape_score_": "f?"},
     # From matrices to vectors, see `Embedding`; components_, which follows, is for other programs.
     **{"basis": "f d k", "center": "f k k", "rotation": "f k k", "factor": "f m k", "frame": "f m m"},
