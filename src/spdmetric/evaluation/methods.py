@@ -16,7 +16,7 @@ import numpy as np
 from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, RidgeClassifierCV
 from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.svm import SVC
@@ -90,6 +90,7 @@ class Method:
     extra: str | None = None  # of the package, that must be installed
     baseline: str = "logeuclid-mean"  # the same classifier without learning
     sweeps: bool = False  # chooses by cross-validation
+    scatters: bool = False  # needs the covariance of the vectors, (p, p) with p = d(d+1)/2
 
     def make(self, s: Sizes) -> BaseEstimator:
         """A fresh classifier; singular matrices that share a range are brought to it first."""
@@ -136,6 +137,17 @@ def _distance(title: str, short: str, metric: str, distance: str, definite: bool
     return Method(f"{title} + 1-NN", short, "distance", sentence, lambda s: NearestNeighbor(metric), definite)
 
 
+def _at_identity(name: str, words: str, head: Make, shape: str | None = None) -> Method:
+    sentence = f"Tangent vectors at I, then {words}."
+    return Method(
+        f"LogEuclid at I + {name}",
+        f"LE at I, {name}",
+        "rival" if shape is None else "learned",
+        sentence,
+        lambda s: make_pipeline(LogEuclideanMetric(radius=0.0, init="identity", shape=shape), head(s)),
+    )
+
+
 def _tangent(name: str, words: str, head: Make, **rest: Any) -> Method:
     sentence = f"Tangent vectors at the Riemannian mean, then {words}."
     return Method(f"Tangent space + {name}", f"LE at mean, {name}", "rival", sentence, _at_mean(head), **rest)
@@ -146,13 +158,13 @@ def _mapped(name: str, words: str, made: type[BaseEstimator]) -> Method:
     return Method(f"Tangent space + {name} + 1-NN", name, "rival", sentence, _at_mean(_NEAREST, made))
 
 
-def _pyriemann(title: str, sentence: str, make: Make | None = None) -> Method:
+def _pyriemann(title: str, sentence: str, make: Make | None = None, **rest: Any) -> Method:
     """A method of pyRiemann, by default its classifier of that name."""
     made = make or (lambda s: from_pyriemann("classification", title))
-    return Method(title, title.replace(" +", ","), "rival", sentence, made, extra="compare")
+    return Method(title, title.replace(" +", ","), "rival", sentence, made, extra="compare", **rest)
 
 
-def _by_cv(end: str, name: str, head: Make, k: int = 1) -> Method:
+def _by_cv(end: str, name: str, head: Make, k: int = 1, **rest: Any) -> Method:
     return _learned(
         f"Learned by CV + {name}",
         f"LE by CV, {name}" if end else "LE by CV",
@@ -163,14 +175,15 @@ def _by_cv(end: str, name: str, head: Make, k: int = 1) -> Method:
         neighbors=k,
         baseline=f"logeuclid-mean{end}",
         sweeps=True,
+        **rest,
     )
 
 
-def _pair(end: str, name: str, head: Make, k: int = 1) -> dict[str, Method]:
+def _pair(end: str, name: str, head: Make, k: int = 1, **rest: Any) -> dict[str, Method]:
     """Two methods that differ by learning alone."""
     mean = f"logeuclid-mean{end}"
-    plain = _tangent(name, HEADS[end], head, neighbors=k, baseline=mean)
-    return {mean: plain, f"logeuclid-kta-cv{end}": _by_cv(end, name, head, k)}
+    plain = _tangent(name, HEADS[end], head, neighbors=k, baseline=mean, **rest)
+    return {mean: plain, f"logeuclid-kta-cv{end}": _by_cv(end, name, head, k, **rest)}
 
 
 METHODS: dict[str, Method] = {
@@ -203,13 +216,24 @@ METHODS: dict[str, Method] = {
     **_pair("-11nn", "11-NN", _knn(11), 11),
     **_pair("-51nn", "51-NN", _knn(51), 51),
     **_pair("-centroid", "centroid", lambda s: NearestCentroid()),
-    **_pair("-lda", "LDA", lambda s: LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")),
+    **_pair(
+        "-lda", "LDA", lambda s: LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto"), scatters=True
+    ),
     "logeuclid-mean-logistic": _tangent(
+        "logistic", "logistic regression", lambda s: LogisticRegression(max_iter=5000)
+    ),
+    "logeuclid-identity-shape": _at_identity(
+        "shape + 1-NN", "a shape, and one nearest neighbor", _NEAREST, "discriminant"
+    ),
+    "logeuclid-identity-ridge": _at_identity(
+        "ridge", "ridge regression", lambda s: RidgeClassifierCV(alphas=np.logspace(-6, 6, 25))
+    ),
+    "logeuclid-identity-logistic": _at_identity(
         "logistic", "logistic regression", lambda s: LogisticRegression(max_iter=5000)
     ),
     "mdm": _pyriemann("MDM", "Label of the nearest Riemannian class mean."),
     "fgmdm": _pyriemann(
-        "FgMDM", "MDM after a geodesic filter, which keeps the discriminant directions alone."
+        "FgMDM", "MDM after a geodesic filter, which keeps the discriminant directions alone.", scatters=True
     ),
     "csp-lda": _pyriemann(
         "CSP + LDA",
@@ -227,6 +251,8 @@ METHODS: dict[str, Method] = {
     ),
     "svm": _tangent("SVM", "a support vector machine", lambda s: SVC()),
 }
+
+LARGEST_SCATTER = 4e9  # bytes of a (p, p) matrix beyond which a method is not run, on any machine
 
 # A learned metric, the same classifier without learning, and that classifier in words.
 PAIRS = tuple((f"logeuclid-kta-cv{end}", f"logeuclid-mean{end}", head) for end, head in HEADS.items())
@@ -246,6 +272,9 @@ def obstacle(method: Method, s: Sizes) -> str | None:
     s = s.inside
     if method.definite and not s.definite:
         return f"needs matrices of full rank or one range; the lowest here is {s.smallest_rank} of {s.d}"
+    size = 8 * (s.d * (s.d + 1) // 2) ** 2
+    if method.scatters and size > LARGEST_SCATTER:
+        return f"{size / 1e9:.0f} GB for the covariance of vectors of length {s.d * (s.d + 1) // 2}"
     if s.definite and s.d < method.smallest_d:
         return f"a low rank of {s.d} x {s.d} matrices leaves too little"
     if method.extra and find_spec("pyriemann") is None:
