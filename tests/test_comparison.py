@@ -452,6 +452,31 @@ def test_singular_matrices_get_a_page_of_what_allows_them(shared, tmp_path):
     assert ("Eigenvectors of log" in text) is shared
 
 
+def test_many_classes_some_of_two_matrices_get_a_page_that_can_be_read(tmp_path):
+    """Twenty classes: a picture and the worst confusions instead of a table of 400 cells."""
+    rng = np.random.default_rng(0)
+    y = np.r_[np.repeat(np.arange(18), 5), 18, 18, 19, 19]
+    scales = np.exp(rng.standard_normal((20, 3)))[y]
+    vectors = np.sqrt(scales)[:, :, None] * rng.standard_normal((len(y), 3, 30))
+    names = np.array([f"kind {c:02d}" for c in range(20)])
+    np.savez(tmp_path / "many.npz", X=vectors @ vectors.transpose(0, 2, 1) / 30, y=names[y])
+    out = tmp_path / "many.html"
+    command = ["compare", str(tmp_path / "many.npz"), "--out", str(out), "--jobs", "1", "--repeats", "1"]
+    assert main([*command, "--methods", "euclid,logeuclid-mean,mdm"]) == 0
+    text = out.read_text("utf-8")
+    assert "20 of 2 to 5 matrices (kind 00: 5" in text
+    assert "Labels given to 20 classes" in text
+    assert re.search(r"<li>kind \d\d was called kind \d\d: \d of \d</li>", text)
+    assert 'class="confusion"' not in text
+    assert len(text) < 400_000
+
+
+def test_what_was_confused_most():
+    counts = np.array([[5.0, 0, 2], [0, 6, 0], [3, 0, 1]])
+    assert verdict.confused(counts) == [(2, 0, 3.0, 4.0), (0, 2, 2.0, 7.0)]
+    assert verdict.confused(counts, most=1) == [(2, 0, 3.0, 4.0)]
+
+
 def test_a_test_file_and_groups_from_the_command_line(tmp_path, capsys):
     X, y = matrices(60)
     np.save(tmp_path / "X.npy", X[:40])

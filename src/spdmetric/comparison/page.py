@@ -14,7 +14,7 @@ import numpy as np
 from spdmetric.comparison import learned, pictures
 from spdmetric.comparison.describe import FAR, Description
 from spdmetric.comparison.run import BY_CV, Comparison
-from spdmetric.comparison.verdict import Verdict, confusion, sentences, signed, title
+from spdmetric.comparison.verdict import Verdict, confused, confusion, sentences, signed, title
 from spdmetric.estimators.cv import RADII
 from spdmetric.evaluation.methods import FAMILIES, METHODS, expression, program
 from spdmetric.extras import needing
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 PALE, FULL = (255, 255, 255), (10, 85, 140)  # ground of a share of 0 and of 1
+MANY = 12  # classes beyond which the confusion is a picture, and names are no longer all listed
 WHITE_INK = 0.78  # share from which white letters are the easier to read
 
 
@@ -90,22 +91,25 @@ def _context(report: Report, origin: Origin) -> dict[str, object]:
     comparison, verdict, plan = report.comparison, report.verdict, report.comparison.plan
     truth = plan.codes[plan.tested]
     counts = np.bincount(truth)
-    compared = dict.fromkeys([verdict.best.method, "logeuclid-mean", BY_CV])
+    confusions = _confusions(report)
     return {
         **{"report": report, "origin": origin, "pictures": _pictures(report), "answer": sentences(verdict)},
         **{"spectra": learned.spectra, "directions": learned.directions},
         "median_distance": np.median(report.described[0].distance),
         "unbalanced": counts.max() > 1.2 * counts[counts > 0].min(),
-        "confusions": {
-            method: confusion(truth, comparison.given[method], len(plan.classes))
-            for method in compared
-            if method in comparison.given
-        },
-        "shaded": shaded,
+        **{"confusions": confusions, "confused": confused, "many": MANY, "shaded": shaded},
         "made": {name: METHODS[name].make(plan.sizes) for name in comparison.given},
         **{"by_cv": BY_CV, "methods": METHODS, "kinds": FAMILIES, "radii": RADII, "far_enough": FAR},
         **{"program": program, "expression": expression, "versions": _versions()},
     }
+
+
+def _confusions(report: Report) -> dict[str, np.ndarray]:
+    """Confusion of the best method, of no learning, and of the metric by cross-validation."""
+    given, plan = report.comparison.given, report.comparison.plan
+    shown = dict.fromkeys([report.verdict.best.method, "logeuclid-mean", BY_CV])
+    truth = plan.codes[plan.tested]
+    return {method: confusion(truth, given[method], len(plan.classes)) for method in shown if method in given}
 
 
 def _template() -> Template:
@@ -138,6 +142,10 @@ def _pictures(report: Report) -> dict[str, pictures.Picture]:
         "outliers": pictures.outliers(first, np.unique(report.data.labels, return_inverse=True)[1]),
         "accuracy": pictures.accuracy(report.verdict),
     }
+    if len(plan.classes) > MANY:
+        names = list(map(str, plan.classes))
+        confusions = _confusions(report)
+        drawn |= {f"confusion-{method}": pictures.confusion(c, names) for method, c in confusions.items()}
     if metric is not None:
         curves = learned.spectra(metric)
         what = "eigenvector of log G, largest eigenvalue first" if curves else "row of W, scaled to length 1"
