@@ -1,4 +1,4 @@
-"""Model files: fitted metrics, alone, after the common range, or with the nearest neighbors that follow them.
+"""Model files: fitted metrics, alone, after the common range, or with the head that follows them.
 
 A model file is a plain ``.npz``: a JSON text, ``metadata``, with a SHA-256 digest against damage,
 and arrays named by their places in the model.  All that is stored of a fitted estimator is listed
@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 from sklearn import config_context
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.linear_model import Ridge
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -50,13 +51,16 @@ FIELDS = {
     "LogEuclideanMetricCV": _METRIC | _CV | {"path_": f"f {len(RadiusPath._fields)} p"},
     "CommonRange": {"n_features_in_": "iu", "basis_": "f d k"},
     "KNeighborsClassifier": {"vectors": "f n v", "labels": "biufSUO n", "names": "UO? v"},
+    # Of one number the last axis is left out where scikit-learn does so.
+    "KNeighborsRegressor": {"vectors": "f n v", "values": "f n o", "one": "b", "names": "UO? v"},
+    "Ridge": {"coefficients": "f o v", "intercepts": "f o", "one": "b", "names": "UO? v"},
 }
 _PLACES = {
     **{CommonRange: "range", LogEuclideanMetric: "metric", LogEuclideanMetricCV: "metric"},
-    KNeighborsClassifier: "neighbors",
+    **dict.fromkeys((KNeighborsClassifier, KNeighborsRegressor, Ridge), "head"),
 }
 # What a file can hold, in this order: a metric, and perhaps what comes before and after it.
-_ORDERS = [[*before, "metric", *after] for before in ([], ["range"]) for after in ([], ["neighbors"])]
+_ORDERS = [[*before, "metric", *after] for before in ([], ["range"]) for after in ([], ["head"])]
 _CLASSES = {kind.__name__: kind for kind in _PLACES}
 _REQUESTS = ("fit", "partial_fit", "score")  # methods whose metadata requests are kept
 
@@ -70,8 +74,8 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     Parameters
     ----------
     model : LogEuclideanMetric, LogEuclideanMetricCV, CommonRange or Pipeline
-        A fitted metric, or a fitted pipeline of one and a `KNeighborsClassifier`, perhaps after a
-        `CommonRange`.
+        A fitted metric, or a fitted pipeline of one and a `KNeighborsClassifier`, a
+        `KNeighborsRegressor` or a `Ridge`, perhaps after a `CommonRange`.
     path : str or path-like
         File to write, by custom ending in ``.npz``; it appears whole or not at all.
 
@@ -154,6 +158,13 @@ def _state_of(step: Any) -> State:
     if isinstance(step, KNeighborsClassifier):  # from these scikit-learn builds the same neighbors again
         names = getattr(step, "feature_names_in_", None)
         return {"vectors": step._fit_X, "labels": step.classes_[step._y], "names": names}
+    if isinstance(step, KNeighborsRegressor):
+        values = np.asarray(step._y, dtype=np.float64)
+        found = {"vectors": step._fit_X, "values": values.reshape(len(values), -1), "one": values.ndim == 1}
+        return found | {"names": getattr(step, "feature_names_in_", None)}
+    if isinstance(step, Ridge):
+        found = {"coefficients": np.atleast_2d(step.coef_), "intercepts": np.atleast_1d(step.intercept_)}
+        return found | {"one": np.ndim(step.coef_) == 1, "names": getattr(step, "feature_names_in_", None)}
     if isinstance(step, CommonRange):
         return {name: getattr(step, name) for name in FIELDS["CommonRange"]}
     solution = step.solution_
@@ -178,6 +189,8 @@ def _fitted(kind: str, parameters: State, state: State) -> Any:
     if kind == "CommonRange":
         vars(step).update(state)
         return step
+    if kind in ("KNeighborsRegressor", "Ridge"):
+        return _regressor(step, state)
     step.embedding_ = Embedding(**{field.name: state[field.name] for field in fields(Embedding)})
     S, W, low_rank = state["coordinates"], state["factor"], state["low_rank"]
     if S.shape[1] != W.shape[1] + (not low_rank):
@@ -194,6 +207,18 @@ def _fitted(kind: str, parameters: State, state: State) -> Any:
     if kind == "LogEuclideanMetricCV":
         state["path_"] = RadiusPath(*state["path_"])
     vars(step).update({k: v for k, v in state.items() if k.endswith("_") and k != "components_"})
+    return step
+
+
+def _regressor(step: KNeighborsRegressor | Ridge, state: State) -> KNeighborsRegressor | Ridge:
+    if isinstance(step, KNeighborsRegressor):
+        step.fit(state["vectors"], state["values"][:, 0] if state["one"] else state["values"])
+    else:
+        B, a = state["coefficients"], state["intercepts"]
+        step.coef_, step.intercept_ = (B[0], float(a[0])) if state["one"] else (B, a)
+        step.n_features_in_ = B.shape[1]
+    if state["names"] is not None:
+        step.feature_names_in_ = state["names"]
     return step
 
 
@@ -218,8 +243,8 @@ def _tree_of(model: Any, arrays: Arrays) -> State:
     if [_PLACES.get(type(step)) for _, step in steps] not in (["range"], *_ORDERS):
         got = listed(type(step).__name__ for _, step in steps)
         known = (
-            "a LogEuclideanMetric or a LogEuclideanMetricCV, alone or before a KNeighborsClassifier, perhaps "
-            "after a CommonRange"
+            "a LogEuclideanMetric or a LogEuclideanMetricCV, alone or before a KNeighborsClassifier, a "
+            "KNeighborsRegressor or a Ridge, perhaps after a CommonRange"
         )
         raise ValueError(f"Expected {known}, got {got}: for other pipelines use skops, see docs/models.md.")
     trees = [(name, _step_tree(step, arrays)) for name, step in steps]
