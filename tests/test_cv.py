@@ -1,4 +1,4 @@
-"""The choice of radius and rank."""
+"""The choice of radius, rank and shape."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GroupKFold, LeaveOneGroupOut, cross_val_score
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 from sklearn.pipeline import make_pipeline
 
 from random_matrices import labeled, spd
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.datasets import make_toy
+from spdmetric.estimators import _choice
+from spdmetric.estimators._choice import Candidate, Grid, Option, Table
 from spdmetric.estimators._problem import problem_of, radius_path
 from spdmetric.estimators._settings import settings_of
-from spdmetric.estimators.cv import mean_margin
 from spdmetric.objectives.local import Labeled, LocalData
 
-FAST = {"radii": (0, 1, 3), "ranks": (None, 2), "cv": 3}
+FAST = {"radii": (0, 1, 3), "ranks": (None, 2), "shapes": (None,), "n_neighbors": 1, "cv": 3}
+PLAIN = {"shapes": (None,), "n_neighbors": 1}
 
 
 @pytest.fixture(scope="module")
@@ -33,24 +35,52 @@ def fitted():
 def test_results_are_laid_out_as_sklearns(fitted):
     metric, _, _ = fitted
     results = metric.cv_results_
-    assert len(results["params"]) == 6
+    assert len(results["params"]) == 12  # six metrics, class means and neighbors
     splits = np.array([results[f"split{k}_test_score"] for k in range(3)])
     np.testing.assert_allclose(results["mean_test_score"], splits.mean(axis=0))
     np.testing.assert_allclose(results["std_test_score"], splits.std(axis=0))
     assert results["rank_test_score"].min() == 1
     assert metric.best_params_ == results["params"][metric.best_index_]
-    assert metric.best_score_ == results["mean_test_score"].max()
+    assert metric.best_score_ == results["mean_test_score"][metric.best_index_]
     assert set(results["param_radius"]) == {0, 1, 3}
 
 
-def test_scores_are_those_of_refitting_every_candidate():
+@pytest.mark.parametrize("shape", [None, "discriminant"])
+def test_scores_are_those_of_refitting_every_candidate(shape):
     """The slow way: LogEuclideanMetric in a pipeline, one fold and one candidate at a time (radius 0)."""
     X, y = labeled(np.random.default_rng(1), 40, 4)
-    metric = LogEuclideanMetricCV(radii=(0,), ranks=(None, 2), cv=4).fit(X, y)
-    for k, rank in enumerate((None, 2)):
-        pipe = make_pipeline(LogEuclideanMetric(0, rank=rank), KNeighborsClassifier(1))
-        slow = cross_val_score(pipe, X, y, cv=4)
-        np.testing.assert_allclose([metric.cv_results_[f"split{i}_test_score"][k] for i in range(4)], slow)
+    options = {"radii": (0,), "ranks": (None, 2), "shapes": (shape,), "n_neighbors": 3, "scoring": "accuracy"}
+    results = LogEuclideanMetricCV(cv=4, **options).fit(X, y).cv_results_
+    for rank in (None, 2):
+        for head, number in ((KNeighborsClassifier(3), 3), (NearestCentroid(), None)):
+            row = {"radius": 0.0, "rank": rank, "shape": shape, "n_neighbors": number}
+            k = results["params"].index(row)
+            slow = cross_val_score(
+                make_pipeline(LogEuclideanMetric(0, rank=rank, shape=shape), head), X, y, cv=4
+            )
+            np.testing.assert_allclose([results[f"split{i}_test_score"][k] for i in range(4)], slow)
+
+
+def test_log_probabilities_are_those_of_normal_class_means():
+    """The score without a scorer, by scipy's normal distribution, one matrix at a time."""
+    from scipy.stats import multivariate_normal
+
+    X, y = labeled(np.random.default_rng(2), 30, 3)
+    fold = (np.arange(20), np.arange(20, 30))
+    metric = LogEuclideanMetricCV(radii=(0,), ranks=(None,), shapes=(None,), head="centroid", cv=[fold])
+    vectors = LogEuclideanMetric(0).fit(X[:20], y[:20]).transform(X)
+    classes = np.unique(y)
+    means = {c: vectors[:20][y[:20] == c].mean(axis=0) for c in classes}
+    residuals = vectors[:20] - np.array([means[c] for c in y[:20]])
+    variance = np.sum(residuals**2) / (20 - len(classes)) / vectors.shape[1]
+    scores = []
+    for v, label in zip(vectors[20:], y[20:], strict=True):
+        joint = {
+            c: np.mean(y[:20] == c) * multivariate_normal(means[c], variance * np.eye(len(v))).pdf(v)
+            for c in classes
+        }
+        scores.append(max(np.log(joint[label] / sum(joint.values())), np.log(0.01)))
+    assert metric.fit(X, y).best_score_ == pytest.approx(np.mean(scores))
 
 
 def test_the_final_metric_is_that_of_the_choice(fitted):
@@ -81,10 +111,13 @@ def test_a_warm_path_ends_as_well_as_a_cold_fit():
 
 def test_low_rank_is_found_on_the_toy_set():
     X, y, X_test, y_test = make_toy(d=8, random_state=1000)
-    metric = LogEuclideanMetricCV(n_jobs=2).fit(X, y)
+    metric = LogEuclideanMetricCV(ranks=(None, 2, 3, 4), **PLAIN, n_jobs=2).fit(X, y)
     assert metric.best_params_["rank"] in (2, 3, 4)
     score = KNeighborsClassifier(1).fit(metric.transform(X), y).score(metric.transform(X_test), y_test)
-    assert score > 0.93
+    assert score > 0.9
+    chosen = LogEuclideanMetricCV().fit(X, y)
+    neighbors = KNeighborsClassifier(chosen.n_neighbors_).fit(chosen.transform(X), y)
+    assert neighbors.score(chosen.transform(X_test), y_test) > 0.95
 
 
 def test_deterministic_for_any_number_of_jobs(fitted):
@@ -94,19 +127,87 @@ def test_deterministic_for_any_number_of_jobs(fitted):
     np.testing.assert_array_equal(again.transform(X), metric.transform(X))
 
 
-def test_one_se_is_simpler_or_the_same(fitted):
-    metric, X, y = fitted
-    simple = LogEuclideanMetricCV(**FAST, rule="one-se").fit(X, y)
-    assert simple.best_index_ <= metric.best_index_
-    results = metric.cv_results_
-    splits = [results[f"split{k}_test_score"][metric.best_index_] for k in range(3)]
-    floor = metric.best_score_ - np.std(splits, ddof=1) / np.sqrt(3)
-    assert simple.best_score_ >= floor
-    assert np.all(results["mean_test_score"][: simple.best_index_] < floor)
+# -- the rule ---------------------------------------------------------------------------------
+
+
+def table(rows, right=None):
+    """A table of candidates with a usual one; ``rows`` are gains over it, a number a matrix."""
+    grid = Grid({None: [0.0, 2.0, 8.0]}, ["discriminant"], [5])
+    options = [Option(metric, k) for k in (None, 5) for metric in grid.metrics]
+    units = np.zeros((len(options), len(rows[0])))
+    units[1 : 1 + len(rows)] = rows
+    right = np.zeros_like(units) if right is None else np.array(right)
+    return grid, Table(options, units, units, right)
+
+
+def test_the_usual_candidate_is_left_for_a_clear_gain_only():
+    noise = np.tile([1.0, -1.0], 50)  # a standard error of 0.1005
+    grid, usual = table([noise + 0.09, noise - 0.3])
+    assert _choice.choose(usual, grid, "centroid", "clear") == Option(grid.usual, None)
+    assert _choice.choose(usual, grid, "centroid", "best").metric.radius == 2
+    grid, clear = table([noise + 0.11, noise + 0.12])
+    assert _choice.choose(clear, grid, "centroid", "clear").metric.radius == 8
+
+
+def test_neighbors_are_taken_where_they_are_right_clearly_more_often():
+    grid, scores = table([np.zeros(100)])
+    for share, number in ((0.02, None), (0.2, 5)):
+        right = np.zeros((6, 100))
+        right[3, : int(100 * share)] = 1.0  # the usual metric with five neighbors
+        chosen = _choice.choose(scores._replace(right=right), grid, "auto", "clear")
+        assert chosen == Option(grid.usual, number)
+    assert _choice.choose(scores, grid, "neighbors", "clear").n_neighbors == 5
+
+
+def test_the_usual_candidate_is_the_mean_with_a_shape():
+    grid = _choice.grid_of(None, None, None, [1], (16, 16))
+    assert grid.usual == Candidate(0.0, None, "discriminant")
+    assert grid.radii == {None: [0, 2, 8], 4: [0, 4], 8: [0, 4]}
+    large = _choice.grid_of(None, None, None, [1], (64, 64))
+    assert large.radii == {None: [0], 4: [0, 4], 8: [0, 4]}
+    deficient = _choice.grid_of(None, None, None, [1], (16, 6))
+    assert deficient.radii == {6: [0], 4: [0, 4]}
+    assert deficient.usual == Candidate(0.0, 6, "discriminant")
+    small = _choice.grid_of((1, 0), (2, None), (None,), [], (3, 3))
+    assert small.usual == Candidate(0, None, None)
+
+
+def test_folds_are_stratified_and_repeated_for_few(rng):
+    codes = rng.permutation(np.repeat([0, 1, 2], [30, 20, 10]))
+    folds = _choice.stratified_folds(codes, 0)
+    assert len(folds) == 10
+    for train, test in folds:
+        np.testing.assert_array_equal(np.sort(np.concatenate([train, test])), np.arange(60))
+        np.testing.assert_array_equal(np.bincount(codes[test]), [6, 4, 2])
+    for half in (folds[:5], folds[5:]):
+        np.testing.assert_array_equal(np.sort(np.concatenate([test for _, test in half])), np.arange(60))
+    assert len(_choice.stratified_folds(np.tile([0, 1], 100), 0)) == 5
+    assert len(_choice.stratified_folds(np.repeat(np.arange(15), 3), 0)) == 6  # three to a class
+    one = _choice.stratified_folds(np.array([0, 1, 1, 1, 1, 1, 2, 2, 2, 2]), 0)
+    assert all(len(np.unique(np.array([0, 1, 1, 1, 1, 1, 2, 2, 2, 2])[train])) >= 2 for train, _ in one)
+
+
+def test_classes_of_one_matrix_have_their_place(rng):
+    X, y = labeled(rng, 30, 3)
+    y = np.where(np.arange(30) == 7, 9, y)
+    metric = LogEuclideanMetricCV().fit(X, y)
+    assert 9 in metric.classes_
+    assert metric.n_neighbors_ == 1
+
+
+def test_identical_matrices_with_different_labels(rng):
+    X, y = labeled(rng, 30, 3)
+    X[1], y[0], y[1] = X[0], 0, 1
+    assert np.isfinite(LogEuclideanMetricCV(head="auto").fit(X, y).best_score_)
 
 
 def test_groups_splitters_scoring_and_neighbors(rng):
     X, y = labeled(rng, 36, 3)
+    kept = LogEuclideanMetricCV(radii=(0, 2), ranks=(None,)).fit(X, y, groups=np.repeat(list("abc"), 12))
+    assert "split2_test_score" in kept.cv_results_
+    assert "split3_test_score" not in kept.cv_results_
+    with pytest.raises(ValueError, match="groups has one group"):
+        LogEuclideanMetricCV().fit(X, y, groups=np.zeros(36))
     groups = np.repeat([0, 1, 2], 12)
     metric = LogEuclideanMetricCV(radii=(0, 2), ranks=(None,), cv=LeaveOneGroupOut()).fit(X, y, groups=groups)
     assert "split2_test_score" in metric.cv_results_
@@ -115,13 +216,6 @@ def test_groups_splitters_scoring_and_neighbors(rng):
         radii=(0, 2), ranks=(None,), cv=GroupKFold(3), scoring="roc_auc", n_neighbors=5
     )
     assert 0 <= grouped.fit(X, y, groups=groups).best_score_ <= 1
-
-
-def test_margin():
-    train, y = np.array([[0.0], [4.0]]), np.array(["a", "b"])
-    assert mean_margin(train, y, np.array([[1.0]]), np.array(["a"])) == pytest.approx(0.5)
-    assert mean_margin(train, y, np.array([[1.0]]), np.array(["b"])) == pytest.approx(-0.5)
-    assert mean_margin(train, y, np.array([[1.0]]), np.array(["c"])) == -1
 
 
 def test_estimator_manners(fitted):
@@ -151,8 +245,10 @@ def test_rank_deficient_matrices_with_low_ranks_only(rng):
     singular = P @ X @ P.T
     metric = LogEuclideanMetricCV(radii=(0, 1), ranks=(1, 2), cv=3).fit(singular, y)
     assert metric.transform(singular).shape[0] == 30
+    alone = LogEuclideanMetricCV().fit(singular, y)  # the candidates follow the rank of the matrices
+    assert alone.cv_results_["param_rank"][0] == 3
     with pytest.raises(ValueError, match="not positive definite"):
-        LogEuclideanMetricCV(radii=(0, 1), cv=3).fit(singular, y)
+        LogEuclideanMetricCV(ranks=(None,), cv=3).fit(singular, y)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +258,10 @@ def test_rank_deficient_matrices_with_low_ranks_only(rng):
         ({"ranks": []}, r"ranks is empty"),
         ({"radii": (0, -1)}, r"radius=-1: expected a finite number >= 0"),
         ({"ranks": (None, 0)}, r"rank=0: expected a whole number"),
-        ({"rule": "median"}, r"rule='median': expected one of 'best', 'one-se'"),
+        ({"rule": "median"}, r"rule='median': expected one of 'clear', 'best'"),
+        ({"head": "svm"}, r"head='svm': expected one of 'neighbors', 'centroid', 'auto'"),
+        ({"shapes": ("round",)}, r"shape='round': expected one of None, 'discriminant'"),
+        ({"shapes": ("discriminant",), "kernel": "rbf"}, r"shape='discriminant' needs kernel='linear'"),
         ({"n_neighbors": 0}, r"n_neighbors=0: expected a whole number"),
         ({"solver": "sgd"}, r"solver='sgd'"),
         ({"tol": -1}, r"tol=-1"),
@@ -202,7 +301,7 @@ def test_folds_are_those_of_the_matrices_as_given(rng):
     kept = np.flatnonzero(weight)
     moved = [tuple(np.flatnonzero(np.isin(kept, part)) for part in fold) for fold in folds]
     without = LogEuclideanMetricCV(radii=(0, 2), ranks=(None, 2), cv=moved).fit(X[kept], y[kept])
-    for name in ("split0_test_score", "split1_test_score", "mean_test_margin"):
+    for name in ("split0_test_score", "split1_test_score", "mean_gain"):
         np.testing.assert_array_equal(given.cv_results_[name], without.cv_results_[name])
     np.testing.assert_array_equal(given.components_, without.components_)
 
@@ -242,7 +341,7 @@ def test_a_fold_of_one_class_is_named(ranks, rng):
 
 def test_matrices_must_have_the_rank_that_was_chosen(rng):
     X, y = labeled(rng, 40, 4)
-    metric = LogEuclideanMetricCV(radii=(0,), ranks=(1, 3), cv=2).fit(X, y)
+    metric = LogEuclideanMetricCV(radii=(0,), ranks=(1, 3), rule="best", cv=2).fit(X, y)
     assert metric.best_params_["rank"] == 3
     flat = np.stack([np.diag([1.0, 2.0, 0.0, 0.0])])  # enough for the smallest candidate
     with pytest.raises(ValueError, match=r"X\[0\] has numerical rank 2, too low for rank=3"):
@@ -254,5 +353,5 @@ def test_matrices_must_have_the_rank_that_was_chosen(rng):
 def test_it_has_no_parameters_of_the_other_estimator(rng):
     metric = LogEuclideanMetricCV(**FAST).fit(*labeled(rng, 24, 3))
     assert not isinstance(metric, LogEuclideanMetric)
-    for name in ("radius", "rank", "batch_size", "random_state", "partial_fit"):
+    for name in ("radius", "rank", "shape", "batch_size", "partial_fit"):
         assert not hasattr(metric, name)

@@ -85,6 +85,14 @@ def is_definite(X: Array) -> bool:
     return bool(array_namespace(X).all(values[:, :1] > floor))
 
 
+def smallest_rank(X: Array) -> int:
+    """Smallest numerical rank of a matrix of a checked stack."""
+    if _surely_definite(X):
+        return int(X.shape[-1])
+    values, floor = _values_and_floor(X)
+    return min(_rank_of(*pair) for pair in zip(values, floor, strict=True))
+
+
 def check_symmetric(X: Any, *, name: str = "X", first: int = 0) -> Array:
     """Return a stack of finite symmetric matrices in float64, or say what is wrong with it.
 
@@ -334,14 +342,15 @@ def check_kernel(kernel: Any, gamma: Any, solver: str) -> None:
         )
 
 
-def check_shape(shape: Any, kernel: str) -> None:
-    """Refuse a shape that is not known, or not for this kernel."""
+def check_shape(shape: Any, kernel: str) -> str | None:
+    """Return the shape, or say that it is not known, or not for this kernel."""
     check_choice("shape", shape, (None, "discriminant"))
     if shape is not None and kernel != "linear":
         raise ValueError(
             f"shape={shape!r} needs kernel='linear': with kernel={kernel!r} the metric and its gamma are "
             "learned for distances without a shape. Use one of the two."
         )
+    return None if shape is None else str(shape)
 
 
 def check_class_weight(class_weight: Any) -> None:

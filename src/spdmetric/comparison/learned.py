@@ -48,12 +48,14 @@ def learn_all(X: np.ndarray, codes: np.ndarray, sizes: Sizes) -> Learned:
     if sizes.shared:
         common = CommonRange().fit(X)
         X, basis, sizes = common.transform(X), common.basis_, sizes.inside
-    metric = LogEuclideanMetricCV(cv=sizes.inner, ranks=sizes.ranks).fit(X, codes)
-    scores = zip(metric.cv_results_["params"], metric.cv_results_["mean_test_score"].tolist(), strict=True)
+    metric = LogEuclideanMetricCV(shapes=(None,), n_neighbors=1).fit(X, codes)
+    results, best = metric.cv_results_, metric.best_params_
     candidates: list[Candidate] = [
-        {"radius": params["radius"], "rank": params["rank"], "mean": mean} for params, mean in scores
+        {"radius": params["radius"], "rank": params["rank"], "mean": mean}
+        for params, mean in zip(results["params"], results["mean_test_accuracy"].tolist(), strict=True)
+        if params["n_neighbors"] is not None
     ]
-    chosen = candidates[metric.best_index_]
+    (chosen,) = (c for c in candidates if (c["radius"], c["rank"]) == (best["radius"], best["rank"]))
     low = sizes.low_rank if chosen["rank"] is None else chosen["rank"]
     ranks = ([None] if sizes.definite else []) + ([] if low is None else [low])
     # The radius above 0 that suits full rank best; where none was tried, the paper's.
@@ -76,7 +78,8 @@ def learn_all(X: np.ndarray, codes: np.ndarray, sizes: Sizes) -> Learned:
 def _alignment(X: np.ndarray, codes: np.ndarray, rank: int | None) -> list[float]:
     """Alignment along the radii, by one sweep over all matrices."""
     every = np.arange(len(X))
-    sweep = LogEuclideanMetricCV(radii=RADII, ranks=(rank,), cv=[(every, every)])  # nothing to choose
+    fold = [(every, every)]  # nothing to choose
+    sweep = LogEuclideanMetricCV(radii=RADII, ranks=(rank,), shapes=(None,), head="centroid", cv=fold)
     return sweep.fit(X, codes).path_.alignment.tolist()
 
 

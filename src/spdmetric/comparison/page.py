@@ -15,7 +15,6 @@ from spdmetric.comparison import learned, pictures
 from spdmetric.comparison.describe import FAR, Description
 from spdmetric.comparison.run import BY_CV, Comparison
 from spdmetric.comparison.verdict import Verdict, confused, confusion, sentences, signed, title
-from spdmetric.estimators.cv import RADII
 from spdmetric.evaluation.methods import FAMILIES, METHODS, expression, program
 from spdmetric.extras import needing
 from spdmetric.io.atomic import write_atomically
@@ -99,7 +98,7 @@ def _context(report: Report, origin: Origin) -> dict[str, object]:
         "unbalanced": counts.max() > 1.2 * counts[counts > 0].min(),
         **{"confusions": confusions, "confused": confused, "many": MANY, "shaded": shaded},
         "made": {name: METHODS[name].make(plan.sizes) for name in comparison.given},
-        **{"by_cv": BY_CV, "methods": METHODS, "kinds": FAMILIES, "radii": RADII, "far_enough": FAR},
+        **{"by_cv": BY_CV, "methods": METHODS, "kinds": FAMILIES, "far_enough": FAR},
         **{"program": program, "expression": expression, "versions": _versions()},
     }
 

@@ -1,52 +1,31 @@
-"""Radius and rank chosen by cross-validation."""
+"""Radius, rank and shape chosen by cross-validation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
+from functools import partial, reduce
+from operator import or_
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import validate_data
 
 from spdmetric import validation
+from spdmetric.estimators import _choice
+from spdmetric.estimators._choice import Fold, Grid, Judged
 from spdmetric.estimators._data import labeled_of
 from spdmetric.estimators._fitted import FittedMetric
 from spdmetric.estimators._problem import problem_of, radius_path
 from spdmetric.estimators._progress import followed, with_progress
 from spdmetric.estimators._settings import Settings, settings_of
-from spdmetric.geometry import tangent_vectors
 from spdmetric.linalg.symmetric import Array
 from spdmetric.objectives.local import Labeled, in_memory, threads
 from spdmetric.solvers import Callback, Solution
 from spdmetric.validation import ClassWeight, check_candidates, check_radius, check_rank, to_numpy
 
-RADII = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0)
-RANKS = (2, 3, 4, 6, 8, 10, 12)
-RULES = ("best", "one-se")
-
-# Past this size the default candidates hold full rank without learning only: its d(d+1)/2
-# directions are far too many for the data, and cost more than all low ranks together.
-LARGEST_FULL = 32
-
-
-class Candidate(NamedTuple):
-    """A radius and a rank to try."""
-
-    radius: float
-    rank: int | None
-
-
-Grid = dict[int | None, list[float]]  # radii for each rank
-Fold = tuple[np.ndarray, np.ndarray]  # rows to train on, rows to test on
-Learned = dict[Candidate, np.ndarray]  # the factor W of each candidate
-
-
-def default_ranks(d: int) -> list[int | None]:
-    """Full rank, and low ranks of at most d / 2, or 4."""
-    return [None, *(m for m in RANKS if m < d and m <= max(4, d // 2))]
+RULES = ("clear", "best")
+HEADS = ("neighbors", "centroid", "auto")
 
 
 class Path(NamedTuple):
@@ -70,32 +49,43 @@ def describe_path(radii: Sequence[float], solutions: Sequence[Solution]) -> Path
 
 
 class LogEuclideanMetricCV(FittedMetric):
-    """LogEuclidean metric whose radius and rank are chosen by cross-validation.
+    """LogEuclidean metric whose radius, rank and shape are chosen by cross-validation.
 
-    Every candidate is judged by the nearest neighbors that would follow it.  Among them is
-    "no learning", radius 0 at full rank: the tangent vectors at the mean.  All radii of a
-    rank are learned in one sweep, a bounded number of steps for each: what few matrices
-    teach is learned in the first steps, and later ones rather fit noise.
+    Candidates are learned on the same folds, and each is judged by what its head, neighbors or class means,
+    says of matrices that neither has seen: the logarithm of the probability of their labels.  The usual
+    candidate, the tangent vectors at the mean with a discriminant shape, is left only for one that is
+    better by more than the noise of the comparison.  All radii of a rank are learned in one sweep, a
+    bounded number of steps for each: what few matrices teach is learned in the first steps, and later
+    ones rather fit noise.
 
     Parameters
     ----------
     radii : array-like of float or None, default=None
-        Radii to try; None is 0, 1, 2, 4, 8, 16.
+        Radii to try; None is 0, 2, 8 at full rank, where the size d is at most 32, else 0; and 0, 4 at
+        low rank.
     ranks : array-like of (int or None) or None, default=None
-        Ranks to try; None is full rank and some of 2, 3, 4, 6, 8, 10, 12 below the size d:
-        those of them that are at most d / 2, or 4.
-    cv : int, splitter or iterable, default=5
-        As in scikit-learn; a number makes stratified folds.
+        Ranks to try; None is full rank, 4 and 8, as far as they are below d.  Of rank-deficient matrices
+        the smallest rank among them takes the place of full rank.
+    shapes : array-like of {None, "discriminant"} or None, default=None
+        Shapes to try; None is both, with ``kernel="rbf"`` no shape.
+    head : {"neighbors", "centroid", "auto"}, default="neighbors"
+        Which classifier the metric is chosen for: the nearest neighbors, the nearest class mean, or
+        the better of the two.
+    n_neighbors : int or None, default=None
+        Neighbors of that classifier; None chooses among 1, 5, 11, 21, as far as the smallest class
+        has so many matrices.
+    cv : int, splitter, iterable or None, default=None
+        As in scikit-learn.  None makes five stratified folds of matrices in random order, fewer for small
+        classes, twice where there are fewer than 200 matrices; with ``groups`` five stratified folds of
+        whole groups, or as many as there are groups.
     scoring : str, callable or None, default=None
-        Scorer of the classifier that follows; None is accuracy.
-    n_neighbors : int, default=1
-        Neighbors of the classifier that judges.
-    rule : {"best", "one-se"}, default="best"
-        "best" takes the highest mean score; with few matrices several candidates often
-        share it, and of those the one with the widest mean margin between the nearest
-        matrix of another class and the nearest of the own.  "one-se" takes the simplest
-        candidate within one standard error of the best: a small radius, then full rank,
-        then a small rank.
+        Scorer of the classifier.  None is the mean logarithm of the probability of the true label, at
+        least log 0.01 for each matrix, and differences have the standard error of a mean over matrices;
+        with a scorer they have that of a mean over folds.
+    rule : {"clear", "best"}, default="clear"
+        "clear" takes the usual candidate unless others are better by more than one standard error of the
+        paired difference, and neighbors with a metric of their own for class means only if they are right
+        more often by two; "best" takes the highest mean score.
     init : str or array of shape (d, d), default="riemann"
         See `LogEuclideanMetric`.
     kernel : {"linear", "rbf"}, default="linear"
@@ -118,24 +108,44 @@ class LogEuclideanMetricCV(FittedMetric):
         in each of them, and the result does not depend on their number.
     callback : callable or None, default=None
         Called in the final fit.
+    random_state : int, default=0
+        Of the order of the matrices in the default folds.
     verbose : bool, default=False
         Print the iterations of the final fit.
 
     Attributes
     ----------
     best_params_ : dict
-        The radius and rank chosen.
+        The radius, rank and shape chosen, and ``n_neighbors``, None for class means.
     best_score_ : float
         Their mean score over the folds.
     best_index_ : int
         Their place in ``cv_results_``.
     cv_results_ : dict of arrays
-        As of `~sklearn.model_selection.GridSearchCV`.
+        As of `~sklearn.model_selection.GridSearchCV`, a row for each metric and head; and ``mean_gain``,
+        the mean paired difference to the usual candidate with class means, with its standard error
+        ``gain_error``, and ``mean_test_accuracy``.
+    n_neighbors_ : int or None
+        Neighbors chosen; None where the head is the class mean.
+    temperature_ : float
+        By what to divide the log likelihoods of the head so that its probabilities agree with the labels
+        of matrices that were left out.
     path_ : Path
         Alignment, distance and condition number along the radii, at the rank chosen, on all
         the data.
 
     And all attributes of `LogEuclideanMetric`.
+
+    Examples
+    --------
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from spdmetric import LogEuclideanMetricCV
+    >>> from spdmetric.datasets import make_toy
+    >>> X, y, X_test, y_test = make_toy(n_train=50, n_test=100, d=6, random_state=0)
+    >>> metric = LogEuclideanMetricCV().fit(X, y)
+    >>> neighbors = KNeighborsClassifier(metric.n_neighbors_).fit(metric.transform(X), y)
+    >>> bool(neighbors.score(metric.transform(X_test), y_test) > 0.9)
+    True
     """
 
     def __init__(
@@ -143,10 +153,12 @@ class LogEuclideanMetricCV(FittedMetric):
         *,
         radii: Sequence[float] | None = None,
         ranks: Sequence[int | None] | None = None,
-        cv: Any = 5,
+        shapes: Sequence[str | None] | None = None,
+        head: str = "neighbors",
+        n_neighbors: int | None = None,
+        cv: Any = None,
         scoring: Any = None,
-        n_neighbors: int = 1,
-        rule: str = "best",
+        rule: str = "clear",
         init: str | Array = "riemann",
         kernel: str = "linear",
         gamma: float | None = None,
@@ -157,13 +169,16 @@ class LogEuclideanMetricCV(FittedMetric):
         chunk_size: int | None = None,
         n_jobs: int | None = None,
         callback: Callback | None = None,
+        random_state: int = 0,
         verbose: bool = False,
     ):
         self.radii = radii
         self.ranks = ranks
+        self.shapes = shapes
+        self.head = head
+        self.n_neighbors = n_neighbors
         self.cv = cv
         self.scoring = scoring
-        self.n_neighbors = n_neighbors
         self.rule = rule
         self.init = init
         self.kernel = kernel
@@ -175,51 +190,55 @@ class LogEuclideanMetricCV(FittedMetric):
         self.chunk_size = chunk_size
         self.n_jobs = n_jobs
         self.callback = callback
+        self.random_state = random_state
         self.verbose = verbose
 
     @with_progress(lambda self: 1)
     def fit(
         self, X: Array, y: Array, sample_weight: Array | None = None, groups: Array | None = None
     ) -> LogEuclideanMetricCV:
-        """Choose radius and rank, and learn the metric with them.
+        """Choose radius, rank and shape, and learn the metric with them.
 
         Parameters
         ----------
         X : array-like of shape (n_matrices, d, d)
-            SPD matrices.
+            SPD matrices; rank-deficient ones where all candidates are of low rank, or ranks is None.
         y : array-like of shape (n_matrices,)
             Labels of at least two classes.
         sample_weight : array-like of shape (n_matrices,), optional
             Non-negative weights, used in learning, not in scoring.  A weight of zero leaves the
             matrix out of both; folds are made of all matrices as they are given.
         groups : array-like of shape (n_matrices,), optional
-            Groups for the splitter, sessions or subjects for instance.
+            Groups that folds keep together, sessions or subjects for instance.
 
         Returns
         -------
         self : LogEuclideanMetricCV
         """
         settings = self._settings()
-        radii = check_candidates("radii", self.radii, check_radius)
-        ranks = check_candidates("ranks", self.ranks, partial(check_rank, solver=settings.solver))
-        classes, data = labeled_of(X, y, sample_weight, settings.class_weight, rank_needed(ranks))
-        folds = folds_of(self.cv, data, classes, to_numpy(groups))
-        grid = grid_of(radii, ranks, data.X.shape[1])
+        asked = self._asked(settings)
+        classes, data = labeled_of(X, y, sample_weight, settings.class_weight, _rank_needed(asked[1]))
+        folds = _choice.folds_of(self.cv, data, classes, to_numpy(groups), self.random_state)
+        grid = self._grid(data, folds, *asked)
         with threads():
-            learned = self._learn(data, grid, [train for train, _ in folds], settings)
-            judge = NeighborsJudge(data.X, classes[data.codes], self.scoring, self.n_neighbors)
-            candidates, scores, margins = judged(learned, folds, judge)
-            best = choose(scores, margins, self.rule)
-            radius, rank = candidates[best]
+            judged = self._judged(data, grid, folds, settings, _choice.Scoring(self.scoring, classes))
+            table = _choice.table_of(judged, folds, len(data.codes), self.scoring)
+            chosen = _choice.choose(table, grid, self.head, self.rule)
+            self.temperature_ = _choice.temperature_of(data, folds, judged, chosen)
+            radius, rank, shape = chosen.metric
             problem = problem_of(in_memory(data.counting, settings.chunk_size), rank, settings)
-            solutions = radius_path(problem, grid[rank], settings, callback=settings.report)
-            solution = solutions[grid[rank].index(radius)]
+            solutions = radius_path(problem, grid.radii[rank], settings, callback=settings.report)
+            solution = solutions[grid.radii[rank].index(radius)]
             validate_data(self, X, reset=True, skip_check_array=True)
-            self._keep(classes, problem.embedding(solution), solution, gamma=problem.gamma(solution))
-        self.cv_results_ = results_of(candidates, scores, margins)
-        self.best_index_, self.best_params_ = best, self.cv_results_["params"][best]
-        self.best_score_ = float(self.cv_results_["mean_test_score"][best])
-        self.path_ = describe_path(grid[rank], solutions)
+            gamma, shaped = problem.gamma(solution), problem.shape(solution, shape)
+            self._keep(classes, problem.embedding(solution), solution, gamma=gamma, shape=shaped)
+        usual = _choice.Option(grid.usual, None)
+        self.cv_results_ = _choice.results_of(table, usual, accuracy=self.scoring is None)
+        self.best_index_ = table.options.index(chosen)
+        self.best_params_ = self.cv_results_["params"][self.best_index_]
+        self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
+        self.n_neighbors_ = chosen.n_neighbors
+        self.path_ = describe_path(grid.radii[rank], solutions)
         return self
 
     def _settings(self) -> Settings:
@@ -231,152 +250,53 @@ class LogEuclideanMetricCV(FittedMetric):
                 "'trust-region' on a part of the data, then use LogEuclideanMetric(solver='stochastic')."
             )
         validation.check_choice("rule", self.rule, RULES)
-        validation.check_count("n_neighbors", self.n_neighbors)
+        validation.check_choice("head", self.head, HEADS)
+        validation.check_count("n_neighbors", self.n_neighbors, optional=True)
         return settings
 
-    def _learn(
-        self, data: Labeled, grid: Grid, trains: list[np.ndarray], settings: Settings
-    ) -> list[Learned]:
-        """Learn all candidates on the training part of each fold."""
+    def _asked(self, settings: Settings) -> tuple[list[Any] | None, list[Any] | None, list[Any] | None]:
+        """Radii, ranks and shapes that were asked for, each None where the defaults are."""
+        radii = check_candidates("radii", self.radii, check_radius)
+        ranks = check_candidates("ranks", self.ranks, partial(check_rank, solver=settings.solver))
+        given = [None] if self.shapes is None and settings.kernel != "linear" else self.shapes
+        shapes = check_candidates("shapes", given, partial(validation.check_shape, kernel=settings.kernel))
+        return radii, ranks, shapes
+
+    def _grid(self, data: Labeled, folds: list[Fold], radii: Any, ranks: Any, shapes: Any) -> Grid:
+        """Candidates for these data."""
+        counts = np.bincount(data.codes[data.weight > 0])
+        most = min(counts[counts > 0].min(), *(len(train) for train, _ in folds))
+        if self.head == "centroid":
+            numbers: list[int] = []
+        elif self.n_neighbors is not None:
+            numbers = [min(self.n_neighbors, *(len(train) for train, _ in folds))]
+        else:
+            numbers = [k for k in _choice.NUMBERS if k <= most]
+        d = data.X.shape[1]
+        smallest = d if ranks is not None else validation.smallest_rank(data.X)
+        return _choice.grid_of(radii, ranks, shapes, numbers, (d, smallest))
+
+    def _judged(
+        self, data: Labeled, grid: Grid, folds: list[Fold], settings: Settings, scoring: _choice.Scoring
+    ) -> list[Judged]:
+        """Learn and judge all candidates on each fold."""
         # Full and low ranks: those of a half share one start.
-        halves = [{m: grid[m] for m in grid if (m is None) is full} for full in (True, False)]
+        halves = [[m for m in grid.radii if (m is None) is full] for full in (True, False)]
         halves = [half for half in halves if half]
         quiet = settings._replace(callback=None, verbose=False)  # a callback may not reach other processes
         tasks = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            delayed(learn_fold)(data.take(train), half, quiet) for train in trains for half in halves
+            delayed(_choice.judge_fold)(data, fold, grid, half, quiet, scoring)
+            for fold in folds
+            for half in halves
         )
-        found = list(followed(self, tasks, "cross-validation", len(trains) * len(halves)))
+        found = list(followed(self, tasks, "cross-validation", len(folds) * len(halves)))
         rows = [found[k : k + len(halves)] for k in range(0, len(found), len(halves))]
-        return [{c: W for half in row for c, W in half.items()} for row in rows]
+        return [reduce(or_, row) for row in rows]
 
 
-# ---------------------------------------------------------------------------
-# Candidates and folds
-
-
-def rank_needed(ranks: list[int | None] | None) -> int | None:
+def _rank_needed(ranks: list[int | None] | None) -> int | None:
     """Smallest rank from which all candidates can be learned; None where matrices must be definite."""
-    low = [rank for rank in ranks or [] if rank is not None]
-    return max(low) if ranks and len(low) == len(ranks) else None
-
-
-def grid_of(radii: list[float] | None, ranks: list[int | None] | None, d: int) -> Grid:
-    """Radii to try for each rank, full rank first."""
-    ascending = sorted(RADII if radii is None else set(radii))
-    chosen = list(default_ranks(d) if ranks is None else dict.fromkeys(ranks))
-    grid = {rank: ascending for rank in sorted(chosen, key=lambda m: 0 if m is None else m)}
-    if ranks is None and d > LARGEST_FULL:
-        grid[None] = ascending[:1]
-    return grid
-
-
-def folds_of(cv: Any, data: Labeled, classes: np.ndarray, groups: Array | None) -> list[Fold]:
-    """Split the matrices as they are given; those without weight are left out afterwards."""
-    splits = list(check_cv(cv, data.codes, classifier=True).split(data.X, data.codes, groups))
-    counts = data.weight > 0
-    folds = [(np.arange(len(counts))[train], np.arange(len(counts))[test]) for train, test in splits]
-    folds = [(train[counts[train]], test[counts[test]]) for train, test in folds]
-    for k, (train, test) in enumerate(folds):
-        present = classes[np.unique(data.codes[train])].tolist()
-        if len(present) < 2:
-            raise ValueError(
-                f"Fold {k} of {len(folds)} has matrices of classes {present} to learn from: expected two "
-                "classes or more in each fold. Use stratified folds (a number for cv), or larger groups."
-            )
-        if test.size == 0:
-            raise ValueError(
-                f"Fold {k} of {len(folds)} has no matrices with weight to score: expected at least one."
-            )
-    return folds
-
-
-# ---------------------------------------------------------------------------
-# Learning and judging them
-
-
-def learn_fold(data: Labeled, grid: Grid, settings: Settings) -> Learned:
-    """Learn candidates that are all of full rank, or all of low rank: they share one start."""
-    codes = np.unique(data.codes, return_inverse=True)[1]  # a class may be absent
-    learned = {}
-    with threads():
-        source = in_memory(data._replace(codes=codes), settings.chunk_size)
-        shared = problem_of(source, next(iter(grid)), settings)
-        W0 = shared.start.factor
-        for rank, radii in grid.items():
-            solutions = radius_path(shared._replace(rank=rank), radii, settings)
-            for radius, solution in zip(radii, solutions, strict=True):
-                learned[Candidate(radius, rank)] = solution.point.factor @ W0
-    return learned
-
-
-class NeighborsJudge(NamedTuple):
-    """Scores factors by the nearest neighbors that would follow them."""
-
-    X: np.ndarray
-    y: np.ndarray
-    scoring: str | Callable[..., float] | None
-    n_neighbors: int
-
-    def score(self, W: np.ndarray, train: np.ndarray, test: np.ndarray) -> tuple[float, float]:
-        """Score and mean margin of the matrices of a test set."""
-        from sklearn.metrics import check_scoring
-        from sklearn.neighbors import KNeighborsClassifier
-
-        known, new = (tangent_vectors(self.X[rows], factor=W) for rows in (train, test))
-        neighbors = KNeighborsClassifier(min(self.n_neighbors, len(train))).fit(known, self.y[train])
-        score = float(check_scoring(neighbors, scoring=self.scoring)(neighbors, new, self.y[test]))
-        return score, mean_margin(known, self.y[train], new, self.y[test])
-
-
-def judged(
-    learned: list[Learned], folds: list[Fold], judge: NeighborsJudge
-) -> tuple[list[Candidate], np.ndarray, np.ndarray]:
-    """Return the candidates, simplest first, their scores and margins, (n_candidates, n_folds)."""
-    candidates = sorted(learned[0], key=lambda c: (c.radius, c.rank or 0))
-    table = [
-        [judge.score(row[c], *fold) for row, fold in zip(learned, folds, strict=True)] for c in candidates
-    ]
-    scores, margins = np.array(table).transpose(2, 0, 1)
-    return candidates, scores, margins
-
-
-def choose(scores: np.ndarray, margins: np.ndarray, rule: str) -> int:
-    """Apply the rule to candidates that come simplest first."""
-    mean, n_folds = scores.mean(axis=1), scores.shape[1]
-    best = max(range(len(mean)), key=lambda i: (round(mean[i], 12), margins[i].mean()))
-    if rule == "one-se" and n_folds > 1:
-        error = scores[best].std(ddof=1) / np.sqrt(n_folds)
-        best = int(np.argmax(mean >= mean[best] - error))
-    return best
-
-
-def results_of(candidates: list[Candidate], scores: np.ndarray, margins: np.ndarray) -> dict[str, Any]:
-    """Lay the scores out as scikit-learn does."""
-    mean = scores.mean(axis=1)
-    return {
-        "params": [candidate._asdict() for candidate in candidates],
-        "param_radius": np.array([candidate.radius for candidate in candidates]),
-        "param_rank": np.array([candidate.rank for candidate in candidates], dtype=object),
-        **{f"split{k}_test_score": scores[:, k] for k in range(scores.shape[1])},
-        "mean_test_score": mean,
-        "std_test_score": scores.std(axis=1),
-        "rank_test_score": 1 + np.array([int(np.sum(mean > m)) for m in mean]),
-        "mean_test_margin": margins.mean(axis=1),
-    }
-
-
-def mean_margin(train: np.ndarray, y: np.ndarray, test: np.ndarray, y_test: np.ndarray) -> float:
-    """Mean of (other - own) / (other + own), the distances to the nearest of another class and of the own.
-
-    Between -1 and 1, positive where the nearest neighbor is right.  A class without
-    training matrices counts as infinitely far.
-    """
-    squares = np.sum(test**2, axis=1)[:, None] + np.sum(train**2, axis=1)
-    distance = np.sqrt(np.maximum(0, squares - 2 * test @ train.T))
-    same = y_test[:, None] == y
-    own = np.where(same, distance, np.inf).min(axis=1)
-    other = np.where(same, np.inf, distance).min(axis=1)
-    far = np.isinf(own) | np.isinf(other)
-    limit = np.where(np.isinf(own), -1.0, 1.0)
-    own, other = np.where(far, 1.0, own), np.where(far, 1.0, other)
-    return float(np.mean(np.where(far, limit, (other - own) / np.maximum(other + own, 1e-300))))
+    if ranks is None:
+        return 1  # the candidates follow the ranks that the matrices have
+    low = [rank for rank in ranks if rank is not None]
+    return max(low) if len(low) == len(ranks) else None

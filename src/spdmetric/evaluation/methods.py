@@ -15,14 +15,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn import config_context
 from sklearn.base import BaseEstimator
+from sklearn.covariance import LedoitWolf
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression, RidgeClassifierCV
 from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.svm import SVC
 
-from spdmetric.estimators import CommonRange, LogEuclideanMetric, LogEuclideanMetricCV
-from spdmetric.estimators.cv import default_ranks
+from spdmetric.estimators import (
+    CommonRange,
+    LogEuclideanClassifier,
+    LogEuclideanMetric,
+    LogEuclideanMetricCV,
+)
 from spdmetric.evaluation.baselines import CSP_FILTERS, GMML, NCA, RCA, NearestNeighbor, from_pyriemann
 from spdmetric.evaluation.splits import steps_of
 
@@ -57,19 +62,6 @@ class Sizes(NamedTuple):
         """Half the rank, for the metric of one low rank; None where that would be less than two."""
         half = max(2, self.d // 2) if self.d >= 4 else None
         return half if self.definite else min(half or 1, self.smallest_rank)
-
-    @property
-    def ranks(self) -> tuple[int, ...] | None:
-        """Ranks for cross-validation to choose from; None for all that it tries by itself."""
-        if self.definite:
-            return None
-        low = tuple(m for m in default_ranks(self.d) if m is not None and m <= self.smallest_rank)
-        return low or (self.smallest_rank,)
-
-    @property
-    def inner(self) -> int:
-        """Folds in which radius and rank are chosen."""
-        return max(2, min(5, self.smallest_class))
 
 
 Make = Callable[[Sizes], BaseEstimator]
@@ -118,6 +110,11 @@ def _knn(k: int) -> Make:
     return lambda s: KNeighborsClassifier(min(k, s.n))
 
 
+def _lda(_: Sizes) -> LinearDiscriminantAnalysis:
+    # shrinkage="auto" would standardize the vectors first, which loses points on EEG.
+    return LinearDiscriminantAnalysis(solver="lsqr", covariance_estimator=LedoitWolf())
+
+
 _NEAREST = _knn(1)
 
 
@@ -164,29 +161,41 @@ def _pyriemann(title: str, sentence: str, make: Make | None = None, **rest: Any)
     return Method(title, title.replace(" +", ","), "rival", sentence, made, extra="compare", **rest)
 
 
-def _by_cv(end: str, name: str, head: Make, k: int = 1, **rest: Any) -> Method:
+def _by_cv(end: str, name: str, head: Make, k: int | None, **rest: Any) -> Method:
+    """Learning G alone: no shape, so that the pair without learning differs in G only."""
+    judge = {"head": "centroid"} if k is None else {"n_neighbors": k}
     return _learned(
         f"Learned by CV + {name}",
         f"LE by CV, {name}" if end else "LE by CV",
-        f"The metric whose radius and rank are chosen by cross-validation, then {HEADS[end]}.",
-        lambda s: LogEuclideanMetricCV(n_neighbors=k, cv=s.inner, ranks=s.ranks),
+        f"A metric without a shape, radius and rank chosen by cross-validation, then {HEADS[end]}.",
+        lambda s: LogEuclideanMetricCV(shapes=(None,), **judge),
         head,
         definite=False,
-        neighbors=k,
+        neighbors=k or 1,
         baseline=f"logeuclid-mean{end}",
         sweeps=True,
         **rest,
     )
 
 
-def _pair(end: str, name: str, head: Make, k: int = 1, **rest: Any) -> dict[str, Method]:
-    """Two methods that differ by learning alone."""
+def _pair(end: str, name: str, head: Make, k: int | None = None, **rest: Any) -> dict[str, Method]:
+    """Two methods that differ by learning G alone."""
     mean = f"logeuclid-mean{end}"
-    plain = _tangent(name, HEADS[end], head, neighbors=k, baseline=mean, **rest)
+    plain = _tangent(name, HEADS[end], head, neighbors=k or 1, baseline=mean, **rest)
     return {mean: plain, f"logeuclid-kta-cv{end}": _by_cv(end, name, head, k, **rest)}
 
 
+def _chosen(title: str, short: str, words: str, **parameters: Any) -> Method:
+    sentence = f"Reference point, rank and shape of the metric and {words}, all chosen by cross-validation."
+    made = lambda s: LogEuclideanClassifier(**parameters)  # noqa: E731
+    return Method(title, short, "learned", sentence, made, definite=False, sweeps=True)
+
+
 METHODS: dict[str, Method] = {
+    "spdmetric": _chosen("Chosen metric and head", "chosen", "nearest class mean or neighbors"),
+    "spdmetric-neighbors": _chosen(
+        "Chosen metric + neighbors", "chosen, k-NN", "the number of neighbors", head="neighbors"
+    ),
     "logeuclid-identity": _distance("LogEuclid at I", "LE at I", "logeuclid", "LogEuclidean distance at I"),
     "logeuclid-mean": Method(
         "LogEuclid at the mean + 1-NN",
@@ -212,12 +221,26 @@ METHODS: dict[str, Method] = {
         definite=False,
         smallest_d=4,
     ),
-    "logeuclid-kta-cv": _by_cv("", "1-NN", _knn(1)),
+    "logeuclid-kta-cv": _by_cv("", "1-NN", _knn(1), 1),
     **_pair("-11nn", "11-NN", _knn(11), 11),
     **_pair("-51nn", "51-NN", _knn(51), 51),
     **_pair("-centroid", "centroid", lambda s: NearestCentroid()),
-    **_pair(
-        "-lda", "LDA", lambda s: LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto"), scatters=True
+    **_pair("-lda", "LDA", _lda, scatters=True),
+    "logeuclid-mean-shape": _learned(
+        "Tangent space + shape + 5-NN",
+        "LE at mean, shape, 5-NN",
+        "Tangent vectors at the Riemannian mean with a discriminant shape, then five nearest neighbors.",
+        lambda s: LogEuclideanMetric(radius=0.0, shape="discriminant"),
+        lambda s: KNeighborsClassifier(min(5, s.smallest_class)),
+    ),
+    "class-directions": Method(
+        "Class directions + LDA",
+        "class directions, LDA",
+        "rival",
+        "The directions in which the class means differ most, without alignment, then shrinkage LDA.",
+        lambda s: make_pipeline(LogEuclideanMetric(radius=0.0, rank=s.low_rank), _lda(s)),
+        definite=False,
+        smallest_d=4,
     ),
     "logeuclid-mean-logistic": _tangent(
         "logistic", "logistic regression", lambda s: LogisticRegression(max_iter=5000)
@@ -259,6 +282,7 @@ PAIRS = tuple((f"logeuclid-kta-cv{end}", f"logeuclid-mean{end}", head) for end, 
 
 # Those that `spdmetric compare` runs unless told otherwise, in the order in which it shows them.
 COMPARED = (
+    *("spdmetric", "spdmetric-neighbors"),
     *("euclid", "wasserstein", "logeuclid-identity", "logeuclid-mean", "riemann", "stein"),
     *("logeuclid-kta", "logeuclid-kta-rank"),
     *("logeuclid-kta-cv", "logeuclid-kta-cv-11nn", "logeuclid-kta-cv-lda"),

@@ -45,10 +45,13 @@ _METRIC = {
     **{"coordinates": "f m x", "status": "U", "value": "f", "residual": "f", "multiplier": "f"},
     "history": f"f h {len(Record._fields)}",
 }
-_CV = {"best_index_": "iu", "best_params_": "plain", "best_score_": "f", "cv_results_": "plain"}
+_CV = {
+    **{"best_index_": "iu", "best_params_": "plain", "best_score_": "f", "cv_results_": "plain"},
+    **{"n_neighbors_": "iu?", "temperature_": "f", "path_": f"f {len(RadiusPath._fields)} p"},
+}
 FIELDS = {
     "LogEuclideanMetric": _METRIC,
-    "LogEuclideanMetricCV": _METRIC | _CV | {"path_": f"f {len(RadiusPath._fields)} p"},
+    "LogEuclideanMetricCV": _METRIC | _CV,
     "CommonRange": {"n_features_in_": "iu", "basis_": "f d k"},
     "KNeighborsClassifier": {"vectors": "f n v", "labels": "biufSUO n", "names": "UO? v"},
     # Of one number the last axis is left out where scikit-learn does so.

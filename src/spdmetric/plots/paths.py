@@ -119,7 +119,8 @@ def _path_of(estimator: LogEuclideanMetricCV) -> dict[str, Any]:
     """Path and scores of the rank that was chosen."""
     results, best = estimator.cv_results_, estimator.best_params_
     n_folds = sum(name.startswith("split") for name in results)
-    rows = [i for i, params in enumerate(results["params"]) if params["rank"] == best["rank"]]
+    same = ("rank", "shape", "n_neighbors")  # what the radius is varied at
+    rows = [i for i, row in enumerate(results["params"]) if all(row[name] == best[name] for name in same)]
     rows.sort(key=lambda i: results["params"][i]["radius"])
     # std_test_score divides by n; the standard error of the mean has n - 1 below it
     error = results["std_test_score"][rows] / np.sqrt(n_folds - 1) if n_folds > 1 else None

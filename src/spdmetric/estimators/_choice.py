@@ -1,0 +1,366 @@
+"""The choice of a metric by cross-validation: candidates, folds, scores, and the rule.
+
+All candidates are learned on the same folds, and every matrix is judged by the metric and the head
+that have not seen it.  With few matrices most differences between candidates are noise, so there is
+a candidate that is taken unless another is clearly better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import StratifiedGroupKFold, check_cv
+
+from spdmetric.estimators._heads import ClassMeans, Neighbors, fitted_temperature, head_of, log_posterior
+from spdmetric.estimators._problem import problem_of, radius_path
+from spdmetric.estimators._settings import Settings
+from spdmetric.geometry import tangent_vectors
+from spdmetric.linalg.symmetric import Array
+from spdmetric.objectives.local import Labeled, in_memory, threads
+from spdmetric.objectives.shape import Targets, discriminant_shape
+
+# The default candidates.  Past LARGEST_FULL the full rank is not learned: its d(d+1)/2 directions are
+# far too many for the data, and cost more than all low ranks together.
+FULL_RADII, LOW_RADII, LOW_RANKS, LARGEST_FULL = (0.0, 2.0, 8.0), (0.0, 4.0), (4, 8), 32
+SHAPES = ("discriminant", None)
+NUMBERS = (1, 5, 11, 21)  # of neighbors
+USUAL_NUMBER = 5
+
+N_FOLDS, FEW, REPEATS = 5, 200, 2  # fewer matrices than FEW are split more than once
+
+# By how many standard errors of the difference another candidate must be better than the usual one,
+# and neighbors must be right more often than class means.
+CLEAR_METRIC, CLEAR_HEAD = 1.0, 2.0
+# A wrong label costs no more than log 100, however sure the wrong answer was.
+LEAST_PROBABILITY = 0.01
+
+
+class Candidate(NamedTuple):
+    """A metric to try."""
+
+    radius: float
+    rank: int | None
+    shape: str | None
+
+
+class Option(NamedTuple):
+    """A metric and a head to try."""
+
+    metric: Candidate
+    n_neighbors: int | None  # None: class means
+
+
+class Grid(NamedTuple):
+    """All that is tried."""
+
+    radii: dict[int | None, list[float]]  # for each rank, full rank first
+    shapes: list[str | None]
+    numbers: list[int]  # of neighbors
+
+    @property
+    def metrics(self) -> list[Candidate]:
+        """The candidates, the usual one first: it has a shape, full rank and learns the least."""
+        shapes = sorted(self.shapes, key=lambda shape: shape is None)
+        return [Candidate(r, m, s) for m, radii in self.radii.items() for r in radii for s in shapes]
+
+    @property
+    def usual(self) -> Candidate:
+        """The metric that is taken unless another is clearly better."""
+        return self.metrics[0]
+
+
+Fold = tuple[np.ndarray, np.ndarray]  # rows to train on, rows to test on
+
+
+def default_ranks(d: int, smallest: int) -> list[int | None]:
+    """Full rank, or that of the matrix of the smallest rank, and low ranks below it."""
+    return [None if smallest == d else smallest, *(m for m in LOW_RANKS if m < smallest)]
+
+
+def grid_of(
+    radii: Sequence[float] | None,
+    ranks: Sequence[int | None] | None,
+    shapes: Sequence[str | None] | None,
+    numbers: Sequence[int],
+    size: tuple[int, int],
+) -> Grid:
+    """Candidates that are asked for, or the default ones; ``size`` is d and the smallest rank of a matrix."""
+    d, smallest = size
+    chosen = list(dict.fromkeys(default_ranks(d, smallest) if ranks is None else ranks))
+    if ranks is not None:
+        chosen.sort(key=lambda m: 0 if m is None else m)
+    full = FULL_RADII if d <= LARGEST_FULL else FULL_RADII[:1]
+    by_rank: dict[int | None, list[float]] = {}
+    for rank in chosen:
+        of_rank = (full if rank is None else LOW_RADII) if radii is None else radii
+        whole_range = ranks is None and rank == smallest  # no choice of directions: as full rank
+        by_rank[rank] = sorted(set(of_rank[:1] if whole_range and radii is None else of_rank))
+    return Grid(by_rank, list(dict.fromkeys(SHAPES if shapes is None else shapes)), list(numbers))
+
+
+# ---------------------------------------------------------------------------
+# Folds
+
+
+def folds_of(
+    cv: Any, data: Labeled, classes: np.ndarray, groups: Array | None, random_state: int
+) -> list[Fold]:
+    """Split the matrices as they are given; those without weight are left out afterwards."""
+    n, codes = len(data.codes), data.codes
+    if cv is not None:
+        splits = list(check_cv(cv, codes, classifier=True).split(data.X, codes, groups))
+    elif groups is not None:
+        n_folds = min(N_FOLDS, len(np.unique(groups)))
+        if n_folds < 2:
+            raise ValueError("groups has one group: expected two or more, which the folds keep apart.")
+        splits = list(StratifiedGroupKFold(n_folds).split(np.zeros(n), codes, groups))
+    else:
+        splits = stratified_folds(codes, random_state)
+    counts, rows = data.weight > 0, np.arange(n)
+    folds = [(rows[train], rows[test]) for train, test in splits]
+    folds = [(train[counts[train]], test[counts[test]]) for train, test in folds]
+    for k, (train, test) in enumerate(folds):
+        present = classes[np.unique(codes[train])].tolist()
+        if len(present) < 2:
+            raise ValueError(
+                f"Fold {k} of {len(folds)} has matrices of classes {present} to learn from: expected two "
+                "classes or more in each fold. Use stratified folds (a number for cv), or larger groups."
+            )
+        if test.size == 0:
+            raise ValueError(
+                f"Fold {k} of {len(folds)} has no matrices with weight to score: expected at least one."
+            )
+    return folds
+
+
+def stratified_folds(codes: np.ndarray, random_state: int) -> list[Fold]:
+    """Five folds, fewer for small classes, twice where there are few matrices.
+
+    The matrices of a class, in random order, go to the folds in turn, so that a class of one matrix
+    or two needs no exception.
+    """
+    n = len(codes)
+    n_folds = int(np.clip(np.median(np.bincount(codes)), 2, N_FOLDS))
+    folds: list[Fold] = []
+    for repeat in range(REPEATS if n < FEW else 1):
+        order = np.random.default_rng([random_state, repeat]).permutation(n)
+        order = order[np.argsort(codes[order], kind="stable")]
+        fold = np.empty(n, dtype=int)
+        fold[order] = np.arange(n) % n_folds
+        folds += [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(n_folds)]
+    return folds
+
+
+# ---------------------------------------------------------------------------
+# Learning and judging
+
+
+class Judged(NamedTuple):
+    """What one fold says of all options."""
+
+    factors: dict[tuple[float, int | None], np.ndarray]  # W of each radius and rank
+    known: dict[Option, np.ndarray]  # log probability of the true labels, (n_test,)
+    right: dict[Option, np.ndarray]  # whether they are the most probable, (n_test,)
+    scores: dict[Option, float]  # by the scorer; the mean of the log probabilities without one
+
+    def __or__(self, other: Judged) -> Judged:
+        factors, known = self.factors | other.factors, self.known | other.known
+        return Judged(factors, known, self.right | other.right, self.scores | other.scores)
+
+
+class Scoring(NamedTuple):
+    """Who judges: a scorer of scikit-learn, or None, and the names of the classes for it."""
+
+    scorer: Any
+    classes: np.ndarray
+
+
+def judge_fold(
+    data: Labeled, fold: Fold, grid: Grid, ranks: list[int | None], settings: Settings, scoring: Scoring
+) -> Judged:
+    """Learn candidates that are all of full rank, or all of low rank: they share one start."""
+    train, test = data.take(fold[0]), data.take(fold[1])
+    codes = np.unique(train.codes, return_inverse=True)[1]  # a class may be absent
+    judged = Judged({}, {}, {}, {})
+    with threads():
+        shared = problem_of(in_memory(train._replace(codes=codes), settings.chunk_size), ranks[0], settings)
+        for rank in ranks:
+            radii = grid.radii[rank]
+            solutions = radius_path(shared._replace(rank=rank), radii, settings)
+            for radius, solution in zip(radii, solutions, strict=True):
+                W = solution.point.factor @ shared.start.factor
+                judged.factors[radius, rank] = W
+                vectors = [tangent_vectors(part.X, factor=W) for part in (train, test)]
+                for shape in grid.shapes:
+                    judge = (judged, Candidate(radius, rank, shape), grid.numbers, scoring)
+                    _judge(*judge, train, test, *_shaped(vectors, train, shape))
+    return judged
+
+
+def _shaped(vectors: list[np.ndarray], train: Labeled, shape: str | None) -> list[np.ndarray]:
+    """Training and test vectors with a shape; without one where no direction tells anything."""
+    if shape is None:
+        return vectors
+    codes = np.unique(train.codes, return_inverse=True)[1]
+    Q = discriminant_shape(vectors[0], Targets.of_classes(codes, train.weight, codes.max() + 1)).directions
+    return [some @ Q for some in vectors] if Q.shape[1] else vectors
+
+
+def _judge(
+    judged: Judged,
+    metric: Candidate,
+    numbers: list[int],
+    scoring: Scoring,
+    train: Labeled,
+    test: Labeled,
+    known: np.ndarray,
+    new: np.ndarray,
+) -> None:
+    """Ask all heads after one metric."""
+    learned = known, train.codes, train.weight, len(scoring.classes)
+    means = ClassMeans.of(*learned)
+    posteriors = {Option(metric, None): log_posterior(means.evidence(new), means.offset)}
+    if numbers:
+        neighbors = Neighbors.of(*learned, max(numbers))
+        for k, evidence in zip(numbers, neighbors.evidence_of(new, numbers), strict=True):
+            posteriors[Option(metric, k)] = evidence
+    rows = np.arange(len(test.codes))
+    for option, posterior in posteriors.items():
+        floored = np.maximum(posterior[rows, test.codes], np.log(LEAST_PROBABILITY))
+        judged.known[option] = floored
+        judged.right[option] = (posterior.argmax(axis=1) == test.codes).astype(float)
+        if scoring.scorer is None:
+            judged.scores[option] = float(floored.mean())
+        else:
+            answers = Answers(posterior).fit(new, scoring.classes)
+            score = check_scoring(answers, scoring.scorer)(answers, new, scoring.classes[test.codes])
+            judged.scores[option] = float(score)
+
+
+class Answers(ClassifierMixin, BaseEstimator):
+    """Posteriors that are known already, as a classifier that scikit-learn's scorers can ask."""
+
+    def __init__(self, posterior: np.ndarray):
+        self.posterior = posterior
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> Answers:
+        """Learn the names of the classes."""
+        self.classes_ = y
+        return self
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        """Probabilities of the classes, whatever X is."""
+        return np.exp(self.posterior)
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """The most probable classes, whatever X is."""
+        return self.classes_[self.posterior.argmax(axis=1)]
+
+
+# ---------------------------------------------------------------------------
+# The rule
+
+
+class Table(NamedTuple):
+    """What all folds say of all options; differences between rows are paired."""
+
+    options: list[Option]
+    splits: np.ndarray  # (n_options, n_folds), scores
+    units: np.ndarray  # (n_options, n), scores that are compared: of every matrix, or of folds with a scorer
+    right: np.ndarray  # (n_options, n), the same of the share of right labels
+
+    def best(
+        self, among: Iterable[Option], usual: Option, clear: float | None, right: bool = False
+    ) -> Option:
+        """The usual option, or the best of those that are clearly better; of all where ``clear`` is None."""
+        units = self.right if right else self.units
+        base, found, highest = units[self.options.index(usual)], usual, 0.0
+        for option in among:
+            gain = units[self.options.index(option)] - base
+            error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else np.inf
+            needed = 0.0 if clear is None else clear * error
+            if gain.mean() > max(needed, highest + 1e-12):
+                found, highest = option, gain.mean()
+        return found
+
+
+def table_of(judged: Sequence[Judged], folds: Sequence[Fold], n: int, scoring: Any) -> Table:
+    """Gather what the folds say; a matrix that was judged several times counts by its mean."""
+    options = list(judged[0].scores)
+    splits = np.array([[fold.scores[option] for fold in judged] for option in options])
+    if scoring is not None:
+        return Table(options, splits, splits, splits)
+    times = np.bincount(np.concatenate([test for _, test in folds]), minlength=n)
+
+    def gathered(of: Callable[[Judged], Mapping[Option, np.ndarray]]) -> np.ndarray:
+        sums = np.zeros((len(options), n))
+        for fold, (_, test) in zip(judged, folds, strict=True):
+            sums[:, test] += [of(fold)[option] for option in options]
+        return sums[:, times > 0] / times[times > 0]
+
+    return Table(options, splits, gathered(lambda fold: fold.known), gathered(lambda fold: fold.right))
+
+
+def choose(table: Table, grid: Grid, head: str, rule: str) -> Option:
+    """Choose metric and head.
+
+    The metric is chosen for class means, whose score is the least noisy, and then the number of
+    neighbors if these are asked for.  The best metric for neighbors is chosen apart, and taken where
+    it is right clearly more often: classes of several clusters have no use for their means.
+    """
+    clear = None if rule == "best" else CLEAR_METRIC
+    by_means = [Option(metric, None) for metric in grid.metrics]
+    first = table.best(by_means, by_means[0], clear)
+    if head == "centroid" or not grid.numbers:
+        return first
+    usual = min(grid.numbers, key=lambda k: abs(k - USUAL_NUMBER))
+    if head == "neighbors":
+        by_number = [Option(first.metric, k) for k in grid.numbers]
+        first = table.best(by_number, Option(first.metric, usual), clear)
+    by_neighbors = [Option(metric, k) for metric in grid.metrics for k in grid.numbers]
+    second = table.best(by_neighbors, Option(grid.usual, usual), clear)
+    return table.best([second], first, None if rule == "best" else CLEAR_HEAD, right=True)
+
+
+def temperature_of(data: Labeled, folds: Sequence[Fold], judged: Sequence[Judged], option: Option) -> float:
+    """Temperature at which the chosen option's probabilities agree with the labels that were left out."""
+    metric, n_classes = option.metric, int(data.codes.max()) + 1
+    evidence, offsets, codes = [], [], []
+    for fold, found in zip(folds, judged, strict=True):
+        train, test = (data.take(rows) for rows in fold)
+        W = found.factors[metric.radius, metric.rank]
+        vectors = [tangent_vectors(part.X, factor=W) for part in (train, test)]
+        known, new = _shaped(vectors, train, metric.shape)
+        k = None if option.n_neighbors is None else min(option.n_neighbors, len(known))
+        head = head_of(known, train.codes, train.weight, n_classes, k)
+        evidence.append(head.evidence(new))
+        offsets.append(np.broadcast_to(head.offset, evidence[-1].shape))
+        codes.append(test.codes)
+    return fitted_temperature(np.concatenate(evidence), np.concatenate(offsets), np.concatenate(codes))
+
+
+def results_of(table: Table, usual: Option, *, accuracy: bool) -> dict[str, Any]:
+    """Lay the scores out as scikit-learn does, a row for each metric and head."""
+    mean = table.splits.mean(axis=1)
+    gains = table.units - table.units[table.options.index(usual)]
+    n = max(2, gains.shape[1])
+    rows = [{**metric._asdict(), "n_neighbors": k} for metric, k in table.options]
+    columns: dict[str, Any] = {
+        f"param_{name}": np.array([row[name] for row in rows], dtype=object) for name in rows[0]
+    }
+    columns["param_radius"] = columns["param_radius"].astype(float)
+    return {
+        "params": rows,
+        **columns,
+        **{f"split{k}_test_score": table.splits[:, k] for k in range(table.splits.shape[1])},
+        "mean_test_score": mean,
+        "std_test_score": table.splits.std(axis=1),
+        "rank_test_score": 1 + np.array([int(np.sum(mean > m)) for m in mean]),
+        "mean_gain": gains.mean(axis=1),
+        "gain_error": gains.std(axis=1) * np.sqrt(1 / (n - 1)),
+        **({"mean_test_accuracy": table.right.mean(axis=1)} if accuracy else {}),
+    }

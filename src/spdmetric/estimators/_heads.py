@@ -1,0 +1,140 @@
+"""Heads: what turns the vectors of a metric into probabilities of classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax
+
+_TINY = float(np.finfo(np.float64).tiny)
+
+# Votes that every class has before the neighbors vote, so that no probability is zero.
+_PRIOR_VOTES = 0.5
+_PAIRS_AT_A_TIME = 4_000_000
+
+
+class ClassMeans(NamedTuple):
+    """Normal distributions around the class means, all of one variance in every direction.
+
+    After a discriminant shape, whose errors are alike in every direction, it is linear discriminant
+    analysis with the penalty of the shape.
+    """
+
+    means: np.ndarray  # (c, q)
+    variance: float
+    share: np.ndarray  # (c,), of the weight; zero for a class that is absent
+
+    @classmethod
+    def of(cls, vectors: np.ndarray, codes: np.ndarray, weight: np.ndarray, n_classes: int) -> ClassMeans:
+        """From training vectors."""
+        total = np.bincount(codes, weights=weight, minlength=n_classes)
+        indicator = np.zeros((n_classes, len(codes)))
+        indicator[codes, np.arange(len(codes))] = weight
+        means = indicator @ vectors / np.maximum(total, _TINY)[:, None]
+        share = total / total.sum()
+        squares = weight / total.sum() @ np.sum((vectors - means[codes]) ** 2, axis=1)
+        # As many matrices as are left when every class has taken one for its mean.
+        spare = max(1, len(codes) - int(np.count_nonzero(total))) / len(codes)
+        return cls(means, max(float(squares) / spare / vectors.shape[1], _TINY), share)
+
+    def evidence(self, vectors: np.ndarray) -> np.ndarray:
+        """Log likelihood of every class but for a constant, (n, c)."""
+        return -_squared_distances(vectors, self.means) / (2 * self.variance)
+
+    @property
+    def offset(self) -> np.ndarray:
+        """Log probability of every class before anything is seen, (c,)."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.share)
+
+
+class Neighbors(NamedTuple):
+    """Votes of the nearest training vectors, each by its weight."""
+
+    vectors: np.ndarray  # (n, q)
+    codes: np.ndarray  # (n,)
+    weight: np.ndarray  # (n,), of mean 1
+    n_classes: int
+    n_neighbors: int
+
+    @classmethod
+    def of(
+        cls, vectors: np.ndarray, codes: np.ndarray, weight: np.ndarray, n_classes: int, n_neighbors: int
+    ) -> Neighbors:
+        """From training vectors."""
+        return cls(vectors, codes, weight / weight.mean(), n_classes, n_neighbors)
+
+    def evidence(self, vectors: np.ndarray) -> np.ndarray:
+        """Log share of the votes, (n, c)."""
+        return self.evidence_of(vectors, [self.n_neighbors])[0]
+
+    def evidence_of(self, vectors: np.ndarray, numbers: Sequence[int]) -> list[np.ndarray]:
+        """The same for several numbers of neighbors, from one search."""
+        nearest = _nearest(vectors, self.vectors, max(numbers))  # (n, k)
+        rows, found = np.arange(len(vectors))[:, None], []
+        for k in numbers:
+            votes = np.full((len(vectors), self.n_classes), _PRIOR_VOTES)
+            np.add.at(votes, (rows, self.codes[nearest[:, :k]]), self.weight[nearest[:, :k]])
+            found.append(np.log(votes / votes.sum(axis=1, keepdims=True)))
+        return found
+
+    @property
+    def offset(self) -> np.ndarray:
+        """Nothing: the votes hold what is known before."""
+        return np.zeros(self.n_classes)
+
+
+Head: TypeAlias = ClassMeans | Neighbors
+
+
+def head_of(
+    vectors: np.ndarray, codes: np.ndarray, weight: np.ndarray, n_classes: int, n_neighbors: int | None
+) -> Head:
+    """Class means, or so many neighbors."""
+    if n_neighbors is None:
+        return ClassMeans.of(vectors, codes, weight, n_classes)
+    return Neighbors.of(vectors, codes, weight, n_classes, n_neighbors)
+
+
+def log_posterior(evidence: np.ndarray, offset: np.ndarray, temperature: float = 1.0) -> np.ndarray:
+    """Log probabilities of the classes, (n, c); a high temperature trusts the evidence less."""
+    return log_softmax(evidence / temperature + offset, axis=1)
+
+
+def fitted_temperature(evidence: np.ndarray, offset: np.ndarray, codes: np.ndarray) -> float:
+    """Temperature that gives labels that were left out the highest probability [Guo2017]_.
+
+    Its logarithm has a normal prior of deviation 1 around 0, which keeps it finite where all are right.
+    ``offset`` has a row for each matrix: folds differ.
+    """
+    rows = np.arange(len(codes))
+
+    def loss(log_temperature: float) -> float:
+        known = log_softmax(evidence * np.exp(-log_temperature) + offset, axis=1)[rows, codes]
+        return float(log_temperature**2 / 2 - np.sum(np.maximum(known, np.log(_TINY))))
+
+    return float(np.exp(minimize_scalar(loss, bounds=(-3.0, 3.0), method="bounded").x))
+
+
+def _squared_distances(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Of all pairs, (n, m); the shared mean is taken out first, which keeps digits."""
+    center = other.mean(axis=0)
+    one, other = one - center, other - center
+    squares = np.sum(one**2, axis=1)[:, None] + np.sum(other**2, axis=1)
+    return np.maximum(squares - 2 * one @ other.T, 0.0)
+
+
+def _nearest(new: np.ndarray, known: np.ndarray, k: int) -> np.ndarray:
+    """Indices of the k nearest known vectors, nearest first, (n, k); the first of equally near ones."""
+    found = np.empty((len(new), k), dtype=np.intp)
+    size = max(1, _PAIRS_AT_A_TIME // len(known))
+    for first in range(0, len(new), size):
+        rows = slice(first, first + size)
+        squares = _squared_distances(new[rows], known)
+        near = np.sort(np.argpartition(squares, k - 1, axis=1)[:, :k], axis=1)
+        order = np.argsort(np.take_along_axis(squares, near, axis=1), axis=1, kind="stable")
+        found[rows] = np.take_along_axis(near, order, axis=1)
+    return found

@@ -1,0 +1,175 @@
+"""The classifier: a chosen metric, a chosen head, calibrated probabilities."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.metrics import log_loss
+from sklearn.model_selection import cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
+
+from random_matrices import labeled
+from spdmetric import LogEuclideanClassifier, LogEuclideanMetricCV
+from spdmetric.datasets import make_toy
+from spdmetric.estimators._heads import ClassMeans, Neighbors, fitted_temperature, log_posterior
+
+
+@pytest.fixture(scope="module")
+def toy():
+    return make_toy(n_train=60, n_test=200, d=6, random_state=5001)
+
+
+@pytest.fixture(scope="module")
+def fitted(toy):
+    X, y, _, _ = toy
+    return LogEuclideanClassifier().fit(X, y)
+
+
+def clusters(rng, n):
+    """Two classes of two clusters each, whose means are the same."""
+    side = rng.choice([-1, 1], size=(n, 2))
+    logs = 0.3 * rng.standard_normal((n, 4))
+    logs[:, :2] += 0.9 * side
+    A = np.array([[2.0, 0.5, 0, 0], [0, 1, 0.3, 0], [0, 0, 1, 0.2], [0.1, 0, 0, 1]])
+    return np.einsum("ij,nj,kj->nik", A, np.exp(logs), A), np.where(side.prod(axis=1) > 0, "same", "other")
+
+
+def test_probabilities_and_labels(toy, fitted):
+    _, _, X, y = toy
+    probabilities = fitted.predict_proba(X)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+    np.testing.assert_array_equal(fitted.predict(X), fitted.classes_[probabilities.argmax(axis=1)])
+    np.testing.assert_allclose(np.log(probabilities), fitted.predict_log_proba(X))
+    odds = np.log(probabilities[:, 1] / probabilities[:, 0])
+    np.testing.assert_allclose(fitted.decision_function(X), odds, rtol=1e-6)
+    assert fitted.score(X, y) > 0.9
+    assert log_loss(y, probabilities, labels=fitted.classes_) < 0.3
+
+
+def test_several_classes_have_a_decision_each(rng):
+    X, y = labeled(rng, 45, 3)
+    y = np.array(["a", "b", "c"])[np.arange(45) % 3]
+    model = LogEuclideanClassifier(radii=(0,), ranks=(None,)).fit(X, y)
+    assert model.decision_function(X).shape == (45, 3)
+    assert set(model.predict(X)) <= {"a", "b", "c"}
+
+
+def test_neighbors_are_those_of_sklearn(toy):
+    X, y, X_test, _ = toy
+    model = LogEuclideanClassifier(head="neighbors").fit(X, y)
+    metric = model.metric_
+    assert model.head_ == "neighbors"
+    neighbors = KNeighborsClassifier(metric.n_neighbors_).fit(metric.transform(X), y)
+    np.testing.assert_array_equal(model.predict(X_test), neighbors.predict(metric.transform(X_test)))
+    chosen = LogEuclideanMetricCV().fit(X, y)
+    np.testing.assert_array_equal(chosen.components_, metric.components_)
+    assert chosen.best_params_ == metric.best_params_
+
+
+def test_classes_of_several_clusters_get_neighbors(rng):
+    X, y = clusters(rng, 150)
+    model = LogEuclideanClassifier().fit(X, y)
+    assert model.head_ == "neighbors"
+    assert model.score(*clusters(rng, 200)) > 0.85
+    assert LogEuclideanClassifier(head="centroid").fit(X, y).head_ == "centroid"
+
+
+def test_a_class_that_is_rare_is_rarely_said(rng):
+    """Nearest class means with shares: the rare class needs more evidence."""
+    X, y = labeled(rng, 120, 3)
+    keep = np.flatnonzero((y == 0) | (np.arange(120) % 10 == 1))
+    shared = LogEuclideanClassifier(head="centroid").fit(X[keep], y[keep])
+    balanced = LogEuclideanClassifier(head="centroid", class_weight="balanced").fit(X[keep], y[keep])
+    assert (shared.predict(X) == 1).mean() <= (balanced.predict(X) == 1).mean()
+
+
+def test_a_weight_of_zero_leaves_out(rng):
+    X, y = labeled(rng, 40, 3)
+    weight = np.where(np.arange(40) % 8 == 3, 0.0, 1.0)
+    folds = [(np.arange(20), np.arange(20, 40)), (np.arange(20, 40), np.arange(20))]
+    model = LogEuclideanClassifier(cv=folds, head="neighbors").fit(X, y, weight)
+    kept = np.flatnonzero(weight)
+    moved = [tuple(np.flatnonzero(np.isin(kept, part)) for part in fold) for fold in folds]
+    without = LogEuclideanClassifier(cv=moved, head="neighbors").fit(X[kept], y[kept])
+    np.testing.assert_array_equal(model.predict_proba(X), without.predict_proba(X))
+
+
+def test_adapted_to_a_session_that_was_moved(toy, fitted):
+    """A session seen through another mixing is labeled as it would be without it."""
+    _, _, X, _ = toy
+    A = np.diag([3.0, 0.5, 1, 2, 1, 0.2])
+    here, there = fitted.adapt(X), fitted.adapt(A @ X @ A)
+    assert np.mean(here.predict(X) == there.predict(A @ X @ A)) > 0.98
+    assert fitted.metric_.embedding_.session_weight == 0
+
+
+def test_the_same_for_any_number_of_jobs(toy, fitted):
+    X, y, X_test, _ = toy
+    again = clone(fitted).set_params(n_jobs=2).fit(X, y)
+    np.testing.assert_array_equal(again.predict_proba(X_test), fitted.predict_proba(X_test))
+
+
+def test_in_cross_validation(toy):
+    X, y, _, _ = toy
+    assert cross_val_score(LogEuclideanClassifier(radii=(0,)), X, y, cv=3).mean() > 0.8
+
+
+# -- heads ------------------------------------------------------------------------------------
+
+
+def test_class_means_are_linear_discriminant_analysis(rng):
+    """With a spherical covariance both are the same distribution."""
+    from scipy.stats import multivariate_normal
+
+    Z, codes, weight = rng.standard_normal((20, 3)), np.arange(20) % 3, rng.uniform(0.5, 2, 20)
+    head = ClassMeans.of(Z, codes, weight, 3)
+    new = rng.standard_normal((5, 3))
+    means = [np.average(Z[codes == c], axis=0, weights=weight[codes == c]) for c in range(3)]
+    np.testing.assert_allclose(head.means, means)
+    shares = np.array([weight[codes == c].sum() for c in range(3)]) / weight.sum()
+    densities = [
+        s * multivariate_normal(m, head.variance * np.eye(3)).pdf(new)
+        for s, m in zip(shares, means, strict=True)
+    ]
+    expected = np.array(densities).T / np.sum(densities, axis=0)[:, None]
+    np.testing.assert_allclose(np.exp(log_posterior(head.evidence(new), head.offset)), expected)
+
+
+def test_the_variance_of_class_means_is_unbiased():
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(400):
+        Z = 2.0 * rng.standard_normal((8, 5))
+        found.append(ClassMeans.of(Z, np.arange(8) % 2, np.ones(8), 2).variance)
+    assert np.mean(found) == pytest.approx(4.0, rel=0.05)
+
+
+def test_an_absent_class_has_no_probability(rng):
+    head = ClassMeans.of(rng.standard_normal((6, 2)), np.array([0, 2] * 3), np.ones(6), 3)
+    posterior = np.exp(log_posterior(head.evidence(rng.standard_normal((4, 2))), head.offset))
+    np.testing.assert_array_equal(posterior[:, 1], 0)
+    np.testing.assert_allclose(posterior.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("k", [1, 4, 11])
+def test_votes_of_neighbors(k, rng):
+    Z, codes, weight = rng.standard_normal((30, 2)), rng.integers(0, 3, 30), rng.uniform(0.5, 2, 30)
+    head, new = Neighbors.of(Z, codes, weight, 3, k), rng.standard_normal((7, 2))
+    for row, v in zip(np.exp(head.evidence(new)), new, strict=True):
+        nearest = np.argsort(np.linalg.norm(Z - v, axis=1))[:k]
+        votes = np.full(3, 0.5)
+        for i in nearest:
+            votes[codes[i]] += weight[i] / weight.mean()
+        np.testing.assert_allclose(row, votes / votes.sum())
+
+
+def test_temperature_is_that_of_the_labels():
+    """Labels drawn at a temperature of 3 give it back; labels that are all right, a finite one."""
+    rng = np.random.default_rng(0)
+    evidence, offset = 4 * rng.standard_normal((20000, 3)), np.log([[0.5, 0.3, 0.2]]) + np.zeros((20000, 1))
+    p = np.exp(log_posterior(evidence, offset, 3.0))
+    codes = (rng.random(20000)[:, None] > p.cumsum(axis=1)).sum(axis=1)
+    assert fitted_temperature(evidence, offset, codes) == pytest.approx(3.0, rel=0.05)
+    sure = fitted_temperature(evidence[:10], offset[:10] * 0, evidence[:10].argmax(axis=1))
+    assert 0.05 < sure < 1
