@@ -43,6 +43,14 @@ def test_fit_and_predict(options, files, capsys):
     np.testing.assert_array_equal([float(row[1]) for row in rows], model.predict(X_new))
 
 
+def test_fit_chooses(files, capsys):
+    assert main(["fit", "train.npz", "-o", "model.npz", "--regression"]) == 0
+    assert "R2 in cross-validation 0.9" in capsys.readouterr().out
+    model = spdmetric.load("model.npz")
+    assert type(model[1]).__name__ == "LogEuclideanMetricCV"
+    assert model.score(*files[2:]) > 0.9
+
+
 @pytest.mark.parametrize("outputs", [1, 2])
 @pytest.mark.parametrize("head", [Ridge(alpha=0.5), KNeighborsRegressor(3)], ids=["ridge", "neighbors"])
 def test_heads_come_back(head, outputs, tmp_path):

@@ -11,7 +11,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 
 import spdmetric
-from spdmetric import CommonRange, LogEuclideanMetric
+from spdmetric import CommonRange, LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.datasets import make_regression
 from spdmetric.linalg.symmetric import congruence, logm, vech
 from spdmetric.validation import check_psd, check_spd
@@ -249,3 +249,65 @@ def test_units_of_y_do_not_matter(scale):
     metric = LogEuclideanMetric(0.0, shape="discriminant", task="regression")  # 1e150 is a whole number
     one, other = (clone(metric).fit(X, s * y) for s in (1.0, scale))
     np.testing.assert_allclose(other.transform(X), one.transform(X), rtol=1e-6, atol=1e-6)
+
+
+# ---------------------------------------------------------------------------
+# The choice
+
+
+def test_the_choice_finds_the_shape_and_scores_by_r2():
+    X, y, X_test, y_test = make_regression(120, 200, d=8, rank=5, random_state=0)
+    metric = LogEuclideanMetricCV().fit(X, y)  # singular matrices: their common rank is tried
+    assert metric.classes_ is None
+    assert metric.best_params_["shape"] == "discriminant"
+    assert metric.best_score_ == pytest.approx(0.93, abs=0.06)
+    head = KNeighborsRegressor(metric.n_neighbors_).fit(metric.transform(X), y)
+    assert head.score(metric.transform(X_test), y_test) > 0.9
+    assert "mean_test_accuracy" not in metric.cv_results_
+
+
+def test_scores_are_those_of_the_folds(rng):
+    """The score of the usual candidate with neighbors, from its parts, on folds that are given."""
+    X, y, *_ = make_regression(40, 1, d=4, r2=0.8, n_outputs=2, random_state=1)
+    folds = [(np.arange(10, 40), np.arange(10)), (np.arange(30), np.arange(30, 40))]
+    grid = {"radii": (0,), "ranks": (None,), "shapes": ("discriminant",)}
+    chosen = LogEuclideanMetricCV(**grid, n_neighbors=3, cv=folds).fit(X, y)
+    Y = (y - y.mean(axis=0)) / y.std(axis=0)
+    for k, (train, test) in enumerate(folds):
+        metric = LogEuclideanMetric(0.0, shape="discriminant").fit(X[train], Y[train])
+        head = KNeighborsRegressor(3).fit(metric.transform(X[train]), Y[train])
+        errors = np.sum((head.predict(metric.transform(X[test])) - Y[test]) ** 2)
+        total = np.sum((Y[test] - Y[train].mean(axis=0)) ** 2)
+        row = [params["n_neighbors"] for params in chosen.cv_results_["params"]].index(3)
+        # Each output is scaled by its spread in the fold here, and by that of all matrices there.
+        assert chosen.cv_results_[f"split{k}_test_score"][row] == pytest.approx(1 - errors / total, abs=0.03)
+
+
+def test_the_choice_takes_weights_groups_scorers_and_heads():
+    X, y, *_ = make_regression(60, 1, d=4, random_state=2)
+    weight = np.where(np.arange(60) < 10, 0.0, 1.0)
+    quick = {"radii": (0.0,), "ranks": (None,)}
+    spoiled = np.where(weight == 0, 1e6, y)
+    one = LogEuclideanMetricCV(**quick, head="ridge", cv=3).fit(X, spoiled, weight)
+    assert one.best_score_ > 0.5  # what has no weight is not judged either
+    assert one.n_neighbors_ is None
+    two = LogEuclideanMetricCV(**quick, scoring="neg_mean_absolute_error")
+    two.fit(X, y, groups=np.arange(60) // 6)
+    assert -1 < two.best_score_ < 0
+    again = LogEuclideanMetricCV(**quick).fit(X, y)
+    np.testing.assert_array_equal(again.transform(X), LogEuclideanMetricCV(**quick).fit(X, y).transform(X))
+    labels = (y > 0).astype(int)
+    with pytest.raises(ValueError, match="head='centroid' is not for y that holds numbers to predict"):
+        LogEuclideanMetricCV(head="centroid").fit(X, y)
+    with pytest.raises(ValueError, match="head='ridge' is not for y that holds labels: use head='centroid'"):
+        LogEuclideanMetricCV(head="ridge").fit(X, labels)
+    with pytest.raises(ValueError, match="Unknown label type: continuous"):
+        LogEuclideanClassifier().fit(X, y)
+
+
+def test_a_chosen_metric_of_numbers_comes_back(tmp_path):
+    X, y, X_test, _ = make_regression(40, 10, d=4, random_state=0)
+    model = make_pipeline(LogEuclideanMetricCV(radii=(0,), cv=2), KNeighborsRegressor(3)).fit(X, y)
+    spdmetric.save(model, tmp_path / "model.npz")
+    loaded = spdmetric.load(tmp_path / "model.npz")
+    np.testing.assert_array_equal(loaded.predict(X_test), model.predict(X_test))

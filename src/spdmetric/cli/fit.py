@@ -122,15 +122,17 @@ def _metric_asked(arguments: Namespace) -> LogEuclideanMetric | LogEuclideanMetr
     from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
 
     rank = None if arguments.rank == "full" else arguments.rank
-    if arguments.regression:
-        return LogEuclideanMetric(arguments.radius or 0.0, rank=rank, shape="discriminant", task="regression")
     if arguments.radius is not None and arguments.rank is not None:
-        return LogEuclideanMetric(arguments.radius, rank=rank)
+        shape, task = ("discriminant", "regression") if arguments.regression else (None, "classification")
+        return LogEuclideanMetric(arguments.radius, rank=rank, shape=shape, task=task)
+    neighbors = arguments.neighbors or (None if arguments.regression else 1)
     return LogEuclideanMetricCV(
         radii=None if arguments.radius is None else (arguments.radius,),
         ranks=None if arguments.rank is None else (rank,),
         cv=arguments.folds,
-        n_neighbors=arguments.neighbors or 1,
+        head="ridge" if neighbors is None else "neighbors",
+        n_neighbors=neighbors,
+        task="regression" if arguments.regression else "classification",
     )
 
 
@@ -140,8 +142,11 @@ def _learned(metric: Any) -> str:
         score = metric.shape_score_
         return told if score is None else f"{told}, R2 {score:.3f} each matrix left out in turn"
     radius, rank = metric.best_params_["radius"], metric.best_params_["rank"]
+    told = f"chosen: radius {radius:g}, rank {'full' if rank is None else rank}"
+    if metric.classes_ is None:
+        return f"{told}; R2 in cross-validation {metric.best_score_:.3f}"
     return (
-        f"chosen: radius {radius:g}, rank {'full' if rank is None else rank}; accuracy in cross-validation "
+        f"{told}; accuracy in cross-validation "
         f"{100 * metric.best_score_:.1f} % (optimistic: the best of {len(metric.cv_results_['params'])})"
     )
 

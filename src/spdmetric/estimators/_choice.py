@@ -11,11 +11,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import StratifiedGroupKFold, check_cv
+from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, check_cv
 
-from spdmetric.estimators._heads import ClassMeans, Neighbors, fitted_temperature, head_of, log_posterior
+from spdmetric.estimators._heads import (
+    ClassMeans,
+    Neighbors,
+    averaged,
+    fitted_temperature,
+    head_of,
+    log_posterior,
+    regressed,
+)
 from spdmetric.estimators._problem import problem_of, radius_path
 from spdmetric.estimators._settings import Settings
 from spdmetric.geometry import tangent_vectors
@@ -51,7 +59,7 @@ class Option(NamedTuple):
     """A metric and a head to try."""
 
     metric: Candidate
-    n_neighbors: int | None  # None: class means
+    n_neighbors: int | None  # None: class means; for numbers, ridge regression
 
 
 class Grid(NamedTuple):
@@ -107,24 +115,25 @@ def grid_of(
 
 
 def folds_of(
-    cv: Any, data: Labeled, classes: np.ndarray, groups: Array | None, random_state: int
+    cv: Any, data: Labeled, classes: np.ndarray | None, groups: Array | None, random_state: int
 ) -> list[Fold]:
     """Split the matrices as they are given; those without weight are left out afterwards."""
     n, codes = len(data.codes), data.codes
     if cv is not None:
-        splits = list(check_cv(cv, codes, classifier=True).split(data.X, codes, groups))
+        splits = list(check_cv(cv, codes, classifier=classes is not None).split(data.X, codes, groups))
     elif groups is not None:
         n_folds = min(N_FOLDS, len(np.unique(groups)))
         if n_folds < 2:
             raise ValueError("groups has one group: expected two or more, which the folds keep apart.")
-        splits = list(StratifiedGroupKFold(n_folds).split(np.zeros(n), codes, groups))
+        splitter = GroupKFold(n_folds) if classes is None else StratifiedGroupKFold(n_folds)
+        splits = list(splitter.split(np.zeros(n), codes, groups))
     else:
         splits = stratified_folds(codes, random_state)
     counts, rows = data.weight > 0, np.arange(n)
     folds = [(rows[train], rows[test]) for train, test in splits]
     folds = [(train[counts[train]], test[counts[test]]) for train, test in folds]
     for k, (train, test) in enumerate(folds):
-        present = classes[np.unique(codes[train])].tolist()
+        present = codes[train][:2].tolist() if classes is None else classes[np.unique(codes[train])].tolist()
         if len(present) < 2:
             raise ValueError(
                 f"Fold {k} of {len(folds)} has matrices of classes {present} to learn from: expected two "
@@ -141,10 +150,11 @@ def stratified_folds(codes: np.ndarray, random_state: int) -> list[Fold]:
     """Five folds, fewer for small classes, twice where there are few matrices.
 
     The matrices of a class, in random order, go to the folds in turn, so that a class of one matrix
-    or two needs no exception.
+    or two needs no exception.  Numbers, the first of several, are dealt out in ascending order.
     """
-    n = len(codes)
-    n_folds = int(np.clip(np.median(np.bincount(codes)), 2, N_FOLDS))
+    n, by_class = len(codes), codes.ndim == 1
+    n_folds = int(np.clip(np.median(np.bincount(codes)) if by_class else n // 2, 2, N_FOLDS))
+    codes = codes if by_class else codes[:, 0]
     folds: list[Fold] = []
     for repeat in range(REPEATS if n < FEW else 1):
         order = np.random.default_rng([random_state, repeat]).permutation(n)
@@ -173,10 +183,10 @@ class Judged(NamedTuple):
 
 
 class Scoring(NamedTuple):
-    """Who judges: a scorer of scikit-learn, or None, and the names of the classes for it."""
+    """Who judges: a scorer of scikit-learn, or None, and the names of the classes, None for numbers."""
 
     scorer: Any
-    classes: np.ndarray
+    classes: np.ndarray | None
 
 
 def judge_fold(
@@ -184,7 +194,7 @@ def judge_fold(
 ) -> Judged:
     """Learn candidates that are all of full rank, or all of low rank: they share one start."""
     train, test = data.take(fold[0]), data.take(fold[1])
-    codes = np.unique(train.codes, return_inverse=True)[1]  # a class may be absent
+    codes = _present(train.codes)
     judged = Judged({}, {}, {}, {})
     with threads():
         shared = problem_of(in_memory(train._replace(codes=codes), settings.chunk_size), ranks[0], settings)
@@ -205,9 +215,13 @@ def _shaped(vectors: list[np.ndarray], train: Labeled, shape: str | None) -> lis
     """Training and test vectors with a shape; without one where no direction tells anything."""
     if shape is None:
         return vectors
-    codes = np.unique(train.codes, return_inverse=True)[1]
-    Q = discriminant_shape(vectors[0], Targets.of_classes(codes, train.weight, codes.max() + 1)).directions
+    Q = discriminant_shape(vectors[0], Targets.of(_present(train.codes), train.weight)).directions
     return [some @ Q for some in vectors] if Q.shape[1] else vectors
+
+
+def _present(codes: np.ndarray) -> np.ndarray:
+    """Codes without gaps, as a class may be absent; numbers as they are."""
+    return np.unique(codes, return_inverse=True)[1] if codes.ndim == 1 else codes
 
 
 def _judge(
@@ -221,6 +235,8 @@ def _judge(
     new: np.ndarray,
 ) -> None:
     """Ask all heads after one metric."""
+    if scoring.classes is None:
+        return _judge_numbers(judged, metric, numbers, scoring.scorer, train, test, known, new)
     learned = known, train.codes, train.weight, len(scoring.classes)
     means = ClassMeans.of(*learned)
     posteriors = {Option(metric, None): log_posterior(means.evidence(new), means.offset)}
@@ -239,6 +255,50 @@ def _judge(
             answers = Answers(posterior).fit(new, scoring.classes)
             score = check_scoring(answers, scoring.scorer)(answers, new, scoring.classes[test.codes])
             judged.scores[option] = float(score)
+
+
+def _judge_numbers(
+    judged: Judged,
+    metric: Candidate,
+    numbers: list[int],
+    scorer: Any,
+    train: Labeled,
+    test: Labeled,
+    known: np.ndarray,
+    new: np.ndarray,
+) -> None:
+    """The same for numbers: every matrix counts by its squared error, negated, and a fold by its R2."""
+    learned = known, train.codes, train.weight, new
+    found = {Option(metric, None): regressed(*learned)}
+    if numbers:
+        found |= {Option(metric, k): y for k, y in zip(numbers, averaged(*learned, numbers), strict=True)}
+    level = np.average(train.codes, axis=0, weights=train.weight)
+    total = max(float(np.sum((test.codes - level) ** 2)), np.finfo(float).tiny)
+    for option, predicted in found.items():
+        errors = np.sum((test.codes - predicted) ** 2, axis=1)
+        judged.known[option] = judged.right[option] = -errors
+        judged.scores[option] = 1 - float(errors.sum()) / total
+        if scorer is not None:
+            one = test.codes.shape[1] == 1
+            y, told = (of[:, 0] if one else of for of in (test.codes, predicted))
+            told_by = NumberAnswers(told).fit(new, y)
+            judged.scores[option] = float(check_scoring(told_by, scorer)(told_by, new, y))
+
+
+class NumberAnswers(RegressorMixin, BaseEstimator):
+    """Numbers that are known already, as a regressor that scikit-learn's scorers can ask."""
+
+    def __init__(self, predicted: np.ndarray):
+        self.predicted = predicted
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> NumberAnswers:
+        """Learn nothing."""
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """The numbers, whatever X is."""
+        return self.predicted
 
 
 class Answers(ClassifierMixin, BaseEstimator):
@@ -315,7 +375,7 @@ def choose(table: Table, grid: Grid, head: str, rule: str) -> Option:
     clear = None if rule == "best" else CLEAR_METRIC
     by_means = [Option(metric, None) for metric in grid.metrics]
     first = table.best(by_means, by_means[0], clear)
-    if head == "centroid" or not grid.numbers:
+    if head in ("centroid", "ridge") or not grid.numbers:
         return first
     usual = min(grid.numbers, key=lambda k: abs(k - USUAL_NUMBER))
     if head == "neighbors":

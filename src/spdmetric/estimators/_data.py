@@ -55,15 +55,6 @@ def _targets_of(
     return None, validation.standardized(values, weight), weight
 
 
-def labeled_of(
-    X: Array, y: Array, sample_weight: Array, class_weight: ClassWeight, rank: int | None
-) -> tuple[np.ndarray, Labeled]:
-    """`checked_of` for labels."""
-    classes, labeled = checked_of(X, y, sample_weight, class_weight, rank, "classification")
-    assert classes is not None
-    return classes, labeled
-
-
 def checked_of(
     X: Array, y: Array, sample_weight: Array, class_weight: ClassWeight, rank: int | None, task: str
 ) -> tuple[np.ndarray | None, Labeled]:

@@ -130,7 +130,8 @@ class LogEuclideanClassifier(ClassifierMixin, BaseEstimator):
         -------
         self : LogEuclideanClassifier
         """
-        metric = LogEuclideanMetricCV(**self.get_params(deep=False)).fit(X, y, sample_weight, groups)
+        metric = LogEuclideanMetricCV(task="classification", **self.get_params(deep=False))
+        metric.fit(X, y, sample_weight, groups)
         classes, codes = encode(X, y)
         weight = weights_of(sample_weight, codes, classes, self.class_weight)
         counts = np.flatnonzero(weight > 0)

@@ -54,6 +54,13 @@ class Targets(NamedTuple):
         return cls.of_centered(np.eye(n_classes)[codes] - share, weight, counts)
 
     @classmethod
+    def of(cls, codes: np.ndarray, weight: np.ndarray) -> Targets:
+        """Class codes (n,), all classes present, or numbers to predict (n, q)."""
+        if codes.ndim == 1:
+            return cls.of_classes(codes, weight, int(codes.max()) + 1)
+        return cls.of_centered(codes - np.average(codes, axis=0, weights=weight), weight, None)
+
+    @classmethod
     def of_centered(cls, Y: np.ndarray, weight: np.ndarray, counts: np.ndarray | None) -> Targets:
         """Targets of a chunk that are centered already: numbers, or indicators with the counts of all chunks.
 
