@@ -25,7 +25,7 @@ from spdmetric.solvers import Callback, Solution
 from spdmetric.validation import ClassWeight, check_candidates, check_radius, check_rank, to_numpy
 
 RULES = ("clear", "best")
-HEADS = ("neighbors", "centroid", "ridge", "auto")
+HEADS = ("neighbors", "centroid", "auto", "ridge")
 
 
 class Path(NamedTuple):
