@@ -248,6 +248,13 @@ METHODS: dict[str, Method] = {
     "logeuclid-identity-shape": _at_identity(
         "shape + 1-NN", "a shape, and one nearest neighbor", _NEAREST, "discriminant"
     ),
+    "logeuclid-identity-cv": _learned(
+        "Learned by CV from I + 1-NN",
+        "LE by CV from I",
+        "Rank, radius and shape chosen by cross-validation, starting from I, then one nearest neighbor.",
+        lambda s: LogEuclideanMetricCV(init="identity", n_neighbors=1),
+        sweeps=True,
+    ),
     "logeuclid-identity-ridge": _at_identity(
         "ridge", "ridge regression", lambda s: RidgeClassifierCV(alphas=np.logspace(-6, 6, 25))
     ),

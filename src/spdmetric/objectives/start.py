@@ -158,13 +158,15 @@ def _from_identity(X: np.ndarray) -> np.ndarray:
 
 def _orthogonalized(columns: np.ndarray) -> np.ndarray:
     """Orthogonal matrix whose first rows span the first columns, as far as these are independent."""
-    rows: list[np.ndarray] = []
+    d, found = len(columns), 0
+    rows = np.empty((d, d))
     for column in columns.T:
         v = column / np.linalg.norm(column)
         for _ in range(2):  # twice is enough
-            v = v - sum(np.vdot(row, v) * row for row in rows)
+            v = v - (rows[:found] @ v) @ rows[:found]
         if np.linalg.norm(v) > 1e-3:
-            rows.append(v / np.linalg.norm(v))
-        if len(rows) == columns.shape[0]:
+            rows[found] = v / np.linalg.norm(v)
+            found += 1
+        if found == d:
             break
-    return np.array(rows)
+    return rows[:found]
