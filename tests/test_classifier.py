@@ -12,7 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from random_matrices import labeled
 from spdmetric import LogEuclideanClassifier, LogEuclideanMetricCV
 from spdmetric.datasets import make_toy
-from spdmetric.estimators._heads import ClassMeans, Neighbors, fitted_temperature, log_posterior
+from spdmetric.estimators._heads import ClassMeans, Neighbors, fitted_temperature, head_of, log_posterior
 
 
 @pytest.fixture(scope="module")
@@ -173,3 +173,15 @@ def test_temperature_is_that_of_the_labels():
     assert fitted_temperature(evidence, offset, codes) == pytest.approx(3.0, rel=0.05)
     sure = fitted_temperature(evidence[:10], offset[:10] * 0, evidence[:10].argmax(axis=1))
     assert 0.05 < sure < 1
+
+
+def test_classes_of_one_matrix_each_in_training_overflow_nothing():
+    """Many classes of two matrices: a fold leaves one of each, without any spread within the classes."""
+    rng = np.random.default_rng(0)
+    codes = np.arange(24) % 12
+    vectors = rng.standard_normal((12, 3))[codes]
+    head = head_of(vectors, codes, np.ones(24), 12, None)
+    with np.errstate(all="raise", under="ignore"):
+        known = log_posterior(head.evidence(vectors + 1e-3), head.offset)
+    assert np.isfinite(known[np.arange(24), codes]).all()
+    assert (known.argmax(axis=1) == codes).all()

@@ -24,7 +24,7 @@ from spdmetric.estimators._heads import (
     log_posterior,
     regressed,
 )
-from spdmetric.estimators._problem import problem_of, radius_path
+from spdmetric.estimators._problem import Problem, problem_of, radius_path
 from spdmetric.estimators._settings import Settings
 from spdmetric.geometry import tangent_vectors
 from spdmetric.linalg.symmetric import Array
@@ -74,6 +74,12 @@ class Grid(NamedTuple):
         """The candidates, the usual one first: it has a shape, full rank and learns the least."""
         shapes = sorted(self.shapes, key=lambda shape: shape is None)
         return [Candidate(r, m, s) for m, radii in self.radii.items() for r in radii for s in shapes]
+
+    @property
+    def halves(self) -> list[list[int | None]]:
+        """Full rank, and the low ranks: those of a half share one start."""
+        halves = [[m for m in self.radii if (m is None) is full] for full in (True, False)]
+        return [half for half in halves if half]
 
     @property
     def usual(self) -> Candidate:
@@ -177,10 +183,6 @@ class Judged(NamedTuple):
     right: dict[Option, np.ndarray]  # whether they are the most probable, (n_test,)
     scores: dict[Option, float]  # by the scorer; the mean of the log probabilities without one
 
-    def __or__(self, other: Judged) -> Judged:
-        factors, known = self.factors | other.factors, self.known | other.known
-        return Judged(factors, known, self.right | other.right, self.scores | other.scores)
-
 
 class Scoring(NamedTuple):
     """Who judges: a scorer of scikit-learn, or None, and the names of the classes, None for numbers."""
@@ -189,26 +191,41 @@ class Scoring(NamedTuple):
     classes: np.ndarray | None
 
 
-def judge_fold(
-    data: Labeled, fold: Fold, grid: Grid, ranks: list[int | None], settings: Settings, scoring: Scoring
-) -> Judged:
-    """Learn candidates that are all of full rank, or all of low rank: they share one start."""
+def judge_fold(data: Labeled, fold: Fold, grid: Grid, settings: Settings, scoring: Scoring) -> Judged:
+    """Learn and judge all candidates on a fold."""
     train, test = data.take(fold[0]), data.take(fold[1])
-    codes = _present(train.codes)
+    source = in_memory(train._replace(codes=_present(train.codes)), settings.chunk_size)
     judged = Judged({}, {}, {}, {})
     with threads():
-        shared = problem_of(in_memory(train._replace(codes=codes), settings.chunk_size), ranks[0], settings)
-        for rank in ranks:
-            radii = grid.radii[rank]
-            solutions = radius_path(shared._replace(rank=rank), radii, settings)
-            for radius, solution in zip(radii, solutions, strict=True):
-                W = solution.point.factor @ shared.start.factor
-                judged.factors[radius, rank] = W
-                vectors = [tangent_vectors(part.X, factor=W) for part in (train, test)]
-                for shape in grid.shapes:
-                    judge = (judged, Candidate(radius, rank, shape), grid.numbers, scoring)
-                    _judge(*judge, train, test, *_shaped(vectors, train, shape))
+        for ranks in grid.halves:
+            shared = problem_of(source, ranks[0], settings)
+            _judge_half(judged, shared, ranks, train, test, grid, settings, scoring)
+            if ranks[0] is None:  # low ranks start at the same center, which is expensive to find
+                settings = settings._replace(init=shared.start.center)
     return judged
+
+
+def _judge_half(
+    judged: Judged,
+    shared: Problem,
+    ranks: list[int | None],
+    train: Labeled,
+    test: Labeled,
+    grid: Grid,
+    settings: Settings,
+    scoring: Scoring,
+) -> None:
+    """Candidates that share one start: all of full rank, or all of low rank."""
+    for rank in ranks:
+        radii = grid.radii[rank]
+        solutions = radius_path(shared._replace(rank=rank), radii, settings)
+        for radius, solution in zip(radii, solutions, strict=True):
+            W = solution.point.factor @ shared.start.factor
+            judged.factors[radius, rank] = W
+            vectors = [tangent_vectors(part.X, factor=W) for part in (train, test)]
+            for shape in grid.shapes:
+                judge = (judged, Candidate(radius, rank, shape), grid.numbers, scoring)
+                _judge(*judge, train, test, *_shaped(vectors, train, shape))
 
 
 def _shaped(vectors: list[np.ndarray], train: Labeled, shape: str | None) -> list[np.ndarray]:

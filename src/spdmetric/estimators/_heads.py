@@ -15,6 +15,8 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 # Votes that every class has before the neighbors vote, so that no probability is zero.
 _PRIOR_VOTES = 0.5
+# Share of the spread between classes that the spread within them is taken to be at least.
+_LEAST_SPREAD = 1e-6
 _PAIRS_AT_A_TIME = 4_000_000
 
 
@@ -40,7 +42,10 @@ class ClassMeans(NamedTuple):
         squares = weight / total.sum() @ np.sum((vectors - means[codes]) ** 2, axis=1)
         # As many matrices as are left when every class has taken one for its mean.
         spare = max(1, len(codes) - int(np.count_nonzero(total))) / len(codes)
-        return cls(means, max(float(squares) / spare / vectors.shape[1], _TINY), share)
+        # Where every class has one matrix there is no spread within: that between them, next to nothing of it.
+        between = float(share @ np.sum((means - share @ means) ** 2, axis=1))
+        least = _LEAST_SPREAD * between / vectors.shape[1] + _TINY
+        return cls(means, max(float(squares) / spare / vectors.shape[1], least), share)
 
     def evidence(self, vectors: np.ndarray) -> np.ndarray:
         """Log likelihood of every class but for a constant, (n, c)."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial, reduce
-from operator import or_
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -107,7 +106,7 @@ class LogEuclideanMetricCV(FittedMetric):
     chunk_size : int or None, default=None
         See `LogEuclideanMetric`.
     n_jobs : int or None, default=None
-        Processes that share the folds and ranks; None is 1, -1 one for each core.  (In
+        Processes that share the folds; None is 1, -1 one for each core.  (In
         `LogEuclideanMetric` there is one fit, and threads share its chunks.)  BLAS runs one thread
         in each of them, and the result does not depend on their number.
     callback : callable or None, default=None
@@ -299,18 +298,11 @@ class LogEuclideanMetricCV(FittedMetric):
         self, data: Labeled, grid: Grid, folds: list[Fold], settings: Settings, scoring: _choice.Scoring
     ) -> list[Judged]:
         """Learn and judge all candidates on each fold."""
-        # Full and low ranks: those of a half share one start.
-        halves = [[m for m in grid.radii if (m is None) is full] for full in (True, False)]
-        halves = [half for half in halves if half]
         quiet = settings._replace(callback=None, verbose=False)  # a callback may not reach other processes
         tasks = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            delayed(_choice.judge_fold)(data, fold, grid, half, quiet, scoring)
-            for fold in folds
-            for half in halves
+            delayed(_choice.judge_fold)(data, fold, grid, quiet, scoring) for fold in folds
         )
-        found = list(followed(self, tasks, "cross-validation", len(folds) * len(halves)))
-        rows = [found[k : k + len(halves)] for k in range(0, len(found), len(halves))]
-        return [reduce(or_, row) for row in rows]
+        return list(followed(self, tasks, "cross-validation", len(folds)))
 
 
 def _rank_needed(ranks: list[int | None] | None) -> int | None:

@@ -251,8 +251,8 @@ METHODS: dict[str, Method] = {
     "logeuclid-identity-cv": _learned(
         "Learned by CV from I + 1-NN",
         "LE by CV from I",
-        "Rank, radius and shape chosen by cross-validation, starting from I, then one nearest neighbor.",
-        lambda s: LogEuclideanMetricCV(init="identity", n_neighbors=1),
+        "Tangent vectors at I, or a learned point, with the shape by cross-validation, then 1-NN.",
+        lambda s: LogEuclideanMetricCV(init="identity", ranks=(None,), n_neighbors=1),
         sweeps=True,
     ),
     "logeuclid-identity-ridge": _at_identity(
