@@ -42,7 +42,7 @@ class ClassMeans(NamedTuple):
         squares = weight / total.sum() @ np.sum((vectors - means[codes]) ** 2, axis=1)
         # As many matrices as are left when every class has taken one for its mean.
         spare = max(1, len(codes) - int(np.count_nonzero(total))) / len(codes)
-        # Where every class has one matrix there is no spread within: that between them, next to nothing of it.
+        # Where every class has one matrix there is no spread within; next to nothing of that between them.
         between = float(share @ np.sum((means - share @ means) ** 2, axis=1))
         least = _LEAST_SPREAD * between / vectors.shape[1] + _TINY
         return cls(means, max(float(squares) / spare / vectors.shape[1], least), share)
