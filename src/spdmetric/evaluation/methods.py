@@ -256,7 +256,7 @@ METHODS: dict[str, Method] = {
         sweeps=True,
     ),
     "logeuclid-identity-ridge": _at_identity(
-        "ridge", "ridge regression", lambda s: RidgeClassifierCV(alphas=np.logspace(-6, 6, 25))
+        "ridge", "ridge regression", lambda s: RidgeClassifierCV(alphas=tuple(10.0**k for k in range(-6, 7)))
     ),
     "logeuclid-identity-logistic": _at_identity(
         "logistic", "logistic regression", lambda s: LogisticRegression(max_iter=5000)
