@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from spdmetric.comparison.compare import compare as compare
+    from spdmetric.estimators import CommonRange as CommonRange
     from spdmetric.estimators import LogEuclideanClassifier as LogEuclideanClassifier
     from spdmetric.estimators import LogEuclideanMetric as LogEuclideanMetric
     from spdmetric.estimators import LogEuclideanMetricCV as LogEuclideanMetricCV
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 _NAMES = {
+    "CommonRange": "estimators",
     "LogEuclideanClassifier": "estimators",
     "LogEuclideanMetric": "estimators",
     "LogEuclideanMetricCV": "estimators",

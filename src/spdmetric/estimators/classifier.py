@@ -131,7 +131,8 @@ class LogEuclideanClassifier(ClassifierMixin, BaseEstimator):
         -------
         self : LogEuclideanClassifier
         """
-        metric = LogEuclideanMetricCV(**self.get_params(deep=False)).fit(X, y, sample_weight, groups)
+        metric = LogEuclideanMetricCV(task="classification", **self.get_params(deep=False))
+        metric.fit(X, y, sample_weight, groups)
         classes, codes = encode(X, y)
         weight = weights_of(sample_weight, codes, classes, self.class_weight)
         counts = np.flatnonzero(weight > 0)
@@ -141,8 +142,8 @@ class LogEuclideanClassifier(ClassifierMixin, BaseEstimator):
 
     def _keep(self, metric: LogEuclideanMetricCV, head: Head) -> Self:
         """Set the attributes that a fit leaves behind."""
-        self.metric_, self._head = metric, head
-        self.classes_, self.n_features_in_ = metric.classes_, metric.n_features_in_
+        self.metric_, self._head, self.n_features_in_ = metric, head, metric.n_features_in_
+        self.classes_ = np.asarray(metric.classes_)
         self.head_ = "centroid" if metric.n_neighbors_ is None else "neighbors"
         return self
 
