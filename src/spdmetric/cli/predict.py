@@ -39,10 +39,10 @@ def run(arguments: Namespace) -> None:
     if not hasattr(model, "predict"):
         raise ValueError(
             f"{arguments.model} holds a metric without a classifier, which cannot label: use "
-            "'spdmetric fit', or save a pipeline of the metric and a KNeighborsClassifier."
+            "'spdmetric fit', or save a LogEuclideanClassifier."
         )
     data = read(arguments.data, arguments.labels, arguments.subject)
-    d, known = data.X.shape[1], model[0].n_features_in_
+    d, known = data.X.shape[1], model.n_features_in_
     if d != known:
         sizes = f"{d} x {d}; the model was trained on {known} x {known}"
         raise ValueError(f"{arguments.data} has matrices {sizes}.")

@@ -11,13 +11,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from spdmetric.estimators._fitted import DOCUMENTATION
+from spdmetric.estimators._progress import CallbackSupportMixin
 from spdmetric.estimators.cv import LogEuclideanMetricCV
 from spdmetric.estimators.heads import Head, head_of, log_posterior
 from spdmetric.linalg.symmetric import Array
 from spdmetric.validation import ClassWeight, encode, to_numpy, weights_of
 
 
-class LogEuclideanClassifier(ClassifierMixin, BaseEstimator):
+class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Classifier of SPD matrices: a metric and a head, both chosen by cross-validation.
 
     `LogEuclideanMetricCV` chooses the metric and whether the nearest class mean or nearest neighbors
@@ -132,6 +133,8 @@ class LogEuclideanClassifier(ClassifierMixin, BaseEstimator):
         self : LogEuclideanClassifier
         """
         metric = LogEuclideanMetricCV(task="classification", **self.get_params(deep=False))
+        if watching := getattr(self, "_skl_callbacks", None):  # those of scikit-learn follow the choice
+            metric.set_callbacks(*watching)
         metric.fit(X, y, sample_weight, groups)
         classes, codes = encode(X, y)
         weight = weights_of(sample_weight, codes, classes, self.class_weight)
