@@ -139,7 +139,7 @@ def fitted_temperature(evidence: np.ndarray, offset: np.ndarray, codes: np.ndarr
     target = np.full((n, c), 1 / ((n + 2) * (c - 1)))
     target[np.arange(n), codes] = (n + 1) / (n + 2)
     floor = np.log(_TINY)  # of a class that is absent
-    unit = max(float(np.std(evidence)), _TINY)
+    unit = float(np.std(evidence)) or 1.0
 
     def loss(exponent: float) -> float:
         known = log_softmax(evidence * (np.exp(exponent) / unit) + offset, axis=1)
