@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from spdmetric.estimators import LogEuclideanMetricCV as LogEuclideanMetricCV
     from spdmetric.io.models import load as load
     from spdmetric.io.models import save as save
+    from spdmetric.plots import ChoiceDisplay as ChoiceDisplay
     from spdmetric.plots import EmbeddingDisplay as EmbeddingDisplay
     from spdmetric.plots import PairDistanceDisplay as PairDistanceDisplay
     from spdmetric.plots import PatternsDisplay as PatternsDisplay
@@ -34,6 +35,7 @@ _NAMES = {
     "compare": "comparison.compare",
     "load": "io.models",
     "save": "io.models",
+    "ChoiceDisplay": "plots",
     "EmbeddingDisplay": "plots",
     "PairDistanceDisplay": "plots",
     "PatternsDisplay": "plots",
