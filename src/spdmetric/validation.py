@@ -454,6 +454,24 @@ def weights_by_label(classes: np.ndarray, class_weight: Mapping[Any, float]) -> 
     return np.array([float(class_weight.get(label, 1.0)) for label in labels])
 
 
+def check_domains(sample_domain: Any, n: int) -> np.ndarray:
+    """Return the domain of each of n matrices, all strings or all whole numbers."""
+    sample_domain = to_numpy(sample_domain)
+    given = np.asarray(sample_domain, dtype=None if hasattr(sample_domain, "dtype") else object)
+    if given.shape != (n,):
+        raise ValueError(
+            f"sample_domain has shape {given.shape} for {n} matrices: expected one domain for each."
+        )
+    domains = [int(v) if isinstance(v, float) and v.is_integer() else v for v in given.tolist()]
+    kind = str if isinstance(domains[0], str) else Integral
+    for i, domain in enumerate(domains):
+        if not isinstance(domain, kind) or isinstance(domain, bool):
+            raise ValueError(
+                f"sample_domain[{i}] is {domain!r}: expected strings, or whole numbers, for all matrices."
+            )
+    return np.array(domains)
+
+
 def check_stream(
     classes: Any,
     known: np.ndarray | None,

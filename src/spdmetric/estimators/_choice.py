@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import StratifiedGroupKFold, check_cv
+from sklearn.model_selection import LeaveOneGroupOut, StratifiedGroupKFold, check_cv
 
 from spdmetric.estimators._heads import ClassMeans, Neighbors, fitted_temperature, head_of, log_posterior
 from spdmetric.estimators._problem import problem_of, radius_path
@@ -114,10 +114,11 @@ def folds_of(
     if cv is not None:
         splits = list(check_cv(cv, codes, classifier=True).split(data.X, codes, groups))
     elif groups is not None:
-        n_folds = min(N_FOLDS, len(np.unique(groups)))
-        if n_folds < 2:
+        n_groups = len(np.unique(groups))
+        if n_groups < 2:
             raise ValueError("groups has one group: expected two or more, which the folds keep apart.")
-        splits = list(StratifiedGroupKFold(n_folds).split(np.zeros(n), codes, groups))
+        few = LeaveOneGroupOut() if n_groups <= N_FOLDS else None  # a fold made for classes may stay empty
+        splits = list((few or StratifiedGroupKFold(N_FOLDS)).split(np.zeros(n), codes, groups))
     else:
         splits = stratified_folds(codes, random_state)
     counts, rows = data.weight > 0, np.arange(n)

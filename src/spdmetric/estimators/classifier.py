@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from spdmetric.estimators._fitted import DOCUMENTATION
@@ -51,6 +52,8 @@ class LogEuclideanClassifier(ClassifierMixin, BaseEstimator):
         Of the order of the matrices in the default folds.
     verbose : bool, default=False
         Print the iterations of the final fit.
+    unseen_domain : {"error", "recenter"}, default="error"
+        See `LogEuclideanMetric`.
 
     Attributes
     ----------
@@ -96,6 +99,7 @@ class LogEuclideanClassifier(ClassifierMixin, BaseEstimator):
         n_jobs: int | None = None,
         random_state: int = 0,
         verbose: bool = False,
+        unseen_domain: str = "error",
     ):
         self.head = head
         self.n_neighbors = n_neighbors
@@ -109,9 +113,15 @@ class LogEuclideanClassifier(ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.unseen_domain = unseen_domain
 
     def fit(
-        self, X: Array, y: Array, sample_weight: Array | None = None, groups: Array | None = None
+        self,
+        X: Array,
+        y: Array,
+        sample_weight: Array | None = None,
+        groups: Array | None = None,
+        sample_domain: Array | None = None,
     ) -> LogEuclideanClassifier:
         """Choose and learn the metric and the head.
 
@@ -124,62 +134,95 @@ class LogEuclideanClassifier(ClassifierMixin, BaseEstimator):
         sample_weight : array-like of shape (n_matrices,), optional
             Non-negative weights; a weight of zero leaves the matrix out.
         groups : array-like of shape (n_matrices,), optional
-            Groups that folds keep together, sessions or subjects for instance.
+            Groups that folds keep together, sessions or subjects for instance; None: the domains, if
+            there are several.
+        sample_domain : array-like of shape (n_matrices,), optional
+            Session or subject of each matrix: see `LogEuclideanMetric`.
 
         Returns
         -------
         self : LogEuclideanClassifier
         """
-        metric = LogEuclideanMetricCV(**self.get_params(deep=False)).fit(X, y, sample_weight, groups)
+        metric = LogEuclideanMetricCV(**self.get_params(deep=False))
+        metric.fit(X, y, sample_weight, groups, sample_domain)
         classes, codes = encode(X, y)
         weight = weights_of(sample_weight, codes, classes, self.class_weight)
         counts = np.flatnonzero(weight > 0)
-        vectors = np.asarray(metric.transform(np.asarray(to_numpy(X), dtype=np.float64)))[counts]
+        matrices = np.asarray(to_numpy(X), dtype=np.float64)
+        vectors = np.asarray(metric.transform(matrices, sample_domain))[counts]
         number = metric.n_neighbors_
         self._head = head_of(vectors, codes[counts], weight[counts], len(classes), number)
         self.metric_, self.classes_, self.n_features_in_ = metric, classes, metric.n_features_in_
         self.head_ = "centroid" if number is None else "neighbors"
         return self
 
-    def predict_log_proba(self, X: Array) -> np.ndarray:
+    def predict_log_proba(self, X: Array, sample_domain: Array | None = None) -> np.ndarray:
         """Logarithms of `predict_proba`."""
         check_is_fitted(self)
-        evidence = self._head.evidence(self._vectors(X))
+        vectors = to_numpy(self.metric_.transform(X, sample_domain))
+        evidence = self._head.evidence(np.asarray(vectors, dtype=np.float64))
         return log_posterior(evidence, self._head.offset, self.metric_.temperature_)
 
-    def predict_proba(self, X: Array) -> np.ndarray:
+    def predict_proba(self, X: Array, sample_domain: Array | None = None) -> np.ndarray:
         """Probability of every class.
 
         Parameters
         ----------
         X : array-like of shape (n_matrices, d, d)
             SPD matrices.
+        sample_domain : array-like of shape (n_matrices,), optional
+            See `LogEuclideanMetric.transform`.
 
         Returns
         -------
         probabilities : ndarray of shape (n_matrices, n_classes)
             In the order of ``classes_``.
         """
-        return np.exp(self.predict_log_proba(X))
+        return np.exp(self.predict_log_proba(X, sample_domain))
 
-    def predict(self, X: Array) -> np.ndarray:
+    def predict(self, X: Array, sample_domain: Array | None = None) -> np.ndarray:
         """Most probable class of every matrix.
 
         Parameters
         ----------
         X : array-like of shape (n_matrices, d, d)
             SPD matrices.
+        sample_domain : array-like of shape (n_matrices,), optional
+            See `LogEuclideanMetric.transform`.
 
         Returns
         -------
         labels : ndarray of shape (n_matrices,)
         """
-        return self.classes_[np.argmax(self.predict_log_proba(X), axis=1)]
+        return self.classes_[np.argmax(self.predict_log_proba(X, sample_domain), axis=1)]
 
-    def decision_function(self, X: Array) -> np.ndarray:
+    def decision_function(self, X: Array, sample_domain: Array | None = None) -> np.ndarray:
         """Log probabilities, of two classes the log odds of the second, (n_matrices,)."""
-        known = self.predict_log_proba(X)
+        known = self.predict_log_proba(X, sample_domain)
         return known[:, 1] - known[:, 0] if len(self.classes_) == 2 else known
+
+    def score(
+        self, X: Array, y: Array, sample_weight: Array | None = None, sample_domain: Array | None = None
+    ) -> float:
+        """Share of right labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_matrices, d, d)
+            SPD matrices.
+        y : array-like of shape (n_matrices,)
+            Their labels.
+        sample_weight : array-like of shape (n_matrices,), optional
+            Their weights.
+        sample_domain : array-like of shape (n_matrices,), optional
+            See `LogEuclideanMetric.transform`.
+
+        Returns
+        -------
+        score : float
+        """
+        predicted = self.predict(X, sample_domain)
+        return float(accuracy_score(to_numpy(y), predicted, sample_weight=to_numpy(sample_weight)))
 
     def adapt(self, X: Array, sample_weight: Array | None = None) -> Self:
         """Carry the classifier to a new, unlabeled session: see `LogEuclideanMetric.adapt`."""
@@ -193,9 +236,6 @@ class LogEuclideanClassifier(ClassifierMixin, BaseEstimator):
         adapted = copy(self)
         adapted.metric_ = metric
         return adapted
-
-    def _vectors(self, X: Array) -> np.ndarray:
-        return np.asarray(to_numpy(self.metric_.transform(X)), dtype=np.float64)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -13,6 +13,7 @@ from spdmetric.linalg.symmetric import (
     array_namespace,
     congruence,
     expm,
+    invsqrtm,
     like,
     logm,
     symmetrize,
@@ -28,7 +29,8 @@ class Embedding:
     """The vectors ``vech(Q' log(W W0 X W0' W') Q)`` of matrices X, times a shape if there is one.
 
     The fields are all there is to know, so ``Embedding(**fields)`` makes the same one again:
-    arrays, two numbers, a flag, and perhaps a shape.  `of` makes one from what a solver found.
+    arrays, two numbers, a flag, and perhaps a shape and the mean of a domain.  `of` makes one from what a
+    solver found.
 
     Attributes
     ----------
@@ -50,6 +52,9 @@ class Embedding:
         Weight of the matrices of a new session that the center is the mean of; 0 in training.
     shape : ndarray of shape (p, q) or None
         How much each direction of the p entries of the vectors counts; None: all the same.
+    domain_mean : ndarray of shape (d, d) or None
+        Mean of a domain that matrices are whitened by before all else; None: they are whitened already,
+        or the metric was learned without domains.
     """
 
     basis: np.ndarray
@@ -61,6 +66,7 @@ class Embedding:
     distance: float
     session_weight: float = 0.0
     shape: np.ndarray | None = None
+    domain_mean: np.ndarray | None = None
 
     @classmethod
     def of(cls, start: Start, factor: np.ndarray, *, low_rank: bool, distance: float) -> Embedding:
@@ -93,7 +99,8 @@ class Embedding:
     @lazy
     def whitening(self) -> np.ndarray:
         """W0, of shape (k, d)."""
-        return Start(self.basis, self.center, self.rotation).factor
+        factor = Start(self.basis, self.center, self.rotation).factor
+        return factor if self.domain_mean is None else factor @ invsqrtm(self.domain_mean)
 
     @lazy
     def components(self) -> np.ndarray:
