@@ -63,5 +63,6 @@ def test_a_fit_leaves_public_attributes_alone(fitted):
         *("classes_", "n_features_in_"),
     }
     chosen = {"best_index_", "best_params_", "best_score_", "cv_results_", "path_"}
+    chosen |= {"n_neighbors_", "temperature_"}
     assert state - {"_stream"} == (shared | chosen if isinstance(metric, LogEuclideanMetricCV) else shared)
     assert vars(metric).get("_stream") is None

@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from sklearn.covariance import LedoitWolf
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -90,7 +91,7 @@ def test_the_code_to_copy_runs_and_gives_the_labels_of_the_fold(name, tmp_path, 
 def test_code_names_what_differs_from_the_defaults():
     few = Sizes(n=60, d=6, smallest_class=3, smallest_rank=4)
     assert expression(METHODS["logeuclid-kta-cv"].make(few)) == (
-        "make_pipeline(\n    LogEuclideanMetricCV(cv=3, ranks=(2, 3, 4)),\n"
+        "make_pipeline(\n    LogEuclideanMetricCV(n_neighbors=1, shapes=(None,)),\n"
         "    KNeighborsClassifier(n_neighbors=1),\n)"
     )
     assert expression(METHODS["riemann"].make(few)) == "NearestNeighbor(metric='riemann')"
@@ -103,7 +104,7 @@ def test_what_the_data_do_not_allow_has_a_reason():
 
     low = left_out(100, 6, 50, 4)
     assert set(COMPARED) - set(low) == {
-        *("euclid", "wasserstein", "logeuclid-kta-rank"),
+        *("spdmetric", "spdmetric-neighbors", "euclid", "wasserstein", "logeuclid-kta-rank"),
         *("logeuclid-kta-cv", "logeuclid-kta-cv-11nn", "logeuclid-kta-cv-lda"),
     }
     assert "the lowest here is 4 of 6" in low["mdm"]
@@ -122,11 +123,9 @@ def test_without_pyriemann_the_extra_is_named(monkeypatch):
     assert obstacle(METHODS["riemann"], Sizes(20, 4, 10, 4)) is None
 
 
-def test_sizes_choose_ranks_and_folds():
+def test_sizes_choose_a_low_rank():
     assert [Sizes(50, d, 25, d).low_rank for d in (3, 4, 5, 6, 22)] == [None, 2, 2, 3, 11]
-    assert Sizes(50, 6, 25, 6).ranks is None
-    assert (Sizes(50, 6, 3, 4).ranks, Sizes(50, 6, 3, 4).inner) == ((2, 3, 4), 3)
-    assert (Sizes(50, 6, 9, 1).ranks, Sizes(50, 6, 9, 1).low_rank) == ((1,), 1)
+    assert Sizes(50, 6, 9, 1).low_rank == 1
 
 
 # -- sharing ------------------------------------------------------------------------------
@@ -168,18 +167,18 @@ def test_equal_transformers_are_fitted_once(fold, monkeypatch):
 def test_a_metric_by_cv_in_a_fold_is_the_estimators(fold, k):
     """Whichever number of neighbors comes first."""
     labels("logeuclid-kta-cv-51nn", fold)
-    pipeline = make_pipeline(LogEuclideanMetricCV(n_neighbors=k), KNeighborsClassifier(k))
+    pipeline = make_pipeline(LogEuclideanMetricCV(shapes=(None,), n_neighbors=k), KNeighborsClassifier(k))
     expected = pipeline.fit(fold.X, fold.y).predict(fold.X_test)
     name = "logeuclid-kta-cv" if k == 1 else f"logeuclid-kta-cv-{k}nn"
     np.testing.assert_array_equal(labels(name, fold), expected)
 
 
-def test_one_sweep_serves_all_heads_of_one_number_of_neighbors(fold, monkeypatch):
+def test_one_sweep_serves_all_heads_that_class_means_judge(fold, monkeypatch):
     calls = []
     fit = LogEuclideanMetricCV.fit
     monkeypatch.setattr(LogEuclideanMetricCV, "fit", lambda self, *args: calls.append(1) or fit(self, *args))
     fold = Fold(fold.X, fold.y, fold.X_test)
-    for name in ("logeuclid-kta-cv", "logeuclid-kta-cv-centroid", "logeuclid-kta-cv-lda"):
+    for name in ("logeuclid-kta-cv-centroid", "logeuclid-kta-cv-lda"):
         labels(name, fold)
     assert len(calls) == 1
 
@@ -190,7 +189,7 @@ def test_heads_are_sklearns(fold):
         ("logeuclid-mean", KNeighborsClassifier(1)),
         ("logeuclid-mean-11nn", KNeighborsClassifier(11)),
         ("logeuclid-mean-51nn", KNeighborsClassifier(20)),  # all there are
-        ("logeuclid-mean-lda", LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")),
+        ("logeuclid-mean-lda", LinearDiscriminantAnalysis(solver="lsqr", covariance_estimator=LedoitWolf())),
     ):
         expected = make_pipeline(tangent, head).fit(fold.X, fold.y).predict(fold.X_test)
         np.testing.assert_array_equal(labels(name, fold), expected)

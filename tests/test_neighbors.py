@@ -15,7 +15,12 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 from random_matrices import labeled
-from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV, pipelines_folder
+from spdmetric import (
+    LogEuclideanClassifier,
+    LogEuclideanMetric,
+    LogEuclideanMetricCV,
+    pipelines_folder,
+)
 from spdmetric.linalg.symmetric import congruence
 
 KNN = KNeighborsClassifier(1)
@@ -103,7 +108,7 @@ def test_inside_tlclassifier(rng):
 
 # -- MOABB ------------------------------------------------------------------------
 
-NAMES = {"LE-I + 1NN", "LE-mean + 1NN", "LE-learned + 1NN", "LE-rank4 + 1NN", "LE-CV + 1NN"}
+NAMES = {"LE-I + 1NN", "LE-mean + 1NN", "LE-learned + 1NN", "LE-rank4 + 1NN", "LE-CV + 1NN", "spdmetric"}
 # Of MNE, MOABB and h5py among themselves; nothing of ours is silenced.
 theirs = [
     pytest.mark.filterwarnings("ignore:Montage name:FutureWarning"),
@@ -128,6 +133,9 @@ def test_moabb_parses_the_pipeline_files(rng, tmp_path):
     steps = {name: config["pipeline"][1] for name, config in configs.items()}
     for name, config in configs.items():
         assert config["paradigms"] == ["LeftRightImagery", "MotorImagery"]
+        if name == "spdmetric":
+            assert isinstance(steps[name], LogEuclideanClassifier)
+            continue
         assert [type(step).__name__ for _, step in config["pipeline"].steps][::2] == [
             "Covariances",
             "KNeighborsClassifier",

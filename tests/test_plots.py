@@ -43,7 +43,9 @@ RNG = np.random.default_rng(20150206)
 X, Y = labeled(RNG, 24, 4)
 LABELS = np.array(["left", "right"])[Y]
 METRIC = LogEuclideanMetric(2.0).fit(X, LABELS)
-CHOSEN = LogEuclideanMetricCV(radii=(0, 1, 2), ranks=(None, 2), cv=3).fit(X, LABELS)
+CHOSEN = LogEuclideanMetricCV(
+    radii=(0, 1, 2), ranks=(None, 2), shapes=(None,), n_neighbors=1, scoring="accuracy", cv=3
+).fit(X, LABELS)
 
 
 def head(names=("C3", "Cz", "C4", "Fz")):

@@ -21,9 +21,10 @@ HEAD = """\
 API
 ===
 
-Every public name, module by module. ``LogEuclideanMetric`` and ``LogEuclideanMetricCV`` are all that
-most users need. The compiled kernels (``spdmetric.linalg.compiled``) and the experiments
-(``spdmetric.paper``) are internal and may change. How the modules depend on each other: :doc:`/architecture`.
+Every public name, module by module. ``LogEuclideanClassifier``, ``LogEuclideanMetricCV`` and
+``LogEuclideanMetric`` are all that most users need. The compiled kernels (``spdmetric.linalg.compiled``)
+and the experiments (``spdmetric.paper``) are internal and may change. How the modules depend on each
+other: :doc:`/architecture`.
 
 .. toctree::
    :maxdepth: 1

@@ -56,7 +56,7 @@ def pipelines_folder() -> str:
     >>> from pathlib import Path
     >>> from spdmetric import pipelines_folder
     >>> sorted(path.stem for path in Path(pipelines_folder()).glob("*.yml"))
-    ['le_cv', 'le_identity', 'le_learned', 'le_low_rank', 'le_mean']
+    ['le_cv', 'le_identity', 'le_learned', 'le_low_rank', 'le_mean', 'spdmetric']
     """
     return f"{__path__[0]}/pipelines"
 

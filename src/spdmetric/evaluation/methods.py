@@ -290,7 +290,9 @@ def program(estimator: BaseEstimator, read: str, read_new: str) -> str:
     ``read`` and ``read_new`` are calls of `spdmetric.io.matrices.read_matrices`, as text.
     """
     imports = {("spdmetric.io.matrices", "read_matrices")}
-    imports |= {(_public_module(type(step)), type(step).__name__) for step in steps_of(estimator)}
+    parts = [part for step in steps_of(estimator) for part in (step, *step.get_params(deep=False).values())]
+    made = {type(part) for part in parts if isinstance(part, BaseEstimator)}
+    imports |= {(_public_module(kind), kind.__name__) for kind in made}
     if isinstance(estimator, Pipeline):
         imports.add(("sklearn.pipeline", "make_pipeline"))
     lines = [f"from {module} import {name}" for module, name in sorted(imports)]
