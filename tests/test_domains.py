@@ -12,8 +12,11 @@ from sklearn.pipeline import make_pipeline
 from random_matrices import labeled
 from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.datasets.whitening import whiten
-from spdmetric.geometry import distance_riemann, mean_riemann
-from spdmetric.linalg.symmetric import congruence
+from spdmetric.estimators._adaptation import Kept, left_out_errors
+from spdmetric.estimators._heads import ClassMeans, log_posterior
+from spdmetric.geometry import distance_riemann, mean_riemann, tangent_vectors
+from spdmetric.linalg.symmetric import congruence, invsqrtm, vech
+from spdmetric.objectives.shape import Targets, discriminant_shape
 
 
 def sessions(rng, n=72, d=4, n_domains=3):
@@ -155,6 +158,116 @@ def test_the_classifier_with_domains(rng):
     assert model.score(X[new], y[new], sample_domain=domain[new]) == np.mean(
         by_hand.predict(Z[new]) == y[new]
     )
+
+
+@pytest.fixture(scope="module")
+def subjects():
+    """A classifier of three subjects, and the matrices of a fourth."""
+    X, y, domain = sessions(np.random.default_rng(7), 200, n_domains=4)
+    old, new = domain < 3, domain == 3
+    model = LogEuclideanClassifier(radii=(0,), ranks=(2,), head="centroid")
+    return model.fit(X[old], y[old], sample_domain=domain[old]), X[new], y[new]
+
+
+@pytest.mark.parametrize("weight", [None, 5.0])
+def test_labels_of_a_new_domain_by_hand(weight, subjects):
+    """The vectors of both, of twice the rank; ridge regression, and class means after it."""
+    model, X, y = subjects
+    adapted = model.adapt(X[:20], y[:20], weight=weight)
+    own = adapted.metric_.embedding_.domain_mean
+    np.testing.assert_allclose(own, mean_riemann(X[:20]), rtol=1e-8)
+    Z = congruence(invsqrtm(own), X[20:])
+    V = tangent_vectors(Z, factor=model.metric_.embedding_.widened(4).components)
+    codes, training = np.searchsorted(model.classes_, y), model._training
+    both = np.concatenate([training.codes, codes[:20]])
+    weights = np.r_[np.ones(150), np.full(20, adapted.own_weight_)]
+    V_own = tangent_vectors(
+        congruence(invsqrtm(own), X[:20]), factor=model.metric_.embedding_.widened(4).components
+    )
+    scale = np.ones((4, 4))
+    scale[:2, :2] = 2
+    scale = (vech(scale) / vech(np.ones((4, 4))))[None]
+    pooled = scale * np.concatenate([training.vectors, V_own])
+    Q = discriminant_shape(pooled, Targets.of_classes(both, weights, 2)).directions
+    head = ClassMeans.of(pooled @ Q, both, weights, 2)
+    expected = log_posterior(head.evidence(scale * V @ Q), head.offset, model.metric_.temperature_)
+    np.testing.assert_allclose(adapted.predict_log_proba(X[20:]), expected, atol=1e-6)
+    assert adapted.own_weight_ in ((5.0,) if weight else (5.0, 15.0, 150 / 90, 1.0))
+
+
+def test_left_out_errors_are_those_of_refits(rng):
+    """The closed form against a regression without the matrix, at the same penalty."""
+    for p in (3, 15):  # fewer features than matrices; more
+        size = {3: 2, 15: 5}[p]
+        others = Kept(rng.standard_normal((8, p)), np.arange(8) % 2, rng.uniform(0.5, 2, 8), size)
+        own = Kept(rng.standard_normal((4, p)), np.arange(4) % 2, np.ones(4), size)
+        joined = others.joined(own, 3.0)
+        w, V = joined.weight, joined.vectors
+        penalty = discriminant_shape(V, Targets.of_classes(joined.codes, w, 2)).penalty
+        for i, found in zip(range(8, 12), left_out_errors(joined, 4, 2), strict=True):
+            k = np.arange(12) != i
+            Y = np.eye(2)[joined.codes]
+            mean, target = w[k] @ V[k] / w[k].sum(), w[k] @ Y[k] / w[k].sum()
+            C = (w[k, None] * (V[k] - mean)).T @ (V[k] - mean) + penalty * np.eye(p)
+            B = np.linalg.solve(C, (w[k, None] * (V[k] - mean)).T @ (Y[k] - target))
+            error = np.sum((Y[i] - target - (V[i] - mean) @ B) ** 2)
+            assert found == pytest.approx(error, rel=1e-8)
+
+
+def test_labels_of_a_new_domain_help_where_it_is_of_its_own():
+    """Another rotation of the classes in the new domain: its labels tell, its mean cannot."""
+    rng = np.random.default_rng(3)
+    X, y, domain = sessions(rng, 240, n_domains=3)
+    new = domain == 2
+    y = np.where(new, 1 - y, y)  # the classes have changed sides
+    model = LogEuclideanClassifier(radii=(0,), ranks=(2,)).fit(X[~new], y[~new], sample_domain=domain[~new])
+    first, rest = np.flatnonzero(new)[:40], np.flatnonzero(new)[40:]
+    assert model.adapt(X[rest]).score(X[rest], y[rest]) < 0.4
+    assert model.adapt(X[first], y[first], weight=100).score(X[rest], y[rest]) > 0.6
+
+
+def test_after_labels_a_session_goes_on(subjects):
+    model, X, y = subjects
+    adapted = model.adapt(X[:20], y[:20])
+    again = adapted.adapt(X[20:])
+    assert again.predict(X[20:]).shape == (30,)
+    np.testing.assert_allclose(again.metric_.embedding_.domain_mean, mean_riemann(X[20:]), rtol=1e-8)
+    twice = adapted.adapt(X[:20], y[:20])  # training is not forgotten, nor counted twice
+    np.testing.assert_array_equal(twice.predict_proba(X), adapted.predict_proba(X))
+    assert not hasattr(model, "own_weight_")
+    zero = np.r_[np.ones(20), np.zeros(5)]
+    left = model.adapt(X[:25], y[:25], zero)
+    np.testing.assert_allclose(left.predict_proba(X), adapted.predict_proba(X), atol=1e-9)
+    single = model.adapt(X[:20].astype(np.float32), y[:20])
+    np.testing.assert_allclose(single.predict_proba(X), adapted.predict_proba(X), atol=1e-2)
+
+
+@pytest.mark.parametrize("ranks", [(None,), (3,)])
+def test_labels_without_domains_and_at_any_rank(ranks, rng):
+    X, y = labeled(rng, 60, 3)
+    for head in ("centroid", "neighbors"):
+        model = LogEuclideanClassifier(radii=(0, 1), ranks=ranks, head=head, n_neighbors=3).fit(
+            X[:40], y[:40]
+        )
+        adapted = model.adapt(X[40:], y[40:])
+        assert adapted.predict_proba(X).shape == (60, 2)
+
+
+def test_labels_that_cannot_be(subjects):
+    model, X, y = subjects
+    with pytest.raises(ValueError, match=r"y\[1\] is 7, a class that was not in fit"):
+        model.adapt(X[:3], [0, 7, 1])
+    with pytest.raises(ValueError, match="y has one class"):
+        model.adapt(X[:3], [1, 1, 1])
+    with pytest.raises(ValueError, match="inconsistent numbers"):
+        model.adapt(X[:3], [1, 0])
+    for weight in (0, -1, np.nan, "much"):
+        with pytest.raises(ValueError, match="expected a finite number > 0, or None"):
+            model.adapt(X, y, weight=weight)
+    with pytest.raises(ValueError, match="is that of labeled matrices"):
+        model.adapt(X, weight=2.0)
+    with pytest.raises(ValueError, match="X has 3 features"):
+        model.adapt(X[:, :3, :3], y)
 
 
 def test_routed_through_a_pipeline(rng):

@@ -472,6 +472,29 @@ def check_domains(sample_domain: Any, n: int) -> np.ndarray:
     return np.array(domains)
 
 
+def own_codes(X: Any, y: Any, classes: np.ndarray) -> np.ndarray:
+    """Return the classes, as codes, of labeled matrices of a new domain."""
+    y = check_labels(X, y, method="adapt")
+    unknown = np.flatnonzero(~np.isin(y, classes))
+    if unknown.size:
+        raise ValueError(
+            f"y[{unknown[0]}] is {y[unknown].tolist()[0]!r}, a class that was not in fit, whose classes are "
+            f"{classes.tolist()}: nothing is known of it from the others. Fit again with its matrices."
+        )
+    if np.unique(y).size < 2:
+        raise ValueError(
+            f"y has one class, {y[0]!r}: expected at least two. The mean of matrices of one class is that of "
+            "the class, and seen from it nothing is left of what they have in common."
+        )
+    return np.asarray(np.searchsorted(classes, y))
+
+
+def check_own_weight(weight: Any) -> None:
+    """Refuse a weight of the matrices of a new domain that is neither None nor positive."""
+    if weight is not None and (not isinstance(weight, Real) or not isfinite(weight) or weight <= 0):
+        raise ValueError(f"weight={weight!r}: expected a finite number > 0, or None to choose it.")
+
+
 def check_stream(
     classes: Any,
     known: np.ndarray | None,

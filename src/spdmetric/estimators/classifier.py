@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -11,11 +12,21 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
+from spdmetric.estimators._adaptation import Kept, relearned
 from spdmetric.estimators._fitted import DOCUMENTATION
 from spdmetric.estimators._heads import head_of, log_posterior
 from spdmetric.estimators.cv import LogEuclideanMetricCV
-from spdmetric.linalg.symmetric import Array
-from spdmetric.validation import ClassWeight, encode, to_numpy, weights_of
+from spdmetric.linalg.symmetric import Array, triangular_root
+from spdmetric.validation import (
+    ClassWeight,
+    check_own_weight,
+    check_weights,
+    encode,
+    own_codes,
+    smallest_rank,
+    to_numpy,
+    weights_of,
+)
 
 
 class LogEuclideanClassifier(ClassifierMixin, BaseEstimator):
@@ -65,6 +76,11 @@ class LogEuclideanClassifier(ClassifierMixin, BaseEstimator):
         The labels seen in `fit`.
     n_features_in_ : int
         The size d of the matrices.
+
+    Notes
+    -----
+    For `adapt` with labels it keeps the tangent vectors of the training matrices, not the matrices: at rank
+    m, 2m(2m+1)/2 numbers for each, at full rank d(d+1)/2.
 
     Examples
     --------
@@ -152,6 +168,10 @@ class LogEuclideanClassifier(ClassifierMixin, BaseEstimator):
         vectors = np.asarray(metric.transform(matrices, sample_domain))[counts]
         number = metric.n_neighbors_
         self._head = head_of(vectors, codes[counts], weight[counts], len(classes), number)
+        m = len(metric.embedding_.factor)
+        wide = _widened(metric, min(2 * m, smallest_rank(matrices[counts])))
+        vectors = np.asarray(wide.transform(matrices, sample_domain))[counts]
+        self._training = Kept(vectors, codes[counts], weight[counts], m)
         self.metric_, self.classes_, self.n_features_in_ = metric, classes, metric.n_features_in_
         self.head_ = "centroid" if number is None else "neighbors"
         return self
@@ -224,9 +244,61 @@ class LogEuclideanClassifier(ClassifierMixin, BaseEstimator):
         predicted = self.predict(X, sample_domain)
         return float(accuracy_score(to_numpy(y), predicted, sample_weight=to_numpy(sample_weight)))
 
-    def adapt(self, X: Array, sample_weight: Array | None = None) -> Self:
-        """Carry the classifier to a new, unlabeled session: see `LogEuclideanMetric.adapt`."""
-        return self._adapted(self.metric_.adapt(X, sample_weight))
+    def adapt(
+        self,
+        X: Array,
+        y: Array | None = None,
+        sample_weight: Array | None = None,
+        *,
+        weight: float | None = None,
+    ) -> Self:
+        """Carry the classifier to a new session or subject, with or without labels.
+
+        Without labels the metric is carried, see `LogEuclideanMetric.adapt`.  With labels the new matrices,
+        seen from their mean, join those of training, at a weight of their own, and shape and head are learned
+        anew; the reference point stays, and a factor of low rank gets as many directions again, those on
+        which the classes of training differ next most.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_matrices, d, d)
+            Matrices of the new session.
+        y : array-like of shape (n_matrices,), optional
+            Their labels, of at least two of the classes.
+        sample_weight : array-like of shape (n_matrices,), optional
+            Non-negative weights.
+        weight : float or None, default=None
+            How many matrices of training each labeled one counts as.  None: all those of training count as
+            30 new ones, unless 10, 90 or 270 predict the labels of new matrices, each left out in turn,
+            clearly better.
+
+        Returns
+        -------
+        adapted : LogEuclideanClassifier
+            A copy, for the new session; where that goes on without labels, ``adapt`` it again to the new
+            matrices alone.  ``own_weight_`` is the weight of the labeled matrices.
+        """
+        check_is_fitted(self)
+        if y is None:
+            if weight is not None:
+                raise ValueError(f"weight={weight!r} is that of labeled matrices: pass y, or leave it out.")
+            return self._adapted(self.metric_.adapt(X, sample_weight))
+        check_own_weight(weight)
+        codes = own_codes(X, y, self.classes_)
+        metric = _widened(
+            self.metric_.adapt(X, sample_weight), triangular_root(self._training.vectors.shape[1])
+        )
+        vectors = np.asarray(metric.transform(np.asarray(to_numpy(X), dtype=np.float64)))
+        own = check_weights(sample_weight, codes)
+        counts = np.flatnonzero(own > 0)
+        mine = Kept(vectors[counts], codes[counts], own[counts], self._training.rank)
+        pooled, Q, weight = relearned(self._training, mine, weight, len(self.classes_))
+        metric.embedding_ = replace(metric.embedding_, shape=Q)
+        adapted = self._adapted(metric)
+        learned = pooled.vectors @ Q, pooled.codes, pooled.weight, len(self.classes_)
+        adapted._head = head_of(*learned, self.metric_.n_neighbors_)
+        adapted.own_weight_ = weight
+        return adapted
 
     def partial_adapt(self, X: Array, sample_weight: Array | None = None) -> Self:
         """Carry the classifier to a session that arrives batch by batch, as the metric is carried."""
@@ -242,3 +314,10 @@ class LogEuclideanClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.two_d_array = False
         tags.input_tags.three_d_array = True
         return tags
+
+
+def _widened(metric: LogEuclideanMetricCV, rank: int) -> LogEuclideanMetricCV:
+    """A copy whose vectors have no shape, and at low rank more directions."""
+    wide = copy(metric)
+    wide.embedding_ = metric.embedding_.widened(rank)
+    return wide
