@@ -58,10 +58,12 @@ $(MATRIX:%=matrix-%): matrix-%:
 	if [ "$$(tail -n 1 build/matrix-$*.txt)" = FAILED ]; then counts="FAILED $$counts"; fi; \
 	echo "Python $*: $$counts" >> build/matrix-$*.txt
 
-# 10,000 examples of the properties, 2,500 damaged files, the wheel in a new environment: some ten minutes.
+# 10,000 examples of the properties, 5,500 damaged and hostile files, commands killed at 150 random moments, memory,
+# the wheel in a new environment: about an hour.
 nightly: $(STAMP)
 	SPDMETRIC_NIGHTLY=1 $(ONE_THREAD) $(BIN)/python -m pytest \
-		tests/test_properties_public.py tests/test_fuzz.py tests/test_wheel.py
+		tests/test_properties_public.py tests/test_fuzz.py tests/test_faults.py tests/test_memory.py \
+		tests/test_gaussian.py tests/test_wheel.py
 
 # Every table and figure that docs/paper.md quotes, into results/paper. DATA is a folder with the folders
 # brodatz, bci2a (or bci2a-a09) and eegmmi; what is absent is named and left out.

@@ -3,7 +3,9 @@
     python tests/fuzz_worker.py FOLDER SEED KIND=COUNT ...
 
 prints one JSON object: for each kind how many files were read right, how many got a
-sentence, and what went wrong with the others.  Run by ``test_fuzz.py``.
+sentence, and what went wrong with the others.  Run by ``test_fuzz.py``.  Kinds that begin with
+"hostile" are not damaged but made from parts, see ``hostile.py``: reading one of these may take four
+times the bytes of what it returns, and 100 MB.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 MEMORY = 10**9  # bytes that reading one file may take
+ALLOWANCE = 10**8  # bytes that reading a hostile one may take beside what it returns
 SECONDS = 20
 
 
@@ -228,6 +231,18 @@ KINDS = {
 }
 
 
+def read_few_labels(path: Path) -> Any:
+    from spdmetric.io.matrices import read_column
+
+    return (read_column(path, 25),)
+
+
+HOSTILE_READERS = {
+    **dict.fromkeys(("hostile.npz", "hostile.mat", "hostile73.mat"), read_matrix_file),
+    **{"hostile-model.npz": read_model, "hostile.csv": read_few_labels},
+}
+
+
 # ---------------------------------------------------------------------------
 # The run
 
@@ -241,7 +256,7 @@ def outcome(kind: Kind, path: Path, original: Any) -> str:
         return f"hangs for {SECONDS} s"
     except (ValueError, OSError) as error:
         text = str(error)
-        named = path.name in text or str(path.parent) in text
+        named = path.stem in text or str(path.parent) in text
         return "sentence" if named and "\n" not in text else f"{type(error).__name__} is no sentence: {text}"
     except BaseException:
         return traceback.format_exc()
@@ -273,6 +288,79 @@ def run(name: str, count: int, folder: Path, seed: int) -> dict[str, Any]:
     return found
 
 
+def run_hostile(name: str, count: int, folder: Path, seed: int) -> dict[str, Any]:
+    """The same for files that are made from parts."""
+    import hypothesis
+
+    from hostile import HOSTILE
+
+    made, target = HOSTILE[name], folder / name
+    target.mkdir()
+    found: dict[str, Any] = {"read": 0, "sentence": 0, "wrong": []}
+    kind = Kind(lambda _: [], HOSTILE_READERS[name], lambda got, _: harmless(got))
+
+    def one(spec: Any) -> None:
+        path = target / name
+        made.write(spec, path)
+        before = peak_memory(reset=True)
+        result = outcome(kind, path, None)
+        took = peak_memory() - before
+        if result in found and took > ALLOWANCE + 4 * kept.get("bytes", 0):
+            result = f"{result}, but takes {took / 1e6:.0f} MB to return {kept.get('bytes', 0) / 1e6:.0f}"
+        if result in found:
+            found[result] += 1
+        else:
+            saved = folder / f"{name}-{seed}-{len(found['wrong'])}{path.suffix}"
+            saved.write_bytes(path.read_bytes())
+            found["wrong"].append(f"{saved.name}: {result}\n{str(spec)[:600]}")
+
+    every = list(hypothesis.HealthCheck)
+    options: Any = {"database": None, "deadline": None, "phases": [hypothesis.Phase.generate]}
+    drawn = hypothesis.settings(max_examples=count, suppress_health_check=every, **options)
+    test = hypothesis.given(made.drawn)(one)
+    hypothesis.seed(seed)(drawn(test))()
+    return found
+
+
+kept: dict[str, int] = {}  # bytes that the last file was read to
+
+
+def harmless(got: Any) -> bool:
+    """Well formed, and nothing of another file in it."""
+    from hostile import SECRET
+
+    if not isinstance(got, tuple):
+        return usable(got)
+    arrays = [array for array in got if array is not None]
+    kept["bytes"] = sum(array.nbytes for array in arrays)
+    leaks = any(array.dtype.kind == "f" and (array == SECRET).any() for array in arrays)
+    secret = any(str(SECRET) in str(array[:1]) for array in arrays if array.dtype.kind == "U")
+    return not leaks and not secret and (len(got) == 1 or stack_of_labeled(got, None))
+
+
+def usable(model: Any) -> bool:
+    """What is loaded can be used, and says so in a sentence where it cannot."""
+    from hostile import good_matrices
+
+    kept["bytes"] = 10**7
+    metric = model[0] if hasattr(model, "steps") else model
+    X = good_matrices(5, metric.n_features_in_)
+    try:
+        got = model.predict(X) if hasattr(model, "predict") else model.transform(X)
+    except ValueError:
+        return True
+    return len(got) == 5 and getattr(model, "memory", None) is None
+
+
+def peak_memory(reset: bool = False) -> int:
+    """Most bytes that the process has held since the last reset."""
+    if reset:
+        kept.clear()
+        Path("/proc/self/clear_refs").write_text("5")
+    text = Path("/proc/self/status").read_text()
+    return int(text.partition("VmHWM:")[2].split()[0]) * 1024
+
+
 def endless(paths: list[Path]) -> Iterator[Path]:
     while True:
         yield from paths
@@ -295,7 +383,8 @@ def main(folder: str, seed: str, *wishes: str) -> None:
     for wish in wishes:
         name, count = wish.split("=")
         began = time.perf_counter()
-        found[name] = run(name, int(count), Path(folder), int(seed))
+        begin = run_hostile if name.startswith("hostile") else run
+        found[name] = begin(name, int(count), Path(folder), int(seed))
         found[name]["seconds"] = round(time.perf_counter() - began, 1)
     print(json.dumps(found))
 

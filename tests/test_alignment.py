@@ -10,7 +10,7 @@ import pytest
 import literal
 from random_matrices import labeled, rank_coordinates, rotation, spd, symmetric
 from spdmetric.geometry import mean_riemann
-from spdmetric.linalg.symmetric import congruence, expm, invsqrtm
+from spdmetric.linalg.symmetric import congruence, expm, invsqrtm, logm
 from spdmetric.manifolds import Ball, RankBall
 from spdmetric.objectives.alignment import LocalEvaluation, Misalignment, Target
 
@@ -216,3 +216,18 @@ def test_alignment_is_one_when_the_labels_are_the_geometry():
     X = np.stack([np.diag([np.e, 1.0]), np.diag([1.0, np.e])] * 3)
     objective = Misalignment(X, Target.one_hot(np.array([0, 1] * 3)))
     assert at_factor(objective, np.eye(2)).alignment == pytest.approx(1.0, abs=1e-14)
+
+
+def test_bends_are_the_shares_of_the_cross_moments(rng):
+    """Where the classes do not differ the function bends least; NumPy's sums as the oracle."""
+    X, codes = labeled(rng, 40, 4, classes=3)
+    target = Target.one_hot(codes)
+    here = Misalignment(X, target, chunk_size=16).at(Ball(np.eye(4), 3.0).point(symmetric(rng, 4)))
+    L = logm(congruence(here.point.factor, X))
+    A = np.einsum("nab,nc->abc", L - L.mean(axis=0), target.Y)
+    shares = np.einsum("abc,bdc->ad", A, A)
+    expected = (shares / (np.trace(shares) / 4) + 0.3 * np.eye(4)) / 1.3
+    np.testing.assert_allclose(here.bends, expected, rtol=1e-9, atol=1e-12)
+    same = Misalignment(np.repeat(X[:2], 2, axis=0), Target.one_hot(np.array([0, 1, 0, 1])))
+    alike = same.at(Ball(np.eye(4), 3.0).center)  # both classes have the same mean
+    assert np.all(np.isfinite(alike.bends))

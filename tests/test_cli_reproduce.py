@@ -170,16 +170,16 @@ def test_unwritable_output_is_said_before_the_work(tmp_path, capsys):
     assert "cannot write to --out" in fails(capsys, "reproduce", "toy", "--out", tmp_path / "file")
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 def test_a_full_disk_is_said(tmp_path, capsys, monkeypatch):
     from spdmetric.evaluation import journal as runner
 
-    def full(path, content):
-        raise OSError(28, "No space left on device", str(path))
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(runner, "write_atomically", full)
-    assert "No space left on device" in fails(capsys, "reproduce", "toy", "--repeats", 1, "--out", tmp_path)
-    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(runner.os, "fsync", full)
+    said = fails(capsys, "reproduce", "toy", "--repeats", 1, "--out", tmp_path)
+    assert "toy.state could not be written to its end (No space left on device)" in said
+    assert [path.name for path in tmp_path.iterdir()] == ["toy.state"]
 
 
 def test_interruption_says_how_to_go_on(tmp_path, capsys, monkeypatch):

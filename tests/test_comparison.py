@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import sys
+from base64 import b64encode
 from dataclasses import replace
+from hashlib import sha256
 from html import unescape
 from html.parser import HTMLParser
 from itertools import pairwise, repeat
@@ -20,7 +22,7 @@ from comparison_data import FEW, matrices, write_page
 from spdmetric.cli import main
 from spdmetric.comparison import run, verdict
 from spdmetric.comparison.describe import describe
-from spdmetric.comparison.page import Origin, shaded
+from spdmetric.comparison.page import Origin, shaded, shown
 from spdmetric.comparison.plan import make_plan
 from spdmetric.comparison.run import run_plan
 from spdmetric.evaluation.journal import JournalError
@@ -191,6 +193,38 @@ def test_interrupted_and_continued_is_the_same(tmp_path):
     assert seen == [(4, 10)]
     for method in FAST:
         assert np.array_equal(whole.given[method], rest.given[method])
+
+
+TAMPERED = {
+    "a label out of range": lambda piece: piece["labels"].__setitem__(0, 7),
+    "a negative label": lambda piece: piece["labels"].__setitem__(0, -1),
+    "a label that is no number": lambda piece: piece["labels"].__setitem__(0, "left"),
+    "too few labels": lambda piece: piece["labels"].pop(),
+    "no seconds": lambda piece: piece.pop("seconds"),
+    "a text for a number": lambda piece: piece.update(seconds="1"),
+    "warnings that are none": lambda piece: piece.update(warnings=[3]),
+    "labels that are none": lambda piece: piece.update(labels=3),
+}
+
+
+@pytest.mark.parametrize("signed", [True, False])
+@pytest.mark.parametrize("case", TAMPERED)
+def test_tampered_lines_are_computed_again(case, signed, tmp_path):
+    """Whether the digest of the line was made to hold or not."""
+    plan, path = plan_of(toy(), methods=FAST, repeats=1), tmp_path / "a.state"
+    whole = run_plan(plan, path)
+    head, first, *rest = path.read_text().splitlines()
+    line = json.loads(first)
+    TAMPERED[case](line["pieces"]["mdm"])
+    digest = line.pop("sha256")
+    if signed:
+        digest = sha256(json.dumps(line, sort_keys=True).encode()).hexdigest()[:16]
+    path.write_text("\n".join([head, json.dumps({**line, "sha256": digest}), *rest]) + "\n")
+    sentence = "1 results that cannot be right" if signed else "1 lines that are damaged"
+    with pytest.warns(UserWarning, match=sentence):
+        again = run_plan(plan, path)
+    for method in FAST:
+        assert np.array_equal(whole.given[method], again.given[method])
 
 
 def test_a_journal_of_other_settings_is_refused(tmp_path):
@@ -391,6 +425,26 @@ def test_page_asks_the_network_for_nothing(page, outline):
             assert value.startswith(("#", "data:")), (tag, value[:60])
     assert "default-src 'none'" in page.read_text("utf-8")
     assert "@import" not in page.read_text("utf-8")
+
+
+def test_the_policy_has_the_hashes_of_what_is_there(page, outline):
+    text = page.read_text("utf-8")
+    policy = next(
+        a["content"] for a in outline.all("meta") if a.get("http-equiv") == "Content-Security-Policy"
+    )
+    assert "unsafe" not in policy
+    for tag in ("style", "script"):
+        (content,) = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.S)
+        assert f"{tag}-src 'sha256-{b64encode(sha256(content.encode()).digest()).decode()}'" in policy
+    assert not [
+        attrs for _, attrs in outline.elements if any(k == "style" or k.startswith("on") for k in attrs)
+    ]
+
+
+def test_long_names_are_shortened_and_kept_apart_from_what_stands_beside_them():
+    assert shown("left") == "left"
+    assert shown("x" * 5000) == "x" * 28 + "… (5000 letters)"
+    assert len(shown("x" * 10**6)) < 60
 
 
 def test_page_is_made_for_everyone(outline):

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from comparison_data import FEW, write_page
+from comparison_data import FEW, HOSTILE_NAMES, write_page
 
 # Texts whose contrast with the first opaque ground behind them is too low, after WCAG 2.
 CONTRAST = """
@@ -154,3 +154,42 @@ def test_works_without_script(driver, page):
         assert len(driver.find_elements("css selector", "#accuracies tbody tr")) == len(FEW.split(","))
     finally:
         driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+@pytest.fixture(scope="module")
+def hostile_page(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPDMETRIC_COMPILED", "0")
+        folder = tmp_path_factory.mktemp("hostile")
+        return write_page(folder, "--methods", "euclid,logeuclid-mean", names=HOSTILE_NAMES)
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_names_of_any_kind_do_not_break_the_layout(driver, hostile_page, width):
+    driver.get(hostile_page.as_uri())
+    set_width(driver, width)
+    assert driver.execute_script("return document.documentElement.scrollWidth") <= width
+    assert driver.execute_script("return document.documentElement.scrollHeight") < 25_000
+    tables = "return Math.max(...Array.from(document.querySelectorAll('.confusion'), (t) => t.scrollWidth))"
+    assert driver.execute_script(tables) < 1280
+    # A name from right to left leaves the words beside it where they are: the count follows it.
+    assert driver.title.startswith("Which metric suits")
+    assert driver.get_log("browser") == []
+
+
+def test_the_policy_allows_the_page_and_nothing_else(driver, page):
+    driver.get(page.as_uri())
+    assert driver.get_log("browser") == []
+    assert driver.execute_script("return document.querySelectorAll('[style]').length") == 0
+    shade = "return getComputedStyle(document.querySelector('.confusion td')).backgroundColor"
+    assert driver.execute_script(shade).startswith("rgb(")
+    add = """
+    const script = document.createElement("script"), styled = document.createElement("p");
+    script.textContent = "document.title = 'run'";
+    styled.setAttribute("style", "color: red");
+    document.body.append(script, styled);
+    return getComputedStyle(styled).color;
+    """
+    assert driver.execute_script(add) != "rgb(255, 0, 0)"
+    assert driver.title == "Which metric suits toy <1>?"
+    assert sum("Content Security Policy" in line["message"] for line in driver.get_log("browser")) == 2

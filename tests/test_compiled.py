@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import spdmetric
 from random_matrices import labeled, rotation, spd, symmetric
+from spdmetric.datasets import make_toy
 from spdmetric.geometry import mean_riemann
 from spdmetric.linalg import compiled
 from spdmetric.linalg.moments import moments_of
@@ -328,6 +329,7 @@ def test_nothing_is_loaded_before_it_pays():
 
 BROKEN = {
     "absent": "sys.modules['numba'] = None",
+    "import raises": "sys.modules['llvmlite'] = type('Broken', (), {'__getattr__': lambda *a: 1 / 0})()",
     "cannot compile": "import numba\ndef fail(*a, **k): raise OSError('no LLVM')\nnumba.njit = fail",
 }
 
@@ -390,6 +392,43 @@ def test_a_folder_that_cannot_be_written_is_left_alone(copied, tmp_path):
     hits = [run(ONE_KERNEL, NUMBA_CACHE_DIR="", **here)[0][0].split() for _ in range(2)]
     assert [count for count, _ in hits] == ["0", "1"]
     assert hits[0][1].startswith(str(tmp_path / "home"))
+
+
+@pytest.mark.parametrize("damage", ["garbage", "a folder"])
+def test_a_damaged_cache_is_compiled_anew(damage, tmp_path):
+    here = {"NUMBA_CACHE_DIR": str(tmp_path)}
+    run(ONE_KERNEL, **here)
+    (index,) = tmp_path.rglob("*pack*.nbi")
+    if damage == "a folder":  # neither read nor written, not even by root
+        index.unlink()
+        index.mkdir()
+    else:
+        index.write_bytes(b"garbage")
+    out, err = run(ONE_KERNEL, **here)
+    assert out[0].split()[0] == "0"
+    assert err.count("RuntimeWarning: Compiled kernels cannot be kept on disk") == (damage == "a folder")
+    if damage == "garbage":
+        assert run(ONE_KERNEL, **here)[0][0].split()[0] == "1"
+
+
+def test_without_a_place_for_compiled_code_numpy_works_with_the_same_results():
+    """No folder of numba's can be written: one warning."""
+    code = """
+import numpy as np
+from numba.core import caching
+for locator in (caching.UserProvidedCacheLocator, caching.InTreeCacheLocator, caching.UserWideCacheLocator):
+    locator.ensure_cache_path = lambda self: open("/nowhere/at/all")
+from spdmetric import LogEuclideanMetric
+from spdmetric.datasets import make_toy
+X, y, _, _ = make_toy(n_train=50, n_test=50, d=8, random_state=0)
+for _ in range(2):
+    print(LogEuclideanMetric(1.0).fit(X, y).alignment_)
+"""
+    out, err = run(code)
+    assert err.count("RuntimeWarning: The compiled kernels cannot be used (RuntimeError: cannot cache") == 1
+    X, y, _, _ = make_toy(n_train=50, n_test=50, d=8, random_state=0)
+    here = spdmetric.LogEuclideanMetric(1.0).fit(X, y).alignment_
+    np.testing.assert_allclose([float(line) for line in out], here, atol=1e-8)
 
 
 def test_logarithms_of_exponentials(rng):

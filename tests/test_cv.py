@@ -62,25 +62,23 @@ def test_scores_are_those_of_refitting_every_candidate(shape):
 
 
 def test_log_probabilities_are_those_of_normal_class_means():
-    """The score without a scorer, by scipy's normal distribution, one matrix at a time."""
+    """The score without a scorer, by scipy's normal distribution of a calibrated variance, one by one."""
     from scipy.stats import multivariate_normal
 
     X, y = labeled(np.random.default_rng(2), 30, 3)
     fold = (np.arange(20), np.arange(20, 30))
-    metric = LogEuclideanMetricCV(radii=(0,), ranks=(None,), shapes=(None,), head="centroid", cv=[fold])
+    metric = LogEuclideanMetricCV(radii=(0,), ranks=(None,), shapes=(None,), head="centroid", cv=[fold]).fit(
+        X, y
+    )
     vectors = LogEuclideanMetric(0).fit(X[:20], y[:20]).transform(X)
     classes = np.unique(y)
     means = {c: vectors[:20][y[:20] == c].mean(axis=0) for c in classes}
-    residuals = vectors[:20] - np.array([means[c] for c in y[:20]])
-    variance = np.sum(residuals**2) / (20 - len(classes)) / vectors.shape[1]
+    variance = metric.temperature_ * np.mean(np.var(vectors[:20], axis=0))
     scores = []
     for v, label in zip(vectors[20:], y[20:], strict=True):
-        joint = {
-            c: np.mean(y[:20] == c) * multivariate_normal(means[c], variance * np.eye(len(v))).pdf(v)
-            for c in classes
-        }
-        scores.append(max(np.log(joint[label] / sum(joint.values())), np.log(0.01)))
-    assert metric.fit(X, y).best_score_ == pytest.approx(np.mean(scores))
+        densities = {c: multivariate_normal(means[c], variance * np.eye(len(v))).pdf(v) for c in classes}
+        scores.append(np.log(densities[label] / sum(densities.values())))
+    assert metric.best_score_ == pytest.approx(np.mean(scores))
 
 
 def test_the_final_metric_is_that_of_the_choice(fitted):
@@ -137,7 +135,7 @@ def table(rows, right=None):
     units = np.zeros((len(options), len(rows[0])))
     units[1 : 1 + len(rows)] = rows
     right = np.zeros_like(units) if right is None else np.array(right)
-    return grid, Table(options, units, units, right)
+    return grid, Table(options, units, units, right, np.ones(len(options)))
 
 
 def test_the_usual_candidate_is_left_for_a_clear_gain_only():

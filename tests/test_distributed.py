@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from contextlib import nullcontext
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from sklearn.base import clone
 from cluster_processes import cluster_processes, start_worker
 from random_matrices import labeled
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
+from spdmetric.distributed import current_client
 from spdmetric.geometry import distance_riemann
 
 dask = pytest.importorskip("dask", reason="needs Dask: pip install 'spdmetric[dask]'")
@@ -193,6 +196,51 @@ def test_bad_chunks_are_named(data, arrays, client):
         metric.transform(X).compute()
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1e300])
+def test_weights_of_any_scale(data, arrays, client, scale):
+    weight = np.linspace(1, 2, 800)
+    plain, scaled = (LogEuclideanMetric(1.0).fit(*arrays, sample_weight=w) for w in (weight, scale * weight))
+    assert scaled.alignment_ == pytest.approx(plain.alignment_, abs=1e-8)
+    weight[700] = 1e13
+    with pytest.raises(ValueError, match=r"from 1 to 1e\+13: .* at most 1e\+12"):
+        LogEuclideanMetric(1.0).fit(*arrays, sample_weight=weight)
+
+
+def test_bad_labels_are_named_by_their_place_in_all(data, arrays, client):
+    words = np.array(["a", "b", "c"], dtype=object)[data[1]]
+    words[300] = None
+    with pytest.raises(ValueError, match=r"y\[300\] is None"):
+        LogEuclideanMetric(1.0).fit(arrays[0], words)
+    words[:] = ["a"] * 650 + [3] * 150  # of one kind in each chunk
+    with pytest.raises(TypeError, match="strings in some chunks and numbers in others"):
+        LogEuclideanMetric(1.0).fit(arrays[0], words)
+    with pytest.raises(ValueError, match=r"y\[300\] is masked"):
+        LogEuclideanMetric(1.0).fit(arrays[0], np.ma.masked_array(data[1], np.arange(800) == 300))
+
+
+def test_a_closed_client_is_told_before_work_is_done(arrays, monkeypatch):
+    closed = SimpleNamespace(status="closed")
+    with monkeypatch.context() as patch:
+        patch.setattr(distributed, "get_client", lambda: closed)
+        with pytest.raises(ConnectionError, match="client of this process is closed: connect a new"):
+            LogEuclideanMetric(1.0).fit(*arrays)
+    # Dask still has the scheduler of a client that is no more among its settings.
+    monkeypatch.setattr("spdmetric.distributed.current_client", lambda: None)
+    monkeypatch.setattr("dask.base.get_scheduler", _no_client)
+    with pytest.raises(ConnectionError, match="its client is gone"):
+        LogEuclideanMetric(1.0).fit(*arrays)
+
+
+def _no_client(*args, **options):
+    raise RuntimeError("Requested dask.distributed scheduler but no Client active.")
+
+
+def test_dask_without_distributed(monkeypatch):
+    """Where that package is not installed there is no client, as in `test_without_a_client`."""
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    assert current_client() is None
+
+
 def from_chunks(load):
     """A dask array of 800 matrices, each half of which is loaded by a function of its number."""
 
@@ -211,7 +259,7 @@ def test_truncated_chunk_files(data, client, tmp_path):
     for file in tmp_path.glob("1.*"):
         os.truncate(file, 100 * 72)
     stack = from_chunks(lambda k: np.load(tmp_path / f"{k}.npy"))
-    with pytest.raises(RuntimeError, match="Chunk 1 of 2 of X, or its labels, cannot be computed"):
+    with pytest.raises(OSError, match="Chunk 1 of 2 of X, or its labels, cannot be computed"):
         LogEuclideanMetric().fit(stack, y)
     stack = from_chunks(lambda k: np.fromfile(tmp_path / f"{k}.bin").reshape(-1, 3, 3))
     for use in (lambda: LogEuclideanMetric().fit(stack, y), lambda: metric.transform(stack).compute()):
@@ -225,7 +273,7 @@ def test_a_chunk_that_times_out_is_not_waited_for(data, client):
             raise TimeoutError("no answer from the file server")
         return data[0][:400]
 
-    with pytest.raises(RuntimeError, match=r"Chunk 1 of 2 .*no answer from the file server"):
+    with pytest.raises(OSError, match=r"Chunk 1 of 2 .*no answer from the file server"):
         LogEuclideanMetric().fit(from_chunks(load), data[1])
 
 
@@ -300,7 +348,7 @@ def _loses_a_worker(data, arrays, worker):
 def _loses_what_it_cannot_compute_again(client, data, worker):
     chunk = dask.delayed(client.scatter(data[0]))
     X = dask_array.from_delayed(chunk, shape=data[0].shape, dtype=float)
-    with pytest.raises(RuntimeError, match="lost with a worker and cannot be computed again"):
+    with pytest.raises(ConnectionError, match="lost with a worker and cannot be computed again"):
         LogEuclideanMetric(1.0, tol=1e-12, callback=when(2, lambda: kill(worker))).fit(X, data[1])
 
 

@@ -13,7 +13,7 @@ from random_matrices import labeled
 from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.datasets.whitening import whiten
 from spdmetric.estimators._adaptation import Kept, left_out_errors
-from spdmetric.estimators._heads import ClassMeans, log_posterior
+from spdmetric.estimators.heads import ClassMeans, log_posterior
 from spdmetric.geometry import distance_riemann, mean_riemann, tangent_vectors
 from spdmetric.linalg.symmetric import congruence, invsqrtm, vech
 from spdmetric.objectives.shape import Targets, discriminant_shape

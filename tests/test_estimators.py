@@ -255,7 +255,7 @@ def test_arrays_of_any_kind(form, rng):
     np.testing.assert_allclose(vectors, plain.transform(X), rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("solver", ["trust-region", "newton", "gradient"])
+@pytest.mark.parametrize("solver", ["trust-region", "gradient"])
 def test_large_radius_ends_well(solver, rng):
     """Far past what float64 can represent: still inside the ball, finite and better than the start."""
     X, y = labeled(rng, 20, 4)
@@ -283,7 +283,7 @@ def test_callback_sees_the_history_and_stops_quietly(rng):
 
 def test_non_convergence_warns_with_the_status(rng):
     X, y = labeled(rng, 20, 4)
-    with pytest.warns(ConvergenceWarning, match=r"LogEuclideanMetric: Stopped after max_iter.*tol=0.001"):
+    with pytest.warns(ConvergenceWarning, match=r"LogEuclideanMetric: Stopped after max_iter.*tol=0.002"):
         LogEuclideanMetric(max_iter=1).fit(X, y)
 
 
@@ -335,7 +335,7 @@ BAD_FITS = {
     "2-D": (lambda X, y: (X[:, 0], y), r"got 2 dimensions"),
     "indefinite": (lambda X, y: (X - 2 * np.eye(4), y), r"not positive definite"),
     "complex": (lambda X, y: (X + 0j, y), r"complex"),
-    "objects": (lambda X, y: (X.astype(object), y), r"dtype object"),
+    "objects": (lambda X, y: (np.where(np.arange(4) < 3, X, "a"), y), r"expected real numbers"),
     "empty": (lambda X, y: (X[:0], y[:0]), r"X is empty"),
 }
 
@@ -384,14 +384,16 @@ def test_bad_parameters_get_a_sentence(case, rng):
 
 
 BAD_WEIGHTS = {
-    "negative": (lambda y: np.where(np.arange(20) == 3, -1.0, 1.0), r"[Nn]egative values in .*sample_weight"),
+    "negative": (
+        lambda y: np.where(np.arange(20) == 3, -1.0, 1.0),
+        r"sample_weight\[3\] is -1: .* contains negative values",
+    ),
     "all zero": (lambda y: np.zeros(20), r"sample_weight is zero for every matrix|at least one non-zero"),
     "a class without": (
         lambda y: (y == 0).astype(float),
         r"is zero for all matrices of class .*1",
     ),
-    "too small": (lambda y: np.full(20, 1e-200), r"add up to 2e-199, .* only their ratios matter"),
-    "next to nothing": (lambda y: np.where(y == 0, 1, 1e-200), r"class .*1.*too small to count"),
+    "next to nothing": (lambda y: np.where(y == 0, 1, 1e-13), r"from 1e-13 to 1: .* at most 1e\+12"),
     "n differs": (lambda y: np.ones(19), r"sample_weight.shape == \(19,\), expected \(20,\)"),
     "NaN": (lambda y: np.full(20, np.nan), r"sample_weight contains NaN"),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from functools import partial
 
@@ -230,35 +231,100 @@ def test_failures_are_told_and_tried_again(tmp_path):
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ("", "is not a state file"),
         ("hello\n", "is not a state file"),
+        ("notes", "is not a state file"),
         ("[1]\n", "is not a state file"),
         ('{"format": 1, "table": "toy"}\n', "format differ"),
-        ('{"format": 2, "table": "other"}\n', r"other settings \(table differ\)"),
-        ('{"format": 2, "table": "toy"}\n{"task": 3}\n', "is damaged"),
-        ('{"format": 2, "table": "toy"}\n{"task": "a", "repeat": 0, "pieces": 3}\n', "is damaged"),
+        ('{"format": 3, "table": "other"}\n', r"other settings \(table differ\)"),
     ],
 )
-def test_foreign_and_damaged_journals_are_refused(content, sentence, tmp_path):
+def test_foreign_journals_are_refused(content, sentence, tmp_path):
     path = tmp_path / "toy.state"
     path.write_text(content)
-    with pytest.raises(JournalError, match=sentence):
-        Journal(path, {"table": "toy"}).load()
+    with pytest.raises(JournalError, match=sentence), Journal(path, {"table": "toy"}).opened():
+        pass
     assert path.read_text() == content
+
+
+def kept(journal):
+    with journal.opened() as found:
+        return found
 
 
 def test_a_line_cut_by_a_crash_is_dropped(tmp_path):
     journal = Journal(tmp_path / "a.state", {})
-    journal.load()
+    assert kept(journal) == {}
     journal.append(("row", 0), {"a": 1.5, "b": Failure("no")})
     whole = journal.path.read_bytes()
     with journal.path.open("ab") as file:
         file.write('{"task": "ö'.encode())
-    assert journal.load() == {(("row", 0), "a"): 1.5}
+    assert kept(journal) == {(("row", 0), "a"): 1.5}
     assert journal.path.read_bytes() == whole
     journal.append(("row", 1), {"b": Failure("no")})
     assert journal.path.read_bytes() == whole
-    assert json.loads(whole.splitlines()[0]) == {"format": 2}
+    assert json.loads(whole.splitlines()[0]) == {"format": 3}
+
+
+@pytest.mark.parametrize("length", [0, 1, 12])
+def test_a_run_killed_in_its_first_line_begins_anew(length, tmp_path):
+    path = tmp_path / "a.state"
+    path.write_bytes(b'{"format": 3}\n'[:length])
+    assert kept(Journal(path, {})) == {}
+    assert path.read_bytes() == b'{"format": 3}\n'
+
+
+ALTERED = {
+    "a label": lambda text: text.replace(b"1.5", b"2.5"),
+    "a text for a number": lambda text: text.replace(b"1.5", b'"1.5"'),
+    "a missing key": lambda text: text.replace(b'"repeat": 0, ', b""),
+    "other pieces": lambda text: text.replace(b'{"a": 1.5}', b"3"),
+    "no JSON": lambda text: b"hello\n",
+    "no object": lambda text: b"[1]\n",
+    "not Unicode": lambda text: b"\xff\xfe\n",
+    "too deep": lambda text: b"[" * 100_000 + b"\n",
+    "empty": lambda text: b"\n",
+}
+
+
+@pytest.mark.parametrize("case", ALTERED)
+def test_altered_lines_are_dropped_with_a_sentence(case, tmp_path):
+    journal = Journal(tmp_path / "a.state", {})
+    kept(journal)
+    journal.append(("row", 0), {"a": 1.5})
+    head, line = journal.path.read_bytes().splitlines(keepends=True)
+    journal.append(("row", 1), {"a": 3.5})
+    good = journal.path.read_bytes().splitlines(keepends=True)[2]
+    journal.path.write_bytes(head + ALTERED[case](line) + good)
+    with pytest.warns(UserWarning, match=r"a\.state holds 1 lines that are damaged: they are dropped"):
+        assert kept(journal) == {(("row", 1), "a"): 3.5}
+    assert journal.path.read_bytes() == head + good
+
+
+def test_pieces_that_a_task_does_not_accept_are_computed_again(tmp_path):
+    calls: list[str] = []
+    task = Task(("2",), partial(squares, calls, set()), lambda name, piece: piece == 4.0)
+    journal = Journal(tmp_path / "a.state", {})
+    kept(journal)
+    journal.append(("row", 0), {"2": 5.0})  # with a digest that holds
+    with pytest.warns(UserWarning, match="1 results that cannot be right"):
+        assert run({("row", 0): task}, journal) == {("row", 0): {"2": 4.0}}
+    assert run({("row", 0): task}, journal) == {("row", 0): {"2": 4.0}}
+    assert calls == ["2"]
+
+
+def test_a_second_process_says_so_and_stops(tmp_path):
+    pytest.importorskip("fcntl")
+    journal = Journal(tmp_path / "a.state", {})
+    busy = pytest.raises(JournalError, match=r"a\.state is being written by another process: wait")
+    with journal.opened(), busy:
+        kept(Journal(journal.path, {}))
+    assert kept(journal) == {}
+
+
+def test_a_pipe_is_no_journal(tmp_path):
+    os.mkfifo(tmp_path / "a.state")
+    with pytest.raises(JournalError, match="not a regular file"):
+        kept(Journal(tmp_path / "a.state", {}))
 
 
 # -- text ---------------------------------------------------------------------------------

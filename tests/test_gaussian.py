@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tracemalloc
 from types import SimpleNamespace
 
 import numpy as np
@@ -23,6 +25,7 @@ from spdmetric.objectives import gaussian
 from spdmetric.objectives.alignment import Misalignment, Target
 from spdmetric.objectives.gaussian import LOG_TAUS, GaussianMisalignment, KernelFamily, best_log_tau
 
+nightly = pytest.mark.skipif(os.environ.get("SPDMETRIC_NIGHTLY") != "1", reason="a nightly run")
 WIDTHS = pytest.mark.parametrize("gamma", [None, 1e-9, 0.3, 2.0])
 
 
@@ -443,3 +446,42 @@ def test_pipeline(rng):
     X, y = labeled(rng, 30, 4)
     model = make_pipeline(LogEuclideanMetric(2.0, kernel="rbf", tol=1e-4), KNeighborsClassifier(3))
     assert cross_val_score(model, X, y, cv=3).shape == (3,)
+
+
+# -- memory ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gamma", [None, 0.3])
+def test_tiles_that_are_not_kept_change_no_bit(gamma, rng, monkeypatch):
+    X, y = middle_and_ends(rng, 400, 3)
+    kept = LogEuclideanMetric(2.0, kernel="rbf", gamma=gamma, max_iter=20, tol=1e-2).fit(X, y)
+    monkeypatch.setattr(gaussian, "KEPT", 399)
+    anew = LogEuclideanMetric(2.0, kernel="rbf", gamma=gamma, max_iter=20, tol=1e-2).fit(X, y)
+    np.testing.assert_array_equal(anew.components_, kept.components_)
+    assert anew.gamma_ == kept.gamma_
+
+
+@pytest.mark.parametrize("n", [2000, pytest.param(20_000, marks=nightly)])
+def test_memory_of_many_matrices(n, rng, monkeypatch):
+    """Value and gradient at one point, tiles computed anew: 16 n p bytes and some."""
+    monkeypatch.setattr(gaussian, "KEPT", 1000)
+    X, y = middle_and_ends(rng, n, 3)
+    objective = GaussianMisalignment(X, Target.one_hot(y), gamma=0.3 if n < 20_000 else None)
+    assert objective.at(Ball(np.eye(3), 1.0).center).spread > 0  # what is loaded and compiled is not counted
+    tracemalloc.start()
+    try:
+        assert np.isfinite(objective.at(Ball(np.eye(3), 1.0).center).gradient).all()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 4e6 + 40 * 8 * n * 6  # all pairs would be 8 n^2 bytes: 32 MB, or 3.2 GB
+
+
+def test_a_kernel_past_memory_says_what_it_would_take(rng, monkeypatch):
+    X, y = middle_and_ends(rng, 20, 3)
+    metric = LogEuclideanMetric(1.0, kernel="rbf").fit(X, y)
+    monkeypatch.setattr("spdmetric.objectives.local.memory_limit", lambda: 10_000)
+    with pytest.raises(
+        MemoryError, match=r"A kernel of 20 x 20 pairs would take 1.28e-05 GB, and this process"
+    ):
+        metric.pairwise_kernel(X)

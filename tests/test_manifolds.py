@@ -103,18 +103,28 @@ def test_preconditioning_and_its_adjoint(ball, rng):
     S = rank_coordinates(rng, m, 5)
     point = ball.point(3.0 * S / np.linalg.norm(S))
     rows = np.array([rank_coordinates(rng, m, 5).ravel() for _ in range(3)])
-    row = rng.standard_normal(5 * m)
+    row, bends = rng.standard_normal(5 * m), spd(rng, 1, m)[0]
     np.testing.assert_allclose(
-        point.precondition(rows) @ row, rows @ point.precondition_adjoint(row).ravel(), rtol=1e-10
+        point.precondition(rows, bends) @ row,
+        rows @ point.precondition_adjoint(row, bends).ravel(),
+        rtol=1e-10,
     )
 
 
-def test_preconditioning_weighs_by_the_gaps_of_the_eigenvalues():
+def test_preconditioning_weighs_by_the_gaps_of_the_eigenvalues_and_by_axes(rng):
     s = np.array([-1.0, 0.0, 2.0])
     point = Ball(np.eye(3), 10.0).point(np.diag(s))
     gap = (s[:, None] - s) / 2
     expected = np.where(gap == 0, 1.0, np.sinh(gap) / np.where(gap == 0, 1.0, gap)) ** 0.25
-    np.testing.assert_allclose(np.abs(point.precondition(np.ones((1, 9)))).reshape(3, 3), expected)
+    for b in (np.ones(3), np.array([0.5, 1.0, 3.0])):
+        scaled = np.abs(point.precondition(np.ones((1, 9)), np.diag(b))).reshape(3, 3)
+        off = ~np.eye(3, dtype=bool)
+        np.testing.assert_allclose(scaled[off], (expected / np.sqrt((b[:, None] + b) / 2))[off])
+    # The trace, along which nothing is learned, is kept apart.
+    bends, trace = spd(rng, 1, 3)[0], np.eye(3).reshape(1, 9)
+    np.testing.assert_allclose(point.precondition(trace, bends), trace, atol=1e-14)
+    traceless = point.precondition(symmetric(rng, 3, traceless=True).reshape(1, 9), bends)
+    assert np.trace(traceless.reshape(3, 3)) == pytest.approx(0.0, abs=1e-12)
 
 
 def symmetric_coordinates(S):

@@ -341,8 +341,8 @@ def preconditioned_and_orthonormal_gradients(rng, d):
     rows = symmetric(rng, 3, d)
     for ball in (manifolds.Ball(np.eye(d), 3.0), manifolds.RankBall(d, d, 3.0)):
         point = ball.point(S * (rng.uniform(0, 3) / max(np.linalg.norm(S), 1e-9)))
-        longer = point.precondition(rows.reshape(3, -1))
-        close(longer @ row, rows.reshape(3, -1) @ point.precondition_adjoint(row).ravel())
+        longer = point.precondition(rows.reshape(3, -1), np.eye(d))
+        close(longer @ row, rows.reshape(3, -1) @ point.precondition_adjoint(row, np.eye(d)).ravel())
         # sinhc is at least 1: preconditioned they are longer, orthonormal of the affine-invariant length.
         assert (np.linalg.norm(longer, axis=1) >= np.linalg.norm(rows, axis=(1, 2)) * (1 - 1e-9)).all()
         close(np.linalg.norm(point.orthonormal_gradient(rows[0])), point.norm(rows[0]))
@@ -412,12 +412,20 @@ def derivatives_at_low_rank_are_limits_of_differences(rng, d):
 # validation
 
 
-@about("geometry.Frame.moved", "geometry.Secants.learn", "geometry.Secants.solve")
+@about(
+    "geometry.Frame.moved",
+    "geometry.Axes.of",
+    "geometry.Axes.solve",
+    "geometry.Secants.learn",
+    "geometry.Secants.solve",
+)
 def secants_solve_what_they_learned(rng, d):
     """After a step and its change of the gradient, the change leads back to the step; a frame moves by it."""
     step, change = (vech(symmetric(rng, d)) for _ in range(2))
     change = change if step @ change > 0 else step
-    secants = geometry.Secants()
+    axes = geometry.Axes.of(matrices.unvech(vech(spd(rng, 1, d)[0])))
+    secants = geometry.Secants(axes)
+    close(axes.solve(vech(np.eye(d)), 2.0), vech(np.eye(d)), 1e-9)  # of curvature 1, exactly
     secants.learn(step, change)
     close(secants.solve(change, 2.0), step, 1e-7)
     frame = geometry.Frame(np.eye(d), np.eye(d)).moved(step)
@@ -545,6 +553,162 @@ def labels_and_weights_are_codes_and_numbers(rng, d):
         validation.check_stream(["up", "down"], known, "linear", None)
     with pytest.raises(ValueError, match="1 class"):
         validation.encode(X, np.zeros(12))
+
+
+# ---------------------------------------------------------------------------
+# hostile input: whatever is drawn, a sentence of a known type or a right result
+
+
+@about("validation.check_weights", "validation.check_weight_values", "validation.weights_of")
+@about("validation.check_weight_range", "validation.weight_range", "validation.weight_unit")
+def weights_of_any_scale_are_the_normalized_ones(rng, d):
+    codes, classes = np.arange(12) % 2, np.array([0, 1])
+    ratio = 10.0 ** rng.uniform(0, 11.9)
+    w = ratio ** rng.uniform(0, 1, 12) * (rng.uniform(size=12) < 0.9)
+    w[:2] = 1, ratio
+    scaled = 10.0 ** rng.uniform(-300, 288) * w
+    expected, found = (validation.weights_of(v, codes, classes, None) for v in (w, scaled))
+    assert 1 <= found.max() < 4
+    assert np.array_equal(found > 0, w > 0)
+    np.testing.assert_allclose(found / found.sum(), expected / expected.sum(), rtol=1e-13)
+    unit = validation.weight_unit(float(scaled.max()))
+    assert np.frexp(unit)[0] == 0.5
+    assert np.array_equal(scaled * unit / unit, scaled)
+    low, high = validation.weight_range(scaled)
+    validation.check_weight_range(low, high)
+    far = np.where(np.arange(12) == d, 10.0 ** rng.uniform(12.1, 300), 1.0)
+    with pytest.raises(ValueError, match=r"ratio of at most 1e\+12"):
+        validation.check_weights(far if rng.uniform() < 0.5 else 1 / far, codes)
+    bad = rng.choice([np.nan, np.inf, -np.inf, -1e-300])
+    with pytest.raises(ValueError, match=rf"sample_weight\[{d + 3}\] is .*finite number >= 0"):
+        validation.check_weight_values(np.where(np.arange(12) == d, bad, w), first=3)
+
+
+HOSTILE_LABELS = {
+    "None": (None, ValueError),
+    "NaN": (np.nan, ValueError),
+    "NaT": (np.datetime64("NaT"), TypeError),
+    "infinity": (np.inf, ValueError),
+    "date": (np.datetime64("2026-01-01").item(), TypeError),
+    "number": (3, TypeError),
+    "bytes": (b"a", TypeError),
+    "tuple": ((1, 2), TypeError),
+    "array": (np.zeros(2), TypeError),
+    "object": (object(), TypeError),
+}
+
+
+@about("validation.check_labels", "validation.check_label_kind", "validation.as_numpy")
+def a_label_that_is_none_is_named(rng, d):
+    X, k = spd(rng, 12, d), int(rng.integers(1, 12))
+    for other, error in HOSTILE_LABELS.values():
+        y = np.array(["left", "right"] * 6, dtype=object)
+        y[k] = other
+        for labels in (y, list(y)) if np.ndim(other) == 0 else (y,):
+            if not isinstance(labels, np.ndarray) and np.asarray(labels).dtype.kind != "O":
+                continue  # NumPy has made strings of them all
+            with pytest.raises(error, match=rf"y\[{k}\] is "):
+                validation.check_labels(X, labels)
+    numbers = rng.permutation(12)
+    assert np.array_equal(validation.check_labels(X, numbers.astype(object)), numbers)
+    masked = np.ma.masked_array(numbers, np.arange(12) == k)
+    with pytest.raises(ValueError, match=rf"y\[{k}\] is masked"):
+        validation.as_numpy(masked, "y")
+    dates = np.datetime64("2026-01-01") + numbers
+    with pytest.raises(ValueError, match=r"dtype datetime64.*astype\(str\)"):
+        validation.check_label_kind(dates, "y")
+
+
+@about(
+    "validation.as_numbers", "validation.check_vectors", "validation.first_true", "validation.check_n_jobs"
+)
+def what_is_no_number_is_named(rng, d):
+    X, k = spd(rng, 5, d), int(rng.integers(5))
+    assert np.array_equal(validation.as_numbers(X.astype(object), "X"), X)
+    for other in (None, "1.0", [1], np.zeros(2), 1j, {"a": 1}):
+        spoiled = X.astype(object)
+        spoiled[k, d - 1, 0] = other
+        with pytest.raises(TypeError, match=rf"X\[{k}, {d - 1}, 0\] is of type"):
+            validation.as_numbers(spoiled, "X")
+    assert validation.first_true(np.arange(5) >= k) == k
+    assert validation.first_true(np.zeros(5, dtype=bool)) is None
+    vectors = vech(X)
+    assert np.array_equal(validation.check_vectors(vectors), vectors)
+    vectors[k, 0] = rng.choice([np.nan, np.inf])
+    with pytest.raises(ValueError, match=rf"vectors\[{k}\] contains NaN or infinity"):
+        validation.check_vectors(vectors)
+    for bad in (0, 1.5, "2"):
+        with pytest.raises(ValueError, match=r"n_jobs=.*whole number"):
+            validation.check_n_jobs(bad)
+    validation.check_n_jobs(None if k == 0 else -k)
+
+
+@about("validation.check_spd", "validation.check_symmetric")
+def sizes_that_float64_cannot_square_are_named(rng, d):
+    X, k = spd(rng, 5, d), int(rng.integers(5))
+    size = 10.0 ** (rng.uniform(152, 306) * rng.choice([-1, 1]))
+    X[k] *= size
+    with pytest.raises(ValueError, match=rf"X\[{k}\] has .*largest entry: .*other units"):
+        validation.check_spd(X)
+
+
+@about("validation.check_radius")
+def radii_beyond_float64_are_refused(rng, d):
+    radius = float(10.0 ** rng.uniform(2.5, 300))
+    with pytest.raises(ValueError, match="expected at most 300"):
+        validation.check_radius(radius)
+    with pytest.raises(ValueError, match="too large for solver='newton'"):
+        validation.check_radius(float(rng.uniform(20.1, 300)), "newton")
+    assert validation.check_radius(20, "newton") == 20
+
+
+@about("estimators.LogEuclideanMetric.fit", heavy=True)
+def a_fit_with_weights_of_any_scale_is_the_same(rng, d):
+    X, y = labeled(rng, 12, d)
+    w = 10.0 ** rng.uniform(-3, 3, 12)
+    model = LogEuclideanMetric(1.5, tol=1e-2)
+    expected = model.fit(X, y, sample_weight=w)
+    alignment, radius = expected.alignment_, expected.radius_
+    power = int(rng.integers(-480, 480))
+    found = model.fit(X, y, sample_weight=np.ldexp(w, 2 * power))
+    assert found.alignment_ == alignment
+    assert found.radius_ == radius
+    found = model.fit(X, y, sample_weight=10.0 ** rng.uniform(-296, 296) * w)
+    close(found.alignment_, alignment, 1e-3)
+
+
+@about("estimators.LogEuclideanMetric.partial_fit", heavy=True)
+def a_batch_that_is_refused_changes_nothing(rng, d):
+    X, y = labeled(rng, 24, d)
+    model = LogEuclideanMetric(1.5, batch_size=8, random_state=np.random.RandomState(0))
+    other = LogEuclideanMetric(1.5, batch_size=8, random_state=np.random.RandomState(0))
+    bad_X, bad_w, bad_y = X[:8].copy(), np.ones(8), y[:8].copy()
+    bad_X[d % 8] = rng.choice([np.nan, 0.0, 1e200])
+    bad_w[d % 8] = rng.choice([np.nan, -1.0, 1e-200])
+    bad_y[d % 8] = 7
+    for k in range(0, 24, 8):
+        rows = slice(k, k + 8)
+        for batch in ((bad_X, y[rows]), (X[rows], bad_y), (X[rows], y[rows], [0, 1], bad_w)):
+            with pytest.raises((ValueError, TypeError)):
+                model.partial_fit(*batch[:2], classes=[0, 1], sample_weight=(*batch, None, None)[3])
+        for m in (model, other):
+            m.partial_fit(X[rows], y[rows], classes=[0, 1])
+    assert np.array_equal(model.transform(X), other.transform(X))
+    assert model.n_iter_ == other.n_iter_
+    assert np.array_equal(model._stream.seen, other._stream.seen)
+
+
+@about("estimators.FittedMetric.transform", heavy=True)
+def a_matrix_that_a_low_rank_metric_cannot_see_is_named(rng, d):
+    if d == 1:
+        return
+    metric, X, _ = metric_on(rng, d, rank=1)
+    null = np.linalg.svd(metric.components_)[2][1:]
+    k = int(rng.integers(12))
+    X[k] = null.T @ spd(rng, d - 1) @ null
+    for use in (metric.transform, metric.pairwise_kernel):
+        with pytest.raises(ValueError, match=rf"X\[{k}\] is singular on the directions"):
+            use(X)
 
 
 @about("validation.check_count")

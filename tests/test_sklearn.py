@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import inspect
 import pickle
+import re
+from pathlib import Path
 
 import joblib
 import numpy as np
 import pytest
 import sklearn
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, NeighborhoodComponentsAnalysis
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator
 
+import estimator_checks
+import spdmetric
+from estimator_checks import ESTIMATORS
 from random_matrices import labeled, spd
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
 
@@ -44,6 +50,44 @@ def data(rng):
 def test_sklearns_own_checks(model):
     """Those that run on 3-D input must pass."""
     check_estimator(clone(model))
+
+
+@pytest.mark.parametrize("name", estimator_checks.AS_IT_IS)
+@pytest.mark.parametrize("estimator", ESTIMATORS.values(), ids=ESTIMATORS)
+def test_checks_of_sklearn_that_need_no_data(estimator, name):
+    check = getattr(sklearn.utils.estimator_checks, name, None)  # not in every version
+    if check is not None:
+        check(type(estimator).__name__, clone(estimator))
+
+
+@pytest.mark.parametrize("check", dict.fromkeys(estimator_checks.ADAPTED.values()), ids=lambda f: f.__name__)
+@pytest.mark.parametrize("estimator", ESTIMATORS.values(), ids=ESTIMATORS)
+def test_checks_of_sklearn_on_matrices(estimator, check):
+    check(clone(estimator))
+
+
+def test_every_public_estimator_is_checked():
+    public = {getattr(spdmetric, name) for name in spdmetric.__all__}
+    found = {c for c in public if inspect.isclass(c) and issubclass(c, BaseEstimator)}
+    assert found == {type(estimator) for estimator in ESTIMATORS.values()}, "add it to ESTIMATORS"
+
+
+def test_every_check_of_sklearn_is_adapted_or_cannot_apply():
+    """Those that scikit-learn has for a transformer with labels and for classifiers."""
+    peers = (NeighborhoodComponentsAnalysis(), LogisticRegression(), SGDClassifier())
+    names = set.union(*map(estimator_checks.names_of, peers))
+    known = [*estimator_checks.ADAPTED, *estimator_checks.CANNOT, *estimator_checks.AS_IT_IS]
+    assert names <= set(known), "adapt it, or say why it cannot apply"
+    assert len(set(known)) == len(known)
+
+
+def test_the_table_in_the_documentation_is_that_of_the_checks():
+    page = Path(__file__).parents[1] / "docs/estimator_checks.md"
+    rows = dict(re.findall(r"^\| `(check_\w+)` \| (.+) \|$", page.read_text(), flags=re.MULTILINE))
+    told = {name: check.__name__.replace("_", " ") for name, check in estimator_checks.ADAPTED.items()}
+    told |= {name: f"cannot apply: {reason}" for name, reason in estimator_checks.CANNOT.items()}
+    told |= dict.fromkeys(estimator_checks.AS_IT_IS, "runs as it is")
+    assert rows == told
 
 
 @classes

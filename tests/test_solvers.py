@@ -101,6 +101,7 @@ class Penalized:
             point=point,
             value=here.value + k / 2 * np.sum(point.S**2),
             gradient=here.gradient + k * point.S,
+            bends=here.bends,
             hvp=lambda eta: here.hvp(eta) + k * eta,
         )
 
@@ -161,7 +162,11 @@ def test_a_quadratic_with_known_optimum_inside_and_on_the_sphere(solver, rng):
     class Quadratic:
         def at(self, point):
             return SimpleNamespace(
-                point=point, value=np.sum((point.S - T) ** 2) / 2, gradient=point.S - T, hvp=lambda eta: eta
+                point=point,
+                value=np.sum((point.S - T) ** 2) / 2,
+                gradient=point.S - T,
+                bends=np.eye(4),
+                hvp=lambda eta: eta,
             )
 
     for radius, expected, multiplier in ((5.0, T, 0.0), (2.0, T * 2 / 3, 0.5)):
@@ -252,7 +257,8 @@ def test_the_secant_step_is_that_of_dense_bfgs(radius, memory, rng):
     S = symmetric(rng, d)
     S *= 3.0 / np.linalg.norm(S)
     point = Ball(np.eye(d), radius).point(S)
-    iterate = Iterate(SimpleNamespace(point=point, value=0.0, gradient=-S + 0.3 * symmetric(rng, d)), radius)
+    g, bends = -S + 0.3 * symmetric(rng, d), spd(rng, 1, d)[0]
+    iterate = Iterate(SimpleNamespace(point=point, value=0.0, gradient=g, bends=bends), radius)
     assert iterate.active == (radius == 3.0)
     model, A = SecantModel(memory), np.diag(rng.uniform(1, 5, d * d))
     pairs = []
@@ -264,7 +270,7 @@ def test_the_secant_step_is_that_of_dense_bfgs(radius, memory, rng):
         pairs.append((step.ravel(), change.ravel()))
     pairs = pairs[-memory:]
     tangent = np.array([iterate.tangent(e.reshape(d, d)).ravel() for e in np.eye(d * d)])
-    root = point.precondition(np.eye(d * d))
+    root = point.precondition(np.eye(d * d), bends)
     P = tangent @ root @ root.T @ tangent
     scale = min((y @ P @ y) / (x @ y) for x, y in pairs)
     expected = -dense_inverse(pairs, P, scale) @ iterate.gradient.ravel()

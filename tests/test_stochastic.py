@@ -379,7 +379,7 @@ def test_streams_of_float32_that_must_not_be_written_to(rng):
         ({"classes": [0]}, "at least two"),
         ({"y": [0, 1, 7, 0]}, r"y\[2\] is .*7.* not one of the classes"),
         ({"y": None}, "requires y"),
-        ({"sample_weight": [0, 0, 0, 0]}, "at least one non-zero"),
+        ({"sample_weight": [0, 0, 0, 0]}, "zero for every matrix"),
     ],
 )
 def test_bad_first_batches(change, sentence, rng):

@@ -29,7 +29,7 @@ BAD = {
     "not square": (lambda X: X[:, :3], r"got 3 dimensions and shape \(3, 3, 4\)"),
     "empty": (lambda X: X[:0], r"X is empty: shape \(0, 4, 4\)"),
     "complex": (lambda X: X + 0j, r"X is complex.*real embedding"),
-    "objects": (lambda X: X.astype(object), r"dtype object: expected real numbers"),
+    "numbers as text": (lambda X: X.astype("U9"), r"dtype <U9: expected real numbers"),
     "strings": (lambda X: X.astype(str), r"expected real numbers"),
     "ragged": (lambda X: [X[0], X[1][:2, :2]], r"all matrices must have one size"),
     "indefinite": (

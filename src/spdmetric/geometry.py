@@ -295,7 +295,8 @@ def riemann_of(average: Average, n: int | None = None, *, tol: float = 1e-9, max
     s = spectrum(_between_means(average))
     frame = Frame(s.compose(s.values**0.5), s.compose(s.values**-0.5))
     condition = float(detached(s.values[-1] / s.values[0]))
-    here, secants, rate = _mean_log(average, frame, n), Secants(), 1.0
+    here, axes = _first_mean_log(average, frame, n)
+    secants, rate = Secants(axes), 1.0
     for _ in range(max_iter):
         step = secants.solve(here.J, here.curvature)
         # The smallest log-eigenvalues are known no better than to the condition numbers times eps.
@@ -306,7 +307,7 @@ def riemann_of(average: Average, n: int | None = None, *, tol: float = 1e-9, max
         if there.length < here.length:
             secants.learn(detached(step), detached(here.J - there.J))
         else:  # the secants have misled: forget them, and take a step that cannot be too long
-            secants, step = Secants(), here.J * (2 / (1 + here.bound))
+            secants, step = Secants(axes), here.J * (2 / (1 + here.bound))
             there = _mean_log(average, here.frame.moved(step), n)
         rate, here = there.length / here.length, there
     warn_at_caller(
@@ -355,20 +356,63 @@ class MeanLog(NamedTuple):
 
 
 def _mean_log(average: Average, frame: Frame, n: int | None) -> MeanLog:
-    mean = average(_log_and_curvature(frame.factor, n))
+    return _of_means(average(_log_and_curvature(frame.factor, n)), frame)
+
+
+def _of_means(mean: Array, frame: Frame) -> MeanLog:
     J, rest = mean[:-3], [float(detached(mean[k])) for k in (-3, -2, -1)]
     return MeanLog(frame, J, float(array_namespace(J).linalg.vector_norm(detached(J))), *rest)
+
+
+def _first_mean_log(average: Average, frame: Frame, n: int | None) -> tuple[MeanLog, Axes]:
+    """The same, and the axes that the scatter of the logarithms has."""
+    of_log = _log_and_curvature(frame.factor, n)
+    d = frame.factor.shape[-1]
+    p = d * (d + 1) // 2
+
+    def rows(X: Array) -> Array:
+        of_X = of_log(X)
+        L = unvech(_traceless(of_X[:, :p]))
+        return array_namespace(X).concat([vech(L @ L), of_X], axis=-1)
+
+    mean = average(rows)
+    J = unvech(_traceless(detached(mean[p : 2 * p])))
+    return _of_means(mean[p:], frame), Axes.of(unvech(detached(mean[:p])) - J @ J)
+
+
+class Axes(NamedTuple):
+    """A guess of the Hessian of half the mean squared distance, diagonal on the axes of a scatter matrix.
+
+    To second order in the logarithms L the Hessian is ``x -> x + mean [L, [L, x]] / 12``.  The main part of
+    that mean is ``M x + x M``, with M the mean of L^2: it is diagonal on the axes of M (``docs/math.md``).
+    """
+
+    vectors: Array  # (d, d)
+    excess: Array  # (d, d), of the curvature over 1, 1 on the mean
+
+    @classmethod
+    def of(cls, M: Array) -> Axes:
+        xp, (values, vectors) = array_namespace(M), spectrum(M)
+        square = values[:, None] + values[None, :]  # of the root mean square gap
+        excess = ucothu(xp.sqrt(xp.where(square > 0, square, xp.zeros_like(square))) / 2) - 1
+        mean = float(xp.mean(excess))
+        return cls(vectors, excess / mean if mean > 0 else excess)
+
+    def solve(self, q: Array, curvature: float) -> Array:
+        """Inverse of the guess times a vector, given the mean curvature; it is 1 along the trace, exactly."""
+        P, rest = self.vectors, _traceless(q)
+        hat = transpose(P) @ unvech(rest) @ P / (1 + (curvature - 1) * self.excess)
+        return q - rest + _traceless(vech(P @ hat @ transpose(P)))
 
 
 class Secants:
     """Limited-memory BFGS in the frame of the factor, in which vectors stay parallel along each step.
 
-    Where past steps tell nothing the Hessian is 1 along the trace, exactly, and a multiple of the identity
-    across it.
+    Where past steps tell nothing the Hessian is guessed from the axes along which the matrices vary.
     """
 
-    def __init__(self, memory: int = 8):
-        self._memory = memory
+    def __init__(self, axes: Axes, memory: int = 8):
+        self._axes, self._memory = axes, memory
         self._pairs: list[tuple[Array, Array, float]] = []  # step, change of the gradient, 1 / their product
 
     def learn(self, step: Array, change: Array) -> None:
@@ -382,9 +426,7 @@ class Secants:
         for step, change, scale in reversed(self._pairs):
             shares.append(scale * _inner(step, q))
             q = q - shares[-1] * change
-        trace = like(_unit_trace(triangular_root(q.shape[0])), q)
-        along = _inner(trace, q) * trace
-        q = (q - along) / curvature + along
+        q = self._axes.solve(q, curvature)
         for (step, change, scale), share in zip(self._pairs, reversed(shares), strict=True):
             q = q + (share - scale * _inner(change, q)) * step
         return q
@@ -397,6 +439,12 @@ def _inner(a: Array, b: Array) -> Array:
 def _unit_trace(d: int) -> np.ndarray:
     """The vector of the identity, of length 1."""
     return vech(np.eye(d)) / np.sqrt(d)
+
+
+def _traceless(vectors: Array) -> Array:
+    """Vectors of matrices without their traces, (..., p)."""
+    trace = like(_unit_trace(triangular_root(vectors.shape[-1])), vectors)
+    return vectors - (vectors @ trace)[..., None] * trace
 
 
 def _log_and_curvature(factor: Array, n: int | None) -> RowFunction:

@@ -113,24 +113,21 @@ class BallPoint:
         v = (self._P.T @ gradient @ self._P) / self._sinhc
         return sqrt(np.vdot(v, v))
 
-    def precondition(self, rows: np.ndarray) -> np.ndarray:
+    def precondition(self, rows: np.ndarray, bends: np.ndarray) -> np.ndarray:
         """Gradients, as rows (k, d*d), in coordinates in which curvature is more even.
 
-        Far from the center the function is flatter where the eigenvalues of S differ more,
-        about as the root of ``sinhc``: this power needed the fewest evaluations, on toys of
-        size 8 and 20 and on EEG.
+        Along a frame vector xi a function bends about as ``<xi, B xi>``, B the matrix ``bends``, (d, d).
+        Far from the center it is flatter where the eigenvalues of S differ more, about as the root of
+        ``sinhc``: this power needed the fewest evaluations, on toys of size 8 and 20 and on EEG.
         """
         d = self._s.size
-        half = (rows.reshape(-1, d) @ self._P).reshape(-1, d, d).swapaxes(1, 2)
-        return ((half.reshape(-1, d) @ self._P).reshape(-1, d, d) * self._preconditioner).reshape(rows.shape)
+        hat = _rotated(rows.reshape(-1, d, d), self._P) * np.sqrt(np.sqrt(self._sinhc))
+        return _evened(hat, bends).reshape(rows.shape)
 
-    def precondition_adjoint(self, row: np.ndarray) -> np.ndarray:
+    def precondition_adjoint(self, row: np.ndarray, bends: np.ndarray) -> np.ndarray:
         """The adjoint of `precondition` for one row, as a matrix."""
-        return self._P @ (row.reshape(self._sinhc.shape) * self._preconditioner) @ self._P.T
-
-    @lazy
-    def _preconditioner(self) -> np.ndarray:
-        return np.sqrt(np.sqrt(self._sinhc))
+        hat = _evened(row.reshape(1, *self._sinhc.shape), bends)[0] * np.sqrt(np.sqrt(self._sinhc))
+        return self._P @ hat @ self._P.T
 
     def bend(self, gradient: Array, eta: Array) -> Array:
         """What the curvature of the coordinate lines adds to a Hessian-vector product.
@@ -149,6 +146,26 @@ class BallPoint:
         a, c, b = s[:, None, None], s[None, :, None], s[None, None, :]
         second = np.exp(-(a + b) / 2) * exp_bend(a, c, b)
         return second - self._sinhc[:, :, None] * self._sinhc[None, :, :] / 2
+
+
+def _rotated(X: np.ndarray, Q: np.ndarray) -> np.ndarray:
+    """``Q' X Q`` of symmetric matrices, by two products in all."""
+    d = Q.shape[0]
+    half = (X.reshape(-1, d) @ Q).reshape(X.shape).swapaxes(1, 2)
+    return (half.reshape(-1, d) @ Q).reshape(X.shape)
+
+
+def _evened(X: np.ndarray, bends: np.ndarray) -> np.ndarray:
+    """The inverse root of ``xi -> (B xi + xi B) / 2``; the trace is left, so that det(G) stays."""
+    b, Q = spectrum(bends)
+    identity = np.eye(b.size)
+
+    def trace(X: np.ndarray) -> np.ndarray:
+        return np.trace(X, axis1=1, axis2=2)[:, None, None] / b.size * identity
+
+    rest = X - trace(X)
+    even = _rotated(_rotated(rest, Q) / np.sqrt(0.5 * (b[:, None] + b)), Q.T)
+    return X - rest + even - trace(even)
 
 
 class Ball:
@@ -187,10 +204,12 @@ class Ball:
 
         Outside the ball, return to it along the geodesic to the center: to the nearest point.
         """
-        s, P = point._s, point._P
+        s, P, xi = point._s, point._P, point.push(step)
+        # Past this length, far outside of any ball, exponentials leave float64: no solver wants to go there.
+        xi = xi * min(1.0, 600 / max(sqrt(np.vdot(xi, xi)), 1e-300))
         # exp(S') = (E exp(S/2))' (E exp(S/2)) with E = exp(xi/2): its singular values keep
         # twice the digits that the eigenvalues of the product would.
-        _, sigma, Qt = np.linalg.svd(expm(point.push(step) / 2) * np.exp(s / 2))
+        _, sigma, Qt = np.linalg.svd(expm(xi / 2) * np.exp(s / 2))
         # Singular values descend; a factor keeps its digits only if s ascends.
         return self._inside(Spectrum(2 * np.log(sigma[::-1]), P @ Qt.T[:, ::-1]))
 
@@ -272,11 +291,11 @@ class RankPoint:
         """Length of a gradient, in coordinates."""
         return sqrt(np.vdot(gradient, gradient))
 
-    def precondition(self, rows: np.ndarray) -> np.ndarray:
+    def precondition(self, rows: np.ndarray, bends: np.ndarray) -> np.ndarray:
         """The gradients themselves: rotated, they would leave the coordinates of this rank."""
         return rows
 
-    def precondition_adjoint(self, row: np.ndarray) -> np.ndarray:
+    def precondition_adjoint(self, row: np.ndarray, bends: np.ndarray) -> np.ndarray:
         """The row itself, as a matrix."""
         return row.reshape(self.S.shape)
 

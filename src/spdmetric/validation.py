@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import isfinite
+from math import frexp, isfinite, ldexp
 from numbers import Integral, Real
 from typing import Any
 
@@ -15,8 +15,9 @@ from array_api_compat import (
     is_numpy_array,
     is_torch_array,
 )
+from scipy.sparse import issparse
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from spdmetric.linalg.symmetric import Array, array_namespace, detached, symmetrize, transpose
 
@@ -26,6 +27,11 @@ ClassWeight = str | Mapping[Any, float] | None  # None, "balanced", or weights b
 
 # Asymmetry up to this much of the largest entry is rounding and is averaged away.
 _ASYMMETRY = {"float32": 1e-5, "float64": 1e-8}
+
+_SIZES = (1e-150, 1e150)  # of the largest entry of a matrix: its square must be a number
+_WEIGHTS = 1e12  # largest ratio of two positive weights
+LARGEST_RADIUS = 300.0  # exp(radius) and its square must be numbers, those of matrices besides
+_NEWTON_RADIUS = 20.0
 
 
 def check_spd(X: Any, *, name: str = "X", first: int = 0) -> Array:
@@ -102,18 +108,16 @@ def check_symmetric(X: Any, *, name: str = "X", first: int = 0) -> Array:
     xp = array_namespace(X)
     largest = detached(xp.max(xp.abs(X), axis=(-2, -1)))  # NaN and infinity show here
     _check_finite(X, largest, name, first)
+    _check_size(largest, name, first)
     skew = detached(xp.max(xp.abs(X - transpose(X)), axis=(-2, -1)))
     _check_skew(skew, largest, asymmetry_allowed, name, first)
     return symmetrize(X) if bool(xp.any(skew > 0)) else X
 
 
 def _as_float64(X: Any, name: str) -> tuple[Array, float]:
-    try:
-        xp = array_namespace(X)
-    except TypeError:
-        X, xp = _numpy_from(X, name), np
-    if is_numpy_array(X) and X.dtype.kind not in "fiubc":
-        raise ValueError(f"{name} has dtype {X.dtype}: expected real numbers.")
+    if not is_tensor(X):
+        X = as_numbers(X, name)
+    xp = array_namespace(X)
     if xp.isdtype(X.dtype, "complex floating"):
         raise ValueError(
             f"{name} is complex: complex data not supported. Expected real symmetric matrices; for "
@@ -123,13 +127,40 @@ def _as_float64(X: Any, name: str) -> tuple[Array, float]:
     return xp.astype(X, xp.float64, copy=False), _ASYMMETRY["float32" if single else "float64"]
 
 
-def _numpy_from(X: Any, name: str) -> np.ndarray:
+def as_numbers(x: Any, name: str) -> np.ndarray:
+    """Return what is no tensor as a NumPy array of numbers, real or complex, or say what else it holds."""
+    x = as_numpy(x, name)
+    if x.dtype.kind in "fiubc":
+        return x
+    if x.dtype.kind != "O":
+        raise ValueError(f"{name} has dtype {x.dtype}: expected real numbers.")
+    for index, entry in np.ndenumerate(x):
+        if not isinstance(entry, (Real, np.bool_)):
+            place = f"{name}{list(index) or ''}"
+            raise TypeError(
+                f"{name} has dtype object, and {place} is of type {type(entry).__name__}: expected real "
+                "numbers (an argument must be a number, not a string, None or an object)."
+            )
+    return x.astype(np.float64)
+
+
+def as_numpy(x: Any, name: str) -> np.ndarray:
+    """Return what is no tensor as one NumPy array; nothing masked, sparse or ragged."""
+    if issparse(x):
+        raise TypeError(f"{name} is a sparse {type(x).__name__}: expected a dense array, call toarray().")
+    if isinstance(x, np.ma.MaskedArray):
+        masked = np.argwhere(np.ma.getmaskarray(x))
+        if masked.size:
+            raise ValueError(
+                f"{name}{masked[0].tolist()} is masked, as are {len(masked)} entries: expected numbers. Drop "
+                "these matrices, or fill the entries with .filled(...)."
+            )
     try:
-        return np.asarray(X)
+        return np.asarray(x)
     except ValueError as error:
         raise ValueError(
-            f"{name} cannot be read as one array of shape (n_matrices, d, d): all matrices must "
-            f"have one size ({error})."
+            f"{name} cannot be read as one array: all matrices must have one size, labels and weights be one "
+            f"for each ({error})."
         ) from error
 
 
@@ -150,15 +181,15 @@ def check_stack(X: Array, name: str) -> None:
         )
 
 
-def _first(condition: Array) -> int | None:
-    """Index of the first matrix for which the condition holds."""
+def first_true(condition: Array) -> int | None:
+    """Index of the first matrix for which the condition holds, None if it holds for none."""
     xp = array_namespace(condition)
     return int(xp.argmax(xp.astype(condition, xp.int64))) if bool(xp.any(condition)) else None
 
 
 def _check_finite(X: Array, largest: Array, name: str, first: int) -> None:
     xp = array_namespace(X)
-    bad = _first(~xp.isfinite(largest))
+    bad = first_true(~xp.isfinite(largest))
     if bad is None:
         return
     kind = "NaN" if bool(xp.any(xp.isnan(X[bad, :, :]))) else "infinity"
@@ -168,8 +199,20 @@ def _check_finite(X: Array, largest: Array, name: str, first: int) -> None:
     )
 
 
+def _check_size(largest: Array, name: str, first: int) -> None:
+    low, high = _SIZES
+    bad = first_true((largest > high) | ((largest < low) & (largest > 0)))
+    if bad is None:
+        return
+    size = float(largest[bad])
+    raise ValueError(
+        f"{name}[{first + bad}] has {size:.3g} for its largest entry: expected between {low:g} and {high:g}, "
+        f"so that float64 can hold its square. Choose other units, for instance {name} / {size:.0e}."
+    )
+
+
 def _check_skew(skew: Array, largest: Array, allowed: float, name: str, first: int) -> None:
-    bad = _first(skew > allowed * largest)
+    bad = first_true(skew > allowed * largest)
     if bad is None:
         return
     relative = float(skew[bad]) / float(largest[bad])
@@ -214,7 +257,7 @@ def _check_definite(X: Array, name: str, first: int) -> None:
     xp = array_namespace(X)
     values, floor = _values_and_floor(X)
     deficient = ~(values[:, 0] > floor[:, 0])
-    bad = _first(deficient)
+    bad = first_true(deficient)
     if bad is None:
         return
     count = int(xp.sum(xp.astype(deficient, xp.int64)))
@@ -229,9 +272,9 @@ def _check_definite(X: Array, name: str, first: int) -> None:
 
 def _check_rank(X: Array, rank: int, name: str, first: int) -> None:
     values, floor = _values_and_floor(X)
-    indefinite = _first(values[:, 0] < -100 * floor[:, 0])
+    indefinite = first_true(values[:, 0] < -100 * floor[:, 0])
     if indefinite is not None or bool(array_namespace(X).any(values[:, -1] <= 0)):
-        bad = _first(values[:, -1] <= 0) or 0 if indefinite is None else indefinite
+        bad = first_true(values[:, -1] <= 0) or 0 if indefinite is None else indefinite
         raise ValueError(
             f"{name}[{first + bad}] is not positive semi-definite (smallest eigenvalue "
             f"{float(values[bad, 0]):.3g}, largest {float(values[bad, -1]):.3g}): it is not a covariance "
@@ -266,7 +309,7 @@ def check_count(name: str, value: Any, *, optional: bool = False) -> None:
     """Refuse what is not a whole number of at least 1, nor None where that is allowed."""
     if optional and value is None:
         return
-    if not isinstance(value, Integral) or value < 1:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{name}={value!r}: expected a whole number >= 1.")
 
 
@@ -288,14 +331,31 @@ def check_choice(name: str, value: Any, valid: tuple[Any, ...], other: str | Non
 # Parameters of learning
 
 
-def check_radius(radius: Any) -> float:
-    """Return a radius as a float."""
+def check_n_jobs(n_jobs: Any) -> None:
+    """Refuse what is not a whole number other than 0, nor None."""
+    if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
+        raise ValueError(f"n_jobs={n_jobs!r}: expected a whole number, -1 for one a core, or None.")
+
+
+def check_radius(radius: Any, solver: str = "trust-region") -> float:
+    """Return a radius as a float, if a solver can go so far."""
     if not isinstance(radius, Real) or not isfinite(radius) or radius < 0:
         raise ValueError(
             f"radius={radius!r}: expected a finite number >= 0, the largest affine-invariant distance "
             "from the start; 0 learns nothing. Without a bound the search runs away to degenerate G."
         )
-    return float(radius)
+    radius = float(radius)
+    if radius > LARGEST_RADIUS:
+        raise ValueError(
+            f"radius={radius!r}: expected at most {LARGEST_RADIUS:g}. Eigenvalues of G differ by factors of "
+            "up to exp(radius), which float64 cannot hold there; 10 is the default, 2 to 20 are usual."
+        )
+    if solver == "newton" and radius > _NEWTON_RADIUS:
+        raise ValueError(
+            f"radius={radius!r} is too large for solver='newton', whose second derivatives lose their digits "
+            f"past {_NEWTON_RADIUS:g}: use solver='trust-region', or a smaller radius."
+        )
+    return radius
 
 
 def check_rank(rank: Any, solver: str) -> int | None:
@@ -373,12 +433,63 @@ def check_class_weight(class_weight: Any) -> None:
 
 
 def check_labels(X: Array, y: Array, *, method: str = "fit") -> np.ndarray:
-    """Return labels as an array, one for each matrix."""
+    """Return labels as an array, one for each matrix, none of them missing."""
     if y is None:
         raise ValueError(f"{method} requires y to be passed, but the target y is None.")
-    y = column_or_1d(to_numpy(y), warn=True)
+    y = as_numpy(to_numpy(y), "y")
+    _check_label_dtype(y, "y")
+    y = column_or_1d(y, warn=True)
     check_consistent_length(X, y)
-    return y
+    return check_label_kind(y, "y")
+
+
+def check_label_kind(y: np.ndarray, name: str, first: int = 0) -> np.ndarray:
+    """Return labels, all strings or all numbers, none missing; ``first`` is what the first is called."""
+    _check_label_dtype(y, name)
+    kind = y.dtype.kind
+    missing: np.ndarray | bool = False
+    if kind == "f":
+        missing = ~np.isfinite(y)
+    elif kind in "OT":
+        missing = np.array([_is_missing(label) for label in y], dtype=bool)
+    if np.any(missing):
+        k = int(np.argmax(missing))
+        raise ValueError(
+            f"{name}[{first + k}] is {y[k : k + 1].tolist()[0]!r}, no label, as are {np.sum(missing)} of "
+            f"{y.size} (Input {name} contains NaN, None or infinity): expected one for each matrix. Drop "
+            "these matrices, or give them any label and sample_weight=0."
+        )
+    return _one_kind(y, name, first) if kind == "O" else y
+
+
+def _check_label_dtype(y: np.ndarray, name: str) -> None:
+    if y.dtype.kind not in "OUSTfiub":
+        hint = f" For dates pass {name}.astype(str)." if y.dtype.kind in "mM" else ""
+        raise ValueError(
+            f"{name} has dtype {y.dtype}: expected labels that are strings, whole numbers or booleans.{hint}"
+        )
+
+
+def _is_missing(label: Any) -> bool:
+    # pandas.NA is not equal to anything, itself included, and does not say so in a bool.
+    named = type(label).__name__ in ("NAType", "NaTType")
+    return label is None or named or (isinstance(label, Real) and not isfinite(label))
+
+
+def _one_kind(y: np.ndarray, name: str, first: int) -> np.ndarray:
+    """Labels of dtype object: strings as they are, numbers as NumPy's."""
+    if all(isinstance(label, str) for label in y):
+        return y
+    if all(isinstance(label, (Real, np.bool_)) for label in y):
+        numbers = np.array(y.tolist())
+        if numbers.dtype.kind in "fiub":
+            return numbers
+    k = next((k for k, label in enumerate(y) if type(label) is not type(y[0])), 0)
+    raise TypeError(
+        f"{name}[{first + k}] is {y[k]!r}, of type {type(y[k]).__name__}, and {name}[{first}] of type "
+        f"{type(y[0]).__name__}: expected labels that are all strings or all numbers that NumPy can hold. "
+        f"Pass [str(label) for label in {name}]."
+    )
 
 
 def encode(X: Array, y: Array) -> tuple[np.ndarray, np.ndarray]:
@@ -394,18 +505,70 @@ def check_classes(classes: np.ndarray) -> np.ndarray:
     check_classification_targets(np.tile(classes, 3))
     if classes.size < 2:
         raise ValueError(
-            f"y has 1 class, {classes[0]!r}: expected at least two, there is nothing to tell apart."
+            f"y has 1 class, {classes.tolist()[0]!r}: expected at least two, there is nothing to tell apart."
         )
     return classes
 
 
 def check_weights(sample_weight: Array, X: Array) -> np.ndarray:
-    """Return non-negative weights, one for each matrix, not all of them zero; 1 for None."""
-    weight = to_numpy(sample_weight)
-    weight = _check_sample_weight(weight, X, dtype=np.float64, ensure_non_negative=True)
+    """Return non-negative weights, one for each matrix, not all of them zero; 1 for None.
+
+    Those that are positive differ by a factor of 1e12 at most, whatever their scale.
+    """
+    n = X.shape[0]
+    if sample_weight is None:
+        return np.ones(n)
+    weight = check_weight_values(sample_weight)
+    weight = np.full(n, weight) if weight.ndim == 0 else weight
+    if weight.shape != (n,):
+        raise ValueError(
+            f"sample_weight.shape == {weight.shape}, expected ({n},): one weight for each matrix."
+        )
     if not weight.any():
         raise ValueError("sample_weight is zero for every matrix: nothing is left to learn from.")
+    check_weight_range(*weight_range(weight))
     return weight
+
+
+def check_weight_values(sample_weight: Any, first: int = 0) -> np.ndarray:
+    """Return finite weights that are not negative; ``first`` is what the first one is called."""
+    weight = as_numbers(to_numpy(sample_weight), "sample_weight")
+    if weight.dtype.kind == "c":
+        raise ValueError("sample_weight is complex: complex data not supported, expected numbers >= 0.")
+    weight = weight.astype(np.float64, copy=False)
+    bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
+    if bad.size:
+        value = float(weight.flat[bad[0]])
+        contains = "negative values" if value < 0 else "NaN or infinity"
+        raise ValueError(
+            f"sample_weight[{first + bad[0]}] is {value:g}: expected a finite number >= 0, and sample_weight "
+            f"contains {contains}. 0 leaves a matrix out."
+        )
+    return weight
+
+
+def weight_range(weight: np.ndarray) -> tuple[float, float]:
+    """Smallest and largest of the positive weights; infinity and 0 if there are none."""
+    positive = weight[weight > 0]
+    return float(positive.min(initial=np.inf)), float(positive.max(initial=0.0))
+
+
+def check_weight_range(smallest: float, largest: float, name: str = "sample_weight") -> None:
+    """Refuse positive weights of which some are lost beside others."""
+    if largest / _WEIGHTS > smallest * (1 + 1e-9):
+        raise ValueError(
+            f"{name} has positive weights from {smallest:.3g} to {largest:.3g}: expected a ratio of at most "
+            f"{_WEIGHTS:.0e}, past which the small ones are lost in rounding. Set them to 0 to leave their "
+            "matrices out, or make them larger."
+        )
+
+
+def weight_unit(largest: float) -> float:
+    """Power of four that brings the largest weight between 1 and 4: only ratios matter, and no bit changes.
+
+    Of four, as roots of weights are taken too.
+    """
+    return ldexp(1.0, min(-2 * ((frexp(largest)[1] - 1) // 2), 1022))
 
 
 def weights_of(
@@ -413,6 +576,7 @@ def weights_of(
 ) -> np.ndarray:
     """Weights of the matrices, those of their classes included; zero for matrices that do not count."""
     weight = check_weights(sample_weight, codes)
+    weight = weight * weight_unit(float(weight.max()))
     totals = np.bincount(codes, weights=weight, minlength=classes.size)
     scale = class_scale(weight.sum(), totals, classes, class_weight)
     return weight if class_weight is None else weight * scale[codes]
@@ -428,21 +592,17 @@ def class_scale(
     elif class_weight is not None and totals.all():
         scale = total / (classes.size * totals)
     scaled = scale * totals
-    if not 1e-100 < scaled.sum() < 1e100:
-        raise ValueError(
-            f"sample_weight and class_weight add up to {scaled.sum():.3g}, which float64 cannot work with: "
-            "expected weights near 1; only their ratios matter."
-        )
     if scaled.min() <= _EPS * scaled.sum():
         raise ValueError(
-            f"sample_weight is zero for all matrices of class {classes[np.argmin(scaled)]!r}, or too small "
-            f"to count ({scaled.min():.3g} of {scaled.sum():.3g}): drop the class or give it weight."
+            f"sample_weight is zero for all matrices of class {classes.tolist()[np.argmin(scaled)]!r}, or it "
+            f"is too small to count ({scaled.min():.3g} of {scaled.sum():.3g}): drop the class or give it "
+            "weight."
         )
     return scale
 
 
 def weights_by_label(classes: np.ndarray, class_weight: Mapping[Any, float]) -> np.ndarray:
-    """Weights by label; 1 for a class without, unless the labels seem to be misspelled."""
+    """Weights by label in a common unit; 1 for a class without, unless labels seem to be misspelled."""
     labels = classes.tolist()
     absent = [label for label in labels if label not in class_weight]
     unknown = [label for label in class_weight if label not in labels]
@@ -451,7 +611,9 @@ def weights_by_label(classes: np.ndarray, class_weight: Mapping[Any, float]) -> 
             f"class_weight names {unknown}, which are not in y, and leaves out {absent}, which are: expected "
             f"labels among {labels}."
         )
-    return np.array([float(class_weight.get(label, 1.0)) for label in labels])
+    weight = np.array([float(class_weight.get(label, 1.0)) for label in labels])
+    check_weight_range(*weight_range(weight), "class_weight")
+    return weight * weight_unit(float(weight.max()))
 
 
 def check_domains(sample_domain: Any, n: int) -> np.ndarray:
@@ -525,7 +687,7 @@ def check_stream(
                 "The first call of partial_fit needs classes=, all labels that the stream may bring."
             )
         return known
-    found = np.unique(column_or_1d(classes))
+    found = np.unique(check_label_kind(column_or_1d(as_numpy(to_numpy(classes), "classes")), "classes"))
     if found.size < 2:
         raise ValueError(f"classes={found.tolist()}: expected at least two, there is nothing to tell apart.")
     if known is not None and not np.array_equal(found, known):
@@ -580,6 +742,21 @@ def to_numpy(x: Any) -> Any:
             f"An array of type {type(x).__name__} cannot be brought to NumPy, where learning runs ({error}): "
             "move it to the CPU first."
         ) from error
+
+
+def check_vectors(vectors: Any) -> Array:
+    """Return vectors as finite numbers in float64."""
+    if not is_tensor(vectors):
+        vectors = as_numbers(vectors, "vectors")
+    xp = array_namespace(vectors)
+    if xp.isdtype(vectors.dtype, "complex floating"):
+        raise ValueError("vectors is complex: complex data not supported, expected real numbers.")
+    vectors = as_float(vectors)
+    if vectors.ndim == 2:
+        bad = first_true(~xp.all(xp.isfinite(detached(vectors)), axis=1))
+        if bad is not None:
+            raise ValueError(f"vectors[{bad}] contains NaN or infinity: expected finite numbers.")
+    return vectors
 
 
 def is_single(x: Any) -> bool:

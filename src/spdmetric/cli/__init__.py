@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Sequence
 
 from spdmetric.cli import compare, fit, predict, reproduce, toy
-from spdmetric.cli.options import one_line
+from spdmetric.cli.options import one_line, printable
 
 COMMANDS = (toy, fit, predict, compare, reproduce)
 
@@ -27,14 +27,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return 0, or 2 after a one-line error, or 130 after an interruption."""
     arguments = make_parser().parse_args(argv)
     with warnings.catch_warnings():
-        warnings.showwarning = lambda message, category, *_: _say(f"{category.__name__}: {message}")
+        warnings.showwarning = lambda message, category, *_: _say(
+            f"{category.__name__}: {printable(message)}"
+        )
         try:
             arguments.command.run(arguments)
         except KeyboardInterrupt:
             resumes = arguments.command in (compare, reproduce)
             _say("interrupted" + "; give the same command again to go on where it was" * resumes + ".")
             return 130
-        except (ValueError, ImportError, OSError) as error:
+        except (ValueError, TypeError, ImportError, OSError, MemoryError) as error:
             _say(f"error: {one_line(error)}")
             return 2
     return 0

@@ -33,7 +33,7 @@ def run(arguments: Namespace) -> None:
 
     out, labels, test = arguments.out, arguments.labels, arguments.test
     need_page()
-    check_target(out)
+    check_target(out, arguments.data, test)
     if out.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"--out {out}: expected a name that ends in .html.")
     named = None if labels is None or labels.endswith(".csv") else labels

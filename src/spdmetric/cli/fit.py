@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spdmetric.cli.options import add_data, check_target, read, whole
+from spdmetric.cli.options import add_data, check_target, printable, read, whole
 
 if TYPE_CHECKING:
     from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
@@ -35,7 +35,7 @@ def run(arguments: Namespace) -> None:
 
     from spdmetric.io.models import save
 
-    check_target(arguments.out)
+    check_target(arguments.out, arguments.data, arguments.labels)
     data = read(arguments.data, arguments.labels, arguments.subject)
     if data.y is None:
         raise ValueError(f"{arguments.data} has no labels to learn from: give them with --labels CSV.")
@@ -49,7 +49,7 @@ def run(arguments: Namespace) -> None:
         follow()
     save(model, arguments.out)
     n, d, _ = data.X.shape
-    counts = [f"{name} ({count})" for name, count in sorted(Counter(data.y.tolist()).items())]
+    counts = [f"{printable(name)[:40]} ({count})" for name, count in sorted(Counter(data.y.tolist()).items())]
     listed = ", ".join(counts if len(counts) <= 8 else [*counts[:7], "..."])
     read_in = f"{n} matrices {d} x {d}, {len(counts)} classes: {listed}"
     print(read_in, _learned(metric), f"written: {arguments.out}", sep="\n")

@@ -7,6 +7,7 @@ import re
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -60,20 +61,23 @@ def read(path: Path, labels: str | None, subject: int | None, groups: str | None
         raise ValueError(re.sub(r"\b(labels|groups|subject)=", r"--\1", str(error))) from error
 
 
-def check_target(path: Path) -> None:
+def check_target(path: Path, *inputs: Path | str | None) -> None:
     """Fail before the work, not after, where a file cannot be written; its folder is made."""
     if path.is_dir():
         raise ValueError(f"--out {path} is a folder: expected the name of a file.")
-    make_folder(path.parent)
+    for source in inputs:
+        if source is not None and path.exists() and Path(source).exists() and path.samefile(source):
+            raise ValueError(f"--out {path} would replace {source}, which is read: name another file.")
+    if not path.exists() or path.is_file():  # what is neither is written through
+        make_folder(Path(os.path.realpath(path)).parent)
 
 
 def make_folder(folder: Path) -> None:
     """Make a folder; fail before the work, not after, where nothing can be written to it."""
-    probe = folder / f".probe.{os.getpid()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        probe.touch()
-        probe.unlink()
+        with TemporaryFile(dir=folder):
+            pass
     except OSError as error:
         raise ValueError(f"cannot write to --out {folder}: {error.strerror or error}") from error
 
@@ -85,9 +89,15 @@ def bar(name: str, finished: Iterable[T], done: int, total: int) -> Iterable[T]:
     return tqdm(finished, desc=name, initial=done, total=total, disable=None, unit="task")
 
 
+def printable(text: object) -> str:
+    """A text for a terminal: in one line, and what would steer the terminal is spelled out."""
+    line = " ".join(str(text).split())
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+
+
 def one_line(error: BaseException) -> str:
     """What went wrong, in one line."""
     text = str(error)
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
-    return " ".join(text.split())
+    return printable(text or type(error).__name__)

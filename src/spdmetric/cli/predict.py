@@ -1,6 +1,8 @@
 """Label matrices with a model that 'spdmetric fit' wrote.
 
 What is written is a .csv file with the columns index and label, and true where DATA tells the labels.
+A label that a spreadsheet would run (it begins with = + - or @) has an apostrophe before it, which
+spdmetric takes off again when it reads labels.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +32,7 @@ def run(arguments: Namespace) -> None:
     from spdmetric.io.atomic import write_atomically
     from spdmetric.io.models import load
 
-    check_target(arguments.out)
+    check_target(arguments.out, arguments.model, arguments.data, arguments.labels)
     model = load(arguments.model)
     if not hasattr(model, "predict"):
         raise ValueError(
@@ -49,7 +52,12 @@ def run(arguments: Namespace) -> None:
 
 
 def _as_csv(predicted: np.ndarray, true: np.ndarray | None) -> str:
-    columns = [range(len(predicted)), predicted, *([] if true is None else [true])]
+    from spdmetric.io.matrices import guarded
+
+    columns: list[Sequence[object]] = [range(len(predicted))]
+    for labels in (predicted, true):
+        if labels is not None:
+            columns.append([guarded(v) if isinstance(v, str) else v for v in labels.tolist()])
     text = io.StringIO()
     rows = [("index", "label", "true")[: len(columns)], *zip(*columns, strict=True)]
     csv.writer(text, lineterminator="\n").writerows(rows)

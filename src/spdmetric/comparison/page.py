@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import platform
+from base64 import b64encode
 from dataclasses import dataclass
+from hashlib import sha256
 from importlib import import_module
+from importlib.resources import files
 from importlib.util import find_spec
 from os import PathLike
 from typing import TYPE_CHECKING
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 PALE, FULL = (255, 255, 255), (10, 85, 140)  # ground of a share of 0 and of 1
+LONGEST = 40  # letters of a class that are shown
 WHITE_INK = 0.78  # share from which white letters are the easier to read
 
 
@@ -74,7 +78,9 @@ class Report:
             Where the matrices were read from, for the code to copy.
         """
         need_page()
-        write_atomically(path, _template().render(_context(self, origin or Origin())))
+        write_atomically(
+            path, _template().render(_context(self, origin or Origin())).encode(errors="replace")
+        )
 
 
 def need_page() -> None:
@@ -90,8 +96,14 @@ def _context(report: Report, origin: Origin) -> dict[str, object]:
     truth = plan.codes[plan.tested]
     counts = np.bincount(truth)
     compared = dict.fromkeys([verdict.best.method, "logeuclid-mean", BY_CV])
+    drawn = _pictures(report)
+    style, script = (
+        _inside("page.css") + _shades() + "".join(p.rules for p in drawn.values()),
+        _inside("page.js"),
+    )
     return {
-        **{"report": report, "origin": origin, "pictures": _pictures(report), "answer": sentences(verdict)},
+        **{"report": report, "origin": origin, "pictures": drawn, "answer": sentences(verdict)},
+        **{"style": style, "script": script, "policy": policy(style, script)},
         **{"spectra": learned.spectra, "directions": learned.directions},
         "median_distance": np.median(report.described[0].distance),
         "unbalanced": counts.max() > 1.2 * counts[counts > 0].min(),
@@ -100,20 +112,32 @@ def _context(report: Report, origin: Origin) -> dict[str, object]:
             for method in compared
             if method in comparison.given
         },
-        "shaded": shaded,
         "made": {name: METHODS[name].make(plan.sizes) for name in comparison.given},
         **{"by_cv": BY_CV, "methods": METHODS, "kinds": FAMILIES, "far_enough": FAR},
         **{"program": program, "expression": expression, "versions": _versions()},
     }
 
 
+def _inside(name: str) -> str:
+    return files("spdmetric.comparison").joinpath(name).read_text("utf-8")
+
+
+def policy(style: str, script: str) -> str:
+    """Content-security policy: nothing is fetched, and of styles and scripts only these two are used."""
+    hashes = [b64encode(sha256(text.encode()).digest()).decode() for text in (style, script)]
+    return (
+        f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
 def _template() -> Template:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    files = PackageLoader("spdmetric.comparison", "")
-    environment = Environment(loader=files, autoescape=True, undefined=StrictUndefined)
+    loader = PackageLoader("spdmetric.comparison", "")
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
     environment.filters |= {"name": title, "signed": signed, "unbroken": _unbroken, "quantile": np.quantile}
-    environment.filters |= {"log10": np.log10}
+    environment.filters |= {"log10": np.log10, "shown": shown}
     return environment.get_template("page.html")
 
 
@@ -151,6 +175,20 @@ def _pictures(report: Report) -> dict[str, pictures.Picture]:
         for which, panel in report.comparison.embedding.items():
             drawn[f"embedding-{which}"] = pictures.embedding(panel, train, test, list(map(str, plan.classes)))
     return {name: pictures.as_picture(figure, name) for name, figure in drawn.items()}
+
+
+def shown(name: object) -> str:
+    """A class or group of the user's, so short that no table grows out of the page."""
+    text = str(name)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 12]}… ({len(text)} letters)"
+
+
+def _shades() -> str:
+    """Rules of the classes ``share-0`` to ``share-100``, per cent of a row of a confusion matrix."""
+    looks = [shaded(share / 100) for share in range(101)]
+    return "".join(
+        f".share-{k}{{background:{ground};color:{ink}}}\n" for k, (ground, ink) in enumerate(looks)
+    )
 
 
 def shaded(share: float) -> tuple[str, str]:

@@ -6,6 +6,7 @@ import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from html import unescape
 from itertools import cycle
 from typing import Any, NamedTuple
 
@@ -47,6 +48,7 @@ class Picture(NamedTuple):
     name: str  # prefix of its ids: several pictures share a page
     box: str  # its viewBox
     body: str  # what stands after the opening tag, the closing tag included
+    rules: str  # the style of its elements, by their classes: a policy by hashes allows no attributes
 
 
 def as_picture(figure: style.Figure, name: str) -> Picture:
@@ -61,8 +63,19 @@ def as_picture(figure: style.Figure, name: str) -> Picture:
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r'\bid="', f'id="{name}-', text)
     text = re.sub(r'(href="|url\()#', rf"\1#{name}-", text)
+    text = re.sub(r"<style.*?</style>", "", text, flags=re.DOTALL)  # the same in all: it is in page.css
     head, _, body = text.partition(">")
-    return Picture(name, head.partition('viewBox="')[2].partition('"')[0], body)
+    styles: dict[str, str] = {}
+
+    def by_class(tag: re.Match[str]) -> str:
+        return re.sub(r'\bstyle="([^"]*)"', lambda m: f'class="{class_of(m[1])}"', tag[0])
+
+    def class_of(style: str) -> str:
+        return styles.setdefault(unescape(style), f"{name}-{len(styles)}")
+
+    body = re.sub(r"<[^<>]*>", by_class, body)  # in tags alone: a label may hold anything
+    rules = "".join(f".{key}{{{style}}}\n" for style, key in styles.items())
+    return Picture(name, head.partition('viewBox="')[2].partition('"')[0], body, rules)
 
 
 @contextmanager

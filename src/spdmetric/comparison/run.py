@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import partial
+from math import isfinite
 from pathlib import Path
 from typing import TypedDict, cast
 
@@ -73,15 +74,42 @@ def _tasks(plan: Plan) -> dict[Key, Task]:
     """Every task; the longest first, so that the processes end together."""
     tasks: dict[Key, Task] = {}
     if any(METHODS[name].sweeps for name in plan.methods):
-        tasks["all matrices", 0] = Task((LEARNED,), partial(_learned, plan))
+        tasks["all matrices", 0] = Task((LEARNED,), partial(_learned, plan), _accepts_learned)
     for sweeps in (True, False):
         names = tuple(name for name in plan.methods if METHODS[name].sweeps is sweeps)
         for repeat, folds in enumerate(plan.splits):
             for k in range(len(folds) if names else 0):
                 drawn = (EMBEDDING,) if sweeps and repeat == k == 0 else ()
                 key = f"{'sweeps' if sweeps else 'quick'} {k}", repeat
-                tasks[key] = Task((*names, *drawn), partial(_fold, plan, repeat, k))
+                tasks[key] = Task(
+                    (*names, *drawn), partial(_fold, plan, repeat, k), partial(_accepts, plan, repeat, k)
+                )
     return tasks
+
+
+def _accepts_learned(name: str, piece: Plain) -> bool:
+    return isinstance(piece, dict) and set(piece) == set(Learned.__annotations__)
+
+
+def _accepts(plan: Plan, repeat: int, k: int, name: str, piece: Plain) -> bool:
+    """Whether a kept piece can be that of a method: a class for each test matrix, seconds, warnings."""
+    if name == EMBEDDING:
+        panels = list(piece.values()) if isinstance(piece, dict) else []
+        return len(panels) == 2 and all(
+            isinstance(p, dict) and set(p) == set(Panel.__annotations__) for p in panels
+        )
+    if not isinstance(piece, dict) or set(piece) != {"labels", "seconds", "warnings"}:
+        return False
+    labels, classes = piece["labels"], range(len(plan.classes))
+    return (
+        isinstance(labels, list)
+        and len(labels) == len(plan.splits[repeat][k][1])
+        and all(type(label) is int and label in classes for label in labels)
+        and type(piece["seconds"]) in (int, float)
+        and isfinite(piece["seconds"])
+        and isinstance(piece["warnings"], list)
+        and all(isinstance(said, str) for said in piece["warnings"])
+    )
 
 
 def _learned(plan: Plan, names: tuple[str, ...]) -> Pieces:

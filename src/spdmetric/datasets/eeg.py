@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from scipy.signal import butter, sosfilt
 
 from spdmetric.extras import needing
-from spdmetric.io.files import numbers_in, reading
+from spdmetric.io.files import check_size, numbers_in, reading
 from spdmetric.linalg.symmetric import symmetrize, transpose
 
 if TYPE_CHECKING:
@@ -214,7 +214,10 @@ def read_raw(path: Path) -> BaseRaw:
         warnings.filterwarnings("ignore", message=r"Limited \d+ annotation")
         # Most channels of the competition's files are called "EEG".
         warnings.filterwarnings("ignore", message="Channel names are not unique")
-        return reader(path, preload=True, verbose="WARNING")
+        raw = reader(path, preload=False, verbose="WARNING")
+        # Channels of a low rate are given that of the highest.
+        check_size("the signal", 8 * len(raw.ch_names) * raw.n_times, path.stat().st_size)
+        return raw.load_data(verbose="WARNING")
 
 
 def events(raw: BaseRaw, codes: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:

@@ -11,11 +11,13 @@ from numpy.typing import ArrayLike
 
 from spdmetric.caller import warn_at_caller
 from spdmetric.extras import needing
+from spdmetric.io.files import check_size
 from spdmetric.validation import check_count
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+_FORMATS = ("PNG", "GIF", "JPEG", "TIFF", "BMP", "PPM")  # what `SUFFIXES` stand for
 SUFFIXES = (".png", ".gif", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".pgm")
 BUNDLED = ("brick", "grass", "gravel")
 
@@ -104,8 +106,11 @@ def _find(name: str, files: dict[str, list[Path]], where: str) -> Path:
 def _read_gray(path: Path) -> np.ndarray:
     with needing("Reading images needs Pillow", "textures"):
         from PIL import Image
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {path}.")
     try:
-        with Image.open(path) as picture:
+        with Image.open(path, formats=_FORMATS) as picture:  # no others: Pillow can start programs for some
+            check_size("it", 8 * picture.width * picture.height, path.stat().st_size)
             frames = getattr(picture, "n_frames", 1)
             picture.load()
     except Exception as error:  # each decoder of Pillow has its own errors for a broken file

@@ -20,7 +20,7 @@ objective  what the client does: `ClusterData`, `ClusterMisalignment`
 ========== =====================================================================
 """
 
-from spdmetric.distributed.arrays import Computed, aligned, chunk_rows, transform
+from spdmetric.distributed.arrays import Computed, aligned, chunk_rows, computed, transform
 from spdmetric.distributed.cluster import Cluster, current_client
 from spdmetric.distributed.objective import ClusterData, ClusterMisalignment, survey_all
 
@@ -31,6 +31,7 @@ __all__ = [
     "Computed",
     "aligned",
     "chunk_rows",
+    "computed",
     "current_client",
     "survey_all",
     "transform",

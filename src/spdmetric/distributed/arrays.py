@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spdmetric.caller import warn_at_caller
-from spdmetric.validation import check_psd, check_spd, check_stack, checked_chunk
+from spdmetric.validation import as_numpy, check_psd, check_spd, check_stack, checked_chunk
 
 if TYPE_CHECKING:
     from dask.array import Array as DaskArray
@@ -45,7 +45,7 @@ def _cut_as(X: DaskArray, column: Any, name: str) -> DaskArray:
     import dask.array
 
     in_memory = not isinstance(column, dask.array.Array)
-    column = np.asarray(column) if in_memory else column
+    column = as_numpy(column, name) if in_memory else column
     if column.ndim == 2 and column.shape[1] == 1:
         column = column[:, 0]
     if column.ndim != 1 or column.shape[0] != X.shape[0]:
@@ -78,10 +78,23 @@ class Computed:
         self._X, self.shape, self.dtype = X, X.shape, X.dtype
 
     def __getitem__(self, rows: slice) -> np.ndarray:
-        return np.asarray(self._X[rows].compute())
+        return computed(self._X[rows])
 
 
-def transform(X: Any, embed: Callable[[np.ndarray], np.ndarray], p: int, rank: int | None) -> DaskArray:
+def computed(array: DaskArray) -> np.ndarray:
+    """Compute an array in this process."""
+    try:
+        return np.asarray(array.compute())
+    except RuntimeError as error:
+        if "Client" not in str(error):
+            raise
+        raise ConnectionError(
+            f"Dask cannot compute X, as its client is gone ({error}): connect a new distributed.Client, "
+            "or set dask.config.set(scheduler='threads')."
+        ) from error
+
+
+def transform(X: Any, embed: Callable[..., np.ndarray], p: int, rank: int | None) -> DaskArray:
     """Return the vectors of a dask array of matrices as a dask array, of which nothing is computed yet.
 
     Parameters
@@ -110,7 +123,7 @@ def transform(X: Any, embed: Callable[[np.ndarray], np.ndarray], p: int, rank: i
 def _embed_block(
     X: np.ndarray,
     *,
-    embed: Callable[[np.ndarray], np.ndarray],
+    embed: Callable[..., np.ndarray],
     p: int,
     rank: int | None,
     dtype: np.dtype,
@@ -122,7 +135,7 @@ def _embed_block(
         return np.empty((0, p), dtype=dtype)
     rows = slice(*where["array-location"][0])
     checked = checked_chunk(X, check_for(rank), where["chunk-location"][0], rows, n_chunks)
-    return embed(checked).astype(dtype, copy=False)
+    return embed(checked, first=rows.start).astype(dtype, copy=False)
 
 
 def check_for(rank: int | None) -> Callable[..., np.ndarray]:

@@ -22,15 +22,21 @@ _LOOK, _ANSWER, _PATIENCE = 2.0, 30.0, 30.0
 
 
 def current_client() -> Client | None:
-    """Return the Dask client of this process or thread, or None."""
+    """Return the Dask client of this process or thread, or None; one that is closed is told."""
     try:
         from distributed import get_client
     except ImportError:
         return None
     try:
-        return get_client()
+        client = get_client()
     except ValueError:
         return None
+    if client.status != "running":
+        raise ConnectionError(
+            f"The Dask client of this process is {client.status}: connect a new distributed.Client, or "
+            "fit on X.compute()."
+        )
+    return client
 
 
 class Cluster:
@@ -106,24 +112,25 @@ class Cluster:
     def _sentences(self) -> Iterator[None]:
         """Turn what a broken cluster raises into one sentence."""
         from distributed import KilledWorker
+        from distributed.client import ClosedClientError
         from distributed.comm import CommClosedError
 
         try:
             yield
         except KilledWorker as error:
-            raise RuntimeError(
+            raise MemoryError(
                 "Several workers died one after another at the same task, most likely for lack of memory: "
                 f"cut X into smaller chunks, or give the workers more memory ({error})."
             ) from error
         except CancelledError as error:
             if self._client.status != "running" or "connection" in str(error):
                 raise ConnectionError(_GONE) from error
-            raise RuntimeError(
+            raise ConnectionError(
                 "Chunks of X were lost with a worker and cannot be computed again, as the cluster does not "
                 "know where they came from (scattered data?): build X from files or functions, and fit again "
                 f"({error})."
             ) from error
-        except (CommClosedError, RuntimeError) as error:
+        except (ClosedClientError, CommClosedError, RuntimeError) as error:
             if self._client.status == "running":
                 raise
             raise ConnectionError(_GONE) from error

@@ -94,7 +94,18 @@ class Surveyed(NamedTuple):
 
     @property
     def classes(self) -> np.ndarray:
-        return np.unique(np.concatenate([s.labels for s in self.surveys]))
+        labels = [s.labels for s in self.surveys]
+        if len({found.dtype.kind in "OUST" for found in labels}) > 1:
+            raise TypeError(
+                "y has strings in some chunks and numbers in others: expected labels of one kind."
+            )
+        return np.unique(np.concatenate(labels))
+
+    @property
+    def weight_range(self) -> tuple[float, float]:
+        """Smallest and largest positive weight."""
+        low, high = zip(*(s.range for s in self.surveys), strict=True)
+        return min(low), max(high)
 
     def class_weights(self, classes: np.ndarray) -> np.ndarray:
         """Weight of each class, (n_classes,)."""
@@ -119,10 +130,10 @@ def _told(cluster: Cluster, future: Future, k: int, n_chunks: int) -> Survey:
     """The survey of a chunk, or why there is none."""
     try:
         found = cluster.result(future)
-    except ConnectionError:
+    except (ConnectionError, MemoryError):
         raise
     except Exception as error:
-        raise RuntimeError(
+        raise OSError(
             f"Chunk {k} of {n_chunks} of X, or its labels, cannot be computed: is its file truncated or not "
             f"there for the workers? ({type(error).__name__}: {error})"
         ) from error
@@ -191,7 +202,11 @@ class ClusterEvaluation(Evaluation):
 
     @property
     def _norms(self) -> tuple[float, float]:
-        return self._summary.A_square, self._summary.C_norm
+        return float(np.trace(self._A_squares)), self._summary.C_norm
+
+    @property
+    def _A_squares(self) -> np.ndarray:
+        return self._summary.A_squares
 
     def _pulled(self, pull: str) -> np.ndarray:
         objective, (here, moments) = self._objective, self._first_pass

@@ -16,9 +16,15 @@ from spdmetric.geometry import chunks
 from spdmetric.linalg.batch import Stack, stack_of
 from spdmetric.linalg.moments import Moments
 from spdmetric.linalg.symmetric import congruence, symmetrize
-from spdmetric.objectives.alignment import Part, Target, default_chunk_size
+from spdmetric.objectives.alignment import Part, Target, default_chunk_size, squares_of
 from spdmetric.objectives.shape import Errors, FeatureRidge, Shape, Targets, discriminant_shape
-from spdmetric.validation import checked_chunk
+from spdmetric.validation import (
+    as_numpy,
+    check_label_kind,
+    check_weight_values,
+    checked_chunk,
+    weight_range,
+)
 
 Args = ParamSpec("Args")
 Result = TypeVar("Result")
@@ -47,6 +53,7 @@ class Survey(NamedTuple):
 
     labels: np.ndarray  # those that occur
     weights: np.ndarray  # the weight of each
+    range: tuple[float, float]  # smallest and largest positive weight
     symmetric: bool  # to the last digit
     complaint: str | None  # why it cannot be used
 
@@ -128,7 +135,7 @@ class Summary(NamedTuple):
 
     weight: float
     mean: np.ndarray  # (p,)
-    A_square: float
+    A_squares: np.ndarray  # (m, m)
     C_norm: float
     C_trace: float
 
@@ -138,34 +145,27 @@ def survey(
     X: np.ndarray, y: np.ndarray, weight: Weight, k: int, rows: slice, *, rank: int | None, n_chunks: int
 ) -> Survey:
     """Check a chunk, and count its labels."""
-    X = np.asarray(X)
     try:
+        X = as_numpy(X, "X")
         checked_chunk(X, check_for(rank), k, rows, n_chunks)
-        weight = _check_weight(weight, rows)
-        labels, codes = np.unique(np.asarray(y), return_inverse=True)
+        weight = np.ones(len(X)) if weight is None else check_weight_values(weight, rows.start)
+        labels, codes = np.unique(_labels(y, rows.start), return_inverse=True)
         weights = np.bincount(codes, weights=weight)
-    except ValueError as error:
-        return Survey(np.empty(0), np.empty(0), True, str(error))
-    return Survey(labels, weights, np.array_equal(X, X.transpose(0, 2, 1)), None)
+    except (ValueError, TypeError) as error:
+        return Survey(np.empty(0), np.empty(0), (np.inf, 0.0), True, str(error))
+    symmetric = np.array_equal(X, X.transpose(0, 2, 1))
+    return Survey(labels, weights, weight_range(weight), symmetric, None)
 
 
-def _check_weight(weight: Weight, rows: slice) -> np.ndarray:
-    if weight is None:
-        return np.ones(rows.stop - rows.start)
-    weight = np.asarray(weight, dtype=np.float64)
-    bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
-    if bad.size:
-        raise ValueError(
-            f"sample_weight[{rows.start + bad[0]}] is {weight[bad[0]]}: expected a finite number >= 0."
-        )
-    return weight
+def _labels(y: np.ndarray, first: int = 0) -> np.ndarray:
+    return check_label_kind(as_numpy(y, "y"), "y", first)
 
 
 def label(
     X: np.ndarray, y: np.ndarray, weight: Weight, symmetric: bool, *, classes: np.ndarray, scale: np.ndarray
 ) -> Block:
     """Turn labels into codes and scale the weights by class; matrices without weight are left out."""
-    X, codes = np.asarray(X), np.searchsorted(classes, np.asarray(y))
+    X, codes = np.asarray(X), np.searchsorted(classes, _labels(y))
     weight = (np.ones(len(X)) if weight is None else np.asarray(weight, dtype=np.float64)) * scale[codes]
     counts = weight > 0
     if counts.all():
@@ -236,7 +236,7 @@ def summarize(moments: Moments) -> Summary:
     """What is sent to the client: p numbers instead of p^2."""
     A, C = moments.A, np.asarray(moments.C)
     C_norm = float(np.sqrt(np.vdot(C, C)))
-    return Summary(moments.weight, moments.mean, float(np.vdot(A, A)), C_norm, float(np.trace(C)))
+    return Summary(moments.weight, moments.mean, squares_of(A), C_norm, float(np.trace(C)))
 
 
 @one_thread

@@ -7,7 +7,7 @@ a candidate that is taken unless another is clearly better.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +15,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import LeaveOneGroupOut, StratifiedGroupKFold, check_cv
 
-from spdmetric.estimators._heads import ClassMeans, Neighbors, fitted_temperature, head_of, log_posterior
 from spdmetric.estimators._problem import problem_of, radius_path
 from spdmetric.estimators._settings import Settings
+from spdmetric.estimators.heads import ClassMeans, Neighbors, fitted_temperature, log_posterior
 from spdmetric.geometry import tangent_vectors
 from spdmetric.linalg.symmetric import Array
 from spdmetric.objectives.local import Labeled, in_memory, threads
@@ -35,8 +35,8 @@ N_FOLDS, FEW, REPEATS = 5, 200, 2  # fewer matrices than FEW are split more than
 # By how many standard errors of the difference another candidate must be better than the usual one,
 # and neighbors must be right more often than class means.
 CLEAR_METRIC, CLEAR_HEAD = 1.0, 2.0
-# A wrong label costs no more than log 100, however sure the wrong answer was.
-LEAST_PROBABILITY = 0.01
+LEAST_GAIN = 1e-3  # options that tell nothing differ by less, without any noise
+LEAST_PROBABILITY = 1e-3  # of a label in the score: a class that a fold lacks has none
 
 
 class Candidate(NamedTuple):
@@ -160,33 +160,23 @@ def stratified_folds(codes: np.ndarray, random_state: int) -> list[Fold]:
 # Learning and judging
 
 
-class Judged(NamedTuple):
-    """What one fold says of all options."""
+class Answer(NamedTuple):
+    """What a head says of the matrices that a fold leaves out, before calibration."""
 
-    factors: dict[tuple[float, int | None], np.ndarray]  # W of each radius and rank
-    known: dict[Option, np.ndarray]  # log probability of the true labels, (n_test,)
-    right: dict[Option, np.ndarray]  # whether they are the most probable, (n_test,)
-    scores: dict[Option, float]  # by the scorer; the mean of the log probabilities without one
-
-    def __or__(self, other: Judged) -> Judged:
-        factors, known = self.factors | other.factors, self.known | other.known
-        return Judged(factors, known, self.right | other.right, self.scores | other.scores)
+    evidence: np.ndarray  # (n_test, c)
+    offset: np.ndarray  # (c,)
 
 
-class Scoring(NamedTuple):
-    """Who judges: a scorer of scikit-learn, or None, and the names of the classes for it."""
-
-    scorer: Any
-    classes: np.ndarray
+Answered = dict[Option, Answer]
 
 
-def judge_fold(
-    data: Labeled, fold: Fold, grid: Grid, ranks: list[int | None], settings: Settings, scoring: Scoring
-) -> Judged:
-    """Learn candidates that are all of full rank, or all of low rank: they share one start."""
+def ask_fold(
+    data: Labeled, fold: Fold, grid: Grid, ranks: list[int | None], settings: Settings, n_classes: int
+) -> Answered:
+    """Learn candidates that are all of full rank, or all of low rank, and ask them: they share one start."""
     train, test = data.take(fold[0]), data.take(fold[1])
     codes = np.unique(train.codes, return_inverse=True)[1]  # a class may be absent
-    judged = Judged({}, {}, {}, {})
+    answered: Answered = {}
     with threads():
         shared = problem_of(in_memory(train._replace(codes=codes), settings.chunk_size), ranks[0], settings)
         for rank in ranks:
@@ -194,12 +184,13 @@ def judge_fold(
             solutions = radius_path(shared._replace(rank=rank), radii, settings)
             for radius, solution in zip(radii, solutions, strict=True):
                 W = solution.point.factor @ shared.start.factor
-                judged.factors[radius, rank] = W
                 vectors = [tangent_vectors(part.X, factor=W) for part in (train, test)]
                 for shape in grid.shapes:
-                    judge = (judged, Candidate(radius, rank, shape), grid.numbers, scoring)
-                    _judge(*judge, train, test, *_shaped(vectors, train, shape))
-    return judged
+                    known, new = _shaped(vectors, train, shape)
+                    learned = known, train.codes, train.weight, n_classes
+                    for k, answer in _ask(learned, new, grid.numbers):
+                        answered[Option(Candidate(radius, rank, shape), k)] = answer
+    return answered
 
 
 def _shaped(vectors: list[np.ndarray], train: Labeled, shape: str | None) -> list[np.ndarray]:
@@ -211,35 +202,16 @@ def _shaped(vectors: list[np.ndarray], train: Labeled, shape: str | None) -> lis
     return [some @ Q for some in vectors] if Q.shape[1] else vectors
 
 
-def _judge(
-    judged: Judged,
-    metric: Candidate,
-    numbers: list[int],
-    scoring: Scoring,
-    train: Labeled,
-    test: Labeled,
-    known: np.ndarray,
-    new: np.ndarray,
-) -> None:
-    """Ask all heads after one metric."""
-    learned = known, train.codes, train.weight, len(scoring.classes)
+def _ask(
+    learned: tuple[np.ndarray, np.ndarray, np.ndarray, int], new: np.ndarray, numbers: list[int]
+) -> Iterator[tuple[int | None, Answer]]:
+    """Answers of class means and of all numbers of neighbors."""
     means = ClassMeans.of(*learned)
-    posteriors = {Option(metric, None): log_posterior(means.evidence(new), means.offset)}
+    yield None, Answer(means.evidence(new), means.offset)
     if numbers:
         neighbors = Neighbors.of(*learned, max(numbers))
         for k, evidence in zip(numbers, neighbors.evidence_of(new, numbers), strict=True):
-            posteriors[Option(metric, k)] = evidence
-    rows = np.arange(len(test.codes))
-    for option, posterior in posteriors.items():
-        floored = np.maximum(posterior[rows, test.codes], np.log(LEAST_PROBABILITY))
-        judged.known[option] = floored
-        judged.right[option] = (posterior.argmax(axis=1) == test.codes).astype(float)
-        if scoring.scorer is None:
-            judged.scores[option] = float(floored.mean())
-        else:
-            answers = Answers(posterior).fit(new, scoring.classes)
-            score = check_scoring(answers, scoring.scorer)(answers, new, scoring.classes[test.codes])
-            judged.scores[option] = float(score)
+            yield k, Answer(evidence, neighbors.offset)
 
 
 class Answers(ClassifierMixin, BaseEstimator):
@@ -273,6 +245,7 @@ class Table(NamedTuple):
     splits: np.ndarray  # (n_options, n_folds), scores
     units: np.ndarray  # (n_options, n), scores that are compared: of every matrix, or of folds with a scorer
     right: np.ndarray  # (n_options, n), the same of the share of right labels
+    temperatures: np.ndarray  # (n_options,), at which probabilities agree with the labels
 
     def best(
         self, among: Iterable[Option], usual: Option, clear: float | None, right: bool = False
@@ -283,27 +256,56 @@ class Table(NamedTuple):
         for option in among:
             gain = units[self.options.index(option)] - base
             error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else np.inf
-            needed = 0.0 if clear is None else clear * error
+            needed = 0.0 if clear is None else max(clear * error, LEAST_GAIN)
             if gain.mean() > max(needed, highest + 1e-12):
                 found, highest = option, gain.mean()
         return found
 
 
-def table_of(judged: Sequence[Judged], folds: Sequence[Fold], n: int, scoring: Any) -> Table:
-    """Gather what the folds say; a matrix that was judged several times counts by its mean."""
-    options = list(judged[0].scores)
-    splits = np.array([[fold.scores[option] for fold in judged] for option in options])
-    if scoring is not None:
-        return Table(options, splits, splits, splits)
-    times = np.bincount(np.concatenate([test for _, test in folds]), minlength=n)
+def table_of(
+    answered: Sequence[Answered], folds: Sequence[Fold], codes: np.ndarray, classes: np.ndarray, scorer: Any
+) -> Table:
+    """Calibrate all options and score them; a matrix that was left out several times counts by its mean.
 
-    def gathered(of: Callable[[Judged], Mapping[Option, np.ndarray]]) -> np.ndarray:
-        sums = np.zeros((len(options), n))
-        for fold, (_, test) in zip(judged, folds, strict=True):
-            sums[:, test] += [of(fold)[option] for option in options]
-        return sums[:, times > 0] / times[times > 0]
+    Probabilities are judged as they would be used, calibrated: a metric that tells the classes apart well is
+    not to lose for being too sure, as those are that fit few matrices closely.
+    """
+    options = list(answered[0])
+    parts = [test for _, test in folds]
+    tested, ends = np.concatenate(parts), np.cumsum([len(part) for part in parts])[:-1]
+    truth, rows = codes[tested], np.arange(len(tested))
+    _, place = np.unique(tested, return_inverse=True)
+    times = np.bincount(place)
+    splits, units, right, temperatures = [], [], [], []
+    for option in options:
+        answers = [fold[option] for fold in answered]
+        evidence = np.concatenate([answer.evidence for answer in answers])
+        offset = np.repeat([answer.offset for answer in answers], [len(part) for part in parts], axis=0)
+        temperatures.append(fitted_temperature(evidence, offset, truth))
+        posterior = log_posterior(evidence, offset, temperatures[-1])
+        known = np.maximum(posterior[rows, truth], np.log(LEAST_PROBABILITY))
+        hits = posterior.argmax(axis=1) == truth
+        if scorer is None:
+            splits.append([part.mean() for part in np.split(known, ends)])
+            units.append(np.bincount(place, weights=known) / times)
+            right.append(np.bincount(place, weights=hits) / times)
+        else:
+            pairs = zip(np.split(posterior, ends), np.split(truth, ends), strict=True)
+            splits.append([_scored(of_fold, labels, classes, scorer) for of_fold, labels in pairs])
+    found = np.array(splits)
+    return Table(
+        options,
+        found,
+        np.array(units) if units else found,
+        np.array(right) if right else found,
+        np.array(temperatures),
+    )
 
-    return Table(options, splits, gathered(lambda fold: fold.known), gathered(lambda fold: fold.right))
+
+def _scored(posterior: np.ndarray, codes: np.ndarray, classes: np.ndarray, scorer: Any) -> float:
+    """What a scorer of scikit-learn says of one fold."""
+    answers = Answers(posterior).fit(codes, classes)
+    return float(check_scoring(answers, scorer)(answers, codes[:, None], classes[codes]))
 
 
 def choose(table: Table, grid: Grid, head: str, rule: str) -> Option:
@@ -325,23 +327,6 @@ def choose(table: Table, grid: Grid, head: str, rule: str) -> Option:
     by_neighbors = [Option(metric, k) for metric in grid.metrics for k in grid.numbers]
     second = table.best(by_neighbors, Option(grid.usual, usual), clear)
     return table.best([second], first, None if rule == "best" else CLEAR_HEAD, right=True)
-
-
-def temperature_of(data: Labeled, folds: Sequence[Fold], judged: Sequence[Judged], option: Option) -> float:
-    """Temperature at which the chosen option's probabilities agree with the labels that were left out."""
-    metric, n_classes = option.metric, int(data.codes.max()) + 1
-    evidence, offsets, codes = [], [], []
-    for fold, found in zip(folds, judged, strict=True):
-        train, test = (data.take(rows) for rows in fold)
-        W = found.factors[metric.radius, metric.rank]
-        vectors = [tangent_vectors(part.X, factor=W) for part in (train, test)]
-        known, new = _shaped(vectors, train, metric.shape)
-        k = None if option.n_neighbors is None else min(option.n_neighbors, len(known))
-        head = head_of(known, train.codes, train.weight, n_classes, k)
-        evidence.append(head.evidence(new))
-        offsets.append(np.broadcast_to(head.offset, evidence[-1].shape))
-        codes.append(test.codes)
-    return fitted_temperature(np.concatenate(evidence), np.concatenate(offsets), np.concatenate(codes))
 
 
 def results_of(table: Table, usual: Option, *, accuracy: bool) -> dict[str, Any]:

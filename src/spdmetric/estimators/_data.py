@@ -67,9 +67,10 @@ def _dask_data(
     client = distributed.current_client()
     if client is None:
         rows = distributed.chunk_rows(X)
-        source = X.compute() if local.fits(X.shape[0], X.shape[1]) else distributed.Computed(X)
-        weight = None if weight is None else weight.compute()
-        return _stored_data(source, y.compute(), weight, settings, rank, rows, map)
+        fits = local.fits(X.shape[0], X.shape[1])
+        source = distributed.computed(X) if fits else distributed.Computed(X)
+        y, sample_weight = (None if v is None else distributed.computed(v) for v in (y, weight))
+        return _stored_data(source, y, sample_weight, settings, rank, rows, map)
     for name, value, other in _NOT_ON_CLUSTERS:
         if getattr(settings, name) == value:
             raise ValueError(
@@ -79,8 +80,11 @@ def _dask_data(
     cluster = distributed.Cluster(client)
     surveyed = distributed.survey_all(cluster, X, y, weight, rank)
     classes = validation.check_classes(surveyed.classes)
-    totals = surveyed.class_weights(classes)
-    scale = validation.class_scale(totals.sum(), totals, classes, settings.class_weight)
+    smallest, largest = surveyed.weight_range
+    validation.check_weight_range(smallest, largest)
+    unit = validation.weight_unit(largest)
+    totals = surveyed.class_weights(classes) * unit
+    scale = unit * validation.class_scale(totals.sum(), totals, classes, settings.class_weight)
     return classes, surveyed.data(cluster, X.shape, classes, scale)
 
 

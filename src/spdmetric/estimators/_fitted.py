@@ -20,14 +20,16 @@ from spdmetric.estimators.embedding import Embedding
 from spdmetric.geometry import geodesic, mean_riemann
 from spdmetric.io.atomic import atomic_file
 from spdmetric.linalg.symmetric import Array, array_namespace, congruence
-from spdmetric.objectives.local import checked_chunks, is_stored, row_chunks, stored_shape
+from spdmetric.objectives.local import check_memory, checked_chunks, is_stored, row_chunks, stored_shape
 from spdmetric.objectives.shape import Shape
 from spdmetric.solvers import Solution
 from spdmetric.validation import (
     as_float,
+    as_numpy,
     check_choice,
     check_matrices,
     check_spd,
+    check_vectors,
     check_weights,
     is_single,
     is_tensor,
@@ -185,7 +187,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         path : Path
         """
         check_is_fitted(self)
-        X = X if hasattr(X, "shape") else np.asarray(X)
+        X = X if is_stored(X) or is_dask(X) else as_numpy(to_numpy(X), "X")
         dtype = np.dtype(np.float32 if is_single(X) else np.float64)
         shape = (stored_shape(X)[0], self.embedding_.n_features)
         with atomic_file(path) as file:
@@ -211,11 +213,11 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
             At rank m, the m x m matrices ``W X W'``.
         """
         check_is_fitted(self)
-        return self.embedding_.restore(as_float(vectors))
+        return self.embedding_.restore(check_vectors(vectors))
 
     def _vectors(self, X: Array, name: str = "X") -> Array:
         """Vectors of matrices in memory, in float64."""
-        return self._placed().embed(self._check_matrices(X, name=name))
+        return self._placed().embed(self._check_matrices(X, name=name), name=name)
 
     def _placed(self) -> Embedding:
         """The embedding, if it is known from where matrices are to be seen."""
@@ -255,7 +257,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         validate_data(self, X, reset=False, skip_check_array=True)
         parts = row_chunks(shape, self.chunk_size)
         for rows, (_, chunk) in zip(parts, checked_chunks(X, embedding.rank, parts), strict=True):
-            yield rows, embedding.embed(chunk)
+            yield rows, embedding.embed(chunk, first=rows.start)
 
     def _check_matrices(self, X: Array, *, name: str = "X") -> Array:
         X = check_matrices(X, self.embedding_.rank, name=name)
@@ -278,7 +280,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
             For tensors a tensor, on their own device.
         """
         check_is_fitted(self)
-        pairs = pairs if is_tensor(pairs) else np.asarray(pairs)
+        pairs = pairs if is_tensor(pairs) else as_numpy(pairs, "pairs")
         if pairs.ndim != 4 or pairs.shape[1] != 2:
             raise ValueError(f"Expected pairs of shape (n_pairs, 2, d, d), got {tuple(pairs.shape)}.")
         one, other = (self._vectors(pairs[:, side, ...], f"pairs[:, {side}]") for side in (0, 1))
@@ -300,7 +302,10 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         frozen = copy(self)
 
         def distance(A: Array, B: Array) -> float:
-            return float(frozen.pair_distance(np.stack([to_numpy(A), to_numpy(B)])[None])[0])
+            one, other = as_numpy(to_numpy(A), "A"), as_numpy(to_numpy(B), "B")
+            if one.shape != other.shape:
+                raise ValueError(f"Expected two matrices of one size, got {one.shape} and {other.shape}.")
+            return float(frozen.pair_distance(np.stack([one, other])[None])[0])
 
         return distance
 
@@ -336,6 +341,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         check_is_fitted(self)
         u = self._vectors(X)
         v = u if Y is None else self._vectors(Y, "Y")
+        check_memory(4 * 8 * u.shape[0] * v.shape[0], f"A kernel of {u.shape[0]} x {v.shape[0]} pairs")
         inner = u @ v.T
         if self.gamma_ is None:
             return inner
@@ -395,7 +401,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         weight = check_weights(sample_weight, X)
         before = self.embedding_
         total = (before.session_weight if continued else 0.0) + weight.sum()
-        mean = mean_riemann(congruence(before.basis.T, X), weight)
+        mean = mean_riemann(congruence(before.basis.T, X), weight / weight.max())
         center = geodesic(before.center, mean, weight.sum() / total)
         adapted = copy(self)
         adapted.embedding_ = replace(before, center=center, session_weight=float(total))

@@ -17,6 +17,7 @@ from spdmetric.objectives.local import Data
 from spdmetric.objectives.shape import Shape
 from spdmetric.objectives.start import Start, start_of
 from spdmetric.solvers import SOLVERS, Callback, Solution, trust_region
+from spdmetric.validation import check_radius
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -72,6 +73,8 @@ def problem_of(data: Data, rank: int | None, settings: Settings) -> Problem:
     are, and the objective stays smooth.
     """
     start, gamma = start_of(data, rank, settings.init), settings.gamma
+    if rank is not None:
+        _check_seen(data, start, rank)
     objective = data.objective(start.factor, kernel=settings.kernel, gamma=gamma)
     here = objective.at(ball_around(start, rank, 0.0).center)
     _check_spread(here.spread, data.shape[1])
@@ -97,6 +100,8 @@ def radius_path(
     A solution on one sphere, stretched to the next, is a good start there: the whole path
     costs little more than its last point alone.
     """
+    for radius in radii:
+        check_radius(radius, settings.solver)
     solutions: list[Solution] = []
     for radius in radii:
         ball = ball_around(problem.start, problem.rank, radius)
@@ -108,6 +113,19 @@ def radius_path(
             solve, tol, max_iter = trust_region, np.inf, 0
         solutions.append(solve(problem.objective, ball, start, tol=tol, max_iter=max_iter, callback=callback))
     return solutions
+
+
+def _check_seen(data: Data, start: Start, rank: int) -> None:
+    """Refuse matrices that are singular on the directions where learning starts."""
+    factor = np.eye(rank, len(start.center))
+    embedding = Embedding.of(start, factor, low_rank=True, distance=0.0)
+    unseen = int(data.total(lambda X, codes, weight: np.array(embedding.count_unseen(X))))
+    if unseen:
+        raise ValueError(
+            f"{unseen} of {data.shape[0]} matrices of X cannot be compared with the start: they are singular "
+            f"on the {rank} directions on which the classes differ most. Choose a smaller rank, drop them, "
+            "or estimate the matrices with shrinkage."
+        )
 
 
 def _check_spread(spread: float, d: int) -> None:

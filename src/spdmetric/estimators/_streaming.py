@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from copy import copy, deepcopy
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from spdmetric.objectives.local import Labeled, in_memory
 from spdmetric.objectives.minibatch import RunningMisalignment
 from spdmetric.objectives.start import Start, start_of
 from spdmetric.solvers import Descent, Record, Solution, Status
-from spdmetric.validation import check_count
+from spdmetric.validation import check_count, check_weight_range, weight_range, weight_unit
 
 _RECORDS = 1000  # calls of partial_fit that the history goes back
 _PATIENCE = 8  # times the matrices that G0 needs are kept, if they are all of one class
@@ -59,9 +60,19 @@ class Stream:
         self._fixed = False  # G0
         self.seen = np.zeros(classes.size, dtype=int)  # matrices of each class
         self._waiting: Labeled | None = None
+        self._weights = (np.inf, 0.0)  # smallest and largest positive weight
+        self._unit = 1.0  # what weights are multiplied with: only ratios matter
         self._centered = 0  # matrices that G0 is the mean of
         self._rng = np.random.default_rng(draw_seed(random_state))
         self._seconds = 0.0
+
+    def copy(self) -> Stream:
+        """Another stream with the same past: what one learns the other does not."""
+        other = copy(self)
+        other.history, other.seen, other._rng = self.history.copy(), self.seen.copy(), deepcopy(self._rng)
+        if hasattr(self, "descent"):
+            other.descent = copy(self.descent)
+        return other
 
     def see(self, batch: Labeled, *, radius: float, batch_size: int | None, settings: Settings) -> np.ndarray:
         """Learn from a batch, or keep it until there are enough matrices.
@@ -70,6 +81,7 @@ class Stream:
         """
         check_count("batch_size", batch_size, optional=True)
         began = time.perf_counter()
+        batch = batch._replace(weight=self._scaled(batch.weight))
         self.seen += np.bincount(batch.codes, minlength=self._classes.size)
         together = batch if self._waiting is None else _joined(self._waiting, batch)
         n, d = together.X.shape[:2]
@@ -94,6 +106,15 @@ class Stream:
             )
         )
         return absent
+
+    def _scaled(self, weight: np.ndarray) -> np.ndarray:
+        """Weights in the unit of the first batch."""
+        if self._weights[1] == 0:
+            self._unit = weight_unit(float(weight.max()))
+        smallest, largest = weight_range(weight)
+        self._weights = min(smallest, self._weights[0]), max(largest, self._weights[1])
+        check_weight_range(*self._weights)
+        return weight * self._unit
 
     def _begin(self, batch: Labeled, radius: float, settings: Settings) -> None:
         """Start at the mean of the matrices so far."""

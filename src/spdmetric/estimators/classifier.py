@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from spdmetric.estimators._adaptation import Kept, relearned
 from spdmetric.estimators._fitted import DOCUMENTATION
-from spdmetric.estimators._heads import head_of, log_posterior
 from spdmetric.estimators.cv import LogEuclideanMetricCV
+from spdmetric.estimators.heads import Head, head_of, log_posterior
 from spdmetric.linalg.symmetric import Array, triangular_root
 from spdmetric.validation import (
     ClassWeight,
@@ -56,7 +56,8 @@ class LogEuclideanClassifier(ClassifierMixin, BaseEstimator):
         See `LogEuclideanMetric`.
     class_weight : {None, "balanced"} or dict {label: weight}, default=None
         See `LogEuclideanMetric`; the head counts matrices by their weights too, so that "balanced"
-        gives classes the same probability before anything is seen.
+        gives classes the same probability before anything is seen.  So does None where their numbers
+        differ by no more than chance.
     n_jobs : int or None, default=None
         Processes that share the folds and ranks; None is 1, -1 one for each core.
     random_state : int, default=0
@@ -167,13 +168,17 @@ class LogEuclideanClassifier(ClassifierMixin, BaseEstimator):
         matrices = np.asarray(to_numpy(X), dtype=np.float64)
         vectors = np.asarray(metric.transform(matrices, sample_domain))[counts]
         number = metric.n_neighbors_
-        self._head = head_of(vectors, codes[counts], weight[counts], len(classes), number)
+        head = head_of(vectors, codes[counts], weight[counts], len(classes), number)
         m = len(metric.embedding_.factor)
         wide = _widened(metric, min(2 * m, smallest_rank(matrices[counts])))
         vectors = np.asarray(wide.transform(matrices, sample_domain))[counts]
-        self._training = Kept(vectors, codes[counts], weight[counts], m)
-        self.metric_, self.classes_, self.n_features_in_ = metric, classes, metric.n_features_in_
-        self.head_ = "centroid" if number is None else "neighbors"
+        return self._keep(metric, head, Kept(vectors, codes[counts], weight[counts], m))
+
+    def _keep(self, metric: LogEuclideanMetricCV, head: Head, training: Kept | None = None) -> Self:
+        """Set the attributes that a fit leaves behind."""
+        self.metric_, self._head, self._training = metric, head, training
+        self.classes_, self.n_features_in_ = metric.classes_, metric.n_features_in_
+        self.head_ = "centroid" if metric.n_neighbors_ is None else "neighbors"
         return self
 
     def predict_log_proba(self, X: Array, sample_domain: Array | None = None) -> np.ndarray:
@@ -284,15 +289,19 @@ class LogEuclideanClassifier(ClassifierMixin, BaseEstimator):
                 raise ValueError(f"weight={weight!r} is that of labeled matrices: pass y, or leave it out.")
             return self._adapted(self.metric_.adapt(X, sample_weight))
         check_own_weight(weight)
-        codes = own_codes(X, y, self.classes_)
-        metric = _widened(
-            self.metric_.adapt(X, sample_weight), triangular_root(self._training.vectors.shape[1])
-        )
+        codes, training = own_codes(X, y, self.classes_), self._training
+        if training is None:
+            raise ValueError(
+                "adapt with labels needs the vectors of the training matrices, which a model file does not "
+                "hold: fit again, or adapt without y."
+            )
+        rank = triangular_root(training.vectors.shape[1])
+        metric = _widened(self.metric_.adapt(X, sample_weight), rank)
         vectors = np.asarray(metric.transform(np.asarray(to_numpy(X), dtype=np.float64)))
         own = check_weights(sample_weight, codes)
         counts = np.flatnonzero(own > 0)
-        mine = Kept(vectors[counts], codes[counts], own[counts], self._training.rank)
-        pooled, Q, weight = relearned(self._training, mine, weight, len(self.classes_))
+        mine = Kept(vectors[counts], codes[counts], own[counts], training.rank)
+        pooled, Q, weight = relearned(training, mine, weight, len(self.classes_))
         metric.embedding_ = replace(metric.embedding_, shape=Q)
         adapted = self._adapted(metric)
         learned = pooled.vectors @ Q, pooled.codes, pooled.weight, len(self.classes_)
@@ -302,6 +311,7 @@ class LogEuclideanClassifier(ClassifierMixin, BaseEstimator):
 
     def partial_adapt(self, X: Array, sample_weight: Array | None = None) -> Self:
         """Carry the classifier to a session that arrives batch by batch, as the metric is carried."""
+        check_is_fitted(self)
         return self._adapted(self.metric_.partial_adapt(X, sample_weight))
 
     def _adapted(self, metric: LogEuclideanMetricCV) -> Self:

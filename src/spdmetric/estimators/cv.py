@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from spdmetric import validation
 from spdmetric.estimators import _choice
-from spdmetric.estimators._choice import Fold, Grid, Judged
+from spdmetric.estimators._choice import Answered, Fold, Grid
 from spdmetric.estimators._data import labeled_of
 from spdmetric.estimators._domains import UNSEEN, Recentered, groups_of, seen_from_means
 from spdmetric.estimators._fitted import FittedMetric
@@ -80,9 +80,9 @@ class LogEuclideanMetricCV(FittedMetric):
         classes, twice where there are fewer than 200 matrices; with ``groups``, or else domains, five
         stratified folds of whole groups, or each of at most five groups left out in turn.
     scoring : str, callable or None, default=None
-        Scorer of the classifier.  None is the mean logarithm of the probability of the true label, at
-        least log 0.01 for each matrix, and differences have the standard error of a mean over matrices;
-        with a scorer they have that of a mean over folds.
+        Scorer of the classifier.  None is the mean logarithm of the probability of the true label,
+        calibrated and at least 0.001, and differences have the standard error of a mean over matrices; with
+        a scorer they have that of a mean over folds.
     rule : {"clear", "best"}, default="clear"
         "clear" takes the usual candidate unless others are better by more than one standard error of the
         paired difference, and neighbors with a metric of their own for class means only if they are right
@@ -238,10 +238,9 @@ class LogEuclideanMetricCV(FittedMetric):
         folds = _choice.folds_of(self.cv, data, classes, groups, self.random_state)
         grid = self._grid(data, folds, *asked)
         with threads():
-            judged = self._judged(data, grid, folds, settings, _choice.Scoring(self.scoring, classes))
-            table = _choice.table_of(judged, folds, len(data.codes), self.scoring)
+            answered = self._answered(data, grid, folds, settings, len(classes))
+            table = _choice.table_of(answered, folds, data.codes, classes, self.scoring)
             chosen = _choice.choose(table, grid, self.head, self.rule)
-            self.temperature_ = _choice.temperature_of(data, folds, judged, chosen)
             radius, rank, shape = chosen.metric
             problem = problem_of(in_memory(data.counting, settings.chunk_size), rank, settings)
             solutions = radius_path(problem, grid.radii[rank], settings, callback=settings.report)
@@ -253,6 +252,7 @@ class LogEuclideanMetricCV(FittedMetric):
         usual = _choice.Option(grid.usual, None)
         self.cv_results_ = _choice.results_of(table, usual, accuracy=self.scoring is None)
         self.best_index_ = table.options.index(chosen)
+        self.temperature_ = float(table.temperatures[self.best_index_])
         self.best_params_ = self.cv_results_["params"][self.best_index_]
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         self.n_neighbors_ = chosen.n_neighbors
@@ -294,16 +294,16 @@ class LogEuclideanMetricCV(FittedMetric):
         smallest = d if ranks is not None else validation.smallest_rank(data.X)
         return _choice.grid_of(radii, ranks, shapes, numbers, (d, smallest))
 
-    def _judged(
-        self, data: Labeled, grid: Grid, folds: list[Fold], settings: Settings, scoring: _choice.Scoring
-    ) -> list[Judged]:
-        """Learn and judge all candidates on each fold."""
+    def _answered(
+        self, data: Labeled, grid: Grid, folds: list[Fold], settings: Settings, n_classes: int
+    ) -> list[Answered]:
+        """Learn all candidates on each fold, and ask them."""
         # Full and low ranks: those of a half share one start.
         halves = [[m for m in grid.radii if (m is None) is full] for full in (True, False)]
         halves = [half for half in halves if half]
         quiet = settings._replace(callback=None, verbose=False)  # a callback may not reach other processes
         tasks = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            delayed(_choice.judge_fold)(data, fold, grid, half, quiet, scoring)
+            delayed(_choice.ask_fold)(data, fold, grid, half, quiet, n_classes)
             for fold in folds
             for half in halves
         )

@@ -12,6 +12,7 @@ from spdmetric.linalg.symmetric import (
     Array,
     array_namespace,
     congruence,
+    detached,
     expm,
     invsqrtm,
     like,
@@ -21,7 +22,9 @@ from spdmetric.linalg.symmetric import (
     vech,
 )
 from spdmetric.objectives.start import Start
-from spdmetric.validation import is_tensor
+from spdmetric.validation import first_true, is_tensor
+
+_EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,26 +123,46 @@ class Embedding:
         _, sigma, Vt = np.linalg.svd(self.factor @ self.whitening)
         return symmetrize((Vt.T / sigma**2) @ Vt)
 
-    def embed(self, X: Array) -> Array:
-        """Vectors of checked matrices, where these are.
+    def embed(self, X: Array, *, name: str = "X", first: int = 0) -> Array:
+        """Vectors of checked matrices, where these are; ``name`` and ``first`` are for errors.
 
         X is whitened by the start, moved by the graded factor W of the solver, which keeps its
         digits far out, and its logarithm rotated: ``log(QAQ') = Q log(A) Q'``.
         """
         if is_tensor(X):
             W0, W, Q = (like(factor, X) for factor in (self.whitening, self.factor, self.frame))
-            logs = logm(congruence(W, congruence(W0, X)))
+            whitened = congruence(W0, X)
+            logs = logm(congruence(W, whitened))
         else:
-            Q = self.frame
-            logs = unvech(stack_of(congruence(self.whitening, X)).decompose(self.factor).features)
+            Q, whitened = self.frame, congruence(self.whitening, X)
+            logs = unvech(stack_of(whitened).decompose(self.factor).features)
         xp = array_namespace(logs)
-        if not bool(xp.all(xp.isfinite(logs))):
+        bad = first_true(~xp.all(xp.isfinite(detached(logs)), axis=(-2, -1)))
+        if bad is not None and not self.low_rank:
             raise ValueError(
                 f"At a distance of {self.distance:.3g} from its start the reference point is too close to "
-                "singular to compare these matrices in float64: learn with a smaller radius."
+                f"singular to compare {name}[{first + bad}] in float64: learn with a smaller radius."
+            )
+        if self.low_rank and bad is None:
+            bad = first_true(self._unseen(whitened))
+        if bad is not None:
+            raise ValueError(
+                f"{name}[{first + bad}] is singular on the directions that this metric of rank {self.rank} "
+                "sees, so that its logarithm is unbounded: learn with a smaller rank, or drop that matrix."
             )
         vectors = vech(congruence(Q.T, logs))
         return vectors if self.shape is None else vectors @ like(self.shape, vectors)
+
+    def count_unseen(self, X: np.ndarray) -> int:
+        """How many of some matrices a factor of low rank cannot compare."""
+        return int(np.count_nonzero(self._unseen(congruence(self.whitening, X))))
+
+    def _unseen(self, whitened: Array) -> Array:
+        """Whether a matrix is zero, but for rounding, along a direction that the factor sees."""
+        xp, whitened = array_namespace(whitened), detached(whitened)
+        unit = like(self.factor / np.linalg.norm(self.factor, axis=1, keepdims=True), whitened)
+        smallest = xp.linalg.eigvalsh(congruence(unit, whitened))[:, 0]
+        return smallest <= whitened.shape[-1] * _EPS * xp.linalg.trace(whitened)
 
     def restore(self, vectors: Array) -> Array:
         """Matrices of vectors, where these are: the inverse of `embed`.
@@ -155,7 +178,12 @@ class Embedding:
         if vectors.ndim != 2 or vectors.shape[1] != self.n_features:
             expected, got = f"(n_matrices, {self.n_features})", tuple(vectors.shape)
             raise ValueError(f"Expected vectors of shape {expected}, got {got}.")
-        images = expm(congruence(like(self.frame, vectors), unvech(vectors)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            images = expm(congruence(like(self.frame, vectors), unvech(vectors)))
+        xp = array_namespace(images)
+        bad = first_true(~xp.all(xp.isfinite(detached(images)), axis=(-2, -1)))
+        if bad is not None:
+            raise ValueError(f"vectors[{bad}] is too long: its matrix has entries past the range of float64.")
         if self.low_rank:
             return images
         back = [like(np.linalg.inv(factor), vectors) for factor in (self.factor, self.whitening)]

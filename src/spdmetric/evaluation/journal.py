@@ -2,10 +2,11 @@
 
 A run is a number of tasks, each named by a row or fold and a repeat.  A task gives several
 pieces of plain data by name, the result of each method for instance.  Whenever a task ends,
-its pieces become a line of JSON in the journal; a line that was cut by a crash is dropped, and
-a journal of other settings is refused.  A piece that failed is told to the caller and never
-kept: the next run tries it again.  Nothing may depend on the order of the tasks, and BLAS runs
-in one thread, so any number of processes gives the same numbers.
+its pieces become a line of JSON in the journal, with a digest; a line that was cut or altered, and a
+piece that the task does not accept, is dropped with a warning and computed again.  A journal of other
+settings is refused, and so is one that another process is writing.  A piece that failed is told to
+the caller and never kept: the next run tries it again.  Nothing may depend on the order of the
+tasks, and BLAS runs in one thread, so any number of processes gives the same numbers.
 
 ``reproduce`` has a task for each row and repeat of a table, ``compare`` one for each fold::
 
@@ -23,15 +24,23 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from spdmetric.io.atomic import write_atomically
+from spdmetric.caller import warn_at_caller
+from spdmetric.io.atomic import is_special, saying
 
-FORMAT = 2
+try:
+    import fcntl
+except ImportError:  # Windows: two processes on one journal are not told
+    fcntl = None  # type: ignore[assignment]
+
+FORMAT = 3
 
 Plain = Any  # what JSON gives back as it was: numbers, words, lists, dicts of them
 Key = tuple[str, int]  # row or fold, and the repeat
@@ -48,11 +57,16 @@ class Failure(NamedTuple):
 Pieces = dict[str, Plain | Failure]
 
 
+def _anything(name: str, piece: Plain) -> bool:
+    return True
+
+
 class Task(NamedTuple):
-    """Names of pieces, and what computes those of them that are asked for."""
+    """Names of pieces, what computes those that are asked for, and whether a kept one can be right."""
 
     names: tuple[str, ...]
     work: Callable[[tuple[str, ...]], Pieces]
+    accepts: Callable[[str, Plain], bool] = _anything
 
 
 class JournalError(ValueError):
@@ -87,11 +101,25 @@ def run(
     Give the longest tasks first, so that the processes end together.  ``progress(iterator, done,
     total)`` wraps the iterator of finished tasks.
     """
+    with journal.opened() as kept:
+        return _run(tasks, journal, kept, jobs, progress)
+
+
+def _run(
+    tasks: Mapping[Key, Task],
+    journal: Journal,
+    kept: Mapping[tuple[Key, str], Plain],
+    jobs: int,
+    progress: Progress | None,
+) -> dict[Key, Pieces]:
     from joblib import Parallel, delayed
 
-    kept = journal.load()
+    there = [(key, name) for key, task in tasks.items() for name in task.names if (key, name) in kept]
+    right = {place for place in there if tasks[place[0]].accepts(place[1], kept[place])}
+    if len(right) < len(there):
+        journal.warn(f"{len(there) - len(right)} results that cannot be right")
     found: dict[Key, Pieces] = {
-        key: {name: kept[key, name] for name in task.names if (key, name) in kept}
+        key: {name: kept[key, name] for name in task.names if (key, name) in right}
         for key, task in tasks.items()
     }
     left = {
@@ -100,12 +128,18 @@ def run(
         if len(found[key]) < len(task.names)
     }
     workers = Parallel(n_jobs=min(jobs, max(1, len(left))), return_as="generator_unordered")
-    finished: Iterable[Finished] = workers(delayed(_run_one)(key, task) for key, task in left.items())
+    results = workers(delayed(_run_one)(key, task) for key, task in left.items())
+    finished: Iterable[Finished] = results
     if progress is not None:
-        finished = progress(finished, len(tasks) - len(left), len(tasks))
-    for key, pieces in finished:
-        journal.append(key, pieces)
-        found[key] |= pieces
+        finished = iter(progress(finished, len(tasks) - len(left), len(tasks)))  # kept until the end below
+    try:
+        for key, pieces in finished:
+            journal.append(key, pieces)
+            found[key] |= pieces
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # joblib's, that tasks are given up
+            results.close()
     return found
 
 
@@ -125,28 +159,55 @@ class Journal:
     def __init__(self, path: Path, header: Mapping[str, Plain]):
         self.path, self.header = path, {"format": FORMAT, **header}
 
-    def load(self) -> dict[tuple[Key, str], Plain]:
-        """Read the finished pieces by task and name; begin the file if there is none."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        if not self.path.exists():
-            write_atomically(self.path, json.dumps(self.header) + "\n")
-            return {}
-        text = self.path.read_text()
-        whole = text[: text.rfind("\n") + 1]
-        if whole != text:  # a line was being written when the run was killed
-            os.truncate(self.path, len(whole.encode()))
-        first, *lines = whole.splitlines() or [""]
-        self._check(first)
-        try:
-            return {
-                ((line["task"], line["repeat"]), name): piece
-                for line in map(json.loads, lines)
-                for name, piece in line["pieces"].items()
-            }
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise JournalError(f"{self.path} is damaged ({error}): remove it to begin anew.") from error
+    @contextmanager
+    def opened(self) -> Iterator[dict[tuple[Key, str], Plain]]:
+        """The finished pieces by task and name; until the end no other process can open the journal."""
+        with saying(self.path, "cannot be written"):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            if is_special(self.path):
+                raise JournalError(f"{self.path} is not a regular file: remove it, or choose another --out.")
+            file = self.path.open("ab+")
+        with file:
+            if fcntl is not None:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError as error:
+                    said = f"{self.path} is being written by another process"
+                    raise JournalError(f"{said}: wait until it ends, or choose another --out.") from error
+            yield self._read(file)
 
-    def _check(self, first: str) -> None:
+    def _read(self, file: BinaryIO) -> dict[tuple[Key, str], Plain]:
+        """Read the pieces, and leave whole lines only; begin the file if there is nothing."""
+        file.seek(0)
+        first, begin = file.readline(), json.dumps(self.header).encode() + b"\n"
+        if begin.startswith(first) and first != begin:  # empty, or killed at once
+            file.truncate(0)
+            with saying(self.path, "could not be written"):
+                file.write(begin)
+                file.flush()
+            return {}
+        self._check(first)
+        found: dict[tuple[Key, str], Plain] = {}
+        lines, dropped, cut = [first], 0, False
+        for line in file:
+            pieces = _pieces_of(line)
+            cut, dropped = not line.endswith(b"\n"), dropped + (pieces is None)
+            if pieces is not None:
+                found |= pieces
+                lines.append(line)
+        if dropped - cut:  # that a line was being written when the run was killed is no news
+            self.warn(f"{dropped - cut} lines that are damaged")
+        if dropped:
+            file.truncate(0)  # in place, for the lock is on this file
+            file.writelines(lines)
+            file.flush()
+        return found
+
+    def warn(self, what: str) -> None:
+        """Say that something is not used."""
+        warn_at_caller(f"{self.path} holds {what}: they are dropped, and computed again.", UserWarning)
+
+    def _check(self, first: bytes) -> None:
         try:
             header = json.loads(first)
         except ValueError:
@@ -167,7 +228,23 @@ class Journal:
         kept = {name: piece for name, piece in pieces.items() if not isinstance(piece, Failure)}
         if not kept:
             return
-        with self.path.open("a") as file:
-            file.write(json.dumps({"task": key[0], "repeat": key[1], "pieces": kept}) + "\n")
+        line = {"task": key[0], "repeat": key[1], "pieces": kept}
+        with saying(self.path, "could not be written to its end"), self.path.open("ab") as file:
+            file.write(json.dumps({**line, "sha256": _digest_of(line)}).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
+
+
+def _digest_of(line: Mapping[str, Plain]) -> str:
+    return hashlib.sha256(json.dumps(line, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _pieces_of(text: bytes) -> dict[tuple[Key, str], Plain] | None:
+    """The pieces of a line, or None where it is not as it was written."""
+    try:
+        line = json.loads(text)
+        if not text.endswith(b"\n") or line.pop("sha256") != _digest_of(line):
+            return None
+        return {((line["task"], line["repeat"]), name): piece for name, piece in line["pieces"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None

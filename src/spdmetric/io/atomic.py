@@ -18,23 +18,27 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     It is discarded if the block raises.  A link is followed.  What is not a regular file (a pipe, a
     terminal, a device) is written through.
     """
-    target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
-        with _saying(path, "cannot be written"), target.open("wb") as through:
+    if is_special(path):
+        with saying(path, "cannot be written"), Path(path).open("wb") as through:
             yield through
         return
-    part = target.with_name(f".{target.name}.{token_hex(4)}.part")  # beside it: on one file system
-    with _saying(path, "cannot be written"):
-        file = part.open("xb")
+    with saying(path, "cannot be written"):
+        target = Path(os.path.realpath(path))
+        if target.is_symlink():  # resolved, and still a link: it leads to itself
+            raise OSError(40, "Too many levels of symbolic links")
+        part = target.with_name(f".{target.name[:200]}.{token_hex(8)}.part")  # beside it: on one file system
+        file = part.open("xb")  # fails where the name is taken, by a link too
     try:
-        with _saying(path, "could not be written to its end"), file:
-            yield file
-            file.flush()
-            if target.exists():
-                copymode(target, part)
-            os.fsync(file.fileno())
-        os.replace(part, target)
+        if target.exists():
+            copymode(target, part)  # before there is anything to be read
+        with saying(path, "could not be written to its end"):
+            with file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(part, target)
     except BaseException:
+        file.close()
         part.unlink(missing_ok=True)
         raise
 
@@ -45,8 +49,14 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None
         file.write(content.encode() if isinstance(content, str) else content)
 
 
+def is_special(path: str | os.PathLike[str]) -> bool:
+    """Whether something is there, at the end of all links, that is not a regular file."""
+    # The system is asked, not the resolved name: that of a pipe in /dev/stdout does not exist.
+    return os.path.exists(path) and not os.path.isfile(path)
+
+
 @contextmanager
-def _saying(path: str | os.PathLike[str], what: str) -> Iterator[None]:
+def saying(path: str | os.PathLike[str], what: str) -> Iterator[None]:
     """Name the file of the caller, not the temporary one, in errors of the system."""
     try:
         yield

@@ -5,12 +5,35 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
+from math import prod
 from os import PathLike
 from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
 
 # Matrices of measured numbers are never compressed to a hundredth: what declares more is damaged or hostile.
 LARGEST_RATIO = 100
 SMALL = 64 * 2**20  # bytes that any file may declare
+_LISTED = 24  # names in a sentence, and the letters of one that are shown
+
+
+class Header(NamedTuple):
+    """What a file says of an array before it is read."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the array will take."""
+        return self.size * self.dtype.itemsize
 
 
 class Refused(ValueError):
@@ -25,11 +48,18 @@ class FileError(ValueError):
 def reading(path: str | PathLike[str]) -> Iterator[None]:
     """Turn whatever is raised on a missing or damaged file into one sentence that names the file."""
     if not Path(path).is_file():
-        raise FileNotFoundError(f"There is no file {path}.")
+        there = "it is a folder, a pipe or a device" if Path(path).exists() else "nothing has this name"
+        raise FileNotFoundError(f"There is no file {path}: {there}.")
     try:
         yield
     except (FileError, ImportError):
         raise
+    except (FileNotFoundError, PermissionError) as error:
+        raise type(error)(f"{path} cannot be read: {error.strerror or error}.") from error
+    except MemoryError as error:
+        raise MemoryError(
+            f"{path} needs more memory than there is: {error or 'use a larger machine'}."
+        ) from error
     except Refused as error:
         raise FileError(f"{path}: {error}") from error
     except Exception as error:
@@ -51,11 +81,18 @@ def numbers_in(pattern: str, names: Iterable[str]) -> list[int]:
     return sorted(int(match[1]) for match in (re.fullmatch(pattern, name) for name in names) if match)
 
 
+def shortened(name: object, longest: int = 4 * _LISTED) -> str:
+    """A name of a file for a sentence: not too long, and what does not print is spelled out."""
+    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(name)[:longest])
+    return text + "..." * (len(str(name)) > longest)
+
+
 def listed(names: Iterable[object]) -> str:
     """Names for a sentence."""
-    return ", ".join(map(str, names)) or "nothing"
+    shown = list(map(shortened, islice(names, _LISTED + 1)))
+    return ", ".join([*shown[:_LISTED], "..."] if len(shown) > _LISTED else shown) or "nothing"
 
 
 def described(error: Exception) -> str:
     """Kind and message of an error of another library, in one line."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+    return f"{type(error).__name__}: {shortened(' '.join(str(error).split()), 300)}"

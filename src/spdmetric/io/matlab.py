@@ -1,45 +1,68 @@
-"""MATLAB's files: version 5 to 7 by SciPy, version 7.3, which is HDF5, by h5py."""
+"""MATLAB's files: version 5 to 7 by SciPy, version 7.3, which is HDF5, by h5py.
+
+Neither library bounds what a small file can make it allocate, so the sizes that a file declares are added
+up here before it is given to them.  HDF5 can also name other files: that is refused.
+"""
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from io import BufferedReader, RawIOBase
 from math import prod
-from os import SEEK_CUR
+from os import SEEK_SET
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple
 
 import numpy as np
 
 from spdmetric.extras import needing
-from spdmetric.io.files import Refused, check_size, reading
+from spdmetric.io.files import SMALL, Header, Refused, check_size, listed, reading
 
 if TYPE_CHECKING:
     import h5py
 
-# Bytes an element of MATLAB's classes; those of other classes are bounded by what is stored.
-_ITEM_SIZE = {"double": 8, "single": 4, "char": 4, "logical": 1}
-_ITEM_SIZE |= {f"{sign}int{8 * size}": size for sign in ("", "u") for size in (1, 2, 4, 8)}
+_PIECE = 2**20  # bytes that are read at a time
 
 
 def mat_names(path: Path) -> list[str]:
     """Names of the variables of a ``.mat`` file of any version."""
     with reading(path):
         if not _is_hdf5(path):
-            return [name for name, _, _ in _variables(path)]
+            return list(_variables(path))
         with _hdf5_file(path) as file:
-            return [name for name in file if hasattr(file[name], "dtype")]
+            return [name for name in file if _is_variable(name, file)]
+
+
+def mat_headers(path: Path, names: Iterable[str]) -> dict[str, Header]:
+    """Shape and dtype of some variables, those of cell arrays and structures object."""
+    with reading(path):
+        if not _is_hdf5(path):
+            variables = _variables(path)
+            return {name: variables[name].header for name in names}
+        with _hdf5_file(path) as file:
+            return {name: _hdf5_header(name, file, path.stat().st_size) for name in names}
 
 
 def read_mat(path: Path, names: list[str]) -> dict[str, np.ndarray]:
     """Read some variables of a ``.mat`` file of any version; for structures see `structures`."""
     from scipy.io import loadmat
 
+    size = path.stat().st_size
     with reading(path):
         if _is_hdf5(path):
             with _hdf5_file(path) as file:
-                return {name: _hdf5_array(name, file, path.stat().st_size) for name in names}
-        for name, shape, kind in _variables(path):
-            if name in names and kind in _ITEM_SIZE:
-                check_size(name, prod(shape) * _ITEM_SIZE[kind], path.stat().st_size)
+                headers = [_hdf5_header(name, file, size) for name in names]
+                check_size(listed(names), sum(header.nbytes for header in headers), size)
+                return {name: _hdf5_array(name, file, size) for name in names}
+        variables = _variables(path)
+        budget = _Budget(listed(names), size)
+        for name in names:
+            budget.add(variables[name].header.nbytes)
+            if variables[name].at:
+                with path.open("rb") as file, _element(file, variables[name]) as element:
+                    _measure(element, budget, depth=0)
         content = loadmat(path, struct_as_record=False, variable_names=names)
         return {name: np.asarray(content[name]) for name in names}
 
@@ -58,30 +81,223 @@ def structures(value: np.ndarray) -> list[dict[str, np.ndarray]]:
     return found
 
 
-def _variables(path: Path) -> list[tuple[str, tuple[int, ...], str]]:
-    """Name, shape and class of the variables."""
+# ---------------------------------------------------------------------------
+# Versions 4 to 7
+
+# Bytes that follow after "MATLAB 5.0 MAT-file ...": they tell the order of bytes.
+_ORDERS: dict[bytes, Literal["<", ">"]] = {b"\x00\x01IM": "<", b"\x01\x00MI": ">"}
+_MATRIX, _COMPRESSED = 14, 15  # types of elements
+_CELL, _STRUCT, _CHAR = 1, 2, 4  # classes of matrices; those from double to uint64 are numbers
+_NUMBERS = dict(enumerate(("f8", "f4", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"), start=6))
+_DEEPEST = 16  # cells in cells: SciPy's reader calls itself for each, without a bound
+_MOST_CELLS = 200_000  # each is an object of Python, and takes its time
+# Bytes that an object of Python takes, however little is in it: a cell, and a structure or field.
+_CELL_COST, _STRUCT_COST = 250, 600
+
+
+class _Variable(NamedTuple):
+    """A variable of a file of version 4 (at 0), or of one of version 5 and where its element begins."""
+
+    header: Header
+    at: int
+    order: Literal["<", ">"] = "<"
+
+
+class _Budget:
+    """Bytes that variables may take, given the size of the file."""
+
+    def __init__(self, name: str, stored: int):
+        self.name, self.stored, self.taken, self.cells = name, stored, 0, 0
+
+    def add(self, n: int) -> None:
+        self.taken += n
+        check_size(self.name, self.taken, self.stored)
+
+    def add_cells(self, n: int) -> None:
+        self.cells += n
+        if self.cells > _MOST_CELLS:
+            todo = "save labels as numbers or as a character matrix"
+            raise Refused(f"{self.name} holds more than {_MOST_CELLS} cells or fields: {todo}.")
+
+
+class _Element:
+    """A stream of elements, each a type, a length and so many bytes."""
+
+    def __init__(self, file: BufferedReader | BinaryIO, order: Literal["<", ">"]):
+        self.file, self.order = file, order
+
+    def take(self, n: int) -> bytes:
+        found = self.file.read(n)
+        if len(found) < n:
+            raise EOFError("the file ends within a variable")
+        return found
+
+    def tag(self) -> tuple[int, int, bytes | None]:
+        """Type and length of the next element, and its content if that is in the tag itself."""
+        start = self.take(8)
+        kind, length = (int(word) for word in np.frombuffer(start, f"{self.order}u4"))
+        if kind >> 16:
+            if kind >> 16 > 4:
+                raise Refused("an element of more than four bytes is said to be a small one.")
+            return kind & 0xFFFF, kind >> 16, start[4 : 4 + (kind >> 16)]
+        return kind, length, None
+
+    def content(self, longest: int) -> bytes:
+        """Content of the next element."""
+        _, length, small = self.tag()
+        if small is not None:
+            return small
+        if length > longest:
+            raise Refused(f"an element has {length} bytes; expected at most {longest}.")
+        return self.take(length + -length % 8)[:length]
+
+    def skip(self, budget: _Budget, factor: int) -> None:
+        """Pass the next element, and put its bytes down."""
+        _, length, small = self.tag()
+        budget.add(factor * length)
+        left = 0 if small is not None else length + -length % 8
+        while left > 0:
+            left -= len(self.take(min(left, _PIECE)))
+
+    def begin(self) -> tuple[int, bool, tuple[int, ...], str]:
+        """Class, whether it is complex, shape and name of a matrix."""
+        flags = int(np.frombuffer(self.content(8), f"{self.order}u4")[0])
+        kind = flags & 0xFF
+        known = kind in (_CELL, _STRUCT, _CHAR) or kind in _NUMBERS
+        shape = tuple(np.frombuffer(self.content(128), f"{self.order}i4").tolist()) if kind != 17 else ()
+        if min(shape, default=0) < 0:
+            raise Refused(f"a variable has the shape {shape}.")
+        name = self.content(2**12).decode("latin1")
+        return kind if known else 0, bool(flags >> 11 & 1), shape, name
+
+
+class _Inflated(RawIOBase):
+    """So many compressed bytes of a file, inflated while they are read."""
+
+    def __init__(self, file: BinaryIO, length: int):
+        self.file, self.left, self.inflater = file, length, zlib.decompressobj()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: memoryview) -> int:  # type: ignore[override]
+        while not self.inflater.eof:
+            raw = self.inflater.unconsumed_tail or self.file.read(min(self.left, 2**16))
+            if not self.inflater.unconsumed_tail:
+                self.left -= len(raw)
+            part = self.inflater.decompress(raw, len(target))
+            target[: len(part)] = part
+            if part or not raw:
+                return len(part)
+        return 0
+
+
+@contextmanager
+def _element(file: BinaryIO, variable: _Variable) -> Iterator[_Element]:
+    """The matrix of a variable, inflated where it is compressed, after its tag."""
+    file.seek(variable.at, SEEK_SET)
+    element = _Element(file, variable.order)
+    kind, length, _ = element.tag()
+    if kind == _COMPRESSED:
+        element = _Element(BufferedReader(_Inflated(file, length)), variable.order)
+        kind, length, _ = element.tag()
+    if kind != _MATRIX:
+        raise Refused(f"it has an element of type {kind} where a variable should be.")
+    yield element
+
+
+def _variables(path: Path) -> dict[str, _Variable]:
+    """Variables by name; a truncated file is refused, of which SciPy would list those up to the cut."""
+    size, found = path.stat().st_size, {}
+    with path.open("rb") as file:
+        order = _ORDERS.get(file.read(128)[124:])
+        if order is None:
+            return _variables_of_version_4(path)
+        at = 128
+        while at < size:
+            file.seek(at)
+            _, length, _ = _Element(file, order).tag()
+            if at + 8 + length > size:
+                raise EOFError("the file ends within a variable")
+            variable = _Variable(Header((), np.dtype("O")), at, order)
+            with _element(file, variable) as element:
+                kind, is_complex, shape, name = element.begin()
+            if name in found:
+                raise Refused(f"it has two variables with the name {name}; expected one.")
+            found[name] = variable._replace(header=_header(kind, is_complex, shape))
+            at += 8 + length
+    return found
+
+
+def _header(kind: int, is_complex: bool, shape: tuple[int, ...]) -> Header:
+    """Header of a matrix; of classes that are not read it has no shape."""
+    if kind == _CHAR:  # the rows are words
+        rows, letters = shape[:-1], max(1, shape[-1] if shape else 0)
+        return Header(rows, np.dtype(f"U{letters}" if letters < 2**28 else "O"))
+    if kind in _NUMBERS:
+        return Header(shape, np.dtype("c16" if is_complex else _NUMBERS[kind]))
+    return Header(shape if kind else (), np.dtype("O"))
+
+
+def _measure(element: _Element, budget: _Budget, depth: int) -> None:
+    """Put down what SciPy will allocate for a matrix that begins here, and pass it."""
+    kind, is_complex, shape, _ = element.begin()
+    count = prod(shape)
+    if depth > _DEEPEST:
+        raise Refused(f"{budget.name} has cells within cells, more than {_DEEPEST} deep.")
+    if kind == 0:
+        raise Refused(f"{budget.name} holds an object of MATLAB; expected numbers, words, cells, structures.")
+    if kind == _CHAR:
+        budget.add(4 * count)
+        element.skip(budget, 4)
+    elif kind in _NUMBERS:
+        if depth == 0 and not is_complex:  # nothing follows but the numbers
+            return budget.add(element.tag()[1])
+        for _ in range(1 + is_complex):
+            element.skip(budget, 8 if is_complex else 1)
+    else:
+        fields = 1
+        if kind == _STRUCT:
+            length = int(np.frombuffer(element.content(4), f"{element.order}i4")[0])
+            fields = len(element.content(2**20)) // max(1, length)
+        budget.add((_CELL_COST if kind == _CELL else _STRUCT_COST * (1 + fields)) * max(1, count))
+        budget.add_cells(count * fields)
+        for _ in range(count * fields):
+            inner, length, _ = element.tag()
+            if inner != _MATRIX:
+                raise Refused(f"{budget.name} has an element of type {inner} where a matrix should be.")
+            if length:
+                _measure(element, budget, depth + 1)
+
+
+def _variables_of_version_4(path: Path) -> dict[str, _Variable]:
+    """Those of SciPy's list; their sizes are not compressed, nor is anything inside another."""
     from scipy.io import whosmat
 
-    _check_whole(path)
+    kinds = {"double": "f8", "single": "f4", "char": "U1", "int32": "i4", "int16": "i2", "uint16": "u2"}
+    kinds["uint8"] = "u1"
     try:
-        return whosmat(path)
+        listed_by_scipy = whosmat(path)
     except NotImplementedError as error:
         said = "it has no HDF5 in it, but says that it is a MATLAB 7.3 (HDF5) file"
         raise Refused(f"{said}; save it again with save(..., '-v7').") from error
+    found = {}
+    for name, shape, kind in listed_by_scipy:
+        if min(shape, default=0) < 0:
+            raise Refused(f"{name} has the shape {shape}.")
+        if kind == "char":
+            shape = shape[:1]
+        found[name] = _Variable(Header(tuple(map(int, shape)), np.dtype(kinds.get(kind, "O"))), 0)
+        if found[name].header.nbytes > path.stat().st_size * 8:
+            raise Refused(f"{name} declares {found[name].header.nbytes} bytes: it is damaged or truncated.")
+    return found
 
 
-def _check_whole(path: Path) -> None:
-    """Follow the lengths of the variables: SciPy lists those of a truncated file up to the cut."""
-    size = path.stat().st_size
-    orders: dict[bytes, Literal["little", "big"]] = {b"\x00\x01IM": "little", b"\x01\x00MI": "big"}
-    with path.open("rb") as file:
-        order = orders.get(file.read(128)[124:])
-        while order and file.tell() < size:  # SciPy tells other versions
-            tag = file.read(8)
-            length = int.from_bytes(tag[4:], order)
-            if len(tag) < 8 or file.tell() + length > size:
-                raise EOFError("the file ends within a variable")
-            file.seek(length, SEEK_CUR)
+# ---------------------------------------------------------------------------
+# Version 7.3
+
+_DEFLATE, _SHUFFLE, _CHECKSUM = 1, 2, 3  # filters that HDF5 brings itself, and MATLAB uses
+_MOST_CHUNKS = 100_000
 
 
 def _is_hdf5(path: Path) -> bool:
@@ -97,20 +313,100 @@ def _hdf5_file(path: Path) -> h5py.File:
     return h5py.File(path, "r")
 
 
-def _hdf5_array(name: str, file: h5py.File, size: int) -> np.ndarray:
-    """One variable, its axes in MATLAB's order: HDF5 lists them from the slowest to the fastest."""
-    dataset = file[name]
-    if dataset.dtype.kind == "V" or dataset.shape is None:
+def _is_variable(name: str, file: h5py.File) -> bool:
+    """Whether a name is that of a variable, as far as can be told without following links."""
+    import h5py
+
+    is_link = not isinstance(file.get(name, getlink=True), h5py.HardLink)
+    return is_link or file.get(name, getclass=True) is h5py.Dataset
+
+
+def _hdf5_dataset(name: str, file: h5py.File, key: str | h5py.Reference, size: int) -> h5py.Dataset:
+    """A data set that is in the file itself, and no larger than the file allows."""
+    import h5py
+
+    if isinstance(key, str) and not isinstance(file.get(key, getlink=True), h5py.HardLink):
+        raise Refused(f"{name} is a link, which can lead to another file; expected the data themselves.")
+    dataset = file[key]
+    if not isinstance(dataset, h5py.Dataset) or dataset.shape is None:
+        raise Refused(f"{name} is no array; expected numbers or words.")
+    if dataset.is_virtual or dataset.external:
+        raise Refused(f"{name} is stored in another file, which is refused; expected the data themselves.")
+    if dataset.dtype.kind not in "fiub" and h5py.check_ref_dtype(dataset.dtype) is not h5py.Reference:
         raise Refused(f"{name} has the type {dataset.dtype}; expected numbers or words.")
-    check_size(name, dataset.size * dataset.dtype.itemsize, size)
-    kind, value = dataset.attrs.get("MATLAB_class", b""), dataset[()].T
-    if dataset.dtype.hasobject and kind == b"cell":
-        return np.array([_text(file[cell][()].T) for cell in np.ravel(value)], dtype=object)
+    declared = prod(dataset.shape) * dataset.dtype.itemsize
+    check_size(name, declared, size)
+    if prod(dataset.chunks or ()) * dataset.dtype.itemsize > max(SMALL, declared):
+        raise Refused(
+            f"{name} is stored in pieces of {dataset.chunks}, larger than the whole of {dataset.shape}."
+        )
+    _check_chunks(name, dataset)
+    return dataset
+
+
+def _check_chunks(name: str, dataset: h5py.Dataset) -> None:
+    """Refuse a chunk that inflates to more than it should: HDF5 follows it to its end."""
+    settings = dataset.id.get_create_plist()
+    filters = [settings.get_filter(i)[0] for i in range(settings.get_nfilters())]
+    if not set(filters) <= {_DEFLATE, _SHUFFLE, _CHECKSUM} or filters.count(_DEFLATE) > 1:
+        raise Refused(f"{name} is stored through the filters {filters}; save it again without, or with gzip.")
+    if _DEFLATE not in filters:
+        return
+    if dataset.id.get_num_chunks() > _MOST_CHUNKS:
+        raise Refused(f"{name} is stored in more than {_MOST_CHUNKS} pieces; save it again in larger ones.")
+    chunks: list[h5py.h5d.StoreInfo] = []
+    dataset.id.chunk_iter(chunks.append)
+    # Behind the numbers of a chunk stands its checksum, if there is one before the compression.
+    whole = prod(dataset.chunks) * dataset.dtype.itemsize + 4
+    for chunk in chunks:
+        if not chunk.filter_mask >> filters.index(_DEFLATE) & 1:
+            inflater, raw = zlib.decompressobj(), dataset.id.read_direct_chunk(chunk.chunk_offset)[1]
+            length = 0
+            while raw and length <= whole:
+                length += len(inflater.decompress(raw, _PIECE))
+                raw = inflater.unconsumed_tail
+            if length > whole:
+                raise Refused(f"{name} has a piece of {whole} bytes that inflates to more: it is damaged.")
+
+
+def _matlab_class(name: str, dataset: h5py.Dataset) -> bytes:
+    """MATLAB's word for what a data set holds."""
+    if "MATLAB_class" not in dataset.attrs:
+        return b""
+    stored = dataset.attrs.get_id("MATLAB_class")
+    if stored.shape != () or stored.dtype.kind != "S" or stored.dtype.itemsize > 64:
+        raise Refused(f"{name} has the class {stored.dtype} {stored.shape}; expected a word.")
+    return bytes(dataset.attrs["MATLAB_class"])
+
+
+def _hdf5_header(name: str, file: h5py.File, size: int) -> Header:
+    """Header of a variable, its axes in MATLAB's order: HDF5 lists them from the slowest to the fastest."""
+    dataset = _hdf5_dataset(name, file, name, size)
+    shape = tuple(map(int, dataset.shape[::-1]))
+    if _matlab_class(name, dataset) == b"char" and len(shape) == 2:
+        return Header(shape[:1], np.dtype(f"U{max(1, shape[1])}"))
+    return Header(shape, np.dtype("O") if dataset.dtype.hasobject else dataset.dtype)
+
+
+def _hdf5_array(name: str, file: h5py.File, size: int) -> np.ndarray:
+    """One variable, its axes in MATLAB's order."""
+    dataset = _hdf5_dataset(name, file, name, size)
+    kind, value = _matlab_class(name, dataset), dataset[()].T
     if dataset.dtype.hasobject:
-        return np.array([v.decode() if isinstance(v, bytes) else str(v) for v in np.ravel(value)])
-    return np.array([_text(row) for row in value]) if kind == b"char" else value
+        budget, texts = _Budget(name, size), []
+        budget.add_cells(value.size)
+        for k, reference in enumerate(np.ravel(value)):
+            cell = _hdf5_dataset(f"cell {k} of {name}", file, reference, size) if reference else None
+            if cell is None or cell.dtype.hasobject:
+                raise Refused(f"cell {k} of {name} is empty or a cell itself; expected a word or a number.")
+            budget.add(_CELL_COST + 4 * cell.size)
+            texts.append(_text(cell[()].T))
+        return np.array(texts, dtype=object)
+    return np.array([_text(row) for row in value]) if kind == b"char" and value.ndim == 2 else value
 
 
 def _text(codes: np.ndarray) -> str:
     """A MATLAB string, stored as the numbers of its characters; a number as it is."""
+    if codes.dtype == np.uint16:
+        return np.ravel(codes).astype("<u2").tobytes().decode("utf-16-le")
     return "".join(map(chr, np.ravel(codes))) if codes.dtype.kind == "u" else str(np.squeeze(codes))

@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from math import prod
 from os import PathLike
 from pathlib import Path
+from typing import NamedTuple, TextIO
 
 import numpy as np
 
-from spdmetric.io.files import Refused, listed, numbers_in, reading
-from spdmetric.io.matlab import mat_names, read_mat, structures
-from spdmetric.io.npy import npz_names, read_npy, read_npz
+from spdmetric.io.files import Header, Refused, check_size, listed, numbers_in, reading, shortened
+from spdmetric.io.matlab import mat_headers, mat_names, read_mat, structures
+from spdmetric.io.npy import npy_header, npz_headers, npz_names, read_npy, read_npz
 
 LABEL_HEADS = ("label", "labels", "y", "class", "target")
 GROUP_HEADS = ("group", "groups", "session", "run", "subject")
+_LONGEST_ROW = 2**20  # letters of a row of a .csv file
 
 
 @dataclass(frozen=True)
@@ -72,41 +75,79 @@ def read_matrices(
     """
     path = Path(path)
     with reading(path):
-        found = _read(path, subject)
-        n = len(found.X)
-        y = found.y if labels is None else _named_or_csv(path, labels, LABEL_HEADS, n)
-        g = found.groups if groups is None else _named_or_csv(path, groups, GROUP_HEADS, n)
-    return replace(found, X=np.ascontiguousarray(found.X), y=y, groups=g)
+        found = _read(path, subject, labels, groups)
+    return replace(found, X=np.ascontiguousarray(found.X))
 
 
-# How to list the names of the arrays of a file, and read some.  That of .npy is called X.
-_Reader = Callable[[Path, list[str]], dict[str, np.ndarray]]
-_FORMATS: dict[str, tuple[Callable[[Path], list[str]], _Reader]] = {
-    ".npz": (npz_names, read_npz),
-    ".mat": (mat_names, read_mat),
-    ".npy": (lambda path: ["X"], lambda path, names: {"X": read_npy(path)}),
+class _Format(NamedTuple):
+    """How to list the names of the arrays of a file, to look at some, and to read some."""
+
+    names: Callable[[Path], list[str]]
+    headers: Callable[[Path, list[str]], dict[str, Header]]
+    read: Callable[[Path, list[str]], dict[str, np.ndarray]]
+
+
+_FORMATS = {
+    ".npz": _Format(npz_names, npz_headers, read_npz),
+    ".mat": _Format(mat_names, mat_headers, read_mat),
+    # Its only array is called X.
+    ".npy": _Format(
+        lambda path: ["X"],
+        lambda path, names: {name: npy_header(path) for name in names},
+        lambda path, names: {name: read_npy(path) for name in names},
+    ),
 }
+_Source = str | PathLike[str] | None  # of labels or groups: a .csv file, or the name of an array
 
 
 def array_names(path: Path) -> list[str]:
     """Names of the arrays of a file."""
+    return _format_of(path).names(path)
+
+
+def _format_of(path: Path) -> _Format:
     if path.suffix.lower() not in _FORMATS:
         raise Refused(f"unknown suffix {path.suffix!r}; expected one of {listed(_FORMATS)}.")
-    return _FORMATS[path.suffix.lower()][0](path)
+    return _FORMATS[path.suffix.lower()]
 
 
-def _read(path: Path, subject: int | None) -> Matrices:
-    names, mat = array_names(path), path.suffix.lower() == ".mat"
+def _read(path: Path, subject: int | None, labels: _Source, groups: _Source) -> Matrices:
+    """Compare the sizes of all arrays with each other, then read them, the matrices last."""
+    names, mat, form = array_names(path), path.suffix.lower() == ".mat", _format_of(path)
     if mat and subject is None and "data" in names and not {"X", "covs"} & set(names):
-        return _read_toolbox(path)
+        found = _read_toolbox(path)
+        y, g = (
+            old if given is None else _column_of(path, names, given, heads, len(found.X))
+            for old, given, heads in ((found.y, labels, LABEL_HEADS), (found.groups, groups, GROUP_HEADS))
+        )
+        return replace(found, y=y, groups=g)
     keys = _layout(names, subject)
-    arrays = _FORMATS[path.suffix.lower()][1](path, [key for key in keys if key in names])
-    stored = arrays[keys[0]]
-    X = _as_stack(keys[0], stored, arrays[keys[1]].size if keys[1] in arrays else 0, mat)
-    y, groups = (_as_column(k, arrays[k], len(X), mat) if k in arrays else None for k in keys[1:])
+    headers = form.headers(path, [key for key in keys if key in names])
+    check_size(listed(headers), sum(header.nbytes for header in headers.values()), path.stat().st_size)
+    n = _stack_length(keys[0], headers[keys[0]], headers[keys[1]].size if keys[1] in headers else 0, mat)
+    y, g = (
+        None if given is None and key not in names else _column_of(path, names, given or key, heads, n)
+        for given, key, heads in ((labels, keys[1], LABEL_HEADS), (groups, keys[2], GROUP_HEADS))
+    )
+    stored = form.read(path, [keys[0]])[keys[0]]
+    X = _as_stack(stored) if mat else stored
     note = f"{keys[0]} is stored as {stored.shape}, matrix after matrix along its last axis as MATLAB does"
     moved = X.shape != stored.shape or X.strides != stored.strides
-    return Matrices(X, y, groups, path.stem, (f"{note}; it was read as {X.shape}.",) if moved else ())
+    return Matrices(X, y, g, path.stem, (f"{note}; it was read as {X.shape}.",) if moved else ())
+
+
+def _column_of(
+    path: Path, names: list[str], source: str | PathLike[str], heads: tuple[str, ...], n: int
+) -> np.ndarray:
+    """A value for each matrix, from a ``.csv`` file or an array of the file itself."""
+    if Path(source).suffix.lower() == ".csv":
+        return read_column(source, n, heads)
+    name, form = str(source), _format_of(path)
+    if name not in names:
+        raise Refused(f"it has no array {shortened(name)}: give one of {listed(names)}, or a .csv file.")
+    _check_length(name, form.headers(path, [name])[name].shape, n)
+    mat = path.suffix.lower() == ".mat"
+    return _as_column(name, form.read(path, [name])[name], n, path.stat().st_size, mat)
 
 
 def subjects_in(names: Iterable[str]) -> list[int]:
@@ -144,40 +185,59 @@ def _read_toolbox(path: Path) -> Matrices:
     X, labels, training, test = (found[0][field] for field in fields)
     if X.ndim != 3 or X.shape[0] != X.shape[1]:
         raise Refused(f"data.data has shape {X.shape}; expected (d, d, n).")
-    n, order = X.shape[2], np.append(training, test).astype(int) - 1
-    if not np.array_equal(np.sort(order), np.arange(n)):
+    n = _stack_length("data.data", Header(X.shape, X.dtype), 0, mat=True)
+    named = np.append(training, test)
+    if named.dtype.kind not in "fiu" or not np.array_equal(np.sort(named), np.arange(1, n + 1)):
         raise Refused(
             f"idxTraining and idxTest should name each of the {n} matrices once, by numbers 1 to {n}."
         )
-    groups = np.repeat(["T", "E"], [training.size, test.size])[np.argsort(order)]
-    return Matrices(X.transpose(2, 0, 1), _as_column("data.labels", labels, n, True), groups, path.stem)
+    groups = np.repeat(["T", "E"], [training.size, test.size])[np.argsort(named)]
+    y = _as_column("data.labels", labels, n, path.stat().st_size, mat=True)
+    return Matrices(X.transpose(2, 0, 1), y, groups, path.stem)
 
 
-def _as_stack(name: str, X: np.ndarray, n_labels: int, mat: bool) -> np.ndarray:
-    """Matrices as (n, d, d); MATLAB holds them as (d, d, n), or as (d, d) where there is one."""
-    if X.dtype.kind not in "fiubc":
-        raise Refused(f"{name} has dtype {X.dtype}; expected matrices of numbers.")
-    last = X.ndim == 3 and X.shape[0] == X.shape[1]
-    if mat and X.ndim == 2 and X.shape[0] == X.shape[1] and n_labels == 1:
-        X = X[None]
-    # With as many matrices as channels, only their symmetry tells the axes apart.
-    elif mat and last and (X.shape[1] != X.shape[2] or not np.allclose(X, X.transpose(0, 2, 1))):
-        X = X.transpose(2, 0, 1)
-    if X.ndim != 3 or X.shape[1] != X.shape[2]:
+def _stack_length(name: str, header: Header, n_labels: int, mat: bool) -> int:
+    """How many matrices an array holds, or why it holds none."""
+    shape = header.shape
+    if header.dtype.kind not in "fiubc":
+        raise Refused(f"{name} has dtype {header.dtype}; expected matrices of numbers.")
+    if 0 in shape:
+        raise Refused(f"it holds no matrices: {name} has shape {shape}.")
+    last = len(shape) == 3 and shape[0] == shape[1]
+    if mat and (last or (len(shape) == 2 and shape[0] == shape[1] and n_labels == 1)):
+        return shape[2] if last else 1
+    if len(shape) != 3 or shape[1] != shape[2]:
         hint = " It looks like (d, d, n): save its transpose(2, 0, 1)." if last else ""
-        raise Refused(f"{name} has shape {X.shape}; expected (n, d, d), a stack of square matrices.{hint}")
-    if 0 in X.shape:
-        raise Refused(f"it holds no matrices: {name} has shape {X.shape}.")
-    return X
+        raise Refused(f"{name} has shape {shape}; expected (n, d, d), a stack of square matrices.{hint}")
+    return shape[0]
 
 
-def _as_column(name: str, values: np.ndarray, n: int, mat: bool = False) -> np.ndarray:
+def _as_stack(X: np.ndarray) -> np.ndarray:
+    """Matrices of MATLAB as (n, d, d): it holds them as (d, d, n), or as (d, d) where there is one."""
+    if X.ndim == 2:
+        return X[None]
+    # With as many matrices as channels, only their symmetry tells the axes apart.
+    cube = X.shape[0] == X.shape[1] == X.shape[2]
+    if X.shape[0] != X.shape[1] or (cube and all(np.allclose(A, A.T) for A in X)):
+        return X
+    return X.transpose(2, 0, 1)
+
+
+def _check_length(name: str, shape: tuple[int, ...], n: int) -> None:
+    if prod(shape) != n or max(shape, default=0) != n:
+        raise Refused(f"{shortened(name)} has shape {shape} for {n} matrices; expected one entry for each.")
+
+
+def _as_column(name: str, values: np.ndarray, n: int, stored: int, mat: bool = False) -> np.ndarray:
     """One value for each matrix; those in floating point, as MATLAB has them, become integers if whole."""
-    if values.size != n or max(values.shape, default=0) != n:
-        raise Refused(f"{name} has shape {values.shape} for {n} matrices; expected one entry for each.")
+    _check_length(name, values.shape, n)
     values = values.ravel()
     if values.dtype == object:  # a cell array of strings
-        return np.array([str(np.squeeze(item)) for item in values])
+        return _as_words(name, [str(np.squeeze(item)) for item in values], stored)
+    if values.dtype.kind == "U":
+        letters = np.ascontiguousarray(values).view(np.uint32)
+        if letters.size and (letters.max() > 0x10FFFF or (letters >> 11 == 0xD800 >> 11).any()):
+            raise Refused(f"{name} holds letters that are none, and cannot be written; expected Unicode.")
     if values.dtype.kind not in "fc":
         # MATLAB pads the rows of a character matrix to one length.
         return np.char.rstrip(values) if mat and values.dtype.kind == "U" else values
@@ -189,15 +249,10 @@ def _as_column(name: str, values: np.ndarray, n: int, mat: bool = False) -> np.n
     return values.astype(np.int64) if whole else values
 
 
-def _named_or_csv(path: Path, source: str | PathLike[str], heads: tuple[str, ...], n: int) -> np.ndarray:
-    """A value for each matrix, from a ``.csv`` file or an array of the file itself."""
-    if Path(source).suffix.lower() == ".csv":
-        return read_column(source, n, heads)
-    name, names = str(source), array_names(path)
-    if name not in names:
-        raise Refused(f"it has no array {name}: give one of {listed(names)}, or a .csv file.")
-    read, mat = _FORMATS[path.suffix.lower()][1], path.suffix.lower() == ".mat"
-    return _as_column(name, read(path, [name])[name], n, mat)
+def _as_words(name: str, words: list[str], stored: int) -> np.ndarray:
+    """Words as an array, in which each takes as much as the longest."""
+    check_size(name, 4 * len(words) * max(map(len, words), default=0), stored)
+    return np.array(words)
 
 
 def read_column(path: str | PathLike[str], n: int, heads: tuple[str, ...] = LABEL_HEADS) -> np.ndarray:
@@ -209,26 +264,77 @@ def read_column(path: str | PathLike[str], n: int, heads: tuple[str, ...] = LABE
     with reading(path):
         try:
             with Path(path).open(newline="", encoding="utf-8-sig") as file:
-                rows = [row for row in csv.reader(file) if row]
+                values = _column(_rows(file), n, heads)
         except (UnicodeDecodeError, csv.Error) as error:
             raise Refused(f"it is not a text file of comma-separated values ({error}).") from error
-        head = [cell.strip().lower() for cell in rows[0]] if rows else []
-        named = next((head.index(name) for name in heads if name in head), None)
-        if (entries := len(rows) - (named is not None)) != n and (named is not None or entries != n + 1):
-            raise Refused(f"it has {entries} entries for {n} matrices; expected one for each.")
-        if named is None and any(len(row) > 1 for row in rows):
+        stored = Path(path).stat().st_size
+        return _as_column("the column", _typed(values, stored), n, stored)
+
+
+def _rows(file: TextIO) -> Iterator[list[str]]:
+    """Rows that are not empty; one without an end would fill the memory."""
+    length = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal length
+        while line := file.readline(_LONGEST_ROW):
+            length += len(line)
+            if length >= _LONGEST_ROW:
+                raise Refused(f"it has a row of more than {_LONGEST_ROW} letters.")
+            yield line
+
+    for row in csv.reader(lines()):
+        length = 0
+        if row:
+            yield row
+
+
+def _column(rows: Iterator[list[str]], n: int, heads: tuple[str, ...]) -> list[str]:
+    """The entries, below a header if there is one; nothing else is kept, and equal ones but once."""
+    first = next(rows, [])
+    head = [cell.strip().lower() for cell in first]
+    named = next((head.index(name) for name in heads if name in head), None)
+    if named is None and len(first) > 1:
+        raise Refused(f"it has several columns; expected one, or a header with one of {listed(heads)}.")
+    at, seen = named or 0, dict[str, str]()
+    values = [first[0].strip()] if first and named is None else []
+    entries = len(values)
+    for row in rows:
+        entries += 1
+        if named is None and len(row) > 1:
             raise Refused(f"it has several columns; expected one, or a header with one of {listed(heads)}.")
-        values = [row[named or 0].strip() if len(row) > (named or 0) else "" for row in rows[len(rows) - n :]]
-        if "" in values:
-            raise Refused(f"entry {values.index('')} is empty; expected one value for each matrix.")
-        return _as_column("the column", _typed(values), n)
+        value = row[at].strip() if len(row) > at else ""
+        if entries <= n + 1:  # what is beyond is counted only
+            values.append(seen.setdefault(value, value))
+    if entries != n and (named is not None or entries != n + 1):
+        raise Refused(f"it has {entries} entries for {n} matrices; expected one for each.")
+    values = values[len(values) - n :]
+    if "" in values:
+        raise Refused(f"entry {values.index('')} is empty; expected one value for each matrix.")
+    return [unguarded(value) for value in values]
 
 
-def _typed(values: list[str]) -> np.ndarray:
+def _typed(values: list[str], stored: int) -> np.ndarray:
     """Numbers if all are, and different ones where the texts are different."""
-    numbers = [number for number in map(_number, values) if number is not None]
-    same = len(numbers) == len(values) and len(set(numbers)) == len(set(values))
-    return np.array(numbers if same else values)
+    texts = dict.fromkeys(values)
+    numbers = {text: number for text in texts if (number := _number(text)) is not None}
+    if len(numbers) == len(texts) == len(set(numbers.values())):
+        return np.array([numbers[value] for value in values])
+    return _as_words("the column", values, stored)
+
+
+# What a spreadsheet takes for a formula, or passes over before one.
+_FORMULA = re.compile(r"'*[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]")
+
+
+def guarded(text: str) -> str:
+    """A word for a .csv file that no spreadsheet takes for a formula: an apostrophe before it."""
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def unguarded(text: str) -> str:
+    """The inverse of `guarded`."""
+    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
 
 
 def _number(text: str) -> int | float | None:

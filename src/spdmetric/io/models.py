@@ -2,14 +2,15 @@
 
 A model file is a plain ``.npz``: a JSON text, ``metadata``, with a SHA-256 digest against damage,
 and arrays named by their places in the model.  All that is stored of a fitted estimator is listed
-in `FIELDS` and checked when a file is read.  Nothing else is made of a file: it cannot run code.
+in `FIELDS`, and compared with it when a file is written, when its headers are known, and when it is
+read.  Nothing else is made of a file: it cannot run code.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from math import isfinite
 from os import PathLike
@@ -22,39 +23,71 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from spdmetric.estimators import LogEuclideanMetric, LogEuclideanMetricCV
+from spdmetric.estimators import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.estimators.cv import Path as RadiusPath
 from spdmetric.estimators.embedding import Embedding
-from spdmetric.io.files import FileError, Refused, described, listed, reading
-from spdmetric.io.npy import npy_bytes, read_npz, write_npz
+from spdmetric.estimators.heads import ClassMeans, Neighbors
+from spdmetric.io.files import FileError, Header, Refused, described, listed, reading, shortened
+from spdmetric.io.npy import npy_parts, npz_headers, read_npz, write_npz
 from spdmetric.linalg.symmetric import Spectrum
 from spdmetric.manifolds import BallPoint, RankPoint
 from spdmetric.solvers import Record, Solution, Status
+from spdmetric.validation import check_count
 
 FORMAT, VERSION = "spdmetric model", 1  # raised whenever a file of the former version would be read wrongly
 
-# Of every field the kinds of dtype, "?" for None, and the shape; equal letters are equal sizes.
+# Of every field the kinds of dtype, and the shape in letters: equal letters are equal sizes, all but h at
+# least 1.  "?": it may be None.  "~": it may be infinite; nothing may be NaN.
 _METRIC = {
     **{"n_features_in_": "iu", "classes_": "biufSUO c", "n_iter_": "iu"},
     **{"alignment_": "f", "gamma_": "f?", "radius_": "f", "shape_penalty_": "f?", "shape_score_": "f?"},
     # From matrices to vectors, see `Embedding`; components_, which follows, is for other programs.
     **{"basis": "f d k", "center": "f k k", "rotation": "f k k", "factor": "f m k", "frame": "f m m"},
-    **{"low_rank": "b", "distance": "f", "session_weight": "f", "shape": "f? s q", "components_": "f m d"},
+    **{"low_rank": "b", "distance": "f", "session_weight": "f", "shape": "f? p q", "components_": "f m d"},
     **{"domains_": "iuU? e", "domain_means_": "f? e d d", "domain_mean": "f? d d"},
     # The solution: its coordinates in the ball, and how the solver came there.
-    **{"coordinates": "f m x", "status": "U", "value": "f", "residual": "f", "multiplier": "f"},
-    "history": f"f h {len(Record._fields)}",
+    **{"coordinates": "f m x", "status": "U", "value": "f~", "residual": "f~", "multiplier": "f~"},
+    "history": f"f~ h {len(Record._fields)}",
 }
 _CV = {
     **{"best_index_": "iu", "best_params_": "plain", "best_score_": "f", "cv_results_": "plain"},
-    **{"n_neighbors_": "iu?", "temperature_": "f", "path_": f"f {len(RadiusPath._fields)} p"},
+    **{"n_neighbors_": "iu?", "temperature_": "f", "path_": f"f~ {len(RadiusPath._fields)} r"},
 }
 FIELDS = {
     "LogEuclideanMetric": _METRIC,
     "LogEuclideanMetricCV": _METRIC | _CV,
     "KNeighborsClassifier": {"vectors": "f n v", "labels": "biufSUO n", "names": "UO? v"},
+    # Heads of LogEuclideanClassifier.
+    "ClassMeans": {"means": "f c v", "variance": "f", "share": "f c"},
+    "Neighbors": {
+        "vectors": "f n v",
+        "codes": "iu n",
+        "weight": "f n",
+        "n_classes": "iu",
+        "n_neighbors": "iu",
+    },
 }
-_PLACES = {LogEuclideanMetric: "metric", LogEuclideanMetricCV: "metric", KNeighborsClassifier: "neighbors"}
+# Sizes that follow from others: of a full-rank factor, of vectors without a shape and with one.
+_FOLLOWING: dict[str, Callable[[Mapping[str, int]], int | None]] = {
+    "m": lambda z: None if z["low_rank"] else z["k"],
+    "x": lambda z: z["k"] + 1 - z["low_rank"],
+    "p": lambda z: z["m"] * (z["m"] + 1) // 2,
+    "v": lambda z: z.get("q", z["m"] * (z["m"] + 1) // 2),
+}
+_MACHINE = ("memory", "n_jobs")  # parameters that speak of a machine, not of a model: never in a file
+_OUTPUTS = (None, "default", "pandas", "polars")  # of set_output
+_LONGEST_METADATA = 4 * 2**20  # bytes; parsed they take some twenty times as much
+_LARGEST_TRIED = 2000  # size of matrices up to which a metric is tried when it is loaded
+_PLACES = {
+    **{LogEuclideanMetric: "metric", LogEuclideanMetricCV: "metric", KNeighborsClassifier: "neighbors"},
+    **{ClassMeans: "head", Neighbors: "head"},
+}
+# What models are made of, by the class that holds the parts; "" where there is one part only.
+_PARTS = {
+    "": (["metric"],),
+    "Pipeline": (["metric"], ["metric", "neighbors"]),
+    "LogEuclideanClassifier": (["metric", "head"],),
+}
 _CLASSES = {kind.__name__: kind for kind in _PLACES}
 _REQUESTS = ("fit", "partial_fit", "score")  # methods whose metadata requests are kept
 
@@ -102,9 +135,15 @@ def load(path: str | PathLike[str]) -> Any:
     model : LogEuclideanMetric, LogEuclideanMetricCV or Pipeline
         Fitted; it gives the same numbers, bit for bit, as the one that was saved.
     """
-    metadata, arrays = read_model_file(path)
+    headers = npz_headers(Path(path))
+    with reading(path):
+        metadata = _read_metadata(Path(path), headers)
     try:
-        return _model_of(metadata["model"], arrays)
+        _check_tree(metadata["model"], {k: v for k, v in headers.items() if k != "metadata"})
+        metadata, arrays = read_model_file(path)
+        return _model_of(metadata["model"], arrays, {})
+    except FileError:
+        raise
     except Exception as error:  # the digest holds, so whoever wrote it was not `save`
         why = described(error)
         raise FileError(f"{path} says that it is a {FORMAT}, but its content is not one ({why}).") from error
@@ -114,40 +153,65 @@ def write_model_file(path: str | PathLike[str], metadata: State, arrays: Arrays)
     """Write metadata and arrays, with format, version and digest."""
     content = {"format": FORMAT, "version": VERSION, **metadata}
     text = json.dumps({**content, "sha256": _digest(content, arrays)}, indent=1, allow_nan=False)
+    if len(text) > _LONGEST_METADATA:
+        todo = "learn from labels that are numbers or strings, y.astype(str) for instance, not objects"
+        raise ValueError(f"The metadata of the model have {len(text)} letters, too many for a file: {todo}.")
     write_npz(Path(path), {"metadata": np.array(text.encode("ascii")), **arrays})
 
 
 def read_model_file(path: str | PathLike[str]) -> tuple[State, Arrays]:
     """Read what `write_model_file` wrote, or say why not."""
-    arrays = read_npz(Path(path))
+    headers = npz_headers(Path(path))
     with reading(path):
-        if "metadata" not in arrays:
-            raise Refused(f"it is an .npz file but not a {FORMAT} of spdmetric.save or 'spdmetric fit'.")
-        metadata = json.loads(arrays.pop("metadata").item())
-        found, version, writer = (metadata.get(key) for key in ("format", "version", "spdmetric"))
-        if found != FORMAT:
-            raise Refused(f"it is not a {FORMAT}: its metadata say {str(found)[:80]!r}.")
-        if type(version) is not int or version < 1:
-            raise Refused(f"it is corrupt: its format has version {str(version)[:80]!r}.")
-        if version > VERSION:
-            newer = f"it is a {FORMAT} of format {version}, written by spdmetric {str(writer)[:80]}"
-            raise Refused(f"{newer}; this spdmetric reads formats up to {VERSION}: upgrade it.")
+        metadata = _read_metadata(Path(path), headers)
+        arrays = read_npz(Path(path), [name for name in headers if name != "metadata"])
         if metadata.pop("sha256", None) != _digest(metadata, arrays):
             altered = "it was altered after it was saved (its SHA-256 digest does not match)"
             raise Refused(f"{altered}: fetch it again, or save the {FORMAT} anew.")
     return metadata, arrays
 
 
+def _read_metadata(path: Path, headers: Mapping[str, Header]) -> State:
+    """The metadata of a file of a format that is known here."""
+    if "metadata" not in headers:
+        raise Refused(f"it is an .npz file but not a {FORMAT} of spdmetric.save or 'spdmetric fit'.")
+    shape, dtype = headers["metadata"]
+    if shape != () or dtype.kind != "S" or dtype.itemsize > _LONGEST_METADATA:
+        raise Refused(
+            f"its metadata are no text of at most {_LONGEST_METADATA} letters, but {dtype} {shape}."
+        )
+    text = read_npz(path, ["metadata"])["metadata"].item()
+    metadata = json.loads(text, parse_constant=_refuse_constant)
+    if not isinstance(metadata, dict):
+        raise Refused(f"it is not a {FORMAT}: its metadata are a {type(metadata).__name__}.")
+    found, version, writer = (metadata.get(key) for key in ("format", "version", "spdmetric"))
+    if found != FORMAT:
+        raise Refused(f"it is not a {FORMAT}: its metadata say {str(found)[:80]!r}.")
+    if type(version) is not int or version < 1:
+        raise Refused(f"it is corrupt: its format has version {str(version)[:80]!r}.")
+    if version > VERSION:
+        newer = f"it is a {FORMAT} of format {version}, written by spdmetric {shortened(writer)}"
+        raise Refused(f"{newer}; this spdmetric reads formats up to {VERSION}: upgrade it.")
+    return metadata
+
+
+def _refuse_constant(name: str) -> float:
+    raise Refused(f"its metadata hold {name}; expected finite numbers.")
+
+
 def _digest(metadata: State, arrays: Arrays) -> str:
     """SHA-256 over the metadata and the name, length and bytes of every array."""
     digest = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode("ascii"))
     for name in sorted(arrays):
-        content = npy_bytes(arrays[name])
-        digest.update(f"\n{name} {len(content)}\n".encode() + content)
+        header, content = npy_parts(arrays[name])
+        digest.update(f"\n{name} {len(header) + len(content)}\n".encode() + header)
+        digest.update(content)
     return digest.hexdigest()
 
 
 def _state_of(step: Any) -> State:
+    if isinstance(step, ClassMeans | Neighbors):
+        return step._asdict()
     if isinstance(step, KNeighborsClassifier):  # from these scikit-learn builds the same neighbors again
         names = getattr(step, "feature_names_in_", None)
         return {"vectors": step._fit_X, "labels": step.classes_[step._y], "names": names}
@@ -163,21 +227,17 @@ def _state_of(step: Any) -> State:
 
 def _fitted(kind: str, parameters: State, state: State) -> Any:
     """The estimator that the fields were taken from."""
-    _check_fields(FIELDS[kind], state)
+    if kind in ("ClassMeans", "Neighbors"):
+        return _CLASSES[kind](**state)
     step = _CLASSES[kind](**parameters)
     if kind == "KNeighborsClassifier":
-        step.fit(state["vectors"], state["labels"])
+        step.fit(state["vectors"], state["labels"]).kneighbors(state["vectors"][:1])  # as `_try` below
         if state["names"] is not None:
             step.feature_names_in_ = state["names"]
         return step
     step.embedding_ = Embedding(**{field.name: state[field.name] for field in fields(Embedding)})
-    S, W, low_rank = state["coordinates"], state["factor"], state["low_rank"]
-    if S.shape[1] != W.shape[1] + (not low_rank):
-        raise ValueError(f"coordinates has shape {S.shape}, which does not go with a factor of {W.shape}")
-    shape, p = state["shape"], len(W) * (len(W) + 1) // 2
-    if shape is not None and len(shape) != p:
-        raise ValueError(f"shape has {len(shape)} rows, and vectors without it have length {p}")
-    point = RankPoint(S) if low_rank else BallPoint(Spectrum(S[:, -1], S[:, :-1]), np.eye(len(W)))
+    S, W = state["coordinates"], state["factor"]
+    point = RankPoint(S) if state["low_rank"] else BallPoint(Spectrum(S[:, -1], S[:, :-1]), np.eye(len(W)))
     point.factor = W
     rows = state["history"].tolist()
     history = tuple(Record(int(i), value, gap, d, int(n), t) for i, value, gap, d, n, t in rows)
@@ -189,60 +249,198 @@ def _fitted(kind: str, parameters: State, state: State) -> Any:
     return step
 
 
-def _check_fields(rules: Mapping[str, str], state: State) -> None:
-    """Compare the values with the table, and their sizes with each other."""
+def _try(step: Any) -> None:
+    """Use a metric once, so that what does not go together is told here and not later."""
+    check_count("chunk_size", step.chunk_size, optional=True)
+    B, center = step.embedding_.basis, step.embedding_.center
+    if len(B) <= _LARGEST_TRIED:  # the center of the training matrices, the identity beside their range
+        X = B @ center @ B.T + np.mean(np.diag(center)) * (np.eye(len(B)) - B @ B.T)
+        step.transform((X + X.T)[None] / 2)
+
+
+def _check_fields(kind: str, state: State, sizes: dict[str, int]) -> None:
+    """Compare values, or headers of arrays, with the table, and their sizes with each other."""
+    rules = FIELDS[kind]
     if set(state) != set(rules):
         raise ValueError(f"expected the fields {sorted(rules)}, got {sorted(state)}")
-    sizes = {"d": state.get("n_features_in_")}
+    for name, letter in (("n_features_in_", "d"), ("low_rank", "low_rank")):
+        if name in state and isinstance(state[name], int | np.integer | np.bool_):
+            sizes[letter] = int(state[name])
     for name, rule in rules.items():
-        (kinds, *letters), array = rule.split(), np.asarray(state[name])
-        if kinds == "plain" or (state[name] is None and "?" in kinds):
+        (kinds, *letters), value = rule.split(), state[name]
+        if kinds == "plain":
+            _check_plain(name, value)
             continue
-        paired = zip(letters, array.shape, strict=False)
-        shape = tuple(int(s) if s.isdigit() else sizes.setdefault(s, n) for s, n in paired)
-        if array.dtype.kind not in kinds or array.ndim != len(letters) or array.shape != shape:
-            got = f"shape {array.shape} and dtype {array.dtype}"
+        if value is None and "?" in kinds:
+            continue
+        header = value if isinstance(value, Header) else Header(*_shape_and_dtype(value))
+        paired = zip(letters, header.shape, strict=False)
+        shape = tuple(_expected(letter, n, sizes) for letter, n in paired)
+        if header.dtype.kind not in kinds or len(header.shape) != len(letters) or header.shape != shape:
+            got = f"shape {header.shape} and dtype {header.dtype}"
             raise ValueError(f"{name} has {got}; expected '{rule}', {shape}")
+        _check_finite(name, value, infinite="~" in kinds)
+
+
+def _shape_and_dtype(value: Any) -> tuple[tuple[int, ...], np.dtype]:
+    array = np.asarray(value)
+    return array.shape, array.dtype
+
+
+def _expected(letter: str, n: int, sizes: dict[str, int]) -> int:
+    """What a size should be: a number, what follows from other sizes, what it was before, or free."""
+    if letter.isdigit():
+        return int(letter)
+    if letter not in sizes:
+        following = _FOLLOWING[letter](sizes) if letter in _FOLLOWING else None
+        sizes[letter] = n if following is None else following
+    if sizes[letter] < (letter != "h"):
+        raise ValueError(f"a size is {sizes[letter]}; expected at least 1")
+    return sizes[letter]
+
+
+def _check_finite(name: str, value: Any, *, infinite: bool) -> None:
+    """Refuse NaN, and infinity where it has no meaning, in an array, a number or a list of labels."""
+    if isinstance(value, Header) or value is None:
+        return
+    array = np.asarray(value)
+    if array.dtype == object:
+        for item in array.ravel():
+            _check_plain(name, item)
+    elif array.dtype.kind == "f" and not (~np.isnan(array) if infinite else np.isfinite(array)).all():
+        raise ValueError(f"{name} holds NaN or infinity; expected finite numbers")
+
+
+def _check_plain(name: str, value: Any) -> None:
+    """Refuse what is not made of numbers and strings, and NaN among them."""
+    if value is None or isinstance(value, Header | str | bytes):
+        return
+    if isinstance(value, dict | list | tuple):
+        for item in (*value.keys(), *value.values()) if isinstance(value, dict) else value:
+            _check_plain(name, item)
+    elif isinstance(value, bool | int | float | np.generic | np.ndarray):
+        _check_finite(name, value, infinite=True)
+    else:
+        raise ValueError(f"{name} holds a {type(value).__name__}; expected numbers and strings")
 
 
 def _tree_of(model: Any, arrays: Arrays) -> State:
-    steps = model.steps if isinstance(model, Pipeline) else [("", model)]
-    if [_PLACES.get(type(step)) for _, step in steps] not in (["metric"], ["metric", "neighbors"]):
+    steps, whole = [("", model)], ""
+    if isinstance(model, Pipeline):
+        steps, whole = model.steps, "Pipeline"
+    elif isinstance(model, LogEuclideanClassifier):
+        check_is_fitted(model)
+        steps, whole = [("metric", model.metric_), ("head", model._head)], "LogEuclideanClassifier"
+    if [_PLACES.get(type(step)) for _, step in steps] not in _PARTS[whole]:
         got = listed(type(step).__name__ for _, step in steps)
-        known = "a LogEuclideanMetric or a LogEuclideanMetricCV, alone or before a KNeighborsClassifier"
+        known = "a LogEuclideanClassifier, or a metric, alone or before a KNeighborsClassifier"
         raise ValueError(f"Expected {known}, got {got}: for other pipelines use skops, see docs/models.md.")
-    trees = [(name, _step_tree(step, arrays)) for name, step in steps]
-    if not isinstance(model, Pipeline):
+    sizes: dict[str, int] = {}
+    trees = [(name, _step_tree(step, arrays, sizes)) for name, step in steps]
+    if not whole:
         return trees[0][1]
-    parameters = {name: value for name, value in model.get_params(deep=False).items() if name != "steps"}
-    return {"class": "Pipeline", "parameters": _encode_all(parameters, "pipeline", arrays), "steps": trees}
+    tree = {"class": whole, "parameters": _parameters(model, whole.lower(), arrays), "steps": trees}
+    return tree if whole == "Pipeline" else tree | {"requests": _requests(model)}
 
 
-def _step_tree(step: Any, arrays: Arrays) -> State:
-    check_is_fitted(step)
-    place, routing = _PLACES[type(step)], step.get_metadata_routing()
-    requests = {method: getattr(routing, method).requests.items() for method in _REQUESTS}
-    return {
-        "class": type(step).__name__,
-        "parameters": _encode_all(step.get_params(deep=False), place, arrays),
-        "fitted": _encode_all(_state_of(step), place, arrays),
-        "output": getattr(step, "_sklearn_output_config", {}).get("transform"),
-        "requests": {m: {k: v for k, v in some if v is not None} for m, some in requests.items()},
-    }
+def _step_tree(step: Any, arrays: Arrays, sizes: dict[str, int]) -> State:
+    place, kind = _PLACES[type(step)], type(step).__name__
+    if place != "head":
+        check_is_fitted(step)
+    state = _state_of(step)
+    tree = {"class": kind, "parameters": {}, "fitted": _encode_all(state, place, arrays), "output": None}
+    if place != "head":
+        tree["parameters"] = _parameters(step, place, arrays)
+        tree["output"] = getattr(step, "_sklearn_output_config", {}).get("transform")
+        tree["requests"] = _requests(step)
+    _check_fields(type(step).__name__, state, sizes)  # what could not be loaded is not saved
+    return tree
 
 
-def _model_of(tree: State, arrays: Arrays) -> Any:
-    parameters = {name: _decode(value, arrays) for name, value in tree["parameters"].items()}
+def _requests(step: Any) -> dict[str, dict[str, Any]]:
+    """Metadata that an estimator asks for."""
+    routing = step.get_metadata_routing()
+    asked = {m: getattr(routing, m).requests.items() for m in _REQUESTS if hasattr(routing, m)}
+    return {method: {k: v for k, v in some if v is not None} for method, some in asked.items()}
+
+
+def _parameters(step: Any, place: str, arrays: Arrays) -> State:
+    left_out = ("steps", *_MACHINE)
+    values = {name: value for name, value in step.get_params(deep=False).items() if name not in left_out}
+    return _encode_all(values, place, arrays)
+
+
+def _check_tree(tree: State, headers: Mapping[str, Header]) -> None:
+    """Compare the headers of all arrays with the table, before any of them is read."""
+    whole = tree["class"] if tree["class"] in _PARTS else ""
+    steps = [step for _, step in tree["steps"]] if whole else [tree]
+    places = [_PLACES.get(_CLASSES.get(step["class"], object)) for step in steps]
+    if places not in _PARTS[whole]:
+        raise ValueError(f"it is made of {listed(step['class'] for step in steps)}")
+    sizes: dict[str, int] = {}
+    for step in steps:
+        _check_fields(step["class"], _decode_all(step["fitted"], headers), sizes)
+    if extra := set(headers) - set(_places(tree)):
+        raise ValueError(f"no field is stored in the array {listed(sorted(extra))}")
+
+
+def _places(tree: Any) -> Iterator[str]:
+    """Names of the arrays that a tree speaks of."""
+    if isinstance(tree, dict):
+        yield from (tree[kind] for kind in ("array", "scalar") if isinstance(tree.get(kind), str))
+    for item in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
+        yield from _places(item)
+
+
+def _model_of(tree: State, arrays: Arrays, sizes: dict[str, int]) -> Any:
+    parameters = _decode_all(tree["parameters"], arrays)
+    for name in _MACHINE:
+        parameters.pop(name, None)
+    _check_plain("parameters", parameters)
     if tree["class"] == "Pipeline":
-        return Pipeline([(name, _model_of(step, arrays)) for name, step in tree["steps"]], **parameters)
-    state = {name: _decode(value, arrays) for name, value in tree["fitted"].items()}
+        steps = [(str(name), _model_of(step, arrays, sizes)) for name, step in tree["steps"]]
+        if len(steps) == 2 and steps[0][1].classes_.tolist() != steps[1][1].classes_.tolist():
+            raise ValueError("the metric and the neighbors know different classes")
+        return Pipeline(steps, **parameters)
+    if tree["class"] == "LogEuclideanClassifier":
+        (_, metric), (_, head) = ((name, _model_of(step, arrays, sizes)) for name, step in tree["steps"])
+        return _requesting(_classifier(parameters, metric, head), tree["requests"])
+    state = _decode_all(tree["fitted"], arrays)
+    _check_fields(tree["class"], state, sizes)
     step = _fitted(tree["class"], parameters, state)
+    if _PLACES[type(step)] == "head":
+        return step
+    if tree["class"] != "KNeighborsClassifier":
+        _try(step)
+    if tree["output"] not in _OUTPUTS:
+        raise ValueError(f"output is {tree['output']!r}; expected one of {_OUTPUTS}")
     if tree["output"] is not None:
         step.set_output(transform=tree["output"])
+    return _requesting(step, tree["requests"])
+
+
+def _requesting(step: Any, requests: Mapping[str, Mapping[str, Any]]) -> Any:
+    """The same estimator, asking for the metadata that it asked for."""
     with config_context(enable_metadata_routing=True):
-        for method in filter(tree["requests"].get, _REQUESTS):
-            getattr(step, f"set_{method}_request")(**tree["requests"][method])
+        for method in filter(requests.get, _REQUESTS):
+            getattr(step, f"set_{method}_request")(**requests[method])
     return step
+
+
+def _classifier(parameters: State, metric: Any, head: ClassMeans | Neighbors) -> LogEuclideanClassifier:
+    """The classifier of a metric and a head, if they go together."""
+    if isinstance(head, Neighbors):
+        c, n = len(metric.classes_), len(head.codes)
+        if head.n_classes != c or not (head.codes.min() >= 0 and head.codes.max() < c):
+            raise ValueError(f"the neighbors have classes other than the {c} of the metric")
+        if not 1 <= head.n_neighbors <= n:
+            raise ValueError(f"n_neighbors is {head.n_neighbors}, of {n} vectors")
+        head = head._replace(n_classes=int(head.n_classes), n_neighbors=int(head.n_neighbors))
+    return LogEuclideanClassifier(**parameters)._keep(metric, head)
+
+
+def _decode_all(tree: State, arrays: Mapping[str, Any]) -> State:
+    return {name: _decode(value, arrays) for name, value in tree.items()}
 
 
 def _encode_all(values: State, place: str, arrays: Arrays) -> State:
@@ -270,14 +468,14 @@ def _encode(value: Any, place: str, arrays: Arrays) -> Any:
     raise ValueError(f"{got} cannot be stored in a model file, only plain numbers and strings: {todo}.")
 
 
-def _decode(tree: Any, arrays: Arrays) -> Any:
-    """The inverse of `_encode`."""
+def _decode(tree: Any, arrays: Mapping[str, Any]) -> Any:
+    """The inverse of `_encode`; with headers in place of arrays, what can be known without reading them."""
     if not isinstance(tree, dict):
         return [_decode(item, arrays) for item in tree] if isinstance(tree, list) else tree
     ((kind, content),) = tree.items()
     makers: dict[str, Callable[[Any], Any]] = {
         **{"tuple": tuple, "dict": dict, "array": arrays.__getitem__},
-        "scalar": lambda place: arrays[place][()],
+        "scalar": lambda place: arrays[place] if isinstance(arrays[place], Header) else arrays[place][()],
         "objects": lambda items: np.array([None, *items], dtype=object)[1:],  # one axis, whatever the items
     }
     return makers[kind](_decode(content, arrays))

@@ -1,6 +1,6 @@
 """NumPy's formats, ``.npy`` and ``.npz``: the one place where their headers and members are checked.
 
-Sizes are compared before memory is asked for; pickled objects are refused.
+All headers are read and all sizes compared before memory is asked for; pickled objects are refused.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from io import BytesIO
+from io import BufferedReader, BytesIO, FileIO
 from math import prod
 from pathlib import Path
 from typing import IO
@@ -17,17 +17,24 @@ import numpy as np
 from numpy.lib import format as npy
 
 from spdmetric.io.atomic import atomic_file
-from spdmetric.io.files import Refused, check_size, reading
+from spdmetric.io.files import Header, Refused, check_size, listed, reading
 
 _PICKLE = b"\x80"  # what pickles begin with
+_PIECE = 2**20  # bytes that are read at a time
+_LONGEST_HEADER = 2**16  # of a .npy file
+_READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+
+
+def npy_header(path: Path) -> Header:
+    """Shape and dtype of the array of a ``.npy`` file."""
+    with reading(path), path.open("rb") as file:
+        return _header("the array", file, path.stat().st_size)[0]
 
 
 def read_npy(path: Path) -> np.ndarray:
     """Read the array of a ``.npy`` file."""
-    size = path.stat().st_size
     with reading(path), path.open("rb") as file:
-        _refuse_pickles(file.peek(1)[:1] == _PICKLE)
-        return _read_array("the array", file, size, size)
+        return _content("the array", file, *_header("the array", file, path.stat().st_size))
 
 
 def npz_names(path: Path) -> list[str]:
@@ -36,14 +43,22 @@ def npz_names(path: Path) -> list[str]:
         return list(members)
 
 
-def read_npz(path: Path, names: Iterable[str] | None = None) -> dict[str, np.ndarray]:
-    """Read some arrays of a ``.npz`` file, by default all."""
-    arrays = {}
+def npz_headers(path: Path, names: Iterable[str] | None = None) -> dict[str, Header]:
+    """Shape and dtype of some arrays of a ``.npz`` file, by default of all."""
     with _opened(path) as (archive, members):
-        for name in members if names is None else names:
+        return {name: _header_of(name, archive, members[name]) for name in names or members}
+
+
+def read_npz(path: Path, names: Iterable[str] | None = None) -> dict[str, np.ndarray]:
+    """Read some arrays of a ``.npz`` file, by default all; nothing is read before all sizes are compared."""
+    with _opened(path) as (archive, members):
+        wanted = list(members if names is None else names)
+        declared = sum(_header_of(name, archive, members[name]).nbytes for name in wanted)
+        check_size(listed(wanted), declared, path.stat().st_size)
+        arrays = {}
+        for name in wanted:
             with archive.open(info := members[name]) as file:
-                stored = min(info.compress_size, path.stat().st_size)
-                arrays[name] = _read_array(name, file, info.file_size, stored)
+                arrays[name] = _content(name, file, *_header(name, file, info.file_size))
     return arrays
 
 
@@ -52,38 +67,80 @@ def write_npz(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     with atomic_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
             # Without a date: files of the same content are the same bytes.
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), npy_bytes(array))
+            with archive.open(
+                zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=array.nbytes > 2**31
+            ) as member:
+                for part in npy_parts(array):
+                    member.write(part)
 
 
-def npy_bytes(array: np.ndarray) -> bytes:
-    """An array as a ``.npy`` file holds it."""
-    buffer = BytesIO()
-    npy.write_array(buffer, array, version=(1, 0), allow_pickle=False)
-    return buffer.getvalue()
+def npy_parts(array: np.ndarray) -> tuple[bytes, memoryview]:
+    """An array as a ``.npy`` file holds it: the header, and the content, of which no copy is made."""
+    buffer, header = BytesIO(), npy.header_data_from_array_1_0(array)
+    npy.write_array_header_1_0(buffer, header)
+    ordered = np.ascontiguousarray(array.T if header["fortran_order"] else array)
+    return buffer.getvalue(), ordered.reshape(-1).view(np.uint8).data
 
 
-def _read_array(name: str, file: IO[bytes], size: int, stored: int) -> np.ndarray:
-    """Read an array that has ``size`` bytes, header included, and takes ``stored`` in the file."""
-    old = npy.read_magic(file) == (1, 0)
-    shape, fortran, dtype = (npy.read_array_header_1_0 if old else npy.read_array_header_2_0)(file)
+def _header(name: str, file: IO[bytes], size: int) -> tuple[Header, bool]:
+    """Shape and dtype of an array that has ``size`` bytes, header included, and its order in memory."""
+    start = BytesIO(file.read(_LONGEST_HEADER))  # whatever length it declares
+    _refuse_pickles(start.getvalue()[:1] == _PICKLE)
+    version = npy.read_magic(start)
+    if version not in _READERS:
+        raise Refused(f"{name} is of version {version} of NumPy's format; save it again with numpy.save.")
+    shape, fortran, dtype = _READERS[version](start)
     _refuse_pickles(dtype.hasobject)
-    declared = file.tell() + prod(shape) * dtype.itemsize
-    if min(shape, default=0) < 0 or declared != size:
+    declared = start.tell() + prod(shape) * dtype.itemsize
+    if min(shape, default=1) < 0 or dtype.itemsize == 0 or declared != size:
         what = f"{name} declares {declared} bytes, by shape {shape} and dtype {dtype}"
         raise Refused(f"{what}, but has {size}: it is damaged or truncated.")
-    check_size(name, declared, stored)
-    return np.ndarray(shape, dtype, bytearray(file.read()), order="F" if fortran else "C")
+    file.seek(start.tell())
+    return Header(shape, dtype), fortran
+
+
+def _header_of(name: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Header:
+    with archive.open(info) as file:
+        return _header(name, file, info.file_size)[0]
+
+
+def _content(name: str, file: IO[bytes], header: Header, fortran: bool) -> np.ndarray:
+    """Read the content of an array piece by piece into the memory that it will stay in."""
+    array = np.empty(header.shape, header.dtype, order="F" if fortran else "C")
+    rest = array.reshape(-1, order="A").view(np.uint8).data
+    while len(rest):
+        part = file.read(min(len(rest), _PIECE))
+        if not part:
+            raise Refused(f"{name} ends before its {header.nbytes} bytes: it is damaged or truncated.")
+        rest[: len(part)] = part
+        rest = rest[len(part) :]
+    if file.read(1):  # which also makes an archive compare its checksum
+        raise Refused(f"{name} has more than its {header.nbytes} bytes: it is damaged.")
+    return array
+
+
+class _Pieces(BufferedReader):
+    """A file of which no more than a piece is read at once: so long may a table of contents be."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is not None and size > _PIECE:
+            raise Refused(f"its table of contents declares {size} bytes; expected at most {_PIECE}.")
+        return super().read(size)
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo]]]:
     """Open an archive; its members by the names of their arrays."""
-    with reading(path), path.open("rb") as file:
+    with reading(path), _Pieces(FileIO(path)) as file:
         if not zipfile.is_zipfile(path):
             _refuse_pickles(file.read(1) == _PICKLE)
             raise Refused("it is not an .npz archive, but corrupt, truncated or of another format.")
         archive, members = zipfile.ZipFile(file), {}
         for info in archive.infolist():
+            if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise Refused(
+                    f"{info.filename} is compressed by method {info.compress_type}; expected zip's own."
+                )
             archive.open(info).close()  # tells a name that was damaged in the table of contents
             name = info.filename.removesuffix(".npy")
             if name in members:

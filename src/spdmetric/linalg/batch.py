@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from spdmetric.linalg import compiled
-from spdmetric.linalg.lazy import lazy
 from spdmetric.linalg.moments import Moments, moments_of
 from spdmetric.linalg.symmetric import LogCongruence, Spectrum, transpose, unvech, vech
 
@@ -45,22 +44,32 @@ class PlainStack:
 
     def decompose(self, W: np.ndarray) -> PlainDecomposition:
         """Decompose ``W X W'``; where it has left float64 its logarithm is NaN."""
-        n, m = self.X.shape[0], W.shape[0]
+        n, (m, d) = self.X.shape[0], W.shape
+        WX = np.empty((n, m, d)) if 2 * m <= d else None  # kept where that needs little memory
         logs, vectors, features = np.empty((n, m)), np.empty((n, m, m)), np.empty((n, m * (m + 1) // 2))
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             for rows in _groups(n, m):
-                values, V = np.linalg.eigh(_half_product(W @ self.X[rows], W.T, lower=True))
+                of_rows = np.matmul(W, self.X[rows], out=None if WX is None else WX[rows])
+                values, V = np.linalg.eigh(_half_product(of_rows, W.T, lower=True))
                 logs[rows], vectors[rows] = np.log(values), V
                 features[rows] = vech(_half_product(V * logs[rows, None, :], transpose(V), lower=False))
-        return PlainDecomposition(self.X, W, LogCongruence(Spectrum(logs, vectors)), features)
+        return PlainDecomposition(self.X, W, LogCongruence(Spectrum(logs, vectors)), features, WX)
 
 
 class PlainDecomposition:
     """A stack in NumPy, decomposed at W."""
 
-    def __init__(self, X: np.ndarray, W: np.ndarray, log: LogCongruence, features: np.ndarray):
+    def __init__(
+        self,
+        X: np.ndarray,
+        W: np.ndarray,
+        log: LogCongruence,
+        features: np.ndarray,
+        WX: np.ndarray | None = None,
+    ):
         self._X, self._W, self.log = X, W, log
         self.features = features  # (n, p)
+        self._WX = WX  # (n, m, d)
 
     @property
     def spread(self) -> np.ndarray:
@@ -100,11 +109,7 @@ class PlainDecomposition:
 
     def pull_factor(self, rows: np.ndarray) -> np.ndarray:
         """Derivative of ``sum <rows, features>`` in the entries of W."""
-        return self.log.pull_factor(unvech(rows), self._WX)
-
-    @lazy
-    def _WX(self) -> np.ndarray:
-        return self._W @ self._X
+        return self.log.pull_factor(unvech(rows), self._W @ self._X if self._WX is None else self._WX)
 
 
 # ---------------------------------------------------------------------------

@@ -268,7 +268,8 @@ class LogCongruence:
         xp = array_namespace(M)
         root = xp.exp(-self.log.values / 2)
         slope = root[..., :, None] * root[..., None, :] / sinhc(gaps(self.log.values) / 2)
-        return 2 * xp.sum(self.log.restore(slope * self.log.rotate(M)) @ WX, axis=-3)
+        B = self.log.restore(slope * self.log.rotate(M))  # (n, m, m)
+        return 2 * xp.tensordot(B, WX, axes=((0, 2), (0, 1)))
 
     def pull_derivative(self, eta: Array, M: Array, M_dot: Array) -> Array:
         """Derivative of `pull` along ``eta`` when ``M`` itself moves by ``M_dot``."""

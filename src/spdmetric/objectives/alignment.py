@@ -32,6 +32,9 @@ from spdmetric.linalg.symmetric import LogCongruence, unvech, vech
 from spdmetric.manifolds import FactorPoint
 from spdmetric.objectives.shape import Errors, FeatureRidge, GramRidge, Shape, Targets, shape_of
 
+# What every direction is given of the curvature, besides its share: measured on the benchmark's real data.
+_EVEN = 0.3
+
 Map = Callable[..., Iterable[Any]]  # a function over chunks, results in their order
 
 
@@ -214,6 +217,16 @@ class Evaluation(ABC):
         """Gradient in the coordinates of the manifold."""
         return self.point.gradient(self)
 
+    @lazy
+    def bends(self) -> np.ndarray:
+        """How much f bends along directions of the frame, about: a matrix whose trace is its size.
+
+        More where A has more (``docs/math.md``, "Axes").
+        """
+        shares = self._A_squares
+        identity, mean = np.eye(len(shares)), np.trace(shares) / len(shares)
+        return (shares / mean + _EVEN * identity) / (1 + _EVEN) if mean > 0 else identity
+
     def hvp(self, eta: np.ndarray) -> np.ndarray:
         """Hessian in the coordinates of the manifold, applied to a vector."""
         return self.point.hvp(self, eta)
@@ -253,6 +266,11 @@ class Evaluation(ABC):
     def _norms(self) -> tuple[float, float]:
         """The squared norm of A, and the norm of C."""
 
+    @property
+    @abstractmethod
+    def _A_squares(self) -> np.ndarray:
+        """Sum of the squares of the matrices whose vectors are the columns of A, (m, m)."""
+
     @abstractmethod
     def _pulled(self, pull: str) -> np.ndarray:
         """Sum over all chunks of the cotangents, pulled back by a method of their decompositions."""
@@ -268,7 +286,8 @@ class LocalEvaluation(Evaluation):
     @property
     def spread(self) -> float:
         """Root mean square distance of the tangent vectors from their mean."""
-        squares = sum(self._each(lambda part: np.sum(part.target.weight * self._Phi(part) ** 2)))
+        with np.errstate(invalid="ignore"):  # it tells of what has left float64
+            squares = sum(self._each(lambda part: np.sum(part.target.weight * self._Phi(part) ** 2)))
         return float(np.sqrt(squares / self._moments.weight))
 
     def frame_hvp(self, xi: np.ndarray) -> np.ndarray:
@@ -368,6 +387,10 @@ class LocalEvaluation(Evaluation):
         A, C = self._moments.A, self._gram_matrix if self.gram else self._moments.C
         return float(np.vdot(A, A)), sqrt(np.vdot(C, C))
 
+    @property
+    def _A_squares(self) -> np.ndarray:
+        return squares_of(self._moments.A)
+
     # -- second pass: cotangents --------------------------------------------
 
     def _Phi(self, part: Part) -> np.ndarray:
@@ -441,6 +464,12 @@ class _Move:
         return here._coefficients[0] * w * bracket - (self.C_norm / c) * here._cotangent(part)
 
 
+def squares_of(A: np.ndarray) -> np.ndarray:
+    """Sum of the squares of the symmetric matrices whose vectors are the columns of A."""
+    columns = unvech(A.T)
+    return np.sum(columns @ columns, axis=0)
+
+
 def tangent_part(xi: np.ndarray) -> np.ndarray:
     """Remove what rounding put outside the tangent space.
 
@@ -448,7 +477,8 @@ def tangent_part(xi: np.ndarray) -> np.ndarray:
     by rounding would let det(G) drift.
     """
     d = xi.shape[0]
-    xi = (xi + xi.T) / 2
+    xi = xi + xi.T
+    xi *= 0.5
     diagonal = xi.reshape(-1)[:: d + 1]  # a view
-    diagonal -= diagonal.sum() / d
+    diagonal -= sum(diagonal.tolist()) / d
     return xi

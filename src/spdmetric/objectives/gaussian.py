@@ -3,7 +3,9 @@
 The kernel of two matrices is ``k_ij = exp(-gamma delta_ij^2)``, delta the Euclidean distance
 of their tangent vectors.  Its centered kernel-target alignment is that of
 `spdmetric.objectives.alignment`, but has no form in features: all pairs are gone through, in tiles,
-each pair once, and their distances and kernel kept: 8 n^2 bytes whatever the size of the chunks.
+each pair once.  Their distances and kernel are kept where they are few, 8 n^2 bytes at each of two
+points; past `KEPT` matrices, 1 GB, each pass computes them anew, and memory grows with n alone: some
+16 n p bytes at each point, for p features.  The numbers are the same to the last bit.
 
 With weights w_i, ``K`` stands below for ``sqrt(w_i w_j)`` times the kernel of points centered by
 their weighted mean, and Y for rows ``sqrt(w_i) Y_i``: then ``f = <K, Y Y'> / (|K| |Y Y'|)``.
@@ -30,6 +32,7 @@ from spdmetric.objectives.alignment import LocalEvaluation, Map, Misalignment, P
 # and its alignment is that of the identity matrix, whatever the metric.
 LOG_TAUS = np.log(2) * np.arange(-10, 3)
 
+KEPT = 8000  # matrices whose tiles are kept between passes
 TILE = 160  # rows and columns of pairs handled at a time: the temporaries stay in the cache
 
 
@@ -58,7 +61,7 @@ class Tile(NamedTuple):
 class KernelFamily:
     """Gaussian kernels of all widths on the same points.
 
-    The squared distances of all pairs are kept, once a pair and in tiles: 4 n^2 bytes.
+    The squared distances of all pairs, once a pair and in tiles, are kept if there are few: 4 n^2 bytes.
 
     Parameters
     ----------
@@ -73,7 +76,13 @@ class KernelFamily:
         self.points, self.target, self.norm = points, target, target.norm
         self.weight, self.total = w[:, 0], float(w.sum())
         self.probe = np.hstack([w, w * Y])  # (n, 1 + c)
-        self.tiles = list(self._squares())
+        self.keep = len(points) <= KEPT
+        self._kept = list(self._squares()) if self.keep else []
+
+    @property
+    def tiles(self) -> Iterable[Tile]:
+        """Squared distances of all pairs."""
+        return self._kept if self.keep else self._squares()
 
     def _squares(self) -> Iterator[Tile]:
         """Squared distances, in units of the squared spread."""
@@ -96,9 +105,11 @@ class KernelFamily:
 
     def range(self) -> tuple[float, float]:
         """Smallest and largest squared distance of two points that differ, infinity and 0 if none do."""
-        apart = [tile.entries[tile.entries > 1e-12] for tile in self.tiles]  # the others are one matrix twice
-        low, high = (min(a.min(initial=np.inf) for a in apart), max(a.max(initial=0.0) for a in apart))
-        return float(low), float(high)
+        low, high = np.inf, 0.0
+        for tile in self.tiles:
+            apart = tile.entries[tile.entries > 1e-12]  # the others are one matrix twice
+            low, high = min(low, float(apart.min(initial=np.inf))), max(high, float(apart.max(initial=0.0)))
+        return low, high
 
     # -- as a function of the width, by sums that need no centered matrix --------
     #
@@ -179,9 +190,17 @@ class Kernel:
         self._family, self._tau = family, tau
         self._unit = -float(np.expm1(-tau))
 
+    @property
+    def _tiles(self) -> Iterable[Tile]:
+        return self._kept if self._family.keep else self._entries()
+
     @lazy
-    def _tiles(self) -> list[Tile]:
-        return [t._replace(entries=np.expm1(-self._tau * t.entries) / self._unit) for t in self._family.tiles]
+    def _kept(self) -> list[Tile]:
+        return list(self._entries())
+
+    def _entries(self) -> Iterator[Tile]:
+        for tile in self._family.tiles:
+            yield tile._replace(entries=np.expm1(-self._tau * tile.entries) / self._unit)
 
     @lazy
     def _means(self) -> tuple[np.ndarray, float]:
@@ -305,7 +324,7 @@ class GaussianMisalignment(Misalignment):
     gamma : float, optional
         The kernel is ``exp(-gamma delta^2)``.  By default the best gamma at each point.
     chunk_size : int, optional
-        Matrices decomposed at a time; all by default.  The kernel matrix is n x n in any case.
+        Matrices decomposed at a time; all by default.  Pairs are gone through in tiles in any case.
     rows : iterable of slice, optional
         The chunks themselves, instead of their size.
     map : callable, default=map

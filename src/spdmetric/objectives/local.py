@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from array_api_compat import is_array_api_obj
 from joblib import effective_n_jobs
+from scipy.sparse import issparse
 from threadpoolctl import ThreadpoolController
 
 from spdmetric.geometry import RowFunction, chunks
@@ -24,7 +25,7 @@ from spdmetric.linalg.compiled import each_block
 from spdmetric.linalg.symmetric import Array, congruence, symmetrize
 from spdmetric.objectives.alignment import Misalignment, Target, default_chunk_size
 from spdmetric.objectives.gaussian import GaussianMisalignment
-from spdmetric.validation import check_matrices, check_stack, checked_chunk
+from spdmetric.validation import check_matrices, check_n_jobs, check_stack, checked_chunk
 
 Map = Callable[..., Iterable[Any]]
 Rows = slice | np.ndarray  # a slice, or ascending row numbers
@@ -130,7 +131,7 @@ def is_stored(X: Array) -> bool:
     if isinstance(X, np.ndarray):
         return isinstance(X, np.memmap)
     has_all = all(hasattr(X, name) for name in ("shape", "dtype", "__getitem__"))
-    return has_all and not is_array_api_obj(X) and not hasattr(X, "iloc")
+    return has_all and not is_array_api_obj(X) and not hasattr(X, "iloc") and not issparse(X)
 
 
 def stored_shape(X: Array) -> tuple[int, ...]:
@@ -244,6 +245,16 @@ def fits(n: int, d: int) -> bool:
     return needed <= memory_limit() / 4
 
 
+def check_memory(needed: int, what: str) -> None:
+    """Refuse what needs more bytes than this process may use."""
+    limit = memory_limit()
+    if needed > limit:
+        raise MemoryError(
+            f"{what} would take {needed / 1e9:.3g} GB, and this process may use {limit / 1e9:.3g} GB: pass "
+            "fewer matrices at a time."
+        )
+
+
 def memory_limit(root: str | os.PathLike[str] = "/") -> int:
     """Bytes that this process may use: those of the machine, or fewer where its container is given fewer.
 
@@ -272,6 +283,7 @@ def threads(n_jobs: int | None = 1) -> Iterator[Map]:
 
     Inside a worker of joblib it is one thread: the workers are parallel already.
     """
+    check_n_jobs(n_jobs)
     n_threads = effective_n_jobs(n_jobs)
     with _controller().limit(limits=1, user_api="blas"):
         yield map if n_threads == 1 else partial(each_block, n_threads=n_threads)

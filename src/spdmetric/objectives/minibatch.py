@@ -149,6 +149,11 @@ class Sample:
         """Estimate of the derivative in the entries of the factor, (m, d)."""
         return np.asarray(self._decomposition.pull_factor(self._cotangent))
 
+    @property
+    def bends(self) -> np.ndarray:
+        """The same in all directions, for want of knowing."""
+        return np.eye(len(self.point.factor))
+
     def hvp(self, eta: np.ndarray) -> np.ndarray:
         """Not known from a mini-batch."""
         raise TypeError("Mini-batches give first derivatives only.")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spdmetric.evaluation.journal import Failure, Journal, Pieces, Progress, Task, attempt_each, run
+from spdmetric.evaluation.journal import Failure, Journal, Pieces, Plain, Progress, Task, attempt_each, run
 from spdmetric.evaluation.methods import Method, Sizes
 from spdmetric.evaluation.splits import Fold
 from spdmetric.evaluation.statistics import as_markdown, as_plain
@@ -53,7 +53,7 @@ def run_table(
     for row, repeat in table.tasks(repeats, settings.quick):
         names = tuple(name for name in chosen if name not in table.left_out.get(row, {}))
         seed = task_seed(repeat, settings.seed)
-        tasks[row, repeat] = Task(names, partial(_evaluate, table.rows[row], repeat, seed, chosen))
+        tasks[row, repeat] = Task(names, partial(_evaluate, table.rows[row], repeat, seed, chosen), _accepts)
     # What must agree for a run to be gone on with; more repeats may always be asked for.
     header = {
         **{"table": table.name, "rows": list(table.rows), "data": table.digest()},
@@ -76,6 +76,12 @@ def run_table(
             "again to compute what is missing, or leave a method out with --methods."
         )
     return sorted(results, key=lambda r: (r.row, r.repeat, r.method))
+
+
+def _accepts(name: str, piece: Plain) -> bool:
+    """Whether a kept piece can be one: accuracy in per cent, and seconds."""
+    pair = isinstance(piece, list) and len(piece) == 2 and all(type(v) in (int, float) for v in piece)
+    return pair and 0 <= piece[0] <= 100 and 0 <= piece[1] < float("inf")
 
 
 def task_seed(repeat: int, seed: int) -> int:

@@ -31,8 +31,8 @@ class SecantModel:
     beyond the edge, the straight way to it is followed as far as that.
     """
 
-    def __init__(self, memory: int = 20):
-        self._memory = memory
+    def __init__(self, memory: int = 50):
+        self._most = memory
         self._count = 0
 
     def learn(self, before: Iterate, after: Iterate) -> None:
@@ -46,6 +46,7 @@ class SecantModel:
 
     def _remember(self, step: np.ndarray, change: np.ndarray) -> None:
         if self._count == 0:
+            self._memory = min(self._most, max(20, 1_000_000 // step.size))  # 16 MB, if that is 20 pairs
             self._pairs = np.empty((2, self._memory, step.size))  # steps, changes
             self._inner = np.empty((self._memory, self._memory))  # steps by changes
         if self._count == self._memory:  # forget the oldest
@@ -74,8 +75,8 @@ class SecantModel:
         steps, changes, inner = self._tangent_pairs(iterate)
         if len(inner) == 0:
             return None
-        g, point = iterate.gradient.ravel(), iterate.here.point
-        scaled = point.precondition(np.concatenate([changes, g[None]]))  # (m + 1, d*d)
+        g, point, bends = iterate.gradient.ravel(), iterate.here.point, iterate.here.bends
+        scaled = point.precondition(np.concatenate([changes, g[None]]), bends)  # (m + 1, d*d)
         scaled_inner = scaled[:-1] @ scaled.T  # (m, m + 1)
         # Too little curvature makes long steps, and of these the trust region takes care.
         diagonal = inner.diagonal()
@@ -84,7 +85,7 @@ class SecantModel:
         a = solve(upper, steps @ g)[0]
         rest = scaled_inner[:, :-1] @ a - scaled_inner[:, -1]
         b = solve(upper, diagonal * a + rest / curvature, trans=1)[0]
-        unknown = point.precondition_adjoint(a @ scaled[:-1] - scaled[-1])
+        unknown = point.precondition_adjoint(a @ scaled[:-1] - scaled[-1], bends)
         return iterate.tangent(unknown / curvature - (b @ steps).reshape(unknown.shape))
 
     def _tangent_pairs(self, iterate: Iterate) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

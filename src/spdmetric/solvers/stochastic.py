@@ -28,6 +28,10 @@ class Smoothed:
     value: float
     gradient: np.ndarray
 
+    @property
+    def bends(self) -> np.ndarray:
+        return np.eye(len(self.gradient))
+
     def hvp(self, eta: np.ndarray) -> np.ndarray:
         raise TypeError("Mini-batches give first derivatives only.")
 

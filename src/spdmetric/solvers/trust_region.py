@@ -57,8 +57,8 @@ def newton(
     """Minimize on a ball with a Riemannian trust region and exact second derivatives.
 
     Takes fewer iterations, each more expensive, than `trust_region`, and its last ones converge
-    quadratically.  Beyond a radius of 20 its Hessian in normal coordinates loses digits
-    by cancellation.  Parameters and return value are those of `trust_region`.
+    quadratically.  Beyond a radius of 20 its Hessian in normal coordinates loses its digits
+    by cancellation, and the estimators refuse it.  Parameters and return value are those of `trust_region`.
     """
     run = Run(objective, tol=tol, max_iter=max_iter, callback=callback)
     return _trust_region(run, ExactModel(run.objective), manifold, start)

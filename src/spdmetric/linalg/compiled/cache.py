@@ -3,23 +3,41 @@
 A kernel contains the code of functions of other modules, while numba looks at the module of the
 kernel only.  Here the key of what is stored has a digest of all sources.  The place is numba's:
 ``NUMBA_CACHE_DIR`` if it is set, else ``__pycache__``, or where that cannot be written the user's
-cache folder.
+cache folder.  What is damaged there is compiled anew; what cannot be written is compiled in each process,
+after one warning.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 from numba import njit
 from numba.core.caching import FunctionCache
 
+from spdmetric.caller import warn_at_caller
+
 SOURCES = sorted(Path(__file__).parent.glob("*.py"))
 _DIGEST = sha256(b"\0".join(source.read_bytes() for source in SOURCES)).hexdigest()
+
+
+# What reading a damaged pickle may raise.
+_DAMAGED = (
+    OSError,
+    EOFError,
+    UnpicklingError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    ImportError,
+    LookupError,
+)
 
 
 class _Cache(FunctionCache):
@@ -27,10 +45,31 @@ class _Cache(FunctionCache):
         return (*super()._index_key(sig, codegen), _DIGEST)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        found = super().load_overload(sig, target_context)
+        found = None
+        try:
+            found = super().load_overload(sig, target_context)
+        except _DAMAGED:
+            with suppress(OSError):
+                self.flush()
         if found is None:
             say_that_it_compiles()
         return found
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except _DAMAGED as error:
+            say_that_it_is_not_kept(f"{type(error).__name__}: {error}")
+
+
+@lru_cache(maxsize=1)
+def say_that_it_is_not_kept(why: str) -> None:
+    """Tell a user why each process will compile anew, once a process."""
+    warn_at_caller(
+        f"Compiled kernels cannot be kept on disk ({why}), and each process will compile them anew: make the "
+        "folder writable, or name another in NUMBA_CACHE_DIR.",
+        RuntimeWarning,
+    )
 
 
 @lru_cache(maxsize=1)

@@ -8,24 +8,28 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
+from scipy.stats import chisquare
 
 _TINY = float(np.finfo(np.float64).tiny)
 
 # Votes that every class has before the neighbors vote, so that no probability is zero.
 _PRIOR_VOTES = 0.5
 _PAIRS_AT_A_TIME = 4_000_000
+_BY_CHANCE = 0.01  # p-value from which classes count as equally frequent
 
 
 class ClassMeans(NamedTuple):
     """Normal distributions around the class means, all of one variance in every direction.
 
     After a discriminant shape, whose errors are alike in every direction, it is linear discriminant
-    analysis with the penalty of the shape.
+    analysis with the penalty of the shape.  The unit of the variance is that of all vectors, and its share
+    that is within the classes is left to the temperature: a shape that fits few matrices closely leaves
+    no spread within the classes of those it has seen.
     """
 
     means: np.ndarray  # (c, q)
-    variance: float
-    share: np.ndarray  # (c,), of the weight; zero for a class that is absent
+    variance: float  # of all vectors, the mean over directions
+    share: np.ndarray  # (c,), probability before anything is seen; zero for a class that is absent
 
     @classmethod
     def of(cls, vectors: np.ndarray, codes: np.ndarray, weight: np.ndarray, n_classes: int) -> ClassMeans:
@@ -34,11 +38,9 @@ class ClassMeans(NamedTuple):
         indicator = np.zeros((n_classes, len(codes)))
         indicator[codes, np.arange(len(codes))] = weight
         means = indicator @ vectors / np.maximum(total, _TINY)[:, None]
-        share = total / total.sum()
-        squares = weight / total.sum() @ np.sum((vectors - means[codes]) ** 2, axis=1)
-        # As many matrices as are left when every class has taken one for its mean.
-        spare = max(1, len(codes) - int(np.count_nonzero(total))) / len(codes)
-        return cls(means, max(float(squares) / spare / vectors.shape[1], _TINY), share)
+        share = weight / weight.sum()
+        spread = share @ (vectors - share @ vectors) ** 2
+        return cls(means, max(float(spread.mean()), _TINY), _prior(total, len(codes)))
 
     def evidence(self, vectors: np.ndarray) -> np.ndarray:
         """Log likelihood of every class but for a constant, (n, c)."""
@@ -49,6 +51,18 @@ class ClassMeans(NamedTuple):
         """Log probability of every class before anything is seen, (c,)."""
         with np.errstate(divide="ignore"):
             return np.log(self.share)
+
+
+def _prior(total: np.ndarray, n: int) -> np.ndarray:
+    """Shares of the classes, equal where chance alone would make n matrices of equal classes as unequal.
+
+    Where the vectors tell little, which is when few matrices are all there is, unequal shares by chance would
+    decide in place of them.
+    """
+    present = total > 0
+    share, equal = total / total.sum(), present / np.count_nonzero(present)
+    by_chance = chisquare(n * share[present], n * equal[present]).pvalue
+    return np.where(present, equal if by_chance > _BY_CHANCE else share, 0.0)
 
 
 class Neighbors(NamedTuple):
@@ -71,6 +85,11 @@ class Neighbors(NamedTuple):
         """Log share of the votes, (n, c)."""
         return self.evidence_of(vectors, [self.n_neighbors])[0]
 
+    @property
+    def offset(self) -> np.ndarray:
+        """Nothing: the votes hold what is known before."""
+        return np.zeros(self.n_classes)
+
     def evidence_of(self, vectors: np.ndarray, numbers: Sequence[int]) -> list[np.ndarray]:
         """The same for several numbers of neighbors, from one search."""
         nearest = _nearest(vectors, self.vectors, max(numbers))  # (n, k)
@@ -80,11 +99,6 @@ class Neighbors(NamedTuple):
             np.add.at(votes, (rows, self.codes[nearest[:, :k]]), self.weight[nearest[:, :k]])
             found.append(np.log(votes / votes.sum(axis=1, keepdims=True)))
         return found
-
-    @property
-    def offset(self) -> np.ndarray:
-        """Nothing: the votes hold what is known before."""
-        return np.zeros(self.n_classes)
 
 
 Head: TypeAlias = ClassMeans | Neighbors
@@ -107,16 +121,27 @@ def log_posterior(evidence: np.ndarray, offset: np.ndarray, temperature: float =
 def fitted_temperature(evidence: np.ndarray, offset: np.ndarray, codes: np.ndarray) -> float:
     """Temperature that gives labels that were left out the highest probability [Guo2017]_.
 
-    Its logarithm has a normal prior of deviation 1 around 0, which keeps it finite where all are right.
-    ``offset`` has a row for each matrix: folds differ.
+    Labels are taken to be right with probability (n + 1) / (n + 2), as in [Platt1999]_, which keeps it
+    finite where all are right.  ``offset`` has a row for each matrix: folds differ.
+
+    References
+    ----------
+    .. [Guo2017] C. Guo, G. Pleiss, Y. Sun and K. Weinberger, "On Calibration of Modern Neural Networks",
+       ICML, 2017.
+    .. [Platt1999] J. Platt, "Probabilistic outputs for support vector machines and comparisons to regularized
+       likelihood methods", Advances in Large Margin Classifiers, 1999.
     """
-    rows = np.arange(len(codes))
+    n, c = evidence.shape
+    target = np.full((n, c), 1 / ((n + 2) * (c - 1)))
+    target[np.arange(n), codes] = (n + 1) / (n + 2)
+    floor = np.log(_TINY)  # of a class that is absent
+    unit = max(float(np.std(evidence)), _TINY)
 
-    def loss(log_temperature: float) -> float:
-        known = log_softmax(evidence * np.exp(-log_temperature) + offset, axis=1)[rows, codes]
-        return float(log_temperature**2 / 2 - np.sum(np.maximum(known, np.log(_TINY))))
+    def loss(exponent: float) -> float:
+        known = log_softmax(evidence * (np.exp(exponent) / unit) + offset, axis=1)
+        return -float(np.vdot(target, np.maximum(known, floor)))
 
-    return float(np.exp(minimize_scalar(loss, bounds=(-3.0, 3.0), method="bounded").x))
+    return unit / float(np.exp(minimize_scalar(loss, bounds=(-8.0, 6.0), method="bounded").x))
 
 
 def _squared_distances(one: np.ndarray, other: np.ndarray) -> np.ndarray:

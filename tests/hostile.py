@@ -1,0 +1,609 @@
+"""Hostile files made from parts: archives, MATLAB files of both kinds, models, tables.
+
+Every kind is a strategy of specifications and a function that writes one of them as a file.  The parts
+are what such files are really made of, each right or wrong on its own: names, shapes, types, lengths,
+links, filters, nesting; the bytes between them are as a writer of the format would put them.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from hypothesis import strategies as st
+
+SECRET = 12345.678  # what other files of the same machine hold
+LARGE = 10**8  # bytes of a part that is much larger than its file
+
+
+class Hostile(NamedTuple):
+    """What to draw, and how to write it."""
+
+    drawn: st.SearchStrategy[Any]
+    write: Callable[[Any, Path], None]
+
+
+def usually(normal: Any, *others: Any) -> st.SearchStrategy[Any]:
+    """Mostly what is right, so that the wrong parts meet right ones."""
+    return st.sampled_from([normal] * (3 * len(others)) + list(others))
+
+
+def rarely(value: Any, otherwise: Any) -> st.SearchStrategy[Any]:
+    """For what takes long to write."""
+    return st.sampled_from([otherwise] * 40 + [value])
+
+
+# ---------------------------------------------------------------------------
+# .npz
+
+ARRAY_NAMES = ("X", "y", "groups", "covs", "labels", "X1", "y1", "r1")
+SHAPES = st.one_of(
+    usually((6, 3, 3), (6,), (3, 3, 6), (6, 3, 2), (0, 3, 3), (6, 0, 0), (), (3, 3)),
+    st.lists(st.sampled_from([-1, 0, 1, 3, 6, 7, 2**31, 2**62, 10**30]), max_size=4).map(tuple),
+)
+DESCRIPTIONS = usually(
+    *("<f8", ">f4", "<i8", "|b1", "<U5", "<U100000", "|S3", "|O", "|V0", "<U0", "<c16", "<M8[D]", "|u1"),
+    *("[('a', '<f8')]", "[('a', '|O')]", "('<f8', (1000, 1000))", "<f9", "__import__('os')"),
+)
+MEMBERS = st.fixed_dictionaries(
+    {
+        "file": st.one_of(
+            st.sampled_from([f"{name}.npy" for name in ARRAY_NAMES]),
+            st.sampled_from(["X", "y", "X.npy.npy", "../X.npy", "metadata.npy", "\x1b[2J.npy", "\u202e.npy"]),
+        ),
+        "version": usually((1, 0), (2, 0), (3, 0), (9, 9)),
+        "descr": DESCRIPTIONS,
+        "shape": SHAPES,
+        "fortran": st.booleans(),
+        "header_length": usually(None, 0, 2**16 - 1, 2**31 - 1),
+        "body": st.one_of(usually("exact", "short", "long", "pickle"), rarely("large", "exact")),
+        "method": usually(zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA),
+    }
+)
+# Of the table of contents: which entry, where in it, and the number that is put there.
+PATCHES = st.tuples(
+    st.integers(0, 3), st.sampled_from([8, 10, 20, 24, 28, 42]), st.sampled_from([0, 1, 80, 10**6, 2**31])
+)
+NPZ = st.fixed_dictionaries(
+    {
+        "members": st.lists(MEMBERS, max_size=5),
+        "good": st.booleans(),  # whether a good X comes first
+        "patches": st.one_of(st.just([]), st.lists(PATCHES, max_size=2)),
+        "entries": rarely(30_000, 0),
+    }
+)
+
+
+def npy(member: dict[str, Any]) -> bytes:
+    descr = member["descr"] if member["descr"].startswith(("[", "(", "_")) else repr(member["descr"])
+    text = f"{{'descr': {descr}, 'fortran_order': {member['fortran']}, 'shape': {member['shape']}, }}\n"
+    form = "<H" if member["version"] == (1, 0) else "<I"
+    length = len(text) if member["header_length"] is None else member["header_length"]
+    length = min(length, 2**16 - 1) if form == "<H" else length
+    head = b"\x93NUMPY" + bytes(member["version"]) + struct.pack(form, length) + text.encode()
+    return head + body_of(member)
+
+
+def body_of(member: dict[str, Any]) -> bytes:
+    try:
+        size = np.dtype(member["descr"]).itemsize
+    except (TypeError, ValueError, SyntaxError):
+        size = 8
+    count = int(np.prod([float(n) for n in member["shape"]]))
+    whole = max(0, min(count * size, 10**6))
+    kinds = {"short": max(0, whole - 5), "long": whole + 5, "large": LARGE, "exact": whole, "pickle": whole}
+    return b"\x80\x04N." if member["body"] == "pickle" else bytes(kinds[member["body"]])
+
+
+def write_npz(spec: dict[str, Any], path: Path) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        if spec["good"]:
+            buffer = io.BytesIO()
+            np.save(buffer, good_matrices())
+            archive.writestr("X.npy", buffer.getvalue())
+        for member in spec["members"]:
+            if spec["good"] and member["file"] in ("X.npy", "covs.npy"):
+                continue
+            content = npy(member)
+            method = (
+                member["method"] if len(content) < LARGE else zipfile.ZIP_DEFLATED
+            )  # the others take long
+            archive.writestr(zipfile.ZipInfo(member["file"]), content, method, compresslevel=1)
+        for k in range(spec["entries"]):
+            archive.writestr(zipfile.ZipInfo(f"e{k}"), b"")
+    if not spec["patches"]:
+        return
+    content = bytearray(path.read_bytes())
+    starts = [found.start() for found in re.finditer(b"PK\x01\x02", content)][:4]
+    for entry, at, number in spec["patches"]:
+        if entry < len(starts):
+            width = 4 if at >= 20 and at != 28 else 2
+            content[starts[entry] + at : starts[entry] + at + width] = (number % 256**width).to_bytes(
+                width, "little"
+            )
+    path.write_bytes(content)
+
+
+def good_matrices(n: int = 6, d: int = 3) -> np.ndarray:
+    A = np.random.default_rng(0).standard_normal((n, d, 2 * d))
+    return A @ A.transpose(0, 2, 1)
+
+
+# ---------------------------------------------------------------------------
+# .mat of version 5: elements within elements
+
+NUMERIC = st.fixed_dictionaries(
+    {
+        "class": usually(6, 7, 9, 12, 15),
+        "dims": usually((3, 3, 6), (6, 1), (6, 3, 3), (1, 1), (0, 0), (-1, -8), (2**30, 2**30), (6,) * 40),
+        "type": usually(9, 2, 7, 1, 18),  # double, uint8, single, int8, utf32
+        "data": st.one_of(usually("exact", "short", "empty"), rarely("large", "exact")),
+        "complex": usually(False, True),
+        "length": usually(None, 2**32 - 1, 0),
+    }
+)
+CHAR = st.fixed_dictionaries(
+    {
+        "class": st.just(4),
+        "dims": usually((6, 5), (1, 5), (6, 0), (10**5, 10**4), (2**31 - 1, 1)),
+        "type": usually(16, 17, 4, 1),  # utf8, utf16, uint16, int8
+        "data": usually("exact", "short", "empty"),
+        "complex": st.just(False),
+        "length": usually(None, 2**32 - 1),
+    }
+)
+
+
+def containers(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.fixed_dictionaries(
+        {
+            "class": usually(1, 2, 3, 5, 16, 17, 99),
+            "dims": usually((6, 1), (1, 1), (2, 3), (0, 0), (10**6, 1), (2**31 - 1, 2**31 - 1), (-1, 1)),
+            "children": st.lists(inner, max_size=6),
+            "fields": usually(["data"], ["labels", "idxTraining", "idxTest", "data"], [], ["a"] * 30),
+            "repeat": rarely(300_000, 1),  # the first child, over and over
+            "name_length": usually(32, 0, 1, -1, 2**31 - 1),
+        }
+    )
+
+
+MATRIX = st.recursive(st.one_of(NUMERIC, CHAR), containers, max_leaves=8)
+MAT = st.fixed_dictionaries(
+    {
+        "variables": st.lists(
+            st.tuples(st.sampled_from(["X", "y", "covs", "labels", "data", "groups", "", "\x1b[2J"]), MATRIX),
+            min_size=1,
+            max_size=4,
+        ),
+        "good": st.booleans(),
+        "compressed": st.booleans(),
+        "order": usually("<", ">"),
+        "deep": usually(0, 20, 5000),  # an X of cells in cells
+        "length": usually(None, 0, 8, 2**32 - 1),  # of the first variable
+    }
+)
+
+
+def element(kind: int, data: bytes, order: str, length: int | None = None) -> bytes:
+    size = len(data) if length is None else length
+    return struct.pack(f"{order}II", kind, size) + data + bytes(-len(data) % 8)
+
+
+def matrix(spec: dict[str, Any], name: bytes, order: str) -> bytes:
+    flags = spec["class"] | (0x800 if spec.get("complex") else 0)
+    dims = struct.pack(f"{order}{len(spec['dims'])}i", *spec["dims"])
+    parts = [
+        element(6, struct.pack(f"{order}II", flags, 0), order),
+        element(5, dims, order),
+        element(1, name, order),
+    ]
+    if "children" in spec:
+        if spec["class"] == 2:
+            names = b"".join(field.encode().ljust(32, b"\0") for field in spec["fields"])
+            parts.append(element(5, struct.pack(f"{order}i", spec["name_length"]), order))
+            parts.append(element(1, names, order))
+        inner = [matrix(child, b"", order) for child in spec["children"]]
+        parts += inner[:1] * (
+            spec["repeat"] - 1 if spec["repeat"] > 1 and len(inner[0] if inner else b"") < 200 else 0
+        )
+        parts += inner
+    else:
+        parts += [numbers(spec, order)] * (1 + spec["complex"])
+    return element(14, b"".join(parts), order)
+
+
+def numbers(spec: dict[str, Any], order: str) -> bytes:
+    width = {9: 8, 7: 4, 17: 2, 4: 2, 18: 4}.get(spec["type"], 1)
+    count = int(np.prod([float(abs(n)) for n in spec["dims"]]))
+    whole = min(count * width, 10**5)
+    size = {"exact": whole, "short": whole // 2, "large": LARGE, "empty": 0}[spec["data"]]
+    data = bytes([1]) * size if size < 10**6 else bytes(size)
+    return element(spec["type"], data, order, spec["length"])
+
+
+def write_mat(spec: dict[str, Any], path: Path) -> None:
+    order = spec["order"]
+    taken = ("X", "covs") if spec["good"] else ()
+    found = [
+        matrix(m, name.encode(), order) for name, m in dict(spec["variables"]).items() if name not in taken
+    ]
+    if spec["good"]:
+        good = np.asfortranarray(good_matrices().transpose(1, 2, 0)).astype(f"{order}f8")
+        data = element(9, good.tobytes(order="F"), order)
+        head = [
+            element(6, struct.pack(f"{order}II", 6, 0), order),
+            element(5, struct.pack(f"{order}3i", 3, 3, 6), order),
+        ]
+        found.insert(0, element(14, b"".join([*head, element(1, b"X", order), data]), order))
+    if spec["deep"]:
+        found.append(nested(spec["deep"], order))
+    if spec["compressed"]:
+        packed = [zlib.compress(one, 1) for one in found]
+        found = [struct.pack(f"{order}II", 15, len(one)) + one for one in packed]
+    if spec["length"] is not None and found:
+        found[0] = found[0][:4] + struct.pack(f"{order}I", spec["length"]) + found[0][8:]
+    marks = {"<": b"\x00\x01IM", ">": b"\x01\x00MI"}
+    path.write_bytes(b"MATLAB 5.0 MAT-file".ljust(124) + marks[order] + b"".join(found))
+
+
+@lru_cache
+def nested(depth: int, order: str) -> bytes:
+    inner = matrix(
+        {"class": 6, "dims": (1, 1), "type": 9, "data": "exact", "complex": False, "length": None}, b"", order
+    )
+    for k in range(depth):
+        dims = struct.pack(f"{order}2i", 1, 1)
+        head = element(6, struct.pack(f"{order}II", 1, 0), order) + element(5, dims, order)
+        inner = element(14, head + element(1, b"labels" if k == depth - 1 else b"", order) + inner, order)
+    return inner
+
+
+# ---------------------------------------------------------------------------
+# .mat of version 7.3: HDF5
+
+KINDS_OF_DATA = (
+    *("numbers", "numbers", "numbers", "gzip", "char", "cells", "empty chunks", "large chunk", "bomb", "lzf"),
+    *(
+        "external",
+        "external link",
+        "soft link",
+        "loop",
+        "virtual",
+        "group",
+        "words",
+        "compound",
+        "scaleoffset",
+    ),
+    *(
+        "cells of large",
+        "cells of external",
+        "cells of nothing",
+        "cells of groups",
+        "cells of themselves",
+        "null",
+    ),
+    *("many cells of one", "huge", "type", "checksum"),
+)
+HDF5 = st.fixed_dictionaries(
+    {
+        "variables": st.dictionaries(
+            st.sampled_from(["X", "y", "covs", "labels", "groups"]),
+            st.sampled_from(KINDS_OF_DATA),
+            min_size=1,
+        ),
+        "class": usually("double", "char", "cell", "x" * 70, b"bytes", 3, "vlen"),
+        "good": st.booleans(),
+        "user_block": usually(512, 0, 1024),
+    }
+)
+
+
+def write_hdf5(spec: dict[str, Any], path: Path) -> None:
+    import h5py
+
+    secret = path.with_name("secret.bin")
+    if not secret.exists():
+        secret.write_bytes(np.full(54, SECRET).tobytes())
+        with h5py.File(path.with_name("secret.h5"), "w") as other:
+            other["X"] = np.full((6, 3, 3), SECRET)
+    with h5py.File(path, "w", userblock_size=spec["user_block"]) as file:
+        for name, kind in spec["variables"].items():
+            add_data(file, name, kind, path)
+            link = file.get(name, getlink=True) if name in file.keys() else None  # noqa: SIM118 - links count
+            if isinstance(link, h5py.HardLink) and not kind.startswith(("cells", "many", "group", "char")):
+                value = spec["class"]
+                file[name].attrs["MATLAB_class"] = (
+                    value if value == "vlen" or value == 3 else np.bytes_(value)
+                )
+        if spec["good"] and "X" not in file.keys():  # noqa: SIM118
+            file["X"] = good_matrices()
+
+
+def add_data(file: Any, name: str, kind: str, path: Path) -> None:
+    import h5py
+
+    X, refs = good_matrices(), h5py.ref_dtype
+    secret, shape = path.with_name("secret.bin"), (6, 3, 3)
+    if kind == "external":
+        file.create_dataset(name, shape, "f8", external=[(str(secret), 0, h5py.h5f.UNLIMITED)])
+    elif kind == "external link":
+        file[name] = h5py.ExternalLink("secret.h5", "/X")
+    elif kind in ("soft link", "loop"):
+        file[name] = h5py.SoftLink("/nowhere" if kind == "soft link" else f"/{name}")
+    elif kind == "virtual":
+        layout = h5py.VirtualLayout(shape, "f8")
+        layout[:] = h5py.VirtualSource(str(path.with_name("secret.h5")), "X", shape)
+        file.create_virtual_dataset(name, layout)
+    elif kind == "group":
+        file.create_group(name)
+    elif kind == "words":
+        file.create_dataset(name, data=["left"] * 6, dtype=h5py.string_dtype())
+    elif kind == "compound":
+        file[name] = np.zeros(6, dtype=[("real", "f8"), ("imag", "f8")])
+    elif kind == "null":
+        file[name] = h5py.Empty("f8")
+    elif kind == "type":
+        file[name] = np.array([b"left"] * 6, dtype="S100000")
+    elif kind == "empty chunks":
+        file.create_dataset(name, (10**4, 300, 300), "f8", chunks=(1, 300, 300))
+    elif kind == "huge":
+        file.create_dataset(name, (2**40, 2**20), "f8", chunks=(1, 1024))
+    elif kind == "large chunk":
+        chunks = (2**18, 10, 10)
+        free = (None, None, None)
+        dataset = file.create_dataset(name, (6, 3, 3), "f8", chunks=chunks, maxshape=free, compression="gzip")
+        dataset.id.write_direct_chunk((0, 0, 0), bomb())
+    elif kind == "bomb":
+        dataset = file.create_dataset(name, shape, "f8", chunks=shape, compression="gzip")
+        dataset.id.write_direct_chunk((0, 0, 0), bomb())
+    elif kind in ("gzip", "lzf"):
+        file.create_dataset(name, data=X, chunks=(2, 3, 3), compression=kind, shuffle=True)
+    elif kind == "checksum":
+        file.create_dataset(name, data=X, chunks=(2, 3, 3), compression="gzip", fletcher32=True)
+    elif kind == "scaleoffset":
+        file.create_dataset(name, data=X, chunks=(2, 3, 3), scaleoffset=4)
+    elif kind == "char":
+        file[name] = np.full((5, 6), 97, dtype=np.uint16)
+        file[name].attrs["MATLAB_class"] = np.bytes_("char")
+    elif "cells" in kind:
+        add_cells(file, name, kind, secret, refs)
+    else:
+        file[name] = X if name in ("X", "covs") else np.arange(6.0)[None]
+
+
+def add_cells(file: Any, name: str, kind: str, secret: Path, refs: Any) -> None:
+    import h5py
+
+    inner = file.require_group("#refs#")
+    if kind == "cells of large":
+        target = inner.create_dataset(f"{name}0", (10**9,), "u2", chunks=(1024,))
+    elif kind == "cells of external":
+        target = inner.create_dataset(
+            f"{name}0", (54,), "f8", external=[(str(secret), 0, h5py.h5f.UNLIMITED)]
+        )
+    elif kind == "cells of groups":
+        target = inner.create_group(f"{name}0")
+    elif kind == "many cells of one":
+        letters = np.full((4 * 10**6, 1), 97, dtype=np.uint16)
+        target = inner.create_dataset(f"{name}0", data=letters, chunks=(10**6, 1), compression="gzip")
+    else:
+        target = inner.create_dataset(f"{name}0", data=np.full((5, 1), 97, dtype=np.uint16))
+    dataset = file.create_dataset(name, (1, 6), dtype=refs)
+    if kind != "cells of nothing":
+        dataset[0] = [(dataset if kind == "cells of themselves" else target).ref] * 6
+    dataset.attrs["MATLAB_class"] = np.bytes_("cell")
+
+
+@lru_cache
+def bomb() -> bytes:
+    return zlib.compress(bytes(5 * LARGE), 1)
+
+
+# ---------------------------------------------------------------------------
+# Models: a good one, with parts exchanged, and a digest that holds
+
+LEAVES = st.sampled_from(
+    [
+        None,
+        True,
+        -1,
+        0,
+        1,
+        3,
+        10**9,
+        10**400,
+        0.5,
+        -1e308,
+        "",
+        "x",
+        "os.system",
+        [],
+        {},
+        [[]],
+        {"array": "metric.basis"},
+    ]
+    + [
+        {"array": "absent"},
+        {"scalar": "metric.basis"},
+        {"tuple": [1, 2]},
+        {"objects": [[], {}]},
+        {"dict": [[[], 1]]},
+    ]
+    + [{"array": ["metric.basis"]}, {"unknown": 1}, {"dict": 3}, "/tmp/cache", "precomputed", 10**6]
+)
+ARRAYS = st.one_of(
+    st.tuples(
+        usually(
+            (4, 4),
+            (3,),
+            (),
+            (0,),
+            (4, 5),
+            (5, 4),
+            (0, 4),
+            (15_000,),
+            (12, 10),
+            (10, 1),
+            (2000, 2000),
+            (2, 2, 2),
+        ),
+        usually("<f8", "<f4", "<i8", "|b1", "<U3", "|S2", "<c16", "<M8[D]"),
+        usually("ones", "nan", "inf", "identity", "negative", "random", "huge"),
+    )
+)
+EDITS = st.one_of(
+    st.tuples(st.just("leaf"), st.integers(0, 10**6), LEAVES),
+    st.tuples(st.just("drop"), st.integers(0, 10**6), st.none()),
+    st.tuples(st.just("array"), st.integers(0, 10**6), ARRAYS),
+    st.tuples(st.just("extra"), st.integers(0, 10**6), ARRAYS),
+    st.tuples(st.just("memory"), st.integers(0, 1), st.sampled_from(["/tmp/cache", ".", 3])),
+    st.tuples(st.just("same"), st.integers(0, 10**6), st.integers(0, 10**6)),
+    st.tuples(st.just("steps"), st.integers(0, 4), st.none()),
+    st.tuples(st.just("value"), st.integers(0, 10**6), st.sampled_from([np.nan, np.inf, 0.0, 1e300, -1.0])),
+)
+MODEL = st.tuples(st.integers(0, 2), st.lists(EDITS, min_size=1, max_size=3))
+
+
+@lru_cache
+def good_models() -> list[tuple[str, dict[str, np.ndarray]]]:
+    from tempfile import TemporaryDirectory
+
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.pipeline import make_pipeline
+
+    from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV, save
+    from spdmetric.io.models import read_model_file
+
+    X, y = good_matrices(12, 4), np.array(["left", "right"])[np.arange(12) % 2]
+    quick = LogEuclideanMetricCV(radii=(0, 1), ranks=(None, 2), cv=2, max_iter=3)
+    made = [
+        make_pipeline(quick, KNeighborsClassifier(1)).fit(X, y),
+        LogEuclideanMetric(1.0, shape="discriminant").fit(X, y),
+        make_pipeline(LogEuclideanMetric(1.0, rank=2), KNeighborsClassifier(3)).fit(X, y),
+    ]
+    found = []
+    with TemporaryDirectory() as folder:
+        for model in made:
+            save(model, Path(folder) / "m.npz")
+            metadata, arrays = read_model_file(Path(folder) / "m.npz")
+            found.append((json.dumps(metadata), arrays))
+    return found
+
+
+def places(tree: Any) -> list[tuple[Any, Any]]:
+    """Every (container, key) of a tree."""
+    pairs = (
+        list(tree.items())
+        if isinstance(tree, dict)
+        else list(enumerate(tree))
+        if isinstance(tree, list)
+        else []
+    )
+    return [(tree, key) for key, _ in pairs] + [place for _, inner in pairs for place in places(inner)]
+
+
+def array_of(spec: tuple[tuple[int, ...], str, str]) -> np.ndarray:
+    shape, dtype, fill = spec
+    rng = np.random.default_rng(1)
+    fills: dict[str, Any] = {"ones": 1.0, "nan": np.nan, "inf": np.inf, "negative": -1.0, "huge": 1e308}
+    values = np.full(shape, fills.get(fill, 1.0))
+    if fill == "random":
+        values = rng.standard_normal(shape)
+    if fill == "identity" and len(shape) == 2:
+        values = np.eye(*shape)
+    with np.errstate(all="ignore"):
+        return (
+            np.nan_to_num(values).astype(dtype) if np.dtype(dtype).kind not in "fc" else values.astype(dtype)
+        )
+
+
+def write_model(spec: Any, path: Path) -> None:
+    from spdmetric.io import models
+
+    text, arrays = good_models()[spec[0]]
+    metadata, arrays = json.loads(text), dict(arrays)
+    for kind, where, value in spec[1]:
+        names, spots = (
+            sorted(arrays),
+            places(metadata["model"]) if isinstance(metadata.get("model"), dict) else [],
+        )
+        if kind in ("leaf", "drop") and spots:
+            container, key = spots[where % len(spots)]
+            if kind == "leaf":
+                container[key] = value
+            else:
+                del container[key]
+        elif kind == "array":
+            arrays[names[where % len(names)]] = array_of(value)
+        elif kind == "extra":
+            arrays[f"extra{where}"] = array_of(value)
+        elif kind == "same":
+            arrays[names[where % len(names)]] = arrays[names[value % len(names)]]
+        elif kind == "value":
+            changed = arrays[names[where % len(names)]].copy()
+            if changed.dtype.kind == "f" and changed.size:
+                changed.flat[where % changed.size] = value
+            arrays[names[where % len(names)]] = changed
+        elif kind == "memory" and isinstance(metadata["model"].get("parameters"), dict):
+            metadata["model"]["parameters"]["memory" if where == 0 else "n_jobs"] = value
+        elif kind == "steps" and isinstance(metadata["model"].get("steps"), list):
+            steps = metadata["model"]["steps"]
+            choices = [steps[::-1], steps * 2, [], [["a", metadata["model"]]], steps[1:]]
+            metadata["model"]["steps"] = json.loads(json.dumps(choices[where]))
+    content = {"format": models.FORMAT, "version": models.VERSION, **{k: v for k, v in metadata.items()}}
+    content.pop("sha256", None)
+    digest = models._digest(content, arrays)
+    text = json.dumps({**content, "sha256": digest})
+    models.write_npz(path, {"metadata": np.array(text.encode("ascii")), **arrays})
+
+
+# ---------------------------------------------------------------------------
+# Tables
+
+CELLS = st.one_of(
+    st.sampled_from(
+        ["1", "-1", "left", "=1+1", "'=x", "", " ", "nan", "1e400", "\x00", "\x1b[2J", "\ufeff", "٣"]
+    ),
+    st.text(max_size=8),
+    st.sampled_from(["a" * 10**5, "a" * 2 * 10**5, '"' * 7]),
+)
+CSV = st.fixed_dictionaries(
+    {
+        "head": usually("label", "index,label", "y,y", "", "a,b", "label" * 10**5),
+        "cells": st.one_of(
+            st.lists(CELLS, min_size=1, max_size=2).map(lambda row: [row]),
+            st.lists(st.lists(CELLS, min_size=1, max_size=3), max_size=8),
+        ),
+        "quoted": st.booleans(),
+        "end": usually("\n", "\r\n", "\r", ""),
+        "repeat": usually(25, 1, 2_000),
+        "tail": usually("", '"', "1,", "," * 10**6, '"\n",' * 10**5),
+    }
+)
+
+
+def write_csv(spec: dict[str, Any], path: Path) -> None:
+    quote = '"' if spec["quoted"] else ""
+    longest = max((len(c) for row in spec["cells"] for c in row), default=0)
+    rows = [",".join(f"{quote}{cell}{quote}" for cell in row) for row in spec["cells"]]
+    repeat = spec["repeat"] if longest < 1000 else min(spec["repeat"], 100)
+    text = spec["end"].join([spec["head"], *rows * repeat, spec["tail"]])
+    path.write_bytes(text.encode("utf-8", "surrogatepass"))
+
+
+HOSTILE = {
+    "hostile.npz": Hostile(NPZ, write_npz),
+    "hostile.mat": Hostile(MAT, write_mat),
+    "hostile73.mat": Hostile(HDF5, write_hdf5),
+    "hostile-model.npz": Hostile(MODEL, write_model),
+    "hostile.csv": Hostile(CSV, write_csv),
+}

@@ -1,0 +1,240 @@
+"""Broken machines: killed at any moment, no space, no permission, input that vanishes.
+
+Afterwards there is the old output, the new one or none, never a half, and the same command again ends
+with the same numbers.  With ``SPDMETRIC_NIGHTLY=1`` every command is killed at 30 random moments.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+
+from random_matrices import labeled
+from spdmetric.cli import main, options
+
+NIGHTLY = os.environ.get("SPDMETRIC_NIGHTLY") == "1"
+MOMENTS = int(os.environ.get("SPDMETRIC_KILLS", "30")) if NIGHTLY else 1
+# Problems this small do not repay loading the compiled kernels.
+ENVIRONMENT = {**os.environ, "SPDMETRIC_COMPILED": "0", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "agg"}
+
+TRANSFORM = """
+import numpy as np, spdmetric
+metric = spdmetric.load("model.npz")[0].set_params(chunk_size=50)
+metric.transform_to(np.load("many.npy", mmap_mode="r"), "vectors.npy")
+"""
+METHODS = "euclid,logeuclid-mean,mdm"
+COMMANDS = {
+    "fit": ("-m", "spdmetric", "fit", "train.npz", "-o", "out.npz", "--folds", "2"),
+    "predict": ("-m", "spdmetric", "predict", "model.npz", "new.npz", "-o", "labels.csv"),
+    "compare": (
+        *("-m", "spdmetric", "compare", "train.npz", "--out", "report.html", "--jobs", "1"),
+        *("--methods", METHODS, "--repeats", "2"),
+    ),
+    "transform_to": ("-c", TRANSFORM),
+    "reproduce": (
+        *("-m", "spdmetric", "reproduce", "toy", "--out", "results", "--repeats", "1", "--jobs", "1"),
+        *("--methods", "euclid,logeuclid-mean"),
+    ),
+}
+OUTPUTS = {
+    **{"fit": ("out.npz",), "predict": ("labels.csv",), "compare": ("report.html",)},
+    **{
+        "transform_to": ("vectors.npy",),
+        "reproduce": ("results/toy.csv", "results/toy.json", "results/toy.md"),
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Input of every command."""
+    folder = tmp_path_factory.mktemp("faults")
+    X, y = labeled(np.random.default_rng(0), 400, 3)
+    y = np.array(["left", "right"])[y]
+    np.savez(folder / "train.npz", X=X[:40], y=y[:40])
+    np.savez(folder / "new.npz", X=X, y=y)
+    np.save(folder / "many.npy", np.tile(X, (20, 1, 1)))
+    finish("fit", folder, ("-o", "model.npz", "--radius", "1", "--rank", "full"))
+    return folder
+
+
+def start(command, folder, more=(), **rest):
+    arguments = [*COMMANDS[command], *more]
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        **{
+            "cwd": folder,
+            "env": ENVIRONMENT,
+            "stdout": subprocess.DEVNULL,
+            "stderr": subprocess.PIPE,
+            "text": True,
+        },
+        **rest,
+    )
+
+
+def finish(command, folder, more=()):
+    process = start(command, folder, more)
+    said = process.communicate()[1]
+    assert process.returncode == 0, said
+
+
+def numbers_of(command, folder):
+    """What the output of a command says, without how long it took; None where there is none."""
+    paths = [folder / name for name in OUTPUTS[command]]
+    return [numbers_in(path) if path.exists() else None for path in paths]
+
+
+def numbers_in(path: Path):
+    if path.suffix == ".npz":  # without the seconds of the history, and the digest over them
+        with np.load(path) as content:
+            return {
+                name: content[name].tobytes() for name in content if name[-7:] not in ("etadata", "history")
+            }
+    if path.suffix == ".html":
+        text = path.read_text()
+        assert text.endswith("</html>")
+        return re.findall(r'<td class="number" data-value="[^"]*">([^<]*)</td>(?!</tr>)', text)
+    if path.name == "toy.csv":
+        return [line.split(",")[:5] for line in path.read_text().splitlines()]
+    if path.suffix == ".json":
+        return sorted(json.loads(path.read_text()))
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("command", COMMANDS if NIGHTLY else ["predict"])
+def test_killed_at_any_moment(command, folder, capsys):
+    began = time.perf_counter()
+    finish(command, folder)
+    seconds = time.perf_counter() - began
+    new = numbers_of(command, folder)
+    assert None not in new
+    rng, killed, left = np.random.default_rng(None if NIGHTLY else 0), 0, [0, 0, 0]
+    for k in range(MOMENTS):
+        for path in [*map(folder.joinpath, OUTPUTS[command]), *folder.rglob("*.state")]:
+            path.unlink(missing_ok=True)
+        old = b"the output of another day"
+        if k % 2:
+            for name in OUTPUTS[command]:
+                (folder / name).write_bytes(old)
+        process = start(command, folder)
+        time.sleep(rng.uniform(0.3, 1.02) * seconds)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        killed += process.returncode == -signal.SIGKILL
+        for name, expected in zip(OUTPUTS[command], new, strict=True):
+            path = folder / name
+            if not path.exists():
+                left[0] += 1
+            elif path.read_bytes() == old:
+                left[1] += 1
+            else:
+                left[2] += 1
+                assert numbers_in(path) == expected
+        finish(command, folder)
+        assert numbers_of(command, folder) == new
+    with capsys.disabled():
+        if NIGHTLY:
+            what = f"{left[0]} absent, {left[1]} old, {left[2]} new, 0 halves"
+            print(f"\n{command}: killed {killed} of {MOMENTS} times, outputs afterwards: {what}")
+
+
+@pytest.mark.parametrize("command", COMMANDS if NIGHTLY else ["fit"])
+def test_no_space(command, folder):
+    """A file may grow to 1,000 bytes only, as on a disk that is full."""
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+
+    for path in [*map(folder.joinpath, OUTPUTS[command]), *folder.rglob("*.state")]:
+        path.unlink(missing_ok=True)
+    process = start(command, folder, preexec_fn=limit)
+    said = process.communicate()[1]
+    assert process.returncode == (1 if command == "transform_to" else 2), said
+    last = said.strip().splitlines()[-1]
+    assert re.search(r"could not be written to its end \(File too large\)\. Free some space", last), said
+    if command != "reproduce":  # whose first tables may be small enough
+        assert numbers_of(command, folder) == [None]
+    assert not list(folder.rglob("*.part"))
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "compare", "reproduce"])
+def test_a_folder_that_cannot_be_written(command, capsys):
+    arguments = {"predict": ["model.npz", "new.npz"], "reproduce": ["toy"]}.get(command, ["train.npz"])
+    with TemporaryDirectory() as place:
+        Path(place).chmod(0o755)
+        locked = Path(place) / "locked"
+        locked.mkdir(mode=0o555)
+        out = locked if command == "reproduce" else locked / "out.html"
+        root = os.geteuid() == 0
+        if command != "reproduce":  # imports everything that nobody else may read
+            assert main([command, *arguments, "--out", place]) == 2
+            capsys.readouterr()
+        if root:  # who may write anywhere
+            os.seteuid(65534)
+        try:
+            code = main([command, *arguments, "--out", str(out)])
+        finally:
+            if root:
+                os.seteuid(0)
+    said = capsys.readouterr().err
+    assert code == 2
+    assert f"cannot write to --out {locked}: Permission denied" in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "compare"])
+def test_input_that_vanishes(command, folder, monkeypatch, capsys):
+    """After the command began, and before the file is read."""
+    name = {"predict": "new.npz"}.get(command, "train.npz")
+    content = (folder / name).read_bytes()
+    monkeypatch.chdir(folder)
+    read = options.read
+
+    def vanished(path, *rest):
+        path.unlink()
+        return read(path, *rest)
+
+    for module in ("fit", "predict", "compare"):
+        monkeypatch.setattr(f"spdmetric.cli.{module}.read", vanished)
+    try:
+        code = main(list(COMMANDS[command][2:]))
+    finally:
+        (folder / name).write_bytes(content)
+    assert code == 2
+    assert f"There is no file {name}" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not NIGHTLY, reason="nightly: the lock itself is tested with the journal")
+def test_two_runs_on_one_output(folder):
+    """The second says so and stops; the first ends as if it were alone."""
+    pytest.importorskip("fcntl")
+    for path in folder.glob("*.state"):
+        path.unlink()
+    first = start("compare", folder, ("--repeats", "5"))
+    for _ in range(600):
+        if (folder / "report.state").exists() and (folder / "report.state").stat().st_size:
+            break
+        time.sleep(0.05)
+    second = main_in(folder, "compare", "--repeats", "5")
+    said = first.communicate()[1]
+    assert first.returncode == 0, said
+    assert second.returncode in (0, 2)  # 0 where the first had ended
+    if second.returncode:
+        assert "is being written by another process" in second.stderr
+
+
+def main_in(folder, command, *more):
+    arguments = [sys.executable, *COMMANDS[command], *more]
+    return subprocess.run(arguments, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=False)

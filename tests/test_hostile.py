@@ -1,0 +1,379 @@
+"""Hostile input and broken machines: a sentence of a known type before work is done, or a right result.
+
+What each check says of each kind of input is in `estimator_checks`, the properties in
+`test_properties_public`; here is what whole estimators do with them.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+from sklearn.base import clone
+
+import spdmetric
+from random_matrices import labeled, spd, symmetric
+from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
+from spdmetric.manifolds import Ball
+from spdmetric.objectives.alignment import Misalignment, Target
+
+
+@pytest.fixture
+def data(rng):
+    return labeled(rng, 24, 3)
+
+
+# -- weights --------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few passes on purpose
+@pytest.mark.parametrize(
+    "model",
+    [
+        LogEuclideanMetric(2.0),
+        LogEuclideanMetric(2.0, kernel="rbf"),
+        LogEuclideanMetric(2.0, rank=2),
+        LogEuclideanMetric(2.0, shape="discriminant", class_weight="balanced"),
+        LogEuclideanMetric(2.0, solver="stochastic", max_iter=5, random_state=0),
+        LogEuclideanMetricCV(radii=(0, 2), ranks=(None,), cv=2),
+    ],
+    ids=lambda model: repr(model)[:60],
+)
+def test_weights_of_any_scale(model, data, rng):
+    X, y = data
+    w = 10.0 ** rng.uniform(-6, 6, 24)
+    w[3] = 0.0
+    expected = clone(model).fit(X, y, sample_weight=w)
+    for power in (-992, 960):  # 1e-299 and 1e289: a power of two changes no bit
+        found = clone(model).fit(X, y, sample_weight=np.ldexp(w, power))
+        np.testing.assert_array_equal(found.transform(X), expected.transform(X))
+    # The smallest weights that numbers can be, and the largest.
+    for scale in (1e-300, 1e300):
+        found = clone(model).fit(X, y, sample_weight=np.full(24, scale))
+        assert found.alignment_ == pytest.approx(clone(model).fit(X, y).alignment_, abs=1e-3)
+
+
+def test_weights_of_any_scale_in_streams_and_sessions(data):
+    X, y = data
+    metric = LogEuclideanMetric(2.0).fit(X, y)
+    w = np.linspace(1, 2, 24)
+    streams, sessions = [], []
+    for power in (0, -992, 992):
+        weight = np.ldexp(w, power)
+        stream = LogEuclideanMetric(2.0, batch_size=8, random_state=0)
+        for k in (0, 8, 16):
+            rows = slice(k, k + 8)
+            stream.partial_fit(X[rows], y[rows], classes=[0, 1], sample_weight=weight[rows])
+        streams.append(stream.transform(X))
+        session = metric.partial_adapt(X[:9], weight[:9]).partial_adapt(X[9:], weight[9:])
+        sessions.append(session.transform(X))
+    for found in (streams, sessions):
+        np.testing.assert_allclose(found[1], found[0], atol=1e-12)
+        np.testing.assert_allclose(found[2], found[0], atol=1e-12)
+    with pytest.raises(ValueError, match=r"from 4.19e\+285 to 8.37e\+298: .*at most 1e\+12"):
+        stream.partial_fit(X, y, sample_weight=np.ldexp(1e-13 * w, 992))
+
+
+@pytest.mark.parametrize("class_weight", [{0: 1e300, 1: 2e300}, {0: 1e-300, 1: 2e-300}])
+def test_class_weights_of_any_scale(class_weight, data):
+    near_one = LogEuclideanMetric(2.0, class_weight={0: 1.0, 1: 2.0}).fit(*data)
+    found = LogEuclideanMetric(2.0, class_weight=class_weight).fit(*data)
+    assert found.alignment_ == pytest.approx(near_one.alignment_, abs=1e-9)
+
+
+# -- streams ----------------------------------------------------------------------------
+
+
+def refuses(record):
+    raise KeyError("the user's own")
+
+
+def broken_calls(X, y):
+    """Calls of partial_fit that raise, each in another place."""
+    nan = np.where(np.arange(8) == 3, np.nan, 1.0)
+    good = {"X": X[:8], "y": y[:8], "classes": [0, 1]}
+    return {
+        "matrices": ({"X": X[:8] * nan[:, None, None]}, {}),
+        "size": ({"X": np.ones((8, 1, 1)) * np.eye(4)}, {}),
+        "labels": ({"y": [0, 1, 7, 0, 1, 0, 1, 0]}, {}),
+        "classes": ({"classes": [0, 1, 2]}, {}),
+        "weights": ({"sample_weight": nan}, {}),
+        "ratio to earlier weights": ({"sample_weight": np.full(8, 1e-13)}, {}),
+        "batch_size": ({}, {"batch_size": -1}),
+        "too far": ({}, {"radius": 1e6}),
+        "callback": ({}, {"callback": refuses}),
+    }, good
+
+
+@pytest.mark.parametrize("case", broken_calls(*labeled(np.random.default_rng(0), 8, 3))[0])
+def test_a_call_of_partial_fit_that_raises_leaves_the_estimator_as_it_was(case, data):
+    X, y = data
+    calls, good = broken_calls(X, y)
+    arguments, parameters = calls[case]
+    models = [LogEuclideanMetric(2.0, batch_size=4, random_state=np.random.RandomState(5)) for _ in range(2)]
+    for rows in (slice(0, 8), slice(8, 16), slice(16, 24)):
+        for model in models:
+            model.partial_fit(X[rows], y[rows], classes=[0, 1])
+        before = dict(vars(models[0]))
+        with pytest.raises((ValueError, KeyError)):
+            models[0].set_params(**parameters).partial_fit(**(good | arguments))
+        models[0].set_params(**{name: before[name] for name in parameters})
+        assert {name: id(value) for name, value in vars(models[0]).items()} == {
+            name: id(value) for name, value in before.items()
+        }
+    assert models[0]._stream.seen.tolist() == [12, 12]
+    np.testing.assert_array_equal(models[0].transform(X), models[1].transform(X))
+
+
+def test_a_first_call_that_raises_leaves_nothing(data):
+    X, y = data
+    model = LogEuclideanMetric(2.0, random_state=np.random.RandomState(5), callback=refuses)
+    before, state = dict(vars(model)), model.random_state.get_state()[2]
+    with pytest.raises(KeyError, match="the user's own"):
+        model.partial_fit(X, y, classes=[0, 1])
+    assert vars(model) == before
+    assert model.random_state.get_state()[2] == state
+    # A warning made an error comes as late as that.
+    model.set_params(callback=None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match=r"there is none of \[2\]"):
+            model.partial_fit(X, y, classes=[0, 1, 2])
+    assert not hasattr(model, "n_features_in_")
+
+
+# -- matrices ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [1e-320, 1e-300, 1e-200, 1e200, 1e300, 1e307])
+@pytest.mark.parametrize("d", [1, 3, 8])
+def test_matrices_past_what_float64_can_square(scale, d, rng):
+    X, y = labeled(rng, 24, d)
+    metric = LogEuclideanMetric(2.0).fit(X, y)
+    X[5] *= scale
+    for use in (
+        lambda X: LogEuclideanMetric(2.0).fit(X, y),
+        metric.transform,
+        metric.adapt,
+        metric.pairwise_kernel,
+    ):
+        with pytest.raises(ValueError, match=r"X\[5\] has .* for its largest entry: .*Choose other units"):
+            use(X)
+
+
+@pytest.mark.parametrize("radius", [1e3, 1e6, 1e300])
+@pytest.mark.parametrize("solver", ["trust-region", "newton", "gradient", "stochastic"])
+def test_a_radius_past_float64(radius, solver, data):
+    with pytest.raises(ValueError, match=r"radius=.* expected at most 300"):
+        LogEuclideanMetric(radius, solver=solver).fit(*data)
+
+
+@pytest.mark.parametrize("solver", ["trust-region", "gradient"])
+@pytest.mark.parametrize("d", [3, 8])
+def test_the_largest_radius(solver, d, rng):
+    """No raw error of LAPACK, whatever comes of it."""
+    X, y = labeled(rng, 40, d)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        metric = LogEuclideanMetric(300.0, solver=solver, max_iter=10).fit(X, y)
+    assert np.isfinite(metric.alignment_)
+
+
+def test_newton_past_its_digits(data, rng):
+    for model in (
+        LogEuclideanMetric(20.5, solver="newton"),
+        LogEuclideanMetricCV(radii=(2, 21), ranks=(None,), cv=2, solver="newton"),
+    ):
+        with pytest.raises(ValueError, match=r"too large for solver='newton'.*use solver='trust-region'"):
+            model.fit(*data)
+    LogEuclideanMetric(20, solver="newton", max_iter=2, tol=1.0).fit(*data)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_newtons_hessian_up_to_where_it_is_refused(seed):
+    rng = np.random.default_rng(seed)
+    X, y = labeled(rng, 40, 3)
+    objective = Misalignment(X, Target.one_hot(y))
+    S, eta = symmetric(rng, 2, 3, traceless=True)
+    S, eta, h = 20 * S / np.linalg.norm(S), eta / np.linalg.norm(eta), 1e-4
+    ball = Ball(np.eye(3), 40.0)
+    there, back = (objective.at(ball.point(S + t * eta)).gradient for t in (h, -h))
+    difference = (there - back) / (2 * h)
+    error = np.linalg.norm(objective.at(ball.point(S)).hvp(eta) - difference)
+    assert error < 0.1 * np.linalg.norm(difference)
+
+
+STACKS = {
+    "masked": (
+        lambda X: np.ma.masked_array(X, np.arange(24)[:, None, None] * np.ones((3, 3)) == 5),
+        r"X\[5, 0, 0\]",
+    ),
+    "None inside": (
+        lambda X: np.where(np.arange(24)[:, None, None] == 5, None, X),
+        r"X\[5, 0, 0\] is of type None",
+    ),
+    "text": (lambda X: X.astype(str), r"expected real numbers"),
+    "sparse": (lambda X: scipy.sparse.coo_array(X[0]), r"sparse"),
+    "list of sparse": (
+        lambda X: [scipy.sparse.csr_array(x) for x in X],
+        r"X\[0\] is of type csr_array|Expected X of shape",
+    ),
+    "ragged": (lambda X: [*X, np.eye(2)], r"all matrices must have one size"),
+    "a number": (lambda X: 3.0, r"Expected X of shape"),
+    "None": (lambda X: None, r"X is of type NoneType"),
+    "a word": (lambda X: "abc", r"expected real numbers"),
+    "dates": (lambda X: np.zeros((24, 3, 3), dtype="M8[D]"), r"expected real numbers"),
+    "zero": (lambda X: X * (np.arange(24) != 5)[:, None, None], r"X\[5\] is not positive"),
+}
+
+
+@pytest.mark.parametrize("case", STACKS)
+@pytest.mark.parametrize("rank", [None, 2])
+def test_what_is_no_stack_of_matrices(case, rank, data, tmp_path):
+    X, y = data
+    spoil, sentence = STACKS[case]
+    model = LogEuclideanMetric(2.0, rank=rank)
+    metric = clone(model).fit(X, y)
+    uses = [lambda X: clone(model).fit(X, y), lambda X: clone(model).partial_fit(X, y, classes=[0, 1])]
+    uses += [metric.transform, metric.adapt, metric.pairwise_kernel]
+    if case not in ("None", "a word", "a number"):
+        uses.append(lambda X: metric.transform_to(X, tmp_path / "vectors.npy"))
+    for use in uses:
+        with pytest.raises((ValueError, TypeError), match=sentence):
+            use(spoil(X))
+    assert not list(tmp_path.iterdir())
+
+
+def test_masked_arrays_with_nothing_masked(data):
+    X, y = data
+    plain = LogEuclideanMetric(2.0).fit(X, y)
+    masked = LogEuclideanMetric(2.0).fit(np.ma.masked_array(X), np.ma.masked_array(y))
+    np.testing.assert_array_equal(masked.transform(X), plain.transform(X))
+    for k, arguments in enumerate(
+        ((X, np.ma.masked_array(y, y == 1)), (X, y, np.ma.masked_array(y, y == 1)))
+    ):
+        with pytest.raises(ValueError, match=[r"y\[1\] is masked", r"sample_weight\[1\] is masked"][k]):
+            LogEuclideanMetric(2.0).fit(*arguments)
+
+
+def test_matrices_that_a_low_rank_metric_does_not_see(rng):
+    X, y = labeled(rng, 24, 4)
+    metric = LogEuclideanMetric(2.0, rank=2).fit(X, y)
+    null = np.linalg.svd(metric.components_)[2][2:]
+    X[7] = null.T @ spd(rng, 2) @ null
+    for use in (
+        metric.transform,
+        metric.pairwise_kernel,
+        lambda X: metric.pair_distance(X[:, None][:, [0, 0]]),
+    ):
+        with pytest.raises(
+            ValueError, match=r"\[7\] is singular on the directions that this metric of rank 2 sees"
+        ):
+            use(X)
+    # Where learning starts, too: here each class lives on axes of its own.
+    halves = np.zeros((24, 4, 4))
+    halves[y == 0, :2, :2], halves[y == 1, 2:, 2:] = spd(rng, 12, 2), spd(rng, 12, 2)
+    with pytest.raises(
+        ValueError, match=r"\d+ of 24 matrices of X cannot be compared with the start: .*smaller rank"
+    ):
+        LogEuclideanMetric(2.0, rank=2, init="euclid").fit(halves, y)
+
+
+VECTORS = {
+    "NaN": (np.full((2, 6), np.nan), r"vectors\[0\] contains NaN"),
+    "too long": (np.full((2, 6), 1e3), r"vectors\[0\] is too long"),
+    "complex": (np.full((2, 6), 1j), r"complex data not supported"),
+    "text": (np.full((2, 6), "a"), r"expected real numbers"),
+    "None": (None, r"vectors is of type NoneType"),
+    "of another length": (np.zeros((2, 5)), r"Expected vectors of shape \(n_matrices, 6\)"),
+}
+
+
+@pytest.mark.parametrize("case", VECTORS)
+def test_vectors_that_are_of_no_matrix(case, data):
+    vectors, sentence = VECTORS[case]
+    metric = LogEuclideanMetric(2.0).fit(*data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises((ValueError, TypeError), match=sentence):
+            metric.inverse_transform(vectors)
+
+
+def test_pairs_that_are_none(data):
+    metric = LogEuclideanMetric(2.0).fit(*data)
+    with pytest.raises(ValueError, match="one array: all matrices must have one size"):
+        metric.pair_distance([[np.eye(3), np.eye(2)]])
+    with pytest.raises(ValueError, match=r"two matrices of one size, got \(3, 3\) and \(2, 2\)"):
+        metric.get_metric()(np.eye(3), np.eye(2))
+
+
+# -- labels -----------------------------------------------------------------------------
+
+LABELS = {
+    "dates": (np.array(["2026-01-01", "2026-01-02"] * 12, dtype="M8[D]"), r"dtype datetime64.*astype\(str\)"),
+    "spans of time": (np.arange(24).astype("m8[s]"), r"dtype timedelta64"),
+    "dates as objects": (
+        np.array(pd.date_range("2026-01-01", periods=24).to_pydatetime()),
+        r"y\[0\] is datetime",
+    ),
+    "words and numbers": (
+        np.array(["a", 3] * 12, dtype=object),
+        r"y\[1\] is 3, of type int, and y\[0\] of type str",
+    ),
+    "complex": (1j * np.arange(24), r"dtype complex128: expected labels"),
+    "records": (np.zeros(24, dtype=[("a", int)]), r"dtype \[\('a', '<i8'\)\]: expected labels"),
+    "huge numbers": (np.array([2**80, 2**81] * 12, dtype=object), r"numbers that NumPy can hold"),
+    "strings of pandas": (pd.Series(["a", "b", None] * 8, dtype="string"), r"y\[2\] is <NA>"),
+    "whole numbers of pandas": (pd.Series([1, 2, None] * 8, dtype="Int64"), r"y\[2\] is "),
+    "ragged": ([[1], [2, 3]] * 12, r"y cannot be read as one array"),
+    "sparse": (scipy.sparse.csr_matrix(np.arange(24)), r"y is a sparse csr_matrix"),
+    "bytes": (np.array([b"a", b"b"] * 12), r"bytes"),
+    "a number": (1, r"1d array"),
+    "a word": ("abc", r"1d array"),
+    "a set": ({1, 2}, r"1d array"),
+}
+
+
+@pytest.mark.parametrize("case", LABELS)
+def test_labels_that_are_none(case, data):
+    y, sentence = LABELS[case]
+    calls = (
+        lambda: LogEuclideanMetric(2.0).fit(data[0], y),
+        lambda: LogEuclideanMetricCV(radii=(0,), ranks=(None,), cv=2).fit(data[0], y),
+        lambda: LogEuclideanMetric(2.0).partial_fit(data[0], y, classes=[0, 1]),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for call in calls[:2] if case == "bytes" else calls:
+            with pytest.raises((ValueError, TypeError), match=sentence):
+                call()
+
+
+@pytest.mark.parametrize("n_jobs", [0, 1.5, "two"])
+def test_n_jobs_that_is_no_number_of_jobs(n_jobs, data):
+    with pytest.raises(ValueError, match=r"n_jobs=.*expected a whole number"):
+        LogEuclideanMetric(2.0, n_jobs=n_jobs).fit(*data)
+
+
+# -- errors in general --------------------------------------------------------------------
+
+BROAD = ["__init__.py", "files.py", "images.py", "journal.py", "models.py", "objective.py"]
+
+
+def test_no_more_broad_excepts_and_no_error_of_no_kind():
+    """``except Exception`` is where each decoder, compiler or method has errors of its own."""
+    broad, vague = [], []
+    for path in Path(spdmetric.__file__).parent.rglob("*.py"):
+        source = path.read_text()
+        broad += [path.name] * len(re.findall(r"except Exception\b", source))
+        vague += re.findall(
+            r"raise (?:RuntimeError|Exception|KeyError|LookupError|AssertionError)\b.*", source
+        )
+    assert set(broad) <= set(BROAD)
+    assert len(broad) <= len(BROAD)
+    assert not vague, "raise an error that derives from ValueError, TypeError, OSError or MemoryError"

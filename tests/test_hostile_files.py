@@ -1,0 +1,517 @@
+"""Small files that would make gigabytes, read other files, or fail later: each is refused, with a sentence.
+
+What is drawn at random from the same parts is in ``test_fuzz.py``.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.io import savemat
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+
+import hostile
+import spdmetric
+from random_matrices import labeled, spd
+from spdmetric import LogEuclideanMetric
+from spdmetric.datasets import load_images
+from spdmetric.io import matrices
+from spdmetric.io.matrices import guarded, read_column, read_matrices, unguarded
+from test_models import forged
+
+MEGABYTE = 10**6
+
+
+@pytest.fixture
+def modest():
+    """Call a function, and see that it does not take more than 100 MB."""
+    if not os.access("/proc/self/clear_refs", os.W_OK):
+        pytest.skip("the peak of memory is Linux's")
+
+    def held(key: str) -> int:
+        return int(Path("/proc/self/status").read_text().partition(f"{key}:")[2].split()[0]) * 1024
+
+    def call(function, *arguments, **options):
+        Path("/proc/self/clear_refs").write_text("5")
+        before = held("VmRSS")
+        try:
+            return function(*arguments, **options)
+        finally:
+            assert held("VmHWM") - before < 100 * MEGABYTE
+
+    return call
+
+
+@pytest.fixture
+def refused(modest):
+    def check(path, sentence, **options):
+        with pytest.raises(ValueError, match=sentence) as caught:
+            modest(read_matrices, path, **options)
+        assert str(path) in str(caught.value)
+        assert "\n" not in str(caught.value)
+        assert len(str(caught.value)) < 3000
+
+    return check
+
+
+# ---------------------------------------------------------------------------
+# .npz
+
+
+def member(**changes):
+    good = {"version": (1, 0), "descr": "<f8", "shape": (6, 3, 3), "fortran": False, "header_length": None}
+    return hostile.npy({**good, "body": "exact", **changes})
+
+
+def archive(path, members, method=zipfile.ZIP_DEFLATED):
+    with zipfile.ZipFile(path, "w", method, compresslevel=1) as target:
+        for name, content in members:
+            target.writestr(name, content)
+    return path
+
+
+def test_the_sum_of_all_arrays_is_compared_with_the_file(tmp_path, refused):
+    """Each alone would pass, being small."""
+    y = member(shape=(6,), descr="<U2500000") + bytes(59 * MEGABYTE)  # a label of ten megabytes, six times
+    path = archive(tmp_path / "a.npz", [("X.npy", member()), ("y.npy", y), ("groups.npy", y)])
+    refused(path, "declares|damaged")
+
+
+def test_a_header_without_an_end_is_not_read(tmp_path, refused):
+    """Version 2 gives its length in four bytes, and NumPy reads it before it looks at the length."""
+    start = b"\x93NUMPY\x02\x00" + struct.pack("<I", 3 * 10**8)
+    path = archive(tmp_path / "a.npz", [("X.npy", start + b" " * 3 * 10**8)])
+    refused(path, "cannot be read")
+
+
+def test_a_table_of_contents_without_an_end(tmp_path, refused):
+    many = archive(tmp_path / "b.npz", [(f"e{i}" + "x" * 200, b"") for i in range(5000)], zipfile.ZIP_STORED)
+    refused(many, "table of contents declares")
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_other_compressions_are_refused(method, tmp_path, refused):
+    refused(archive(tmp_path / "a.npz", [("X.npy", member())], method), "is compressed by method")
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"shape": (-1, -6, 9)}, "declares"),
+        ({"shape": (2**62, 2**62)}, "declares"),
+        ({"shape": (10**9, 0)}, "holds no matrices"),
+        ({"descr": "|V0", "shape": (10**18,)}, "declares"),
+        ({"descr": "[('a', '|O')]"}, "pickled"),
+        ({"version": (9, 9)}, "version"),
+        ({"body": "short"}, "damaged or truncated"),
+    ],
+)
+def test_headers_that_lie(changes, sentence, tmp_path, refused):
+    refused(archive(tmp_path / "a.npz", [("X.npy", member(**changes))]), sentence)
+
+
+def test_columns_are_compared_before_the_matrices_are_read(tmp_path, refused):
+    X = member(shape=(2 * 10**6, 2, 2)) + bytes(63 * MEGABYTE)
+    path = archive(tmp_path / "a.npz", [("X.npy", X), ("y.npy", member(shape=(5,)))], zipfile.ZIP_STORED)
+    refused(path, r"y has shape \(5,\) for 2000000 matrices")
+    (tmp_path / "y.csv").write_text("1\n2\n")
+    with pytest.raises(ValueError, match="2 entries for 2000000 matrices"):
+        read_matrices(path, tmp_path / "y.csv")
+
+
+def test_letters_that_are_none(tmp_path, refused):
+    y = np.array(["abc"] * 6)
+    for code in (0x110000, 0xD800):
+        y.view(np.uint32)[0] = code
+        np.savez(tmp_path / "a.npz", X=spd(np.random.default_rng(0), 6, 3), y=y)
+        refused(tmp_path / "a.npz", "letters that are none")
+
+
+def test_names_do_not_steer_the_terminal_nor_fill_it(tmp_path, refused):
+    path = archive(
+        tmp_path / "a.npz", [(f"\x1b[2J{i}.npy", member()) for i in range(2000)], zipfile.ZIP_STORED
+    )
+    refused(path, r"found \\x1b\[2J0, .*\.\.\.")
+
+
+def test_folders_pipes_and_links(tmp_path):
+    (tmp_path / "folder.npz").mkdir()
+    os.mkfifo(tmp_path / "pipe.npz")
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "link.npz").symlink_to(tmp_path / "pipe.npz")
+    (tmp_path / "loop.npz").symlink_to(tmp_path / "loop.npz")
+    np.savez(tmp_path / "real.npz", X=spd(np.random.default_rng(0), 6, 3))
+    (tmp_path / "good.npz").symlink_to(tmp_path / "real.npz")
+    for name in ("folder", "pipe", "link", "loop"):
+        for read in (read_matrices, spdmetric.load):
+            with pytest.raises(FileNotFoundError, match=rf"There is no file .*{name}\.npz"):
+                read(tmp_path / f"{name}.npz")
+    with pytest.raises(FileNotFoundError, match="There is no file"):
+        read_column(tmp_path / "pipe.csv", 6)
+    assert read_matrices(tmp_path / "good.npz").X.shape == (6, 3, 3)
+
+
+# ---------------------------------------------------------------------------
+# .mat, version 5
+
+
+def number(dims=(1, 1), data=bytes(8), name=b"", kind=6):
+    return cells(dims, [hostile.element(9, data, "<")], name, kind)
+
+
+def cells(dims, children, name=b"", kind=1):
+    flags = hostile.element(6, struct.pack("<II", kind, 0), "<")
+    shape = hostile.element(5, struct.pack(f"<{len(dims)}i", *dims), "<")
+    return hostile.element(14, b"".join([flags, shape, hostile.element(1, name, "<"), *children]), "<")
+
+
+def mat(path, *variables, compressed=True):
+    packed = [zlib.compress(one, 9) if compressed else one for one in variables]
+    tags = [struct.pack("<II", 15, len(one)) if compressed else b"" for one in packed]
+    path.write_bytes(
+        b"MATLAB 5.0 MAT-file".ljust(124)
+        + b"\x00\x01IM"
+        + b"".join(t + one for t, one in zip(tags, packed, strict=True))
+    )
+    return path
+
+
+GOOD = number((3, 3, 2), np.stack([np.eye(3)] * 2, axis=2).tobytes(order="F"), b"X")
+
+
+def test_the_builder_makes_files_that_are_read(tmp_path):
+    for compressed in (False, True):
+        path = mat(tmp_path / "a.mat", GOOD, cells((2, 1), [number()] * 2, b"y"), compressed=compressed)
+        assert read_matrices(path).X.tolist() == [np.eye(3).tolist()] * 2
+
+
+@pytest.mark.parametrize("name", [b"X", b"y", b"data"])
+def test_millions_of_cells(name, tmp_path, refused):
+    many = cells((10**6, 1), [number()] * 10**6, name)
+    path = mat(tmp_path / "a.mat", *(() if name == b"data" else (GOOD,) if name == b"y" else ()), many)
+    assert path.stat().st_size < MEGABYTE
+    refused(path, "expected matrices of numbers|for 2 matrices|holds more than 200000 cells|declares")
+
+
+def test_a_structure_of_millions(tmp_path, refused):
+    names = hostile.element(5, struct.pack("<i", 8), "<") + hostile.element(1, b"data".ljust(8, b"\0"), "<")
+    path = mat(tmp_path / "a.mat", cells((10**6, 1), [names, number() * 10**6], b"data", kind=2))
+    refused(path, "declares|more than 200000 cells")
+
+
+@pytest.mark.parametrize("depth", [30, 100_000])
+def test_cells_in_cells(depth, tmp_path, refused):
+    """SciPy's reader calls itself for each, and would end the process."""
+    inner = number()
+    head = cells((1, 1), [b""])[8:]
+    total = len(inner) + depth * (8 + len(head))
+    parts = [struct.pack("<II", 14, total - k * (8 + len(head)) - 8) + head for k in range(depth)]
+    path = mat(tmp_path / "a.mat", GOOD, cells((2, 1), [b"".join([*parts, inner])] * 2, b"y"))
+    refused(path, "cells within cells")
+
+
+def test_numbers_that_are_more_than_they_say(tmp_path, refused):
+    path = mat(tmp_path / "a.mat", number((3, 3, 2), bytes(10**8), b"X"))
+    refused(path, "declares")
+
+
+@pytest.mark.parametrize("dims", [(-3, -3, 2), (2**31 - 1, 2**31 - 1, 2)])
+def test_shapes_that_cannot_be(dims, tmp_path, refused):
+    refused(mat(tmp_path / "a.mat", number(dims, bytes(144), b"X")), "shape|declares")
+
+
+def test_words_of_blanks(tmp_path, refused):
+    """No letters are stored, and SciPy fills the shape with blanks."""
+    path = mat(tmp_path / "a.mat", GOOD, number((2, 2**28), b"", b"y", kind=4))
+    refused(path, "declares")
+
+
+@pytest.mark.parametrize("kind", [3, 5, 16, 17])
+def test_objects_of_matlab(kind, tmp_path, refused):
+    refused(mat(tmp_path / "a.mat", GOOD, cells((2, 1), [number(kind=kind)] * 2, b"y")), "object of MATLAB")
+
+
+def test_two_variables_of_one_name(tmp_path, refused):
+    refused(mat(tmp_path / "a.mat", GOOD, GOOD), "two variables with the name X")
+
+
+def test_a_long_label_is_not_repeated_for_all(tmp_path, refused):
+    y = np.array(["a"] * 20_000, dtype=object)
+    y[0] = "a" * 10**5
+    savemat(tmp_path / "a.mat", {"X": np.ones((20_000, 2, 2)), "y": y}, do_compression=True)
+    refused(tmp_path / "a.mat", "y declares")
+
+
+# ---------------------------------------------------------------------------
+# .mat, version 7.3
+
+
+@pytest.mark.parametrize("name", ["X", "y"])
+@pytest.mark.parametrize(
+    "kind", ["external", "external link", "virtual", "cells of external", "soft link", "loop"]
+)
+def test_hdf5_reads_no_other_file(kind, name, tmp_path, refused):
+    pytest.importorskip("h5py")
+    spec = {"variables": {name: kind}, "class": "double", "good": name == "y", "user_block": 512}
+    path = tmp_path / "a.mat"
+    hostile.write_hdf5(spec, path)
+    refused(path, "stored in another file|can lead to another file|dtype object")
+
+
+def test_a_group_is_no_array_and_other_links_do_not_matter(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.mat", "w") as file:
+        file["X"] = np.stack([np.eye(3)] * 6)
+        file["other"] = h5py.ExternalLink("/nowhere.h5", "/X")
+        file.create_group("y")
+    assert read_matrices(tmp_path / "a.mat").y is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "sentence"),
+    [
+        ("cells of large", "cell 0 of y declares"),
+        ("many cells of one", "y declares"),
+        ("cells of nothing", "cell 0 of y is empty"),
+        ("cells of groups", "cell 0 of y is no array"),
+        ("cells of themselves", "a cell itself"),
+        ("empty chunks", "y declares"),
+        ("huge", "declares|shape"),
+        ("bomb", "inflates to more"),
+        ("large chunk", "larger than the whole"),
+        ("lzf", "through the filters"),
+        ("words", "has the type object"),
+        ("null", "is no array"),
+    ],
+)
+def test_small_hdf5_files_that_make_gigabytes(kind, sentence, tmp_path, refused):
+    pytest.importorskip("h5py")
+    spec = {"variables": {"y": kind}, "class": "double", "good": True, "user_block": 512}
+    hostile.bomb()  # made before memory is looked at
+    hostile.write_hdf5(spec, tmp_path / "a.mat")
+    refused(tmp_path / "a.mat", sentence)
+
+
+@pytest.mark.parametrize("kind", ["gzip", "checksum", "numbers"])
+def test_good_hdf5_files_are_read(kind, tmp_path):
+    pytest.importorskip("h5py")
+    spec = {"variables": {"X": kind}, "class": "double", "good": False, "user_block": 512}
+    hostile.write_hdf5(spec, tmp_path / "a.mat")
+    assert sorted(read_matrices(tmp_path / "a.mat").X.shape) == [3, 3, 6]
+
+
+# ---------------------------------------------------------------------------
+# Models
+
+
+def pipeline(rng, path):
+    X, y = labeled(rng, 16, 4)
+    model = make_pipeline(LogEuclideanMetric(1.0, max_iter=5, tol=1.0), KNeighborsClassifier(1)).fit(X, y)
+    spdmetric.save(model, path)
+    return path
+
+
+def put(**arrays):
+    return forged(lambda m, a: a.update({name.replace("__", "."): value for name, value in arrays.items()}))
+
+
+def nan_at(name):
+    def change(metadata, arrays):
+        arrays[name] = arrays[name].copy()
+        arrays[name].flat[0] = np.nan
+
+    return forged(change)
+
+
+def fitted_field(**values):
+    return forged(lambda m, a: m["model"]["steps"][0][1]["fitted"].update(values))
+
+
+MODELS = {
+    "a spectrum of 15,000 entries": (put(metric__coordinates=np.ones((15_000, 1))), "coordinates has shape"),
+    "a factor of 15,000 rows": (put(metric__factor=np.ones((15_000, 4))), r"factor has shape \(15000, 4\)"),
+    "another size": (fitted_field(n_features_in_=5), r"basis has shape \(4, 4\).*\(5, 4\)"),
+    "no size": (fitted_field(n_features_in_=0), "expected at least 1"),
+    "a word for a size": (fitted_field(n_features_in_="four"), "n_features_in_ has shape"),
+    "vectors of another length": (
+        put(neighbors__vectors=np.ones((16, 9))),
+        r"vectors has shape \(16, 9\).*\(16, 10\)",
+    ),
+    "labels of another length": (put(neighbors__labels=np.ones(15, int)), r"labels has shape \(15,\)"),
+    "labels of other classes": (put(neighbors__labels=np.arange(16)), "different classes"),
+    "an array too many": (put(metric__extra=np.ones(3)), "no field is stored in the array metric.extra"),
+    "a center that is none": (put(metric__center=-np.eye(4)), "its content is not one"),
+    "too many neighbors": (
+        forged(lambda m, a: m["model"]["steps"][1][1]["parameters"].update(n_neighbors=17)),
+        "its content is not one",
+    ),
+    "neighbors first": (
+        forged(lambda m, a: m["model"]["steps"].reverse()),
+        "it is made of KNeighborsClassifier",
+    ),
+    "neighbors alone": (
+        forged(lambda m, a: m.update(model=m["model"]["steps"][1][1])),
+        "it is made of KNeigh",
+    ),
+    "a pipeline in itself": (
+        forged(lambda m, a: m["model"].update(steps=[["a", dict(m["model"])]])),
+        "it is made of Pipeline",
+    ),
+    "output in nothing": (
+        forged(lambda m, a: m["model"]["steps"][0][1].update(output="os")),
+        "output is 'os'",
+    ),
+    **{
+        f"NaN in {name}": (nan_at(name), "NaN")
+        for name in (
+            "metric.basis",
+            "metric.coordinates",
+            "metric.components_",
+            "metric.history",
+            "neighbors.vectors",
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("case", MODELS)
+def test_models_are_compared_when_they_are_loaded(case, rng, tmp_path, modest):
+    spoil, sentence = MODELS[case]
+    path = pipeline(rng, tmp_path / "model.npz")
+    spoil(path)
+    with pytest.raises(ValueError, match=sentence) as caught:
+        modest(spdmetric.load, path)
+    assert str(path) in str(caught.value)
+
+
+def test_what_speaks_of_a_machine_is_never_taken_from_a_file(rng, tmp_path):
+    path = pipeline(rng, tmp_path / "model.npz")
+
+    def change(metadata, arrays):
+        metadata["model"]["parameters"]["memory"] = str(tmp_path / "cache")
+        for _, step in metadata["model"]["steps"]:
+            step["parameters"]["n_jobs"] = 64
+
+    forged(change)(path)
+    loaded = spdmetric.load(path)
+    assert loaded.memory is None
+    assert loaded[0].n_jobs is None
+    assert loaded[1].n_jobs is None
+    assert not (tmp_path / "cache").exists()
+    spdmetric.save(loaded.set_params(memory=str(tmp_path / "cache")), path)
+    assert spdmetric.load(path).memory is None
+
+
+def test_long_metadata_are_neither_read_nor_written(rng, tmp_path, modest):
+    path = pipeline(rng, tmp_path / "model.npz")
+    np.savez_compressed(path, metadata=np.array(b"[" + b"[]," * 10**7 + b"0]"))
+    with pytest.raises(ValueError, match="no text of at most"):
+        modest(spdmetric.load, path)
+    np.savez(path, metadata=np.array(b'{"format": NaN}'))
+    with pytest.raises(ValueError, match="hold NaN"):
+        spdmetric.load(path)
+    metric = spdmetric.LogEuclideanMetric(0.0).fit(*labeled(rng, 8, 3))
+    metric.classes_ = np.array(["x" * 3_000_000, "y" * 3_000_000], dtype=object)
+    with pytest.raises(ValueError, match=r"too many for a file.*astype\(str\)"):
+        spdmetric.save(metric, tmp_path / "other.npz")
+
+
+def test_what_could_not_be_loaded_is_not_saved(rng, tmp_path):
+    metric = LogEuclideanMetric(0.0).fit(*labeled(rng, 8, 3))
+    metric.alignment_ = float("nan")
+    with pytest.raises(ValueError, match="alignment_ holds NaN"):
+        spdmetric.save(metric, tmp_path / "model.npz")
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---------------------------------------------------------------------------
+# Tables
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("1," * 10**7, "row of more than"),
+        ("label\n" + '"\n",' * 10**6, "row of more than"),
+        ("a" * 2 * 10**5 + "\n1\n2\n", "field larger than"),
+        ("1\n" * 10**6, "1000000 entries for 3 matrices"),
+    ],
+    ids=["columns", "lines", "field", "rows"],
+)
+def test_tables_without_an_end(text, sentence, tmp_path, modest):
+    (tmp_path / "y.csv").write_text(text)
+    with pytest.raises(ValueError, match=sentence):
+        modest(read_column, tmp_path / "y.csv", 3)
+
+
+def test_one_long_label_is_not_repeated_for_all(tmp_path, modest):
+    (tmp_path / "y.csv").write_text("a" * 10**5 + "\n" + "b\n" * 9999)
+    with pytest.raises(ValueError, match="the column declares"):
+        modest(read_column, tmp_path / "y.csv", 10_000)
+
+
+FORMULAS = [
+    "=1+1",
+    "+1",
+    "-1",
+    "@SUM(A1)",
+    "\t=1",
+    "\r=1",
+    "'=1",
+    "''-x",
+    '=HYPERLINK("a")',
+    "\uff1d1",
+    "'",
+    "'a",
+    "a",
+]
+
+
+def test_no_spreadsheet_runs_a_label_and_our_reader_gets_it_back(tmp_path):
+    for text in FORMULAS:
+        assert unguarded(guarded(text)) == text
+        assert guarded(text)[0] not in "=+-@\t\r\uff1d"
+    assert guarded("plain") == "plain"
+    assert guarded("'a") == "'a"
+
+
+def test_predictions_come_back_as_they_were(rng, tmp_path, capsys):
+    from spdmetric.cli import main
+
+    X, codes = labeled(rng, 24, 3, classes=3)
+    y = np.array(["=cmd|' /C calc'!A0", "-left", '@x, "y"'])[codes]
+    np.savez(tmp_path / "train.npz", X=X, y=y)
+    files = [str(tmp_path / name) for name in ("train.npz", "model.npz", "labels.csv")]
+    assert main(["fit", files[0], "-o", files[1], "--radius", "0", "--rank", "full"]) == 0
+    assert main(["predict", files[1], files[0], "-o", files[2]]) == 0
+    text = (tmp_path / "labels.csv").read_text()
+    assert not any(
+        cell[:1] in "=+-@" for line in text.splitlines() for cell in line.replace('"', "").split(",") if cell
+    )
+    assert np.array_equal(read_column(files[2], 24), y)
+    assert np.array_equal(read_column(files[2], 24, heads=("true",)), y)
+    assert matrices.LABEL_HEADS[0] in text
+
+
+# ---------------------------------------------------------------------------
+# Images
+
+
+def test_images_of_other_formats_and_large_ones_are_refused(tmp_path, modest):
+    Image = pytest.importorskip("PIL.Image")
+    (tmp_path / "a.png").write_bytes(
+        b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 100 100\nshowpage\n%%EOF\n"
+    )
+    with pytest.raises(ValueError, match=r"a\.png cannot be read as an image"):
+        load_images(tmp_path, "a")
+    Image.new("1", (9000, 9000)).save(tmp_path / "b.png")
+    assert (tmp_path / "b.png").stat().st_size < MEGABYTE
+    with pytest.raises(ValueError, match=r"b\.png cannot be read as an image \(it declares"):
+        modest(load_images, tmp_path, "b")
