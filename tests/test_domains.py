@@ -9,13 +9,13 @@ from sklearn.model_selection import LeaveOneGroupOut, cross_validate
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
-from random_matrices import labeled
+from random_matrices import labeled, spd
 from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.datasets.whitening import whiten
-from spdmetric.estimators._adaptation import Kept, left_out_errors
+from spdmetric.estimators._adaptation import Kept, left_out_errors, shifted_mean
 from spdmetric.estimators.heads import ClassMeans, log_posterior
-from spdmetric.geometry import distance_riemann, mean_riemann, tangent_vectors
-from spdmetric.linalg.symmetric import congruence, invsqrtm, vech
+from spdmetric.geometry import distance_riemann, matrices_at, mean_riemann, tangent_vectors
+from spdmetric.linalg.symmetric import congruence, invsqrtm, sqrtm, vech
 from spdmetric.objectives.shape import Targets, discriminant_shape
 
 
@@ -332,3 +332,61 @@ def test_what_cannot_be_done_with_domains(rng):
     # The labels are those of the domains: every fold lacks a class.
     with pytest.raises(ValueError, match="expected two classes or more in each fold"):
         LogEuclideanMetricCV().fit(X[domain < 2], domain[domain < 2], sample_domain=domain[domain < 2])
+
+
+# -- label shift ------------------------------------------------------------------------------
+
+
+def two_classes(rng, n, share, mixing):
+    """Normal tangent vectors around two class means, seen through a mixing."""
+    d, y = 4, (rng.random(n) >= share).astype(int)
+    side = np.zeros(10)
+    side[[0, 3, 7]] = 0.5, -0.4, 0.3
+    V = np.where(y == 0, -1, 1)[:, None] * side + 0.35 * rng.standard_normal((n, 10))
+    return congruence(mixing, matrices_at(V, np.eye(d))), y
+
+
+@pytest.mark.parametrize("with_domains", [False, True])
+def test_shares_of_a_session_are_estimated(with_domains):
+    """At nine to one most of what the mean loses is won back; at one to one nothing is lost."""
+    rng = np.random.default_rng(11)
+    X, y = two_classes(rng, 160, 0.5, np.eye(4))
+    domain = np.arange(160) // 80 if with_domains else None
+    model = LogEuclideanClassifier(radii=(0,), ranks=(None, 2), head="centroid")
+    model.fit(X, y, sample_domain=domain)
+    found = []
+    for share in (0.5, 0.9):
+        for _ in range(4):
+            mixing = sqrtm(spd(rng, 4))
+            (buffer, labels), (new, y_new) = (
+                two_classes(rng, n, s, mixing) for n, s in ((100, share), (300, 0.5))
+            )
+            plain, shifted = model.adapt(buffer), model.adapt(buffer, prior="estimate")
+            off = np.abs(shifted.prior_ - np.bincount(labels, minlength=2) / 100).max()
+            known = model.adapt(buffer, sample_weight=1 / np.bincount(labels)[labels])
+            found.append([model.score(new, y_new) for model in (plain, shifted, known)] + [off])
+    even, uneven = np.mean(found[:4], axis=0), np.mean(found[4:], axis=0)
+    assert even[1] > even[0] - 0.01
+    assert uneven[1] > (uneven[0] + uneven[2]) / 2 > uneven[0] + 0.02
+    assert max(even[3], uneven[3]) < 0.1
+
+
+def test_a_mean_that_is_moved(rng):
+    X, _ = labeled(rng, 30, 4)
+    weight, target = rng.uniform(0.5, 2, 30), 0.1 * rng.standard_normal(10)
+    mean = shifted_mean(X, weight, mean_riemann(X, weight), target)
+    np.testing.assert_allclose(
+        np.average(tangent_vectors(X, mean), axis=0, weights=weight), target, atol=1e-8
+    )
+
+
+def test_shares_that_cannot_be_estimated(subjects, rng):
+    model, X, y = subjects
+    with pytest.raises(ValueError, match="prior='guess'"):
+        model.adapt(X, prior="guess")
+    with pytest.raises(ValueError, match="for matrices without labels"):
+        model.adapt(X, y, prior="estimate")
+    X, y = labeled(rng, 40, 3)
+    neighbors = LogEuclideanClassifier(radii=(0,), head="neighbors", n_neighbors=3).fit(X, y)
+    with pytest.raises(ValueError, match="head_='centroid'"):
+        neighbors.adapt(X, prior="estimate")

@@ -1,8 +1,13 @@
-"""A new domain with some labels: its matrices join those of training, at a weight of their own.
+"""A new domain: with some labels its matrices join those of training, without any its mean may need care.
 
-The directions on which the classes differ most come from training; how they are weighed is learned anew
-from both.  All that is needed are vectors without a shape, of twice the rank of the metric: what is said
-about few directions by many others can be said about more of them together with own labels.
+**Labels.**  The directions on which the classes differ most come from training; how they are weighed is
+learned anew from both.  All that is needed are vectors without a shape, of twice the rank of the metric:
+what many others say about few directions can be said about more of them together with own labels.
+
+**Label shift.**  The mean of a session in which classes have other shares than in training is off by what
+the difference in shares contributes.  The distribution of the vectors around their own mean still tells
+the shares, where classes are far enough apart; then the session is seen from where its mean tangent vector
+is what such shares make it.
 """
 
 from __future__ import annotations
@@ -10,7 +15,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import minimize
+from scipy.special import log_softmax, logsumexp, softmax
 
+from spdmetric.estimators.heads import ClassMeans
+from spdmetric.geometry import matrices_at, tangent_vectors
 from spdmetric.linalg.symmetric import vech
 from spdmetric.objectives.shape import Targets, discriminant_shape
 
@@ -97,3 +106,67 @@ def _clearly_least(errors: dict[float, np.ndarray]) -> float:
         if clear and error.mean() < errors[best].mean():
             best = weight
     return best
+
+
+# ---------------------------------------------------------------------------
+# Label shift
+
+# The shares of training count as so many matrices of the session, which keeps estimates from little
+# evidence near them.
+_PRIOR_MATRICES = 4.0
+# By how much the logarithm of the likelihood must grow before other shares are believed.
+_EVIDENCE = 3.0
+_STEPS, _SETTLED = 20, 1e-9
+
+
+class ClassCenters(NamedTuple):
+    """Where the classes of training are, seen from the means of their domains."""
+
+    vectors: np.ndarray  # (c, d(d+1)/2), mean tangent vectors; their mean by the shares is zero
+    share: np.ndarray  # (c,), of the weight of training
+
+    @classmethod
+    def of(cls, logs: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> ClassCenters:
+        """From the tangent vectors of all matrices of training."""
+        indicator = np.eye(codes.max() + 1)[codes] * weight[:, None]
+        total = indicator.sum(axis=0)
+        share, means = total / total.sum(), indicator.T @ logs / total[:, None]
+        return cls(means - share @ means, share)
+
+
+def estimated_shares(
+    vectors: np.ndarray, weight: np.ndarray, head: ClassMeans, variance: float, prior: np.ndarray
+) -> np.ndarray:
+    """Shares of the classes of a session whose vectors are seen from its own mean, (c,).
+
+    The vectors are a mixture of normal distributions around the class means, all moved by what other shares
+    than those of training, ``prior``, do to the mean: of all shares the most likely ones, if they are clearly
+    more likely than those of training.
+    """
+    weight = weight / weight.max()
+
+    def loss(logits: np.ndarray) -> float:
+        log_share = log_softmax(np.append(logits, 0.0))
+        moved = vectors + (np.exp(log_share) - prior) @ head.means
+        squares = np.sum((moved[:, None, :] - head.means) ** 2, axis=2)  # (n, c)
+        likelihood = weight @ logsumexp(log_share - squares / (2 * variance), axis=1)
+        return -float(likelihood + _PRIOR_MATRICES * prior @ log_share)
+
+    # A class that is rare looks much like another that is: there is a maximum of each kind.
+    c = len(prior)
+    starts = [prior, *(0.8 * np.eye(c) + 0.2 / c)]
+    found = [minimize(loss, np.log(start[:-1] / start[-1]), method="BFGS") for start in starts]
+    best = min(found, key=lambda result: float(result.fun))
+    if loss(np.log(prior[:-1] / prior[-1])) - best.fun < _EVIDENCE:
+        return prior
+    return np.asarray(softmax(np.append(best.x, 0.0)))
+
+
+def shifted_mean(X: np.ndarray, weight: np.ndarray, mean: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Point at which the mean tangent vector is a given one, (p,), from a point near it."""
+    for _ in range(_STEPS):
+        step = weight @ tangent_vectors(X, mean) / weight.sum() - target
+        mean = matrices_at(step[None], mean)[0]
+        if np.linalg.norm(step) < _SETTLED:
+            break
+    return mean

@@ -69,6 +69,7 @@ def seen_from_means(
         X = check_spd(to_numpy(X))
     names, index = np.unique(check_domains(sample_domain, X.shape[0]), return_inverse=True)
     weight = check_weights(sample_weight, np.empty(X.shape[0]))
+    weight = weight / weight.max()
     means = []
     for k, name in enumerate(names.tolist()):
         rows = np.flatnonzero((index == k) & (weight > 0))

@@ -411,7 +411,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         """The same after domains, which were whitened before anything was learned: so is the new one."""
         X = check_spd(self._check_matrices(to_numpy(X)))
         weight = check_weights(sample_weight, X)
-        before, mean = self.embedding_, mean_riemann(X, weight)
+        before, mean = self.embedding_, mean_riemann(X, weight / weight.max())
         total = (before.session_weight if continued else 0.0) + weight.sum()
         if continued and before.domain_mean is not None:
             mean = geodesic(before.domain_mean, mean, weight.sum() / total)

@@ -12,16 +12,20 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
-from spdmetric.estimators._adaptation import Kept, relearned
+from spdmetric.estimators._adaptation import ClassCenters, Kept, estimated_shares, relearned, shifted_mean
 from spdmetric.estimators._fitted import DOCUMENTATION
 from spdmetric.estimators.cv import LogEuclideanMetricCV
-from spdmetric.estimators.heads import Head, head_of, log_posterior
+from spdmetric.estimators.heads import ClassMeans, Head, head_of, log_posterior
+from spdmetric.geometry import tangent_vectors
 from spdmetric.linalg.symmetric import Array, triangular_root
 from spdmetric.validation import (
     ClassWeight,
+    check_choice,
+    check_domains,
     check_own_weight,
     check_weights,
     encode,
+    is_definite,
     own_codes,
     smallest_rank,
     to_numpy,
@@ -101,6 +105,10 @@ class LogEuclideanClassifier(ClassifierMixin, BaseEstimator):
     def _doc_link_url_param_generator(self) -> dict[str, str]:
         return {"estimator_name": type(self).__name__}
 
+    # What adapt needs of training; neither is in a model file.
+    _training: Kept | None = None
+    _centers: ClassCenters | None = None
+
     def __init__(
         self,
         *,
@@ -172,11 +180,17 @@ class LogEuclideanClassifier(ClassifierMixin, BaseEstimator):
         m = len(metric.embedding_.factor)
         wide = _widened(metric, min(2 * m, smallest_rank(matrices[counts])))
         vectors = np.asarray(wide.transform(matrices, sample_domain))[counts]
-        return self._keep(metric, head, Kept(vectors, codes[counts], weight[counts], m))
+        self._keep(metric, head)
+        self._training = Kept(vectors, codes[counts], weight[counts], m)
+        self._centers = None
+        if is_definite(matrices):  # else there is no mean to be moved
+            logs = _logs(metric, matrices, sample_domain)[counts]
+            self._centers = ClassCenters.of(logs, codes[counts], weight[counts])
+        return self
 
-    def _keep(self, metric: LogEuclideanMetricCV, head: Head, training: Kept | None = None) -> Self:
+    def _keep(self, metric: LogEuclideanMetricCV, head: Head) -> Self:
         """Set the attributes that a fit leaves behind."""
-        self.metric_, self._head, self._training = metric, head, training
+        self.metric_, self._head = metric, head
         self.classes_, self.n_features_in_ = metric.classes_, metric.n_features_in_
         self.head_ = "centroid" if metric.n_neighbors_ is None else "neighbors"
         return self
@@ -256,6 +270,7 @@ class LogEuclideanClassifier(ClassifierMixin, BaseEstimator):
         sample_weight: Array | None = None,
         *,
         weight: float | None = None,
+        prior: str = "train",
     ) -> Self:
         """Carry the classifier to a new session or subject, with or without labels.
 
@@ -276,18 +291,29 @@ class LogEuclideanClassifier(ClassifierMixin, BaseEstimator):
             How many matrices of training each labeled one counts as.  None: all those of training count as
             30 new ones, unless 10, 90 or 270 predict the labels of new matrices, each left out in turn,
             clearly better.
+        prior : {"train", "estimate"}, default="train"
+            Without labels, how frequent the classes of the session are: as in training, so that its mean
+            takes the place of theirs, or as estimated from what the classifier says of them.  The latter is
+            for classes that are told apart well, and with shares far from those of training: what is learned
+            from weak evidence about shares is noise, and a class that is absent cannot be told from one
+            whose matrices are all taken for another.
 
         Returns
         -------
         adapted : LogEuclideanClassifier
             A copy, for the new session; where that goes on without labels, ``adapt`` it again to the new
-            matrices alone.  ``own_weight_`` is the weight of the labeled matrices.
+            matrices alone.  ``own_weight_`` is the weight of the labeled matrices,
+            ``prior_`` the estimated shares of the classes.
         """
         check_is_fitted(self)
+        check_choice("prior", prior, ("train", "estimate"))
         if y is None:
             if weight is not None:
                 raise ValueError(f"weight={weight!r} is that of labeled matrices: pass y, or leave it out.")
-            return self._adapted(self.metric_.adapt(X, sample_weight))
+            adapted = self._adapted(self.metric_.adapt(X, sample_weight))
+            return adapted if prior == "train" else adapted._shifted(X, sample_weight)
+        if prior == "estimate":
+            raise ValueError("prior='estimate' is for matrices without labels: leave out y, or prior.")
         check_own_weight(weight)
         codes, training = own_codes(X, y, self.classes_), self._training
         if training is None:
@@ -307,6 +333,25 @@ class LogEuclideanClassifier(ClassifierMixin, BaseEstimator):
         learned = pooled.vectors @ Q, pooled.codes, pooled.weight, len(self.classes_)
         adapted._head = head_of(*learned, self.metric_.n_neighbors_)
         adapted.own_weight_ = weight
+        return adapted
+
+    def _shifted(self, X: Array, sample_weight: Array | None) -> Self:
+        """A copy that sees a session as its estimated shares of the classes ask for."""
+        centers, head, metric = self._centers, self._head, copy(self.metric_)
+        if centers is None or not isinstance(head, ClassMeans):
+            raise ValueError(
+                "prior='estimate' needs head_='centroid' and the class means of positive definite training "
+                "matrices, which a model file does not hold: fit again with head='centroid', or use "
+                "prior='train'."
+            )
+        X = np.asarray(to_numpy(X), dtype=np.float64)
+        weight, variance = check_weights(sample_weight, X), head.variance * metric.temperature_
+        vectors = np.asarray(metric.transform(X))
+        share = estimated_shares(vectors, weight, head, variance, centers.share)
+        mean = shifted_mean(X, weight, metric.embedding_.mean, share @ centers.vectors)
+        metric.embedding_ = metric.embedding_.moved(mean)
+        adapted = self._adapted(metric)
+        adapted.prior_ = share
         return adapted
 
     def partial_adapt(self, X: Array, sample_weight: Array | None = None) -> Self:
@@ -331,3 +376,16 @@ def _widened(metric: LogEuclideanMetricCV, rank: int) -> LogEuclideanMetricCV:
     wide = copy(metric)
     wide.embedding_ = metric.embedding_.widened(rank)
     return wide
+
+
+def _logs(metric: LogEuclideanMetricCV, X: np.ndarray, sample_domain: Array | None) -> np.ndarray:
+    """Tangent vectors of training matrices at the mean of all, or of the domain of each."""
+    if metric.domains_ is None or metric.domain_means_ is None:
+        return tangent_vectors(X, metric.embedding_.mean)
+    domain, logs = (
+        check_domains(sample_domain, len(X)),
+        np.empty((len(X), X.shape[1] * (X.shape[1] + 1) // 2)),
+    )
+    for name, mean in zip(metric.domains_, metric.domain_means_, strict=True):
+        logs[domain == name] = tangent_vectors(X[domain == name], mean)
+    return logs

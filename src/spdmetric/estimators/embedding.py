@@ -88,6 +88,17 @@ class Embedding:
         turned = vech(congruence(self.frame.T, unvech(directions.T)))
         return replace(self, shape=np.ascontiguousarray(turned.T))
 
+    @property
+    def mean(self) -> np.ndarray:
+        """Where matrices are seen from first, (d, d): the mean of a domain or session, or the start."""
+        return congruence(self.basis, self.center) if self.domain_mean is None else self.domain_mean
+
+    def moved(self, mean: np.ndarray) -> Embedding:
+        """The same with another such point."""
+        if self.domain_mean is None:
+            return replace(self, center=congruence(self.basis.T, mean))
+        return replace(self, domain_mean=mean)
+
     def widened(self, rank: int) -> Embedding:
         """The same without a shape, with more rows: the directions that tell classes apart next best."""
         more = np.eye(self.factor.shape[1])[len(self.factor) : rank]
