@@ -372,7 +372,7 @@ def test_the_schema_lists_what_is_stored(rng, tmp_path):
         *("n_features_in_", "classes_", "best_index_", "best_params_", "best_score_", "cv_results_", "path_"),
         *("n_neighbors_", "temperature_"),
         *("basis", "center", "rotation", "factor", "frame", "low_rank", "distance", "session_weight"),
-        *("shape", "shape_penalty_", "shape_score_"),
+        *("shape", "shape_penalty_", "shape_score_", "domains_", "domain_means_", "domain_mean"),
         *("coordinates", "status", "value", "residual", "multiplier", "history"),
         *("components_", "alignment_", "gamma_", "radius_", "n_iter_"),
     }

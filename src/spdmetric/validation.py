@@ -687,6 +687,47 @@ def check_stream_task(task: Any) -> None:
         )
 
 
+def check_domains(sample_domain: Any, n: int) -> np.ndarray:
+    """Return the domain of each of n matrices, all strings or all whole numbers."""
+    sample_domain = to_numpy(sample_domain)
+    given = np.asarray(sample_domain, dtype=None if hasattr(sample_domain, "dtype") else object)
+    if given.shape != (n,):
+        raise ValueError(
+            f"sample_domain has shape {given.shape} for {n} matrices: expected one domain for each."
+        )
+    domains = [int(v) if isinstance(v, float) and v.is_integer() else v for v in given.tolist()]
+    kind = str if isinstance(domains[0], str) else Integral
+    for i, domain in enumerate(domains):
+        if not isinstance(domain, kind) or isinstance(domain, bool):
+            raise ValueError(
+                f"sample_domain[{i}] is {domain!r}: expected strings, or whole numbers, for all matrices."
+            )
+    return np.array(domains)
+
+
+def own_codes(X: Any, y: Any, classes: np.ndarray) -> np.ndarray:
+    """Return the classes, as codes, of labeled matrices of a new domain."""
+    y = check_labels(X, y, method="adapt")
+    unknown = np.flatnonzero(~np.isin(y, classes))
+    if unknown.size:
+        raise ValueError(
+            f"y[{unknown[0]}] is {y[unknown].tolist()[0]!r}, a class that was not in fit, whose classes are "
+            f"{classes.tolist()}: nothing is known of it from the others. Fit again with its matrices."
+        )
+    if np.unique(y).size < 2:
+        raise ValueError(
+            f"y has one class, {y[0]!r}: expected at least two. The mean of matrices of one class is that of "
+            "the class, and seen from it nothing is left of what they have in common."
+        )
+    return np.asarray(np.searchsorted(classes, y))
+
+
+def check_own_weight(weight: Any) -> None:
+    """Refuse a weight of the matrices of a new domain that is neither None nor positive."""
+    if weight is not None and (not isinstance(weight, Real) or not isfinite(weight) or weight <= 0):
+        raise ValueError(f"weight={weight!r}: expected a finite number > 0, or None to choose it.")
+
+
 def check_stream(
     classes: Any,
     known: np.ndarray | None,

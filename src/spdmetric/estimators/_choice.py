@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, check_cv
+from sklearn.model_selection import GroupKFold, LeaveOneGroupOut, StratifiedGroupKFold, check_cv
 
 from spdmetric.estimators._problem import Problem, problem_of, radius_path
 from spdmetric.estimators._settings import Settings
@@ -128,11 +128,12 @@ def folds_of(
     if cv is not None:
         splits = list(check_cv(cv, codes, classifier=classes is not None).split(data.X, codes, groups))
     elif groups is not None:
-        n_folds = min(N_FOLDS, len(np.unique(groups)))
-        if n_folds < 2:
+        n_groups = len(np.unique(groups))
+        if n_groups < 2:
             raise ValueError("groups has one group: expected two or more, which the folds keep apart.")
-        splitter = GroupKFold(n_folds) if classes is None else StratifiedGroupKFold(n_folds)
-        splits = list(splitter.split(np.zeros(n), codes, groups))
+        splitter = GroupKFold(N_FOLDS) if classes is None else StratifiedGroupKFold(N_FOLDS)
+        few = LeaveOneGroupOut() if n_groups <= N_FOLDS else None  # a fold made for classes may stay empty
+        splits = list((few or splitter).split(np.zeros(n), codes, groups))
     else:
         splits = stratified_folds(codes, random_state)
     counts, rows = data.weight > 0, np.arange(n)

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from spdmetric.estimators._data import is_dask
+from spdmetric.estimators._domains import UNSEEN, Domains, means_of, read_checked
 from spdmetric.estimators._progress import CallbackSupportMixin
 from spdmetric.estimators.embedding import Embedding
 from spdmetric.geometry import geodesic, mean_riemann
@@ -25,7 +26,9 @@ from spdmetric.solvers import Solution
 from spdmetric.validation import (
     as_float,
     as_numpy,
+    check_choice,
     check_matrices,
+    check_spd,
     check_vectors,
     check_weights,
     is_single,
@@ -40,13 +43,17 @@ DOCUMENTATION = "https://spdmetric.readthedocs.io/en/latest/"
 class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """What `LogEuclideanMetric` and `LogEuclideanMetricCV` can do after `fit`.
 
-    All of it follows from ``embedding_``; of the parameters it needs the two below.
+    All of it follows from ``embedding_`` and the means of domains; of the parameters it needs the three
+    below.
     """
 
     init: str | Array
     chunk_size: int | None
+    unseen_domain: str
     embedding_: Embedding
     gamma_: float | None
+    domains_: np.ndarray | None = None
+    domain_means_: np.ndarray | None = None
 
     _doc_link_module = "spdmetric"
     _doc_link_template = DOCUMENTATION + "api/generated/spdmetric.{estimator_name}.html"
@@ -62,8 +69,10 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         *,
         gamma: float | None = None,
         shape: Shape | None = None,
+        domains: Domains | None = None,
     ) -> None:
         """Set the attributes that a fit leaves behind."""
+        self.domains_, self.domain_means_ = (None, None) if domains is None else domains
         self.classes_ = classes
         self.embedding_ = embedding if shape is None else embedding.shaped(shape.directions)
         self.shape_penalty_ = None if shape is None else shape.penalty
@@ -105,7 +114,27 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
 
     # -- matrices and vectors ---------------------------------------------------
 
-    def transform(self, X: Array) -> Array:
+    def fit_transform(
+        self, X: Array, y: Array = None, sample_domain: Array | None = None, **fit_params: Any
+    ) -> Array:
+        """`fit`, then `transform` of the same matrices.
+
+        Parameters
+        ----------
+        X, y, sample_domain
+            See `fit`.
+        **fit_params : dict
+            What else `fit` takes.
+
+        Returns
+        -------
+        vectors : ndarray of shape (n_matrices, n_features_out)
+        """
+        if sample_domain is None:
+            return super().fit_transform(X, y, **fit_params)
+        return self.fit(X, y, sample_domain=sample_domain, **fit_params).transform(X, sample_domain)
+
+    def transform(self, X: Array, sample_domain: Array | None = None) -> Array:
         """Turn SPD matrices into vectors whose Euclidean distances are the learned ones.
 
         Parameters
@@ -113,6 +142,10 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         X : array-like of shape (n_matrices, d, d)
             SPD matrices, where `fit` takes them from; see `transform_to` for vectors that do
             not fit in memory.
+        sample_domain : array-like of shape (n_matrices,), optional
+            Domain of each matrix, for a metric that was fitted with domains: it is seen from the mean that
+            this domain had in `fit`.  ``unseen_domain`` says what happens to others.  Without it the matrices
+            are of the session of the last `adapt`.
 
         Returns
         -------
@@ -122,11 +155,13 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
             when it is asked.
         """
         check_is_fitted(self)
+        if sample_domain is not None:
+            return self._transform_domains(X, sample_domain)
         if is_dask(X):
             from spdmetric import distributed
 
             validate_data(self, X, reset=False, skip_check_array=True)
-            embedding = self.embedding_
+            embedding = self._placed()
             return distributed.transform(X, embedding.embed, embedding.n_features, embedding.rank)
         if not is_stored(X):
             return as_float(self._vectors(X), single=is_single(X))
@@ -182,14 +217,47 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
 
     def _vectors(self, X: Array, name: str = "X") -> Array:
         """Vectors of matrices in memory, in float64."""
-        return self.embedding_.embed(self._check_matrices(X, name=name), name=name)
+        return self._placed().embed(self._check_matrices(X, name=name), name=name)
+
+    def _placed(self) -> Embedding:
+        """The embedding, if it is known from where matrices are to be seen."""
+        if self.domains_ is not None and self.embedding_.domain_mean is None:
+            raise ValueError(
+                "This metric was fitted with sample_domain, and does not know from which mean to see these "
+                "matrices: pass sample_domain to transform, or adapt() to their session first."
+            )
+        return self.embedding_
+
+    def _transform_domains(self, X: Array, sample_domain: Array) -> Array:
+        if self.domains_ is None or self.domain_means_ is None:
+            raise ValueError(
+                "sample_domain: this metric was fitted without. Fit it with sample_domain, or adapt() it to "
+                "each new session."
+            )
+        check_choice("unseen_domain", self.unseen_domain, UNSEEN)
+        if is_dask(X):
+            raise ValueError(
+                "sample_domain needs the matrices in this process, and X is a dask array: pass X.compute(), "
+                "or adapt() and transform without sample_domain."
+            )
+        single, X = is_single(X), X if is_stored(X) else self._check_matrices(X)
+        known = dict(zip(self.domains_.tolist(), self.domain_means_, strict=True))
+        means, index = means_of(X, sample_domain, known, self.unseen_domain)
+        vectors = np.empty((X.shape[0], self.embedding_.n_features), np.float32 if single else np.float64)
+        for k, mean in enumerate(means):
+            seen = replace(self.embedding_, domain_mean=mean)
+            for rows in np.array_split(np.flatnonzero(index == k), len(row_chunks(X.shape, self.chunk_size))):
+                if rows.size:
+                    some = X[rows] if isinstance(X, np.ndarray) else read_checked(X, rows)
+                    vectors[rows] = seen.embed(some)
+        return vectors
 
     def _vectors_by_chunks(self, X: Array) -> Iterator[tuple[slice, np.ndarray]]:
-        shape = stored_shape(X)
+        embedding, shape = self._placed(), stored_shape(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         parts = row_chunks(shape, self.chunk_size)
-        for rows, (_, chunk) in zip(parts, checked_chunks(X, self.embedding_.rank, parts), strict=True):
-            yield rows, self.embedding_.embed(chunk, first=rows.start)
+        for rows, (_, chunk) in zip(parts, checked_chunks(X, embedding.rank, parts), strict=True):
+            yield rows, embedding.embed(chunk, first=rows.start)
 
     def _check_matrices(self, X: Array, *, name: str = "X") -> Array:
         X = check_matrices(X, self.embedding_.rank, name=name)
@@ -322,6 +390,8 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
 
     def _adapted(self, X: Array, sample_weight: Array | None, *, continued: bool) -> Self:
         check_is_fitted(self)
+        if self.domains_ is not None:
+            return self._adapted_domain(X, sample_weight, continued=continued)
         if not isinstance(self.init, str) or self.init != "riemann":
             raise ValueError(
                 "adapt needs the Riemannian mean of the training matrices, which is known with "
@@ -335,6 +405,18 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         center = geodesic(before.center, mean, weight.sum() / total)
         adapted = copy(self)
         adapted.embedding_ = replace(before, center=center, session_weight=float(total))
+        return adapted
+
+    def _adapted_domain(self, X: Array, sample_weight: Array | None, *, continued: bool) -> Self:
+        """The same after domains, which were whitened before anything was learned: so is the new one."""
+        X = check_spd(self._check_matrices(to_numpy(X)))
+        weight = check_weights(sample_weight, X)
+        before, mean = self.embedding_, mean_riemann(X, weight / weight.max())
+        total = (before.session_weight if continued else 0.0) + weight.sum()
+        if continued and before.domain_mean is not None:
+            mean = geodesic(before.domain_mean, mean, weight.sum() / total)
+        adapted = copy(self)
+        adapted.embedding_ = replace(before, domain_mean=mean, session_weight=float(total))
         return adapted
 
     def __sklearn_tags__(self) -> Any:

@@ -4,18 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
+from spdmetric.estimators._adaptation import ClassCenters, Kept, estimated_shares, relearned, shifted_mean
 from spdmetric.estimators._fitted import DOCUMENTATION
 from spdmetric.estimators._progress import CallbackSupportMixin
 from spdmetric.estimators.cv import LogEuclideanMetricCV
-from spdmetric.estimators.heads import Head, head_of, log_posterior
-from spdmetric.linalg.symmetric import Array
-from spdmetric.validation import ClassWeight, encode, to_numpy, weights_of
+from spdmetric.estimators.heads import ClassMeans, Head, head_of, log_posterior
+from spdmetric.geometry import tangent_vectors
+from spdmetric.linalg.symmetric import Array, triangular_root
+from spdmetric.validation import (
+    ClassWeight,
+    check_choice,
+    check_domains,
+    check_own_weight,
+    check_weights,
+    encode,
+    is_definite,
+    own_codes,
+    smallest_rank,
+    to_numpy,
+    weights_of,
+)
 
 
 class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -53,6 +69,8 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         Of the order of the matrices in the default folds.
     verbose : bool, default=False
         Print the iterations of the final fit.
+    unseen_domain : {"error", "recenter"}, default="error"
+        See `LogEuclideanMetric`.
 
     Attributes
     ----------
@@ -64,6 +82,11 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         The labels seen in `fit`.
     n_features_in_ : int
         The size d of the matrices.
+
+    Notes
+    -----
+    For `adapt` with labels it keeps the tangent vectors of the training matrices, not the matrices: at rank
+    m, 2m(2m+1)/2 numbers for each, at full rank d(d+1)/2.
 
     Examples
     --------
@@ -83,6 +106,10 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
     def _doc_link_url_param_generator(self) -> dict[str, str]:
         return {"estimator_name": type(self).__name__}
 
+    # What adapt needs of training; neither is in a model file.
+    _training: Kept | None = None
+    _centers: ClassCenters | None = None
+
     def __init__(
         self,
         *,
@@ -98,6 +125,7 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         n_jobs: int | None = None,
         random_state: int = 0,
         verbose: bool = False,
+        unseen_domain: str = "error",
     ):
         self.head = head
         self.n_neighbors = n_neighbors
@@ -111,9 +139,15 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.unseen_domain = unseen_domain
 
     def fit(
-        self, X: Array, y: Array, sample_weight: Array | None = None, groups: Array | None = None
+        self,
+        X: Array,
+        y: Array,
+        sample_weight: Array | None = None,
+        groups: Array | None = None,
+        sample_domain: Array | None = None,
     ) -> LogEuclideanClassifier:
         """Choose and learn the metric and the head.
 
@@ -126,7 +160,10 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         sample_weight : array-like of shape (n_matrices,), optional
             Non-negative weights; a weight of zero leaves the matrix out.
         groups : array-like of shape (n_matrices,), optional
-            Groups that folds keep together, sessions or subjects for instance.
+            Groups that folds keep together, sessions or subjects for instance; None: the domains, if
+            there are several.
+        sample_domain : array-like of shape (n_matrices,), optional
+            Session or subject of each matrix: see `LogEuclideanMetric`.
 
         Returns
         -------
@@ -135,13 +172,24 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         metric = LogEuclideanMetricCV(task="classification", **self.get_params(deep=False))
         if watching := getattr(self, "_skl_callbacks", None):  # those of scikit-learn follow the choice
             metric.set_callbacks(*watching)
-        metric.fit(X, y, sample_weight, groups)
+        metric.fit(X, y, sample_weight, groups, sample_domain)
         classes, codes = encode(X, y)
         weight = weights_of(sample_weight, codes, classes, self.class_weight)
         counts = np.flatnonzero(weight > 0)
-        vectors = np.asarray(metric.transform(np.asarray(to_numpy(X), dtype=np.float64)))[counts]
+        matrices = np.asarray(to_numpy(X), dtype=np.float64)
+        vectors = np.asarray(metric.transform(matrices, sample_domain))[counts]
         number = metric.n_neighbors_
-        return self._keep(metric, head_of(vectors, codes[counts], weight[counts], len(classes), number))
+        head = head_of(vectors, codes[counts], weight[counts], len(classes), number)
+        m = len(metric.embedding_.factor)
+        wide = _widened(metric, min(2 * m, smallest_rank(matrices[counts])))
+        vectors = np.asarray(wide.transform(matrices, sample_domain))[counts]
+        self._keep(metric, head)
+        self._training = Kept(vectors, codes[counts], weight[counts], m)
+        self._centers = None
+        if is_definite(matrices):  # else there is no mean to be moved
+            logs = _logs(metric, matrices, sample_domain)[counts]
+            self._centers = ClassCenters.of(logs, codes[counts], weight[counts])
+        return self
 
     def _keep(self, metric: LogEuclideanMetricCV, head: Head) -> Self:
         """Set the attributes that a fit leaves behind."""
@@ -150,51 +198,164 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         self.head_ = "centroid" if metric.n_neighbors_ is None else "neighbors"
         return self
 
-    def predict_log_proba(self, X: Array) -> np.ndarray:
+    def predict_log_proba(self, X: Array, sample_domain: Array | None = None) -> np.ndarray:
         """Logarithms of `predict_proba`."""
         check_is_fitted(self)
-        evidence = self._head.evidence(self._vectors(X))
+        vectors = to_numpy(self.metric_.transform(X, sample_domain))
+        evidence = self._head.evidence(np.asarray(vectors, dtype=np.float64))
         return log_posterior(evidence, self._head.offset, self.metric_.temperature_)
 
-    def predict_proba(self, X: Array) -> np.ndarray:
+    def predict_proba(self, X: Array, sample_domain: Array | None = None) -> np.ndarray:
         """Probability of every class.
 
         Parameters
         ----------
         X : array-like of shape (n_matrices, d, d)
             SPD matrices.
+        sample_domain : array-like of shape (n_matrices,), optional
+            See `LogEuclideanMetric.transform`.
 
         Returns
         -------
         probabilities : ndarray of shape (n_matrices, n_classes)
             In the order of ``classes_``.
         """
-        return np.exp(self.predict_log_proba(X))
+        return np.exp(self.predict_log_proba(X, sample_domain))
 
-    def predict(self, X: Array) -> np.ndarray:
+    def predict(self, X: Array, sample_domain: Array | None = None) -> np.ndarray:
         """Most probable class of every matrix.
 
         Parameters
         ----------
         X : array-like of shape (n_matrices, d, d)
             SPD matrices.
+        sample_domain : array-like of shape (n_matrices,), optional
+            See `LogEuclideanMetric.transform`.
 
         Returns
         -------
         labels : ndarray of shape (n_matrices,)
         """
-        known = self.predict_log_proba(X)
-        return self.classes_[np.argmax(known, axis=1)]
+        return self.classes_[np.argmax(self.predict_log_proba(X, sample_domain), axis=1)]
 
-    def decision_function(self, X: Array) -> np.ndarray:
+    def decision_function(self, X: Array, sample_domain: Array | None = None) -> np.ndarray:
         """Log probabilities, of two classes the log odds of the second, (n_matrices,)."""
-        known = self.predict_log_proba(X)
+        known = self.predict_log_proba(X, sample_domain)
         return known[:, 1] - known[:, 0] if len(self.classes_) == 2 else known
 
-    def adapt(self, X: Array, sample_weight: Array | None = None) -> Self:
-        """Carry the classifier to a new, unlabeled session: see `LogEuclideanMetric.adapt`."""
+    def score(
+        self, X: Array, y: Array, sample_weight: Array | None = None, sample_domain: Array | None = None
+    ) -> float:
+        """Share of right labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_matrices, d, d)
+            SPD matrices.
+        y : array-like of shape (n_matrices,)
+            Their labels.
+        sample_weight : array-like of shape (n_matrices,), optional
+            Their weights.
+        sample_domain : array-like of shape (n_matrices,), optional
+            See `LogEuclideanMetric.transform`.
+
+        Returns
+        -------
+        score : float
+        """
+        predicted = self.predict(X, sample_domain)
+        return float(accuracy_score(to_numpy(y), predicted, sample_weight=to_numpy(sample_weight)))
+
+    def adapt(
+        self,
+        X: Array,
+        y: Array | None = None,
+        sample_weight: Array | None = None,
+        *,
+        weight: float | None = None,
+        prior: str = "train",
+    ) -> Self:
+        """Carry the classifier to a new session or subject, with or without labels.
+
+        Without labels the metric is carried, see `LogEuclideanMetric.adapt`.  With labels the new matrices,
+        seen from their mean, join those of training, at a weight of their own, and shape and head are learned
+        anew; the reference point stays, and a factor of low rank gets as many directions again, those on
+        which the classes of training differ next most.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_matrices, d, d)
+            Matrices of the new session.
+        y : array-like of shape (n_matrices,), optional
+            Their labels, of at least two of the classes.
+        sample_weight : array-like of shape (n_matrices,), optional
+            Non-negative weights.
+        weight : float or None, default=None
+            How many matrices of training each labeled one counts as.  None: all those of training count as
+            30 new ones, unless 10, 90 or 270 predict the labels of new matrices, each left out in turn,
+            clearly better.
+        prior : {"train", "estimate"}, default="train"
+            Without labels, how frequent the classes of the session are: as in training, so that its mean
+            takes the place of theirs, or as estimated from what the classifier says of them.  The latter is
+            for classes that are told apart well, and with shares far from those of training: what is learned
+            from weak evidence about shares is noise, and a class that is absent cannot be told from one
+            whose matrices are all taken for another.
+
+        Returns
+        -------
+        adapted : LogEuclideanClassifier
+            A copy, for the new session; where that goes on without labels, ``adapt`` it again to the new
+            matrices alone.  ``own_weight_`` is the weight of the labeled matrices,
+            ``prior_`` the estimated shares of the classes.
+        """
         check_is_fitted(self)
-        return self._adapted(self.metric_.adapt(X, sample_weight))
+        check_choice("prior", prior, ("train", "estimate"))
+        if y is None:
+            if weight is not None:
+                raise ValueError(f"weight={weight!r} is that of labeled matrices: pass y, or leave it out.")
+            adapted = self._adapted(self.metric_.adapt(X, sample_weight))
+            return adapted if prior == "train" else adapted._shifted(X, sample_weight)
+        if prior == "estimate":
+            raise ValueError("prior='estimate' is for matrices without labels: leave out y, or prior.")
+        check_own_weight(weight)
+        codes, training = own_codes(X, y, self.classes_), self._training
+        if training is None:
+            raise ValueError(
+                "adapt with labels needs the vectors of the training matrices, which a model file does not "
+                "hold: fit again, or adapt without y."
+            )
+        rank = triangular_root(training.vectors.shape[1])
+        metric = _widened(self.metric_.adapt(X, sample_weight), rank)
+        vectors = np.asarray(metric.transform(np.asarray(to_numpy(X), dtype=np.float64)))
+        own = check_weights(sample_weight, codes)
+        counts = np.flatnonzero(own > 0)
+        mine = Kept(vectors[counts], codes[counts], own[counts], training.rank)
+        pooled, Q, weight = relearned(training, mine, weight, len(self.classes_))
+        metric.embedding_ = replace(metric.embedding_, shape=Q)
+        adapted = self._adapted(metric)
+        learned = pooled.vectors @ Q, pooled.codes, pooled.weight, len(self.classes_)
+        adapted._head = head_of(*learned, self.metric_.n_neighbors_)
+        adapted.own_weight_ = weight
+        return adapted
+
+    def _shifted(self, X: Array, sample_weight: Array | None) -> Self:
+        """A copy that sees a session as its estimated shares of the classes ask for."""
+        centers, head, metric = self._centers, self._head, copy(self.metric_)
+        if centers is None or not isinstance(head, ClassMeans):
+            raise ValueError(
+                "prior='estimate' needs head_='centroid' and the class means of positive definite training "
+                "matrices, which a model file does not hold: fit again with head='centroid', or use "
+                "prior='train'."
+            )
+        X = np.asarray(to_numpy(X), dtype=np.float64)
+        weight, variance = check_weights(sample_weight, X), head.variance * metric.temperature_
+        vectors = np.asarray(metric.transform(X))
+        share = estimated_shares(vectors, weight, head, variance, centers.share)
+        mean = shifted_mean(X, weight, metric.embedding_.mean, share @ centers.vectors)
+        metric.embedding_ = metric.embedding_.moved(mean)
+        adapted = self._adapted(metric)
+        adapted.prior_ = share
+        return adapted
 
     def partial_adapt(self, X: Array, sample_weight: Array | None = None) -> Self:
         """Carry the classifier to a session that arrives batch by batch, as the metric is carried."""
@@ -206,11 +367,28 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         adapted.metric_ = metric
         return adapted
 
-    def _vectors(self, X: Array) -> np.ndarray:
-        return np.asarray(to_numpy(self.metric_.transform(X)), dtype=np.float64)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         tags.input_tags.three_d_array = True
         return tags
+
+
+def _widened(metric: LogEuclideanMetricCV, rank: int) -> LogEuclideanMetricCV:
+    """A copy whose vectors have no shape, and at low rank more directions."""
+    wide = copy(metric)
+    wide.embedding_ = metric.embedding_.widened(rank)
+    return wide
+
+
+def _logs(metric: LogEuclideanMetricCV, X: np.ndarray, sample_domain: Array | None) -> np.ndarray:
+    """Tangent vectors of training matrices at the mean of all, or of the domain of each."""
+    if metric.domains_ is None or metric.domain_means_ is None:
+        return tangent_vectors(X, metric.embedding_.mean)
+    domain, logs = (
+        check_domains(sample_domain, len(X)),
+        np.empty((len(X), X.shape[1] * (X.shape[1] + 1) // 2)),
+    )
+    for name, mean in zip(metric.domains_, metric.domain_means_, strict=True):
+        logs[domain == name] = tangent_vectors(X[domain == name], mean)
+    return logs

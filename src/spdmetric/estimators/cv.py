@@ -14,6 +14,7 @@ from spdmetric import validation
 from spdmetric.estimators import _choice
 from spdmetric.estimators._choice import Answered, Fold, Grid
 from spdmetric.estimators._data import checked_of
+from spdmetric.estimators._domains import UNSEEN, Recentered, groups_of, seen_from_means
 from spdmetric.estimators._fitted import FittedMetric
 from spdmetric.estimators._problem import problem_of, radius_path
 from spdmetric.estimators._progress import followed, with_progress
@@ -76,8 +77,8 @@ class LogEuclideanMetricCV(FittedMetric):
         has so many matrices.
     cv : int, splitter, iterable or None, default=None
         As in scikit-learn.  None makes five stratified folds of matrices in random order, fewer for small
-        classes, twice where there are fewer than 200 matrices; with ``groups`` five stratified folds of
-        whole groups, or as many as there are groups.
+        classes, twice where there are fewer than 200 matrices; with ``groups``, or else domains, five
+        stratified folds of whole groups, or each of at most five groups left out in turn.
     scoring : str, callable or None, default=None
         Scorer of the classifier, or regression; numbers are given to it about their mean, in units of their
         spread.  None is the mean logarithm of the probability of the true label, calibrated and at least
@@ -115,6 +116,8 @@ class LogEuclideanMetricCV(FittedMetric):
         Of the order of the matrices in the default folds.
     verbose : bool, default=False
         Print the iterations of the final fit.
+    unseen_domain : {"error", "recenter"}, default="error"
+        See `LogEuclideanMetric`.
 
     Attributes
     ----------
@@ -175,6 +178,7 @@ class LogEuclideanMetricCV(FittedMetric):
         callback: Callback | None = None,
         random_state: int = 0,
         verbose: bool = False,
+        unseen_domain: str = "error",
     ):
         self.radii = radii
         self.ranks = ranks
@@ -197,10 +201,16 @@ class LogEuclideanMetricCV(FittedMetric):
         self.callback = callback
         self.random_state = random_state
         self.verbose = verbose
+        self.unseen_domain = unseen_domain
 
     @with_progress(lambda self: 1)
     def fit(
-        self, X: Array, y: Array, sample_weight: Array | None = None, groups: Array | None = None
+        self,
+        X: Array,
+        y: Array,
+        sample_weight: Array | None = None,
+        groups: Array | None = None,
+        sample_domain: Array | None = None,
     ) -> LogEuclideanMetricCV:
         """Choose radius, rank and shape, and learn the metric with them.
 
@@ -214,7 +224,10 @@ class LogEuclideanMetricCV(FittedMetric):
             Non-negative weights, used in learning, not in scoring.  A weight of zero leaves the
             matrix out of both; folds are made of all matrices as they are given.
         groups : array-like of shape (n_matrices,), optional
-            Groups that folds keep together, sessions or subjects for instance.
+            Groups that folds keep together, sessions or subjects for instance; None: the domains, if
+            there are several.
+        sample_domain : array-like of shape (n_matrices,), optional
+            See `LogEuclideanMetric`.
 
         Returns
         -------
@@ -222,11 +235,15 @@ class LogEuclideanMetricCV(FittedMetric):
         """
         settings = self._settings()
         asked = self._asked(settings)
+        validation.check_choice("unseen_domain", self.unseen_domain, UNSEEN)
+        seen, domains = seen_from_means(X, sample_domain, sample_weight)
+        seen = seen[:] if isinstance(seen, Recentered) else seen  # all folds are in memory
+        groups = groups_of(sample_domain) if groups is None else to_numpy(groups)
         classes, data = checked_of(
-            X, y, sample_weight, settings.class_weight, _rank_needed(asked[1]), self.task
+            seen, y, sample_weight, settings.class_weight, _rank_needed(asked[1]), self.task
         )
         self._check_head(classes is not None)
-        folds = _choice.folds_of(self.cv, data, classes, to_numpy(groups), self.random_state)
+        folds = _choice.folds_of(self.cv, data, classes, groups, self.random_state)
         grid = self._grid(data, folds, *asked)
         with threads():
             answered = self._answered(data, grid, folds, settings, None if classes is None else len(classes))
@@ -238,7 +255,8 @@ class LogEuclideanMetricCV(FittedMetric):
             solution = solutions[grid.radii[rank].index(radius)]
             validate_data(self, X, reset=True, skip_check_array=True)
             gamma, shaped = problem.gamma(solution), problem.shape(solution, shape)
-            self._keep(classes, problem.embedding(solution), solution, gamma=gamma, shape=shaped)
+            embedding = problem.embedding(solution)
+            self._keep(classes, embedding, solution, gamma=gamma, shape=shaped, domains=domains)
         usual = _choice.Option(grid.usual, None)
         by_accuracy = self.scoring is None and classes is not None
         self.cv_results_ = _choice.results_of(table, usual, accuracy=by_accuracy)

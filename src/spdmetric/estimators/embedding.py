@@ -14,6 +14,7 @@ from spdmetric.linalg.symmetric import (
     congruence,
     detached,
     expm,
+    invsqrtm,
     like,
     logm,
     symmetrize,
@@ -31,7 +32,8 @@ class Embedding:
     """The vectors ``vech(Q' log(W W0 X W0' W') Q)`` of matrices X, times a shape if there is one.
 
     The fields are all there is to know, so ``Embedding(**fields)`` makes the same one again:
-    arrays, two numbers, a flag, and perhaps a shape.  `of` makes one from what a solver found.
+    arrays, two numbers, a flag, and perhaps a shape and the mean of a domain.  `of` makes one from what a
+    solver found.
 
     Attributes
     ----------
@@ -53,6 +55,9 @@ class Embedding:
         Weight of the matrices of a new session that the center is the mean of; 0 in training.
     shape : ndarray of shape (p, q) or None
         How much each direction of the p entries of the vectors counts; None: all the same.
+    domain_mean : ndarray of shape (d, d) or None
+        Mean of a domain that matrices are whitened by before all else; None: they are whitened already,
+        or the metric was learned without domains.
     """
 
     basis: np.ndarray
@@ -64,6 +69,7 @@ class Embedding:
     distance: float
     session_weight: float = 0.0
     shape: np.ndarray | None = None
+    domain_mean: np.ndarray | None = None
 
     @classmethod
     def of(cls, start: Start, factor: np.ndarray, *, low_rank: bool, distance: float) -> Embedding:
@@ -83,6 +89,24 @@ class Embedding:
         return replace(self, shape=np.ascontiguousarray(turned.T))
 
     @property
+    def mean(self) -> np.ndarray:
+        """Where matrices are seen from first, (d, d): the mean of a domain or session, or the start."""
+        return congruence(self.basis, self.center) if self.domain_mean is None else self.domain_mean
+
+    def moved(self, mean: np.ndarray) -> Embedding:
+        """The same with another such point."""
+        if self.domain_mean is None:
+            return replace(self, center=congruence(self.basis.T, mean))
+        return replace(self, domain_mean=mean)
+
+    def widened(self, rank: int) -> Embedding:
+        """The same without a shape, with more rows: the directions that tell classes apart next best."""
+        more = np.eye(self.factor.shape[1])[len(self.factor) : rank]
+        if not self.low_rank or not len(more):
+            return replace(self, shape=None)
+        return replace(self, factor=np.concatenate([self.factor, more]), frame=np.eye(rank), shape=None)
+
+    @property
     def rank(self) -> int | None:
         """Smallest rank that matrices must have; None where they must be definite."""
         return len(self.factor) if self.low_rank else None
@@ -96,7 +120,8 @@ class Embedding:
     @lazy
     def whitening(self) -> np.ndarray:
         """W0, of shape (k, d)."""
-        return Start(self.basis, self.center, self.rotation).factor
+        factor = Start(self.basis, self.center, self.rotation).factor
+        return factor if self.domain_mean is None else factor @ invsqrtm(self.domain_mean)
 
     @lazy
     def components(self) -> np.ndarray:

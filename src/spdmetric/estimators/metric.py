@@ -10,6 +10,7 @@ from sklearn.utils.validation import validate_data
 from spdmetric import validation
 from spdmetric.caller import warn_at_caller
 from spdmetric.estimators._data import data_of
+from spdmetric.estimators._domains import UNSEEN, seen_from_means
 from spdmetric.estimators._fitted import FittedMetric
 from spdmetric.estimators._problem import embedding_of, problem_of, radius_path
 from spdmetric.estimators._progress import reported, with_progress
@@ -97,6 +98,9 @@ class LogEuclideanMetric(FittedMetric):
         Order of the matrices in the stochastic solver and in `partial_fit`.
     verbose : bool, default=False
         Print a line for each iteration.
+    unseen_domain : {"error", "recenter"}, default="error"
+        What `transform` does with a domain that was not in `fit`: it refuses, or sees its matrices from
+        their own mean, which is transductive: what becomes of a matrix depends on the others at hand.
 
     Attributes
     ----------
@@ -126,6 +130,11 @@ class LogEuclideanMetric(FittedMetric):
         Status sentence, KKT residual and multiplier, history.
     classes_ : ndarray of shape (n_classes,) or None
         The labels seen in `fit`; None for numbers to predict.
+    domains_ : ndarray of shape (n_domains,) or None
+        The domains seen in `fit`, sorted; None without ``sample_domain``.  With it the attributes above are
+        of matrices that are whitened by the means of their domains.
+    domain_means_ : ndarray of shape (n_domains, d, d) or None
+        Their Riemannian means.
     n_features_in_ : int
         The size d of the matrices.
 
@@ -175,6 +184,7 @@ class LogEuclideanMetric(FittedMetric):
         callback: Callback | None = None,
         random_state: RandomState = None,
         verbose: bool = False,
+        unseen_domain: str = "error",
     ):
         self.radius = radius
         self.rank = rank
@@ -193,9 +203,16 @@ class LogEuclideanMetric(FittedMetric):
         self.callback = callback
         self.random_state = random_state
         self.verbose = verbose
+        self.unseen_domain = unseen_domain
 
     @with_progress(lambda self: self.max_iter + 1)
-    def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> LogEuclideanMetric:
+    def fit(
+        self,
+        X: Array,
+        y: Array,
+        sample_weight: Array | None = None,
+        sample_domain: Array | None = None,
+    ) -> LogEuclideanMetric:
         """Learn the reference point.
 
         Parameters
@@ -211,6 +228,9 @@ class LogEuclideanMetric(FittedMetric):
             Non-negative weights: a weight of w is the matrix given w times, in the mean
             as in the alignment, except that a shape's penalty is chosen by leaving it out with
             all of its weight.  One of zero leaves the matrix out.  Only ratios matter, up to 1e12.
+        sample_domain : array-like of shape (n_matrices,), optional
+            Session or subject of each matrix, strings or whole numbers.  Every domain is seen from its own
+            Riemannian mean, by ``sample_weight``, and one metric is learned for all.  Not for dask arrays.
 
         Returns
         -------
@@ -219,16 +239,21 @@ class LogEuclideanMetric(FittedMetric):
         settings = settings_of(self.get_params(deep=False))
         radius, rank = check_radius(self.radius, settings.solver), check_rank(self.rank, settings.solver)
         validation.check_shape(self.shape, settings.kernel)
+        validation.check_choice("unseen_domain", self.unseen_domain, UNSEEN)
         solver = solver_named(settings.solver, self.batch_size, self.random_state)
         callback = reported(self, settings.report, settings.max_iter)
         with threads(self.n_jobs) as map_chunks:
-            classes, data = data_of(X, y, sample_weight, settings, rank=rank, task=self.task, map=map_chunks)
+            seen, domains = seen_from_means(X, sample_domain, sample_weight, map=map_chunks)
+            classes, data = data_of(
+                seen, y, sample_weight, settings, rank=rank, task=self.task, map=map_chunks
+            )
             problem = problem_of(data, rank, settings)
             del data  # what the problem does not keep need not stay on the workers
             (solution,) = radius_path(problem, [radius], settings, solver=solver, callback=callback)
             validate_data(self, X, reset=True, skip_check_array=True)
             gamma, shape = problem.gamma(solution), problem.shape(solution, self.shape)
-            self._keep(classes, problem.embedding(solution), solution, gamma=gamma, shape=shape)
+            embedding = problem.embedding(solution)
+            self._keep(classes, embedding, solution, gamma=gamma, shape=shape, domains=domains)
         self._stream = None
         if not solution.converged and solution.status.name != "CALLBACK":
             warn_at_caller(

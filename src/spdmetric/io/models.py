@@ -50,6 +50,8 @@ _METRIC = {
     # From matrices to vectors, see `Embedding`; components_, which follows, is for other programs.
     **{"basis": "f d k", "center": "f k k", "rotation": "f k k", "factor": "f m k", "frame": "f m m"},
     **{"low_rank": "b", "distance": "f", "session_weight": "f", "shape": "f? p q", "components_": "f m d"},
+    **{"domain_mean": "f? d d", "domains_": "iuSUO? g", "domain_means_": "f? g d d"},
+    **{"domains_": "iuU? e", "domain_means_": "f? e d d", "domain_mean": "f? d d"},
     # The solution: its coordinates in the ball, and how the solver came there.
     **{"coordinates": "f m x", "status": "U", "value": "f~", "residual": "f~", "multiplier": "f~"},
     "history": f"f~ h {len(Record._fields)}",

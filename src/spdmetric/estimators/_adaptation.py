@@ -1,0 +1,172 @@
+"""A new domain: with some labels its matrices join those of training, without any its mean may need care.
+
+**Labels.**  The directions on which the classes differ most come from training; how they are weighed is
+learned anew from both.  All that is needed are vectors without a shape, of twice the rank of the metric:
+what many others say about few directions can be said about more of them together with own labels.
+
+**Label shift.**  The mean of a session in which classes have other shares than in training is off by what
+the difference in shares contributes.  The distribution of the vectors around their own mean still tells
+the shares, where classes are far enough apart; then the session is seen from where its mean tangent vector
+is what such shares make it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import log_softmax, logsumexp, softmax
+
+from spdmetric.estimators.heads import ClassMeans
+from spdmetric.geometry import matrices_at, tangent_vectors
+from spdmetric.linalg.symmetric import vech
+from spdmetric.objectives.shape import Targets, discriminant_shape
+
+# All matrices of training together count as so many of the new domain.  The first is taken unless another
+# predicts the labels left out in the new domain clearly better, by so many standard errors.
+WORTH = (30, 10, 90, 270)
+_CLEAR = 1.0
+# Prior deviation of the directions of the metric, in units of that of the directions beside them.
+_EMPHASIS = 2.0
+
+
+class Kept(NamedTuple):
+    """What a classifier keeps of its training matrices, n (m(m+1)/2 + 2) numbers for vectors of rank m."""
+
+    vectors: np.ndarray  # (n, p), without a shape
+    codes: np.ndarray  # (n,)
+    weight: np.ndarray  # (n,)
+    rank: int  # of the metric; that of the vectors may be twice as much
+
+    def joined(self, own: Kept, weight: float) -> Kept:
+        """Both together; an own matrix of weight 1 counts as so many of training."""
+        scale = weight * self.weight.mean() / own.weight.mean()
+        vectors, codes = np.concatenate([self.vectors, own.vectors]), np.concatenate([self.codes, own.codes])
+        return Kept(vectors, codes, np.concatenate([self.weight, scale * own.weight]), self.rank)
+
+
+class Relearned(NamedTuple):
+    """Vectors of both, and their shape."""
+
+    pooled: Kept
+    directions: np.ndarray  # (p, q); the identity where nothing tells the classes apart
+    weight: float  # of each own matrix
+
+
+def relearned(training: Kept, own: Kept, weight: float | None, n_classes: int) -> Relearned:
+    """Learn the shape anew; a weight of None is chosen."""
+    pooled = training._replace(vectors=training.vectors * _emphasis(training))
+    mine = own._replace(vectors=own.vectors * _emphasis(training))
+    if weight is None:
+        weights = [max(1.0, len(training.codes) / worth) for worth in WORTH]
+        errors = [left_out_errors(pooled.joined(mine, w), len(own.codes), n_classes) for w in weights]
+        weight = _clearly_least(dict(zip(weights, errors, strict=True)))
+    joined = pooled.joined(mine, weight)
+    Q = discriminant_shape(joined.vectors, _targets(joined, n_classes)).directions
+    Q = _emphasis(training)[:, None] * Q if Q.shape[1] else np.eye(len(Q))
+    return Relearned(training.joined(own, weight), Q, weight)
+
+
+def _emphasis(training: Kept) -> np.ndarray:
+    """Scale of the entries of the vectors, (p,)."""
+    p, m = training.vectors.shape[1], training.rank
+    size = int(np.sqrt(2 * p))
+    scale = np.ones((size, size))
+    scale[:m, :m] = _EMPHASIS
+    return vech(scale) / vech(np.ones_like(scale))
+
+
+def _targets(labeled: Kept, n_classes: int) -> Targets:
+    return Targets.of_classes(labeled.codes, labeled.weight, n_classes)
+
+
+def left_out_errors(joined: Kept, n_own: int, n_classes: int) -> np.ndarray:
+    """Squared error of the last matrices, each left out of the regression behind the shape, (n_own,)."""
+    targets, w = _targets(joined, n_classes), joined.weight
+    penalty = discriminant_shape(joined.vectors, targets).penalty
+    rows = np.sqrt(w)[:, None] * (joined.vectors - w @ joined.vectors / w.sum())
+    n, p = rows.shape
+    if n < p:
+        gram = rows @ rows.T
+        hat = np.linalg.solve(gram + penalty * np.eye(n), gram[:, -n_own:]).T
+    else:
+        hat = rows[-n_own:] @ np.linalg.solve(rows.T @ rows + penalty * np.eye(p), rows.T)
+    leverage = np.diagonal(hat[:, -n_own:]) + w[-n_own:] / w.sum()
+    residual = (targets.rows()[-n_own:] - hat @ targets.rows()) / (1 - leverage)[:, None]
+    return np.sum(residual**2, axis=1) / w[-n_own:]
+
+
+def _clearly_least(errors: dict[float, np.ndarray]) -> float:
+    """The first weight, or the one of the least error among those that are clearly better."""
+    usual = best = next(iter(errors))
+    for weight, error in errors.items():
+        gain = errors[usual] - error
+        clear = gain.mean() > _CLEAR * gain.std(ddof=1) / np.sqrt(len(gain))
+        if clear and error.mean() < errors[best].mean():
+            best = weight
+    return best
+
+
+# ---------------------------------------------------------------------------
+# Label shift
+
+# The shares of training count as so many matrices of the session, which keeps estimates from little
+# evidence near them.
+_PRIOR_MATRICES = 4.0
+# By how much the logarithm of the likelihood must grow before other shares are believed.
+_EVIDENCE = 3.0
+_STEPS, _SETTLED = 20, 1e-9
+
+
+class ClassCenters(NamedTuple):
+    """Where the classes of training are, seen from the means of their domains."""
+
+    vectors: np.ndarray  # (c, d(d+1)/2), mean tangent vectors; their mean by the shares is zero
+    share: np.ndarray  # (c,), of the weight of training
+
+    @classmethod
+    def of(cls, logs: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> ClassCenters:
+        """From the tangent vectors of all matrices of training."""
+        indicator = np.eye(codes.max() + 1)[codes] * weight[:, None]
+        total = indicator.sum(axis=0)
+        share, means = total / total.sum(), indicator.T @ logs / total[:, None]
+        return cls(means - share @ means, share)
+
+
+def estimated_shares(
+    vectors: np.ndarray, weight: np.ndarray, head: ClassMeans, variance: float, prior: np.ndarray
+) -> np.ndarray:
+    """Shares of the classes of a session whose vectors are seen from its own mean, (c,).
+
+    The vectors are a mixture of normal distributions around the class means, all moved by what other shares
+    than those of training, ``prior``, do to the mean: of all shares the most likely ones, if they are clearly
+    more likely than those of training.
+    """
+    weight = weight / weight.max()
+
+    def loss(logits: np.ndarray) -> float:
+        log_share = log_softmax(np.append(logits, 0.0))
+        moved = vectors + (np.exp(log_share) - prior) @ head.means
+        squares = np.sum((moved[:, None, :] - head.means) ** 2, axis=2)  # (n, c)
+        likelihood = weight @ logsumexp(log_share - squares / (2 * variance), axis=1)
+        return -float(likelihood + _PRIOR_MATRICES * prior @ log_share)
+
+    # A class that is rare looks much like another that is: there is a maximum of each kind.
+    c = len(prior)
+    starts = [prior, *(0.8 * np.eye(c) + 0.2 / c)]
+    found = [minimize(loss, np.log(start[:-1] / start[-1]), method="BFGS") for start in starts]
+    best = min(found, key=lambda result: float(result.fun))
+    if loss(np.log(prior[:-1] / prior[-1])) - best.fun < _EVIDENCE:
+        return prior
+    return np.asarray(softmax(np.append(best.x, 0.0)))
+
+
+def shifted_mean(X: np.ndarray, weight: np.ndarray, mean: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Point at which the mean tangent vector is a given one, (p,), from a point near it."""
+    for _ in range(_STEPS):
+        step = weight @ tangent_vectors(X, mean) / weight.sum() - target
+        mean = matrices_at(step[None], mean)[0]
+        if np.linalg.norm(step) < _SETTLED:
+            break
+    return mean

@@ -1,0 +1,148 @@
+"""Domains, sessions or subjects for instance: matrices of each are seen from their own mean.
+
+Whitened by the Riemannian means of their domains, ``M^{-1/2} X M^{-1/2}``, matrices of all of them can be
+compared, and everything else is as without domains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spdmetric.geometry import mean_riemann, riemann_of
+from spdmetric.linalg.symmetric import Array, congruence, invsqrtm
+from spdmetric.objectives.local import Labeled, LocalData, Map, Selected, is_stored, read
+from spdmetric.validation import check_domains, check_spd, check_weights, to_numpy
+
+UNSEEN = ("error", "recenter")
+
+
+class Domains(NamedTuple):
+    """The domains that a metric was learned on."""
+
+    names: np.ndarray  # (k,), sorted
+    means: np.ndarray  # (k, d, d)
+
+
+class Recentered:
+    """A stack that is read when a slice is asked for, each matrix seen from the mean of its domain."""
+
+    def __init__(self, X: Array, index: np.ndarray, factors: np.ndarray):
+        self._X, self._index, self._factors = X, index, factors
+        self.shape, self.dtype = tuple(X.shape), np.dtype(np.float64)
+
+    def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
+        return _whitened(read_checked(self._X, rows), self._index[rows], self._factors)
+
+
+def seen_from_means(
+    X: Array, sample_domain: Array | None, sample_weight: Array | None, *, map: Map = map
+) -> tuple[Any, Domains | None]:
+    """See the matrices of every domain from their mean; those without weight do not count in it.
+
+    Parameters
+    ----------
+    X : array of shape (n, d, d)
+        SPD matrices in memory, or anything that slices.
+    sample_domain : array-like of shape (n,) or None
+        Their domains, strings or whole numbers; None: all as they are.
+    sample_weight : array-like of shape (n,) or None
+        Their weights.
+    map : callable
+        Maps a function over chunks of what is read from a file.
+
+    Returns
+    -------
+    X : array of shape (n, d, d), or the same as it is read
+    domains : Domains or None
+    """
+    if sample_domain is None:
+        return X, None
+    if type(X).__module__.startswith("dask."):
+        raise ValueError(
+            "sample_domain needs the matrices in this process, and those of a dask array stay on the "
+            "workers: pass X.compute(), or whiten the domains before."
+        )
+    if not is_stored(X):
+        X = check_spd(to_numpy(X))
+    names, index = np.unique(check_domains(sample_domain, X.shape[0]), return_inverse=True)
+    weight = check_weights(sample_weight, np.empty(X.shape[0]))
+    weight = weight / weight.max()
+    means = []
+    for k, name in enumerate(names.tolist()):
+        rows = np.flatnonzero((index == k) & (weight > 0))
+        means.append(mean_of(X, rows, name, weight[rows], map=map))
+    domains = Domains(names, np.stack(means))
+    factors = np.stack([invsqrtm(mean) for mean in means])
+    return (Recentered if is_stored(X) else _whitened)(X, index, factors), domains
+
+
+def mean_of(
+    X: Array, rows: np.ndarray, name: Any, weight: np.ndarray | None = None, *, map: Map = map
+) -> np.ndarray:
+    """Mean of the matrices of one domain, checked already if they are in memory."""
+    if rows.size < 2:
+        raise ValueError(
+            f"Domain {name!r} of sample_domain has {rows.size} matrices with weight: expected at least two. "
+            "Seen from its own mean a single matrix is the identity, and nothing is left of it."
+        )
+    if not is_stored(X):
+        return mean_riemann(to_numpy(X[rows, ...]), weight)
+    weight = np.ones(rows.size) if weight is None else weight
+    part = Labeled(Selected(_Read(X), rows), np.zeros(rows.size, dtype=int), weight)
+    return riemann_of(LocalData(part, map=map).average, rows.size)
+
+
+def means_of(
+    X: Array, sample_domain: Array, known: Mapping[Any, np.ndarray], unseen: str
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Means of the domains of some matrices, and which of these each matrix belongs to."""
+    names, index = np.unique(check_domains(sample_domain, X.shape[0]), return_inverse=True)
+    means = []
+    for k, name in enumerate(names.tolist()):
+        if name not in known and unseen == "error":
+            raise ValueError(
+                f"Domain {name!r} of sample_domain was not in fit, whose domains are {_some(list(known))}: "
+                "adapt() to its matrices, or set unseen_domain='recenter', which takes the mean of those at "
+                "hand."
+            )
+        means.append(known[name] if name in known else mean_of(X, np.flatnonzero(index == k), name))
+    return means, index
+
+
+def groups_of(sample_domain: Array | None) -> np.ndarray | None:
+    """Domains as groups that folds keep together, numbered as they come; None for fewer than two."""
+    if sample_domain is None:
+        return None
+    domains = check_domains(sample_domain, len(sample_domain))
+    _, first, index = np.unique(domains, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[index] if len(first) > 1 else None
+
+
+def _whitened(X: np.ndarray, index: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    Z = np.empty_like(X)
+    for k in np.unique(index):
+        Z[index == k] = congruence(factors[k], X[index == k])
+    return Z
+
+
+class _Read:
+    """A stack in float64, checked as it is read."""
+
+    def __init__(self, X: Array):
+        self._X = X
+        self.shape: tuple[int, ...] = tuple(X.shape)
+
+    def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
+        return read_checked(self._X, rows)
+
+
+def read_checked(X: Array, rows: slice | np.ndarray) -> np.ndarray:
+    first = rows.start or 0 if isinstance(rows, slice) else int(rows[0])
+    return check_spd(read(X, rows), first=first)
+
+
+def _some(names: list[Any]) -> str:
+    return str(names) if len(names) <= 10 else f"{len(names)}, {str(names[:10])[:-1]}, ...]"

@@ -1,0 +1,392 @@
+"""Domains: matrices of several sessions or subjects, each seen from its own mean."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.model_selection import LeaveOneGroupOut, cross_validate
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+
+from random_matrices import labeled, spd
+from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV
+from spdmetric.datasets.whitening import whiten
+from spdmetric.estimators._adaptation import Kept, left_out_errors, shifted_mean
+from spdmetric.estimators.heads import ClassMeans, log_posterior
+from spdmetric.geometry import distance_riemann, matrices_at, mean_riemann, tangent_vectors
+from spdmetric.linalg.symmetric import congruence, invsqrtm, sqrtm, vech
+from spdmetric.objectives.shape import Targets, discriminant_shape
+
+
+def sessions(rng, n=72, d=4, n_domains=3):
+    """Matrices of two classes, each domain seen through a mixing of its own."""
+    X, y = labeled(rng, n, d)
+    domain = np.arange(n) // 2 % n_domains
+    mixings = [np.eye(d) + 0.4 * rng.standard_normal((d, d)) for _ in range(n_domains)]
+    return np.stack([congruence(mixings[k], x) for k, x in zip(domain, X, strict=True)]), y, domain
+
+
+ESTIMATORS = [
+    LogEuclideanMetric(2.0),
+    LogEuclideanMetric(2.0, rank=2, shape="discriminant"),
+    LogEuclideanMetric(1.0, init="identity"),
+    LogEuclideanMetricCV(radii=(0, 2)),
+]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_the_same_as_whitening_by_hand(estimator, rng):
+    X, y, domain = sessions(rng)
+    Z = whiten(X, domain)
+    by_hand = estimator.fit(Z, y, **({"groups": domain} if "CV" in str(estimator) else {}))
+    expected, factor = by_hand.transform(Z), by_hand.components_
+    metric = estimator.fit(X, y, sample_domain=domain)
+    np.testing.assert_array_equal(metric.components_, factor)
+    np.testing.assert_allclose(metric.transform(X, domain), expected, atol=1e-12)
+    np.testing.assert_allclose(metric.fit_transform(X, y, sample_domain=domain), expected, atol=1e-12)
+    np.testing.assert_array_equal(metric.domains_, [0, 1, 2])
+    for k, mean in enumerate(metric.domain_means_):
+        assert distance_riemann(mean, mean_riemann(X[domain == k])) < 1e-8
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_a_new_session_is_seen_from_its_mean(estimator, rng):
+    """`adapt`, ``unseen_domain="recenter"`` and whitening by hand are one thing."""
+    X, y, domain = sessions(rng, 96, n_domains=4)
+    old, new = domain < 3, domain == 3
+    Z = whiten(X, domain)
+    by_hand = estimator.fit(Z[old], y[old], **({"groups": domain[old]} if "CV" in str(estimator) else {}))
+    expected = by_hand.transform(Z[new])
+    metric = estimator.fit(X[old], y[old], sample_domain=domain[old])
+    adapted = metric.adapt(X[new])
+    np.testing.assert_allclose(adapted.transform(X[new]), expected, atol=1e-11)
+    np.testing.assert_allclose(metric.partial_adapt(X[new]).transform(X[new]), expected, atol=1e-11)
+    known = metric.transform(X[old], domain[old])
+    np.testing.assert_array_equal(adapted.transform(X[old], domain[old]), known)
+    with pytest.raises(ValueError, match=r"Domain 3 of sample_domain was not in fit, .* \[0, 1, 2\]"):
+        metric.transform(X[new], domain[new])
+    metric.set_params(unseen_domain="recenter")
+    np.testing.assert_allclose(metric.transform(X[new], domain[new]), expected, atol=1e-11)
+    metric.set_params(unseen_domain="error")
+
+
+def test_a_stream_of_a_new_session_ends_near_its_mean(rng):
+    X, y, domain = sessions(rng, 120, n_domains=2)
+    metric = LogEuclideanMetric(1.0).fit(X, y, sample_domain=domain)
+    stream = metric
+    for batch in np.array_split(X[domain == 1], 5):
+        stream = stream.partial_adapt(batch)
+    assert distance_riemann(stream.embedding_.domain_mean, metric.domain_means_[1]) < 0.2
+    assert stream.embedding_.session_weight == 60
+
+
+@pytest.mark.parametrize("rank", [None, 2])
+def test_one_domain_for_all_is_no_domain(rank, rng):
+    X, y, _ = sessions(rng, n_domains=1)
+    pairs = np.stack([X[:-1], X[1:]], axis=1)
+    plain = LogEuclideanMetric(2.0, rank=rank).fit(X, y)
+    metric = LogEuclideanMetric(2.0, rank=rank).fit(X, y, sample_domain=["all"] * len(X))
+    np.testing.assert_allclose(metric.adapt(X).pair_distance(pairs), plain.pair_distance(pairs), rtol=1e-8)
+
+
+def test_weights_count_in_the_means(rng):
+    X, y, domain = sessions(rng)
+    weight = rng.integers(0, 3, len(X)).astype(float)
+    metric = LogEuclideanMetric(1.0).fit(X, y, weight, domain)
+    many = np.repeat(np.arange(len(X)), weight.astype(int))
+    again = LogEuclideanMetric(1.0).fit(X[many], y[many], sample_domain=domain[many])
+    np.testing.assert_allclose(metric.domain_means_, again.domain_means_, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "estimator", [LogEuclideanMetric(2.0), LogEuclideanMetricCV(radii=(0, 1), ranks=(2,))]
+)
+def test_names_do_not_matter(estimator, rng):
+    X, y, domain = sessions(rng, 84, n_domains=7)
+    vectors = estimator.fit(X, y, sample_domain=domain).transform(X, domain)
+    named = np.array(["g", "b", "d", "a", "f", "c", "e"])[domain]
+    np.testing.assert_array_equal(estimator.fit(X, y, sample_domain=named).transform(X, named), vectors)
+    floats = estimator.fit(X, y, sample_domain=domain.astype(float).tolist())
+    np.testing.assert_array_equal(floats.transform(X, domain), vectors)
+
+
+def test_a_memory_map_and_threads(rng, tmp_path):
+    X, y, domain = sessions(rng)
+    metric = LogEuclideanMetric(2.0, chunk_size=16).fit(X, y, sample_domain=domain)
+    np.save(tmp_path / "X.npy", X)
+    stored = np.load(tmp_path / "X.npy", mmap_mode="r")
+    again = LogEuclideanMetric(2.0, chunk_size=16, n_jobs=2).fit(stored, y, sample_domain=domain)
+    vectors = metric.transform(X, domain)
+    np.testing.assert_allclose(again.transform(stored, domain), vectors, atol=1e-7)
+    np.testing.assert_array_equal(again.transform(stored, domain), again.transform(X, domain))
+    chosen = LogEuclideanMetricCV(radii=(0,), ranks=(None,))
+    expected = chosen.fit(X, y, sample_domain=domain).transform(X, domain)
+    np.testing.assert_allclose(
+        chosen.fit(stored, y, sample_domain=domain).transform(X, domain), expected, atol=1e-7
+    )
+    single = metric.transform(X.astype(np.float32), domain)
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, vectors, atol=1e-3)
+
+
+def test_folds_leave_whole_domains_out(rng):
+    X, y, domain = sessions(rng)
+    given = LogEuclideanMetricCV(radii=(0, 1), ranks=(None,)).fit(X, y, sample_domain=domain)
+    assert sum(name.startswith("split") for name in given.cv_results_) == 3
+    explicit = LogEuclideanMetricCV(radii=(0, 1), ranks=(None,), cv=LeaveOneGroupOut())
+    explicit.fit(X, y, sample_domain=domain)
+    for name in ("split0_test_score", "split2_test_score"):
+        np.testing.assert_array_equal(explicit.cv_results_[name], given.cv_results_[name])
+    one = LogEuclideanMetricCV(radii=(0,), ranks=(None,)).fit(X, y, sample_domain=np.zeros(len(X), int))
+    assert sum(name.startswith("split") for name in one.cv_results_) == 10
+
+
+def test_the_classifier_with_domains(rng):
+    X, y, domain = sessions(rng, 120, n_domains=4)
+    old, new = domain < 3, domain == 3
+    model = LogEuclideanClassifier(radii=(0,)).fit(X[old], y[old], sample_domain=domain[old])
+    Z = whiten(X, domain)
+    by_hand = LogEuclideanClassifier(radii=(0,)).fit(Z[old], y[old], groups=domain[old])
+    expected = by_hand.predict_proba(Z[new])
+    np.testing.assert_allclose(model.adapt(X[new]).predict_proba(X[new]), expected, atol=1e-9)
+    with pytest.raises(ValueError, match="fitted with sample_domain"):
+        model.predict(X[new])
+    model = LogEuclideanClassifier(radii=(0,), unseen_domain="recenter")
+    model.fit(X[old], y[old], sample_domain=domain[old])
+    np.testing.assert_allclose(model.predict_proba(X[new], domain[new]), expected, atol=1e-9)
+    assert model.score(X[new], y[new], sample_domain=domain[new]) == np.mean(
+        by_hand.predict(Z[new]) == y[new]
+    )
+
+
+@pytest.fixture(scope="module")
+def subjects():
+    """A classifier of three subjects, and the matrices of a fourth."""
+    X, y, domain = sessions(np.random.default_rng(7), 200, n_domains=4)
+    old, new = domain < 3, domain == 3
+    model = LogEuclideanClassifier(radii=(0,), ranks=(2,), head="centroid")
+    return model.fit(X[old], y[old], sample_domain=domain[old]), X[new], y[new]
+
+
+@pytest.mark.parametrize("weight", [None, 5.0])
+def test_labels_of_a_new_domain_by_hand(weight, subjects):
+    """The vectors of both, of twice the rank; ridge regression, and class means after it."""
+    model, X, y = subjects
+    adapted = model.adapt(X[:20], y[:20], weight=weight)
+    own = adapted.metric_.embedding_.domain_mean
+    np.testing.assert_allclose(own, mean_riemann(X[:20]), rtol=1e-8)
+    Z = congruence(invsqrtm(own), X[20:])
+    V = tangent_vectors(Z, factor=model.metric_.embedding_.widened(4).components)
+    codes, training = np.searchsorted(model.classes_, y), model._training
+    both = np.concatenate([training.codes, codes[:20]])
+    weights = np.r_[np.ones(150), np.full(20, adapted.own_weight_)]
+    V_own = tangent_vectors(
+        congruence(invsqrtm(own), X[:20]), factor=model.metric_.embedding_.widened(4).components
+    )
+    scale = np.ones((4, 4))
+    scale[:2, :2] = 2
+    scale = (vech(scale) / vech(np.ones((4, 4))))[None]
+    pooled = scale * np.concatenate([training.vectors, V_own])
+    Q = discriminant_shape(pooled, Targets.of_classes(both, weights, 2)).directions
+    head = ClassMeans.of(pooled @ Q, both, weights, 2)
+    expected = log_posterior(head.evidence(scale * V @ Q), head.offset, model.metric_.temperature_)
+    np.testing.assert_allclose(adapted.predict_log_proba(X[20:]), expected, atol=1e-6)
+    assert adapted.own_weight_ in ((5.0,) if weight else (5.0, 15.0, 150 / 90, 1.0))
+
+
+def test_left_out_errors_are_those_of_refits(rng):
+    """The closed form against a regression without the matrix, at the same penalty."""
+    for p in (3, 15):  # fewer features than matrices; more
+        size = {3: 2, 15: 5}[p]
+        others = Kept(rng.standard_normal((8, p)), np.arange(8) % 2, rng.uniform(0.5, 2, 8), size)
+        own = Kept(rng.standard_normal((4, p)), np.arange(4) % 2, np.ones(4), size)
+        joined = others.joined(own, 3.0)
+        w, V = joined.weight, joined.vectors
+        penalty = discriminant_shape(V, Targets.of_classes(joined.codes, w, 2)).penalty
+        for i, found in zip(range(8, 12), left_out_errors(joined, 4, 2), strict=True):
+            k = np.arange(12) != i
+            Y = np.eye(2)[joined.codes]
+            mean, target = w[k] @ V[k] / w[k].sum(), w[k] @ Y[k] / w[k].sum()
+            C = (w[k, None] * (V[k] - mean)).T @ (V[k] - mean) + penalty * np.eye(p)
+            B = np.linalg.solve(C, (w[k, None] * (V[k] - mean)).T @ (Y[k] - target))
+            error = np.sum((Y[i] - target - (V[i] - mean) @ B) ** 2)
+            assert found == pytest.approx(error, rel=1e-8)
+
+
+def test_labels_of_a_new_domain_help_where_it_is_of_its_own():
+    """Another rotation of the classes in the new domain: its labels tell, its mean cannot."""
+    rng = np.random.default_rng(3)
+    X, y, domain = sessions(rng, 240, n_domains=3)
+    new = domain == 2
+    y = np.where(new, 1 - y, y)  # the classes have changed sides
+    model = LogEuclideanClassifier(radii=(0,), ranks=(2,)).fit(X[~new], y[~new], sample_domain=domain[~new])
+    first, rest = np.flatnonzero(new)[:40], np.flatnonzero(new)[40:]
+    assert model.adapt(X[rest]).score(X[rest], y[rest]) < 0.4
+    assert model.adapt(X[first], y[first], weight=100).score(X[rest], y[rest]) > 0.6
+
+
+def test_after_labels_a_session_goes_on(subjects):
+    model, X, y = subjects
+    adapted = model.adapt(X[:20], y[:20])
+    again = adapted.adapt(X[20:])
+    assert again.predict(X[20:]).shape == (30,)
+    np.testing.assert_allclose(again.metric_.embedding_.domain_mean, mean_riemann(X[20:]), rtol=1e-8)
+    twice = adapted.adapt(X[:20], y[:20])  # training is not forgotten, nor counted twice
+    np.testing.assert_array_equal(twice.predict_proba(X), adapted.predict_proba(X))
+    assert not hasattr(model, "own_weight_")
+    zero = np.r_[np.ones(20), np.zeros(5)]
+    left = model.adapt(X[:25], y[:25], zero)
+    np.testing.assert_allclose(left.predict_proba(X), adapted.predict_proba(X), atol=1e-9)
+    single = model.adapt(X[:20].astype(np.float32), y[:20])
+    np.testing.assert_allclose(single.predict_proba(X), adapted.predict_proba(X), atol=1e-2)
+
+
+@pytest.mark.parametrize("ranks", [(None,), (3,)])
+def test_labels_without_domains_and_at_any_rank(ranks, rng):
+    X, y = labeled(rng, 60, 3)
+    for head in ("centroid", "neighbors"):
+        model = LogEuclideanClassifier(radii=(0, 1), ranks=ranks, head=head, n_neighbors=3).fit(
+            X[:40], y[:40]
+        )
+        adapted = model.adapt(X[40:], y[40:])
+        assert adapted.predict_proba(X).shape == (60, 2)
+
+
+def test_labels_that_cannot_be(subjects):
+    model, X, y = subjects
+    with pytest.raises(ValueError, match=r"y\[1\] is 7, a class that was not in fit"):
+        model.adapt(X[:3], [0, 7, 1])
+    with pytest.raises(ValueError, match="y has one class"):
+        model.adapt(X[:3], [1, 1, 1])
+    with pytest.raises(ValueError, match="inconsistent numbers"):
+        model.adapt(X[:3], [1, 0])
+    for weight in (0, -1, np.nan, "much"):
+        with pytest.raises(ValueError, match="expected a finite number > 0, or None"):
+            model.adapt(X, y, weight=weight)
+    with pytest.raises(ValueError, match="is that of labeled matrices"):
+        model.adapt(X, weight=2.0)
+    with pytest.raises(ValueError, match="X has 3 features"):
+        model.adapt(X[:, :3, :3], y)
+
+
+def test_routed_through_a_pipeline(rng):
+    X, y, domain = sessions(rng)
+    with config_context(enable_metadata_routing=True):
+        metric = LogEuclideanMetric(1.0, unseen_domain="recenter")
+        metric.set_fit_request(sample_domain=True).set_transform_request(sample_domain=True)
+        model = make_pipeline(metric, KNeighborsClassifier(3))
+        found = cross_validate(
+            model,
+            X,
+            y,
+            cv=LeaveOneGroupOut(),
+            params={"sample_domain": domain, "groups": domain},
+            error_score="raise",
+        )
+    expected = []
+    Z = whiten(X, domain)
+    for k in range(3):
+        by_hand = make_pipeline(LogEuclideanMetric(1.0), KNeighborsClassifier(3))
+        expected.append(by_hand.fit(Z[domain != k], y[domain != k]).score(Z[domain == k], y[domain == k]))
+    np.testing.assert_array_equal(found["test_score"], expected)
+
+
+@pytest.mark.parametrize(
+    ("domain", "sentence"),
+    [
+        ([0] * 11, r"shape \(11,\) for 12 matrices"),
+        ([0] * 11 + [None], r"sample_domain\[11\] is None"),
+        ([0] * 11 + [float("nan")], r"sample_domain\[11\] is nan"),
+        (["a"] * 11 + [float("nan")], r"sample_domain\[11\] is nan"),
+        (["a"] * 11 + [1], r"sample_domain\[11\] is 1"),
+        ([0.5] * 12, r"sample_domain\[0\] is 0.5"),
+        ([0] * 11 + [1], "Domain 1 of sample_domain has 1 matrices with weight"),
+        (np.arange(12), "Domain 0 of sample_domain has 1 matrices with weight"),
+    ],
+)
+@pytest.mark.parametrize("estimator", [LogEuclideanMetric(1.0), LogEuclideanMetricCV()])
+def test_domains_that_cannot_be(estimator, domain, sentence, rng):
+    X, y = labeled(rng, 12, 3)
+    with pytest.raises(ValueError, match=sentence):
+        estimator.fit(X, y, sample_domain=domain)
+
+
+def test_what_cannot_be_done_with_domains(rng):
+    X, y, domain = sessions(rng)
+    metric = LogEuclideanMetric(1.0).fit(X, y, sample_domain=domain)
+    with pytest.raises(ValueError, match="pass sample_domain to transform, or adapt"):
+        metric.transform(X)
+    with pytest.raises(ValueError, match="pass sample_domain to transform, or adapt"):
+        metric.pairwise_kernel(X)
+    with pytest.raises(ValueError, match="X has 3 features"):
+        metric.adapt(labeled(rng, 12, 3)[0])
+    with pytest.raises(ValueError, match="fitted without"):
+        LogEuclideanMetric(1.0).fit(X, y).transform(X, domain)
+    with pytest.raises(ValueError, match="unseen_domain='guess'"):
+        LogEuclideanMetric(1.0, unseen_domain="guess").fit(X, y)
+    singular = X.copy()
+    singular[:, -1], singular[:, :, -1] = 0, 0
+    with pytest.raises(ValueError, match="not positive definite"):
+        LogEuclideanMetric(1.0, rank=2).fit(singular, y, sample_domain=domain)
+    # The labels are those of the domains: every fold lacks a class.
+    with pytest.raises(ValueError, match="expected two classes or more in each fold"):
+        LogEuclideanMetricCV().fit(X[domain < 2], domain[domain < 2], sample_domain=domain[domain < 2])
+
+
+# -- label shift ------------------------------------------------------------------------------
+
+
+def two_classes(rng, n, share, mixing):
+    """Normal tangent vectors around two class means, seen through a mixing."""
+    d, y = 4, (rng.random(n) >= share).astype(int)
+    side = np.zeros(10)
+    side[[0, 3, 7]] = 0.5, -0.4, 0.3
+    V = np.where(y == 0, -1, 1)[:, None] * side + 0.35 * rng.standard_normal((n, 10))
+    return congruence(mixing, matrices_at(V, np.eye(d))), y
+
+
+@pytest.mark.parametrize("with_domains", [False, True])
+def test_shares_of_a_session_are_estimated(with_domains):
+    """At nine to one most of what the mean loses is won back; at one to one nothing is lost."""
+    rng = np.random.default_rng(11)
+    X, y = two_classes(rng, 160, 0.5, np.eye(4))
+    domain = np.arange(160) // 80 if with_domains else None
+    model = LogEuclideanClassifier(radii=(0,), ranks=(None, 2), head="centroid")
+    model.fit(X, y, sample_domain=domain)
+    found = []
+    for share in (0.5, 0.9):
+        for _ in range(4):
+            mixing = sqrtm(spd(rng, 4))
+            (buffer, labels), (new, y_new) = (
+                two_classes(rng, n, s, mixing) for n, s in ((100, share), (300, 0.5))
+            )
+            plain, shifted = model.adapt(buffer), model.adapt(buffer, prior="estimate")
+            off = np.abs(shifted.prior_ - np.bincount(labels, minlength=2) / 100).max()
+            known = model.adapt(buffer, sample_weight=1 / np.bincount(labels)[labels])
+            found.append([model.score(new, y_new) for model in (plain, shifted, known)] + [off])
+    even, uneven = np.mean(found[:4], axis=0), np.mean(found[4:], axis=0)
+    assert even[1] > even[0] - 0.01
+    assert uneven[1] > (uneven[0] + uneven[2]) / 2 > uneven[0] + 0.02
+    assert max(even[3], uneven[3]) < 0.1
+
+
+def test_a_mean_that_is_moved(rng):
+    X, _ = labeled(rng, 30, 4)
+    weight, target = rng.uniform(0.5, 2, 30), 0.1 * rng.standard_normal(10)
+    mean = shifted_mean(X, weight, mean_riemann(X, weight), target)
+    np.testing.assert_allclose(
+        np.average(tangent_vectors(X, mean), axis=0, weights=weight), target, atol=1e-8
+    )
+
+
+def test_shares_that_cannot_be_estimated(subjects, rng):
+    model, X, y = subjects
+    with pytest.raises(ValueError, match="prior='guess'"):
+        model.adapt(X, prior="guess")
+    with pytest.raises(ValueError, match="for matrices without labels"):
+        model.adapt(X, y, prior="estimate")
+    X, y = labeled(rng, 40, 3)
+    neighbors = LogEuclideanClassifier(radii=(0,), head="neighbors", n_neighbors=3).fit(X, y)
+    with pytest.raises(ValueError, match="head_='centroid'"):
+        neighbors.adapt(X, prior="estimate")
