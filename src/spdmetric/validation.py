@@ -507,7 +507,7 @@ def is_regression(y: Any, task: str) -> bool:
     are not finite count as such too: `check_numbers` says which they are.
     """
     check_choice("task", task, TASKS)
-    y = np.asarray(to_numpy(y))
+    y = as_numpy(to_numpy(y), "y")
     if task != "auto" or y.dtype.kind != "f" or y.ndim not in (1, 2):
         return task == "regression"
     return bool(np.any(~np.isfinite(y) | (y != np.round(y))))
@@ -515,7 +515,7 @@ def is_regression(y: Any, task: str) -> bool:
 
 def check_numbers(X: Array, y: Any) -> np.ndarray:
     """Return numbers to predict, (n, q), in float64, or say why they are none."""
-    y = np.asarray(to_numpy(y))
+    y = as_numpy(to_numpy(y), "y")
     if y.dtype.kind not in "fiu":
         raise ValueError(
             f"y has dtype {y.dtype}, and task='regression' needs numbers: expected an array of them, or "
