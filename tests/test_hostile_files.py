@@ -375,7 +375,7 @@ MODELS = {
             "metric.coordinates",
             "metric.components_",
             "metric.history",
-            "neighbors.vectors",
+            "head.vectors",
         )
     },
 }
@@ -489,7 +489,7 @@ def test_predictions_come_back_as_they_were(rng, tmp_path, capsys):
     y = np.array(["=cmd|' /C calc'!A0", "-left", '@x, "y"'])[codes]
     np.savez(tmp_path / "train.npz", X=X, y=y)
     files = [str(tmp_path / name) for name in ("train.npz", "model.npz", "labels.csv")]
-    assert main(["fit", files[0], "-o", files[1], "--radius", "0", "--rank", "full"]) == 0
+    assert main(["fit", files[0], "-o", files[1], "--radius", "0", "--rank", "full", "--neighbors", "1"]) == 0
     assert main(["predict", files[1], files[0], "-o", files[2]]) == 0
     text = (tmp_path / "labels.csv").read_text()
     assert not any(

@@ -37,6 +37,10 @@ class _Watched:
         _ = self.value  # known on the way to the gradient
         return gradient
 
+    @property
+    def bends(self) -> np.ndarray:
+        return self._here.bends
+
     def hvp(self, eta: np.ndarray) -> np.ndarray:
         self._task.spend()
         return self._here.hvp(eta)
