@@ -161,7 +161,7 @@ def test_a_missing_image_lists_those_there(tmp_path, capsys):
 
 def test_an_unknown_method_lists_those_there(tmp_path, capsys):
     error = fails(capsys, "reproduce", "toy", "--methods", "euclid,manhattan", "--out", tmp_path)
-    assert "no method manhattan; there are logeuclid-identity" in error
+    assert "no method manhattan; there are spdmetric, spdmetric-neighbors, logeuclid-identity" in error
     assert "kta-early-stop" in error
 
 

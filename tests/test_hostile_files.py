@@ -341,11 +341,11 @@ MODELS = {
     "no size": (fitted_field(n_features_in_=0), "expected at least 1"),
     "a word for a size": (fitted_field(n_features_in_="four"), "n_features_in_ has shape"),
     "vectors of another length": (
-        put(neighbors__vectors=np.ones((16, 9))),
+        put(head__vectors=np.ones((16, 9))),
         r"vectors has shape \(16, 9\).*\(16, 10\)",
     ),
-    "labels of another length": (put(neighbors__labels=np.ones(15, int)), r"labels has shape \(15,\)"),
-    "labels of other classes": (put(neighbors__labels=np.arange(16)), "different classes"),
+    "labels of another length": (put(head__labels=np.ones(15, int)), r"labels has shape \(15,\)"),
+    "labels of other classes": (put(head__labels=np.arange(16)), "different classes"),
     "an array too many": (put(metric__extra=np.ones(3)), "no field is stored in the array metric.extra"),
     "a center that is none": (put(metric__center=-np.eye(4)), "its content is not one"),
     "too many neighbors": (
