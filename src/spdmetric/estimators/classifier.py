@@ -373,8 +373,11 @@ class LogEuclideanClassifier(ClassifierMixin, BaseEstimator):
 
 def _widened(metric: LogEuclideanMetricCV, rank: int) -> LogEuclideanMetricCV:
     """A copy whose vectors have no shape, and at low rank more directions."""
-    wide = copy(metric)
-    wide.embedding_ = metric.embedding_.widened(rank)
+    wide, embedding = copy(metric), replace(metric.embedding_, shape=None)
+    if embedding.low_rank and rank > len(embedding.factor):
+        wide.solution_ = replace(metric.solution_, point=metric.solution_.point.widened(rank))
+        embedding = replace(embedding, factor=wide.solution_.point.factor, frame=np.eye(rank))
+    wide.embedding_ = embedding
     return wide
 
 
