@@ -1,17 +1,19 @@
 """
-Four pictures of a metric
+Five pictures of a metric
 =========================
 
 ``spdmetric`` draws in scikit-learn's manner: a display is made with ``from_estimator``, takes the
 axes to draw in as ``ax``, and keeps what it shows as arrays.  Here are the radius path, the
-spectrum of the reference point, the matrices in a plane before and after learning, and the
+choice, the spectrum of the reference point, the matrices in a plane before and after learning, and the
 distances of all pairs, on the toy set of Yger and Sugiyama (2015).
 """
 
 import matplotlib.pyplot as plt
 
 from spdmetric import (
+    ChoiceDisplay,
     EmbeddingDisplay,
+    LogEuclideanClassifier,
     LogEuclideanMetric,
     LogEuclideanMetricCV,
     PairDistanceDisplay,
@@ -30,6 +32,12 @@ options = {"ranks": (None,), "shapes": (None,), "n_neighbors": 1, "scoring": "ac
 chosen = LogEuclideanMetricCV(radii=(0, 1, 2, 4, 8, 16), **options).fit(X, y)
 path = RadiusPathDisplay.from_estimator(chosen, score_name="1-NN accuracy in cross-validation")
 path.ax_.set_title("How far to move the reference point")
+
+# %%
+# The choice itself: gains over the usual candidate, the mean with a discriminant shape, with their standard
+# errors.  Another is taken where its error bar does not touch zero, and of those the best.
+
+ChoiceDisplay.from_estimator(LogEuclideanClassifier().fit(X, y))
 
 # %%
 # What was learned: the spectrum of the reference point beside that of the mean it started from, and

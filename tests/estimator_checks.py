@@ -26,13 +26,14 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from sklearn.utils.validation import check_is_fitted
 
 from random_matrices import labeled
-from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV
+from spdmetric import CommonRange, LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV
 
 ESTIMATORS: dict[str, BaseEstimator] = {
     "LogEuclideanMetric": LogEuclideanMetric(2.0),
     "LogEuclideanMetric, rank 2": LogEuclideanMetric(2.0, rank=2),
     "LogEuclideanMetricCV": LogEuclideanMetricCV(radii=(0, 2), ranks=(None,), cv=2),
     "LogEuclideanClassifier": LogEuclideanClassifier(radii=(0, 2), ranks=(None,), cv=2),
+    "CommonRange": CommonRange(),
 }
 
 Check = Callable[[BaseEstimator], None]
@@ -59,6 +60,15 @@ CANNOT = {
     "check_sample_weight_equivalence_on_sparse_data": "no sparse input: an SPD matrix has few zeros",
     "check_sparsify_coefficients": "there is no `coef_`",
     "check_class_weight_balanced_linear_classifier": "no linear classifier on the entries of X",
+}
+
+# Checks of labels and weights, for estimators that take them.
+OF_LABELS = {
+    *("one_matrix_is_told", "y_is_needed", "labels_that_are_none_are_named", "labels_of_many_kinds"),
+    *("a_column_of_labels_is_taken_with_a_warning", "one_class_is_told", "one_class_that_counts_is_told"),
+    *("something_is_learned", "a_continuous_target_is_refused", "class_weights_are_sample_weights"),
+    *("weights_of_many_kinds", "weights_that_are_none_are_told", "weights_are_left_as_they_are"),
+    "a_weight_of_two_is_twice",
 }
 
 METHODS = ("transform", "predict", "predict_proba", "decision_function")
@@ -470,7 +480,10 @@ def decisions_and_probabilities_agree(estimator):
 
 @check("check_classifiers_regression_target")
 def a_continuous_target_is_refused(estimator):
+    """By classifiers, and by metrics that are told that y names classes."""
     X, y = data()
+    if "task" in estimator.get_params():
+        estimator.set_params(task="classification")
     with pytest.raises(ValueError, match="Unknown label type: continuous"):
         estimator.fit(X, y + np.random.default_rng(0).uniform(size=24))
 

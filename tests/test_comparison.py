@@ -252,7 +252,7 @@ class Fails:
 
 def test_a_method_that_fails_is_told_and_the_others_go_on(tmp_path, monkeypatch):
     broken = Fails(np.linalg.LinAlgError("no luck"), repeat(True))
-    monkeypatch.setitem(METHODS, "mdm", replace(METHODS["mdm"], make=lambda sizes: broken))
+    monkeypatch.setitem(METHODS, "mdm", replace(METHODS["mdm"], recipe=lambda sizes: broken))
     found = run_plan(plan_of(toy(), methods=FAST, repeats=1), tmp_path / "a.state")
     assert found.failed == {"mdm": "LinAlgError: no luck"}
     assert [line.method for line in verdict.judge(found).lines if line.method == "mdm"] == []
@@ -277,7 +277,8 @@ def test_what_failed_is_tried_again_and_nothing_else(error, tmp_path, monkeypatc
 
     def compared(turns):
         method = Fails(error, turns)
-        monkeypatch.setitem(METHODS, "mdm", replace(METHODS["mdm"], make=lambda s: folds.append(0) or method))
+        counted = replace(METHODS["mdm"], recipe=lambda s: folds.append(0) or method)
+        monkeypatch.setitem(METHODS, "mdm", counted)
         return spdmetric.compare(data, methods=FAST, repeats=1, journal=journal)
 
     first = compared(iter([False, True, False, False, False]))
@@ -486,19 +487,48 @@ def test_the_same_command_again_writes_the_same_page(page, capsys):
     assert json.loads(page.with_suffix(".state").read_text().splitlines()[0])["seed"] == 0
 
 
-def test_singular_matrices_get_a_page_of_what_allows_them(tmp_path):
+@pytest.mark.parametrize("shared", [True, False])
+def test_singular_matrices_get_a_page_of_what_allows_them(shared, tmp_path):
     X, y = matrices(24, 4)
-    half = np.linalg.qr(np.random.default_rng(0).standard_normal((4, 3)))[0]
-    X = half @ half.T @ X @ half @ half.T
+    half = np.linalg.qr(np.random.default_rng(0).standard_normal((1 if shared else 24, 4, 3)))[0]
+    P = half @ half.transpose(0, 2, 1)
+    X = P @ X @ P
     np.savez(tmp_path / "low.npz", X=(X + X.transpose(0, 2, 1)) / 2, y=y)
-    methods = "euclid,wasserstein,logeuclid-kta-rank,logeuclid-kta-cv,mdm"
+    methods = "euclid,wasserstein,logeuclid-kta-rank" + ",logeuclid-kta-cv" * shared + ",mdm"
     out = tmp_path / "low.html"
     command = ["compare", str(tmp_path / "low.npz"), "--out", str(out), "--jobs", "1", "--methods", methods]
     assert main([*command, "--repeats", "1"]) == 0
     text = out.read_text("utf-8")
     assert ">3 of 4<" in text
-    assert "MDM: needs matrices of full rank" in text
-    assert "Rows of the learned low-rank factor W" in text
+    assert ("MDM: needs matrices of full rank" in text) is not shared
+    assert ("all in the same 1 of 4 directions" in text) is shared
+    assert ("CommonRange()" in text) is shared
+    assert ("Eigenvectors of log" in text) is shared
+
+
+def test_many_classes_some_of_two_matrices_get_a_page_that_can_be_read(tmp_path):
+    """Twenty classes: a picture and the worst confusions instead of a table of 400 cells."""
+    rng = np.random.default_rng(0)
+    y = np.r_[np.repeat(np.arange(18), 5), 18, 18, 19, 19]
+    scales = np.exp(rng.standard_normal((20, 3)))[y]
+    vectors = np.sqrt(scales)[:, :, None] * rng.standard_normal((len(y), 3, 30))
+    names = np.array([f"kind {c:02d}" for c in range(20)])
+    np.savez(tmp_path / "many.npz", X=vectors @ vectors.transpose(0, 2, 1) / 30, y=names[y])
+    out = tmp_path / "many.html"
+    command = ["compare", str(tmp_path / "many.npz"), "--out", str(out), "--jobs", "1", "--repeats", "1"]
+    assert main([*command, "--methods", "euclid,logeuclid-mean,mdm"]) == 0
+    text = out.read_text("utf-8")
+    assert "20 of 2 to 5 matrices (kind 00: 5" in text
+    assert "Labels given to 20 classes" in text
+    assert re.search(r"<li>kind \d\d was called kind \d\d: \d of \d</li>", text)
+    assert 'class="confusion"' not in text
+    assert len(text) < 400_000
+
+
+def test_what_was_confused_most():
+    counts = np.array([[5.0, 0, 2], [0, 6, 0], [3, 0, 1]])
+    assert verdict.confused(counts) == [(2, 0, 3.0, 4.0), (0, 2, 2.0, 7.0)]
+    assert verdict.confused(counts, most=1) == [(2, 0, 3.0, 4.0)]
 
 
 def test_a_test_file_and_groups_from_the_command_line(tmp_path, capsys):

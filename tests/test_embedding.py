@@ -60,7 +60,7 @@ def test_a_fit_leaves_public_attributes_alone(fitted):
     shared = {
         *("embedding_", "alignment_", "gamma_", "radius_", "n_iter_", "solution_"),
         *("shape_penalty_", "shape_score_"),
-        *("classes_", "n_features_in_"),
+        *("classes_", "n_features_in_", "domains_", "domain_means_"),
     }
     chosen = {"best_index_", "best_params_", "best_score_", "cv_results_", "path_"}
     chosen |= {"n_neighbors_", "temperature_"}

@@ -257,7 +257,7 @@ def test_callbacks_follow_the_cross_validation(data):
     pytest.importorskip("rich")
     tasks = Tasks()
     chosen = clone(MODELS["chosen"]).set_callbacks(tasks).fit(*data)
-    assert tasks.ended.count("candidates") == 4  # two folds, full and low rank
+    assert tasks.ended.count("candidates") == 2  # two folds
     assert tasks.ended[-2:] == ["cross-validation", "fit"]
     assert chosen.best_params_ == clone(MODELS["chosen"]).fit(*data).best_params_
     chosen.set_callbacks(ProgressBar()).fit(*data)

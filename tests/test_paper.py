@@ -177,7 +177,7 @@ def test_a_method_that_fails_is_told_and_tried_again(tmp_path, monkeypatch):
     def make(sizes):
         return fails(sizes) if sizes.d < 8 else euclid.make(sizes)
 
-    monkeypatch.setitem(KNOWN, "euclid", replace(euclid, make=make))
+    monkeypatch.setitem(KNOWN, "euclid", replace(euclid, recipe=make))
     with pytest.raises(ValueError, match=r"2 results are missing \(euclid in row 6x6, repeat 0: MemoryError"):
         run_table(small_table(), settings, tmp_path)
     monkeypatch.undo()

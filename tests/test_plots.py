@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 
 import spdmetric
 from random_matrices import labeled, rotation, spd
-from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
+from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.geometry import (
     distance_logeuclid,
     distance_riemann,
@@ -27,6 +27,7 @@ from spdmetric.geometry import (
 )
 from spdmetric.linalg.symmetric import congruence
 from spdmetric.plots import (
+    ChoiceDisplay,
     EmbeddingDisplay,
     PairDistanceDisplay,
     PatternsDisplay,
@@ -375,3 +376,14 @@ def test_topomaps_without_data_say_so(monkeypatch, capsys, tmp_path):
     runpy.run_path(str(EXAMPLES / "plot_topomaps.py"))
     assert "No picture: set SPDMETRIC_DATA" in capsys.readouterr().out
     assert not plt.get_fignums()
+
+
+def test_choice():
+    model = LogEuclideanClassifier(radii=(0, 1), ranks=(None, 2), cv=3).fit(X, LABELS)
+    display = ChoiceDisplay.from_estimator(model)
+    results = model.metric_.cv_results_
+    assert len(display.names) == 8
+    assert display.gain[display.chosen] == results["mean_gain"][model.metric_.best_index_]
+    assert [label.get_text() for label in display.ax_.get_yticklabels()] == display.names
+    with pytest.raises(TypeError, match="LogEuclideanMetric chooses nothing"):
+        ChoiceDisplay.from_estimator(METRIC)

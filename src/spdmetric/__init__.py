@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from spdmetric.comparison.compare import compare as compare
+    from spdmetric.estimators import CommonRange as CommonRange
     from spdmetric.estimators import LogEuclideanClassifier as LogEuclideanClassifier
     from spdmetric.estimators import LogEuclideanMetric as LogEuclideanMetric
     from spdmetric.estimators import LogEuclideanMetricCV as LogEuclideanMetricCV
     from spdmetric.io.models import load as load
     from spdmetric.io.models import save as save
+    from spdmetric.plots import ChoiceDisplay as ChoiceDisplay
     from spdmetric.plots import EmbeddingDisplay as EmbeddingDisplay
     from spdmetric.plots import PairDistanceDisplay as PairDistanceDisplay
     from spdmetric.plots import PatternsDisplay as PatternsDisplay
@@ -26,12 +28,14 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 _NAMES = {
+    "CommonRange": "estimators",
     "LogEuclideanClassifier": "estimators",
     "LogEuclideanMetric": "estimators",
     "LogEuclideanMetricCV": "estimators",
     "compare": "comparison.compare",
     "load": "io.models",
     "save": "io.models",
+    "ChoiceDisplay": "plots",
     "EmbeddingDisplay": "plots",
     "PairDistanceDisplay": "plots",
     "PatternsDisplay": "plots",
@@ -56,7 +60,7 @@ def pipelines_folder() -> str:
     >>> from pathlib import Path
     >>> from spdmetric import pipelines_folder
     >>> sorted(path.stem for path in Path(pipelines_folder()).glob("*.yml"))
-    ['le_cv', 'le_identity', 'le_learned', 'le_low_rank', 'le_mean', 'spdmetric']
+    ['le_chosen', 'le_cv', 'le_identity', 'le_learned', 'le_low_rank', 'le_mean']
     """
     return f"{__path__[0]}/pipelines"
 

@@ -23,6 +23,7 @@ from spdmetric.linalg.symmetric import Array, array_namespace, detached, symmetr
 
 _EPS = float(np.finfo(np.float64).eps)
 
+TASKS = ("auto", "classification", "regression")
 ClassWeight = str | Mapping[Any, float] | None  # None, "balanced", or weights by label
 
 # Asymmetry up to this much of the largest entry is rounding and is averaged away.
@@ -266,7 +267,7 @@ def _check_definite(X: Array, name: str, first: int) -> None:
         f"largest {float(values[bad, -1]):.3g}, numerical rank {_rank_of(values[bad, :], floor[bad, :])} of "
         f"{X.shape[-1]}); {count} of {X.shape[0]} matrices are not. Estimate them with shrinkage (for "
         "instance pyriemann.estimation.Covariances('oas')), or learn a low-rank metric with rank=m, m at "
-        "most their rank."
+        "most their rank; where all are singular in the same directions, put spdmetric.CommonRange() first."
     )
 
 
@@ -499,6 +500,66 @@ def encode(X: Array, y: Array) -> tuple[np.ndarray, np.ndarray]:
     return check_classes(classes), codes
 
 
+def is_regression(y: Any, task: str) -> bool:
+    """Whether y holds numbers to predict: told by the task, or by numbers that are not whole.
+
+    That is the rule of scikit-learn's `type_of_target`, which warns of numbers beyond int64.  Numbers that
+    are not finite count as such too: `check_numbers` says which they are.
+    """
+    check_choice("task", task, TASKS)
+    y = np.asarray(to_numpy(y))
+    if task != "auto" or y.dtype.kind != "f" or y.ndim not in (1, 2):
+        return task == "regression"
+    return bool(np.any(~np.isfinite(y) | (y != np.round(y))))
+
+
+def check_numbers(X: Array, y: Any) -> np.ndarray:
+    """Return numbers to predict, (n, q), in float64, or say why they are none."""
+    y = np.asarray(to_numpy(y))
+    if y.dtype.kind not in "fiu":
+        raise ValueError(
+            f"y has dtype {y.dtype}, and task='regression' needs numbers: expected an array of them, or "
+            "task='classification' for labels."
+        )
+    if y.ndim not in (1, 2) or 0 in y.shape:
+        raise ValueError(f"y has shape {y.shape}: expected (n_matrices,) or (n_matrices, n_outputs).")
+    check_consistent_length(X, y)
+    values = y.reshape(len(y), -1).astype(np.float64)
+    bad = np.argwhere(~np.isfinite(values))
+    if bad.size:
+        place = bad[0, 0] if y.ndim == 1 else ", ".join(map(str, bad[0]))
+        raise ValueError(
+            f"y[{place}] is {values[tuple(bad[0])]}, NaN or infinity: expected finite numbers. Drop that "
+            "matrix, or fill in its value."
+        )
+    return values
+
+
+def standardized(values: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Numbers (n, q) about their weighted means, in units of their spread; constant ones are refused."""
+    largest = np.abs(values).max(axis=0)
+    unit = values / np.where(largest > 0, largest, 1.0)  # squares stay in float64
+    unit -= np.average(unit, axis=0, weights=weight)
+    spread = np.sqrt(np.average(unit**2, axis=0, weights=weight))
+    constant = np.flatnonzero(spread <= 10 * _EPS)
+    if constant.size:
+        name = "y" if values.shape[1] == 1 else f"y[:, {constant[0]}]"
+        raise ValueError(
+            f"{name} is constant, {values[np.argmax(weight), constant[0]]:g} for every matrix with weight: "
+            "there is nothing to predict."
+        )
+    return unit / spread
+
+
+def check_no_class_weight(class_weight: ClassWeight) -> None:
+    """Refuse weights of classes where there are none."""
+    if class_weight is not None:
+        raise ValueError(
+            f"class_weight={class_weight!r} is for classes, and y holds numbers to predict: pass "
+            "sample_weight to fit, or task='classification' if the numbers are labels."
+        )
+
+
 def check_classes(classes: np.ndarray) -> np.ndarray:
     """Return the classes if there are several."""
     # Three times each: of as many classes as labels scikit-learn says that they look like a regression.
@@ -614,6 +675,16 @@ def weights_by_label(classes: np.ndarray, class_weight: Mapping[Any, float]) -> 
     weight = np.array([float(class_weight.get(label, 1.0)) for label in labels])
     check_weight_range(*weight_range(weight), "class_weight")
     return weight * weight_unit(float(weight.max()))
+
+
+def check_stream_task(task: Any) -> None:
+    """Refuse streams of numbers to predict."""
+    check_choice("task", task, TASKS)
+    if task == "regression":
+        raise ValueError(
+            "task='regression': a stream is learned from for classes only, as the spread of its numbers is "
+            "not known in advance. Use fit, with solver='stochastic' for many matrices."
+        )
 
 
 def check_domains(sample_domain: Any, n: int) -> np.ndarray:

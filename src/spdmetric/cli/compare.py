@@ -1,9 +1,9 @@
 """Which metric suits my matrices, and does learning help?
 
-Runs the usual distances, the learned metrics (full, low rank, chosen by cross-validation) and the usual
-rivals under nested cross-validation, and writes one HTML page that needs no network.  An interrupted
-run goes on where it was when the same command is given again: finished folds are in the file beside the
-page that ends in .state.
+For matrices with classes; numbers are predicted with 'spdmetric fit --regression'.  Runs the usual
+distances, the learned metrics (full, low rank, chosen by cross-validation) and the usual rivals under
+nested cross-validation, and writes one HTML page that needs no network.  An interrupted run goes on where it
+was when the same command is given again: finished folds are in the file beside the page that ends in .state.
 """
 
 from __future__ import annotations

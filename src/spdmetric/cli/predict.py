@@ -1,8 +1,8 @@
-"""Label matrices with a model that 'spdmetric fit' wrote.
+"""Label matrices, or predict their numbers, with a model that 'spdmetric fit' wrote.
 
-What is written is a .csv file with the columns index and label, and true where DATA tells the labels.
-A label that a spreadsheet would run (it begins with = + - or @) has an apostrophe before it, which
-spdmetric takes off again when it reads labels.
+What is written is a .csv file with the columns index and label (value, after fit --regression), and true
+where DATA tells the labels.  A label that a spreadsheet would run (it begins with = + - or @) has an
+apostrophe before it, which spdmetric takes off again when it reads labels.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> None:
     """Read model and matrices, and write the labels."""
+    from sklearn.base import is_regressor
+
     from spdmetric.io.atomic import write_atomically
     from spdmetric.io.models import load
 
@@ -37,21 +39,32 @@ def run(arguments: Namespace) -> None:
     if not hasattr(model, "predict"):
         raise ValueError(
             f"{arguments.model} holds a metric without a classifier, which cannot label: use "
-            "'spdmetric fit', or save a pipeline of the metric and a KNeighborsClassifier."
+            "'spdmetric fit', or save a LogEuclideanClassifier."
         )
     data = read(arguments.data, arguments.labels, arguments.subject)
-    d, known = data.X.shape[1], model[0].n_features_in_
+    d, known = data.X.shape[1], model.n_features_in_
     if d != known:
         sizes = f"{d} x {d}; the model was trained on {known} x {known}"
         raise ValueError(f"{arguments.data} has matrices {sizes}.")
     predicted = model.predict(data.X)
-    write_atomically(arguments.out, _as_csv(predicted, data.y))
+    numbers = is_regressor(model)
+    write_atomically(arguments.out, _as_csv(predicted, data.y, "value" if numbers else "label"))
     if data.y is not None:
-        print(accuracy(model.classes_, predicted, data.y))
-    print(f"written: {arguments.out}, {len(predicted)} labels")
+        print(r_squared(predicted, data.y) if numbers else accuracy(model.classes_, predicted, data.y))
+    print(f"written: {arguments.out}, {len(predicted)} {'numbers' if numbers else 'labels'}")
 
 
-def _as_csv(predicted: np.ndarray, true: np.ndarray | None) -> str:
+def r_squared(predicted: np.ndarray, true: np.ndarray) -> str:
+    """Say how much of the variance is predicted."""
+    from sklearn.metrics import mean_absolute_error, r2_score
+
+    if true.dtype.kind not in "fiu":
+        return "R2: the labels of the data are words, and the model predicts numbers"
+    error = mean_absolute_error(true, predicted)
+    return f"R2: {r2_score(true, predicted):.3f}, mean absolute error {error:.4g}"
+
+
+def _as_csv(predicted: np.ndarray, true: np.ndarray | None, name: str) -> str:
     from spdmetric.io.matrices import guarded
 
     columns: list[Sequence[object]] = [range(len(predicted))]
@@ -59,7 +72,7 @@ def _as_csv(predicted: np.ndarray, true: np.ndarray | None) -> str:
         if labels is not None:
             columns.append([guarded(v) if isinstance(v, str) else v for v in labels.tolist()])
     text = io.StringIO()
-    rows = [("index", "label", "true")[: len(columns)], *zip(*columns, strict=True)]
+    rows = [("index", name, "true")[: len(columns)], *zip(*columns, strict=True)]
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()
 

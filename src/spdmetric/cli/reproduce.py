@@ -7,11 +7,13 @@ textures   patches of Brodatz images (--data: a folder with D2, D28, D29, D92);
 bci        BCI Competition IV 2a, left against right hand, session T to session E (--data: a
            folder with A01T.mat, ... or A01T.gdf, ... or MotorImagery.mat; without, by download)
 eegmmi     PhysioNet EEGMMI, imagined fists (--data: a folder with S001R04.edf, ...)
+image-sets classes of image sets, each set a covariance of its pixels (--data: a folder with folders
+           CLASS/SET of images of one size, or with image_sets.npz: arrays images and y)
 figures    the six figures (--data: a folder of texture images for one of them)
 beyond     other methods beside the paper's, over all data (--data: a folder with some of the
            folders bci2a, cho2017, eegmmi, brodatz; without, the toy set alone); hours, or some ten
            minutes with --quick: five EEGMMI subjects, none across subjects, two draws or folds a row
-all        everything above (--data: a folder with the folders brodatz, bci2a and eegmmi);
+all        everything above (--data: a folder with the folders brodatz, bci2a, eegmmi and virus);
            beyond only where --data is given
 
 Every table is written to the folder --out as NAME.csv (every single accuracy), NAME.json (means,
@@ -29,7 +31,7 @@ from spdmetric.cli.options import add_run, bar, make_folder, one_line
 # What `all` runs, and the folders that it looks for inside --data, the first that exists.
 FOLDERS = {
     **{"toy": (), "toy-easy": (), "textures": ("brodatz",), "bci": ("bci2a", "bci2a-a09")},
-    **{"eegmmi": ("eegmmi",), "figures": ("brodatz",), "beyond": (".",)},
+    **{"eegmmi": ("eegmmi",), "image-sets": ("virus",), "figures": ("brodatz",), "beyond": (".",)},
 }
 
 

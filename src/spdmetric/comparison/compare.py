@@ -17,6 +17,7 @@ from spdmetric.comparison.run import run_plan
 from spdmetric.comparison.verdict import judge
 from spdmetric.evaluation.journal import Progress
 from spdmetric.io.matrices import Matrices
+from spdmetric.validation import is_regression
 
 
 def compare(
@@ -65,6 +66,7 @@ def compare(
     """
     data = _as_matrices(X, y, groups, "these matrices")
     test = None if X_test is None else _as_matrices(X_test, y_test, None, "the test matrices")
+    _check_classes(data)
     described = [describe(m.X, m.labels, m.groups) for m in (data, test) if m is not None]
     rank = min(int(d.ranks.min()) for d in described)
     plan = make_plan(data, test, rank, methods=methods, repeats=repeats, seed=seed)
@@ -73,6 +75,17 @@ def compare(
             journal = Path(stack.enter_context(TemporaryDirectory())) / "journal"
         comparison = run_plan(plan, Path(journal), jobs=n_jobs, progress=progress)
     return Report(data, test, described, comparison, judge(comparison))
+
+
+def _check_classes(data: Matrices) -> None:
+    """Refuse numbers to predict, before anything is computed."""
+    y = data.labels
+    if is_regression(y, "auto"):
+        some = y[y != np.round(y)][0]
+        raise ValueError(
+            f"compare is for classes, and y holds numbers that are not all whole, such as {some:.4g}: cut "
+            "them into classes, or predict them, with LogEuclideanMetric or 'spdmetric fit --regression'."
+        )
 
 
 def _as_matrices(

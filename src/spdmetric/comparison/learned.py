@@ -6,7 +6,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from spdmetric.estimators import LogEuclideanMetric, LogEuclideanMetricCV
+from spdmetric.estimators import CommonRange, LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.evaluation.methods import Sizes
 from spdmetric.geometry import mean_riemann
 from spdmetric.linalg.symmetric import congruence, invsqrtm
@@ -39,10 +39,15 @@ class Learned(TypedDict):
     reference: list[list[float]] | None  # G at full rank; None where the matrices are singular
     reference_radius: float
     mean: list[list[float]] | None  # where learning starts
+    basis: list[list[float]] | None  # of the range that singular matrices share: G and mean are in it
 
 
 def learn_all(X: np.ndarray, codes: np.ndarray, sizes: Sizes) -> Learned:
     """Learn from all matrices (n, d, d), their classes as 0, 1, ..., with the sizes used in the folds."""
+    basis = np.eye(sizes.d)
+    if sizes.shared:
+        common = CommonRange().fit(X)
+        X, basis, sizes = common.transform(X), common.basis_, sizes.inside
     metric = LogEuclideanMetricCV(shapes=(None,), n_neighbors=1).fit(X, codes)
     results, best = metric.cv_results_, metric.best_params_
     candidates: list[Candidate] = [
@@ -61,11 +66,12 @@ def learn_all(X: np.ndarray, codes: np.ndarray, sizes: Sizes) -> Learned:
     return {
         "chosen": chosen,
         "candidates": candidates,
-        "factor": metric.components_.tolist(),
+        "factor": (metric.components_ @ basis.T).tolist(),
         "paths": [{"rank": rank, "alignment": _alignment(X, codes, rank)} for rank in ranks],
         "reference": None if reference is None else reference.tolist(),
         "reference_radius": radius,
         "mean": mean_riemann(X).tolist() if sizes.definite else None,
+        "basis": None if len(basis) == sizes.d else basis.tolist(),
     }
 
 
@@ -87,9 +93,10 @@ def spectra(learned: Learned) -> dict[str, np.ndarray]:
 
 
 def directions(learned: Learned) -> np.ndarray:
-    """Eigenvectors of log G as columns (d, d); at low rank, the rows of W; largest entries positive."""
+    """Eigenvectors of log G as columns (d, r); at low rank, the rows of W; largest entries positive."""
     if learned["reference"] is not None:
         matrix = np.linalg.eigh(np.array(learned["reference"]))[1][:, ::-1]
+        matrix = matrix if learned["basis"] is None else np.array(learned["basis"]) @ matrix
     else:
         W = np.array(learned["factor"])
         matrix = (W / np.linalg.norm(W, axis=1, keepdims=True)).T

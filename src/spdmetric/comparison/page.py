@@ -17,7 +17,7 @@ import numpy as np
 from spdmetric.comparison import learned, pictures
 from spdmetric.comparison.describe import FAR, Description
 from spdmetric.comparison.run import BY_CV, Comparison
-from spdmetric.comparison.verdict import Verdict, confusion, sentences, signed, title
+from spdmetric.comparison.verdict import Verdict, confused, confusion, sentences, signed, title
 from spdmetric.evaluation.methods import FAMILIES, METHODS, expression, program
 from spdmetric.extras import needing
 from spdmetric.io.atomic import write_atomically
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 PALE, FULL = (255, 255, 255), (10, 85, 140)  # ground of a share of 0 and of 1
 LONGEST = 40  # letters of a class that are shown
+MANY = 12  # classes beyond which the confusion is a picture, and names are no longer all listed
 WHITE_INK = 0.78  # share from which white letters are the easier to read
 
 
@@ -95,23 +96,19 @@ def _context(report: Report, origin: Origin) -> dict[str, object]:
     comparison, verdict, plan = report.comparison, report.verdict, report.comparison.plan
     truth = plan.codes[plan.tested]
     counts = np.bincount(truth)
-    compared = dict.fromkeys([verdict.best.method, "logeuclid-mean", BY_CV])
     drawn = _pictures(report)
     style, script = (
         _inside("page.css") + _shades() + "".join(p.rules for p in drawn.values()),
         _inside("page.js"),
     )
+    confusions = _confusions(report)
     return {
         **{"report": report, "origin": origin, "pictures": drawn, "answer": sentences(verdict)},
         **{"style": style, "script": script, "policy": policy(style, script)},
         **{"spectra": learned.spectra, "directions": learned.directions},
         "median_distance": np.median(report.described[0].distance),
         "unbalanced": counts.max() > 1.2 * counts[counts > 0].min(),
-        "confusions": {
-            method: confusion(truth, comparison.given[method], len(plan.classes))
-            for method in compared
-            if method in comparison.given
-        },
+        **{"confusions": confusions, "confused": confused, "many": MANY, "shaded": shaded},
         "made": {name: METHODS[name].make(plan.sizes) for name in comparison.given},
         **{"by_cv": BY_CV, "methods": METHODS, "kinds": FAMILIES, "far_enough": FAR},
         **{"program": program, "expression": expression, "versions": _versions()},
@@ -129,6 +126,14 @@ def policy(style: str, script: str) -> str:
         f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
+
+
+def _confusions(report: Report) -> dict[str, np.ndarray]:
+    """Confusion of the best method, of no learning, and of the metric by cross-validation."""
+    given, plan = report.comparison.given, report.comparison.plan
+    shown = dict.fromkeys([report.verdict.best.method, "logeuclid-mean", BY_CV])
+    truth = plan.codes[plan.tested]
+    return {method: confusion(truth, given[method], len(plan.classes)) for method in shown if method in given}
 
 
 def _template() -> Template:
@@ -161,6 +166,10 @@ def _pictures(report: Report) -> dict[str, pictures.Picture]:
         "outliers": pictures.outliers(first, np.unique(report.data.labels, return_inverse=True)[1]),
         "accuracy": pictures.accuracy(report.verdict),
     }
+    if len(plan.classes) > MANY:
+        names = list(map(str, plan.classes))
+        confusions = _confusions(report)
+        drawn |= {f"confusion-{method}": pictures.confusion(c, names) for method, c in confusions.items()}
     if metric is not None:
         curves = learned.spectra(metric)
         what = "eigenvector of log G, largest eigenvalue first" if curves else "row of W, scaled to length 1"

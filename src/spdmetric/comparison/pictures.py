@@ -211,6 +211,20 @@ def directions(matrix: np.ndarray, across: str) -> style.Figure:
     return figure
 
 
+def confusion(counts: np.ndarray, names: Sequence[str]) -> style.Figure:
+    """Shares of the labels given to many classes; some of the classes are named."""
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
+    with _drawing(4.0, (0.24, 0.04, 0.74, 0.8)) as (figure, axes):
+        axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto", interpolation="nearest")
+        ticks = np.unique(np.linspace(0, len(names) - 1, 12).round().astype(int))
+        labels = [_safe(names[i])[:14] for i in ticks]
+        axes.set_xticks(ticks, labels, rotation=90)
+        axes.set_yticks(ticks, labels)
+        axes.tick_params(length=2, top=True, labeltop=True, bottom=False, labelbottom=False)
+        axes.spines[:].set_visible(False)
+    return figure
+
+
 def embedding(panel: Panel, train: np.ndarray, test: np.ndarray, names: Sequence[str]) -> style.Figure:
     """Two principal components of one fold: training matrices faint, held-out ones full."""
     k = len(panel["share"])  # one or two

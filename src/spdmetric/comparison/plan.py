@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
 from spdmetric.evaluation.methods import COMPARED, METHODS, Sizes, obstacle
 from spdmetric.io.matrices import Matrices
+from spdmetric.objectives.start import common_range
 
 FOLDS = 5
 MOST_LEFT_OUT = 10  # groups that are left out one at a time; more are gathered
@@ -72,7 +74,9 @@ def make_plan(
         splits, how = _by_folds(X, codes, repeats, seed)
     smallest = min(_smallest_class(codes[train]) for folds in splits for train, _ in folds)
     n_train = min(len(train) for train, _ in splits[0])
-    sizes = Sizes(n_train, X.shape[1], smallest, smallest_rank)
+    # Where the matrices span together no more than each of them, they have one range.
+    d, together = X.shape[1], common_range(lambda f: f(X).mean(axis=0)).shape[1]
+    sizes = Sizes(n_train, d, smallest, smallest_rank, shared=smallest_rank == together < d)
     reasons = {name: obstacle(METHODS[name], sizes) for name in methods or COMPARED}
     chosen = tuple(name for name, reason in reasons.items() if reason is None)
     left_out = {name: reason for name, reason in reasons.items() if reason is not None}
@@ -118,18 +122,21 @@ def _by_folds(X: np.ndarray, codes: np.ndarray, repeats: int | None, seed: int) 
     counts = np.bincount(codes)
     if len(counts) < 2:
         raise ValueError("All matrices have one label: expected at least two classes.")
-    if counts.min() < 4:
+    if counts.min() < 2 or np.sort(counts)[-2] < 4:
         raise ValueError(
-            f"The smallest class has {counts.min()} matrices: expected at least 4 of each, to train, to "
-            "choose and to test on."
+            f"The smallest class has {counts.min()} matrices: expected at least 2 of each, and 4 of two, "
+            "to train, to choose and to test on."
         )
-    folds = min(FOLDS, int(counts.min()))
+    # A class of two or three is in some folds only, and then has another matrix in training.
+    folds = min(FOLDS, int(counts.min() if counts.min() >= 4 else counts.max()))
     if repeats is None:
         repeats = int(np.clip(8e5 // (len(X) * X.shape[1] ** 3), 1, 5))
-    splits = tuple(
-        tuple(StratifiedKFold(folds, shuffle=True, random_state=1000 * seed + r).split(X, codes))
-        for r in range(repeats)
-    )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)  # as said above
+        splits = tuple(
+            tuple(StratifiedKFold(folds, shuffle=True, random_state=1000 * seed + r).split(X, codes))
+            for r in range(repeats)
+        )
     drawn = "" if repeats == 1 else f" The folds were drawn {repeats} times."
     how = f"Stratified {folds}-fold cross-validation: each matrix was labeled by methods that never saw it."
     return splits, how + drawn
@@ -138,9 +145,9 @@ def _by_folds(X: np.ndarray, codes: np.ndarray, repeats: int | None, seed: int) 
 def _smallest_class(codes: np.ndarray) -> int:
     """Size of the smallest class of a training set."""
     counts = np.unique(codes, return_counts=True)[1]
-    if len(counts) < 2 or counts.min() < 2:
+    if len(counts) < 2 or np.sort(counts)[-2] < 2:
         raise ValueError(
-            "A training set would hold one class only, or a class of one matrix: expected at least two "
+            "A training set would hold one class only, or no two of two matrices: expected at least two "
             "matrices of two classes outside each group or fold. Use other groups."
         )
     return int(counts.min())

@@ -16,7 +16,6 @@ import numpy as np
 
 from spdmetric.comparison.learned import Learned, learn_all
 from spdmetric.comparison.plan import Plan
-from spdmetric.estimators import LogEuclideanMetric
 from spdmetric.evaluation import journal
 from spdmetric.evaluation.journal import Failure, Journal, Key, Pieces, Plain, Progress, Task, attempt_each
 from spdmetric.evaluation.methods import METHODS, Sizes
@@ -144,7 +143,8 @@ def _embedding(fold: Fold, sizes: Sizes) -> Plain:
     """Two principal components before and after learning, of one fold."""
     flat = Vectors(fold.X.reshape(len(fold.X), -1), fold.X_test.reshape(len(fold.X_test), -1))
     # Singular matrices have no tangent vectors at full rank: their entries stand for them.
-    before = fold.vectors([LogEuclideanMetric(0.0)]) if sizes.definite else flat
+    mean = steps_of(METHODS["logeuclid-mean"].make(sizes))[:-1]
+    before = fold.vectors(mean) if sizes.inside.definite else flat
     after = fold.vectors(steps_of(METHODS[BY_CV].make(sizes))[:-1])
     return {"before": _plane(before), "after": _plane(after)}
 

@@ -126,6 +126,14 @@ def confusion(truth: np.ndarray, labels: np.ndarray, n_classes: int) -> np.ndarr
     return counts / len(labels)
 
 
+def confused(counts: np.ndarray, most: int = 10) -> list[tuple[int, int, float, float]]:
+    """What was confused most often, in a confusion (c, c): true class, label given, count, of how many."""
+    wrong = counts * (1 - np.eye(len(counts)))
+    places = np.argsort(-wrong, axis=None, kind="stable")[:most].tolist()
+    pairs = [divmod(place, len(counts)) for place in places]
+    return [(t, g, float(wrong[t, g]), float(counts[t].sum())) for t, g in pairs if wrong[t, g] > 0]
+
+
 # ---------------------------------------------------------------------------
 # Sentences
 

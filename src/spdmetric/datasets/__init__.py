@@ -1,10 +1,11 @@
-"""Data sets: each gives SPD matrices of shape (n, d, d) and their labels.
+"""Data sets: each gives SPD matrices of shape (n, d, d) and their labels or targets.
 
 Heavy readers (MNE, MOABB, scikit-image) are imported when a set that needs them is loaded.
 """
 
 from spdmetric.datasets.bci_iv_2a import bci_subjects, load_bci_iv_2a
 from spdmetric.datasets.eeg import Recording, eegmmi_subjects, epoch_covariances, load_eegmmi
+from spdmetric.datasets.image_sets import draw_sets, load_image_sets
 from spdmetric.datasets.images import load_images
 from spdmetric.datasets.prepared import (
     Covariances,
@@ -14,6 +15,7 @@ from spdmetric.datasets.prepared import (
     load_covariances,
     load_eegmmi_covariances,
 )
+from spdmetric.datasets.regression import make_regression
 from spdmetric.datasets.textures import (
     Texture,
     TexturePair,
@@ -33,6 +35,7 @@ __all__ = [
     "TextureSettings",
     "bci_subjects",
     "cho2017_subjects",
+    "draw_sets",
     "eegmmi_covariance_subjects",
     "eegmmi_subjects",
     "epoch_covariances",
@@ -42,7 +45,9 @@ __all__ = [
     "load_covariances",
     "load_eegmmi",
     "load_eegmmi_covariances",
+    "load_image_sets",
     "load_images",
+    "make_regression",
     "make_textures",
     "make_toy",
     "patch_covariances",

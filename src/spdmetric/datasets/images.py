@@ -61,7 +61,7 @@ def load_images(
     images = {}
     for name in [names] if isinstance(names, str) else names:
         path = _find(name, files, where)
-        images[name] = check_image(_read_gray(path), str(path), size)
+        images[name] = check_image(read_gray(path), str(path), size)
     return images
 
 
@@ -103,7 +103,8 @@ def _find(name: str, files: dict[str, list[Path]], where: str) -> Path:
     return found[0]
 
 
-def _read_gray(path: Path) -> np.ndarray:
+def read_gray(path: Path) -> np.ndarray:
+    """Gray levels of an image file, or why it cannot be read."""
     with needing("Reading images needs Pillow", "textures"):
         from PIL import Image
     if not path.is_file():

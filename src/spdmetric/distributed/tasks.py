@@ -257,7 +257,8 @@ def _parts(pieces: Pieces | None, here: Decomposed, W: np.ndarray) -> Iterable[P
 
 def class_counts(pieces: Pieces) -> np.ndarray:
     """Matrices of each class in a chunk."""
-    return reduce(add, (piece.target.counts for piece in pieces.pieces))
+    counts = [piece.target.counts for piece in pieces.pieces]
+    return reduce(add, (of_piece for of_piece in counts if of_piece is not None))
 
 
 @one_thread

@@ -11,13 +11,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import LeaveOneGroupOut, StratifiedGroupKFold, check_cv
+from sklearn.model_selection import GroupKFold, LeaveOneGroupOut, StratifiedGroupKFold, check_cv
 
-from spdmetric.estimators._problem import problem_of, radius_path
+from spdmetric.estimators._problem import Problem, problem_of, radius_path
 from spdmetric.estimators._settings import Settings
-from spdmetric.estimators.heads import ClassMeans, Neighbors, fitted_temperature, log_posterior
+from spdmetric.estimators.heads import (
+    ClassMeans,
+    Neighbors,
+    averaged,
+    fitted_temperature,
+    log_posterior,
+    regressed,
+)
 from spdmetric.geometry import tangent_vectors
 from spdmetric.linalg.symmetric import Array
 from spdmetric.objectives.local import Labeled, in_memory, threads
@@ -35,6 +42,7 @@ N_FOLDS, FEW, REPEATS = 5, 200, 2  # fewer matrices than FEW are split more than
 # By how many standard errors of the difference another candidate must be better than the usual one,
 # and neighbors must be right more often than class means.
 CLEAR_METRIC, CLEAR_HEAD = 1.0, 2.0
+_TINY = float(np.finfo(np.float64).tiny)
 LEAST_GAIN = 1e-3  # options that tell nothing differ by less, without any noise
 LEAST_PROBABILITY = 1e-3  # of a label in the score: a class that a fold lacks has none
 
@@ -51,7 +59,7 @@ class Option(NamedTuple):
     """A metric and a head to try."""
 
     metric: Candidate
-    n_neighbors: int | None  # None: class means
+    n_neighbors: int | None  # None: class means; for numbers, ridge regression
 
 
 class Grid(NamedTuple):
@@ -66,6 +74,12 @@ class Grid(NamedTuple):
         """The candidates, the usual one first: it has a shape, full rank and learns the least."""
         shapes = sorted(self.shapes, key=lambda shape: shape is None)
         return [Candidate(r, m, s) for m, radii in self.radii.items() for r in radii for s in shapes]
+
+    @property
+    def halves(self) -> list[list[int | None]]:
+        """Full rank, and the low ranks: those of a half share one start."""
+        halves = [[m for m in self.radii if (m is None) is full] for full in (True, False)]
+        return [half for half in halves if half]
 
     @property
     def usual(self) -> Candidate:
@@ -107,25 +121,26 @@ def grid_of(
 
 
 def folds_of(
-    cv: Any, data: Labeled, classes: np.ndarray, groups: Array | None, random_state: int
+    cv: Any, data: Labeled, classes: np.ndarray | None, groups: Array | None, random_state: int
 ) -> list[Fold]:
     """Split the matrices as they are given; those without weight are left out afterwards."""
     n, codes = len(data.codes), data.codes
     if cv is not None:
-        splits = list(check_cv(cv, codes, classifier=True).split(data.X, codes, groups))
+        splits = list(check_cv(cv, codes, classifier=classes is not None).split(data.X, codes, groups))
     elif groups is not None:
         n_groups = len(np.unique(groups))
         if n_groups < 2:
             raise ValueError("groups has one group: expected two or more, which the folds keep apart.")
+        splitter = GroupKFold(N_FOLDS) if classes is None else StratifiedGroupKFold(N_FOLDS)
         few = LeaveOneGroupOut() if n_groups <= N_FOLDS else None  # a fold made for classes may stay empty
-        splits = list((few or StratifiedGroupKFold(N_FOLDS)).split(np.zeros(n), codes, groups))
+        splits = list((few or splitter).split(np.zeros(n), codes, groups))
     else:
         splits = stratified_folds(codes, random_state)
     counts, rows = data.weight > 0, np.arange(n)
     folds = [(rows[train], rows[test]) for train, test in splits]
     folds = [(train[counts[train]], test[counts[test]]) for train, test in folds]
     for k, (train, test) in enumerate(folds):
-        present = classes[np.unique(codes[train])].tolist()
+        present = codes[train][:2].tolist() if classes is None else classes[np.unique(codes[train])].tolist()
         if len(present) < 2:
             raise ValueError(
                 f"Fold {k} of {len(folds)} has matrices of classes {present} to learn from: expected two "
@@ -142,10 +157,11 @@ def stratified_folds(codes: np.ndarray, random_state: int) -> list[Fold]:
     """Five folds, fewer for small classes, twice where there are few matrices.
 
     The matrices of a class, in random order, go to the folds in turn, so that a class of one matrix
-    or two needs no exception.
+    or two needs no exception.  Numbers, the first of several, are dealt out in ascending order.
     """
-    n = len(codes)
-    n_folds = int(np.clip(np.median(np.bincount(codes)), 2, N_FOLDS))
+    n, by_class = len(codes), codes.ndim == 1
+    n_folds = int(np.clip(np.median(np.bincount(codes)) if by_class else n // 2, 2, N_FOLDS))
+    codes = codes if by_class else codes[:, 0]
     folds: list[Fold] = []
     for repeat in range(REPEATS if n < FEW else 1):
         order = np.random.default_rng([random_state, repeat]).permutation(n)
@@ -161,57 +177,90 @@ def stratified_folds(codes: np.ndarray, random_state: int) -> list[Fold]:
 
 
 class Answer(NamedTuple):
-    """What a head says of the matrices that a fold leaves out, before calibration."""
+    """What a head says of the matrices that a fold leaves out: of classes, before calibration."""
 
-    evidence: np.ndarray  # (n_test, c)
-    offset: np.ndarray  # (c,)
+    evidence: np.ndarray  # (n_test, c), of classes; or the numbers that it predicts
+    offset: np.ndarray  # (c,), what is known of classes before; or the mean of the numbers in training
 
 
 Answered = dict[Option, Answer]
 
 
-def ask_fold(
-    data: Labeled, fold: Fold, grid: Grid, ranks: list[int | None], settings: Settings, n_classes: int
-) -> Answered:
-    """Learn candidates that are all of full rank, or all of low rank, and ask them: they share one start."""
+def ask_fold(data: Labeled, fold: Fold, grid: Grid, settings: Settings, n_classes: int | None) -> Answered:
+    """Learn all candidates on a fold, and ask them; ``n_classes`` is None for numbers."""
     train, test = data.take(fold[0]), data.take(fold[1])
-    codes = np.unique(train.codes, return_inverse=True)[1]  # a class may be absent
+    source = in_memory(train._replace(codes=_present(train.codes)), settings.chunk_size)
     answered: Answered = {}
     with threads():
-        shared = problem_of(in_memory(train._replace(codes=codes), settings.chunk_size), ranks[0], settings)
-        for rank in ranks:
-            radii = grid.radii[rank]
-            solutions = radius_path(shared._replace(rank=rank), radii, settings)
-            for radius, solution in zip(radii, solutions, strict=True):
-                W = solution.point.factor @ shared.start.factor
+        for ranks in grid.halves:
+            shared = problem_of(source, ranks[0], settings)
+            for metric, W in _learned(shared, ranks, grid, settings):
                 vectors = [tangent_vectors(part.X, factor=W) for part in (train, test)]
                 for shape in grid.shapes:
                     known, new = _shaped(vectors, train, shape)
-                    learned = known, train.codes, train.weight, n_classes
-                    for k, answer in _ask(learned, new, grid.numbers):
-                        answered[Option(Candidate(radius, rank, shape), k)] = answer
+                    for k, answer in _ask(train, known, new, grid.numbers, n_classes):
+                        answered[Option(metric._replace(shape=shape), k)] = answer
+            if ranks[0] is None:  # low ranks start at the same center, which is expensive to find
+                settings = settings._replace(init=shared.start.center)
     return answered
+
+
+def _learned(
+    shared: Problem, ranks: list[int | None], grid: Grid, settings: Settings
+) -> Iterator[tuple[Candidate, np.ndarray]]:
+    """Factors W of candidates that share one start: all of full rank, or all of low rank."""
+    for rank in ranks:
+        solutions = radius_path(shared._replace(rank=rank), grid.radii[rank], settings)
+        for radius, solution in zip(grid.radii[rank], solutions, strict=True):
+            yield Candidate(radius, rank, None), solution.point.factor @ shared.start.factor
 
 
 def _shaped(vectors: list[np.ndarray], train: Labeled, shape: str | None) -> list[np.ndarray]:
     """Training and test vectors with a shape; without one where no direction tells anything."""
     if shape is None:
         return vectors
-    codes = np.unique(train.codes, return_inverse=True)[1]
-    Q = discriminant_shape(vectors[0], Targets.of_classes(codes, train.weight, codes.max() + 1)).directions
+    Q = discriminant_shape(vectors[0], Targets.of(_present(train.codes), train.weight)).directions
     return [some @ Q for some in vectors] if Q.shape[1] else vectors
 
 
+def _present(codes: np.ndarray) -> np.ndarray:
+    """Codes without gaps, as a class may be absent; numbers as they are."""
+    return np.unique(codes, return_inverse=True)[1] if codes.ndim == 1 else codes
+
+
 def _ask(
-    learned: tuple[np.ndarray, np.ndarray, np.ndarray, int], new: np.ndarray, numbers: list[int]
+    train: Labeled, known: np.ndarray, new: np.ndarray, numbers: list[int], n_classes: int | None
 ) -> Iterator[tuple[int | None, Answer]]:
-    """Answers of class means and of all numbers of neighbors."""
-    means = ClassMeans.of(*learned)
-    yield None, Answer(means.evidence(new), means.offset)
+    """Answers of class means, or ridge regression, and of all numbers of neighbors."""
+    if n_classes is None:
+        level = np.average(train.codes, axis=0, weights=train.weight)
+        yield None, Answer(regressed(known, train.codes, train.weight, new), level)
+        means = averaged(known, train.codes, train.weight, new, numbers) if numbers else []
+        yield from ((k, Answer(mean, level)) for k, mean in zip(numbers, means, strict=True))
+        return
+    learned = known, train.codes, train.weight, n_classes
+    by_mean = ClassMeans.of(*learned)
+    yield None, Answer(by_mean.evidence(new), by_mean.offset)
     if numbers:
         neighbors = Neighbors.of(*learned, max(numbers))
         for k, evidence in zip(numbers, neighbors.evidence_of(new, numbers), strict=True):
             yield k, Answer(evidence, neighbors.offset)
+
+
+class NumberAnswers(RegressorMixin, BaseEstimator):
+    """Numbers that are known already, as a regressor that scikit-learn's scorers can ask."""
+
+    def __init__(self, predicted: np.ndarray):
+        self.predicted = predicted
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> NumberAnswers:
+        """Learn nothing."""
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """The numbers, whatever X is."""
+        return self.predicted
 
 
 class Answers(ClassifierMixin, BaseEstimator):
@@ -263,49 +312,74 @@ class Table(NamedTuple):
 
 
 def table_of(
-    answered: Sequence[Answered], folds: Sequence[Fold], codes: np.ndarray, classes: np.ndarray, scorer: Any
+    answered: Sequence[Answered],
+    folds: Sequence[Fold],
+    codes: np.ndarray,
+    classes: np.ndarray | None,
+    scorer: Any,
 ) -> Table:
-    """Calibrate all options and score them; a matrix that was left out several times counts by its mean.
-
-    Probabilities are judged as they would be used, calibrated: a metric that tells the classes apart well is
-    not to lose for being too sure, as those are that fit few matrices closely.
-    """
-    options = list(answered[0])
-    parts = [test for _, test in folds]
-    tested, ends = np.concatenate(parts), np.cumsum([len(part) for part in parts])[:-1]
-    truth, rows = codes[tested], np.arange(len(tested))
+    """Score all options; a matrix that was left out several times counts by its mean."""
+    options, parts = list(answered[0]), [test for _, test in folds]
+    tested, sizes = np.concatenate(parts), [len(part) for part in parts]
     _, place = np.unique(tested, return_inverse=True)
-    times = np.bincount(place)
-    splits, units, right, temperatures = [], [], [], []
+    judged = []
     for option in options:
         answers = [fold[option] for fold in answered]
         evidence = np.concatenate([answer.evidence for answer in answers])
-        offset = np.repeat([answer.offset for answer in answers], [len(part) for part in parts], axis=0)
-        temperatures.append(fitted_temperature(evidence, offset, truth))
-        posterior = log_posterior(evidence, offset, temperatures[-1])
-        known = np.maximum(posterior[rows, truth], np.log(LEAST_PROBABILITY))
-        hits = posterior.argmax(axis=1) == truth
-        if scorer is None:
-            splits.append([part.mean() for part in np.split(known, ends)])
-            units.append(np.bincount(place, weights=known) / times)
-            right.append(np.bincount(place, weights=hits) / times)
-        else:
-            pairs = zip(np.split(posterior, ends), np.split(truth, ends), strict=True)
-            splits.append([_scored(of_fold, labels, classes, scorer) for of_fold, labels in pairs])
-    found = np.array(splits)
-    return Table(
-        options,
-        found,
-        np.array(units) if units else found,
-        np.array(right) if right else found,
-        np.array(temperatures),
-    )
+        offset = np.repeat([answer.offset for answer in answers], sizes, axis=0)
+        judge = _judge_numbers if classes is None else _judge_classes
+        judged.append(judge(evidence, offset, codes[tested], np.cumsum(sizes)[:-1], classes, scorer))
+    splits, units, right = (np.array([of[i] for of in judged]) for i in range(3))
+    temperatures = np.array([of.temperature for of in judged])
+    if scorer is not None:
+        return Table(options, splits, splits, splits, temperatures)
+    times = np.bincount(place)
+    means = [[np.bincount(place, weights=row) / times for row in of] for of in (units, right)]
+    units, right = (np.array(of) for of in means)
+    return Table(options, splits, units, right, temperatures)
 
 
-def _scored(posterior: np.ndarray, codes: np.ndarray, classes: np.ndarray, scorer: Any) -> float:
-    """What a scorer of scikit-learn says of one fold."""
-    answers = Answers(posterior).fit(codes, classes)
-    return float(check_scoring(answers, scorer)(answers, codes[:, None], classes[codes]))
+class Judged(NamedTuple):
+    """What is said of one option."""
+
+    splits: list[float]  # scores of folds
+    units: np.ndarray  # (n,), of every matrix that was left out
+    right: np.ndarray  # (n,)
+    temperature: float
+
+
+def _judge_classes(
+    evidence: np.ndarray, offset: np.ndarray, codes: np.ndarray, ends: np.ndarray, classes: Any, scorer: Any
+) -> Judged:
+    """Probabilities are judged as they would be used, calibrated.
+
+    A metric that tells the classes apart well is not to lose for being too sure, as those are that fit few
+    matrices closely.
+    """
+    temperature = fitted_temperature(evidence, offset, codes)
+    posterior = log_posterior(evidence, offset, temperature)
+    known = np.maximum(posterior[np.arange(len(codes)), codes], np.log(LEAST_PROBABILITY))
+    splits = [float(part.mean()) for part in np.split(known, ends)]
+    if scorer is not None:
+        pairs = zip(np.split(posterior, ends), np.split(codes, ends), strict=True)
+        told = [(Answers(of_fold).fit(labels, classes), classes[labels]) for of_fold, labels in pairs]
+        splits = [float(check_scoring(by, scorer)(by, y[:, None], y)) for by, y in told]
+    return Judged(splits, known, posterior.argmax(axis=1) == codes, temperature)
+
+
+def _judge_numbers(
+    predicted: np.ndarray, level: np.ndarray, Y: np.ndarray, ends: np.ndarray, _: Any, scorer: Any
+) -> Judged:
+    """Every matrix counts by its squared error, negated, and a fold by its R2."""
+    errors, spread = (np.sum((Y - of) ** 2, axis=1) for of in (predicted, level))
+    parts = zip(np.split(errors, ends), np.split(spread, ends), strict=True)
+    splits = [1 - float(part.sum()) / max(float(total.sum()), _TINY) for part, total in parts]
+    if scorer is not None:
+        one = Y.shape[1] == 1
+        pairs = zip(np.split(predicted, ends), np.split(Y, ends), strict=True)
+        told = [(NumberAnswers(p[:, 0] if one else p).fit(y, y), y[:, 0] if one else y) for p, y in pairs]
+        splits = [float(check_scoring(by, scorer)(by, y, y)) for by, y in told]
+    return Judged(splits, -errors, -errors, 1.0)
 
 
 def choose(table: Table, grid: Grid, head: str, rule: str) -> Option:
@@ -318,7 +392,7 @@ def choose(table: Table, grid: Grid, head: str, rule: str) -> Option:
     clear = None if rule == "best" else CLEAR_METRIC
     by_means = [Option(metric, None) for metric in grid.metrics]
     first = table.best(by_means, by_means[0], clear)
-    if head == "centroid" or not grid.numbers:
+    if head in ("centroid", "ridge") or not grid.numbers:
         return first
     usual = min(grid.numbers, key=lambda k: abs(k - USUAL_NUMBER))
     if head == "neighbors":

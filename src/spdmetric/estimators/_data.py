@@ -20,21 +20,44 @@ _NOT_ON_CLUSTERS = (
 
 
 def data_of(
-    X: Array, y: Array, sample_weight: Array, settings: Settings, *, rank: int | None, map: Map = map
-) -> tuple[np.ndarray, Data]:
-    """Check the data where they are, in memory, in a file, or on a cluster; return classes and data."""
+    X: Array,
+    y: Array,
+    sample_weight: Array,
+    settings: Settings,
+    *,
+    rank: int | None,
+    task: str = "classification",
+    map: Map = map,
+) -> tuple[np.ndarray | None, Data]:
+    """Check the data where they are, in memory, in a file, or on a cluster; return classes and data.
+
+    Where y holds numbers to predict, there are no classes.
+    """
     if is_dask(X):
-        return _dask_data(X, y, sample_weight, settings, rank, map)
+        return _dask_data(X, y, sample_weight, settings, rank, task, map)
     if local.is_stored(X):
         rows = local.row_chunks(local.stored_shape(X), settings.chunk_size)
-        return _stored_data(X, y, sample_weight, settings, rank, rows, map)
-    classes, labeled = labeled_of(X, y, sample_weight, settings.class_weight, rank)
+        return _stored_data(X, y, sample_weight, settings, rank, task, rows, map)
+    classes, labeled = checked_of(X, y, sample_weight, settings.class_weight, rank, task)
     return classes, local.in_memory(labeled.counting, settings.chunk_size, map)
 
 
-def labeled_of(
-    X: Array, y: Array, sample_weight: Array, class_weight: ClassWeight, rank: int | None
-) -> tuple[np.ndarray, Labeled]:
+def _targets_of(
+    X: Array, y: Array, sample_weight: Array, class_weight: ClassWeight, task: str
+) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
+    """Classes, codes and weights; or None, numbers (n, q) in units of their spread, and weights."""
+    if y is None or not validation.is_regression(y, task):
+        classes, codes = encode(X, y)
+        return classes, codes, weights_of(sample_weight, codes, classes, class_weight)
+    validation.check_no_class_weight(class_weight)
+    values = validation.check_numbers(X, y)
+    weight = weights_of(sample_weight, np.zeros(len(values), dtype=int), np.array(["all"]), None)
+    return None, validation.standardized(values, weight), weight
+
+
+def checked_of(
+    X: Array, y: Array, sample_weight: Array, class_weight: ClassWeight, rank: int | None, task: str
+) -> tuple[np.ndarray | None, Labeled]:
     """Check matrices in memory; return the classes, and all matrices, those without weight too."""
     if is_dask(X):
         raise ValueError(
@@ -42,16 +65,22 @@ def labeled_of(
             "workers: fit on X.compute(), or choose a radius and use LogEuclideanMetric."
         )
     X = check_matrices(to_numpy(X), rank)
-    classes, codes = encode(X, y)
-    return classes, Labeled(X, codes, weights_of(sample_weight, codes, classes, class_weight))
+    classes, *target = _targets_of(X, y, sample_weight, class_weight, task)
+    return classes, Labeled(X, *target)
 
 
 def _stored_data(
-    X: Array, y: Array, weight: Array, settings: Settings, rank: int | None, rows: list[slice], map: Map
-) -> tuple[np.ndarray, LocalData]:
+    X: Array,
+    y: Array,
+    weight: Array,
+    settings: Settings,
+    rank: int | None,
+    task: str,
+    rows: list[slice],
+    map: Map,
+) -> tuple[np.ndarray | None, LocalData]:
     checked = local.check_stored(X, rank, rows, map)
-    classes, codes = encode(X, y)
-    weight = weights_of(weight, codes, classes, settings.class_weight)
+    classes, codes, weight = _targets_of(X, y, weight, settings.class_weight, task)
     labeled = Labeled(checked if local.is_stored(X) else checked[: X.shape[0]], codes, weight).counting
     if labeled.X.shape[0] < X.shape[0]:  # the chunks have moved
         rows = local.row_chunks(labeled.X.shape, settings.chunk_size)
@@ -59,8 +88,8 @@ def _stored_data(
 
 
 def _dask_data(
-    X: Array, y: Array, sample_weight: Array, settings: Settings, rank: int | None, map: Map
-) -> tuple[np.ndarray, Data]:
+    X: Array, y: Array, sample_weight: Array, settings: Settings, rank: int | None, task: str, map: Map
+) -> tuple[np.ndarray | None, Data]:
     from spdmetric import distributed
 
     X, y, weight = distributed.aligned(X, y, sample_weight)
@@ -70,7 +99,7 @@ def _dask_data(
         fits = local.fits(X.shape[0], X.shape[1])
         source = distributed.computed(X) if fits else distributed.Computed(X)
         y, sample_weight = (None if v is None else distributed.computed(v) for v in (y, weight))
-        return _stored_data(source, y, sample_weight, settings, rank, rows, map)
+        return _stored_data(source, y, sample_weight, settings, rank, task, rows, map)
     for name, value, other in _NOT_ON_CLUSTERS:
         if getattr(settings, name) == value:
             raise ValueError(
@@ -79,6 +108,11 @@ def _dask_data(
             )
     cluster = distributed.Cluster(client)
     surveyed = distributed.survey_all(cluster, X, y, weight, rank)
+    if validation.is_regression(surveyed.classes, task):
+        raise ValueError(
+            "y holds numbers to predict, and from what stays on the workers only classes are learned: fit on "
+            "X.compute(), or without a Dask client, which computes X chunk by chunk."
+        )
     classes = validation.check_classes(surveyed.classes)
     smallest, largest = surveyed.weight_range
     validation.check_weight_range(smallest, largest)

@@ -63,7 +63,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
 
     def _keep(
         self,
-        classes: np.ndarray,
+        classes: np.ndarray | None,
         embedding: Embedding,
         solution: Solution,
         *,

@@ -48,8 +48,9 @@ class Problem(NamedTuple):
         shape = self.objective.at(solution.point).shape()
         if shape.directions.shape[1] == 0:
             raise ValueError(
-                f"shape={kind!r}: the classes have the same mean tangent vector, so that no direction says "
-                "anything of the labels. Use shape=None, or see whether X and y belong together."
+                f"shape={kind!r}: the classes have the same mean tangent vector, or the numbers to predict "
+                "do not depend on it, so that no direction says anything of y. Use shape=None, or see "
+                "whether X and y belong together."
             )
         return shape
 

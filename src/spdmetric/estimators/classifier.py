@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spdmetric.estimators._adaptation import ClassCenters, Kept, estimated_shares, relearned, shifted_mean
 from spdmetric.estimators._fitted import DOCUMENTATION
+from spdmetric.estimators._progress import CallbackSupportMixin
 from spdmetric.estimators.cv import LogEuclideanMetricCV
 from spdmetric.estimators.heads import ClassMeans, Head, head_of, log_posterior
 from spdmetric.geometry import tangent_vectors
@@ -33,7 +34,7 @@ from spdmetric.validation import (
 )
 
 
-class LogEuclideanClassifier(ClassifierMixin, BaseEstimator):
+class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Classifier of SPD matrices: a metric and a head, both chosen by cross-validation.
 
     `LogEuclideanMetricCV` chooses the metric and whether the nearest class mean or nearest neighbors
@@ -168,7 +169,9 @@ class LogEuclideanClassifier(ClassifierMixin, BaseEstimator):
         -------
         self : LogEuclideanClassifier
         """
-        metric = LogEuclideanMetricCV(**self.get_params(deep=False))
+        metric = LogEuclideanMetricCV(task="classification", **self.get_params(deep=False))
+        if watching := getattr(self, "_skl_callbacks", None):  # those of scikit-learn follow the choice
+            metric.set_callbacks(*watching)
         metric.fit(X, y, sample_weight, groups, sample_domain)
         classes, codes = encode(X, y)
         weight = weights_of(sample_weight, codes, classes, self.class_weight)
@@ -190,8 +193,8 @@ class LogEuclideanClassifier(ClassifierMixin, BaseEstimator):
 
     def _keep(self, metric: LogEuclideanMetricCV, head: Head) -> Self:
         """Set the attributes that a fit leaves behind."""
-        self.metric_, self._head = metric, head
-        self.classes_, self.n_features_in_ = metric.classes_, metric.n_features_in_
+        self.metric_, self._head, self.n_features_in_ = metric, head, metric.n_features_in_
+        self.classes_ = np.asarray(metric.classes_)
         self.head_ = "centroid" if metric.n_neighbors_ is None else "neighbors"
         return self
 

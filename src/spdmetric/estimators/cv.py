@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial, reduce
-from operator import or_
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ from sklearn.utils.validation import validate_data
 from spdmetric import validation
 from spdmetric.estimators import _choice
 from spdmetric.estimators._choice import Answered, Fold, Grid
-from spdmetric.estimators._data import labeled_of
+from spdmetric.estimators._data import checked_of
 from spdmetric.estimators._domains import UNSEEN, Recentered, groups_of, seen_from_means
 from spdmetric.estimators._fitted import FittedMetric
 from spdmetric.estimators._problem import problem_of, radius_path
@@ -26,7 +25,7 @@ from spdmetric.solvers import Callback, Solution
 from spdmetric.validation import ClassWeight, check_candidates, check_radius, check_rank, to_numpy
 
 RULES = ("clear", "best")
-HEADS = ("neighbors", "centroid", "auto")
+HEADS = ("neighbors", "centroid", "auto", "ridge")
 
 
 class Path(NamedTuple):
@@ -57,7 +56,8 @@ class LogEuclideanMetricCV(FittedMetric):
     candidate, the tangent vectors at the mean with a discriminant shape, is left only for one that is
     better by more than the noise of the comparison.  All radii of a rank are learned in one sweep, a
     bounded number of steps for each: what few matrices teach is learned in the first steps, and later
-    ones rather fit noise.
+    ones rather fit noise.  For numbers to predict, ridge regression takes the place of class means, and
+    the squared error, in units of the spread of y, that of the logarithm.
 
     Parameters
     ----------
@@ -69,9 +69,9 @@ class LogEuclideanMetricCV(FittedMetric):
         the smallest rank among them takes the place of full rank.
     shapes : array-like of {None, "discriminant"} or None, default=None
         Shapes to try; None is both, with ``kernel="rbf"`` no shape.
-    head : {"neighbors", "centroid", "auto"}, default="neighbors"
-        Which classifier the metric is chosen for: the nearest neighbors, the nearest class mean, or
-        the better of the two.
+    head : {"neighbors", "centroid", "ridge", "auto"}, default="neighbors"
+        What the metric is chosen for: the nearest neighbors, the nearest class mean ("ridge" regression
+        for numbers to predict), or the better of the two.
     n_neighbors : int or None, default=None
         Neighbors of that classifier; None chooses among 1, 5, 11, 21, as far as the smallest class
         has so many matrices.
@@ -80,13 +80,16 @@ class LogEuclideanMetricCV(FittedMetric):
         classes, twice where there are fewer than 200 matrices; with ``groups``, or else domains, five
         stratified folds of whole groups, or each of at most five groups left out in turn.
     scoring : str, callable or None, default=None
-        Scorer of the classifier.  None is the mean logarithm of the probability of the true label,
-        calibrated and at least 0.001, and differences have the standard error of a mean over matrices; with
-        a scorer they have that of a mean over folds.
+        Scorer of the classifier, or regression; numbers are given to it about their mean, in units of their
+        spread.  None is the mean logarithm of the probability of the true label, calibrated and at least
+        0.001, or R², and differences have the standard error of a mean over matrices; with a scorer they
+        have that of a mean over folds.
     rule : {"clear", "best"}, default="clear"
         "clear" takes the usual candidate unless others are better by more than one standard error of the
         paired difference, and neighbors with a metric of their own for class means only if they are right
         more often by two; "best" takes the highest mean score.
+    task : {"auto", "classification", "regression"}, default="auto"
+        What y holds, see `LogEuclideanMetric`.
     init : str or array of shape (d, d), default="riemann"
         See `LogEuclideanMetric`.
     kernel : {"linear", "rbf"}, default="linear"
@@ -104,7 +107,7 @@ class LogEuclideanMetricCV(FittedMetric):
     chunk_size : int or None, default=None
         See `LogEuclideanMetric`.
     n_jobs : int or None, default=None
-        Processes that share the folds and ranks; None is 1, -1 one for each core.  (In
+        Processes that share the folds; None is 1, -1 one for each core.  (In
         `LogEuclideanMetric` there is one fit, and threads share its chunks.)  BLAS runs one thread
         in each of them, and the result does not depend on their number.
     callback : callable or None, default=None
@@ -129,10 +132,10 @@ class LogEuclideanMetricCV(FittedMetric):
         the mean paired difference to the usual candidate with class means, with its standard error
         ``gain_error``, and ``mean_test_accuracy``.
     n_neighbors_ : int or None
-        Neighbors chosen; None where the head is the class mean.
+        Neighbors chosen; None where the head is the class mean, or ridge regression.
     temperature_ : float
         By what to divide the log likelihoods of the head so that its probabilities agree with the labels
-        of matrices that were left out.
+        of matrices that were left out; 1 for numbers to predict.
     path_ : Path
         Alignment, distance and condition number along the radii, at the rank chosen, on all
         the data.
@@ -162,6 +165,7 @@ class LogEuclideanMetricCV(FittedMetric):
         cv: Any = None,
         scoring: Any = None,
         rule: str = "clear",
+        task: str = "auto",
         init: str | Array = "riemann",
         kernel: str = "linear",
         gamma: float | None = None,
@@ -184,6 +188,7 @@ class LogEuclideanMetricCV(FittedMetric):
         self.cv = cv
         self.scoring = scoring
         self.rule = rule
+        self.task = task
         self.init = init
         self.kernel = kernel
         self.gamma = gamma
@@ -213,8 +218,8 @@ class LogEuclideanMetricCV(FittedMetric):
         ----------
         X : array-like of shape (n_matrices, d, d)
             SPD matrices; rank-deficient ones where all candidates are of low rank, or ranks is None.
-        y : array-like of shape (n_matrices,)
-            Labels of at least two classes.
+        y : array-like of shape (n_matrices,) or (n_matrices, n_outputs)
+            Labels of at least two classes, or numbers to predict.
         sample_weight : array-like of shape (n_matrices,), optional
             Non-negative weights, used in learning, not in scoring.  A weight of zero leaves the
             matrix out of both; folds are made of all matrices as they are given.
@@ -234,11 +239,14 @@ class LogEuclideanMetricCV(FittedMetric):
         seen, domains = seen_from_means(X, sample_domain, sample_weight)
         seen = seen[:] if isinstance(seen, Recentered) else seen  # all folds are in memory
         groups = groups_of(sample_domain) if groups is None else to_numpy(groups)
-        classes, data = labeled_of(seen, y, sample_weight, settings.class_weight, _rank_needed(asked[1]))
+        classes, data = checked_of(
+            seen, y, sample_weight, settings.class_weight, _rank_needed(asked[1]), self.task
+        )
+        self._check_head(classes is not None)
         folds = _choice.folds_of(self.cv, data, classes, groups, self.random_state)
         grid = self._grid(data, folds, *asked)
         with threads():
-            answered = self._answered(data, grid, folds, settings, len(classes))
+            answered = self._answered(data, grid, folds, settings, None if classes is None else len(classes))
             table = _choice.table_of(answered, folds, data.codes, classes, self.scoring)
             chosen = _choice.choose(table, grid, self.head, self.rule)
             radius, rank, shape = chosen.metric
@@ -250,7 +258,8 @@ class LogEuclideanMetricCV(FittedMetric):
             embedding = problem.embedding(solution)
             self._keep(classes, embedding, solution, gamma=gamma, shape=shaped, domains=domains)
         usual = _choice.Option(grid.usual, None)
-        self.cv_results_ = _choice.results_of(table, usual, accuracy=self.scoring is None)
+        by_accuracy = self.scoring is None and classes is not None
+        self.cv_results_ = _choice.results_of(table, usual, accuracy=by_accuracy)
         self.best_index_ = table.options.index(chosen)
         self.temperature_ = float(table.temperatures[self.best_index_])
         self.best_params_ = self.cv_results_["params"][self.best_index_]
@@ -272,6 +281,13 @@ class LogEuclideanMetricCV(FittedMetric):
         validation.check_count("n_neighbors", self.n_neighbors, optional=True)
         return settings
 
+    def _check_head(self, classes: bool) -> None:
+        """Refuse the head of the other task."""
+        other = "ridge" if classes else "centroid"
+        if self.head == other:
+            holds, use = ("labels", "centroid") if classes else ("numbers to predict", "ridge")
+            raise ValueError(f"head={self.head!r} is not for y that holds {holds}: use head={use!r}.")
+
     def _asked(self, settings: Settings) -> tuple[list[Any] | None, list[Any] | None, list[Any] | None]:
         """Radii, ranks and shapes that were asked for, each None where the defaults are."""
         radii = check_candidates("radii", self.radii, check_radius)
@@ -282,9 +298,11 @@ class LogEuclideanMetricCV(FittedMetric):
 
     def _grid(self, data: Labeled, folds: list[Fold], radii: Any, ranks: Any, shapes: Any) -> Grid:
         """Candidates for these data."""
-        counts = np.bincount(data.codes[data.weight > 0])
-        most = min(counts[counts > 0].min(), *(len(train) for train, _ in folds))
-        if self.head == "centroid":
+        most = min(len(train) for train, _ in folds)
+        if data.codes.ndim == 1:
+            counts = np.bincount(data.codes[data.weight > 0])
+            most = min(most, counts[counts > 0].min())
+        if self.head in ("centroid", "ridge"):
             numbers: list[int] = []
         elif self.n_neighbors is not None:
             numbers = [min(self.n_neighbors, *(len(train) for train, _ in folds))]
@@ -295,21 +313,14 @@ class LogEuclideanMetricCV(FittedMetric):
         return _choice.grid_of(radii, ranks, shapes, numbers, (d, smallest))
 
     def _answered(
-        self, data: Labeled, grid: Grid, folds: list[Fold], settings: Settings, n_classes: int
+        self, data: Labeled, grid: Grid, folds: list[Fold], settings: Settings, n_classes: int | None
     ) -> list[Answered]:
         """Learn all candidates on each fold, and ask them."""
-        # Full and low ranks: those of a half share one start.
-        halves = [[m for m in grid.radii if (m is None) is full] for full in (True, False)]
-        halves = [half for half in halves if half]
         quiet = settings._replace(callback=None, verbose=False)  # a callback may not reach other processes
         tasks = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            delayed(_choice.ask_fold)(data, fold, grid, half, quiet, n_classes)
-            for fold in folds
-            for half in halves
+            delayed(_choice.ask_fold)(data, fold, grid, quiet, n_classes) for fold in folds
         )
-        found = list(followed(self, tasks, "cross-validation", len(folds) * len(halves)))
-        rows = [found[k : k + len(halves)] for k in range(0, len(found), len(halves))]
-        return [reduce(or_, row) for row in rows]
+        return list(followed(self, tasks, "cross-validation", len(folds)))
 
 
 def _rank_needed(ranks: list[int | None] | None) -> int | None:

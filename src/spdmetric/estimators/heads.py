@@ -1,4 +1,4 @@
-"""Heads: what turns the vectors of a metric into probabilities of classes."""
+"""Heads: what turns the vectors of a metric into probabilities of classes, or into numbers."""
 
 from __future__ import annotations
 
@@ -10,10 +10,14 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 from scipy.stats import chisquare
 
+from spdmetric.objectives.shape import Targets, discriminant_shape
+
 _TINY = float(np.finfo(np.float64).tiny)
 
 # Votes that every class has before the neighbors vote, so that no probability is zero.
 _PRIOR_VOTES = 0.5
+# Share of the spread between classes that the spread within them is taken to be at least.
+_LEAST_SPREAD = 1e-6
 _PAIRS_AT_A_TIME = 4_000_000
 _BY_CHANCE = 0.01  # p-value from which classes count as equally frequent
 
@@ -135,13 +139,39 @@ def fitted_temperature(evidence: np.ndarray, offset: np.ndarray, codes: np.ndarr
     target = np.full((n, c), 1 / ((n + 2) * (c - 1)))
     target[np.arange(n), codes] = (n + 1) / (n + 2)
     floor = np.log(_TINY)  # of a class that is absent
-    unit = max(float(np.std(evidence)), _TINY)
+    unit = float(np.std(evidence)) or 1.0
 
     def loss(exponent: float) -> float:
         known = log_softmax(evidence * (np.exp(exponent) / unit) + offset, axis=1)
         return -float(np.vdot(target, np.maximum(known, floor)))
 
     return unit / float(np.exp(minimize_scalar(loss, bounds=(-8.0, 6.0), method="bounded").x))
+
+
+# ---------------------------------------------------------------------------
+# Numbers
+
+
+def regressed(known: np.ndarray, Y: np.ndarray, weight: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """Numbers of new vectors, (n, q), by ridge regression: directions of a shape, least squares on them."""
+    Q = discriminant_shape(known, Targets.of(Y, weight)).directions
+    center, level = (np.average(of, axis=0, weights=weight) for of in (known, Y))
+    root = np.sqrt(weight)[:, None]
+    slopes = np.linalg.lstsq(root * ((known - center) @ Q), root * (Y - level), rcond=None)[0]
+    return level + (new - center) @ Q @ slopes
+
+
+def averaged(
+    known: np.ndarray, Y: np.ndarray, weight: np.ndarray, new: np.ndarray, numbers: Sequence[int]
+) -> list[np.ndarray]:
+    """Means over the nearest neighbors, each by its weight, for several numbers of them, from one search."""
+    nearest = _nearest(new, known, max(numbers))
+    parts = [nearest[:, :k] for k in numbers]
+    return [np.einsum("nk,nkq->nq", weight[p], Y[p]) / weight[p].sum(axis=1, keepdims=True) for p in parts]
+
+
+# ---------------------------------------------------------------------------
+# Distances
 
 
 def _squared_distances(one: np.ndarray, other: np.ndarray) -> np.ndarray:

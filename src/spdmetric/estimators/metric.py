@@ -23,7 +23,7 @@ from spdmetric.validation import ClassWeight, check_radius, check_rank, to_numpy
 
 
 class LogEuclideanMetric(FittedMetric):
-    """LogEuclidean metric whose reference point is learned from labels.
+    """LogEuclidean metric whose reference point is learned from labels, or from numbers to predict.
 
     Maximizes the centered kernel-target alignment of the LogEuclidean kernel at G over
     the SPD matrices within a geodesic ball around G0 [Yger2015]_.  `transform` gives
@@ -46,7 +46,12 @@ class LogEuclideanMetric(FittedMetric):
         "discriminant": after the reference point, or the factor, is learned, directions are weighed in
         closed form by what they reliably tell of the classes (ridge regression with its leave-one-out
         error), and the distance is ``|Q'(u - v)|`` for tangent vectors u and v [Hastie1995]_.  With
-        ``radius=0`` it is a model by itself, without any search.  Needs ``kernel="linear"``.
+        ``radius=0`` it is a model by itself, without any search.  Needs ``kernel="linear"``.  For numbers
+        to predict it is the same with their covariance: one direction for one number.
+    task : {"auto", "classification", "regression"}, default="auto"
+        What y holds.  "auto" takes numbers that are not all whole for numbers to predict, and all else for
+        labels, as scikit-learn's `~sklearn.utils.multiclass.type_of_target` does: 1, 2, 3 can be grades or
+        names, and only you know.  For an age in years say "regression".
     init : {"riemann", "logeuclid", "euclid", "identity"} or array of shape (d, d), \
             default="riemann"
         The start G0 and center of the ball: a mean of the training matrices, the
@@ -109,7 +114,7 @@ class LogEuclideanMetric(FittedMetric):
         The gamma of the Gaussian kernel, given or learned; None for the linear kernel.
     shape_ : ndarray of shape (p, q) or None
         The shape Q: vectors without a shape, of length p, times Q are those of `transform`.  q is at most
-        the number of classes less one.
+        the number of classes less one, or the number of outputs.
     shape_penalty_ : float or None
         Penalty of the regression that the shape comes from, the best by the leave-one-out error.
     shape_score_ : float or None
@@ -123,8 +128,8 @@ class LogEuclideanMetric(FittedMetric):
         The way from matrices to vectors, all that is kept of it (`spdmetric.estimators.embedding`).
     solution_ : Solution
         Status sentence, KKT residual and multiplier, history.
-    classes_ : ndarray of shape (n_classes,)
-        The labels seen in `fit`.
+    classes_ : ndarray of shape (n_classes,) or None
+        The labels seen in `fit`; None for numbers to predict.
     domains_ : ndarray of shape (n_domains,) or None
         The domains seen in `fit`, sorted; None without ``sample_domain``.  With it the attributes above are
         of matrices that are whitened by the means of their domains.
@@ -165,6 +170,7 @@ class LogEuclideanMetric(FittedMetric):
         *,
         rank: int | None = None,
         shape: str | None = None,
+        task: str = "auto",
         init: str | Array = "riemann",
         kernel: str = "linear",
         gamma: float | None = None,
@@ -183,6 +189,7 @@ class LogEuclideanMetric(FittedMetric):
         self.radius = radius
         self.rank = rank
         self.shape = shape
+        self.task = task
         self.init = init
         self.kernel = kernel
         self.gamma = gamma
@@ -214,8 +221,9 @@ class LogEuclideanMetric(FittedMetric):
             SPD matrices.  ``np.memmap`` and whatever else has a shape and slices (HDF5, Zarr) is
             read chunk by chunk, in each pass anew; a dask array stays on the workers of the
             Dask client, or is computed chunk by chunk where there is none.
-        y : array-like of shape (n_matrices,)
-            Labels of any kind, of at least two classes.
+        y : array-like of shape (n_matrices,) or (n_matrices, n_outputs)
+            Labels of any kind, of at least two classes; or numbers to predict, see ``task``, one or
+            several for each matrix.  Each counts in units of its own spread.
         sample_weight : array-like of shape (n_matrices,), optional
             Non-negative weights: a weight of w is the matrix given w times, in the mean
             as in the alignment, except that a shape's penalty is chosen by leaving it out with
@@ -236,7 +244,9 @@ class LogEuclideanMetric(FittedMetric):
         callback = reported(self, settings.report, settings.max_iter)
         with threads(self.n_jobs) as map_chunks:
             seen, domains = seen_from_means(X, sample_domain, sample_weight, map=map_chunks)
-            classes, data = data_of(seen, y, sample_weight, settings, rank=rank, map=map_chunks)
+            classes, data = data_of(
+                seen, y, sample_weight, settings, rank=rank, task=self.task, map=map_chunks
+            )
             problem = problem_of(data, rank, settings)
             del data  # what the problem does not keep need not stay on the workers
             (solution,) = radius_path(problem, [radius], settings, solver=solver, callback=callback)
@@ -291,6 +301,7 @@ class LogEuclideanMetric(FittedMetric):
         """
         settings = settings_of(self.get_params(deep=False))
         radius, rank = check_radius(self.radius), check_rank(self.rank, settings.solver)
+        validation.check_stream_task(self.task)
         past = self._stream
         known = None if past is None else self.classes_
         classes = validation.check_stream(classes, known, settings.kernel, settings.class_weight, self.shape)

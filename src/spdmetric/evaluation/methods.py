@@ -17,12 +17,17 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.covariance import LedoitWolf
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, RidgeClassifierCV
 from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.svm import SVC
 
-from spdmetric.estimators import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV
+from spdmetric.estimators import (
+    CommonRange,
+    LogEuclideanClassifier,
+    LogEuclideanMetric,
+    LogEuclideanMetricCV,
+)
 from spdmetric.evaluation.baselines import CSP_FILTERS, GMML, NCA, RCA, NearestNeighbor, from_pyriemann
 from spdmetric.evaluation.splits import steps_of
 
@@ -34,6 +39,7 @@ class Sizes(NamedTuple):
     d: int
     smallest_class: int  # training matrices of it
     smallest_rank: int  # of any matrix; d where all have full rank
+    shared: bool = False  # whether matrices that are singular share one range, of that rank
 
     @classmethod
     def of(cls, X: np.ndarray, y: np.ndarray) -> Sizes:
@@ -45,6 +51,11 @@ class Sizes(NamedTuple):
     def definite(self) -> bool:
         """Whether all matrices have full rank."""
         return self.smallest_rank == self.d
+
+    @property
+    def inside(self) -> Sizes:
+        """The same on the range that the matrices share."""
+        return self._replace(d=self.smallest_rank, shared=False) if self.shared else self
 
     @property
     def low_rank(self) -> int | None:
@@ -64,13 +75,19 @@ class Method:
     short: str  # the head of a column; 1-NN where it names no classifier
     family: str  # a key of FAMILIES
     sentence: str
-    make: Make  # a fresh classifier
+    recipe: Make  # a fresh classifier of matrices that it can take as they are
     definite: bool = True  # whether the matrices must have full rank
     neighbors: int = 1  # that vote
     smallest_d: int = 1  # size of the matrices below which it tells nothing
     extra: str | None = None  # of the package, that must be installed
     baseline: str = "logeuclid-mean"  # the same classifier without learning
     sweeps: bool = False  # chooses by cross-validation
+    scatters: bool = False  # needs the covariance of the vectors, (p, p) with p = d(d+1)/2
+
+    def make(self, s: Sizes) -> BaseEstimator:
+        """A fresh classifier; singular matrices that share a range are brought to it first."""
+        made = self.recipe(s.inside)
+        return make_pipeline(CommonRange(), *steps_of(made)) if s.shared else made
 
 
 FAMILIES = {
@@ -117,6 +134,17 @@ def _distance(title: str, short: str, metric: str, distance: str, definite: bool
     return Method(f"{title} + 1-NN", short, "distance", sentence, lambda s: NearestNeighbor(metric), definite)
 
 
+def _at_identity(name: str, words: str, head: Make, shape: str | None = None) -> Method:
+    sentence = f"Tangent vectors at I, then {words}."
+    return Method(
+        f"LogEuclid at I + {name}",
+        f"LE at I, {name}",
+        "rival" if shape is None else "learned",
+        sentence,
+        lambda s: make_pipeline(LogEuclideanMetric(radius=0.0, init="identity", shape=shape), head(s)),
+    )
+
+
 def _tangent(name: str, words: str, head: Make, **rest: Any) -> Method:
     sentence = f"Tangent vectors at the Riemannian mean, then {words}."
     return Method(f"Tangent space + {name}", f"LE at mean, {name}", "rival", sentence, _at_mean(head), **rest)
@@ -127,13 +155,13 @@ def _mapped(name: str, words: str, made: type[BaseEstimator]) -> Method:
     return Method(f"Tangent space + {name} + 1-NN", name, "rival", sentence, _at_mean(_NEAREST, made))
 
 
-def _pyriemann(title: str, sentence: str, make: Make | None = None) -> Method:
+def _pyriemann(title: str, sentence: str, make: Make | None = None, **rest: Any) -> Method:
     """A method of pyRiemann, by default its classifier of that name."""
     made = make or (lambda s: from_pyriemann("classification", title))
-    return Method(title, title.replace(" +", ","), "rival", sentence, made, extra="compare")
+    return Method(title, title.replace(" +", ","), "rival", sentence, made, extra="compare", **rest)
 
 
-def _by_cv(end: str, name: str, head: Make, k: int | None) -> Method:
+def _by_cv(end: str, name: str, head: Make, k: int | None, **rest: Any) -> Method:
     """Learning G alone: no shape, so that the pair without learning differs in G only."""
     judge = {"head": "centroid"} if k is None else {"n_neighbors": k}
     return _learned(
@@ -146,14 +174,15 @@ def _by_cv(end: str, name: str, head: Make, k: int | None) -> Method:
         neighbors=k or 1,
         baseline=f"logeuclid-mean{end}",
         sweeps=True,
+        **rest,
     )
 
 
-def _pair(end: str, name: str, head: Make, k: int | None = None) -> dict[str, Method]:
+def _pair(end: str, name: str, head: Make, k: int | None = None, **rest: Any) -> dict[str, Method]:
     """Two methods that differ by learning G alone."""
     mean = f"logeuclid-mean{end}"
-    plain = _tangent(name, HEADS[end], head, neighbors=k or 1, baseline=mean)
-    return {mean: plain, f"logeuclid-kta-cv{end}": _by_cv(end, name, head, k)}
+    plain = _tangent(name, HEADS[end], head, neighbors=k or 1, baseline=mean, **rest)
+    return {mean: plain, f"logeuclid-kta-cv{end}": _by_cv(end, name, head, k, **rest)}
 
 
 def _chosen(title: str, short: str, words: str, **parameters: Any) -> Method:
@@ -196,7 +225,7 @@ METHODS: dict[str, Method] = {
     **_pair("-11nn", "11-NN", _knn(11), 11),
     **_pair("-51nn", "51-NN", _knn(51), 51),
     **_pair("-centroid", "centroid", lambda s: NearestCentroid()),
-    **_pair("-lda", "LDA", _lda),
+    **_pair("-lda", "LDA", _lda, scatters=True),
     "logeuclid-mean-shape": _learned(
         "Tangent space + shape + 5-NN",
         "LE at mean, shape, 5-NN",
@@ -216,9 +245,25 @@ METHODS: dict[str, Method] = {
     "logeuclid-mean-logistic": _tangent(
         "logistic", "logistic regression", lambda s: LogisticRegression(max_iter=5000)
     ),
+    "logeuclid-identity-shape": _at_identity(
+        "shape + 1-NN", "a shape, and one nearest neighbor", _NEAREST, "discriminant"
+    ),
+    "logeuclid-identity-cv": _learned(
+        "Learned by CV from I + 1-NN",
+        "LE by CV from I",
+        "Tangent vectors at I, or a learned point, with the shape by cross-validation, then 1-NN.",
+        lambda s: LogEuclideanMetricCV(init="identity", ranks=(None,), n_neighbors=1),
+        sweeps=True,
+    ),
+    "logeuclid-identity-ridge": _at_identity(
+        "ridge", "ridge regression", lambda s: RidgeClassifierCV(alphas=tuple(10.0**k for k in range(-6, 7)))
+    ),
+    "logeuclid-identity-logistic": _at_identity(
+        "logistic", "logistic regression", lambda s: LogisticRegression(max_iter=5000)
+    ),
     "mdm": _pyriemann("MDM", "Label of the nearest Riemannian class mean."),
     "fgmdm": _pyriemann(
-        "FgMDM", "MDM after a geodesic filter, which keeps the discriminant directions alone."
+        "FgMDM", "MDM after a geodesic filter, which keeps the discriminant directions alone.", scatters=True
     ),
     "csp-lda": _pyriemann(
         "CSP + LDA",
@@ -237,6 +282,8 @@ METHODS: dict[str, Method] = {
     "svm": _tangent("SVM", "a support vector machine", lambda s: SVC()),
 }
 
+LARGEST_SCATTER = 4e9  # bytes of a (p, p) matrix beyond which a method is not run, on any machine
+
 # A learned metric, the same classifier without learning, and that classifier in words.
 PAIRS = tuple((f"logeuclid-kta-cv{end}", f"logeuclid-mean{end}", head) for end, head in HEADS.items())
 
@@ -253,8 +300,12 @@ COMPARED = (
 
 def obstacle(method: Method, s: Sizes) -> str | None:
     """Why a method cannot be run, or would tell nothing, on data of these sizes; None where it can."""
+    s = s.inside
     if method.definite and not s.definite:
-        return f"needs matrices of full rank; the lowest here is {s.smallest_rank} of {s.d}"
+        return f"needs matrices of full rank or one range; the lowest here is {s.smallest_rank} of {s.d}"
+    size = 8 * (s.d * (s.d + 1) // 2) ** 2
+    if method.scatters and size > LARGEST_SCATTER:
+        return f"{size / 1e9:.0f} GB for the covariance of vectors of length {s.d * (s.d + 1) // 2}"
     if s.definite and s.d < method.smallest_d:
         return f"a low rank of {s.d} x {s.d} matrices leaves too little"
     if method.extra and find_spec("pyriemann") is None:

@@ -1,4 +1,4 @@
-"""Model files: fitted metrics, alone or with the nearest neighbors that follow them.
+"""Model files: fitted metrics, alone, after the common range, or with the head that follows them.
 
 A model file is a plain ``.npz``: a JSON text, ``metadata``, with a SHA-256 digest against damage,
 and arrays named by their places in the model.  All that is stored of a fitted estimator is listed
@@ -19,11 +19,17 @@ from typing import Any
 
 import numpy as np
 from sklearn import config_context
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.linear_model import Ridge
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from spdmetric.estimators import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV
+from spdmetric.estimators import (
+    CommonRange,
+    LogEuclideanClassifier,
+    LogEuclideanMetric,
+    LogEuclideanMetricCV,
+)
 from spdmetric.estimators.cv import Path as RadiusPath
 from spdmetric.estimators.embedding import Embedding
 from spdmetric.estimators.heads import ClassMeans, Neighbors
@@ -39,11 +45,12 @@ FORMAT, VERSION = "spdmetric model", 1  # raised whenever a file of the former v
 # Of every field the kinds of dtype, and the shape in letters: equal letters are equal sizes, all but h at
 # least 1.  "?": it may be None.  "~": it may be infinite; nothing may be NaN.
 _METRIC = {
-    **{"n_features_in_": "iu", "classes_": "biufSUO c", "n_iter_": "iu"},
+    **{"n_features_in_": "iu", "classes_": "biufSUO? c", "n_iter_": "iu"},
     **{"alignment_": "f", "gamma_": "f?", "radius_": "f", "shape_penalty_": "f?", "shape_score_": "f?"},
     # From matrices to vectors, see `Embedding`; components_, which follows, is for other programs.
     **{"basis": "f d k", "center": "f k k", "rotation": "f k k", "factor": "f m k", "frame": "f m m"},
     **{"low_rank": "b", "distance": "f", "session_weight": "f", "shape": "f? p q", "components_": "f m d"},
+    **{"domain_mean": "f? d d", "domains_": "iuSUO? g", "domain_means_": "f? g d d"},
     **{"domains_": "iuU? e", "domain_means_": "f? e d d", "domain_mean": "f? d d"},
     # The solution: its coordinates in the ball, and how the solver came there.
     **{"coordinates": "f m x", "status": "U", "value": "f~", "residual": "f~", "multiplier": "f~"},
@@ -56,7 +63,11 @@ _CV = {
 FIELDS = {
     "LogEuclideanMetric": _METRIC,
     "LogEuclideanMetricCV": _METRIC | _CV,
+    "CommonRange": {"n_features_in_": "iu", "basis_": "f d k"},
     "KNeighborsClassifier": {"vectors": "f n v", "labels": "biufSUO n", "names": "UO? v"},
+    # Of one number the last axis is left out where scikit-learn does so.
+    "KNeighborsRegressor": {"vectors": "f n v", "values": "f n o", "one": "b", "names": "UO? v"},
+    "Ridge": {"coefficients": "f o v", "intercepts": "f o", "one": "b", "names": "UO? v"},
     # Heads of LogEuclideanClassifier.
     "ClassMeans": {"means": "f c v", "variance": "f", "share": "f c"},
     "Neighbors": {
@@ -79,15 +90,13 @@ _OUTPUTS = (None, "default", "pandas", "polars")  # of set_output
 _LONGEST_METADATA = 4 * 2**20  # bytes; parsed they take some twenty times as much
 _LARGEST_TRIED = 2000  # size of matrices up to which a metric is tried when it is loaded
 _PLACES = {
-    **{LogEuclideanMetric: "metric", LogEuclideanMetricCV: "metric", KNeighborsClassifier: "neighbors"},
-    **{ClassMeans: "head", Neighbors: "head"},
+    **{CommonRange: "range", LogEuclideanMetric: "metric", LogEuclideanMetricCV: "metric"},
+    **dict.fromkeys((KNeighborsClassifier, KNeighborsRegressor, Ridge), "head"),
+    **{ClassMeans: "own head", Neighbors: "own head", LogEuclideanClassifier: "classifier"},
 }
-# What models are made of, by the class that holds the parts; "" where there is one part only.
-_PARTS = {
-    "": (["metric"],),
-    "Pipeline": (["metric"], ["metric", "neighbors"]),
-    "LogEuclideanClassifier": (["metric", "head"],),
-}
+# What a file can hold, alone or in a pipeline: a metric, perhaps with what comes before and after it.
+_ENDINGS = (["metric"], ["metric", "head"], ["classifier"])
+_ORDERS = [["range"], *([*before, *rest] for before in ([], ["range"]) for rest in _ENDINGS)]
 _CLASSES = {kind.__name__: kind for kind in _PLACES}
 _REQUESTS = ("fit", "partial_fit", "score")  # methods whose metadata requests are kept
 
@@ -100,8 +109,9 @@ def save(model: Any, path: str | PathLike[str]) -> None:
 
     Parameters
     ----------
-    model : LogEuclideanMetric, LogEuclideanMetricCV or Pipeline
-        A fitted metric, or a fitted pipeline of one and a `KNeighborsClassifier`.
+    model : LogEuclideanMetric, LogEuclideanMetricCV, CommonRange or Pipeline
+        A fitted metric, or a fitted pipeline of one and a `KNeighborsClassifier`, a
+        `KNeighborsRegressor` or a `Ridge`, perhaps after a `CommonRange`.
     path : str or path-like
         File to write, by custom ending in ``.npz``; it appears whole or not at all.
 
@@ -132,7 +142,7 @@ def load(path: str | PathLike[str]) -> Any:
 
     Returns
     -------
-    model : LogEuclideanMetric, LogEuclideanMetricCV or Pipeline
+    model : LogEuclideanMetric, LogEuclideanMetricCV, CommonRange or Pipeline
         Fitted; it gives the same numbers, bit for bit, as the one that was saved.
     """
     headers = npz_headers(Path(path))
@@ -215,6 +225,15 @@ def _state_of(step: Any) -> State:
     if isinstance(step, KNeighborsClassifier):  # from these scikit-learn builds the same neighbors again
         names = getattr(step, "feature_names_in_", None)
         return {"vectors": step._fit_X, "labels": step.classes_[step._y], "names": names}
+    if isinstance(step, KNeighborsRegressor):
+        values = np.asarray(step._y, dtype=np.float64)
+        found = {"vectors": step._fit_X, "values": values.reshape(len(values), -1), "one": values.ndim == 1}
+        return found | {"names": getattr(step, "feature_names_in_", None)}
+    if isinstance(step, Ridge):
+        found = {"coefficients": np.atleast_2d(step.coef_), "intercepts": np.atleast_1d(step.intercept_)}
+        return found | {"one": np.ndim(step.coef_) == 1, "names": getattr(step, "feature_names_in_", None)}
+    if isinstance(step, CommonRange):
+        return {name: getattr(step, name) for name in FIELDS["CommonRange"]}
     solution = step.solution_
     found = {field.name: getattr(step.embedding_, field.name) for field in fields(Embedding)}
     found |= {"coordinates": solution.point.coordinates, "status": solution.status.name}
@@ -235,6 +254,11 @@ def _fitted(kind: str, parameters: State, state: State) -> Any:
         if state["names"] is not None:
             step.feature_names_in_ = state["names"]
         return step
+    if kind == "CommonRange":
+        vars(step).update(state)
+        return step
+    if kind in ("KNeighborsRegressor", "Ridge"):
+        return _regressor(step, state)
     step.embedding_ = Embedding(**{field.name: state[field.name] for field in fields(Embedding)})
     S, W = state["coordinates"], state["factor"]
     point = RankPoint(S) if state["low_rank"] else BallPoint(Spectrum(S[:, -1], S[:, :-1]), np.eye(len(W)))
@@ -246,6 +270,18 @@ def _fitted(kind: str, parameters: State, state: State) -> Any:
     if kind == "LogEuclideanMetricCV":
         state["path_"] = RadiusPath(*state["path_"])
     vars(step).update({k: v for k, v in state.items() if k.endswith("_") and k != "components_"})
+    return step
+
+
+def _regressor(step: KNeighborsRegressor | Ridge, state: State) -> KNeighborsRegressor | Ridge:
+    if isinstance(step, KNeighborsRegressor):
+        step.fit(state["vectors"], state["values"][:, 0] if state["one"] else state["values"])
+    else:
+        B, a = state["coefficients"], state["intercepts"]
+        step.coef_, step.intercept_ = (B[0], float(a[0])) if state["one"] else (B, a)
+        step.n_features_in_ = B.shape[1]
+    if state["names"] is not None:
+        step.feature_names_in_ = state["names"]
     return step
 
 
@@ -326,35 +362,35 @@ def _check_plain(name: str, value: Any) -> None:
 
 
 def _tree_of(model: Any, arrays: Arrays) -> State:
-    steps, whole = [("", model)], ""
-    if isinstance(model, Pipeline):
-        steps, whole = model.steps, "Pipeline"
-    elif isinstance(model, LogEuclideanClassifier):
-        check_is_fitted(model)
-        steps, whole = [("metric", model.metric_), ("head", model._head)], "LogEuclideanClassifier"
-    if [_PLACES.get(type(step)) for _, step in steps] not in _PARTS[whole]:
+    steps = model.steps if isinstance(model, Pipeline) else [("", model)]
+    if [_PLACES.get(type(step)) for _, step in steps] not in _ORDERS:
         got = listed(type(step).__name__ for _, step in steps)
-        known = "a LogEuclideanClassifier, or a metric, alone or before a KNeighborsClassifier"
+        known = (
+            "a LogEuclideanClassifier, or a LogEuclideanMetric or LogEuclideanMetricCV, alone or before a "
+            "KNeighborsClassifier, a KNeighborsRegressor or a Ridge, perhaps after a CommonRange"
+        )
         raise ValueError(f"Expected {known}, got {got}: for other pipelines use skops, see docs/models.md.")
     sizes: dict[str, int] = {}
     trees = [(name, _step_tree(step, arrays, sizes)) for name, step in steps]
-    if not whole:
+    if not isinstance(model, Pipeline):
         return trees[0][1]
-    tree = {"class": whole, "parameters": _parameters(model, whole.lower(), arrays), "steps": trees}
-    return tree if whole == "Pipeline" else tree | {"requests": _requests(model)}
+    return {"class": "Pipeline", "parameters": _parameters(model, "pipeline", arrays), "steps": trees}
 
 
 def _step_tree(step: Any, arrays: Arrays, sizes: dict[str, int]) -> State:
     place, kind = _PLACES[type(step)], type(step).__name__
-    if place != "head":
+    tree: State = {"class": kind}
+    if place != "own head":
         check_is_fitted(step)
-    state = _state_of(step)
-    tree = {"class": kind, "parameters": {}, "fitted": _encode_all(state, place, arrays), "output": None}
-    if place != "head":
-        tree["parameters"] = _parameters(step, place, arrays)
+        tree |= {"parameters": _parameters(step, place, arrays), "requests": _requests(step)}
         tree["output"] = getattr(step, "_sklearn_output_config", {}).get("transform")
-        tree["requests"] = _requests(step)
-    _check_fields(type(step).__name__, state, sizes)  # what could not be loaded is not saved
+    if place == "classifier":
+        parts = {"metric": step.metric_, "head": step._head}
+        return tree | {"steps": [(name, _step_tree(part, arrays, sizes)) for name, part in parts.items()]}
+    state = _state_of(step)
+    tree["fitted"] = _encode_all(state, place, arrays)
+    # What could not be loaded is not saved.
+    _check_fields(kind, state, {} if place == "range" else sizes)
     return tree
 
 
@@ -373,14 +409,17 @@ def _parameters(step: Any, place: str, arrays: Arrays) -> State:
 
 def _check_tree(tree: State, headers: Mapping[str, Header]) -> None:
     """Compare the headers of all arrays with the table, before any of them is read."""
-    whole = tree["class"] if tree["class"] in _PARTS else ""
-    steps = [step for _, step in tree["steps"]] if whole else [tree]
-    places = [_PLACES.get(_CLASSES.get(step["class"], object)) for step in steps]
-    if places not in _PARTS[whole]:
+    steps = [step for _, step in tree["steps"]] if tree["class"] == "Pipeline" else [tree]
+    if [_PLACES.get(_CLASSES.get(step["class"], object)) for step in steps] not in _ORDERS:
         raise ValueError(f"it is made of {listed(step['class'] for step in steps)}")
+    if steps[-1]["class"] == "LogEuclideanClassifier":
+        steps[-1:] = parts = [part for _, part in steps[-1]["steps"]]
+        if [_PLACES.get(_CLASSES.get(part["class"], object)) for part in parts] != ["metric", "own head"]:
+            raise ValueError(f"its classifier is made of {listed(part['class'] for part in parts)}")
     sizes: dict[str, int] = {}
     for step in steps:
-        _check_fields(step["class"], _decode_all(step["fitted"], headers), sizes)
+        apart = step["class"] == "CommonRange"
+        _check_fields(step["class"], _decode_all(step["fitted"], headers), {} if apart else sizes)
     if extra := set(headers) - set(_places(tree)):
         raise ValueError(f"no field is stored in the array {listed(sorted(extra))}")
 
@@ -394,30 +433,40 @@ def _places(tree: Any) -> Iterator[str]:
 
 
 def _model_of(tree: State, arrays: Arrays, sizes: dict[str, int]) -> Any:
-    parameters = _decode_all(tree["parameters"], arrays)
+    kind = tree["class"]
+    parameters = _decode_all(tree.get("parameters", {}), arrays)
     for name in _MACHINE:
         parameters.pop(name, None)
     _check_plain("parameters", parameters)
-    if tree["class"] == "Pipeline":
+    if "steps" in tree:
         steps = [(str(name), _model_of(step, arrays, sizes)) for name, step in tree["steps"]]
-        if len(steps) == 2 and steps[0][1].classes_.tolist() != steps[1][1].classes_.tolist():
-            raise ValueError("the metric and the neighbors know different classes")
+        if kind != "Pipeline":
+            return _requesting(_classifier(parameters, *(part for _, part in steps)), tree["requests"])
+        _check_together([step for _, step in steps])
         return Pipeline(steps, **parameters)
-    if tree["class"] == "LogEuclideanClassifier":
-        (_, metric), (_, head) = ((name, _model_of(step, arrays, sizes)) for name, step in tree["steps"])
-        return _requesting(_classifier(parameters, metric, head), tree["requests"])
     state = _decode_all(tree["fitted"], arrays)
-    _check_fields(tree["class"], state, sizes)
-    step = _fitted(tree["class"], parameters, state)
-    if _PLACES[type(step)] == "head":
+    _check_fields(kind, state, {} if kind == "CommonRange" else sizes)
+    step = _fitted(kind, parameters, state)
+    if _PLACES[type(step)] == "own head":
         return step
-    if tree["class"] != "KNeighborsClassifier":
+    if _PLACES[type(step)] == "metric":
         _try(step)
     if tree["output"] not in _OUTPUTS:
         raise ValueError(f"output is {tree['output']!r}; expected one of {_OUTPUTS}")
     if tree["output"] is not None:
         step.set_output(transform=tree["output"])
     return _requesting(step, tree["requests"])
+
+
+def _check_together(steps: list[Any]) -> None:
+    """Refuse steps that do not follow from each other, where their fields have no sizes in common."""
+    if isinstance(steps[0], CommonRange):
+        first, *steps = steps
+        if steps[0].n_features_in_ != first.basis_.shape[1]:
+            raise ValueError("the metric is not of the size of the common range")
+    known = [step.classes_.tolist() for step in steps if getattr(step, "classes_", None) is not None]
+    if len(known) == 2 and known[0] != known[1]:
+        raise ValueError("the metric and the neighbors know different classes")
 
 
 def _requesting(step: Any, requests: Mapping[str, Mapping[str, Any]]) -> Any:

@@ -54,11 +54,18 @@ class Target(NamedTuple):
         weight = np.ones(codes.size) if weight is None else weight
         return cls(Y - np.average(Y, axis=0, weights=weight), weight[:, None])
 
+    @classmethod
+    def of(cls, codes: np.ndarray, weight: np.ndarray) -> Target:
+        """Class codes (n,), or numbers to predict (n, q)."""
+        if codes.ndim == 1:
+            return cls.one_hot(codes, weight)
+        return Numbers(codes - np.average(codes, axis=0, weights=weight), weight[:, None])
+
     def part(self, rows: slice) -> Target:
-        return Target(self.Y[rows], self.weight[rows])
+        return self._replace(Y=self.Y[rows], weight=self.weight[rows])
 
     @property
-    def counts(self) -> np.ndarray:
+    def counts(self) -> np.ndarray | None:
         """Matrices of each class, for one-hot codes: centered, they are positive at their own class alone."""
         return np.count_nonzero(self.Y > 0, axis=0)
 
@@ -71,6 +78,12 @@ class Target(NamedTuple):
     def norm(self) -> float:
         """The norm of B."""
         return float(np.linalg.norm(self.squares))
+
+
+class Numbers(Target):
+    """Targets that are numbers: there are no classes to count."""
+
+    counts = None
 
 
 class Scatter(NamedTuple):
@@ -117,7 +130,7 @@ class Part(NamedTuple):
         """Tangent vectors centered by a mean, times the roots of their weights, (n, p)."""
         return np.sqrt(self.target.weight) * (self.features - mean)
 
-    def left_out(self, ridge: FeatureRidge, mean: np.ndarray, counts: np.ndarray) -> Errors:
+    def left_out(self, ridge: FeatureRidge, mean: np.ndarray, counts: np.ndarray | None) -> Errors:
         """Errors of a regression of the targets, each matrix left out in turn."""
         Y, weight = self.target
         return ridge.errors(self.centered(mean), Targets.of_centered(Y, weight[:, 0], counts))
@@ -254,7 +267,7 @@ class Evaluation(ABC):
 
     @abstractmethod
     def shape(self) -> Shape:
-        """How much each direction of the tangent vectors should count; targets must be one-hot codes."""
+        """How much each direction of the tangent vectors should count."""
 
     @property
     @abstractmethod

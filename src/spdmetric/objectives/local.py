@@ -29,14 +29,14 @@ from spdmetric.validation import check_matrices, check_n_jobs, check_stack, chec
 
 Map = Callable[..., Iterable[Any]]
 Rows = slice | np.ndarray  # a slice, or ascending row numbers
-Summand = Callable[[np.ndarray, np.ndarray, np.ndarray], Any]  # of matrices, class codes and weights
+Summand = Callable[[np.ndarray, np.ndarray, np.ndarray], Any]  # of matrices, codes or numbers, and weights
 
 
 class Data(Protocol):
     """Labeled matrices, wherever they are."""
 
     shape: tuple[int, ...]  # (n, d, d)
-    n_classes: int
+    n_classes: int  # 0 where the targets are numbers
 
     def average(self, f: RowFunction) -> np.ndarray:
         """Weighted mean of the rows ``f(X)``, one for each matrix."""
@@ -52,10 +52,10 @@ class Data(Protocol):
 
 
 class Labeled(NamedTuple):
-    """Checked matrices in memory, or a view of them, with their classes and weights."""
+    """Checked matrices in memory, or a view of them, with their classes, or numbers, and weights."""
 
     X: Any  # (n, d, d)
-    codes: np.ndarray  # (n,), 0, 1, ...
+    codes: np.ndarray  # (n,), classes 0, 1, ...; or (n, q), numbers in units of their spread
     weight: np.ndarray  # (n,)
 
     def take(self, index: np.ndarray) -> Labeled:
@@ -81,7 +81,7 @@ class LocalData:
         X, codes, _ = self._labeled = labeled
         self._map = map
         self.shape: tuple[int, ...] = tuple(X.shape)
-        self.n_classes = int(codes.max()) + 1
+        self.n_classes = int(codes.max()) + 1 if codes.ndim == 1 else 0
         self._keep = isinstance(X, np.ndarray) and fits(X.shape[0], X.shape[1])
         self._rows = row_chunks(X.shape, None) if rows is None else rows
         # What is in memory, and was not to be cut, is summed at once.
@@ -110,7 +110,7 @@ class LocalData:
         """The objective of the matrices whitened by a factor: in memory if they are, and if it fits."""
         X, codes, weight = self._labeled
         X = congruence(factor, X) if self._keep else Whitened(X, factor)
-        target = Target.one_hot(codes, weight)
+        target = Target.of(codes, weight)
         if kernel == "linear":
             return Misalignment(X, target, rows=self._rows, keep=self._keep, map=self._map)
         return GaussianMisalignment(X, target, gamma=gamma, rows=self._rows, map=self._map)

@@ -40,13 +40,15 @@ class RunningMisalignment:
         SPD matrices whitened by the center; anything that gives arrays for an array of
         ascending row numbers.
     Y : array of shape (n, c)
-        One column a class: 1 for the class of the matrix, else 0.
+        One column a class: 1 for the class of the matrix, else 0.  Or centered numbers, with their norm.
     weight : array of shape (n, 1)
         Positive weights.
     whole : Misalignment, optional
         The same data, to be evaluated exactly.
     work : int, optional
         Matrices of all batches, these and others, by which kernels are chosen; n by default.
+    target_norm : float, optional
+        The norm of the mean of ``Y_i' Y_i`` for numbers; that of classes follows from their shares.
     """
 
     def __init__(
@@ -57,19 +59,21 @@ class RunningMisalignment:
         *,
         whole: Misalignment | None = None,
         work: int | None = None,
+        target_norm: float | None = None,
     ):
-        self.X, self.Y, self.weight = X, Y, weight
+        self.X, self.Y, self.weight, self.target_norm = X, Y, weight, target_norm
         self.n: int = X.shape[0]
         self._whole, self._work = whole, work or self.n
 
     @classmethod
     def of(cls, objective: Misalignment) -> RunningMisalignment:
         """The same data, for a solver that wants mini-batches."""
-        targets = [block.target for block in objective.blocks]
+        X, (Y, weight) = objective.blocks[0].X, objective.target
+        if objective.target.counts is None:
+            norm = objective.target_norm / float(weight.sum())
+            return cls(X, Y, weight, whole=objective, target_norm=norm)
         # Centered one-hot codes are positive in the column of the class, and nowhere else.
-        Y = (np.concatenate([target.Y for target in targets]) > 0).astype(float)
-        weight = np.concatenate([target.weight for target in targets])
-        return cls(objective.blocks[0].X, Y, weight, whole=objective)
+        return cls(X, (Y > 0).astype(float), weight, whole=objective)
 
     def at(self, point: FactorPoint) -> Evaluation:
         """Evaluate all rows, exactly; a stream has no such thing."""
@@ -82,7 +86,8 @@ class RunningMisalignment:
         X = np.asarray(self.X[rows], dtype=float)
         # The last matrix is the center, which features are relative to.
         stack = stack_of(np.concatenate([X, np.eye(X.shape[1])[None]]), self._work)
-        return Sample(stack.decompose(point.factor), self.Y[rows], self.weight[rows], point, memory)
+        here, Y, weight = stack.decompose(point.factor), self.Y[rows], self.weight[rows]
+        return Sample(here, Y, weight, point, memory, self.target_norm)
 
 
 class Sample:
@@ -101,8 +106,9 @@ class Sample:
         weight: np.ndarray,
         point: FactorPoint,
         memory: Moments | None,
+        target_norm: float | None = None,
     ):
-        self.point = point
+        self.point, self._given_norm = point, target_norm
         self._decomposition, self._Y, self._weight = decomposition, Y, weight
         features = decomposition.features
         self._features = _turned(point.frame, features[:-1] - features[-1])
@@ -129,6 +135,8 @@ class Sample:
 
     @lazy
     def _target_norm(self) -> float:
+        if self._given_norm is not None:
+            return self._given_norm
         q = self._given.target_mean  # of one-hot codes: B is diag(q) - q q'
         return float(np.linalg.norm(np.diag(q) - np.outer(q, q)))
 

@@ -28,6 +28,9 @@ _PENALTIES = np.logspace(-10, 2, 25)
 _LEAST_OF_FEATURES = 1e-8
 # A direction that explains less than this share of the targets is rounding.
 _LEAST_EXPLAINED = 1e-8
+# Errors of less than this share, 1 % of the spread, are not told apart: without a floor a target free of
+# noise would outweigh all others, and its scale would be that of rounding.
+_LEAST_UNEXPLAINED = 1e-4
 # A fit that explains more than this share of the targets, on the mean of the directions, interpolates.
 _INTERPOLATES = 0.99
 
@@ -51,9 +54,19 @@ class Targets(NamedTuple):
         return cls.of_centered(np.eye(n_classes)[codes] - share, weight, counts)
 
     @classmethod
-    def of_centered(cls, Y: np.ndarray, weight: np.ndarray, counts: np.ndarray) -> Targets:
-        """Indicators that are centered already, of a chunk; counts are those of all chunks together."""
-        return cls(Y, weight, counts[Y.argmax(axis=1)] > 1)  # the own class is the only positive entry
+    def of(cls, codes: np.ndarray, weight: np.ndarray) -> Targets:
+        """Class codes (n,), all classes present, or numbers to predict (n, q)."""
+        if codes.ndim == 1:
+            return cls.of_classes(codes, weight, int(codes.max()) + 1)
+        return cls.of_centered(codes - np.average(codes, axis=0, weights=weight), weight, None)
+
+    @classmethod
+    def of_centered(cls, Y: np.ndarray, weight: np.ndarray, counts: np.ndarray | None) -> Targets:
+        """Targets of a chunk that are centered already: numbers, or indicators with the counts of all chunks.
+
+        The own class is the only positive entry.  Numbers have no counts, and all are judged.
+        """
+        return cls(Y, weight, np.ones(len(Y), bool) if counts is None else counts[Y.argmax(axis=1)] > 1)
 
     def rows(self) -> np.ndarray:
         """Targets times the roots of their weights, (n, c)."""
@@ -250,7 +263,7 @@ def _directions(fit: Fit, left_out: np.ndarray) -> np.ndarray:
         return fit.coefficients @ _signed(contrasts @ _inverse_root(shrunk))
     share, theta = share[known][::-1], root @ theta[:, known][:, ::-1]  # what is explained best comes first
     rest = np.einsum("ij,ik,kj->j", theta, fit.unexplained, theta)
-    return fit.coefficients @ _signed(theta / np.sqrt(share * np.maximum(rest, _EPS)))
+    return fit.coefficients @ _signed(theta / np.sqrt(share * np.maximum(rest, _LEAST_UNEXPLAINED)))
 
 
 def _signed(scores: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Where learning starts: the center of the ball, and at low rank the directions that tell classes apart."""
+"""Where learning starts: the center of the ball, and at low rank the directions that tell most."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Start(NamedTuple):
     """Coordinates in which learning starts at the first axes.
 
     Matrices are first brought to the range that they share, then whitened by the center G0,
-    then rotated so that the first axes are those on which the classes differ most (at full
-    rank the rotation is the identity).
+    then rotated so that the first axes are those that tell most of the targets, on which classes
+    differ most (at full rank the rotation is the identity).
     """
 
     basis: np.ndarray  # (d, k), orthonormal columns that span the common range
@@ -109,7 +109,7 @@ _SHRINKAGE = 1.0
 
 
 def class_directions(total: Total, d: int, n_classes: int) -> np.ndarray:
-    """Orthogonal matrix whose first rows span the directions that tell the classes apart best.
+    """Orthogonal matrix whose first rows span the directions that tell most of the targets.
 
     X is whitened, so the mean is the identity and its logarithms L_i say how matrices depart
     from it.  A direction u tells class c apart by ``|L_c u|^2 / sum_i |(L_i - L_{c_i}) u|^2``,
@@ -118,36 +118,38 @@ def class_directions(total: Total, d: int, n_classes: int) -> np.ndarray:
     its best direction in turn, and all rows are made orthogonal to those before them.  Where
     matrices are singular, ``X - I`` takes the place of the logarithm.
 
-    Two passes over the chunks: one for the means of the classes, one about them.
+    Class means are the regression of L on the indicators of the classes.  For numbers (no classes) it is
+    that on them and a constant, and their slopes take the place of the class means.
+
+    Two passes over the chunks: one for the regression, one for what it leaves.
     """
     departure: Callable[[np.ndarray], np.ndarray] = logm
     if total(_indefinite) > 0:
         departure = _from_identity
 
     def first(X: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        L, sums = departure(X), np.zeros((n_classes + 1, d * d + 1))
-        for code in np.unique(codes):
-            w, of_class = weight[codes == code], L[codes == code]
-            sums[code] = np.append((w[:, None, None] * of_class).sum(axis=0), w.sum())
-        sums[-1, 0] = np.sum(L * L)
-        return sums
+        L, Y = departure(X).reshape(len(X), -1), _design(codes, n_classes)
+        sums = (weight[:, None] * Y).T @ np.hstack([L, Y])
+        return np.vstack([sums, np.full(sums.shape[1], np.sum(L * L))])
 
     sums = total(first)
-    means = (sums[:-1, :-1] / sums[:-1, -1:]).reshape(n_classes, d, d)
+    means = (np.linalg.pinv(sums[:-1, d * d :], hermitian=True) @ sums[:-1, : d * d]).reshape(-1, d, d)
 
     def about(X: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        L, within = departure(X), np.zeros((d, d))
-        for code in np.unique(codes):
-            of_class = codes == code
-            apart = np.sqrt(weight[of_class])[:, None, None] * (L[of_class] - means[code])
-            within += np.tensordot(apart, apart, axes=((0, 1), (0, 1)))
-        return within
+        left = departure(X) - np.tensordot(_design(codes, n_classes), means, axes=1)
+        left *= np.sqrt(weight)[:, None, None]
+        return np.tensordot(left, left, axes=((0, 1), (0, 1)))
 
     within = total(about)
     within = within + _SHRINKAGE * (np.trace(within) + _EPS * sums[-1, 0]) / d * np.eye(d)
-    contrasts = [means[0] - means[1]] if n_classes == 2 else list(means)
+    contrasts = [means[0] - means[1]] if n_classes == 2 else list(means if n_classes else means[1:])
     best_first = [eigh(mean @ mean, within)[1][:, ::-1] for mean in contrasts]
     return _orthogonalized(np.stack(best_first, axis=2).reshape(d, -1))
+
+
+def _design(codes: np.ndarray, n_classes: int) -> np.ndarray:
+    """Indicators of the classes, or a constant and the numbers."""
+    return np.eye(n_classes)[codes] if n_classes else np.column_stack([np.ones(len(codes)), codes])
 
 
 def _from_identity(X: np.ndarray) -> np.ndarray:
@@ -156,13 +158,15 @@ def _from_identity(X: np.ndarray) -> np.ndarray:
 
 def _orthogonalized(columns: np.ndarray) -> np.ndarray:
     """Orthogonal matrix whose first rows span the first columns, as far as these are independent."""
-    rows: list[np.ndarray] = []
+    d, found = len(columns), 0
+    rows = np.empty((d, d))
     for column in columns.T:
         v = column / np.linalg.norm(column)
         for _ in range(2):  # twice is enough
-            v = v - sum(np.vdot(row, v) * row for row in rows)
+            v = v - (rows[:found] @ v) @ rows[:found]
         if np.linalg.norm(v) > 1e-3:
-            rows.append(v / np.linalg.norm(v))
-        if len(rows) == columns.shape[0]:
+            rows[found] = v / np.linalg.norm(v)
+            found += 1
+        if found == d:
             break
-    return np.array(rows)
+    return rows[:found]

@@ -173,10 +173,9 @@ class Summary(NamedTuple):
         # Heads that have a baseline of their own.
         baselines = {method.baseline for method in KNOWN.values()} - {"logeuclid-mean"}
         heads = ", ".join(sorted(KNOWN[name].short.split(", ")[1] for name in baselines))
-        return [
-            Section(self.table.title, lines, self._notes_of_groups()),
-            Section("Paired differences", differences, [DIFFERENCES.format(heads)]),
-        ]
+        paired = Section("Paired differences", differences, [DIFFERENCES.format(heads)])
+        first = Section(self.table.title, lines, self._notes_of_groups())
+        return [first, paired] if len(differences) > 1 else [first]
 
     def _rank(self, method: str) -> str:
         rank, n = self.mean_rank(method)

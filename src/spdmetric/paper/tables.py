@@ -19,6 +19,7 @@ from spdmetric import datasets
 from spdmetric.datasets.bci_iv_2a import BCI_CLASSES
 from spdmetric.datasets.textures import Texture, TexturePair
 from spdmetric.evaluation.journal import digest
+from spdmetric.evaluation.methods import METHODS, Sizes, obstacle
 
 Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # X, y, X_test, y_test
 
@@ -223,10 +224,47 @@ def eegmmi_table(data: Path | None = None) -> Table:
     return Table("eegmmi", title, rows, repeats=3, quick=3)
 
 
+# Accuracies in the literature, on other splits by the same protocol, by the name of the data folder.
+PUBLISHED = {"virus": "LogEuclidean 26.0, LEML 33.0, SPDML 49.4, SPDNet 59.7, COV-PLS 62.8"}
+IMAGE_SET_METHODS = (
+    *("euclid", "logeuclid-identity", "logeuclid-identity-shape", "logeuclid-identity-cv"),
+    *("logeuclid-identity-ridge", "logeuclid-identity-logistic", "logeuclid-mean-lda", "fgmdm"),
+)
+
+
+def image_set_table(data: Path | None = None) -> Table:
+    """Image sets of a folder, three fifths of each class to train, over many random splits."""
+    if data is None:
+        raise FileNotFoundError(
+            "The table of image sets needs --data: a folder with folders CLASS/SET of images of one size, or "
+            "with a file image_sets.npz that holds the arrays images and y."
+        )
+    X, y, _ = datasets.load_image_sets(data)
+    name = data.resolve().name
+    train = datasets.draw_sets(X, y, random_state=0)
+    sizes = Sizes.of(*train[:2])
+    row = DrawnRow(partial(datasets.draw_sets, X, y), digest(X, y), sizes.n)
+    classes, d = len(np.unique(y)), X.shape[1]
+    title = f"{classes} classes, {len(X)} sets of images, matrices {d} x {d}; {sizes.n} sets to train"
+    reasons = {method: obstacle(METHODS[method], sizes) for method in IMAGE_SET_METHODS}
+    return Table(
+        "image-sets",
+        f"Image sets: {name}",
+        {name: row},
+        repeats=100,
+        quick=5,
+        notes=(f"Published: {PUBLISHED[name]}.",) if name in PUBLISHED else (),
+        groups=(Group(name, title, (name,), "repeats", sizes.n),),
+        left_out={name: {method: why for method, why in reasons.items() if why is not None}},
+        methods=IMAGE_SET_METHODS,
+    )
+
+
 TABLES: dict[str, Callable[[Path | None], Table]] = {
     "toy": lambda data: toy_table("toy"),
     "toy-easy": lambda data: toy_table("toy-easy"),
     "textures": texture_table,
     "bci": bci_table,
     "eegmmi": eegmmi_table,
+    "image-sets": image_set_table,
 }

@@ -14,11 +14,13 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from spdmetric.geometry import PAIRWISE_METRICS, mean_riemann, pairwise_distance
 from spdmetric.plots.axes import Display, axes_for
 from spdmetric.plots.style import CLASS_LOOKS, need_matplotlib
-from spdmetric.validation import check_choice, check_spd, to_numpy
+from spdmetric.validation import check_choice, check_spd, is_regression, to_numpy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from sklearn.base import TransformerMixin
+
+MOST_NAMED = 12  # classes in a legend
 
 
 def vectors_of(estimator: TransformerMixin, X: ArrayLike) -> np.ndarray:
@@ -55,7 +57,7 @@ class EmbeddingDisplay(Display):
     points : array-like of shape (n_matrices, 2)
         Coordinates in the plane.
     y : array-like of shape (n_matrices,), optional
-        Labels.
+        Labels, named in a legend up to 12 of them; or numbers, drawn as a scale of color.
     explained : array-like of shape (2,), optional
         Shares of the variance that the two components explain.
 
@@ -117,7 +119,12 @@ class EmbeddingDisplay(Display):
         self.ax_, self.figure_ = axes_for(ax)
         points, look = np.asarray(self.points), {"s": 22, "alpha": 0.8, "lw": 0, **(scatter_kw or {})}
         y = np.zeros(len(points)) if self.y is None else np.asarray(self.y)
-        for k, label in enumerate(np.unique(y)):
+        labels = np.unique(y)
+        if is_regression(y, "auto"):
+            drawn = self.ax_.scatter(points[:, 0], points[:, 1], **{"c": y, "cmap": "viridis", **look})
+            self.figure_.colorbar(drawn, ax=self.ax_, label="y")
+            labels = labels[:0]
+        for k, label in enumerate(labels):
             color, marker = CLASS_LOOKS[k % len(CLASS_LOOKS)]
             own = {"color": color, "marker": marker, "label": str(label), **look}
             self.ax_.scatter(*points[y == label].T, **own)
@@ -126,7 +133,7 @@ class EmbeddingDisplay(Display):
         self.ax_.set(xlabel=f"component 1{shares[0]}", ylabel=f"component 2{shares[1]}")
         # Distances are what is learned: one unit is one unit in both directions.
         self.ax_.set_aspect("equal", adjustable="datalim")
-        if self.y is not None:
+        if self.y is not None and 0 < len(labels) <= MOST_NAMED:
             self.ax_.legend()
         return self
 

@@ -1,0 +1,54 @@
+"""
+Image sets
+==========
+
+Sets of 20 images, 8 x 8 pixels each, of 20 simulated kinds: those of a kind vary in the same four ways,
+hidden in noise.  A set is described by the covariance of its pixels, a 64 x 64 matrix; there are three sets
+of each kind to learn from and two to recognize.
+
+Without learning, nearest neighbors of tangent vectors are misled by the noise in 2080 directions.  A shape
+keeps what tells the kinds apart.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.neighbors import KNeighborsClassifier
+
+from spdmetric import LogEuclideanMetric
+from spdmetric.datasets import draw_sets, load_image_sets
+
+KINDS, SETS, IMAGES, SIDE = 20, 5, 20, 8
+rng = np.random.default_rng(0)
+# Smooth patterns: products of waves.
+waves = np.cos(np.pi * np.outer(np.arange(SIDE), np.arange(SIDE) + 0.5) / SIDE)
+smooth = np.einsum("ax,by->abxy", waves, waves)[:4, :4].reshape(16, SIDE * SIDE)
+patterns = rng.standard_normal((KINDS, 4, 16)) @ smooth / 8
+y = np.repeat(np.arange(KINDS), SETS)
+images = rng.standard_normal((len(y), IMAGES, 4)) @ patterns[y]
+images += 1.2 * rng.standard_normal(images.shape)
+X, y, _ = load_image_sets(images.reshape(len(y), IMAGES, SIDE, SIDE), y)
+
+accuracy = {}
+for name, shape in (("without a shape", None), ("with a shape", "discriminant")):
+    found = []
+    for seed in range(3):
+        known, labels, new, others = draw_sets(X, y, random_state=seed)
+        metric = LogEuclideanMetric(0, init="identity", shape=shape).fit(known, labels)
+        head = KNeighborsClassifier(1).fit(metric.transform(known), labels)
+        found.append(100 * head.score(metric.transform(new), others))
+    accuracy[name] = np.mean(found)
+    print(f"{name}: {accuracy[name]:.0f} % of {KINDS} kinds recognized, mean of {len(found)} splits")
+
+# %%
+# Three images of two kinds, a covariance, and the accuracies.
+
+fig, panels = plt.subplots(1, 5, figsize=(11, 2.5), layout="constrained", width_ratios=(1, 1, 1, 1, 1.4))
+for axes, k in zip(panels, (0, 1, SETS), strict=False):
+    axes.imshow(images[k, 0].reshape(SIDE, SIDE), cmap="gray")
+    axes.set(title=f"kind {k // SETS}, set {k % SETS}", xticks=[], yticks=[])
+panels[3].imshow(X[0], cmap="RdBu_r", vmin=-np.abs(X[0]).max(), vmax=np.abs(X[0]).max())
+panels[3].set(title="a covariance", xticks=[], yticks=[])
+panels[4].bar(list(accuracy), list(accuracy.values()), width=0.5)
+panels[4].axhline(100 / KINDS, color="0.4", linewidth=1, linestyle=":")
+panels[4].set(title="1-NN accuracy (%), dotted: chance", ylim=(0, 100))
+plt.show()

@@ -1,0 +1,96 @@
+"""Numbers to predict on the command line: fit, predict, toy, and what compare says of them."""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+
+import spdmetric
+from spdmetric import CommonRange, LogEuclideanMetric
+from spdmetric.cli import main
+from spdmetric.datasets import make_regression
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X, y, X_new, y_new = make_regression(60, 20, d=6, rank=4, random_state=0)
+    np.savez("train.npz", X=X, y=y)
+    np.savez("new.npz", X=X_new, y=y_new)
+    return X, y, X_new, y_new
+
+
+@pytest.mark.parametrize("options", [[], ["--neighbors", "3"], ["--rank", "2"]], ids=str)
+def test_fit_and_predict(options, files, capsys):
+    _, _, X_new, y_new = files
+    assert main(["fit", "train.npz", "-o", "model.npz", "--regression", "--radius", "0", *options]) == 0
+    out = capsys.readouterr().out
+    assert "60 matrices 6 x 6, numbers from" in out
+    assert ("brought to their common range, 4 of 6 dimensions" in out) is ("--rank" not in options)
+    assert main(["predict", "model.npz", "new.npz", "-o", "numbers.csv"]) == 0
+    model = spdmetric.load("model.npz")
+    score = model.score(X_new, y_new)
+    assert score > 0.5
+    assert f"R2: {score:.3f}, mean absolute error" in capsys.readouterr().out
+    with open("numbers.csv", newline="") as file:
+        head, *rows = csv.reader(file)
+    assert head == ["index", "value", "true"]
+    np.testing.assert_array_equal([float(row[1]) for row in rows], model.predict(X_new))
+
+
+def test_fit_chooses(files, capsys):
+    assert main(["fit", "train.npz", "-o", "model.npz", "--regression"]) == 0
+    assert "R2 in cross-validation 0.9" in capsys.readouterr().out
+    model = spdmetric.load("model.npz")
+    assert type(model[1]).__name__ == "LogEuclideanMetricCV"
+    assert model.score(*files[2:]) > 0.9
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("head", [Ridge(alpha=0.5), KNeighborsRegressor(3)], ids=["ridge", "neighbors"])
+def test_heads_come_back(head, outputs, tmp_path):
+    X, y, X_new, _ = make_regression(30, 10, d=5, rank=3, n_outputs=outputs, random_state=0)
+    model = make_pipeline(CommonRange(), LogEuclideanMetric(0.0, shape="discriminant"), head).fit(X, y)
+    spdmetric.save(model, tmp_path / "model.npz")
+    loaded = spdmetric.load(tmp_path / "model.npz")
+    np.testing.assert_array_equal(loaded.predict(X_new), model.predict(X_new))
+    assert loaded.predict(X_new).shape == model.predict(X_new).shape
+    assert loaded.get_params()[head.__class__.__name__.lower()].get_params() == head.get_params()
+
+
+@pytest.mark.parametrize(
+    ("y", "options", "sentence"),
+    [
+        (np.arange(60) / 7, [], "not all whole for labels, such as 0.1429: give --regression"),
+        (np.array(["a", "b"] * 30), ["--regression"], "has words for labels, such as 'a': leave it out"),
+        (np.full(60, 2.5), ["--regression"], "y is constant, 2.5 for every matrix"),
+        (np.r_[np.nan, np.arange(59) / 7], ["--regression"], "y[0] is nan"),
+    ],
+)
+def test_what_cannot_be_learned_gets_one_sentence(y, options, sentence, files, capsys):
+    np.savez("bad.npz", X=files[0], y=y)
+    assert main(["fit", "bad.npz", "-o", "model.npz", *options]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("default:.*whole numbers for labels:UserWarning")
+def test_few_whole_numbers_are_warned_of(files, capsys):
+    np.savez("grades.npz", X=files[0], y=np.arange(60) % 5)
+    assert main(["fit", "grades.npz", "-o", "model.npz", "--regression"]) == 0
+    assert "5 different whole numbers for labels, which --regression takes for" in capsys.readouterr().err
+
+
+def test_compare_is_for_classes(files, capsys):
+    assert main(["compare", "train.npz", "--out", "report.html"]) == 2
+    assert "compare is for classes, and y holds numbers" in capsys.readouterr().err
+
+
+def test_toy(tmp_path, capsys):
+    assert main(["toy", "--regression", "--out", str(tmp_path)]) == 0
+    with np.load(tmp_path / "toy-train.npz") as file:
+        assert (file["X"].shape, file["y"].dtype) == ((200, 16, 16), np.float64)

@@ -1,0 +1,121 @@
+"""The common range: nothing is lost on the way there and back, and what has none is told."""
+
+from __future__ import annotations
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
+
+import spdmetric
+from random_matrices import labeled
+from spdmetric import CommonRange, LogEuclideanMetric
+from spdmetric.datasets import make_regression
+from spdmetric.evaluation.methods import COMPARED, METHODS, Sizes, obstacle
+from spdmetric.evaluation.splits import Fold
+from spdmetric.geometry import distance_riemann
+from spdmetric.validation import check_spd
+
+
+@pytest.fixture
+def deficient():
+    X, _, X_new, _ = make_regression(30, 10, d=7, rank=4, random_state=1)
+    return X, X_new
+
+
+@pytest.mark.filterwarnings("ignore:Can't test estimator:sklearn.exceptions.SkipTestWarning")
+def test_sklearns_own_checks():
+    check_estimator(CommonRange())
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_there_and_back(deficient, dtype):
+    X, X_new = (part.astype(dtype) for part in deficient)
+    X.flags.writeable = False
+    common = CommonRange().fit(X[::-1])
+    inside = common.transform(X_new)
+    check_spd(inside)
+    assert (inside.shape, inside.dtype) == ((10, 4, 4), dtype)
+    back = common.inverse_transform(inside)
+    assert back.dtype == dtype
+    np.testing.assert_allclose(back, X_new, atol=30 * np.finfo(dtype).eps * np.abs(X_new).max())
+    np.testing.assert_allclose(common.basis_.T @ common.basis_, np.eye(4), atol=1e-12)
+
+
+def test_distances_are_those_of_any_full_rank_coordinates(deficient):
+    """The powers of the sources, as coordinates of the range, have the same affine-invariant distances."""
+    X, _ = deficient
+    mixing = np.random.RandomState(1).standard_normal((7, 4))
+    back = np.linalg.pinv(mixing)
+    Z = CommonRange().fit_transform(X)
+    np.testing.assert_allclose(
+        distance_riemann(Z[0], Z[1]), distance_riemann(back @ X[0] @ back.T, back @ X[1] @ back.T), rtol=1e-9
+    )
+
+
+def test_definite_matrices_pass_as_they_are(rng):
+    X, _ = labeled(rng, 12, 3, classes=2)
+    np.testing.assert_array_equal(CommonRange().fit_transform(X), X)
+
+
+def test_all_methods_run_behind_it(deficient):
+    X, X_new = deficient
+    y = np.arange(30) % 2
+    sizes = Sizes(30, 7, 15, 4, shared=True)
+    whole = Sizes(30, 4, 15, 4)
+    inside = CommonRange().fit(X)
+    for name in COMPARED:
+        assert obstacle(METHODS[name], sizes) is None
+        if not METHODS[name].sweeps:
+            given = Fold(X, y, X_new).labels(METHODS[name].make(sizes))
+            expected = Fold(inside.transform(X), y, inside.transform(X_new)).labels(METHODS[name].make(whole))
+            np.testing.assert_array_equal(given, expected)
+
+
+def test_it_is_part_of_a_model_file(deficient, tmp_path):
+    X, X_new = deficient
+    model = make_pipeline(CommonRange(), LogEuclideanMetric(1.0), KNeighborsClassifier(1))
+    model.fit(X, np.arange(30) % 3)
+    spdmetric.save(model, tmp_path / "model.npz")
+    loaded = spdmetric.load(tmp_path / "model.npz")
+    np.testing.assert_array_equal(loaded[:-1].transform(X_new), model[:-1].transform(X_new))
+    np.testing.assert_array_equal(loaded.predict(X_new), model.predict(X_new))
+    assert loaded[0].basis_.tobytes() == model[0].basis_.tobytes()
+
+
+def test_tensors_stay_where_they_are(deficient):
+    X, X_new = deficient
+    common = CommonRange().fit(strict.asarray(X))
+    inside = common.transform(strict.asarray(X_new))
+    assert type(inside) is type(strict.asarray(X))
+    np.testing.assert_allclose(np.asarray(inside), common.transform(X_new), atol=1e-12)
+    assert type(common.inverse_transform(inside)) is type(inside)
+
+
+def test_matrices_without_a_common_range_are_told(deficient, rng):
+    X, X_new = deficient
+    lower = X.copy()
+    lower[3] = X[3, :, :1] @ X[3, :1]
+    with pytest.raises(ValueError, match=r"X\[3\] has rank 1 on the common range, .* 4 of 7 dim.*1 of 30"):
+        CommonRange().fit(lower)
+    few = rng.standard_normal((20, 7, 3))
+    with pytest.raises(ValueError, match=r"X\[0\] has rank 3 .* has 7 of 7 .* not share one null space"):
+        CommonRange().fit(few @ few.transpose(0, 2, 1))
+    common = CommonRange().fit(X)
+    strange = X_new.copy()
+    strange[2] += 1e-3 * np.eye(7)
+    with pytest.raises(ValueError, match=r"X\[2\] leaves the common range .* 4 of 7 dimensions"):
+        common.transform(strange)
+    with pytest.raises(ValueError, match="features"):
+        common.transform(X_new[:, :5, :5])
+    with pytest.raises(ValueError, match=r"X\[1\] is not positive semi-definite"):
+        common.transform(X_new * np.array([1.0, -1.0] + [1.0] * 8)[:, None, None])
+    with pytest.raises(ValueError, match=r"X\[0\] has the trace 0: it is not a covariance"):
+        CommonRange().fit(0 * X)
+    with pytest.raises(ValueError, match="the common range has 4 dimensions"):
+        common.inverse_transform(X_new)
+    with pytest.raises(ValueError, match="tol=-1: expected a number from 0 to 1"):
+        clone(common).set_params(tol=-1).fit(X)
