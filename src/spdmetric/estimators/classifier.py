@@ -236,7 +236,8 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         -------
         labels : ndarray of shape (n_matrices,)
         """
-        return self.classes_[np.argmax(self.predict_log_proba(X, sample_domain), axis=1)]
+        known = self.predict_log_proba(X, sample_domain)
+        return self.classes_[np.argmax(known, axis=1)]
 
     def decision_function(self, X: Array, sample_domain: Array | None = None) -> np.ndarray:
         """Log probabilities, of two classes the log odds of the second, (n_matrices,)."""
