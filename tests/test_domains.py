@@ -10,12 +10,13 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 from random_matrices import labeled, spd
-from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV
+from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV, load, save
 from spdmetric.datasets.whitening import whiten
 from spdmetric.estimators._adaptation import Kept, left_out_errors, shifted_mean
 from spdmetric.estimators.heads import ClassMeans, log_posterior
 from spdmetric.geometry import distance_riemann, matrices_at, mean_riemann, tangent_vectors
 from spdmetric.linalg.symmetric import congruence, invsqrtm, sqrtm, vech
+from spdmetric.manifolds import RankPoint
 from spdmetric.objectives.shape import Targets, discriminant_shape
 
 
@@ -177,13 +178,13 @@ def test_labels_of_a_new_domain_by_hand(weight, subjects):
     own = adapted.metric_.embedding_.domain_mean
     np.testing.assert_allclose(own, mean_riemann(X[:20]), rtol=1e-8)
     Z = congruence(invsqrtm(own), X[20:])
-    V = tangent_vectors(Z, factor=model.metric_.embedding_.widened(4).components)
+    W = adapted.metric_.embedding_.factor @ model.metric_.embedding_.whitening
+    np.testing.assert_allclose(W[:2], model.metric_.components_, atol=1e-10)
+    V = tangent_vectors(Z, factor=W)
     codes, training = np.searchsorted(model.classes_, y), model._training
     both = np.concatenate([training.codes, codes[:20]])
     weights = np.r_[np.ones(150), np.full(20, adapted.own_weight_)]
-    V_own = tangent_vectors(
-        congruence(invsqrtm(own), X[:20]), factor=model.metric_.embedding_.widened(4).components
-    )
+    V_own = tangent_vectors(congruence(invsqrtm(own), X[:20]), factor=W)
     scale = np.ones((4, 4))
     scale[:2, :2] = 2
     scale = (vech(scale) / vech(np.ones((4, 4))))[None]
@@ -193,6 +194,31 @@ def test_labels_of_a_new_domain_by_hand(weight, subjects):
     expected = log_posterior(head.evidence(scale * V @ Q), head.offset, model.metric_.temperature_)
     np.testing.assert_allclose(adapted.predict_log_proba(X[20:]), expected, atol=1e-6)
     assert adapted.own_weight_ in ((5.0,) if weight else (5.0, 15.0, 150 / 90, 1.0))
+
+
+def test_rows_are_added_to_a_factor(rng):
+    point = RankPoint(rng.standard_normal((2, 6)))
+    wide = point.widened(4)
+    np.testing.assert_allclose(wide.factor[:2], point.factor, atol=1e-12)
+    np.testing.assert_allclose(np.linalg.norm(wide.S), np.linalg.norm(point.S))
+
+
+@pytest.mark.parametrize("ranks", [(2,), (None,)])
+def test_in_model_files(ranks, rng, tmp_path):
+    X, y, domain = sessions(rng, 96, n_domains=3)
+    old = domain < 2
+    model = LogEuclideanClassifier(radii=(1,), ranks=ranks, head="centroid")
+    model.fit(X[old], y[old], sample_domain=domain[old])
+    save(model, tmp_path / "model.npz")
+    loaded = load(tmp_path / "model.npz")
+    expected = model.predict_proba(X[old], domain[old])
+    np.testing.assert_array_equal(loaded.predict_proba(X[old], domain[old]), expected)
+    with pytest.raises(ValueError, match="which a model file does not hold"):
+        loaded.adapt(X[~old], y[~old])
+    adapted = model.adapt(X[~old], y[~old])
+    save(adapted, tmp_path / "adapted.npz")
+    expected = adapted.predict_proba(X[~old])
+    np.testing.assert_array_equal(load(tmp_path / "adapted.npz").predict_proba(X[~old]), expected)
 
 
 def test_left_out_errors_are_those_of_refits(rng):

@@ -21,6 +21,7 @@ from spdmetric import (
     LogEuclideanMetricCV,
     pipelines_folder,
 )
+from spdmetric.estimators.transfer import TransferClassifier
 from spdmetric.linalg.symmetric import congruence
 
 KNN = KNeighborsClassifier(1)
@@ -109,6 +110,7 @@ def test_inside_tlclassifier(rng):
 # -- MOABB ------------------------------------------------------------------------
 
 NAMES = {"LE-I + 1NN", "LE-mean + 1NN", "LE-learned + 1NN", "LE-rank4 + 1NN", "LE-CV + 1NN", "spdmetric"}
+NAMES |= {"spdmetric transfer"}
 # Of MNE, MOABB and h5py among themselves; nothing of ours is silenced.
 theirs = [
     pytest.mark.filterwarnings("ignore:Montage name:FutureWarning"),
@@ -130,6 +132,7 @@ def test_moabb_parses_the_pipeline_files(rng, tmp_path):
     assert set(configs) == NAMES
     assert not list(Path(pipelines_folder()).glob("*.py"))  # MOABB would run them
     X, y = signals(rng, channels=6)
+    assert isinstance(configs.pop("spdmetric transfer")["pipeline"][0], TransferClassifier)
     steps = {name: config["pipeline"][1] for name, config in configs.items()}
     for name, config in configs.items():
         assert config["paradigms"] == ["LeftRightImagery", "MotorImagery"]

@@ -252,6 +252,15 @@ class RankPoint:
         """All that a file needs to keep, (m, d)."""
         return self.S
 
+    def widened(self, rank: int) -> RankPoint:
+        """More rows of the same ``exp(-S/2)``: the factor of a higher rank."""
+        m, d = self.S.shape
+        S = np.zeros((rank, d))
+        S[:m, :m], S[:m, m:] = self.S[:, :m], self.S[:, m:] / sqrt(2.0)
+        S[m:, :m] = S[:m, m:rank].T
+        S[:, rank:] *= sqrt(2.0)
+        return RankPoint(S)
+
     @property
     def spread(self) -> float:
         """Largest less smallest eigenvalue of S."""

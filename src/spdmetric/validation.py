@@ -716,8 +716,8 @@ def own_codes(X: Any, y: Any, classes: np.ndarray) -> np.ndarray:
         )
     if np.unique(y).size < 2:
         raise ValueError(
-            f"y has one class, {y[0]!r}: expected at least two. The mean of matrices of one class is that of "
-            "the class, and seen from it nothing is left of what they have in common."
+            f"y has one class, {y.tolist()[0]!r}: expected at least two. The mean of matrices of one class "
+            "is that of the class, and seen from it nothing is left of what they have in common."
         )
     return np.asarray(np.searchsorted(classes, y))
 

@@ -236,7 +236,8 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         -------
         labels : ndarray of shape (n_matrices,)
         """
-        return self.classes_[np.argmax(self.predict_log_proba(X, sample_domain), axis=1)]
+        known = self.predict_log_proba(X, sample_domain)
+        return self.classes_[np.argmax(known, axis=1)]
 
     def decision_function(self, X: Array, sample_domain: Array | None = None) -> np.ndarray:
         """Log probabilities, of two classes the log odds of the second, (n_matrices,)."""
@@ -376,8 +377,11 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
 
 def _widened(metric: LogEuclideanMetricCV, rank: int) -> LogEuclideanMetricCV:
     """A copy whose vectors have no shape, and at low rank more directions."""
-    wide = copy(metric)
-    wide.embedding_ = metric.embedding_.widened(rank)
+    wide, embedding = copy(metric), replace(metric.embedding_, shape=None)
+    if embedding.low_rank and rank > len(embedding.factor):
+        wide.solution_ = replace(metric.solution_, point=metric.solution_.point.widened(rank))
+        embedding = replace(embedding, factor=wide.solution_.point.factor, frame=np.eye(rank))
+    wide.embedding_ = embedding
     return wide
 
 

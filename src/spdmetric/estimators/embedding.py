@@ -99,13 +99,6 @@ class Embedding:
             return replace(self, center=congruence(self.basis.T, mean))
         return replace(self, domain_mean=mean)
 
-    def widened(self, rank: int) -> Embedding:
-        """The same without a shape, with more rows: the directions that tell classes apart next best."""
-        more = np.eye(self.factor.shape[1])[len(self.factor) : rank]
-        if not self.low_rank or not len(more):
-            return replace(self, shape=None)
-        return replace(self, factor=np.concatenate([self.factor, more]), frame=np.eye(rank), shape=None)
-
     @property
     def rank(self) -> int | None:
         """Smallest rank that matrices must have; None where they must be definite."""

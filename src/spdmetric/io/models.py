@@ -291,7 +291,8 @@ def _try(step: Any) -> None:
     B, center = step.embedding_.basis, step.embedding_.center
     if len(B) <= _LARGEST_TRIED:  # the center of the training matrices, the identity beside their range
         X = B @ center @ B.T + np.mean(np.diag(center)) * (np.eye(len(B)) - B @ B.T)
-        step.transform((X + X.T)[None] / 2)
+        seen = step.transform if step.domains_ is None else step.embedding_.embed
+        seen((X + X.T)[None] / 2)
 
 
 def _check_fields(kind: str, state: State, sizes: dict[str, int]) -> None:
