@@ -154,13 +154,13 @@ def test_what_cannot_be_compared_gets_a_sentence(y, groups, message):
 def test_what_the_data_do_not_allow_is_left_out_with_a_reason():
     plan = make_plan(toy(), None, 3)
     assert plan.methods == (
-        *("euclid", "wasserstein", "logeuclid-kta-rank"),
+        *("spdmetric", "spdmetric-neighbors", "euclid", "wasserstein", "logeuclid-kta-rank"),
         *("logeuclid-kta-cv", "logeuclid-kta-cv-11nn", "logeuclid-kta-cv-lda"),
     )
     assert "the lowest here is 3 of 4" in plan.left_out["mdm"]
     few = make_plan(toy(), None, 3, methods=("mdm", "euclid"))
     assert (few.methods, set(few.left_out)) == (("euclid",), {"mdm"})
-    with pytest.raises(ValueError, match="No method manhattan; there are logeuclid-identity"):
+    with pytest.raises(ValueError, match="No method manhattan; there are spdmetric"):
         make_plan(toy(), None, 4, methods=("euclid", "manhattan"))
 
 
