@@ -327,7 +327,6 @@ def test_verbose_prints_and_silence_does_not(rng, capsys):
 BAD_FITS = {
     "n differs": (lambda X, y: (X, y[:-1]), r"inconsistent numbers of samples: \[20, 19\]"),
     "one class": (lambda X, y: (X, np.full(20, "a")), r"y has 1 class, .*'a'.*: expected at least two"),
-    "continuous y": (lambda X, y: (X, np.linspace(0, 1, 20)), r"Unknown label type: continuous"),
     "no y": (lambda X, y: (X, None), r"requires y to be passed, but the target y is None"),
     "two columns of y": (lambda X, y: (X, np.stack([y, y], axis=1)), r"y should be a 1d array"),
     "constant data": (lambda X, y: (np.repeat(X[:1], 20, axis=0), y), r"All matrices of X are the same"),
@@ -447,4 +446,4 @@ def test_many_classes_are_no_regression(rng):
 def test_numbers_are_no_classes(rng):
     X, _ = labeled(rng, 10, 3)
     with pytest.raises(ValueError, match="continuous"):
-        LogEuclideanMetric().fit(X, rng.standard_normal(10))
+        LogEuclideanMetric(task="classification").fit(X, rng.standard_normal(10))
