@@ -278,4 +278,4 @@ def test_real_folders(data_folder):
     assert load_cho2017(1, data_folder / "cho2017").X.shape == (200, 16, 16)
     X, _, X_test, _ = table.rows["eegmmi-21 3"].split(0, 0)
     assert X.shape[1:] == X_test.shape[1:] == (21, 21)
-    assert len(beyond.BEYOND) == 23
+    assert len(beyond.BEYOND) == 27

@@ -24,7 +24,15 @@ from hypothesis import strategies as st
 
 import literal
 from random_matrices import labeled, rank_coordinates, rotation, spd, symmetric
-from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV, geometry, manifolds, validation
+from spdmetric import (
+    CommonRange,
+    LogEuclideanClassifier,
+    LogEuclideanMetric,
+    LogEuclideanMetricCV,
+    geometry,
+    manifolds,
+    validation,
+)
 from spdmetric.linalg import symmetric as matrices
 from spdmetric.linalg.symmetric import LogCongruence, congruence, invsqrtm, spectrum, vech
 from spdmetric.objectives.alignment import Misalignment, Target
@@ -802,11 +810,119 @@ def vectors_in_a_file_are_the_vectors(rng, d):
 def the_chosen_candidate_is_one_of_the_candidates_and_the_best(rng, d):
     X, y = labeled(rng, 12, d)
     ranks = (None, 1) if d > 1 else (None,)
-    metric = LogEuclideanMetricCV(radii=(0, 1), ranks=ranks, cv=2, max_iter=4).fit(X, y)
+    options = {"radii": (0, 1), "ranks": ranks, "shapes": (None,), "head": "centroid", "rule": "best"}
+    metric = LogEuclideanMetricCV(**options, cv=2, max_iter=4).fit(X, y)
     assert metric.best_params_ in metric.cv_results_["params"]
     close(metric.best_score_, metric.cv_results_["mean_test_score"].max(), 1e-12)
     assert metric.path_.radius.tolist() == [0, 1]
     assert metric.transform(X).shape[1] in (1, d * (d + 1) // 2)
+
+
+@about("manifolds.RankPoint.widened")
+def a_wider_factor_has_the_rows_of_the_narrow_one(rng, d):
+    m = int(rng.integers(1, d + 1))
+    point = manifolds.RankPoint(0.3 * rng.standard_normal((m, d)))
+    S = point.S.copy()
+    S[:, :m] = (S[:, :m] + S[:, :m].T) / 2
+    point = manifolds.RankPoint(S)
+    wide = point.widened(int(rng.integers(m, d + 1)))
+    close(wide.factor[:m], point.factor, 1e-9)
+
+
+@about("validation.check_numbers", "validation.standardized", "validation.is_regression")
+def numbers_to_predict_keep_neither_unit_nor_origin(rng, d):
+    y, weight = rng.standard_normal((9, d)), rng.uniform(0.5, 2, 9)
+    values = validation.check_numbers(np.empty((9, 1, 1)), y)
+    close(values, y, 0)
+    unit = validation.standardized(values, weight)
+    close(np.average(unit, axis=0, weights=weight), np.zeros(d))
+    close(np.average(unit**2, axis=0, weights=weight), np.ones(d))
+    close(validation.standardized(3e5 * values - 7, weight), unit, 1e-8)
+    assert validation.is_regression(y, "auto")
+    assert not validation.is_regression(np.round(y), "auto")
+    assert validation.is_regression(np.round(y), "regression")
+    y[4, 0] = np.nan
+    with pytest.raises(ValueError, match=r"y\[4"):
+        validation.check_numbers(np.empty((9, 1, 1)), y)
+
+
+@about("validation.check_no_class_weight", "validation.check_stream_task", "validation.check_own_weight")
+def what_has_no_meaning_is_refused(rng, d):
+    validation.check_no_class_weight(None)
+    validation.check_stream_task("auto")
+    validation.check_own_weight(float(rng.uniform(0.1, 1e6)))
+    refused = (
+        lambda: validation.check_no_class_weight("balanced"),
+        lambda: validation.check_stream_task("regression"),
+        lambda: validation.check_own_weight(-float(rng.uniform())),
+    )
+    for call in refused:
+        with pytest.raises(ValueError, match=r"weight|task"):
+            call()
+
+
+@about("validation.check_domains", "validation.own_codes")
+def domains_and_labels_of_a_new_one_are_what_they_were(rng, d):
+    names = rng.choice(["a", "b", "c"], 7 + d)
+    assert validation.check_domains(list(names), len(names)).tolist() == names.tolist()
+    with pytest.raises(ValueError, match="sample_domain has shape"):
+        validation.check_domains(names, len(names) + 1)
+    y = rng.permutation(np.arange(6 + d) % 3)
+    classes = np.arange(3) * 10
+    X = np.empty((6 + d, 1, 1))
+    assert validation.own_codes(X, classes[y], classes).tolist() == y.tolist()
+    with pytest.raises(ValueError, match="was not in fit"):
+        validation.own_codes(X, np.where(y == 0, 5, 10), classes)
+
+
+@about("validation.smallest_rank")
+def the_smallest_rank_is_that_of_the_flattest(rng, d):
+    ranks = rng.integers(1, d + 1, 5)
+    A = [rng.standard_normal((d, r)) for r in ranks]
+    assert validation.smallest_rank(np.array([a @ a.T for a in A])) == min(ranks)
+
+
+@about("estimators.CommonRange.fit", "estimators.CommonRange.transform")
+@about("estimators.CommonRange.inverse_transform")
+def the_common_range_loses_nothing(rng, d):
+    basis = np.linalg.qr(rng.standard_normal((d + 2, d)))[0]
+    X, y = labeled(rng, 8, d)
+    flat = basis @ X @ basis.T
+    flat = (flat + flat.transpose(0, 2, 1)) / 2
+    step = CommonRange().fit(flat, y)
+    inside = step.transform(flat)
+    assert inside.shape == (8, d, d)
+    close(np.linalg.eigvalsh(inside), np.linalg.eigvalsh(X), 1e-8)
+    close(step.inverse_transform(inside), flat, 1e-8)
+
+
+@about("estimators.FittedMetric.fit_transform")
+def fit_transform_is_both(rng, d):
+    X, y = labeled(rng, 12, d)
+    metric = LogEuclideanMetric(1.0, max_iter=5, tol=1e3)
+    vectors = metric.fit_transform(X, y)
+    close(vectors, metric.transform(X), 0)
+
+
+_CLASSIFIER = "estimators.LogEuclideanClassifier"
+
+
+@about(*(f"{_CLASSIFIER}.{name}" for name in ("fit", "predict", "predict_proba", "score")), heavy=True)
+@about(*(f"{_CLASSIFIER}.{name}" for name in ("predict_log_proba", "decision_function")), heavy=True)
+@about(*(f"{_CLASSIFIER}.{name}" for name in ("adapt", "partial_adapt")), heavy=True)
+def probabilities_agree_with_each_other_and_follow_a_session(rng, d):
+    X, y = labeled(rng, 16, d)
+    model = LogEuclideanClassifier(radii=(0,), ranks=(None,), cv=2, n_neighbors=1).fit(X, y)
+    told = model.predict_proba(X)
+    close(told.sum(axis=1), np.ones(16))
+    close(np.exp(model.predict_log_proba(X)), told, 1e-12)
+    assert model.predict(X).tolist() == model.classes_[told.argmax(axis=1)].tolist()
+    close(model.decision_function(X), np.diff(model.predict_log_proba(X), axis=1)[:, 0], 1e-9)
+    assert model.score(X, y) == np.mean(model.predict(X) == y)
+    scale = np.exp(rng.standard_normal())
+    here = model.adapt(X).predict_proba(X)
+    close(model.adapt(scale * X).predict_proba(scale * X), here, 1e-4)
+    close(model.partial_adapt(scale * X).predict_proba(scale * X), here, 1e-4)
 
 
 # ---------------------------------------------------------------------------
