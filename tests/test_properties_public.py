@@ -595,7 +595,7 @@ def weights_of_any_scale_are_the_normalized_ones(rng, d):
 HOSTILE_LABELS = {
     "None": (None, ValueError),
     "NaN": (np.nan, ValueError),
-    "NaT": (np.datetime64("NaT"), TypeError),
+    "NaT": (np.datetime64("NaT", "D"), TypeError),
     "infinity": (np.inf, ValueError),
     "date": (np.datetime64("2026-01-01").item(), TypeError),
     "number": (3, TypeError),
@@ -622,7 +622,7 @@ def a_label_that_is_none_is_named(rng, d):
     masked = np.ma.masked_array(numbers, np.arange(12) == k)
     with pytest.raises(ValueError, match=rf"y\[{k}\] is masked"):
         validation.as_numpy(masked, "y")
-    dates = np.datetime64("2026-01-01") + numbers
+    dates = np.datetime64("2026-01-01") + numbers.astype("m8[D]")
     with pytest.raises(ValueError, match=r"dtype datetime64.*astype\(str\)"):
         validation.check_label_kind(dates, "y")
 
