@@ -708,17 +708,23 @@ def check_domains(sample_domain: Any, n: int) -> np.ndarray:
 def own_codes(X: Any, y: Any, classes: np.ndarray) -> np.ndarray:
     """Return the classes, as codes, of labeled matrices of a new domain."""
     y = check_labels(X, y, method="adapt")
-    unknown = np.flatnonzero(~np.isin(y, classes))
-    if unknown.size:
-        raise ValueError(
-            f"y[{unknown[0]}] is {y[unknown].tolist()[0]!r}, a class that was not in fit, whose classes are "
-            f"{classes.tolist()}: nothing is known of it from the others. Fit again with its matrices."
-        )
+    known = f"a class that was not in fit, whose classes are {classes.tolist()}"
+    codes = _codes_among(
+        classes, y, f"{known}: nothing is known of it from the others. Fit again with its matrices."
+    )
     if np.unique(y).size < 2:
         raise ValueError(
             f"y has one class, {y.tolist()[0]!r}: expected at least two. The mean of matrices of one class "
             "is that of the class, and seen from it nothing is left of what they have in common."
         )
+    return codes
+
+
+def _codes_among(classes: np.ndarray, y: np.ndarray, otherwise: str) -> np.ndarray:
+    """Places of labels among the classes, or what to say of the first that is not there."""
+    unknown = np.flatnonzero(~np.isin(y, classes))
+    if unknown.size:
+        raise ValueError(f"y[{unknown[0]}] is {y[unknown].tolist()[0]!r}, {otherwise}")
     return np.asarray(np.searchsorted(classes, y))
 
 
@@ -774,13 +780,9 @@ def check_batch(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return codes and weights of the matrices of a batch, in which classes may be absent."""
     y = check_labels(X, y, method="partial_fit")
-    unknown = np.flatnonzero(~np.isin(y, classes))
-    if unknown.size:
-        raise ValueError(
-            f"y[{unknown[0]}] is {y[unknown].tolist()[0]!r}, which is not one of the classes of the stream, "
-            f"{classes.tolist()}: name all labels in the first call of partial_fit."
-        )
-    codes, weight = np.asarray(np.searchsorted(classes, y)), check_weights(sample_weight, X)
+    known = f"which is not one of the classes of the stream, {classes.tolist()}"
+    codes = _codes_among(classes, y, f"{known}: name all labels in the first call of partial_fit.")
+    weight = check_weights(sample_weight, X)
     if isinstance(class_weight, Mapping):
         weight = weight * weights_by_label(classes, class_weight)[codes]
     return codes, weight

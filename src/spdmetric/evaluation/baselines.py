@@ -14,6 +14,7 @@ Goldberger, Roweis, Hinton and Salakhutdinov (2004), Neighborhood components ana
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from importlib import import_module
 
 import numpy as np
@@ -121,7 +122,7 @@ def within_scatter(vectors: np.ndarray, y: np.ndarray) -> np.ndarray:
     return centered.T @ centered / len(vectors)
 
 
-class _LinearMap(TransformerMixin, BaseEstimator):
+class _LinearMap(TransformerMixin, BaseEstimator, ABC):
     """Principal components of the vectors, at most half as many as vectors, and a map learned from them."""
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> _LinearMap:
@@ -138,8 +139,9 @@ class _LinearMap(TransformerMixin, BaseEstimator):
     def _at_most(self, n: int) -> int:
         return max(1, n // 2)  # their scatter then has full rank
 
+    @abstractmethod
     def _learn(self, vectors: np.ndarray, y: np.ndarray) -> np.ndarray:
-        raise NotImplementedError
+        """Map of reduced vectors (n, k) with labels, (k, q)."""
 
 
 class GMML(_LinearMap):
