@@ -24,6 +24,7 @@ from spdmetric.linalg.compiled import EVALUATIONS, pays
 from spdmetric.linalg.symmetric import (
     Array,
     LogCongruence,
+    Spectrum,
     array_namespace,
     beside,
     congruence,
@@ -44,6 +45,8 @@ from spdmetric.linalg.symmetric import (
 )
 
 _EPS = float(np.finfo(np.float64).eps)
+_TINY = 1e-150  # a distance whose square is still a number
+_NEAR = 0.01  # distances below this share of their mean count as squares in a median
 
 # ---------------------------------------------------------------------------
 # The tangent space at G
@@ -273,6 +276,33 @@ def mean_riemann(
     return riemann_of(averaging(X, sample_weight, chunk_size), X.shape[0], tol=tol, max_iter=max_iter)
 
 
+def median_riemann(X: Array, sample_weight: Array | None = None, *, chunk_size: int | None = None) -> Array:
+    """Geometric median of SPD matrices by the affine-invariant distance, which outlying ones hardly move.
+
+    The point of the least sum of distances, not of squared ones [Fletcher2009]_; distances below 1 % of
+    their mean count less, as squares, so that the sum is smooth.
+
+    Parameters
+    ----------
+    X : array of shape (n, d, d)
+        SPD matrices.
+    sample_weight : array of shape (n,), optional
+        Non-negative weights; a weight of 2 is the matrix given twice.
+    chunk_size : int, optional
+        How many matrices to hold whitened at a time; all of them by default.
+
+    Returns
+    -------
+    G : array of shape (d, d)
+
+    References
+    ----------
+    .. [Fletcher2009] P. T. Fletcher, S. Venkatasubramanian and S. Joshi, "The geometric median on
+       Riemannian manifolds with application to robust atlas estimation", NeuroImage 45, 2009.
+    """
+    return median_of(averaging(X, sample_weight, chunk_size), X.shape[0])
+
+
 # The same means where the matrices are not at hand as one array: all that a mean needs is
 # the average of a function of stacks over all matrices, wherever they are.
 
@@ -293,7 +323,7 @@ def logeuclid_of(average: Average) -> Array:
 def riemann_of(average: Average, n: int | None = None, *, tol: float = 1e-9, max_iter: int = 200) -> Array:
     """`mean_riemann`, given how to average, over n matrices in all."""
     s = spectrum(_between_means(average))
-    frame = Frame(s.compose(s.values**0.5), s.compose(s.values**-0.5))
+    frame = Frame.of(s)
     condition = float(detached(s.values[-1] / s.values[0]))
     here, axes = _first_mean_log(average, frame, n)
     secants, rate = Secants(axes), 1.0
@@ -318,6 +348,45 @@ def riemann_of(average: Average, n: int | None = None, *, tol: float = 1e-9, max
     return here.frame.point
 
 
+def median_of(average: Average, n: int | None = None, *, tol: float = 1e-7, max_iter: int = 500) -> Array:
+    """`median_riemann`, given how to average, over n matrices in all.
+
+    Every step goes to the mean of the tangent vectors, each divided by its distance (Weiszfeld); it is
+    halved where the sum of distances would grow.
+    """
+    here = Frame.of(spectrum(_between_means(average)))
+    spread = float(detached(average(_by_distance(here.factor, n, _TINY))[-1]))
+    near, least, length, there = max(_NEAR * spread, _TINY), float("inf"), 1.0, here
+    step: Array = 0.0
+    for _ in range(max_iter):
+        mean = average(_by_distance(there.factor, n, near))
+        if float(detached(mean[-1])) <= least * (1 + 4 * _EPS):
+            here, least, step = there, float(detached(mean[-1])), mean[:-2] / mean[-2]
+        else:
+            length /= 2
+        if length * float(array_namespace(step).linalg.vector_norm(detached(step))) <= tol * spread:
+            return here.point
+        there = here.moved(length * step)
+    warn_at_caller(
+        f"The median stopped after {max_iter} iterations: look for matrices that are near singular.",
+        ConvergenceWarning,
+    )
+    return here.point
+
+
+def _by_distance(factor: Array, n: int | None, near: float) -> RowFunction:
+    """Map X to its tangent vector over its distance, behind it one over the distance, and the distance."""
+    of_log = _log_and_curvature(factor, n)
+
+    def rows(X: Array) -> Array:
+        features = of_log(X)[:, :-3]
+        xp = array_namespace(features)
+        distance = xp.sqrt(xp.sum(features * features, axis=-1) + near**2)[:, None]
+        return xp.concat([features / distance, 1 / distance, distance], axis=-1)
+
+    return rows
+
+
 def _between_means(average: Average) -> Array:
     """Half way between the arithmetic and the harmonic mean, whose errors are opposite to first order."""
     mean = euclid_of(average)
@@ -332,6 +401,10 @@ class Frame(NamedTuple):
 
     root: Array  # (d, d)
     factor: Array  # (d, d)
+
+    @classmethod
+    def of(cls, s: Spectrum) -> Frame:
+        return cls(s.compose(s.values**0.5), s.compose(s.values**-0.5))
 
     @property
     def point(self) -> Array:
@@ -521,4 +594,5 @@ MEANS: dict[str, Callable[..., Array]] = {
     "riemann": mean_riemann,
     "logeuclid": mean_logeuclid,
     "euclid": mean_euclid,
+    "median": median_riemann,
 }

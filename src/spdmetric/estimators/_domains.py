@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spdmetric.geometry import mean_riemann, riemann_of
+from spdmetric.geometry import mean_riemann, median_of, median_riemann, riemann_of
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm
 from spdmetric.objectives.local import Labeled, LocalData, Map, Selected, is_stored, read
 from spdmetric.validation import check_domains, check_spd, check_weights, to_numpy
@@ -38,7 +38,7 @@ class Recentered:
 
 
 def seen_from_means(
-    X: Array, sample_domain: Array | None, sample_weight: Array | None, *, map: Map = map
+    X: Array, sample_domain: Array | None, sample_weight: Array | None, *, median: bool, map: Map = map
 ) -> tuple[Any, Domains | None]:
     """See the matrices of every domain from their mean; those without weight do not count in it.
 
@@ -50,6 +50,8 @@ def seen_from_means(
         Their domains, strings or whole numbers; None: all as they are.
     sample_weight : array-like of shape (n,) or None
         Their weights.
+    median : bool
+        Take the geometric median in place of the mean.
     map : callable
         Maps a function over chunks of what is read from a file.
 
@@ -73,30 +75,30 @@ def seen_from_means(
     means = []
     for k, name in enumerate(names.tolist()):
         rows = np.flatnonzero((index == k) & (weight > 0))
-        means.append(mean_of(X, rows, name, weight[rows], map=map))
+        means.append(mean_of(X, rows, name, weight[rows], median=median, map=map))
     domains = Domains(names, np.stack(means))
     factors = np.stack([invsqrtm(mean) for mean in means])
     return (Recentered if is_stored(X) else _whitened)(X, index, factors), domains
 
 
 def mean_of(
-    X: Array, rows: np.ndarray, name: Any, weight: np.ndarray | None = None, *, map: Map = map
+    X: Array, rows: np.ndarray, name: Any, weight: np.ndarray | None = None, *, median: bool, map: Map = map
 ) -> np.ndarray:
-    """Mean of the matrices of one domain, checked already if they are in memory."""
+    """Mean, or median, of the matrices of one domain, checked already if they are in memory."""
     if rows.size < 2:
         raise ValueError(
             f"Domain {name!r} of sample_domain has {rows.size} matrices with weight: expected at least two. "
             "Seen from its own mean a single matrix is the identity, and nothing is left of it."
         )
     if not is_stored(X):
-        return mean_riemann(to_numpy(X[rows, ...]), weight)
+        return (median_riemann if median else mean_riemann)(to_numpy(X[rows, ...]), weight)
     weight = np.ones(rows.size) if weight is None else weight
     part = Labeled(Selected(_Read(X), rows), np.zeros(rows.size, dtype=int), weight)
-    return riemann_of(LocalData(part, map=map).average, rows.size)
+    return (median_of if median else riemann_of)(LocalData(part, map=map).average, rows.size)
 
 
 def means_of(
-    X: Array, sample_domain: Array, known: Mapping[Any, np.ndarray], unseen: str
+    X: Array, sample_domain: Array, known: Mapping[Any, np.ndarray], unseen: str, *, median: bool
 ) -> tuple[list[np.ndarray], np.ndarray]:
     """Means of the domains of some matrices, and which of these each matrix belongs to."""
     names, index = np.unique(check_domains(sample_domain, X.shape[0]), return_inverse=True)
@@ -108,7 +110,8 @@ def means_of(
                 "adapt() to its matrices, or set unseen_domain='recenter', which takes the mean of those at "
                 "hand."
             )
-        means.append(known[name] if name in known else mean_of(X, np.flatnonzero(index == k), name))
+        rows = np.flatnonzero(index == k)
+        means.append(known[name] if name in known else mean_of(X, rows, name, median=median))
     return means, index
 
 

@@ -17,7 +17,7 @@ from spdmetric.estimators._data import is_dask
 from spdmetric.estimators._domains import UNSEEN, Domains, means_of, read_checked
 from spdmetric.estimators._progress import CallbackSupportMixin
 from spdmetric.estimators.embedding import Embedding
-from spdmetric.geometry import geodesic, mean_riemann
+from spdmetric.geometry import geodesic, mean_riemann, median_riemann
 from spdmetric.io.atomic import atomic_file
 from spdmetric.linalg.symmetric import Array, array_namespace, congruence
 from spdmetric.objectives.local import check_memory, checked_chunks, is_stored, row_chunks, stored_shape
@@ -242,7 +242,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
             )
         single, X = is_single(X), X if is_stored(X) else self._check_matrices(X)
         known = dict(zip(self.domains_.tolist(), self.domain_means_, strict=True))
-        means, index = means_of(X, sample_domain, known, self.unseen_domain)
+        means, index = means_of(X, sample_domain, known, self.unseen_domain, median=self._by_median)
         vectors = np.empty((X.shape[0], self.embedding_.n_features), np.float32 if single else np.float64)
         for k, mean in enumerate(means):
             seen = replace(self.embedding_, domain_mean=mean)
@@ -392,26 +392,34 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         check_is_fitted(self)
         if self.domains_ is not None:
             return self._adapted_domain(X, sample_weight, continued=continued)
-        if not isinstance(self.init, str) or self.init != "riemann":
+        if not isinstance(self.init, str) or self.init not in ("riemann", "median"):
             raise ValueError(
-                "adapt needs the Riemannian mean of the training matrices, which is known with "
-                f"init='riemann' only; this metric was learned with init={self.init!r}."
+                "adapt needs the Riemannian mean or median of the training matrices, which are known with "
+                f"init='riemann' and init='median' only; this metric was learned with init={self.init!r}."
             )
         X = self._check_matrices(to_numpy(X))
         weight = check_weights(sample_weight, X)
         before = self.embedding_
         total = (before.session_weight if continued else 0.0) + weight.sum()
-        mean = mean_riemann(congruence(before.basis.T, X), weight / weight.max())
+        mean = self._mean(congruence(before.basis.T, X), weight / weight.max())
         center = geodesic(before.center, mean, weight.sum() / total)
         adapted = copy(self)
         adapted.embedding_ = replace(before, center=center, session_weight=float(total))
         return adapted
 
+    @property
+    def _by_median(self) -> bool:
+        return isinstance(self.init, str) and self.init == "median"
+
+    def _mean(self, X: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Mean or median, as in training."""
+        return (median_riemann if self._by_median else mean_riemann)(X, weight)
+
     def _adapted_domain(self, X: Array, sample_weight: Array | None, *, continued: bool) -> Self:
         """The same after domains, which were whitened before anything was learned: so is the new one."""
         X = check_spd(self._check_matrices(to_numpy(X)))
         weight = check_weights(sample_weight, X)
-        before, mean = self.embedding_, mean_riemann(X, weight / weight.max())
+        before, mean = self.embedding_, self._mean(X, weight / weight.max())
         total = (before.session_weight if continued else 0.0) + weight.sum()
         if continued and before.domain_mean is not None:
             mean = geodesic(before.domain_mean, mean, weight.sum() / total)

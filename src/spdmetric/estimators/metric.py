@@ -52,10 +52,11 @@ class LogEuclideanMetric(FittedMetric):
         What y holds.  "auto" takes numbers that are not all whole for numbers to predict, and all else for
         labels, as scikit-learn's `~sklearn.utils.multiclass.type_of_target` does: 1, 2, 3 can be grades or
         names, and only you know.  For an age in years say "regression".
-    init : {"riemann", "logeuclid", "euclid", "identity"} or array of shape (d, d), \
+    init : {"riemann", "median", "logeuclid", "euclid", "identity"} or array of shape (d, d), \
             default="riemann"
         The start G0 and center of the ball: a mean of the training matrices, the
-        identity, or an SPD matrix.
+        identity, or an SPD matrix.  "median" is the geometric median, which outlying matrices hardly move;
+        domains and new sessions are then seen from their medians, too.
     kernel : {"linear", "rbf"}, default="linear"
         Kernel of the tangent vectors whose alignment is maximized: "linear" is the paper's,
         their inner product; "rbf", the Gaussian ``exp(-gamma distance^2)``, also brings together
@@ -243,7 +244,9 @@ class LogEuclideanMetric(FittedMetric):
         solver = solver_named(settings.solver, self.batch_size, self.random_state)
         callback = reported(self, settings.report, settings.max_iter)
         with threads(self.n_jobs) as map_chunks:
-            seen, domains = seen_from_means(X, sample_domain, sample_weight, map=map_chunks)
+            seen, domains = seen_from_means(
+                X, sample_domain, sample_weight, median=self._by_median, map=map_chunks
+            )
             classes, data = data_of(
                 seen, y, sample_weight, settings, rank=rank, task=self.task, map=map_chunks
             )

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import eigh
 
-from spdmetric.geometry import Average, RowFunction, euclid_of, logeuclid_of, riemann_of
+from spdmetric.geometry import Average, RowFunction, euclid_of, logeuclid_of, median_of, riemann_of
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm, logm, spectrum
 from spdmetric.objectives.local import Data, Summand
 from spdmetric.validation import check_spd, is_definite, to_numpy
@@ -60,7 +60,7 @@ def _check_init(init: str | Array, d: int) -> str | np.ndarray:
 def _low_rank_start(data: Data, init: str | np.ndarray) -> Start:
     basis = common_range(data.average)
     definite = _through(basis.T, data.total)(_indefinite) == 0
-    if isinstance(init, str) and init in ("riemann", "logeuclid") and not definite:
+    if isinstance(init, str) and init in ("riemann", "median", "logeuclid") and not definite:
         raise ValueError(
             f"init={init!r} needs matrices that are positive definite on the {basis.shape[1]} dimensions of "
             "their common range, and some are singular there (fewer samples than channels?): pass "
@@ -95,7 +95,7 @@ def _center(data: Data, init: str | np.ndarray, basis: np.ndarray | None) -> np.
         return euclid_of(average)
     if init == "logeuclid":
         return logeuclid_of(average)
-    return riemann_of(average, data.shape[0])
+    return (median_of if init == "median" else riemann_of)(average, data.shape[0])
 
 
 def common_range(average: Average) -> np.ndarray:
