@@ -9,6 +9,8 @@ bci        BCI Competition IV 2a, left against right hand, session T to session 
 eegmmi     PhysioNet EEGMMI, imagined fists (--data: a folder with S001R04.edf, ...)
 image-sets classes of image sets, each set a covariance of its pixels (--data: a folder with folders
            CLASS/SET of images of one size, or with image_sets.npz: arrays images and y)
+transfer   a new subject of EEGMMI with 0 to 30 labeled trials, with and without the others (--data: a
+           folder with covariances_S001-S020.npz); about an hour
 figures    the six figures (--data: a folder of texture images for one of them)
 beyond     other methods beside the paper's, over all data (--data: a folder with some of the
            folders bci2a, cho2017, eegmmi, brodatz; without, the toy set alone); hours, or some ten
@@ -31,7 +33,8 @@ from spdmetric.cli.options import add_run, bar, make_folder, one_line
 # What `all` runs, and the folders that it looks for inside --data, the first that exists.
 FOLDERS = {
     **{"toy": (), "toy-easy": (), "textures": ("brodatz",), "bci": ("bci2a", "bci2a-a09")},
-    **{"eegmmi": ("eegmmi",), "image-sets": ("virus",), "figures": ("brodatz",), "beyond": (".",)},
+    **{"eegmmi": ("eegmmi",), "image-sets": ("virus",), "figures": ("brodatz",), "transfer": ("eegmmi",)},
+    "beyond": (".",),
 }
 
 
@@ -70,6 +73,8 @@ def run_one(name: str, data: Path | None, arguments: Namespace) -> None:
     """Reproduce the figures or a table, with the data of a folder."""
     if name == "figures":
         return _figures(data, arguments)
+    if name == "transfer":
+        return _transfer(data, arguments)
     from spdmetric.paper.ablations import ABLATIONS, KNOWN
     from spdmetric.paper.beyond import beyond_table
     from spdmetric.paper.reproduce import Settings, run_table, write_table
@@ -86,6 +91,17 @@ def run_one(name: str, data: Path | None, arguments: Namespace) -> None:
     results = run_table(table, settings, arguments.out, jobs=arguments.jobs, progress=partial(bar, name))
     print(write_table(table, results, settings, arguments.out))
     print(f"\nwritten: {arguments.out / name}.csv, .json, .md, .png\n")
+
+
+def _transfer(data: Path | None, arguments: Namespace) -> None:
+    from spdmetric.paper.transfer import run_transfer, write_transfer
+
+    if data is None:
+        raise FileNotFoundError("transfer needs --data: a folder with covariances_S001-S020.npz.")
+    progress, out = partial(bar, "transfer"), arguments.out
+    results = run_transfer(data, out, quick=arguments.quick, jobs=arguments.jobs, progress=progress)
+    print(write_transfer(results, out))
+    print(f"\nwritten: {out / 'transfer'}.csv, .json, .md, .png\n")
 
 
 def _figures(data: Path | None, arguments: Namespace) -> None:

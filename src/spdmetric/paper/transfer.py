@@ -1,0 +1,237 @@
+"""A new subject: what own trials give, what those of others give, and both together.
+
+PhysioNet EEGMMI, imagined fists.  Each subject is left out in turn, and each of its three runs is the test
+run in turn.  Own trials are the first of each class in the two other runs.  The test run is seen from its own
+mean in all arms, which is transductive.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+from spdmetric import datasets
+from spdmetric.estimators import LogEuclideanClassifier
+from spdmetric.evaluation.journal import Failure, Journal, Pieces, Plain, Progress, Task, digest, run
+from spdmetric.evaluation.statistics import Mean, Section, as_markdown, as_plain, number
+from spdmetric.geometry import tangent_vectors
+from spdmetric.io.atomic import write_atomically
+from spdmetric.paper.reproduce import write_csv
+from spdmetric.paper.tables import Result
+from spdmetric.plots import style
+
+NAME, TITLE = "transfer", "A new subject: own trials, those of others, and both (EEGMMI)"
+CHANNELS = (21, 64)
+TRIALS = (0, 10, 20, 30)  # labeled trials of the new subject
+QUICK = 5  # subjects
+
+ADAPTED, LOGISTIC, OWN = "others and own", "own: tangent space, logistic", "own: LogEuclideanClassifier"
+ARMS = {ADAPTED: TRIALS, LOGISTIC: TRIALS[1:], OWN: TRIALS[-1:]}
+
+
+class Recordings(NamedTuple):
+    """Trials of all subjects."""
+
+    X: np.ndarray  # (n, d, d)
+    y: np.ndarray
+    subject: np.ndarray
+    run: np.ndarray
+
+    def of(self, rows: np.ndarray) -> Recordings:
+        """Some of them."""
+        return Recordings(*(column[rows] for column in self))
+
+    @property
+    def session(self) -> np.ndarray:
+        """Subject and run, as one name."""
+        return np.char.add(np.char.add(self.subject.astype(str), " run "), self.run.astype(str))
+
+    def first(self, n: int) -> Recordings:
+        """The first trials, as many of each class."""
+        share = n // len(np.unique(self.y))
+        rows = np.concatenate([np.flatnonzero(self.y == label)[:share] for label in np.unique(self.y)])
+        return self.of(np.sort(rows))
+
+
+def read_recordings(data: Path) -> Recordings:
+    """Covariances of the subjects in a folder."""
+    subjects = datasets.eegmmi_covariance_subjects(data)
+    if len(subjects) < 3:
+        raise FileNotFoundError(f"{data} holds no covariances of three or more EEGMMI subjects.")
+    parts = [(*datasets.load_eegmmi_covariances(s, data), s) for s in subjects]
+    X, y, runs = (np.concatenate([part[k] for part in parts]) for k in range(3))
+    return Recordings(X, y, np.concatenate([np.full(len(p[1]), p[3]) for p in parts]), runs)
+
+
+def run_transfer(
+    data: Path, out: Path, *, quick: bool = False, jobs: int = 1, progress: Progress | None = None
+) -> list[Result]:
+    """Run what is left, and return the accuracy of every arm on every test run."""
+    trials = read_recordings(data)
+    subjects = np.unique(trials.subject)
+    header = {"table": NAME, "data": digest(trials.X, trials.y, trials.run), "trials": list(TRIALS)}
+    names = tuple(f"{arm} {k}" for arm, numbers in ARMS.items() for k in numbers)
+    tasks = {
+        (f"{channels} channels, subject {subject}", 0): Task(
+            names, partial(_subject, trials, channels, subject), _accepts
+        )
+        for channels in reversed(CHANNELS)  # the longest first
+        for subject in (subjects[:QUICK] if quick else subjects).tolist()
+    }
+    found = run(tasks, Journal(out / f"{NAME}.state", header), jobs=jobs, progress=progress)
+    return list(_results(found))
+
+
+def _accepts(name: str, piece: Plain) -> bool:
+    return isinstance(piece, list) and all(type(v) in (int, float) and 0 <= v <= 100 for v in piece)
+
+
+def _results(found: dict[tuple[str, int], Pieces]) -> Iterator[Result]:
+    for (row, _), pieces in found.items():
+        for name, piece in pieces.items():
+            if isinstance(piece, Failure):
+                raise ValueError(f"{name} in row {row}: {piece.reason}. Give the same command again.")
+            yield from (Result(NAME, row, name, k, right, 0.0, 0) for k, right in enumerate(piece))
+
+
+def _subject(trials: Recordings, channels: int, subject: int, names: tuple[str, ...]) -> Pieces:
+    """Accuracies in per cent of every arm, a list over the test runs."""
+    trials = trials._replace(X=trials.X[:, :channels, :channels])
+    others, own = trials.of(trials.subject != subject), trials.of(trials.subject == subject)
+    arms: dict[str, Callable[[Recordings, Recordings], np.ndarray]] = {
+        ADAPTED: partial(_adapted, _fitted(others)),
+        LOGISTIC: _logistic,
+        OWN: _own,
+    }
+    found: dict[str, list[float]] = {name: [] for name in names}
+    for test_run in np.unique(own.run):
+        known, test = own.of(own.run != test_run), own.of(own.run == test_run)
+        for name in names:
+            arm, _, k = name.rpartition(" ")
+            labels = arms[arm](known.first(int(k)), test)
+            found[name].append(100 * float(np.mean(labels == test.y)))
+    return dict(found)
+
+
+def _fitted(others: Recordings) -> LogEuclideanClassifier:
+    """Every run of the others is a domain, and folds leave whole subjects out."""
+    model = LogEuclideanClassifier()
+    return model.fit(others.X, others.y, groups=others.subject, sample_domain=others.session)
+
+
+def _adapted(model: LogEuclideanClassifier, known: Recordings, test: Recordings) -> np.ndarray:
+    if known.y.size:
+        model = model.adapt(known.X, known.y)
+    return model.adapt(test.X).predict(test.X)
+
+
+def _own(known: Recordings, test: Recordings) -> np.ndarray:
+    return LogEuclideanClassifier().fit(known.X, known.y).adapt(test.X).predict(test.X)
+
+
+def _logistic(known: Recordings, test: Recordings) -> np.ndarray:
+    vectors = [tangent_vectors(datasets.whiten(part.X, np.zeros(len(part.y)))) for part in (known, test)]
+    return LogisticRegression(max_iter=5000).fit(vectors[0], known.y).predict(vectors[1])
+
+
+# ---------------------------------------------------------------------------
+# The table
+
+
+class Curve(NamedTuple):
+    """An arm at one number of channels: the mean over subjects, by the number of own trials."""
+
+    channels: int
+    arm: str
+    samples: dict[int, np.ndarray]  # of each number of trials the accuracies of the subjects
+
+
+def curves_of(results: list[Result]) -> list[Curve]:
+    """Means over the runs of each subject."""
+    by_cell: dict[tuple[int, str, int], dict[str, list[float]]] = {}
+    for r in results:
+        arm, _, k = r.method.rpartition(" ")
+        cell = by_cell.setdefault((int(r.row.split()[0]), arm, int(k)), {})
+        cell.setdefault(r.row, []).append(r.accuracy)
+    means = {
+        key: np.array([np.mean(runs) for _, runs in sorted(cell.items())]) for key, cell in by_cell.items()
+    }
+    return [
+        Curve(c, arm, {k: means[c, arm, k] for k in numbers})
+        for c in CHANNELS
+        for arm, numbers in ARMS.items()
+    ]
+
+
+def write_transfer(results: list[Result], out: Path) -> str:
+    """Write ``transfer.csv``, ``.json``, ``.md`` and ``.png``; return the table for a terminal."""
+    curves = curves_of(results)
+    section = _section(curves)
+    write_csv(out / f"{NAME}.csv", results)
+    write_atomically(out / f"{NAME}.json", json.dumps(_as_json(curves), indent=1) + "\n")
+    write_atomically(out / f"{NAME}.md", as_markdown(section))
+    style.save(_picture(curves), out / f"{NAME}.png")
+    return as_plain(section)
+
+
+def _section(curves: list[Curve]) -> Section:
+    lines = [["channels", "trained on", *(f"{k} own trials" for k in TRIALS)]]
+    for curve in curves:
+        cells = [Mean.of(curve.samples[k]) if k in curve.samples else None for k in TRIALS]
+        told = ["" if cell is None else number(cell.mean, cell.se) for cell in cells]
+        lines.append([str(curve.channels), curve.arm, *told])
+    n = len(next(iter(curves[0].samples.values())))
+    notes = [f"Accuracy in per cent, mean and standard error over {n} subjects, three test runs each.", ""]
+    for channels, k, arm, gain in gains_of(curves):
+        text = number(gain.mean, gain.se, sign="+")
+        notes.append(f"- {channels} channels, {k} own trials: {text} over {arm}, paired by subject.")
+    return Section(TITLE, lines, notes)
+
+
+def gains_of(curves: list[Curve]) -> list[tuple[int, int, str, Mean]]:
+    """What others add to own trials: paired differences to each arm that has own trials alone."""
+    adapted = {curve.channels: curve for curve in curves if curve.arm == ADAPTED}
+    return [
+        (curve.channels, k, curve.arm, Mean.of(adapted[curve.channels].samples[k] - alone))
+        for curve in curves
+        if curve.arm != ADAPTED
+        for k, alone in curve.samples.items()
+    ]
+
+
+def _as_json(curves: list[Curve]) -> dict[str, object]:
+    cells = [
+        {"channels": c.channels, "arm": c.arm, "trials": k, **Mean.of(v)._asdict()}
+        for c in curves
+        for k, v in c.samples.items()
+    ]
+    gains = [
+        {"channels": channels, "trials": k, "over": arm, **gain._asdict()}
+        for channels, k, arm, gain in gains_of(curves)
+    ]
+    return {"table": NAME, "title": TITLE, "cells": cells, "gains": gains}
+
+
+def _picture(curves: list[Curve]) -> style.Figure:
+    with style.canvas(style.PAGE, 2.6) as figure:
+        (panels,) = figure.subplots(1, len(CHANNELS), sharey=True, squeeze=False)
+        for panel, channels in zip(panels, CHANNELS, strict=True):
+            looks = zip(ARMS, (style.BLUE, style.ORANGE, style.GREEN), "os^", strict=True)
+            for arm, color, marker in looks:
+                (curve,) = (c for c in curves if c.channels == channels and c.arm == arm)
+                means = [Mean.of(v) for v in curve.samples.values()]
+                middle, half = [m.mean for m in means], [m.se or 0.0 for m in means]
+                panel.errorbar(
+                    list(curve.samples), middle, half, color=color, marker=marker, ms=4, capsize=2, label=arm
+                )
+            panel.set(title=f"{channels} channels", xlabel="own labeled trials", xticks=TRIALS)
+        panels[0].set_ylabel("accuracy, %")
+        panels[-1].legend(loc="lower right")
+        figure.subplots_adjust(left=0.08, right=0.99, bottom=0.18, top=0.9, wspace=0.08)
+    return figure
