@@ -16,6 +16,7 @@ import numpy as np
 from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.covariance import LedoitWolf
+from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression, RidgeClassifierCV
 from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
@@ -134,14 +135,19 @@ def _distance(title: str, short: str, metric: str, distance: str, definite: bool
     return Method(f"{title} + 1-NN", short, "distance", sentence, lambda s: NearestNeighbor(metric), definite)
 
 
-def _at_identity(name: str, words: str, head: Make, shape: str | None = None) -> Method:
+def _at_identity(name: str, words: str, head: Make, shape: str | None = None, turned: bool = False) -> Method:
+    maps = [PCA] if turned else []
     sentence = f"Tangent vectors at I, then {words}."
     return Method(
         f"LogEuclid at I + {name}",
         f"LE at I, {name}",
         "rival" if shape is None else "learned",
         sentence,
-        lambda s: make_pipeline(LogEuclideanMetric(radius=0.0, init="identity", shape=shape), head(s)),
+        lambda s: make_pipeline(
+            LogEuclideanMetric(radius=0.0, init="identity", shape=shape),
+            *(made() for made in between),
+            head(s),
+        ),
     )
 
 
@@ -258,8 +264,9 @@ METHODS: dict[str, Method] = {
     "logeuclid-identity-ridge": _at_identity(
         "ridge", "ridge regression", lambda s: RidgeClassifierCV(alphas=tuple(10.0**k for k in range(-6, 7)))
     ),
+    # Turned to the directions that the training vectors span, which changes nothing but the time.
     "logeuclid-identity-logistic": _at_identity(
-        "logistic", "logistic regression", lambda s: LogisticRegression(max_iter=5000)
+        "logistic", "logistic regression", lambda s: LogisticRegression(max_iter=5000), turned=True
     ),
     "mdm": _pyriemann("MDM", "Label of the nearest Riemannian class mean."),
     "fgmdm": _pyriemann(
