@@ -145,7 +145,7 @@ def _at_identity(name: str, words: str, head: Make, shape: str | None = None, tu
         sentence,
         lambda s: make_pipeline(
             LogEuclideanMetric(radius=0.0, init="identity", shape=shape),
-            *(made() for made in between),
+            *(made() for made in maps),
             head(s),
         ),
     )
