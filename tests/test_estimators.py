@@ -447,3 +447,16 @@ def test_numbers_are_no_classes(rng):
     X, _ = labeled(rng, 10, 3)
     with pytest.raises(ValueError, match="continuous"):
         LogEuclideanMetric(task="classification").fit(X, rng.standard_normal(10))
+
+
+@pytest.mark.parametrize("solver", ["trust-region", "gradient"])
+@pytest.mark.parametrize("radius", [40.0, 80.0])
+@pytest.mark.parametrize("seed", [0, 9, 25, 38])
+def test_a_long_first_step_is_taken_back(solver, radius, seed):
+    """On a large sphere all is flat: a run that rests there, worse than at the mean, begins again."""
+    A = np.random.default_rng(seed).standard_normal((20, 3, 9))
+    X, y = A @ A.transpose(0, 2, 1), np.arange(20) % 2
+    metric = LogEuclideanMetric(radius, solver=solver, max_iter=2000).fit(X, y)
+    assert metric.solution_.converged
+    assert metric.solution_.residual <= 1e-3
+    assert metric.alignment_ > LogEuclideanMetric(0.0).fit(X, y).alignment_

@@ -9,6 +9,9 @@ from spdmetric.solvers.protocols import Evaluation, Manifold, Objective, Point
 from spdmetric.solvers.run import Counted, Run
 from spdmetric.solvers.solution import Callback, Solution, Status
 
+# Along a geodesic of P_d eigenvalues grow exponentially: no step inside the ball is longer.
+_LONGEST = 10.0
+
 
 def geodesic_gradient(
     objective: Objective,
@@ -33,7 +36,12 @@ def geodesic_gradient(
     run = Run(objective, tol=tol, max_iter=max_iter, callback=callback)
     first = iterate = Iterate(run.objective.at(start), manifold.radius)
     length = None
-    while (status := run.ends(iterate)) is None:
+    while True:
+        status = run.ends(iterate)
+        if run.lost(status, iterate, first):
+            iterate, length = first, None
+        elif status is not None:
+            break
         if iterate.distance == 0:
             after = run.first_step(manifold, iterate)
         else:
@@ -55,8 +63,10 @@ def _descend(
     direction = -iterate.gradient if iterate.active else -here.point.riemannian_gradient(iterate.gradient)
     move = manifold.retract if iterate.active else manifold.geodesic
     slope = float(np.vdot(iterate.gradient, direction))
-    size = float(np.linalg.norm(direction))
-    longest = manifold.radius / size
+    if iterate.active:
+        longest = manifold.radius / float(np.linalg.norm(direction))
+    else:  # minus the slope is the square of the affine-invariant length of the direction
+        longest = min(manifold.radius, _LONGEST) / np.sqrt(-slope)
     t = longest if length is None else min(length, longest)
     while t > 1e-14 * longest:
         there = objective.at(move(here.point, t * direction))

@@ -34,6 +34,7 @@ class Run:
         self.objective = Counted(objective)
         self.tol, self.max_iter, self.callback = tol, max_iter, callback
         self.history: list[Record] = []
+        self._share = 1.0  # of the radius, that the next step from the center is to take
         self._began = time.perf_counter()
 
     def ends(self, iterate: Iterate) -> Status | None:
@@ -61,10 +62,12 @@ class Run:
 
         It need not be lower than at the center.  To first order the function is the same at S and at -S, so
         the gradient there tells little of how far to go, and shortening the step until the value falls would
-        leave a run close to where it began, the closer the more alike the matrices are.
+        leave a run close to where it began, the closer the more alike the matrices are.  A run that comes
+        `lost` takes half the step.
         """
         here, g = center.here, center.gradient
-        step = (manifold.radius / norm(g)) * g
+        step = (self._share * manifold.radius / norm(g)) * g
+        self._share /= 2
         while norm(step) > 1e-3 * manifold.radius:
             both = [self.objective.at(manifold.retract(here.point, sign * step)) for sign in (-1, 1)]
             there = min(both, key=lambda evaluation: evaluation.value)
@@ -72,6 +75,13 @@ class Run:
                 return Iterate(there, manifold.radius)
             step = step / 2
         return None
+
+    def lost(self, status: Status | None, iterate: Iterate, first: Iterate) -> bool:
+        """Whether a run rests where the value is higher than at the center that it came from.
+
+        Far from the center all is flat: there every gradient is small.
+        """
+        return status is Status.CONVERGED and first.distance == 0 and iterate.here.value > first.here.value
 
     def further_out(self, manifold: Manifold, iterate: Iterate) -> Iterate | None:
         """Where a run that has come to rest inside the ball goes on, if the value is lower on the sphere.

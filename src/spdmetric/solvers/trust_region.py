@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
 from spdmetric.solvers.constraint import Iterate, norm
@@ -42,7 +45,7 @@ def trust_region(
     Solution
     """
     run = Run(objective, tol=tol, max_iter=max_iter, callback=callback)
-    return _trust_region(run, SecantModel(), manifold, start)
+    return _trust_region(run, SecantModel, manifold, start)
 
 
 def newton(
@@ -61,14 +64,18 @@ def newton(
     by cancellation, and the estimators refuse it.  Parameters and return value are those of `trust_region`.
     """
     run = Run(objective, tol=tol, max_iter=max_iter, callback=callback)
-    return _trust_region(run, ExactModel(run.objective), manifold, start)
+    return _trust_region(run, partial(ExactModel, run.objective), manifold, start)
 
 
-def _trust_region(run: Run, model: SecantModel | ExactModel, manifold: Manifold, start: Point) -> Solution:
+def _trust_region(
+    run: Run, make_model: Callable[[], SecantModel | ExactModel], manifold: Manifold, start: Point
+) -> Solution:
     first = iterate = Iterate(run.objective.at(start), manifold.radius)
-    delta = 0.5 * manifold.radius
+    model, delta = make_model(), 0.5 * manifold.radius
     while True:
         status = run.ends(iterate)
+        if run.lost(status, iterate, first):
+            iterate, model, delta, status = first, make_model(), 0.5 * manifold.radius, None
         after: Iterate | None
         if status is None and iterate.distance == 0:
             after = run.first_step(manifold, iterate)
