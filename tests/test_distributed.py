@@ -358,3 +358,22 @@ def _loses_the_scheduler(arrays, scheduler):
     with pytest.raises(ConnectionError, match="Dask scheduler was lost in mid-fit"):
         LogEuclideanMetric(1.0, tol=1e-12, callback=action).fit(*arrays)
     assert time.monotonic() - killed[0] < 60
+
+
+@pytest.mark.parametrize(("init", "with_client"), [("riemann", True), ("median", False)])
+def test_domains(init, with_client, data, arrays, request):
+    """Domains on a cluster, or computed without one, are those in memory."""
+    if with_client:
+        request.getfixturevalue("client")
+    X, y = data
+    session = np.array(["tuesday", "monday", "monday"])[np.arange(len(y)) % 3]
+    X = np.where((session == "monday")[:, None, None], 4 * X, X)
+    lazy = dask_array.from_array(X, chunks=(CHUNKS, 3, 3))
+    here = LogEuclideanMetric(2.0, init=init).fit(X, y, sample_domain=session)
+    there = LogEuclideanMetric(2.0, init=init).fit(lazy, arrays[1], sample_domain=session)
+    same(here, there)
+    np.testing.assert_allclose(there.domain_means_, here.domain_means_, rtol=1e-9)
+    vectors = there.transform(lazy, session)
+    assert isinstance(vectors, dask_array.Array)
+    np.testing.assert_allclose(vectors.compute(), there.transform(X, session), rtol=1e-9, atol=1e-12)
+    assert there.transform(lazy.astype(np.float32), session).dtype == np.float32

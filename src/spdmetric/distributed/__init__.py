@@ -20,7 +20,15 @@ objective  what the client does: `ClusterData`, `ClusterMisalignment`
 ========== =====================================================================
 """
 
-from spdmetric.distributed.arrays import Computed, aligned, chunk_rows, computed, transform
+from spdmetric.distributed.arrays import (
+    Computed,
+    aligned,
+    averaging_over,
+    chunk_rows,
+    computed,
+    map_rows,
+    transform,
+)
 from spdmetric.distributed.cluster import Cluster, current_client
 from spdmetric.distributed.objective import ClusterData, ClusterMisalignment, survey_all
 
@@ -30,9 +38,11 @@ __all__ = [
     "ClusterMisalignment",
     "Computed",
     "aligned",
+    "averaging_over",
     "chunk_rows",
     "computed",
     "current_client",
+    "map_rows",
     "survey_all",
     "transform",
 ]

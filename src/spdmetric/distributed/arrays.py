@@ -94,6 +94,59 @@ def computed(array: DaskArray) -> np.ndarray:
         ) from error
 
 
+def averaging_over(X: DaskArray, rows: np.ndarray, weight: np.ndarray) -> Callable[[Any], np.ndarray]:
+    """Averages of functions over some matrices of a dask array, each chunk where it is.
+
+    The sums of chunks are added in their order, so that nothing hangs on the scheduling.
+    """
+    from dask import delayed
+
+    kept = np.zeros(X.shape[0])
+    kept[rows] = weight
+    X = whole_matrices(X)
+    places = [slice(first, last) for first, last in pairwise(accumulate(X.chunks[0], initial=0))]
+    chunks = [
+        (chunk, kept[place], place.start)
+        for chunk, place in zip(X.to_delayed().ravel(), places, strict=True)
+        if kept[place].any()
+    ]
+
+    def average(f: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        total = delayed(sum)([delayed(_sum_of_chunk)(f, *chunk) for chunk in chunks])
+        return np.asarray(total.compute()) / kept.sum()
+
+    return average
+
+
+def _sum_of_chunk(
+    f: Callable[[np.ndarray], np.ndarray], X: np.ndarray, weight: np.ndarray, first: int
+) -> np.ndarray:
+    """Weighted sum over the matrices of a chunk that have weight."""
+    counts = weight > 0
+    values = f(check_spd(np.asarray(X), first=first)[counts])
+    return np.tensordot(weight[counts], values, axes=1)
+
+
+def map_rows(X: DaskArray, index: np.ndarray, of_rows: Callable[..., np.ndarray]) -> DaskArray:
+    """Matrices of a dask array after ``of_rows(matrices, index)``, of which nothing is computed yet."""
+    import dask.array
+
+    X = whole_matrices(X)
+    column = dask.array.from_array(index[:, None, None], chunks=(X.chunks[0], 1, 1))
+    return dask.array.map_blocks(
+        partial(_map_chunk, of_rows=of_rows),
+        X,
+        column,
+        dtype=np.float64,
+        chunks=X.chunks,
+        meta=np.empty((0, 0, 0)),
+    )
+
+
+def _map_chunk(X: np.ndarray, index: np.ndarray, *, of_rows: Callable[..., np.ndarray]) -> np.ndarray:
+    return of_rows(check_spd(np.asarray(X)), index[:, 0, 0]) if len(X) else X
+
+
 def transform(X: Any, embed: Callable[..., np.ndarray], p: int, rank: int | None) -> DaskArray:
     """Return the vectors of a dask array of matrices as a dask array, of which nothing is computed yet.
 

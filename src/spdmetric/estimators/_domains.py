@@ -7,10 +7,12 @@ compared, and everything else is as without domains.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from spdmetric.estimators._data import is_dask
 from spdmetric.geometry import mean_riemann, median_of, median_riemann, riemann_of
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm
 from spdmetric.objectives.local import Labeled, LocalData, Map, Selected, is_stored, read
@@ -62,12 +64,7 @@ def seen_from_means(
     """
     if sample_domain is None:
         return X, None
-    if type(X).__module__.startswith("dask."):
-        raise ValueError(
-            "sample_domain needs the matrices in this process, and those of a dask array stay on the "
-            "workers: pass X.compute(), or whiten the domains before."
-        )
-    if not is_stored(X):
+    if not is_stored(X) and not is_dask(X):
         X = check_spd(to_numpy(X))
     names, index = np.unique(check_domains(sample_domain, X.shape[0]), return_inverse=True)
     weight = check_weights(sample_weight, np.empty(X.shape[0]))
@@ -77,8 +74,17 @@ def seen_from_means(
         rows = np.flatnonzero((index == k) & (weight > 0))
         means.append(mean_of(X, rows, name, weight[rows], median=median, map=map))
     domains = Domains(names, np.stack(means))
+    return seen_from(X, index, means), domains
+
+
+def seen_from(X: Array, index: np.ndarray, means: list[np.ndarray]) -> Any:
+    """Matrices, each seen from one of the means; those of a file or a cluster when they are read."""
     factors = np.stack([invsqrtm(mean) for mean in means])
-    return (Recentered if is_stored(X) else _whitened)(X, index, factors), domains
+    if is_dask(X):
+        from spdmetric import distributed
+
+        return distributed.map_rows(X, index, partial(_whitened, factors=factors))
+    return (Recentered if is_stored(X) else _whitened)(X, index, factors)
 
 
 def mean_of(
@@ -90,6 +96,11 @@ def mean_of(
             f"Domain {name!r} of sample_domain has {rows.size} matrices with weight: expected at least two. "
             "Seen from its own mean a single matrix is the identity, and nothing is left of it."
         )
+    if is_dask(X):
+        from spdmetric import distributed
+
+        average = distributed.averaging_over(X, rows, np.ones(rows.size) if weight is None else weight)
+        return (median_of if median else riemann_of)(average, rows.size)
     if not is_stored(X):
         return (median_riemann if median else mean_riemann)(to_numpy(X[rows, ...]), weight)
     weight = np.ones(rows.size) if weight is None else weight

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from spdmetric.estimators._data import is_dask
-from spdmetric.estimators._domains import UNSEEN, Domains, means_of, read_checked
+from spdmetric.estimators._domains import UNSEEN, Domains, means_of, read_checked, seen_from
 from spdmetric.estimators._progress import CallbackSupportMixin
 from spdmetric.estimators.embedding import Embedding
 from spdmetric.geometry import geodesic, mean_riemann, median_riemann
@@ -235,14 +235,15 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
                 "each new session."
             )
         check_choice("unseen_domain", self.unseen_domain, UNSEEN)
-        if is_dask(X):
-            raise ValueError(
-                "sample_domain needs the matrices in this process, and X is a dask array: pass X.compute(), "
-                "or adapt() and transform without sample_domain."
-            )
-        single, X = is_single(X), X if is_stored(X) else self._check_matrices(X)
+        single, X = is_single(X), X if is_stored(X) or is_dask(X) else self._check_matrices(X)
         known = dict(zip(self.domains_.tolist(), self.domain_means_, strict=True))
         means, index = means_of(X, sample_domain, known, self.unseen_domain, median=self._by_median)
+        if is_dask(X):
+            from spdmetric import distributed
+
+            seen = replace(self.embedding_, domain_mean=None)
+            Z = distributed.transform(seen_from(X, index, means), seen.embed, seen.n_features, None)
+            return Z.astype(np.float32) if single else Z
         vectors = np.empty((X.shape[0], self.embedding_.n_features), np.float32 if single else np.float64)
         for k, mean in enumerate(means):
             seen = replace(self.embedding_, domain_mean=mean)
