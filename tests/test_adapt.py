@@ -68,7 +68,7 @@ def test_what_cannot_be_adapted(rng):
     X, y = labeled(rng, 20, 3)
     with pytest.raises(NotFittedError):
         LogEuclideanMetric().partial_adapt(X)
-    with pytest.raises(ValueError, match=r"known with init='riemann' only; .* init='identity'"):
+    with pytest.raises(ValueError, match=r"'riemann' and init='median' only; .* init='identity'"):
         LogEuclideanMetric(1.0, init="identity").fit(X, y).adapt(X)
     with pytest.raises(ValueError, match="X has 4 features"):
         LogEuclideanMetric(1.0).fit(X, y).adapt(spd(rng, 5, 4))

@@ -84,7 +84,7 @@ def test_start_and_groups_as_tensors(to, data):
     G0 = np.diag([1.0, 2.0, 3.0, 4.0])
     ours = LogEuclideanMetric(1.0, init=to(G0)).fit(X, y)
     np.testing.assert_array_equal(ours.components_, LogEuclideanMetric(1.0, init=G0).fit(X, y).components_)
-    with pytest.raises(ValueError, match="init='riemann' only"):
+    with pytest.raises(ValueError, match="init='riemann' and init='median' only"):
         ours.adapt(X)
     from sklearn.model_selection import GroupKFold
 

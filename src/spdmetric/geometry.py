@@ -348,30 +348,34 @@ def riemann_of(average: Average, n: int | None = None, *, tol: float = 1e-9, max
     return here.frame.point
 
 
-def median_of(average: Average, n: int | None = None, *, tol: float = 1e-7, max_iter: int = 500) -> Array:
+def median_of(average: Average, n: int | None = None, *, tol: float = 1e-9, max_iter: int = 500) -> Array:
     """`median_riemann`, given how to average, over n matrices in all.
 
-    Every step goes to the mean of the tangent vectors, each divided by its distance (Weiszfeld); it is
-    halved where the sum of distances would grow.
+    The gradient is the mean of the tangent vectors, each divided by its distance; where past steps tell
+    nothing, the curvature is the mean of one over the distances (Weiszfeld).  A step is halved where the sum
+    of distances would grow.
     """
-    here = Frame.of(spectrum(_between_means(average)))
-    spread = float(detached(average(_by_distance(here.factor, n, _TINY))[-1]))
-    near, least, length, there = max(_NEAR * spread, _TINY), float("inf"), 1.0, here
-    step: Array = 0.0
+    frame = Frame.of(spectrum(_between_means(average)))
+    spread = float(detached(average(_by_distance(frame.factor, n, _TINY))[-1]))
+    bound = max(tol * spread, frame.factor.shape[-1] * _EPS)  # matrices that are all the same have no spread
+    near = max(_NEAR * spread, _TINY)
+    here, secants, length = average(_by_distance(frame.factor, n, near)), Secants(Even()), 1.0
     for _ in range(max_iter):
-        mean = average(_by_distance(there.factor, n, near))
-        if float(detached(mean[-1])) <= least * (1 + 4 * _EPS):
-            here, least, step = there, float(detached(mean[-1])), mean[:-2] / mean[-2]
+        step = length * secants.solve(here[:-2], float(detached(here[-2])))
+        if float(array_namespace(step).linalg.vector_norm(detached(step))) <= bound:
+            return frame.point
+        moved = frame.moved(step)
+        there = average(_by_distance(moved.factor, n, near))
+        if float(detached(there[-1])) <= float(detached(here[-1])) * (1 + 4 * _EPS):
+            secants.learn(detached(step), detached(here[:-2] - there[:-2]))
+            frame, here, length = moved, there, 1.0
         else:
-            length /= 2
-        if length * float(array_namespace(step).linalg.vector_norm(detached(step))) <= tol * spread:
-            return here.point
-        there = here.moved(length * step)
+            secants, length = Secants(Even()), length / 2
     warn_at_caller(
         f"The median stopped after {max_iter} iterations: look for matrices that are near singular.",
         ConvergenceWarning,
     )
-    return here.point
+    return frame.point
 
 
 def _by_distance(factor: Array, n: int | None, near: float) -> RowFunction:
@@ -478,13 +482,21 @@ class Axes(NamedTuple):
         return q - rest + _traceless(vech(P @ hat @ transpose(P)))
 
 
+class Even(NamedTuple):
+    """The guess that the Hessian is the same in all directions."""
+
+    def solve(self, q: Array, curvature: float) -> Array:
+        """Inverse of the guess times a vector."""
+        return q / curvature
+
+
 class Secants:
     """Limited-memory BFGS in the frame of the factor, in which vectors stay parallel along each step.
 
-    Where past steps tell nothing the Hessian is guessed from the axes along which the matrices vary.
+    Where past steps tell nothing the Hessian is guessed, for a mean from the axes along which matrices vary.
     """
 
-    def __init__(self, axes: Axes, memory: int = 8):
+    def __init__(self, axes: Axes | Even, memory: int = 8):
         self._axes, self._memory = axes, memory
         self._pairs: list[tuple[Array, Array, float]] = []  # step, change of the gradient, 1 / their product
 

@@ -31,6 +31,8 @@ _LEAST_EXPLAINED = 1e-8
 # Errors of less than this share, 1 % of the spread, are not told apart: without a floor a target free of
 # noise would outweigh all others, and its scale would be that of rounding.
 _LEAST_UNEXPLAINED = 1e-4
+# Of the largest: targets spread less along a combination that is rounding, as the sum of all indicators is.
+_LEAST_SPREAD = 1e-13
 # A fit that explains more than this share of the targets, on the mean of the directions, interpolates.
 _INTERPOLATES = 0.99
 
@@ -269,14 +271,16 @@ def _directions(fit: Fit, left_out: np.ndarray) -> np.ndarray:
 def _signed(scores: np.ndarray) -> np.ndarray:
     """Columns, each with the sign that does not hang on rounding: scores tend to grow from class to class.
 
-    The root leaves no ties: (1, -2, 1) has none with the numbers of the classes.
+    The root leaves no ties: (1, -2, 1) has none with the numbers of the classes.  It is centered, as
+    scores of classes that differ by a constant are the same.
     """
-    growth = np.sqrt(np.arange(len(scores))) @ scores
+    root = np.sqrt(np.arange(len(scores)))
+    growth = (root - root.mean()) @ scores if len(scores) > 1 else scores[0]
     return np.where(growth < 0, -1.0, 1.0) * scores
 
 
 def _inverse_root(S: np.ndarray) -> np.ndarray:
     """Columns R with ``R' S R = I`` that span the range of S, (c, rank)."""
     values, vectors = np.linalg.eigh(S)
-    kept = values > len(S) * _EPS * max(values[-1], 0.0)
+    kept = values > _LEAST_SPREAD * max(values[-1], 0.0)
     return vectors[:, kept] / np.sqrt(values[kept])
