@@ -84,8 +84,9 @@ def speaking_of_options() -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        options = r"\b(labels|groups|subject|events|band|window)="
-        raise ValueError(re.sub(options, r"--\1 ", str(error)).replace(" ,", ",")) from error
+        options = r"\b(labels|groups|subject|events|band|window)=(?=([\w('\"\[])?)"
+        text = re.sub(options, lambda m: f"--{m[1]}" + " " * bool(m[2]), str(error))
+        raise ValueError(re.sub(r"\bas \(([\d.]+), ([\d.]+)\)", r"as \1 \2", text)) from error
 
 
 def _read(

@@ -17,6 +17,6 @@ def run(arguments: Namespace) -> None:
 
     for name, method in METHODS.items():
         needs = f"; needs the extra {method.extra}" if method.extra else ""
-        print(name, "(auto)" * (name == AUTO))
+        print(name + " (auto)" * (name == AUTO))
         print(fill(method.sentence, 100, initial_indent="    ", subsequent_indent="    "))
         print(f"    matrices: {method.takes}{needs}")

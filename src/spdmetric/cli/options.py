@@ -22,7 +22,7 @@ with annotations, a folder of these; or, with --estimator, an array X (n, channe
 """
 ESTIMATORS = ("oas", "lwf", "scm")  # of covariances, in pyRiemann's words
 # Scores by their names on the command line, and in scikit-learn; the default of the choice is logloss.
-SCORES = {"accuracy": "accuracy", "balanced": "balanced_accuracy", "auc": "roc_auc", "logloss": None}
+SCORES = {"accuracy": "accuracy", "balanced": "balanced_accuracy", "auc": "roc_auc_ovr", "logloss": None}
 
 
 def add_data(parser: ArgumentParser) -> None:
@@ -132,6 +132,12 @@ def check_model_target(option: str, path: Path, *inputs: Path | str | None) -> N
             "pickle, so that reading one cannot run code."
         )
     check_target(path, *inputs)
+
+
+def check_model(path: Path) -> None:
+    """Refuse a folder for a model."""
+    if path.is_dir():
+        raise ValueError(f"MODEL {path} is a folder: expected a file that 'spdmetric fit' wrote.")
 
 
 def make_folder(folder: Path) -> None:

@@ -15,7 +15,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spdmetric.cli.options import add_data, add_domains, add_skip, check_target, printable
+from spdmetric.cli.options import add_data, add_domains, add_skip, check_model, check_target, printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,6 +47,7 @@ def run(arguments: Namespace) -> None:
     from spdmetric.io.atomic import write_atomically
     from spdmetric.io.models import load, load_recipe
 
+    check_model(arguments.model)
     stdout = arguments.out == STDOUT
     if not stdout:
         check_target(arguments.out, arguments.model, arguments.data, arguments.labels)

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
-from spdmetric.cli.options import printable
+from spdmetric.cli.options import check_model, printable
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -23,6 +23,7 @@ def run(arguments: Namespace) -> None:
     from spdmetric.io.npy import read_npz
 
     path = arguments.model
+    check_model(path)
     model, recipe = load(path), load_recipe(path)
     metadata = json.loads(read_npz(path, ["metadata"])["metadata"].item())
     lines = [

@@ -101,6 +101,8 @@ class Method:
     def make(self, s: Sizes) -> BaseEstimator:
         """A fresh classifier; singular matrices that share a range are brought to it first."""
         made = self.recipe(s.inside)
+        if not s.inside.definite:
+            given(made, init="euclid")  # without a common range they have no Riemannian mean
         return make_pipeline(CommonRange(), *steps_of(made)) if s.shared else made
 
 
