@@ -63,19 +63,17 @@ def read_input(
     with speaking_of_options():
         found = _read(path, labels, asked, arguments.subject, steps, recipe)
         domains = _domains(path, found, asked["domains"])
-    signals = isinstance(found, Signals)
-    bad = _bad_trials(found.X) if signals else bad_matrices(found.X, found.names)
+    recipe, names = (found.recipe, None) if isinstance(found, Signals) else (None, found.names)
+    bad = bad_matrices(found.X, names) if recipe is None else _bad_trials(found.X)
     _refuse(path, bad, len(found.X), getattr(arguments, "skip_bad", False))
     kept = np.setdiff1d(np.arange(len(found.X)), [one.index for one in bad])
     y, groups, domains = (None if of is None else of[kept] for of in (found.y, found.groups, domains))
-    X = found.X[kept]
-    steps = _steps(asked, signals=signals) if steps is None else steps
-    matrices = X
+    X = matrices = found.X[kept]
+    steps = _steps(asked, signals=recipe is not None) if steps is None else steps
     for step in steps:
         matrices = step.fit_transform(matrices)
     described = Matrices(matrices, y, groups, found.name, found.notes)
-    names = None if signals else found.names
-    return Input(X, described, domains, names, bad, len(found.X), steps, found.recipe if signals else None)
+    return Input(X, described, domains, names, bad, len(found.X), steps, recipe)
 
 
 @contextmanager
