@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from spdmetric.evaluation.methods import Sizes
 
 FEW_VALUES = 10  # whole numbers, no more than that, look like classes
+FOLDS = 5  # of the choice, where a class has so many matrices
 AUTO = "spdmetric"  # what --method auto stands for
 
 
@@ -59,6 +60,9 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> None:
     """Read, learn, write the model, and say what was learned."""
+    check_model_target("--out", arguments.out, arguments.data, arguments.labels)
+    if arguments.regression:
+        _check_regression(arguments)
     from sklearn.pipeline import make_pipeline
 
     from spdmetric.cli.inputs import read_input, told
@@ -66,10 +70,7 @@ def run(arguments: Namespace) -> None:
     from spdmetric.evaluation.splits import several, steps_of
     from spdmetric.io.models import save
 
-    check_model_target("--out", arguments.out, arguments.data, arguments.labels)
-    if arguments.regression:
-        _check_regression(arguments)
-    elif arguments.method != "auto" and arguments.method not in METHODS:
+    if arguments.method != "auto" and arguments.method not in METHODS:
         raise ValueError(
             f"--method {printable(arguments.method)}: there is no such method; 'spdmetric methods' lists all."
         )
@@ -78,9 +79,12 @@ def run(arguments: Namespace) -> None:
     sizes = Sizes.of(data.matrices.X, y)
     if arguments.rank not in (None, "full"):
         sizes = sizes._replace(shared=False)  # a metric of low rank does without the common range
-    made = numbers_asked(arguments, sizes) if arguments.regression else classifier_asked(arguments, sizes)
-    model = make_pipeline(*data.steps, *steps_of(made))
     groups = several(data.matrices.groups) if data.domains is None else None  # domains are groups too
+    if arguments.regression:
+        made = numbers_asked(arguments, sizes)
+    else:
+        made = classifier_asked(arguments, sizes, groups is not None or data.domains is not None)
+    model = make_pipeline(*data.steps, *steps_of(made))
     learn(model, data, groups)
     save(model if len(model) > 1 else model[0], arguments.out, recipe=data.recipe)
     n, d, _ = data.matrices.X.shape
@@ -153,8 +157,10 @@ def _check_regression(arguments: Namespace) -> None:
             raise ValueError(f"{option} is for classes: leave it out, or --regression.")
 
 
-def classifier_asked(arguments: Namespace, sizes: Sizes) -> BaseEstimator:
+def classifier_asked(arguments: Namespace, sizes: Sizes, grouped: bool) -> BaseEstimator:
     """A fresh classifier of matrices, with the options that were given."""
+    import numpy as np
+
     from spdmetric import LogEuclideanClassifier
     from spdmetric.evaluation.methods import METHODS, given, obstacle
     from spdmetric.evaluation.splits import steps_of
@@ -165,6 +171,9 @@ def classifier_asked(arguments: Namespace, sizes: Sizes) -> BaseEstimator:
         raise ValueError(f"--method {name} cannot learn from {arguments.data}: {why}{todo}.")
     made = METHODS[name].make(sizes)
     chooses = isinstance(steps_of(made)[-1], LogEuclideanClassifier)
+    if SCORES.get(arguments.scoring) and arguments.folds is None and not grouped:
+        # Scores of scikit-learn are of folds, each of which then needs all classes.
+        given(made, cv=int(np.clip(sizes.smallest_class, 2, FOLDS)))
     for option, parameters in _parameters(arguments, chooses).items():
         if given(made, **parameters):
             raise ValueError(f"{option} has no meaning for --method {name}: leave it out, or --method.")

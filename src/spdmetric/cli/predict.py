@@ -41,16 +41,16 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> None:
     """Read model and matrices, and write the labels."""
+    check_model(arguments.model)
+    stdout = arguments.out == STDOUT
+    if not stdout:
+        check_target(arguments.out, arguments.model, arguments.data, arguments.labels)
     from sklearn.base import is_regressor
 
     from spdmetric.cli.inputs import read_input, told
     from spdmetric.io.atomic import write_atomically
     from spdmetric.io.models import load, load_recipe
 
-    check_model(arguments.model)
-    stdout = arguments.out == STDOUT
-    if not stdout:
-        check_target(arguments.out, arguments.model, arguments.data, arguments.labels)
     model = load(arguments.model)
     numbers = is_regressor(model)
     _check_model(model, arguments)

@@ -17,13 +17,13 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> None:
     """Read the file, whose digest is checked, and print what it holds."""
+    path = arguments.model
+    check_model(path)
     from spdmetric.evaluation.methods import expression
     from spdmetric.evaluation.splits import steps_of
     from spdmetric.io.models import load, load_recipe
     from spdmetric.io.npy import read_npz
 
-    path = arguments.model
-    check_model(path)
     model, recipe = load(path), load_recipe(path)
     metadata = json.loads(read_npz(path, ["metadata"])["metadata"].item())
     lines = [
