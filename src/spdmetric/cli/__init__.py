@@ -7,15 +7,16 @@ import sys
 import warnings
 from collections.abc import Sequence
 
-from spdmetric.cli import compare, fit, predict, reproduce, toy
+from spdmetric.cli import compare, fit, methods, predict, reproduce, show, toy
 from spdmetric.cli.options import one_line, printable
 
-COMMANDS = (toy, fit, predict, compare, reproduce)
+COMMANDS = (toy, fit, predict, show, methods, compare, reproduce)
 
 EPILOG = """\
 examples:
   spdmetric fit train.npz -o model.npz             learn from labeled matrices
   spdmetric predict model.npz new.npz -o new.csv   label other matrices
+  spdmetric show model.npz                         what a model file holds
   spdmetric compare matrices.npz --out report.html which metric suits my matrices, does learning help?
   spdmetric reproduce toy                          Table 1 of the paper, about a minute
 

@@ -12,7 +12,7 @@ from argparse import ArgumentParser, Namespace
 from functools import partial
 from pathlib import Path
 
-from spdmetric.cli.options import add_data, add_run, bar, check_target, read
+from spdmetric.cli.options import add_data, add_run, bar, check_target
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -28,6 +28,7 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> None:
     """Read, compare, write the page, and say the answer."""
+    from spdmetric.cli.inputs import read_input
     from spdmetric.comparison.compare import compare
     from spdmetric.comparison.page import Origin, need_page
 
@@ -38,8 +39,8 @@ def run(arguments: Namespace) -> None:
         raise ValueError(f"--out {out}: expected a name that ends in .html.")
     named = None if labels is None or labels.endswith(".csv") else labels
     report = compare(
-        read(arguments.data, labels, arguments.subject, arguments.groups),
-        X_test=test and read(test, arguments.test_labels or named, arguments.subject),
+        read_input(arguments.data, labels, arguments).matrices,
+        X_test=test and read_input(test, arguments.test_labels or named, arguments).matrices,
         methods=arguments.methods,
         repeats=arguments.repeats,
         seed=arguments.seed,

@@ -1,9 +1,10 @@
-"""Learn a metric and a classifier from labeled matrices, and keep both in a file.
+"""Learn a classifier from labeled matrices or signals, and keep it in a file.
 
-Radius, rank and shape of the metric, and what labels its vectors, are chosen by cross-validation as far as
-they are not given.  With --regression the labels are numbers to predict, and ridge regression follows the
-metric, unless --neighbors is given.  Matrices that are singular in the same directions are brought to their
-common range first, unless --rank is given.
+By default a metric and what labels its vectors are learned: radius, rank and shape are chosen by
+cross-validation as far as they are not given.  --method takes any other that 'spdmetric methods' lists.
+With --regression the labels are numbers to predict, and ridge regression follows the metric, unless
+--neighbors is given.  Matrices that are singular in the same directions are brought to their common range
+first, unless --rank is given; where ranks differ, --shrink makes them all definite.
 """
 
 from __future__ import annotations
@@ -14,21 +15,36 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spdmetric.cli.options import add_data, check_target, printable, read, whole
+from spdmetric.cli.options import (
+    SCORES,
+    add_data,
+    add_judging,
+    add_matrices,
+    add_parts,
+    add_signals,
+    check_model_target,
+    printable,
+    whole,
+)
 
 if TYPE_CHECKING:
     import numpy as np
     from sklearn.base import BaseEstimator
 
-    from spdmetric import CommonRange, LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV
+    from spdmetric.cli.inputs import Input
+    from spdmetric.evaluation.methods import Sizes
 
 FEW_VALUES = 10  # whole numbers, no more than that, look like classes
+FOLDS = 5  # of the choice, where a class has so many matrices
+AUTO = "spdmetric"  # what --method auto stands for
 
 
 def add_options(parser: ArgumentParser) -> None:
     """Add the options of the command."""
     add_data(parser)
     parser.add_argument("-o", "--out", type=Path, required=True, metavar="MODEL.npz", help="file to write")
+    methods = "what to train, see 'spdmetric methods' (default: auto, our choice)"
+    parser.add_argument("--method", default="auto", metavar="NAME", help=methods)
     parser.add_argument("--radius", type=float, metavar="R", help="largest distance of G from the mean")
     parser.add_argument("--rank", type=whole(1, "full"), metavar="M", help='directions to learn, or "full"')
     neighbors = "label by K neighbors; default: chosen, with --regression ridge regression"
@@ -36,139 +52,234 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--regression", action="store_true", help="the labels are numbers to predict")
     folds = "of the choice; default: 5, twice for fewer than 200 matrices"
     parser.add_argument("--folds", type=whole(2), metavar="N", help=folds)
+    add_judging(parser)
+    add_parts(parser)
+    add_matrices(parser)
+    add_signals(parser)
 
 
 def run(arguments: Namespace) -> None:
     """Read, learn, write the model, and say what was learned."""
+    check_model_target("--out", arguments.out, arguments.data, arguments.labels)
+    if arguments.regression:
+        _check_regression(arguments)
     from sklearn.pipeline import make_pipeline
-    from tqdm import tqdm
 
+    from spdmetric.cli.inputs import read_input, told
+    from spdmetric.evaluation.methods import METHODS, Sizes
+    from spdmetric.evaluation.splits import several, steps_of
     from spdmetric.io.models import save
 
-    check_target(arguments.out, arguments.data, arguments.labels)
-    data = read(arguments.data, arguments.labels, arguments.subject)
-    if data.y is None:
-        raise ValueError(f"{arguments.data} has no labels to learn from: give them with --labels CSV.")
-    _check_target(data.y, arguments)
-    learning = _numbers_asked(arguments) if arguments.regression else [_classifier_asked(arguments)]
-    before = _range_needed(data.X, arguments)
-    model = make_pipeline(*before, *learning)
-    # The bar is for terminals, and for what takes longer than two seconds.
+    if arguments.method != "auto" and arguments.method not in METHODS:
+        raise ValueError(
+            f"--method {printable(arguments.method)}: there is no such method; 'spdmetric methods' lists all."
+        )
+    data = read_input(arguments.data, arguments.labels, arguments)
+    y = check_labels(data, arguments)
+    sizes = Sizes.of(data.matrices.X, y)
+    if arguments.rank not in (None, "full"):
+        sizes = sizes._replace(shared=False)  # a metric of low rank does without the common range
+    groups = several(data.matrices.groups) if data.domains is None else None  # domains are groups too
+    if arguments.regression:
+        made = numbers_asked(arguments, sizes)
+    else:
+        made = classifier_asked(arguments, sizes, groups is not None or data.domains is not None)
+    model = make_pipeline(*data.steps, *steps_of(made))
+    learn(model, data, groups)
+    save(model if len(model) > 1 else model[0], arguments.out, recipe=data.recipe)
+    n, d, _ = data.matrices.X.shape
+    print(*told(data), f"{n} matrices {d} x {d}, {_told(y, arguments.regression)}", sep="\n")
+    if sizes.shared:
+        print(f"brought to their common range, {sizes.smallest_rank} of {d} dimensions")
+    print(*_parts(data, groups), _learned(model, arguments), f"written: {arguments.out}", sep="\n")
+
+
+def learn(model: Any, data: Input, groups: np.ndarray | None) -> None:
+    """Train a pipeline, with a bar for terminals, and for what takes longer than two seconds."""
+    from tqdm import tqdm
+
+    from spdmetric.evaluation.splits import fit_keywords, steps_of
+
+    columns = fit_keywords(model, groups=groups, sample_domain=data.domains)
     with tqdm(desc="learning", unit="step", delay=2, leave=False, disable=None) as bar:
-        follow = getattr(learning[0], "set_callbacks", lambda *_: None)  # from scikit-learn 1.9 on
-        follow(Bar(bar.update))
-        model.fit(data.X, data.y)
-        follow()
-    save(model if len(model) > 1 else model[0], arguments.out)
-    n, d, _ = data.X.shape
-    read_in = [f"{n} matrices {d} x {d}, {_told(data.y, arguments.regression)}"]
-    if before:
-        read_in.append(f"brought to their common range, {learning[0].n_features_in_} of {d} dimensions")
-    print(*read_in, _learned(learning[0]), f"written: {arguments.out}", sep="\n")
+        following = [step for step in steps_of(model) if hasattr(step, "set_callbacks")]  # scikit-learn 1.9
+        for step in following:
+            step.set_callbacks(Bar(bar.update))
+        model.fit(data.X, data.matrices.y, **columns)
+        for step in following:
+            step.set_callbacks()
 
 
-def _told(y: np.ndarray, regression: bool) -> str:
-    if regression:
-        return f"numbers from {y.min():.4g} to {y.max():.4g}"
-    counts = [f"{printable(name)[:40]} ({count})" for name, count in sorted(Counter(y.tolist()).items())]
-    listed = ", ".join(counts if len(counts) <= 8 else [*counts[:7], "..."])
-    return f"{len(counts)} classes: {listed}"
-
-
-def _check_target(y: np.ndarray, arguments: Namespace) -> None:
-    """Refuse words as numbers and numbers as classes; warn of numbers that look like classes."""
+def check_labels(data: Input, arguments: Namespace) -> np.ndarray:
+    """Labels to learn from, or a sentence; a warning where numbers look like classes."""
     import numpy as np
 
     from spdmetric.caller import warn_at_caller
     from spdmetric.validation import is_regression
 
+    y, path = data.matrices.y, arguments.data
+    if y is None:
+        raise ValueError(f"{path} has no labels to learn from: give them with --labels CSV.")
     if not arguments.regression and is_regression(y, "auto"):
         raise ValueError(
-            f"{arguments.data} has numbers that are not all whole for labels, such as "
+            f"{path} has numbers that are not all whole for labels, such as "
             f"{y[y != np.round(y)][0]:.4g}: give --regression to predict numbers; classes are words or whole "
             "numbers."
         )
     if arguments.regression and y.dtype.kind not in "fiu":
         raise ValueError(
-            f"--regression needs numbers, and {arguments.data} has words for labels, such as {str(y[0])!r}: "
+            f"--regression needs numbers, and {path} has words for labels, such as {str(y[0])!r}: "
             "leave it out to learn classes."
         )
-    found = np.unique(y)
+    found, n = np.unique(y), len(y)
+    if not arguments.regression and len(found) < 2:
+        raise ValueError(
+            f"{path} has one class, {str(found[0])!r} for all {n} matrices: expected two or more; --labels "
+            "can name other labels."
+        )
+    if arguments.neighbors is not None and arguments.neighbors > n:
+        raise ValueError(f"--neighbors {arguments.neighbors}: there are {n} matrices; expected at most {n}.")
     if arguments.regression and len(found) <= FEW_VALUES and (found == np.round(found)).all():
         warn_at_caller(
-            f"{arguments.data} has {len(found)} different whole numbers for labels, which --regression takes "
+            f"{path} has {len(found)} different whole numbers for labels, which --regression takes "
             "for numbers to predict: leave it out if they name classes.",
             UserWarning,
         )
+    return y
 
 
-def _range_needed(X: np.ndarray, arguments: Namespace) -> list[CommonRange]:
-    """The common range, for singular matrices; a metric of low rank does without."""
-    from spdmetric import CommonRange
-    from spdmetric.validation import check_psd, is_definite
+def _check_regression(arguments: Namespace) -> None:
+    """Refuse options of classes."""
+    options = {"--method": arguments.method != "auto", "--domains": arguments.domains}
+    options |= {"--scoring": arguments.scoring, "--class-weight": arguments.class_weight}
+    for option, is_given in options.items():
+        if is_given:
+            raise ValueError(f"{option} is for classes: leave it out, or --regression.")
 
-    low = arguments.rank not in (None, "full")
-    return [] if low or is_definite(check_psd(X, 1)) else [CommonRange()]
 
+def classifier_asked(arguments: Namespace, sizes: Sizes, grouped: bool) -> BaseEstimator:
+    """A fresh classifier of matrices, with the options that were given."""
+    import numpy as np
 
-def _classifier_asked(arguments: Namespace) -> LogEuclideanClassifier:
     from spdmetric import LogEuclideanClassifier
+    from spdmetric.evaluation.methods import METHODS, given, obstacle
+    from spdmetric.evaluation.splits import steps_of
 
-    return LogEuclideanClassifier(
-        **_candidates(arguments),
-        cv=arguments.folds,
-        head="auto" if arguments.neighbors is None else "neighbors",
-        n_neighbors=arguments.neighbors,
-    )
+    name = AUTO if arguments.method == "auto" else arguments.method
+    if why := obstacle(METHODS[name], sizes):
+        todo = "" if sizes.inside.definite else "; --shrink 0.1, or another amount, makes them definite"
+        raise ValueError(f"--method {name} cannot learn from {arguments.data}: {why}{todo}.")
+    made = METHODS[name].make(sizes)
+    chooses = isinstance(steps_of(made)[-1], LogEuclideanClassifier)
+    if SCORES.get(arguments.scoring) and arguments.folds is None and not grouped:
+        # Scores of scikit-learn are of folds, each of which then needs all classes.
+        given(made, cv=int(np.clip(sizes.smallest_class, 2, FOLDS)))
+    for option, parameters in _parameters(arguments, chooses).items():
+        if given(made, **parameters):
+            raise ValueError(f"{option} has no meaning for --method {name}: leave it out, or --method.")
+    if arguments.domains is not None and not chooses:
+        raise ValueError(
+            f"--domains needs a method that keeps their means, and {name} does not: use --method auto, or "
+            "--method spdmetric-neighbors."
+        )
+    return made
 
 
-def _candidates(arguments: Namespace) -> dict[str, Any]:
-    """Radius and rank as the only candidates, as far as they are given."""
-    rank = None if arguments.rank == "full" else arguments.rank
-    found = {"radii": (arguments.radius,)} if arguments.radius is not None else {}
-    return found | ({"ranks": (rank,)} if arguments.rank is not None else {})
+def _parameters(arguments: Namespace, chooses: bool) -> dict[str, dict[str, Any]]:
+    """Parameters of estimators, by the options that were given."""
+    scoring = arguments.scoring and SCORES[arguments.scoring]
+    found: dict[str, dict[str, Any]] = {
+        "--radius": {"radii": (arguments.radius,)},
+        "--rank": {"ranks": (None if arguments.rank == "full" else arguments.rank,)},
+        "--neighbors": {"n_neighbors": arguments.neighbors} | ({"head": "neighbors"} if chooses else {}),
+        "--folds": {"cv": arguments.folds},
+        "--scoring": {"scoring": scoring},
+        "--class-weight": {"class_weight": arguments.class_weight},
+        "--domains": {"unseen_domain": "recenter"} if chooses else {},
+    }
+    asked = {f"--{name.replace('_', '-')}" for name, value in vars(arguments).items() if value is not None}
+    return {option: parameters for option, parameters in found.items() if option in asked}
 
 
-def _numbers_asked(arguments: Namespace) -> list[BaseEstimator]:
+def numbers_asked(arguments: Namespace, sizes: Sizes) -> BaseEstimator:
     """A metric for numbers, and what predicts them."""
     from sklearn.linear_model import Ridge
     from sklearn.neighbors import KNeighborsRegressor
+    from sklearn.pipeline import make_pipeline
 
-    from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
+    from spdmetric import CommonRange, LogEuclideanMetric, LogEuclideanMetricCV
 
     ridge = arguments.neighbors is None
-    head = Ridge() if ridge else KNeighborsRegressor(arguments.neighbors)
+    rank = None if arguments.rank == "full" else arguments.rank
     metric: LogEuclideanMetric | LogEuclideanMetricCV
     if arguments.radius is not None and arguments.rank is not None:
-        rank = None if arguments.rank == "full" else arguments.rank
         metric = LogEuclideanMetric(arguments.radius, rank=rank, shape="discriminant", task="regression")
     else:
         metric = LogEuclideanMetricCV(
-            **_candidates(arguments),
+            radii=None if arguments.radius is None else (arguments.radius,),
+            ranks=None if arguments.rank is None else (rank,),
             cv=arguments.folds,
             head="ridge" if ridge else "neighbors",
             n_neighbors=arguments.neighbors,
             task="regression",
         )
-    return [metric, head]
+    before = [CommonRange()] if sizes.shared else []
+    return make_pipeline(*before, metric, Ridge() if ridge else KNeighborsRegressor(arguments.neighbors))
 
 
-def _learned(model: Any) -> str:
+def _told(y: np.ndarray, regression: bool) -> str:
+    if regression:
+        return f"numbers from {y.min():.4g} to {y.max():.4g}"
+    return f"{len(set(y.tolist()))} classes: {counted(y)}"
+
+
+def counted(values: np.ndarray) -> str:
+    """Different values and how often they occur; of many the first."""
+    found = sorted(Counter(values.tolist()).items())
+    counts = [f"{printable(name)[:40]} ({count})" for name, count in found]
+    return ", ".join(counts if len(counts) <= 8 else [*counts[:7], "..."])
+
+
+def _parts(data: Input, groups: np.ndarray | None) -> list[str]:
+    """What groups and domains were used for, in lines."""
+    if data.domains is not None:
+        return [f"domains, each seen from its own mean: {counted(data.domains)}"]
+    if groups is None:
+        return []
+    offer = "--domains groups would see each from its own mean"
+    return [f"groups, kept whole by the folds: {counted(groups)}; {offer}"]
+
+
+def _learned(model: Any, arguments: Namespace) -> str:
     """What was learned, in a line."""
-    metric = getattr(model, "metric_", model)
+    from spdmetric.evaluation.methods import METHODS
+    from spdmetric.evaluation.splits import steps_of
+
+    found = [getattr(step, "metric_", step) for step in steps_of(model)]
+    metrics = [step for step in found if hasattr(step, "alignment_")]
+    if arguments.method != "auto" and not any(hasattr(step, "best_params_") for step in metrics):
+        return f"trained: {METHODS[arguments.method].title}"
+    metric = metrics[0]
     if not hasattr(metric, "best_params_"):
         told = f"alignment {metric.alignment_:.3f}, distance from the mean {metric.radius_:.3g}"
         return f"{told}, R2 {metric.shape_score_:.3f} each matrix left out in turn"
+    return chosen(metric)
+
+
+def chosen(metric: Any) -> str:
+    """What cross-validation chose, in a line."""
     best = metric.best_params_
     shape = "no shape" if best["shape"] is None else f"{best['shape']} shape"
-    told = (
-        f"chosen: radius {best['radius']:g}, rank {'full' if best['rank'] is None else best['rank']}, {shape}"
-    )
+    rank = "full" if best["rank"] is None else best["rank"]
+    said = f"chosen: radius {best['radius']:g}, rank {rank}, {shape}"
     if metric.classes_ is None:
-        return f"{told}; R2 in cross-validation {metric.best_score_:.3f}"
+        return f"{said}; R2 in cross-validation {metric.best_score_:.3f}"
     head = "nearest class mean" if metric.n_neighbors_ is None else f"{metric.n_neighbors_} nearest neighbors"
+    optimistic = "in cross-validation (optimistic: it was chosen by it)"
+    if metric.scoring is not None:
+        return f"{said}, {head}; {metric.scoring} {metric.best_score_:.3f} {optimistic}"
     right = 100 * metric.cv_results_["mean_test_accuracy"][metric.best_index_]
-    return f"{told}, {head}; {right:.1f} % right in cross-validation (optimistic: it was chosen by it)"
+    return f"{said}, {head}; {right:.1f} % right {optimistic}"
 
 
 class Bar:

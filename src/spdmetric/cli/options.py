@@ -1,24 +1,28 @@
-"""What the commands share: options, the reading of DATA, checks of where to write, a progress bar."""
+"""What the commands share: options, checks of where to write, a progress bar, text for a terminal.
+
+Only the standard library is imported here, so that help and wrong options answer at once.
+"""
 
 from __future__ import annotations
 
 import os
-import re
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from spdmetric.io.matrices import Matrices
+from typing import TypeVar
 
 T = TypeVar("T")
 
 DATA = """
-DATA is an .npz or .mat file (of any version) with the arrays X (n, d, d) and y, or covs and labels; or an
-.npy file of matrices, with --labels a .csv file (or the name of an array) that has one label for each.
+DATA holds matrices: an .npz or .mat file (of any version) with the arrays X (n, d, d) and y, or covs and
+labels; an .npy file of matrices, with --labels; or a folder of .npy or .csv files, a matrix in each, whose
+labels are the subfolders or --labels.  Or it holds signals: epochs of MNE (-epo.fif), an EDF or GDF recording
+with annotations, a folder of these; or, with --estimator, an array X (n, channels, times).
 """
+ESTIMATORS = ("oas", "lwf", "scm")  # of covariances, in pyRiemann's words
+# Scores by their names on the command line, and in scikit-learn; the default of the choice is logloss.
+SCORES = {"accuracy": "accuracy", "balanced": "balanced_accuracy", "auc": "roc_auc_ovr", "logloss": None}
 
 
 def add_data(parser: ArgumentParser) -> None:
@@ -27,6 +31,51 @@ def add_data(parser: ArgumentParser) -> None:
     parser.add_argument("data", type=Path, metavar="DATA", help="see above")
     parser.add_argument("--labels", metavar="L", help="labels: a .csv file, or the name of an array of DATA")
     parser.add_argument("--subject", type=int, metavar="N", help="subject of a file that holds several")
+
+
+def add_parts(parser: ArgumentParser) -> None:
+    """Add what divides the matrices: groups of folds, and domains that are recentered."""
+    groups = "sessions or subjects, likewise: folds keep them whole (default: the array groups, if any)"
+    parser.add_argument("--groups", metavar="G", help=groups)
+    add_domains(parser)
+
+
+def add_domains(parser: ArgumentParser) -> None:
+    """Add the domains, which a model that was learned on some asks for again."""
+    domains = 'sessions or subjects, each seen from its own mean: as --groups, or "groups" for the same'
+    parser.add_argument("--domains", metavar="D", help=domains)
+
+
+def add_signals(parser: ArgumentParser) -> None:
+    """Add what makes matrices of signals; a model keeps it."""
+    some = parser.add_argument_group("signals")
+    names = "annotations that are trials, as T1,T2 or T1=left,T2=right; recordings need it"
+    some.add_argument("--events", metavar="E", help=names)
+    band = "pass band of recordings in Hz (default: as they are)"
+    some.add_argument("--band", type=float, nargs=2, metavar=("LOW", "HIGH"), help=band)
+    window = "seconds after the annotation; recordings need it"
+    some.add_argument("--window", type=float, nargs=2, metavar=("START", "END"), help=window)
+    some.add_argument("--estimator", choices=ESTIMATORS, help="of the covariances (default: oas)")
+
+
+def add_matrices(parser: ArgumentParser) -> None:
+    """Add what is done about matrices that cannot be used as they are."""
+    amount = "mix each matrix with a multiple of the identity, of this weight, so that none is singular"
+    parser.add_argument("--shrink", type=shrink, metavar="oas|lwf|VALUE", help=amount)
+    add_skip(parser)
+
+
+def add_skip(parser: ArgumentParser) -> None:
+    """Add what is done about matrices that cannot be used at all."""
+    bad = "go on without matrices that hold NaN, or are no covariances"
+    parser.add_argument("--skip-bad", action="store_true", help=bad)
+
+
+def add_judging(parser: ArgumentParser) -> None:
+    """Add by what methods are judged, and what a class counts."""
+    parser.add_argument("--scoring", choices=SCORES, help="by what to choose (default: logloss)")
+    weight = "classes count alike, whatever their sizes"
+    parser.add_argument("--class-weight", choices=("balanced",), help=weight)
 
 
 def add_run(parser: ArgumentParser, repeats: str) -> None:
@@ -51,14 +100,17 @@ def whole(least: int, word: str | None = None) -> Callable[[str], int | str]:
     return convert
 
 
-def read(path: Path, labels: str | None, subject: int | None, groups: str | None = None) -> Matrices:
-    """Read matrices; errors speak of options, not of arguments of Python."""
-    from spdmetric.io.matrices import read_matrices
-
+def shrink(text: str) -> str | float:
+    """The type of an option that takes oas, lwf or a weight."""
+    if text in ("oas", "lwf"):
+        return text
     try:
-        return read_matrices(path, labels, groups, subject=subject)
-    except ValueError as error:
-        raise ValueError(re.sub(r"\b(labels|groups|subject)=", r"--\1", str(error))) from error
+        amount = float(text)
+    except ValueError:
+        amount = -1.0
+    if not 0 < amount <= 1:
+        raise ArgumentTypeError(f"expected oas, lwf or a number above 0 and up to 1, got {text!r}")
+    return amount
 
 
 def check_target(path: Path, *inputs: Path | str | None) -> None:
@@ -70,6 +122,22 @@ def check_target(path: Path, *inputs: Path | str | None) -> None:
             raise ValueError(f"--out {path} would replace {source}, which is read: name another file.")
     if not path.exists() or path.is_file():  # what is neither is written through
         make_folder(Path(os.path.realpath(path)).parent)
+
+
+def check_model_target(option: str, path: Path, *inputs: Path | str | None) -> None:
+    """As `check_target`, for a model: its name says that it is no pickle."""
+    if path.suffix.lower() != ".npz" and not path.is_dir():
+        raise ValueError(
+            f"{option} {path}: expected a name that ends in .npz. A model file holds arrays and text, no "
+            "pickle, so that reading one cannot run code."
+        )
+    check_target(path, *inputs)
+
+
+def check_model(path: Path) -> None:
+    """Refuse a folder for a model."""
+    if path.is_dir():
+        raise ValueError(f"MODEL {path} is a folder: expected a file that 'spdmetric fit' wrote.")
 
 
 def make_folder(folder: Path) -> None:

@@ -1,57 +1,150 @@
-"""Label matrices, or predict their numbers, with a model that 'spdmetric fit' wrote.
+"""Label matrices or signals, or predict their numbers, with a model that 'spdmetric fit' wrote.
 
-What is written is a .csv file with the columns index and label (value, after fit --regression), and true
-where DATA tells the labels.  A label that a spreadsheet would run (it begins with = + - or @) has an
-apostrophe before it, which spdmetric takes off again when it reads labels.
+What is written is comma-separated values with the columns index (file, for a folder) and label (value,
+after fit --regression), true where DATA tells the labels, and with --proba the probability of each class.
+A label that a spreadsheet would run (it begins with = + - or @) has an apostrophe before it, which
+spdmetric takes off again when it reads labels.  Signals are read as those that the model was trained on.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from spdmetric.cli.options import add_data, check_target, read
+from spdmetric.cli.options import add_data, add_domains, add_skip, check_model, check_target, printable
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from spdmetric.cli.inputs import Input
+
+STDOUT = Path("-")
+NEW = "new"  # name of the domain of matrices that come without one
 
 
 def add_options(parser: ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("model", type=Path, metavar="MODEL.npz", help="written by spdmetric fit")
     add_data(parser)
-    parser.add_argument("-o", "--out", type=Path, required=True, metavar="LABELS.csv", help="file to write")
+    out = 'file to write, or "-" for the terminal (default)'
+    parser.add_argument("-o", "--out", type=Path, default=STDOUT, metavar="LABELS.csv", help=out)
+    parser.add_argument("--proba", action="store_true", help="the probability of each class too")
+    groups = "where --domains is groups: a .csv file, or the name of an array of DATA"
+    parser.add_argument("--groups", metavar="G", help=groups)
+    add_domains(parser)
+    add_skip(parser)
 
 
 def run(arguments: Namespace) -> None:
     """Read model and matrices, and write the labels."""
+    check_model(arguments.model)
+    stdout = arguments.out == STDOUT
+    if not stdout:
+        check_target(arguments.out, arguments.model, arguments.data, arguments.labels)
     from sklearn.base import is_regressor
 
+    from spdmetric.cli.inputs import read_input, told
     from spdmetric.io.atomic import write_atomically
-    from spdmetric.io.models import load
+    from spdmetric.io.models import load, load_recipe
 
-    check_target(arguments.out, arguments.model, arguments.data, arguments.labels)
     model = load(arguments.model)
+    numbers = is_regressor(model)
+    _check_model(model, arguments)
+    data = read_input(arguments.data, arguments.labels, arguments, [], load_recipe(arguments.model))
+    _check_size(model, data, arguments)
+    columns, said = _domain_columns(model, data, arguments)
+    predicted = model.predict(data.X, **columns)
+    proba = model.predict_proba(data.X, **columns) if arguments.proba else None
+    text = as_csv(data, predicted, proba, getattr(model, "classes_", None), "value" if numbers else "label")
+    true, told_to = data.matrices.y, sys.stderr if stdout else sys.stdout
+    said = [*told(data), *said]
+    if true is not None:
+        said.append(r_squared(predicted, true) if numbers else accuracy(model.classes_, predicted, true))
+    if stdout:
+        sys.stdout.write(text)
+    else:
+        write_atomically(arguments.out, text)
+        said.append(f"written: {arguments.out}, {len(predicted)} {'numbers' if numbers else 'labels'}")
+    print(*said, sep="\n", end="\n" if said else "", file=told_to)
+
+
+def _check_model(model: Any, arguments: Namespace) -> None:
+    """Refuse a model that cannot do what is asked for."""
     if not hasattr(model, "predict"):
         raise ValueError(
             f"{arguments.model} holds a metric without a classifier, which cannot label: use "
             "'spdmetric fit', or save a LogEuclideanClassifier."
         )
-    data = read(arguments.data, arguments.labels, arguments.subject)
-    d, known = data.X.shape[1], model.n_features_in_
+    if arguments.proba and not hasattr(model, "predict_proba"):
+        raise ValueError(f"{arguments.model} holds a model without probabilities: leave out --proba.")
+
+
+def _check_size(model: Any, data: Input, arguments: Namespace) -> None:
+    """Refuse matrices, or signals, of another size than those of training."""
+    d, known = data.X.shape[1], getattr(model, "n_features_in_", data.X.shape[1])
     if d != known:
-        sizes = f"{d} x {d}; the model was trained on {known} x {known}"
-        raise ValueError(f"{arguments.data} has matrices {sizes}.")
-    predicted = model.predict(data.X)
-    numbers = is_regressor(model)
-    write_atomically(arguments.out, _as_csv(predicted, data.y, "value" if numbers else "label"))
-    if data.y is not None:
-        print(r_squared(predicted, data.y) if numbers else accuracy(model.classes_, predicted, data.y))
-    print(f"written: {arguments.out}, {len(predicted)} {'numbers' if numbers else 'labels'}")
+        got, trained = (
+            (f"{d} channels", f"{known}") if data.recipe else (f"matrices {d} x {d}", f"{known} x {known}")
+        )
+        raise ValueError(f"{arguments.data} has {got}; the model was trained on {trained}.")
+
+
+def _domain_columns(model: Any, data: Input, arguments: Namespace) -> tuple[dict[str, Any], list[str]]:
+    """Domains for a model that was learned on some, and what is to be said of those that are new."""
+    import numpy as np
+
+    from spdmetric.cli.fit import counted
+    from spdmetric.evaluation.splits import steps_of
+
+    metric = getattr(steps_of(model)[-1], "metric_", None)
+    known = getattr(metric, "domains_", None)
+    if known is None:
+        if data.domains is not None:
+            raise ValueError(f"{arguments.model} was learned without domains: leave out --domains.")
+        return {}, []
+    domains = data.domains
+    if domains is None:
+        name = NEW if known.dtype.kind in "U" else int(known.max()) + 1
+        domains = np.full(len(data.X), name)
+    elif domains.dtype.kind != known.dtype.kind:
+        domains, known = domains.astype(str), known.astype(str)
+    unseen = ~np.isin(domains, known)
+    if not unseen.any():
+        return {"sample_domain": domains}, []
+    which = counted(domains[unseen]) if data.domains is not None else f"all {len(domains)} matrices"
+    said = f"new domain, seen from its own mean: {which} (transductive: their labels depend on each other)"
+    return {"sample_domain": domains}, [said]
+
+
+def as_csv(
+    data: Input, predicted: np.ndarray, proba: np.ndarray | None, classes: np.ndarray | None, name: str
+) -> str:
+    """The table that is written; what was left out has empty cells."""
+    from spdmetric.io.matrices import guarded
+
+    def cell(value: Any) -> Any:
+        return guarded(value) if isinstance(value, str) else value
+
+    columns = [[cell(value) for value in predicted.tolist()]]
+    head = ["index" if data.names is None else "file", name]
+    if data.matrices.y is not None:
+        columns.append([cell(value) for value in data.matrices.y.tolist()])
+        head.append("true")
+    if proba is not None and classes is not None:
+        columns += [[f"{value:.6g}" for value in column] for column in proba.T.tolist()]
+        head += [f"p({label})" for label in classes.tolist()]
+    rows = dict(zip(data.kept.tolist(), zip(*columns, strict=True), strict=True))
+    first = range(data.n_all) if data.names is None else [guarded(text) for text in data.names]
+    text = io.StringIO()
+    empty = ("",) * len(columns)
+    csv.writer(text, lineterminator="\n").writerows(
+        [head, *((place, *rows.get(k, empty)) for k, place in enumerate(first))]
+    )
+    return text.getvalue()
 
 
 def r_squared(predicted: np.ndarray, true: np.ndarray) -> str:
@@ -64,25 +157,19 @@ def r_squared(predicted: np.ndarray, true: np.ndarray) -> str:
     return f"R2: {r2_score(true, predicted):.3f}, mean absolute error {error:.4g}"
 
 
-def _as_csv(predicted: np.ndarray, true: np.ndarray | None, name: str) -> str:
-    from spdmetric.io.matrices import guarded
-
-    columns: list[Sequence[object]] = [range(len(predicted))]
-    for labels in (predicted, true):
-        if labels is not None:
-            columns.append([guarded(v) if isinstance(v, str) else v for v in labels.tolist()])
-    text = io.StringIO()
-    rows = [("index", name, "true")[: len(columns)], *zip(*columns, strict=True)]
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()
-
-
 def accuracy(classes: np.ndarray, predicted: np.ndarray, true: np.ndarray) -> str:
     """Say how many labels are right; where some are words, a number and its text are one label."""
+    import numpy as np
+
     if any(labels.dtype.kind not in "biuf" for labels in (predicted, true)):
         classes, predicted, true = (labels.astype(str) for labels in (classes, predicted, true))
     if not set(true.tolist()) & set(classes.tolist()):
-        known = ", ".join(map(str, classes[:8]))
+        known = ", ".join(map(printable, classes[:8].tolist()))
         return f"accuracy: none of the labels of the data is one of the model's ({known})"
     right = int((predicted == true).sum())
-    return f"accuracy: {100 * right / len(true):.2f} % ({right} of {len(true)})"
+    said = f"accuracy: {100 * right / len(true):.2f} % ({right} of {len(true)})"
+    names, counts = np.unique(true, return_counts=True)
+    if counts.max() <= 2 * counts.min():
+        return said
+    balanced = np.mean([np.mean(predicted[true == name] == name) for name in names])
+    return f"{said}, balanced {100 * balanced:.2f} %"

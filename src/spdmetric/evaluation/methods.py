@@ -30,7 +30,8 @@ from spdmetric.estimators import (
     LogEuclideanMetricCV,
 )
 from spdmetric.evaluation.baselines import CSP_FILTERS, GMML, NCA, RCA, NearestNeighbor, from_pyriemann
-from spdmetric.evaluation.splits import steps_of
+from spdmetric.evaluation.splits import fit_keywords, steps_of
+from spdmetric.validation import check_psd, smallest_rank
 
 
 class Sizes(NamedTuple):
@@ -44,9 +45,13 @@ class Sizes(NamedTuple):
 
     @classmethod
     def of(cls, X: np.ndarray, y: np.ndarray) -> Sizes:
-        """Sizes of a training set of full rank."""
-        n, d, _ = X.shape
-        return cls(n, d, int(np.unique(y, return_counts=True)[1].min()), d)
+        """Sizes of a training set of positive semi-definite matrices."""
+        (n, d, _), smallest = X.shape, int(np.unique(y, return_counts=True)[1].min())
+        try:
+            inside = CommonRange().fit(X).basis_.shape[1]
+        except ValueError:  # some are singular inside it: they have ranges of their own
+            return cls(n, d, smallest, smallest_rank(check_psd(X, 1)))
+        return cls(n, d, smallest, inside, shared=inside < d)
 
     @property
     def definite(self) -> bool:
@@ -85,9 +90,19 @@ class Method:
     sweeps: bool = False  # chooses by cross-validation
     scatters: bool = False  # needs the covariance of the vectors, (p, p) with p = d(d+1)/2
 
+    @property
+    def takes(self) -> str:
+        """What data it can take, in words."""
+        words = "full rank, or one range" if self.definite else "any, singular ones too"
+        if self.smallest_d > 1:
+            words += f"; {self.smallest_d} x {self.smallest_d} or larger"
+        return words + f"; {2 * self.neighbors} or more to learn from" * (self.neighbors > 1)
+
     def make(self, s: Sizes) -> BaseEstimator:
         """A fresh classifier; singular matrices that share a range are brought to it first."""
         made = self.recipe(s.inside)
+        if not s.inside.definite:
+            given(made, init="euclid")  # without a common range they have no Riemannian mean
         return make_pipeline(CommonRange(), *steps_of(made)) if s.shared else made
 
 
@@ -327,6 +342,16 @@ def too_few(method: Method, n: int) -> str | None:
     return f"{method.neighbors} neighbors of {n} training matrices would be half or more of all"
 
 
+def given(estimator: BaseEstimator, **parameters: Any) -> list[str]:
+    """Set parameters on all steps that have them; the names of those that no step has."""
+    steps = steps_of(estimator)
+    for name, value in parameters.items():
+        for step in steps:
+            if name in step.get_params(deep=False):
+                step.set_params(**{name: value})
+    return [name for name in parameters if not any(name in step.get_params(deep=False) for step in steps)]
+
+
 # ---------------------------------------------------------------------------
 # Code to copy
 
@@ -342,19 +367,24 @@ def expression(estimator: BaseEstimator, width: int = 80) -> str:
     return line if len(line) <= width else f"make_pipeline(\n{lines})"
 
 
-def program(estimator: BaseEstimator, read: str, read_new: str) -> str:
+READERS = {"read_matrices": "spdmetric.io.matrices", "read_signals": "spdmetric.io.signals"}
+
+
+def program(estimator: BaseEstimator, read: str, read_new: str, **columns: str) -> str:
     """Python that reads a file, trains an estimator, and labels new matrices.
 
-    ``read`` and ``read_new`` are calls of `spdmetric.io.matrices.read_matrices`, as text.
+    ``read`` and ``read_new`` are calls of a function of `READERS`, as text, and ``columns`` what else
+    `fit` is given, ``groups="known.groups"`` for instance, where a step takes it.
     """
-    imports = {("spdmetric.io.matrices", "read_matrices")}
+    imports = {(READERS[name], name) for name in (call.partition("(")[0] for call in (read, read_new))}
     parts = [part for step in steps_of(estimator) for part in (step, *step.get_params(deep=False).values())]
     made = {type(part) for part in parts if isinstance(part, BaseEstimator)}
     imports |= {(_public_module(kind), kind.__name__) for kind in made}
     if isinstance(estimator, Pipeline):
         imports.add(("sklearn.pipeline", "make_pipeline"))
     lines = [f"from {module} import {name}" for module, name in sorted(imports)]
-    lines += ["", f"known = {read}", f"model = {expression(estimator)}", "model.fit(known.X, known.y)"]
+    more = "".join(f", {name}={text}" for name, text in fit_keywords(estimator, **columns).items())
+    lines += ["", f"known = {read}", f"model = {expression(estimator)}", f"model.fit(known.X, known.y{more})"]
     lines += ["", f"new = {read_new}", "print(model.predict(new.X))", ""]
     return "\n".join(lines)
 

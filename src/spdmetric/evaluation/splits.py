@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
 
 T = TypeVar("T")
 
@@ -27,8 +28,9 @@ class Fold:
     it (`timed`): the seconds in the tables are those that a method takes alone.
     """
 
-    def __init__(self, X: np.ndarray, y: np.ndarray, X_test: np.ndarray):
+    def __init__(self, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, groups: np.ndarray | None = None):
         self.X, self.y, self.X_test = X, y, X_test
+        self.groups = several(groups)  # that the folds inside keep whole
         self._kept: dict[Hashable, tuple[Any, float]] = {}
         self._saved = 0.0  # seconds not spent, because something was kept
 
@@ -52,7 +54,7 @@ class Fold:
         """Labels of the test matrices by a classifier, or a pipeline that ends in one."""
         *steps, classifier = steps_of(estimator)
         train, test = self.vectors(steps)
-        return classifier.fit(train, self.y).predict(test)
+        return self._fitted(classifier, train).predict(test)
 
     def vectors(self, steps: Sequence[BaseEstimator]) -> Vectors:
         """What transformers, one after the other, make of the matrices; equal ones are fitted once."""
@@ -64,8 +66,27 @@ class Fold:
         return self.once(name, lambda: self._transformed(last, self.vectors(before)))
 
     def _transformed(self, step: BaseEstimator, vectors: Vectors) -> Vectors:
-        fitted = step.fit(vectors.train, self.y)
+        fitted = self._fitted(step, vectors.train)
         return Vectors(fitted.transform(vectors.train), fitted.transform(vectors.test))
+
+    def _fitted(self, step: BaseEstimator, X: np.ndarray) -> BaseEstimator:
+        return step.fit(X, self.y, **fit_keywords(step, groups=self.groups))
+
+
+def several(groups: np.ndarray | None) -> np.ndarray | None:
+    """Groups that folds can keep apart; None where there are fewer than two."""
+    return None if groups is None or len(np.unique(groups)) < 2 else groups
+
+
+def fit_keywords(estimator: BaseEstimator, **columns: Any) -> dict[str, Any]:
+    """Columns, groups for instance, as keywords of `fit`, for all steps that take them; None: no such."""
+    named = estimator.steps if isinstance(estimator, Pipeline) else [("", estimator)]
+    return {
+        f"{step}__{name}" if step else name: column
+        for step, made in named
+        for name, column in columns.items()
+        if column is not None and has_fit_parameter(made, name)
+    }
 
 
 def steps_of(estimator: BaseEstimator) -> list[BaseEstimator]:

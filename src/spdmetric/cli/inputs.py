@@ -1,0 +1,173 @@
+"""DATA of any kind, as fit, predict and compare read it: matrices, a folder of them, or signals.
+
+Whatever the kind, an `Input` has what the file holds, the matrices that follow from it, and the steps that
+lead from one to the other, which come before a method in a pipeline.
+"""
+
+from __future__ import annotations
+
+import re
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from spdmetric.cli.options import printable
+from spdmetric.estimators import Shrinkage
+from spdmetric.evaluation.baselines import from_pyriemann
+from spdmetric.evaluation.methods import expression
+from spdmetric.io.matrices import GROUP_HEADS, SIGNAL_SUFFIXES, Matrices, read_column, read_matrices
+from spdmetric.io.signals import Recipe, Signals, holds_signals, read_signals
+from spdmetric.validation import Bad, bad_matrices
+
+SIGNALS = ("events", "band", "window", "estimator")  # options that only signals have
+LISTED = 20  # bad matrices in a message
+
+
+@dataclass(frozen=True)
+class Input:
+    """What DATA holds, without what cannot be used."""
+
+    X: np.ndarray  # (n, ...), matrices or signals, as a model takes them
+    matrices: Matrices  # (n, d, d), what the steps make of it; with labels and groups
+    domains: np.ndarray | None  # (n,)
+    names: Sequence[str] | None  # (n_all,), of files with one matrix each
+    bad: list[Bad]  # what was left out
+    n_all: int  # with the bad ones
+    steps: list[BaseEstimator]  # from X to the matrices
+    recipe: Recipe | None  # of signals: how to read others in the same way
+
+    @property
+    def kept(self) -> np.ndarray:
+        """Rows of the file that are in X."""
+        return np.setdiff1d(np.arange(self.n_all), [one.index for one in self.bad])
+
+
+def read_input(
+    path: Path,
+    labels: str | None,
+    arguments: Namespace,
+    steps: list[BaseEstimator] | None = None,
+    recipe: Recipe | None = None,
+) -> Input:
+    """Read DATA, and list all that cannot be used, or leave it out where that is asked for.
+
+    ``steps`` and ``recipe`` are those of a model, which then decide what DATA is; otherwise the options do.
+    """
+    asked = {name: getattr(arguments, name, None) for name in (*SIGNALS, "shrink", "groups", "domains")}
+    with speaking_of_options():
+        found = _read(path, labels, asked, arguments.subject, steps, recipe)
+        domains = _domains(path, found, asked["domains"])
+    recipe, names = (found.recipe, None) if isinstance(found, Signals) else (None, found.names)
+    bad = bad_matrices(found.X, names) if recipe is None else _bad_trials(found.X)
+    _refuse(path, bad, len(found.X), getattr(arguments, "skip_bad", False))
+    kept = np.setdiff1d(np.arange(len(found.X)), [one.index for one in bad])
+    y, groups, domains = (None if of is None else of[kept] for of in (found.y, found.groups, domains))
+    X = matrices = found.X[kept]
+    steps = _steps(asked, signals=recipe is not None) if steps is None else steps
+    for step in steps:
+        matrices = step.fit_transform(matrices)
+    described = Matrices(matrices, y, groups, found.name, found.notes)
+    return Input(X, described, domains, names, bad, len(found.X), steps, recipe)
+
+
+@contextmanager
+def speaking_of_options() -> Iterator[None]:
+    """Errors speak of options, not of arguments of Python."""
+    try:
+        yield
+    except ValueError as error:
+        options = r"\b(labels|groups|subject|events|band|window)=(?=([\w('\"\[])?)"
+        text = re.sub(options, lambda m: f"--{m[1]}" + " " * bool(m[2]), str(error))
+        raise ValueError(re.sub(r"\bas \(([\d.]+), ([\d.]+)\)", r"as \1 \2", text)) from error
+
+
+def _read(
+    path: Path,
+    labels: str | None,
+    asked: dict[str, Any],
+    subject: int | None,
+    steps: list[BaseEstimator] | None,
+    recipe: Recipe | None,
+) -> Matrices | Signals:
+    """Matrices or signals: a model knows, options say so, or the kind of file does."""
+    found = holds_signals(path, subject)
+    files = found and (path.is_dir() or path.suffix.lower() in SIGNAL_SUFFIXES)
+    wanted = recipe is not None if steps is not None else files or any(asked[name] for name in SIGNALS)
+    if wanted:
+        how = {"recipe": recipe} if recipe else {name: asked[name] for name in ("events", "band", "window")}
+        return read_signals(path, labels, asked["groups"], subject=subject, **how)
+    if found and steps is not None:
+        raise ValueError(f"{path} holds signals, and the model takes matrices: fit one on signals.")
+    if found:
+        raise ValueError(
+            f"{path} has no square matrices. These look like signals, (n, channels, times): give --estimator "
+            "oas to learn from their covariances."
+        )
+    return read_matrices(path, labels, asked["groups"], subject=subject)
+
+
+def _domains(path: Path, found: Matrices | Signals, asked: str | None) -> np.ndarray | None:
+    """The domain of each matrix: the groups, a column of a .csv file, or an array of DATA."""
+    if asked is None:
+        return None
+    if asked == "groups":
+        if found.groups is None:
+            raise ValueError(f"--domains groups: {path} has no groups; give a .csv file or an array's name.")
+        return found.groups
+    if asked.lower().endswith(".csv"):
+        return read_column(asked, len(found.X), GROUP_HEADS)
+    return read_matrices(path, groups=asked).groups
+
+
+def _bad_trials(X: np.ndarray) -> list[Bad]:
+    """Trials with samples that are no numbers, or that have no variance at all."""
+    finite = np.isfinite(X).all(axis=(1, 2))
+    flat = finite & (np.ptp(X, axis=2).max(axis=1, initial=0) == 0)
+    why = np.where(finite, "no channel changes", "some samples are NaN or infinite")
+    return [Bad(int(k), f"X[{k}]", str(why[k])) for k in np.flatnonzero(~finite | flat)]
+
+
+def _refuse(path: Path, bad: list[Bad], n: int, skip: bool) -> None:
+    """List all that cannot be used, unless it is to be left out and something remains."""
+    if not bad or (skip and len(bad) < n):
+        return
+    lines = [f"{one.where}: {one.why}" for one in bad[:LISTED]]
+    more = [f"and {len(bad) - LISTED} more"] if len(bad) > LISTED else []
+    todo = "nothing is left." if len(bad) == n else "mend or drop them, or give --skip-bad to go on without."
+    raise ValueError(f"{path}: {len(bad)} of {n} cannot be used ({'; '.join([*lines, *more])}): {todo}")
+
+
+def _steps(asked: dict[str, Any], *, signals: bool) -> list[BaseEstimator]:
+    """What comes before a method: covariances of signals, and shrinkage."""
+    shrink, steps = asked["shrink"], []
+    if signals:
+        word = shrink if isinstance(shrink, str) else None
+        estimator = asked["estimator"] or word or "oas"
+        if word is not None and estimator != word:
+            raise ValueError(f"--shrink {word} of signals is --estimator {word}: give one of the two.")
+        steps = [from_pyriemann("estimation", "Covariances", estimator=estimator)]
+        shrink = None if word else shrink
+    elif shrink == "lwf":
+        raise ValueError(
+            "--shrink lwf needs the signals that the matrices were estimated from: give those, or --shrink "
+            "oas, or a number such as --shrink 0.1."
+        )
+    return steps if shrink is None else [*steps, Shrinkage(shrink)]
+
+
+def told(data: Input) -> list[str]:
+    """What was read and what was done to it, in lines."""
+    lines = [*data.matrices.notes]
+    if data.bad:
+        some = ", ".join(one.where for one in data.bad[:LISTED])
+        lines.append(f"left out {len(data.bad)} of {data.n_all}: {printable(some)}")
+    if data.recipe is not None:
+        n, channels, times = data.X.shape
+        lines.append(f"{n} signals, {channels} channels, {times} samples")
+    return lines + [f"first step: {expression(step)}" for step in data.steps]

@@ -1,0 +1,67 @@
+"""Say what a model file holds, in a page of plain text."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Any
+
+from spdmetric.cli.options import check_model, printable
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("model", type=Path, metavar="MODEL.npz", help="written by spdmetric fit")
+
+
+def run(arguments: Namespace) -> None:
+    """Read the file, whose digest is checked, and print what it holds."""
+    path = arguments.model
+    check_model(path)
+    from spdmetric.evaluation.methods import expression
+    from spdmetric.evaluation.splits import steps_of
+    from spdmetric.io.models import load, load_recipe
+    from spdmetric.io.npy import read_npz
+
+    model, recipe = load(path), load_recipe(path)
+    metadata = json.loads(read_npz(path, ["metadata"])["metadata"].item())
+    lines = [
+        ("file", f"{path}, {path.stat().st_size / 1000:.0f} kB"),
+        ("written by", f"spdmetric {metadata['spdmetric']}, format {metadata['version']}"),
+        ("sha256", metadata["sha256"]),
+    ]
+    if recipe is not None:
+        told = {name: value for name, value in recipe.plain().items() if value is not None}
+        lines += [(f"signals, {name}", _listed(value)) for name, value in told.items()]
+    for step in steps_of(model):
+        lines += [("step", expression(step)), *_fitted(step)]
+    for name, value in lines:
+        print(f"{name + ':':18} {printable(value)}")
+
+
+def _fitted(step: Any) -> list[tuple[str, str]]:
+    """What a step has learned."""
+    from spdmetric.cli.fit import chosen
+
+    found = []
+    if hasattr(step, "basis_"):
+        found.append(("  common range", "{1} of {0} dimensions".format(*step.basis_.shape)))
+    metric = getattr(step, "metric_", step)
+    if hasattr(metric, "alignment_"):
+        found.append(("  matrices", f"{metric.n_features_in_} x {metric.n_features_in_}"))
+    if getattr(step, "classes_", None) is not None:
+        found.append(("  classes", _listed(step.classes_.tolist())))
+    if hasattr(metric, "best_params_"):
+        found.append(("  choice", chosen(metric).removeprefix("chosen: ")))
+    if hasattr(metric, "alignment_"):
+        found.append(("  alignment", f"{metric.alignment_:.4f}, {metric.radius_:.3g} from the mean"))
+    if getattr(metric, "domains_", None) is not None:
+        found.append(("  domains", _listed(metric.domains_.tolist())))
+    return found
+
+
+def _listed(value: Any) -> str:
+    if not isinstance(value, list):
+        return str(value)
+    return ", ".join(map(str, value if len(value) <= 12 else [*value[:11], f"... ({len(value)})"]))

@@ -1,0 +1,337 @@
+"""fit and predict on every kind of data that people have, and the sentences about what they cannot do."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import spdmetric
+from random_matrices import labeled, spd
+from spdmetric.cli import main
+from spdmetric.evaluation.methods import METHODS, Sizes, program
+from spdmetric.evaluation.splits import Fold, steps_of
+from spdmetric.io.matrices import read_matrices
+
+WORDS = np.array(["left", "right", "both feet"])
+
+
+@pytest.fixture
+def here(rng, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return rng
+
+
+def rows_of(name="labels.csv"):
+    return list(csv.DictReader(Path(name).read_text().splitlines()))
+
+
+def averaged(rng):
+    X, y = labeled(rng, 40, 5)
+    C = np.eye(5) - 0.2
+    np.savez("data.npz", X=C @ X @ C, y=y)
+
+
+def ranks_differ(rng):
+    X, y = signals(rng, 40, 5, 3)
+    np.savez("data.npz", X=X @ X.transpose(0, 2, 1), y=y)
+
+
+def imbalanced(rng):
+    X, _ = labeled(rng, 84, 3, classes=1)
+    y = np.arange(84) % 21 == 0
+    X[y] *= 4
+    np.savez("data.npz", X=X, y=WORDS[y.astype(int)])
+
+
+def words(rng):
+    X, codes = labeled(rng, 42, 3, classes=3)
+    np.savez("data.npz", X=X, y=WORDS[codes])
+
+
+def holes(rng):
+    X, y = labeled(rng, 40, 3)
+    X[3, 0, 1] = np.nan
+    X[38] = -X[38]
+    np.savez("data.npz", X=X, y=y)
+
+
+def folder(rng):
+    X, y = labeled(rng, 30, 3)
+    for k, (matrix, code) in enumerate(zip(X, y, strict=True)):
+        place = Path("data.npz", WORDS[code])  # the name is not what counts
+        place.mkdir(parents=True, exist_ok=True)
+        np.save(place / f"trial{k}.npy", matrix)
+
+
+def sessions(rng):
+    X, y = labeled(rng, 40, 3)
+    days = np.repeat(["Monday", "Tuesday"], 20)
+    A = spd(rng, 3)
+    X[20:] = A @ X[20:] @ A
+    np.savez("data.npz", X=X, y=y, groups=days)
+
+
+def signals(rng, n=40, channels=3, times=60):
+    y = np.arange(n) % 2
+    X = rng.standard_normal((n, channels, times))
+    X[y == 1, 0] *= 2
+    return X, y
+
+
+def trials(rng):
+    X, y = signals(rng)
+    np.savez("data.npz", X=X, y=y)
+
+
+KINDS = {
+    "average reference": (averaged, [], "brought to their common range, 4 of 5 dimensions"),
+    "ranks differ": (ranks_differ, [], "rank 3"),
+    "ranks differ, shrunk": (ranks_differ, ["--shrink", "0.1", "--method", "svm"], "Shrinkage()"),
+    "ranks differ, oas": (ranks_differ, ["--shrink", "oas"], "Shrinkage(shrinkage='oas')"),
+    "imbalanced": (imbalanced, ["--class-weight", "balanced", "--scoring", "balanced"], "balanced_accuracy"),
+    "words": (words, ["--scoring", "auc"], "roc_auc_ovr"),
+    "holes": (holes, ["--skip-bad"], "left out 2 of 40: X[3], X[38]"),
+    "folder": (folder, [], "left (15), right (15)"),
+    "groups": (sessions, [], "kept whole by the folds: Monday (20), Tuesday (20); --domains groups would"),
+    "domains": (sessions, ["--domains", "groups"], "each seen from its own mean: Monday (20), Tuesday (20)"),
+    "signals": (trials, ["--estimator", "lwf"], "first step: Covariances(estimator='lwf')"),
+    "signals, shrunk": (trials, ["--shrink", "oas", "--estimator", "oas"], "40 signals, 3 channels, 60"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_file_is_learned_from_and_labeled(kind, here, capsys):
+    write, options, said = KINDS[kind]
+    write(here)
+    assert main(["fit", "data.npz", "-o", "model.npz", *options]) == 0
+    out = capsys.readouterr().out
+    assert said in out
+    assert "np." not in out
+    again = [option for option in options if option == "--skip-bad"] + options[:2] * ("--domains" in options)
+    assert main(["predict", "model.npz", "data.npz", "-o", "labels.csv", "--proba", *again]) == (
+        0 if hasattr(spdmetric.load("model.npz"), "predict_proba") else 2
+    )
+    assert main(["predict", "model.npz", "data.npz", "-o", "labels.csv", *again]) == 0
+    out = capsys.readouterr().out
+    right = float(out.partition("accuracy: ")[2].split()[0])
+    assert right > 60
+    rows = rows_of()
+    n = int(out.partition("written: labels.csv, ")[2].split()[0])
+    assert len(rows) == n + 2 * (kind == "holes")
+    assert np.mean([row["label"] == row["true"] for row in rows]) > 0.6
+    assert main(["show", "model.npz"]) == 0
+    out = capsys.readouterr().out
+    assert "sha256" in out
+    assert "np." not in out
+
+
+def test_bad_matrices_have_empty_labels(here):
+    holes(here)
+    assert main(["fit", "data.npz", "-o", "model.npz", "--skip-bad", "--radius", "0", "--rank", "full"]) == 0
+    assert main(["predict", "model.npz", "data.npz", "-o", "labels.csv", "--skip-bad", "--proba"]) == 0
+    empty = [row["index"] for row in rows_of() if row["label"] == ""]
+    assert empty == ["3", "38"]
+    found, y = read_matrices("data.npz"), [row["p(0)"] for row in rows_of()]
+    kept = np.setdiff1d(np.arange(40), [3, 38])
+    proba = spdmetric.load("model.npz").predict_proba(found.X[kept])
+    assert [y[k] for k in kept] == [f"{p:.6g}" for p in proba[:, 0]]
+
+
+def test_rows_of_a_folder_are_named_after_its_files(here):
+    folder(here)
+    assert main(["fit", "data.npz", "-o", "model.npz", "--radius", "0", "--rank", "full"]) == 0
+    assert main(["predict", "model.npz", "data.npz", "-o", "labels.csv"]) == 0
+    assert list(rows_of()[0]) == ["file", "label", "true"]
+    assert rows_of()[1]["file"] == "left/trial2.npy"
+
+
+def test_labels_on_the_terminal_and_words_beside_them(here, capsys):
+    words(here)
+    assert main(["fit", "data.npz", "-o", "model.npz"]) == 0
+    capsys.readouterr()
+    assert main(["predict", "model.npz", "data.npz", "-o", "-"]) == 0
+    out, err = capsys.readouterr()
+    assert main(["predict", "model.npz", "data.npz", "-o", "labels.csv"]) == 0
+    assert out == Path("labels.csv").read_text()
+    assert err.startswith("accuracy: ")
+
+
+def test_groups_decide_the_folds_inside(here):
+    sessions(here)
+    assert main(["fit", "data.npz", "-o", "model.npz"]) == 0
+    found = read_matrices("data.npz")
+    expected = spdmetric.LogEuclideanClassifier().fit(found.X, found.y, groups=found.groups)
+    plain = spdmetric.LogEuclideanClassifier().fit(found.X, found.y)
+    results = spdmetric.load("model.npz").metric_.cv_results_["mean_test_score"]
+    np.testing.assert_array_equal(results, expected.metric_.cv_results_["mean_test_score"])
+    assert not np.array_equal(results, plain.metric_.cv_results_["mean_test_score"])
+
+
+def test_domains_of_predict(here, capsys):
+    """A known domain is seen from its mean of training, a new one from its own; both as in Python."""
+    sessions(here)
+    found = read_matrices("data.npz")
+    Path("days.csv").write_text("session\n" + "\n".join(["Monday"] * 20 + ["Friday"] * 20))
+    assert main(["fit", "data.npz", "-o", "model.npz", "--domains", "groups"]) == 0
+    model = spdmetric.LogEuclideanClassifier(unseen_domain="recenter")
+    model.fit(found.X, found.y, sample_domain=found.groups)
+    for options, domains, said in (
+        (
+            ["--domains", "days.csv"],
+            ["Monday"] * 20 + ["Friday"] * 20,
+            "its own mean: Friday (20) (transduct",
+        ),
+        ([], ["new"] * 40, "its own mean: all 40 matrices (transductive"),
+    ):
+        assert main(["predict", "model.npz", "data.npz", "-o", "labels.csv", *options]) == 0
+        assert said in capsys.readouterr().out
+        expected = model.predict(found.X, sample_domain=np.array(domains))
+        assert [row["label"] for row in rows_of()] == [str(label) for label in expected]
+
+
+# -- code to copy -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_saved_model_gives_the_labels_of_the_code_to_copy(name, here, capsys):
+    """For matrices that share a null space, so that the common range is saved with every method."""
+    X, codes = labeled(here, 100, 5, classes=3)
+    C = np.eye(5) - 0.2
+    X, y = C @ X @ C, WORDS[codes]
+    np.savez("known.npz", X=X[:60], y=y[:60])
+    np.savez("new.npz", X=X[60:])
+    if name.endswith("51nn"):
+        np.savez("known.npz", X=np.concatenate([X[:60], X[:60]]), y=np.concatenate([y[:60], y[:60]]))
+    assert main(["fit", "known.npz", "-o", "model.npz", "--method", name]) == 0
+    assert main(["predict", "model.npz", "new.npz", "-o", "labels.csv"]) == 0
+    known = read_matrices("known.npz")
+    made = METHODS[name].make(Sizes.of(known.X, known.y))
+    capsys.readouterr()
+    names: dict[str, object] = {}
+    exec(program(made, "read_matrices('known.npz')", "read_matrices('new.npz')"), names)
+    labels = [row["label"] for row in rows_of()]
+    assert labels == names["model"].predict(X[60:]).tolist()
+    assert labels == Fold(known.X, known.y, X[60:]).labels(made).tolist()
+    assert capsys.readouterr().out == f"{np.array(labels)}\n"
+
+
+@pytest.mark.parametrize("name", ["spdmetric", "mdm", "svm"])
+def test_code_to_copy_for_signals_and_shrinkage(name, here):
+    X, y = signals(here, n=60)
+    np.savez("known.npz", X=X[:40], y=y[:40], groups=np.arange(40) // 10)
+    np.savez("new.npz", X=X[40:])
+    options = ["--estimator", "scm", "--shrink", "0.2"]
+    assert main(["fit", "known.npz", "-o", "model.npz", "--method", name, *options]) == 0
+    assert main(["predict", "model.npz", "new.npz", "-o", "labels.csv"]) == 0
+    model = spdmetric.load("model.npz")
+    assert [type(step).__name__ for step in steps_of(model)[:2]] == ["Covariances", "Shrinkage"]
+    code = program(model, "read_signals('known.npz')", "read_signals('new.npz')", groups="known.groups")
+    names: dict[str, object] = {}
+    exec(code, names)
+    assert [row["label"] for row in rows_of()] == [str(k) for k in names["model"].predict(X[40:])]
+
+
+# -- sentences ----------------------------------------------------------------------------
+
+
+def one_class(rng):
+    np.savez("data.npz", X=spd(rng, 10, 3), y=np.full(10, "left"))
+
+
+def several_subjects(rng):
+    X, y = labeled(rng, 8, 3)
+    np.savez("data.npz", X1=X, y1=y, X2=X, y2=y)
+
+
+FIT = ["fit", "data.npz", "-o", "model.npz"]
+SENTENCES = {
+    "folder for a model": (words, ["predict", ".", "data.npz"], "MODEL . is a folder: expected a file that"),
+    "folder to write": (words, ["fit", "data.npz", "-o", "."], "--out . is a folder: expected the name of a"),
+    "no subject": (several_subjects, FIT, "several subjects: pass --subject, one of 1, 2"),
+    "subject": (words, [*FIT, "--subject", "3"], "A file of one subject is read without --subject."),
+    "one class": (one_class, FIT, "has one class, 'left' for all 10 matrices: expected two or more"),
+    "signals": (trials, FIT, "These look like signals, (n, channels, times): give --estimator oas to learn"),
+    "neighbors": (words, [*FIT, "--neighbors", "500"], "--neighbors 500: there are 42 matrices; expected at"),
+    "pickle": (words, ["fit", "data.npz", "-o", "m.pkl"], "--out m.pkl: expected a name that ends in .npz"),
+    "bad": (holes, FIT, "2 of 40 cannot be used (X[3]: 1 of 9 entries are NaN; X[38]: negative eigenv"),
+    "no method": (words, [*FIT, "--method", "best"], "--method best: there is no such method; 'spdmetric me"),
+    "ranks": (ranks_differ, [*FIT, "--method", "svm"], "the lowest here is 3 of 5; --shrink 0.1, or another"),
+    "lwf": (ranks_differ, [*FIT, "--shrink", "lwf"], "--shrink lwf needs the signals that the matrices were"),
+    "weights": (
+        words,
+        [*FIT, "--method", "mdm", "--class-weight", "balanced"],
+        "no meaning for --method mdm",
+    ),
+    "rank of mdm": (
+        words,
+        [*FIT, "--method", "mdm", "--rank", "2"],
+        "--rank has no meaning for --method mdm",
+    ),
+    "domains of mdm": (sessions, [*FIT, "--method", "mdm", "--domains", "groups"], "use --method auto, or"),
+    "no groups": (words, [*FIT, "--domains", "groups"], "--domains groups: data.npz has no groups; give a"),
+    "two words": (trials, [*FIT, "--shrink", "oas", "--estimator", "lwf"], "is --estimator oas: give one"),
+    "window": (trials, [*FIT, "--window", "0", "1"], "--window"),
+    "regression": (words, [*FIT, "--regression", "--class-weight", "balanced"], "is for classes: leave it"),
+}
+
+
+@pytest.mark.parametrize("case", SENTENCES)
+def test_what_cannot_be_done_gets_one_sentence(case, here, capsys):
+    write, arguments, sentence = SENTENCES[case]
+    write(here)
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert sentence in error
+    assert error.count("\n") == 1
+    assert "np." not in error
+    assert "=" not in error.replace("'", "")  # no keyword of Python
+    assert not [*Path().glob("model*"), *Path().glob("*.pkl")]
+
+
+def test_signals_for_a_model_of_matrices(here, capsys):
+    words(here)
+    assert main([*FIT, "--radius", "0"]) == 0
+    trials(here)
+    assert main(["predict", "model.npz", "data.npz"]) == 2
+    assert (
+        "data.npz holds signals, and the model takes matrices: fit one on signals." in capsys.readouterr().err
+    )
+    Path("run.edf").write_bytes(b"0" * 300)
+    assert main(["predict", "model.npz", "run.edf"]) == 2
+    assert "run.edf holds signals, and the model takes matrices" in capsys.readouterr().err
+
+
+def test_a_command_that_is_wrong_imports_no_numpy():
+    """Neither where argparse refuses it, nor where its file cannot be written."""
+    for arguments in (
+        ["fit", "data.npz", "-o", "model.npz", "--folds", "1"],
+        ["fit", "data.npz", "-o", "model.npz", "--shrink", "much"],
+        ["fit", "data.npz", "-o", "model.pkl"],
+        ["predict", ".", "data.npz"],
+        ["nothing"],
+    ):
+        code = f"""
+import sys
+from spdmetric.cli import main
+try:
+    found = main({arguments})
+except SystemExit as stop:
+    found = stop.code
+assert found == 2
+assert "numpy" not in sys.modules
+"""
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, (arguments, done.stderr)
+
+
+def test_methods_are_listed(capsys):
+    assert main(["methods"]) == 0
+    out = capsys.readouterr().out
+    for name, method in METHODS.items():
+        assert f"{name}\n" in out or f"{name} (auto)\n" in out
+        assert method.takes in out
