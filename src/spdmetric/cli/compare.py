@@ -2,17 +2,41 @@
 
 For matrices with classes; numbers are predicted with 'spdmetric fit --regression'.  Runs the usual
 distances, the learned metrics (full, low rank, chosen by cross-validation) and the usual rivals under
-nested cross-validation, and writes one HTML page that needs no network.  An interrupted run goes on where it
-was when the same command is given again: finished folds are in the file beside the page that ends in .state.
+nested cross-validation, and writes one HTML page that needs no network.  Where there are groups, sessions or
+subjects, they are left out whole, and every method is also run on recentered matrices.  An interrupted run
+goes on where it was when the same command is given again: finished folds are in the file beside the page that
+ends in .state.
 """
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
-from functools import partial
+import shlex
+import sys
+from argparse import ArgumentParser, BooleanOptionalAction, Namespace
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from threading import Event, Thread
+from time import monotonic
+from typing import TYPE_CHECKING, Any
 
-from spdmetric.cli.options import add_data, add_run, bar, check_target
+from spdmetric.cli.options import (
+    add_data,
+    add_matrices,
+    add_run,
+    add_signals,
+    check_model_target,
+    check_target,
+    printable,
+)
+
+if TYPE_CHECKING:
+    from spdmetric.cli.inputs import Input
+    from spdmetric.comparison.plan import Plan
+    from spdmetric.comparison.report import Origin, Report
+    from spdmetric.evaluation.journal import Finished
+
+SILENCE = 5.0  # seconds between two signs of life; more, the longer a run takes
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -20,33 +44,173 @@ def add_options(parser: ArgumentParser) -> None:
     add_data(parser)
     groups = "sessions or subjects, likewise: left out whole (default: the array groups, if there is one)"
     parser.add_argument("--groups", metavar="G", help=groups)
+    recenter = "whether to run every method also with each group seen from its own mean (default: if there are)"
+    parser.add_argument("--recenter", action=BooleanOptionalAction, help=recenter)
     parser.add_argument("--test", type=Path, metavar="TEST", help="train on DATA, test on these matrices")
     parser.add_argument("--test-labels", metavar="L", help="of TEST (default: --labels, if that is a name)")
     parser.add_argument("--out", type=Path, default="report.html", help="default: report.html")
+    parser.add_argument("--csv", type=Path, metavar="FILE", help="write the numbers as CSV too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers as JSON too")
+    save = "train the winner on all of DATA, and keep it for 'spdmetric predict'"
+    parser.add_argument("--save", type=Path, metavar="MODEL.npz", help=save)
+    parser.add_argument("--method", metavar="NAME", help="what to save instead of the winner")
+    scores = ("accuracy", "balanced", "auc")
+    parser.add_argument("--scoring", choices=scores, default=scores[0], help="what decides (default: accuracy)")
+    weight = "classes count alike, whatever their sizes, in methods that can weigh them"
+    parser.add_argument("--class-weight", choices=("balanced",), help=weight)
+    channels = "names of the channels, separated by commas, for the pictures"
+    parser.add_argument("--channels", type=lambda text: text.split(","), metavar="NAMES", help=channels)
     add_run(parser, "how often the folds are drawn (default: 1 to 5, by size)")
+    add_matrices(parser)
+    add_signals(parser)
 
 
 def run(arguments: Namespace) -> None:
     """Read, compare, write the page, and say the answer."""
     from spdmetric.cli.inputs import read_input
     from spdmetric.comparison.compare import compare
-    from spdmetric.comparison.page import Origin, need_page
+    from spdmetric.comparison.page import need_page
+    from spdmetric.evaluation.methods import METHODS
 
     out, labels, test = arguments.out, arguments.labels, arguments.test
     need_page()
     check_target(out, arguments.data, test)
     if out.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"--out {out}: expected a name that ends in .html.")
+    for path in (arguments.csv, arguments.json):
+        if path is not None:
+            check_target(path, arguments.data, test, out)
+    if arguments.save is not None:
+        check_model_target("--save", arguments.save, arguments.data, test)
+    if arguments.method is not None and arguments.method not in METHODS:
+        raise ValueError(
+            f"--method {printable(arguments.method)}: there is no such method; 'spdmetric methods' lists all."
+        )
     named = None if labels is None or labels.endswith(".csv") else labels
-    report = compare(
-        read_input(arguments.data, labels, arguments).matrices,
-        X_test=test and read_input(test, arguments.test_labels or named, arguments).matrices,
-        methods=arguments.methods,
-        repeats=arguments.repeats,
-        seed=arguments.seed,
-        journal=out.with_suffix(".state"),
-        n_jobs=arguments.jobs,
-        progress=partial(bar, "compare"),
+    data = read_input(arguments.data, labels, arguments)
+    others = test and read_input(test, arguments.test_labels or named, arguments).matrices
+    watch = Watch(arguments.jobs)
+    try:
+        report = compare(
+            data.matrices,
+            X_test=others,
+            methods=arguments.methods,
+            repeats=arguments.repeats,
+            seed=arguments.seed,
+            scoring=arguments.scoring,
+            class_weight=arguments.class_weight,
+            recenter=arguments.recenter,
+            channels=arguments.channels or (data.recipe and data.recipe.channels),
+            journal=out.with_suffix(".state"),
+            n_jobs=arguments.jobs,
+            progress=watch.follow,
+            planned=watch.announce,
+        )
+        _write(report, data, arguments)
+    except KeyboardInterrupt:
+        watch.say(f"{watch.done} of {watch.total} parts are finished and kept in {out.with_suffix('.state')}")
+        raise
+
+
+def _write(report: Report, data: Input, arguments: Namespace) -> None:
+    """Write what was asked for, and say what was found."""
+    from sklearn.pipeline import make_pipeline
+
+    from spdmetric.evaluation.splits import steps_of
+    from spdmetric.io.atomic import write_atomically
+    from spdmetric.io.models import save
+
+    report.save(arguments.out, _origin(data, arguments))
+    written = [arguments.out]
+    for path, text in ((arguments.csv, report.as_csv), (arguments.json, report.as_json)):
+        if path is not None:
+            write_atomically(path, text().encode())
+            written.append(path)
+    if arguments.save is not None:
+        steps = [*data.steps, *steps_of(report.best_estimator(arguments.method))]
+        save(make_pipeline(*steps) if len(steps) > 1 else steps[0], arguments.save, recipe=data.recipe)
+        written.append(arguments.save)
+    print(report, "", *(f"written: {path}" for path in written), sep="\n")
+
+
+def _origin(data: Input, arguments: Namespace) -> Origin:
+    from spdmetric.comparison.report import Origin
+
+    asked = {name: getattr(arguments, name) for name in ("labels", "groups", "subject")}
+    if data.recipe is not None:
+        asked |= {name: getattr(arguments, name) for name in ("events", "band", "window")}
+    return Origin(
+        arguments.data.name,
+        arguments.test and arguments.test.name,
+        {name: value for name, value in asked.items() if value is not None},
+        signals=data.recipe is not None,
+        steps=tuple(data.steps),
+        command=shlex.join(["spdmetric", *sys.argv[1:]]),
     )
-    report.save(out, Origin(arguments.data.name, test and test.name, labels, arguments.subject))
-    print(f"{report}\n\nwritten: {out}")
+
+
+class Watch:
+    """Says how far a run is: in a terminal by a bar, else in lines, and at least every few seconds."""
+
+    def __init__(self, jobs: int):
+        self.jobs, self.done, self.total, self.began = jobs, 0, 0, monotonic()
+        self.spoke = self.began
+
+    def say(self, text: str) -> None:
+        """Tell those who wait."""
+        self.spoke = monotonic()
+        print(f"spdmetric: {text}", file=sys.stderr, flush=True)
+
+    def announce(self, plan: Plan) -> None:
+        """Say what is about to be run, and how long that may take."""
+        from spdmetric.comparison.run import rough_seconds
+
+        methods, folds = len(plan.methods), sum(map(len, plan.splits))
+        forms = " with and without recentering" if plan.variants else ""
+        about = duration(rough_seconds(plan) / self.jobs)
+        self.say(
+            f"{methods} methods in {folds} folds{forms}; roughly {about}, guessed from a small piece of the work"
+        )
+
+    def follow(self, finished: Iterable[Finished], done: int, total: int) -> Iterator[Finished]:
+        """Pass on what is finished, and tell of it."""
+        from tqdm import tqdm
+
+        self.done, self.total, self.began = done, total, monotonic()
+        first, over = done, Event()
+        with tqdm(desc="compare", initial=done, total=total, disable=None, unit="part", leave=False) as bar:
+            speak = bar.refresh if not bar.disable else lambda: self.say(self.told(first))
+            beat = Thread(target=self._beat, args=(speak, over), daemon=True)
+            beat.start()
+            try:
+                for key, pieces in finished:
+                    yield key, pieces
+                    self.done += 1
+                    bar.set_postfix_str(key[0], refresh=False)
+                    bar.update()
+                    if bar.disable:
+                        self.say(f"{self.told(first)}; repeat {key[1] + 1}, {key[0]}")
+            finally:
+                over.set()
+                beat.join()
+
+    def _beat(self, speak: Any, over: Event) -> None:
+        while not over.wait(0.5):
+            now = monotonic()
+            if now - self.spoke > max(SILENCE, (now - self.began) / 60) - 1:
+                with suppress(ValueError):  # of a stream that is closed
+                    speak()
+                self.spoke = now
+
+    def told(self, first: int) -> str:
+        """How much is done, and what is left by the time that the finished parts took."""
+        gone, new = monotonic() - self.began, self.done - first
+        left = f", about {duration(gone / new * (self.total - self.done))} left" if new else ""
+        return f"{self.done} of {self.total} parts, {duration(gone)} gone{left}"
+
+
+def duration(seconds: float) -> str:
+    """``40 s``, ``3 min``, ``2 h``."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

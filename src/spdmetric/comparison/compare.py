@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import platform
+import time
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from datetime import UTC, datetime
+from importlib import import_module
+from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,11 +17,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from spdmetric.comparison.describe import describe
-from spdmetric.comparison.page import Report
-from spdmetric.comparison.plan import make_plan
+from spdmetric.comparison.plan import Plan, make_plan
+from spdmetric.comparison.report import Report
 from spdmetric.comparison.run import run_plan
+from spdmetric.comparison.scores import SCORES
 from spdmetric.comparison.verdict import judge
-from spdmetric.evaluation.journal import Progress
+from spdmetric.evaluation.journal import Progress, digest
 from spdmetric.io.matrices import Matrices
 from spdmetric.validation import is_regression
 
@@ -30,9 +37,14 @@ def compare(
     methods: tuple[str, ...] | None = None,
     repeats: int | None = None,
     seed: int = 0,
+    scoring: str = "accuracy",
+    class_weight: str | None = None,
+    recenter: bool | None = None,
+    channels: Sequence[str] | None = None,
     journal: str | PathLike[str] | None = None,
     n_jobs: int = 1,
     progress: Progress | None = None,
+    planned: Callable[[Plan], object] | None = None,
 ) -> Report:
     """Which metric suits these matrices, and does learning help?
 
@@ -43,38 +55,82 @@ def compare(
     y : array-like of shape (n_matrices,), optional
         Labels.
     groups : array-like of shape (n_matrices,), optional
-        Sessions or subjects: whole groups are left out.
+        Sessions or subjects: whole groups are left out, in the folds inside a method too.
     X_test, y_test : array-like, optional
         Test matrices and their labels; without them there is cross-validation.
     methods : tuple of str, optional
-        Names of `spdmetric.evaluation.methods.METHODS`; most of them by default.
+        Names of `spdmetric.evaluation.methods.METHODS`; most of them by default, for many matrices without
+        those that compare all pairs.
     repeats : int, optional
         How often the folds are drawn; by default once to five times, by the size of the data.
     seed : int, default=0
         Of the folds.
+    scoring : {"accuracy", "balanced", "auc"}, default="accuracy"
+        Which score decides; all of them are computed.  Methods that choose do so by their own rule.
+    class_weight : {None, "balanced"}, default=None
+        Given to every method that takes it.
+    recenter : bool, optional
+        Whether to run every method also on matrices that are seen from the mean of their group, which is
+        transductive; by default where there are groups.
+    channels : sequence of str, optional
+        Names of the d rows of a matrix, for the pictures.
     journal : path-like, optional
         File in which finished folds are kept: given again, an interrupted comparison is continued.
     n_jobs : int, default=1
         Processes.
     progress : callable, optional
         Wraps the iterator of finished tasks: ``progress(iterator, done, total)``.
+    planned : callable, optional
+        Called with the plan before it is run.
 
     Returns
     -------
     report : Report
-        ``print(report)`` is the answer, ``report.save("report.html")`` the page.
+        ``print(report)`` is the answer, ``report.table`` has the numbers, ``report.best_estimator()`` is the
+        winner trained on all matrices, ``report.save("report.html")`` writes the page, which notebooks show.
     """
+    began = time.perf_counter()
     data = _as_matrices(X, y, groups, "these matrices")
     test = None if X_test is None else _as_matrices(X_test, y_test, None, "the test matrices")
     _check_classes(data)
     described = [describe(m.X, m.labels, m.groups) for m in (data, test) if m is not None]
     rank = min(int(d.ranks.min()) for d in described)
-    plan = make_plan(data, test, rank, methods=methods, repeats=repeats, seed=seed)
+    if channels is not None and len(channels) != data.X.shape[1]:
+        raise ValueError(f"channels has {len(channels)} names: expected {data.X.shape[1]}, one for each row.")
+    asked = {"methods": methods, "repeats": repeats, "seed": seed, "scoring": scoring}
+    plan = make_plan(data, test, rank, **asked, class_weight=class_weight, recenter=recenter)
+    if planned is not None:
+        planned(plan)
     with ExitStack() as stack:
         if journal is None:
             journal = Path(stack.enter_context(TemporaryDirectory())) / "journal"
         comparison = run_plan(plan, Path(journal), jobs=n_jobs, progress=progress)
-    return Report(data, test, described, comparison, judge(comparison))
+    facts = _facts(plan, time.perf_counter() - began, n_jobs)
+    return Report(data, test, described, comparison, judge(comparison), channels, facts)
+
+
+def _facts(plan: Plan, seconds: float, n_jobs: int) -> dict[str, str]:
+    """All that decides the numbers, and what it took, in words."""
+    folds = len(plan.splits[0])
+    return {
+        "Date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "Versions": versions(),
+        "Time": f"{seconds:.0f} s for what was not kept from an earlier run; processes: {n_jobs}",
+        "Data digest": digest(plan.X, plan.codes),
+        "Score that decides": SCORES[plan.scoring],
+        "Folds": f"{folds}; repeats: {len(plan.splits)}; seed: {plan.seed}",
+        "Methods": ", ".join(plan.methods),
+        "Class weight": str(plan.class_weight or "none"),
+        "Groups": "none" if plan.groups is None else f"{len(np.unique(plan.groups))}, kept together in all folds",
+        "Recentering": "with and without" if plan.variants else "none",
+    }
+
+
+def versions() -> str:
+    """Versions of what computed the numbers."""
+    names = {"spdmetric": "spdmetric", "NumPy": "numpy", "scikit-learn": "sklearn", "pyRiemann": "pyriemann"}
+    there = [f"{name} {import_module(m).__version__}" for name, m in names.items() if find_spec(m)]
+    return ", ".join([*there, f"Python {platform.python_version()}"])
 
 
 def _check_classes(data: Matrices) -> None:

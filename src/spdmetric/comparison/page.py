@@ -2,86 +2,36 @@
 
 from __future__ import annotations
 
-import platform
 from base64 import b64encode
-from dataclasses import dataclass
 from hashlib import sha256
-from importlib import import_module
 from importlib.resources import files
-from importlib.util import find_spec
-from os import PathLike
 from typing import TYPE_CHECKING
 
 import numpy as np
+from sklearn.pipeline import make_pipeline
 
-from spdmetric.comparison import learned, pictures
-from spdmetric.comparison.describe import FAR, Description
-from spdmetric.comparison.run import BY_CV, Comparison
-from spdmetric.comparison.verdict import Verdict, confused, confusion, sentences, signed, title
+from spdmetric.comparison import chosen, pictures
+from spdmetric.comparison.describe import FAR
+from spdmetric.comparison.report import Origin, Report
+from spdmetric.comparison.run import inner_groups, made
+from spdmetric.comparison.scores import SCORES
+from spdmetric.comparison.verdict import confused, confusion, sentences, signed, title
 from spdmetric.evaluation.methods import FAMILIES, METHODS, expression, program
+from spdmetric.evaluation.splits import steps_of
 from spdmetric.extras import needing
-from spdmetric.io.atomic import write_atomically
-from spdmetric.io.matrices import Matrices
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
-PALE, FULL = (255, 255, 255), (10, 85, 140)  # ground of a share of 0 and of 1
+LIGHT, DARK = ((255, 255, 255), (10, 85, 140)), ((29, 35, 42), (124, 192, 242))  # ground of no share, of all
 LONGEST = 40  # letters of a class that are shown
 MANY = 12  # classes beyond which the confusion is a picture, and names are no longer all listed
-WHITE_INK = 0.78  # share from which white letters are the easier to read
 
 
-@dataclass(frozen=True)
-class Origin:
-    """Where the matrices were read from, for the page and for the code to copy."""
-
-    file: str = "matrices.npz"
-    test_file: str | None = None
-    labels: str | None = None
-    subject: int | None = None
-
-    def calls(self) -> tuple[str, str]:
-        """Calls of `spdmetric.io.matrices.read_matrices`, for the training and the new matrices."""
-        # Where the labels are in the file they are found; the groups are needed for the folds only.
-        subject = {} if self.subject is None else {"subject": self.subject}
-        labels = {} if self.labels is None else {"labels": self.labels}
-        new = _call("new.npz") if self.test_file is None else _call(self.test_file, **subject)
-        return _call(self.file, **labels, **subject), new
-
-
-def _call(file: str, **arguments: object) -> str:
-    given = [repr(file), *(f"{name}={value!r}" for name, value in arguments.items())]
-    return f"read_matrices({', '.join(given)})"
-
-
-@dataclass(frozen=True)
-class Report:
-    """A finished comparison; as text, its answer."""
-
-    data: Matrices
-    test: Matrices | None
-    described: list[Description]  # of both
-    comparison: Comparison
-    verdict: Verdict
-
-    def __str__(self) -> str:
-        return "\n".join(sentences(self.verdict))
-
-    def save(self, path: str | PathLike[str], origin: Origin | None = None) -> None:
-        """Write the page.
-
-        Parameters
-        ----------
-        path : path-like
-            An HTML file, which needs no other and no network.
-        origin : Origin, optional
-            Where the matrices were read from, for the code to copy.
-        """
-        need_page()
-        write_atomically(
-            path, _template().render(_context(self, origin or Origin())).encode(errors="replace")
-        )
+def render(report: Report, origin: Origin) -> str:
+    """Make the page."""
+    need_page()
+    return _template().render(_context(report, origin))
 
 
 def need_page() -> None:
@@ -94,24 +44,28 @@ def need_page() -> None:
 def _context(report: Report, origin: Origin) -> dict[str, object]:
     """What the template speaks of."""
     comparison, verdict, plan = report.comparison, report.verdict, report.comparison.plan
-    truth = plan.codes[plan.tested]
-    counts = np.bincount(truth)
     drawn = _pictures(report)
     style, script = (
         _inside("page.css") + _shades() + "".join(p.rules for p in drawn.values()),
         _inside("page.js"),
     )
-    confusions = _confusions(report)
+    estimators = {
+        name: make_pipeline(*origin.steps, *steps_of(made(plan, name))) if origin.steps else made(plan, name)
+        for name in comparison.given
+        if " " not in name
+    }
+    columns = {} if inner_groups(plan, plan.trained) is None else {"groups": "known.groups"}
     return {
         **{"report": report, "origin": origin, "pictures": drawn, "answer": sentences(verdict)},
         **{"style": style, "script": script, "policy": policy(style, script)},
-        **{"spectra": learned.spectra, "directions": learned.directions},
         "median_distance": np.median(report.described[0].distance),
-        "unbalanced": counts.max() > 1.2 * counts[counts > 0].min(),
-        **{"confusions": confusions, "confused": confused, "many": MANY, "shaded": shaded},
-        "made": {name: METHODS[name].make(plan.sizes) for name in comparison.given},
-        **{"by_cv": BY_CV, "methods": METHODS, "kinds": FAMILIES, "far_enough": FAR},
-        **{"program": program, "expression": expression, "versions": _versions()},
+        **{"confusions": _confusions(report), "confused": confused, "many": MANY},
+        **{"made": estimators, "winner": chosen.winner(verdict), "scores": SCORES},
+        **{"methods": METHODS, "kinds": FAMILIES, "far_enough": FAR},
+        "program": lambda name: program(estimators[name], *origin.calls(), **columns),
+        "expression": expression,
+        "csv": b64encode(report.as_csv().encode()).decode(),
+        "json": b64encode(report.as_json().encode()).decode(),
     }
 
 
@@ -129,11 +83,12 @@ def policy(style: str, script: str) -> str:
 
 
 def _confusions(report: Report) -> dict[str, np.ndarray]:
-    """Confusion of the best method, of no learning, and of the metric by cross-validation."""
+    """Confusion of the best method, of the best learned metric, and of no learning."""
     given, plan = report.comparison.given, report.comparison.plan
-    shown = dict.fromkeys([report.verdict.best.method, "logeuclid-mean", BY_CV])
+    wanted = [report.verdict.best.method, chosen.drawn_method(report.verdict), "logeuclid-mean"]
     truth = plan.codes[plan.tested]
-    return {method: confusion(truth, given[method], len(plan.classes)) for method in shown if method in given}
+    shown = [method for method in dict.fromkeys(wanted) if method in given]
+    return {method: confusion(truth, given[method], len(plan.classes)) for method in shown}
 
 
 def _template() -> Template:
@@ -142,7 +97,7 @@ def _template() -> Template:
     loader = PackageLoader("spdmetric.comparison", "")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
     environment.filters |= {"name": title, "signed": signed, "unbroken": _unbroken, "quantile": np.quantile}
-    environment.filters |= {"log10": np.log10, "shown": shown}
+    environment.filters |= {"log10": np.log10, "shown": shown, "share": _share}
     return environment.get_template("page.html")
 
 
@@ -153,37 +108,29 @@ def _unbroken(text: str) -> str:
     return text
 
 
-def _versions() -> str:
-    names = {"spdmetric": "spdmetric", "NumPy": "numpy", "scikit-learn": "sklearn", "pyRiemann": "pyriemann"}
-    there = [f"{name} {import_module(m).__version__}" for name, m in names.items() if find_spec(m)]
-    return ", ".join([*there, f"Python {platform.python_version()}"])
-
-
 def _pictures(report: Report) -> dict[str, pictures.Picture]:
-    first, metric, plan = report.described[0], report.comparison.learned, report.comparison.plan
-    drawn = {
+    first, drawn, plan = report.described[0], report.drawn, report.comparison.plan
+    names = list(map(str, plan.classes))
+    figures = {
         "conditions": pictures.conditions(first),
         "outliers": pictures.outliers(first, np.unique(report.data.labels, return_inverse=True)[1]),
-        "accuracy": pictures.accuracy(report.verdict),
+        "ranking": pictures.ranking(report.verdict),
     }
     if len(plan.classes) > MANY:
-        names = list(map(str, plan.classes))
         confusions = _confusions(report)
-        drawn |= {f"confusion-{method}": pictures.confusion(c, names) for method, c in confusions.items()}
-    if metric is not None:
-        curves = learned.spectra(metric)
-        what = "eigenvector of log G, largest eigenvalue first" if curves else "row of W, scaled to length 1"
-        drawn |= {
-            "alignment": pictures.alignment(metric),
-            "candidates": pictures.candidates(metric),
-            "eigenvectors": pictures.directions(learned.directions(metric), what),
-            **({"spectra": pictures.spectra(curves)} if curves else {}),
-        }
-    if report.comparison.embedding is not None:
+        figures |= {f"confusion-{k}": pictures.confusion(c, names) for k, c in enumerate(confusions.values())}
+    if drawn is not None:
+        figures["patterns"] = pictures.patterns(drawn, report.channels)
+        if hasattr(drawn.metric, "cv_results_"):
+            figures["candidates"] = pictures.candidates(drawn)
+        if not drawn.metric.embedding_.low_rank and drawn.metric.radius_ > 0:
+            figures["spectrum"] = pictures.spectrum(drawn)
+        if drawn.weights is not None:
+            figures["shape"] = pictures.shape(drawn, report.channels)
         train, test = (plan.codes[index] for index in plan.splits[0][0])
-        for which, panel in report.comparison.embedding.items():
-            drawn[f"embedding-{which}"] = pictures.embedding(panel, train, test, list(map(str, plan.classes)))
-    return {name: pictures.as_picture(figure, name) for name, figure in drawn.items()}
+        for which, panel in (("before", drawn.before), ("after", drawn.after)):
+            figures[f"embedding-{which}"] = pictures.embedding(panel, train, test, names)
+    return {name: pictures.as_picture(figure, name) for name, figure in figures.items()}
 
 
 def shown(name: object) -> str:
@@ -192,15 +139,27 @@ def shown(name: object) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 12]}… ({len(text)} letters)"
 
 
+def _share(count: float, row: np.ndarray) -> int:
+    """Per cent of a row."""
+    return round(100 * count / max(float(row.sum()), 1e-300))
+
+
 def _shades() -> str:
     """Rules of the classes ``share-0`` to ``share-100``, per cent of a row of a confusion matrix."""
-    looks = [shaded(share / 100) for share in range(101)]
-    return "".join(
-        f".share-{k}{{background:{ground};color:{ink}}}\n" for k, (ground, ink) in enumerate(looks)
+    light, dark = (
+        "".join(
+            f".share-{k}{{background:{ground};color:{ink}}}\n"
+            for k, (ground, ink) in enumerate(shaded(share / 100, ends) for share in range(101))
+        )
+        for ends in (LIGHT, DARK)
     )
+    return f"{light}@media screen and (prefers-color-scheme: dark) {{\n{dark}}}\n"
 
 
-def shaded(share: float) -> tuple[str, str]:
-    """Ground, the darker, the larger the share, and color of letters that can be read on it."""
-    ground = [round(pale + share * (full - pale)) for pale, full in zip(PALE, FULL, strict=True)]
-    return "#" + "".join(f"{part:02x}" for part in ground), "#ffffff" if share > WHITE_INK else "#000000"
+def shaded(share: float, ends: tuple[tuple[int, ...], tuple[int, ...]] = LIGHT) -> tuple[str, str]:
+    """Ground, between two ends by the share, and the color of letters that is easier to read on it."""
+    ground = [round(none + share * (all_ - none)) for none, all_ in zip(*ends, strict=True)]
+    linear = [(c / 255 + 0.055) ** 2.4 / 1.055**2.4 if c > 10 else c / 255 / 12.92 for c in ground]
+    luminance = float(np.dot(linear, (0.2126, 0.7152, 0.0722)))  # after WCAG 2
+    black = (luminance + 0.05) / 0.05 > 1.05 / (luminance + 0.05)
+    return "#" + "".join(f"{part:02x}" for part in ground), "#000000" if black else "#ffffff"

@@ -12,25 +12,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from spdmetric.comparison.chosen import Drawn, Panel
 from spdmetric.comparison.describe import Description
-from spdmetric.comparison.learned import RADII, Learned
-from spdmetric.comparison.run import Panel
 from spdmetric.comparison.verdict import Verdict, title
 from spdmetric.evaluation.methods import METHODS
-from spdmetric.plots import style
-from spdmetric.plots.style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION
+from spdmetric.plots import ChoiceDisplay, ReferenceSpectrumDisplay, style
+from spdmetric.plots.style import BLUE, CLASS_LOOKS, GRAY, GREEN, ORANGE, PURPLE, SKY, VERMILLION
 
 Box = tuple[float, float, float, float]
 
 WIDTH = 4.4  # inches; 9 point letters stay 9 pixels high on a phone
-INK, FAINT = "#1f2933", "#6b7280"
+INK, FAINT, LINE, PAPER = "#1f2933", "#52606d", "#d9dee4", "#ffffff"
 FAMILY_LOOKS = {  # color, mark, and words of the legend
     "distance": (BLUE, "o", "fixed distance"),
     "learned": (VERMILLION, "D", "learned metric"),
-    "rival": ("#5f6b7a", "s", "rival"),
+    "rival": (GRAY, "s", "another method"),
 }
-CLASS_COLORS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, INK, "#8c6d31")
-CLASS_MARKS = ("o", "^", "s", "D", "v", "P", "X", "*")
+MOST_COMPONENTS = 6
+# Colors that page.css gives another value in the dark.
+THEMED = {
+    **{INK: "ink", style.BLACK: "ink", "black": "ink", FAINT: "soft", LINE: "line", PAPER: "paper"},
+    **{BLUE: "blue", VERMILLION: "vermillion", GREEN: "green", PURPLE: "purple", ORANGE: "orange", SKY: "sky"},
+    GRAY: "gray",
+}
 
 _TEXT: Any = {
     "svg.fonttype": "none",  # text stays text: searched, copied, read aloud
@@ -74,8 +78,15 @@ def as_picture(figure: style.Figure, name: str) -> Picture:
         return styles.setdefault(unescape(style), f"{name}-{len(styles)}")
 
     body = re.sub(r"<[^<>]*>", by_class, body)  # in tags alone: a label may hold anything
-    rules = "".join(f".{key}{{{style}}}\n" for style, key in styles.items())
+    rules = "".join(f".{key}{{{_themed(style)}}}\n" for style, key in styles.items())
     return Picture(name, head.partition('viewBox="')[2].partition('"')[0], body, rules)
+
+
+def _themed(rule: str) -> str:
+    """A rule whose colors are variables of the page; alone, the picture keeps those it was drawn with."""
+    for color, name in THEMED.items():
+        rule = re.sub(rf"{color}\b", f"var(--{name}, {color.lower()})", rule, flags=re.IGNORECASE)
+    return rule
 
 
 @contextmanager
@@ -96,20 +107,24 @@ def _safe(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def accuracy(verdict: Verdict) -> style.Figure:
-    """Dots with standard errors, the best on top."""
-    lines = verdict.lines[::-1]
-    height = 0.9 + 0.235 * len(lines)
+def ranking(verdict: Verdict) -> style.Figure:
+    """The score that decides with standard errors, the best on top; hollow where recentered."""
+    methods = list(dict.fromkeys(line.method.partition(" ")[0] for line in verdict.ranked))[::-1]
+    height = 0.9 + 0.235 * len(methods)
     with _drawing(height, (0.45, 0.55 / height, 0.52, 1 - 0.95 / height)) as (figure, axes):
-        for i, line in enumerate(lines):
-            color, mark, _ = FAMILY_LOOKS[METHODS[line.method].family]
-            error = line.accuracy.se if line.accuracy.known else None
-            axes.errorbar(line.accuracy.mean, i, xerr=error, fmt=mark, color=color, ms=5, lw=1.4)
+        for line in verdict.ranked:
+            method, _, form = line.method.partition(" ")
+            color, mark, _ = FAMILY_LOOKS[METHODS[method].family]
+            score, at = verdict.score(line), methods.index(method) + (0.14 if form else -0.14) * bool(
+                verdict.recentering
+            )
+            look: Any = {"color": color, "ms": 5, "lw": 1.4, "mfc": PAPER if form else color}
+            axes.errorbar(score.mean, at, xerr=score.se if score.known else None, fmt=mark, **look)
         axes.axvline(verdict.chance, color=FAINT, lw=1, ls=(0, (4, 3)))
-        axes.set_yticks(range(len(lines)), [title(line.method) for line in lines])
-        axes.set(xlabel="accuracy, per cent", ylim=(-0.7, len(lines) - 0.3), axisbelow=True)
+        axes.set_yticks(range(len(methods)), [METHODS[method].title for method in methods])
+        axes.set(xlabel=f"{verdict.word}, per cent", ylim=(-0.7, len(methods) - 0.3), axisbelow=True)
         axes.tick_params(axis="y", length=0)
-        axes.grid(axis="x", color="#e5e7eb", lw=0.7)
+        axes.grid(axis="x", color=LINE, lw=0.7)
         for color, mark, words in FAMILY_LOOKS.values():
             axes.plot([], [], ls="none", marker=mark, color=color, ms=5, label=words)
         _legend(figure, 3)
@@ -133,11 +148,11 @@ def outliers(description: Description, classes: np.ndarray) -> style.Figure:
     """Distance of every matrix from the mean, in the order of the file."""
     distance = description.distance
     with _drawing(2.3, (0.13, 0.21, 0.84, 0.66)) as (figure, axes):
-        looks = zip(description.classes, CLASS_COLORS, CLASS_MARKS, strict=False)
-        for c, ((name, _), color, mark) in enumerate(looks):
+        looks = zip(description.classes, CLASS_LOOKS, strict=False)
+        for c, ((name, _), (color, mark)) in enumerate(looks):
             at = np.flatnonzero(classes == c)
             axes.plot(at, distance[at], label=_safe(name), color=color, marker=mark, ms=3.2, ls="none")
-        rest = np.flatnonzero(classes >= len(CLASS_COLORS))
+        rest = np.flatnonzero(classes >= len(CLASS_LOOKS))
         axes.plot(rest, distance[rest], ".", color=FAINT)
         axes.set(xlabel="matrix, in the order of the file", ylabel="distance from mean")
         axes.set_ylim(bottom=0)
@@ -146,69 +161,67 @@ def outliers(description: Description, classes: np.ndarray) -> style.Figure:
     return figure
 
 
-def alignment(learned: Learned) -> style.Figure:
-    """Alignment against the radius of the ball."""
-    with _drawing(2.6, (0.13, 0.19, 0.84, 0.69)) as (figure, axes):
-        for path, color, mark in zip(learned["paths"], (VERMILLION, BLUE), "os", strict=False):
-            name = "full rank" if path["rank"] is None else f"rank {path['rank']}"
-            axes.plot(RADII, path["alignment"], color=color, marker=mark, ms=3.5, label=name)
-        axes.set(xlabel="radius of the ball around the mean", ylabel="alignment")
-        axes.set_ylim(bottom=0)
-        figure.legend(loc="upper center", ncols=2)
+def candidates(drawn: Drawn) -> style.Figure:
+    """What the candidates gained in the folds inside, over the usual one."""
+    n = len(drawn.metric.cv_results_["params"]) // len({*drawn.metric.cv_results_["param_n_neighbors"]})
+    height = 0.7 + 0.2 * n
+    with _drawing(height, (0.42, 0.5 / height, 0.55, 1 - 0.55 / height)) as (figure, axes):
+        display = ChoiceDisplay.from_estimator(drawn.metric, ax=axes)  # type: ignore[arg-type]
+        axes.get_yticklabels()[display.chosen].set(color=INK, weight="bold")  # to be read on paper and in the dark
+        axes.set(xlabel="gain in log-likelihood, ± one s.e.", ylim=(n - 0.4, -0.6))
+        axes.tick_params(axis="y", length=0)
     return figure
 
 
-def candidates(learned: Learned) -> style.Figure:
-    """Cross-validated accuracy of every radius and rank that was tried."""
-    from matplotlib.patches import Rectangle
-
-    ranks = sorted({c["rank"] for c in learned["candidates"]}, key=lambda m: 10**9 if m is None else m)
-    radii = sorted({c["radius"] for c in learned["candidates"]})
-    table = np.full((len(ranks), len(radii)), np.nan)
-    for c in learned["candidates"]:
-        table[ranks.index(c["rank"]), radii.index(c["radius"])] = 100 * c["mean"]
-    low, high, chosen = np.nanmin(table), np.nanmax(table), learned["chosen"]
-    where = ranks.index(chosen["rank"]), radii.index(chosen["radius"])
-    height = 1.0 + 0.32 * len(ranks)
-    with _drawing(height, (0.13, 0.52 / height, 0.84, 0.95 - 0.52 / height)) as (figure, axes):
-        axes.imshow(table, cmap="Blues", aspect="auto", vmax=high + 0.6 * (high - low or 1.0))
-        for i, j in np.argwhere(np.isfinite(table)):
-            weight = "bold" if (i, j) == where else "normal"
-            axes.text(j, i, f"{table[i, j]:.1f}", ha="center", va="center", fontsize=8.5, weight=weight)
-        corner = where[1] - 0.47, where[0] - 0.45
-        axes.add_patch(Rectangle(corner, 0.94, 0.9, fill=False, ec=VERMILLION, lw=1.6))
-        axes.set_xticks(range(len(radii)), [f"{r:g}" for r in radii])
-        axes.set_yticks(range(len(ranks)), ["full" if m is None else str(m) for m in ranks])
-        axes.tick_params(length=0)
-        axes.set(xlabel="radius", ylabel="rank")
-        axes.spines[:].set_visible(False)
+def spectrum(drawn: Drawn) -> style.Figure:
+    """Eigenvalues of the reference point and of the mean where learning starts."""
+    with _drawing(2.6, (0.15, 0.19, 0.82, 0.78)) as (figure, axes):
+        ReferenceSpectrumDisplay.from_estimator(drawn.metric, ax=axes)
+        axes.set_title("")
     return figure
 
 
-def spectra(curves: Mapping[str, np.ndarray]) -> style.Figure:
-    """Eigenvalues of the reference point, of the mean, and of one seen from the other."""
-    looks = (("D-", VERMILLION, 4, 1.3), ("o-", BLUE, 4, 1.3), ("s--", INK, 3.5, 1))
-    with _drawing(2.8, (0.15, 0.18, 0.82, 0.62)) as (figure, axes):
-        for (name, values), (form, color, size, width) in zip(curves.items(), looks, strict=True):
-            axes.plot(np.arange(1, len(values) + 1), values, form, color=color, ms=size, lw=width, label=name)
-        axes.axhline(1, color=FAINT, lw=0.6)
-        axes.set(yscale="log", xlabel="eigenvalue, largest first", ylabel="value")
-        _legend(figure, 3, handletextpad=0.4, columnspacing=0.9, handlelength=1.4)
+def patterns(drawn: Drawn, channels: Sequence[str] | None) -> style.Figure:
+    """The components that tell the classes apart most, as columns of channels."""
+    shown = drawn.patterns.patterns[:MOST_COMPONENTS].T  # (d, k)
+    shown = shown / np.abs(shown).max(axis=0)
+    height = float(np.clip(0.9 + 0.16 * len(shown), 2.4, 5.2))
+    with _drawing(height, (0.17, 0.5 / height, 0.8, 1 - 0.6 / height)) as (figure, axes):
+        _heat(axes, shown, "RdBu_r", -1)
+        axes.set(xlabel="component, the one that differs most first", ylabel="channel")
+        axes.set_xticks(range(shown.shape[1]), [str(k + 1) for k in range(shown.shape[1])])
+        _channel_ticks(axes.yaxis, len(shown), channels, height / 0.16)
     return figure
 
 
-def directions(matrix: np.ndarray, across: str) -> style.Figure:
-    """Directions among the channels as columns."""
-    with _drawing(3.6, (0.13, 0.14, 0.68, 0.83)) as (figure, axes):
-        picture = axes.imshow(matrix, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
-        axes.set(xlabel=across, ylabel="channel")
-        for axis, n in ((axes.xaxis, matrix.shape[1]), (axes.yaxis, matrix.shape[0])):
-            ticks = np.unique(np.linspace(0, n - 1, min(n, 8)).round().astype(int))
-            axis.set_ticks(ticks, [str(i + 1) for i in ticks])
-        bar = figure.colorbar(picture, cax=figure.add_axes((0.84, 0.14, 0.03, 0.83)))
-        bar.outline.set_visible(False)
-        axes.spines[:].set_visible(False)
+def shape(drawn: Drawn, channels: Sequence[str] | None) -> style.Figure:
+    """How much each entry of the logarithms counts; entries are pairs of channels, or of components."""
+    weights = drawn.weights
+    assert weights is not None  # only asked for where there is a shape
+    signed = bool((weights < 0).any())
+    names = channels if len(weights) == drawn.metric.n_features_in_ else None
+    with _drawing(3.6, (0.17, 0.17, 0.8, 0.8)) as (figure, axes):
+        _heat(axes, weights, "RdBu_r" if signed else "Blues", -1 if signed else 0)
+        what = "component" if drawn.metric.embedding_.low_rank else "channel"
+        axes.set(xlabel=what, ylabel=what)
+        _channel_ticks(axes.yaxis, len(weights), names, 20)
+        _channel_ticks(axes.xaxis, len(weights), names, 20 if names is None else 14, rotation=90)
     return figure
+
+
+def _heat(axes: style.Axes, table: np.ndarray, colors: str, low: float) -> None:
+    axes.imshow(table, cmap=colors, vmin=low, vmax=1, aspect="auto", interpolation="nearest")
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=2)
+
+
+def _channel_ticks(
+    axis: Any, n: int, channels: Sequence[str] | None, most: float, rotation: float = 0
+) -> None:
+    """Name as many channels as there is room for, by number where they have no names."""
+    ticks = np.unique(np.linspace(0, n - 1, min(n, int(most))).round().astype(int))
+    names = [str(i + 1) if channels is None else _safe(str(channels[i]))[:8] for i in ticks]
+    axis.set_ticks(ticks, names, rotation=rotation if channels else 0)
 
 
 def confusion(counts: np.ndarray, names: Sequence[str]) -> style.Figure:
@@ -226,21 +239,32 @@ def confusion(counts: np.ndarray, names: Sequence[str]) -> style.Figure:
 
 
 def embedding(panel: Panel, train: np.ndarray, test: np.ndarray, names: Sequence[str]) -> style.Figure:
-    """Two principal components of one fold: training matrices faint, held-out ones full."""
-    k = len(panel["share"])  # one or two
+    """Two principal components of one fold: training matrices faint, held-out ones full.
+
+    One component, as a shape for two classes has, is drawn with a row for each class.
+    """
+    one = len(panel.share) == 1
     known, new = (
-        np.pad(np.array(points).reshape(-1, k), ((0, 0), (0, 2 - k)))
-        for points in (panel["train"], panel["test"])
+        np.column_stack([points, _rows(codes)]) if one else points
+        for points, codes in ((panel.train, train[: len(panel.train)]), (panel.test, test))
     )
-    share = [*panel["share"], 0.0]
     with _drawing(3.5, (0.17, 0.14, 0.8, 0.75)) as (figure, axes):
-        looks = zip(cycle(CLASS_COLORS), cycle(CLASS_MARKS), strict=True)
-        for c, (name, (color, mark)) in enumerate(zip(names, looks, strict=False)):
+        for c, (name, (color, mark)) in enumerate(zip(names, cycle(CLASS_LOOKS), strict=False)):
             look: Any = {"color": color, "marker": mark, "ls": "none"}
             axes.plot(*known[train[: len(known)] == c].T, **look, ms=3.5, alpha=0.3, mew=0)
-            axes.plot(*new[test == c].T, **look, ms=5.5, mec="white", mew=0.5, label=_safe(name))
-        axes.set_xlabel(f"first component, {100 * share[0]:.0f} % of the variance")
-        axes.set_ylabel(f"second component, {100 * share[1]:.0f} %")
+            axes.plot(*new[test == c].T, **look, ms=5.5, mec=PAPER, mew=0.5, label=_safe(name))
+        axes.set_xlabel(f"first component, {100 * panel.share[0]:.0f} % of the variance")
+        if one:
+            axes.set_yticks(range(len(names)), [_safe(name) for name in names], rotation=90, va="center")
+            axes.set_ylabel("class")
+        else:
+            axes.set_ylabel(f"second component, {100 * panel.share[1]:.0f} %")
+            axes.set_aspect("equal", adjustable="datalim")  # distances are what is learned
         if len(names) <= 8:
             _legend(figure, min(4, len(names)))
     return figure
+
+
+def _rows(codes: np.ndarray) -> np.ndarray:
+    """Heights at which points of a class are spread, so that they do not hide each other."""
+    return codes + 0.5 * ((np.arange(len(codes)) * 0.6180339887) % 1 - 0.5)

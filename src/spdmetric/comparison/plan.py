@@ -1,18 +1,30 @@
-"""The plan of a comparison: folds, repeats and methods; all that decides the numbers."""
+"""The plan of a comparison: folds, repeats and methods; all that decides the numbers.
+
+What is run follows from the sizes.  Folds are drawn once to five times, as often as ``n d^3`` fits into
+`MOST_WORK`; methods that decompose something for every pair of matrices are left out where ``n^2 d^2`` exceeds
+`MOST_PAIRS`, NCA, which compares reduced vectors many times, where ``n^2`` does.
+"""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from spdmetric.comparison.scores import SCORES
+from spdmetric.datasets import whiten
 from spdmetric.evaluation.methods import COMPARED, METHODS, Sizes, obstacle
 from spdmetric.io.matrices import Matrices
+from spdmetric.linalg.symmetric import congruence
 from spdmetric.objectives.start import common_range
+from spdmetric.validation import check_choice
 
 FOLDS = 5
 MOST_LEFT_OUT = 10  # groups that are left out one at a time; more are gathered
+MOST_WORK = 8e5
+MOST_PAIRS = {**dict.fromkeys(("wasserstein", "stein", "riemann"), 1e9), "nca": 4e6}
+RECENTERED = "recentered"  # matrices seen from the mean of their group
 
 Split = tuple[np.ndarray, np.ndarray]  # training and test indices
 Splits = tuple[tuple[Split, ...], ...]  # folds of each repeat
@@ -32,6 +44,14 @@ class Plan:
     methods: tuple[str, ...]
     left_out: dict[str, str]
     seed: int
+    groups: np.ndarray | None = None  # (n,), which folds inside a method keep together too
+    scoring: str = "accuracy"  # a key of SCORES, that decides
+    class_weight: str | None = None
+    variants: dict[str, np.ndarray] = field(default_factory=dict)  # the same matrices in another form
+
+    def matrices(self, variant: str) -> np.ndarray:
+        """The matrices as they are (``""``), or in a form of ``variants``."""
+        return self.variants.get(variant, self.X)
 
     @property
     def tested(self) -> np.ndarray:
@@ -52,11 +72,16 @@ def make_plan(
     methods: tuple[str, ...] | None = None,
     repeats: int | None = None,
     seed: int = 0,
+    scoring: str = "accuracy",
+    class_weight: str | None = None,
+    recenter: bool | None = None,
 ) -> Plan:
     """Decide on folds, repeats and methods; see `spdmetric.compare`.
 
     Both are labeled; with test matrices there is one fold, with groups whole groups are left out.
     """
+    check_choice("scoring", scoring, tuple(SCORES))
+    check_choice("class_weight", class_weight, (None, "balanced"))
     unknown = [name for name in methods or () if name not in METHODS]
     if unknown:
         raise ValueError(f"No method {', '.join(unknown)}; there are {', '.join(METHODS)}.")
@@ -75,12 +100,66 @@ def make_plan(
     smallest = min(_smallest_class(codes[train]) for folds in splits for train, _ in folds)
     n_train = min(len(train) for train, _ in splits[0])
     # Where the matrices span together no more than each of them, they have one range.
-    d, together = X.shape[1], common_range(lambda f: f(X).mean(axis=0)).shape[1]
-    sizes = Sizes(n_train, d, smallest, smallest_rank, shared=smallest_rank == together < d)
+    d, basis = X.shape[1], common_range(lambda f: f(X).mean(axis=0))
+    shared = smallest_rank == basis.shape[1] < d
+    sizes = Sizes(n_train, d, smallest, smallest_rank, shared=shared)
     reasons = {name: obstacle(METHODS[name], sizes) for name in methods or COMPARED}
+    if methods is None:  # what is asked for is run
+        reasons = {name: reason or too_long(name, len(X), d) for name, reason in reasons.items()}
     chosen = tuple(name for name, reason in reasons.items() if reason is None)
     left_out = {name: reason for name, reason in reasons.items() if reason is not None}
-    return Plan(X, codes, classes, splits, clusters, how, sizes, chosen, left_out, seed)
+    domains = _domains(data, test, recenter, sizes.inside.definite)
+    variants = {} if domains is None else {RECENTERED: _recentered(X, domains, basis)}
+    return Plan(
+        X,
+        codes,
+        classes,
+        splits,
+        clusters,
+        how,
+        sizes,
+        chosen,
+        left_out,
+        seed,
+        groups=data.groups,
+        scoring=scoring,
+        class_weight=class_weight,
+        variants=variants,
+    )
+
+
+def too_long(name: str, n: int, d: int) -> str | None:
+    """Why a method would take too long; each of n matrices is compared with most others."""
+    if n**2 * (1 if name == "nca" else d**2) <= MOST_PAIRS.get(name, np.inf):
+        return None
+    return f"would compare {n**2 / 1e6:.0f} million pairs of {d} x {d} matrices; name it to run it all the same"
+
+
+def _domains(
+    data: Matrices, test: Matrices | None, recenter: bool | None, definite: bool
+) -> np.ndarray | None:
+    """The group of each matrix that it is to be seen from; None where recentering is not asked for."""
+    if recenter is False or (recenter is None and data.groups is None):
+        return None
+    n, n_test = len(data.X), 0 if test is None else len(test.X)
+    if data.groups is None and test is None:
+        raise ValueError("recenter: expected groups, sessions or subjects for instance, or test matrices.")
+    names = np.zeros(n, dtype=int) if data.groups is None else np.unique(data.groups, return_inverse=True)[1]
+    domains = np.concatenate([names, np.full(n_test, -1)])
+    single = int(np.unique(domains, return_counts=True)[1].min()) < 2
+    if recenter is None:
+        return None if single or not definite else domains
+    if single or not definite:
+        why = "a group has one matrix, its own mean" if single else "the matrices have no common range"
+        raise ValueError(f"recenter: {why}. Leave it out.")
+    return domains
+
+
+def _recentered(X: np.ndarray, domains: np.ndarray, basis: np.ndarray) -> np.ndarray:
+    """Each matrix seen from the Riemannian mean of its domain, in the range that all share."""
+    if basis.shape[1] == X.shape[1]:
+        return whiten(X, domains)
+    return congruence(basis, whiten(congruence(basis.T, X), domains))
 
 
 def _together(data: Matrices, test: Matrices | None) -> tuple[np.ndarray, np.ndarray, int]:
@@ -130,7 +209,7 @@ def _by_folds(X: np.ndarray, codes: np.ndarray, repeats: int | None, seed: int) 
     # A class of two or three is in some folds only, and then has another matrix in training.
     folds = min(FOLDS, int(counts.min() if counts.min() >= 4 else counts.max()))
     if repeats is None:
-        repeats = int(np.clip(8e5 // (len(X) * X.shape[1] ** 3), 1, 5))
+        repeats = int(np.clip(MOST_WORK // (len(X) * X.shape[1] ** 3), 1, 5))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)  # as said above
         splits = tuple(

@@ -5,46 +5,65 @@ A task is a fold and the methods that share work in it.  Nothing depends on the 
 
 from __future__ import annotations
 
+import time
 import warnings
 from dataclasses import dataclass
 from functools import partial
 from math import isfinite
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
-from spdmetric.comparison.learned import Learned, learn_all
 from spdmetric.comparison.plan import Plan
 from spdmetric.evaluation import journal
 from spdmetric.evaluation.journal import Failure, Journal, Key, Pieces, Plain, Progress, Task, attempt_each
-from spdmetric.evaluation.methods import METHODS, Sizes
-from spdmetric.evaluation.splits import Fold, Vectors, steps_of
+from spdmetric.evaluation.methods import METHODS
+from spdmetric.evaluation.methods import given as given_to
+from spdmetric.evaluation.splits import Fold, steps_of
 
-MOST_DRAWN = 500  # training matrices in the picture of the embedding
-BY_CV = "logeuclid-kta-cv"  # whose embedding is drawn
-LEARNED, EMBEDDING = "learned", "embedding"  # pieces of the journal that are not methods
-
-
-class Panel(TypedDict):
-    """Two principal components of the vectors of a fold."""
-
-    train: list[list[float]]
-    test: list[list[float]]
-    share: list[float]  # of the variance
+# Seconds of a sweep, and logarithms for each training matrix; of the others, for each pair.  As measured.
+SWEEP, QUICK = (0.1, 200.0), (0.5, 1.0)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What came out: labels given to each matrix, and the pictures' numbers."""
+    """What came out, by the name of a method and of the form of the matrices, see `named`."""
 
     plan: Plan
-    given: dict[str, np.ndarray]  # method -> (n_repeats, n_tested) codes
+    given: dict[str, np.ndarray]  # (n_repeats, n_tested) codes
+    scores: dict[str, np.ndarray]  # (n_repeats, n_tested, 1 or n_classes), of those that have them
     seconds: dict[str, float]  # mean of a fold
     failed: dict[str, str]
     warned: dict[str, str]
-    embedding: dict[str, Panel] | None  # before and after learning
-    learned: Learned | None
+
+
+class Place(NamedTuple):
+    """What a task belongs to."""
+
+    variant: str
+    names: tuple[str, ...]
+    repeat: int
+    fold: int
+
+    @property
+    def key(self) -> Key:
+        """Its name in the journal, and for those who wait."""
+        more = f" and {len(self.names) - 1} others" if len(self.names) > 1 else ""
+        return f"fold {self.fold + 1}, {named(self.names[0], self.variant)}{more}", self.repeat
+
+
+def named(method: str, variant: str) -> str:
+    """Name of a method run on a form of the matrices."""
+    return f"{method} {variant}".strip()
+
+
+def made(plan: Plan, name: str) -> BaseEstimator:
+    """Make a method of these sizes, with the class weight of the plan where it takes one."""
+    estimator = METHODS[name.partition(" ")[0]].make(plan.sizes)
+    given_to(estimator, **({} if plan.class_weight is None else {"class_weight": plan.class_weight}))
+    return estimator
 
 
 def run_plan(plan: Plan, path: Path, *, jobs: int = 1, progress: Progress | None = None) -> Comparison:
@@ -52,8 +71,13 @@ def run_plan(plan: Plan, path: Path, *, jobs: int = 1, progress: Progress | None
 
     For ``jobs`` and ``progress`` see `spdmetric.evaluation.journal.run`.
     """
-    kept = Journal(path, _header(plan))
-    return _gathered(plan, journal.run(_tasks(plan), kept, jobs=jobs, progress=progress))
+    kept, at = Journal(path, _header(plan)), {place.key: place for place in places(plan)}
+    tasks = {
+        key: Task(place.names, partial(_fold, plan, place), partial(_accepts, plan, place))
+        for key, place in at.items()
+    }
+    results = journal.run(tasks, kept, jobs=jobs, progress=progress)
+    return _gathered(plan, {at[key]: pieces for key, pieces in results.items()})
 
 
 def _header(plan: Plan) -> dict[str, Plain]:
@@ -66,125 +90,166 @@ def _header(plan: Plan) -> dict[str, Plain]:
         "classes": list(map(str, plan.classes)),
         "methods": list(plan.methods),
         "seed": plan.seed,
+        "class_weight": plan.class_weight,
+        "forms": list(plan.variants),
     }
 
 
-def _tasks(plan: Plan) -> dict[Key, Task]:
+def places(plan: Plan) -> list[Place]:
     """Every task; the longest first, so that the processes end together."""
-    tasks: dict[Key, Task] = {}
-    if any(METHODS[name].sweeps for name in plan.methods):
-        tasks["all matrices", 0] = Task((LEARNED,), partial(_learned, plan), _accepts_learned)
-    for sweeps in (True, False):
-        names = tuple(name for name in plan.methods if METHODS[name].sweeps is sweeps)
-        for repeat, folds in enumerate(plan.splits):
-            for k in range(len(folds) if names else 0):
-                drawn = (EMBEDDING,) if sweeps and repeat == k == 0 else ()
-                key = f"{'sweeps' if sweeps else 'quick'} {k}", repeat
-                tasks[key] = Task(
-                    (*names, *drawn), partial(_fold, plan, repeat, k), partial(_accepts, plan, repeat, k)
-                )
-    return tasks
+    shared: dict[str, list[str]] = {}
+    for name in plan.methods:
+        shared.setdefault(_sweep(plan, name) if METHODS[name].sweeps else "", []).append(name)
+    groups = sorted(shared.items(), key=lambda item: item[0] == "")  # what is no sweep comes last
+    return [
+        Place(variant, tuple(names), repeat, k)
+        for _, names in groups
+        for repeat, folds in enumerate(plan.splits)
+        for k in range(len(folds))
+        for variant in ("", *plan.variants)
+    ]
 
 
-def _accepts_learned(name: str, piece: Plain) -> bool:
-    return isinstance(piece, dict) and set(piece) == set(Learned.__annotations__)
+def _sweep(plan: Plan, name: str) -> str:
+    """What is the same for methods that share a sweep: the step that chooses."""
+    steps = steps_of(METHODS[name].make(plan.sizes))
+    return "".join(repr(step) for step in steps if "radii" in step.get_params(deep=False))
 
 
-def _accepts(plan: Plan, repeat: int, k: int, name: str, piece: Plain) -> bool:
-    """Whether a kept piece can be that of a method: a class for each test matrix, seconds, warnings."""
-    if name == EMBEDDING:
-        panels = list(piece.values()) if isinstance(piece, dict) else []
-        return len(panels) == 2 and all(
-            isinstance(p, dict) and set(p) == set(Panel.__annotations__) for p in panels
-        )
-    if not isinstance(piece, dict) or set(piece) != {"labels", "seconds", "warnings"}:
+def rough_seconds(plan: Plan) -> float:
+    """Guess what a run takes in one process, from the time of one logarithm of a training matrix.
+
+    A sweep takes some hundred of them for each training matrix; what is no sweep is dominated by methods
+    that compare all pairs.  Right to a factor of two or three.
+    """
+    some = np.asarray(plan.X[:50])
+    began, times = time.perf_counter(), 0
+    while times < 3 or time.perf_counter() - began < 0.1:
+        np.linalg.eigh(some)
+        times += 1
+    one = (time.perf_counter() - began) / times / len(some)
+    total = 0.0
+    for place in places(plan):
+        train, test = plan.splits[place.repeat][place.fold]
+        if METHODS[place.names[0]].sweeps:
+            total += SWEEP[0] + SWEEP[1] * one * len(train)
+        else:
+            total += QUICK[0] + QUICK[1] * one * len(train) * len(test)
+    return total
+
+
+def _accepts(plan: Plan, place: Place, name: str, piece: Plain) -> bool:
+    """Whether a kept piece can be that of a method: a class and scores for each test matrix, and so on."""
+    if not isinstance(piece, dict) or set(piece) != {"labels", "scores", "seconds", "warnings"}:
         return False
-    labels, classes = piece["labels"], range(len(plan.classes))
+    labels, scores, classes = piece["labels"], piece["scores"], range(len(plan.classes))
+    n, width = len(plan.splits[place.repeat][place.fold][1]), 1 if len(classes) == 2 else len(classes)
     return (
         isinstance(labels, list)
-        and len(labels) == len(plan.splits[repeat][k][1])
+        and len(labels) == n
         and all(type(label) is int and label in classes for label in labels)
-        and type(piece["seconds"]) in (int, float)
-        and isfinite(piece["seconds"])
+        and (scores is None or (_is_table(scores, n, width)))
+        and _is_number(piece["seconds"])
         and isinstance(piece["warnings"], list)
         and all(isinstance(said, str) for said in piece["warnings"])
     )
 
 
-def _learned(plan: Plan, names: tuple[str, ...]) -> Pieces:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the folds report theirs
-        trained = plan.trained
-        return attempt_each(names, lambda _: learn_all(plan.X[trained], plan.codes[trained], plan.sizes))
+def _is_number(value: Plain) -> bool:
+    return type(value) in (int, float) and isfinite(value)
 
 
-def _fold(plan: Plan, repeat: int, k: int, names: tuple[str, ...]) -> Pieces:
+def _is_table(scores: Plain, n: int, width: int) -> bool:
+    rows = scores if isinstance(scores, list) and len(scores) == n else [None]
+    return all(isinstance(row, list) and len(row) == width and all(map(_is_number, row)) for row in rows)
+
+
+def fold_of(plan: Plan, variant: str, repeat: int, k: int) -> Fold:
+    """One fold of a form of the matrices."""
     train, test = plan.splits[repeat][k]
-    fold = Fold(plan.X[train], plan.codes[train], plan.X[test])
-    return attempt_each(
-        names,
-        lambda name: _embedding(fold, plan.sizes) if name == EMBEDDING else _outcome(fold, name, plan.sizes),
-    )
+    X = plan.matrices(variant)
+    return Fold(X[train], plan.codes[train], X[test], inner_groups(plan, train))
 
 
-def _outcome(fold: Fold, name: str, sizes: Sizes) -> Plain:
-    """Labels of one method, its seconds and its warnings."""
-    estimator = METHODS[name].make(sizes)
+def inner_groups(plan: Plan, train: np.ndarray) -> np.ndarray | None:
+    """Groups that folds inside a method keep together; None where leaving one out leaves one class."""
+    if plan.groups is None:
+        return None
+    groups, codes = plan.groups[train], plan.codes[train]
+    some = np.unique(groups)
+    two = all(len(np.unique(codes[groups != group])) > 1 for group in some)
+    return groups if len(some) > 1 and two else None
+
+
+def _fold(plan: Plan, place: Place, names: tuple[str, ...]) -> Pieces:
+    fold = fold_of(plan, place.variant, place.repeat, place.fold)
+    return attempt_each(names, lambda name: _outcome(fold, made(plan, name), len(plan.classes)))
+
+
+def _outcome(fold: Fold, estimator: BaseEstimator, n_classes: int) -> Plain:
+    """Labels and scores of one method, its seconds and its warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        labels, seconds = fold.timed(lambda: fold.labels(estimator))
+        (classifier, test), fitting = fold.timed(lambda: fold.fitted(estimator))
+        labels, predicting = fold.timed(lambda: classifier.predict(test))
+        scores = scores_of(classifier, test, n_classes)
     said = dict.fromkeys(
         " ".join(str(w.message).split()) for w in caught if not issubclass(w.category, DeprecationWarning)
     )
-    return {"labels": np.asarray(labels).tolist(), "seconds": round(seconds, 3), "warnings": list(said)}
+    return {
+        "labels": np.asarray(labels).tolist(),
+        "scores": None if scores is None else [[float(f"{v:.9g}") for v in row] for row in scores],
+        "seconds": round(fitting + predicting, 3),
+        "warnings": list(said),
+    }
 
 
-def _embedding(fold: Fold, sizes: Sizes) -> Plain:
-    """Two principal components before and after learning, of one fold."""
-    flat = Vectors(fold.X.reshape(len(fold.X), -1), fold.X_test.reshape(len(fold.X_test), -1))
-    # Singular matrices have no tangent vectors at full rank: their entries stand for them.
-    mean = steps_of(METHODS["logeuclid-mean"].make(sizes))[:-1]
-    before = fold.vectors(mean) if sizes.inside.definite else flat
-    after = fold.vectors(steps_of(METHODS[BY_CV].make(sizes))[:-1])
-    return {"before": _plane(before), "after": _plane(after)}
+def scores_of(classifier: Any, test: np.ndarray, n_classes: int) -> np.ndarray | None:
+    """How sure a classifier is, (n, 1) of the second of two classes or (n, n_classes); None if it cannot say."""
+    # Probabilities of two classes are often rounded to 0 and 1; those of more are on one scale.
+    names = ("decision_function", "predict_proba")
+    say = next((name for name in names[:: 1 if n_classes == 2 else -1] if hasattr(classifier, name)), None)
+    if say is None:
+        return None
+    told = np.asarray(getattr(classifier, say)(test), dtype=float)
+    told = told[:, None] if told.ndim == 1 else told
+    if n_classes == 2:
+        told = told[:, -1:]
+    elif told.shape[1] == len(classifier.classes_) < n_classes:  # a class that no training matrix has
+        known, told = told, np.full((len(told), n_classes), told.min() - 1)
+        told[:, np.asarray(classifier.classes_)] = known
+    return told if np.isfinite(told).all() and told.shape[1] in (1, n_classes) else None
 
 
-def _plane(vectors: Vectors) -> Plain:
-    center = vectors.train.mean(axis=0)
-    _, spread, axes = np.linalg.svd(vectors.train - center, full_matrices=False)
-    axes = axes[:2] * np.sign(axes[:2].sum(axis=1, keepdims=True) + 1e-300)  # a sign is not a result
-    share = spread[:2] ** 2 / np.sum(spread**2)
-    train, test = (np.round((v - center) @ axes.T, 5) for v in vectors)
-    return {"train": train[:MOST_DRAWN].tolist(), "test": test.tolist(), "share": share.tolist()}
-
-
-def _gathered(plan: Plan, results: dict[Key, Pieces]) -> Comparison:
+def _gathered(plan: Plan, results: dict[Place, Pieces]) -> Comparison:
     """From the journal to arrays."""
-    given = {m: np.full((len(plan.splits), len(plan.codes)), -1) for m in plan.methods}
-    seconds: dict[str, list[float]] = {m: [] for m in plan.methods}
+    keys = [named(name, variant) for variant in ("", *plan.variants) for name in plan.methods]
+    repeats, n, width = len(plan.splits), len(plan.codes), 1 if len(plan.classes) == 2 else len(plan.classes)
+    given = {key: np.full((repeats, n), -1) for key in keys}
+    scores = {key: np.full((repeats, n, width), np.nan) for key in keys}
+    seconds: dict[str, list[float]] = {key: [] for key in keys}
     failed: dict[str, str] = {}
     warned: dict[str, str] = {}
-    other: dict[str, Plain] = {}  # what is not a method
-    for (what, repeat), pieces in results.items():
+    for place, pieces in results.items():
+        test = plan.splits[place.repeat][place.fold][1]
         for name, piece in pieces.items():
+            key = named(name, place.variant)
             if isinstance(piece, Failure):
-                failed.setdefault(name, piece.reason)
-            elif name not in given:
-                other[name] = piece
-            else:
-                _, test = plan.splits[repeat][int(what.split()[1])]
-                given[name][repeat, test] = piece["labels"]
-                seconds[name].append(piece["seconds"])
-                for said in piece["warnings"]:
-                    warned.setdefault(name, said)
-    for name in (EMBEDDING, LEARNED):
-        failed.pop(name, None)  # the page then goes without it
+                failed.setdefault(key, piece.reason)
+                continue
+            given[key][place.repeat, test] = piece["labels"]
+            if piece["scores"] is not None:
+                scores[key][place.repeat, test] = piece["scores"]
+            seconds[key].append(piece["seconds"])
+            for said in piece["warnings"]:
+                warned.setdefault(key, said)
+    right = [key for key in keys if key not in failed]
+    told = {key: scores[key][:, plan.tested] for key in right}
     return Comparison(
         plan,
-        {m: labels[:, plan.tested] for m, labels in given.items() if m not in failed},
-        {m: float(np.mean(s)) for m, s in seconds.items() if m not in failed},
+        {key: given[key][:, plan.tested] for key in right},
+        {key: values for key, values in told.items() if np.isfinite(values).all()},
+        {key: float(np.mean(seconds[key])) for key in right},
         failed,
         warned,
-        cast("dict[str, Panel] | None", other.get(EMBEDDING)),
-        cast("Learned | None", other.get(LEARNED)),
     )

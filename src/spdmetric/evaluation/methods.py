@@ -8,7 +8,7 @@ the same as Python text to copy, read off the estimator that runs.  To add a met
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -302,19 +302,47 @@ METHODS: dict[str, Method] = {
         "Bures-Wasserstein", "Wasserstein", "wasserstein", "Bures-Wasserstein distance", False
     ),
     "svm": _tangent("SVM", "a support vector machine", lambda s: SVC()),
+    # The first method with less and less learned: what each part of the choice is worth.
+    "spdmetric-shape": replace(
+        _chosen("Chosen shape and head", "chosen shape", "", radii=(0.0,), ranks=(None,)),
+        sentence="The metric at the mean, with or without a shape, and the head, chosen by cross-validation.",
+        definite=True,
+        baseline="spdmetric-mean",
+    ),
+    "spdmetric-mean": replace(
+        _chosen("Chosen head at the mean", "chosen head", "", radii=(0.0,), ranks=(None,), shapes=(None,)),
+        family="rival",
+        sentence="Nearest class mean or neighbors, chosen by cross-validation, with the metric at the mean.",
+        definite=True,
+    ),
 }
+METHODS["spdmetric"] = replace(METHODS["spdmetric"], baseline="spdmetric-mean")
 
 LARGEST_SCATTER = 4e9  # bytes of a (p, p) matrix beyond which a method is not run, on any machine
 
-# A learned metric, the same classifier without learning, and that classifier in words.
-PAIRS = tuple((f"logeuclid-kta-cv{end}", f"logeuclid-mean{end}", head) for end, head in HEADS.items())
+
+class Pair(NamedTuple):
+    """A method, and the same one without learning: what is learned, and the classifier after both, in words."""
+
+    learned: str
+    plain: str
+    what: str
+    head: str
+
+
+# The first of them that could be run is the comparison planned beforehand.
+PAIRS = (
+    Pair("spdmetric", "spdmetric-mean", "the metric (G, its rank and a shape)", "class means or neighbors"),
+    Pair("spdmetric-shape", "spdmetric-mean", "the shape alone", "class means or neighbors"),
+    *(Pair(f"logeuclid-kta-cv{e}", f"logeuclid-mean{e}", "G alone", head) for e, head in HEADS.items()),
+)
 
 # Those that `spdmetric compare` runs unless told otherwise, in the order in which it shows them.
 COMPARED = (
-    *("spdmetric", "spdmetric-neighbors"),
+    *("spdmetric", "spdmetric-shape", "spdmetric-mean"),
     *("euclid", "wasserstein", "logeuclid-identity", "logeuclid-mean", "riemann", "stein"),
     *("logeuclid-kta", "logeuclid-kta-rank"),
-    *("logeuclid-kta-cv", "logeuclid-kta-cv-11nn", "logeuclid-kta-cv-lda"),
+    *("logeuclid-kta-cv", "logeuclid-kta-cv-lda"),
     *("logeuclid-mean-11nn", "logeuclid-mean-lda", "logeuclid-mean-logistic", "svm"),
     *("mdm", "fgmdm", "csp-lda", "nca"),
 )

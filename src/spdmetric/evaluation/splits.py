@@ -52,9 +52,14 @@ class Fold:
 
     def labels(self, estimator: BaseEstimator) -> np.ndarray:
         """Labels of the test matrices by a classifier, or a pipeline that ends in one."""
+        classifier, test = self.fitted(estimator)
+        return classifier.predict(test)
+
+    def fitted(self, estimator: BaseEstimator) -> tuple[BaseEstimator, np.ndarray]:
+        """The fitted classifier, and what it is to label: test matrices, or the vectors of them."""
         *steps, classifier = steps_of(estimator)
         train, test = self.vectors(steps)
-        return self._fitted(classifier, train).predict(test)
+        return self._fitted(classifier, train), test
 
     def vectors(self, steps: Sequence[BaseEstimator]) -> Vectors:
         """What transformers, one after the other, make of the matrices; equal ones are fitted once."""

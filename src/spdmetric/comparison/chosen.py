@@ -1,0 +1,117 @@
+"""The methods that are offered and drawn, fitted to all the matrices: for use and for pictures, not for a score."""
+
+from __future__ import annotations
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from spdmetric.comparison.plan import Plan
+from spdmetric.comparison.run import fold_of, inner_groups, made
+from spdmetric.comparison.verdict import Verdict
+from spdmetric.estimators import CommonRange, LogEuclideanMetric, LogEuclideanMetricCV
+from spdmetric.evaluation.methods import METHODS
+from spdmetric.evaluation.splits import Fold, Vectors, fit_keywords, steps_of
+from spdmetric.linalg.symmetric import unvech
+from spdmetric.plots.patterns import Patterns, patterns_of
+
+MOST_DRAWN = 500  # training matrices in the picture of the embedding
+
+Metric = LogEuclideanMetric | LogEuclideanMetricCV
+
+
+class Panel(NamedTuple):
+    """Two principal components, or one, of the vectors of a fold."""
+
+    train: np.ndarray  # (n, 1 or 2)
+    test: np.ndarray
+    share: list[float]  # of the variance
+
+
+class Drawn(NamedTuple):
+    """A learned metric as it is drawn."""
+
+    method: str
+    metric: Metric
+    patterns: Patterns  # among the channels
+    before: Panel  # of the first fold
+    after: Panel
+
+    @property
+    def weights(self) -> np.ndarray | None:
+        """How much each entry of the logarithm counts in the shape, (m, m); of one direction, with its sign."""
+        if self.metric.shape_ is None:
+            return None
+        parts = unvech(self.metric.shape_.T)  # (q, m, m)
+        parts = parts[0] if len(parts) == 1 else np.sqrt(np.sum(parts**2, axis=0))
+        return parts / np.abs(parts).max()
+
+
+def winner(verdict: Verdict) -> str:
+    """The best method that can label one new matrix alone, without recentering."""
+    return next((line.method for line in verdict.lines if " " not in line.method), verdict.best.method)
+
+
+def drawn_method(verdict: Verdict) -> str | None:
+    """The winner, or the best method with a learned metric where it has none; None where none has."""
+    plain = [line.method for line in verdict.lines if " " not in line.method]
+    return next((method for method in plain if METHODS[method].family == "learned"), None)
+
+
+def fit_all(plan: Plan, method: str) -> BaseEstimator:
+    """Train a method on all the training matrices, with their own labels."""
+    trained, estimator = plan.trained, made(plan, method)
+    labels = plan.classes[plan.codes[trained]]
+    arguments = fit_keywords(estimator, groups=inner_groups(plan, trained))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the folds report theirs
+        return estimator.fit(plan.X[trained], labels, **arguments)
+
+
+def draw(plan: Plan, method: str, fitted: BaseEstimator) -> Drawn:
+    """What is drawn of a method that was fitted to all matrices; the embedding is that of the first fold."""
+    X, basis = plan.X[plan.trained], None
+    for step in steps_of(fitted):
+        if isinstance(step, CommonRange):
+            X, basis = step.transform(X), step.basis_
+    metric = metric_of(fitted)
+    patterns = patterns_of(metric, X, plan.classes[plan.codes[plan.trained]])
+    if basis is not None:
+        patterns = patterns._replace(patterns=patterns.patterns @ basis.T)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fold = fold_of(plan, "", 0, 0)
+        return Drawn(method, metric, patterns, _plane(_before(plan, fold)), _plane(_after(plan, fold, method)))
+
+
+def metric_of(fitted: BaseEstimator) -> Metric:
+    """The metric of a fitted classifier, or of a pipeline."""
+    steps = [getattr(step, "metric_", step) for step in steps_of(fitted)]
+    return next(step for step in steps if isinstance(step, (LogEuclideanMetric, LogEuclideanMetricCV)))
+
+
+def _before(plan: Plan, fold: Fold) -> Vectors:
+    """Tangent vectors at the mean; singular matrices have none, and their entries stand for them."""
+    if not plan.sizes.inside.definite:
+        return Vectors(fold.X.reshape(len(fold.X), -1), fold.X_test.reshape(len(fold.X_test), -1))
+    return fold.vectors(steps_of(made(plan, "logeuclid-mean"))[:-1])
+
+
+def _after(plan: Plan, fold: Fold, method: str) -> Vectors:
+    """Vectors of the metric, its shape included, as learned on the training part of the fold."""
+    *steps, last = steps_of(made(plan, method))
+    if not any(isinstance(step, (LogEuclideanMetric, LogEuclideanMetricCV)) for step in steps):
+        classifier, test = fold.fitted(made(plan, method))
+        return Vectors(*map(classifier.metric_.transform, (fold.vectors(steps).train, test)))
+    return fold.vectors(steps)
+
+
+def _plane(vectors: Vectors) -> Panel:
+    center = vectors.train.mean(axis=0)
+    _, spread, axes = np.linalg.svd(vectors.train - center, full_matrices=False)
+    axes = axes[:2] * np.sign(axes[:2].sum(axis=1, keepdims=True) + 1e-300)  # a sign is not a result
+    share = spread[:2] ** 2 / max(float(np.sum(spread**2)), 1e-300)
+    train, test = ((v - center) @ axes.T for v in vectors)
+    return Panel(train[:MOST_DRAWN], test, share.tolist())

@@ -1,0 +1,217 @@
+"""A finished comparison: its answer as text, table, picture, page and file, and its winner as a classifier."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from html import escape
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sklearn.base import BaseEstimator
+
+from spdmetric.comparison import chosen
+from spdmetric.comparison.chosen import Drawn
+from spdmetric.comparison.describe import Description
+from spdmetric.comparison.plan import RECENTERED
+from spdmetric.comparison.run import Comparison
+from spdmetric.comparison.verdict import Estimate, Line, Verdict, sentences, title
+from spdmetric.evaluation.methods import METHODS
+from spdmetric.io.atomic import write_atomically
+from spdmetric.io.matrices import Matrices
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SCHEMA = 1  # of the .csv and .json files; see docs/guide/compare.md
+COLUMNS = {  # and their types in the table schema of the .json file
+    "schema": "integer",
+    "method": "string",
+    "title": "string",
+    "family": "string",
+    "recentered": "boolean",
+    "score": "string",
+    "decides": "boolean",
+    "mean": "number",
+    "se": "number",
+    "low": "number",
+    "high": "number",
+    "behind": "number",
+    "behind_se": "number",
+    "tied": "boolean",
+    "seconds": "number",
+}
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the matrices were read from, for the page and for the code to copy."""
+
+    file: str = "matrices.npz"
+    test_file: str | None = None
+    arguments: Mapping[str, object] = field(default_factory=dict)  # other arguments of the function that reads
+    signals: bool = False
+    steps: tuple[BaseEstimator, ...] = ()  # from what was read to the matrices
+    command: str = "spdmetric.compare(...), in Python"
+
+    def calls(self) -> tuple[str, str]:
+        """Calls of `read_matrices` or `read_signals`, for the training and the new matrices."""
+        function = "read_signals" if self.signals else "read_matrices"
+        # Where labels and groups are in the file they are found.
+        again = {name: value for name, value in self.arguments.items() if name not in ("labels", "groups")}
+        new = f"new{Path(self.file).suffix}" if self.signals else "new.npz"
+        if self.test_file is None and not self.signals:
+            again = {}
+        return _call(function, self.file, self.arguments), _call(function, self.test_file or new, again)
+
+
+def _call(function: str, file: str, arguments: Mapping[str, object]) -> str:
+    given = [repr(file), *(f"{name}={value!r}" for name, value in arguments.items())]
+    return f"{function}({', '.join(given)})"
+
+
+@dataclass(frozen=True)
+class Report:
+    """A finished comparison; as text, its answer."""
+
+    data: Matrices
+    test: Matrices | None
+    described: list[Description]  # of both
+    comparison: Comparison
+    verdict: Verdict
+    channels: Sequence[str] | None = None
+    facts: dict[str, str] = field(default_factory=dict)  # date, version, settings: in words
+
+    def __str__(self) -> str:
+        return "\n".join(sentences(self.verdict))
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The numbers, tidy: a row for each method and score; None where there is none."""
+        return [
+            _row(line, score, self.verdict)
+            for line in self.verdict.lines
+            for score in line.scores
+        ]
+
+    @property
+    def table(self) -> Any:
+        """`rows` as a DataFrame, or as they are where pandas is not installed."""
+        try:
+            from pandas import DataFrame
+        except ImportError:
+            return self.rows
+        return DataFrame(self.rows, columns=list(COLUMNS))
+
+    @cached_property
+    def _fitted(self) -> dict[str, BaseEstimator]:
+        return {}
+
+    def best_estimator(self, method: str | None = None) -> BaseEstimator:
+        """Train the winner on all the training matrices.
+
+        Parameters
+        ----------
+        method : str, optional
+            Another method of `spdmetric.evaluation.methods.METHODS`; by default the one with the highest
+            score of those that need no recentering.
+
+        Returns
+        -------
+        estimator : classifier
+            Fitted, the same at each call.
+        """
+        method = method or chosen.winner(self.verdict)
+        if method not in METHODS:
+            raise ValueError(f"No method {method}; there are {', '.join(METHODS)}.")
+        if method not in self._fitted:
+            self._fitted[method] = chosen.fit_all(self.comparison.plan, method)
+        return self._fitted[method]
+
+    @cached_property
+    def drawn(self) -> Drawn | None:
+        """The learned metric that is drawn; None where no method has one."""
+        method = chosen.drawn_method(self.verdict)
+        if method is None:
+            return None
+        return chosen.draw(self.comparison.plan, method, self.best_estimator(method))
+
+    def plot(self) -> Figure:
+        """Draw the score that decides, of every method, with its standard error."""
+        from spdmetric.comparison import pictures
+
+        return pictures.ranking(self.verdict)
+
+    def save(self, path: str | PathLike[str], origin: Origin | None = None) -> None:
+        """Write the page.
+
+        Parameters
+        ----------
+        path : path-like
+            An HTML file, which needs no other and no network.
+        origin : Origin, optional
+            Where the matrices were read from, for the code to copy.
+        """
+        from spdmetric.comparison.page import render
+
+        write_atomically(path, render(self, origin or Origin()).encode(errors="replace"))
+
+    def _repr_html_(self) -> str:
+        """Return the page in a frame, for notebooks."""
+        from spdmetric.comparison.page import render
+
+        page = escape(render(self, Origin()))
+        look = "width:100%;height:40rem;border:1px solid #d9dee4"
+        return f'<iframe title="spdmetric.compare" srcdoc="{page}" style="{look}"></iframe>'
+
+    def as_csv(self) -> str:
+        """`rows` as CSV; missing numbers are empty."""
+        file = io.StringIO()
+        writer = csv.DictWriter(file, list(COLUMNS), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.rows)
+        return file.getvalue()
+
+    def as_json(self) -> str:
+        """`rows` as JSON with a table schema, and beside them the answer and the facts."""
+        fields = [{"name": name, "type": kind} for name, kind in COLUMNS.items()]
+        document = {
+            "format": f"spdmetric.compare {SCHEMA}",
+            "answer": sentences(self.verdict),
+            "facts": self.facts,
+            "schema": {"fields": fields, "pandas_version": "1.4.0"},
+            "data": self.rows,
+        }
+        return json.dumps(document, indent=1) + "\n"
+
+
+def _row(line: Line, score: str, verdict: Verdict) -> dict[str, Any]:
+    method, _, form = line.method.partition(" ")
+    found, decides = line.scores[score], score == verdict.scoring
+    behind = line.behind if decides else None
+    return {
+        "schema": SCHEMA,
+        "method": method,
+        "title": title(line.method),
+        "family": METHODS[method].family,
+        "recentered": form == RECENTERED,
+        "score": score,
+        "decides": decides,
+        **dict(zip(("mean", "se", "low", "high"), _numbers(found), strict=True)),
+        **dict(zip(("behind", "behind_se"), _numbers(behind)[:2], strict=True)),
+        "tied": line is verdict.best or line in verdict.tied,
+        "seconds": line.seconds,
+    }
+
+
+def _numbers(found: Estimate | None) -> list[float | None]:
+    if found is None:
+        return [None] * 4
+    if not found.known:
+        return [found.mean, None, None, None]
+    return [found.mean, found.se, found.mean - found.half, found.mean + found.half]

@@ -1,0 +1,52 @@
+"""Accuracy, balanced accuracy and AUC, each as a mean of one value for each matrix.
+
+Balanced accuracy and AUC are no means over matrices, but near enough: a value is the score plus the
+influence of the matrix on it.  The mean of the values is the score, their standard error that of the score
+(for AUC the one of DeLong et al., 1988), and differences of two methods are paired as those of accuracies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+SCORES = {"accuracy": "accuracy", "balanced": "balanced accuracy", "auc": "AUC"}
+
+Rows = Sequence[np.ndarray]  # test matrices of each fold, as places among those tested
+
+
+def balanced(right: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """Values (n,) whose mean is the mean over classes of the share that is right."""
+    classes, codes, counts = np.unique(truth, return_inverse=True, return_counts=True)
+    of_class = np.bincount(codes, weights=right) / counts
+    share = len(truth) / (len(classes) * counts)  # of a matrix, the larger, the smaller its class
+    return of_class.mean() + share[codes] * (right - of_class[codes])
+
+
+def auc(scores: np.ndarray, truth: np.ndarray, folds: Rows) -> np.ndarray | None:
+    """Values (n,) whose mean is the AUC: of the second of two classes, or the mean of each against the rest.
+
+    Only matrices of one fold are compared, for scores of different models have different scales.  None where
+    no fold has two classes.
+    """
+    classes = range(1, 2) if scores.shape[1] == 1 else range(scores.shape[1])
+    columns = [_auc_of(scores[:, c % scores.shape[1]], truth == c, folds) for c in classes]
+    known = [values for values in columns if values is not None]
+    return np.mean(known, axis=0) if known else None
+
+
+def _auc_of(score: np.ndarray, own: np.ndarray, folds: Rows) -> np.ndarray | None:
+    above, pairs = np.zeros(len(own)), np.zeros(len(own))  # of each matrix: pairs in order, and all
+    for rows in folds:
+        one, other = rows[own[rows]], rows[~own[rows]]
+        order, back = np.sort(score[other]), np.sort(score[one])
+        low, high = (np.searchsorted(order, score[one], side=side) for side in ("left", "right"))
+        above[one], pairs[one] = (low + high) / 2, len(other)
+        low, high = (np.searchsorted(back, score[other], side=side) for side in ("left", "right"))
+        above[other], pairs[other] = len(one) - (low + high) / 2, len(one)
+    total = pairs.sum() / 2
+    if total == 0:
+        return None
+    area = above.sum() / 2 / total
+    return area + len(own) * (above - area * pairs) / total
