@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sys
 from base64 import b64encode
 from dataclasses import replace
@@ -11,6 +12,8 @@ from hashlib import sha256
 from html import unescape
 from html.parser import HTMLParser
 from itertools import pairwise, repeat
+from signal import SIGINT, SIGKILL
+from time import sleep
 
 import numpy as np
 import pytest
@@ -20,13 +23,15 @@ from hypothesis import strategies as st
 import spdmetric
 from comparison_data import FEW, matrices, write_page
 from spdmetric.cli import main
+from spdmetric.cli.compare import Watch, duration
 from spdmetric.comparison import run, scores, verdict
 from spdmetric.comparison.chosen import drawn_method, winner
 from spdmetric.comparison.describe import describe
 from spdmetric.comparison.page import DARK, LIGHT, shaded, shown
 from spdmetric.comparison.plan import RECENTERED, make_plan, too_long
-from spdmetric.comparison.report import Origin
+from spdmetric.comparison.report import COLUMNS, Origin
 from spdmetric.comparison.run import Comparison, run_plan
+from spdmetric.datasets import whiten
 from spdmetric.evaluation.journal import JournalError
 from spdmetric.evaluation.methods import METHODS
 from spdmetric.io.matrices import Matrices
@@ -290,6 +295,9 @@ class Fails:
     def predict(self, X):
         return np.full(len(X), self.label)
 
+    def get_params(self, deep=True):
+        return {}
+
 
 def test_a_method_that_fails_is_told_and_the_others_go_on(tmp_path, monkeypatch):
     broken = Fails(np.linalg.LinAlgError("no luck"), repeat(True))
@@ -299,16 +307,26 @@ def test_a_method_that_fails_is_told_and_the_others_go_on(tmp_path, monkeypatch)
     assert [line.method for line in verdict.judge(found).lines if line.method == "mdm"] == []
 
 
-def test_without_a_metric_of_all_matrices_the_page_goes_without_it(tmp_path, rng):
-    """Singular matrices without a common range: no method by cross-validation can start."""
-    A = rng.standard_normal((40, 5, 3))
-    report = spdmetric.compare(
-        A @ A.swapaxes(1, 2), np.arange(40) % 2, methods=("euclid", "logeuclid-kta-cv")
-    )
-    assert set(report.comparison.failed) == {"logeuclid-kta-cv"}
+def test_without_a_learned_metric_the_page_goes_without_it(tmp_path, monkeypatch):
+    broken = Fails(ValueError("no luck"), repeat(True))
+    monkeypatch.setitem(METHODS, "spdmetric", replace(METHODS["spdmetric"], recipe=lambda sizes: broken))
+    report = spdmetric.compare(toy(), methods=("euclid", "spdmetric"), repeats=1)
+    assert set(report.comparison.failed) == {"spdmetric"}
     assert report.drawn is None
     report.save(tmp_path / "page.html")
-    assert "The learned metric</h2>" not in (tmp_path / "page.html").read_text()
+    text = (tmp_path / "page.html").read_text()
+    assert "The learned metric</h2>" not in text
+    assert "Chosen metric and head: ValueError: no luck." in text
+
+
+def test_large_data_leave_out_what_would_take_too_long():
+    """By the sizes alone, and only what was not asked for by name."""
+    assert too_long("riemann", 600, 22) is None
+    assert "25 million pairs of 8 x 8" in too_long("riemann", 5000, 8)
+    assert "25 million pairs" in too_long("nca", 5000, 2)
+    assert too_long("nca", 1000, 64) is None
+    assert "would take long with 75 matrices of size 100" in too_long("logeuclid-kta-cv-lda", 75, 100)
+    assert too_long("spdmetric", 75, 100) is None
 
 
 @pytest.mark.parametrize("error", [MemoryError("too large"), ValueError("bad luck")])
@@ -709,7 +727,7 @@ def test_singular_matrices_get_a_page_of_what_allows_them(shared, tmp_path):
     assert ("MDM: needs matrices of full rank" in text) is not shared
     assert ("all in the same 1 of 4 directions" in text) is shared
     assert ("CommonRange()" in text) is shared
-    assert ("The learned metric</h2>" in text) is shared
+    assert "The learned metric</h2>" in text
 
 
 def test_many_classes_some_of_two_matrices_get_a_page_that_can_be_read(tmp_path):
@@ -803,10 +821,248 @@ def contrast(a, b):
     return (bright + 0.05) / (dark + 0.05)
 
 
-def test_colors_can_be_read():
+@pytest.mark.parametrize("ends", [LIGHT, DARK])
+def test_colors_can_be_read(ends):
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
     for share in np.linspace(0, 1, 1001):
-        ground, ink = shaded(share)
+        ground, ink = shaded(share, ends)
         assert contrast(ground, ink) >= 4.5
         other = {"#000000": "#ffffff", "#ffffff": "#000000"}[ink]
         assert contrast(ground, other) <= contrast(ground, ink) + 0.1
+
+
+# ---------------------------------------------------------------------------
+# Groups
+
+
+def sessions(n=60, d=3, seed=0):
+    """Two classes in three sessions, each seen through a mixture of its own."""
+    rng = np.random.default_rng(seed)
+    y, groups = np.arange(n) % 2, np.arange(n) % 3
+    scales = np.where(y[:, None] == 1, [4.0, 1.0, 1.0], [1.0, 4.0, 1.0])
+    A = rng.standard_normal((n, d, 20)) * np.sqrt(scales)[:, :, None]
+    mixing = rng.standard_normal((3, d, d))[groups]
+    return Matrices(mixing @ (A @ A.swapaxes(1, 2) / 20) @ mixing.swapaxes(1, 2), y, groups, "sessions")
+
+
+def test_recentered_methods_see_what_whitening_by_hand_gives():
+    data = sessions()
+    report = spdmetric.compare(data, methods=("mdm", "euclid"))
+    by_hand = spdmetric.compare(whiten(data.X, data.groups), data.y, data.groups, methods=("mdm", "euclid"))
+    for name in ("mdm", "euclid"):
+        assert np.array_equal(report.comparison.given[f"{name} recentered"], by_hand.comparison.given[name])
+    gain = report.verdict.recentering[0]
+    assert (gain.method, gain.plain) == ("mdm recentered", "mdm")
+    assert gain.gain.mean > 10
+    assert report.table.recentered.sum() == 6
+
+
+def test_singular_sessions_are_recentered_in_their_range():
+    data = sessions()
+    basis = np.linalg.qr(np.random.default_rng(0).standard_normal((5, 3)))[0]
+    low = replace(data, X=basis @ data.X @ basis.T)
+    low, full = (spdmetric.compare(m, methods=("mdm",)).comparison.given for m in (low, data))
+    assert np.array_equal(low["mdm recentered"], full["mdm recentered"])
+
+
+@pytest.mark.parametrize(
+    ("groups", "recenter", "message"),
+    [
+        (None, True, "expected groups, sessions or subjects"),
+        (np.r_[np.zeros(30), np.ones(29), 2], True, "a group has one matrix, its own mean"),
+    ],
+)
+def test_what_cannot_be_recentered_gets_a_sentence(groups, recenter, message):
+    data = replace(sessions(), groups=groups)
+    with pytest.raises(ValueError, match=message):
+        plan_of(data, recenter=recenter)
+
+
+def test_recentering_is_for_groups_and_can_be_left_out():
+    assert list(plan_of(sessions()).variants) == [RECENTERED]
+    assert plan_of(sessions(), recenter=False).variants == {}
+    assert plan_of(replace(sessions(), groups=None)).variants == {}
+    data = replace(sessions(), groups=None)
+    test = replace(data, X=data.X[:20], y=data.y[:20], name="later")
+    moved = plan_of(data, test, recenter=True).variants[RECENTERED]
+    assert np.allclose(moved[60:], whiten(test.X, np.zeros(20)))
+    assert np.allclose(moved[:60], whiten(data.X, np.zeros(60)))
+
+
+def test_folds_inside_keep_groups_together(monkeypatch):
+    """Unless one group is left to learn from, or leaving one out would leave one class."""
+    seen = []
+
+    class Asks(Fails):
+        def fit(self, X, y, groups=None):
+            seen.append(groups)
+            return super().fit(X, y)
+
+    monkeypatch.setitem(
+        METHODS, "mdm", replace(METHODS["mdm"], recipe=lambda s: Asks(ValueError(), repeat(False)))
+    )
+    data = sessions()
+    spdmetric.compare(data, methods=("mdm",), recenter=False)
+    assert [sorted(set(groups)) for groups in seen] == [[1, 2], [0, 2], [0, 1]]
+    seen.clear()
+    spdmetric.compare(replace(data, groups=data.groups % 2), methods=("mdm",), recenter=False)
+    assert seen == [None, None]
+
+
+def test_class_weight_reaches_the_methods_that_have_one():
+    plan = plan_of(toy(), class_weight="balanced")
+    assert run.made(plan, "logeuclid-mean-logistic")[-1].class_weight == "balanced"
+    assert run.made(plan, "spdmetric").class_weight == "balanced"
+    assert "class_weight" not in run.made(plan, "mdm").get_params()
+    assert run.made(plan_of(toy()), "spdmetric").class_weight is None
+
+
+# ---------------------------------------------------------------------------
+# What is kept when a run ends early
+
+
+def compare_command(folder, *more):
+    X, y = matrices(40)
+    np.savez(folder / "toy.npz", X=X, y=np.unique(y, return_inverse=True)[1])
+    return [
+        *(sys.executable, "-m", "spdmetric", "compare", "toy.npz", "--jobs", "1", "--repeats", "2"),
+        *("--methods", "euclid,logeuclid-mean,mdm,spdmetric-mean", *more),
+    ]
+
+
+@pytest.mark.parametrize("signal", [SIGINT, SIGKILL])
+def test_finished_folds_survive_an_interruption(signal, tmp_path):
+    """Whatever was said to be kept is there, and is not computed again."""
+    process = subprocess.Popen(
+        compare_command(tmp_path), cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    for line in process.stderr:
+        if " 3 of 20 parts" in line:
+            process.send_signal(signal)
+            break
+    rest = process.communicate()[1]
+    kept = len((tmp_path / "report.state").read_text().splitlines()) - 1
+    assert kept >= 3
+    if signal == SIGINT:
+        assert process.returncode == 130
+        assert f"{kept} of 20 parts are finished and kept in report.state" in rest
+    again = subprocess.run(compare_command(tmp_path), cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert again.stderr.count("fold ") == 20 - kept
+    assert (tmp_path / "report.html").exists()
+
+
+def test_signs_of_life(tmp_path, monkeypatch, capsys):
+    """A part that takes long is told of, and what is left is guessed from the parts that are finished."""
+    monkeypatch.setattr("spdmetric.cli.compare.SILENCE", 1.0)
+    watch = Watch(1)
+    for _ in watch.follow(slow_parts(), 0, 2):
+        pass
+    lines = capsys.readouterr().err.splitlines()
+    assert sum("0 of 2 parts" in line for line in lines) >= 1
+    assert re.fullmatch(r"spdmetric: 1 of 2 parts, \d s gone, about \d s left; repeat 1, fold 1, mdm", lines[-2])
+    assert lines[-1].startswith("spdmetric: 2 of 2 parts")
+
+
+def slow_parts():
+    sleep(1.2)
+    yield ("fold 1, mdm", 0), {}
+    yield ("fold 2, mdm", 0), {}
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(12.4, "12 s"), (89, "89 s"), (200, "3 min"), (9000, "2.5 h")])
+def test_durations_are_round(seconds, words):
+    assert duration(seconds) == words
+
+
+def test_the_guess_of_the_time_grows_with_the_work():
+    few, many = (run.rough_seconds(plan_of(toy(), repeats=repeats)) for repeats in (1, 5))
+    assert 0 < few < many
+
+
+# ---------------------------------------------------------------------------
+# Files, notebooks, models
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory, numpy_only):
+    folder = tmp_path_factory.mktemp("written")
+    page = write_page(
+        folder,
+        *("--methods", "mdm,logeuclid-mean,svm", "--scoring", "auc", "--save", str(folder / "model.npz")),
+        *("--csv", str(folder / "numbers.csv"), "--json", str(folder / "numbers.json")),
+    )
+    return page
+
+
+def test_tables_load_in_one_line_and_have_the_numbers_of_the_page(written):
+    pandas = pytest.importorskip("pandas", reason="the tables are read with pandas")
+    by_csv = pandas.read_csv(written.parent / "numbers.csv")
+    by_json = pandas.read_json(written.parent / "numbers.json", orient="table")
+    pandas.testing.assert_frame_equal(by_csv, by_json, check_dtype=False, check_column_type=False)
+    assert list(by_csv.columns) == list(COLUMNS)
+    assert set(by_csv.schema) == {1}
+    rows = re.findall(
+        r'<tr[^>]*><th scope="row">([^<]*)</th>((?:<td class="number" data-value="[^"]*">[^<]*</td>){3})',
+        written.read_text("utf-8").partition('id="accuracies"')[2].partition("</table>")[0],
+    )
+    assert len(rows) == 3
+    for title, cells in rows:
+        own = by_csv[by_csv.title == title].set_index("score")
+        shown = re.findall(r">([^<]*)</td>", cells)
+        for score, cell in zip(("accuracy", "balanced", "auc"), shown, strict=True):
+            mean, se = own["mean"][score], own["se"][score]
+            assert cell == ("–" if np.isnan(mean) else f"{mean:.1f} ± {se:.1f}")
+    assert by_csv[by_csv.decides].score.unique().tolist() == ["auc"]
+
+
+def test_the_json_file_holds_the_answer_and_the_facts(written):
+    found = json.loads((written.parent / "numbers.json").read_text())
+    assert found["format"] == "spdmetric.compare 1"
+    assert any("AUC" in sentence for sentence in found["answer"])
+    assert found["facts"]["Score that decides"] == "AUC"
+    assert {"Date", "Versions", "Time", "Data digest", "Folds", "Methods"} <= set(found["facts"])
+    text = written.read_text("utf-8")
+    for name, value in found["facts"].items():
+        assert f'<th scope="row">{name}</th><td>{value}</td>' in text
+
+
+def test_what_is_saved_predicts_as_the_code_of_the_page(written, monkeypatch, capsys):
+    folder = written.parent
+    code = unescape(re.search("<pre.*?><code>(.*?)</code>", written.read_text("utf-8"), re.S)[1])
+    monkeypatch.chdir(folder)
+    np.savez("new.npz", X=matrices(30)[0])
+    capsys.readouterr()
+    scope = {}
+    exec(code, scope)
+    model = spdmetric.load("model.npz")
+    assert np.array_equal(model.predict(scope["new"].X), scope["model"].predict(scope["new"].X))
+
+
+def test_another_method_can_be_saved(tmp_path):
+    write_page(tmp_path, "--methods", "euclid,mdm", "--save", str(tmp_path / "m.npz"), "--method", "logeuclid-mean")
+    assert type(spdmetric.load(tmp_path / "m.npz")[-1]).__name__ == "KNeighborsClassifier"
+    for wrong, said in ((["--save", "m.pkl"], "ends in .npz"), (["--save", "m.npz", "--method", "x"], "no such")):
+        with pytest.raises(AssertionError):
+            write_page(tmp_path, "--methods", "euclid", *wrong)
+
+
+def test_a_report_in_a_notebook(tmp_path, monkeypatch):
+    X, y = matrices(30)
+    report = spdmetric.compare(X, y, methods=("euclid", "logeuclid-kta"), repeats=1, channels=["C3", "Cz", "C4", "<b>"])
+    html = report._repr_html_()
+    assert html.startswith('<iframe title="spdmetric.compare" srcdoc="&lt;!DOCTYPE html&gt;')
+    assert html.count("<") == 2
+    page = unescape(re.search('srcdoc="(.*?)"', html, re.S)[1])
+    for name in ("C3", "Cz", "C4", "&lt;b&gt;"):
+        assert f">{name}</text>" in page
+    model = report.best_estimator()
+    assert model is report.best_estimator()
+    assert np.array_equal(model.classes_, np.unique(y))
+    assert report.plot().axes[0].get_xlabel() == "accuracy, per cent"
+    assert len(report.table) == len(report.rows) == 6
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    assert report.table == report.rows
+    with pytest.raises(ValueError, match="channels has 2 names: expected 4"):
+        spdmetric.compare(X, y, channels=["C3", "C4"])
+    with pytest.raises(ValueError, match="No method manhattan"):
+        report.best_estimator("manhattan")

@@ -106,10 +106,10 @@ def test_what_the_data_do_not_allow_has_a_reason():
     low = left_out(100, 6, 50, 4)
     assert set(COMPARED) - set(low) == {
         *("spdmetric", "euclid", "wasserstein", "logeuclid-kta-rank"),
-        *("logeuclid-kta-cv", "logeuclid-kta-cv-11nn", "logeuclid-kta-cv-lda"),
+        *("logeuclid-kta-cv", "logeuclid-kta-cv-lda"),
     }
     assert "the lowest here is 4 of 6" in low["mdm"]
-    assert set(left_out(15, 6, 7, 6)) == {"logeuclid-mean-11nn", "logeuclid-kta-cv-11nn"}
+    assert set(left_out(15, 6, 7, 6)) == {"logeuclid-mean-11nn"}
     assert set(left_out(100, 3, 50, 3)) == {"logeuclid-kta-rank"}
 
 

@@ -12,7 +12,6 @@ from sklearn.pipeline import make_pipeline
 
 from spdmetric.comparison import chosen, pictures
 from spdmetric.comparison.describe import FAR
-from spdmetric.comparison.report import Origin, Report
 from spdmetric.comparison.run import inner_groups, made
 from spdmetric.comparison.scores import SCORES
 from spdmetric.comparison.verdict import confused, confusion, sentences, signed, title
@@ -22,6 +21,8 @@ from spdmetric.extras import needing
 
 if TYPE_CHECKING:
     from jinja2 import Template
+
+    from spdmetric.comparison.report import Origin, Report
 
 LIGHT, DARK = ((255, 255, 255), (10, 85, 140)), ((29, 35, 42), (124, 192, 242))  # ground of no share, of all
 LONGEST = 40  # letters of a class that are shown
