@@ -947,7 +947,8 @@ def test_finished_folds_survive_an_interruption(signal, tmp_path):
         assert process.returncode == 130
         assert f"{kept} of 20 parts are finished and kept in report.state" in rest
     again = subprocess.run(compare_command(tmp_path), cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert again.stderr.count("fold ") == 20 - kept
+    assert again.stderr.count(", fold ") == 20 - kept
+    assert f"; {kept} of 20 parts are there from before; roughly " in again.stderr
     assert (tmp_path / "report.html").exists()
 
 
@@ -955,9 +956,11 @@ def test_signs_of_life(tmp_path, monkeypatch, capsys):
     """A part that takes long is told of, and what is left is guessed from the parts that are finished."""
     monkeypatch.setattr("spdmetric.cli.compare.SILENCE", 1.0)
     watch = Watch(1)
+    watch.announce(plan_of(toy(), methods=FAST))
     for _ in watch.follow(slow_parts(), 0, 2):
         pass
-    lines = capsys.readouterr().err.splitlines()
+    first, *lines = capsys.readouterr().err.splitlines()
+    assert re.fullmatch("spdmetric: 3 methods in 25 folds; roughly .*, guessed from a small piece of the work", first)
     assert sum("0 of 2 parts" in line for line in lines) >= 1
     assert re.fullmatch(r"spdmetric: 1 of 2 parts, \d s gone, about \d s left; repeat 1, fold 1, mdm", lines[-2])
     assert lines[-1].startswith("spdmetric: 2 of 2 parts")

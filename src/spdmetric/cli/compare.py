@@ -162,21 +162,22 @@ class Watch:
         print(f"spdmetric: {text}", file=sys.stderr, flush=True)
 
     def announce(self, plan: Plan) -> None:
-        """Say what is about to be run, and how long that may take."""
+        """Hear of what is about to be run, and guess how long that may take."""
         from spdmetric.comparison.run import rough_seconds
 
-        methods, folds = len(plan.methods), sum(map(len, plan.splits))
-        forms = " with and without recentering" if plan.variants else ""
-        about = duration(rough_seconds(plan) / self.jobs)
-        self.say(
-            f"{methods} methods in {folds} folds{forms}; roughly {about}, guessed from a small piece of the work"
-        )
+        self.plan, self.seconds = plan, rough_seconds(plan) / self.jobs
 
     def follow(self, finished: Iterable[Finished], done: int, total: int) -> Iterator[Finished]:
         """Pass on what is finished, and tell of it."""
         from tqdm import tqdm
 
         self.done, self.total, self.began = done, total, monotonic()
+        methods, folds = len(self.plan.methods), sum(map(len, self.plan.splits))
+        forms = " with and without recentering" if self.plan.variants else ""
+        kept = f"; {done} of {total} parts are there from before" if done else ""
+        left = duration(self.seconds * (1 - done / total))
+        guess = f"; roughly {left}, guessed from a small piece of the work" if done < total else ""
+        self.say(f"{methods} methods in {folds} folds{forms}{kept}{guess}")
         first, over = done, Event()
         with tqdm(desc="compare", initial=done, total=total, disable=None, unit="part", leave=False) as bar:
             speak = bar.refresh if not bar.disable else lambda: self.say(self.told(first))

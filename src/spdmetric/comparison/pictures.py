@@ -26,7 +26,7 @@ INK, FAINT, LINE, PAPER = "#1f2933", "#52606d", "#d9dee4", "#ffffff"
 FAMILY_LOOKS = {  # color, mark, and words of the legend
     "distance": (BLUE, "o", "fixed distance"),
     "learned": (VERMILLION, "D", "learned metric"),
-    "rival": (GRAY, "s", "another method"),
+    "rival": (GRAY, "s", "rival"),
 }
 MOST_COMPONENTS = 6
 # Colors that page.css gives another value in the dark.
@@ -219,7 +219,7 @@ def _channel_ticks(
     axis: Any, n: int, channels: Sequence[str] | None, most: float, rotation: float = 0
 ) -> None:
     """Name as many channels as there is room for, by number where they have no names."""
-    ticks = np.unique(np.linspace(0, n - 1, min(n, int(most))).round().astype(int))
+    ticks = range(0, n, -(-n // int(most)))
     names = [str(i + 1) if channels is None else _safe(str(channels[i]))[:8] for i in ticks]
     axis.set_ticks(ticks, names, rotation=rotation if channels else 0)
 

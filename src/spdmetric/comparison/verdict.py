@@ -100,6 +100,10 @@ class Verdict(NamedTuple):
         """The score that decides."""
         return SCORES[self.scoring]
 
+    def line(self, method: str) -> Line:
+        """The line of a method."""
+        return next(line for line in self.lines if line.method == method)
+
     def score(self, line: Line) -> Estimate:
         """The score that decides, of a line that has it."""
         found = line.scores[self.scoring]
@@ -326,8 +330,10 @@ def best_sentence(verdict: Verdict) -> str:
         equal = (best, *tied)
         low = min(verdict.score(line).mean for line in equal)
         quick = min(equal, key=lambda line: line.seconds)
+        n = len(others) + 1
+        all_of = f"{n} results, with and without recentering," if verdict.recentering else f"{n} methods"
         told = (
-            f"{len(equal)} of {len(others) + 1} methods are tied for the highest {verdict.word}, {low:.1f} to "
+            f"{len(equal)} of {all_of} are tied for the highest {verdict.word}, {low:.1f} to "
             f"{score.mean:.1f} %: {_names(equal)}. The quickest of them is {title(quick.method)}."
         )
     if score.known and score.mean - score.half <= verdict.chance:
