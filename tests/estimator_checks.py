@@ -26,7 +26,13 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from sklearn.utils.validation import check_is_fitted
 
 from random_matrices import labeled
-from spdmetric import CommonRange, LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV
+from spdmetric import (
+    CommonRange,
+    LogEuclideanClassifier,
+    LogEuclideanMetric,
+    LogEuclideanMetricCV,
+    Shrinkage,
+)
 
 ESTIMATORS: dict[str, BaseEstimator] = {
     "LogEuclideanMetric": LogEuclideanMetric(2.0),
@@ -34,6 +40,7 @@ ESTIMATORS: dict[str, BaseEstimator] = {
     "LogEuclideanMetricCV": LogEuclideanMetricCV(radii=(0, 2), ranks=(None,), cv=2),
     "LogEuclideanClassifier": LogEuclideanClassifier(radii=(0, 2), ranks=(None,), cv=2),
     "CommonRange": CommonRange(),
+    "Shrinkage": Shrinkage(),
 }
 
 Check = Callable[[BaseEstimator], None]

@@ -149,8 +149,10 @@ def test_folders_pipes_and_links(tmp_path):
     (tmp_path / "loop.npz").symlink_to(tmp_path / "loop.npz")
     np.savez(tmp_path / "real.npz", X=spd(np.random.default_rng(0), 6, 3))
     (tmp_path / "good.npz").symlink_to(tmp_path / "real.npz")
+    with pytest.raises(ValueError, match="is a folder without a file"):
+        read_matrices(tmp_path / "folder.npz")
     for name in ("folder", "pipe", "link", "loop"):
-        for read in (read_matrices, spdmetric.load):
+        for read in (read_matrices, spdmetric.load)[name == "folder" :]:
             with pytest.raises(FileNotFoundError, match=rf"There is no file .*{name}\.npz"):
                 read(tmp_path / f"{name}.npz")
     with pytest.raises(FileNotFoundError, match="There is no file"):

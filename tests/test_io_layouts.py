@@ -99,7 +99,7 @@ def test_missing_file(tmp_path):
     refused(tmp_path / "none.npz", "There is no file", FileNotFoundError)
     folder = tmp_path / "folder.npz"
     folder.mkdir()
-    refused(folder, "There is no file", FileNotFoundError)
+    refused(folder, "is a folder without a file that ends in .npy, .csv")
 
 
 def test_unknown_suffix(tmp_path):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from spdmetric.estimators import LogEuclideanClassifier as LogEuclideanClassifier
     from spdmetric.estimators import LogEuclideanMetric as LogEuclideanMetric
     from spdmetric.estimators import LogEuclideanMetricCV as LogEuclideanMetricCV
+    from spdmetric.estimators import Shrinkage as Shrinkage
     from spdmetric.io.models import load as load
     from spdmetric.io.models import save as save
     from spdmetric.plots import ChoiceDisplay as ChoiceDisplay
@@ -32,6 +33,7 @@ _NAMES = {
     "LogEuclideanClassifier": "estimators",
     "LogEuclideanMetric": "estimators",
     "LogEuclideanMetricCV": "estimators",
+    "Shrinkage": "estimators",
     "compare": "comparison.compare",
     "load": "io.models",
     "save": "io.models",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import frexp, isfinite, ldexp
 from numbers import Integral, Real
 from typing import Any
@@ -113,6 +114,55 @@ def check_symmetric(X: Any, *, name: str = "X", first: int = 0) -> Array:
     skew = detached(xp.max(xp.abs(X - transpose(X)), axis=(-2, -1)))
     _check_skew(skew, largest, asymmetry_allowed, name, first)
     return symmetrize(X) if bool(xp.any(skew > 0)) else X
+
+
+@dataclass(frozen=True)
+class Bad:
+    """A matrix that no method can take."""
+
+    index: int
+    where: str  # its file, or its place in the stack
+    why: str
+
+
+def bad_matrices(X: np.ndarray, names: Sequence[str] | None = None) -> list[Bad]:
+    """All matrices of a stack that are no covariance matrices, and what is wrong with each.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d, d)
+        Matrices as they were read; singular ones are not bad.
+    names : sequence of str, optional
+        What they are called, by default ``X[0]``, ``X[1]``, ...
+
+    Returns
+    -------
+    bad : list of Bad
+        In the order of the stack; empty where every matrix can be used.
+    """
+    matrices, allowed = _as_float64(X, "X")
+    check_stack(matrices, "X")
+    found = ((k, _fault(matrix, allowed)) for k, matrix in enumerate(matrices))
+    return [Bad(k, names[k] if names else f"X[{k}]", why) for k, why in found if why]
+
+
+def _fault(A: np.ndarray, allowed: float) -> str | None:
+    """Why a matrix is no covariance matrix; rounding is judged as `check_psd` and `CommonRange` do."""
+    for count, kind in ((np.isnan(A).sum(), "NaN"), (np.isinf(A).sum(), "infinite")):
+        if count:
+            return f"{count} of {A.size} entries are {kind}"
+    largest, skew = np.abs(A).max(), np.abs(A - A.T).max()
+    if largest == 0:
+        return "all entries are zero"
+    if not _SIZES[0] <= largest <= _SIZES[1]:
+        return f"its largest entry is {largest:.3g}, which float64 cannot square"
+    if skew > allowed * largest:
+        return f"not symmetric: it differs from its transpose by {skew / largest:.2g} of its largest entry"
+    values = np.linalg.eigvalsh(symmetrize(A))
+    rounding = len(A) * _EPS if allowed == _ASYMMETRY["float64"] else 2 * float(np.finfo(np.float32).eps)
+    if values[0] < -100 * rounding * abs(values).max():
+        return f"negative eigenvalues: the smallest is {values[0]:.3g}, the largest {values[-1]:.3g}"
+    return None
 
 
 def _as_float64(X: Any, name: str) -> tuple[Array, float]:

@@ -15,14 +15,13 @@ from spdmetric.datasets.eeg import (
     Run,
     check_classes,
     check_subject,
-    events,
     existing_folder,
     gather,
-    read_raw,
 )
 from spdmetric.datasets.prepared import load_covariances
 from spdmetric.extras import needing
 from spdmetric.io.matlab import mat_names, read_mat, structures
+from spdmetric.io.signals import events_of, read_raw
 
 if TYPE_CHECKING:
     from mne.io import BaseRaw
@@ -132,7 +131,7 @@ def _gdf_runs(path: Path, session: str) -> Iterator[Run]:
     signal = raw.get_data(picks=[name for name in raw.ch_names if not name.startswith("EOG")]) * 1e6
     if len(signal) != _BCI_CHANNELS:
         raise ValueError(f"{path} has {len(signal)} channels that are not EOG; expected {_BCI_CHANNELS}.")
-    samples, codes = events(raw, _CUES | _RUN_START)
+    samples, codes = events_of(raw, _CUES | _RUN_START)
     starts, cues, codes = samples[codes == -1], samples[codes >= 0], codes[codes >= 0]
     if not len(cues):
         raise ValueError(f"{path} has no cue (events {', '.join(_CUES)}): is it truncated?")
@@ -209,7 +208,7 @@ def _moabb_runs(sessions: dict[str, dict[str, BaseRaw]], dataset: BaseDataset) -
     names = np.array(list(dataset.event_id))
     for session, runs in sessions.items():
         for run, raw in runs.items():
-            onsets, codes = events(raw, {name: i for i, name in enumerate(names)})
+            onsets, codes = events_of(raw, {name: i for i, name in enumerate(names)})
             signal = raw.get_data(picks="eeg") * 1e6
             name = f"{dataset.code}, session {session}, run {run}"
             yield Run(name, signal, onsets, names[codes], raw.info["sfreq"], session)

@@ -8,23 +8,18 @@ starts from rest at the beginning of each run.  Signals are in microvolt.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Iterable, Sequence
 from numbers import Integral
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.signal import butter, sosfilt
 
-from spdmetric.extras import needing
-from spdmetric.io.files import check_size, numbers_in, reading
+from spdmetric.io.files import numbers_in
+from spdmetric.io.signals import cut_epochs, events_of, read_raw
 from spdmetric.linalg.symmetric import symmetrize, transpose
-
-if TYPE_CHECKING:
-    from mne.io import BaseRaw
 
 Folder = str | PathLike[str]
 
@@ -80,42 +75,13 @@ def epoch_covariances(
     X : ndarray of shape (n_trials, n_channels, n_channels)
         Covariances, means removed, divided by the number of samples less 1.
     """
-    signal, onsets = np.asarray(signal, dtype=np.float64), np.asarray(onsets)
-    if signal.ndim != 2:
-        raise ValueError(f"Expected a signal of shape (n_channels, n_samples), got shape {signal.shape}.")
-    if onsets.ndim != 1 or not np.array_equal(onsets, np.floor(onsets)):
-        raise ValueError("Expected onsets as a list of whole numbers, samples of the signal.")
-    samples = onsets.astype(np.int64)[:, None] + _window_samples(fs, band, window)
-    outside = np.flatnonzero((samples[:, 0] < 0) | (samples[:, -1] >= signal.shape[1]))
-    if len(outside):
-        k = outside[0]
-        got = f"The window of onsets[{k}] is samples {samples[k, 0]} to {samples[k, -1]}"
-        raise ValueError(f"{got}, but the signal has {signal.shape[1]} samples; leave that trial out.")
-    filtered = sosfilt(butter(5, band, "band", fs=fs, output="sos"), signal)
-    epochs = filtered[:, samples].transpose(1, 0, 2)  # (n_trials, n_channels, n_window)
-    missing = np.flatnonzero(~np.isfinite(epochs).all(axis=(1, 2)))
-    if len(missing):
-        raise ValueError(
-            f"The window of onsets[{missing[0]}] holds NaN or infinity after the filter, which spreads a "
-            "missing sample over all that follow; cut the signal after the missing samples."
-        )
-    return sample_covariances(epochs)
+    return sample_covariances(cut_epochs(signal, onsets, fs, band=band, window=window))
 
 
 def sample_covariances(V: np.ndarray) -> np.ndarray:
     """Covariances of variables, (n, n_variables, n_samples), their means removed."""
     V = V - V.mean(axis=-1, keepdims=True)
     return symmetrize(V @ transpose(V)) / (V.shape[-1] - 1)
-
-
-def _window_samples(fs: float, band: tuple[float, float], window: tuple[float, float]) -> np.ndarray:
-    if not 0 < band[0] < band[1] < fs / 2:
-        expected = f"two rising frequencies above 0 and below {fs / 2:g} Hz"
-        raise ValueError(f"band={band} at fs={fs:g} Hz: expected {expected}.")
-    first, last = (int(np.floor(moment * fs + 0.5)) for moment in window)
-    if last <= first:
-        raise ValueError(f"window={window}: expected two rising moments, at least a sample apart.")
-    return np.arange(first, last + 1)
 
 
 def gather(runs: Iterable[Run], classes: Collection[str], source: str) -> Recording:
@@ -193,42 +159,8 @@ def _edf_run(path: Path, run: int) -> Run:
     signal = raw.get_data(picks="eeg") * 1e6
     if len(signal) != _EEGMMI_CHANNELS:
         raise ValueError(f"{path} has {len(signal)} EEG channels; expected {_EEGMMI_CHANNELS}.")
-    onsets, codes = events(raw, {"T1": 0, "T2": 1})
+    onsets, codes = events_of(raw, {"T1": 0, "T2": 1})
     return Run(str(path), signal, onsets, np.array(_FISTS)[codes], raw.info["sfreq"], run)
-
-
-# ---------------------------------------------------------------------------
-# MNE
-
-
-def read_raw(path: Path) -> BaseRaw:
-    """Read an EDF or GDF file; whatever MNE raises on a damaged one becomes a sentence."""
-    kind = path.suffix[1:].lower()
-    with needing(f"Reading {kind.upper()} files needs MNE", "eeg"):
-        import mne
-    reader = {"edf": mne.io.read_raw_edf, "gdf": mne.io.read_raw_gdf}[kind]
-    with warnings.catch_warnings(), reading(path):
-        # MNE would go on with what is left of a truncated file.
-        warnings.filterwarnings("error", message="Number of records from the header does not match")
-        # The trial that a recording stops in; whether its window is whole is asked later.
-        warnings.filterwarnings("ignore", message=r"Limited \d+ annotation")
-        # Most channels of the competition's files are called "EEG".
-        warnings.filterwarnings("ignore", message="Channel names are not unique")
-        raw = reader(path, preload=False, verbose="WARNING")
-        # Channels of a low rate are given that of the highest.
-        check_size("the signal", 8 * len(raw.ch_names) * raw.n_times, path.stat().st_size)
-        return raw.load_data(verbose="WARNING")
-
-
-def events(raw: BaseRaw, codes: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
-    """Samples, counted from the first one of the signal, and codes of the annotations named in ``codes``."""
-    import mne
-
-    if not set(codes) & set(raw.annotations.description):
-        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    # Onsets are stored in seconds: MNE rounds them to the nearest sample.
-    found, _ = mne.events_from_annotations(raw, codes, verbose="ERROR")
-    return found[:, 0] - raw.first_samp, found[:, 2]
 
 
 def check_subject(subject: object, last: int, what: str) -> None:

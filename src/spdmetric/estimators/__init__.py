@@ -4,5 +4,6 @@ from spdmetric.estimators.classifier import LogEuclideanClassifier
 from spdmetric.estimators.common_range import CommonRange
 from spdmetric.estimators.cv import LogEuclideanMetricCV
 from spdmetric.estimators.metric import LogEuclideanMetric
+from spdmetric.estimators.shrinkage import Shrinkage
 
-__all__ = ["CommonRange", "LogEuclideanClassifier", "LogEuclideanMetric", "LogEuclideanMetricCV"]
+__all__ = ["CommonRange", "LogEuclideanClassifier", "LogEuclideanMetric", "LogEuclideanMetricCV", "Shrinkage"]

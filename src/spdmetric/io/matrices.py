@@ -1,4 +1,6 @@
-"""Matrices in the formats that people have: ``.npz``, ``.mat`` of any version, ``.npy``; labels in ``.csv``.
+"""Matrices in the formats that people have: ``.npz``, ``.mat`` of any version, ``.npy``, a folder of files.
+
+Labels and groups are in the same file or in a ``.csv`` file.
 
 Sizes are checked first.  Whether matrices are positive definite is for the estimator to say.
 """
@@ -7,8 +9,11 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import prod
 from os import PathLike
 from pathlib import Path
@@ -16,12 +21,15 @@ from typing import NamedTuple, TextIO
 
 import numpy as np
 
-from spdmetric.io.files import Header, Refused, check_size, listed, numbers_in, reading, shortened
+from spdmetric.io.files import FileError, Header, Refused, check_size, listed, numbers_in, reading, shortened
+from spdmetric.io.folders import read_folder
 from spdmetric.io.matlab import mat_headers, mat_names, read_mat, structures
 from spdmetric.io.npy import npy_header, npz_headers, npz_names, read_npy, read_npz
 
 LABEL_HEADS = ("label", "labels", "y", "class", "target")
 GROUP_HEADS = ("group", "groups", "session", "run", "subject")
+FILE_HEADS = ("file", "filename", "file_name", "name", "path")
+SIGNAL_SUFFIXES = (".edf", ".gdf", ".fif")
 _LONGEST_ROW = 2**20  # letters of a row of a .csv file
 
 
@@ -34,6 +42,7 @@ class Matrices:
     groups: np.ndarray | None  # (n,)
     name: str  # of the file, without folder and suffix
     notes: tuple[str, ...] = ()  # what was done to them when they were read, in sentences
+    names: tuple[str, ...] | None = None  # of the files of a folder, one for each matrix
 
     @property
     def labels(self) -> np.ndarray:
@@ -61,10 +70,13 @@ def read_matrices(
         ``y`` or ``labels``, and ``groups``; or with ``X3``, ``y3`` and optionally ``r3`` (the
         groups) for subject 3 of several; ``.mat`` with the structure ``data`` of the covariance
         toolbox, whose groups are the sessions "T" (training) and "E" (evaluation); or ``.npy``
-        with the matrices alone.  A stack that ``.mat`` stores as (d, d, n) is transposed.
+        with the matrices alone.  A stack that ``.mat`` stores as (d, d, n) is transposed.  Or a
+        folder of ``.npy`` and ``.csv`` files with one matrix each; the subfolders, if there are
+        any, are the labels.
     labels, groups : str or path-like, optional
         A ``.csv`` file with a value for each matrix, or the name of an array of the file.  Groups
-        are sessions, runs or subjects.
+        are sessions, runs or subjects.  For a folder, a ``.csv`` file with two columns: the names of
+        the files, and their values.
     subject : int, optional
         Which subject to read from a file that holds several.
 
@@ -74,6 +86,8 @@ def read_matrices(
         ``y`` and ``groups`` are None where nothing tells them.
     """
     path = Path(path)
+    if path.is_dir():
+        return _read_folder(path, subject, labels, groups)
     with reading(path):
         found = _read(path, subject, labels, groups)
     return replace(found, X=np.ascontiguousarray(found.X))
@@ -97,7 +111,7 @@ _FORMATS = {
         lambda path, names: {name: read_npy(path) for name in names},
     ),
 }
-_Source = str | PathLike[str] | None  # of labels or groups: a .csv file, or the name of an array
+Source = str | PathLike[str] | None  # of labels or groups: a .csv file, or the name of an array
 
 
 def array_names(path: Path) -> list[str]:
@@ -105,49 +119,62 @@ def array_names(path: Path) -> list[str]:
     return _format_of(path).names(path)
 
 
+def headers_of(path: Path, names: list[str]) -> dict[str, Header]:
+    """Shape and dtype of some arrays of a file."""
+    return _format_of(path).headers(path, names)
+
+
+def read_array(path: Path, name: str) -> np.ndarray:
+    """One array of a file."""
+    return _format_of(path).read(path, [name])[name]
+
+
 def _format_of(path: Path) -> _Format:
+    if path.suffix.lower() in SIGNAL_SUFFIXES:
+        todo = "read them with spdmetric.io.signals.read_signals, and estimate covariances of them"
+        raise Refused(f"it holds signals, not matrices: {todo}.")
     if path.suffix.lower() not in _FORMATS:
         raise Refused(f"unknown suffix {path.suffix!r}; expected one of {listed(_FORMATS)}.")
     return _FORMATS[path.suffix.lower()]
 
 
-def _read(path: Path, subject: int | None, labels: _Source, groups: _Source) -> Matrices:
+def _read(path: Path, subject: int | None, labels: Source, groups: Source) -> Matrices:
     """Compare the sizes of all arrays with each other, then read them, the matrices last."""
-    names, mat, form = array_names(path), path.suffix.lower() == ".mat", _format_of(path)
+    names, mat = array_names(path), path.suffix.lower() == ".mat"
     if mat and subject is None and "data" in names and not {"X", "covs"} & set(names):
         found = _read_toolbox(path)
         y, g = (
-            old if given is None else _column_of(path, names, given, heads, len(found.X))
+            old if given is None else column_of(path, names, given, heads, len(found.X))
             for old, given, heads in ((found.y, labels, LABEL_HEADS), (found.groups, groups, GROUP_HEADS))
         )
         return replace(found, y=y, groups=g)
-    keys = _layout(names, subject)
-    headers = form.headers(path, [key for key in keys if key in names])
+    keys = layout_of(names, subject)
+    headers = headers_of(path, [key for key in keys if key in names])
     check_size(listed(headers), sum(header.nbytes for header in headers.values()), path.stat().st_size)
     n = _stack_length(keys[0], headers[keys[0]], headers[keys[1]].size if keys[1] in headers else 0, mat)
     y, g = (
-        None if given is None and key not in names else _column_of(path, names, given or key, heads, n)
+        None if given is None and key not in names else column_of(path, names, given or key, heads, n)
         for given, key, heads in ((labels, keys[1], LABEL_HEADS), (groups, keys[2], GROUP_HEADS))
     )
-    stored = form.read(path, [keys[0]])[keys[0]]
+    stored = read_array(path, keys[0])
     X = _as_stack(stored) if mat else stored
     note = f"{keys[0]} is stored as {stored.shape}, matrix after matrix along its last axis as MATLAB does"
     moved = X.shape != stored.shape or X.strides != stored.strides
     return Matrices(X, y, g, path.stem, (f"{note}; it was read as {X.shape}.",) if moved else ())
 
 
-def _column_of(
+def column_of(
     path: Path, names: list[str], source: str | PathLike[str], heads: tuple[str, ...], n: int
 ) -> np.ndarray:
     """A value for each matrix, from a ``.csv`` file or an array of the file itself."""
     if Path(source).suffix.lower() == ".csv":
         return read_column(source, n, heads)
-    name, form = str(source), _format_of(path)
+    name = str(source)
     if name not in names:
         raise Refused(f"it has no array {shortened(name)}: give one of {listed(names)}, or a .csv file.")
-    _check_length(name, form.headers(path, [name])[name].shape, n)
+    _check_length(name, headers_of(path, [name])[name].shape, n)
     mat = path.suffix.lower() == ".mat"
-    return _as_column(name, form.read(path, [name])[name], n, path.stat().st_size, mat)
+    return _as_column(name, read_array(path, name), n, path.stat().st_size, mat)
 
 
 def subjects_in(names: Iterable[str]) -> list[int]:
@@ -155,7 +182,7 @@ def subjects_in(names: Iterable[str]) -> list[int]:
     return numbers_in(r"X([0-9]+)", names)
 
 
-def _layout(names: list[str], subject: int | None) -> tuple[str, str, str]:
+def layout_of(names: list[str], subject: int | None) -> tuple[str, str, str]:
     """Names of matrices, labels and groups: those whose labels are there too, or of matrices alone."""
     subjects = subjects_in(names)
     if subject is None:
@@ -173,6 +200,23 @@ def _layout(names: list[str], subject: int | None) -> tuple[str, str, str]:
         hint = "" if subjects else " A file of one subject is read without subject=."
         raise Refused(f"expected the arrays {X} and {y} of subject {subject}; found {listed(names)}.{hint}")
     return X, y, groups
+
+
+def _read_folder(folder: Path, subject: int | None, labels: Source, groups: Source) -> Matrices:
+    """Matrices of the files of a folder, with the values that a table, or their subfolders, give them."""
+    if subject is not None:
+        raise FileError(f"{folder} is a folder: it is read without subject=.")
+    tables = [Path(table) for table in (labels, groups) if table is not None]
+    for table in tables:
+        if table.suffix.lower() != ".csv":
+            expected = "a .csv file with the names of the files and their values"
+            raise FileError(f"{shortened(table)} is no table for the folder {folder}: expected {expected}.")
+    found, notes = read_folder(folder, tables), []
+    if found.others:
+        notes.append(f"{len(found.others)} files without a matrix were passed over: {listed(found.others)}.")
+    y = found.y if labels is None else _column_by_name(labels, found.names, LABEL_HEADS)
+    g = None if groups is None else _column_by_name(groups, found.names, GROUP_HEADS)
+    return Matrices(found.X, y, g, folder.name or folder.resolve().name, tuple(notes), found.names)
 
 
 def _read_toolbox(path: Path) -> Matrices:
@@ -208,8 +252,15 @@ def _stack_length(name: str, header: Header, n_labels: int, mat: bool) -> int:
         return shape[2] if last else 1
     if len(shape) != 3 or shape[1] != shape[2]:
         hint = " It looks like (d, d, n): save its transpose(2, 0, 1)." if last else ""
+        if not last and looks_like_signals(shape):
+            hint = " These look like signals, (n, channels, times): estimate a covariance matrix of each."
         raise Refused(f"{name} has shape {shape}; expected (n, d, d), a stack of square matrices.{hint}")
     return shape[0]
+
+
+def looks_like_signals(shape: tuple[int, ...]) -> bool:
+    """Whether an array of this shape can be signals (n, channels, times), and cannot be matrices."""
+    return len(shape) == 3 and 0 not in shape and shape[1] != shape[2]
 
 
 def _as_stack(X: np.ndarray) -> np.ndarray:
@@ -262,13 +313,53 @@ def read_column(path: str | PathLike[str], n: int, heads: tuple[str, ...] = LABE
     Values are numbers where each is what Python prints for it, otherwise strings, ``01`` for instance.
     """
     with reading(path):
-        try:
-            with Path(path).open(newline="", encoding="utf-8-sig") as file:
-                values = _column(_rows(file), n, heads)
-        except (UnicodeDecodeError, csv.Error) as error:
-            raise Refused(f"it is not a text file of comma-separated values ({error}).") from error
+        with _table(path) as rows:
+            values = _column(rows, n, heads)
         stored = Path(path).stat().st_size
         return _as_column("the column", _typed(values, stored), n, stored)
+
+
+def _column_by_name(path: str | PathLike[str], names: Sequence[str], heads: tuple[str, ...]) -> np.ndarray:
+    """One value for each of some files, from a table that names them; other names in it do not matter."""
+    spelled = [{name, name.rpartition("/")[2], name.rpartition(".")[0], Path(name).stem} for name in names]
+    often = Counter(key for keys in spelled for key in keys)
+    index = {key: k for k, keys in enumerate(spelled) for key in keys if often[key] == 1}
+    values: list[str | None] = [None] * len(names)
+    with reading(path), _table(path) as rows:
+        first = next(rows, [])
+        head = [cell.strip().lower() for cell in first]
+        file, value = (
+            next((head.index(name) for name in some if name in head), None) for some in (FILE_HEADS, heads)
+        )
+        if file is None or value is None:
+            if len(first) != 2:
+                columns = f"file and {heads[0]}"
+                raise Refused(f"expected the columns {columns}, or two without a header; got {len(first)}.")
+            file, value, rows = 0, 1, chain([first], rows)
+        seen = dict[str, str]()
+        for row in rows:
+            cells = [unguarded(row[at].strip()) if len(row) > at else "" for at in (file, value)]
+            k = index.get(cells[0].replace("\\", "/").removeprefix("./"))
+            if k is None:
+                continue
+            if values[k] not in (None, cells[1]):
+                raise Refused(f"it names {shortened(names[k])} twice, with different values.")
+            values[k] = seen.setdefault(cells[1], cells[1])
+        missing = [name for name, found in zip(names, values, strict=True) if not found]
+        if missing:
+            raise Refused(f"it has no value for {len(missing)} of {len(names)} files: {listed(missing)}.")
+        stored = Path(path).stat().st_size
+        return _as_column("the column", _typed([str(v) for v in values], stored), len(names), stored)
+
+
+@contextmanager
+def _table(path: str | PathLike[str]) -> Iterator[Iterator[list[str]]]:
+    """Rows of a ``.csv`` file."""
+    try:
+        with Path(path).open(newline="", encoding="utf-8-sig") as file:
+            yield _rows(file)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise Refused(f"it is not a text file of comma-separated values ({error}).") from error
 
 
 def _rows(file: TextIO) -> Iterator[list[str]]:

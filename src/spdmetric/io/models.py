@@ -35,6 +35,7 @@ from spdmetric.estimators.embedding import Embedding
 from spdmetric.estimators.heads import ClassMeans, Neighbors
 from spdmetric.io.files import FileError, Header, Refused, described, listed, reading, shortened
 from spdmetric.io.npy import npy_parts, npz_headers, read_npz, write_npz
+from spdmetric.io.signals import Recipe
 from spdmetric.linalg.symmetric import Spectrum
 from spdmetric.manifolds import BallPoint, RankPoint
 from spdmetric.solvers import Record, Solution, Status
@@ -104,7 +105,7 @@ Arrays = dict[str, np.ndarray]
 State = dict[str, Any]
 
 
-def save(model: Any, path: str | PathLike[str]) -> None:
+def save(model: Any, path: str | PathLike[str], *, recipe: Recipe | None = None) -> None:
     """Write a fitted model to a file, or say what in it a file of plain values cannot hold.
 
     Parameters
@@ -114,6 +115,8 @@ def save(model: Any, path: str | PathLike[str]) -> None:
         `KNeighborsRegressor` or a `Ridge`, perhaps after a `CommonRange`.
     path : str or path-like
         File to write, by custom ending in ``.npz``; it appears whole or not at all.
+    recipe : Recipe, optional
+        How the signals were read that the model was trained on, see `spdmetric.io.signals`.
 
     Examples
     --------
@@ -129,7 +132,15 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     from spdmetric import __version__
 
     arrays: Arrays = {}
-    write_model_file(path, {"spdmetric": __version__, "model": _tree_of(model, arrays)}, arrays)
+    content = {"spdmetric": __version__, "model": _tree_of(model, arrays)}
+    write_model_file(path, content | ({} if recipe is None else {"recipe": recipe.plain()}), arrays)
+
+
+def load_recipe(path: str | PathLike[str]) -> Recipe | None:
+    """How the signals were read that a model was trained on; None for a model of matrices."""
+    plain = read_model_file(path)[0].get("recipe")
+    with reading(path):
+        return None if plain is None else Recipe.of(plain)
 
 
 def load(path: str | PathLike[str]) -> Any:
