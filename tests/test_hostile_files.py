@@ -356,11 +356,11 @@ MODELS = {
     ),
     "neighbors first": (
         forged(lambda m, a: m["model"]["steps"].reverse()),
-        "it is made of KNeighborsClassifier",
+        "KNeighborsClassifier takes vectors",
     ),
     "neighbors alone": (
         forged(lambda m, a: m.update(model=m["model"]["steps"][1][1])),
-        "it is made of KNeigh",
+        "KNeighborsClassifier takes vectors",
     ),
     "a pipeline in itself": (
         forged(lambda m, a: m["model"].update(steps=[["a", dict(m["model"])]])),

@@ -26,6 +26,7 @@ LAYERS = (
         "manifolds",
     ),
     *("objectives", "solvers", "distributed", "estimators", "io", "datasets", "plots", "evaluation"),
+    *("io.kinds", "io.models"),  # which list the fields of estimators of evaluation
     *("paper", "comparison", "cli", "__main__"),
 )
 APART = ({"paper", "comparison"},)  # neither imports the other

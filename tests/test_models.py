@@ -14,16 +14,23 @@ import numpy as np
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.covariance import LedoitWolf
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.model_selection import StratifiedKFold
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC
 
 import spdmetric
 from random_matrices import labeled, spd
-from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
+from spdmetric import CommonRange, LogEuclideanMetric, LogEuclideanMetricCV, Shrinkage
 from spdmetric.estimators.embedding import Embedding
+from spdmetric.evaluation.methods import METHODS, Sizes
+from spdmetric.evaluation.splits import steps_of
 from spdmetric.io import atomic, models, npy
+from spdmetric.io.models import input_of, load_recipe
+from spdmetric.io.signals import Recipe
 from spdmetric.manifolds import BallPoint, RankPoint
 from spdmetric.solvers import Solution
 
@@ -165,6 +172,101 @@ def test_neighbors_are_the_same_in_every_way_to_find_them(algorithm, dtype, rng,
 
 
 # ---------------------------------------------------------------------------
+# The registry
+
+
+QUICK = {"radii": (0.0, 1.0), "ranks": (None,), "cv": 2}
+
+
+def made(name, X, y, *before):
+    """A method of the registry, quick, after some steps."""
+    steps = steps_of(METHODS[name].make(Sizes.of(X, y)))
+    for step in steps:
+        step.set_params(**{k: v for k, v in QUICK.items() if METHODS[name].sweeps and k in step.get_params()})
+    return make_pipeline(*before, *steps) if before or len(steps) > 1 else steps[0]
+
+
+def answers(model, X):
+    """All that a classifier says."""
+    ways = ("predict", "predict_proba", "decision_function")
+    return {way: getattr(model, way)(X) for way in ways if hasattr(model, way)}
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_predicts_the_same(name, classes, rng, tmp_path):
+    if METHODS[name].extra:
+        pytest.importorskip("pyriemann")
+    X, codes = labeled(rng, 60, 4, classes)
+    y = np.array(["left", "right", "Füße"])[codes]
+    model = made(name, X, y).fit(X, y)
+    loaded, new = there_and_back(model, tmp_path), spd(rng, 30, 4)
+    assert same(answers(loaded, new), answers(model, new))
+    assert same(loaded.classes_, model.classes_)
+    assert repr(loaded) == repr(model)
+    assert input_of(loaded) == ("matrices", 4)
+    spdmetric.save(loaded, tmp_path / "again.npz")
+    assert (tmp_path / "again.npz").read_bytes() == (tmp_path / "model.npz").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "name", ["logeuclid-mean-lda", "svm", "mdm", "fgmdm", "csp-lda", "euclid", "spdmetric"]
+)
+def test_steps_before_a_method_are_kept(name, rng, tmp_path):
+    estimation = pytest.importorskip("pyriemann.estimation")
+    signals = rng.standard_normal((40, 5, 60)) * (1 + np.arange(40)[:, None, None] % 2)
+    signals -= signals.mean(axis=1, keepdims=True)  # an average reference
+    y = np.arange(40) % 2
+    covariances = estimation.Covariances("lwf")
+    X = covariances.transform(signals)
+    for step in (CommonRange(), Shrinkage(0.2), Shrinkage("oas", n_samples=60)):
+        model = made(name, np.ones((40, 4, 4)), y, covariances, step).fit(signals, y)
+        loaded = there_and_back(model, tmp_path)
+        assert same(answers(loaded, signals), answers(model, signals))
+        assert loaded.predict(signals).shape == y.shape
+        assert input_of(loaded) == ("signals", 5)
+        assert same(answers(loaded[1:], X), answers(model[1:], X))
+
+
+def test_estimators_that_are_parameters_come_back(rng, tmp_path):
+    X, y = labeled(rng, 20, 3)
+    model = made("logeuclid-mean-lda", X, y)
+    loaded = there_and_back(model.fit(X, y), tmp_path)
+    assert isinstance(loaded[-1].covariance_estimator, LedoitWolf)
+    assert same(clone(loaded).fit(X, y).predict_proba(X), model.predict_proba(X))
+
+
+RECIPE = Recipe("recording", "T1=left,T2=right", (8.0, 30.0), (0.5, 2.5), ("C3", "C4"))
+
+
+@pytest.mark.parametrize("recipe", [None, Recipe("array"), RECIPE])
+def test_a_recipe_is_kept(recipe, rng, tmp_path):
+    path = tmp_path / "model.npz"
+    spdmetric.save(fitted(LogEuclideanMetric(0.0), rng), path, recipe=recipe)
+    assert load_recipe(path) == recipe
+    assert spdmetric.load(path).radius == 0.0
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"kind": "pipe"}, "kind of the recipe is 'pipe'"),
+        ({"band": [8.0]}, r"band of the recipe is \[8.0\]"),
+        ({"window": ["a", 1]}, "window of the recipe"),
+        ({"channels": [3]}, "channels of the recipe"),
+        ({"path": "/etc"}, "a recipe has the fields"),
+    ],
+)
+def test_a_forged_recipe_is_refused(change, sentence, rng, tmp_path):
+    path = tmp_path / "model.npz"
+    spdmetric.save(fitted(LogEuclideanMetric(0.0), rng), path, recipe=RECIPE)
+    forged(lambda m, a: m["recipe"].update(change))(path)
+    with pytest.raises(ValueError, match=sentence) as caught:
+        load_recipe(path)
+    assert str(path) in str(caught.value)
+
+
+# ---------------------------------------------------------------------------
 # The file
 
 
@@ -219,16 +321,22 @@ def test_what_cannot_be_stored_is_named(case, rng, tmp_path):
 
 def test_other_models_are_refused(rng, tmp_path):
     X, y = labeled(rng, 12, 3)
-    others = (
-        make_pipeline(LogEuclideanMetric(1.0), LinearDiscriminantAnalysis()),
-        KNeighborsClassifier(),
-        type("Mine", (LogEuclideanMetric,), {})(),
-    )
-    for model, name in zip(
-        others, ("LinearDiscriminantAnalysis", "KNeighborsClassifier", "Mine"), strict=True
-    ):
-        with pytest.raises(ValueError, match=f"got .*{name}.*skops"):
+    metric, svc = LogEuclideanMetric(0.0).fit(X, y), SVC(probability=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # it is on its way out
+        svc.fit(metric.transform(X), y)
+    others = {
+        "got GaussianNB.*skops": make_pipeline(metric, GaussianNB()).fit(X, y),
+        "got Mine.*skops": type("Mine", (LogEuclideanMetric,), {})(),
+        "KNeighborsClassifier takes vectors": KNeighborsClassifier(1).fit(X[:, 0], y),
+        "takes matrices, and cannot follow where vectors": make_pipeline(metric, metric),
+        "it is made of Pipeline": make_pipeline(make_pipeline(metric, KNeighborsClassifier(1))).fit(X, y),
+        "probability=True": make_pipeline(metric, svc),
+    }
+    for sentence, model in others.items():
+        with pytest.raises(ValueError, match=sentence):
             spdmetric.save(model, tmp_path / "model.npz")
+    assert not list(tmp_path.iterdir())
     for model in (LogEuclideanMetric(), make_pipeline(LogEuclideanMetric(), KNeighborsClassifier())):
         with pytest.raises(ValueError, match="not fitted"):
             spdmetric.save(model, tmp_path / "model.npz")

@@ -1,17 +1,16 @@
-"""Model files: fitted metrics, alone, after the common range, or with the head that follows them.
+"""Model files: fitted metrics and classifiers, and pipelines of what comes before and after them.
 
 A model file is a plain ``.npz``: a JSON text, ``metadata``, with a SHA-256 digest against damage,
 and arrays named by their places in the model.  All that is stored of a fitted estimator is listed
-in `FIELDS`, and compared with it when a file is written, when its headers are known, and when it is
-read.  Nothing else is made of a file: it cannot run code.
+in `spdmetric.io.kinds`, and compared with it when a file is written, when its headers are known, and
+when it is read.  Nothing else is made of a file: it cannot run code.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import isfinite
 from os import PathLike
 from pathlib import Path
@@ -19,90 +18,25 @@ from typing import Any
 
 import numpy as np
 from sklearn import config_context
-from sklearn.linear_model import Ridge
-from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from spdmetric.estimators import (
-    CommonRange,
-    LogEuclideanClassifier,
-    LogEuclideanMetric,
-    LogEuclideanMetricCV,
-)
-from spdmetric.estimators.cv import Path as RadiusPath
-from spdmetric.estimators.embedding import Embedding
+from spdmetric.estimators import LogEuclideanClassifier
 from spdmetric.estimators.heads import ClassMeans, Neighbors
 from spdmetric.io.files import FileError, Header, Refused, described, listed, reading, shortened
+from spdmetric.io.kinds import FOLLOWING, KINDS, OWN_HEADS, PARAMETERS, State, class_of, kind_of
 from spdmetric.io.npy import npy_parts, npz_headers, read_npz, write_npz
 from spdmetric.io.signals import Recipe
-from spdmetric.linalg.symmetric import Spectrum
-from spdmetric.manifolds import BallPoint, RankPoint
-from spdmetric.solvers import Record, Solution, Status
-from spdmetric.validation import check_count
 
 FORMAT, VERSION = "spdmetric model", 1  # raised whenever a file of the former version would be read wrongly
 
-# Of every field the kinds of dtype, and the shape in letters: equal letters are equal sizes, all but h at
-# least 1.  "?": it may be None.  "~": it may be infinite; nothing may be NaN.
-_METRIC = {
-    **{"n_features_in_": "iu", "classes_": "biufSUO? c", "n_iter_": "iu"},
-    **{"alignment_": "f", "gamma_": "f?", "radius_": "f", "shape_penalty_": "f?", "shape_score_": "f?"},
-    # From matrices to vectors, see `Embedding`; components_, which follows, is for other programs.
-    **{"basis": "f d k", "center": "f k k", "rotation": "f k k", "factor": "f m k", "frame": "f m m"},
-    **{"low_rank": "b", "distance": "f", "session_weight": "f", "shape": "f? p q", "components_": "f m d"},
-    **{"domain_mean": "f? d d", "domains_": "iuSUO? g", "domain_means_": "f? g d d"},
-    **{"domains_": "iuU? e", "domain_means_": "f? e d d", "domain_mean": "f? d d"},
-    # The solution: its coordinates in the ball, and how the solver came there.
-    **{"coordinates": "f m x", "status": "U", "value": "f~", "residual": "f~", "multiplier": "f~"},
-    "history": f"f~ h {len(Record._fields)}",
-}
-_CV = {
-    **{"best_index_": "iu", "best_params_": "plain", "best_score_": "f", "cv_results_": "plain"},
-    **{"n_neighbors_": "iu?", "temperature_": "f", "path_": f"f~ {len(RadiusPath._fields)} r"},
-}
-FIELDS = {
-    "LogEuclideanMetric": _METRIC,
-    "LogEuclideanMetricCV": _METRIC | _CV,
-    "CommonRange": {"n_features_in_": "iu", "basis_": "f d k"},
-    "KNeighborsClassifier": {"vectors": "f n v", "labels": "biufSUO n", "names": "UO? v"},
-    # Of one number the last axis is left out where scikit-learn does so.
-    "KNeighborsRegressor": {"vectors": "f n v", "values": "f n o", "one": "b", "names": "UO? v"},
-    "Ridge": {"coefficients": "f o v", "intercepts": "f o", "one": "b", "names": "UO? v"},
-    # Heads of LogEuclideanClassifier.
-    "ClassMeans": {"means": "f c v", "variance": "f", "share": "f c"},
-    "Neighbors": {
-        "vectors": "f n v",
-        "codes": "iu n",
-        "weight": "f n",
-        "n_classes": "iu",
-        "n_neighbors": "iu",
-    },
-}
-# Sizes that follow from others: of a full-rank factor, of vectors without a shape and with one.
-_FOLLOWING: dict[str, Callable[[Mapping[str, int]], int | None]] = {
-    "m": lambda z: None if z["low_rank"] else z["k"],
-    "x": lambda z: z["k"] + 1 - z["low_rank"],
-    "p": lambda z: z["m"] * (z["m"] + 1) // 2,
-    "v": lambda z: z.get("q", z["m"] * (z["m"] + 1) // 2),
-}
 _MACHINE = ("memory", "n_jobs")  # parameters that speak of a machine, not of a model: never in a file
 _OUTPUTS = (None, "default", "pandas", "polars")  # of set_output
 _LONGEST_METADATA = 4 * 2**20  # bytes; parsed they take some twenty times as much
-_LARGEST_TRIED = 2000  # size of matrices up to which a metric is tried when it is loaded
-_PLACES = {
-    **{CommonRange: "range", LogEuclideanMetric: "metric", LogEuclideanMetricCV: "metric"},
-    **dict.fromkeys((KNeighborsClassifier, KNeighborsRegressor, Ridge), "head"),
-    **{ClassMeans: "own head", Neighbors: "own head", LogEuclideanClassifier: "classifier"},
-}
-# What a file can hold, alone or in a pipeline: a metric, perhaps with what comes before and after it.
-_ENDINGS = (["metric"], ["metric", "head"], ["classifier"])
-_ORDERS = [["range"], *([*before, *rest] for before in ([], ["range"]) for rest in _ENDINGS)]
-_CLASSES = {kind.__name__: kind for kind in _PLACES}
 _REQUESTS = ("fit", "partial_fit", "score")  # methods whose metadata requests are kept
 
 Arrays = dict[str, np.ndarray]
-State = dict[str, Any]
+Sizes = dict[str, int]
 
 
 def save(model: Any, path: str | PathLike[str], *, recipe: Recipe | None = None) -> None:
@@ -132,7 +66,9 @@ def save(model: Any, path: str | PathLike[str], *, recipe: Recipe | None = None)
     from spdmetric import __version__
 
     arrays: Arrays = {}
-    content = {"spdmetric": __version__, "model": _tree_of(model, arrays)}
+    tree = _tree_of(model, arrays, _Chain())
+    list(_leaves(tree))  # what could not be loaded is not saved
+    content = {"spdmetric": __version__, "model": tree}
     write_model_file(path, content | ({} if recipe is None else {"recipe": recipe.plain()}), arrays)
 
 
@@ -162,12 +98,34 @@ def load(path: str | PathLike[str]) -> Any:
     try:
         _check_tree(metadata["model"], {k: v for k, v in headers.items() if k != "metadata"})
         metadata, arrays = read_model_file(path)
-        return _model_of(metadata["model"], arrays, {})
+        return _model_of(metadata["model"], arrays, _Chain())
     except FileError:
         raise
     except Exception as error:  # the digest holds, so whoever wrote it was not `save`
         why = described(error)
         raise FileError(f"{path} says that it is a {FORMAT}, but its content is not one ({why}).") from error
+
+
+def input_of(model: Any) -> tuple[str, int | None]:
+    """What a model takes, "matrices" or "signals", and their size or number of channels."""
+    chain, form = _Chain(), ""
+    for step in _estimators(model):
+        kind = kind_of(step)
+        if kind is None:
+            raise ValueError(f"{type(step).__name__} cannot be stored in a model file.")
+        form = form or KINDS[kind].takes.split()[0]
+        if (size := chain.check(kind, _state_of(step, kind))) is not None:
+            return form, size
+    return form, None
+
+
+def _estimators(model: Any) -> Iterator[Any]:
+    """The estimators that a model is made of, in their order."""
+    parts = _parts(model)
+    if parts is None:
+        yield model
+    for _, part in parts or ():
+        yield from _estimators(part)
 
 
 def write_model_file(path: str | PathLike[str], metadata: State, arrays: Arrays) -> None:
@@ -230,92 +188,18 @@ def _digest(metadata: State, arrays: Arrays) -> str:
     return digest.hexdigest()
 
 
-def _state_of(step: Any) -> State:
-    if isinstance(step, ClassMeans | Neighbors):
-        return step._asdict()
-    if isinstance(step, KNeighborsClassifier):  # from these scikit-learn builds the same neighbors again
-        names = getattr(step, "feature_names_in_", None)
-        return {"vectors": step._fit_X, "labels": step.classes_[step._y], "names": names}
-    if isinstance(step, KNeighborsRegressor):
-        values = np.asarray(step._y, dtype=np.float64)
-        found = {"vectors": step._fit_X, "values": values.reshape(len(values), -1), "one": values.ndim == 1}
-        return found | {"names": getattr(step, "feature_names_in_", None)}
-    if isinstance(step, Ridge):
-        found = {"coefficients": np.atleast_2d(step.coef_), "intercepts": np.atleast_1d(step.intercept_)}
-        return found | {"one": np.ndim(step.coef_) == 1, "names": getattr(step, "feature_names_in_", None)}
-    if isinstance(step, CommonRange):
-        return {name: getattr(step, name) for name in FIELDS["CommonRange"]}
-    solution = step.solution_
-    found = {field.name: getattr(step.embedding_, field.name) for field in fields(Embedding)}
-    found |= {"coordinates": solution.point.coordinates, "status": solution.status.name}
-    found |= {name: float(getattr(solution, name)) for name in ("value", "residual", "multiplier")}
-    found["history"] = np.array(solution.history, dtype=np.float64)
-    if isinstance(step, LogEuclideanMetricCV):
-        found["path_"] = np.array(step.path_, dtype=np.float64)
-    return found | {name: getattr(step, name) for name in FIELDS[type(step).__name__] if name not in found}
-
-
-def _fitted(kind: str, parameters: State, state: State) -> Any:
-    """The estimator that the fields were taken from."""
-    if kind in ("ClassMeans", "Neighbors"):
-        return _CLASSES[kind](**state)
-    step = _CLASSES[kind](**parameters)
-    if kind == "KNeighborsClassifier":
-        step.fit(state["vectors"], state["labels"]).kneighbors(state["vectors"][:1])  # as `_try` below
-        if state["names"] is not None:
-            step.feature_names_in_ = state["names"]
-        return step
-    if kind == "CommonRange":
-        vars(step).update(state)
-        return step
-    if kind in ("KNeighborsRegressor", "Ridge"):
-        return _regressor(step, state)
-    step.embedding_ = Embedding(**{field.name: state[field.name] for field in fields(Embedding)})
-    S, W = state["coordinates"], state["factor"]
-    point = RankPoint(S) if state["low_rank"] else BallPoint(Spectrum(S[:, -1], S[:, :-1]), np.eye(len(W)))
-    point.factor = W
-    rows = state["history"].tolist()
-    history = tuple(Record(int(i), value, gap, d, int(n), t) for i, value, gap, d, n, t in rows)
-    how = state["residual"], state["multiplier"], history
-    step.solution_ = Solution(point, state["value"], Status[state["status"]], *how)
-    if kind == "LogEuclideanMetricCV":
-        state["path_"] = RadiusPath(*state["path_"])
-    vars(step).update({k: v for k, v in state.items() if k.endswith("_") and k != "components_"})
-    return step
-
-
-def _regressor(step: KNeighborsRegressor | Ridge, state: State) -> KNeighborsRegressor | Ridge:
-    if isinstance(step, KNeighborsRegressor):
-        step.fit(state["vectors"], state["values"][:, 0] if state["one"] else state["values"])
-    else:
-        B, a = state["coefficients"], state["intercepts"]
-        step.coef_, step.intercept_ = (B[0], float(a[0])) if state["one"] else (B, a)
-        step.n_features_in_ = B.shape[1]
-    if state["names"] is not None:
-        step.feature_names_in_ = state["names"]
-    return step
-
-
-def _try(step: Any) -> None:
-    """Use a metric once, so that what does not go together is told here and not later."""
-    check_count("chunk_size", step.chunk_size, optional=True)
-    B, center = step.embedding_.basis, step.embedding_.center
-    if len(B) <= _LARGEST_TRIED:  # the center of the training matrices, the identity beside their range
-        X = B @ center @ B.T + np.mean(np.diag(center)) * (np.eye(len(B)) - B @ B.T)
-        seen = step.transform if step.domains_ is None else step.embedding_.embed
-        seen((X + X.T)[None] / 2)
-
-
-def _check_fields(kind: str, state: State, sizes: dict[str, int]) -> None:
+def _check_fields(kind: str, state: State, sizes: Sizes) -> None:
     """Compare values, or headers of arrays, with the table, and their sizes with each other."""
-    rules = FIELDS[kind]
+    rules = _rules(kind)
     if set(state) != set(rules):
         raise ValueError(f"expected the fields {sorted(rules)}, got {sorted(state)}")
-    for name, letter in (("n_features_in_", "d"), ("low_rank", "low_rank")):
-        if name in state and isinstance(state[name], int | np.integer | np.bool_):
-            sizes[letter] = int(state[name])
     for name, rule in rules.items():
-        (kinds, *letters), value = rule.split(), state[name]
+        letter, value = rule.partition("=")[2], state[name]
+        sized = letter and isinstance(value, int | np.integer | np.bool_)
+        if sized and sizes.setdefault(letter, int(value)) != value:
+            raise ValueError(f"{name} is {value}; expected {sizes[letter]}")
+    for name, rule in rules.items():
+        (kinds, *letters), value = rule.partition("=")[0].split(), state[name]
         if kinds == "plain":
             _check_plain(name, value)
             continue
@@ -330,6 +214,40 @@ def _check_fields(kind: str, state: State, sizes: dict[str, int]) -> None:
         _check_finite(name, value, infinite="~" in kinds)
 
 
+def _rules(kind: str) -> Mapping[str, str]:
+    """The fields of a kind; of what scikit-learn does with vectors, also their names."""
+    named = KINDS[kind].takes.startswith("vectors") and kind not in OWN_HEADS
+    return {**KINDS[kind].fields, **({"names": "UO? v"} if named else {})}
+
+
+class _Chain:
+    """The sizes that go from each step of a model to the next."""
+
+    def __init__(self) -> None:
+        self.form, self.shared = "", Sizes()
+        self.size: int | None = None
+
+    def check(self, kind: str, state: State) -> int | None:
+        """Compare the fields of the next step with the table and with what comes to it: the size of that."""
+        takes, gives = (KINDS[kind].takes.split(), KINDS[kind].gives.split())
+        if self.form != takes[0] and (self.form or takes[0] == "vectors"):
+            given = self.form or "matrices or signals"
+            raise ValueError(f"{kind} takes {takes[0]}, and cannot follow where {given} are given")
+        sizes = dict(self.shared)
+        if self.size is not None:
+            sizes[takes[-1]] = self.size
+        _check_fields(kind, state, sizes)
+        self.form, self.size = gives[0], _known(gives[-1], sizes)
+        self.shared = {"c": sizes["c"]} if "c" in sizes else {}
+        return _known(takes[-1], sizes)
+
+
+def _known(letter: str, sizes: Sizes) -> int | None:
+    """A size, if the fields tell it."""
+    following = FOLLOWING.get(letter, lambda _: None)(sizes) if letter not in sizes else None
+    return sizes.get(letter, following)
+
+
 def _shape_and_dtype(value: Any) -> tuple[tuple[int, ...], np.dtype]:
     array = np.asarray(value)
     return array.shape, array.dtype
@@ -340,7 +258,7 @@ def _expected(letter: str, n: int, sizes: dict[str, int]) -> int:
     if letter.isdigit():
         return int(letter)
     if letter not in sizes:
-        following = _FOLLOWING[letter](sizes) if letter in _FOLLOWING else None
+        following = FOLLOWING[letter](sizes) if letter in FOLLOWING else None
         sizes[letter] = n if following is None else following
     if sizes[letter] < (letter != "h"):
         raise ValueError(f"a size is {sizes[letter]}; expected at least 1")
@@ -368,46 +286,57 @@ def _check_plain(name: str, value: Any) -> None:
             _check_plain(name, item)
     elif isinstance(value, bool | int | float | np.generic | np.ndarray):
         _check_finite(name, value, infinite=True)
+    elif type(value) in PARAMETERS.values():
+        _check_plain(name, value.get_params(deep=False))
     else:
         raise ValueError(f"{name} holds a {type(value).__name__}; expected numbers and strings")
 
 
-def _tree_of(model: Any, arrays: Arrays) -> State:
-    steps = model.steps if isinstance(model, Pipeline) else [("", model)]
-    if [_PLACES.get(type(step)) for _, step in steps] not in _ORDERS:
-        got = listed(type(step).__name__ for _, step in steps)
-        known = (
-            "a LogEuclideanClassifier, or a LogEuclideanMetric or LogEuclideanMetricCV, alone or before a "
-            "KNeighborsClassifier, a KNeighborsRegressor or a Ridge, perhaps after a CommonRange"
+def _parts(model: Any) -> Sequence[tuple[str, Any]] | None:
+    """What a model is made of, None for a single estimator."""
+    if type(model) is Pipeline:
+        return model.steps
+    if type(model) is LogEuclideanClassifier:
+        check_is_fitted(model)
+        return [("metric", model.metric_), ("head", model._head)]
+    return None
+
+
+def _tree_of(model: Any, arrays: Arrays, chain: _Chain) -> State:
+    """All that is stored of a model, compared with the table."""
+    parts, kind = _parts(model), kind_of(model)
+    if parts is None and kind is None:
+        known = listed(name for name in KINDS if name not in OWN_HEADS)
+        got = type(model).__name__
+        raise ValueError(
+            f"Expected a LogEuclideanClassifier, or a pipeline of some of {known}, got {got}: "
+            "for others use skops, see docs/models.md."
         )
-        raise ValueError(f"Expected {known}, got {got}: for other pipelines use skops, see docs/models.md.")
-    sizes: dict[str, int] = {}
-    trees = [(name, _step_tree(step, arrays, sizes)) for name, step in steps]
-    if not isinstance(model, Pipeline):
-        return trees[0][1]
-    return {"class": "Pipeline", "parameters": _parameters(model, "pipeline", arrays), "steps": trees}
-
-
-def _step_tree(step: Any, arrays: Arrays, sizes: dict[str, int]) -> State:
-    place, kind = _PLACES[type(step)], type(step).__name__
-    tree: State = {"class": kind}
-    if place != "own head":
-        check_is_fitted(step)
-        tree |= {"parameters": _parameters(step, place, arrays), "requests": _requests(step)}
-        tree["output"] = getattr(step, "_sklearn_output_config", {}).get("transform")
-    if place == "classifier":
-        parts = {"metric": step.metric_, "head": step._head}
-        return tree | {"steps": [(name, _step_tree(part, arrays, sizes)) for name, part in parts.items()]}
-    state = _state_of(step)
+    tree: State = {"class": type(model).__name__}
+    place = KINDS[kind].place if kind else "pipeline"
+    if kind not in OWN_HEADS:
+        check_is_fitted(model)
+        tree["parameters"] = _parameters(model, place, arrays)
+        if type(model) is not Pipeline:
+            tree["requests"] = _requests(model)
+            tree["output"] = getattr(model, "_sklearn_output_config", {}).get("transform")
+    if parts is not None or kind is None:
+        return tree | {"steps": [(name, _tree_of(part, arrays, chain)) for name, part in parts or ()]}
+    state = _state_of(model, kind)
     tree["fitted"] = _encode_all(state, place, arrays)
-    # What could not be loaded is not saved.
-    _check_fields(kind, state, {} if place == "range" else sizes)
+    chain.check(kind, state)
     return tree
+
+
+def _state_of(step: Any, kind: str) -> State:
+    named = {"names": getattr(step, "feature_names_in_", None)} if "names" in _rules(kind) else {}
+    return KINDS[kind].state(step, KINDS[kind].fields) | named
 
 
 def _requests(step: Any) -> dict[str, dict[str, Any]]:
     """Metadata that an estimator asks for."""
-    routing = step.get_metadata_routing()
+    # As set_fit_request left it; get_metadata_routing() of RidgeClassifierCV calls itself without an end.
+    routing = getattr(step, "_metadata_request", None)
     asked = {m: getattr(routing, m).requests.items() for m in _REQUESTS if hasattr(routing, m)}
     return {method: {k: v for k, v in some if v is not None} for method, some in asked.items()}
 
@@ -418,19 +347,28 @@ def _parameters(step: Any, place: str, arrays: Arrays) -> State:
     return _encode_all(values, place, arrays)
 
 
+def _leaves(tree: State, within: str = "") -> Iterator[State]:
+    """The estimators of a tree, in their order; pipelines and the classifier of this package hold others."""
+    kind = tree["class"]
+    if kind == "Pipeline" and not within:
+        for _, step in tree["steps"]:
+            yield from _leaves(step, kind)
+    elif kind == "LogEuclideanClassifier":
+        classes = [part["class"] for _, part in tree["steps"]]
+        if classes not in [["LogEuclideanMetricCV", head] for head in OWN_HEADS]:
+            raise ValueError(f"its classifier is made of {listed(classes)}")
+        yield from (part for _, part in tree["steps"])
+    elif kind not in KINDS or kind in OWN_HEADS:
+        raise ValueError(f"it is made of {shortened(kind)}")
+    else:
+        yield tree
+
+
 def _check_tree(tree: State, headers: Mapping[str, Header]) -> None:
     """Compare the headers of all arrays with the table, before any of them is read."""
-    steps = [step for _, step in tree["steps"]] if tree["class"] == "Pipeline" else [tree]
-    if [_PLACES.get(_CLASSES.get(step["class"], object)) for step in steps] not in _ORDERS:
-        raise ValueError(f"it is made of {listed(step['class'] for step in steps)}")
-    if steps[-1]["class"] == "LogEuclideanClassifier":
-        steps[-1:] = parts = [part for _, part in steps[-1]["steps"]]
-        if [_PLACES.get(_CLASSES.get(part["class"], object)) for part in parts] != ["metric", "own head"]:
-            raise ValueError(f"its classifier is made of {listed(part['class'] for part in parts)}")
-    sizes: dict[str, int] = {}
-    for step in steps:
-        apart = step["class"] == "CommonRange"
-        _check_fields(step["class"], _decode_all(step["fitted"], headers), {} if apart else sizes)
+    chain = _Chain()
+    for leaf in _leaves(tree):
+        chain.check(leaf["class"], _decode_all(leaf["fitted"], headers))
     if extra := set(headers) - set(_places(tree)):
         raise ValueError(f"no field is stored in the array {listed(sorted(extra))}")
 
@@ -443,25 +381,29 @@ def _places(tree: Any) -> Iterator[str]:
         yield from _places(item)
 
 
-def _model_of(tree: State, arrays: Arrays, sizes: dict[str, int]) -> Any:
+def _model_of(tree: State, arrays: Arrays, chain: _Chain) -> Any:
     kind = tree["class"]
     parameters = _decode_all(tree.get("parameters", {}), arrays)
     for name in _MACHINE:
         parameters.pop(name, None)
     _check_plain("parameters", parameters)
-    if "steps" in tree:
-        steps = [(str(name), _model_of(step, arrays, sizes)) for name, step in tree["steps"]]
-        if kind != "Pipeline":
-            return _requesting(_classifier(parameters, *(part for _, part in steps)), tree["requests"])
-        _check_together([step for _, step in steps])
-        return Pipeline(steps, **parameters)
+    if kind in ("Pipeline", "LogEuclideanClassifier"):
+        steps = [(str(name), _model_of(step, arrays, chain)) for name, step in tree["steps"]]
+        if kind == "Pipeline":
+            _check_classes([step for _, step in steps])
+            return Pipeline(steps, **parameters)
+        return _requesting(_classifier(parameters, *(part for _, part in steps)), tree["requests"])
     state = _decode_all(tree["fitted"], arrays)
-    _check_fields(kind, state, {} if kind == "CommonRange" else sizes)
-    step = _fitted(kind, parameters, state)
-    if _PLACES[type(step)] == "own head":
-        return step
-    if _PLACES[type(step)] == "metric":
-        _try(step)
+    size = chain.check(kind, state)
+    if kind in OWN_HEADS:
+        return class_of(kind)(**state)
+    step, names = class_of(kind)(**parameters), state.pop("names", None)
+    if hasattr(step, "_parameter_constraints"):
+        step._validate_params()
+    step = KINDS[kind].fitted(step, state)
+    KINDS[kind].trial(step, size)
+    if names is not None:
+        step.feature_names_in_ = names
     if tree["output"] not in _OUTPUTS:
         raise ValueError(f"output is {tree['output']!r}; expected one of {_OUTPUTS}")
     if tree["output"] is not None:
@@ -469,15 +411,11 @@ def _model_of(tree: State, arrays: Arrays, sizes: dict[str, int]) -> Any:
     return _requesting(step, tree["requests"])
 
 
-def _check_together(steps: list[Any]) -> None:
-    """Refuse steps that do not follow from each other, where their fields have no sizes in common."""
-    if isinstance(steps[0], CommonRange):
-        first, *steps = steps
-        if steps[0].n_features_in_ != first.basis_.shape[1]:
-            raise ValueError("the metric is not of the size of the common range")
+def _check_classes(steps: list[Any]) -> None:
+    """Refuse a pipeline whose steps know different classes."""
     known = [step.classes_.tolist() for step in steps if getattr(step, "classes_", None) is not None]
-    if len(known) == 2 and known[0] != known[1]:
-        raise ValueError("the metric and the neighbors know different classes")
+    if any(classes != known[0] for classes in known):
+        raise ValueError("its steps know different classes")
 
 
 def _requesting(step: Any, requests: Mapping[str, Mapping[str, Any]]) -> Any:
@@ -515,6 +453,8 @@ def _encode(value: Any, place: str, arrays: Arrays) -> Any:
     kind = type(value)
     array = np.asarray(value) if isinstance(value, float | np.ndarray | np.generic) else None
     if array is not None and array.dtype.kind in "biufSU":
+        while place in arrays:  # of a step before, of the same kind
+            place += "'"
         arrays[place] = array
         return {"array" if kind is np.ndarray else "scalar": place}
     if kind in (list, tuple) or (array is not None and array.dtype == object and array.ndim == 1):
@@ -523,6 +463,8 @@ def _encode(value: Any, place: str, arrays: Arrays) -> Any:
     if kind is dict:
         pairs = [[_encode(k, place, arrays), _encode(v, f"{place}.{k}", arrays)] for k, v in value.items()]
         return {"dict": pairs}
+    if kind in PARAMETERS.values():
+        return {"estimator": [kind.__name__, _encode(value.get_params(deep=False), place, arrays)]}
     name = place.split(".")[1]
     got = f"{name}={value!r}" if array is None else f"{name} has dtype {array.dtype}, which"
     todo = f"call set_params({name}=...) with one first, or use skops, see docs/models.md"
@@ -538,5 +480,6 @@ def _decode(tree: Any, arrays: Mapping[str, Any]) -> Any:
         **{"tuple": tuple, "dict": dict, "array": arrays.__getitem__},
         "scalar": lambda place: arrays[place] if isinstance(arrays[place], Header) else arrays[place][()],
         "objects": lambda items: np.array([None, *items], dtype=object)[1:],  # one axis, whatever the items
+        "estimator": lambda named: PARAMETERS[named[0]](**named[1]),
     }
     return makers[kind](_decode(content, arrays))
