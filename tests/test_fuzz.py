@@ -32,8 +32,9 @@ GROUPS = {
     },
     "mat73": {"mat73": (10, 100)},
     "images": {"images": (30, 300)},
-    "edf": {"edf": (12, 300)},
+    "edf": {"edf": (12, 300), "edf-signals": (6, 100), "fif": (20, 300)},
     "model": {"model": (500, 500)},
+    "new": {"registry": (60, 500), "folder": (15, 200), "signals": (15, 200)},
     "hostile": {
         "hostile.npz": (20, 800),
         "hostile.mat": (20, 700),
@@ -41,8 +42,20 @@ GROUPS = {
         "hostile-model.npz": (20, 600),
         "hostile.csv": (20, 300),
     },
+    "hostile-new": {
+        "hostile-folder.d": (30, 500),
+        "hostile-signals.npz": (20, 300),
+        "hostile-registry.npz": (60, 800),
+    },
 }
-NEEDS = {"hostile": ("h5py",), "mat73": ("h5py",), "images": ("PIL",), "edf": ("mne", "edfio")}
+NEEDS = {
+    "hostile": ("h5py",),
+    "new": ("pyriemann",),
+    "hostile-new": ("pyriemann",),
+    "mat73": ("h5py",),
+    "images": ("PIL",),
+    "edf": ("mne", "edfio"),
+}
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the bound on memory is Linux's")
