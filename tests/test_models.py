@@ -533,7 +533,7 @@ def documented_blocks():
     return re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
 
 
-@pytest.mark.parametrize("block", documented_blocks(), ids=range(3))
+@pytest.mark.parametrize("block", documented_blocks(), ids=range(4))
 def test_the_page_on_models_is_true(block, capsys):
     if "skops" in block:
         pytest.importorskip("skops")

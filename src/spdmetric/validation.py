@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import frexp, isfinite, ldexp
 from numbers import Integral, Real
@@ -140,6 +141,9 @@ def bad_matrices(X: np.ndarray, names: Sequence[str] | None = None) -> list[Bad]
     bad : list of Bad
         In the order of the stack; empty where every matrix can be used.
     """
+    with suppress(ValueError):  # most often all are good, which is told sooner
+        if _surely_definite(check_symmetric(X)):
+            return []
     matrices, allowed = _as_float64(X, "X")
     check_stack(matrices, "X")
     found = ((k, _fault(matrix, allowed)) for k, matrix in enumerate(matrices))
