@@ -91,6 +91,9 @@ def run(arguments: Namespace) -> None:
     print(*told(data), f"{n} matrices {d} x {d}, {_told(y, arguments.regression)}", sep="\n")
     if sizes.shared:
         print(f"brought to their common range, {sizes.smallest_rank} of {d} dimensions")
+    elif not sizes.definite:
+        lowest = f"the lowest rank is {sizes.smallest_rank} of {d}"
+        print(f"{lowest}: a metric of low rank, from the Euclidean mean; --shrink makes them definite")
     print(*_parts(data, groups), _learned(model, arguments), f"written: {arguments.out}", sep="\n")
 
 
