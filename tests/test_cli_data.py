@@ -141,6 +141,27 @@ def test_any_file_is_learned_from_and_labeled(kind, here, capsys):
     assert "np." not in out
 
 
+COMPARED = {
+    **{kind: KINDS[kind][1] for kind in ("average reference", "ranks differ", "words", "holes", "folder")},
+    **{kind: KINDS[kind][1] for kind in ("signals", "recordings", "groups")},
+    "imbalanced": ["--class-weight", "balanced", "--scoring", "balanced"],
+    "ranks differ, shrunk": ["--shrink", "0.1"],
+}
+
+
+@pytest.mark.parametrize("kind", COMPARED)
+def test_any_file_is_compared_and_its_winner_labels_it(kind, here, capsys):
+    options = COMPARED[kind]
+    KINDS[kind][0](here)
+    few = ["--methods", "euclid,svm,logeuclid-kta-rank", "--repeats", "1", "--jobs", "1"]
+    assert main(["compare", "data.npz", "--out", "page.html", "--save", "model.npz", *few, *options]) == 0
+    assert "written: model.npz" in capsys.readouterr().out
+    assert Path("page.html").read_text().startswith("<!DOCTYPE html>")
+    again = ["--skip-bad"] if kind == "holes" else []
+    assert main(["predict", "model.npz", "data.npz", "-o", "labels.csv", *again]) == 0
+    assert np.mean([row["label"] == row["true"] for row in rows_of()]) > 0.6
+
+
 def test_bad_matrices_have_empty_labels(here):
     holes(here)
     assert main(["fit", "data.npz", "-o", "model.npz", "--skip-bad", "--radius", "0", "--rank", "full"]) == 0
