@@ -226,6 +226,30 @@ def test_domains_of_predict(here, capsys):
         assert [row["label"] for row in rows_of()] == [str(label) for label in expected]
 
 
+def test_one_matrix_is_no_domain(here, capsys):
+    sessions(here)
+    assert main(["fit", "data.npz", "-o", "model.npz", "--domains", "groups", "--radius", "0"]) == 0
+    np.savez("one.npz", X=read_matrices("data.npz").X[:1])
+    assert main(["predict", "model.npz", "one.npz"]) == 2
+    assert "Domain 'new' of --domains has 1 matrices" in capsys.readouterr().err
+
+
+def test_numbers_and_words_for_one_domain(here, capsys):
+    X, y = labeled(here, 24, 3)
+    np.savez("data.npz", X=X, y=y, day=np.array(["1", "2"])[np.arange(24) // 12])
+    Path("days.csv").write_text("session\n" + "\n".join("1" for _ in y))
+    assert main(["fit", "data.npz", "-o", "model.npz", "--domains", "day", "--radius", "0"]) == 0
+    assert main(["predict", "model.npz", "data.npz", "-o", "labels.csv", "--domains", "days.csv"]) == 0
+    assert "new domain" not in capsys.readouterr().out
+
+
+def test_folds_that_are_asked_for_are_of_matrices(here, capsys):
+    sessions(here)
+    assert main(["fit", "data.npz", "-o", "model.npz", "--folds", "3"]) == 0
+    assert "--folds: of matrices, so that the groups are not kept whole" in capsys.readouterr().out
+    assert spdmetric.load("model.npz").cv == 3
+
+
 # -- code to copy -------------------------------------------------------------------------
 
 

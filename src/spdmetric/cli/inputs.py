@@ -62,7 +62,7 @@ def read_input(
     asked = {name: getattr(arguments, name, None) for name in (*SIGNALS, "shrink", "groups", "domains")}
     with speaking_of_options():
         found = _read(path, labels, asked, arguments.subject, steps, recipe)
-        domains = _domains(path, found, asked["domains"])
+        domains = _domains(path, found, asked["domains"], arguments.subject)
     recipe, names = (found.recipe, None) if isinstance(found, Signals) else (None, found.names)
     bad = bad_matrices(found.X, names) if recipe is None else _bad_trials(found.X)
     _refuse(path, bad, len(found.X), getattr(arguments, "skip_bad", False))
@@ -84,6 +84,8 @@ def speaking_of_options() -> Iterator[None]:
     except ValueError as error:
         options = r"\b(labels|groups|subject|events|band|window)=(?=([\w('\"\[])?)"
         text = re.sub(options, lambda m: f"--{m[1]}" + " " * bool(m[2]), str(error))
+        for word, option in (("sample_domain", "--domains"), ("a number for cv", "--folds N")):
+            text = text.replace(word, option)
         raise ValueError(re.sub(r"\bas \(([\d.]+), ([\d.]+)\)", r"as \1 \2", text)) from error
 
 
@@ -112,7 +114,9 @@ def _read(
     return read_matrices(path, labels, asked["groups"], subject=subject)
 
 
-def _domains(path: Path, found: Matrices | Signals, asked: str | None) -> np.ndarray | None:
+def _domains(
+    path: Path, found: Matrices | Signals, asked: str | None, subject: int | None
+) -> np.ndarray | None:
     """The domain of each matrix: the groups, a column of a .csv file, or an array of DATA."""
     if asked is None:
         return None
@@ -122,7 +126,9 @@ def _domains(path: Path, found: Matrices | Signals, asked: str | None) -> np.nda
         return found.groups
     if asked.lower().endswith(".csv"):
         return read_column(asked, len(found.X), GROUP_HEADS)
-    return read_matrices(path, groups=asked).groups
+    if isinstance(found, Signals):
+        return read_signals(path, groups=asked, subject=subject, recipe=found.recipe).groups
+    return read_matrices(path, groups=asked, subject=subject).groups
 
 
 def _bad_trials(X: np.ndarray) -> list[Bad]:
