@@ -14,6 +14,7 @@ from formats import write_edf, write_gdf
 from spdmetric.datasets import load_eegmmi
 from spdmetric.datasets.eeg import sample_covariances
 from spdmetric.io.signals import Recipe, event_labels, holds_signals, read_signals
+from spdmetric.validation import bad_signals
 
 N, CHANNELS, TIMES = 6, 3, 40
 LABELS = np.array(["left", "right"])[np.arange(N) % 2]
@@ -298,9 +299,13 @@ def test_what_epochs_do_not_have(options, sentence, X, tmp_path):
     refused(write_epochs(tmp_path / "a-epo.fif", X), sentence, **options)
 
 
-def test_epochs_with_nan(X, tmp_path):
-    X[0, 0, 0] = np.nan
-    refused(write_epochs(tmp_path / "a-epo.fif", X), "NaN or infinity")
+def test_epochs_that_cannot_be_used_are_read_and_listed(X, tmp_path):
+    X[1, 0, 0], X[3] = np.nan, 0
+    found = bad_signals(read_signals(write_epochs(tmp_path / "a-epo.fif", X)).X)
+    assert [(bad.index, bad.why) for bad in found] == [
+        (1, "1 of 120 entries are NaN"),
+        (3, "all entries are zero"),
+    ]
 
 
 def tags(content):
