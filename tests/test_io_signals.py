@@ -178,8 +178,8 @@ def test_a_folder_of_recordings(edf, signal):
         ({}, r"pass events=, .*; it has T0 \(1\), T1 \(2\), T2 \(2\)"),
         ({"events": "T1"}, r"pass window=, first and last second"),
         ({"events": "T1,T9", "window": (0, 1)}, r"no trial of T9; there are T0 \(1\), T1 \(2\), T2 \(2\)"),
-        ({**CUT, "band": (8, 60)}, r"band=\(8, 60\) at fs=100 Hz: expected two rising frequencies"),
-        ({**CUT, "window": (1, 0.5)}, r"window=\(1, 0.5\): expected two rising moments"),
+        ({**CUT, "band": (8, 60)}, r"band=\(8.0, 60.0\) at fs=100 Hz: expected two rising frequencies"),
+        ({**CUT, "window": (1, 0.5)}, r"window=\(1.0, 0.5\): expected two rising moments"),
         ({**CUT, "window": (5, 20)}, "no trial of T1, T2;.* 4 trials were left out, whose window leaves"),
         ({**CUT, "subject": 3}, "without subject="),
     ],
@@ -292,7 +292,7 @@ def test_epochs_of_several_files(X, tmp_path):
     [
         ({"events": "up"}, r"no trial of up; there are left \(3\), right \(3\)"),
         ({"band": (8, 30)}, "leave out band="),
-        ({"window": (0, 5)}, r"window=\(0, 5\): its epochs go from -0.1 to 0.29 seconds"),
+        ({"window": (0, 5)}, r"window=\(0.0, 5.0\): its epochs go from -0.1 to 0.29 seconds"),
     ],
 )
 def test_what_epochs_do_not_have(options, sentence, X, tmp_path):

@@ -147,7 +147,10 @@ def read_signals(
         events, band, window = recipe.events, recipe.band, recipe.window
     if events is not None:
         event_labels(events)
-    wanted = Recipe("recording", events, band, window, recipe.channels if recipe else None)
+    low_high, moments = (
+        None if pair is None else (float(pair[0]), float(pair[1])) for pair in (band, window)
+    )
+    wanted = Recipe("recording", events, low_high, moments, recipe.channels if recipe else None)
     paths = [Path(path)] if isinstance(path, str | PathLike) else [Path(one) for one in path]
     if len(paths) == 1 and paths[0].is_dir():
         paths = files_in(paths[0], SIGNAL_SUFFIXES)
