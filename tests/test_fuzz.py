@@ -36,7 +36,6 @@ GROUPS = {
     "images": {"images": (30, 300)},
     "edf": {"edf": (12, 300), "edf-signals": (6, 100), "fif": (20, 300)},
     "model": {"model": (500, 500)},
-    "registry": {"registry": (40, 500)},
     "hostile": {
         "hostile.npz": (20, 800),
         "hostile.mat": (20, 700),
@@ -46,11 +45,11 @@ GROUPS = {
         "hostile-folder.d": (20, 500),
         "hostile-signals.npz": (15, 300),
         "hostile-registry.npz": (40, 800),
+        "registry": (40, 500),
     },
 }
 NEEDS = {
     "hostile": ("h5py", "pyriemann"),
-    "registry": ("pyriemann",),
     "mat73": ("h5py",),
     "images": ("PIL",),
     "edf": ("mne", "edfio"),

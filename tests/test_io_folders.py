@@ -112,7 +112,7 @@ def test_what_is_wrong_with_a_table(X, tmp_path):
 def test_what_is_wrong_with_a_folder(X, tmp_path):
     folder = tmp_path / "set"
     (folder / "empty").mkdir(parents=True)
-    refused(folder, r"is a folder without a file that ends in \.npy, \.csv")
+    refused(folder, r"is a folder without a file that ends in \.npy, \.csv: it has empty")
     fill(folder, X)
     fill(folder / "left", X[:2])
     refused(folder, r"holds trial.*\.npy and left/trial.*\.npy, at different depths")

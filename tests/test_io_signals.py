@@ -14,6 +14,7 @@ from formats import write_edf, write_gdf
 from spdmetric.datasets import load_eegmmi
 from spdmetric.datasets.eeg import sample_covariances
 from spdmetric.io.signals import Recipe, event_labels, holds_signals, read_signals
+from spdmetric.validation import bad_signals
 
 N, CHANNELS, TIMES = 6, 3, 40
 LABELS = np.array(["left", "right"])[np.arange(N) % 2]
@@ -177,8 +178,8 @@ def test_a_folder_of_recordings(edf, signal):
         ({}, r"pass events=, .*; it has T0 \(1\), T1 \(2\), T2 \(2\)"),
         ({"events": "T1"}, r"pass window=, first and last second"),
         ({"events": "T1,T9", "window": (0, 1)}, r"no trial of T9; there are T0 \(1\), T1 \(2\), T2 \(2\)"),
-        ({**CUT, "band": (8, 60)}, r"band=\(8, 60\) at fs=100 Hz: expected two rising frequencies"),
-        ({**CUT, "window": (1, 0.5)}, r"window=\(1, 0.5\): expected two rising moments"),
+        ({**CUT, "band": (8, 60)}, r"band=\(8.0, 60.0\) at fs=100 Hz: expected two rising frequencies"),
+        ({**CUT, "window": (1, 0.5)}, r"window=\(1.0, 0.5\): expected two rising moments"),
         ({**CUT, "window": (5, 20)}, "no trial of T1, T2;.* 4 trials were left out, whose window leaves"),
         ({**CUT, "subject": 3}, "without subject="),
     ],
@@ -291,16 +292,20 @@ def test_epochs_of_several_files(X, tmp_path):
     [
         ({"events": "up"}, r"no trial of up; there are left \(3\), right \(3\)"),
         ({"band": (8, 30)}, "leave out band="),
-        ({"window": (0, 5)}, r"window=\(0, 5\): its epochs go from -0.1 to 0.29 seconds"),
+        ({"window": (0, 5)}, r"window=\(0.0, 5.0\): its epochs go from -0.1 to 0.29 seconds"),
     ],
 )
 def test_what_epochs_do_not_have(options, sentence, X, tmp_path):
     refused(write_epochs(tmp_path / "a-epo.fif", X), sentence, **options)
 
 
-def test_epochs_with_nan(X, tmp_path):
-    X[0, 0, 0] = np.nan
-    refused(write_epochs(tmp_path / "a-epo.fif", X), "NaN or infinity")
+def test_epochs_that_cannot_be_used_are_read_and_listed(X, tmp_path):
+    X[1, 0, 0], X[3] = np.nan, 0
+    found = bad_signals(read_signals(write_epochs(tmp_path / "a-epo.fif", X)).X)
+    assert [(bad.index, bad.why) for bad in found] == [
+        (1, "1 of 120 entries are NaN"),
+        (3, "all entries are zero"),
+    ]
 
 
 def tags(content):

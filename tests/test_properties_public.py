@@ -913,7 +913,7 @@ def shrinkage_keeps_the_trace_and_the_directions(rng, d):
     close(twice, Shrinkage(1 - np.prod(1 - shares)).fit_transform(X), 1e-12)
 
 
-@about("validation.bad_matrices")
+@about("validation.bad_matrices", "validation.bad_signals")
 def bad_matrices_are_all_found_and_no_others(rng, d):
     flat = rng.standard_normal((12, d + 1, max(1, d - 1)))
     X = flat @ flat.transpose(0, 2, 1) * 10.0 ** rng.integers(-20, 20)  # singular ones are not bad
@@ -930,6 +930,8 @@ def bad_matrices_are_all_found_and_no_others(rng, d):
     assert [one.where for one in found] == [f"file{k}" for k in bad]
     words = ("NaN", "infinite", "infinite", "zero", "negative", "symmetric")
     assert all(word in one.why for word, one in zip(words, found, strict=True))
+    signals = [(one.index, one.why) for one in found if one.index in bad[:4]]  # need no symmetry
+    assert [(one.index, one.why) for one in validation.bad_signals(X)] == signals
 
 
 @about("estimators.FittedMetric.fit_transform")
