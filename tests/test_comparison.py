@@ -35,6 +35,7 @@ from spdmetric.datasets import whiten
 from spdmetric.evaluation.journal import JournalError
 from spdmetric.evaluation.methods import METHODS
 from spdmetric.io.matrices import Matrices
+from spdmetric.linalg.symmetric import unvech
 
 pytestmark = pytest.mark.usefixtures("numpy_only")
 
@@ -378,14 +379,16 @@ def test_learning_helps():
         "(95 % interval +12.0 to +28.0) over no learning, the LogEuclidean metric at the mean, with class means "
         "or neighbors after both."
     )
-    assert rest[0].startswith("Chosen metric and head has the highest accuracy, 90.0 ± 3.0 %; each of the 1 others")
+    assert rest[0].startswith(
+        "Chosen metric and head has the highest accuracy, 90.0 ± 3.0 %; each of the 1 others"
+    )
 
 
 def test_learning_hurts():
     first, *_ = said({"spdmetric": range(70), "spdmetric-mean": NINETY})
     assert first.startswith(
         "Learning the metric (G, its rank and a shape) hurts here: it loses 20.0 ± 4.0 points of accuracy "
-        "(95 % interval −28.0 to −12.0) over no learning"
+        "(95 % interval \N{MINUS SIGN}28.0 to \N{MINUS SIGN}12.0) over no learning"
     )
 
 
@@ -393,13 +396,15 @@ def test_it_cannot_be_told():
     first, *_ = said({"spdmetric": OTHER_EIGHTY, "spdmetric-mean": EIGHTY})
     assert first.startswith(
         "It cannot be told whether learning the metric (G, its rank and a shape) helps: +0.0 ± 4.5 points of "
-        "accuracy (95 % interval −8.9 to +8.9) over no learning"
+        "accuracy (95 % interval \N{MINUS SIGN}8.9 to +8.9) over no learning"
     )
 
 
 def test_learning_that_changes_no_label_makes_no_difference():
     first, *_ = said({"spdmetric": EIGHTY, "spdmetric-mean": EIGHTY})
-    assert first.startswith("Learning the metric (G, its rank and a shape) makes no difference here, not for one")
+    assert first.startswith(
+        "Learning the metric (G, its rank and a shape) makes no difference here, not for one"
+    )
 
 
 def test_the_parts_of_learning_are_told_apart():
@@ -408,7 +413,7 @@ def test_the_parts_of_learning_are_told_apart():
     right |= {"logeuclid-kta-cv-lda": EIGHTY, "logeuclid-mean-lda": OTHER_EIGHTY}
     assert said(right)[1] == (
         "What helps: learning the shape alone, with class means or neighbors, +20.0 ± 4.0 points. What hurts: "
-        "learning G alone, with one nearest neighbor, −20.0 ± 4.0 points. What cannot be told from "
+        "learning G alone, with one nearest neighbor, \N{MINUS SIGN}20.0 ± 4.0 points. What cannot be told from "
         "zero: learning G alone, with shrinkage LDA, +0.0 ± 4.5 points."
     )
 
@@ -432,7 +437,9 @@ def test_ties_are_ties():
     names = [name for name in METHODS if not name.startswith("spdmetric")][:13]
     right = {name: (*range(70), *range(70 + k, 80 + k)) for k, name in enumerate(names)}
     (many,) = [sentence for sentence in said(right) if "tied" in sentence]
-    assert many.startswith("13 of 13 methods are tied for the highest accuracy, 80.0 to 80.0 %: those marked ≈")
+    assert many.startswith(
+        "13 of 13 methods are tied for the highest accuracy, 80.0 to 80.0 %: those marked ≈"
+    )
 
 
 def test_one_method_is_not_the_best_of_many():
@@ -481,7 +488,9 @@ def test_learning_after_recentering_is_told_apart():
     right |= {"spdmetric recentered": NINETY, "spdmetric-mean recentered": range(70)}
     first, second, *_ = said(right, groups=groups, forms=(RECENTERED,))
     assert "makes no difference here" in first
-    assert second.startswith("What helps: learning the metric (G, its rank and a shape), after recentering, +20.0")
+    assert second.startswith(
+        "What helps: learning the metric (G, its rank and a shape), after recentering, +20.0"
+    )
 
 
 def test_two_groups_tell_nothing_about_a_third():
@@ -693,7 +702,9 @@ def test_page_has_its_tables_and_sentences(page, outline):
     ]
     for method in FEW.split(","):
         assert METHODS[method].title in text
-    assert re.search(r"(helps|hurts|makes no difference) here|It cannot be told whether learning G alone helps", text)
+    assert re.search(
+        r"(helps|hurts|makes no difference) here|It cannot be told whether learning G alone helps", text
+    )
     assert "1 farther from the mean" in text
 
 
@@ -946,7 +957,9 @@ def test_finished_folds_survive_an_interruption(signal, tmp_path):
     if signal == SIGINT:
         assert process.returncode == 130
         assert f"{kept} of 20 parts are finished and kept in report.state" in rest
-    again = subprocess.run(compare_command(tmp_path), cwd=tmp_path, capture_output=True, text=True, check=True)
+    again = subprocess.run(
+        compare_command(tmp_path), cwd=tmp_path, capture_output=True, text=True, check=True
+    )
     assert again.stderr.count(", fold ") == 20 - kept
     assert f"; {kept} of 20 parts are there from before; roughly " in again.stderr
     assert (tmp_path / "report.html").exists()
@@ -960,9 +973,13 @@ def test_signs_of_life(tmp_path, monkeypatch, capsys):
     for _ in watch.follow(slow_parts(), 0, 2):
         pass
     first, *lines = capsys.readouterr().err.splitlines()
-    assert re.fullmatch("spdmetric: 3 methods in 25 folds; roughly .*, guessed from a small piece of the work", first)
+    assert re.fullmatch(
+        "spdmetric: 3 methods in 25 folds; roughly .*, guessed from a small piece of the work", first
+    )
     assert sum("0 of 2 parts" in line for line in lines) >= 1
-    assert re.fullmatch(r"spdmetric: 1 of 2 parts, \d s gone, about \d s left; repeat 1, fold 1, mdm", lines[-2])
+    assert re.fullmatch(
+        r"spdmetric: 1 of 2 parts, \d s gone, about \d s left; repeat 1, fold 1, mdm", lines[-2]
+    )
     assert lines[-1].startswith("spdmetric: 2 of 2 parts")
 
 
@@ -972,7 +989,9 @@ def slow_parts():
     yield ("fold 2, mdm", 0), {}
 
 
-@pytest.mark.parametrize(("seconds", "words"), [(12.4, "12 s"), (89, "89 s"), (200, "3 min"), (9000, "2.5 h")])
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(12.4, "12 s"), (89, "89 s"), (200, "3 min"), (9000, "2.5 h")]
+)
 def test_durations_are_round(seconds, words):
     assert duration(seconds) == words
 
@@ -1014,7 +1033,7 @@ def test_tables_load_in_one_line_and_have_the_numbers_of_the_page(written):
         shown = re.findall(r">([^<]*)</td>", cells)
         for score, cell in zip(("accuracy", "balanced", "auc"), shown, strict=True):
             mean, se = own["mean"][score], own["se"][score]
-            assert cell == ("–" if np.isnan(mean) else f"{mean:.1f} ± {se:.1f}")
+            assert cell == ("\N{EN DASH}" if np.isnan(mean) else f"{mean:.1f} ± {se:.1f}")
     assert by_csv[by_csv.decides].score.unique().tolist() == ["auc"]
 
 
@@ -1042,16 +1061,38 @@ def test_what_is_saved_predicts_as_the_code_of_the_page(written, monkeypatch, ca
 
 
 def test_another_method_can_be_saved(tmp_path):
-    write_page(tmp_path, "--methods", "euclid,mdm", "--save", str(tmp_path / "m.npz"), "--method", "logeuclid-mean")
+    write_page(
+        tmp_path, "--methods", "euclid,mdm", "--save", str(tmp_path / "m.npz"), "--method", "logeuclid-mean"
+    )
     assert type(spdmetric.load(tmp_path / "m.npz")[-1]).__name__ == "KNeighborsClassifier"
-    for wrong, said in ((["--save", "m.pkl"], "ends in .npz"), (["--save", "m.npz", "--method", "x"], "no such")):
-        with pytest.raises(AssertionError):
-            write_page(tmp_path, "--methods", "euclid", *wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (["--save", "m.pkl"], "--save m.pkl: expected a name that ends in .npz"),
+        (["--save", "m.npz", "--method", "x"], "--method x: there is no such method"),
+        (["--csv", "."], "is a folder"),
+        (["--channels", "C3,C4"], "channels has 2 names: expected 4"),
+        (["--recenter"], "recenter: expected groups, sessions or subjects"),
+    ],
+)
+def test_what_cannot_be_written_or_done_is_said_before_the_work(
+    wrong, message, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(run.journal, "run", None)
+    X, y = matrices()
+    np.savez("toy.npz", X=X, y=y)
+    assert main(["compare", "toy.npz", *wrong]) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_a_report_in_a_notebook(tmp_path, monkeypatch):
     X, y = matrices(30)
-    report = spdmetric.compare(X, y, methods=("euclid", "logeuclid-kta"), repeats=1, channels=["C3", "Cz", "C4", "<b>"])
+    report = spdmetric.compare(
+        X, y, methods=("euclid", "logeuclid-kta"), repeats=1, channels=["C3", "Cz", "C4", "<b>"]
+    )
     html = report._repr_html_()
     assert html.startswith('<iframe title="spdmetric.compare" srcdoc="&lt;!DOCTYPE html&gt;')
     assert html.count("<") == 2
@@ -1069,3 +1110,28 @@ def test_a_report_in_a_notebook(tmp_path, monkeypatch):
         spdmetric.compare(X, y, channels=["C3", "C4"])
     with pytest.raises(ValueError, match="No method manhattan"):
         report.best_estimator("manhattan")
+
+
+def test_features_are_pairs_of_channels(rng):
+    X, y = matrices(20)
+    metric = spdmetric.LogEuclideanMetric(radius=1.0).fit(X, y)
+    names = metric.get_feature_names_out(["C3", "Cz", "C4", "Pz"])
+    assert names[:3].tolist() == ["C3·C3", "C3·Cz", "C3·C4"]
+    moved = metric.transform(X[:1])[0]
+    log = unvech(moved)
+    at = names.tolist().index("Cz·Pz")
+    assert moved[at] == pytest.approx(np.sqrt(2) * log[1, 3])
+    assert metric.get_feature_names_out()[0] == "logeuclideanmetric0"
+    low = spdmetric.LogEuclideanMetric(radius=1.0, rank=2).fit(X, y)
+    assert low.get_feature_names_out(["C3", "Cz", "C4", "Pz"])[0] == "logeuclideanmetric0"
+    with pytest.raises(ValueError, match="input_features has 2 names: expected 4"):
+        metric.get_feature_names_out(["C3", "Cz"])
+
+
+@pytest.mark.parametrize("kind", [spdmetric.LogEuclideanMetricCV, spdmetric.LogEuclideanClassifier])
+def test_a_verbose_choice_shows_a_bar(kind, capsys):
+    X, y = matrices(20)
+    kind(radii=(0.0,), ranks=(None,), cv=3, verbose=True).fit(X, y)
+    assert re.search(r"cross-validation: +100%\|.*\| 3/3", capsys.readouterr().err)
+    kind(radii=(0.0,), ranks=(None,), cv=3).fit(X, y)
+    assert "cross-validation" not in capsys.readouterr().err

@@ -44,7 +44,9 @@ def add_options(parser: ArgumentParser) -> None:
     add_data(parser)
     groups = "sessions or subjects, likewise: left out whole (default: the array groups, if there is one)"
     parser.add_argument("--groups", metavar="G", help=groups)
-    recenter = "whether to run every method also with each group seen from its own mean (default: if there are)"
+    recenter = (
+        "whether to run every method also with each group seen from its own mean (default: if there are)"
+    )
     parser.add_argument("--recenter", action=BooleanOptionalAction, help=recenter)
     parser.add_argument("--test", type=Path, metavar="TEST", help="train on DATA, test on these matrices")
     parser.add_argument("--test-labels", metavar="L", help="of TEST (default: --labels, if that is a name)")
@@ -55,7 +57,9 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--save", type=Path, metavar="MODEL.npz", help=save)
     parser.add_argument("--method", metavar="NAME", help="what to save instead of the winner")
     scores = ("accuracy", "balanced", "auc")
-    parser.add_argument("--scoring", choices=scores, default=scores[0], help="what decides (default: accuracy)")
+    parser.add_argument(
+        "--scoring", choices=scores, default=scores[0], help="what decides (default: accuracy)"
+    )
     weight = "classes count alike, whatever their sizes, in methods that can weigh them"
     parser.add_argument("--class-weight", choices=("balanced",), help=weight)
     channels = "names of the channels, separated by commas, for the pictures"
@@ -100,7 +104,7 @@ def run(arguments: Namespace) -> None:
             scoring=arguments.scoring,
             class_weight=arguments.class_weight,
             recenter=arguments.recenter,
-            channels=arguments.channels or (data.recipe and data.recipe.channels),
+            channels=arguments.channels or (None if data.recipe is None else data.recipe.channels),
             journal=out.with_suffix(".state"),
             n_jobs=arguments.jobs,
             progress=watch.follow,

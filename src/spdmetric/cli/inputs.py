@@ -23,7 +23,7 @@ from spdmetric.evaluation.baselines import from_pyriemann
 from spdmetric.evaluation.methods import expression
 from spdmetric.io.matrices import GROUP_HEADS, SIGNAL_SUFFIXES, Matrices, read_column, read_matrices
 from spdmetric.io.signals import Recipe, Signals, holds_signals, read_signals
-from spdmetric.validation import Bad, bad_matrices
+from spdmetric.validation import Bad, bad_matrices, bad_signals
 
 SIGNALS = ("events", "band", "window", "estimator")  # options that only signals have
 LISTED = 20  # bad matrices in a message
@@ -64,7 +64,7 @@ def read_input(
         found = _read(path, labels, asked, arguments.subject, steps, recipe)
         domains = _domains(path, found, asked["domains"], arguments.subject)
     recipe, names = (found.recipe, None) if isinstance(found, Signals) else (None, found.names)
-    bad = bad_matrices(found.X, names) if recipe is None else _bad_trials(found.X)
+    bad = bad_matrices(found.X, names) if recipe is None else bad_signals(found.X)
     _refuse(path, bad, len(found.X), getattr(arguments, "skip_bad", False))
     kept = np.setdiff1d(np.arange(len(found.X)), [one.index for one in bad])
     y, groups, domains = (None if of is None else of[kept] for of in (found.y, found.groups, domains))
@@ -129,14 +129,6 @@ def _domains(
     if isinstance(found, Signals):
         return read_signals(path, groups=asked, subject=subject, recipe=found.recipe).groups
     return read_matrices(path, groups=asked, subject=subject).groups
-
-
-def _bad_trials(X: np.ndarray) -> list[Bad]:
-    """Trials with samples that are no numbers, or that have no variance at all."""
-    finite = np.isfinite(X).all(axis=(1, 2))
-    flat = finite & (np.ptp(X, axis=2).max(axis=1, initial=0) == 0)
-    why = np.where(finite, "no channel changes", "some samples are NaN or infinite")
-    return [Bad(int(k), f"X[{k}]", str(why[k])) for k in np.flatnonzero(~finite | flat)]
 
 
 def _refuse(path: Path, bad: list[Bad], n: int, skip: bool) -> None:

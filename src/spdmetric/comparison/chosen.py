@@ -1,4 +1,4 @@
-"""The methods that are offered and drawn, fitted to all the matrices: for use and for pictures, not for a score."""
+"""The methods that are offered and drawn, fitted to all matrices: for use and pictures, not for a score."""
 
 from __future__ import annotations
 
@@ -40,8 +40,21 @@ class Drawn(NamedTuple):
     after: Panel
 
     @property
+    def n_candidates(self) -> int:
+        """Metrics that it was chosen from."""
+        options = getattr(self.metric, "cv_results_", {"params": []})["params"]
+        return len({(one["radius"], one["rank"], one["shape"]) for one in options})
+
+    @property
+    def entries(self) -> str:
+        """What the rows of a logarithm stand for."""
+        if self.metric.embedding_.low_rank:
+            return "components"
+        return "channels" if self.patterns.patterns.shape[1] == len(self.metric.components_) else "dimensions"
+
+    @property
     def weights(self) -> np.ndarray | None:
-        """How much each entry of the logarithm counts in the shape, (m, m); of one direction, with its sign."""
+        """How much each entry of a logarithm counts in the shape, (m, m); of one direction, with its sign."""
         if self.metric.shape_ is None:
             return None
         parts = unvech(self.metric.shape_.T)  # (q, m, m)
@@ -83,7 +96,9 @@ def draw(plan: Plan, method: str, fitted: BaseEstimator) -> Drawn:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fold = fold_of(plan, "", 0, 0)
-        return Drawn(method, metric, patterns, _plane(_before(plan, fold)), _plane(_after(plan, fold, method)))
+        return Drawn(
+            method, metric, patterns, _plane(_before(plan, fold)), _plane(_after(plan, fold, method))
+        )
 
 
 def metric_of(fitted: BaseEstimator) -> Metric:
@@ -101,7 +116,7 @@ def _before(plan: Plan, fold: Fold) -> Vectors:
 
 def _after(plan: Plan, fold: Fold, method: str) -> Vectors:
     """Vectors of the metric, its shape included, as learned on the training part of the fold."""
-    *steps, last = steps_of(made(plan, method))
+    *steps, _ = steps_of(made(plan, method))
     if not any(isinstance(step, (LogEuclideanMetric, LogEuclideanMetricCV)) for step in steps):
         classifier, test = fold.fitted(made(plan, method))
         return Vectors(*map(classifier.metric_.transform, (fold.vectors(steps).train, test)))

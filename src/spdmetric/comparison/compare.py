@@ -97,8 +97,17 @@ def compare(
     rank = min(int(d.ranks.min()) for d in described)
     if channels is not None and len(channels) != data.X.shape[1]:
         raise ValueError(f"channels has {len(channels)} names: expected {data.X.shape[1]}, one for each row.")
-    asked = {"methods": methods, "repeats": repeats, "seed": seed, "scoring": scoring}
-    plan = make_plan(data, test, rank, **asked, class_weight=class_weight, recenter=recenter)
+    plan = make_plan(
+        data,
+        test,
+        rank,
+        methods=methods,
+        repeats=repeats,
+        seed=seed,
+        scoring=scoring,
+        class_weight=class_weight,
+        recenter=recenter,
+    )
     if planned is not None:
         planned(plan)
     with ExitStack() as stack:
@@ -121,7 +130,9 @@ def _facts(plan: Plan, seconds: float, n_jobs: int) -> dict[str, str]:
         "Folds": f"{folds}; repeats: {len(plan.splits)}; seed: {plan.seed}",
         "Methods": ", ".join(plan.methods),
         "Class weight": str(plan.class_weight or "none"),
-        "Groups": "none" if plan.groups is None else f"{len(np.unique(plan.groups))}, kept together in all folds",
+        "Groups": "none"
+        if plan.groups is None
+        else f"{len(np.unique(plan.groups))}, kept together in all folds",
         "Recentering": "with and without" if plan.variants else "none",
     }
 

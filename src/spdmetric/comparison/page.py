@@ -122,7 +122,7 @@ def _pictures(report: Report) -> dict[str, pictures.Picture]:
         figures |= {f"confusion-{k}": pictures.confusion(c, names) for k, c in enumerate(confusions.values())}
     if drawn is not None:
         figures["patterns"] = pictures.patterns(drawn, report.channels)
-        if len(getattr(drawn.metric, "cv_results_", {}).get("params", ())) > 2:
+        if drawn.n_candidates > 2:
             figures["candidates"] = pictures.candidates(drawn)
         if not drawn.metric.embedding_.low_rank and drawn.metric.radius_ > 0:
             figures["spectrum"] = pictures.spectrum(drawn)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from html import unescape
 from itertools import cycle
@@ -14,7 +14,7 @@ import numpy as np
 
 from spdmetric.comparison.chosen import Drawn, Panel
 from spdmetric.comparison.describe import Description
-from spdmetric.comparison.verdict import Verdict, title
+from spdmetric.comparison.verdict import Verdict
 from spdmetric.evaluation.methods import METHODS
 from spdmetric.plots import ChoiceDisplay, ReferenceSpectrumDisplay, style
 from spdmetric.plots.style import BLUE, CLASS_LOOKS, GRAY, GREEN, ORANGE, PURPLE, SKY, VERMILLION
@@ -32,7 +32,14 @@ MOST_COMPONENTS = 6
 # Colors that page.css gives another value in the dark.
 THEMED = {
     **{INK: "ink", style.BLACK: "ink", "black": "ink", FAINT: "soft", LINE: "line", PAPER: "paper"},
-    **{BLUE: "blue", VERMILLION: "vermillion", GREEN: "green", PURPLE: "purple", ORANGE: "orange", SKY: "sky"},
+    **{
+        BLUE: "blue",
+        VERMILLION: "vermillion",
+        GREEN: "green",
+        PURPLE: "purple",
+        ORANGE: "orange",
+        SKY: "sky",
+    },
     GRAY: "gray",
 }
 
@@ -115,8 +122,9 @@ def ranking(verdict: Verdict) -> style.Figure:
         for line in verdict.ranked:
             method, _, form = line.method.partition(" ")
             color, mark, _ = FAMILY_LOOKS[METHODS[method].family]
-            score, at = verdict.score(line), methods.index(method) + (0.14 if form else -0.14) * bool(
-                verdict.recentering
+            score, at = (
+                verdict.score(line),
+                methods.index(method) + (0.14 if form else -0.14) * bool(verdict.recentering),
             )
             look: Any = {"color": color, "ms": 5, "lw": 1.4, "mfc": PAPER if form else color}
             axes.errorbar(score.mean, at, xerr=score.se if score.known else None, fmt=mark, **look)
@@ -163,11 +171,13 @@ def outliers(description: Description, classes: np.ndarray) -> style.Figure:
 
 def candidates(drawn: Drawn) -> style.Figure:
     """What the candidates gained in the folds inside, over the usual one."""
-    n = len(drawn.metric.cv_results_["params"]) // len({*drawn.metric.cv_results_["param_n_neighbors"]})
+    n = drawn.n_candidates
     height = 0.7 + 0.2 * n
     with _drawing(height, (0.42, 0.5 / height, 0.55, 1 - 0.55 / height)) as (figure, axes):
-        display = ChoiceDisplay.from_estimator(drawn.metric, ax=axes)  # type: ignore[arg-type]
-        axes.get_yticklabels()[display.chosen].set(color=INK, weight="bold")  # to be read on paper and in the dark
+        display = ChoiceDisplay.from_estimator(drawn.metric, ax=axes)
+        axes.get_yticklabels()[display.chosen].set(
+            color=INK, weight="bold"
+        )  # to be read on paper and in the dark
         axes.set(xlabel="gain in log-likelihood, ± one s.e.", ylim=(n - 0.4, -0.6))
         axes.tick_params(axis="y", length=0)
     return figure
@@ -199,11 +209,10 @@ def shape(drawn: Drawn, channels: Sequence[str] | None) -> style.Figure:
     weights = drawn.weights
     assert weights is not None  # only asked for where there is a shape
     signed = bool((weights < 0).any())
-    names = channels if len(weights) == drawn.metric.n_features_in_ else None
+    names = channels if drawn.entries == "channels" else None
     with _drawing(3.6, (0.17, 0.17, 0.8, 0.8)) as (figure, axes):
         _heat(axes, weights, "RdBu_r" if signed else "Blues", -1 if signed else 0)
-        what = "component" if drawn.metric.embedding_.low_rank else "channel"
-        axes.set(xlabel=what, ylabel=what)
+        axes.set(xlabel=drawn.entries[:-1], ylabel=drawn.entries[:-1])
         _channel_ticks(axes.yaxis, len(weights), names, 20)
         _channel_ticks(axes.xaxis, len(weights), names, 20 if names is None else 14, rotation=90)
     return figure

@@ -1,9 +1,10 @@
 """The plan of a comparison: folds, repeats and methods; all that decides the numbers.
 
 What is run follows from the sizes.  Folds are drawn once to five times, as often as ``n d^3`` fits into
-`MOST_WORK`.  Methods that decompose something for every pair of matrices are left out where ``n^2 d^2`` exceeds
-`MOST_PAIRS`, NCA, which compares reduced vectors many times, where ``n^2`` does; the metrics that differ from others in G
-alone, where ``n d^3`` exceeds `MOST_SWEPT`.  What is named in ``methods`` is run at any size.
+`MOST_WORK`.  Methods that decompose something for every pair of matrices are left out where ``n^2 d^2``
+exceeds `MOST_PAIRS`; NCA, which compares reduced vectors many times, where ``n^2`` does; the metrics that
+differ from others in G alone, where ``n d^3`` exceeds `MOST_SWEPT`; what needs the covariance of the vectors,
+where the cube of their length exceeds `MOST_SCATTER`.  What is named in ``methods`` is run at any size.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ MOST_LEFT_OUT = 10  # groups that are left out one at a time; more are gathered
 MOST_WORK = 8e5
 MOST_PAIRS = {**dict.fromkeys(("wasserstein", "stein", "riemann"), 1e9), "nca": 4e6}
 MOST_SWEPT = 2e7
+MOST_SCATTER = 5e10
 RECENTERED = "recentered"  # matrices seen from the mean of their group
 
 Split = tuple[np.ndarray, np.ndarray]  # training and test indices
@@ -135,7 +137,8 @@ def too_long(name: str, n: int, d: int) -> str | None:
     all_the_same = "name it in the methods to run it all the same"
     if n**2 * (1 if name == "nca" else d**2) > MOST_PAIRS.get(name, np.inf):
         return f"would compare {n**2 / 1e6:.0f} million pairs of {d} x {d} matrices; {all_the_same}"
-    if name.startswith("logeuclid-kta-cv") and n * d**3 > MOST_SWEPT:
+    many = (d * (d + 1) // 2) ** 3 > MOST_SCATTER and METHODS[name].scatters
+    if many or (name.startswith("logeuclid-kta-cv") and n * d**3 > MOST_SWEPT):
         return f"would take long with {n} matrices of size {d}; {all_the_same}"
     return None
 

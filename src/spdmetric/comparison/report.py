@@ -1,4 +1,4 @@
-"""A finished comparison: its answer as text, table, picture, page and file, and its winner as a classifier."""
+"""A finished comparison: its answer as text, table, picture, page and file, and its winner, trained."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ class Origin:
 
     file: str = "matrices.npz"
     test_file: str | None = None
-    arguments: Mapping[str, object] = field(default_factory=dict)  # other arguments of the function that reads
+    arguments: Mapping[str, object] = field(
+        default_factory=dict
+    )  # other arguments of the function that reads
     signals: bool = False
     steps: tuple[BaseEstimator, ...] = ()  # from what was read to the matrices
     command: str = "spdmetric.compare(...), in Python"
@@ -93,11 +95,7 @@ class Report:
     @property
     def rows(self) -> list[dict[str, Any]]:
         """The numbers, tidy: a row for each method and score; None where there is none."""
-        return [
-            _row(line, score, self.verdict)
-            for line in self.verdict.lines
-            for score in line.scores
-        ]
+        return [_row(line, score, self.verdict) for line in self.verdict.lines for score in line.scores]
 
     @property
     def table(self) -> Any:

@@ -205,7 +205,7 @@ def _outcome(fold: Fold, estimator: BaseEstimator, n_classes: int) -> Plain:
 
 
 def scores_of(classifier: Any, test: np.ndarray, n_classes: int) -> np.ndarray | None:
-    """How sure a classifier is, (n, 1) of the second of two classes or (n, n_classes); None if it cannot say."""
+    """How sure a classifier is, (n, 1) of the second of two classes, or (n, n_classes); None: no scores."""
     # Probabilities of two classes are often rounded to 0 and 1; those of more are on one scale.
     names = ("decision_function", "predict_proba")
     say = next((name for name in names[:: 1 if n_classes == 2 else -1] if hasattr(classifier, name)), None)

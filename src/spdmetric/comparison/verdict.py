@@ -209,13 +209,13 @@ def _singular(comparison: Comparison) -> str | None:
         return None
     if sizes.shared:
         return (
-            f"The matrices are singular in the same {sizes.d - sizes.smallest_rank} of {sizes.d} directions: all "
-            "methods were run in the range that they share."
+            f"The matrices are singular in the same {sizes.d - sizes.smallest_rank} of {sizes.d} directions: "
+            "all methods were run in the range that they share."
         )
     n = sum("full rank" in why for why in comparison.plan.left_out.values())
     return (
-        f"Some matrices are singular, and not in the same directions: the {n} methods that need full rank were "
-        "not run."
+        f"Some matrices are singular, and not in the same directions: the {n} methods that need full rank "
+        "were not run."
     )
 
 
@@ -262,7 +262,10 @@ def title(key: str) -> str:
 def learning_sentence(verdict: Verdict) -> str:
     """Whether learning helps, by the comparison planned beforehand."""
     if not verdict.learning or " " in verdict.learning[0].method:
-        return "Whether learning helps was not asked: it takes a method with and without learning, and no such two were run."
+        return (
+            "Whether learning helps was not asked: it takes a method with and without learning, and no such "
+            "two were run."
+        )
     first = verdict.learning[0]
     return f"{_answer(first, f'Learning {first.what}', verdict.word)} {_against(first)}."
 
@@ -286,12 +289,18 @@ def _answer(pair: Gain, what: str, word: str) -> str:
 def parts_sentence(verdict: Verdict) -> str | None:
     """What the parts of learning are worth, and learning after recentering; by what can be told of them."""
     after = [pair for pair in verdict.learning if " " in pair.method][:1]
-    told: dict[int, list[str]] = {1: [], -1: [], 0: []}
+    starts = {
+        1: "What helps",
+        -1: "What hurts",
+        0: "What cannot be told from zero",
+        2: "What changes nothing",
+    }
+    told: dict[int, list[str]] = {key: [] for key in starts}
     for pair in [pair for pair in verdict.learning[1:] if " " not in pair.method] + after:
         form = "after recentering" if pair in after else f"with {pair.head}"
-        told[pair.gain.sign].append(f"learning {pair.what}, {form}, {_points(pair.gain)}")
-    starts = {1: "What helps", -1: "What hurts", 0: "What cannot be told from zero"}
-    said = [f"{starts[sign]}: {'; '.join(points)}." for sign, points in told.items() if points]
+        points = "" if pair.same else f", {_points(pair.gain)}"
+        told[2 if pair.same else pair.gain.sign].append(f"learning {pair.what}, {form}{points}")
+    said = [f"{starts[key]}: {'; '.join(parts)}." for key, parts in told.items() if parts]
     return " ".join(said) or None
 
 
@@ -374,4 +383,6 @@ def groups_sentence(verdict: Verdict) -> str | None:
             f"Of the {verdict.n_groups} groups each was tested by methods that never saw it; two groups tell "
             "nothing about how groups differ, so the errors are over matrices, and say nothing of a third group."
         )
-    return f"Groups were left out whole, and errors are over the {verdict.n_clusters} groups, not over matrices."
+    return (
+        f"Groups were left out whole, and errors are over the {verdict.n_clusters} groups, not over matrices."
+    )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
+from itertools import combinations_with_replacement
 from pathlib import Path
 from typing import Any, Self
 
@@ -111,6 +112,30 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
     def _n_features_out(self) -> int:
         check_is_fitted(self)
         return self.embedding_.n_features
+
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> np.ndarray:
+        """Names of the entries of the vectors.
+
+        Parameters
+        ----------
+        input_features : sequence of d str, optional
+            Names of the channels.  At full rank without a shape an entry stands for two of them, ``C3·C4``.
+
+        Returns
+        -------
+        names : ndarray of str
+            Numbered after the class where an entry stands for no two channels, or no names are given.
+        """
+        numbered = super().get_feature_names_out(input_features)
+        if input_features is None or self.embedding_.low_rank or self.shape_ is not None:
+            return numbered
+        d = self.embedding_.reference.shape[0]
+        if len(input_features) != d:
+            raise ValueError(
+                f"input_features has {len(input_features)} names: expected {d}, one for each channel."
+            )
+        pairs = combinations_with_replacement(input_features, 2)  # in the order of `vech`
+        return np.array([f"{one}·{other}" for one, other in pairs], dtype=object)
 
     # -- matrices and vectors ---------------------------------------------------
 

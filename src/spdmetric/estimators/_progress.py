@@ -68,7 +68,11 @@ def reported(estimator: Any, callback: Callback, max_iter: int) -> Callback:
 
 
 def followed(estimator: Any, results: Iterable[Item], name: str, n_results: int) -> Iterator[Item]:
-    """Yield results as they come, each one a subtask of a task of its own."""
+    """Yield results as they come, each one a subtask of a task of its own; with ``verbose``, before a bar."""
+    if estimator.verbose:
+        from tqdm import tqdm
+
+        results = tqdm(results, desc=name, total=n_results, unit="fold")
     context = getattr(estimator, "_callback_fit_ctx", None)  # None outside a watched `fit`
     if context is None:
         yield from results

@@ -68,7 +68,7 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
     random_state : int, default=0
         Of the order of the matrices in the default folds.
     verbose : bool, default=False
-        Print the iterations of the final fit.
+        Show a bar of the folds, and print the iterations of the final fit.
     unseen_domain : {"error", "recenter"}, default="error"
         See `LogEuclideanMetric`.
 

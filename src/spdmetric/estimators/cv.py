@@ -115,7 +115,7 @@ class LogEuclideanMetricCV(FittedMetric):
     random_state : int, default=0
         Of the order of the matrices in the default folds.
     verbose : bool, default=False
-        Print the iterations of the final fit.
+        Show a bar of the folds, and print the iterations of the final fit.
     unseen_domain : {"error", "recenter"}, default="error"
         See `LogEuclideanMetric`.
 

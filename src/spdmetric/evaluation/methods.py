@@ -330,7 +330,7 @@ LARGEST_SCATTER = 4e9  # bytes of a (p, p) matrix beyond which a method is not r
 
 
 class Pair(NamedTuple):
-    """A method, and the same one without learning: what is learned, and the classifier after both, in words."""
+    """A method, the same one without learning, and in words what is learned and what follows both."""
 
     learned: str
     plain: str
