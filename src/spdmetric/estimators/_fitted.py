@@ -129,11 +129,6 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         numbered = super().get_feature_names_out(input_features)
         if input_features is None or self.embedding_.low_rank or self.shape_ is not None:
             return numbered
-        d = self.embedding_.reference.shape[0]
-        if len(input_features) != d:
-            raise ValueError(
-                f"input_features has {len(input_features)} names: expected {d}, one for each channel."
-            )
         pairs = combinations_with_replacement(input_features, 2)  # in the order of `vech`
         return np.array([f"{one}·{other}" for one, other in pairs], dtype=object)
 
