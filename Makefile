@@ -58,7 +58,7 @@ $(MATRIX:%=matrix-%): matrix-%:
 	if [ "$$(tail -n 1 build/matrix-$*.txt)" = FAILED ]; then counts="FAILED $$counts"; fi; \
 	echo "Python $*: $$counts" >> build/matrix-$*.txt
 
-# 10,000 examples of the properties, 5,500 damaged and hostile files, commands killed at 150 random moments, memory,
+# 10,000 examples of the properties, 8,500 damaged and hostile files, commands killed at 150 random moments, memory,
 # the wheel in a new environment: about an hour.
 nightly: $(STAMP)
 	SPDMETRIC_NIGHTLY=1 $(ONE_THREAD) $(BIN)/python -m pytest \

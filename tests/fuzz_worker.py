@@ -147,6 +147,87 @@ def write_models(folder: Path) -> list[Path]:
     return [folder / "pipeline.npz", folder / "metric.npz"]
 
 
+def write_registry(folder: Path) -> list[Path]:
+    """A model of each kind of step that the registry has, and a recipe."""
+    from hostile import registry_models
+    from spdmetric import save
+    from spdmetric.io.signals import Recipe
+
+    paths = []
+    for k, model in enumerate(registry_models()):
+        paths.append(folder / f"model{k}.npz")
+        save(model, paths[-1], recipe=Recipe("array") if k % 2 else None)
+    return paths
+
+
+def write_member(folder: Path) -> list[Path]:
+    """One matrix, which is put into a folder before it is read."""
+    A = matrices(np.random.default_rng(0))[0][0]
+    np.save(folder / "b.npy", A)
+    np.savetxt(folder / "b.csv", A, delimiter=",")
+    return [folder / "b.npy", folder / "b.csv"]
+
+
+def write_signals(folder: Path) -> list[Path]:
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((6, 3, 20)), np.arange(6) % 2
+    np.savez(folder / "signals.npz", X=X, y=y)
+    np.save(folder / "signals.npy", X.astype(np.int16))
+    return [folder / "signals.npz", folder / "signals.npy"]
+
+
+def write_fif(folder: Path) -> list[Path]:
+    import mne
+
+    X = 1e-6 * np.random.default_rng(0).standard_normal((6, 3, 30))
+    found = np.c_[100 * np.arange(6), np.zeros(6, int), 1 + np.arange(6) % 2]
+    ids = {"left": 1, "right": 2}
+    epochs = mne.EpochsArray(X, mne.create_info(3, 100, "eeg"), found, event_id=ids, verbose="ERROR")
+    epochs.save(folder / "a-epo.fif", verbose="ERROR")
+    return [folder / "a-epo.fif"]
+
+
+def read_signal_file(path: Path) -> Any:
+    from spdmetric.io.signals import read_signals
+
+    events = {"events": "T1,T2", "window": (0.5, 2.5)} if path.suffix == ".edf" else {}
+    found = read_signals(path, **events)
+    return found.X, found.y, found.groups
+
+
+def read_member(path: Path) -> Any:
+    """The folder of a file, in which there is another, good one."""
+    from spdmetric.io.matrices import read_matrices
+
+    if not (path.parent / "a.npy").exists():
+        np.save(path.parent / "a.npy", np.eye(4))
+    others = [other for other in path.parent.glob("b.*") if other != path]
+    for other in others:
+        other.rename(other.with_name(f".{other.name}"))
+    try:
+        found = read_matrices(path.parent)
+    finally:
+        for other in others:
+            other.with_name(f".{other.name}").rename(other)
+    return found.X, found.y, found.groups
+
+
+def stack_of_signals(got: Any, original: Any) -> bool:
+    X, y, groups = got
+    return (
+        X.ndim == 3 and X.dtype == np.float64 and all(c is None or c.shape == (len(X),) for c in (y, groups))
+    )
+
+
+def same_answers(got: Any, original: Any) -> bool:
+    from hostile import good_matrices, good_signals
+    from test_models import answers, same
+
+    first = getattr(got, "steps", [("", got)])[0][1]
+    X = good_signals() if type(first).__name__ == "Covariances" else good_matrices(5, 4)
+    return same(answers(got, X), answers(original, X))
+
+
 def read_matrix_file(path: Path) -> Any:
     from spdmetric.io.matrices import read_matrices
 
@@ -196,6 +277,8 @@ def stack_of_labeled(got: Any, original: Any) -> bool:
     """Well formed: without a checksum nobody can tell a flipped bit of a sample from a sample."""
     X, *columns = got
     shaped = X.ndim == 3 and X.shape[1] == X.shape[2] and len(X) > 0
+    if X.ndim == 3 and X.dtype == np.float64 and X.shape[1] != X.shape[2]:
+        return stack_of_signals(got, original)
     return shaped and all(column is None or column.shape == (len(X),) for column in columns)
 
 
@@ -228,6 +311,11 @@ KINDS = {
     "images": Kind(write_images, read_image, picture),
     "edf": Kind(write_edf_runs, read_edf_run, stack_of_labeled),
     "model": Kind(write_models, read_model, same_model),
+    "registry": Kind(write_registry, read_model, same_answers),
+    "folder": Kind(write_member, read_member, stack_of_labeled),
+    "signals": Kind(write_signals, read_signal_file, stack_of_signals),
+    "fif": Kind(write_fif, read_signal_file, stack_of_signals),
+    "edf-signals": Kind(write_edf_runs, read_signal_file, stack_of_signals),
 }
 
 
@@ -237,9 +325,21 @@ def read_few_labels(path: Path) -> Any:
     return (read_column(path, 25),)
 
 
+def read_both(path: Path) -> Any:
+    """As signals, if they look like that, else as matrices."""
+    from spdmetric.io.signals import holds_signals
+
+    return read_signal_file(path) if holds_signals(path) else read_matrix_file(path)
+
+
+def read_hostile_folder(path: Path) -> Any:
+    return read_matrix_file(path.with_suffix(""))
+
+
 HOSTILE_READERS = {
     **dict.fromkeys(("hostile.npz", "hostile.mat", "hostile73.mat"), read_matrix_file),
-    **{"hostile-model.npz": read_model, "hostile.csv": read_few_labels},
+    **{"hostile-model.npz": read_model, "hostile-registry.npz": read_model, "hostile.csv": read_few_labels},
+    **{"hostile-signals.npz": read_both, "hostile-folder.d": read_hostile_folder},
 }
 
 
@@ -311,7 +411,7 @@ def run_hostile(name: str, count: int, folder: Path, seed: int) -> dict[str, Any
             found[result] += 1
         else:
             saved = folder / f"{name}-{seed}-{len(found['wrong'])}{path.suffix}"
-            saved.write_bytes(path.read_bytes())
+            saved.write_bytes(path.read_bytes() if path.is_file() else b"")
             found["wrong"].append(f"{saved.name}: {result}\n{str(spec)[:600]}")
 
     every = list(hypothesis.HealthCheck)
@@ -340,11 +440,12 @@ def harmless(got: Any) -> bool:
 
 def usable(model: Any) -> bool:
     """What is loaded can be used, and says so in a sentence where it cannot."""
-    from hostile import good_matrices
+    from hostile import good_matrices, good_signals
+    from spdmetric.io.models import input_of
 
     kept["bytes"] = 10**7
-    metric = model[0] if hasattr(model, "steps") else model
-    X = good_matrices(5, metric.n_features_in_)
+    form, size = input_of(model)
+    X = good_signals(size or 4) if form == "signals" else good_matrices(5, size or 4)
     try:
         got = model.predict(X) if hasattr(model, "predict") else model.transform(X)
     except ValueError:

@@ -471,10 +471,38 @@ EDITS = st.one_of(
     st.tuples(st.just("value"), st.integers(0, 10**6), st.sampled_from([np.nan, np.inf, 0.0, 1e300, -1.0])),
 )
 MODEL = st.tuples(st.integers(0, 2), st.lists(EDITS, min_size=1, max_size=3))
+REGISTRY = st.tuples(st.integers(100, 113), st.lists(EDITS, min_size=1, max_size=2))
+
+
+def good_signals(channels: int = 4) -> np.ndarray:
+    return np.random.default_rng(0).standard_normal((5, channels, 4 * channels + 20))
 
 
 @lru_cache
-def good_models() -> list[tuple[str, dict[str, np.ndarray]]]:
+def registry_models() -> list[Any]:
+    """Every class that a model of the registry is made of."""
+    from pyriemann.estimation import Covariances
+    from sklearn.pipeline import make_pipeline
+
+    from spdmetric import CommonRange, Shrinkage
+    from spdmetric.evaluation.methods import METHODS, Sizes
+    from spdmetric.evaluation.splits import steps_of
+
+    X, y = good_matrices(24, 4), np.array(["left", "right", "up"])[np.arange(24) % 3]
+    signals = np.random.default_rng(1).standard_normal((24, 4, 40))
+    names = (
+        *("euclid", "logeuclid-mean-lda", "logeuclid-mean-centroid", "logeuclid-identity-ridge", "svm"),
+        *("logeuclid-identity-logistic", "mdm", "fgmdm", "csp-lda", "nca", "gmml", "rca"),
+    )
+    made = [METHODS[name].make(Sizes.of(X, y)).fit(X, y) for name in names]
+    for step, name in ((Shrinkage(0.1), "mdm"), (CommonRange(), "svm")):
+        steps = steps_of(METHODS[name].make(Sizes.of(X, y)))
+        made.append(make_pipeline(Covariances("oas"), step, *steps).fit(signals, y))
+    return made
+
+
+@lru_cache
+def good_models(registry: bool = False) -> list[tuple[str, dict[str, np.ndarray]]]:
     from tempfile import TemporaryDirectory
 
     from sklearn.neighbors import KNeighborsClassifier
@@ -492,7 +520,7 @@ def good_models() -> list[tuple[str, dict[str, np.ndarray]]]:
     ]
     found = []
     with TemporaryDirectory() as folder:
-        for model in made:
+        for model in registry_models() if registry else made:
             save(model, Path(folder) / "m.npz")
             metadata, arrays = read_model_file(Path(folder) / "m.npz")
             found.append((json.dumps(metadata), arrays))
@@ -529,7 +557,7 @@ def array_of(spec: tuple[tuple[int, ...], str, str]) -> np.ndarray:
 def write_model(spec: Any, path: Path) -> None:
     from spdmetric.io import models
 
-    text, arrays = good_models()[spec[0]]
+    text, arrays = good_models(spec[0] >= 100)[spec[0] % 100]
     metadata, arrays = json.loads(text), dict(arrays)
     for kind, where, value in spec[1]:
         names, spots = (
@@ -600,7 +628,60 @@ def write_csv(spec: dict[str, Any], path: Path) -> None:
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
 
 
+# ---------------------------------------------------------------------------
+# Folders of matrices
+
+PARTS = st.fixed_dictionaries(
+    {
+        "name": st.sampled_from(
+            ["a.npy", "b.npy", "trial2.npy", "x/a.npy", "x/b.npy", "y/c.npy", "x/y/z.npy", "x/y/z/deep.npy"]
+            + ["a.csv", "x/b.csv", "labels.csv", ".hidden", "README.md", "\u202e.npy", "\x1b[2J.npy", "e.npz"]
+        ),
+        "content": st.one_of(
+            usually("matrix", "text", "empty", "secret", "pipe", "folder", "loop", "bytes"), MEMBERS
+        ),
+        "text": usually(
+            "1,2,3\n2,5,1\n3,1,9\n", "a,b\n", "1;2\n2;1", "1," * 10**5, "nan,1\n1,1e400", "\n" * 99
+        ),
+    }
+)
+FOLDER = st.lists(PARTS, max_size=6)
+
+
+def write_folder(spec: list[dict[str, Any]], path: Path) -> None:
+    """Write a folder beside the path, named without its suffix."""
+    import os
+    import shutil
+
+    folder = path.with_suffix("")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    secret = path.with_name("secret.npy")
+    np.save(secret, np.full((3, 3), SECRET))
+    for part in spec:
+        target, content = folder / part["name"], part["content"]
+        if target.exists() or target.is_symlink() or any(p.is_file() for p in target.parents):
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, dict):
+            target.write_bytes(npy(content))
+        elif content == "matrix" and target.suffix == ".npy":
+            np.save(target, good_matrices(1)[0])
+        elif content in ("secret", "loop"):
+            target.symlink_to(secret if content == "secret" else folder)
+        elif content == "pipe":
+            os.mkfifo(target)
+        elif content == "folder":
+            target.mkdir()
+        else:
+            texts = {"empty": b"", "bytes": b"\xff\x00\x93NUMPY"}
+            target.write_bytes(texts.get(content, part["text"].encode()))
+
+
 HOSTILE = {
+    "hostile-folder.d": Hostile(FOLDER, write_folder),
+    "hostile-signals.npz": Hostile(NPZ, write_npz),
+    "hostile-registry.npz": Hostile(REGISTRY, write_model),
     "hostile.npz": Hostile(NPZ, write_npz),
     "hostile.mat": Hostile(MAT, write_mat),
     "hostile73.mat": Hostile(HDF5, write_hdf5),

@@ -12,7 +12,7 @@ import pytest
 from random_matrices import labeled
 from spdmetric import cli
 
-COMMANDS = ("toy", "fit", "predict", "compare", "reproduce")
+COMMANDS = ("toy", "fit", "predict", "show", "methods", "compare", "reproduce")
 
 
 def run(*arguments, **options):

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 import spdmetric
+from formats import write_edf
 from random_matrices import labeled, spd
 from spdmetric.cli import main
 from spdmetric.evaluation.methods import METHODS, Sizes, program
-from spdmetric.evaluation.splits import Fold, steps_of
+from spdmetric.evaluation.splits import steps_of
 from spdmetric.io.matrices import read_matrices
 
 WORDS = np.array(["left", "right", "both feet"])
@@ -83,6 +84,15 @@ def signals(rng, n=40, channels=3, times=60):
     return X, y
 
 
+def recordings(rng):
+    """A folder of two EDF files."""
+    Path("data.npz").mkdir()
+    for run in range(2):
+        X, y = signals(rng, 12, 3, 200)
+        marks = [(2.0 * k, ("T1", "T2")[code]) for k, code in enumerate(y)]
+        write_edf(Path("data.npz", f"run{run}.edf"), 100 * np.concatenate(X, axis=1), 100, marks)
+
+
 def trials(rng):
     X, y = signals(rng)
     np.savez("data.npz", X=X, y=y)
@@ -90,7 +100,7 @@ def trials(rng):
 
 KINDS = {
     "average reference": (averaged, [], "brought to their common range, 4 of 5 dimensions"),
-    "ranks differ": (ranks_differ, [], "rank 3"),
+    "ranks differ": (ranks_differ, [], "the lowest rank is 3 of 5: a metric of low rank"),
     "ranks differ, shrunk": (ranks_differ, ["--shrink", "0.1", "--method", "svm"], "Shrinkage()"),
     "ranks differ, oas": (ranks_differ, ["--shrink", "oas"], "Shrinkage(shrinkage='oas')"),
     "imbalanced": (imbalanced, ["--class-weight", "balanced", "--scoring", "balanced"], "balanced_accuracy"),
@@ -98,6 +108,7 @@ KINDS = {
     "holes": (holes, ["--skip-bad"], "left out 2 of 40: X[3], X[38]"),
     "folder": (folder, [], "left (15), right (15)"),
     "groups": (sessions, [], "kept whole by the folds: Monday (20), Tuesday (20); --domains groups would"),
+    "recordings": (recordings, ["--events", "T1=left,T2", "--window", "0", "1"], "T2 (12), left (12)"),
     "domains": (sessions, ["--domains", "groups"], "each seen from its own mean: Monday (20), Tuesday (20)"),
     "signals": (trials, ["--estimator", "lwf"], "first step: Covariances(estimator='lwf')"),
     "signals, shrunk": (trials, ["--shrink", "oas", "--estimator", "oas"], "40 signals, 3 channels, 60"),
@@ -128,6 +139,27 @@ def test_any_file_is_learned_from_and_labeled(kind, here, capsys):
     out = capsys.readouterr().out
     assert "sha256" in out
     assert "np." not in out
+
+
+COMPARED = {
+    **{kind: KINDS[kind][1] for kind in ("average reference", "ranks differ", "words", "holes", "folder")},
+    **{kind: KINDS[kind][1] for kind in ("signals", "recordings", "groups")},
+    "imbalanced": ["--class-weight", "balanced", "--scoring", "balanced"],
+    "ranks differ, shrunk": ["--shrink", "0.1"],
+}
+
+
+@pytest.mark.parametrize("kind", COMPARED)
+def test_any_file_is_compared_and_its_winner_labels_it(kind, here, capsys):
+    options = COMPARED[kind]
+    KINDS[kind][0](here)
+    few = ["--methods", "euclid,svm,logeuclid-kta-rank", "--repeats", "1", "--jobs", "1"]
+    assert main(["compare", "data.npz", "--out", "page.html", "--save", "model.npz", *few, *options]) == 0
+    assert "written: model.npz" in capsys.readouterr().out
+    assert Path("page.html").read_text().startswith("<!DOCTYPE html>")
+    again = ["--skip-bad"] if kind == "holes" else []
+    assert main(["predict", "model.npz", "data.npz", "-o", "labels.csv", *again]) == 0
+    assert np.mean([row["label"] == row["true"] for row in rows_of()]) > 0.6
 
 
 def test_bad_matrices_have_empty_labels(here):
@@ -194,19 +226,42 @@ def test_domains_of_predict(here, capsys):
         assert [row["label"] for row in rows_of()] == [str(label) for label in expected]
 
 
+def test_one_matrix_is_no_domain(here, capsys):
+    sessions(here)
+    assert main(["fit", "data.npz", "-o", "model.npz", "--domains", "groups", "--radius", "0"]) == 0
+    np.savez("one.npz", X=read_matrices("data.npz").X[:1])
+    assert main(["predict", "model.npz", "one.npz"]) == 2
+    assert "Domain 'new' of --domains has 1 matrices" in capsys.readouterr().err
+
+
+def test_numbers_and_words_for_one_domain(here, capsys):
+    X, y = labeled(here, 24, 3)
+    np.savez("data.npz", X=X, y=y, day=np.array(["1", "2"])[np.arange(24) // 12])
+    Path("days.csv").write_text("session\n" + "\n".join("1" for _ in y))
+    assert main(["fit", "data.npz", "-o", "model.npz", "--domains", "day", "--radius", "0"]) == 0
+    assert main(["predict", "model.npz", "data.npz", "-o", "labels.csv", "--domains", "days.csv"]) == 0
+    assert "new domain" not in capsys.readouterr().out
+
+
+def test_folds_that_are_asked_for_are_of_matrices(here, capsys):
+    sessions(here)
+    assert main(["fit", "data.npz", "-o", "model.npz", "--folds", "3"]) == 0
+    assert "--folds: of matrices, so that the groups are not kept whole" in capsys.readouterr().out
+    assert spdmetric.load("model.npz").cv == 3
+
+
 # -- code to copy -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_a_saved_model_gives_the_labels_of_the_code_to_copy(name, here, capsys):
     """For matrices that share a null space, so that the common range is saved with every method."""
-    X, codes = labeled(here, 100, 5, classes=3)
+    n = 104 if name.endswith("51nn") else 30
+    X, codes = labeled(here, n + 12, 5, classes=3)
     C = np.eye(5) - 0.2
     X, y = C @ X @ C, WORDS[codes]
-    np.savez("known.npz", X=X[:60], y=y[:60])
-    np.savez("new.npz", X=X[60:])
-    if name.endswith("51nn"):
-        np.savez("known.npz", X=np.concatenate([X[:60], X[:60]]), y=np.concatenate([y[:60], y[:60]]))
+    np.savez("known.npz", X=X[:n], y=y[:n])
+    np.savez("new.npz", X=X[n:])
     assert main(["fit", "known.npz", "-o", "model.npz", "--method", name]) == 0
     assert main(["predict", "model.npz", "new.npz", "-o", "labels.csv"]) == 0
     known = read_matrices("known.npz")
@@ -215,8 +270,7 @@ def test_a_saved_model_gives_the_labels_of_the_code_to_copy(name, here, capsys):
     names: dict[str, object] = {}
     exec(program(made, "read_matrices('known.npz')", "read_matrices('new.npz')"), names)
     labels = [row["label"] for row in rows_of()]
-    assert labels == names["model"].predict(X[60:]).tolist()
-    assert labels == Fold(known.X, known.y, X[60:]).labels(made).tolist()
+    assert labels == names["model"].predict(X[n:]).tolist()
     assert capsys.readouterr().out == f"{np.array(labels)}\n"
 
 

@@ -27,10 +27,11 @@ from spdmetric.evaluation.methods import (
     PAIRS,
     Sizes,
     expression,
+    given,
     obstacle,
     program,
 )
-from spdmetric.evaluation.splits import Fold
+from spdmetric.evaluation.splits import Fold, steps_of
 from spdmetric.evaluation.statistics import Section, as_markdown, as_plain
 from spdmetric.geometry import pairwise_distance
 from spdmetric.paper.ablations import ABLATIONS, KNOWN
@@ -90,12 +91,60 @@ def test_the_code_to_copy_runs_and_gives_the_labels_of_the_fold(name, tmp_path, 
 
 
 def test_code_names_what_differs_from_the_defaults():
-    few = Sizes(n=60, d=6, smallest_class=3, smallest_rank=4)
+    few = Sizes(n=60, d=6, smallest_class=3, smallest_rank=6)
     assert expression(METHODS["logeuclid-kta-cv"].make(few)) == (
         "make_pipeline(\n    LogEuclideanMetricCV(n_neighbors=1, shapes=(None,)),\n"
         "    KNeighborsClassifier(n_neighbors=1),\n)"
     )
     assert expression(METHODS["riemann"].make(few)) == "NearestNeighbor(metric='riemann')"
+
+
+@pytest.mark.parametrize(("rank", "ranks"), [(3, (1,)), (4, (2,)), (8, (4,)), (20, (4, 8))])
+def test_ranges_that_differ_begin_at_the_euclidean_mean_with_low_ranks(rank, ranks):
+    made = METHODS["spdmetric"].make(Sizes(60, 24, 30, rank))
+    assert expression(made) == f"LogEuclideanClassifier(init='euclid', ranks={ranks})"
+    shared = METHODS["spdmetric"].make(Sizes(60, 24, 30, rank, shared=True))
+    assert expression(shared) == "make_pipeline(CommonRange(), LogEuclideanClassifier())"
+
+
+def test_sizes_know_a_common_range(rng):
+    X, y = labeled(rng, 12, 4)
+    assert Sizes.of(X, y) == Sizes(12, 4, 6, 4)
+    C = np.eye(4) - 0.25
+    centered = C @ X @ C
+    assert Sizes.of(centered, y) == Sizes(12, 4, 6, 3, shared=True)
+    assert Sizes.of(centered.astype(np.float32), y) == Sizes(12, 4, 6, 3, shared=True)
+    A = rng.standard_normal((12, 4, 2))
+    assert Sizes.of(A @ A.swapaxes(1, 2), y) == Sizes(12, 4, 6, 2)
+
+
+@pytest.mark.parametrize("name", ["spdmetric", "logeuclid-kta-cv"])
+def test_groups_reach_the_folds_inside(name, rng):
+    """Those of a classifier, and of a metric in a pipeline; one group is none."""
+    X, y = labeled(rng, 24, 3)
+    groups, seen = np.arange(24) // 8, []
+    first, *rest = steps_of(METHODS[name].make(Sizes.of(X, y)))
+
+    class Spy(type(first)):
+        def fit(self, X, y, sample_weight=None, groups=None, sample_domain=None):
+            seen.append(groups)
+            return super().fit(X, y, sample_weight, groups, sample_domain)
+
+    pipeline = make_pipeline(Spy(**first.get_params(deep=False)), *rest)
+    Fold(X[:20], y[:20], X[20:], groups[:20]).labels(pipeline)
+    np.testing.assert_array_equal(seen[0], groups[:20])
+    Fold(X[:8], y[:8], X[20:], groups[:8]).labels(pipeline)
+    assert seen[1] is None
+
+
+def test_parameters_are_given_to_the_steps_that_have_them():
+    made = METHODS["logeuclid-kta-cv"].make(Sizes(60, 6, 30, 6))
+    assert given(made, class_weight="balanced", n_neighbors=3, alpha=1.0) == ["alpha"]
+    assert expression(made) == (
+        "make_pipeline(\n    LogEuclideanMetricCV(class_weight='balanced', n_neighbors=3, shapes=(None,)),\n"
+        "    KNeighborsClassifier(n_neighbors=3),\n)"
+    )
+    assert given(METHODS["riemann"].make(Sizes(60, 6, 30, 6)), class_weight="balanced") == ["class_weight"]
 
 
 def test_what_the_data_do_not_allow_has_a_reason():

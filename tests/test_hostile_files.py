@@ -24,6 +24,7 @@ from spdmetric import LogEuclideanMetric
 from spdmetric.datasets import load_images
 from spdmetric.io import matrices
 from spdmetric.io.matrices import guarded, read_column, read_matrices, unguarded
+from spdmetric.io.signals import read_signals
 from test_models import forged
 
 MEGABYTE = 10**6
@@ -431,6 +432,120 @@ def test_what_could_not_be_loaded_is_not_saved(rng, tmp_path):
     with pytest.raises(ValueError, match="alignment_ holds NaN"):
         spdmetric.save(metric, tmp_path / "model.npz")
     assert list(tmp_path.iterdir()) == []
+
+
+def registry_file(name, tmp_path):
+    """A file of a method of the registry, and what was saved in it."""
+    model = next(m for m in hostile.registry_models() if name in str(m))
+    spdmetric.save(model, tmp_path / "model.npz")
+    return tmp_path / "model.npz"
+
+
+def last(metadata):
+    model = metadata["model"]
+    return model["steps"][-1][1] if "steps" in model else model
+
+
+def parameter(**values):
+    return forged(lambda m, a: last(m)["parameters"].update(values))
+
+
+def fields_of_last(**values):
+    return forged(lambda m, a: last(m)["fitted"].update(values))
+
+
+OTHERS = {
+    # libsvm would follow these past the end of its arrays
+    "more support vectors than there are": (
+        *("SVC", put(head__n_support=np.array([9, 9, 900], np.int32))),
+        r"n_support is \[9, 9, 900\]",
+    ),
+    "fewer than none": ("SVC", put(head__n_support=np.array([-1, 20, 5], np.int32)), "n_support is"),
+    "a kernel of indices": ("SVC", parameter(kernel="precomputed"), "kernel 'precomputed'"),
+    "weights of other vectors": (
+        "SVC",
+        put(head__dual_coef_=np.ones((2, 3))),
+        r"dual_coef_ has shape \(2, 3\)",
+    ),
+    "a parameter that is none": ("SVC", parameter(C=-1.0), "InvalidParameterError"),
+    "more rows than classes": (
+        *("Ridge", put(head__coefficients=np.ones((5, 10)), head__intercepts=np.ones(5))),
+        "5 rows for 3 classes",
+    ),
+    "means of another size": ("MDM()", put(classifier__covmeans_=np.ones((3, 5, 4))), "covmeans_ has shape"),
+    "means that are none": (
+        "MDM()",
+        put(classifier__covmeans_=-np.ones((3, 4, 4))),
+        "its content is not one",
+    ),
+    "an unknown distance": ("MDM()", fields_of_last(metric_dist="os.system"), "its content is not one"),
+    "a map of another size": ("FgMDM", put(classifier__map=np.eye(9)), r"map has shape \(9, 9\).*\(10, 10\)"),
+    "matrices that are none": (
+        *("NearestNeighbor", put(classifier__X_=-np.stack([np.eye(4)] * 24))),
+        "not positive semi-definite",
+    ),
+    "vectors of another length": ("CSP", put(head__coef_=np.ones((3, 9))), r"coef_ has shape \(3, 9\)"),
+    "a class that is not listed": (
+        *("LinearDiscriminant", parameter(covariance_estimator={"estimator": ["Popen", {"dict": []}]})),
+        "its content is not one",
+    ),
+    "an axis too many": ("NCA", put(map__axes_=np.ones((3, 11))), r"axes_ has shape \(3, 11\)"),
+    "an unknown estimate": (
+        *("Covariances", forged(lambda m, a: m["model"]["steps"][0][1]["parameters"].update(estimator="x"))),
+        "its content is not one",
+    ),
+    "signals after matrices": (
+        *("Covariances", forged(lambda m, a: m["model"]["steps"].insert(1, m["model"]["steps"][0]))),
+        "Covariances takes signals, and cannot follow where matrices",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OTHERS)
+def test_other_models_are_compared_when_they_are_loaded(case, tmp_path, modest):
+    pytest.importorskip("pyriemann")
+    name, spoil, sentence = OTHERS[case]
+    path = registry_file(name, tmp_path)
+    spdmetric.load(path)
+    spoil(path)
+    with pytest.raises(ValueError, match=sentence) as caught:
+        modest(spdmetric.load, path)
+    assert str(path) in str(caught.value)
+
+
+# ---------------------------------------------------------------------------
+# Folders and signals
+
+
+def test_a_table_for_a_matrix(tmp_path, modest):
+    """Twenty million rows of one number: refused at the second."""
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "a.csv").write_text("1\n" * 2 * 10**7)
+    with pytest.raises(
+        ValueError, match="its first row has 1 entries, row 2 has 1; expected a square matrix"
+    ):
+        modest(read_matrices, tmp_path / "set")
+
+
+def test_sizes_of_a_folder_are_compared_before_a_matrix_is_read(tmp_path, modest):
+    (tmp_path / "set").mkdir()
+    for k in range(9):
+        np.save(tmp_path / "set" / f"{k}.npy", np.zeros((1500, 1500)))
+    np.save(tmp_path / "set" / "9.npy", np.eye(2))
+    with pytest.raises(ValueError, match=r"9\.npy has shape \(2, 2\), but 0\.npy has \(1500, 1500\)"):
+        modest(read_matrices, tmp_path / "set")
+
+
+def test_signals_that_lie_about_their_size(tmp_path, modest):
+    many = member(shape=(6, 30, 10**7)) + bytes(10**7)
+    path = archive(tmp_path / "a.npz", [("X.npy", many)])
+    with pytest.raises(ValueError, match="declares") as caught:
+        modest(read_signals, path)
+    assert str(path) in str(caught.value)
+    X = member(shape=(10**6, 2, 4)) + bytes(64 * 10**6 - 10**6)
+    path = archive(tmp_path / "b.npz", [("X.npy", X), ("y.npy", member(shape=(5,)))], zipfile.ZIP_STORED)
+    with pytest.raises(ValueError, match=r"y has shape \(5,\) for 1000000 matrices"):
+        modest(read_signals, path)
 
 
 # ---------------------------------------------------------------------------

@@ -99,7 +99,7 @@ def test_missing_file(tmp_path):
     refused(tmp_path / "none.npz", "There is no file", FileNotFoundError)
     folder = tmp_path / "folder.npz"
     folder.mkdir()
-    refused(folder, "is a folder without a file that ends in .npy, .csv")
+    refused(folder, r"is a folder without a file that ends in \.npy, \.csv: it has nothing")
 
 
 def test_unknown_suffix(tmp_path):

@@ -6,6 +6,7 @@ import io
 import json
 import pickle
 import re
+import sys
 import warnings
 import zipfile
 from pathlib import Path
@@ -234,6 +235,16 @@ def test_estimators_that_are_parameters_come_back(rng, tmp_path):
     loaded = there_and_back(model.fit(X, y), tmp_path)
     assert isinstance(loaded[-1].covariance_estimator, LedoitWolf)
     assert same(clone(loaded).fit(X, y).predict_proba(X), model.predict_proba(X))
+
+
+def test_without_pyriemann_the_extra_is_named(rng, tmp_path, monkeypatch):
+    pytest.importorskip("pyriemann")
+    X, y = labeled(rng, 12, 3)
+    path = tmp_path / "model.npz"
+    spdmetric.save(made("mdm", X, y).fit(X, y), path)
+    monkeypatch.setitem(sys.modules, "pyriemann.classification", None)
+    with pytest.raises(ImportError, match=r"MDM needs pyRiemann: pip install 'spdmetric\[compare\]'"):
+        spdmetric.load(path)
 
 
 RECIPE = Recipe("recording", "T1=left,T2=right", (8.0, 30.0), (0.5, 2.5), ("C3", "C4"))
@@ -533,7 +544,7 @@ def documented_blocks():
     return re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
 
 
-@pytest.mark.parametrize("block", documented_blocks(), ids=range(3))
+@pytest.mark.parametrize("block", documented_blocks(), ids=range(4))
 def test_the_page_on_models_is_true(block, capsys):
     if "skops" in block:
         pytest.importorskip("skops")

@@ -29,6 +29,7 @@ from spdmetric import (
     LogEuclideanClassifier,
     LogEuclideanMetric,
     LogEuclideanMetricCV,
+    Shrinkage,
     geometry,
     manifolds,
     validation,
@@ -897,6 +898,40 @@ def the_common_range_loses_nothing(rng, d):
     assert inside.shape == (8, d, d)
     close(np.linalg.eigvalsh(inside), np.linalg.eigvalsh(X), 1e-8)
     close(step.inverse_transform(inside), flat, 1e-8)
+
+
+@about("estimators.Shrinkage.fit", "estimators.Shrinkage.transform")
+def shrinkage_keeps_the_trace_and_the_directions(rng, d):
+    X = spd(rng, 3, d)
+    shares = rng.uniform(0.1, 1, 2)
+    for share in (*shares, "oas"):
+        Z = Shrinkage(share).fit_transform(X)
+        close(np.trace(Z, axis1=1, axis2=2), np.trace(X, axis1=1, axis2=2), 1e-12)
+        close(Z @ X, X @ Z)
+        assert (np.linalg.cond(Z) <= np.linalg.cond(X) * (1 + 1e-9)).all()
+    twice = Shrinkage(shares[0]).fit_transform(Shrinkage(shares[1]).fit_transform(X))
+    close(twice, Shrinkage(1 - np.prod(1 - shares)).fit_transform(X), 1e-12)
+
+
+@about("validation.bad_matrices", "validation.bad_signals")
+def bad_matrices_are_all_found_and_no_others(rng, d):
+    flat = rng.standard_normal((12, d + 1, max(1, d - 1)))
+    X = flat @ flat.transpose(0, 2, 1) * 10.0 ** rng.integers(-20, 20)  # singular ones are not bad
+    assert validation.bad_matrices(X) == []
+    spoil = [np.nan, np.inf, -np.inf]
+    bad = sorted(rng.choice(12, 6, replace=False).tolist())
+    for k, value in zip(bad[:3], spoil, strict=True):
+        X[k, 0, d] = value
+    X[bad[3]] = 0
+    X[bad[4]] *= -1
+    X[bad[5], 0, d] += np.abs(X[bad[5]]).max()
+    found = validation.bad_matrices(X, [f"file{k}" for k in range(12)])
+    assert [one.index for one in found] == bad
+    assert [one.where for one in found] == [f"file{k}" for k in bad]
+    words = ("NaN", "infinite", "infinite", "zero", "negative", "symmetric")
+    assert all(word in one.why for word, one in zip(words, found, strict=True))
+    signals = [(one.index, one.why) for one in found if one.index in bad[:4]]  # need no symmetry
+    assert [(one.index, one.why) for one in validation.bad_signals(X)] == signals
 
 
 @about("estimators.FittedMetric.fit_transform")

@@ -67,7 +67,7 @@ def features(folder: Path) -> dict:
         "pyRiemann's methods": (
             "compare",
             "pyriemann",
-            lambda: METHODS["mdm"].make(Sizes.of(np.zeros((4, 2, 2)), [0, 0, 1, 1])),
+            lambda: METHODS["mdm"].make(Sizes(4, 2, 2, 2)),
         ),
         "figures": ("plots", "matplotlib", style.context),
         "textures of scikit-image": ("textures", "skimage", load_images),

@@ -142,27 +142,49 @@ def bad_matrices(X: np.ndarray, names: Sequence[str] | None = None) -> list[Bad]
     """
     matrices, allowed = _as_float64(X, "X")
     check_stack(matrices, "X")
-    found = ((k, _fault(matrix, allowed)) for k, matrix in enumerate(matrices))
-    return [Bad(k, names[k] if names else f"X[{k}]", why) for k, why in found if why]
+    found = {k: why for k, matrix in enumerate(matrices) if (why := _fault(matrix, allowed))}
+    rest = [k for k in range(len(matrices)) if k not in found]
+    if rest and not _surely_definite(symmetrize(matrices[rest])):
+        single = allowed == _ASYMMETRY["float32"]
+        found |= {k: why for k in rest if (why := _negative(matrices[k], single))}
+    return _named(found, names)
 
 
-def _fault(A: np.ndarray, allowed: float) -> str | None:
-    """Why a matrix is no covariance matrix; rounding is judged as `check_psd` and `CommonRange` do."""
+def bad_signals(X: np.ndarray, names: Sequence[str] | None = None) -> list[Bad]:
+    """The same for signals, (n, channels, times): those with NaN or infinity, and those that are zero."""
+    return _named({k: why for k, signal in enumerate(X) if (why := _not_finite(signal))}, names)
+
+
+def _named(found: Mapping[int, str], names: Sequence[str] | None) -> list[Bad]:
+    return [Bad(k, names[k] if names else f"X[{k}]", why) for k, why in sorted(found.items())]
+
+
+def _not_finite(A: np.ndarray) -> str | None:
     for count, kind in ((np.isnan(A).sum(), "NaN"), (np.isinf(A).sum(), "infinite")):
         if count:
             return f"{count} of {A.size} entries are {kind}"
+    return None if A.any() else "all entries are zero"
+
+
+def _fault(A: np.ndarray, allowed: float) -> str | None:
+    """Why a matrix is no covariance matrix, as far as its entries tell."""
+    if why := _not_finite(A):
+        return why
     largest, skew = np.abs(A).max(), np.abs(A - A.T).max()
-    if largest == 0:
-        return "all entries are zero"
     if not _SIZES[0] <= largest <= _SIZES[1]:
         return f"its largest entry is {largest:.3g}, which float64 cannot square"
     if skew > allowed * largest:
         return f"not symmetric: it differs from its transpose by {skew / largest:.2g} of its largest entry"
-    values = np.linalg.eigvalsh(symmetrize(A))
-    rounding = len(A) * _EPS if allowed == _ASYMMETRY["float64"] else 2 * float(np.finfo(np.float32).eps)
-    if values[0] < -100 * rounding * abs(values).max():
-        return f"negative eigenvalues: the smallest is {values[0]:.3g}, the largest {values[-1]:.3g}"
     return None
+
+
+def _negative(A: np.ndarray, single: bool) -> str | None:
+    """Whether eigenvalues are negative by more than rounding, which `check_psd` and `CommonRange` allow."""
+    values = np.linalg.eigvalsh(symmetrize(A))
+    rounding = 2 * float(np.finfo(np.float32).eps) if single else len(A) * _EPS
+    if values[0] >= -100 * rounding * abs(values).max():
+        return None
+    return f"negative eigenvalues: the smallest is {values[0]:.3g}, the largest {values[-1]:.3g}"
 
 
 def _as_float64(X: Any, name: str) -> tuple[Array, float]:

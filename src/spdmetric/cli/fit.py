@@ -79,7 +79,8 @@ def run(arguments: Namespace) -> None:
     sizes = Sizes.of(data.matrices.X, y)
     if arguments.rank not in (None, "full"):
         sizes = sizes._replace(shared=False)  # a metric of low rank does without the common range
-    groups = several(data.matrices.groups) if data.domains is None else None  # domains are groups too
+    # Domains are groups too; --folds asks for folds of matrices.
+    groups = several(data.matrices.groups) if data.domains is None and arguments.folds is None else None
     if arguments.regression:
         made = numbers_asked(arguments, sizes)
     else:
@@ -91,6 +92,9 @@ def run(arguments: Namespace) -> None:
     print(*told(data), f"{n} matrices {d} x {d}, {_told(y, arguments.regression)}", sep="\n")
     if sizes.shared:
         print(f"brought to their common range, {sizes.smallest_rank} of {d} dimensions")
+    elif not sizes.definite:
+        lowest = f"the lowest rank is {sizes.smallest_rank} of {d}"
+        print(f"{lowest}: a metric of low rank, from the Euclidean mean; --shrink makes them definite")
     print(*_parts(data, groups), _learned(model, arguments), f"written: {arguments.out}", sep="\n")
 
 
@@ -98,6 +102,7 @@ def learn(model: Any, data: Input, groups: np.ndarray | None) -> None:
     """Train a pipeline, with a bar for terminals, and for what takes longer than two seconds."""
     from tqdm import tqdm
 
+    from spdmetric.cli.inputs import speaking_of_options
     from spdmetric.evaluation.splits import fit_keywords, steps_of
 
     columns = fit_keywords(model, groups=groups, sample_domain=data.domains)
@@ -105,7 +110,8 @@ def learn(model: Any, data: Input, groups: np.ndarray | None) -> None:
         following = [step for step in steps_of(model) if hasattr(step, "set_callbacks")]  # scikit-learn 1.9
         for step in following:
             step.set_callbacks(Bar(bar.update))
-        model.fit(data.X, data.matrices.y, **columns)
+        with speaking_of_options():
+            model.fit(data.X, data.matrices.y, **columns)
         for step in following:
             step.set_callbacks()
 
@@ -245,7 +251,8 @@ def _parts(data: Input, groups: np.ndarray | None) -> list[str]:
     if data.domains is not None:
         return [f"domains, each seen from its own mean: {counted(data.domains)}"]
     if groups is None:
-        return []
+        apart = data.matrices.groups is not None and len(set(data.matrices.groups.tolist())) > 1
+        return ["--folds: of matrices, so that the groups are not kept whole"] if apart else []
     offer = "--domains groups would see each from its own mean"
     return [f"groups, kept whole by the folds: {counted(groups)}; {offer}"]
 

@@ -23,7 +23,7 @@ from spdmetric.evaluation.baselines import from_pyriemann
 from spdmetric.evaluation.methods import expression
 from spdmetric.io.matrices import GROUP_HEADS, SIGNAL_SUFFIXES, Matrices, read_column, read_matrices
 from spdmetric.io.signals import Recipe, Signals, holds_signals, read_signals
-from spdmetric.validation import Bad, bad_matrices
+from spdmetric.validation import Bad, bad_matrices, bad_signals
 
 SIGNALS = ("events", "band", "window", "estimator")  # options that only signals have
 LISTED = 20  # bad matrices in a message
@@ -62,9 +62,9 @@ def read_input(
     asked = {name: getattr(arguments, name, None) for name in (*SIGNALS, "shrink", "groups", "domains")}
     with speaking_of_options():
         found = _read(path, labels, asked, arguments.subject, steps, recipe)
-        domains = _domains(path, found, asked["domains"])
+        domains = _domains(path, found, asked["domains"], arguments.subject)
     recipe, names = (found.recipe, None) if isinstance(found, Signals) else (None, found.names)
-    bad = bad_matrices(found.X, names) if recipe is None else _bad_trials(found.X)
+    bad = bad_matrices(found.X, names) if recipe is None else bad_signals(found.X)
     _refuse(path, bad, len(found.X), getattr(arguments, "skip_bad", False))
     kept = np.setdiff1d(np.arange(len(found.X)), [one.index for one in bad])
     y, groups, domains = (None if of is None else of[kept] for of in (found.y, found.groups, domains))
@@ -84,6 +84,8 @@ def speaking_of_options() -> Iterator[None]:
     except ValueError as error:
         options = r"\b(labels|groups|subject|events|band|window)=(?=([\w('\"\[])?)"
         text = re.sub(options, lambda m: f"--{m[1]}" + " " * bool(m[2]), str(error))
+        for word, option in (("sample_domain", "--domains"), ("a number for cv", "--folds N")):
+            text = text.replace(word, option)
         raise ValueError(re.sub(r"\bas \(([\d.]+), ([\d.]+)\)", r"as \1 \2", text)) from error
 
 
@@ -112,7 +114,9 @@ def _read(
     return read_matrices(path, labels, asked["groups"], subject=subject)
 
 
-def _domains(path: Path, found: Matrices | Signals, asked: str | None) -> np.ndarray | None:
+def _domains(
+    path: Path, found: Matrices | Signals, asked: str | None, subject: int | None
+) -> np.ndarray | None:
     """The domain of each matrix: the groups, a column of a .csv file, or an array of DATA."""
     if asked is None:
         return None
@@ -122,15 +126,9 @@ def _domains(path: Path, found: Matrices | Signals, asked: str | None) -> np.nda
         return found.groups
     if asked.lower().endswith(".csv"):
         return read_column(asked, len(found.X), GROUP_HEADS)
-    return read_matrices(path, groups=asked).groups
-
-
-def _bad_trials(X: np.ndarray) -> list[Bad]:
-    """Trials with samples that are no numbers, or that have no variance at all."""
-    finite = np.isfinite(X).all(axis=(1, 2))
-    flat = finite & (np.ptp(X, axis=2).max(axis=1, initial=0) == 0)
-    why = np.where(finite, "no channel changes", "some samples are NaN or infinite")
-    return [Bad(int(k), f"X[{k}]", str(why[k])) for k in np.flatnonzero(~finite | flat)]
+    if isinstance(found, Signals):
+        return read_signals(path, groups=asked, subject=subject, recipe=found.recipe).groups
+    return read_matrices(path, groups=asked, subject=subject).groups
 
 
 def _refuse(path: Path, bad: list[Bad], n: int, skip: bool) -> None:

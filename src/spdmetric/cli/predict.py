@@ -47,7 +47,7 @@ def run(arguments: Namespace) -> None:
         check_target(arguments.out, arguments.model, arguments.data, arguments.labels)
     from sklearn.base import is_regressor
 
-    from spdmetric.cli.inputs import read_input, told
+    from spdmetric.cli.inputs import read_input, speaking_of_options, told
     from spdmetric.io.atomic import write_atomically
     from spdmetric.io.models import load, load_recipe
 
@@ -57,8 +57,9 @@ def run(arguments: Namespace) -> None:
     data = read_input(arguments.data, arguments.labels, arguments, [], load_recipe(arguments.model))
     _check_size(model, data, arguments)
     columns, said = _domain_columns(model, data, arguments)
-    predicted = model.predict(data.X, **columns)
-    proba = model.predict_proba(data.X, **columns) if arguments.proba else None
+    with speaking_of_options():
+        predicted = model.predict(data.X, **columns)
+        proba = model.predict_proba(data.X, **columns) if arguments.proba else None
     text = as_csv(data, predicted, proba, getattr(model, "classes_", None), "value" if numbers else "label")
     true, told_to = data.matrices.y, sys.stderr if stdout else sys.stdout
     said = [*told(data), *said]
@@ -110,9 +111,10 @@ def _domain_columns(model: Any, data: Input, arguments: Namespace) -> tuple[dict
     if domains is None:
         name = NEW if known.dtype.kind in "U" else int(known.max()) + 1
         domains = np.full(len(data.X), name)
-    elif domains.dtype.kind != known.dtype.kind:
-        domains, known = domains.astype(str), known.astype(str)
-    unseen = ~np.isin(domains, known)
+    elif known.dtype.kind == "U":
+        domains = domains.astype(str)
+    names = set(known.tolist())
+    unseen = np.array([name not in names for name in domains.tolist()])
     if not unseen.any():
         return {"sample_domain": domains}, []
     which = counted(domains[unseen]) if data.domains is not None else f"all {len(domains)} matrices"

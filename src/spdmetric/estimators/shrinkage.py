@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from spdmetric.linalg.symmetric import Array
-from spdmetric.validation import as_float, check_psd, is_single, to_numpy
+from spdmetric.validation import as_float, bad_matrices, check_symmetric, is_single, to_numpy
 
 
 class Shrinkage(TransformerMixin, BaseEstimator):
@@ -70,7 +70,7 @@ class Shrinkage(TransformerMixin, BaseEstimator):
         self : Shrinkage
         """
         self._check()
-        validate_data(self, check_psd(to_numpy(X), 1), reset=True, skip_check_array=True)
+        validate_data(self, _checked(to_numpy(X)), reset=True, skip_check_array=True)
         return self
 
     def transform(self, X: Array) -> np.ndarray:
@@ -88,21 +88,22 @@ class Shrinkage(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         self._check()
-        matrices = check_psd(to_numpy(X), 1)
+        matrices = _checked(to_numpy(X))
         validate_data(self, matrices, reset=False, skip_check_array=True)
         d = matrices.shape[1]
         mean = np.trace(matrices, axis1=1, axis2=2)[:, None, None] / d
-        share = self._shares(matrices)
+        share = self._shares(matrices, single=is_single(X))
         return as_float((1 - share) * matrices + share * mean * np.eye(d), single=is_single(X))
 
-    def _shares(self, X: np.ndarray) -> Any:
+    def _shares(self, X: np.ndarray, *, single: bool) -> Any:
         """Share of the identity: one for all matrices, or (n, 1, 1)."""
         if self.shrinkage != "oas":
             return self.shrinkage
-        d = X.shape[1]
-        n = self.n_samples
+        d, n = X.shape[1], self.n_samples
         if n is None:
-            n = np.linalg.matrix_rank(X, hermitian=True) + 1  # (n_matrices,)
+            values = np.linalg.eigvalsh(X)
+            floor = 2 * np.finfo(np.float32).eps if single else d * np.finfo(np.float64).eps
+            n = np.sum(values > floor * values[:, -1:], axis=1) + 1
         squares, mean = np.mean(X**2, axis=(1, 2)), np.trace(X, axis1=1, axis2=2) / d
         # As scikit-learn has it, with the terms in 1/d left out.
         above, below = squares + mean**2, (n + 1) * (squares - mean**2 / d)
@@ -127,3 +128,11 @@ class Shrinkage(TransformerMixin, BaseEstimator):
         tags.input_tags.three_d_array = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _checked(X: Any) -> np.ndarray:
+    """Positive semi-definite matrices in float64, or what is wrong with the first that is none."""
+    matrices = check_symmetric(X)
+    if bad := bad_matrices(X):
+        raise ValueError(f"{bad[0].where} is not positive semi-definite ({bad[0].why}); {len(bad)} are not.")
+    return matrices

@@ -65,9 +65,15 @@ class Sizes(NamedTuple):
 
     @property
     def low_rank(self) -> int | None:
-        """Half the rank, for the metric of one low rank; None where that would be less than two."""
-        half = max(2, self.d // 2) if self.d >= 4 else None
-        return half if self.definite else min(half or 1, self.smallest_rank)
+        """Half the rank, for the metric of one low rank; None for definite matrices smaller than four."""
+        if self.definite:
+            return max(2, self.d // 2) if self.d >= 4 else None
+        return max(1, self.smallest_rank // 2)  # near it, some are all but singular on the directions
+
+    @property
+    def low_ranks(self) -> tuple[int, ...]:
+        """Ranks to choose among where matrices are singular, each on a range of its own."""
+        return tuple(rank for rank in LOW_RANKS if 2 * rank <= self.smallest_rank) or (self.low_rank or 1,)
 
 
 Make = Callable[[Sizes], BaseEstimator]
@@ -101,10 +107,12 @@ class Method:
     def make(self, s: Sizes) -> BaseEstimator:
         """A fresh classifier; singular matrices that share a range are brought to it first."""
         made = self.recipe(s.inside)
-        if not s.inside.definite:
-            given(made, init="euclid")  # without a common range they have no Riemannian mean
+        if not s.inside.definite:  # without a common range they have no Riemannian mean
+            given(made, init="euclid", ranks=s.low_ranks)
         return make_pipeline(CommonRange(), *steps_of(made)) if s.shared else made
 
+
+LOW_RANKS = (4, 8)
 
 FAMILIES = {
     "distance": "a fixed distance, nearest neighbor",

@@ -42,7 +42,10 @@ def files_in(folder: Path, suffixes: Collection[str], left_out: Collection[Path]
     """
     found = sorted(_entries(folder, suffixes, left_out), key=lambda path: natural(str(path)))
     if not found:
-        raise FileError(f"{folder} is a folder without a file that ends in {listed(suffixes)}.")
+        there = listed(sorted(path.name for path in folder.iterdir()))
+        raise FileError(
+            f"{folder} is a folder without a file that ends in {listed(suffixes)}: it has {there}."
+        )
     depths = {len(path.relative_to(folder).parts): path for path in found}
     if len(depths) > 1 or max(depths) > 2:
         shown = " and ".join(shortened(path.relative_to(folder)) for _, path in sorted(depths.items()))

@@ -44,9 +44,10 @@ def save(model: Any, path: str | PathLike[str], *, recipe: Recipe | None = None)
 
     Parameters
     ----------
-    model : LogEuclideanMetric, LogEuclideanMetricCV, CommonRange or Pipeline
-        A fitted metric, or a fitted pipeline of one and a `KNeighborsClassifier`, a
-        `KNeighborsRegressor` or a `Ridge`, perhaps after a `CommonRange`.
+    model : estimator
+        A fitted `LogEuclideanMetric`, `LogEuclideanMetricCV` or `LogEuclideanClassifier`, another
+        classifier of the registry that ``spdmetric methods`` lists, or a pipeline of some of the classes
+        in the page on files and models.
     path : str or path-like
         File to write, by custom ending in ``.npz``; it appears whole or not at all.
     recipe : Recipe, optional
@@ -89,7 +90,7 @@ def load(path: str | PathLike[str]) -> Any:
 
     Returns
     -------
-    model : LogEuclideanMetric, LogEuclideanMetricCV, CommonRange or Pipeline
+    model : estimator
         Fitted; it gives the same numbers, bit for bit, as the one that was saved.
     """
     headers = npz_headers(Path(path))
@@ -99,7 +100,7 @@ def load(path: str | PathLike[str]) -> Any:
         _check_tree(metadata["model"], {k: v for k, v in headers.items() if k != "metadata"})
         metadata, arrays = read_model_file(path)
         return _model_of(metadata["model"], arrays, _Chain())
-    except FileError:
+    except (FileError, ImportError):
         raise
     except Exception as error:  # the digest holds, so whoever wrote it was not `save`
         why = described(error)

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.signal import butter, sosfilt
 
 from spdmetric.extras import needing
 from spdmetric.io.files import FileError, Header, Refused, check_size, listed, reading, shortened
@@ -148,7 +147,10 @@ def read_signals(
         events, band, window = recipe.events, recipe.band, recipe.window
     if events is not None:
         event_labels(events)
-    wanted = Recipe("recording", events, band, window, recipe.channels if recipe else None)
+    low_high, moments = (
+        None if pair is None else (float(pair[0]), float(pair[1])) for pair in (band, window)
+    )
+    wanted = Recipe("recording", events, low_high, moments, recipe.channels if recipe else None)
     paths = [Path(path)] if isinstance(path, str | PathLike) else [Path(one) for one in path]
     if len(paths) == 1 and paths[0].is_dir():
         paths = files_in(paths[0], SIGNAL_SUFFIXES)
@@ -316,9 +318,7 @@ def _read_epochs(path: Path, wanted: Recipe) -> _Part:
             raise Refused("expected epochs, saved by MNE under a name that ends in -epo.fif.")
         _check_fif(path)
         warnings.simplefilter("error", RuntimeWarning)  # MNE's, of what is damaged
-        epochs = mne.read_epochs(path, preload=False, proj=False, verbose="ERROR")
-        entries = len(epochs.events) * len(epochs.ch_names) * len(epochs.times)
-        check_size("the signal", 8 * entries, path.stat().st_size)
+        epochs = mne.read_epochs(path, preload=True, proj=False, verbose="ERROR")
         names = {code: name for name, code in epochs.event_id.items()}
         described = np.array([names.get(code, str(code)) for code in epochs.events[:, 2].tolist()], dtype=str)
         there = _counted(described)
@@ -328,8 +328,6 @@ def _read_epochs(path: Path, wanted: Recipe) -> _Part:
         X = epochs.get_data(picks=list(channels), verbose="ERROR")[kept] * _unit(epochs.info)
         if wanted.window is not None:
             X = np.ascontiguousarray(X[:, :, _moments(epochs.times, wanted.window)])
-        if not np.isfinite(X).all():
-            raise Refused("its signals hold NaN or infinity.")
         y = np.array([labels[name] for name in described[kept]], dtype=str)
         return _Part(X, y, channels, float(epochs.info["sfreq"]), there, [])
 
@@ -472,6 +470,8 @@ def cut_epochs(
 
     The Butterworth filter of order 5 is causal, and starts from rest at the first sample.
     """
+    from scipy.signal import butter, sosfilt
+
     signal, onsets = np.asarray(signal, dtype=np.float64), np.asarray(onsets)
     if signal.ndim != 2:
         raise ValueError(f"Expected a signal of shape (n_channels, n_samples), got shape {signal.shape}.")
