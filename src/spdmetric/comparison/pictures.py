@@ -97,9 +97,11 @@ def _themed(rule: str) -> str:
 
 
 @contextmanager
-def _drawing(height: float, box: Box) -> Iterator[tuple[style.Figure, style.Axes]]:
+def _drawing(
+    height: float, box: Box, figure: style.Figure | None = None
+) -> Iterator[tuple[style.Figure, style.Axes]]:
     """A figure of the page's width with the page's letters, and axes in a box given in shares of it."""
-    with style.canvas(WIDTH, height, **_TEXT) as figure:
+    with style.canvas(WIDTH, height, figure, **_TEXT) as figure:
         yield figure, figure.add_axes(box)
 
 
@@ -114,11 +116,11 @@ def _safe(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def ranking(verdict: Verdict) -> style.Figure:
+def ranking(verdict: Verdict, figure: style.Figure | None = None) -> style.Figure:
     """The score that decides with standard errors, the best on top; hollow where recentered."""
     methods = list(dict.fromkeys(line.method.partition(" ")[0] for line in verdict.ranked))[::-1]
     height = 0.9 + 0.235 * len(methods)
-    with _drawing(height, (0.45, 0.55 / height, 0.52, 1 - 0.95 / height)) as (figure, axes):
+    with _drawing(height, (0.45, 0.55 / height, 0.52, 1 - 0.95 / height), figure) as (figure, axes):
         for line in verdict.ranked:
             method, _, form = line.method.partition(" ")
             color, mark, _ = FAMILY_LOOKS[METHODS[method].family]
@@ -266,6 +268,7 @@ def embedding(panel: Panel, train: np.ndarray, test: np.ndarray, names: Sequence
         if one:
             axes.set_yticks(range(len(names)), [_safe(name) for name in names], rotation=90, va="center")
             axes.set_ylabel("class")
+            axes.tick_params(axis="y", length=0)
         else:
             axes.set_ylabel(f"second component, {100 * panel.share[1]:.0f} %")
             axes.set_aspect("equal", adjustable="datalim")  # distances are what is learned
