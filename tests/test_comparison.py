@@ -323,12 +323,15 @@ def test_without_a_learned_metric_the_page_goes_without_it(tmp_path, monkeypatch
 
 def test_large_data_leave_out_what_would_take_too_long():
     """By the sizes alone, and only what was not asked for by name."""
-    assert too_long("riemann", 600, 22) is None
-    assert "25 million pairs of 8 x 8" in too_long("riemann", 5000, 8)
-    assert "25 million pairs" in too_long("nca", 5000, 2)
-    assert too_long("nca", 1000, 64) is None
-    assert "would take long with 75 matrices of size 100" in too_long("logeuclid-kta-cv-lda", 75, 100)
-    assert too_long("spdmetric", 75, 100) is None
+    assert too_long("riemann", 600, 22, 2) is None
+    assert "25 million pairs of 8 x 8" in too_long("riemann", 5000, 8, 2)
+    assert "25 million pairs" in too_long("nca", 5000, 2, 2)
+    assert too_long("nca", 1000, 64, 2) is None
+    assert "would take long with 75 matrices of size 100" in too_long("logeuclid-kta-cv-lda", 75, 100, 15)
+    assert "would take long" in too_long("fgmdm", 75, 100, 15)
+    assert "would take long" in too_long("csp-lda", 75, 100, 15)
+    assert too_long("csp-lda", 75, 100, 2) is None
+    assert too_long("spdmetric", 75, 100, 15) is None
 
 
 @pytest.mark.parametrize("error", [MemoryError("too large"), ValueError("bad luck")])

@@ -215,8 +215,9 @@ def shape(drawn: Drawn, channels: Sequence[str] | None) -> style.Figure:
     with _drawing(3.6, (0.17, 0.17, 0.8, 0.8)) as (figure, axes):
         _heat(axes, weights, "RdBu_r" if signed else "Blues", -1 if signed else 0)
         axes.set(xlabel=drawn.entries[:-1], ylabel=drawn.entries[:-1])
-        _channel_ticks(axes.yaxis, len(weights), names, 20)
-        _channel_ticks(axes.xaxis, len(weights), names, 20 if names is None else 14, rotation=90)
+        most = 24 if len(weights) <= 24 else 10
+        _channel_ticks(axes.yaxis, len(weights), names, most)
+        _channel_ticks(axes.xaxis, len(weights), names, most, rotation=90)
     return figure
 
 
@@ -240,7 +241,7 @@ def confusion(counts: np.ndarray, names: Sequence[str]) -> style.Figure:
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
     with _drawing(4.0, (0.24, 0.04, 0.74, 0.8)) as (figure, axes):
         axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto", interpolation="nearest")
-        ticks = np.unique(np.linspace(0, len(names) - 1, 12).round().astype(int))
+        ticks = range(0, len(names), -(-len(names) // 16))
         labels = [_safe(names[i])[:14] for i in ticks]
         axes.set_xticks(ticks, labels, rotation=90)
         axes.set_yticks(ticks, labels)
