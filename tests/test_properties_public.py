@@ -480,16 +480,16 @@ def chunks_are_checked_under_their_own_numbers(rng, d):
     X, first = matrices.symmetrize(spd(rng, 4, d)), int(rng.integers(0, 1000))
     rows = slice(first, first + 4)
     validation.check_stack(X, "X")
-    assert np.array_equal(validation.checked_chunk(X, validation.check_spd, 2, rows, 5), X)
+    assert np.array_equal(validation.checked_chunk(X, None, 2, rows, 5), X)
     bad = int(rng.integers(0, 4))
     X[bad, 0, 0] = np.nan
     with pytest.raises(ValueError, match=rf"X\[{first + bad}\] contains .*In chunk 2 of 5"):
-        validation.checked_chunk(X, validation.check_spd, 2, rows, 5)
+        validation.checked_chunk(X, None, 2, rows, 5)
     with pytest.raises(ValueError, match="shape"):
         validation.check_stack(X[:, :, :0], "X")
 
 
-@about("validation.check_matrices", "validation.is_tensor", "validation.to_numpy")
+@about("validation.is_tensor", "validation.to_numpy")
 @about("validation.is_single", "validation.as_float")
 def tensors_are_checked_where_they_are_and_come_home_unchanged(rng, d):
     X = matrices.symmetrize(spd(rng, 3, d))
@@ -498,9 +498,9 @@ def tensors_are_checked_where_they_are_and_come_home_unchanged(rng, d):
     assert not validation.is_tensor(X)
     assert not validation.is_tensor(X.tolist())
     for rank in (None, d):
-        assert np.array_equal(validation.to_numpy(validation.check_matrices(tensor, rank)), X)
+        assert np.array_equal(validation.to_numpy(validation.check_psd(tensor, rank)), X)
         with pytest.raises(ValueError, match=r"stack\[4\] is not positive"):
-            validation.check_matrices(-X, rank, name="stack", first=4)
+            validation.check_psd(-X, rank, name="stack", first=4)
     single = validation.as_float(tensor, single=True)
     assert validation.is_single(single)
     assert not validation.is_single(validation.as_float(single))

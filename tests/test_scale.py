@@ -18,7 +18,7 @@ from spdmetric.linalg.compiled import each_block
 from spdmetric.linalg.symmetric import congruence
 from spdmetric.manifolds import Ball
 from spdmetric.objectives.alignment import Misalignment, Target, default_chunk_size
-from spdmetric.objectives.local import Selected, Stored, Whitened, is_stored, memory_limit
+from spdmetric.objectives.local import is_stored, memory_limit, selected, stored, whitened
 
 
 @pytest.fixture
@@ -155,9 +155,9 @@ def test_what_counts_as_stored(data, tmp_path):
 def test_views(data):
     X, _ = data
     index = np.array([0, 3, 4, 17, 90])
-    np.testing.assert_array_equal(Selected(X, index)[slice(1, 4)], X[[3, 4, 17]])
+    np.testing.assert_array_equal(selected(X, index)[slice(1, 4)], X[[3, 4, 17]])
     W = np.arange(12.0).reshape(3, 4)
-    view = Whitened(Stored(Sliceable(X), symmetric=True), W)
+    view = whitened(stored(Sliceable(X), symmetric=True), W)
     assert view.shape == (600, 3, 3)
     np.testing.assert_array_equal(view[slice(5, 9)], congruence(W, X[5:9]))
 

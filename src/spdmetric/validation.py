@@ -59,29 +59,24 @@ def check_spd(X: Any, *, name: str = "X", first: int = 0) -> Array:
     ValueError
         With a sentence that names the first offending matrix.
     """
-    X = check_symmetric(X, name=name, first=first)
-    if not _surely_definite(X):
-        _check_definite(X, name, first)
-    return X
+    return check_psd(X, None, name=name, first=first)
 
 
-def check_psd(X: Any, rank: int, *, name: str = "X", first: int = 0) -> Array:
+def check_psd(X: Any, rank: int | None, *, name: str = "X", first: int = 0) -> Array:
     """Return a stack of positive semi-definite matrices of at least some rank, in float64.
 
     Parameters and errors are those of `check_spd`; matrices may be singular as long as
-    each has numerical rank ``rank`` or more.
+    each has numerical rank ``rank`` or more.  None: they must be definite.
     """
     X = check_symmetric(X, name=name, first=first)
-    if not _surely_definite(X):
-        _check_rank(X, rank, name, first)
+    if _surely_definite(X):
+        return X
+    values, floor = _values_and_floor(X)
+    if rank is None:
+        _refuse_singular(values, floor, name, first)
+    else:
+        _refuse_low_rank(values, floor, rank, name, first)
     return X
-
-
-def check_matrices(X: Any, rank: int | None, *, name: str = "X", first: int = 0) -> Array:
-    """`check_psd` for matrices of at least some rank, `check_spd` for None."""
-    return (
-        check_spd(X, name=name, first=first) if rank is None else check_psd(X, rank, name=name, first=first)
-    )
 
 
 def is_definite(X: Array) -> bool:
@@ -326,9 +321,8 @@ def _rank_of(values: Array, floor: Array) -> int:
     return int(xp.sum(xp.astype(values > floor, xp.int64)))
 
 
-def _check_definite(X: Array, name: str, first: int) -> None:
-    xp = array_namespace(X)
-    values, floor = _values_and_floor(X)
+def _refuse_singular(values: Array, floor: Array, name: str, first: int) -> None:
+    xp, (n, d) = array_namespace(values), values.shape
     deficient = ~(values[:, 0] > floor[:, 0])
     bad = first_true(deficient)
     if bad is None:
@@ -337,23 +331,22 @@ def _check_definite(X: Array, name: str, first: int) -> None:
     raise ValueError(
         f"{name}[{first + bad}] is not positive definite (smallest eigenvalue {float(values[bad, 0]):.3g}, "
         f"largest {float(values[bad, -1]):.3g}, numerical rank {_rank_of(values[bad, :], floor[bad, :])} of "
-        f"{X.shape[-1]}); {count} of {X.shape[0]} matrices are not. Estimate them with shrinkage (for "
+        f"{d}); {count} of {n} matrices are not. Estimate them with shrinkage (for "
         "instance pyriemann.estimation.Covariances('oas')), or learn a low-rank metric with rank=m, m at "
         "most their rank; where all are singular in the same directions, put spdmetric.CommonRange() first."
     )
 
 
-def _check_rank(X: Array, rank: int, name: str, first: int) -> None:
-    values, floor = _values_and_floor(X)
+def _refuse_low_rank(values: Array, floor: Array, rank: int, name: str, first: int) -> None:
     indefinite = first_true(values[:, 0] < -100 * floor[:, 0])
-    if indefinite is not None or bool(array_namespace(X).any(values[:, -1] <= 0)):
+    if indefinite is not None or bool(array_namespace(values).any(values[:, -1] <= 0)):
         bad = first_true(values[:, -1] <= 0) or 0 if indefinite is None else indefinite
         raise ValueError(
             f"{name}[{first + bad}] is not positive semi-definite (smallest eigenvalue "
             f"{float(values[bad, 0]):.3g}, largest {float(values[bad, -1]):.3g}): it is not a covariance "
             "matrix."
         )
-    ranks = [_rank_of(values[i, :], floor[i, :]) for i in range(X.shape[0])]
+    ranks = [_rank_of(values[i, :], floor[i, :]) for i in range(values.shape[0])]
     smallest = min(ranks)
     if smallest < rank:
         raise ValueError(
@@ -362,15 +355,15 @@ def _check_rank(X: Array, rank: int, name: str, first: int) -> None:
         )
 
 
-def checked_chunk(chunk: Array, check: Callable[..., Array], k: int, rows: slice, n_chunks: int) -> Array:
-    """Apply `check_spd` or `check_psd` to chunk k of a longer stack, saying which chunk it is."""
+def checked_chunk(chunk: Array, rank: int | None, k: int, rows: slice, n_chunks: int) -> Array:
+    """Apply `check_psd` to chunk k of a longer stack, saying which chunk it is."""
     if len(chunk) != rows.stop - rows.start:
         raise ValueError(
             f"Chunk {k} of {n_chunks} of X holds {len(chunk)} matrices, {rows.stop - rows.start} were "
             "expected: is its file truncated?"
         )
     try:
-        return check(chunk, first=rows.start)
+        return check_psd(chunk, rank, first=rows.start)
     except ValueError as error:
         raise ValueError(
             f"{error} (In chunk {k} of {n_chunks}, which begins with X[{rows.start}] and holds "

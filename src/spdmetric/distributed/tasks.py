@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache, reduce, wraps
+from functools import reduce
 from operator import add
-from typing import NamedTuple, ParamSpec, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
-from spdmetric.distributed.arrays import check_for
 from spdmetric.geometry import chunks
 from spdmetric.linalg.batch import Stack, stack_of
 from spdmetric.linalg.moments import Moments
 from spdmetric.linalg.symmetric import congruence, symmetrize
 from spdmetric.objectives.alignment import Part, Target, default_chunk_size, squares_of
+from spdmetric.objectives.local import threads
 from spdmetric.objectives.shape import Errors, FeatureRidge, Shape, Targets, discriminant_shape
 from spdmetric.validation import (
     as_numpy,
@@ -26,26 +25,9 @@ from spdmetric.validation import (
     weight_range,
 )
 
-Args = ParamSpec("Args")
-Result = TypeVar("Result")
 Value = TypeVar("Value", float, np.ndarray, Errors)
 Weight = np.ndarray | None
-
-
-@lru_cache(maxsize=1)
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
-def one_thread(f: Callable[Args, Result]) -> Callable[Args, Result]:
-    """Keep BLAS to the thread of the task: the tasks are parallel already."""
-
-    @wraps(f)
-    def limited(*args: Args.args, **options: Args.kwargs) -> Result:
-        with _controller().limit(limits=1):
-            return f(*args, **options)
-
-    return limited
+one_thread = threads()  # a decorator: BLAS keeps to the thread of a task, as the tasks are parallel already
 
 
 class Survey(NamedTuple):
@@ -147,7 +129,7 @@ def survey(
     """Check a chunk, and count its labels."""
     try:
         X = as_numpy(X, "X")
-        checked_chunk(X, check_for(rank), k, rows, n_chunks)
+        checked_chunk(X, rank, k, rows, n_chunks)
         weight = np.ones(len(X)) if weight is None else check_weight_values(weight, rows.start)
         labels, codes = np.unique(_labels(y, rows.start), return_inverse=True)
         weights = np.bincount(codes, weights=weight)

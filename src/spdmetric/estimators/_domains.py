@@ -15,7 +15,7 @@ import numpy as np
 from spdmetric.estimators._data import is_dask
 from spdmetric.geometry import mean_riemann, median_of, median_riemann, riemann_of
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm
-from spdmetric.objectives.local import Labeled, LocalData, Map, Selected, is_stored, read
+from spdmetric.objectives.local import Labeled, LocalData, Map, Rows, View, is_stored, read, selected
 from spdmetric.validation import check_domains, check_spd, check_weights, to_numpy
 
 UNSEEN = ("error", "recenter")
@@ -26,17 +26,6 @@ class Domains(NamedTuple):
 
     names: np.ndarray  # (k,), sorted
     means: np.ndarray  # (k, d, d)
-
-
-class Recentered:
-    """A stack that is read when a slice is asked for, each matrix seen from the mean of its domain."""
-
-    def __init__(self, X: Array, index: np.ndarray, factors: np.ndarray):
-        self._X, self._index, self._factors = X, index, factors
-        self.shape, self.dtype = tuple(X.shape), np.dtype(np.float64)
-
-    def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
-        return _whitened(read_checked(self._X, rows), self._index[rows], self._factors)
 
 
 def seen_from_means(
@@ -84,7 +73,9 @@ def seen_from(X: Array, index: np.ndarray, means: list[np.ndarray]) -> Any:
         from spdmetric import distributed
 
         return distributed.map_rows(X, index, partial(_whitened, factors=factors))
-    return (Recentered if is_stored(X) else _whitened)(X, index, factors)
+    if is_stored(X):
+        return View(X.shape, lambda rows: _whitened(read_checked(X, rows), index[rows], factors))
+    return _whitened(X, index, factors)
 
 
 def mean_of(
@@ -104,7 +95,8 @@ def mean_of(
     if not is_stored(X):
         return (median_riemann if median else mean_riemann)(to_numpy(X[rows, ...]), weight)
     weight = np.ones(rows.size) if weight is None else weight
-    part = Labeled(Selected(_Read(X), rows), np.zeros(rows.size, dtype=int), weight)
+    checked = View(X.shape, partial(read_checked, X))
+    part = Labeled(selected(checked, rows), np.zeros(rows.size, dtype=int), weight)
     return (median_of if median else riemann_of)(LocalData(part, map=map).average, rows.size)
 
 
@@ -142,18 +134,8 @@ def _whitened(X: np.ndarray, index: np.ndarray, factors: np.ndarray) -> np.ndarr
     return Z
 
 
-class _Read:
-    """A stack in float64, checked as it is read."""
-
-    def __init__(self, X: Array):
-        self._X = X
-        self.shape: tuple[int, ...] = tuple(X.shape)
-
-    def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
-        return read_checked(self._X, rows)
-
-
-def read_checked(X: Array, rows: slice | np.ndarray) -> np.ndarray:
+def read_checked(X: Array, rows: Rows) -> np.ndarray:
+    """Read some matrices, and check them."""
     first = rows.start or 0 if isinstance(rows, slice) else int(rows[0])
     return check_spd(read(X, rows), first=first)
 

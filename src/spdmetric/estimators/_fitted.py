@@ -27,7 +27,7 @@ from spdmetric.validation import (
     as_float,
     as_numpy,
     check_choice,
-    check_matrices,
+    check_psd,
     check_spd,
     check_vectors,
     check_weights,
@@ -261,7 +261,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
             yield rows, embedding.embed(chunk, first=rows.start)
 
     def _check_matrices(self, X: Array, *, name: str = "X") -> Array:
-        X = check_matrices(X, self.embedding_.rank, name=name)
+        X = check_psd(X, self.embedding_.rank, name=name)
         validate_data(self, X, reset=False, skip_check_array=True)
         return X
 

@@ -308,7 +308,7 @@ class LogEuclideanMetric(FittedMetric):
         past = self._stream
         known = None if past is None else self.classes_
         classes = validation.check_stream(classes, known, settings.kernel, settings.class_weight, self.shape)
-        X = validation.check_matrices(to_numpy(X), rank)
+        X = validation.check_psd(to_numpy(X), rank)
         if past is not None:
             validate_data(self, X, reset=False, skip_check_array=True)
         codes, weight = validation.check_batch(X, y, sample_weight, classes, settings.class_weight)
