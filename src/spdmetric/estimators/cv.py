@@ -236,7 +236,7 @@ class LogEuclideanMetricCV(FittedMetric):
         settings = self._settings()
         asked = self._asked(settings)
         validation.check_choice("unseen_domain", self.unseen_domain, UNSEEN)
-        seen, domains = seen_from_means(X, sample_domain, sample_weight, median=self._by_median)
+        seen, domains = seen_from_means(X, sample_domain, sample_weight, mean=self._mean_name)
         seen = seen[:] if isinstance(seen, View) else seen  # all folds are in memory
         groups = groups_of(sample_domain) if groups is None else to_numpy(groups)
         classes, data = checked_of(

@@ -245,7 +245,7 @@ class LogEuclideanMetric(FittedMetric):
         callback = reported(self, settings.report, settings.max_iter)
         with threads(self.n_jobs) as map_chunks:
             seen, domains = seen_from_means(
-                X, sample_domain, sample_weight, median=self._by_median, map=map_chunks
+                X, sample_domain, sample_weight, mean=self._mean_name, map=map_chunks
             )
             classes, data = data_of(
                 seen, y, sample_weight, settings, rank=rank, task=self.task, map=map_chunks
