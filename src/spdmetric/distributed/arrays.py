@@ -148,19 +148,7 @@ def _map_chunk(X: np.ndarray, index: np.ndarray, *, of_rows: Callable[..., np.nd
 
 
 def transform(X: Any, embed: Callable[..., np.ndarray], p: int, rank: int | None) -> DaskArray:
-    """Return the vectors of a dask array of matrices as a dask array, of which nothing is computed yet.
-
-    Parameters
-    ----------
-    X : dask array of shape (n, d, d)
-        SPD matrices.
-    embed : callable
-        Turns checked matrices into vectors.
-    p : int
-        Length of the vectors.
-    rank : int or None
-        Smallest rank that the matrices must have; None where they must be definite.
-    """
+    """Return the vectors, of length p, of matrices of at least some rank; nothing is computed yet."""
     X = whole_matrices(X)
     dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
     return X.map_blocks(

@@ -12,7 +12,6 @@ import numpy as np
 from spdmetric.distributed.arrays import chunk_rows
 from spdmetric.distributed.cluster import Cluster
 from spdmetric.distributed.tasks import (
-    Cotangents,
     Summary,
     Survey,
     add_all,
@@ -34,7 +33,7 @@ from spdmetric.distributed.tasks import (
 from spdmetric.geometry import RowFunction, weighted_sum
 from spdmetric.linalg.lazy import lazy
 from spdmetric.manifolds import FactorPoint
-from spdmetric.objectives.alignment import Evaluation
+from spdmetric.objectives.alignment import Cotangents, Evaluation
 from spdmetric.objectives.shape import Shape, shape_of
 
 if TYPE_CHECKING:

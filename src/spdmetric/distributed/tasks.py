@@ -14,7 +14,7 @@ from spdmetric.geometry import chunks
 from spdmetric.linalg.batch import Stack, stack_of
 from spdmetric.linalg.moments import Moments
 from spdmetric.linalg.symmetric import congruence, symmetrize
-from spdmetric.objectives.alignment import Part, Target, default_chunk_size, squares_of
+from spdmetric.objectives.alignment import Cotangents, Part, Target, default_chunk_size, squares_of
 from spdmetric.objectives.local import threads
 from spdmetric.objectives.shape import Errors, FeatureRidge, Shape, Targets, discriminant_shape
 from spdmetric.validation import (
@@ -61,10 +61,6 @@ class Prepared(NamedTuple):
     rows: slice
     target: Target
 
-    @property
-    def d(self) -> int:
-        return self.stack.d
-
 
 # Dask moves small things to where there is time for them; it must know that these are not small.
 
@@ -80,7 +76,7 @@ class Pieces:
         return (Part(stack.decompose(W), rows, target) for stack, rows, target in self.pieces)
 
     def __sizeof__(self) -> int:
-        return sum(8 * piece.target.Y.shape[0] * piece.d**2 for piece in self.pieces)
+        return sum(8 * piece.target.Y.shape[0] * piece.stack.d**2 for piece in self.pieces)
 
 
 @dataclass(frozen=True)
@@ -93,23 +89,6 @@ class Decomposed:
     def __sizeof__(self) -> int:
         p = self.moments.mean.size
         return 8 * p * p + sum(8 * part.features.shape[0] * 3 * p for part in self.parts)
-
-
-class Cotangents(NamedTuple):
-    """What the pull of a chunk needs to know of all the others."""
-
-    mean: np.ndarray  # (p,)
-    right: np.ndarray  # (p, p)
-    across: np.ndarray  # (p, c)
-
-    @classmethod
-    def of(cls, moments: Moments, of_A: float, of_C: float) -> Cotangents:
-        """Scale A and C by the coefficients of an `Evaluation`."""
-        return cls(moments.mean, of_C * np.asarray(moments.C), of_A * moments.A)
-
-    def rows(self, part: Part) -> np.ndarray:
-        """Derivative of the misalignment in the features of a piece."""
-        return part.decomposition.cotangents(self.mean, *part.target, self.right, self.across)
 
 
 class Summary(NamedTuple):

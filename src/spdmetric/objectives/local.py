@@ -8,7 +8,7 @@ of a cluster.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
@@ -23,11 +23,10 @@ from threadpoolctl import ThreadpoolController
 from spdmetric.geometry import RowFunction, chunks
 from spdmetric.linalg.compiled import each_block
 from spdmetric.linalg.symmetric import Array, congruence, symmetrize
-from spdmetric.objectives.alignment import Misalignment, Target, default_chunk_size
+from spdmetric.objectives.alignment import Map, Misalignment, Target, default_chunk_size
 from spdmetric.objectives.gaussian import GaussianMisalignment
 from spdmetric.validation import check_n_jobs, check_stack, checked_chunk
 
-Map = Callable[..., Iterable[Any]]
 Rows = slice | np.ndarray  # a slice, or ascending row numbers
 Summand = Callable[[np.ndarray, np.ndarray, np.ndarray], Any]  # of matrices, codes or numbers, and weights
 
