@@ -371,7 +371,7 @@ def checked_chunk(chunk: Array, rank: int | None, k: int, rows: slice, n_chunks:
         ) from error
 
 
-def check_count(name: str, value: Any, *, optional: bool = False) -> None:
+def check_count(name: str, value: object, *, optional: bool = False) -> None:
     """Refuse what is not a whole number of at least 1, nor None where that is allowed."""
     if optional and value is None:
         return
@@ -379,7 +379,7 @@ def check_count(name: str, value: Any, *, optional: bool = False) -> None:
         raise ValueError(f"{name}={value!r}: expected a whole number >= 1.")
 
 
-def check_choice(name: str, value: Any, valid: tuple[Any, ...], other: str | None = None) -> None:
+def check_choice(name: str, value: object, valid: tuple[Any, ...], other: str | None = None) -> None:
     """Refuse a value that is not one of the valid ones, listing them; ``other`` says what else is allowed.
 
     Where something else is allowed, only strings are looked at.
@@ -397,13 +397,13 @@ def check_choice(name: str, value: Any, valid: tuple[Any, ...], other: str | Non
 # Parameters of learning
 
 
-def check_n_jobs(n_jobs: Any) -> None:
+def check_n_jobs(n_jobs: object) -> None:
     """Refuse what is not a whole number other than 0, nor None."""
     if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
         raise ValueError(f"n_jobs={n_jobs!r}: expected a whole number, -1 for one a core, or None.")
 
 
-def check_radius(radius: Any, solver: str = "trust-region") -> float:
+def check_radius(radius: object, solver: str = "trust-region") -> float:
     """Return a radius as a float, if a solver can go so far."""
     if not isinstance(radius, Real) or not isfinite(radius) or radius < 0:
         raise ValueError(
@@ -443,7 +443,7 @@ def check_candidates(name: str, values: Any, check: Callable[[Any], Any]) -> lis
     return [check(value) for value in values]
 
 
-def check_kernel(kernel: Any, gamma: Any, solver: str) -> None:
+def check_kernel(kernel: object, gamma: object, solver: str) -> None:
     """Refuse parameters of the kernel that mean nothing, or nothing together."""
     check_choice("kernel", kernel, ("linear", "rbf"))
     if kernel == "linear" and gamma is not None:
@@ -467,7 +467,7 @@ def check_kernel(kernel: Any, gamma: Any, solver: str) -> None:
         )
 
 
-def check_shape(shape: Any, kernel: str) -> str | None:
+def check_shape(shape: object, kernel: str) -> str | None:
     """Return the shape, or say that it is not known, or not for this kernel."""
     check_choice("shape", shape, (None, "discriminant"))
     if shape is not None and kernel != "linear":
@@ -478,7 +478,7 @@ def check_shape(shape: Any, kernel: str) -> str | None:
     return None if shape is None else str(shape)
 
 
-def check_class_weight(class_weight: Any) -> None:
+def check_class_weight(class_weight: object) -> None:
     """Refuse what is neither None, nor "balanced", nor positive weights by label."""
     if not isinstance(class_weight, Mapping):
         if class_weight is not None and class_weight != "balanced":
@@ -536,7 +536,7 @@ def _check_label_dtype(y: np.ndarray, name: str) -> None:
         )
 
 
-def _is_missing(label: Any) -> bool:
+def _is_missing(label: object) -> bool:
     # pandas.NA is not equal to anything, itself included, and does not say so in a bool.
     named = type(label).__name__ in ("NAType", "NaTType")
     return label is None or named or (isinstance(label, Real) and not isfinite(label))
@@ -742,7 +742,7 @@ def weights_by_label(classes: np.ndarray, class_weight: Mapping[Any, float]) -> 
     return weight * weight_unit(float(weight.max()))
 
 
-def check_stream_task(task: Any) -> None:
+def check_stream_task(task: object) -> None:
     """Refuse streams of numbers to predict."""
     check_choice("task", task, TASKS)
     if task == "regression":
@@ -793,7 +793,7 @@ def _codes_among(classes: np.ndarray, y: np.ndarray, otherwise: str) -> np.ndarr
     return np.asarray(np.searchsorted(classes, y))
 
 
-def check_own_weight(weight: Any) -> None:
+def check_own_weight(weight: object) -> None:
     """Refuse a weight of the matrices of a new domain that is neither None nor positive."""
     if weight is not None and (not isinstance(weight, Real) or not isfinite(weight) or weight <= 0):
         raise ValueError(f"weight={weight!r}: expected a finite number > 0, or None to choose it.")
@@ -857,7 +857,7 @@ def check_batch(
 # Arrays that are not NumPy's: learning brings them to NumPy, all else stays where they are
 
 
-def is_tensor(x: Any) -> bool:
+def is_tensor(x: object) -> bool:
     """Whether this is an array of another namespace than NumPy's that holds its numbers now.
 
     Those are arrays of torch, JAX, CuPy and array_api_strict, not those of dask.
@@ -897,7 +897,7 @@ def check_vectors(vectors: Any) -> Array:
     return vectors
 
 
-def is_single(x: Any) -> bool:
+def is_single(x: object) -> bool:
     """Whether the numbers are float32, in any namespace."""
     return str(getattr(x, "dtype", None)).rpartition(".")[2] == "float32"
 
