@@ -222,10 +222,18 @@ def class_counts(pieces: Pieces) -> np.ndarray:
     return reduce(add, (of_piece for of_piece in counts if of_piece is not None))
 
 
+def weight_squares(pieces: Pieces) -> float:
+    """Sum of the squared weights of a chunk."""
+    return float(sum(np.sum(piece.target.weight**2) for piece in pieces.pieces))
+
+
 @one_thread
-def ridge_of(moments: Moments, target_squares: np.ndarray) -> FeatureRidge:
+def ridge_of(
+    moments: Moments, target_squares: np.ndarray, weight_squares: float, n_classes: int
+) -> FeatureRidge:
     """The regression of the targets on the features of all chunks."""
-    return FeatureRidge.of(np.asarray(moments.C), moments.A, target_squares, moments.weight)
+    per_class = moments.weight**2 / weight_squares / n_classes
+    return FeatureRidge.of(np.asarray(moments.C), moments.A, target_squares, moments.weight, per_class)
 
 
 @one_thread

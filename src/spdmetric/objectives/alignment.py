@@ -331,12 +331,12 @@ class LocalEvaluation(Evaluation):
         """From the moments, and one more pass for the errors; in Gram form from the tangent vectors."""
         target = self._objective.target
         counts = target.counts
+        targets = Targets.of_centered(target.Y, target.weight[:, 0], counts)
         if self.gram:
-            targets = Targets.of_centered(target.Y, target.weight[:, 0], counts)
-            gram = GramRidge.of(self._gram_matrix, targets)
+            gram = GramRidge.of(self._gram_matrix, targets, self._mean.size)
             return shape_of(gram, gram.errors(targets), self._root)
         mean, C, A = self._mean, np.asarray(self._moments.C), self._moments.A
-        ridge = FeatureRidge.of(C, A, target.squares, self._moments.weight)
+        ridge = FeatureRidge.of(C, A, target.squares, self._moments.weight, targets.per_class)
         return shape_of(ridge, reduce(add, self._each(lambda part: part.left_out(ridge, mean, counts))))
 
     def _pulled(self, pull: str) -> np.ndarray:
