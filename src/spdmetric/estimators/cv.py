@@ -85,9 +85,9 @@ class LogEuclideanMetricCV(FittedMetric):
         0.001, or R², and differences have the standard error of a mean over matrices; with a scorer they
         have that of a mean over folds.
     rule : {"clear", "best"}, default="clear"
-        "clear" takes the usual candidate unless others are better by more than one standard error of the
-        paired difference, and neighbors with a metric of their own for class means only if they are right
-        more often by two; "best" takes the highest mean score.
+        "clear" takes the usual candidate unless another is better by more than half a standard error of the
+        paired difference, by two where it learns in a larger radius; and for class means neighbors with a
+        metric of their own only if they are right more often by two.  "best" takes the highest mean score.
     task : {"auto", "classification", "regression"}, default="auto"
         What y holds, see `LogEuclideanMetric`.
     init : str or array of shape (d, d), default="riemann"
