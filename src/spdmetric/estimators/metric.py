@@ -44,8 +44,8 @@ class LogEuclideanMetric(FittedMetric):
     shape : {None, "discriminant"}, default=None
         How much each direction of the tangent space counts.  None: all the same, the paper's metric.
         "discriminant": after the reference point, or the factor, is learned, directions are weighed in
-        closed form by what they reliably tell of the classes (ridge regression with its leave-one-out
-        error), and the distance is ``|Q'(u - v)|`` for tangent vectors u and v [Hastie1995]_.  With
+        closed form by what they reliably tell of the classes (discriminant analysis with a shrunk
+        covariance), and the distance is ``|Q'(u - v)|`` for tangent vectors u and v [Hastie1995]_.  With
         ``radius=0`` it is a model by itself, without any search.  Needs ``kernel="linear"``.  For numbers
         to predict it is the same with their covariance: one direction for one number.
     task : {"auto", "classification", "regression"}, default="auto"

@@ -50,8 +50,7 @@ class Targets(NamedTuple):
     def of_classes(cls, codes: np.ndarray, weight: np.ndarray, n_classes: int) -> Targets:
         """Indicators of classes 0, 1, ...
 
-        The only matrix of a class is fitted but not judged: without it nothing is known of the class,
-        and its error is the same for every penalty.
+        The only matrix of a class is fitted but not judged: without it nothing is known of the class.
         """
         share = np.bincount(codes, weights=weight, minlength=n_classes) / weight.sum()
         counts = np.bincount(codes, minlength=n_classes)
