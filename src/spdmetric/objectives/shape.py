@@ -242,7 +242,7 @@ def _class_penalty(
         return bounds[len(bounds) // 2 :][:1]
     square = float(values @ values - 2 * values @ lost + np.sum((between.T @ between) ** 2)) / weight**2
     noise = (trace**2 + square) / n  # in S of a class; all classes together have less of it
-    distinct = square - trace**2 / p - noise / (between.shape[1] + 1)
+    distinct = square - trace**2 / p - noise / np.count_nonzero(np.diag(squares))
     penalty = weight * trace / p * noise / distinct if distinct > 0 else np.inf
     return np.clip([penalty], bounds[0], bounds[-1])
 
