@@ -43,7 +43,8 @@ from spdmetric.estimators._data import data_of
 from spdmetric.estimators._problem import ball_around, problem_of
 from spdmetric.estimators._settings import settings_of
 from spdmetric.geometry import distance_riemann
-from spdmetric.objectives.local import Labeled, LocalData, Stored, threads
+from spdmetric.objectives.local import Labeled, LocalData, threads
+from spdmetric.objectives.local import stored as as_read
 
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "tests"))
@@ -127,7 +128,7 @@ def growth(folder: Path, n: int) -> dict[str, Any]:
     """One thread, from the memory map."""
     sizes = [size for size in (10_000, 100_000, FULL) if size <= n]
     X, y = stored(folder, n)
-    views = [Stored(X[:size], symmetric=True) for size in sizes]  # type: ignore[arg-type]
+    views = [as_read(X[:size], symmetric=True) for size in sizes]
     problems = [
         problem_on(LocalData(Labeled(view, y[: view.shape[0]], np.ones(view.shape[0])))) for view in views
     ]

@@ -38,8 +38,7 @@ print(report.table.query("decides")[["title", "mean", "se", "behind", "tied"]].t
 
 # %%
 # The same as a picture; hollow marks are recentered.
-figure = report.plot()
-figure  # noqa: B018
+axes = report.plot()
 
 # %%
 # The winner of those that need no recentering, trained on all matrices.

@@ -47,6 +47,7 @@ def start_worker(folder, address: str) -> subprocess.Popen:
 def _start(folder, *command: str) -> subprocess.Popen:
     # The thread count of BLAS is left alone: it is for the tasks to see to that.
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    environment["SPDMETRIC_COMPILED"] = "0"  # kernels take longer to load than these fits
     return subprocess.Popen(
         [sys.executable, "-m", "dask", *command],
         cwd=folder,

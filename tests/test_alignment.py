@@ -9,7 +9,7 @@ import pytest
 
 import literal
 from random_matrices import labeled, rank_coordinates, rotation, spd, symmetric
-from spdmetric.geometry import mean_riemann
+from spdmetric.geometry import chunks, mean_riemann
 from spdmetric.linalg.symmetric import congruence, expm, invsqrtm, logm
 from spdmetric.manifolds import Ball, RankBall
 from spdmetric.objectives.alignment import LocalEvaluation, Misalignment, Target
@@ -68,7 +68,7 @@ def problem(where, form, weighted, rng):
         X[1] = 3 * np.eye(d)
         X[2] = np.eye(d)
     weight = rng.uniform(0.5, 2.0, n) if weighted else np.ones(n)
-    objective = Misalignment(X, Target.one_hot(codes, weight), chunk_size=5)
+    objective = Misalignment(X, Target.one_hot(codes, weight), rows=chunks(len(X), 5))
     center = np.eye(d) if where in ("repeated", "identity multiples") else mean_riemann(X, weight)
     length = {"far": 10.0, "repeated": 0.0, "identity multiples": 0.0}.get(where, 1.0)
     S = symmetric(rng, d, traceless=True)
@@ -147,7 +147,7 @@ def test_chunked_is_whole(form, size, rng):
     target = Target.one_hot(codes, rng.uniform(0.5, 2, n))
     W, eta = invsqrtm(spd(rng, d)), symmetric(rng, d, traceless=True)
     whole = at_factor(Misalignment(X, target), W)
-    chunked = at_factor(Misalignment(X, target, chunk_size=size), W)
+    chunked = at_factor(Misalignment(X, target, rows=chunks(len(X), size)), W)
     same(whole, chunked, rel=1e-12)
     assert whole.spread == pytest.approx(chunked.spread, rel=1e-12)
     np.testing.assert_allclose(whole.frame_hvp(eta), chunked.frame_hvp(eta), atol=1e-12)
@@ -173,7 +173,7 @@ def test_gram_and_feature_forms_give_the_same_numbers(rng, monkeypatch):
 def test_low_rank_taylor_slope(form, rank, rng):
     n, d = FORMS[form]
     X, codes = labeled(rng, n, d, classes=3)
-    objective = Misalignment(X, Target.one_hot(codes, rng.uniform(0.5, 2, n)), chunk_size=5)
+    objective = Misalignment(X, Target.one_hot(codes, rng.uniform(0.5, 2, n)), rows=chunks(len(X), 5))
     ball, S, eta = RankBall(d, rank, 10.0), rank_coordinates(rng, rank, d), rank_coordinates(rng, rank, d)
     here, h = objective.at(ball.point(S)), np.logspace(-2, -4, 7)
     remainder = [
@@ -206,8 +206,8 @@ def test_chunks_are_mapped_by_the_given_map(rng):
     X, codes = labeled(rng, 20, 4)
     target, W = Target.one_hot(codes), invsqrtm(spd(rng, 4))
     with ThreadPoolExecutor(2) as pool:
-        threaded = at_factor(Misalignment(X, target, chunk_size=6, map=pool.map), W)
-        serial = at_factor(Misalignment(X, target, chunk_size=6), W)
+        threaded = at_factor(Misalignment(X, target, rows=chunks(len(X), 6), map=pool.map), W)
+        serial = at_factor(Misalignment(X, target, rows=chunks(len(X), 6)), W)
         assert threaded.alignment == serial.alignment
         np.testing.assert_array_equal(threaded.frame_gradient, serial.frame_gradient)
 
@@ -222,7 +222,7 @@ def test_bends_are_the_shares_of_the_cross_moments(rng):
     """Where the classes do not differ the function bends least; NumPy's sums as the oracle."""
     X, codes = labeled(rng, 40, 4, classes=3)
     target = Target.one_hot(codes)
-    here = Misalignment(X, target, chunk_size=16).at(Ball(np.eye(4), 3.0).point(symmetric(rng, 4)))
+    here = Misalignment(X, target, rows=chunks(len(X), 16)).at(Ball(np.eye(4), 3.0).point(symmetric(rng, 4)))
     L = logm(congruence(here.point.factor, X))
     A = np.einsum("nab,nc->abc", L - L.mean(axis=0), target.Y)
     shares = np.einsum("abc,bdc->ad", A, A)

@@ -199,7 +199,7 @@ def test_a_classifier_comes_back_from_its_file_bit_for_bit(head, toy, tmp_path):
     [
         ("codes", np.array([0, 7]), "classes other than the 2"),
         ("n_neighbors", 99, "n_neighbors is 99"),
-        ("n_classes", 5, "classes other than the 2"),
+        ("n_classes", 5, "n_classes is 5"),
         ("vectors", np.zeros((2, 3)), "vectors has shape"),
     ],
 )

@@ -139,12 +139,19 @@ def table(rows, right=None):
 
 
 def test_the_usual_candidate_is_left_for_a_clear_gain_only():
+    """By half a standard error where nothing more is learned, by two in a larger radius."""
     noise = np.tile([1.0, -1.0], 50)  # a standard error of 0.1005
-    grid, usual = table([noise + 0.09, noise - 0.3])
+    grid, usual = table([noise + 0.19, noise - 0.3])
     assert _choice.choose(usual, grid, "centroid", "clear") == Option(grid.usual, None)
     assert _choice.choose(usual, grid, "centroid", "best").metric.radius == 2
-    grid, clear = table([noise + 0.11, noise + 0.12])
+    grid, clear = table([noise + 0.21, noise + 0.22])
     assert _choice.choose(clear, grid, "centroid", "clear").metric.radius == 8
+    grid = Grid({None: [0.0], 4: [0.0, 4.0]}, ["discriminant"], [])
+    for still, learned, chosen in ((0.04, 0.1, None), (0.06, 0.3, (4, 0.0)), (0.06, 0.4, (4, 4.0))):
+        units = np.array([np.zeros(100), noise + still, np.tile([1.0, 1.0, -1.0, -1.0], 25) + learned])
+        scores = Table([Option(m, None) for m in grid.metrics], units, units, units, np.ones(3))
+        found = _choice.choose(scores, grid, "centroid", "clear").metric
+        assert (found.rank and (found.rank, found.radius)) == chosen
 
 
 def test_neighbors_are_taken_where_they_are_right_clearly_more_often():

@@ -6,6 +6,12 @@ import os
 import subprocess
 import sys
 
+import numpy as np
+import pytest
+
+from spdmetric import LogEuclideanMetric
+from spdmetric.datasets import make_toy
+
 FIT = """
 import hashlib, sys, warnings
 import numpy as np
@@ -36,7 +42,7 @@ def run(code, **environment):
 def test_a_fit_does_not_depend_on_what_the_process_did_before():
     """Small enough for NumPy, large enough for the kernels: on both sides of the threshold, and near it."""
     small = "print(*(digest(n, d) for n, d in [(10, 4), (38, 8), (40, 8), (50, 8)]))"
-    assert run(small) == run("digest(1000, 22)\n" + small)
+    assert run(small) == run("digest(200, 22)\n" + small)
 
 
 def test_no_number_of_threads_changes_a_bit():
@@ -48,11 +54,8 @@ for n, d, options in [(300, 40, {}), (3000, 30, {}), (300, 12, {"kernel": "rbf"}
     assert run(code, OPENBLAS_NUM_THREADS="2", MKL_NUM_THREADS="2", OMP_NUM_THREADS="2") == ["True"] * 3
 
 
-def test_a_matrix_is_transformed_alike_in_any_company():
-    code = """
-for d in (4, 8):
+@pytest.mark.parametrize("d", [4, 8])
+def test_a_matrix_is_transformed_alike_in_any_company(d):
     X, y, X_new, _ = make_toy(60, 50, d=d, random_state=0)
-    metric = LogEuclideanMetric(max_iter=3).fit(X, y)
-    print(np.array_equal(metric.transform(X_new)[7:8], metric.transform(X_new[7:8])))
-"""
-    assert run(code) == ["True", "True"]
+    metric = LogEuclideanMetric(tol=0.1).fit(X, y)
+    np.testing.assert_array_equal(metric.transform(X_new)[7:8], metric.transform(X_new[7:8]))

@@ -42,8 +42,14 @@ def data():
 
 @pytest.fixture(scope="module")
 def client():
+    # Workers are threads, quick to start; over TCP everything that they get and give is pickled all the same.
     cluster = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0"
+        n_workers=2,
+        threads_per_worker=1,
+        processes=False,
+        protocol="tcp://",
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
     )
     with cluster, distributed.Client(cluster) as client:
         yield client

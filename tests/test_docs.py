@@ -61,7 +61,8 @@ def runs(block: str) -> bool:
 @pytest.mark.filterwarnings("ignore:Montage name 'standard_1005' is deprecated:FutureWarning")
 # And h5py for a data set without a dtype.
 @pytest.mark.filterwarnings("ignore:Creating a dataset without passing data or dtype is deprecated")
-@pytest.mark.parametrize("page", [p for p in PAGES if python_blocks(p)], ids=name)
+# The blocks of the README run each alone, in tests/test_front.py.
+@pytest.mark.parametrize("page", [p for p in PAGES if python_blocks(p) and p.name != "README.md"], ids=name)
 def test_code_blocks_run_in_order(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")

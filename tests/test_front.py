@@ -17,34 +17,31 @@ def run(code: str) -> str:
 HEAVY = {"matplotlib", "torch", "dask", "pyriemann", "mne", "moabb", "skimage", "PIL"}
 
 
-def test_import_loads_nothing_heavy():
-    loaded = set(run("import sys, spdmetric; print(*sys.modules)").split())
-    assert not loaded & {"numpy", "scipy", "sklearn", "numba", *HEAVY}
-
-
-def test_submodules_are_loaded_when_asked_for():
-    code = "import sys, spdmetric; spdmetric.datasets.make_toy; print(*sys.modules)"
-    loaded = set(run(code).split())
-    assert "numpy" in loaded
-    assert not loaded & HEAVY
-
-
-def test_fit_does_not_import_pyriemann():
+def test_what_is_loaded_and_when():
+    """Nothing by the import; NumPy by a submodule; nothing optional by a fit.  One process for all."""
     code = (
-        "import sys, numpy as np\n"
-        "from spdmetric import LogEuclideanMetric\n"
-        "from spdmetric.datasets import make_toy\n"
-        "X, y, *_ = make_toy(10, 2, d=4, random_state=0)\n"
-        "LogEuclideanMetric(1.0).fit(X, y).transform(X)\n"
-        "print('pyriemann' in sys.modules)"
+        "import sys, spdmetric\n"
+        "print(*sys.modules)\n"
+        "X, y, *_ = spdmetric.datasets.make_toy(10, 2, d=4, random_state=0)\n"
+        "print(*sys.modules)\n"
+        "spdmetric.LogEuclideanMetric(1.0).fit(X, y).transform(X)\n"
+        "print(*sys.modules)"
     )
-    assert run(code).strip() == "False"
+    imported, submodule, fitted = (set(line.split()) for line in run(code).splitlines())
+    assert not imported & {"numpy", "scipy", "sklearn", "numba", *HEAVY}
+    assert "numpy" in submodule
+    assert not fitted & HEAVY
 
 
 def test_the_estimators_bring_little_beyond_sklearn_neighbors():
     """No time is asserted: what is counted is what would take it, the modules loaded."""
-    neighbors = len(run("import sys, sklearn.neighbors; print(*sys.modules)").split())
-    ours = len(run("import sys; from spdmetric import LogEuclideanMetric; print(*sys.modules)").split())
+    code = (
+        "import sys, sklearn.neighbors\n"
+        "print(len(sys.modules))\n"
+        "from spdmetric import LogEuclideanMetric\n"
+        "print(len(sys.modules))"
+    )
+    neighbors, ours = map(int, run(code).split())
     assert ours <= 1.1 * neighbors
 
 
@@ -65,8 +62,10 @@ def test_front_matter():
     assert "make test" in readme
 
 
-def test_readme_code_runs():
+def test_every_block_of_the_readme_runs_alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
     assert blocks
     for block in blocks:
-        run(block)
+        exec(compile(block, "README.md", "exec"), {"__name__": "__main__"})

@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 import literal
 from random_matrices import labeled, rank_coordinates, rotation, spd, symmetric
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
-from spdmetric.geometry import mean_riemann
+from spdmetric.geometry import chunks, mean_riemann
 from spdmetric.linalg.symmetric import congruence, expm, invsqrtm, powm
 from spdmetric.manifolds import Ball, RankBall
 from spdmetric.objectives import gaussian
@@ -177,7 +177,10 @@ def test_the_width_is_in_units_of_the_spread(rng):
 def test_taylor_slope(gamma, n, weighted, rng):
     X, codes = labeled(rng, n, 4, classes=3)
     target = Target.one_hot(codes, rng.uniform(0.5, 2, n) if weighted else None)
-    objective, ball = GaussianMisalignment(X, target, gamma=gamma, chunk_size=5), Ball(mean_riemann(X), 20.0)
+    objective, ball = (
+        GaussianMisalignment(X, target, gamma=gamma, rows=chunks(len(X), 5)),
+        Ball(mean_riemann(X), 20.0),
+    )
     S, eta = symmetric(rng, 4, traceless=True), symmetric(rng, 4, traceless=True)
     here, h = objective.at(ball.point(S)), np.logspace(-2, -4, 7)
     W = here.point.factor
@@ -193,7 +196,10 @@ def test_taylor_slope(gamma, n, weighted, rng):
 def test_low_rank_taylor_slope(gamma, rank, rng):
     X, codes = labeled(rng, 20, 4, classes=3)
     target = Target.one_hot(codes, rng.uniform(0.5, 2, 20))
-    objective, ball = GaussianMisalignment(X, target, gamma=gamma, chunk_size=5), RankBall(4, rank, 10.0)
+    objective, ball = (
+        GaussianMisalignment(X, target, gamma=gamma, rows=chunks(len(X), 5)),
+        RankBall(4, rank, 10.0),
+    )
     S, eta = rank_coordinates(rng, rank, 4), rank_coordinates(rng, rank, 4)
     E = rng.standard_normal((rank, 4))
     here, h = objective.at(ball.point(S)), np.logspace(-2, -4, 7)
@@ -284,7 +290,8 @@ def test_chunked_is_whole(size, gamma, rng):
     X, codes = labeled(rng, 20, 3, classes=3)
     target, W = Target.one_hot(codes, rng.uniform(0.5, 2, 20)), invsqrtm(spd(rng, 3))
     whole, chunked = (
-        at_factor(GaussianMisalignment(X, target, gamma=gamma, chunk_size=k), W) for k in (None, size)
+        at_factor(GaussianMisalignment(X, target, gamma=gamma, rows=chunks(len(X), k)), W)
+        for k in (None, size)
     )
     same(whole, chunked)
     np.testing.assert_allclose(whole.factor_gradient, chunked.factor_gradient, atol=1e-10)

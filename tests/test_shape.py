@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from sklearn.base import clone
+from sklearn.covariance import ledoit_wolf_shrinkage
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import KNeighborsClassifier
 
@@ -17,7 +18,6 @@ from random_matrices import labeled, spd
 from spdmetric import LogEuclideanMetric
 from spdmetric.datasets import make_toy
 from spdmetric.objectives.shape import (
-    Errors,
     FeatureRidge,
     GramRidge,
     Targets,
@@ -50,23 +50,27 @@ def refitted(vectors, codes, weight, c, penalty):
     return np.array(found)
 
 
-def ridge_of(vectors, targets, form):
+def ridge_of(vectors, targets, form, penalties=None):
+    """The regression, its errors and its rows; penalties are in units of the largest eigenvalue."""
     w = targets.weight
     rows = np.sqrt(w)[:, None] * (vectors - w @ vectors / w.sum())
     if form == "gram":
-        ridge = GramRidge.of(rows @ rows.T, targets)
-        return ridge, ridge.errors(targets), rows
-    Y = targets.rows()
-    ridge = FeatureRidge.of(rows.T @ rows, rows.T @ Y, Y.T @ Y, w.sum())
-    return ridge, ridge.errors(rows, targets), rows
+        ridge = GramRidge.of(rows @ rows.T, targets, vectors.shape[1])
+    else:
+        Y = targets.rows()
+        ridge = FeatureRidge.of(rows.T @ rows, rows.T @ Y, Y.T @ Y, w.sum(), targets.per_class)
+    if penalties is not None:
+        ridge = ridge._replace(penalties=np.array(penalties) * ridge.values[-1])
+    errors = ridge.errors(targets) if form == "gram" else ridge.errors(rows, targets)
+    return ridge, errors, rows
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("n", "p", "form"), [(40, 6, "feature"), (14, 30, "gram"), (40, 6, "gram")])
 def test_errors_are_those_of_refitting(n, p, form, weighted):
     vectors, codes, weight, targets = problem(n, p, 3, weighted=weighted)
-    ridge, errors, _ = ridge_of(vectors, targets, form)
-    for k in range(0, len(ridge.penalties), 3):
+    ridge, errors, _ = ridge_of(vectors, targets, form, [1e-8, 1e-5, 1e-3, 0.1, 1.0, 100.0])
+    for k in range(len(ridge.penalties)):
         left_out = refitted(vectors, codes, weight, 3, ridge.penalties[k])
         expected = (weight[:, None] * left_out).T @ left_out
         assert_allclose(errors.products[k], expected, rtol=1e-9, atol=1e-9 * np.trace(expected))
@@ -76,7 +80,7 @@ def test_errors_at_penalties_next_to_zero():
     """In the Gram form, down to 1e-12 of the trace, where 1 - leverage has lost its digits."""
     vectors, codes, weight, targets = problem(12, 40, 3)
     rows = np.sqrt(weight)[:, None] * (vectors - weight @ vectors / weight.sum())
-    ridge = GramRidge.of(rows @ rows.T, targets)
+    ridge = GramRidge.of(rows @ rows.T, targets, vectors.shape[1])
     penalty = 1e-12 * np.trace(rows @ rows.T)
     left = penalty / (ridge.values + penalty)
     found = (ridge.basis * left) @ ridge.inner / (ridge.basis**2 @ left)[:, None]
@@ -88,7 +92,10 @@ def test_chunks_add_up():
     vectors, _, _, targets = problem(60, 5, 3)
     ridge, whole, rows = ridge_of(vectors, targets, "feature")
     parts = [
-        ridge.errors(rows[part], Targets(targets.Y[part], targets.weight[part], targets.judged[part]))
+        ridge.errors(
+            rows[part],
+            targets._replace(Y=targets.Y[part], weight=targets.weight[part], judged=targets.judged[part]),
+        )
         for part in (slice(0, 23), slice(23, 60))
     ]
     for one, other in zip(parts[0] + parts[1], whole, strict=True):
@@ -100,8 +107,7 @@ def test_both_forms_give_one_shape(n):
     vectors, _, _, targets = problem(n, 20, 4)
     feature, errors, _ = ridge_of(vectors, targets, "feature")
     gram, gram_errors, rows = ridge_of(vectors, targets, "gram")
-    same = Errors(*(x[-len(feature.penalties) :] for x in gram_errors[:2]), gram_errors.total)
-    assert_allclose(same.squares, errors.squares, rtol=1e-8)
+    assert_allclose(gram_errors.squares, errors.squares, rtol=1e-8)
     one, other = shape_of(feature, errors), shape_of(gram, gram_errors, rows)
     assert_allclose(one.penalty, other.penalty, rtol=1e-9)
     assert_allclose(gram_of(vectors, one), gram_of(vectors, other), rtol=1e-7, atol=1e-9)
@@ -115,12 +121,51 @@ def gram_of(vectors, shape):
 def test_without_penalty_it_is_linear_discriminant_analysis():
     """With many matrices, up to a rotation and the factor of the degrees of freedom."""
     vectors, codes, _, targets = problem(3000, 5, 4, weighted=False, spread=0.5)
-    ridge, errors, _ = ridge_of(vectors, targets, "feature")
-    ours = shape_of(ridge, errors._replace(squares=ridge.penalties))  # the smallest penalty is the best
+    ridge, errors, _ = ridge_of(vectors, targets, "feature", [1e-8])
+    ours = shape_of(ridge, errors)
     lda = LinearDiscriminantAnalysis(solver="eigen").fit(vectors, codes)
     theirs = lda.transform(vectors) - lda.transform(vectors).mean(axis=0)
     K, other = gram_of(vectors, ours), theirs @ theirs.T
     assert_allclose(K, other * np.trace(K) / np.trace(other), atol=1e-6 * K.max())
+
+
+def slow_penalty(vectors, codes, weight):
+    """From the covariance within classes itself."""
+    c, p = codes.max() + 1, vectors.shape[1]
+    means = np.array([np.average(vectors[codes == k], axis=0, weights=weight[codes == k]) for k in range(c)])
+    rest = vectors - means[codes]
+    S = (weight[:, None] * rest).T @ rest / weight.sum()
+    mean, n = np.trace(S) / p, weight.sum() ** 2 / np.sum(weight**2)
+    noise = np.trace(S) ** 2 + np.trace(S @ S)
+    away = np.linalg.norm(S - mean * np.eye(p)) ** 2 - noise / n
+    return weight.sum() * mean * noise / (n / c) / away
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("n", "p", "c"), [(300, 8, 3), (60, 100, 2), (40, 400, 5)])
+def test_the_penalty_of_classes(n, p, c, weighted):
+    vectors, codes, weight, targets = problem(n, p, c, weighted=weighted)
+    vectors *= np.geomspace(1, 20, p)
+    found = discriminant_shape(vectors, targets).penalty
+    assert_allclose(found, slow_penalty(vectors, codes, weight), rtol=1e-9)
+
+
+@pytest.mark.parametrize("c", [2, 4])
+def test_the_penalty_is_that_of_ledoit_and_wolf(c):
+    """Of normal vectors, for each class by itself; and class means are then LDA with that shrinkage."""
+    codes = np.repeat(np.arange(c), 200)
+    rng = np.random.default_rng(0)
+    vectors = (rng.normal(size=(200 * c, 40)) + rng.normal(size=(c, 40))[codes]) * np.geomspace(1, 5, 40)
+    shape = discriminant_shape(vectors, Targets.of(codes, np.ones(200 * c)))
+    means = np.array([vectors[codes == k].mean(axis=0) for k in range(c)])
+    mean = np.mean((vectors - means[codes]) ** 2)
+    share = 1 / (1 + mean * 200 * c / shape.penalty)
+    theirs = [ledoit_wolf_shrinkage(vectors[codes == k]) for k in range(c)]
+    assert_allclose(share, np.mean(theirs), rtol=0.05)
+    new = rng.normal(size=(500, 40)) * np.geomspace(1, 5, 40)
+    lda = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=share).fit(vectors, codes)
+    squares = np.sum(((new[:, None] - means) @ shape.directions) ** 2, axis=2)
+    assert np.array_equal(squares.argmin(axis=1), lda.predict(new))
 
 
 def test_errors_within_classes_are_alike_in_every_direction():

@@ -7,15 +7,7 @@ import warnings
 
 
 def warn_at_caller(message: str, category: type[Warning]) -> None:
-    """Warn, pointing at the first line outside the package on the way up the calls.
-
-    Parameters
-    ----------
-    message : str
-        What is said.
-    category : type of Warning
-        Class of the warning.
-    """
+    """Warn, pointing at the first line outside the package on the way up the calls."""
     package = __name__.partition(".")[0]
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:

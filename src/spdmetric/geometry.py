@@ -81,23 +81,20 @@ def matrices_at(vectors: Array, reference: Array) -> Array:
 
 def log_map(X: Array, reference: Array) -> Array:
     """Riemannian logarithm ``G^{1/2} log(G^{-1/2} X G^{-1/2}) G^{1/2}``, Eq. (9) of [Yger2015]_."""
-    s = spectrum(reference)
-    root, inverse_root = s.compose(s.values**0.5), s.compose(s.values**-0.5)
-    return congruence(root, logm(congruence(inverse_root, X)))
+    root, factor = Frame.of(spectrum(reference))
+    return congruence(root, logm(congruence(factor, X)))
 
 
 def exp_map(S: Array, reference: Array) -> Array:
     """Riemannian exponential, the inverse of `log_map`, Eq. (8) of [Yger2015]_."""
-    s = spectrum(reference)
-    root, inverse_root = s.compose(s.values**0.5), s.compose(s.values**-0.5)
-    return congruence(root, expm(congruence(inverse_root, S)))
+    root, factor = Frame.of(spectrum(reference))
+    return congruence(root, expm(congruence(factor, S)))
 
 
 def geodesic(A: Array, B: Array, t: float) -> Array:
     """Point at share ``t`` of the affine-invariant geodesic from ``A`` to ``B``."""
-    s = spectrum(A)
-    root, inverse_root = s.compose(s.values**0.5), s.compose(s.values**-0.5)
-    return congruence(root, powm(congruence(inverse_root, B), t))
+    root, factor = Frame.of(spectrum(A))
+    return congruence(root, powm(congruence(factor, B), t))
 
 
 # ---------------------------------------------------------------------------
@@ -280,20 +277,7 @@ def median_riemann(X: Array, sample_weight: Array | None = None, *, chunk_size: 
     """Geometric median of SPD matrices by the affine-invariant distance, which outlying ones hardly move.
 
     The point of the least sum of distances, not of squared ones [Fletcher2009]_; distances below 1 % of
-    their mean count less, as squares, so that the sum is smooth.
-
-    Parameters
-    ----------
-    X : array of shape (n, d, d)
-        SPD matrices.
-    sample_weight : array of shape (n,), optional
-        Non-negative weights; a weight of 2 is the matrix given twice.
-    chunk_size : int, optional
-        How many matrices to hold whitened at a time; all of them by default.
-
-    Returns
-    -------
-    G : array of shape (d, d)
+    their mean count less, as squares, so that the sum is smooth.  Parameters are those of `mean_riemann`.
 
     References
     ----------
@@ -310,12 +294,12 @@ RowFunction = Callable[[Array], Array]  # of a stack of matrices, one row for ea
 Average = Callable[[RowFunction], Array]  # the weighted mean of the rows
 
 
-def euclid_of(average: Average) -> Array:
+def euclid_of(average: Average, n: int | None = None) -> Array:
     """`mean_euclid`, given how to average."""
-    return average(_itself)
+    return average(lambda X: X)
 
 
-def logeuclid_of(average: Average) -> Array:
+def logeuclid_of(average: Average, n: int | None = None) -> Array:
     """`mean_logeuclid`, given how to average."""
     return expm(average(logm))
 
@@ -563,10 +547,6 @@ def _log_and_curvature(factor: Array, n: int | None) -> RowFunction:
     return rows
 
 
-def _itself(X: Array) -> Array:
-    return X
-
-
 def averaging(X: Array, sample_weight: Array | None = None, chunk_size: int | None = None) -> Average:
     """Average over the matrices of an array, chunk by chunk."""
     xp = array_namespace(X)
@@ -602,9 +582,10 @@ def chunks(n: int, size: int | None) -> Iterator[slice]:
         yield slice(start, min(start + size, n))
 
 
-MEANS: dict[str, Callable[..., Array]] = {
-    "riemann": mean_riemann,
-    "logeuclid": mean_logeuclid,
-    "euclid": mean_euclid,
-    "median": median_riemann,
+# By name, given how to average over n matrices.
+MEANS: dict[str, Callable[[Average, int | None], Array]] = {
+    "riemann": riemann_of,
+    "logeuclid": logeuclid_of,
+    "euclid": euclid_of,
+    "median": median_of,
 }

@@ -169,15 +169,7 @@ def _evened(X: np.ndarray, bends: np.ndarray) -> np.ndarray:
 
 
 class Ball:
-    """The geodesic ball of SPD matrices around a center.
-
-    Parameters
-    ----------
-    center : array of shape (d, d)
-        G0, the center.
-    radius : float
-        Largest affine-invariant distance from it.
-    """
+    """The geodesic ball of SPD matrices around a center: all up to an affine-invariant distance from it."""
 
     def __init__(self, center: Array, radius: float):
         self.radius = radius
@@ -314,17 +306,7 @@ class RankPoint:
 
 
 class RankBall:
-    """Factors of rank m around the first m axes of R^d.
-
-    Parameters
-    ----------
-    d : int
-        Dimension of the space.
-    rank : int
-        Number m of rows of the factor.
-    radius : float
-        Largest norm of the coordinates; 0 leaves the first m axes.
-    """
+    """Factors of rank m around the first m axes of R^d, up to a norm of the coordinates."""
 
     def __init__(self, d: int, rank: int, radius: float):
         self.d, self.rank, self.radius = d, rank, radius

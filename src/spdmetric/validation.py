@@ -59,29 +59,24 @@ def check_spd(X: Any, *, name: str = "X", first: int = 0) -> Array:
     ValueError
         With a sentence that names the first offending matrix.
     """
-    X = check_symmetric(X, name=name, first=first)
-    if not _surely_definite(X):
-        _check_definite(X, name, first)
-    return X
+    return check_psd(X, None, name=name, first=first)
 
 
-def check_psd(X: Any, rank: int, *, name: str = "X", first: int = 0) -> Array:
+def check_psd(X: Any, rank: int | None, *, name: str = "X", first: int = 0) -> Array:
     """Return a stack of positive semi-definite matrices of at least some rank, in float64.
 
     Parameters and errors are those of `check_spd`; matrices may be singular as long as
-    each has numerical rank ``rank`` or more.
+    each has numerical rank ``rank`` or more.  None: they must be definite.
     """
     X = check_symmetric(X, name=name, first=first)
-    if not _surely_definite(X):
-        _check_rank(X, rank, name, first)
+    if _surely_definite(X):
+        return X
+    values, floor = _values_and_floor(X)
+    if rank is None:
+        _refuse_singular(values, floor, name, first)
+    else:
+        _refuse_low_rank(values, floor, rank, name, first)
     return X
-
-
-def check_matrices(X: Any, rank: int | None, *, name: str = "X", first: int = 0) -> Array:
-    """`check_psd` for matrices of at least some rank, `check_spd` for None."""
-    return (
-        check_spd(X, name=name, first=first) if rank is None else check_psd(X, rank, name=name, first=first)
-    )
 
 
 def is_definite(X: Array) -> bool:
@@ -326,9 +321,8 @@ def _rank_of(values: Array, floor: Array) -> int:
     return int(xp.sum(xp.astype(values > floor, xp.int64)))
 
 
-def _check_definite(X: Array, name: str, first: int) -> None:
-    xp = array_namespace(X)
-    values, floor = _values_and_floor(X)
+def _refuse_singular(values: Array, floor: Array, name: str, first: int) -> None:
+    xp, (n, d) = array_namespace(values), values.shape
     deficient = ~(values[:, 0] > floor[:, 0])
     bad = first_true(deficient)
     if bad is None:
@@ -337,23 +331,22 @@ def _check_definite(X: Array, name: str, first: int) -> None:
     raise ValueError(
         f"{name}[{first + bad}] is not positive definite (smallest eigenvalue {float(values[bad, 0]):.3g}, "
         f"largest {float(values[bad, -1]):.3g}, numerical rank {_rank_of(values[bad, :], floor[bad, :])} of "
-        f"{X.shape[-1]}); {count} of {X.shape[0]} matrices are not. Estimate them with shrinkage (for "
+        f"{d}); {count} of {n} matrices are not. Estimate them with shrinkage (for "
         "instance pyriemann.estimation.Covariances('oas')), or learn a low-rank metric with rank=m, m at "
         "most their rank; where all are singular in the same directions, put spdmetric.CommonRange() first."
     )
 
 
-def _check_rank(X: Array, rank: int, name: str, first: int) -> None:
-    values, floor = _values_and_floor(X)
+def _refuse_low_rank(values: Array, floor: Array, rank: int, name: str, first: int) -> None:
     indefinite = first_true(values[:, 0] < -100 * floor[:, 0])
-    if indefinite is not None or bool(array_namespace(X).any(values[:, -1] <= 0)):
+    if indefinite is not None or bool(array_namespace(values).any(values[:, -1] <= 0)):
         bad = first_true(values[:, -1] <= 0) or 0 if indefinite is None else indefinite
         raise ValueError(
             f"{name}[{first + bad}] is not positive semi-definite (smallest eigenvalue "
             f"{float(values[bad, 0]):.3g}, largest {float(values[bad, -1]):.3g}): it is not a covariance "
             "matrix."
         )
-    ranks = [_rank_of(values[i, :], floor[i, :]) for i in range(X.shape[0])]
+    ranks = [_rank_of(values[i, :], floor[i, :]) for i in range(values.shape[0])]
     smallest = min(ranks)
     if smallest < rank:
         raise ValueError(
@@ -362,15 +355,15 @@ def _check_rank(X: Array, rank: int, name: str, first: int) -> None:
         )
 
 
-def checked_chunk(chunk: Array, check: Callable[..., Array], k: int, rows: slice, n_chunks: int) -> Array:
-    """Apply `check_spd` or `check_psd` to chunk k of a longer stack, saying which chunk it is."""
+def checked_chunk(chunk: Array, rank: int | None, k: int, rows: slice, n_chunks: int) -> Array:
+    """Apply `check_psd` to chunk k of a longer stack, saying which chunk it is."""
     if len(chunk) != rows.stop - rows.start:
         raise ValueError(
             f"Chunk {k} of {n_chunks} of X holds {len(chunk)} matrices, {rows.stop - rows.start} were "
             "expected: is its file truncated?"
         )
     try:
-        return check(chunk, first=rows.start)
+        return check_psd(chunk, rank, first=rows.start)
     except ValueError as error:
         raise ValueError(
             f"{error} (In chunk {k} of {n_chunks}, which begins with X[{rows.start}] and holds "
@@ -378,7 +371,7 @@ def checked_chunk(chunk: Array, check: Callable[..., Array], k: int, rows: slice
         ) from error
 
 
-def check_count(name: str, value: Any, *, optional: bool = False) -> None:
+def check_count(name: str, value: object, *, optional: bool = False) -> None:
     """Refuse what is not a whole number of at least 1, nor None where that is allowed."""
     if optional and value is None:
         return
@@ -386,7 +379,7 @@ def check_count(name: str, value: Any, *, optional: bool = False) -> None:
         raise ValueError(f"{name}={value!r}: expected a whole number >= 1.")
 
 
-def check_choice(name: str, value: Any, valid: tuple[Any, ...], other: str | None = None) -> None:
+def check_choice(name: str, value: object, valid: tuple[Any, ...], other: str | None = None) -> None:
     """Refuse a value that is not one of the valid ones, listing them; ``other`` says what else is allowed.
 
     Where something else is allowed, only strings are looked at.
@@ -404,13 +397,13 @@ def check_choice(name: str, value: Any, valid: tuple[Any, ...], other: str | Non
 # Parameters of learning
 
 
-def check_n_jobs(n_jobs: Any) -> None:
+def check_n_jobs(n_jobs: object) -> None:
     """Refuse what is not a whole number other than 0, nor None."""
     if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
         raise ValueError(f"n_jobs={n_jobs!r}: expected a whole number, -1 for one a core, or None.")
 
 
-def check_radius(radius: Any, solver: str = "trust-region") -> float:
+def check_radius(radius: object, solver: str = "trust-region") -> float:
     """Return a radius as a float, if a solver can go so far."""
     if not isinstance(radius, Real) or not isfinite(radius) or radius < 0:
         raise ValueError(
@@ -450,7 +443,7 @@ def check_candidates(name: str, values: Any, check: Callable[[Any], Any]) -> lis
     return [check(value) for value in values]
 
 
-def check_kernel(kernel: Any, gamma: Any, solver: str) -> None:
+def check_kernel(kernel: object, gamma: object, solver: str) -> None:
     """Refuse parameters of the kernel that mean nothing, or nothing together."""
     check_choice("kernel", kernel, ("linear", "rbf"))
     if kernel == "linear" and gamma is not None:
@@ -474,7 +467,7 @@ def check_kernel(kernel: Any, gamma: Any, solver: str) -> None:
         )
 
 
-def check_shape(shape: Any, kernel: str) -> str | None:
+def check_shape(shape: object, kernel: str) -> str | None:
     """Return the shape, or say that it is not known, or not for this kernel."""
     check_choice("shape", shape, (None, "discriminant"))
     if shape is not None and kernel != "linear":
@@ -485,7 +478,7 @@ def check_shape(shape: Any, kernel: str) -> str | None:
     return None if shape is None else str(shape)
 
 
-def check_class_weight(class_weight: Any) -> None:
+def check_class_weight(class_weight: object) -> None:
     """Refuse what is neither None, nor "balanced", nor positive weights by label."""
     if not isinstance(class_weight, Mapping):
         if class_weight is not None and class_weight != "balanced":
@@ -543,7 +536,7 @@ def _check_label_dtype(y: np.ndarray, name: str) -> None:
         )
 
 
-def _is_missing(label: Any) -> bool:
+def _is_missing(label: object) -> bool:
     # pandas.NA is not equal to anything, itself included, and does not say so in a bool.
     named = type(label).__name__ in ("NAType", "NaTType")
     return label is None or named or (isinstance(label, Real) and not isfinite(label))
@@ -749,7 +742,7 @@ def weights_by_label(classes: np.ndarray, class_weight: Mapping[Any, float]) -> 
     return weight * weight_unit(float(weight.max()))
 
 
-def check_stream_task(task: Any) -> None:
+def check_stream_task(task: object) -> None:
     """Refuse streams of numbers to predict."""
     check_choice("task", task, TASKS)
     if task == "regression":
@@ -800,7 +793,7 @@ def _codes_among(classes: np.ndarray, y: np.ndarray, otherwise: str) -> np.ndarr
     return np.asarray(np.searchsorted(classes, y))
 
 
-def check_own_weight(weight: Any) -> None:
+def check_own_weight(weight: object) -> None:
     """Refuse a weight of the matrices of a new domain that is neither None nor positive."""
     if weight is not None and (not isinstance(weight, Real) or not isfinite(weight) or weight <= 0):
         raise ValueError(f"weight={weight!r}: expected a finite number > 0, or None to choose it.")
@@ -864,7 +857,7 @@ def check_batch(
 # Arrays that are not NumPy's: learning brings them to NumPy, all else stays where they are
 
 
-def is_tensor(x: Any) -> bool:
+def is_tensor(x: object) -> bool:
     """Whether this is an array of another namespace than NumPy's that holds its numbers now.
 
     Those are arrays of torch, JAX, CuPy and array_api_strict, not those of dask.
@@ -904,7 +897,7 @@ def check_vectors(vectors: Any) -> Array:
     return vectors
 
 
-def is_single(x: Any) -> bool:
+def is_single(x: object) -> bool:
     """Whether the numbers are float32, in any namespace."""
     return str(getattr(x, "dtype", None)).rpartition(".")[2] == "float32"
 

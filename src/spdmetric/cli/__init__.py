@@ -27,6 +27,7 @@ An interrupted run of compare or reproduce goes on where it was when the same co
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return 0, or 2 after a one-line error, or 130 after an interruption."""
     arguments = make_parser().parse_args(argv)
+    arguments.words = sys.argv[1:] if argv is None else list(argv)  # for the page of compare
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, category, *_: _say(
             f"{category.__name__}: {printable(message)}"

@@ -149,7 +149,7 @@ def _origin(data: Input, arguments: Namespace) -> Origin:
         {name: value for name, value in asked.items() if value is not None},
         signals=data.recipe is not None,
         steps=tuple(data.steps),
-        command=shlex.join(["spdmetric", *sys.argv[1:]]),
+        command=shlex.join(["spdmetric", *arguments.words]),
     )
 
 

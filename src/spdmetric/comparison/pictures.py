@@ -97,9 +97,11 @@ def _themed(rule: str) -> str:
 
 
 @contextmanager
-def _drawing(height: float, box: Box) -> Iterator[tuple[style.Figure, style.Axes]]:
+def _drawing(
+    height: float, box: Box, figure: style.Figure | None = None
+) -> Iterator[tuple[style.Figure, style.Axes]]:
     """A figure of the page's width with the page's letters, and axes in a box given in shares of it."""
-    with style.canvas(WIDTH, height, **_TEXT) as figure:
+    with style.canvas(WIDTH, height, figure, **_TEXT) as figure:
         yield figure, figure.add_axes(box)
 
 
@@ -114,11 +116,11 @@ def _safe(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def ranking(verdict: Verdict) -> style.Figure:
+def ranking(verdict: Verdict, figure: style.Figure | None = None) -> style.Figure:
     """The score that decides with standard errors, the best on top; hollow where recentered."""
     methods = list(dict.fromkeys(line.method.partition(" ")[0] for line in verdict.ranked))[::-1]
     height = 0.9 + 0.235 * len(methods)
-    with _drawing(height, (0.45, 0.55 / height, 0.52, 1 - 0.95 / height)) as (figure, axes):
+    with _drawing(height, (0.45, 0.55 / height, 0.52, 1 - 0.95 / height), figure) as (figure, axes):
         for line in verdict.ranked:
             method, _, form = line.method.partition(" ")
             color, mark, _ = FAMILY_LOOKS[METHODS[method].family]
@@ -213,8 +215,9 @@ def shape(drawn: Drawn, channels: Sequence[str] | None) -> style.Figure:
     with _drawing(3.6, (0.17, 0.17, 0.8, 0.8)) as (figure, axes):
         _heat(axes, weights, "RdBu_r" if signed else "Blues", -1 if signed else 0)
         axes.set(xlabel=drawn.entries[:-1], ylabel=drawn.entries[:-1])
-        _channel_ticks(axes.yaxis, len(weights), names, 20)
-        _channel_ticks(axes.xaxis, len(weights), names, 20 if names is None else 14, rotation=90)
+        most = 24 if len(weights) <= 24 else 10
+        _channel_ticks(axes.yaxis, len(weights), names, most)
+        _channel_ticks(axes.xaxis, len(weights), names, most, rotation=90)
     return figure
 
 
@@ -238,7 +241,7 @@ def confusion(counts: np.ndarray, names: Sequence[str]) -> style.Figure:
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
     with _drawing(4.0, (0.24, 0.04, 0.74, 0.8)) as (figure, axes):
         axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto", interpolation="nearest")
-        ticks = np.unique(np.linspace(0, len(names) - 1, 12).round().astype(int))
+        ticks = range(0, len(names), -(-len(names) // 16))
         labels = [_safe(names[i])[:14] for i in ticks]
         axes.set_xticks(ticks, labels, rotation=90)
         axes.set_yticks(ticks, labels)
@@ -266,6 +269,7 @@ def embedding(panel: Panel, train: np.ndarray, test: np.ndarray, names: Sequence
         if one:
             axes.set_yticks(range(len(names)), [_safe(name) for name in names], rotation=90, va="center")
             axes.set_ylabel("class")
+            axes.tick_params(axis="y", length=0)
         else:
             axes.set_ylabel(f"second component, {100 * panel.share[1]:.0f} %")
             axes.set_aspect("equal", adjustable="datalim")  # distances are what is learned

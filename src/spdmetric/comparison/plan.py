@@ -4,7 +4,8 @@ What is run follows from the sizes.  Folds are drawn once to five times, as ofte
 `MOST_WORK`.  Methods that decompose something for every pair of matrices are left out where ``n^2 d^2``
 exceeds `MOST_PAIRS`; NCA, which compares reduced vectors many times, where ``n^2`` does; the metrics that
 differ from others in G alone, where ``n d^3`` exceeds `MOST_SWEPT`; what needs the covariance of the vectors,
-where the cube of their length exceeds `MOST_SCATTER`.  What is named in ``methods`` is run at any size.
+where the cube of their length exceeds `MOST_SCATTER`; CSP, which diagonalizes more than two class means
+jointly, where d exceeds `MOST_JOINT`.  What is named in ``methods`` is run at any size.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ MOST_WORK = 8e5
 MOST_PAIRS = {**dict.fromkeys(("wasserstein", "stein", "riemann"), 1e9), "nca": 4e6}
 MOST_SWEPT = 2e7
 MOST_SCATTER = 5e10
+MOST_JOINT = 64
 RECENTERED = "recentered"  # matrices seen from the mean of their group
 
 Split = tuple[np.ndarray, np.ndarray]  # training and test indices
@@ -109,7 +111,9 @@ def make_plan(
     sizes = Sizes(n_train, d, smallest, smallest_rank, shared=shared)
     reasons = {name: obstacle(METHODS[name], sizes) for name in methods or COMPARED}
     if methods is None:  # what is asked for is run
-        reasons = {name: reason or too_long(name, len(X), d) for name, reason in reasons.items()}
+        reasons = {
+            name: reason or too_long(name, len(X), d, len(classes)) for name, reason in reasons.items()
+        }
     chosen = tuple(name for name, reason in reasons.items() if reason is None)
     left_out = {name: reason for name, reason in reasons.items() if reason is not None}
     domains = _domains(data, test, recenter, sizes.inside.definite)
@@ -132,13 +136,14 @@ def make_plan(
     )
 
 
-def too_long(name: str, n: int, d: int) -> str | None:
+def too_long(name: str, n: int, d: int, n_classes: int) -> str | None:
     """Why a method would take too long; each of n matrices is compared with most others."""
     all_the_same = "name it in the methods to run it all the same"
     if n**2 * (1 if name == "nca" else d**2) > MOST_PAIRS.get(name, np.inf):
         return f"would compare {n**2 / 1e6:.0f} million pairs of {d} x {d} matrices; {all_the_same}"
     many = (d * (d + 1) // 2) ** 3 > MOST_SCATTER and METHODS[name].scatters
-    if many or (name.startswith("logeuclid-kta-cv") and n * d**3 > MOST_SWEPT):
+    diagonalizes = name == "csp-lda" and n_classes > 2 and d > MOST_JOINT
+    if many or diagonalizes or (name.startswith("logeuclid-kta-cv") and n * d**3 > MOST_SWEPT):
         return f"would take long with {n} matrices of size {d}; {all_the_same}"
     return None
 

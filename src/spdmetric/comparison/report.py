@@ -24,9 +24,10 @@ from spdmetric.comparison.verdict import Estimate, Line, Verdict, sentences, tit
 from spdmetric.evaluation.methods import METHODS
 from spdmetric.io.atomic import write_atomically
 from spdmetric.io.matrices import Matrices
+from spdmetric.plots.style import need_matplotlib
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 SCHEMA = 1  # of the .csv and .json files; see docs/guide/compare.md
 COLUMNS = {  # and their types in the table schema of the .json file
@@ -139,11 +140,14 @@ class Report:
             return None
         return chosen.draw(self.comparison.plan, method, self.best_estimator(method))
 
-    def plot(self) -> Figure:
-        """Draw the score that decides, of every method, with its standard error."""
+    def plot(self) -> Axes:
+        """Draw the score that decides, of every method, with its standard error, in a figure of pyplot."""
+        need_matplotlib()
+        import matplotlib.pyplot as plt
+
         from spdmetric.comparison import pictures
 
-        return pictures.ranking(self.verdict)
+        return pictures.ranking(self.verdict, plt.figure()).axes[0]
 
     def save(self, path: str | PathLike[str], origin: Origin | None = None) -> None:
         """Write the page.

@@ -381,7 +381,8 @@ def groups_sentence(verdict: Verdict) -> str | None:
     if verdict.n_clusters is None:
         return (
             f"Of the {verdict.n_groups} groups each was tested by methods that never saw it; two groups tell "
-            "nothing about how groups differ, so the errors are over matrices, and say nothing of a third group."
+            "nothing about how groups differ, so the errors are over matrices, and say nothing of a third "
+            "group."
         )
     return (
         f"Groups were left out whole, and errors are over the {verdict.n_clusters} groups, not over matrices."

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spdmetric.caller import warn_at_caller
-from spdmetric.validation import as_numpy, check_psd, check_spd, check_stack, checked_chunk
+from spdmetric.validation import as_numpy, check_spd, check_stack, checked_chunk
 
 if TYPE_CHECKING:
     from dask.array import Array as DaskArray
@@ -148,19 +148,7 @@ def _map_chunk(X: np.ndarray, index: np.ndarray, *, of_rows: Callable[..., np.nd
 
 
 def transform(X: Any, embed: Callable[..., np.ndarray], p: int, rank: int | None) -> DaskArray:
-    """Return the vectors of a dask array of matrices as a dask array, of which nothing is computed yet.
-
-    Parameters
-    ----------
-    X : dask array of shape (n, d, d)
-        SPD matrices.
-    embed : callable
-        Turns checked matrices into vectors.
-    p : int
-        Length of the vectors.
-    rank : int or None
-        Smallest rank that the matrices must have; None where they must be definite.
-    """
+    """Return the vectors, of length p, of matrices of at least some rank; nothing is computed yet."""
     X = whole_matrices(X)
     dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
     return X.map_blocks(
@@ -187,10 +175,5 @@ def _embed_block(
     if len(X) == 0:
         return np.empty((0, p), dtype=dtype)
     rows = slice(*where["array-location"][0])
-    checked = checked_chunk(X, check_for(rank), where["chunk-location"][0], rows, n_chunks)
+    checked = checked_chunk(X, rank, where["chunk-location"][0], rows, n_chunks)
     return embed(checked, first=rows.start).astype(dtype, copy=False)
-
-
-def check_for(rank: int | None) -> Callable[..., np.ndarray]:
-    """The check of chunks for matrices of at least some rank, definite ones for None."""
-    return check_spd if rank is None else partial(check_psd, rank=rank)

@@ -12,7 +12,6 @@ import numpy as np
 from spdmetric.distributed.arrays import chunk_rows
 from spdmetric.distributed.cluster import Cluster
 from spdmetric.distributed.tasks import (
-    Cotangents,
     Summary,
     Survey,
     add_all,
@@ -30,11 +29,12 @@ from spdmetric.distributed.tasks import (
     summarize,
     survey,
     vectors_of,
+    weight_squares,
 )
 from spdmetric.geometry import RowFunction, weighted_sum
 from spdmetric.linalg.lazy import lazy
 from spdmetric.manifolds import FactorPoint
-from spdmetric.objectives.alignment import Evaluation
+from spdmetric.objectives.alignment import Cotangents, Evaluation
 from spdmetric.objectives.shape import Shape, shape_of
 
 if TYPE_CHECKING:
@@ -179,7 +179,8 @@ class ClusterEvaluation(Evaluation):
             return cluster.result(
                 cluster.submit(shape_of_few, cluster.each(partial(vectors_of, W=W), pieces, here))
             )
-        ridge = cluster.submit(ridge_of, moments, objective.target_squares)
+        squares = cluster.merge(add_all, cluster.each(weight_squares, objective.pieces))
+        ridge = cluster.submit(ridge_of, moments, objective.target_squares, squares, np.count_nonzero(counts))
         ask = partial(left_out, W=W, mean=self._mean, counts=counts)
         errors = cluster.merge(add_all, cluster.each(ask, pieces, here, [ridge] * len(here)))
         return cluster.result(cluster.submit(shape_of, ridge, errors))

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache, reduce, wraps
+from functools import reduce
 from operator import add
-from typing import NamedTuple, ParamSpec, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
-from spdmetric.distributed.arrays import check_for
 from spdmetric.geometry import chunks
 from spdmetric.linalg.batch import Stack, stack_of
 from spdmetric.linalg.moments import Moments
 from spdmetric.linalg.symmetric import congruence, symmetrize
-from spdmetric.objectives.alignment import Part, Target, default_chunk_size, squares_of
+from spdmetric.objectives.alignment import Cotangents, Part, Target, default_chunk_size, squares_of
+from spdmetric.objectives.local import threads
 from spdmetric.objectives.shape import Errors, FeatureRidge, Shape, Targets, discriminant_shape
 from spdmetric.validation import (
     as_numpy,
@@ -26,26 +25,9 @@ from spdmetric.validation import (
     weight_range,
 )
 
-Args = ParamSpec("Args")
-Result = TypeVar("Result")
 Value = TypeVar("Value", float, np.ndarray, Errors)
 Weight = np.ndarray | None
-
-
-@lru_cache(maxsize=1)
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
-def one_thread(f: Callable[Args, Result]) -> Callable[Args, Result]:
-    """Keep BLAS to the thread of the task: the tasks are parallel already."""
-
-    @wraps(f)
-    def limited(*args: Args.args, **options: Args.kwargs) -> Result:
-        with _controller().limit(limits=1):
-            return f(*args, **options)
-
-    return limited
+one_thread = threads()  # a decorator: BLAS keeps to the thread of a task, as the tasks are parallel already
 
 
 class Survey(NamedTuple):
@@ -79,10 +61,6 @@ class Prepared(NamedTuple):
     rows: slice
     target: Target
 
-    @property
-    def d(self) -> int:
-        return self.stack.d
-
 
 # Dask moves small things to where there is time for them; it must know that these are not small.
 
@@ -98,7 +76,7 @@ class Pieces:
         return (Part(stack.decompose(W), rows, target) for stack, rows, target in self.pieces)
 
     def __sizeof__(self) -> int:
-        return sum(8 * piece.target.Y.shape[0] * piece.d**2 for piece in self.pieces)
+        return sum(8 * piece.target.Y.shape[0] * piece.stack.d**2 for piece in self.pieces)
 
 
 @dataclass(frozen=True)
@@ -111,23 +89,6 @@ class Decomposed:
     def __sizeof__(self) -> int:
         p = self.moments.mean.size
         return 8 * p * p + sum(8 * part.features.shape[0] * 3 * p for part in self.parts)
-
-
-class Cotangents(NamedTuple):
-    """What the pull of a chunk needs to know of all the others."""
-
-    mean: np.ndarray  # (p,)
-    right: np.ndarray  # (p, p)
-    across: np.ndarray  # (p, c)
-
-    @classmethod
-    def of(cls, moments: Moments, of_A: float, of_C: float) -> Cotangents:
-        """Scale A and C by the coefficients of an `Evaluation`."""
-        return cls(moments.mean, of_C * np.asarray(moments.C), of_A * moments.A)
-
-    def rows(self, part: Part) -> np.ndarray:
-        """Derivative of the misalignment in the features of a piece."""
-        return part.decomposition.cotangents(self.mean, *part.target, self.right, self.across)
 
 
 class Summary(NamedTuple):
@@ -147,7 +108,7 @@ def survey(
     """Check a chunk, and count its labels."""
     try:
         X = as_numpy(X, "X")
-        checked_chunk(X, check_for(rank), k, rows, n_chunks)
+        checked_chunk(X, rank, k, rows, n_chunks)
         weight = np.ones(len(X)) if weight is None else check_weight_values(weight, rows.start)
         labels, codes = np.unique(_labels(y, rows.start), return_inverse=True)
         weights = np.bincount(codes, weights=weight)
@@ -261,10 +222,18 @@ def class_counts(pieces: Pieces) -> np.ndarray:
     return reduce(add, (of_piece for of_piece in counts if of_piece is not None))
 
 
+def weight_squares(pieces: Pieces) -> float:
+    """Sum of the squared weights of a chunk."""
+    return float(sum(np.sum(piece.target.weight**2) for piece in pieces.pieces))
+
+
 @one_thread
-def ridge_of(moments: Moments, target_squares: np.ndarray) -> FeatureRidge:
+def ridge_of(
+    moments: Moments, target_squares: np.ndarray, weight_squares: float, n_classes: int
+) -> FeatureRidge:
     """The regression of the targets on the features of all chunks."""
-    return FeatureRidge.of(np.asarray(moments.C), moments.A, target_squares, moments.weight)
+    per_class = moments.weight**2 / weight_squares / n_classes
+    return FeatureRidge.of(np.asarray(moments.C), moments.A, target_squares, moments.weight, per_class)
 
 
 @one_thread

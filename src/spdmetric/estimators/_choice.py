@@ -35,13 +35,14 @@ from spdmetric.objectives.shape import Targets, discriminant_shape
 FULL_RADII, LOW_RADII, LOW_RANKS, LARGEST_FULL = (0.0, 2.0, 8.0), (0.0, 4.0), (4, 8), 32
 SHAPES = ("discriminant", None)
 NUMBERS = (1, 5, 11, 21)  # of neighbors
-USUAL_NUMBER = 5
+USUAL_NUMBER = 21  # as far as there are so many
 
 N_FOLDS, FEW, REPEATS = 5, 200, 2  # fewer matrices than FEW are split more than once
 
-# By how many standard errors of the difference another candidate must be better than the usual one,
-# and neighbors must be right more often than class means.
-CLEAR_METRIC, CLEAR_HEAD = 1.0, 2.0
+# By how many standard errors of the difference another candidate must be better than the usual one: one that
+# learns no more than that, one of a larger radius; and neighbors with a metric of their own, right more often
+# than class means, or than neighbors with the metric of class means.
+CLEAR, CLEAR_LEARNED, CLEAR_HEAD, CLEAR_OWN = 0.5, 2.0, 2.0, 1.0
 _TINY = float(np.finfo(np.float64).tiny)
 LEAST_GAIN = 1e-3  # options that tell nothing differ by less, without any noise
 LEAST_PROBABILITY = 1e-3  # of a label in the score: a class that a fold lacks has none
@@ -389,18 +390,25 @@ def choose(table: Table, grid: Grid, head: str, rule: str) -> Option:
     neighbors if these are asked for.  The best metric for neighbors is chosen apart, and taken where
     it is right clearly more often: classes of several clusters have no use for their means.
     """
-    clear = None if rule == "best" else CLEAR_METRIC
-    by_means = [Option(metric, None) for metric in grid.metrics]
-    first = table.best(by_means, by_means[0], clear)
+
+    def clear(errors: float) -> float | None:
+        return None if rule == "best" else errors
+
+    def metric_for(numbers: Sequence[int | None], usual: Option) -> Option:
+        options = [Option(metric, k) for metric in grid.metrics for k in numbers]
+        still = [option for option in options if option.metric.radius <= grid.usual.radius]
+        found = table.best(still, usual, clear(CLEAR))
+        return table.best(options, found, clear(CLEAR_LEARNED))
+
+    first = metric_for([None], Option(grid.usual, None))
     if head in ("centroid", "ridge") or not grid.numbers:
         return first
-    usual = min(grid.numbers, key=lambda k: abs(k - USUAL_NUMBER))
+    number = min(grid.numbers, key=lambda k: abs(k - USUAL_NUMBER))
     if head == "neighbors":
         by_number = [Option(first.metric, k) for k in grid.numbers]
-        first = table.best(by_number, Option(first.metric, usual), clear)
-    by_neighbors = [Option(metric, k) for metric in grid.metrics for k in grid.numbers]
-    second = table.best(by_neighbors, Option(grid.usual, usual), clear)
-    return table.best([second], first, None if rule == "best" else CLEAR_HEAD, right=True)
+        first = table.best(by_number, Option(first.metric, number), clear(CLEAR))
+    second = metric_for(grid.numbers, Option(grid.usual, number))
+    return table.best([second], first, clear(CLEAR_OWN if head == "neighbors" else CLEAR_HEAD), right=True)
 
 
 def results_of(table: Table, usual: Option, *, accuracy: bool) -> dict[str, Any]:

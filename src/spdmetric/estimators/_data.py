@@ -9,7 +9,7 @@ from spdmetric.estimators._settings import Settings
 from spdmetric.linalg.symmetric import Array
 from spdmetric.objectives import local
 from spdmetric.objectives.local import Data, Labeled, LocalData, Map
-from spdmetric.validation import ClassWeight, check_matrices, encode, to_numpy, weights_of
+from spdmetric.validation import ClassWeight, check_psd, encode, to_numpy, weights_of
 
 # parameter, value that needs the matrices in one process, value that does not
 _NOT_ON_CLUSTERS = (
@@ -64,7 +64,7 @@ def checked_of(
             "Cross-validation needs the matrices in this process, and those of a dask array stay on the "
             "workers: fit on X.compute(), or choose a radius and use LogEuclideanMetric."
         )
-    X = check_matrices(to_numpy(X), rank)
+    X = check_psd(to_numpy(X), rank)
     classes, *target = _targets_of(X, y, sample_weight, class_weight, task)
     return classes, Labeled(X, *target)
 

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spdmetric.estimators._data import is_dask
-from spdmetric.geometry import mean_riemann, median_of, median_riemann, riemann_of
+from spdmetric.geometry import MEANS, averaging
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm
-from spdmetric.objectives.local import Labeled, LocalData, Map, Selected, is_stored, read
+from spdmetric.objectives.local import Labeled, LocalData, Map, Rows, View, is_stored, read, selected
 from spdmetric.validation import check_domains, check_spd, check_weights, to_numpy
 
 UNSEEN = ("error", "recenter")
@@ -28,39 +28,12 @@ class Domains(NamedTuple):
     means: np.ndarray  # (k, d, d)
 
 
-class Recentered:
-    """A stack that is read when a slice is asked for, each matrix seen from the mean of its domain."""
-
-    def __init__(self, X: Array, index: np.ndarray, factors: np.ndarray):
-        self._X, self._index, self._factors = X, index, factors
-        self.shape, self.dtype = tuple(X.shape), np.dtype(np.float64)
-
-    def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
-        return _whitened(read_checked(self._X, rows), self._index[rows], self._factors)
-
-
 def seen_from_means(
-    X: Array, sample_domain: Array | None, sample_weight: Array | None, *, median: bool, map: Map = map
+    X: Array, sample_domain: Array | None, sample_weight: Array | None, *, mean: str, map: Map = map
 ) -> tuple[Any, Domains | None]:
-    """See the matrices of every domain from their mean; those without weight do not count in it.
+    """See the matrices of every domain from their mean, one of `geometry.MEANS`, by their weights.
 
-    Parameters
-    ----------
-    X : array of shape (n, d, d)
-        SPD matrices in memory, or anything that slices.
-    sample_domain : array-like of shape (n,) or None
-        Their domains, strings or whole numbers; None: all as they are.
-    sample_weight : array-like of shape (n,) or None
-        Their weights.
-    median : bool
-        Take the geometric median in place of the mean.
-    map : callable
-        Maps a function over chunks of what is read from a file.
-
-    Returns
-    -------
-    X : array of shape (n, d, d), or the same as it is read
-    domains : Domains or None
+    Those of a file are seen so when they are read.  Without domains all are as they are.
     """
     if sample_domain is None:
         return X, None
@@ -72,7 +45,7 @@ def seen_from_means(
     means = []
     for k, name in enumerate(names.tolist()):
         rows = np.flatnonzero((index == k) & (weight > 0))
-        means.append(mean_of(X, rows, name, weight[rows], median=median, map=map))
+        means.append(mean_of(X, rows, name, weight[rows], mean=mean, map=map))
     domains = Domains(names, np.stack(means))
     return seen_from(X, index, means), domains
 
@@ -84,32 +57,36 @@ def seen_from(X: Array, index: np.ndarray, means: list[np.ndarray]) -> Any:
         from spdmetric import distributed
 
         return distributed.map_rows(X, index, partial(_whitened, factors=factors))
-    return (Recentered if is_stored(X) else _whitened)(X, index, factors)
+    if is_stored(X):
+        return View(X.shape, lambda rows: _whitened(read_checked(X, rows), index[rows], factors))
+    return _whitened(X, index, factors)
 
 
 def mean_of(
-    X: Array, rows: np.ndarray, name: Any, weight: np.ndarray | None = None, *, median: bool, map: Map = map
+    X: Array, rows: np.ndarray, name: Any, weight: np.ndarray | None = None, *, mean: str, map: Map = map
 ) -> np.ndarray:
-    """Mean, or median, of the matrices of one domain, checked already if they are in memory."""
+    """Mean of the matrices of one domain, checked already if they are in memory."""
     if rows.size < 2:
         raise ValueError(
             f"Domain {name!r} of sample_domain has {rows.size} matrices with weight: expected at least two. "
             "Seen from its own mean a single matrix is the identity, and nothing is left of it."
         )
+    weight = np.ones(rows.size) if weight is None else weight
     if is_dask(X):
         from spdmetric import distributed
 
-        average = distributed.averaging_over(X, rows, np.ones(rows.size) if weight is None else weight)
-        return (median_of if median else riemann_of)(average, rows.size)
-    if not is_stored(X):
-        return (median_riemann if median else mean_riemann)(to_numpy(X[rows, ...]), weight)
-    weight = np.ones(rows.size) if weight is None else weight
-    part = Labeled(Selected(_Read(X), rows), np.zeros(rows.size, dtype=int), weight)
-    return (median_of if median else riemann_of)(LocalData(part, map=map).average, rows.size)
+        average = distributed.averaging_over(X, rows, weight)
+    elif is_stored(X):
+        checked = View(X.shape, partial(read_checked, X))
+        part = Labeled(selected(checked, rows), np.zeros(rows.size, dtype=int), weight)
+        average = LocalData(part, map=map).average
+    else:
+        average = averaging(to_numpy(X[rows, ...]), weight)
+    return MEANS[mean](average, rows.size)
 
 
 def means_of(
-    X: Array, sample_domain: Array, known: Mapping[Any, np.ndarray], unseen: str, *, median: bool
+    X: Array, sample_domain: Array, known: Mapping[Any, np.ndarray], unseen: str, *, mean: str
 ) -> tuple[list[np.ndarray], np.ndarray]:
     """Means of the domains of some matrices, and which of these each matrix belongs to."""
     names, index = np.unique(check_domains(sample_domain, X.shape[0]), return_inverse=True)
@@ -122,7 +99,7 @@ def means_of(
                 "hand."
             )
         rows = np.flatnonzero(index == k)
-        means.append(known[name] if name in known else mean_of(X, rows, name, median=median))
+        means.append(known[name] if name in known else mean_of(X, rows, name, mean=mean))
     return means, index
 
 
@@ -142,18 +119,8 @@ def _whitened(X: np.ndarray, index: np.ndarray, factors: np.ndarray) -> np.ndarr
     return Z
 
 
-class _Read:
-    """A stack in float64, checked as it is read."""
-
-    def __init__(self, X: Array):
-        self._X = X
-        self.shape: tuple[int, ...] = tuple(X.shape)
-
-    def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
-        return read_checked(self._X, rows)
-
-
-def read_checked(X: Array, rows: slice | np.ndarray) -> np.ndarray:
+def read_checked(X: Array, rows: Rows) -> np.ndarray:
+    """Read some matrices, and check them."""
     first = rows.start or 0 if isinstance(rows, slice) else int(rows[0])
     return check_spd(read(X, rows), first=first)
 

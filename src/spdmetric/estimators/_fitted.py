@@ -18,7 +18,7 @@ from spdmetric.estimators._data import is_dask
 from spdmetric.estimators._domains import UNSEEN, Domains, means_of, read_checked, seen_from
 from spdmetric.estimators._progress import CallbackSupportMixin
 from spdmetric.estimators.embedding import Embedding
-from spdmetric.geometry import geodesic, mean_riemann, median_riemann
+from spdmetric.geometry import MEANS, averaging, geodesic
 from spdmetric.io.atomic import atomic_file
 from spdmetric.linalg.symmetric import Array, array_namespace, congruence
 from spdmetric.objectives.local import check_memory, checked_chunks, is_stored, row_chunks, stored_shape
@@ -28,7 +28,7 @@ from spdmetric.validation import (
     as_float,
     as_numpy,
     check_choice,
-    check_matrices,
+    check_psd,
     check_spd,
     check_vectors,
     check_weights,
@@ -129,11 +129,6 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         numbered = super().get_feature_names_out(input_features)
         if input_features is None or self.embedding_.low_rank or self.shape_ is not None:
             return numbered
-        d = self.embedding_.reference.shape[0]
-        if len(input_features) != d:
-            raise ValueError(
-                f"input_features has {len(input_features)} names: expected {d}, one for each channel."
-            )
         pairs = combinations_with_replacement(input_features, 2)  # in the order of `vech`
         return np.array([f"{one}·{other}" for one, other in pairs], dtype=object)
 
@@ -262,7 +257,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         check_choice("unseen_domain", self.unseen_domain, UNSEEN)
         single, X = is_single(X), X if is_stored(X) or is_dask(X) else self._check_matrices(X)
         known = dict(zip(self.domains_.tolist(), self.domain_means_, strict=True))
-        means, index = means_of(X, sample_domain, known, self.unseen_domain, median=self._by_median)
+        means, index = means_of(X, sample_domain, known, self.unseen_domain, mean=self._mean_name)
         if is_dask(X):
             from spdmetric import distributed
 
@@ -286,7 +281,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
             yield rows, embedding.embed(chunk, first=rows.start)
 
     def _check_matrices(self, X: Array, *, name: str = "X") -> Array:
-        X = check_matrices(X, self.embedding_.rank, name=name)
+        X = check_psd(X, self.embedding_.rank, name=name)
         validate_data(self, X, reset=False, skip_check_array=True)
         return X
 
@@ -416,42 +411,33 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
 
     def _adapted(self, X: Array, sample_weight: Array | None, *, continued: bool) -> Self:
         check_is_fitted(self)
-        if self.domains_ is not None:
-            return self._adapted_domain(X, sample_weight, continued=continued)
-        if not isinstance(self.init, str) or self.init not in ("riemann", "median"):
+        if self.domains_ is None and not (isinstance(self.init, str) and self.init == self._mean_name):
             raise ValueError(
                 "adapt needs the Riemannian mean or median of the training matrices, which are known with "
                 f"init='riemann' and init='median' only; this metric was learned with init={self.init!r}."
             )
         X = self._check_matrices(to_numpy(X))
         weight = check_weights(sample_weight, X)
-        before = self.embedding_
+        before, mean_of = self.embedding_, MEANS[self._mean_name]
         total = (before.session_weight if continued else 0.0) + weight.sum()
-        mean = self._mean(congruence(before.basis.T, X), weight / weight.max())
-        center = geodesic(before.center, mean, weight.sum() / total)
+        share, weight = weight.sum() / total, weight / weight.max()
+        moved = {}
+        if self.domains_ is None:
+            mean = mean_of(averaging(congruence(before.basis.T, X), weight), len(X))
+            moved["center"] = geodesic(before.center, mean, share)
+        else:  # domains were whitened before anything was learned: so is the new one
+            mean = mean_of(averaging(check_spd(X), weight), len(X))
+            if continued and before.domain_mean is not None:
+                mean = geodesic(before.domain_mean, mean, share)
+            moved["domain_mean"] = mean
         adapted = copy(self)
-        adapted.embedding_ = replace(before, center=center, session_weight=float(total))
+        adapted.embedding_ = replace(before, session_weight=float(total), **moved)
         return adapted
 
     @property
-    def _by_median(self) -> bool:
-        return isinstance(self.init, str) and self.init == "median"
-
-    def _mean(self, X: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """Mean or median, as in training."""
-        return (median_riemann if self._by_median else mean_riemann)(X, weight)
-
-    def _adapted_domain(self, X: Array, sample_weight: Array | None, *, continued: bool) -> Self:
-        """The same after domains, which were whitened before anything was learned: so is the new one."""
-        X = check_spd(self._check_matrices(to_numpy(X)))
-        weight = check_weights(sample_weight, X)
-        before, mean = self.embedding_, self._mean(X, weight / weight.max())
-        total = (before.session_weight if continued else 0.0) + weight.sum()
-        if continued and before.domain_mean is not None:
-            mean = geodesic(before.domain_mean, mean, weight.sum() / total)
-        adapted = copy(self)
-        adapted.embedding_ = replace(before, domain_mean=mean, session_weight=float(total))
-        return adapted
+    def _mean_name(self) -> str:
+        """Which mean domains and sessions are seen from, as in training."""
+        return "median" if isinstance(self.init, str) and self.init == "median" else "riemann"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

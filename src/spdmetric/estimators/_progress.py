@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from spdmetric.solvers import Callback, Record
 
@@ -48,7 +48,7 @@ def with_progress(n_tasks: Callable[[Any], int]) -> Callable[[Fit], Fit]:
             chosen = watched if getattr(self, "_skl_callbacks", None) else fit
             return chosen(self, *args, **kwargs)
 
-        return either  # type: ignore[return-value]
+        return cast(Fit, either)
 
     return decorate
 

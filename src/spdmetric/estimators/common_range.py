@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from spdmetric.linalg.symmetric import Array, array_namespace, congruence, detached, like, spectrum
+from spdmetric.linalg.symmetric import Array, array_namespace, congruence, detached, like
+from spdmetric.objectives.start import common_range
 from spdmetric.validation import as_float, check_symmetric, is_single, is_tensor, to_numpy
 
 
@@ -73,11 +74,11 @@ class CommonRange(TransformerMixin, BaseEstimator):
         if not (traces > 0).all():
             bad = int(np.argmin(traces > 0))
             raise ValueError(f"X[{bad}] has the trace {traces[bad]:.3g}: it is not a covariance matrix.")
-        values, vectors = spectrum((matrices / traces[:, None, None]).mean(axis=0))
-        floor = self._floor(X, matrices.shape[1])
-        kept = values > floor * values[-1]
-        basis = np.eye(len(values)) if kept.all() else vectors[:, kept]
-        _check_definite(congruence(basis.T, matrices), floor, matrices.shape[1])
+        d = matrices.shape[1]
+        floor = self._floor(X, d)
+        basis = common_range(lambda f: f(matrices).mean(axis=0), floor)
+        basis = np.eye(d) if basis.shape[1] == d else basis
+        _check_definite(congruence(basis.T, matrices), floor, d)
         validate_data(self, matrices, reset=True, skip_check_array=True)
         self.basis_ = basis
         return self

@@ -14,13 +14,13 @@ from spdmetric import validation
 from spdmetric.estimators import _choice
 from spdmetric.estimators._choice import Answered, Fold, Grid
 from spdmetric.estimators._data import checked_of
-from spdmetric.estimators._domains import UNSEEN, Recentered, groups_of, seen_from_means
+from spdmetric.estimators._domains import UNSEEN, groups_of, seen_from_means
 from spdmetric.estimators._fitted import FittedMetric
 from spdmetric.estimators._problem import problem_of, radius_path
 from spdmetric.estimators._progress import followed, with_progress
 from spdmetric.estimators._settings import Settings, settings_of
 from spdmetric.linalg.symmetric import Array
-from spdmetric.objectives.local import Labeled, in_memory, threads
+from spdmetric.objectives.local import Labeled, View, in_memory, threads
 from spdmetric.solvers import Callback, Solution
 from spdmetric.validation import ClassWeight, check_candidates, check_radius, check_rank, to_numpy
 
@@ -85,9 +85,9 @@ class LogEuclideanMetricCV(FittedMetric):
         0.001, or R², and differences have the standard error of a mean over matrices; with a scorer they
         have that of a mean over folds.
     rule : {"clear", "best"}, default="clear"
-        "clear" takes the usual candidate unless others are better by more than one standard error of the
-        paired difference, and neighbors with a metric of their own for class means only if they are right
-        more often by two; "best" takes the highest mean score.
+        "clear" takes the usual candidate unless another is better by more than half a standard error of the
+        paired difference, by two where it learns in a larger radius; and for class means neighbors with a
+        metric of their own only if they are right more often by two.  "best" takes the highest mean score.
     task : {"auto", "classification", "regression"}, default="auto"
         What y holds, see `LogEuclideanMetric`.
     init : str or array of shape (d, d), default="riemann"
@@ -236,8 +236,8 @@ class LogEuclideanMetricCV(FittedMetric):
         settings = self._settings()
         asked = self._asked(settings)
         validation.check_choice("unseen_domain", self.unseen_domain, UNSEEN)
-        seen, domains = seen_from_means(X, sample_domain, sample_weight, median=self._by_median)
-        seen = seen[:] if isinstance(seen, Recentered) else seen  # all folds are in memory
+        seen, domains = seen_from_means(X, sample_domain, sample_weight, mean=self._mean_name)
+        seen = seen[:] if isinstance(seen, View) else seen  # all folds are in memory
         groups = groups_of(sample_domain) if groups is None else to_numpy(groups)
         classes, data = checked_of(
             seen, y, sample_weight, settings.class_weight, _rank_needed(asked[1]), self.task

@@ -34,41 +34,19 @@ class Embedding:
     The fields are all there is to know, so ``Embedding(**fields)`` makes the same one again:
     arrays, two numbers, a flag, and perhaps a shape and the mean of a domain.  `of` makes one from what a
     solver found.
-
-    Attributes
-    ----------
-    basis : ndarray of shape (d, k)
-        Orthonormal columns that span the range that the training matrices share.
-    center : ndarray of shape (k, k)
-        The start G0 in that basis, or the mean of the session that the metric was carried to.
-    rotation : ndarray of shape (k, k)
-        Orthogonal; its first rows are the directions on which the classes differ most.
-    factor : ndarray of shape (m, k)
-        W, which the solver found, in the coordinates of the start.
-    frame : ndarray of shape (m, m)
-        Q, orthogonal: vectors of all sessions are in one frame.
-    low_rank : bool
-        Whether a factor of low rank was learned instead of a reference point.
-    distance : float
-        How far W is from the start.
-    session_weight : float
-        Weight of the matrices of a new session that the center is the mean of; 0 in training.
-    shape : ndarray of shape (p, q) or None
-        How much each direction of the p entries of the vectors counts; None: all the same.
-    domain_mean : ndarray of shape (d, d) or None
-        Mean of a domain that matrices are whitened by before all else; None: they are whitened already,
-        or the metric was learned without domains.
     """
 
-    basis: np.ndarray
-    center: np.ndarray
-    rotation: np.ndarray
-    factor: np.ndarray
-    frame: np.ndarray
-    low_rank: bool
-    distance: float
-    session_weight: float = 0.0
-    shape: np.ndarray | None = None
+    basis: np.ndarray  # (d, k), orthonormal columns that span the range that the training matrices share
+    center: np.ndarray  # (k, k), G0 in that basis, or the mean of the session that the metric was carried to
+    rotation: np.ndarray  # (k, k), its first rows the directions on which the classes differ most
+    factor: np.ndarray  # (m, k), W, which the solver found, in the coordinates of the start
+    frame: np.ndarray  # (m, m), Q, orthogonal: vectors of all sessions are in one frame
+    low_rank: bool  # whether a factor of low rank was learned instead of a reference point
+    distance: float  # how far W is from the start
+    session_weight: float = 0.0  # of the matrices of a new session that the center is the mean of
+    shape: np.ndarray | None = None  # (p, q), how much each direction of the p entries counts
+    # (d, d), mean of a domain that matrices are whitened by before all else; None: they are whitened
+    # already, or the metric was learned without domains.
     domain_mean: np.ndarray | None = None
 
     @classmethod

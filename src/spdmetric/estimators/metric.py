@@ -44,8 +44,8 @@ class LogEuclideanMetric(FittedMetric):
     shape : {None, "discriminant"}, default=None
         How much each direction of the tangent space counts.  None: all the same, the paper's metric.
         "discriminant": after the reference point, or the factor, is learned, directions are weighed in
-        closed form by what they reliably tell of the classes (ridge regression with its leave-one-out
-        error), and the distance is ``|Q'(u - v)|`` for tangent vectors u and v [Hastie1995]_.  With
+        closed form by what they reliably tell of the classes (discriminant analysis with a shrunk
+        covariance), and the distance is ``|Q'(u - v)|`` for tangent vectors u and v [Hastie1995]_.  With
         ``radius=0`` it is a model by itself, without any search.  Needs ``kernel="linear"``.  For numbers
         to predict it is the same with their covariance: one direction for one number.
     task : {"auto", "classification", "regression"}, default="auto"
@@ -245,7 +245,7 @@ class LogEuclideanMetric(FittedMetric):
         callback = reported(self, settings.report, settings.max_iter)
         with threads(self.n_jobs) as map_chunks:
             seen, domains = seen_from_means(
-                X, sample_domain, sample_weight, median=self._by_median, map=map_chunks
+                X, sample_domain, sample_weight, mean=self._mean_name, map=map_chunks
             )
             classes, data = data_of(
                 seen, y, sample_weight, settings, rank=rank, task=self.task, map=map_chunks
@@ -308,7 +308,7 @@ class LogEuclideanMetric(FittedMetric):
         past = self._stream
         known = None if past is None else self.classes_
         classes = validation.check_stream(classes, known, settings.kernel, settings.class_weight, self.shape)
-        X = validation.check_matrices(to_numpy(X), rank)
+        X = validation.check_psd(to_numpy(X), rank)
         if past is not None:
             validate_data(self, X, reset=False, skip_check_array=True)
         codes, weight = validation.check_batch(X, y, sample_weight, classes, settings.class_weight)

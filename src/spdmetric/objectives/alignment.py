@@ -136,6 +136,23 @@ class Part(NamedTuple):
         return ridge.errors(self.centered(mean), Targets.of_centered(Y, weight[:, 0], counts))
 
 
+class Cotangents(NamedTuple):
+    """What the derivative in the features of a chunk needs to know of all the others."""
+
+    mean: np.ndarray  # (p,)
+    right: np.ndarray  # (p, p)
+    across: np.ndarray  # (p, c)
+
+    @classmethod
+    def of(cls, moments: Moments, of_A: float, of_C: float) -> Cotangents:
+        """Scale A and C by the coefficients of an `Evaluation`."""
+        return cls(moments.mean, of_C * np.asarray(moments.C), of_A * moments.A)
+
+    def rows(self, part: Part) -> np.ndarray:
+        """Derivative of the misalignment in the features of a chunk."""
+        return part.decomposition.cotangents(self.mean, *part.target, self.right, self.across)
+
+
 # ---------------------------------------------------------------------------
 # The objective
 
@@ -149,10 +166,8 @@ class Misalignment:
         SPD matrices; if ``keep`` is False, anything that slices to arrays.
     target : Target
         Centered targets and weights.
-    chunk_size : int, optional
-        Matrices handled at a time; by default some number that depends on n and d alone.
     rows : iterable of slice, optional
-        The chunks themselves, instead of their size.
+        Chunks of matrices that are handled at a time; by default some that depend on n and d alone.
     keep : bool, default=True
         Whether the decomposed matrices are kept between the two passes.  If not, each pass
         decomposes them anew, and memory does not grow with n.
@@ -165,7 +180,6 @@ class Misalignment:
         X: Any,
         target: Target,
         *,
-        chunk_size: int | None = None,
         rows: Iterable[slice] | None = None,
         keep: bool = True,
         map: Map = map,
@@ -173,7 +187,7 @@ class Misalignment:
         n, d = X.shape[0], X.shape[1]
         self.target, self.target_norm = target, target.norm
         self.n, self.keep, self.map = n, keep, map
-        rows = chunks(n, chunk_size or default_chunk_size(d)) if rows is None else rows
+        rows = chunks(n, default_chunk_size(d)) if rows is None else rows
         self.blocks = [Block(X, r, target.part(r)) for r in rows]
         self._stacks: dict[int, Stack] = {}
 
@@ -317,12 +331,12 @@ class LocalEvaluation(Evaluation):
         """From the moments, and one more pass for the errors; in Gram form from the tangent vectors."""
         target = self._objective.target
         counts = target.counts
+        targets = Targets.of_centered(target.Y, target.weight[:, 0], counts)
         if self.gram:
-            targets = Targets.of_centered(target.Y, target.weight[:, 0], counts)
-            gram = GramRidge.of(self._gram_matrix, targets)
+            gram = GramRidge.of(self._gram_matrix, targets, self._mean.size)
             return shape_of(gram, gram.errors(targets), self._root)
         mean, C, A = self._mean, np.asarray(self._moments.C), self._moments.A
-        ridge = FeatureRidge.of(C, A, target.squares, self._moments.weight)
+        ridge = FeatureRidge.of(C, A, target.squares, self._moments.weight, targets.per_class)
         return shape_of(ridge, reduce(add, self._each(lambda part: part.left_out(ridge, mean, counts))))
 
     def _pulled(self, pull: str) -> np.ndarray:
@@ -410,17 +424,14 @@ class LocalEvaluation(Evaluation):
         return part.features - self._mean
 
     @lazy
-    def _factors(self) -> tuple[np.ndarray, np.ndarray]:
-        """C and A, times the coefficients."""
-        scale, other = self._coefficients
-        return other * np.asarray(self._moments.C), scale * self._moments.A
+    def _of_all(self) -> Cotangents:
+        return Cotangents.of(self._moments, *self._coefficients)
 
     def _cotangent(self, part: Part) -> np.ndarray:
         """Derivative of the misalignment in the features of a chunk."""
-        Y, w = part.target
         if not self.gram:
-            return part.decomposition.cotangents(self._mean, Y, w, *self._factors)
-        scale, other = self._coefficients
+            return self._of_all.rows(part)
+        (Y, w), (scale, other) = part.target, self._coefficients
         rows = (np.sqrt(w) * other * self._gram_matrix[part.rows]) @ self._root
         rows += (scale * w * Y) @ self._moments.A.T
         return rows

@@ -61,14 +61,8 @@ class Tile(NamedTuple):
 class KernelFamily:
     """Gaussian kernels of all widths on the same points.
 
-    The squared distances of all pairs, once a pair and in tiles, are kept if there are few: 4 n^2 bytes.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n, p)
-        Centered points, in units of their spread.
-    target : Target
-        Centered targets and weights.
+    Points (n, p) are centered, and in units of their spread.  The squared distances of all pairs, once a pair
+    and in tiles, are kept if there are few: 4 n^2 bytes.
     """
 
     def __init__(self, points: np.ndarray, target: Target):
@@ -313,22 +307,9 @@ def _polish(family: KernelFamily, left: float, start: float, right: float) -> tu
 
 
 class GaussianMisalignment(Misalignment):
-    """``1 - f`` for a Gaussian kernel, as a function of a factor W of the reference point.
+    """``1 - f`` for the kernel ``exp(-gamma delta^2)``, by default with the best gamma at each point.
 
-    Parameters
-    ----------
-    X : array of shape (n, d, d)
-        SPD matrices, or anything that slices to arrays.
-    target : Target
-        Centered targets and weights.
-    gamma : float, optional
-        The kernel is ``exp(-gamma delta^2)``.  By default the best gamma at each point.
-    chunk_size : int, optional
-        Matrices decomposed at a time; all by default.  Pairs are gone through in tiles in any case.
-    rows : iterable of slice, optional
-        The chunks themselves, instead of their size.
-    map : callable, default=map
-        Maps a function over chunks.
+    The other parameters are those of `Misalignment`; pairs are gone through in tiles in any case.
     """
 
     def __init__(
@@ -337,12 +318,11 @@ class GaussianMisalignment(Misalignment):
         target: Target,
         *,
         gamma: float | None = None,
-        chunk_size: int | None = None,
         rows: Iterable[slice] | None = None,
         map: Map = map,
     ):
-        super().__init__(X, target, chunk_size=chunk_size, rows=rows, map=map)
-        self.target, self.gamma = target, gamma
+        super().__init__(X, target, rows=rows, map=map)
+        self.gamma = gamma
 
     def at(self, point: FactorPoint) -> GaussianEvaluation:
         """Return the lazy evaluation at a point."""

@@ -8,7 +8,7 @@ of a cluster.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
@@ -23,11 +23,10 @@ from threadpoolctl import ThreadpoolController
 from spdmetric.geometry import RowFunction, chunks
 from spdmetric.linalg.compiled import each_block
 from spdmetric.linalg.symmetric import Array, congruence, symmetrize
-from spdmetric.objectives.alignment import Misalignment, Target, default_chunk_size
+from spdmetric.objectives.alignment import Map, Misalignment, Target, default_chunk_size
 from spdmetric.objectives.gaussian import GaussianMisalignment
-from spdmetric.validation import check_matrices, check_n_jobs, check_stack, checked_chunk
+from spdmetric.validation import check_n_jobs, check_stack, checked_chunk
 
-Map = Callable[..., Iterable[Any]]
 Rows = slice | np.ndarray  # a slice, or ascending row numbers
 Summand = Callable[[np.ndarray, np.ndarray, np.ndarray], Any]  # of matrices, codes or numbers, and weights
 
@@ -60,7 +59,7 @@ class Labeled(NamedTuple):
 
     def take(self, index: np.ndarray) -> Labeled:
         """Some of them."""
-        X = self.X[index] if isinstance(self.X, np.ndarray) else Selected(self.X, index)
+        X = self.X[index] if isinstance(self.X, np.ndarray) else selected(self.X, index)
         return Labeled(X, self.codes[index], self.weight[index])
 
     @property
@@ -109,7 +108,7 @@ class LocalData:
     def objective(self, factor: np.ndarray, *, kernel: str, gamma: float | None) -> Misalignment:
         """The objective of the matrices whitened by a factor: in memory if they are, and if it fits."""
         X, codes, weight = self._labeled
-        X = congruence(factor, X) if self._keep else Whitened(X, factor)
+        X = congruence(factor, X) if self._keep else whitened(X, factor)
         target = Target.of(codes, weight)
         if kernel == "linear":
             return Misalignment(X, target, rows=self._rows, keep=self._keep, map=self._map)
@@ -167,15 +166,15 @@ def checked_chunks(
     def checked(numbered: tuple[int, slice]) -> tuple[np.ndarray, np.ndarray]:
         k, part = numbered
         chunk = read(X, part)
-        return chunk, checked_chunk(chunk, partial(check_matrices, rank=rank), k, part, len(rows))
+        return chunk, checked_chunk(chunk, rank, k, part, len(rows))
 
     yield from map(checked, enumerate(rows))
 
 
-def check_stored(X: Array, rank: int | None, rows: list[slice], map: Map = map) -> Stored:
+def check_stored(X: Array, rank: int | None, rows: list[slice], map: Map = map) -> View:
     """Check a stack chunk by chunk."""
     symmetric = [np.array_equal(c, c.transpose(0, 2, 1)) for c, _ in checked_chunks(X, rank, rows, map)]
-    return Stored(X, symmetric=all(symmetric))
+    return stored(X, symmetric=all(symmetric))
 
 
 def _check_file(X: Array) -> None:
@@ -193,44 +192,47 @@ def _check_file(X: Array) -> None:
 
 
 # ---------------------------------------------------------------------------
-# Views: a shape, and slices that are made when they are asked for
+# Views
 
 
-class Stored:
-    """A stack that was checked, and is read again whenever a slice of it is asked for."""
+class View:
+    """A stack of which some matrices are made whenever they are asked for."""
 
-    def __init__(self, X: Array, *, symmetric: bool):
-        self._X, self._symmetric = X, symmetric
-        self.shape: tuple[int, ...] = tuple(X.shape)
+    dtype = np.dtype(np.float64)
+
+    def __init__(self, shape: tuple[int, ...], of_rows: Callable[[Rows], np.ndarray]):
+        self.shape, self._of_rows = tuple(shape), of_rows
 
     def __getitem__(self, rows: Rows) -> np.ndarray:
-        chunk = read(self._X, rows).astype(np.float64, copy=False)
-        return chunk if self._symmetric else symmetrize(chunk)
+        return self._of_rows(rows)
 
 
-class Selected:
+def stored(X: Array, *, symmetric: bool) -> View:
+    """A stack that was checked, and is read again; it need not be symmetric to the last digit."""
+
+    def of_rows(rows: Rows) -> np.ndarray:
+        chunk = read(X, rows).astype(np.float64, copy=False)
+        return chunk if symmetric else symmetrize(chunk)
+
+    return View(X.shape, of_rows)
+
+
+def selected(X: Array, index: np.ndarray) -> View:
     """Some matrices of a stack, in their order."""
 
-    def __init__(self, X: Array, index: np.ndarray):
-        self._X, self._index = X, index
-        self.shape: tuple[int, ...] = (index.size, *X.shape[1:])
-
-    def __getitem__(self, rows: Rows) -> np.ndarray:
-        index = self._index[rows]
+    def of_rows(rows: Rows) -> np.ndarray:
+        some = index[rows]
         if not isinstance(rows, slice):
-            return self._X[index]
-        return self._X[slice(index[0], index[-1] + 1)][index - index[0]]
+            return X[some]
+        return X[slice(some[0], some[-1] + 1)][some - some[0]]
+
+    return View((index.size, *X.shape[1:]), of_rows)
 
 
-class Whitened:
+def whitened(X: Array, factor: np.ndarray) -> View:
     """A stack seen through a factor, ``W X W'``."""
-
-    def __init__(self, X: Array, factor: np.ndarray):
-        self._X, self._factor = X, factor
-        self.shape: tuple[int, ...] = (X.shape[0], factor.shape[0], factor.shape[0])
-
-    def __getitem__(self, rows: Rows) -> np.ndarray:
-        return congruence(self._factor, self._X[rows])
+    k = factor.shape[0]
+    return View((X.shape[0], k, k), lambda rows: congruence(factor, X[rows]))
 
 
 # ---------------------------------------------------------------------------

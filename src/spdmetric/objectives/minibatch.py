@@ -34,28 +34,17 @@ _KEEP = 0.75
 class RunningMisalignment:
     """``1 - alignment`` of matrices that are looked at a mini-batch at a time.
 
-    Parameters
-    ----------
-    X : array of shape (n, d, d)
-        SPD matrices whitened by the center; anything that gives arrays for an array of
-        ascending row numbers.
-    Y : array of shape (n, c)
-        One column a class: 1 for the class of the matrix, else 0.  Or centered numbers, with their norm.
-    weight : array of shape (n, 1)
-        Positive weights.
-    whole : Misalignment, optional
-        The same data, to be evaluated exactly.
-    work : int, optional
-        Matrices of all batches, these and others, by which kernels are chosen; n by default.
-    target_norm : float, optional
-        The norm of the mean of ``Y_i' Y_i`` for numbers; that of classes follows from their shares.
+    X, whitened by the center, gives arrays for an array of ascending row numbers.  Y has a column for each
+    class, 1 for the class of the matrix, else 0; or centered numbers, with ``target_norm``, the norm of the
+    mean of ``Y_i' Y_i``, which for classes follows from their shares.  ``whole`` is the same to be evaluated
+    exactly; by ``work``, the number of matrices of all batches, these and others, kernels are chosen.
     """
 
     def __init__(
         self,
         X: Any,
-        Y: np.ndarray,
-        weight: np.ndarray,
+        Y: np.ndarray,  # (n, c)
+        weight: np.ndarray,  # (n, 1)
         *,
         whole: Misalignment | None = None,
         work: int | None = None,

@@ -2,9 +2,10 @@
 
 A reference point chooses where matrices are flattened; it cannot weigh the directions of the flat
 space by how reliable they are.  A shape Q, (p, q), does: the distance becomes ``|Q'(u - v)|`` for
-tangent vectors u and v.  It has a closed form: ridge regression of the targets on the vectors, its
-penalty chosen by the exact leave-one-out error, and the scores scaled so that the errors are alike in
-every direction [Hastie1995]_.
+tangent vectors u and v.  It has a closed form: ridge regression of the targets on the vectors, and the
+scores scaled so that the errors are alike in every direction [Hastie1995]_.  The penalty is the one that
+makes the covariance within classes as good as so few matrices allow [Ledoit2004]_, [Chen2010]_; of numbers
+to predict, the one of the least leave-one-out error, which is exact.
 
 With weights w_i, rows Phi_i of centered vectors and Y_i of centered targets, and
 ``C = sum w_i Phi_i' Phi_i = U diag(e) U'``, the coefficients ``B = (C + penalty)^-1 sum w_i Phi_i' Y_i``
@@ -22,7 +23,7 @@ import numpy as np
 
 _EPS = float(np.finfo(np.float64).eps)
 
-# In units of the largest eigenvalue of C.
+# Of numbers to predict, in units of the largest eigenvalue of C; of classes, the first and last are bounds.
 _PENALTIES = np.logspace(-10, 2, 25)
 # Below this, leverages in the feature form lose their digits.
 _LEAST_OF_FEATURES = 1e-8
@@ -42,14 +43,14 @@ class Targets(NamedTuple):
 
     Y: np.ndarray  # (n, c)
     weight: np.ndarray  # (n,)
-    judged: np.ndarray  # (n,), whose errors count in the choice of the penalty
+    judged: np.ndarray  # (n,), whose errors count in the score, and of numbers in the choice of the penalty
+    n_classes: int | None  # None: numbers
 
     @classmethod
     def of_classes(cls, codes: np.ndarray, weight: np.ndarray, n_classes: int) -> Targets:
         """Indicators of classes 0, 1, ...
 
-        The only matrix of a class is fitted but not judged: without it nothing is known of the class,
-        and its error is the same for every penalty.
+        The only matrix of a class is fitted but not judged: without it nothing is known of the class.
         """
         share = np.bincount(codes, weights=weight, minlength=n_classes) / weight.sum()
         counts = np.bincount(codes, minlength=n_classes)
@@ -68,7 +69,16 @@ class Targets(NamedTuple):
 
         The own class is the only positive entry.  Numbers have no counts, and all are judged.
         """
-        return cls(Y, weight, np.ones(len(Y), bool) if counts is None else counts[Y.argmax(axis=1)] > 1)
+        if counts is None:
+            return cls(Y, weight, np.ones(len(Y), bool), None)
+        return cls(Y, weight, counts[Y.argmax(axis=1)] > 1, int(np.count_nonzero(counts)))
+
+    @property
+    def per_class(self) -> float | None:
+        """How many matrices of one weight a class is worth, on the mean of the classes; None for numbers."""
+        if self.n_classes is None:
+            return None
+        return float(self.weight.sum() ** 2 / np.vdot(self.weight, self.weight)) / self.n_classes
 
     def rows(self) -> np.ndarray:
         """Targets times the roots of their weights, (n, c)."""
@@ -120,10 +130,10 @@ def discriminant_shape(vectors: np.ndarray, targets: Targets) -> Shape:
     w = targets.weight
     rows = np.sqrt(w)[:, None] * (vectors - (w @ vectors) / w.sum())  # (n, p)
     if rows.shape[0] < rows.shape[1]:
-        gram = GramRidge.of(rows @ rows.T, targets)
+        gram = GramRidge.of(rows @ rows.T, targets, rows.shape[1])
         return shape_of(gram, gram.errors(targets), rows)
     Y = targets.rows()
-    ridge = FeatureRidge.of(rows.T @ rows, rows.T @ Y, Y.T @ Y, float(w.sum()))
+    ridge = FeatureRidge.of(rows.T @ rows, rows.T @ Y, Y.T @ Y, float(w.sum()), targets.per_class)
     return shape_of(ridge, ridge.errors(rows, targets))
 
 
@@ -139,16 +149,20 @@ class FeatureRidge(NamedTuple):
     inner: np.ndarray  # U' sum w_i Phi_i' Y_i, (p, c)
     squares: np.ndarray  # sum w_i Y_i' Y_i, (c, c)
     weight: float  # of all matrices
+    penalties: np.ndarray  # to try
 
     @classmethod
-    def of(cls, C: np.ndarray, A: np.ndarray, squares: np.ndarray, weight: float) -> FeatureRidge:
-        """From ``C = sum w_i Phi_i' Phi_i`` and ``A = sum w_i Phi_i' Y_i``."""
+    def of(
+        cls, C: np.ndarray, A: np.ndarray, squares: np.ndarray, weight: float, per_class: float | None
+    ) -> FeatureRidge:
+        """From ``C = sum w_i Phi_i' Phi_i`` and ``A = sum w_i Phi_i' Y_i``; see `Targets.per_class`."""
         values, basis = np.linalg.eigh(C)
-        return cls(np.maximum(values, 0.0), basis, basis.T @ A, squares, weight)
-
-    @property
-    def penalties(self) -> np.ndarray:
-        return _PENALTIES[_PENALTIES >= _LEAST_OF_FEATURES] * _largest(self.values)
+        values, inner = np.maximum(values, 0.0), basis.T @ A
+        penalties = _PENALTIES[_PENALTIES >= _LEAST_OF_FEATURES] * _largest(values)
+        ridge = cls(values, basis, inner, squares, weight, penalties)
+        if per_class is None:
+            return ridge
+        return ridge._replace(penalties=_class_penalty(ridge, inner, squares, weight, per_class, len(C)))
 
     def errors(self, rows: np.ndarray, targets: Targets) -> Errors:
         """Errors of a chunk: rows are its centered vectors, times the roots of their weights."""
@@ -179,20 +193,22 @@ class GramRidge(NamedTuple):
     values: np.ndarray  # e, (n - 1,)
     basis: np.ndarray  # (n, n - 1)
     inner: np.ndarray  # basis' times the targets, (n - 1, c)
+    penalties: np.ndarray  # to try
 
     @classmethod
-    def of(cls, K: np.ndarray, targets: Targets) -> GramRidge:
-        """From the inner products of rows as in `FeatureRidge.errors`, (n, n)."""
+    def of(cls, K: np.ndarray, targets: Targets, p: int) -> GramRidge:
+        """From the inner products of rows as in `FeatureRidge.errors`, (n, n), each of length p."""
         root = np.sqrt(targets.weight / targets.weight.sum())
         apart = 2 * np.trace(K) + np.finfo(float).tiny
         values, basis = np.linalg.eigh(K + apart * np.outer(root, root))
         values, basis = values[:-1], basis[:, :-1]
         floor = len(K) * _EPS * max(values[-1], 0.0) if values.size else 0.0
-        return cls(np.where(values > floor, values, 0.0), basis, basis.T @ targets.rows())
-
-    @property
-    def penalties(self) -> np.ndarray:
-        return _PENALTIES * _largest(self.values)
+        values, inner = np.where(values > floor, values, 0.0), basis.T @ targets.rows()
+        ridge, per_class = cls(values, basis, inner, _PENALTIES * _largest(values)), targets.per_class
+        if per_class is None:
+            return ridge
+        along, weight = np.sqrt(values)[:, None] * inner, float(targets.weight.sum())
+        return ridge._replace(penalties=_class_penalty(ridge, along, inner.T @ inner, weight, per_class, p))
 
     def errors(self, targets: Targets) -> Errors:
         """Errors of all matrices."""
@@ -207,6 +223,28 @@ class GramRidge(NamedTuple):
         scaled = self.inner / (self.values + penalty)[:, None]
         explained = (self.inner * self.values[:, None]).T @ scaled
         return Fit(rows.T @ (self.basis @ scaled), explained, penalty * self.inner.T @ scaled)
+
+
+def _class_penalty(
+    ridge: FeatureRidge | GramRidge, along: np.ndarray, squares: np.ndarray, weight: float, n: float, p: int
+) -> np.ndarray:
+    """The penalty, (1,), that brings S, the covariance of normal vectors in a class, closest to the truth.
+
+    It is that of [Ledoit2004]_ for n vectors: in units of the mean eigenvalue, what noise adds to the
+    squared norm of S over what the covariance differs by from a multiple of the identity.  ``along`` is
+    ``U' sum w_i Phi_i' Y_i``.  The middle of the penalties is taken where there is no spread within classes.
+    """
+    values, bounds = ridge.values, ridge.penalties
+    between = along @ _inverse_root(squares)  # (p, c - 1), a root of the scatter of the class means
+    lost = np.sum(between**2, axis=1)
+    trace = float(values.sum() - lost.sum()) / weight
+    if trace * weight <= len(values) * _EPS * values.sum():
+        return bounds[len(bounds) // 2 :][:1]
+    square = float(values @ values - 2 * values @ lost + np.sum((between.T @ between) ** 2)) / weight**2
+    noise = (trace**2 + square) / n  # in S of a class; all classes together have less of it
+    distinct = square - trace**2 / p - noise / np.count_nonzero(np.diag(squares))
+    penalty = weight * trace / p * noise / distinct if distinct > 0 else np.inf
+    return np.clip([penalty], bounds[0], bounds[-1])
 
 
 def _largest(values: np.ndarray) -> float:
@@ -236,10 +274,7 @@ def _errors(left_out: np.ndarray, targets: np.ndarray) -> Errors:
 
 
 def shape_of(ridge: FeatureRidge | GramRidge, errors: Errors, rows: np.ndarray | None = None) -> Shape:
-    """Choose the penalty of the least error, and scale the scores.
-
-    Where nobody can be judged, every class having one matrix, the middle of the penalties is taken.
-    """
+    """Choose the penalty of the least error, and scale the scores."""
     judged = errors.total > 0
     k = int(np.argmin(errors.squares)) if judged else len(errors.squares) // 2
     penalty = float(ridge.penalties[k])

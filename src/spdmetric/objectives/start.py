@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import eigh
 
-from spdmetric.geometry import Average, RowFunction, euclid_of, logeuclid_of, median_of, riemann_of
+from spdmetric.geometry import MEANS, Average, RowFunction
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm, logm, spectrum
 from spdmetric.objectives.local import Data, Summand
 from spdmetric.validation import check_spd, is_definite, to_numpy
@@ -91,17 +91,17 @@ def _center(data: Data, init: str | np.ndarray, basis: np.ndarray | None) -> np.
     def average(f: RowFunction) -> np.ndarray:
         return data.average(f if basis is None else lambda X: f(congruence(basis.T, X)))
 
-    if init == "euclid":
-        return euclid_of(average)
-    if init == "logeuclid":
-        return logeuclid_of(average)
-    return (median_of if init == "median" else riemann_of)(average, data.shape[0])
+    return MEANS[init](average, data.shape[0])
 
 
-def common_range(average: Average) -> np.ndarray:
-    """Orthonormal basis, in columns, of the range that the matrices span together."""
+def common_range(average: Average, floor: float | None = None) -> np.ndarray:
+    """Orthonormal basis, in columns, of the range that the matrices span together.
+
+    Eigenvalues up to a share ``floor`` of the largest count as zero; by default that is rounding.
+    """
     s = spectrum(average(lambda X: X / np.trace(X, axis1=1, axis2=2)[:, None, None]))
-    return s.vectors[:, s.values > s.values.size * _EPS * s.values[-1]]
+    floor = s.values.size * _EPS if floor is None else floor
+    return s.vectors[:, s.values > floor * s.values[-1]]
 
 
 # The mean variance, times this, is added to the variance within the classes in every direction.

@@ -97,5 +97,5 @@ class ReferenceSpectrumDisplay(Display):
             self.ax_.axhline(0, color="black", lw=0.8)
             self.ax_.set(xlabel="direction", ylabel="log-eigenvalue seen from the start")
         self.ax_.set_title(f"{kind.capitalize()} of the reference point")
-        self.ax_.xaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
+        self.ax_.locator_params("x", integer=True)
         return self

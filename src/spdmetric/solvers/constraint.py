@@ -17,25 +17,10 @@ def norm(v: np.ndarray) -> float:
 class Iterate:
     """An evaluation, and what the ball makes of it.
 
-    Attributes
-    ----------
-    here : Evaluation
-        Value and gradient at the point.
-    distance : float
-        From the center.
-    multiplier : float
-        Of the constraint.
-    residual : float
-        Of the conditions of Karush, Kuhn and Tucker, without a unit: by how much of itself the gain
-        ``1 - value`` would change, to first order, over the radius of the ball.
-    inside : bool
-        Whether the sphere is further out.
-    active : bool
-        Whether the next step follows the sphere; else it is free.
-    gradient : ndarray
-        Gradient, tangent to the sphere if that is followed.
-    curvature : float
-        What the sphere adds to the Hessian.
+    It is ``inside`` where the sphere is further out, and ``active`` where the next step follows the
+    sphere: then the ``gradient`` is tangent to it, and ``curvature`` is what it adds to the Hessian.
+    The ``residual`` of the conditions of Karush, Kuhn and Tucker has no unit: by how much of itself the
+    gain ``1 - value`` would change, to first order, over the radius of the ball.
     """
 
     def __init__(self, here: Evaluation, radius: float):

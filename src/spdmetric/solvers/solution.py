@@ -31,38 +31,21 @@ class Record(NamedTuple):
     iteration: int
     value: float
     residual: float
-    distance: float
-    evaluations: int
+    distance: float  # from the center
+    evaluations: int  # so far; a Hessian-vector product counts one
     seconds: float
 
 
 @dataclass(frozen=True)
 class Solution:
-    """Where a solver ended, and how.
+    """Where a solver ended, and how."""
 
-    Attributes
-    ----------
-    point : object
-        The point of the manifold.
-    value : float
-        The objective there.
-    status : Status
-        How the run ended; ``status.value`` is a sentence.
-    residual : float
-        KKT residual: affine-invariant length of the gradient of the Lagrangian.
-    multiplier : float
-        Of the ball constraint; 0 inside the ball.
-    history : tuple of Record
-        Value, residual, distance from the center, evaluations so far (a Hessian-vector
-        product counts one) and seconds, after each iteration.
-    """
-
-    point: Any
-    value: float
-    status: Status
-    residual: float
-    multiplier: float
-    history: tuple[Record, ...] = field(repr=False)
+    point: Any  # of the manifold
+    value: float  # of the objective there
+    status: Status  # ``status.value`` is a sentence
+    residual: float  # of KKT: affine-invariant length of the gradient of the Lagrangian, over the gain
+    multiplier: float  # of the ball constraint; 0 inside the ball
+    history: tuple[Record, ...] = field(repr=False)  # after each iteration
 
     @property
     def converged(self) -> bool:

@@ -46,13 +46,6 @@ class Descent:
     long one from the center to the sphere; steps on the sphere are tangent to it.
 
     Value and gradient, as they are reported, are averaged over some ``t^1/2`` mini-batches.
-
-    Parameters
-    ----------
-    manifold : Manifold
-        The ball; every point reached lies in it.
-    start : point
-        Where to begin.
     """
 
     def __init__(self, manifold: Manifold, start: Point):
@@ -128,22 +121,8 @@ def stochastic_gradient(
     history holds estimates from the last mini-batches, and its ``evaluations`` are passes;
     value, residual and multiplier of the solution are exact, from one evaluation at the end.
 
-    Parameters
-    ----------
-    objective : Sampled
-        What to minimize, evaluated on rows of the data.
-    manifold, start, max_iter, callback
-        As of `trust_region`; iterations are passes.
-    tol : float
-        Bound on the KKT residual at the end, which makes no run longer.
-    batch_size : int, optional
-        Matrices in a mini-batch; see `default_batch_size`.
-    seed : int, default=0
-        Of the order of the data: the same seed gives the same bits.
-
-    Returns
-    -------
-    Solution
+    Parameters and return value are those of `trust_region`, but that ``tol`` makes no run longer.  A
+    mini-batch has ``batch_size`` matrices (see `default_batch_size`); ``seed`` gives the order of the data.
     """
     # The estimate of a residual is no reason to stop: with one class in its batches it is zero.
     run = Run(objective, tol=-np.inf, max_iter=max_iter, callback=callback)

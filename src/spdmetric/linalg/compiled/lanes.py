@@ -16,6 +16,7 @@ checks of bounds.
 from __future__ import annotations
 
 import operator
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -47,6 +48,24 @@ def plain(array: np.ndarray) -> np.ndarray:
     if array.dtype == np.float64 and array.flags.carray:
         return array
     return np.array(array, dtype=np.float64, order="C")
+
+
+class Scratch(threading.local):
+    """Arrays in which a thread's kernels work; kept, since fresh memory costs as much as a small block.
+
+    ``shapes`` gives the shapes of the arrays for a size; those of the last size are kept.
+    """
+
+    size = 0
+
+    def __init__(self, shapes: Callable[[int], Sequence[tuple[int, ...]]]):
+        self._shapes = shapes
+
+    def __call__(self, size: int) -> tuple[np.ndarray, ...]:
+        if self.size != size:
+            self._kept = tuple(map(np.empty, self._shapes(size)))
+            self.size = size
+        return self._kept
 
 
 class _LanesType(types.Type):

@@ -9,45 +9,42 @@ there is never used.
 
 from __future__ import annotations
 
-from spdmetric.linalg.compiled.lanes import fill, get2, part, put2
+from collections.abc import Callable
+from typing import Any
+
+from spdmetric.linalg.compiled.lanes import fill, get2, inlined, part, put2
 
 
-@part
-def inner(A, rows, B, columns, size, C, lower):  # type: ignore[no-untyped-def]
+@inlined
+def _entry(W, i, k):  # type: ignore[no-untyped-def]
+    return W[i, k]
+
+
+def _inner(entry: Any) -> Callable[..., Any]:
     """``C = A B'`` of shape (rows, columns), sums of ``size`` terms; with ``lower``, its lower triangle."""
-    for i in range(0, rows, 2):
-        for j in range(0, min(i + 2, columns) if lower else columns, 2):
-            c00, c01, c10, c11 = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
-            for k in range(size):
-                a0, a1 = get2(A, i, k), get2(A, i + 1, k)
-                b0, b1 = get2(B, j, k), get2(B, j + 1, k)
-                c00 = c00 + a0 * b0
-                c01 = c01 + a0 * b1
-                c10 = c10 + a1 * b0
-                c11 = c11 + a1 * b1
-            put2(C, i, j, c00)
-            put2(C, i, j + 1, c01)
-            put2(C, i + 1, j, c10)
-            put2(C, i + 1, j + 1, c11)
+
+    @part
+    def product(A, rows, B, columns, size, C, lower):  # type: ignore[no-untyped-def]
+        for i in range(0, rows, 2):
+            for j in range(0, min(i + 2, columns) if lower else columns, 2):
+                c00, c01, c10, c11 = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
+                for k in range(size):
+                    a0, a1 = entry(A, i, k), entry(A, i + 1, k)
+                    b0, b1 = get2(B, j, k), get2(B, j + 1, k)
+                    c00 = c00 + a0 * b0
+                    c01 = c01 + a0 * b1
+                    c10 = c10 + a1 * b0
+                    c11 = c11 + a1 * b1
+                put2(C, i, j, c00)
+                put2(C, i, j + 1, c01)
+                put2(C, i + 1, j, c10)
+                put2(C, i + 1, j + 1, c11)
+
+    return product
 
 
-@part
-def inner_shared(W, rows, B, columns, size, C, lower):  # type: ignore[no-untyped-def]
-    """The same where all lanes share the left matrix W, an array of floats."""
-    for i in range(0, rows, 2):
-        for j in range(0, min(i + 2, columns) if lower else columns, 2):
-            c00, c01, c10, c11 = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
-            for k in range(size):
-                w0, w1 = W[i, k], W[i + 1, k]
-                b0, b1 = get2(B, j, k), get2(B, j + 1, k)
-                c00 = c00 + w0 * b0
-                c01 = c01 + w0 * b1
-                c10 = c10 + w1 * b0
-                c11 = c11 + w1 * b1
-            put2(C, i, j, c00)
-            put2(C, i, j + 1, c01)
-            put2(C, i + 1, j, c10)
-            put2(C, i + 1, j + 1, c11)
+inner = _inner(get2)
+inner_shared = _inner(_entry)  # where all lanes share the left matrix, an array of floats
 
 
 @part

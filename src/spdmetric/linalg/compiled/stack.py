@@ -12,7 +12,6 @@ Sums over the stack are taken in blocks whose bounds depend on the sizes alone.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, reduce
@@ -21,7 +20,7 @@ from itertools import pairwise
 import numpy as np
 
 from spdmetric.linalg.compiled import kernels, sums
-from spdmetric.linalg.compiled.lanes import LANES, plain
+from spdmetric.linalg.compiled.lanes import LANES, Scratch, plain
 from spdmetric.linalg.lazy import lazy
 from spdmetric.linalg.moments import Moments
 from spdmetric.linalg.symmetric import LogCongruence, Spectrum
@@ -31,21 +30,8 @@ def _even(size: int) -> int:
     return size + size % 2
 
 
-class _Scratch(threading.local):
-    """Arrays in which a thread's kernels work; kept, since fresh memory costs as much as a small block."""
-
-    side = 0
-
-    def __call__(self, side: int) -> tuple[np.ndarray, np.ndarray]:
-        """Arrays for matrices (5, side, side, LANES), side rounded up to even, and for vectors."""
-        if self.side != side:
-            self.matrices = np.empty((5, _even(side), _even(side), LANES))
-            self.lines = np.empty((5, side + 1, LANES))
-            self.side = side
-        return self.matrices, self.lines
-
-
-_scratch = _Scratch()
+# Five matrices, their size rounded up to even, and five vectors.
+_scratch = Scratch(lambda side: ((5, _even(side), _even(side), LANES), (5, side + 1, LANES)))
 
 
 @lru_cache(maxsize=64)

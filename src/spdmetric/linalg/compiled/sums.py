@@ -8,36 +8,17 @@ that the objective needs.  With more than `FEW` features NumPy's products do the
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 
 from spdmetric.linalg.compiled.cache import kernel
-from spdmetric.linalg.compiled.lanes import LANES, fill, get1, get2, part, plain, put1, put2
+from spdmetric.linalg.compiled.lanes import LANES, Scratch, fill, get1, get2, part, plain, put1, put2
 from spdmetric.linalg.moments import Moments, moments_of
 
 FEW = 45  # features of 9 x 9 matrices: beyond, the moments of LANES rows leave the cache
 
 
-class _Scratch(threading.local):
-    """Arrays in which a thread makes its sums; kept, since fresh memory costs as much as a small sum."""
-
-    size = 0
-
-    def __call__(self, q: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Arrays for rows of q lanes, their weights, their second moments, and results."""
-        if self.size != q:
-            self.kept = (
-                np.empty((q, LANES)),
-                np.empty((1, LANES)),
-                np.empty((q, q + 1, LANES)),
-                np.empty((q, LANES)),
-            )
-            self.size = q
-        return self.kept
-
-
-_scratch = _Scratch()
+# Rows of q lanes, their weights, their second moments, and results.
+_scratch = Scratch(lambda q: ((q, LANES), (1, LANES), (q, q + 1, LANES), (q, LANES)))
 
 
 @part
@@ -125,23 +106,7 @@ def _rows(features, Y, weight, mean, Q, Z, w, out, rows):  # type: ignore[no-unt
 
 
 def moments(features: np.ndarray, Y: np.ndarray, weight: np.ndarray, *, gram: bool = False) -> Moments:
-    """Moments of features and targets about their means.
-
-    Parameters
-    ----------
-    features : array of shape (n, p)
-        Features; where one is not finite, neither is the mean.
-    Y : array of shape (n, c)
-        Targets.
-    weight : array of shape (n, 1)
-        Weights.
-    gram : bool, default=False
-        Whether the Gram form makes C unnecessary.
-
-    Returns
-    -------
-    Moments
-    """
+    """As `spdmetric.linalg.moments.moments_of`."""
     p, q = features.shape[1], features.shape[1] + Y.shape[1]
     if gram or p > FEW:
         return moments_of(features, Y, weight, gram=gram)
