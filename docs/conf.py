@@ -30,6 +30,7 @@ extensions = [
     "citations",
     "sphinx-mathjax-offline",
     "pages",
+    "quotes",
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "results", "images", "gallery/**/*.md5", "gallery/**/*.ipynb"]
