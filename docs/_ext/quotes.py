@@ -204,7 +204,7 @@ def claims() -> list[list[str]]:
             if quote.file in TARGETS and quote.lines != "none":
                 source = [
                     f"`docs/results/{quote.file}.json`",
-                    f"`spdmetric reproduce {COMMANDS[quote.file]}`",
+                    f"`python docs/recompute.py --data DATA --only {quote.file}`",
                 ]
                 lines += [
                     [text, source[0], f"{row}: {KNOWN[method].short}", source[1]]
