@@ -33,7 +33,7 @@ extensions = [
     "quotes",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["_build", "results", "images", "gallery/**/*.md5", "gallery/**/*.ipynb"]
+exclude_patterns = ["_build", "images", "gallery/**/*.md5", "gallery/**/*.ipynb"]
 default_role = "py:obj"
 highlight_language = "default"
 
@@ -59,7 +59,18 @@ autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
+
+def one_palette(_: object, __: str) -> None:
+    """Give the lines and bars of all examples the colors of `spdmetric.plots.style`."""
+    import matplotlib
+
+    from spdmetric.plots.style import CLASS_LOOKS
+
+    matplotlib.rcParams["axes.prop_cycle"] = matplotlib.cycler(color=[color for color, _ in CLASS_LOOKS])
+
+
 sphinx_gallery_conf = {
+    "reset_modules": ("matplotlib", one_palette),
     "examples_dirs": [str(ROOT / "examples")],
     "gallery_dirs": ["gallery"],
     "filename_pattern": r"plot_",
@@ -77,6 +88,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "spdmetric"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["sort.js"]
 html_show_sourcelink = False
 html_copy_source = False
 html_sidebars = {page: [] for page in ("index", "start", "troubleshooting", "references")}

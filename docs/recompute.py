@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "docs" / "_ext")]
 
+from moabb_format import write_moabb  # noqa: E402
 from quotes import write_pages  # noqa: E402
 from steps import STEPS, Step  # noqa: E402
 
@@ -109,6 +110,7 @@ def main() -> None:
         print(f"{step.target}: {seconds:.0f} s", flush=True)
         if step.target == "choice":
             draw_first_picture()
+            write_moabb()
         write_pages()
 
 

@@ -23,6 +23,11 @@ def list_more(app: Any, docname: str, source: list[str]) -> None:
         source[0] = source[0].replace(MORE, "\n".join(f"/{name}" for name in unlisted()))
 
 
+def keep_figures_whole(app: Any, docname: str, source: list[str]) -> None:
+    """A number and its error stay on one line: no-break spaces around ±."""
+    source[0] = source[0].replace(" ± ", "\u00a0±\u00a0")
+
+
 def skip_foreign(app: Any, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
     """Leave out what classes inherit from other packages: those document it themselves."""
     module = str(getattr(member, "__module__", "") or "")
@@ -30,7 +35,8 @@ def skip_foreign(app: Any, what: str, name: str, member: Any, skip: bool, option
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Connect both."""
+    """Connect all three."""
     app.connect("source-read", list_more)
+    app.connect("source-read", keep_figures_whole)
     app.connect("autodoc-skip-member", skip_foreign)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -65,9 +65,8 @@ def speed_stamps() -> set[str]:
 
 def quoted(text: str) -> Iterator[Stamp]:
     """Stamps of all files of results that a page names."""
-    for name in sorted(set(NAMED.findall(text))):
-        if name != "times":
-            yield stamp_of(name)
+    for name in sorted(set(NAMED.findall(text)) - {"times"}):
+        yield stamp_of("choice" if name == "moabb" else name)
     if SENSITIVITY.name in text:
         yield Stamp.of(json.loads(SENSITIVITY.read_text()))
     if SPEED_BLOCK.search(text):
@@ -123,6 +122,8 @@ def written(text: str, now: str | None = None) -> str:
         quote = Quote.parse(match[2])
         if quote.file == "claims":
             return f"{match[1]}{_markdown(claims())}{match[4]}"
+        if quote.file in TARGETS and not (RESULTS / f"{quote.file}.json").exists():
+            return f"{match[1]}Not computed yet: `make results`.\n{match[4]}"
         said = sentence_of(quote.file, now)
         if quote.lines == "none":
             return f"{match[1]}`docs/results/{quote.file}.json`: {said[0].lower()}{said[1:]}\n{match[4]}"

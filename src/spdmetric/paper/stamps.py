@@ -48,9 +48,10 @@ def _plain(node: Any) -> str:
 
 
 def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
-    first = body[0]
-    is_text = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
-    return body[1:] if is_text and isinstance(first.value.value, str) else body
+    match body[0]:
+        case ast.Expr(value=ast.Constant(value=str())):
+            return body[1:]
+    return body
 
 
 class Stamp(NamedTuple):

@@ -75,8 +75,10 @@ def run_transfer(
     """Run what is left, and return the accuracy of every arm on every test run."""
     trials = read_recordings(data)
     subjects = np.unique(trials.subject)
-    data = digest(trials.X, trials.y, trials.run)
-    header = {"table": NAME, "data": data, "trials": list(TRIALS), "code": code_stamp()}
+    header = {
+        **{"table": NAME, "data": digest(trials.X, trials.y, trials.run), "trials": list(TRIALS)},
+        "code": code_stamp(),
+    }
     names = tuple(f"{arm} {k}" for arm, numbers in ARMS.items() for k in numbers)
     tasks = {
         (f"{channels} channels, subject {subject}", 0): Task(
