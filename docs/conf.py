@@ -59,18 +59,8 @@ autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
-
-def one_palette(_: object, __: str) -> None:
-    """Give the lines and bars of all examples the colors of `spdmetric.plots.style`."""
-    import matplotlib
-
-    from spdmetric.plots.style import CLASS_LOOKS
-
-    matplotlib.rcParams["axes.prop_cycle"] = matplotlib.cycler(color=[color for color, _ in CLASS_LOOKS])
-
-
 sphinx_gallery_conf = {
-    "reset_modules": ("matplotlib", one_palette),
+    "reset_modules": ("matplotlib", "palette.reset"),
     "examples_dirs": [str(ROOT / "examples")],
     "gallery_dirs": ["gallery"],
     "filename_pattern": r"plot_",
