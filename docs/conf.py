@@ -56,6 +56,7 @@ bibtex_reference_style = "label"
 autosummary_generate = True
 autodoc_typehints = "none"  # numpydoc's tables have the types
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
