@@ -18,7 +18,7 @@ HEAD = """\
 API
 ===
 
-What is public is in ``spdmetric`` and in the submodules below; nothing else is, and may change.
+What is public is in ``spdmetric`` and in the submodules below; all else may change without notice.
 ``LogEuclideanClassifier``, ``LogEuclideanMetricCV`` and ``LogEuclideanMetric`` are all that most users
 need. How the modules depend on each other: :doc:`/architecture`.
 
