@@ -103,8 +103,12 @@ def _markdown(cells: Sequence[Sequence[str]]) -> str:
 
 
 def brief(records: Mapping[str, Mapping[str, Any]]) -> str:
-    """The table for a page: without notes, then how many bounds hold."""
-    return f"{_markdown([row[:-1] for row in [HEADINGS, *rows(records)]])}\n\n{verdict(records)}"
+    """The table for a page, in eight columns: without notes, then how many bounds hold."""
+    cells = [
+        (*row[:5], f"{row[5]} {row[6]}".strip(), row[7], f"{row[8]}, {row[9]}" if row[8] else "")
+        for row in rows(records)
+    ]
+    return f"{_markdown([(*HEADINGS[:6], *HEADINGS[7:9]), *cells])}\n\n{verdict(records)}"
 
 
 def highlights(records: Mapping[str, Mapping[str, Any]]) -> str:
