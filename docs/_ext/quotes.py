@@ -8,6 +8,8 @@ site is not built.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import re
 import shlex
@@ -34,6 +36,7 @@ WRITTEN = {"_build", "api", "gallery", "results"}
 BLOCK = re.compile(r"(<!-- quote: ([^\n]*) -->\n)(.*?)(<!-- end of quote -->)", re.S)
 SPEED_BLOCK = re.compile(r"<!-- speed: \w+ [^\n]*-->\n(.*?)<!-- end of speed -->", re.S)
 NAMED = re.compile(r"\bresults/((?:[\w-]+/)*[\w-]+)\.(?:json|csv|md|png)\b")
+PRINTS = re.compile(r"(```python\n)(.*?)(```\n\nIt prints\n\n```text\n).*?```", re.S)
 TARGETS = {step.target for step in STEPS}
 EARLIER = "omputed with an earlier state of the code (stamp `{}`)"
 
@@ -122,6 +125,8 @@ def written(text: str, now: str | None = None) -> str:
         quote = Quote.parse(match[2])
         if quote.file == "claims":
             return f"{match[1]}{_markdown(claims())}{match[4]}"
+        if quote.file == "ahead":
+            return f"{match[1]}{ahead(quote.rows)}\n{match[4]}"
         if quote.file in TARGETS and not (RESULTS / f"{quote.file}.json").exists():
             return f"{match[1]}Not computed yet: `make results`.\n{match[4]}"
         said = sentence_of(quote.file, now)
@@ -196,9 +201,41 @@ def texts_of(quote: Quote) -> dict[tuple[str, str], str]:
     return {key: cell(entry, key in bold) for key, entry in shown.items()}
 
 
+def ahead(groups: tuple[str, ...]) -> str:
+    """On how many lines of the README's table one method is ahead of another."""
+    entries = entries_of(json.loads((RESULTS / "choice.json").read_text()))
+
+    def count(first: str, second: str) -> str:
+        mean = {method: [entries[group, method]["mean"] for group in groups] for method in (first, second)}
+        wins = sum(a > b for a, b in zip(mean[first], mean[second], strict=True))
+        return f"{wins} of {len(groups)}"
+
+    return (
+        f"The paper's metric is ahead of *LE at mean* on {count('logeuclid-kta', 'logeuclid-mean')} lines, the "
+        f"choice on {count('spdmetric', 'logeuclid-mean')}. **The choice is ahead of\nLDA on plain tangent "
+        f"vectors on {count('spdmetric', 'logeuclid-mean-lda')}**, of logistic regression on "
+        f"{count('spdmetric', 'logeuclid-mean-logistic')}, of FgMDM on {count('spdmetric', 'fgmdm')}."
+    )
+
+
+def printed(text: str) -> str:
+    """The README with what its lines of code print now."""
+
+    def run(match: re.Match[str]) -> str:
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            exec(match[2], {"__name__": "__main__"})
+        return f"{match[1]}{match[2]}{match[3]}{said.getvalue()}```"
+
+    return PRINTS.sub(run, text)
+
+
 def claims() -> list[list[str]]:
     """Every number in the tables of README and home page, where it stands in a file, and the command."""
     lines = [["claim", "file", "entry", "command"]]
+    for match in PRINTS.finditer((ROOT / "README.md").read_text()):
+        said = match[0].removeprefix(match[1] + match[2] + match[3]).removesuffix("```").splitlines()
+        lines += [[line, "`README.md`", "the lines of code above it", "`make pages`"] for line in said]
     for page in (ROOT / "README.md", ROOT / "docs" / "index.md"):
         for match in BLOCK.finditer(page.read_text()):
             quote = Quote.parse(match[2])
@@ -245,7 +282,7 @@ def write_pages() -> list[Path]:
     changed = []
     for page in sorted(pages(), key=lambda page: page.name == "claims.md"):  # it quotes the others
         text = page.read_text()
-        if (after := written(text)) != text:
+        if (after := printed(written(text))) != text:
             page.write_text(after)
             changed.append(page)
     return changed
