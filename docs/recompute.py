@@ -8,8 +8,9 @@ there, and the pages that quote it are written anew.  What the present code has 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from moabb_format import write_moabb  # noqa: E402
 from quotes import write_pages  # noqa: E402
 from steps import STEPS, Step  # noqa: E402
 
+from spdmetric.cli import main as main_of_spdmetric  # noqa: E402
 from spdmetric.paper.stamps import Stamp, code_stamp  # noqa: E402
 
 
@@ -38,20 +40,11 @@ def run(step: Step, data: Path, jobs: int, now: str) -> float:
     work = ROOT / "results" / "release" / now / step.target.replace("/", "-")
     # In the folder of data, so that what the files say of it is no path of this machine.
     words = step.command.replace("DATA/", "").replace("DATA", ".").split()
-    command = [
-        sys.executable,
-        "-m",
-        "spdmetric",
-        "reproduce",
-        *words,
-        "--out",
-        str(work),
-        "--jobs",
-        str(jobs),
-    ]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     began = time.monotonic()
-    subprocess.run(command, check=True, cwd=data, env=environment, stdout=subprocess.DEVNULL)
+    with contextlib.chdir(data), contextlib.redirect_stdout(io.StringIO()):
+        failed = main_of_spdmetric(["reproduce", *words, "--out", str(work), "--jobs", str(jobs)])
+    if failed:
+        raise SystemExit(failed)
     code_stamp.cache_clear()
     if code_stamp() != now:
         raise SystemExit("The sources were changed meanwhile: nothing of this table is kept.")

@@ -25,13 +25,9 @@ from spdmetric.datasets import load_eegmmi
 # %%
 # Positions of 64 electrodes, from MNE.
 
-MONTAGE = "colin27_1005" if "colin27_1005" in mne.channels.get_builtin_montages() else "standard_1005"
-NAMES = (
-    "FC5 FC3 FC1 FCz FC2 FC4 FC6 C5 C3 C1 Cz C2 C4 C6 CP5 CP3 CP1 CPz CP2 CP4 CP6 Fp1 Fpz Fp2 AF7 AF3 AFz "
-    "AF4 AF8 F7 F5 F3 F1 Fz F2 F4 F6 F8 FT7 FT8 T7 T8 T9 T10 TP7 TP8 P7 P5 P3 P1 Pz P2 P4 P6 P8 PO7 PO3 POz "
-    "PO4 PO8 O1 Oz O2 Iz"
-).split()  # noqa: SIM905
-info = mne.create_info(NAMES, 160.0, "eeg").set_montage(MONTAGE)
+montage = mne.channels.make_standard_montage("biosemi64")
+NAMES = montage.ch_names
+info = mne.create_info(NAMES, 160.0, "eeg").set_montage(montage)
 places = np.array([channel["loc"][:3] for channel in info["chs"]])
 
 # %%
@@ -94,8 +90,10 @@ files = [folder / f"S007R{run:02d}.edf" for run in (4, 8, 12)]
 if all(path.is_file() for path in files):
     raw = mne.io.read_raw_edf(files[0], verbose="ERROR")
     mne.datasets.eegbci.standardize(raw)
+    known = mne.channels.get_builtin_montages()  # MNE 1.13 gave the montage its new name
+    raw.set_montage("colin27_1005" if "colin27_1005" in known else "standard_1005")
     trials, labels, _ = load_eegmmi(7, folder)
-    draw(trials, labels, raw.set_montage(MONTAGE).pick("eeg").info, 4, "EEGMMI, subject 7")
+    draw(trials, labels, raw.pick("eeg").info, 4, "EEGMMI, subject 7")
     plt.show()
 else:
     print("No recordings: SPDMETRIC_DATA names no folder with eegmmi/S007R04.edf, S007R08.edf, S007R12.edf.")
