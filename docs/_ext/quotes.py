@@ -303,9 +303,16 @@ def check(app: Any) -> None:
         raise ExtensionError("\n".join(found))
 
 
+def tell_stamp(app: Any, docname: str, source: list[str]) -> None:
+    """End the page of a whole table with the stamp of its file."""
+    if docname.startswith("results/"):
+        source[0] += f"\n{stamp_of(docname.removeprefix('results/')).sentence(code_stamp())}\n"
+
+
 def setup(app: Any) -> dict[str, bool]:
     """Check before anything is built."""
     app.connect("builder-inited", check)
+    app.connect("source-read", tell_stamp)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
