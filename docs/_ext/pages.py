@@ -7,6 +7,7 @@ from typing import Any
 
 DOCS = Path(__file__).parents[1]
 MORE = "(more pages)"  # stands in the guide's table of contents for pages that no other one lists
+TABLES = "(more tables)"  # stands for files of results that the list around it does not name
 
 
 # From a class to what belongs to it: displays, and pages of the guide.
@@ -38,6 +39,12 @@ def list_more(app: Any, docname: str, source: list[str]) -> None:
     """Put unlisted pages where the guide has a place for them."""
     if MORE in source[0]:
         source[0] = source[0].replace(MORE, "\n".join(f"/{name}" for name in unlisted()))
+    if TABLES in source[0]:
+        files = sorted(
+            path.relative_to(DOCS).with_suffix("").as_posix() for path in DOCS.glob("results/**/*.md")
+        )
+        others = [name for name in files if f"<{name}>" not in source[0]]
+        source[0] = source[0].replace(TABLES, "\n".join(others))
 
 
 def keep_figures_whole(app: Any, docname: str, source: list[str]) -> None:
