@@ -22,7 +22,7 @@ class Step(NamedTuple):
 # The cheap and most quoted ones first.
 STEPS = (
     Step("bci", "bci --data DATA/bci2a-a09", 1),
-    Step("choice", f"beyond --data DATA --methods {CHOICE}", 25),
+    Step("choice", f"beyond --data DATA --methods {CHOICE}", 10),
     Step("toy", "toy --repeats 50", 25),
     Step("textures", "textures --data DATA/brodatz", 12),
     Step("eegmmi", "eegmmi --data DATA/eegmmi", 2),
@@ -33,5 +33,5 @@ STEPS = (
     Step("figures", "figures --data DATA/brodatz", 0.5),
     Step("long/toy", f"toy --repeats 300 --methods {PAPER}", 10),
     Step("transfer", "transfer --data DATA/eegmmi", 60),
-    Step("beyond", "beyond --data DATA", 90),
+    Step("beyond", "beyond --data DATA", 60),
 )
