@@ -55,7 +55,8 @@ def test_every_file_of_results_has_a_stamp():
     for path in set(RESULTS.rglob("*.csv")) - {RESULTS / "moabb.csv"}:  # that has MOABB's columns
         with path.open(newline="") as file:
             codes = {line["code"] for line in csv.DictReader(file)}
-        assert codes == {Stamp.of(json.loads(path.with_suffix(".json").read_text())).code}, path
+        told = Stamp.of(json.loads(path.with_suffix(".json").read_text())).code
+        assert codes == set(told.split(", ")), path  # several where a part was computed anew
     cases = json.loads((ROOT / "benchmarks" / "results.json").read_text())["cases"]
     assert all(case["code"] for case in cases.values())
 
