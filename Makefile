@@ -10,7 +10,7 @@ STAMP := $(VENV)/.installed
 # Small matrices gain nothing from threads inside BLAS; the tests run in two processes instead.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: install demo test nightly check coverage docs reproduce bench format clean matrix
+.PHONY: install demo test nightly check coverage docs pages results reproduce bench format clean matrix
 
 install: $(STAMP)
 
@@ -70,6 +70,16 @@ nightly: $(STAMP)
 DATA ?= $(SPDMETRIC_DATA)
 reproduce: $(STAMP)
 	$(BIN)/spdmetric reproduce all --repeats 50 --out results/paper $(if $(DATA),--data $(DATA))
+
+# All tables and pictures that the pages quote, into docs/results, the cheap and most quoted ones first: some four hours
+# on two cores. Interrupted, the same command goes on; a table that this state of the code computed is left alone.
+results: $(STAMP)
+	@test -d '$(DATA)' || { echo "make results needs DATA=FOLDER, or the variable SPDMETRIC_DATA"; exit 1; }
+	$(ONE_THREAD) $(BIN)/python docs/recompute.py --data '$(DATA)'
+
+# Tables and stamps of the pages, from docs/results.
+pages: $(STAMP)
+	$(BIN)/python docs/_ext/quotes.py
 
 # Ratios against peers, into benchmarks/results.json; FULL=1 for larger budgets. The pymanopt peers need torch in
 # .venv as well (pip install torch==2.13.0); a peer that is missing is named in the table.

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.outcomes import Line, Outcome, Setting
+from spdmetric.paper.stamps import code_stamp
 
 FORMAT = 1
 _PACKAGES = ("spdmetric", "numpy", "scipy", "scikit-learn", "pyriemann", "numba", "pymanopt", "torch")
@@ -113,6 +114,7 @@ def _circumstances(setting: Setting, span: Span) -> Record:
         "took": round(span.seconds(), 2),
         "processor_share": round(span.processor_share(), 2),
         "environment": environment(),
+        "code": code_stamp(),
     }
 
 

@@ -36,6 +36,7 @@ from spdmetric.datasets import load_images
 from spdmetric.datasets.textures import Texture, TexturePair, TextureSettings
 from spdmetric.geometry import pairwise_distance
 from spdmetric.linalg.symmetric import congruence, invsqrtm
+from spdmetric.paper.stamps import Stamp, code_stamp
 
 NAMES = ("D2", "D28", "D29", "D92")
 PAIRS = tuple(combinations(NAMES, 2))
@@ -161,6 +162,7 @@ def report(cells: list[dict[str, Any]], repeats: int, seed: int) -> dict[str, An
             "printed_means": PRINTED_MEANS,
         },
         "cells": cells,
+        "stamp": Stamp(code_stamp())._asdict(),
     }
 
 

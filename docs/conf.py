@@ -30,9 +30,10 @@ extensions = [
     "citations",
     "sphinx-mathjax-offline",
     "pages",
+    "quotes",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["_build", "results", "images", "gallery/**/*.md5", "gallery/**/*.ipynb"]
+exclude_patterns = ["_build", "images", "gallery/**/*.md5", "gallery/**/*.ipynb"]
 default_role = "py:obj"
 highlight_language = "default"
 
@@ -55,10 +56,12 @@ bibtex_reference_style = "label"
 autosummary_generate = True
 autodoc_typehints = "none"  # numpydoc's tables have the types
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
 sphinx_gallery_conf = {
+    "reset_modules": ("matplotlib", "palette.reset"),
     "examples_dirs": [str(ROOT / "examples")],
     "gallery_dirs": ["gallery"],
     "filename_pattern": r"plot_",
@@ -76,6 +79,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "spdmetric"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["sort.js"]
 html_show_sourcelink = False
 html_copy_source = False
 html_sidebars = {page: [] for page in ("index", "start", "troubleshooting", "references")}

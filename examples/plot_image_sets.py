@@ -42,7 +42,7 @@ for name, shape in (("without a shape", None), ("with a shape", "discriminant"))
 # %%
 # Three images of two kinds, a covariance, and the accuracies.
 
-fig, panels = plt.subplots(1, 5, figsize=(11, 2.5), layout="constrained", width_ratios=(1, 1, 1, 1, 1.4))
+fig, panels = plt.subplots(1, 5, figsize=(11, 2.5), layout="constrained", width_ratios=(1, 1, 1, 1, 1.6))
 for axes, k in zip(panels, (0, 1, SETS), strict=False):
     axes.imshow(images[k, 0].reshape(SIDE, SIDE), cmap="gray")
     axes.set(title=f"kind {k // SETS}, set {k % SETS}", xticks=[], yticks=[])
@@ -50,5 +50,5 @@ panels[3].imshow(X[0], cmap="RdBu_r", vmin=-np.abs(X[0]).max(), vmax=np.abs(X[0]
 panels[3].set(title="a covariance", xticks=[], yticks=[])
 panels[4].bar(list(accuracy), list(accuracy.values()), width=0.5)
 panels[4].axhline(100 / KINDS, color="0.4", linewidth=1, linestyle=":")
-panels[4].set(title="1-NN accuracy (%), dotted: chance", ylim=(0, 100))
+panels[4].set(title="1-NN, % (dotted: chance)", ylim=(0, 100))
 plt.show()

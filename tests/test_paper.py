@@ -191,7 +191,7 @@ def test_csv_is_tidy(tmp_path):
     write_csv(tmp_path / "toy.csv", results)
     with (tmp_path / "toy.csv").open() as file:
         (line,) = csv.DictReader(file)
-    assert list(line) == ["table", "row", "method", "repeat", "accuracy", "seconds", "seed"]
+    assert list(line) == ["table", "row", "method", "repeat", "accuracy", "seconds", "seed", "code"]
     assert line["accuracy"] == "50.0"
     assert list(tmp_path.iterdir()) == [tmp_path / "toy.csv"]
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from spdmetric.plots import RadiusPathDisplay as RadiusPathDisplay
     from spdmetric.plots import ReferenceSpectrumDisplay as ReferenceSpectrumDisplay
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.2.0"
 
 _NAMES = {
     "CommonRange": "estimators",

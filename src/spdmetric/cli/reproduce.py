@@ -19,7 +19,8 @@ all        everything above (--data: a folder with the folders brodatz, bci2a, e
            beyond only where --data is given
 
 Every table is written to the folder --out as NAME.csv (every single accuracy), NAME.json (means,
-standard errors, tests, the paper's numbers), NAME.md and NAME.png.
+standard errors, tests, the paper's numbers), NAME.md and NAME.png.  Both data files carry the stamp of the
+code that computed them, a digest of its sources.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=Path("results"), metavar="DIR", help="default: results")
     parser.add_argument("--quick", action="store_true", help="fewer draws: a look, not a result")
     parser.add_argument("--ablations", action="store_true", help="also an early stop, and no normalization")
+    verify = "compute a part of the table in --out again; where it agrees exactly, stamp it with this code"
+    parser.add_argument("--verify", action="store_true", help=verify)
 
 
 def run(arguments: Namespace) -> None:
@@ -77,13 +80,15 @@ def run_one(name: str, data: Path | None, arguments: Namespace) -> None:
         return _transfer(data, arguments)
     from spdmetric.paper.ablations import ABLATIONS, KNOWN
     from spdmetric.paper.beyond import beyond_table
-    from spdmetric.paper.reproduce import Settings, run_table, write_table
+    from spdmetric.paper.reproduce import Settings, run_table, verify_table, write_table
     from spdmetric.paper.tables import TABLES
 
     unknown = [method for method in arguments.methods or () if method not in KNOWN]
     if unknown:
         raise ValueError(f"--methods: no method {', '.join(unknown)}; there are {', '.join(KNOWN)}.")
     table = beyond_table(data) if name == "beyond" else TABLES[name](data)
+    if arguments.verify:
+        return print(verify_table(table, arguments.out))
     methods = arguments.methods or table.methods
     methods += tuple(m for m in ABLATIONS if arguments.ablations and m not in methods)
     repeats = arguments.repeats or (table.quick if arguments.quick else table.repeats)

@@ -18,6 +18,7 @@ from spdmetric.evaluation.splits import Fold
 from spdmetric.evaluation.statistics import as_markdown, as_plain
 from spdmetric.io.atomic import write_atomically
 from spdmetric.paper.ablations import KNOWN
+from spdmetric.paper.stamps import Stamp, code_stamp
 from spdmetric.paper.summary import summarize
 from spdmetric.paper.tables import Result, Row, Table
 from spdmetric.plots import style
@@ -56,7 +57,7 @@ def run_table(
         tasks[row, repeat] = Task(names, partial(_evaluate, table.rows[row], repeat, seed, chosen), _accepts)
     # What must agree for a run to be gone on with; more repeats may always be asked for.
     header = {
-        **{"table": table.name, "rows": list(table.rows), "data": table.digest()},
+        **{"table": table.name, "rows": list(table.rows), "data": table.digest(), "code": code_stamp()},
         **{"methods": list(chosen), "left_out": table.left_out, "seed": settings.seed},
     }
     journal = Journal(out / f"{table.name}.state", header)
@@ -108,16 +109,53 @@ def write_table(table: Table, results: list[Result], settings: Settings, out: Pa
     content = summarize(table, results, settings.methods, settings.seed)
     path = out / table.name
     write_csv(path.with_suffix(".csv"), results)
-    write_atomically(path.with_suffix(".json"), json.dumps(content.as_json(), indent=1) + "\n")
+    write_json(path.with_suffix(".json"), content.as_json())
     write_atomically(path.with_suffix(".md"), as_markdown(*content.sections()))
     style.save(content.picture(), path.with_suffix(".png"))
     return as_plain(content.sections()[0])
 
 
+def write_json(path: Path, content: Mapping[str, object], stamp: Stamp | None = None) -> None:
+    """Write a file of results with its stamp, that of the present code unless told otherwise."""
+    said = {**content, "stamp": (stamp or Stamp(code_stamp()))._asdict()}
+    write_atomically(path, json.dumps(said, indent=1) + "\n")
+
+
 def write_csv(path: Path, results: Iterable[Result]) -> None:
-    """Write the tidy file."""
-    text = io.StringIO()
+    """Write the tidy file; its last column is the stamp of the code."""
+    text, code = io.StringIO(), code_stamp()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(Result._fields)
-    writer.writerows(results)
+    writer.writerow([*Result._fields, "code"])
+    writer.writerows([*result, code] for result in results)
     write_atomically(path, text.getvalue())
+
+
+def verify_table(table: Table, out: Path) -> str:
+    """Compute the first repeat of every row of a written table again, and stamp it anew if all of it agrees.
+
+    For changes of the code that must not change numbers.  Returns what was found, in words.
+    """
+    path = out / table.name
+    content = json.loads(path.with_suffix(".json").read_text())
+    kept: dict[tuple[str, int], dict[str, float]] = {}
+    with path.with_suffix(".csv").open(newline="") as file:
+        for line in csv.DictReader(file):
+            pieces = kept.setdefault((line["row"], int(line["repeat"])), {})
+            pieces[line["method"]] = float(line["accuracy"])
+    again = 0
+    for (row, repeat), pieces in kept.items():
+        if repeat == 0:
+            methods = {name: KNOWN[name] for name in pieces}
+            seed = task_seed(repeat, content["seed"])
+            found = _evaluate(table.rows[row], repeat, seed, methods, tuple(pieces))
+            for name, before in pieces.items():
+                now = found[name] if isinstance(found[name], Failure) else found[name][0]
+                if now != before:
+                    raise ValueError(
+                        f"{path}.csv, row {row}, {name}: {before} before, {now} now. Run it anew."
+                    )
+            again += len(pieces)
+    part = f"{again} of {sum(map(len, kept.values()))} accuracies (the first repeat of every row)"
+    stamp = Stamp.of(content)._replace(verified=code_stamp(), part=part)
+    write_json(path.with_suffix(".json"), content, stamp)
+    return stamp.sentence(code_stamp())

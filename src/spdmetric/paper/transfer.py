@@ -7,7 +7,6 @@ mean in all arms, which is transductive.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -22,7 +21,8 @@ from spdmetric.evaluation.journal import Failure, Journal, Pieces, Plain, Progre
 from spdmetric.evaluation.statistics import Mean, Section, as_markdown, as_plain, number
 from spdmetric.geometry import tangent_vectors
 from spdmetric.io.atomic import write_atomically
-from spdmetric.paper.reproduce import write_csv
+from spdmetric.paper.reproduce import write_csv, write_json
+from spdmetric.paper.stamps import code_stamp
 from spdmetric.paper.tables import Result
 from spdmetric.plots import style
 
@@ -75,7 +75,10 @@ def run_transfer(
     """Run what is left, and return the accuracy of every arm on every test run."""
     trials = read_recordings(data)
     subjects = np.unique(trials.subject)
-    header = {"table": NAME, "data": digest(trials.X, trials.y, trials.run), "trials": list(TRIALS)}
+    header = {
+        **{"table": NAME, "data": digest(trials.X, trials.y, trials.run), "trials": list(TRIALS)},
+        "code": code_stamp(),
+    }
     names = tuple(f"{arm} {k}" for arm, numbers in ARMS.items() for k in numbers)
     tasks = {
         (f"{channels} channels, subject {subject}", 0): Task(
@@ -174,7 +177,7 @@ def write_transfer(results: list[Result], out: Path) -> str:
     curves = curves_of(results)
     section = _section(curves)
     write_csv(out / f"{NAME}.csv", results)
-    write_atomically(out / f"{NAME}.json", json.dumps(_as_json(curves), indent=1) + "\n")
+    write_json(out / f"{NAME}.json", _as_json(curves))
     write_atomically(out / f"{NAME}.md", as_markdown(section))
     style.save(_picture(curves), out / f"{NAME}.png")
     return as_plain(section)

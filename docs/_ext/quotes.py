@@ -1,0 +1,322 @@
+"""Tables that pages quote from files of results, and the stamps of those files.
+
+A page has a pair of marks for each table; ``python docs/_ext/quotes.py`` (``make pages``) writes what belongs
+between them, with a sentence that names the stamp of the file.  Where a file was computed by other code
+than the present, every page that names it has to say so: `problems` lists those that do not, and the
+site is not built.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "docs" / "results"
+SPEED = ROOT / "benchmarks" / "results.json"
+SENSITIVITY = ROOT / "benchmarks" / "texture_sensitivity.json"
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT / "src"))  # `steps` is beside this file
+
+from steps import STEPS  # noqa: E402
+
+from spdmetric.evaluation.statistics import number  # noqa: E402
+from spdmetric.paper.ablations import KNOWN  # noqa: E402
+from spdmetric.paper.stamps import Stamp, code_stamp  # noqa: E402
+
+WRITTEN = {"_build", "api", "gallery", "results"}
+BLOCK = re.compile(r"(<!-- quote: ([^\n]*) -->\n)(.*?)(<!-- end of quote -->)", re.S)
+SPEED_BLOCK = re.compile(r"<!-- speed: \w+ [^\n]*-->\n(.*?)<!-- end of speed -->", re.S)
+NAMED = re.compile(r"\bresults/((?:[\w-]+/)*[\w-]+)\.(?:json|csv|md|png)\b")
+PRINTS = re.compile(r"(```python\n)(.*?)(```\n\nIt prints\n\n```text\n).*?```", re.S)
+TARGETS = {step.target for step in STEPS}
+EARLIER = "omputed with an earlier state of the code (stamp `{}`)"
+
+
+def pages() -> list[Path]:
+    """README and the pages of the site that people write."""
+    docs = ROOT / "docs"
+    found = (p for p in sorted(docs.rglob("*.md")) if not WRITTEN & set(p.relative_to(docs).parts))
+    return [ROOT / "README.md", *found]
+
+
+# ---------------------------------------------------------------------------
+# Stamps
+
+
+def stamp_of(name: str) -> Stamp:
+    """The stamp of a file in docs/results, without its suffix."""
+    path = RESULTS / f"{name}.json"
+    try:
+        return Stamp.of(json.loads(path.read_text()))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path.relative_to(ROOT)}: {error}") from error
+
+
+def speed_stamps() -> set[str]:
+    """The stamps of the benchmark's cases."""
+    return {case["code"] for case in json.loads(SPEED.read_text())["cases"].values()}
+
+
+def quoted(text: str) -> Iterator[Stamp]:
+    """Stamps of all files of results that a page names."""
+    for name in sorted(set(NAMED.findall(text)) - {"times"}):
+        yield stamp_of("choice" if name == "moabb" else name)
+    if SENSITIVITY.name in text:
+        yield Stamp.of(json.loads(SENSITIVITY.read_text()))
+    if SPEED_BLOCK.search(text):
+        yield from map(Stamp, sorted(speed_stamps()))
+
+
+def problems(now: str | None = None) -> list[str]:
+    """What keeps the site from being built: other stamps that a page does not tell, and stale tables."""
+    now = now or code_stamp()
+    found = []
+    for page in pages():
+        text, name = page.read_text(), page.relative_to(ROOT)
+        try:
+            untold = {s.code for s in quoted(text) if not s.holds(now) and EARLIER.format(s.code) not in text}
+            stale = written(text, now) != text
+        except (ValueError, KeyError) as error:
+            found.append(f"{name}: {error}")
+            continue
+        found += [
+            f"{name} quotes results of stamp {code}, not of {now}, and does not say so" for code in untold
+        ]
+        found += [f"{name}: a table differs from its file"] if stale else []
+    return [f"{problem}: run make pages, or make results." for problem in found]
+
+
+# ---------------------------------------------------------------------------
+# Tables
+
+
+class Quote(NamedTuple):
+    """What a mark asks for: a file, and which of its rows or groups and methods are shown."""
+
+    file: str
+    rows: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()  # of the rows on the page, where they are others than in the file
+    lines: str = "rows"  # what the lines of the table are: "rows" or "methods"; "none" for the stamp alone
+
+    @classmethod
+    def parse(cls, text: str) -> Quote:
+        """Read ``toy rows="6x6; 8x8" methods="euclid; riemann" lines=methods``."""
+        file, *options = shlex.split(text)
+        values = dict(option.split("=", 1) for option in options)
+        lists = {k: tuple(map(str.strip, v.split(";"))) for k, v in values.items() if k != "lines"}
+        return cls(file, **lists, lines=values.get("lines", "rows"))
+
+
+def written(text: str, now: str | None = None) -> str:
+    """The page with its tables as they follow from the files."""
+    now = now or code_stamp()
+
+    def fill(match: re.Match[str]) -> str:
+        quote = Quote.parse(match[2])
+        if quote.file == "claims":
+            return f"{match[1]}{_markdown(claims())}{match[4]}"
+        if quote.file == "ahead":
+            return f"{match[1]}{ahead(quote.rows)}\n{match[4]}"
+        if quote.file in TARGETS and not (RESULTS / f"{quote.file}.json").exists():
+            return f"{match[1]}Not computed yet: `make results`.\n{match[4]}"
+        said = sentence_of(quote.file, now)
+        if quote.lines == "none":
+            return f"{match[1]}`docs/results/{quote.file}.json`: {said[0].lower()}{said[1:]}\n{match[4]}"
+        return f"{match[1]}{table_of(quote)}{said}\n{match[4]}"
+
+    return BLOCK.sub(fill, text)
+
+
+def sentence_of(file: str, now: str) -> str:
+    """The sentence about the stamp of a file."""
+    if file == "speed":
+        stamps = [Stamp(code) for code in sorted(speed_stamps())]
+        return " ".join(stamp.sentence(now) for stamp in stamps)
+    if file == "texture-sensitivity":
+        return Stamp.of(json.loads(SENSITIVITY.read_text())).sentence(now)
+    return stamp_of(file).sentence(now)
+
+
+def entries_of(content: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+    """Cells of a file by row (or group) and method."""
+    if "by_group" in content:
+        return {(e["group"], e["method"]): e for e in content["by_group"]}
+    return {(e["row"], e["method"]): e for e in content["rows"]}
+
+
+def bold_of(content: dict[str, Any], shown: dict[tuple[str, str], dict[str, Any]]) -> set[tuple[str, str]]:
+    """The best of a group; of a row of the paper, where it is significantly better than the second."""
+    if "by_group" not in content:
+        return {(c["row"], c["first"]) for c in content["two_best"] if c["significant"]}
+    means = {key: e["mean"] for key, e in shown.items() if e["mean"] is not None}
+    best = {row: max(mean for (other, _), mean in means.items() if other == row) for row, _ in means}
+    return {(row, method) for (row, method), mean in means.items() if mean == best[row]}
+
+
+def cell(entry: dict[str, Any], bold: bool) -> str:
+    """A mean with its standard error, the number of the paper in brackets."""
+    if entry["mean"] is None:
+        return "no data"
+    paper, corrected = entry.get("paper"), entry.get("paper_corrected")
+    arrow = f" → {corrected:.2f}" if corrected is not None and corrected != paper else ""
+    text = number(entry["mean"], entry["se"], bold=bold)
+    return text if paper is None else f"{text} ({paper:.2f}{arrow})"
+
+
+def table_of(quote: Quote) -> str:
+    """The table of a mark, and an empty line; nothing for files whose tables others write."""
+    if quote.file == "speed":
+        return ""
+    if quote.file == "texture-sensitivity":
+        return _markdown(settings_table(json.loads(SENSITIVITY.read_text())["cells"]))
+    texts = texts_of(quote)
+    rows, methods = (tuple(dict.fromkeys(key[k] for key in texts)) for k in (0, 1))
+    names, titles = quote.names or rows, [KNOWN[method].short for method in methods]
+    if quote.lines == "methods":
+        body = [[title, *(texts[r, m] for r in rows)] for m, title in zip(methods, titles, strict=True)]
+        return _markdown([["", *names], *body])
+    body = [[name, *(texts[r, m] for m in methods)] for r, name in zip(rows, names, strict=True)]
+    return _markdown([["", *titles], *body])
+
+
+def texts_of(quote: Quote) -> dict[tuple[str, str], str]:
+    """Cells of the table of a mark, by row and method; methods that the file lacks are left out."""
+    content = json.loads((RESULTS / f"{quote.file}.json").read_text())
+    entries = entries_of(content)
+    rows = quote.rows or tuple(dict.fromkeys(row for row, _ in entries))
+    there = tuple(dict.fromkeys(method for _, method in entries))
+    methods = tuple(method for method in quote.methods or there if method in there)
+    shown = {(row, method): entries[row, method] for row in rows for method in methods}
+    bold = bold_of(content, shown)
+    return {key: cell(entry, key in bold) for key, entry in shown.items()}
+
+
+def ahead(groups: tuple[str, ...]) -> str:
+    """On how many lines of the README's table one method is ahead of another."""
+    entries = entries_of(json.loads((RESULTS / "choice.json").read_text()))
+
+    def count(first: str, second: str) -> str:
+        mean = {method: [entries[group, method]["mean"] for group in groups] for method in (first, second)}
+        wins = sum(a > b for a, b in zip(mean[first], mean[second], strict=True))
+        return f"{wins} of {len(groups)}"
+
+    paper, choice = count("logeuclid-kta", "logeuclid-mean"), count("spdmetric", "logeuclid-mean")
+    lda, logistic, fgmdm = (
+        count("spdmetric", other) for other in ("logeuclid-mean-lda", "logeuclid-mean-logistic", "fgmdm")
+    )
+    return (
+        f"The paper's metric is ahead of *LE at mean* on {paper} lines, the choice on {choice}. **The choice "
+        f"is\nahead of LDA on plain tangent vectors on {lda}**, of logistic regression on {logistic}, of "
+        f"FgMDM on {fgmdm}."
+    )
+
+
+def printed(text: str) -> str:
+    """The README with what its lines of code print now."""
+
+    def run(match: re.Match[str]) -> str:
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            exec(match[2], {"__name__": "__main__"})
+        return f"{match[1]}{match[2]}{match[3]}{said.getvalue()}```"
+
+    return PRINTS.sub(run, text)
+
+
+def claims() -> list[list[str]]:
+    """Every number in the tables of README and home page, where it stands in a file, and the command."""
+    lines = [["claim", "file", "entry", "command"]]
+    for match in PRINTS.finditer((ROOT / "README.md").read_text()):
+        said = match[0].removeprefix(match[1] + match[2] + match[3]).removesuffix("```").splitlines()
+        lines += [[line, "`README.md`", "the lines of code above it", "`make pages`"] for line in said]
+    for page in (ROOT / "README.md", ROOT / "docs" / "index.md"):
+        for match in BLOCK.finditer(page.read_text()):
+            quote = Quote.parse(match[2])
+            if quote.file in TARGETS and quote.lines != "none":
+                source = [
+                    f"`docs/results/{quote.file}.json`",
+                    f"`python docs/recompute.py --data DATA --only {quote.file}`",
+                ]
+                lines += [
+                    [text, source[0], f"{row}: {KNOWN[method].short}", source[1]]
+                    for (row, method), text in texts_of(quote).items()
+                ]
+        for match in SPEED_BLOCK.finditer(page.read_text()):
+            rows = [line.strip("| ").split(" | ") for line in match[1].splitlines()[2:]]
+            source = ["`benchmarks/results.json`", "`python benchmarks/run.py`"]
+            lines += [
+                [f"{ours}, {theirs}, ratio {ratio}", source[0], what, source[1]]
+                for what, ours, _, theirs, ratio in rows
+            ]
+    return [*lines[:1], *map(list, dict.fromkeys(map(tuple, lines[1:])))]
+
+
+def settings_table(cells: list[dict[str, Any]]) -> list[list[str]]:
+    """A line for each setting of the textures."""
+    columns = {"logeuclid": "LE at I", "learned": "learned", "riemann": "Riemann", "euclid": "Euclid"}
+    lines = [["gray levels", "filtering", "kept", *columns.values(), "correlation"]]
+    for found in cells:
+        settings, accuracy = found["settings"], found["accuracy"]
+        gray = "standardized" if settings["standardize"] else "raw"
+        kept = f"{settings['kind']}, {'/'.join(map(str, settings['frequencies']))}"
+        means = [f"{accuracy[method]['mean']:.1f}" for method in columns]
+        correlation = f"{accuracy['logeuclid']['correlation_with_paper']:.2f}"
+        lines.append([gray, settings["filtering"], kept, *means, correlation])
+    return lines
+
+
+def _markdown(cells: list[list[str]]) -> str:
+    lines = (cells[0], ["---"] * len(cells[0]), *cells[1:])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n\n"
+
+
+def write_pages() -> list[Path]:
+    """Fill the marks of all pages; return those that changed."""
+    changed = []
+    for page in sorted(pages(), key=lambda page: page.name == "claims.md"):  # it quotes the others
+        text = page.read_text()
+        if (after := printed(written(text))) != text:
+            page.write_text(after)
+            changed.append(page)
+    return changed
+
+
+# ---------------------------------------------------------------------------
+# Sphinx
+
+
+def check(app: Any) -> None:
+    """Stop the build where a page quotes what the code did not compute, and does not say so."""
+    from sphinx.errors import ExtensionError
+
+    if found := problems():
+        raise ExtensionError("\n".join(found))
+
+
+def tell_stamp(app: Any, docname: str, source: list[str]) -> None:
+    """End the page of a whole table with the stamp of its file."""
+    if docname.startswith("results/"):
+        source[0] += f"\n{stamp_of(docname.removeprefix('results/')).sentence(code_stamp())}\n"
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Check before anything is built."""
+    app.connect("builder-inited", check)
+    app.connect("source-read", tell_stamp)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+if __name__ == "__main__":
+    print("\n".join(f"written: {page.relative_to(ROOT)}" for page in write_pages()) or "nothing to write")
+    if left := problems():
+        sys.exit("\n".join(left))

@@ -1,0 +1,37 @@
+"""The commands that compute what the pages quote, in the order in which ``make results`` runs them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+CHOICE = (
+    "spdmetric,spdmetric-neighbors,logeuclid-mean,logeuclid-kta,logeuclid-mean-11nn,logeuclid-mean-centroid,"
+    "logeuclid-mean-lda,logeuclid-mean-shape,class-directions,logeuclid-mean-logistic,mdm,fgmdm,csp-lda"
+)
+PAPER = "logeuclid-identity,logeuclid-mean,logeuclid-kta,riemann,euclid"
+
+
+class Step(NamedTuple):
+    """A command, what it writes, and where that goes."""
+
+    target: str  # in docs/results, without suffix
+    command: str  # of spdmetric reproduce; DATA is the folder of data
+    minutes: float  # on two cores, as far as is known
+
+
+# The cheap and most quoted ones first.
+STEPS = (
+    Step("bci", "bci --data DATA/bci2a-a09", 1),
+    Step("choice", f"beyond --data DATA --methods {CHOICE}", 10),
+    Step("toy", "toy --repeats 50", 25),
+    Step("textures", "textures --data DATA/brodatz", 12),
+    Step("eegmmi", "eegmmi --data DATA/eegmmi", 2),
+    Step("scikit-image/textures", "textures", 6),
+    Step("image-sets", "image-sets --data DATA/virus", 15),
+    Step("ablations/toy", f"toy --repeats 20 --methods {PAPER} --ablations", 3),
+    Step("toy-easy", "toy-easy --repeats 50", 25),
+    Step("figures", "figures --data DATA/brodatz", 0.5),
+    Step("long/toy", f"toy --repeats 300 --methods {PAPER}", 10),
+    Step("transfer", "transfer --data DATA/eegmmi", 60),
+    Step("beyond", "beyond --data DATA", 60),
+)

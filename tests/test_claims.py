@@ -1,0 +1,36 @@
+"""Every number of README and home page has its file and its command in docs/claims.md."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+PAGES = [README, ROOT / "docs" / "index.md"]
+NUMBER = re.compile(r"(?<![\w.`])\d+\.\d+(?![\w.`])%?")
+NO_CLAIMS = {"3.11", "3.12", "3.13"}  # versions of Python
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_every_number_has_a_source(page):
+    claims = (ROOT / "docs" / "claims.md").read_text()
+    known = set(NUMBER.findall(claims))
+    unknown = [number for number in NUMBER.findall(page.read_text()) if number not in known | NO_CLAIMS]
+    assert unknown == []
+
+
+def test_the_readme_is_short():
+    assert len(README.read_text().splitlines()) <= 120
+
+
+def test_the_code_of_the_readme_prints_what_it_says(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "_ext"))
+    quotes = importlib.import_module("quotes")
+    text = README.read_text()
+    (code,) = (match[2] for match in quotes.PRINTS.finditer(text))
+    assert len([line for line in code.splitlines() if line]) <= 10
+    assert quotes.printed(text) == text, "make pages"
