@@ -15,7 +15,7 @@ from spdmetric.estimators.embedding import Embedding
 MODELS = {
     "full rank": LogEuclideanMetric(2.0),
     "rank 2": LogEuclideanMetric(2.0, rank=2),
-    "chosen": LogEuclideanMetricCV(radii=(0, 2), ranks=(None, 2), cv=2),
+    "chosen": LogEuclideanMetricCV(radii=(0, 2), ranks=(None, 2), shapes=(None,), cv=2),
 }
 
 
