@@ -93,7 +93,7 @@ if all(path.is_file() for path in files):
     known = mne.channels.get_builtin_montages()  # MNE 1.13 gave the montage its new name
     raw.set_montage("colin27_1005" if "colin27_1005" in known else "standard_1005")
     trials, labels, _ = load_eegmmi(7, folder)
-    draw(trials, labels, raw.pick("eeg").info, 4, "EEGMMI, subject 7")
+    recorded = draw(trials, labels, raw.pick("eeg").info, 4, "EEGMMI, subject 7")
     plt.show()
 else:
     print("No recordings: SPDMETRIC_DATA names no folder with eegmmi/S007R04.edf, S007R08.edf, S007R12.edf.")

@@ -360,22 +360,26 @@ def test_topomaps_of_subject_7(data_folder, monkeypatch, capsys):
     monkeypatch.setattr(plt, "show", lambda: None)
     made = runpy.run_path(str(EXAMPLES / "plot_topomaps.py"))
     assert "45 trials" in capsys.readouterr().out
-    patterns, channels = made["display"].patterns, made["info"]["chs"]
+    patterns, channels = made["recorded"].patterns, made["raw"].info["chs"]
     strongest = [channels[k] for k in np.abs(patterns.patterns[:2]).argmax(axis=1)]
     louder = patterns.classes[patterns.contrast[:2].argmax(axis=1)].tolist()
     side = ["right_hand" if channel["loc"][0] > 0 else "left_hand" for channel in strongest]  # x in meters
     assert sorted(louder) == ["left_hand", "right_hand"]
     assert side == louder
     assert all("C" in channel["ch_name"] for channel in strongest)  # FC, C, CP: the motor strip
-    assert len(made["display"].ax_) == 4
+    assert len(made["recorded"].ax_) == 4
+    plt.close("all")
 
 
-def test_topomaps_without_data_say_so(monkeypatch, capsys, tmp_path):
+def test_topomaps_without_data_are_simulated(monkeypatch, capsys, tmp_path):
     pytest.importorskip("mne")
+    monkeypatch.setattr(plt, "show", lambda: None)
     monkeypatch.setenv("SPDMETRIC_DATA", str(tmp_path))
     runpy.run_path(str(EXAMPLES / "plot_topomaps.py"))
-    assert "No picture: set SPDMETRIC_DATA" in capsys.readouterr().out
-    assert not plt.get_fignums()
+    said = capsys.readouterr().out
+    assert "No recordings: SPDMETRIC_DATA names no folder" in said
+    assert {said.partition(f"component {k} is largest at ")[2][:2] for k in (1, 2)} == {"C3", "C4"}
+    plt.close("all")
 
 
 def test_choice():

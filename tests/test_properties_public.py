@@ -766,6 +766,14 @@ def a_fitted_metric_is_the_logeuclidean_one_at_its_reference(rng, d):
     close(metric.pairwise_kernel(X, X[:3]), geometry.kernel_tangent(X, X[:3], metric.reference_), 1e-7)
 
 
+@about("estimators.FittedMetric.get_feature_names_out", heavy=True)
+def entries_are_named_by_their_two_channels(rng, d):
+    metric = metric_on(rng, d)[0]
+    one, other = np.array([name.split("·") for name in metric.get_feature_names_out(range(d))], dtype=int).T
+    S = spd(rng, 1, d)[0]
+    close(S[one, other] * np.where(one == other, 1, np.sqrt(2)), vech(S), 1e-15)
+
+
 @about("estimators.LogEuclideanMetric.fit", heavy=True)
 def alignment_is_the_literal_one_and_at_least_that_of_the_mean(rng, d):
     metric, X, y = metric_on(rng, d)

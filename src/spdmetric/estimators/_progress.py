@@ -69,7 +69,7 @@ def reported(estimator: Any, callback: Callback, max_iter: int) -> Callback:
 
 def followed(estimator: Any, results: Iterable[Item], name: str, n_results: int) -> Iterator[Item]:
     """Yield results as they come, each one a subtask of a task of its own; with ``verbose``, before a bar."""
-    if estimator.verbose:
+    if getattr(estimator, "verbose", False):
         from tqdm import tqdm
 
         results = tqdm(results, desc=name, total=n_results, unit="fold")

@@ -315,7 +315,6 @@ METHODS: dict[str, Method] = {
         _chosen("Chosen shape and head", "chosen shape", "", radii=(0.0,), ranks=(None,)),
         sentence="The metric at the mean, with or without a shape, and the head, chosen by cross-validation.",
         definite=True,
-        baseline="spdmetric-mean",
     ),
     "spdmetric-mean": replace(
         _chosen("Chosen head at the mean", "chosen head", "", radii=(0.0,), ranks=(None,), shapes=(None,)),
@@ -324,7 +323,6 @@ METHODS: dict[str, Method] = {
         definite=True,
     ),
 }
-METHODS["spdmetric"] = replace(METHODS["spdmetric"], baseline="spdmetric-mean")
 
 LARGEST_SCATTER = 4e9  # bytes of a (p, p) matrix beyond which a method is not run, on any machine
 

@@ -20,7 +20,10 @@ from spdmetric.evaluation.baselines import CSP_FILTERS, NCA_INPUTS, NCA_OUTPUTS,
 from spdmetric.evaluation.methods import METHODS, too_few
 from spdmetric.paper.tables import FixedRow, Group, Row, Table, bci_row, folds_of, texture_table, toy_table
 
-_ELSEWHERE = ("wasserstein", "svm", *(name for name in METHODS if name.startswith("logeuclid-identity-")))
+_ELSEWHERE = (
+    *("wasserstein", "svm", "spdmetric-shape", "spdmetric-mean"),
+    *(name for name in METHODS if name.startswith("logeuclid-identity-")),
+)
 BEYOND = tuple(name for name in METHODS if name not in _ELSEWHERE)
 
 # "none", or "session": training and test matrices apart, each by its own Riemannian mean.
