@@ -21,7 +21,7 @@ from spdmetric.evaluation.methods import METHODS, too_few
 from spdmetric.paper.tables import FixedRow, Group, Row, Table, bci_row, folds_of, texture_table, toy_table
 
 _ELSEWHERE = (
-    *("wasserstein", "svm", "spdmetric-shape", "spdmetric-mean"),
+    *("wasserstein", "svm", "spdmetric-shape", "spdmetric-mean", "logeuclid-chosen"),
     *(name for name in METHODS if name.startswith("logeuclid-identity-")),
 )
 BEYOND = tuple(name for name in METHODS if name not in _ELSEWHERE)

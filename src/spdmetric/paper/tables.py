@@ -25,7 +25,7 @@ Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # X, y, X_test, y
 
 # The paper's five columns, and the divergence it mentions.
 PAPER_COLUMNS = ("logeuclid-identity", "logeuclid-mean", "logeuclid-kta", "riemann", "euclid", "stein")
-COLUMNS = (*PAPER_COLUMNS, "logeuclid-kta-rank", "logeuclid-kta-cv")
+COLUMNS = (*PAPER_COLUMNS, "logeuclid-kta-rank", "logeuclid-chosen")
 
 
 class Result(NamedTuple):
