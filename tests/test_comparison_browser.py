@@ -128,7 +128,7 @@ def test_tables_sort_by_mouse_and_by_keyboard(browser):
         return browser.execute_script(COLUMN % at)
 
     buttons = browser.find_elements("css selector", "#accuracies thead button")
-    assert len(buttons) == 7
+    assert len(buttons) == 8
 
     def numbers():
         return [float(text.split()[0]) for text in column(1)]

@@ -63,14 +63,13 @@ class Drawn(NamedTuple):
 
 
 def winner(verdict: Verdict) -> str:
-    """The best method that can label one new matrix alone, without recentering."""
-    return next((line.method for line in verdict.lines if " " not in line.method), verdict.best.method)
+    """The best method that can label one new matrix alone."""
+    return verdict.unaided[0]
 
 
 def drawn_method(verdict: Verdict) -> str | None:
     """The winner, or the best method with a learned metric where it has none; None where none has."""
-    plain = [line.method for line in verdict.lines if " " not in line.method]
-    return next((method for method in plain if METHODS[method].family == "learned"), None)
+    return next((method for method in verdict.unaided if METHODS[method].family == "learned"), None)
 
 
 def fit_all(plan: Plan, method: str) -> BaseEstimator:

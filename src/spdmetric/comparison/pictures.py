@@ -132,7 +132,9 @@ def ranking(verdict: Verdict, figure: style.Figure | None = None) -> style.Figur
             axes.errorbar(score.mean, at, xerr=score.se if score.known else None, fmt=mark, **look)
         axes.axvline(verdict.chance, color=FAINT, lw=1, ls=(0, (4, 3)))
         axes.set_yticks(range(len(methods)), [METHODS[method].title for method in methods])
-        axes.set(xlabel=f"{verdict.word}, per cent", ylim=(-0.7, len(methods) - 0.3), axisbelow=True)
+        axes.set(
+            xlabel=f"{verdict.word}, {verdict.scored.axis}", ylim=(-0.7, len(methods) - 0.3), axisbelow=True
+        )
         axes.tick_params(axis="y", length=0)
         axes.grid(axis="x", color=LINE, lw=0.7)
         for color, mark, words in FAMILY_LOOKS.values():

@@ -1,4 +1,4 @@
-"""Accuracy, balanced accuracy and AUC, each as a mean of one value for each matrix.
+"""Accuracy, balanced accuracy, AUC and log loss, each as a mean of one value for each matrix.
 
 Balanced accuracy and AUC are no means over matrices, but near enough: a value is the score plus the
 influence of the matrix on it.  The mean of the values is the score, their standard error that of the score
@@ -8,12 +8,38 @@ influence of the matrix on it.  The mean of the values is the score, their stand
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-SCORES = {"accuracy": "accuracy", "balanced": "balanced accuracy", "auc": "AUC"}
+
+class Score(NamedTuple):
+    """What is counted, and how numbers of it are spoken of."""
+
+    word: str
+    points: str  # what is gained by being better
+    unit: str = " %"
+    axis: str = "per cent"
+    top: str = "highest"
+    sign: int = 1  # -1: less is better
+    scale: float = 100.0
+    digits: int = 1
+
+
+SCORES = {
+    "accuracy": Score("accuracy", "points of accuracy"),
+    "balanced": Score("balanced accuracy", "points of balanced accuracy"),
+    "auc": Score("AUC", "points of AUC"),
+    "logloss": Score("log loss", "nats of log-likelihood", "", "nats", "lowest", -1, 1.0, 3),
+}
 
 Rows = Sequence[np.ndarray]  # test matrices of each fold, as places among those tested
+
+
+def losses(probabilities: np.ndarray, classes: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """Minus the logarithms (n,) of what was given to the true class, which may be none of the columns."""
+    given = np.sum(probabilities * (np.asarray(classes) == truth[:, None]), axis=1)
+    return -np.log(np.clip(given, np.finfo(np.float64).eps, 1.0))
 
 
 def balanced(right: np.ndarray, truth: np.ndarray) -> np.ndarray:
