@@ -167,7 +167,7 @@ def _origin(report: Report, data: Input, arguments: Namespace) -> Origin:
         signals=data.recipe is not None,
         steps=tuple(data.steps),
         command=shlex.join(["spdmetric", *arguments.words]),
-        skipped=bool(data.bad),
+        skipped=arguments.skip_bad,
         saved=saved,
     )
 

@@ -98,7 +98,7 @@ def _template() -> Template:
     loader = PackageLoader("spdmetric.comparison", "")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
     environment.filters |= {"name": title, "unbroken": _unbroken, "quantile": np.quantile}
-    environment.filters |= {"log10": np.log10, "shown": shown, "share": _share}
+    environment.filters |= {"log10": np.log10, "shown": shown, "share": _share, "plain": _plain}
     return environment.get_template("page.html")
 
 
@@ -137,6 +137,11 @@ def shown(name: object) -> str:
     """A class or group of the user's, so short that no table grows out of the page."""
     text = str(name)
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 12]}… ({len(text)} letters)"
+
+
+def _plain(number: float) -> str:
+    """Three digits, without a power of ten where that can be read."""
+    return f"{float(f'{number:.3g}'):,.0f}" if 100 <= number < 1e7 else f"{number:.3g}"
 
 
 def _share(count: float, row: np.ndarray) -> int:

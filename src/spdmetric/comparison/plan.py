@@ -111,11 +111,9 @@ def make_plan(
     sizes = Sizes(n_train, d, smallest, smallest_rank, shared=shared)
     reasons = {name: obstacle(METHODS[name], sizes) for name in methods or COMPARED}
     if methods is None:  # what is asked for is run
-        reasons = {
-            name: reason or too_long(name, len(X), d, len(classes)) for name, reason in reasons.items()
-        }
-    chosen = tuple(name for name, reason in reasons.items() if reason is None)
-    left_out = {name: reason for name, reason in reasons.items() if reason is not None}
+        reasons = {name: why or too_long(name, len(X), d, len(classes)) for name, why in reasons.items()}
+    chosen = tuple(name for name, why in reasons.items() if why is None)
+    left_out = {name: why for name, why in reasons.items() if why is not None}
     domains = _domains(data, test, recenter, sizes.inside.definite)
     variants = {} if domains is None else {RECENTERED: _recentered(X, domains, basis)}
     return Plan(
@@ -154,18 +152,18 @@ def _domains(
     """The group of each matrix that it is to be seen from; None where recentering is not asked for."""
     if recenter is False or (recenter is None and data.groups is None):
         return None
-    n, n_test = len(data.X), 0 if test is None else len(test.X)
     if data.groups is None and test is None:
         raise ValueError("recenter: expected groups, sessions or subjects for instance, or test matrices.")
-    names = np.zeros(n, dtype=int) if data.groups is None else np.unique(data.groups, return_inverse=True)[1]
-    domains = np.concatenate([names, np.full(n_test, -1)])
-    single = int(np.unique(domains, return_counts=True)[1].min()) < 2
-    if recenter is None:
-        return None if single or not definite else domains
-    if single or not definite:
-        why = "a group has one matrix, its own mean" if single else "the matrices have no common range"
+    names = (
+        np.zeros(len(data.X), int) if data.groups is None else np.unique(data.groups, return_inverse=True)[1]
+    )
+    domains = np.concatenate([names, np.full(0 if test is None else len(test.X), -1)])
+    why = None if definite else "the matrices have no common range"
+    if np.unique(domains, return_counts=True)[1].min() < 2:
+        why = "a group has one matrix, its own mean"
+    if why is not None and recenter:
         raise ValueError(f"recenter: {why}. Leave it out.")
-    return domains
+    return domains if why is None else None
 
 
 def _recentered(X: np.ndarray, domains: np.ndarray, basis: np.ndarray) -> np.ndarray:

@@ -64,20 +64,26 @@ class Origin:
 
     def program(self, estimator: BaseEstimator, *, groups: bool) -> str:
         """Python that reads the same file, leaves out what was left out, trains, and labels new matrices."""
-        text = program(estimator, *self.calls(), **({"groups": "known.groups"} if groups else {}))
+        good = "[usable(known)]" if self.skipped else ""
+        text = program(estimator, *self.calls(), **({"groups": f"known.groups{good}"} if groups else {}))
         if not self.skipped:
             return text
         bad = "bad_signals" if self.signals else "bad_matrices"
-        columns = ", ".join(f"{name}=known.{name}[good]" for name in ("X", "y", *["groups"] * groups))
-        lines = (
-            f"bad = [one.index for one in {bad}(known.X)]\n"
-            "good = np.setdiff1d(np.arange(len(known.X)), bad)\n"
-            f"known = replace(known, {columns})\n"
+        text = text.replace("known.X, known.y", f"known.X{good}, known.y{good}")
+        text = text.replace("new.X", "new.X[usable(new)]").replace(
+            "\nknown =", f"{_USABLE.format(bad)}known ="
         )
-        imports = (
-            f"from dataclasses import replace\n\nimport numpy as np\nfrom spdmetric.validation import {bad}\n"
-        )
-        return imports + text.replace("model = ", f"{lines}model = ", 1)
+        return f"from spdmetric.validation import {bad}\n{text}"
+
+
+_USABLE = """
+
+def usable(found):
+    bad = {{one.index for one in {}(found.X)}}
+    return [k for k in range(len(found.X)) if k not in bad]
+
+
+"""
 
 
 def _call(function: str, file: str, arguments: Mapping[str, object]) -> str:

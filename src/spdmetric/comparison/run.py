@@ -5,7 +5,7 @@ A task is a fold and the methods that share work in it.  Nothing depends on the 
 
 from __future__ import annotations
 
-import time
+import timeit
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -124,19 +124,14 @@ def rough_seconds(plan: Plan) -> float:
     A sweep takes some hundred of them for each training matrix; what is no sweep is dominated by methods
     that compare all pairs.  Right to a factor of two or three.
     """
-    some = np.asarray(plan.X[:50])
-    began, times = time.perf_counter(), 0
-    while times < 3 or time.perf_counter() - began < 0.1:
-        np.linalg.eigh(some)
-        times += 1
-    one = (time.perf_counter() - began) / times / len(some)
+    some = plan.X[:50]
+    one = min(timeit.repeat(lambda: np.linalg.eigh(some), number=1, repeat=10)) / len(some)
     total = 0.0
     for place in places(plan):
-        train, test = plan.splits[place.repeat][place.fold]
-        if METHODS[place.names[0]].sweeps:
-            total += SWEEP[0] + SWEEP[1] * one * len(train)
-        else:
-            total += QUICK[0] + QUICK[1] * one * len(train) * len(test)
+        train, test = map(len, plan.splits[place.repeat][place.fold])
+        sweeps = METHODS[place.names[0]].sweeps
+        fixed, each = SWEEP if sweeps else QUICK
+        total += fixed + each * one * train * (1 if sweeps else test)
     return total
 
 
