@@ -120,7 +120,7 @@ def compare(
 
 def _facts(plan: Plan, seconds: float, n_jobs: int) -> dict[str, str]:
     """All that decides the numbers, and what it took, in words."""
-    folds = len(plan.splits[0])
+    folds, n_groups = len(plan.splits[0]), 0 if plan.groups is None else len(np.unique(plan.groups))
     return {
         "Date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "Versions": versions(),
@@ -130,9 +130,7 @@ def _facts(plan: Plan, seconds: float, n_jobs: int) -> dict[str, str]:
         "Folds": f"{folds}; repeats: {len(plan.splits)}; seed: {plan.seed}",
         "Methods": ", ".join(plan.methods),
         "Class weight": str(plan.class_weight or "none"),
-        "Groups": "none"
-        if plan.groups is None
-        else f"{len(np.unique(plan.groups))}, kept together in all folds",
+        "Groups": f"{n_groups}, kept together in all folds" if n_groups else "none",
         "Recentering": "with and without" if plan.variants else "none",
     }
 

@@ -166,7 +166,7 @@ def candidates(drawn: Drawn) -> style.Figure:
         display = ChoiceDisplay.from_estimator(drawn.metric, ax=axes)
         # To be read on paper and in the dark.
         axes.get_yticklabels()[display.chosen].set(color=INK, weight="bold")
-        axes.locator_params(axis="x", nbins=4)
+        axes.locator_params(axis="x", nbins=5, steps=[1, 2, 3, 5, 10])
         axes.set(xlabel="gain in log-likelihood, ± one s.e.", ylim=(n - 0.4, -0.6))
         axes.tick_params(axis="y", length=0)
     return figure

@@ -102,6 +102,7 @@ class Report:
     verdict: Verdict
     channels: Sequence[str] | None = None
     facts: dict[str, str] = field(default_factory=dict)  # date, version, settings: in words
+    _fitted: dict[str, BaseEstimator] = field(default_factory=dict, init=False, repr=False)
 
     def __str__(self) -> str:
         return "\n".join(sentences(self.verdict))
@@ -119,10 +120,6 @@ class Report:
         except ImportError:
             return self.rows
         return DataFrame(self.rows, columns=COLUMNS)
-
-    @cached_property
-    def _fitted(self) -> dict[str, BaseEstimator]:
-        return {}
 
     def best_estimator(self, method: str | None = None) -> BaseEstimator:
         """Train the winner on all the training matrices.

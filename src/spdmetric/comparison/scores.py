@@ -63,14 +63,16 @@ def auc(scores: np.ndarray, truth: np.ndarray, folds: Rows) -> np.ndarray | None
 
 
 def _auc_of(score: np.ndarray, own: np.ndarray, folds: Rows) -> np.ndarray | None:
+    from scipy.stats import rankdata
+
     above, pairs = np.zeros(len(own)), np.zeros(len(own))  # of each matrix: pairs in order, and all
     for rows in folds:
-        one, other = rows[own[rows]], rows[~own[rows]]
-        order, back = np.sort(score[other]), np.sort(score[one])
-        low, high = (np.searchsorted(order, score[one], side=side) for side in ("left", "right"))
-        above[one], pairs[one] = (low + high) / 2, len(other)
-        low, high = (np.searchsorted(back, score[other], side=side) for side in ("left", "right"))
-        above[other], pairs[other] = len(one) - (low + high) / 2, len(one)
+        ranks = rankdata(score[rows])
+        for side in (True, False):
+            at = own[rows] == side
+            below = ranks[at] - rankdata(score[rows[at]])  # how many of the other side, ties by half
+            pairs[rows[at]] = len(rows) - at.sum()
+            above[rows[at]] = below if side else pairs[rows[at]] - below
     total = pairs.sum() / 2
     if total == 0:
         return None

@@ -191,11 +191,9 @@ def judge(comparison: Comparison) -> Verdict:
         order = sorted(keys, key=lambda key: -round(float(deciding[key].mean()), 12))
         return tuple(line(key, deciding[order[0]] if k else None) for k, key in enumerate(order))
 
-    def gains(pairs: list[tuple[str, str, str, str]]) -> tuple[Gain, ...]:
-        found = [
-            (pair, deciding[pair[0]] - deciding[pair[1]]) for pair in pairs if {*pair[:2]} <= set(deciding)
-        ]
-        return tuple(Gain(*pair, estimate(more, clusters, scored), not more.any()) for pair, more in found)
+    def gain(a: str, b: str, what: str, head: str) -> Gain:
+        more = deciding[a] - deciding[b]
+        return Gain(a, b, what, head, estimate(more, clusters, scored), not more.any())
 
     distances = [key for key in deciding if METHODS.get(key) and METHODS[key].family == "distance"]
     learning = [
@@ -203,12 +201,13 @@ def judge(comparison: Comparison) -> Verdict:
         for form in ("", *plan.variants)
         for pair in PAIRS
     ]
+    both = [(named(key, RECENTERED), key) for key in deciding]
     return Verdict(
         plan,
         ranked(list(deciding)) + tuple(line(key, None) for key in values if key not in deciding),
         ranked(distances) if len(distances) > 1 else (),
-        gains(learning),
-        gains([(named(key, RECENTERED), key, RECENTERED, "") for key in deciding]),
+        tuple(gain(*pair) for pair in learning if {*pair[:2]} <= set(deciding)),
+        tuple(gain(a, b, RECENTERED, "") for a, b in both if a in deciding),
     )
 
 
@@ -388,7 +387,7 @@ def singular_sentence(plan: Plan) -> str | None:
 
 def groups_sentence(plan: Plan) -> str | None:
     """What the errors tell where there are groups, and no test matrices beside them."""
-    if plan.groups is None or len(plan.groups) != len(plan.tested):
+    if plan.groups is None or len(plan.groups) < len(plan.X):
         return None
     n = len(np.unique(plan.groups))
     if plan.clusters is None:
