@@ -584,7 +584,7 @@ def test_what_was_saved_is_said_and_why():
     judged = verdict.judge(made_up(right, groups=np.tile(np.arange(10), 10), forms=(RECENTERED,)))
     assert verdict.saved_sentence(judged, "mdm", "m.npz") == (
         "m.npz holds MDM, trained on all matrices: it has the highest accuracy of the methods without "
-        "recentering. MDM (recentered) has the best of all and cannot be kept, for it needs all matrices of "
+        "recentering. MDM (recentered) is the best of all and cannot be kept, for it needs all matrices of "
         "a new group at once."
     )
     other = verdict.saved_sentence(judged, "euclid", "m.npz")
@@ -1135,7 +1135,8 @@ def test_the_json_file_holds_the_answer_and_the_facts(written):
 
 def test_what_is_saved_predicts_as_the_code_of_the_page(written, monkeypatch, capsys):
     folder = written.parent
-    code = unescape(re.search("<pre.*?><code>(.*?)</code>", written.read_text("utf-8"), re.S)[1])
+    text = written.read_text("utf-8")
+    code = unescape(re.search("<pre.*?><code>(.*?)</code>", text, re.S)[1])
     monkeypatch.chdir(folder)
     np.savez("new.npz", X=matrices(30)[0])
     capsys.readouterr()
@@ -1143,6 +1144,7 @@ def test_what_is_saved_predicts_as_the_code_of_the_page(written, monkeypatch, ca
     exec(code, scope)
     model = spdmetric.load("model.npz")
     assert np.array_equal(model.predict(scope["new"].X), scope["model"].predict(scope["new"].X))
+    assert re.search("<p>model.npz holds .*, trained on all matrices: it has the highest AUC.</p>", text)
 
 
 def test_another_method_can_be_saved(tmp_path):

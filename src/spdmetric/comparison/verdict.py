@@ -407,5 +407,5 @@ def saved_sentence(verdict: Verdict, method: str, file: str) -> str:
         return f"{said}: it has the {verdict.top}."
     return (
         f"{said}: it has the {verdict.top} of the methods without recentering. {title(verdict.best.method)} "
-        "has the best of all and cannot be kept, for it needs all matrices of a new group at once."
+        "is the best of all and cannot be kept, for it needs all matrices of a new group at once."
     )
