@@ -1040,7 +1040,8 @@ def test_finished_folds_survive_an_interruption(signal, tmp_path):
     assert kept >= 2
     if signal == SIGINT:
         assert process.returncode == 130
-        assert f"{kept} of 10 parts are finished and kept in report.state" in rest
+        told = int(re.search(r"(\d+) of 10 parts are finished and kept in report.state", rest)[1])
+        assert kept - 1 <= told <= kept  # a part may end while it is said
     again = subprocess.run(
         compare_command(tmp_path), cwd=tmp_path, capture_output=True, text=True, check=True
     )
