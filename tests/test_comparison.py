@@ -96,6 +96,21 @@ def test_scores_are_those_of_scikit_learn(seed, n_classes, tied):
     assert values.mean() == pytest.approx(np.mean(columns) if columns else roc_auc_score(truth, told[:, 0]))
 
 
+@given(st.integers(0, 2**32 - 1), st.integers(2, 4))
+def test_log_loss_is_that_of_scikit_learn(seed, n_classes):
+    from sklearn.metrics import log_loss
+
+    rng = np.random.default_rng(seed)
+    truth, classes = rng.integers(n_classes, size=30), np.arange(n_classes)
+    told = rng.dirichlet(np.ones(n_classes), 30)
+    told[0] = classes == truth[0] - 1  # sure, and wrong unless the class is not there
+    told[0, 0] += not told[0].any()
+    assert scores.losses(told, classes, truth).mean() == pytest.approx(log_loss(truth, told, labels=classes))
+    known = scores.losses(told[:, 1:], classes[1:], truth)  # no training matrix has the first
+    assert np.allclose(known[truth == 0], -np.log(np.finfo(float).eps))
+    assert np.array_equal(known[truth > 0], scores.losses(told, classes, truth)[truth > 0])
+
+
 def test_errors_of_the_area_are_those_of_delong(rng):
     own, score = np.repeat([True, False], [30, 50]), rng.standard_normal(80) + np.repeat([0.8, 0.0], [30, 50])
     above = (score[own][:, None] > score[~own]) + 0.5 * (score[own][:, None] == score[~own])
@@ -252,6 +267,7 @@ TAMPERED = {
     "too few scores": lambda piece: piece["scores"].pop(),
     "a score that is no number": lambda piece: piece["scores"][0].__setitem__(0, float("nan")),
     "scores of another width": lambda piece: piece["scores"][0].append(0.0),
+    "too few losses": lambda piece: piece["losses"].pop(),
 }
 
 
@@ -539,6 +555,44 @@ def test_the_score_that_was_asked_for_decides():
         verdict.judge(made_up(right, X=replace(data, y=y), scoring="auc"))
 
 
+def test_less_log_loss_is_better_and_methods_without_probabilities_come_last():
+    found = made_up({"mdm": EIGHTY, "svm": NINETY, "euclid": EIGHTY, "spdmetric": EIGHTY}, scoring="logloss")
+    losses = {"mdm": 0.5, "spdmetric": 0.25, "euclid": 2.0}
+    noise = np.tile([-0.1, 0.1], 50)
+    judged = verdict.judge(replace(found, losses={key: [of + noise] for key, of in losses.items()}))
+    assert [line.method for line in judged.lines] == ["spdmetric", "mdm", "euclid", "svm"]
+    assert [line.method for line in judged.ranked] == ["spdmetric", "mdm", "euclid"]
+    assert judged.line("svm").scores["logloss"] is None
+    assert judged.line("mdm").behind.mean == pytest.approx(0.25)
+    assert verdict.best_sentence(judged) == (
+        "Chosen metric and head has the lowest log loss, 0.250 ± 0.010; each of the 2 others is behind it by "
+        "more than chance allows. Guessing gives 0.693. The lowest of several numbers is optimistic, having "
+        "been chosen."
+    )
+    worse = verdict.judge(replace(found, losses={"mdm": [0.69 + 3 * noise]}))
+    assert verdict.best_sentence(worse).endswith("That cannot be told from guessing, 0.693.")
+    pair = {"spdmetric": [0.4 + noise], "spdmetric-mean": [0.5 - noise]}
+    found = made_up(dict.fromkeys(pair, EIGHTY), scoring="logloss")
+    assert verdict.learning_sentence(verdict.judge(replace(found, losses=pair))).startswith(
+        "Learning the metric (G, its rank and a shape) helps here: it gains 0.100 ± 0.020 nats of "
+        "log-likelihood (95 % interval +0.060 to +0.140) over no learning"
+    )
+
+
+def test_what_was_saved_is_said_and_why():
+    right = {"mdm recentered": NINETY, "mdm": EIGHTY, "euclid": range(60)}
+    judged = verdict.judge(made_up(right, groups=np.tile(np.arange(10), 10), forms=(RECENTERED,)))
+    assert verdict.saved_sentence(judged, "mdm", "m.npz") == (
+        "m.npz holds MDM, trained on all matrices: it has the highest accuracy of the methods without "
+        "recentering. MDM (recentered) is the best of all and cannot be kept, for it needs all matrices of "
+        "a new group at once."
+    )
+    other = verdict.saved_sentence(judged, "euclid", "m.npz")
+    assert other == "m.npz holds Euclid + 1-NN, trained on all matrices, as asked for."
+    best = verdict.saved_sentence(verdict.judge(made_up({"mdm": EIGHTY})), "mdm", "m.npz")
+    assert best == "m.npz holds MDM, trained on all matrices: it has the highest accuracy."
+
+
 def test_the_winner_can_label_one_matrix_and_what_is_drawn_has_a_metric():
     right = {"mdm recentered": NINETY, "mdm": EIGHTY, "logeuclid-kta": range(75), "spdmetric": range(60)}
     judged = verdict.judge(made_up(right, groups=np.tile(np.arange(10), 10), forms=(RECENTERED,)))
@@ -597,6 +651,25 @@ def test_the_code_names_the_subject(tmp_path, monkeypatch, capsys):
     capsys.readouterr()
     exec(text, {})
     assert capsys.readouterr().out == f"{codes}\n"
+
+
+def test_the_code_leaves_out_what_was_left_out(tmp_path, monkeypatch, capsys):
+    """And the page says what that was."""
+    X, y = matrices(30)
+    X, codes = np.insert(X, [4, 9], np.nan, axis=0), np.unique(y, return_inverse=True)[1]
+    monkeypatch.chdir(tmp_path)
+    np.savez("toy.npz", X=X, y=np.insert(codes, [4, 9], 0), groups=np.arange(32) % 4)
+    np.savez("new.npz", X=X[:6])
+    command = ["compare", "toy.npz", "--skip-bad", "--methods", "spdmetric-mean", "--jobs", "1"]
+    assert main([*command, "--save", "m.npz", "--no-recenter"]) == 0
+    text = (tmp_path / "report.html").read_text("utf-8")
+    assert "Left out by --skip-bad, 2 of 32: X[4] (16 of 16 entries are NaN), X[10] (" in text
+    assert "nothing removed but what could not be used" in text
+    scope = {}
+    exec(unescape(re.search("<pre.*?><code>(.*?)</code>", text, re.S)[1]), scope)
+    assert scope["usable"](scope["known"]) == [k for k in range(32) if k not in (4, 10)]
+    labels = spdmetric.load("m.npz").predict(X[[0, 1, 2, 3, 5]])
+    assert capsys.readouterr().out.endswith(f"\n{labels}\n")
 
 
 # ---------------------------------------------------------------------------
@@ -869,7 +942,7 @@ def test_recentered_methods_see_what_whitening_by_hand_gives():
     gain = report.verdict.recentering[0]
     assert (gain.method, gain.plain) == ("mdm recentered", "mdm")
     assert gain.gain.mean > 10
-    assert report.table.recentered.sum() == 6
+    assert report.table.recentered.sum() == 8
 
 
 def test_singular_sessions_are_recentered_in_their_range():
@@ -956,46 +1029,50 @@ def test_finished_folds_survive_an_interruption(signal, tmp_path):
         text=True,
         preexec_fn=lambda: set_handler(SIGINT, SIG_DFL),  # what runs in the background ignores it
     )
-    for line in process.stderr:
-        if " 2 of 10 parts" in line:
-            process.send_signal(signal)
-            break
+    state = tmp_path / "report.state"
+    while not state.exists() or state.read_bytes().count(b"\n") < 1 + 2:
+        assert process.poll() is None
+        sleep(0.01)
+    process.send_signal(signal)
     rest = process.communicate()[1]
-    kept = len((tmp_path / "report.state").read_text().splitlines()) - 1
+    before = state.read_text()
+    kept = before.count("\n") - 1
     assert kept >= 2
     if signal == SIGINT:
         assert process.returncode == 130
-        assert f"{kept} of 10 parts are finished and kept in report.state" in rest
+        told = int(re.search(r"(\d+) of 10 parts are finished and kept in report.state", rest)[1])
+        assert kept - 1 <= told <= kept  # a part may end while it is said
     again = subprocess.run(
         compare_command(tmp_path), cwd=tmp_path, capture_output=True, text=True, check=True
     )
-    assert again.stderr.count(", fold ") == 10 - kept
+    assert state.read_text().startswith(before[: before.rindex("\n")])
+    assert state.read_text().count("\n") == 1 + 10  # computed again, a part has a second line
     assert f"; {kept} of 10 parts are there from before; roughly " in again.stderr
     assert (tmp_path / "report.html").exists()
 
 
-def test_signs_of_life(tmp_path, monkeypatch, capsys):
-    """A part that takes long is told of, and what is left is guessed from the parts that are finished."""
-    monkeypatch.setattr("spdmetric.cli.compare.SILENCE", 1.0)
+def test_signs_of_life(monkeypatch):
+    """A line every few seconds, however long a part takes and however many end between two of them."""
+    lines = []
+    monkeypatch.setattr("spdmetric.cli.compare.SILENCE", 0.5)
+    monkeypatch.setattr(Watch, "say", lambda watch, text: lines.append(text))
+
+    def parts():
+        for k in range(30):
+            if k in (0, 29):  # these take until a line is said
+                before = len(lines)
+                while len(lines) == before:
+                    sleep(0.01)
+            yield (f"fold {k + 1}, mdm", 0), {}
+
     watch = Watch(1)
     watch.announce(plan_of(toy(), methods=FAST))
-    for _ in watch.follow(slow_parts(), 0, 2):
-        pass
-    first, *lines = capsys.readouterr().err.splitlines()
-    assert re.fullmatch(
-        "spdmetric: 3 methods in 25 folds; roughly .*, guessed from a small piece of the work", first
-    )
-    assert sum("0 of 2 parts" in line for line in lines) >= 1
-    assert re.fullmatch(
-        r"spdmetric: 1 of 2 parts, \d s gone, about \d s left; repeat 1, fold 1, mdm", lines[-2]
-    )
-    assert lines[-1].startswith("spdmetric: 2 of 2 parts")
-
-
-def slow_parts():
-    sleep(1.2)
-    yield ("fold 1, mdm", 0), {}
-    yield ("fold 2, mdm", 0), {}
+    assert len(list(watch.follow(parts(), 0, 30))) == 30
+    assert re.fullmatch("3 methods in 25 folds; roughly .*, guessed from a small piece of the work", lines[0])
+    assert re.fullmatch(r"0 of 30 parts, \d+ s gone", lines[1])
+    told = r"29 of 30 parts, \d+ s gone, about \d+ s left; repeat 1, fold 29, mdm"
+    assert any(re.fullmatch(told, line) for line in lines)
+    assert len(lines) < 10
 
 
 @pytest.mark.parametrize(
@@ -1033,16 +1110,16 @@ def test_tables_load_in_one_line_and_have_the_numbers_of_the_page(written):
     assert list(by_csv.columns) == list(COLUMNS)
     assert set(by_csv.schema) == {1}
     rows = re.findall(
-        r'<tr[^>]*><th scope="row">([^<]*)</th>((?:<td class="number" data-value="[^"]*">[^<]*</td>){3})',
+        r'<tr[^>]*><th scope="row">([^<]*)</th>((?:<td class="number" data-value="[^"]*">[^<]*</td>){4})',
         written.read_text("utf-8").partition('id="accuracies"')[2].partition("</table>")[0],
     )
     assert len(rows) == 3
     for title, cells in rows:
         own = by_csv[by_csv.title == title].set_index("score")
         shown = re.findall(r">([^<]*)</td>", cells)
-        for score, cell in zip(("accuracy", "balanced", "auc"), shown, strict=True):
-            mean, se = own["mean"][score], own["se"][score]
-            assert cell == ("\N{EN DASH}" if np.isnan(mean) else f"{mean:.1f} ± {se:.1f}")
+        for score, cell in zip(("accuracy", "balanced", "auc", "logloss"), shown, strict=True):
+            mean, se, digits = own["mean"][score], own["se"][score], 3 if score == "logloss" else 1
+            assert cell == ("\N{EN DASH}" if np.isnan(mean) else f"{mean:.{digits}f} ± {se:.{digits}f}")
     assert by_csv[by_csv.decides].score.unique().tolist() == ["auc"]
 
 
@@ -1059,7 +1136,8 @@ def test_the_json_file_holds_the_answer_and_the_facts(written):
 
 def test_what_is_saved_predicts_as_the_code_of_the_page(written, monkeypatch, capsys):
     folder = written.parent
-    code = unescape(re.search("<pre.*?><code>(.*?)</code>", written.read_text("utf-8"), re.S)[1])
+    text = written.read_text("utf-8")
+    code = unescape(re.search("<pre.*?><code>(.*?)</code>", text, re.S)[1])
     monkeypatch.chdir(folder)
     np.savez("new.npz", X=matrices(30)[0])
     capsys.readouterr()
@@ -1067,6 +1145,7 @@ def test_what_is_saved_predicts_as_the_code_of_the_page(written, monkeypatch, ca
     exec(code, scope)
     model = spdmetric.load("model.npz")
     assert np.array_equal(model.predict(scope["new"].X), scope["model"].predict(scope["new"].X))
+    assert re.search("<p>model.npz holds .*, trained on all matrices: it has the highest AUC.</p>", text)
 
 
 def test_another_method_can_be_saved(tmp_path):
@@ -1112,7 +1191,7 @@ def test_a_report_in_a_notebook(tmp_path, monkeypatch):
     assert model is report.best_estimator()
     assert np.array_equal(model.classes_, np.unique(y))
     assert report.plot().get_xlabel() == "accuracy, per cent"
-    assert len(report.table) == len(report.rows) == 6
+    assert len(report.table) == len(report.rows) == 8
     monkeypatch.setitem(sys.modules, "pandas", None)
     assert report.table == report.rows
     with pytest.raises(ValueError, match="channels has 2 names: expected 4"):

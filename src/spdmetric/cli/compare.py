@@ -13,14 +13,16 @@ from __future__ import annotations
 import shlex
 import sys
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from spdmetric.cli.options import (
+    SCORES,
     add_data,
     add_matrices,
     add_run,
@@ -35,7 +37,9 @@ if TYPE_CHECKING:
     from spdmetric.comparison.plan import Plan
     from spdmetric.comparison.report import Origin, Report
     from spdmetric.evaluation.journal import Finished
+    from spdmetric.io.matrices import Matrices
 
+MOST_TOLD = 10  # matrices left out that are named
 SILENCE = 5.0  # seconds between two signs of life; more, the longer a run takes
 
 
@@ -56,10 +60,8 @@ def add_options(parser: ArgumentParser) -> None:
     save = "train the winner on all of DATA, and keep it for 'spdmetric predict'"
     parser.add_argument("--save", type=Path, metavar="MODEL.npz", help=save)
     parser.add_argument("--method", metavar="NAME", help="what to save instead of the winner")
-    scores = ("accuracy", "balanced", "auc")
-    parser.add_argument(
-        "--scoring", choices=scores, default=scores[0], help="what decides (default: accuracy)"
-    )
+    decides = "what decides (default: accuracy)"
+    parser.add_argument("--scoring", choices=SCORES, default="accuracy", help=decides)
     weight = "classes count alike, whatever their sizes, in methods that can weigh them"
     parser.add_argument("--class-weight", choices=("balanced",), help=weight)
     channels = "names of the channels, separated by commas, for the pictures"
@@ -92,11 +94,11 @@ def run(arguments: Namespace) -> None:
         )
     named = None if labels is None or labels.endswith(".csv") else labels
     data = read_input(arguments.data, labels, arguments)
-    others = test and read_input(test, arguments.test_labels or named, arguments).matrices
+    others = test and _noted(read_input(test, arguments.test_labels or named, arguments))
     watch = Watch(arguments.jobs)
     try:
         report = compare(
-            data.matrices,
+            _noted(data),
             X_test=others,
             methods=arguments.methods,
             repeats=arguments.repeats,
@@ -116,33 +118,48 @@ def run(arguments: Namespace) -> None:
         raise
 
 
+def _noted(data: Input) -> Matrices:
+    """The matrices, with a note of those that were left out."""
+    some = ", ".join(f"{one.where} ({one.why})" for one in data.bad[:MOST_TOLD])
+    more = f", and {len(data.bad) - MOST_TOLD} others" if len(data.bad) > MOST_TOLD else ""
+    left_out = f"Left out by --skip-bad, {len(data.bad)} of {data.n_all}: {printable(some)}{more}."
+    notes = (*data.matrices.notes, left_out) if data.bad else data.matrices.notes
+    return replace(data.matrices, notes=notes)
+
+
 def _write(report: Report, data: Input, arguments: Namespace) -> None:
     """Write what was asked for, and say what was found."""
     from sklearn.pipeline import make_pipeline
 
+    from spdmetric.comparison.verdict import saved_sentence
     from spdmetric.evaluation.splits import steps_of
     from spdmetric.io.atomic import write_atomically
     from spdmetric.io.models import save
 
-    report.save(arguments.out, _origin(data, arguments))
-    written = [arguments.out]
+    origin, written = _origin(report, data, arguments), [arguments.out]
+    if origin.saved is not None:
+        steps = [*data.steps, *steps_of(report.best_estimator(arguments.method))]
+        save(make_pipeline(*steps) if len(steps) > 1 else steps[0], arguments.save, recipe=data.recipe)
+    report.save(arguments.out, origin)
     for path, text in ((arguments.csv, report.as_csv), (arguments.json, report.as_json)):
         if path is not None:
             write_atomically(path, text().encode())
             written.append(path)
-    if arguments.save is not None:
-        steps = [*data.steps, *steps_of(report.best_estimator(arguments.method))]
-        save(make_pipeline(*steps) if len(steps) > 1 else steps[0], arguments.save, recipe=data.recipe)
-        written.append(arguments.save)
     print(report, "", *(f"written: {path}" for path in written), sep="\n")
+    if origin.saved is not None:
+        print(
+            f"written: {arguments.save}", printable(saved_sentence(report.verdict, *origin.saved)), sep="\n"
+        )
 
 
-def _origin(data: Input, arguments: Namespace) -> Origin:
+def _origin(report: Report, data: Input, arguments: Namespace) -> Origin:
+    from spdmetric.comparison.chosen import winner
     from spdmetric.comparison.report import Origin
 
     asked = {name: getattr(arguments, name) for name in ("labels", "groups", "subject")}
     if data.recipe is not None:
         asked |= {name: getattr(arguments, name) for name in ("events", "band", "window")}
+    saved = arguments.save and (arguments.method or winner(report.verdict), arguments.save.name)
     return Origin(
         arguments.data.name,
         arguments.test and arguments.test.name,
@@ -150,19 +167,19 @@ def _origin(data: Input, arguments: Namespace) -> Origin:
         signals=data.recipe is not None,
         steps=tuple(data.steps),
         command=shlex.join(["spdmetric", *arguments.words]),
+        skipped=arguments.skip_bad,
+        saved=saved,
     )
 
 
 class Watch:
-    """Says how far a run is: in a terminal by a bar, else in lines, and at least every few seconds."""
+    """Says how far a run is every few seconds: in a terminal by a bar, else in lines."""
 
     def __init__(self, jobs: int):
-        self.jobs, self.done, self.total, self.began = jobs, 0, 0, monotonic()
-        self.spoke = self.began
+        self.jobs, self.done, self.total = jobs, 0, 0
 
     def say(self, text: str) -> None:
         """Tell those who wait."""
-        self.spoke = monotonic()
         print(f"spdmetric: {text}", file=sys.stderr, flush=True)
 
     def announce(self, plan: Plan) -> None:
@@ -175,43 +192,41 @@ class Watch:
         """Pass on what is finished, and tell of it."""
         from tqdm import tqdm
 
-        self.done, self.total, self.began = done, total, monotonic()
+        self.done, self.total, self.last = done, total, ""
         methods, folds = len(self.plan.methods), sum(map(len, self.plan.splits))
         forms = " with and without recentering" if self.plan.variants else ""
         kept = f"; {done} of {total} parts are there from before" if done else ""
         left = duration(self.seconds * (1 - done / total))
         guess = f"; roughly {left}, guessed from a small piece of the work" if done < total else ""
         self.say(f"{methods} methods in {folds} folds{forms}{kept}{guess}")
-        first, over = done, Event()
+        over, began = Event(), monotonic()
         with tqdm(desc="compare", initial=done, total=total, disable=None, unit="part", leave=False) as bar:
-            speak = bar.refresh if not bar.disable else lambda: self.say(self.told(first))
-            beat = Thread(target=self._beat, args=(speak, over), daemon=True)
+            speak = bar.refresh if not bar.disable else lambda: self.say(self.told(done, monotonic() - began))
+            beat = Thread(target=_beat, args=(speak, over), daemon=True)
             beat.start()
             try:
                 for key, pieces in finished:
                     yield key, pieces
-                    self.done += 1
+                    self.done, self.last = self.done + 1, f"; repeat {key[1] + 1}, {key[0]}"
                     bar.set_postfix_str(key[0], refresh=False)
                     bar.update()
-                    if bar.disable:
-                        self.say(f"{self.told(first)}; repeat {key[1] + 1}, {key[0]}")
             finally:
                 over.set()
                 beat.join()
 
-    def _beat(self, speak: Any, over: Event) -> None:
-        while not over.wait(0.5):
-            now = monotonic()
-            if now - self.spoke > max(SILENCE, (now - self.began) / 60) - 1:
-                with suppress(ValueError):  # of a stream that is closed
-                    speak()
-                self.spoke = now
-
-    def told(self, first: int) -> str:
-        """How much is done, and what is left by the time that the finished parts took."""
-        gone, new = monotonic() - self.began, self.done - first
+    def told(self, first: int, gone: float) -> str:
+        """How much is done, what is left by the time that the finished parts took, and the last of them."""
+        new = self.done - first
         left = f", about {duration(gone / new * (self.total - self.done))} left" if new else ""
-        return f"{self.done} of {self.total} parts, {duration(gone)} gone{left}"
+        return f"{self.done} of {self.total} parts, {duration(gone)} gone{left}{self.last}"
+
+
+def _beat(speak: Callable[[], object], over: Event) -> None:
+    """Speak every few seconds, more seldom the longer it takes."""
+    began = monotonic()
+    while not over.wait(max(SILENCE, (monotonic() - began) / 60)):
+        with suppress(ValueError):  # of a stream that is closed
+            speak()
 
 
 def duration(seconds: float) -> str:

@@ -63,14 +63,13 @@ class Drawn(NamedTuple):
 
 
 def winner(verdict: Verdict) -> str:
-    """The best method that can label one new matrix alone, without recentering."""
-    return next((line.method for line in verdict.lines if " " not in line.method), verdict.best.method)
+    """The best method that can label one new matrix alone."""
+    return verdict.unaided[0]
 
 
 def drawn_method(verdict: Verdict) -> str | None:
     """The winner, or the best method with a learned metric where it has none; None where none has."""
-    plain = [line.method for line in verdict.lines if " " not in line.method]
-    return next((method for method in plain if METHODS[method].family == "learned"), None)
+    return next((method for method in verdict.unaided if METHODS[method].family == "learned"), None)
 
 
 def fit_all(plan: Plan, method: str) -> BaseEstimator:
@@ -93,18 +92,17 @@ def draw(plan: Plan, method: str, fitted: BaseEstimator) -> Drawn:
     patterns = patterns_of(metric, X, plan.classes[plan.codes[plan.trained]])
     if basis is not None:
         patterns = patterns._replace(patterns=patterns.patterns @ basis.T)
+    fold = fold_of(plan, "", 0, 0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fold = fold_of(plan, "", 0, 0)
-        return Drawn(
-            method, metric, patterns, _plane(_before(plan, fold)), _plane(_after(plan, fold, method))
-        )
+        before, after = _plane(_before(plan, fold)), _plane(_after(plan, fold, method))
+    return Drawn(method, metric, patterns, before, after)
 
 
 def metric_of(fitted: BaseEstimator) -> Metric:
     """The metric of a fitted classifier, or of a pipeline."""
     steps = [getattr(step, "metric_", step) for step in steps_of(fitted)]
-    return next(step for step in steps if isinstance(step, (LogEuclideanMetric, LogEuclideanMetricCV)))
+    return next(step for step in steps if isinstance(step, Metric))
 
 
 def _before(plan: Plan, fold: Fold) -> Vectors:
@@ -117,7 +115,7 @@ def _before(plan: Plan, fold: Fold) -> Vectors:
 def _after(plan: Plan, fold: Fold, method: str) -> Vectors:
     """Vectors of the metric, its shape included, as learned on the training part of the fold."""
     *steps, _ = steps_of(made(plan, method))
-    if not any(isinstance(step, (LogEuclideanMetric, LogEuclideanMetricCV)) for step in steps):
+    if not any(isinstance(step, Metric) for step in steps):
         classifier, test = fold.fitted(made(plan, method))
         return Vectors(*map(classifier.metric_.transform, (fold.vectors(steps).train, test)))
     return fold.vectors(steps)

@@ -65,7 +65,7 @@ def compare(
         How often the folds are drawn; by default once to five times, by the size of the data.
     seed : int, default=0
         Of the folds.
-    scoring : {"accuracy", "balanced", "auc"}, default="accuracy"
+    scoring : {"accuracy", "balanced", "auc", "logloss"}, default="accuracy"
         Which score decides; all of them are computed.  Methods that choose do so by their own rule.
     class_weight : {None, "balanced"}, default=None
         Given to every method that takes it.
@@ -120,19 +120,17 @@ def compare(
 
 def _facts(plan: Plan, seconds: float, n_jobs: int) -> dict[str, str]:
     """All that decides the numbers, and what it took, in words."""
-    folds = len(plan.splits[0])
+    folds, n_groups = len(plan.splits[0]), 0 if plan.groups is None else len(np.unique(plan.groups))
     return {
         "Date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "Versions": versions(),
         "Time": f"{seconds:.0f} s for what was not kept from an earlier run; processes: {n_jobs}",
         "Data digest": digest(plan.X, plan.codes),
-        "Score that decides": SCORES[plan.scoring],
+        "Score that decides": SCORES[plan.scoring].word,
         "Folds": f"{folds}; repeats: {len(plan.splits)}; seed: {plan.seed}",
         "Methods": ", ".join(plan.methods),
         "Class weight": str(plan.class_weight or "none"),
-        "Groups": "none"
-        if plan.groups is None
-        else f"{len(np.unique(plan.groups))}, kept together in all folds",
+        "Groups": f"{n_groups}, kept together in all folds" if n_groups else "none",
         "Recentering": "with and without" if plan.variants else "none",
     }
 

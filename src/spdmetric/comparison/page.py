@@ -14,8 +14,8 @@ from spdmetric.comparison import chosen, pictures
 from spdmetric.comparison.describe import FAR
 from spdmetric.comparison.run import inner_groups, made
 from spdmetric.comparison.scores import SCORES
-from spdmetric.comparison.verdict import confused, confusion, sentences, signed, title
-from spdmetric.evaluation.methods import FAMILIES, METHODS, expression, program
+from spdmetric.comparison.verdict import confused, confusion, saved_sentence, sentences, title
+from spdmetric.evaluation.methods import FAMILIES, METHODS, expression
 from spdmetric.evaluation.splits import steps_of
 from spdmetric.extras import needing
 
@@ -45,25 +45,25 @@ def need_page() -> None:
 def _context(report: Report, origin: Origin) -> dict[str, object]:
     """What the template speaks of."""
     comparison, verdict, plan = report.comparison, report.verdict, report.comparison.plan
-    drawn = _pictures(report)
-    style, script = (
-        _inside("page.css") + _shades() + "".join(p.rules for p in drawn.values()),
-        _inside("page.js"),
-    )
+    confusions = _confusions(report)
+    drawn = _pictures(report, confusions)
+    style = _inside("page.css") + _shades() + "".join(picture.rules for picture in drawn.values())
+    script = _inside("page.js")
     estimators = {
         name: make_pipeline(*origin.steps, *steps_of(made(plan, name))) if origin.steps else made(plan, name)
         for name in comparison.given
         if " " not in name
     }
-    columns = {} if inner_groups(plan, plan.trained) is None else {"groups": "known.groups"}
+    groups = inner_groups(plan, plan.trained) is not None
     return {
         **{"report": report, "origin": origin, "pictures": drawn, "answer": sentences(verdict)},
+        "saved": origin.saved and saved_sentence(verdict, *origin.saved),
         **{"style": style, "script": script, "policy": policy(style, script)},
         "median_distance": np.median(report.described[0].distance),
-        **{"confusions": _confusions(report), "confused": confused, "many": MANY},
+        **{"confusions": confusions, "confused": confused, "many": MANY},
         **{"made": estimators, "winner": chosen.winner(verdict), "scores": SCORES},
         **{"methods": METHODS, "kinds": FAMILIES, "far_enough": FAR},
-        "program": lambda name: program(estimators[name], *origin.calls(), **columns),
+        "program": lambda name: origin.program(estimators[name], groups=groups),
         "expression": expression,
         "csv": b64encode(report.as_csv().encode()).decode(),
         "json": b64encode(report.as_json().encode()).decode(),
@@ -97,8 +97,8 @@ def _template() -> Template:
 
     loader = PackageLoader("spdmetric.comparison", "")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
-    environment.filters |= {"name": title, "signed": signed, "unbroken": _unbroken, "quantile": np.quantile}
-    environment.filters |= {"log10": np.log10, "shown": shown, "share": _share}
+    environment.filters |= {"name": title, "unbroken": _unbroken, "quantile": np.quantile}
+    environment.filters |= {"log10": np.log10, "shown": shown, "share": _share, "plain": _plain}
     return environment.get_template("page.html")
 
 
@@ -109,7 +109,7 @@ def _unbroken(text: str) -> str:
     return text
 
 
-def _pictures(report: Report) -> dict[str, pictures.Picture]:
+def _pictures(report: Report, confusions: dict[str, np.ndarray]) -> dict[str, pictures.Picture]:
     first, drawn, plan = report.described[0], report.drawn, report.comparison.plan
     names = list(map(str, plan.classes))
     figures = {
@@ -118,7 +118,6 @@ def _pictures(report: Report) -> dict[str, pictures.Picture]:
         "ranking": pictures.ranking(report.verdict),
     }
     if len(plan.classes) > MANY:
-        confusions = _confusions(report)
         figures |= {f"confusion-{k}": pictures.confusion(c, names) for k, c in enumerate(confusions.values())}
     if drawn is not None:
         figures["patterns"] = pictures.patterns(drawn, report.channels)
@@ -138,6 +137,11 @@ def shown(name: object) -> str:
     """A class or group of the user's, so short that no table grows out of the page."""
     text = str(name)
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 12]}… ({len(text)} letters)"
+
+
+def _plain(number: float) -> str:
+    """Three digits, without a power of ten where that can be read."""
+    return f"{float(f'{number:.3g}'):,.0f}" if 100 <= number < 1e7 else f"{number:.3g}"
 
 
 def _share(count: float, row: np.ndarray) -> int:

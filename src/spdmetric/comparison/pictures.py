@@ -17,7 +17,7 @@ from spdmetric.comparison.describe import Description
 from spdmetric.comparison.verdict import Verdict
 from spdmetric.evaluation.methods import METHODS
 from spdmetric.plots import ChoiceDisplay, ReferenceSpectrumDisplay, style
-from spdmetric.plots.style import BLUE, CLASS_LOOKS, GRAY, GREEN, ORANGE, PURPLE, SKY, VERMILLION
+from spdmetric.plots.style import BLUE, CLASS_LOOKS, GRAY, VERMILLION
 
 Box = tuple[float, float, float, float]
 
@@ -30,18 +30,9 @@ FAMILY_LOOKS = {  # color, mark, and words of the legend
 }
 MOST_COMPONENTS = 6
 # Colors that page.css gives another value in the dark.
-THEMED = {
-    **{INK: "ink", style.BLACK: "ink", "black": "ink", FAINT: "soft", LINE: "line", PAPER: "paper"},
-    **{
-        BLUE: "blue",
-        VERMILLION: "vermillion",
-        GREEN: "green",
-        PURPLE: "purple",
-        ORANGE: "orange",
-        SKY: "sky",
-    },
-    GRAY: "gray",
-}
+_COLORS = ("BLUE", "VERMILLION", "GREEN", "PURPLE", "ORANGE", "SKY", "GRAY")
+THEMED = {getattr(style, name): name.lower() for name in _COLORS}
+THEMED |= {INK: "ink", style.BLACK: "ink", "black": "ink", FAINT: "soft", LINE: "line", PAPER: "paper"}
 
 _TEXT: Any = {
     "svg.fonttype": "none",  # text stays text: searched, copied, read aloud
@@ -71,20 +62,17 @@ def as_picture(figure: style.Figure, name: str) -> Picture:
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = file.getvalue().decode()
     text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    # The style is the same in all: it is in page.css.
+    text = re.sub(r"<(metadata|style)\b.*?</\1>", "", text, flags=re.DOTALL)
     text = re.sub(r'\bid="', f'id="{name}-', text)
     text = re.sub(r'(href="|url\()#', rf"\1#{name}-", text)
-    text = re.sub(r"<style.*?</style>", "", text, flags=re.DOTALL)  # the same in all: it is in page.css
     head, _, body = text.partition(">")
     styles: dict[str, str] = {}
 
-    def by_class(tag: re.Match[str]) -> str:
-        return re.sub(r'\bstyle="([^"]*)"', lambda m: f'class="{class_of(m[1])}"', tag[0])
+    def by_class(found: re.Match[str]) -> str:
+        return f'{found[1]}class="{styles.setdefault(unescape(found[2]), f"{name}-{len(styles)}")}"'
 
-    def class_of(style: str) -> str:
-        return styles.setdefault(unescape(style), f"{name}-{len(styles)}")
-
-    body = re.sub(r"<[^<>]*>", by_class, body)  # in tags alone: a label may hold anything
+    body = re.sub(r'(<[^<>]*?\b)style="([^"]*)"', by_class, body)  # in tags alone: a label may hold anything
     rules = "".join(f".{key}{{{_themed(style)}}}\n" for style, key in styles.items())
     return Picture(name, head.partition('viewBox="')[2].partition('"')[0], body, rules)
 
@@ -105,9 +93,8 @@ def _drawing(
         yield figure, figure.add_axes(box)
 
 
-def _legend(figure: style.Figure, columns: int, **look: Any) -> None:
-    look = {"handletextpad": 0.1, "columnspacing": 1.0, **look}
-    figure.legend(loc="upper center", ncols=columns, **look)
+def _legend(figure: style.Figure, columns: int) -> None:
+    figure.legend(loc="upper center", ncols=columns, handletextpad=0.1, columnspacing=1.0)
 
 
 def _safe(text: str) -> str:
@@ -124,15 +111,15 @@ def ranking(verdict: Verdict, figure: style.Figure | None = None) -> style.Figur
         for line in verdict.ranked:
             method, _, form = line.method.partition(" ")
             color, mark, _ = FAMILY_LOOKS[METHODS[method].family]
-            score, at = (
-                verdict.score(line),
-                methods.index(method) + (0.14 if form else -0.14) * bool(verdict.recentering),
-            )
+            score, aside = verdict.score(line), 0.14 * bool(verdict.recentering)
+            at = methods.index(method) + (aside if form else -aside)
             look: Any = {"color": color, "ms": 5, "lw": 1.4, "mfc": PAPER if form else color}
             axes.errorbar(score.mean, at, xerr=score.se if score.known else None, fmt=mark, **look)
         axes.axvline(verdict.chance, color=FAINT, lw=1, ls=(0, (4, 3)))
         axes.set_yticks(range(len(methods)), [METHODS[method].title for method in methods])
-        axes.set(xlabel=f"{verdict.word}, per cent", ylim=(-0.7, len(methods) - 0.3), axisbelow=True)
+        axes.set(
+            xlabel=f"{verdict.word}, {verdict.scored.axis}", ylim=(-0.7, len(methods) - 0.3), axisbelow=True
+        )
         axes.tick_params(axis="y", length=0)
         axes.grid(axis="x", color=LINE, lw=0.7)
         for color, mark, words in FAMILY_LOOKS.values():
@@ -177,9 +164,9 @@ def candidates(drawn: Drawn) -> style.Figure:
     height = 0.7 + 0.2 * n
     with _drawing(height, (0.42, 0.5 / height, 0.55, 1 - 0.55 / height)) as (figure, axes):
         display = ChoiceDisplay.from_estimator(drawn.metric, ax=axes)
-        axes.get_yticklabels()[display.chosen].set(
-            color=INK, weight="bold"
-        )  # to be read on paper and in the dark
+        # To be read on paper and in the dark.
+        axes.get_yticklabels()[display.chosen].set(color=INK, weight="bold")
+        axes.locator_params(axis="x", nbins=5, steps=[1, 2, 3, 5, 10])
         axes.set(xlabel="gain in log-likelihood, ± one s.e.", ylim=(n - 0.4, -0.6))
         axes.tick_params(axis="y", length=0)
     return figure
@@ -240,13 +227,12 @@ def confusion(counts: np.ndarray, names: Sequence[str]) -> style.Figure:
     """Shares of the labels given to many classes; some of the classes are named."""
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
     with _drawing(4.0, (0.24, 0.04, 0.74, 0.8)) as (figure, axes):
-        axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto", interpolation="nearest")
+        _heat(axes, shares, "Blues", 0)
         ticks = range(0, len(names), -(-len(names) // 16))
         labels = [_safe(names[i])[:14] for i in ticks]
         axes.set_xticks(ticks, labels, rotation=90)
         axes.set_yticks(ticks, labels)
-        axes.tick_params(length=2, top=True, labeltop=True, bottom=False, labelbottom=False)
-        axes.spines[:].set_visible(False)
+        axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False)
     return figure
 
 

@@ -44,7 +44,6 @@ class Plan:
     codes: np.ndarray  # (n,), classes as 0, 1, ...
     classes: np.ndarray
     splits: Splits
-    clusters: np.ndarray | None  # (n,), groups that count as one observation each; None: each matrix
     how: str  # the same in a sentence
     sizes: Sizes  # of the smallest training set
     methods: tuple[str, ...]
@@ -58,6 +57,14 @@ class Plan:
     def matrices(self, variant: str) -> np.ndarray:
         """The matrices as they are (``""``), or in a form of ``variants``."""
         return self.variants.get(variant, self.X)
+
+    @property
+    def clusters(self) -> np.ndarray | None:
+        """Groups (n,) that count as one observation each; None: each matrix."""
+        if self.groups is None or len(self.groups) < len(self.X):  # test matrices have none
+            return None
+        names, codes = np.unique(self.groups, return_inverse=True)
+        return codes if len(names) > 2 else None  # two tell nothing about their spread
 
     @property
     def tested(self) -> np.ndarray:
@@ -93,14 +100,11 @@ def make_plan(
         raise ValueError(f"No method {', '.join(unknown)}; there are {', '.join(METHODS)}.")
     X, y, n = _together(data, test)
     classes, codes = np.unique(y, return_inverse=True)
-    clusters = None
     if test is not None:
         splits: Splits = (((np.arange(n), np.arange(n, len(X))),),)
         how = f"Every method was trained on the {n} matrices and tested on the {len(X) - n} of {test.name}."
     elif data.groups is not None:
         splits, how = _by_groups(codes, data.groups)
-        names, codes_of_groups = np.unique(data.groups, return_inverse=True)
-        clusters = codes_of_groups if len(names) > 2 else None  # two tell nothing about their spread
     else:
         splits, how = _by_folds(X, codes, repeats, seed)
     smallest = min(_smallest_class(codes[train]) for folds in splits for train, _ in folds)
@@ -111,11 +115,9 @@ def make_plan(
     sizes = Sizes(n_train, d, smallest, smallest_rank, shared=shared)
     reasons = {name: obstacle(METHODS[name], sizes) for name in methods or COMPARED}
     if methods is None:  # what is asked for is run
-        reasons = {
-            name: reason or too_long(name, len(X), d, len(classes)) for name, reason in reasons.items()
-        }
-    chosen = tuple(name for name, reason in reasons.items() if reason is None)
-    left_out = {name: reason for name, reason in reasons.items() if reason is not None}
+        reasons = {name: why or too_long(name, len(X), d, len(classes)) for name, why in reasons.items()}
+    chosen = tuple(name for name, why in reasons.items() if why is None)
+    left_out = {name: why for name, why in reasons.items() if why is not None}
     domains = _domains(data, test, recenter, sizes.inside.definite)
     variants = {} if domains is None else {RECENTERED: _recentered(X, domains, basis)}
     return Plan(
@@ -123,7 +125,6 @@ def make_plan(
         codes,
         classes,
         splits,
-        clusters,
         how,
         sizes,
         chosen,
@@ -154,18 +155,17 @@ def _domains(
     """The group of each matrix that it is to be seen from; None where recentering is not asked for."""
     if recenter is False or (recenter is None and data.groups is None):
         return None
-    n, n_test = len(data.X), 0 if test is None else len(test.X)
     if data.groups is None and test is None:
         raise ValueError("recenter: expected groups, sessions or subjects for instance, or test matrices.")
-    names = np.zeros(n, dtype=int) if data.groups is None else np.unique(data.groups, return_inverse=True)[1]
-    domains = np.concatenate([names, np.full(n_test, -1)])
-    single = int(np.unique(domains, return_counts=True)[1].min()) < 2
-    if recenter is None:
-        return None if single or not definite else domains
-    if single or not definite:
-        why = "a group has one matrix, its own mean" if single else "the matrices have no common range"
+    groups = np.zeros(len(data.X)) if data.groups is None else data.groups
+    others = np.full(0 if test is None else len(test.X), -1)
+    domains = np.concatenate([np.unique(groups, return_inverse=True)[1], others])
+    why = None if definite else "the matrices have no common range"
+    if np.unique(domains, return_counts=True)[1].min() < 2:
+        why = "a group has one matrix, its own mean"
+    if why is not None and recenter:
         raise ValueError(f"recenter: {why}. Leave it out.")
-    return domains
+    return domains if why is None else None
 
 
 def _recentered(X: np.ndarray, domains: np.ndarray, basis: np.ndarray) -> np.ndarray:

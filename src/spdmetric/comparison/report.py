@@ -21,7 +21,7 @@ from spdmetric.comparison.describe import Description
 from spdmetric.comparison.plan import RECENTERED
 from spdmetric.comparison.run import Comparison
 from spdmetric.comparison.verdict import Estimate, Line, Verdict, sentences, title
-from spdmetric.evaluation.methods import METHODS
+from spdmetric.evaluation.methods import METHODS, program
 from spdmetric.io.atomic import write_atomically
 from spdmetric.io.matrices import Matrices
 from spdmetric.plots.style import need_matplotlib
@@ -30,23 +30,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SCHEMA = 1  # of the .csv and .json files; see docs/guide/compare.md
-COLUMNS = {  # and their types in the table schema of the .json file
-    "schema": "integer",
-    "method": "string",
-    "title": "string",
-    "family": "string",
-    "recentered": "boolean",
-    "score": "string",
-    "decides": "boolean",
-    "mean": "number",
-    "se": "number",
-    "low": "number",
-    "high": "number",
-    "behind": "number",
-    "behind_se": "number",
-    "tied": "boolean",
-    "seconds": "number",
-}
+COLUMNS = (
+    *("schema", "method", "title", "family", "recentered", "score", "decides"),
+    *("mean", "se", "low", "high", "behind", "behind_se", "tied", "seconds"),
+)
+# Their types in the table schema of the .json file; the others are numbers.
+_KINDS = {"schema": "integer", **dict.fromkeys(("recentered", "decides", "tied"), "boolean")}
+_KINDS |= dict.fromkeys(("method", "title", "family", "score"), "string")
 
 
 @dataclass(frozen=True)
@@ -55,12 +45,12 @@ class Origin:
 
     file: str = "matrices.npz"
     test_file: str | None = None
-    arguments: Mapping[str, object] = field(
-        default_factory=dict
-    )  # other arguments of the function that reads
+    arguments: Mapping[str, object] = field(default_factory=dict)  # others of the function that reads
     signals: bool = False
     steps: tuple[BaseEstimator, ...] = ()  # from what was read to the matrices
     command: str = "spdmetric.compare(...), in Python"
+    skipped: bool = False  # whether some could not be used, and were left out
+    saved: tuple[str, str] | None = None  # method and file of a model
 
     def calls(self) -> tuple[str, str]:
         """Calls of `read_matrices` or `read_signals`, for the training and the new matrices."""
@@ -71,6 +61,29 @@ class Origin:
         if self.test_file is None and not self.signals:
             again = {}
         return _call(function, self.file, self.arguments), _call(function, self.test_file or new, again)
+
+    def program(self, estimator: BaseEstimator, *, groups: bool) -> str:
+        """Python that reads the same file, leaves out what was left out, trains, and labels new matrices."""
+        good = "[usable(known)]" if self.skipped else ""
+        text = program(estimator, *self.calls(), **({"groups": f"known.groups{good}"} if groups else {}))
+        if not self.skipped:
+            return text
+        bad = "bad_signals" if self.signals else "bad_matrices"
+        text = text.replace("known.X, known.y", f"known.X{good}, known.y{good}")
+        text = text.replace("new.X", "new.X[usable(new)]").replace(
+            "\nknown =", f"{_USABLE.format(bad)}known ="
+        )
+        return f"from spdmetric.validation import {bad}\n{text}"
+
+
+_USABLE = """
+
+def usable(found):
+    bad = {{one.index for one in {}(found.X)}}
+    return [k for k in range(len(found.X)) if k not in bad]
+
+
+"""
 
 
 def _call(function: str, file: str, arguments: Mapping[str, object]) -> str:
@@ -89,6 +102,7 @@ class Report:
     verdict: Verdict
     channels: Sequence[str] | None = None
     facts: dict[str, str] = field(default_factory=dict)  # date, version, settings: in words
+    _fitted: dict[str, BaseEstimator] = field(default_factory=dict, init=False, repr=False)
 
     def __str__(self) -> str:
         return "\n".join(sentences(self.verdict))
@@ -105,11 +119,7 @@ class Report:
             from pandas import DataFrame
         except ImportError:
             return self.rows
-        return DataFrame(self.rows, columns=list(COLUMNS))
-
-    @cached_property
-    def _fitted(self) -> dict[str, BaseEstimator]:
-        return {}
+        return DataFrame(self.rows, columns=COLUMNS)
 
     def best_estimator(self, method: str | None = None) -> BaseEstimator:
         """Train the winner on all the training matrices.
@@ -174,14 +184,14 @@ class Report:
     def as_csv(self) -> str:
         """`rows` as CSV; missing numbers are empty."""
         file = io.StringIO()
-        writer = csv.DictWriter(file, list(COLUMNS), lineterminator="\n")
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(self.rows)
         return file.getvalue()
 
     def as_json(self) -> str:
         """`rows` as JSON with a table schema, and beside them the answer and the facts."""
-        fields = [{"name": name, "type": kind} for name, kind in COLUMNS.items()]
+        fields = [{"name": name, "type": _KINDS.get(name, "number")} for name in COLUMNS]
         document = {
             "format": f"spdmetric.compare {SCHEMA}",
             "answer": sentences(self.verdict),
@@ -194,26 +204,16 @@ class Report:
 
 def _row(line: Line, score: str, verdict: Verdict) -> dict[str, Any]:
     method, _, form = line.method.partition(" ")
-    found, decides = line.scores[score], score == verdict.scoring
-    behind = line.behind if decides else None
-    return {
-        "schema": SCHEMA,
-        "method": method,
-        "title": title(line.method),
-        "family": METHODS[method].family,
-        "recentered": form == RECENTERED,
-        "score": score,
-        "decides": decides,
-        **dict(zip(("mean", "se", "low", "high"), _numbers(found), strict=True)),
-        **dict(zip(("behind", "behind_se"), _numbers(behind)[:2], strict=True)),
-        "tied": line is verdict.best or line in verdict.tied,
-        "seconds": line.seconds,
-    }
+    decides = score == verdict.plan.scoring
+    mean, se, low, high = _numbers(line.scores[score])
+    behind, behind_se, *_ = _numbers(line.behind if decides else None)
+    tied = line is verdict.best or line.tied
+    facts = (SCHEMA, method, title(line.method), METHODS[method].family, form == RECENTERED, score, decides)
+    numbers = (mean, se, low, high, behind, behind_se, tied, line.seconds)
+    return dict(zip(COLUMNS, facts + numbers, strict=True))
 
 
-def _numbers(found: Estimate | None) -> list[float | None]:
-    if found is None:
-        return [None] * 4
-    if not found.known:
-        return [found.mean, None, None, None]
-    return [found.mean, found.se, found.mean - found.half, found.mean + found.half]
+def _numbers(found: Estimate | None) -> tuple[float | None, ...]:
+    if found is None or not found.known:
+        return (None if found is None else found.mean, None, None, None)
+    return found.mean, found.se, found.mean - found.half, found.mean + found.half

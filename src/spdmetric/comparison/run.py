@@ -5,18 +5,19 @@ A task is a fold and the methods that share work in it.  Nothing depends on the 
 
 from __future__ import annotations
 
-import time
+import timeit
 import warnings
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from spdmetric.comparison.plan import Plan
+from spdmetric.comparison.scores import losses
 from spdmetric.evaluation import journal
 from spdmetric.evaluation.journal import Failure, Journal, Key, Pieces, Plain, Progress, Task, attempt_each
 from spdmetric.evaluation.methods import METHODS
@@ -37,6 +38,7 @@ class Comparison:
     seconds: dict[str, float]  # mean of a fold
     failed: dict[str, str]
     warned: dict[str, str]
+    losses: dict[str, np.ndarray] = field(default_factory=dict)  # (n_repeats, n_tested), where probabilities
 
 
 class Place(NamedTuple):
@@ -122,46 +124,44 @@ def rough_seconds(plan: Plan) -> float:
     A sweep takes some hundred of them for each training matrix; what is no sweep is dominated by methods
     that compare all pairs.  Right to a factor of two or three.
     """
-    some = np.asarray(plan.X[:50])
-    began, times = time.perf_counter(), 0
-    while times < 3 or time.perf_counter() - began < 0.1:
-        np.linalg.eigh(some)
-        times += 1
-    one = (time.perf_counter() - began) / times / len(some)
+    some = plan.X[:50]
+    one = min(timeit.repeat(lambda: np.linalg.eigh(some), number=1, repeat=10)) / len(some)
     total = 0.0
     for place in places(plan):
-        train, test = plan.splits[place.repeat][place.fold]
-        if METHODS[place.names[0]].sweeps:
-            total += SWEEP[0] + SWEEP[1] * one * len(train)
-        else:
-            total += QUICK[0] + QUICK[1] * one * len(train) * len(test)
+        train, test = map(len, plan.splits[place.repeat][place.fold])
+        sweeps = METHODS[place.names[0]].sweeps
+        fixed, each = SWEEP if sweeps else QUICK
+        total += fixed + each * one * train * (1 if sweeps else test)
     return total
 
 
 def _accepts(plan: Plan, place: Place, name: str, piece: Plain) -> bool:
     """Whether a kept piece can be that of a method: a class and scores for each test matrix, and so on."""
-    if not isinstance(piece, dict) or set(piece) != {"labels", "scores", "seconds", "warnings"}:
+    if not isinstance(piece, dict) or set(piece) != {"labels", "scores", "losses", "seconds", "warnings"}:
         return False
-    labels, scores, classes = piece["labels"], piece["scores"], range(len(plan.classes))
-    n, width = len(plan.splits[place.repeat][place.fold][1]), 1 if len(classes) == 2 else len(classes)
+    n, said = len(plan.splits[place.repeat][place.fold][1]), piece["warnings"]
     return (
-        isinstance(labels, list)
-        and len(labels) == n
-        and all(type(label) is int and label in classes for label in labels)
-        and (scores is None or (_is_table(scores, n, width)))
-        and _is_number(piece["seconds"])
-        and isinstance(piece["warnings"], list)
-        and all(isinstance(said, str) for said in piece["warnings"])
+        _is_array(piece["labels"], (n,), "i")
+        and set(piece["labels"]) <= set(range(len(plan.classes)))
+        and (piece["scores"] is None or _is_array(piece["scores"], (n, _width(plan))))
+        and (piece["losses"] is None or _is_array(piece["losses"], (n,)))
+        and _is_array(piece["seconds"], ())
+        and isinstance(said, list)
+        and all(isinstance(one, str) for one in said)
     )
 
 
-def _is_number(value: Plain) -> bool:
-    return type(value) in (int, float) and isfinite(value)
+def _is_array(value: Plain, shape: tuple[int, ...], kinds: str = "if") -> bool:
+    try:
+        found = np.asarray(value)
+    except ValueError:  # rows of different lengths
+        return False
+    return found.dtype.kind in kinds and found.shape == shape and bool(np.isfinite(found).all())
 
 
-def _is_table(scores: Plain, n: int, width: int) -> bool:
-    rows = scores if isinstance(scores, list) and len(scores) == n else [None]
-    return all(isinstance(row, list) and len(row) == width and all(map(_is_number, row)) for row in rows)
+def _width(plan: Plan) -> int:
+    """Scores of a matrix: that of the second of two classes, or one of each class."""
+    return 1 if len(plan.classes) == 2 else len(plan.classes)
 
 
 def fold_of(plan: Plan, variant: str, repeat: int, k: int) -> Fold:
@@ -183,50 +183,63 @@ def inner_groups(plan: Plan, train: np.ndarray) -> np.ndarray | None:
 
 def _fold(plan: Plan, place: Place, names: tuple[str, ...]) -> Pieces:
     fold = fold_of(plan, place.variant, place.repeat, place.fold)
-    return attempt_each(names, lambda name: _outcome(fold, made(plan, name), len(plan.classes)))
+    truth = plan.codes[plan.splits[place.repeat][place.fold][1]]
+    return attempt_each(names, lambda name: _outcome(fold, truth, made(plan, name), _width(plan)))
 
 
-def _outcome(fold: Fold, estimator: BaseEstimator, n_classes: int) -> Plain:
-    """Labels and scores of one method, its seconds and its warnings."""
+def _outcome(fold: Fold, truth: np.ndarray, estimator: BaseEstimator, width: int) -> Plain:
+    """Labels, scores and losses of one method, its seconds and its warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         (classifier, test), fitting = fold.timed(lambda: fold.fitted(estimator))
         labels, predicting = fold.timed(lambda: classifier.predict(test))
-        scores = scores_of(classifier, test, n_classes)
+        told = {
+            name: np.asarray(getattr(classifier, name)(test), dtype=float)
+            for name in ("decision_function", "predict_proba")
+            if hasattr(classifier, name)
+        }
     said = dict.fromkeys(
         " ".join(str(w.message).split()) for w in caught if not issubclass(w.category, DeprecationWarning)
     )
+    sure = told.get("predict_proba")
     return {
         "labels": np.asarray(labels).tolist(),
-        "scores": None if scores is None else [[float(f"{v:.9g}") for v in row] for row in scores],
+        "scores": _rounded(_scores(told, getattr(classifier, "classes_", ()), width)),
+        "losses": _rounded(None if sure is None else losses(sure, classifier.classes_, truth)),
         "seconds": round(fitting + predicting, 3),
         "warnings": list(said),
     }
 
 
-def scores_of(classifier: Any, test: np.ndarray, n_classes: int) -> np.ndarray | None:
-    """How sure a classifier is, (n, 1) of the second of two classes, or (n, n_classes); None: no scores."""
-    # Probabilities of two classes are often rounded to 0 and 1; those of more are on one scale.
-    names = ("decision_function", "predict_proba")
-    say = next((name for name in names[:: 1 if n_classes == 2 else -1] if hasattr(classifier, name)), None)
-    if say is None:
+def _rounded(values: np.ndarray | None) -> Plain:
+    """Nine digits of each, which is less to keep; None where some are not finite."""
+    if values is None or not np.isfinite(values).all():
         return None
-    told = np.asarray(getattr(classifier, say)(test), dtype=float)
-    told = told[:, None] if told.ndim == 1 else told
-    if n_classes == 2:
-        told = told[:, -1:]
-    elif told.shape[1] == len(classifier.classes_) < n_classes:  # a class that no training matrix has
-        known, told = told, np.full((len(told), n_classes), told.min() - 1)
-        told[:, np.asarray(classifier.classes_)] = known
-    return told if np.isfinite(told).all() and told.shape[1] in (1, n_classes) else None
+    return np.array([float(f"{value:.9g}") for value in values.flat]).reshape(values.shape).tolist()
+
+
+def _scores(told: dict[str, np.ndarray], known: Sequence[int], width: int) -> np.ndarray | None:
+    """How sure a classifier is, (n, 1) of the second of two classes, or (n, n_classes); None: no scores."""
+    if not told:
+        return None
+    # Probabilities of two classes are often rounded to 0 and 1; those of more are on one scale.
+    found = list(told.values())[0 if width == 1 else -1]
+    found = found[:, None] if found.ndim == 1 else found
+    if width == 1:
+        return found[:, -1:]
+    if found.shape[1] == len(known) < width:  # a class that no training matrix has
+        whole = np.full((len(found), width), found.min() - 1)
+        whole[:, known] = found
+        return whole
+    return found if found.shape[1] == width else None
 
 
 def _gathered(plan: Plan, results: dict[Place, Pieces]) -> Comparison:
     """From the journal to arrays."""
     keys = [named(name, variant) for variant in ("", *plan.variants) for name in plan.methods]
-    repeats, n, width = len(plan.splits), len(plan.codes), 1 if len(plan.classes) == 2 else len(plan.classes)
-    given = {key: np.full((repeats, n), -1) for key in keys}
-    scores = {key: np.full((repeats, n, width), np.nan) for key in keys}
+    shapes = {"labels": (), "scores": (_width(plan),), "losses": ()}
+    size = len(plan.splits), len(plan.codes)
+    found = {what: {key: np.full((*size, *of), np.nan) for key in keys} for what, of in shapes.items()}
     seconds: dict[str, list[float]] = {key: [] for key in keys}
     failed: dict[str, str] = {}
     warned: dict[str, str] = {}
@@ -237,19 +250,17 @@ def _gathered(plan: Plan, results: dict[Place, Pieces]) -> Comparison:
             if isinstance(piece, Failure):
                 failed.setdefault(key, piece.reason)
                 continue
-            given[key][place.repeat, test] = piece["labels"]
-            if piece["scores"] is not None:
-                scores[key][place.repeat, test] = piece["scores"]
+            for what in shapes:
+                if piece[what] is not None:
+                    found[what][key][place.repeat, test] = piece[what]
             seconds[key].append(piece["seconds"])
             for said in piece["warnings"]:
                 warned.setdefault(key, said)
-    right = [key for key in keys if key not in failed]
-    told = {key: scores[key][:, plan.tested] for key in right}
-    return Comparison(
-        plan,
-        {key: given[key][:, plan.tested] for key in right},
-        {key: values for key, values in told.items() if np.isfinite(values).all()},
-        {key: float(np.mean(seconds[key])) for key in right},
-        failed,
-        warned,
-    )
+
+    def whole(what: str) -> dict[str, np.ndarray]:
+        tested = {key: found[what][key][:, plan.tested] for key in keys if key not in failed}
+        return {key: values for key, values in tested.items() if np.isfinite(values).all()}
+
+    given = {key: labels.astype(int) for key, labels in whole("labels").items()}
+    times = {key: float(np.mean(seconds[key])) for key in given}
+    return Comparison(plan, given, whole("scores"), times, failed, warned, whole("losses"))

@@ -1,4 +1,4 @@
-"""Accuracy, balanced accuracy and AUC, each as a mean of one value for each matrix.
+"""Accuracy, balanced accuracy, AUC and log loss, each as a mean of one value for each matrix.
 
 Balanced accuracy and AUC are no means over matrices, but near enough: a value is the score plus the
 influence of the matrix on it.  The mean of the values is the score, their standard error that of the score
@@ -8,12 +8,38 @@ influence of the matrix on it.  The mean of the values is the score, their stand
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-SCORES = {"accuracy": "accuracy", "balanced": "balanced accuracy", "auc": "AUC"}
+
+class Score(NamedTuple):
+    """What is counted, and how numbers of it are spoken of."""
+
+    word: str
+    points: str  # what is gained by being better
+    unit: str = " %"
+    axis: str = "per cent"
+    top: str = "highest"
+    sign: int = 1  # -1: less is better
+    scale: float = 100.0
+    digits: int = 1
+
+
+SCORES = {
+    "accuracy": Score("accuracy", "points of accuracy"),
+    "balanced": Score("balanced accuracy", "points of balanced accuracy"),
+    "auc": Score("AUC", "points of AUC"),
+    "logloss": Score("log loss", "nats of log-likelihood", "", "nats", "lowest", -1, 1.0, 3),
+}
 
 Rows = Sequence[np.ndarray]  # test matrices of each fold, as places among those tested
+
+
+def losses(probabilities: np.ndarray, classes: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """Minus the logarithms (n,) of what was given to the true class, which may be none of the columns."""
+    given = np.sum(probabilities * (np.asarray(classes) == truth[:, None]), axis=1)
+    return -np.log(np.clip(given, np.finfo(np.float64).eps, 1.0))
 
 
 def balanced(right: np.ndarray, truth: np.ndarray) -> np.ndarray:
@@ -37,14 +63,16 @@ def auc(scores: np.ndarray, truth: np.ndarray, folds: Rows) -> np.ndarray | None
 
 
 def _auc_of(score: np.ndarray, own: np.ndarray, folds: Rows) -> np.ndarray | None:
+    from scipy.stats import rankdata
+
     above, pairs = np.zeros(len(own)), np.zeros(len(own))  # of each matrix: pairs in order, and all
     for rows in folds:
-        one, other = rows[own[rows]], rows[~own[rows]]
-        order, back = np.sort(score[other]), np.sort(score[one])
-        low, high = (np.searchsorted(order, score[one], side=side) for side in ("left", "right"))
-        above[one], pairs[one] = (low + high) / 2, len(other)
-        low, high = (np.searchsorted(back, score[other], side=side) for side in ("left", "right"))
-        above[other], pairs[other] = len(one) - (low + high) / 2, len(one)
+        ranks = rankdata(score[rows])
+        for side in (True, False):
+            at = own[rows] == side
+            below = ranks[at] - rankdata(score[rows[at]])  # how many of the other side, ties by half
+            pairs[rows[at]] = len(rows) - at.sum()
+            above[rows[at]] = below if side else pairs[rows[at]] - below
     total = pairs.sum() / 2
     if total == 0:
         return None

@@ -6,15 +6,14 @@ matrices, or over groups where there are three or more; differences are paired, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from spdmetric.comparison import scores
-from spdmetric.comparison.plan import RECENTERED
+from spdmetric.comparison.plan import RECENTERED, Plan
 from spdmetric.comparison.run import Comparison, named
-from spdmetric.comparison.scores import SCORES
+from spdmetric.comparison.scores import SCORES, Score
 from spdmetric.evaluation.methods import METHODS, PAIRS
 
 LEVEL = 0.95
@@ -23,11 +22,12 @@ MOST_NAMED = 5  # methods that a sentence lists
 
 
 class Estimate(NamedTuple):
-    """A mean in per cent or points, its standard error, and half the width of its 95 % interval."""
+    """A mean, its standard error, and half the width of its 95 % interval, as they are shown."""
 
     mean: float
     se: float
     half: float
+    digits: int = 1
 
     @property
     def sign(self) -> int:
@@ -42,19 +42,36 @@ class Estimate(NamedTuple):
     @property
     def interval(self) -> str:
         """``-1.0 to +3.0``, with true minus signs."""
-        return f"{signed(self.mean - self.half)} to {signed(self.mean + self.half)}"
+        return f"{self._signed(self.mean - self.half)} to {self._signed(self.mean + self.half)}"
+
+    @property
+    def signed(self) -> str:
+        """``+3.5 ± 1.0``, with a true minus sign."""
+        return self._signed(self.mean) + self._error
 
     def __str__(self) -> str:
-        return f"{self.mean:.1f} ± {self.se:.1f}" if self.known else f"{self.mean:.1f}"
+        return f"{self.mean:.{self.digits}f}" + self._error
+
+    @property
+    def _error(self) -> str:
+        return f" ± {self.se:.{self.digits}f}" if self.known else ""
+
+    def _signed(self, value: float) -> str:
+        return f"{'+' if value >= 0 else MINUS}{abs(value):.{self.digits}f}"
 
 
 class Line(NamedTuple):
     """One method, on the matrices as they are or recentered."""
 
     method: str  # see `run.named`
-    scores: dict[str, Estimate | None]  # by SCORES; None where the method gives labels alone
-    behind: Estimate | None  # points behind the best in the score that decides; None for the best itself
+    scores: dict[str, Estimate | None]  # by SCORES; None where the method does not give what it takes
+    behind: Estimate | None  # behind the best in the score that decides; None for the best itself
     seconds: float
+
+    @property
+    def tied(self) -> bool:
+        """Whether its distance to the best cannot be told from zero."""
+        return self.behind is not None and self.behind.sign == 0
 
 
 class Gain(NamedTuple):
@@ -67,19 +84,20 @@ class Gain(NamedTuple):
     gain: Estimate
     same: bool  # whether no matrix makes a difference
 
+    @property
+    def recentered(self) -> bool:
+        """Whether both are seen from the means of their groups."""
+        return " " in self.plain
+
 
 class Verdict(NamedTuple):
     """All lines, the best first; those without the score that decides last."""
 
-    scoring: str  # a key of SCORES
+    plan: Plan
     lines: tuple[Line, ...]
     fixed: tuple[Line, ...]  # fixed distances, behind the best of them
     learning: tuple[Gain, ...]  # of PAIRS, on the matrices as they are; then recentered
     recentering: tuple[Gain, ...]  # of the method that was planned, then the others
-    chance: float  # score of guessing, per cent
-    n_groups: int | None
-    n_clusters: int | None  # groups that the errors are over; None: matrices
-    singular: str | None  # what is to be said of singular matrices
 
     @property
     def best(self) -> Line:
@@ -88,17 +106,40 @@ class Verdict(NamedTuple):
     @property
     def ranked(self) -> tuple[Line, ...]:
         """Those that have the score that decides."""
-        return tuple(line for line in self.lines if line.scores[self.scoring] is not None)
+        return tuple(line for line in self.lines if line.scores[self.plan.scoring] is not None)
 
     @property
-    def tied(self) -> tuple[Line, ...]:
-        """Methods whose distance to the best cannot be told from zero."""
-        return tuple(line for line in self.lines if line.behind is not None and line.behind.sign == 0)
+    def unaided(self) -> list[str]:
+        """Methods that can label one new matrix alone, without recentering, the best first."""
+        return [line.method for line in self.lines if " " not in line.method]
+
+    @property
+    def scored(self) -> Score:
+        """The score that decides."""
+        return SCORES[self.plan.scoring]
 
     @property
     def word(self) -> str:
-        """The score that decides."""
-        return SCORES[self.scoring]
+        """Its name."""
+        return self.scored.word
+
+    @property
+    def top(self) -> str:
+        """What the best method has: ``highest accuracy``."""
+        return f"{self.scored.top} {self.word}"
+
+    @property
+    def chance(self) -> float:
+        """Score of guessing."""
+        counts = np.bincount(self.plan.codes[self.plan.tested])
+        shares = counts[counts > 0] / counts.sum()
+        entropy = -np.sum(shares * np.log(shares))
+        of = {"accuracy": shares.max(), "balanced": 1 / len(shares), "auc": 0.5, "logloss": entropy}
+        return self.scored.scale * float(of[self.plan.scoring])
+
+    def told(self, value: float) -> str:
+        """A number of the score that decides: ``50.0 %``."""
+        return f"{value:.{self.scored.digits}f}{self.scored.unit}"
 
     def line(self, method: str) -> Line:
         """The line of a method."""
@@ -106,13 +147,15 @@ class Verdict(NamedTuple):
 
     def score(self, line: Line) -> Estimate:
         """The score that decides, of a line that has it."""
-        found = line.scores[self.scoring]
+        found = line.scores[self.plan.scoring]
         assert found is not None  # only those that have it are ranked
         return found
 
 
-def estimate(values: np.ndarray, clusters: np.ndarray | None = None) -> Estimate:
-    """Mean in per cent of shares (n,), its standard error over them, or over clusters (n,) of them."""
+def estimate(
+    values: np.ndarray, clusters: np.ndarray | None = None, score: Score = SCORES["accuracy"]
+) -> Estimate:
+    """Mean of values (n,) of a score, its standard error over them, or over clusters (n,) of them."""
     from scipy.stats import t
 
     mean = values.mean()
@@ -122,23 +165,25 @@ def estimate(values: np.ndarray, clusters: np.ndarray | None = None) -> Estimate
     k = len(residuals)
     se = float(np.sqrt(k / (k - 1) * np.sum(residuals**2)) / len(values)) if k > 1 else float("nan")
     half = float(t.ppf((1 + LEVEL) / 2, k - 1) * se) if k > 1 else float("inf")
-    return Estimate(100 * float(mean), 100 * se, 100 * half)
+    return Estimate(score.scale * float(mean), score.scale * se, score.scale * half, score.digits)
 
 
 def judge(comparison: Comparison) -> Verdict:
     """Reduce the labels to numbers."""
-    plan = comparison.plan
-    truth, clusters = plan.codes[plan.tested], plan.clusters  # where there are groups, all are tested
-    if not comparison.given:
+    plan, clusters = comparison.plan, comparison.plan.clusters  # where there are groups, all are tested
+    if all(" " in key for key in comparison.given):  # none that can be used
         raise ValueError("No method could be run: " + "; ".join(comparison.failed.values()))
-    values = {key: _values(comparison, key, truth) for key in comparison.given}
-    deciding = {key: own for key, of in values.items() if (own := of[plan.scoring]) is not None}
+    scored, values = SCORES[plan.scoring], {key: _values(comparison, key) for key in comparison.given}
+    deciding = {key: scored.sign * of[plan.scoring] for key, of in values.items() if plan.scoring in of}
     if not deciding:
-        raise ValueError(f"No method gives scores for {SCORES[plan.scoring]}: choose another scoring.")
+        raise ValueError(f"No method gives scores for {scored.word}: choose another scoring.")
 
     def line(key: str, best: np.ndarray | None) -> Line:
-        told = {name: None if v is None else estimate(v, clusters) for name, v in values[key].items()}
-        behind = None if best is None else estimate(best - deciding[key], clusters)
+        own = values[key]
+        told = {
+            name: estimate(own[name], clusters, of) if name in own else None for name, of in SCORES.items()
+        }
+        behind = None if best is None else estimate(best - deciding[key], clusters, scored)
         return Line(key, told, behind, comparison.seconds[key])
 
     def ranked(keys: list[str]) -> tuple[Line, ...]:
@@ -146,85 +191,47 @@ def judge(comparison: Comparison) -> Verdict:
         order = sorted(keys, key=lambda key: -round(float(deciding[key].mean()), 12))
         return tuple(line(key, deciding[order[0]] if k else None) for k, key in enumerate(order))
 
-    others = tuple(line(key, None) for key in values if key not in deciding)
+    def gain(a: str, b: str, what: str, head: str) -> Gain:
+        more = deciding[a] - deciding[b]
+        return Gain(a, b, what, head, estimate(more, clusters, scored), not more.any())
+
     distances = [key for key in deciding if METHODS.get(key) and METHODS[key].family == "distance"]
-    classes = np.bincount(truth)
-    largest = classes.max() / len(truth)
-    chance = {"accuracy": largest, "balanced": 1 / np.count_nonzero(classes), "auc": 0.5}
-    return Verdict(
-        plan.scoring,
-        ranked(list(deciding)) + others,
-        ranked(distances) if len(distances) > 1 else (),
-        tuple(_learning(deciding, clusters, plan.variants)),
-        tuple(_recentering(deciding, clusters)) if plan.variants else (),
-        100 * float(chance[plan.scoring]),
-        len(np.unique(plan.groups)) if plan.groups is not None and len(plan.groups) == len(truth) else None,
-        None if clusters is None else int(clusters.max()) + 1,
-        _singular(comparison),
-    )
-
-
-def _values(comparison: Comparison, key: str, truth: np.ndarray) -> dict[str, np.ndarray | None]:
-    """Values (n_tested,) of each score, means over the repeats."""
-    plan, right = comparison.plan, comparison.given[key] == truth
-    found: dict[str, np.ndarray | None] = {
-        "accuracy": right.mean(axis=0),
-        "balanced": np.mean([scores.balanced(row.astype(float), truth) for row in right], axis=0),
-        "auc": None,
-    }
-    if key in comparison.scores:
-        areas = [
-            scores.auc(of, truth, [np.searchsorted(plan.tested, test) for _, test in folds])
-            for of, folds in zip(comparison.scores[key], plan.splits, strict=True)
-        ]
-        known = [area for area in areas if area is not None]
-        found["auc"] = np.mean(known, axis=0) if known else None
-    return found
-
-
-def _learning(values: Mapping[str, np.ndarray], clusters: np.ndarray | None, forms: Mapping) -> list[Gain]:
-    pairs = [
+    learning = [
         (named(pair.learned, form), named(pair.plain, form), pair.what, pair.head)
-        for form in ("", *forms)
+        for form in ("", *plan.variants)
         for pair in PAIRS
     ]
-    return [_gain(values, clusters, *pair) for pair in pairs if pair[0] in values and pair[1] in values]
-
-
-def _recentering(values: Mapping[str, np.ndarray], clusters: np.ndarray | None) -> list[Gain]:
-    both = [(named(key, RECENTERED), key) for key in values if named(key, RECENTERED) in values]
-    return [_gain(values, clusters, a, b, RECENTERED, "") for a, b in both]
-
-
-def _gain(
-    values: Mapping[str, np.ndarray], clusters: np.ndarray | None, a: str, b: str, what: str, head: str
-) -> Gain:
-    difference = values[a] - values[b]
-    return Gain(a, b, what, head, estimate(difference, clusters), not difference.any())
-
-
-def _singular(comparison: Comparison) -> str | None:
-    sizes = comparison.plan.sizes
-    if sizes.definite:
-        return None
-    if sizes.shared:
-        return (
-            f"The matrices are singular in the same {sizes.d - sizes.smallest_rank} of {sizes.d} directions: "
-            "all methods were run in the range that they share."
-        )
-    n = sum("full rank" in why for why in comparison.plan.left_out.values())
-    return (
-        f"Some matrices are singular, and not in the same directions: the {n} methods that need full rank "
-        "were not run."
+    both = [(named(key, RECENTERED), key) for key in deciding]
+    return Verdict(
+        plan,
+        ranked(list(deciding)) + tuple(line(key, None) for key in values if key not in deciding),
+        ranked(distances) if len(distances) > 1 else (),
+        tuple(gain(*pair) for pair in learning if {*pair[:2]} <= set(deciding)),
+        tuple(gain(a, b, RECENTERED, "") for a, b in both if a in deciding),
     )
+
+
+def _values(comparison: Comparison, key: str) -> dict[str, np.ndarray]:
+    """Values (n_tested,) of each score that the method has, means over the repeats."""
+    plan, truth = comparison.plan, comparison.plan.codes[comparison.plan.tested]
+    right, areas = comparison.given[key] == truth, []
+    if key in comparison.scores:
+        for of, folds in zip(comparison.scores[key], plan.splits, strict=True):
+            rows = [np.searchsorted(plan.tested, test) for _, test in folds]
+            areas.append(scores.auc(of, truth, rows))
+    by_repeat = {
+        "accuracy": right,
+        "balanced": [scores.balanced(row.astype(float), truth) for row in right],
+        "auc": [area for area in areas if area is not None],
+        "logloss": comparison.losses.get(key, ()),
+    }
+    return {name: np.mean(rows, axis=0) for name, rows in by_repeat.items() if len(rows)}
 
 
 def confusion(truth: np.ndarray, labels: np.ndarray, n_classes: int) -> np.ndarray:
     """Mean count over repeats of each label (column) given to each class (row); codes, (n,) and (r, n)."""
-    counts = np.zeros((n_classes, n_classes))
-    for row in labels:
-        np.add.at(counts, (truth, row), 1)
-    return counts / len(labels)
+    places = n_classes * truth + labels
+    return np.bincount(places.ravel(), minlength=n_classes**2).reshape(-1, n_classes) / len(labels)
 
 
 def confused(counts: np.ndarray, most: int = 10) -> list[tuple[int, int, float, float]]:
@@ -247,8 +254,8 @@ def sentences(verdict: Verdict) -> list[str]:
         recentering_sentence(verdict),
         best_sentence(verdict),
         distance_sentence(verdict),
-        verdict.singular,
-        groups_sentence(verdict),
+        singular_sentence(verdict.plan),
+        groups_sentence(verdict.plan),
     )
     return [sentence for sentence in said if sentence is not None]
 
@@ -259,36 +266,38 @@ def title(key: str) -> str:
     return METHODS[method].title + (f" ({form})" if form else "")
 
 
+def _and(names: list[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
 def learning_sentence(verdict: Verdict) -> str:
     """Whether learning helps, by the comparison planned beforehand."""
-    if not verdict.learning or " " in verdict.learning[0].method:
+    if not verdict.learning or verdict.learning[0].recentered:
         return (
             "Whether learning helps was not asked: it takes a method with and without learning, and no such "
             "two were run."
         )
     first = verdict.learning[0]
-    return f"{_answer(first, f'Learning {first.what}', verdict.word)} {_against(first)}."
+    against = f"over no learning, the LogEuclidean metric at the mean, with {first.head} after both"
+    return f"{_answer(first, f'Learning {first.what}', verdict.scored)} {against}."
 
 
-def _against(pair: Gain) -> str:
-    return f"over no learning, the LogEuclidean metric at the mean, with {pair.head} after both"
-
-
-def _answer(pair: Gain, what: str, word: str) -> str:
+def _answer(pair: Gain, what: str, score: Score) -> str:
     """Say what is gained or lost, as far as it can be told."""
     gain, interval = pair.gain, f" (95 % interval {pair.gain.interval})" if pair.gain.known else ""
     if pair.same:
-        return f"{what} makes no difference here, not for one matrix: 0.0 points of {word}"
-    points = f"{abs(gain.mean):.1f}" + (f" ± {gain.se:.1f}" if gain.known else "")
+        zero = f"{0:.{score.digits}f} {score.points}"
+        return f"{what} makes no difference here, not for one matrix: {zero}"
     if gain.sign:
         does, verb = ("helps", "gains") if gain.sign > 0 else ("hurts", "loses")
-        return f"{what} {does} here: it {verb} {points} points of {word}{interval}"
-    return f"It cannot be told whether {what[0].lower()}{what[1:]} helps: {_points(gain)} of {word}{interval}"
+        size = gain._replace(mean=abs(gain.mean))
+        return f"{what} {does} here: it {verb} {size} {score.points}{interval}"
+    asked = f"{what[0].lower()}{what[1:]}"
+    return f"It cannot be told whether {asked} helps: {gain.signed} {score.points}{interval}"
 
 
 def parts_sentence(verdict: Verdict) -> str | None:
     """What the parts of learning are worth, and learning after recentering; by what can be told of them."""
-    after = [pair for pair in verdict.learning if " " in pair.method][:1]
     starts = {
         1: "What helps",
         -1: "What hurts",
@@ -296,12 +305,13 @@ def parts_sentence(verdict: Verdict) -> str | None:
         2: "What changes nothing",
     }
     told: dict[int, list[str]] = {key: [] for key in starts}
-    for pair in [pair for pair in verdict.learning[1:] if " " not in pair.method] + after:
-        form = "after recentering" if pair in after else f"with {pair.head}"
-        points = "" if pair.same else f", {_points(pair.gain)}"
+    parts = [pair for pair in verdict.learning[1:] if not pair.recentered]
+    unit = verdict.scored.points.partition(" ")[0]
+    for pair in parts + [pair for pair in verdict.learning if pair.recentered][:1]:
+        form = "after recentering" if pair.recentered else f"with {pair.head}"
+        points = "" if pair.same else f", {pair.gain.signed} {unit}"
         told[2 if pair.same else pair.gain.sign].append(f"learning {pair.what}, {form}{points}")
-    said = [f"{starts[key]}: {'; '.join(parts)}." for key, parts in told.items() if parts]
-    return " ".join(said) or None
+    return " ".join(f"{starts[key]}: {'; '.join(some)}." for key, some in told.items() if some) or None
 
 
 def recentering_sentence(verdict: Verdict) -> str | None:
@@ -311,79 +321,91 @@ def recentering_sentence(verdict: Verdict) -> str | None:
     first = verdict.recentering[0]
     what = "Recentering, each group seen from its own mean,"
     return (
-        f"{_answer(first, what, verdict.word)} with {title(first.plain)}. It is transductive: it uses all "
+        f"{_answer(first, what, verdict.scored)} with {title(first.plain)}. It is transductive: it uses all "
         "matrices of the group to be labeled, without their labels, before the first one is labeled."
     )
-
-
-def _points(gain: Estimate) -> str:
-    error = f" ± {gain.se:.1f}" if gain.known else ""
-    return f"{signed(gain.mean)}{error} points"
-
-
-def signed(value: float) -> str:
-    """``+3.5``, with a true minus sign."""
-    return f"{'+' if value >= 0 else MINUS}{abs(value):.1f}"
 
 
 def best_sentence(verdict: Verdict) -> str:
     """Which methods are best, and how far that can be trusted."""
     best, others = verdict.best, verdict.ranked[1:]
-    score, tied = verdict.score(best), verdict.tied
-    told = f"{title(best.method)} has the highest {verdict.word}, {score} %"
+    score, equal = verdict.score(best), [best, *(line for line in others if line.tied)]
+    told = f"{title(best.method)} has the {verdict.top}, {score}{verdict.scored.unit}"
     if not others:
-        told = f"One method was run, {title(best.method)}: {verdict.word} {score} %."
-    elif not tied:
+        told = f"One method was run, {title(best.method)}: {verdict.word} {score}{verdict.scored.unit}."
+    elif len(equal) == 1:
         told += f"; each of the {len(others)} others is behind it by more than chance allows."
     else:
-        equal = (best, *tied)
-        low = min(verdict.score(line).mean for line in equal)
-        quick = min(equal, key=lambda line: line.seconds)
-        n = len(others) + 1
+        n, digits = len(others) + 1, verdict.scored.digits
         all_of = f"{n} results, with and without recentering," if verdict.recentering else f"{n} methods"
+        last = verdict.score(equal[-1]).mean
+        names = [title(line.method) for line in equal]
+        marked = f"those marked ≈ in the table, {', '.join(names[:MOST_NAMED])} among them"
         told = (
-            f"{len(equal)} of {all_of} are tied for the highest {verdict.word}, {low:.1f} to "
-            f"{score.mean:.1f} %: {_names(equal)}. The quickest of them is {title(quick.method)}."
+            f"{len(equal)} of {all_of} are tied for the {verdict.top}, {last:.{digits}f} to "
+            f"{verdict.told(score.mean)}: {marked if len(names) > MOST_NAMED else _and(names)}. The quickest "
+            f"of them is {title(min(equal, key=lambda line: line.seconds).method)}."
         )
-    if score.known and score.mean - score.half <= verdict.chance:
-        return f"{told} That cannot be told from guessing, {verdict.chance:.1f} %."
-    optimistic = " The highest of several numbers is optimistic, having been chosen." if others else ""
-    return f"{told} Guessing gives {verdict.chance:.1f} %.{optimistic}"
-
-
-def _names(lines: tuple[Line, ...]) -> str:
-    names = [title(line.method) for line in lines]
-    if len(names) > MOST_NAMED:
-        return f"those marked ≈ in the table, {', '.join(names[:MOST_NAMED])} among them"
-    return f"{', '.join(names[:-1])} and {names[-1]}"
+    guessing = verdict.told(verdict.chance)
+    if score.known and verdict.scored.sign * (score.mean - verdict.chance) <= score.half:
+        return f"{told} That cannot be told from guessing, {guessing}."
+    optimistic = f" The {verdict.scored.top} of several numbers is optimistic, having been chosen."
+    return f"{told} Guessing gives {guessing}.{optimistic if others else ''}"
 
 
 def distance_sentence(verdict: Verdict) -> str | None:
     """Which fixed distance suits the matrices."""
     if not verdict.fixed:
         return None
-    first, *others = verdict.fixed
-    tied = [line for line in others if line.behind is not None and line.behind.sign == 0]
     told = f"Of the {len(verdict.fixed)} fixed distances, with one nearest neighbor, "
-    if len(tied) == len(others):
+    equal = [line for line in verdict.fixed if line.behind is None or line.tied]
+    if len(equal) == len(verdict.fixed):
         return told + "none can be told from the others."
-    names = [title(line.method).removesuffix(" + 1-NN") for line in (first, *tied)]
-    best = f"{verdict.score(first)} %"
-    if not tied:
+    names = [title(line.method).removesuffix(" + 1-NN") for line in equal]
+    best = f"{verdict.score(equal[0])}{verdict.scored.unit}"
+    if len(equal) == 1:
         return told + f"{names[0]} does best, {best}."
-    return told + f"{', '.join(names[:-1])} and {names[-1]} do best and cannot be told apart, up to {best}."
+    return told + f"{_and(names)} do best and cannot be told apart, up to {best}."
 
 
-def groups_sentence(verdict: Verdict) -> str | None:
-    """What the errors tell where there are groups."""
-    if verdict.n_groups is None:
+def singular_sentence(plan: Plan) -> str | None:
+    """What was done about singular matrices."""
+    sizes = plan.sizes
+    if sizes.definite:
         return None
-    if verdict.n_clusters is None:
+    if sizes.shared:
         return (
-            f"Of the {verdict.n_groups} groups each was tested by methods that never saw it; two groups tell "
-            "nothing about how groups differ, so the errors are over matrices, and say nothing of a third "
-            "group."
+            f"The matrices are singular in the same {sizes.d - sizes.smallest_rank} of {sizes.d} directions: "
+            "all methods were run in the range that they share."
         )
+    n = sum("full rank" in why for why in plan.left_out.values())
     return (
-        f"Groups were left out whole, and errors are over the {verdict.n_clusters} groups, not over matrices."
+        f"Some matrices are singular, and not in the same directions: the {n} methods that need full rank "
+        "were not run."
+    )
+
+
+def groups_sentence(plan: Plan) -> str | None:
+    """What the errors tell where there are groups, and no test matrices beside them."""
+    if plan.groups is None or len(plan.groups) < len(plan.X):
+        return None
+    n = len(np.unique(plan.groups))
+    if plan.clusters is None:
+        return (
+            f"Of the {n} groups each was tested by methods that never saw it; two groups tell nothing about "
+            "how groups differ, so the errors are over matrices, and say nothing of a third group."
+        )
+    return f"Groups were left out whole, and errors are over the {n} groups, not over matrices."
+
+
+def saved_sentence(verdict: Verdict, method: str, file: str) -> str:
+    """Which method was kept in a file, and why that one."""
+    said = f"{file} holds {title(method)}, trained on all matrices"
+    if method != verdict.unaided[0]:
+        return f"{said}, as asked for."
+    if method == verdict.best.method:
+        return f"{said}: it has the {verdict.top}."
+    return (
+        f"{said}: it has the {verdict.top} of the methods without recentering. {title(verdict.best.method)} "
+        "is the best of all and cannot be kept, for it needs all matrices of a new group at once."
     )
