@@ -180,6 +180,9 @@ def test_column(tmp_path, text, expected):
         (b"1\n2\n", "2 entries for 3 matrices"),
         (b"label\n1\n2\n", "2 entries for 3 matrices"),
         (b"", "0 entries"),
+        # What stands in the first row is a label, not a header to be passed over.
+        (b"a\na\nb\nb\n", "4 entries for 3 matrices"),
+        (b"1\n2\n3\n4\n", "4 entries for 3 matrices"),
         (b"1,2\n3,4\n5,6\n", "several columns"),
         (b"index,label\n0,a\n1,\n2,a\n", "entry 1 is empty"),
         (b"\xff\xfe\n1\n2\n", "not a text file"),
@@ -207,6 +210,20 @@ def test_missing_and_unknown(tmp_path):
         read_matrices(tmp_path / "set.txt")
 
 
+def test_a_missing_companion_is_the_one_that_is_named(tmp_path, X):
+    np.save(tmp_path / "X.npy", X)
+    with pytest.raises(FileNotFoundError) as error:
+        read_matrices(tmp_path / "X.npy", labels=tmp_path / "y.csv")
+    assert str(error.value) == f"There is no file {tmp_path / 'y.csv'}: nothing has this name."
+
+
+def test_bytes_are_the_words_that_they_spell(tmp_path, X):
+    np.savez(tmp_path / "set.npz", X=X, y=np.char.encode(LABELS, "utf-8"))
+    y = read_matrices(tmp_path / "set.npz").y
+    assert y.dtype.kind == "U"
+    assert y.tolist() == LABELS.tolist()
+
+
 def refused(path, message):
     with pytest.raises(ValueError, match=message) as error:
         read_matrices(path)
@@ -231,6 +248,8 @@ def test_pickles_are_refused(tmp_path, X):
         ({"X": np.ones((0, 2, 2)), "y": np.zeros(0)}, "holds no matrices"),
         ({"X": np.ones((2, 2, 2)), "y": np.array([1, np.nan])}, r"y\[1\] is nan"),
         ({"X": np.array([[["a"]]]), "y": [1]}, "expected matrices of numbers"),
+        ({"X": np.ones((2, 2, 2)), "y": np.array([b"\xff", b"b"])}, "y holds bytes that are no text in UTF-8"),
+        ({"X": np.ones((2, 2, 2)), "y": np.array([1, 2], "M8[D]")}, r"datetime64\[D\]; expected words or numb"),
     ],
 )
 def test_bad_arrays_get_a_sentence(tmp_path, arrays, message):

@@ -55,7 +55,9 @@ def reading(path: str | PathLike[str]) -> Iterator[None]:
     except (FileError, ImportError):
         raise
     except (FileNotFoundError, PermissionError) as error:
-        raise type(error)(f"{path} cannot be read: {error.strerror or error}.") from error
+        if error.strerror is None:  # a sentence already, of a companion such as a .csv file of labels
+            raise
+        raise type(error)(f"{path} cannot be read: {error.strerror}.") from error
     except MemoryError as error:
         raise MemoryError(
             f"{path} needs more memory than there is: {error or 'use a larger machine'}."

@@ -289,6 +289,10 @@ def _as_column(name: str, values: np.ndarray, n: int, stored: int, mat: bool = F
         letters = np.ascontiguousarray(values).view(np.uint32)
         if letters.size and (letters.max() > 0x10FFFF or (letters >> 11 == 0xD800 >> 11).any()):
             raise Refused(f"{name} holds letters that are none, and cannot be written; expected Unicode.")
+    if values.dtype.kind == "S":
+        return _decoded(name, values, stored)
+    if values.dtype.kind not in "fciubU":
+        raise Refused(f"{name} has dtype {values.dtype}; expected words or numbers, as {name}.astype(str).")
     if values.dtype.kind not in "fc":
         # MATLAB pads the rows of a character matrix to one length.
         return np.char.rstrip(values) if mat and values.dtype.kind == "U" else values
@@ -298,6 +302,15 @@ def _as_column(name: str, values: np.ndarray, n: int, stored: int, mat: bool = F
         raise Refused(f"{name}[{first}] is {values[first]}; expected a number or a word for each matrix.")
     whole = np.all((values == np.round(values)) & (np.abs(values) < 2**53))
     return values.astype(np.int64) if whole else values
+
+
+def _decoded(name: str, values: np.ndarray, stored: int) -> np.ndarray:
+    """Bytes as the words that they spell."""
+    check_size(name, 4 * values.nbytes, stored)
+    try:
+        return np.char.decode(values, "utf-8")
+    except UnicodeDecodeError as error:
+        raise Refused(f"{name} holds bytes that are no text in UTF-8; expected words or numbers.") from error
 
 
 def _as_words(name: str, words: list[str], stored: int) -> np.ndarray:
@@ -397,12 +410,18 @@ def _column(rows: Iterator[list[str]], n: int, heads: tuple[str, ...]) -> list[s
         value = row[at].strip() if len(row) > at else ""
         if entries <= n + 1:  # what is beyond is counted only
             values.append(seen.setdefault(value, value))
-    if entries != n and (named is not None or entries != n + 1):
+    header = named is None and entries == n + 1 and not _is_entry(values[0], values[1:])
+    if entries != n and not header:
         raise Refused(f"it has {entries} entries for {n} matrices; expected one for each.")
     values = values[len(values) - n :]
     if "" in values:
         raise Refused(f"entry {values.index('')} is empty; expected one value for each matrix.")
     return [unguarded(value) for value in values]
+
+
+def _is_entry(first: str, others: list[str]) -> bool:
+    """Whether the first row of a column is a value like the others, and no header."""
+    return first in others or all(_number(text) is not None for text in {first, *others})
 
 
 def _typed(values: list[str], stored: int) -> np.ndarray:
