@@ -330,8 +330,18 @@ SENTENCES = {
     "no groups": (words, [*FIT, "--domains", "groups"], "--domains groups: data.npz has no groups; give a"),
     "two words": (trials, [*FIT, "--shrink", "oas", "--estimator", "lwf"], "is --estimator oas: give one"),
     "window": (trials, [*FIT, "--window", "0", "1"], "--window"),
+    "matrices as signals": (words, [*FIT, "--estimator", "oas"], "symmetric matrices, no signals (n, channels"),
+    "radius": (words, [*FIT, "--radius", "nan"], "--radius nan: expected a finite number >= 0"),
+    "rank": (words, [*FIT, "--rank", "9"], "--rank 9 is more than the size of the matrices"),
     "regression": (words, [*FIT, "--regression", "--class-weight", "balanced"], "is for classes: leave it"),
 }
+
+
+def test_a_model_where_data_are_expected(here, capsys):
+    words(here)
+    assert main([*FIT, "--method", "mdm"]) == 0
+    assert main(["predict", "model.npz", "model.npz"]) == 2
+    assert "model.npz: it looks like a model; expected the arrays X and y" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("case", SENTENCES)
@@ -343,7 +353,7 @@ def test_what_cannot_be_done_gets_one_sentence(case, here, capsys):
     assert sentence in error
     assert error.count("\n") == 1
     assert "np." not in error
-    assert "=" not in error.replace("'", "")  # no keyword of Python
+    assert "=" not in error.replace("'", "").replace(">=", "")  # no keyword of Python
     assert not [*Path().glob("model*"), *Path().glob("*.pkl")]
 
 

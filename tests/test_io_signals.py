@@ -180,6 +180,8 @@ def test_a_folder_of_recordings(edf, signal):
         ({"events": "T1,T9", "window": (0, 1)}, r"no trial of T9; there are T0 \(1\), T1 \(2\), T2 \(2\)"),
         ({**CUT, "band": (8, 60)}, r"band=\(8.0, 60.0\) at fs=100 Hz: expected two rising frequencies"),
         ({**CUT, "window": (1, 0.5)}, r"window=\(1.0, 0.5\): expected two rising moments"),
+        ({**CUT, "window": (float("nan"), 0.5)}, r"window=\(nan, 0.5\): expected two finite moments"),
+        ({**CUT, "window": (0, float("inf"))}, r"window=\(0.0, inf\): expected two finite moments"),
         ({**CUT, "window": (5, 20)}, "no trial of T1, T2;.* 4 trials were left out, whose window leaves"),
         ({**CUT, "subject": 3}, "without subject="),
     ],

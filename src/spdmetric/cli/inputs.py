@@ -82,7 +82,7 @@ def speaking_of_options() -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        options = r"\b(labels|groups|subject|events|band|window)=(?=([\w('\"\[])?)"
+        options = r"\b(labels|groups|subject|events|band|window|radius|rank)=(?=([\w('\"\[])?)"
         text = re.sub(options, lambda m: f"--{m[1]}" + " " * bool(m[2]), str(error))
         for word, option in (("sample_domain", "--domains"), ("a number for cv", "--folds N")):
             text = text.replace(word, option)
@@ -103,7 +103,11 @@ def _read(
     wanted = recipe is not None if steps is not None else files or any(asked[name] for name in SIGNALS)
     if wanted:
         how = {"recipe": recipe} if recipe else {name: asked[name] for name in ("events", "band", "window")}
-        return read_signals(path, labels, asked["groups"], subject=subject, **how)
+        signals = read_signals(path, labels, asked["groups"], subject=subject, **how)
+        if symmetric(signals.X):
+            todo = "leave out --estimator" if recipe is None else "the model takes signals, fit one on matrices"
+            raise ValueError(f"{path} holds symmetric matrices, no signals (n, channels, times): {todo}.")
+        return signals
     if found and steps is not None:
         raise ValueError(f"{path} holds signals, and the model takes matrices: fit one on signals.")
     if found:
@@ -112,6 +116,12 @@ def _read(
             "oas to learn from their covariances."
         )
     return read_matrices(path, labels, asked["groups"], subject=subject)
+
+
+def symmetric(X: np.ndarray) -> bool:
+    """Whether an array holds symmetric matrices, 2 x 2 or larger."""
+    near = dict(rtol=0.0, atol=1e-9 * np.abs(X).max())
+    return 1 < X.shape[1] == X.shape[2] and all(np.allclose(A, A.T, **near) for A in X)
 
 
 def _domains(

@@ -192,6 +192,8 @@ def layout_of(names: list[str], subject: int | None) -> tuple[str, str, str]:
             return (*known[0], "groups")
         if subjects:
             raise Refused(f"it holds several subjects: pass subject=, one of {listed(subjects)}.")
+        if "metadata" in names:  # as in every file of io.models
+            raise Refused("it looks like a model; expected the arrays X and y, or covs and labels.")
         raise Refused(f"expected the arrays X and y, or covs and labels; found {listed(names)}.")
     if subjects and subject not in subjects:
         raise Refused(f"it has no subject {subject}; it holds {listed(subjects)}.")

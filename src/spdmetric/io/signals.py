@@ -499,6 +499,8 @@ def cut_epochs(
 
 def window_samples(fs: float, window: Pair) -> np.ndarray:
     """Samples of a window, its ends included, counted from the event."""
+    if not np.isfinite(window).all():
+        raise ValueError(f"window={window}: expected two finite moments, in seconds.")
     first, last = (int(np.floor(moment * fs + 0.5)) for moment in window)
     if last <= first:
         raise ValueError(f"window={window}: expected two rising moments, at least a sample apart.")
