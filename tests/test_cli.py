@@ -54,6 +54,7 @@ assert not [n for n in sys.modules if n.startswith(("spdmetric.paper", "spdmetri
         (["reproduce"], "required: WHAT"),
         (["reproduce", "tables"], "invalid choice: 'tables'"),
         (["reproduce", "toy", "--jobs", "0"], "expected a whole number >= 1, got '0'"),
+        (["compare", "a.npz", "--methods", "mdm,"], "expected names, separated by commas, got 'mdm,'"),
         (["toy", "--seed", "-1"], "expected a whole number >= 0, got '-1'"),
         (["fit", "a.npz", "-o", "b.npz", "--rank", "half"], "a whole number >= 1 or \"full\", got 'half'"),
     ],
@@ -65,6 +66,19 @@ def test_wrong_words_exit_with_2(arguments, said, capsys):
     error = capsys.readouterr().err
     assert "usage: spdmetric" in error
     assert said in error
+
+
+def test_blanks_between_names_do_not_matter():
+    assert cli.make_parser().parse_args(["compare", "a.npz", "--methods", "mdm, svm"]).methods == (
+        "mdm",
+        "svm",
+    )
+
+
+def test_help_of_predict_speaks_of_its_own_options(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["predict", "--help"])
+    assert "--estimator" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", ["fit", "compare"])

@@ -303,6 +303,7 @@ def several_subjects(rng):
 
 
 FIT = ["fit", "data.npz", "-o", "model.npz"]
+COMPARE = ["compare", "data.npz", "--out", "page.html"]
 SENTENCES = {
     "folder for a model": (words, ["predict", ".", "data.npz"], "MODEL . is a folder: expected a file that"),
     "folder to write": (words, ["fit", "data.npz", "-o", "."], "--out . is a folder: expected the name of a"),
@@ -330,7 +331,32 @@ SENTENCES = {
     "no groups": (words, [*FIT, "--domains", "groups"], "--domains groups: data.npz has no groups; give a"),
     "two words": (trials, [*FIT, "--shrink", "oas", "--estimator", "lwf"], "is --estimator oas: give one"),
     "window": (trials, [*FIT, "--window", "0", "1"], "--window"),
-    "matrices as signals": (words, [*FIT, "--estimator", "oas"], "symmetric matrices, no signals (n, channels"),
+    "matrices as signals": (
+        words,
+        [*FIT, "--estimator", "oas"],
+        "symmetric matrices, no signals (n, channels",
+    ),
+    "folder for --csv": (words, [*COMPARE, "--csv", "."], "--csv . is a folder: expected the name of a file"),
+    "data to save to": (
+        words,
+        [*COMPARE, "--save", "data.npz"],
+        "--save data.npz would replace data.npz, which",
+    ),
+    "one file twice": (
+        words,
+        [*COMPARE, "--csv", "page.html"],
+        "--csv page.html would replace the file of --out",
+    ),
+    "nothing to save": (
+        words,
+        [*COMPARE, "--method", "svm"],
+        "--method is what --save trains: give --save MODEL",
+    ),
+    "table in .npz": (
+        words,
+        ["predict", "m.npz", "data.npz", "-o", "y.npz"],
+        "--out y.npz: expected a name that",
+    ),
     "radius": (words, [*FIT, "--radius", "nan"], "--radius nan: expected a finite number >= 0"),
     "rank": (words, [*FIT, "--rank", "9"], "--rank 9 is more than the size of the matrices"),
     "regression": (words, [*FIT, "--regression", "--class-weight", "balanced"], "is for classes: leave it"),

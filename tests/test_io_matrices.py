@@ -248,8 +248,14 @@ def test_pickles_are_refused(tmp_path, X):
         ({"X": np.ones((0, 2, 2)), "y": np.zeros(0)}, "holds no matrices"),
         ({"X": np.ones((2, 2, 2)), "y": np.array([1, np.nan])}, r"y\[1\] is nan"),
         ({"X": np.array([[["a"]]]), "y": [1]}, "expected matrices of numbers"),
-        ({"X": np.ones((2, 2, 2)), "y": np.array([b"\xff", b"b"])}, "y holds bytes that are no text in UTF-8"),
-        ({"X": np.ones((2, 2, 2)), "y": np.array([1, 2], "M8[D]")}, r"datetime64\[D\]; expected words or numb"),
+        (
+            {"X": np.ones((2, 2, 2)), "y": np.array([b"\xff", b"b"])},
+            "y holds bytes that are no text in UTF-8",
+        ),
+        (
+            {"X": np.ones((2, 2, 2)), "y": np.array([1, 2], "M8[D]")},
+            r"datetime64\[D\]; expected words or numb",
+        ),
     ],
 )
 def test_bad_arrays_get_a_sentence(tmp_path, arrays, message):

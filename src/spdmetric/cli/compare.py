@@ -23,10 +23,12 @@ from typing import TYPE_CHECKING
 
 from spdmetric.cli.options import (
     SCORES,
+    SOURCE,
     add_data,
     add_matrices,
     add_run,
     add_signals,
+    check_different,
     check_model_target,
     check_target,
     printable,
@@ -46,11 +48,9 @@ SILENCE = 5.0  # seconds between two signs of life; more, the longer a run takes
 def add_options(parser: ArgumentParser) -> None:
     """Add the options of the command."""
     add_data(parser)
-    groups = "sessions or subjects, likewise: left out whole (default: the array groups, if there is one)"
+    groups = f"sessions or subjects, {SOURCE}: left out whole (default: the array groups, if there is one)"
     parser.add_argument("--groups", metavar="G", help=groups)
-    recenter = (
-        "whether to run every method also with each group seen from its own mean (default: if there are)"
-    )
+    recenter = "run every method also with each group seen from its own mean (default: if there are groups)"
     parser.add_argument("--recenter", action=BooleanOptionalAction, help=recenter)
     parser.add_argument("--test", type=Path, metavar="TEST", help="train on DATA, test on these matrices")
     parser.add_argument("--test-labels", metavar="L", help="of TEST (default: --labels, if that is a name)")
@@ -80,14 +80,18 @@ def run(arguments: Namespace) -> None:
 
     out, labels, test = arguments.out, arguments.labels, arguments.test
     need_page()
-    check_target(out, arguments.data, test)
+    check_target("--out", out, arguments.data, arguments.labels, test)
     if out.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"--out {out}: expected a name that ends in .html.")
-    for path in (arguments.csv, arguments.json):
+    for option, path in (("--csv", arguments.csv), ("--json", arguments.json)):
         if path is not None:
-            check_target(path, arguments.data, test, out)
+            check_target(option, path, arguments.data, arguments.labels, test)
     if arguments.save is not None:
-        check_model_target("--save", arguments.save, arguments.data, test)
+        check_model_target("--save", arguments.save, arguments.data, arguments.labels, test)
+    targets = {"--out": out, "--csv": arguments.csv, "--json": arguments.json, "--save": arguments.save}
+    check_different(targets)
+    if arguments.method is not None and arguments.save is None:
+        raise ValueError("--method is what --save trains: give --save MODEL.npz, or --methods to run some.")
     if arguments.method is not None and arguments.method not in METHODS:
         raise ValueError(
             f"--method {printable(arguments.method)}: there is no such method; 'spdmetric methods' lists all."

@@ -105,7 +105,9 @@ def _read(
         how = {"recipe": recipe} if recipe else {name: asked[name] for name in ("events", "band", "window")}
         signals = read_signals(path, labels, asked["groups"], subject=subject, **how)
         if symmetric(signals.X):
-            todo = "leave out --estimator" if recipe is None else "the model takes signals, fit one on matrices"
+            todo = (
+                "leave out --estimator" if recipe is None else "the model takes signals, fit one on matrices"
+            )
             raise ValueError(f"{path} holds symmetric matrices, no signals (n, channels, times): {todo}.")
         return signals
     if found and steps is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TypeVar
@@ -18,24 +18,26 @@ DATA = """
 DATA holds matrices: an .npz or .mat file (of any version) with the arrays X (n, d, d) and y, or covs and
 labels; an .npy file of matrices, with --labels; or a folder of .npy or .csv files, a matrix in each, whose
 labels are the subfolders or --labels.  Or it holds signals: epochs of MNE (-epo.fif), an EDF or GDF recording
-with annotations, a folder of these; or, with --estimator, an array X (n, channels, times).
+with annotations, a folder of these; or an array X (n, channels, times), {}.
 """
+SOURCE = "a .csv file, or the name of an array of DATA"  # of labels and groups
+MODEL = "written by spdmetric fit, or compare --save"
 ESTIMATORS = ("oas", "lwf", "scm")  # of covariances, in pyRiemann's words
 # Scores by their names on the command line, and in scikit-learn; the default of the choice is logloss.
 SCORES = {"accuracy": "accuracy", "balanced": "balanced_accuracy", "auc": "roc_auc_ovr", "logloss": None}
 
 
-def add_data(parser: ArgumentParser) -> None:
-    """Add DATA, and the options that say how to read it."""
-    parser.description = f"{parser.description}{DATA}"
+def add_data(parser: ArgumentParser, arrays: str = "with --estimator") -> None:
+    """Add DATA, and the options that say how to read it; ``arrays`` is when arrays are signals."""
+    parser.description = f"{parser.description}{DATA.format(arrays)}"
     parser.add_argument("data", type=Path, metavar="DATA", help="see above")
-    parser.add_argument("--labels", metavar="L", help="labels: a .csv file, or the name of an array of DATA")
+    parser.add_argument("--labels", metavar="L", help=f"labels: {SOURCE}")
     parser.add_argument("--subject", type=int, metavar="N", help="subject of a file that holds several")
 
 
 def add_parts(parser: ArgumentParser) -> None:
     """Add what divides the matrices: groups of folds, and domains that are recentered."""
-    groups = "sessions or subjects, likewise: folds keep them whole (default: the array groups, if any)"
+    groups = f"sessions or subjects, {SOURCE}: folds keep them whole (default: the array groups, if any)"
     parser.add_argument("--groups", metavar="G", help=groups)
     add_domains(parser)
 
@@ -85,7 +87,7 @@ def add_run(parser: ArgumentParser, repeats: str) -> None:
     cores = os.cpu_count() or 1
     parser.add_argument("--jobs", type=whole(1), default=cores, metavar="N", help="processes (default: all)")
     names = "names of methods, separated by commas (default: all)"
-    parser.add_argument("--methods", type=lambda text: tuple(dict.fromkeys(text.split(","))), help=names)
+    parser.add_argument("--methods", type=several, help=names)
 
 
 def whole(least: int, word: str | None = None) -> Callable[[str], int | str]:
@@ -98,6 +100,14 @@ def whole(least: int, word: str | None = None) -> Callable[[str], int | str]:
         raise ArgumentTypeError(f"expected {wanted}, got {text!r}")
 
     return convert
+
+
+def several(text: str) -> tuple[str, ...]:
+    """The type of an option that takes names with commas between."""
+    found = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+    if "" in found:
+        raise ArgumentTypeError(f"expected names, separated by commas, got {text!r}")
+    return found
 
 
 def shrink(text: str) -> str | float:
@@ -113,15 +123,25 @@ def shrink(text: str) -> str | float:
     return amount
 
 
-def check_target(path: Path, *inputs: Path | str | None) -> None:
+def check_target(option: str, path: Path, *inputs: Path | str | None) -> None:
     """Fail before the work, not after, where a file cannot be written; its folder is made."""
     if path.is_dir():
-        raise ValueError(f"--out {path} is a folder: expected the name of a file.")
+        raise ValueError(f"{option} {path} is a folder: expected the name of a file.")
     for source in inputs:
         if source is not None and path.exists() and Path(source).exists() and path.samefile(source):
-            raise ValueError(f"--out {path} would replace {source}, which is read: name another file.")
+            raise ValueError(f"{option} {path} would replace {source}, which is read: name another file.")
     if not path.exists() or path.is_file():  # what is neither is written through
-        make_folder(Path(os.path.realpath(path)).parent)
+        make_folder(Path(os.path.realpath(path)).parent, option)
+
+
+def check_different(targets: Mapping[str, Path | None]) -> None:
+    """Refuse one name for two files to write, by their options."""
+    seen: dict[str, str] = {}
+    for option, path in targets.items():
+        if path is not None:
+            first = seen.setdefault(os.path.realpath(path), option)
+            if first != option:
+                raise ValueError(f"{option} {path} would replace the file of {first}: name another file.")
 
 
 def check_model_target(option: str, path: Path, *inputs: Path | str | None) -> None:
@@ -131,7 +151,7 @@ def check_model_target(option: str, path: Path, *inputs: Path | str | None) -> N
             f"{option} {path}: expected a name that ends in .npz. A model file holds arrays and text, no "
             "pickle, so that reading one cannot run code."
         )
-    check_target(path, *inputs)
+    check_target(option, path, *inputs)
 
 
 def check_model(path: Path) -> None:
@@ -140,14 +160,14 @@ def check_model(path: Path) -> None:
         raise ValueError(f"MODEL {path} is a folder: expected a file that 'spdmetric fit' wrote.")
 
 
-def make_folder(folder: Path) -> None:
+def make_folder(folder: Path, option: str = "--out") -> None:
     """Make a folder; fail before the work, not after, where nothing can be written to it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise ValueError(f"cannot write to --out {folder}: {error.strerror or error}") from error
+        raise ValueError(f"cannot write to {option} {folder}: {error.strerror or error}") from error
 
 
 def bar(name: str, finished: Iterable[T], done: int, total: int) -> Iterable[T]:

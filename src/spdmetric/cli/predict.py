@@ -15,7 +15,16 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spdmetric.cli.options import add_data, add_domains, add_skip, check_model, check_target, printable
+from spdmetric.cli.options import (
+    MODEL,
+    SOURCE,
+    add_data,
+    add_domains,
+    add_skip,
+    check_model,
+    check_target,
+    printable,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,18 +32,28 @@ if TYPE_CHECKING:
     from spdmetric.cli.inputs import Input
 
 STDOUT = Path("-")
+OTHERS = (
+    ".npz",
+    ".npy",
+    ".mat",
+    ".json",
+    ".html",
+    ".xls",
+    ".xlsx",
+    ".ods",
+    ".pkl",
+)  # formats of no text table
 NEW = "new"  # name of the domain of matrices that come without one
 
 
 def add_options(parser: ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument("model", type=Path, metavar="MODEL.npz", help="written by spdmetric fit")
-    add_data(parser)
+    parser.add_argument("model", type=Path, metavar="MODEL.npz", help=MODEL)
+    add_data(parser, "where the model was trained on such")
     out = 'file to write, or "-" for the terminal (default)'
     parser.add_argument("-o", "--out", type=Path, default=STDOUT, metavar="LABELS.csv", help=out)
     parser.add_argument("--proba", action="store_true", help="the probability of each class too")
-    groups = "where --domains is groups: a .csv file, or the name of an array of DATA"
-    parser.add_argument("--groups", metavar="G", help=groups)
+    parser.add_argument("--groups", metavar="G", help=f"where --domains is groups: {SOURCE}")
     add_domains(parser)
     add_skip(parser)
 
@@ -44,7 +63,8 @@ def run(arguments: Namespace) -> None:
     check_model(arguments.model)
     stdout = arguments.out == STDOUT
     if not stdout:
-        check_target(arguments.out, arguments.model, arguments.data, arguments.labels)
+        _check_labels_target(arguments.out)
+        check_target("--out", arguments.out, arguments.model, arguments.data, arguments.labels)
     from sklearn.base import is_regressor
 
     from spdmetric.cli.inputs import read_input, speaking_of_options, told
@@ -71,6 +91,14 @@ def run(arguments: Namespace) -> None:
         write_atomically(arguments.out, text)
         said.append(f"written: {arguments.out}, {len(predicted)} {'numbers' if numbers else 'labels'}")
     print(*said, sep="\n", end="\n" if said else "", file=told_to)
+
+
+def _check_labels_target(path: Path) -> None:
+    """Refuse a name that promises another format."""
+    if path.suffix.lower() in OTHERS:
+        raise ValueError(
+            f"--out {path}: expected a name that ends in .csv; labels are comma-separated values."
+        )
 
 
 def _check_model(model: Any, arguments: Namespace) -> None:

@@ -7,12 +7,12 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
-from spdmetric.cli.options import check_model, printable
+from spdmetric.cli.options import MODEL, check_model, printable
 
 
 def add_options(parser: ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument("model", type=Path, metavar="MODEL.npz", help="written by spdmetric fit")
+    parser.add_argument("model", type=Path, metavar="MODEL.npz", help=MODEL)
 
 
 def run(arguments: Namespace) -> None:
