@@ -297,6 +297,25 @@ def one_class(rng):
     np.savez("data.npz", X=spd(rng, 10, 3), y=np.full(10, "left"))
 
 
+def one_alone(rng):
+    np.savez("data.npz", X=spd(rng, 10, 3), y=np.array(["left"] * 9 + ["right"]))
+
+
+def one_group(rng):
+    X, y = labeled(rng, 16, 3)
+    np.savez("data.npz", X=X, y=y, groups=np.full(16, "monday"))
+
+
+def test_one_group_of_the_file_is_no_group(here, capsys):
+    one_group(here)
+    assert main([*COMPARE, "--methods", "mdm,euclid", "--repeats", "1", "--jobs", "1"]) == 0
+    assert "all matrices are in one group, monday: not used" in capsys.readouterr().err
+
+
+def no_labels(rng):
+    np.savez("data.npz", X=spd(rng, 10, 3))
+
+
 def several_subjects(rng):
     X, y = labeled(rng, 8, 3)
     np.savez("data.npz", X1=X, y1=y, X2=X, y2=y)
@@ -356,6 +375,27 @@ SENTENCES = {
         words,
         ["predict", "m.npz", "data.npz", "-o", "y.npz"],
         "--out y.npz: expected a name that",
+    ),
+    "no labels": (no_labels, COMPARE, "data has no labels: give them with --labels CSV, or store them as y"),
+    "channels": (
+        words,
+        [*COMPARE, "--channels", "C3,C4"],
+        "--channels has 2 names: expected 3, one for each",
+    ),
+    "group asked for": (
+        one_group,
+        [*COMPARE, "--groups", "groups"],
+        "in the group monday: expected at least two",
+    ),
+    "one of a class": (
+        one_alone,
+        FIT,
+        "Only one matrix has the label 'right': expected two classes with two or",
+    ),
+    "folds": (
+        words,
+        [*FIT, "--folds", "41"],
+        "--folds 41: the largest class has 14 matrices; expected at most 14",
     ),
     "radius": (words, [*FIT, "--radius", "nan"], "--radius nan: expected a finite number >= 0"),
     "rank": (words, [*FIT, "--rank", "9"], "--rank 9 is more than the size of the matrices"),

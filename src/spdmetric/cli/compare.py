@@ -99,10 +99,11 @@ def run(arguments: Namespace) -> None:
     named = None if labels is None or labels.endswith(".csv") else labels
     data = read_input(arguments.data, labels, arguments)
     others = test and _noted(read_input(test, arguments.test_labels or named, arguments))
+    matrices = _check_input(_noted(data), others, arguments)
     watch = Watch(arguments.jobs)
     try:
         report = compare(
-            _noted(data),
+            matrices,
             X_test=others,
             methods=arguments.methods,
             repeats=arguments.repeats,
@@ -129,6 +130,28 @@ def _noted(data: Input) -> Matrices:
     left_out = f"Left out by --skip-bad, {len(data.bad)} of {data.n_all}: {printable(some)}{more}."
     notes = (*data.matrices.notes, left_out) if data.bad else data.matrices.notes
     return replace(data.matrices, notes=notes)
+
+
+def _check_input(matrices: Matrices, others: Matrices | None, arguments: Namespace) -> Matrices:
+    """The matrices to compare on, or a sentence; one group that nobody asked for is left aside, and said."""
+    for option, found in (("--labels", matrices), ("--test-labels", others)):
+        if found is not None and found.y is None:
+            raise ValueError(
+                f"{found.name} has no labels: give them with {option} CSV, or store them as y in it."
+            )
+    names = arguments.channels
+    if names is not None and len(names) != matrices.X.shape[1]:
+        raise ValueError(
+            f"--channels has {len(names)} names: expected {matrices.X.shape[1]}, one for each row."
+        )
+    one = matrices.groups is not None and len(set(matrices.groups.tolist())) == 1
+    if one and others is None and arguments.groups is None and not arguments.recenter:
+        print(
+            f"spdmetric: all matrices are in one group, {printable(matrices.groups[0])}: not used",
+            file=sys.stderr,
+        )
+        return replace(matrices, groups=None)
+    return matrices
 
 
 def _write(report: Report, data: Input, arguments: Namespace) -> None:

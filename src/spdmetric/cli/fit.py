@@ -79,6 +79,8 @@ def run(arguments: Namespace) -> None:
     sizes = Sizes.of(data.matrices.X, y)
     if arguments.rank not in (None, "full"):
         sizes = sizes._replace(shared=False)  # a metric of low rank does without the common range
+    if not arguments.regression and arguments.method == "auto":
+        check_classes(y)
     # Domains are groups too; --folds asks for folds of matrices.
     groups = several(data.matrices.groups) if data.domains is None and arguments.folds is None else None
     if arguments.regression:
@@ -137,12 +139,17 @@ def check_labels(data: Input, arguments: Namespace) -> np.ndarray:
             f"--regression needs numbers, and {path} has words for labels, such as {str(y[0])!r}: "
             "leave it out to learn classes."
         )
-    found, n = np.unique(y), len(y)
+    (found, counts), n = np.unique(y, return_counts=True), len(y)
     if not arguments.regression and len(found) < 2:
+        option = "--labels" if arguments.events is None else "--events"
         raise ValueError(
-            f"{path} has one class, {str(found[0])!r} for all {n} matrices: expected two or more; --labels "
+            f"{path} has one class, {str(found[0])!r} for all {n} matrices: expected two or more; {option} "
             "can name other labels."
         )
+    most = n if arguments.regression else int(counts.max())
+    if arguments.folds is not None and arguments.folds > most:
+        of = f"there are {n} matrices" if arguments.regression else f"the largest class has {most} matrices"
+        raise ValueError(f"--folds {arguments.folds}: {of}; expected at most {most}.")
     if arguments.neighbors is not None and arguments.neighbors > n:
         raise ValueError(f"--neighbors {arguments.neighbors}: there are {n} matrices; expected at most {n}.")
     if arguments.regression and len(found) <= FEW_VALUES and (found == np.round(found)).all():
@@ -152,6 +159,19 @@ def check_labels(data: Input, arguments: Namespace) -> np.ndarray:
             UserWarning,
         )
     return y
+
+
+def check_classes(y: np.ndarray) -> None:
+    """Refuse classes of which a fold can hold all matrices, so that it has none to learn from."""
+    import numpy as np
+
+    found, counts = np.unique(y, return_counts=True)
+    if len(found) - np.sum(counts == 1) < 2:
+        names = ", ".join(repr(str(name)) for name in found[counts == 1][:8])
+        raise ValueError(
+            f"Only one matrix has the label {names}: expected two classes with two or more, for folds to "
+            "choose by; --method mdm, which chooses nothing, does with one."
+        )
 
 
 def _check_regression(arguments: Namespace) -> None:
