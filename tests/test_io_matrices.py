@@ -249,6 +249,10 @@ def test_pickles_are_refused(tmp_path, X):
         ({"X": np.ones((2, 2, 2)), "y": np.array([1, np.nan])}, r"y\[1\] is nan"),
         ({"X": np.array([[["a"]]]), "y": [1]}, "expected matrices of numbers"),
         (
+            {"X": np.ones((2, 2, 2)), "y": np.array(["a", " "])},
+            r"y\[1\] is empty; expected a number or a word",
+        ),
+        (
             {"X": np.ones((2, 2, 2)), "y": np.array([b"\xff", b"b"])},
             "y holds bytes that are no text in UTF-8",
         ),

@@ -144,12 +144,10 @@ def _check_input(matrices: Matrices, others: Matrices | None, arguments: Namespa
         raise ValueError(
             f"--channels has {len(names)} names: expected {matrices.X.shape[1]}, one for each row."
         )
-    one = matrices.groups is not None and len(set(matrices.groups.tolist())) == 1
-    if one and others is None and arguments.groups is None and not arguments.recenter:
-        print(
-            f"spdmetric: all matrices are in one group, {printable(matrices.groups[0])}: not used",
-            file=sys.stderr,
-        )
+    groups = set() if matrices.groups is None else set(matrices.groups.tolist())
+    if len(groups) == 1 and others is None and arguments.groups is None and not arguments.recenter:
+        said = f"all matrices are in one group, {printable(*groups)}: not used"
+        print(f"spdmetric: {said}", file=sys.stderr)
         return replace(matrices, groups=None)
     return matrices
 

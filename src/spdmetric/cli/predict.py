@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -86,11 +87,23 @@ def run(arguments: Namespace) -> None:
     if true is not None:
         said.append(r_squared(predicted, true) if numbers else accuracy(model.classes_, predicted, true))
     if stdout:
-        sys.stdout.write(text)
+        _to_terminal(text)
     else:
         write_atomically(arguments.out, text)
         said.append(f"written: {arguments.out}, {len(predicted)} {'numbers' if numbers else 'labels'}")
     print(*said, sep="\n", end="\n" if said else "", file=told_to)
+
+
+def _to_terminal(text: str) -> None:
+    """Print; a reader that has enough, as ``head`` has, is no error."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python flushes once more at its end.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def _check_labels_target(path: Path) -> None:

@@ -291,6 +291,9 @@ def _as_column(name: str, values: np.ndarray, n: int, stored: int, mat: bool = F
         letters = np.ascontiguousarray(values).view(np.uint32)
         if letters.size and (letters.max() > 0x10FFFF or (letters >> 11 == 0xD800 >> 11).any()):
             raise Refused(f"{name} holds letters that are none, and cannot be written; expected Unicode.")
+        empty = np.flatnonzero(np.char.str_len(np.char.strip(values)) == 0)
+        if len(empty):
+            raise Refused(f"{name}[{empty[0]}] is empty; expected a number or a word for each matrix.")
     if values.dtype.kind == "S":
         return _decoded(name, values, stored)
     if values.dtype.kind not in "fciubU":
