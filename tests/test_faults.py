@@ -176,7 +176,8 @@ def test_a_folder_that_cannot_be_written(command, capsys):
         Path(place).chmod(0o755)
         locked = Path(place) / "locked"
         locked.mkdir(mode=0o555)
-        out = locked if command == "reproduce" else locked / ("out.npz" if command == "fit" else "out.html")
+        name = {"fit": "out.npz", "predict": "out.csv", "compare": "out.html", "reproduce": ""}[command]
+        out = locked / name
         root = os.geteuid() == 0
         if command != "reproduce":  # imports everything that nobody else may read
             assert main([command, *arguments, "--out", place]) == 2
