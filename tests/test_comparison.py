@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 import spdmetric
 from comparison_data import FEW, matrices, write_page
+from random_matrices import labeled
 from spdmetric.cli import main
 from spdmetric.cli.compare import Watch, duration
 from spdmetric.comparison import run, scores, verdict
@@ -1223,3 +1224,19 @@ def test_a_verbose_choice_shows_a_bar(kind, capsys):
     assert re.search(r"cross-validation: +100%\|.*\| 3/3", capsys.readouterr().err)
     kind(radii=(0.0,), ranks=(None,), cv=3).fit(X, y)
     assert "cross-validation" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "sentence"),
+    [
+        ({"repeats": -1}, ValueError, "repeats=-1: expected a whole number >= 1"),
+        ({"methods": "mdmm"}, ValueError, "No method mdmm; there are"),
+        ({"groups": ["s", "s"]}, ValueError, r"groups has shape \(2,\): expected one for each of 24"),
+        ({"y": None}, ValueError, "There are no labels of these matrices: pass them as y"),
+        ({"X": "file.npz"}, TypeError, "'file.npz' is the name of a file: pass read_matrices"),
+    ],
+)
+def test_arguments_of_compare(given, error, sentence, rng):
+    X, y = labeled(rng, 24, 3)
+    with pytest.raises(error, match=sentence):
+        spdmetric.compare(**{"X": X, "y": y} | given)

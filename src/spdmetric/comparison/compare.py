@@ -24,7 +24,7 @@ from spdmetric.comparison.scores import SCORES
 from spdmetric.comparison.verdict import judge
 from spdmetric.evaluation.journal import Progress, digest
 from spdmetric.io.matrices import Matrices
-from spdmetric.validation import is_regression
+from spdmetric.validation import check_count, is_regression
 
 
 def compare(
@@ -34,7 +34,7 @@ def compare(
     *,
     X_test: ArrayLike | Matrices | None = None,
     y_test: ArrayLike | None = None,
-    methods: tuple[str, ...] | None = None,
+    methods: str | Sequence[str] | None = None,
     repeats: int | None = None,
     seed: int = 0,
     scoring: str = "accuracy",
@@ -58,7 +58,7 @@ def compare(
         Sessions or subjects: whole groups are left out, in the folds inside a method too.
     X_test, y_test : array-like, optional
         Test matrices and their labels; without them there is cross-validation.
-    methods : tuple of str, optional
+    methods : str or sequence of str, optional
         Names of `spdmetric.evaluation.methods.METHODS`; most of them by default, for many matrices without
         those that compare all pairs.
     repeats : int, optional
@@ -90,6 +90,8 @@ def compare(
         winner trained on all matrices, ``report.save("report.html")`` writes the page, which notebooks show.
     """
     began = time.perf_counter()
+    check_count("repeats", repeats, optional=True)
+    methods = (methods,) if isinstance(methods, str) else methods
     data = _as_matrices(X, y, groups, "these matrices")
     test = None if X_test is None else _as_matrices(X_test, y_test, None, "the test matrices")
     _check_classes(data)
@@ -101,7 +103,7 @@ def compare(
         data,
         test,
         rank,
-        methods=methods,
+        methods=None if methods is None else tuple(methods),
         repeats=repeats,
         seed=seed,
         scoring=scoring,
@@ -158,5 +160,18 @@ def _as_matrices(
 ) -> Matrices:
     if isinstance(X, Matrices):
         return X
-    labels, parts = (None if column is None else np.asarray(column) for column in (y, groups))
-    return Matrices(np.asarray(X), labels, parts, name)
+    if isinstance(X, (str, PathLike)):
+        raise TypeError(
+            f"compare takes matrices, and {str(X)!r} is the name of a file: pass read_matrices(...) of "
+            "spdmetric.io.matrices, or use 'spdmetric compare'."
+        )
+    if y is None:
+        raise ValueError(f"There are no labels of {name}: pass them as y (y_test).")
+    stack = np.asarray(X)
+    columns = {"y": np.asarray(y)} | ({} if groups is None else {"groups": np.asarray(groups)})
+    for of, column in columns.items():
+        if column.shape != stack.shape[:1]:
+            raise ValueError(
+                f"{of} has shape {column.shape}: expected one for each of {len(stack)} matrices."
+            )
+    return Matrices(stack, columns["y"], columns.get("groups"), name)

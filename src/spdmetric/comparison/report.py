@@ -107,6 +107,9 @@ class Report:
     def __str__(self) -> str:
         return "\n".join(sentences(self.verdict))
 
+    def __repr__(self) -> str:
+        return f"<Report on {self.data.name}: {len(self.verdict.lines)} methods; print() it for the answer>"
+
     @property
     def rows(self) -> list[dict[str, Any]]:
         """The numbers, tidy: a row for each method and score; None where there is none."""
