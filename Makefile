@@ -71,7 +71,7 @@ DATA ?= $(SPDMETRIC_DATA)
 reproduce: $(STAMP)
 	$(BIN)/spdmetric reproduce all --repeats 50 --out results/paper $(if $(DATA),--data $(DATA))
 
-# All tables and pictures that the pages quote, into docs/results, the cheap and most quoted ones first: some four hours
+# All tables and pictures that the pages quote, into docs/results, the cheap and most quoted ones first: some hours
 # on two cores. Interrupted, the same command goes on; a table that this state of the code computed is left alone.
 results: $(STAMP)
 	@test -d '$(DATA)' || { echo "make results needs DATA=FOLDER, or the variable SPDMETRIC_DATA"; exit 1; }
