@@ -117,7 +117,8 @@ class LogEuclideanMetric(FittedMetric):
         The shape Q: vectors without a shape, of length p, times Q are those of `transform`.  q is at most
         the number of classes less one, or the number of outputs.
     shape_penalty_ : float or None
-        Penalty of the regression that the shape comes from, the best by the leave-one-out error.
+        Penalty of the regression that the shape comes from: of classes Ledoit and Wolf's for their
+        covariance, of numbers to predict the best by the leave-one-out error.
     shape_score_ : float or None
         Share of the variance of the labels that it explains, each matrix left out in turn; 0 where
         every class has one matrix.  Optimistic for a learned reference point, which stays as it is.
