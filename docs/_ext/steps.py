@@ -31,7 +31,7 @@ STEPS = (
     Step("ablations/toy", f"toy --repeats 20 --methods {PAPER} --ablations", 0.5),
     Step("toy-easy", "toy-easy --repeats 50", 3),
     Step("figures", "figures --data DATA/brodatz", 0.5),
-    Step("long/toy", f"toy --repeats 300 --methods {PAPER}", 10),
+    Step("long/toy", f"toy --repeats 300 --methods {PAPER}", 4),
     Step("transfer", "transfer --data DATA/eegmmi", 60),
     Step("beyond", "beyond --data DATA", 60),
 )
