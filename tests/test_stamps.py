@@ -77,7 +77,7 @@ def site(quotes, tmp_path, monkeypatch):
 def test_an_untold_stamp_and_a_stale_table_are_found(quotes, site):
     page = site / "README.md"
     page.write_text("The numbers are in docs/results/toy.json.\n")
-    (problem,) = quotes.problems()
+    (problem,) = quotes.problems("another")
     assert problem.startswith("README.md quotes results of stamp")
     page.write_text(
         '<!-- quote: toy rows="6x6" -->\nold\n<!-- end of quote -->\nSee docs/results/toy.json.\n'
