@@ -70,7 +70,9 @@ def test_log_probabilities_are_those_of_normal_class_means():
     metric = LogEuclideanMetricCV(radii=(0,), ranks=(None,), shapes=(None,), head="centroid", cv=[fold]).fit(
         X, y
     )
-    vectors = LogEuclideanMetric(0).fit(X[:20], y[:20]).transform(X)
+    vectors = (
+        LogEuclideanMetric(0).fit(X, y).transform(X)
+    )  # seen from the center of all, which knows no labels
     classes = np.unique(y)
     means = {c: vectors[:20][y[:20] == c].mean(axis=0) for c in classes}
     variance = metric.temperature_ * np.mean(np.var(vectors[:20], axis=0))
@@ -79,6 +81,25 @@ def test_log_probabilities_are_those_of_normal_class_means():
         densities = {c: multivariate_normal(means[c], variance * np.eye(len(v))).pdf(v) for c in classes}
         scores.append(np.log(densities[label] / sum(densities.values())))
     assert metric.best_score_ == pytest.approx(np.mean(scores))
+
+
+@pytest.mark.parametrize("d", [5, 34])
+def test_folds_learn_around_the_center_as_fits_of_their_own_do(d):
+    """What is shared by the folds, against `LogEuclideanMetric` with that center on each of them."""
+    X, y = labeled(np.random.default_rng(3), 24, d)
+    metric = LogEuclideanMetricCV(ranks=(None, 2), head="centroid", cv=3).fit(X, y)
+    center = LogEuclideanMetric(0).fit(X, y).reference_
+    classes, codes = np.unique(y, return_inverse=True)
+    rows = [row for row, of in enumerate(metric.cv_results_["params"]) if of["shape"] is None]
+    assert len(rows) == (5 if d == 5 else 3)
+    for row in rows:
+        of, right = metric.cv_results_["params"][row], []
+        for train, test in _choice.folds_of(3, Labeled(X, codes, np.ones(24)), classes, None, 0):
+            alone = LogEuclideanMetric(of["radius"], rank=of["rank"], init=center, tol=3e-2, max_iter=40)
+            vectors = alone.fit(X[train], y[train]).transform(X)
+            predicted = NearestCentroid().fit(vectors[train], y[train]).predict(vectors[test])
+            right += list(predicted == y[test])
+        assert metric.cv_results_["mean_test_accuracy"][row] == np.mean(right)
 
 
 def test_the_final_metric_is_that_of_the_choice(fitted):

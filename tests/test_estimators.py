@@ -15,10 +15,13 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from random_matrices import labeled, rotation, spd
-from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
+from spdmetric import CommonRange, LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV, geometry
 from spdmetric.datasets import make_toy
+from spdmetric.estimators import _fitted, embedding
 from spdmetric.geometry import distance_logeuclid, distance_riemann, mean_euclid, mean_logeuclid, mean_riemann
+from spdmetric.linalg import symmetric
 from spdmetric.linalg.symmetric import congruence, invsqrtm
+from spdmetric.objectives import alignment
 
 
 def knn_accuracy(metric, X, y, X_test, y_test):
@@ -310,6 +313,46 @@ def test_blas_runs_one_thread_in_a_fit(rng):
         after = {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
     assert set(seen) == {1}
     assert after == {2}
+
+
+def test_blas_runs_one_thread_after_a_fit(rng, monkeypatch):
+    """Matrices of the size of image sets took forty times as long where other processes wanted the cores."""
+    X, y = labeled(rng, 20, 4)
+    metric, classifier = LogEuclideanMetric(1.0).fit(X, y), LogEuclideanClassifier().fit(X, y)
+    vectors, seen = metric.transform(X), {}
+    calls = {
+        "transform": lambda: metric.transform(X),
+        "inverse_transform": lambda: metric.inverse_transform(vectors),
+        "pair_distance": lambda: metric.pair_distance(np.stack([X[:5], X[5:10]], axis=1)),
+        "pairwise_kernel": lambda: metric.pairwise_kernel(X),
+        "adapt": lambda: metric.adapt(X),
+        "predict": lambda: classifier.predict(X),
+        "classifier.adapt": lambda: classifier.adapt(X, y),
+        "CommonRange": lambda: CommonRange().fit_transform(X),
+        "mean_riemann": lambda: geometry.mean_riemann(X),
+        "pairwise_distance": lambda: geometry.pairwise_distance(X),
+    }
+    real = symmetric.array_namespace  # what every one of them asks, inside
+
+    def look(*arrays):
+        pools = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+        seen.setdefault(name, set()).update(pools)
+        return real(*arrays)
+
+    for module in (symmetric, geometry, _fitted, embedding):
+        monkeypatch.setattr(module, "array_namespace", look)
+    with threadpool_limits(2, user_api="blas"):
+        for name, call in calls.items():  # noqa: B007 - look reads the name
+            call()
+    assert seen == {name: {1} for name in calls}
+
+
+def test_a_radius_of_zero_computes_no_gradient(rng, monkeypatch):
+    X, y = labeled(rng, 20, 4)
+    monkeypatch.delattr(alignment.Evaluation, "frame_gradient")
+    metric = LogEuclideanMetric(0.0, shape="discriminant").fit(X, y)
+    assert metric.solution_.residual == 0
+    assert metric.solution_.converged
 
 
 def test_verbose_prints_and_silence_does_not(rng, capsys):

@@ -14,7 +14,7 @@ from random_matrices import labeled, rotation, spd
 from spdmetric import LogEuclideanMetric
 from spdmetric.datasets import make_toy
 from spdmetric.geometry import averaging, mean_riemann, tangent_vectors
-from spdmetric.linalg.symmetric import congruence, invsqrtm
+from spdmetric.linalg.symmetric import congruence, invsqrtm, logm
 from spdmetric.objectives.start import class_directions, common_range
 
 
@@ -24,7 +24,8 @@ def accuracy(metric, draw):
 
 
 def directions(X, y):
-    return class_directions(lambda f: f(X, y, np.ones(len(X))), X.shape[1], len(np.unique(y)))
+    L = logm(X)
+    return class_directions(lambda f: f(L, y, np.ones(len(L))), L.shape[1], len(np.unique(y)))
 
 
 def test_the_known_rank_beats_full_rank_by_far_on_the_toy_set():

@@ -43,6 +43,7 @@ from spdmetric.linalg.symmetric import (
     unvech,
     vech,
 )
+from spdmetric.linalg.threads import one_thread
 
 _EPS = float(np.finfo(np.float64).eps)
 _TINY = 1e-150  # a distance whose square is still a number
@@ -52,6 +53,7 @@ _NEAR = 0.01  # distances below this share of their mean count as squares in a m
 # The tangent space at G
 
 
+@one_thread
 def tangent_vectors(X: Array, reference: Array | None = None, *, factor: Array | None = None) -> Array:
     """Vectors whose Euclidean distances are the LogEuclidean distances at a reference point.
 
@@ -107,6 +109,7 @@ def distance_euclid(A: Array, B: Array) -> Array:
     return xp.linalg.vector_norm(vech(A - B), axis=-1)
 
 
+@one_thread
 def distance_logeuclid(A: Array, B: Array, reference: Array | None = None) -> Array:
     """LogEuclidean distance at a reference point, Eqs. (2) and (3) of [Yger2015]_."""
     xp = array_namespace(A, B)
@@ -114,6 +117,7 @@ def distance_logeuclid(A: Array, B: Array, reference: Array | None = None) -> Ar
     return xp.linalg.vector_norm(difference, axis=-1)
 
 
+@one_thread
 def distance_riemann(A: Array, B: Array) -> Array:
     """Affine-invariant distance, Eq. (10) of [Yger2015]_."""
     xp = array_namespace(A, B)
@@ -132,6 +136,7 @@ def distance_stein(A: Array, B: Array) -> Array:
     return xp.sqrt(xp.where(divergence > 0, divergence, xp.zeros_like(divergence)))
 
 
+@one_thread
 def kernel_tangent(X: Array, Y: Array | None = None, reference: Array | None = None) -> Array:
     """Inner products of tangent vectors: the paper's k_G.
 
@@ -154,6 +159,7 @@ def kernel_tangent(X: Array, Y: Array | None = None, reference: Array | None = N
 PAIRWISE_METRICS = ("euclid", "logeuclid", "riemann", "stein")
 
 
+@one_thread
 def pairwise_distance(
     X: Array, Y: Array | None = None, metric: str = "riemann", *, reference: Array | None = None
 ) -> Array:
@@ -230,11 +236,13 @@ def mean_euclid(X: Array, sample_weight: Array | None = None, *, chunk_size: int
     return euclid_of(averaging(X, sample_weight, chunk_size))
 
 
+@one_thread
 def mean_logeuclid(X: Array, sample_weight: Array | None = None, *, chunk_size: int | None = None) -> Array:
     """LogEuclidean mean, ``exp(mean(log X))``."""
     return logeuclid_of(averaging(X, sample_weight, chunk_size))
 
 
+@one_thread
 def mean_riemann(
     X: Array,
     sample_weight: Array | None = None,
@@ -273,6 +281,7 @@ def mean_riemann(
     return riemann_of(averaging(X, sample_weight, chunk_size), X.shape[0], tol=tol, max_iter=max_iter)
 
 
+@one_thread
 def median_riemann(X: Array, sample_weight: Array | None = None, *, chunk_size: int | None = None) -> Array:
     """Geometric median of SPD matrices by the affine-invariant distance, which outlying ones hardly move.
 

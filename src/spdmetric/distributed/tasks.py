@@ -14,8 +14,8 @@ from spdmetric.geometry import chunks
 from spdmetric.linalg.batch import Stack, stack_of
 from spdmetric.linalg.moments import Moments
 from spdmetric.linalg.symmetric import congruence, symmetrize
+from spdmetric.linalg.threads import one_thread
 from spdmetric.objectives.alignment import Cotangents, Part, Target, default_chunk_size, squares_of
-from spdmetric.objectives.local import threads
 from spdmetric.objectives.shape import Errors, FeatureRidge, Shape, Targets, discriminant_shape
 from spdmetric.validation import (
     as_numpy,
@@ -27,7 +27,6 @@ from spdmetric.validation import (
 
 Value = TypeVar("Value", float, np.ndarray, Errors)
 Weight = np.ndarray | None
-one_thread = threads()  # a decorator: BLAS keeps to the thread of a task, as the tasks are parallel already
 
 
 class Survey(NamedTuple):

@@ -1,8 +1,9 @@
 """The choice of a metric by cross-validation: candidates, folds, scores, and the rule.
 
 All candidates are learned on the same folds, and every matrix is judged by the metric and the head
-that have not seen it.  With few matrices most differences between candidates are noise, so there is
-a candidate that is taken unless another is clearly better.
+that have not seen it; the center alone, where tangent vectors are taken, is that of all matrices.  With
+few matrices most differences between candidates are noise, so there is a candidate that is taken unless
+another is clearly better.
 """
 
 from __future__ import annotations
@@ -26,9 +27,11 @@ from spdmetric.estimators.heads import (
     regressed,
 )
 from spdmetric.geometry import tangent_vectors
-from spdmetric.linalg.symmetric import Array
-from spdmetric.objectives.local import Labeled, in_memory, threads
+from spdmetric.linalg.symmetric import Array, congruence, invsqrtm, unvech
+from spdmetric.linalg.threads import threads
+from spdmetric.objectives.local import Labeled, in_memory
 from spdmetric.objectives.shape import Targets, discriminant_shape
+from spdmetric.objectives.start import Start, start_of
 
 # The default candidates.  Past LARGEST_FULL the full rank is not learned: its d(d+1)/2 directions are
 # far too many for the data, and cost more than all low ranks together.
@@ -75,12 +78,6 @@ class Grid(NamedTuple):
         """The candidates, the usual one first: it has a shape, full rank and learns the least."""
         shapes = sorted(self.shapes, key=lambda shape: shape is None)
         return [Candidate(r, m, s) for m, radii in self.radii.items() for r in radii for s in shapes]
-
-    @property
-    def halves(self) -> list[list[int | None]]:
-        """Full rank, and the low ranks: those of a half share one start."""
-        halves = [[m for m in self.radii if (m is None) is full] for full in (True, False)]
-        return [half for half in halves if half]
 
     @property
     def usual(self) -> Candidate:
@@ -187,33 +184,70 @@ class Answer(NamedTuple):
 Answered = dict[Option, Answer]
 
 
-def ask_fold(data: Labeled, fold: Fold, grid: Grid, settings: Settings, n_classes: int | None) -> Answered:
+class Seen(NamedTuple):
+    """Matrices as all folds see them: from one center, which knows nothing of y."""
+
+    data: Labeled  # whitened by the center
+    logs: (
+        np.ndarray | None
+    )  # (n, p), tangent vectors there; None where matrices are singular, and not whitened
+
+
+def seen_from_center(data: Labeled, grid: Grid, settings: Settings) -> tuple[Seen, Settings]:
+    """Whiten all matrices once, and tell the folds, and the final fit, where the center is.
+
+    A center for each fold would cost more than all the rest where matrices are large.  Where no candidate is
+    of full rank matrices may be singular, and each fold looks for its own.
+    """
+    if None not in grid.radii:
+        return Seen(data, None), settings
+    center = start_of(in_memory(data.counting, settings.chunk_size), None, settings.init).center
+    whitened = congruence(invsqrtm(center), data.X)
+    return Seen(data._replace(X=whitened), tangent_vectors(whitened)), settings._replace(init=center)
+
+
+def ask_fold(seen: Seen, fold: Fold, grid: Grid, settings: Settings, n_classes: int | None) -> Answered:
     """Learn all candidates on a fold, and ask them; ``n_classes`` is None for numbers."""
-    train, test = data.take(fold[0]), data.take(fold[1])
-    source = in_memory(train._replace(codes=_present(train.codes)), settings.chunk_size)
+    train = seen.data.take(fold[0])
     answered: Answered = {}
     with threads():
-        for ranks in grid.halves:
-            shared = problem_of(source, ranks[0], settings)
-            for metric, W in _learned(shared, ranks, grid, settings):
-                vectors = [tangent_vectors(part.X, factor=W) for part in (train, test)]
-                for shape in grid.shapes:
-                    known, new = _shaped(vectors, train, shape)
-                    for k, answer in _ask(train, known, new, grid.numbers, n_classes):
-                        answered[Option(metric._replace(shape=shape), k)] = answer
-            if ranks[0] is None:  # low ranks start at the same center, which is expensive to find
-                settings = settings._replace(init=shared.start.center)
+        for metric, vectors in _learned(seen, fold, grid, settings):
+            for shape in grid.shapes:
+                known, new = _shaped(vectors, train, shape)
+                for k, answer in _ask(train, known, new, grid.numbers, n_classes):
+                    answered[Option(metric._replace(shape=shape), k)] = answer
     return answered
 
 
 def _learned(
-    shared: Problem, ranks: list[int | None], grid: Grid, settings: Settings
-) -> Iterator[tuple[Candidate, np.ndarray]]:
-    """Factors W of candidates that share one start: all of full rank, or all of low rank."""
-    for rank in ranks:
-        solutions = radius_path(shared._replace(rank=rank), grid.radii[rank], settings)
-        for radius, solution in zip(grid.radii[rank], solutions, strict=True):
-            yield Candidate(radius, rank, None), solution.point.factor @ shared.start.factor
+    seen: Seen, fold: Fold, grid: Grid, settings: Settings
+) -> Iterator[tuple[Candidate, list[np.ndarray]]]:
+    """Candidates, without a shape, and the vectors that each gives to training and test matrices."""
+    parts = [seen.data.take(rows) for rows in fold]
+    train = parts[0]._replace(codes=_present(parts[0].codes))
+    source = in_memory(train, settings.chunk_size)
+    problems: dict[bool, Problem] = {}  # of full rank, and of low rank: these share one start
+    for rank, radii in grid.radii.items():
+        full = rank is None
+        if full and seen.logs is not None and radii[0] == 0:
+            yield Candidate(0.0, None, None), [seen.logs[rows] for rows in fold]
+            radii = radii[1:]
+        if not radii:
+            continue
+        if full not in problems:
+            problems[full] = problem_of(source, rank, settings, _start(seen, fold[0], train.codes, full))
+        problem = problems[full]._replace(rank=rank)
+        for radius, solution in zip(radii, radius_path(problem, radii, settings), strict=True):
+            W = solution.point.factor @ problem.start.factor
+            yield Candidate(radius, rank, None), [tangent_vectors(part.X, factor=W) for part in parts]
+
+
+def _start(seen: Seen, rows: np.ndarray, codes: np.ndarray, full: bool) -> Start | None:
+    """Where learning starts on some of the matrices; None where they are singular, and it is not known."""
+    if seen.logs is None:
+        return None
+    logs = Labeled(unvech(seen.logs[rows]), codes, seen.data.weight[rows])
+    return Start.at_identity(in_memory(logs, None), full)
 
 
 def _shaped(vectors: list[np.ndarray], train: Labeled, shape: str | None) -> list[np.ndarray]:

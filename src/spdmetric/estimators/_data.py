@@ -7,8 +7,9 @@ import numpy as np
 from spdmetric import validation
 from spdmetric.estimators._settings import Settings
 from spdmetric.linalg.symmetric import Array
+from spdmetric.linalg.threads import Map
 from spdmetric.objectives import local
-from spdmetric.objectives.local import Data, Labeled, LocalData, Map
+from spdmetric.objectives.local import Data, Labeled, LocalData
 from spdmetric.validation import ClassWeight, check_psd, encode, to_numpy, weights_of
 
 # parameter, value that needs the matrices in one process, value that does not

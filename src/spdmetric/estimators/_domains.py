@@ -15,7 +15,8 @@ import numpy as np
 from spdmetric.estimators._data import is_dask
 from spdmetric.geometry import MEANS, averaging
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm
-from spdmetric.objectives.local import Labeled, LocalData, Map, Rows, View, is_stored, read, selected
+from spdmetric.linalg.threads import Map
+from spdmetric.objectives.local import Labeled, LocalData, Rows, View, is_stored, read, selected
 from spdmetric.validation import check_domains, check_spd, check_weights, to_numpy
 
 UNSEEN = ("error", "recenter")

@@ -21,6 +21,7 @@ from spdmetric.estimators.embedding import Embedding
 from spdmetric.geometry import MEANS, averaging, geodesic
 from spdmetric.io.atomic import atomic_file
 from spdmetric.linalg.symmetric import Array, array_namespace, congruence
+from spdmetric.linalg.threads import one_thread
 from spdmetric.objectives.local import check_memory, checked_chunks, is_stored, row_chunks, stored_shape
 from spdmetric.objectives.shape import Shape
 from spdmetric.solvers import Solution
@@ -154,6 +155,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
             return super().fit_transform(X, y, **fit_params)
         return self.fit(X, y, sample_domain=sample_domain, **fit_params).transform(X, sample_domain)
 
+    @one_thread
     def transform(self, X: Array, sample_domain: Array | None = None) -> Array:
         """Turn SPD matrices into vectors whose Euclidean distances are the learned ones.
 
@@ -191,6 +193,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
             vectors[rows] = some
         return vectors
 
+    @one_thread
     def transform_to(self, X: Array, path: str | os.PathLike[str]) -> Path:
         """Write the vectors of `transform` into a ``.npy`` file, chunk by chunk.
 
@@ -217,6 +220,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
                 file.write(np.ascontiguousarray(vectors, dtype=dtype).data)
         return Path(path)
 
+    @one_thread
     def inverse_transform(self, vectors: Array) -> Array:
         """SPD matrices of vectors: the inverse of `transform`, at low rank as far as there is one.
 
@@ -287,6 +291,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
 
     # -- pairs --------------------------------------------------------------------
 
+    @one_thread
     def pair_distance(self, pairs: Array) -> Array:
         """Learned distance between the two matrices of each pair.
 
@@ -330,6 +335,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
 
         return distance
 
+    @one_thread
     def pairwise_kernel(self, X: Array, Y: Array | None = None) -> Array:
         """Learned kernel of all pairs of matrices, for estimators that take it precomputed.
 
@@ -409,6 +415,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         """
         return self._adapted(X, sample_weight, continued=True)
 
+    @one_thread
     def _adapted(self, X: Array, sample_weight: Array | None, *, continued: bool) -> Self:
         check_is_fitted(self)
         if self.domains_ is None and not (isinstance(self.init, str) and self.init == self._mean_name):

@@ -67,13 +67,13 @@ def embedding_of(start: Start, rank: int | None, solution: Solution) -> Embeddin
     return Embedding.of(start, solution.point.factor, low_rank=rank is not None, distance=distance)
 
 
-def problem_of(data: Data, rank: int | None, settings: Settings) -> Problem:
-    """Choose the start and whiten the data.
+def problem_of(data: Data, rank: int | None, settings: Settings, start: Start | None = None) -> Problem:
+    """Choose the start, unless it is given, and whiten the data.
 
     Whitened once, the data keep one set of rounding errors, however ill-conditioned they
     are, and the objective stays smooth.
     """
-    start, gamma = start_of(data, rank, settings.init), settings.gamma
+    start, gamma = start or start_of(data, rank, settings.init), settings.gamma
     if rank is not None:
         _check_seen(data, start, rank)
     objective = data.objective(start.factor, kernel=settings.kernel, gamma=gamma)

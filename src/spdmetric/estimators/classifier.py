@@ -19,6 +19,7 @@ from spdmetric.estimators.cv import LogEuclideanMetricCV
 from spdmetric.estimators.heads import ClassMeans, Head, head_of, log_posterior
 from spdmetric.geometry import tangent_vectors
 from spdmetric.linalg.symmetric import Array, triangular_root
+from spdmetric.linalg.threads import one_thread
 from spdmetric.validation import (
     ClassWeight,
     check_choice,
@@ -141,6 +142,7 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         self.verbose = verbose
         self.unseen_domain = unseen_domain
 
+    @one_thread
     def fit(
         self,
         X: Array,
@@ -198,6 +200,7 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         self.head_ = "centroid" if metric.n_neighbors_ is None else "neighbors"
         return self
 
+    @one_thread
     def predict_log_proba(self, X: Array, sample_domain: Array | None = None) -> np.ndarray:
         """Logarithms of `predict_proba`."""
         check_is_fitted(self)
@@ -267,6 +270,7 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         predicted = self.predict(X, sample_domain)
         return float(accuracy_score(to_numpy(y), predicted, sample_weight=to_numpy(sample_weight)))
 
+    @one_thread
     def adapt(
         self,
         X: Array,

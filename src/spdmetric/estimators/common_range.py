@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from spdmetric.linalg.symmetric import Array, array_namespace, congruence, detached, like
+from spdmetric.linalg.threads import one_thread
 from spdmetric.objectives.start import common_range
 from spdmetric.validation import as_float, check_symmetric, is_single, is_tensor, to_numpy
 
@@ -53,6 +54,7 @@ class CommonRange(TransformerMixin, BaseEstimator):
     def __init__(self, tol: float | None = None):
         self.tol = tol
 
+    @one_thread
     def fit(self, X: Array, y: Array | None = None) -> CommonRange:
         """Find the common range.
 
@@ -83,6 +85,7 @@ class CommonRange(TransformerMixin, BaseEstimator):
         self.basis_ = basis
         return self
 
+    @one_thread
     def transform(self, X: Array) -> Array:
         """Write matrices in the basis of the common range.
 

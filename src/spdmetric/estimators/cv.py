@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from spdmetric import validation
 from spdmetric.estimators import _choice
-from spdmetric.estimators._choice import Answered, Fold, Grid
+from spdmetric.estimators._choice import Answered, Fold, Grid, Seen
 from spdmetric.estimators._data import checked_of
 from spdmetric.estimators._domains import UNSEEN, groups_of, seen_from_means
 from spdmetric.estimators._fitted import FittedMetric
@@ -20,7 +20,8 @@ from spdmetric.estimators._problem import problem_of, radius_path
 from spdmetric.estimators._progress import followed, with_progress
 from spdmetric.estimators._settings import Settings, settings_of
 from spdmetric.linalg.symmetric import Array
-from spdmetric.objectives.local import Labeled, View, in_memory, threads
+from spdmetric.linalg.threads import one_thread
+from spdmetric.objectives.local import Labeled, View, in_memory
 from spdmetric.solvers import Callback, Solution
 from spdmetric.validation import ClassWeight, check_candidates, check_radius, check_rank, to_numpy
 
@@ -51,13 +52,13 @@ def describe_path(radii: Sequence[float], solutions: Sequence[Solution]) -> Path
 class LogEuclideanMetricCV(FittedMetric):
     """LogEuclidean metric whose radius, rank and shape are chosen by cross-validation.
 
-    Candidates are learned on the same folds, and each is judged by what its head, neighbors or class means,
-    says of matrices that neither has seen: the logarithm of the probability of their labels.  The usual
-    candidate, the tangent vectors at the mean with a discriminant shape, is left only for one that is
-    better by more than the noise of the comparison.  All radii of a rank are learned in one sweep, a
-    bounded number of steps for each: what few matrices teach is learned in the first steps, and later
-    ones rather fit noise.  For numbers to predict, ridge regression takes the place of class means, and
-    the squared error, in units of the spread of y, that of the logarithm.
+    Candidates are learned on the same folds, around the center of all matrices, and each is judged by what
+    its head, neighbors or class means, says of matrices that neither has seen: the logarithm of the
+    probability of their labels.  The usual candidate, the tangent vectors at the mean with a discriminant
+    shape, is left only for one that is better by more than the noise of the comparison.  All radii of a rank
+    are learned in one sweep, a bounded number of steps for each: what few matrices teach is learned in the
+    first steps, and later ones rather fit noise.  For numbers to predict, ridge regression takes the place
+    of class means, and the squared error, in units of the spread of y, that of the logarithm.
 
     Parameters
     ----------
@@ -204,6 +205,7 @@ class LogEuclideanMetricCV(FittedMetric):
         self.unseen_domain = unseen_domain
 
     @with_progress(lambda self: 1)
+    @one_thread
     def fit(
         self,
         X: Array,
@@ -245,18 +247,18 @@ class LogEuclideanMetricCV(FittedMetric):
         self._check_head(classes is not None)
         folds = _choice.folds_of(self.cv, data, classes, groups, self.random_state)
         grid = self._grid(data, folds, *asked)
-        with threads():
-            answered = self._answered(data, grid, folds, settings, None if classes is None else len(classes))
-            table = _choice.table_of(answered, folds, data.codes, classes, self.scoring)
-            chosen = _choice.choose(table, grid, self.head, self.rule)
-            radius, rank, shape = chosen.metric
-            problem = problem_of(in_memory(data.counting, settings.chunk_size), rank, settings)
-            solutions = radius_path(problem, grid.radii[rank], settings, callback=settings.report)
-            solution = solutions[grid.radii[rank].index(radius)]
-            validate_data(self, X, reset=True, skip_check_array=True)
-            gamma, shaped = problem.gamma(solution), problem.shape(solution, shape)
-            embedding = problem.embedding(solution)
-            self._keep(classes, embedding, solution, gamma=gamma, shape=shaped, domains=domains)
+        centered, settings = _choice.seen_from_center(data, grid, settings)
+        answered = self._answered(centered, grid, folds, settings, None if classes is None else len(classes))
+        table = _choice.table_of(answered, folds, data.codes, classes, self.scoring)
+        chosen = _choice.choose(table, grid, self.head, self.rule)
+        radius, rank, shape = chosen.metric
+        problem = problem_of(in_memory(data.counting, settings.chunk_size), rank, settings)
+        solutions = radius_path(problem, grid.radii[rank], settings, callback=settings.report)
+        solution = solutions[grid.radii[rank].index(radius)]
+        validate_data(self, X, reset=True, skip_check_array=True)
+        gamma, shaped = problem.gamma(solution), problem.shape(solution, shape)
+        embedding = problem.embedding(solution)
+        self._keep(classes, embedding, solution, gamma=gamma, shape=shaped, domains=domains)
         usual = _choice.Option(grid.usual, None)
         by_accuracy = self.scoring is None and classes is not None
         self.cv_results_ = _choice.results_of(table, usual, accuracy=by_accuracy)
@@ -313,12 +315,12 @@ class LogEuclideanMetricCV(FittedMetric):
         return _choice.grid_of(radii, ranks, shapes, numbers, (d, smallest))
 
     def _answered(
-        self, data: Labeled, grid: Grid, folds: list[Fold], settings: Settings, n_classes: int | None
+        self, seen: Seen, grid: Grid, folds: list[Fold], settings: Settings, n_classes: int | None
     ) -> list[Answered]:
         """Learn all candidates on each fold, and ask them."""
         quiet = settings._replace(callback=None, verbose=False)  # a callback may not reach other processes
         tasks = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            delayed(_choice.ask_fold)(data, fold, grid, quiet, n_classes) for fold in folds
+            delayed(_choice.ask_fold)(seen, fold, grid, quiet, n_classes) for fold in folds
         )
         return list(followed(self, tasks, "cross-validation", len(folds)))
 

@@ -17,7 +17,8 @@ from spdmetric.estimators._progress import reported, with_progress
 from spdmetric.estimators._settings import settings_of
 from spdmetric.estimators._streaming import RandomState, Stream, draw_seed, solver_named
 from spdmetric.linalg.symmetric import Array
-from spdmetric.objectives.local import Labeled, threads
+from spdmetric.linalg.threads import threads
+from spdmetric.objectives.local import Labeled
 from spdmetric.solvers import Callback
 from spdmetric.validation import ClassWeight, check_radius, check_rank, to_numpy
 
@@ -242,6 +243,7 @@ class LogEuclideanMetric(FittedMetric):
         radius, rank = check_radius(self.radius, settings.solver), check_rank(self.rank, settings.solver)
         validation.check_shape(self.shape, settings.kernel)
         validation.check_choice("unseen_domain", self.unseen_domain, UNSEEN)
+        validation.check_n_jobs(self.n_jobs)
         solver = solver_named(settings.solver, self.batch_size, self.random_state)
         callback = reported(self, settings.report, settings.max_iter)
         with threads(self.n_jobs) as map_chunks:

@@ -29,13 +29,12 @@ from spdmetric.linalg.batch import Decomposition, Stack, stack_of
 from spdmetric.linalg.lazy import lazy
 from spdmetric.linalg.moments import Moments
 from spdmetric.linalg.symmetric import LogCongruence, unvech, vech
+from spdmetric.linalg.threads import Map
 from spdmetric.manifolds import FactorPoint
 from spdmetric.objectives.shape import Errors, FeatureRidge, GramRidge, Shape, Targets, shape_of
 
 # What every direction is given of the curvature, besides its share: measured on the benchmark's real data.
 _EVEN = 0.3
-
-Map = Callable[..., Iterable[Any]]  # a function over chunks, results in their order
 
 
 class Target(NamedTuple):

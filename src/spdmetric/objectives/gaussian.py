@@ -24,8 +24,9 @@ import numpy as np
 from numpy.polynomial import Polynomial
 
 from spdmetric.linalg.lazy import lazy
+from spdmetric.linalg.threads import Map
 from spdmetric.manifolds import FactorPoint
-from spdmetric.objectives.alignment import LocalEvaluation, Map, Misalignment, Part, Target
+from spdmetric.objectives.alignment import LocalEvaluation, Misalignment, Part, Target
 
 # Candidates for log tau, each twice the one before.  The mean of delta^2 is 2 spread^2: below,
 # the kernel is the linear one to within 0.1 %; above, it tells every matrix from every other,

@@ -9,23 +9,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from array_api_compat import is_array_api_obj
-from joblib import effective_n_jobs
 from scipy.sparse import issparse
-from threadpoolctl import ThreadpoolController
 
 from spdmetric.geometry import RowFunction, chunks
-from spdmetric.linalg.compiled import each_block
 from spdmetric.linalg.symmetric import Array, congruence, symmetrize
-from spdmetric.objectives.alignment import Map, Misalignment, Target, default_chunk_size
+from spdmetric.linalg.threads import Map
+from spdmetric.objectives.alignment import Misalignment, Target, default_chunk_size
 from spdmetric.objectives.gaussian import GaussianMisalignment
-from spdmetric.validation import check_n_jobs, check_stack, checked_chunk
+from spdmetric.validation import check_stack, checked_chunk
 
 Rows = slice | np.ndarray  # a slice, or ascending row numbers
 Summand = Callable[[np.ndarray, np.ndarray, np.ndarray], Any]  # of matrices, codes or numbers, and weights
@@ -236,7 +232,7 @@ def whitened(X: Array, factor: np.ndarray) -> View:
 
 
 # ---------------------------------------------------------------------------
-# Memory and threads
+# Memory
 
 _UNKNOWN_MEMORY = 8 * 2**30
 
@@ -272,20 +268,3 @@ def memory_limit(root: str | os.PathLike[str] = "/") -> int:
         except (OSError, ValueError):  # no such file, or "max": no limit
             continue
     return min(limits)
-
-
-@lru_cache(maxsize=1)
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
-@contextmanager
-def threads(n_jobs: int | None = 1) -> Iterator[Map]:
-    """Give a ``map`` over chunks by so many threads; BLAS runs one in each of them.
-
-    Inside a worker of joblib it is one thread: the workers are parallel already.
-    """
-    check_n_jobs(n_jobs)
-    n_threads = effective_n_jobs(n_jobs)
-    with _controller().limit(limits=1, user_api="blas"):
-        yield map if n_threads == 1 else partial(each_block, n_threads=n_threads)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +35,13 @@ class Start(NamedTuple):
     def factor(self) -> np.ndarray:
         """W0, of shape (k, d): the coordinates of X are ``W0 X W0'``."""
         return self.rotation @ invsqrtm(self.center) @ self.basis.T
+
+    @classmethod
+    def at_identity(cls, logs: Data, full: bool) -> Start:
+        """Where learning of full or low rank starts, given the logarithms of matrices around the identity."""
+        d = logs.shape[1]
+        rotation = np.eye(d) if full else class_directions(logs.total, d, logs.n_classes)
+        return cls(np.eye(d), np.eye(d), rotation)
 
 
 def start_of(data: Data, rank: int | None, init: str | Array) -> Start:
@@ -67,13 +75,18 @@ def _low_rank_start(data: Data, init: str | np.ndarray) -> Start:
             "init='euclid', or estimate the matrices with shrinkage."
         )
     center = _center(data, init, basis)
-    whitened = _through(invsqrtm(center), _through(basis.T, data.total))
-    return Start(basis, center, class_directions(whitened, center.shape[0], data.n_classes))
+    departures = _of(logm if definite else _from_identity, _through(invsqrtm(center) @ basis.T, data.total))
+    return Start(basis, center, class_directions(departures, center.shape[0], data.n_classes))
+
+
+def _of(function: Callable[[np.ndarray], np.ndarray], total: Total) -> Total:
+    """Sum over functions of matrices instead of the matrices X."""
+    return lambda f: total(lambda X, codes, weight: f(function(X), codes, weight))
 
 
 def _through(factor: np.ndarray, total: Total) -> Total:
-    """Sum over the matrices ``W X W'`` instead of X."""
-    return lambda f: total(lambda X, codes, weight: f(congruence(factor, X), codes, weight))
+    """Sum over the matrices ``W X W'``."""
+    return _of(partial(congruence, factor), total)
 
 
 def _indefinite(X: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> float:
@@ -111,32 +124,29 @@ _SHRINKAGE = 1.0
 def class_directions(total: Total, d: int, n_classes: int) -> np.ndarray:
     """Orthogonal matrix whose first rows span the directions that tell most of the targets.
 
-    X is whitened, so the mean is the identity and its logarithms L_i say how matrices depart
+    The sums are over logarithms L_i of matrices whose mean is the identity: they say how these depart
     from it.  A direction u tells class c apart by ``|L_c u|^2 / sum_i |(L_i - L_{c_i}) u|^2``,
     L_c the mean of a class: Fisher's ratio, a generalized eigenproblem for each class.  Two
     classes depart in opposite directions and share one problem; of more, each class gives
-    its best direction in turn, and all rows are made orthogonal to those before them.  Where
-    matrices are singular, ``X - I`` takes the place of the logarithm.
+    its best direction in turn, and all rows are made orthogonal to those before them.  Of
+    singular matrices, ``X - I`` takes the place of the logarithm.
 
     Class means are the regression of L on the indicators of the classes.  For numbers (no classes) it is
     that on them and a constant, and their slopes take the place of the class means.
 
     Two passes over the chunks: one for the regression, one for what it leaves.
     """
-    departure: Callable[[np.ndarray], np.ndarray] = logm
-    if total(_indefinite) > 0:
-        departure = _from_identity
 
-    def first(X: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        L, Y = departure(X).reshape(len(X), -1), _design(codes, n_classes)
+    def first(L: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        L, Y = L.reshape(len(L), -1), _design(codes, n_classes)
         sums = (weight[:, None] * Y).T @ np.hstack([L, Y])
         return np.vstack([sums, np.full(sums.shape[1], np.sum(L * L))])
 
     sums = total(first)
     means = (np.linalg.pinv(sums[:-1, d * d :], hermitian=True) @ sums[:-1, : d * d]).reshape(-1, d, d)
 
-    def about(X: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        left = departure(X) - np.tensordot(_design(codes, n_classes), means, axes=1)
+    def about(L: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        left = L - np.tensordot(_design(codes, n_classes), means, axes=1)
         left *= np.sqrt(weight)[:, None, None]
         return np.tensordot(left, left, axes=((0, 1), (0, 1)))
 

@@ -25,7 +25,8 @@ class Iterate:
 
     def __init__(self, here: Evaluation, radius: float):
         self.here = here
-        S, g = here.point.S, here.gradient
+        S = here.point.S
+        g = here.gradient if radius > 0 else np.zeros_like(S)  # a ball of one point has no way down
         self.distance = norm(S)
         on_sphere = 0 < radius <= self.distance * (1 + 1e-9)  # as far as rounding can tell
         slope = -float(np.vdot(g, S)) / radius**2 if on_sphere else 0.0
