@@ -804,19 +804,12 @@ def check_stream(
     known: np.ndarray | None,
     kernel: str,
     class_weight: ClassWeight,
-    shape: str | None = None,
 ) -> np.ndarray:
     """Return all classes of a stream, sorted; refuse parameters that need all the data at once."""
     if kernel != "linear":
         raise ValueError(
             f"kernel={kernel!r} compares all pairs of matrices, and a stream forgets them: partial_fit needs "
             "kernel='linear'."
-        )
-    check_shape(shape, kernel)
-    if shape is not None:
-        raise ValueError(
-            f"shape={shape!r} is learned from all matrices at the last reference point, and a stream forgets "
-            "them: fit on a sample of the stream, or leave shape=None."
         )
     if class_weight == "balanced":
         raise ValueError(

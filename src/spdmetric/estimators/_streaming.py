@@ -16,7 +16,8 @@ from spdmetric.estimators._settings import Settings
 from spdmetric.linalg import compiled
 from spdmetric.linalg.symmetric import congruence
 from spdmetric.objectives.local import Labeled, in_memory
-from spdmetric.objectives.minibatch import RunningMisalignment
+from spdmetric.objectives.minibatch import Past, RunningMisalignment
+from spdmetric.objectives.shape import Shape
 from spdmetric.objectives.start import Start, start_of
 from spdmetric.solvers import Descent, Record, Solution, Status
 from spdmetric.validation import check_count, check_weight_range, weight_range, weight_unit
@@ -53,6 +54,8 @@ class Stream:
 
     start: Start
     descent: Descent
+    shape: Shape | None = None  # renewed with the point of the descent
+    _past: Past | None = None  # what it takes of matrices that do not wait any more
 
     def __init__(self, classes: np.ndarray, rank: int | None, random_state: RandomState):
         self.history: deque[Record] = deque(maxlen=_RECORDS)
@@ -74,8 +77,10 @@ class Stream:
             other.descent = copy(self.descent)
         return other
 
-    def see(self, batch: Labeled, *, radius: float, batch_size: int | None, settings: Settings) -> np.ndarray:
-        """Learn from a batch, or keep it until there are enough matrices.
+    def see(
+        self, batch: Labeled, *, radius: float, batch_size: int | None, shaped: bool, settings: Settings
+    ) -> np.ndarray:
+        """Learn from a batch, or keep it until there are enough matrices; the shape too if it is asked for.
 
         Returns the classes that are absent if G0 was fixed by this batch, otherwise none.
         """
@@ -85,18 +90,25 @@ class Stream:
         self.seen += np.bincount(batch.codes, minlength=self._classes.size)
         together = batch if self._waiting is None else _joined(self._waiting, batch)
         n, d = together.X.shape[:2]
-        absent = self._classes[:0]
+        absent, begins = self._classes[:0], False
         if not self._fixed:
             self._fixed = _enough(n, d, self.seen)
-            if self._fixed or n >= 2 * self._centered:  # not each time: computing a mean is expensive
+            begins = self._fixed or n >= 2 * self._centered  # not each time: computing a mean is expensive
+            if begins:
                 self._begin(together, radius, settings)
             absent = self._classes[(self.seen == 0) & self._fixed]
         size = batch_size or max(32, 4 * d)
         ready = self._fixed and n >= size
-        if ready:
+        if begins or ready:
             objective = self._objective(together)
-            for rows in solvers.mini_batches(objective.n, size, self._rng):
+            for rows in solvers.mini_batches(objective.n, size, self._rng) if ready else ():
                 self.descent.learn(objective, rows)
+            if shaped:
+                past = Past.of(objective, self.descent.point)
+                past = past if self._past is None else self._past.then(past)
+                self.shape, self._past = past.shape(), past if ready else None
+        if not shaped:
+            self.shape = self._past = None
         self._waiting = None if ready else together
         self._seconds += time.perf_counter() - began
         constraint, steps = self.descent.iterate, self.descent.batches

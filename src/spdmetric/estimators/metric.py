@@ -310,7 +310,8 @@ class LogEuclideanMetric(FittedMetric):
         validation.check_stream_task(self.task)
         past = self._stream
         known = None if past is None else self.classes_
-        classes = validation.check_stream(classes, known, settings.kernel, settings.class_weight, self.shape)
+        classes = validation.check_stream(classes, known, settings.kernel, settings.class_weight)
+        validation.check_shape(self.shape, settings.kernel)
         X = validation.check_psd(to_numpy(X), rank)
         if past is not None:
             validate_data(self, X, reset=False, skip_check_array=True)
@@ -319,7 +320,13 @@ class LogEuclideanMetric(FittedMetric):
         stream = Stream(classes, rank, deepcopy(self.random_state)) if past is None else past.copy()
         with threads():
             batch = Labeled(X, codes, weight).counting
-            absent = stream.see(batch, radius=radius, batch_size=self.batch_size, settings=settings)
+            absent = stream.see(
+                batch,
+                radius=radius,
+                batch_size=self.batch_size,
+                shaped=self.shape is not None,
+                settings=settings,
+            )
             solution = stream.solution
             embedding = embedding_of(stream.start, stream.rank, solution)
         if absent.size:
@@ -333,7 +340,7 @@ class LogEuclideanMetric(FittedMetric):
         if past is None:
             validate_data(self, X, reset=True, skip_check_array=True)
             draw_seed(self.random_state)  # that of the stream, drawn from a copy
-        self._keep(classes, embedding, solution)
+        self._keep(classes, embedding, solution, shape=stream.shape)
         self._stream = stream
         return self
 

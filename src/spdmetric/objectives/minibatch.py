@@ -15,7 +15,8 @@ noise.  Derivations: ``docs/math.md``, "Stochastic learning".
 
 from __future__ import annotations
 
-from typing import Any
+from functools import reduce
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +25,8 @@ from spdmetric.linalg.lazy import lazy
 from spdmetric.linalg.moments import Moments, moments_of
 from spdmetric.linalg.symmetric import symmetrize, unvech, vech
 from spdmetric.manifolds import FactorPoint
-from spdmetric.objectives.alignment import Evaluation, Misalignment
+from spdmetric.objectives.alignment import Evaluation, Misalignment, default_chunk_size
+from spdmetric.objectives.shape import FeatureRidge, Shape, shape_of
 
 # How much moments count when the next batch comes.  They are those of some four batches then:
 # fewer would be noisy, and more would lag behind the point.
@@ -70,6 +72,11 @@ class RunningMisalignment:
             raise TypeError("Of these matrices there are mini-batches only.")
         return self._whole.at(point)
 
+    def moments(self, point: FactorPoint) -> Moments:
+        """Moments of all rows, as samples have them."""
+        parts = np.array_split(np.arange(self.n), -(-self.n // default_chunk_size(self.X.shape[1])))
+        return reduce(Moments.merge, (self.sample(rows, point).memory for rows in parts))
+
     def sample(self, rows: np.ndarray, point: FactorPoint, memory: Moments | None = None) -> Sample:
         """Evaluate some rows, with the moments remembered of others; without any, with their own."""
         X = np.asarray(self.X[rows], dtype=float)
@@ -107,7 +114,7 @@ class Sample:
                 "these matrices in float64: learn with a smaller radius."
             )
         own = moments_of(self._features, Y, weight)
-        self.memory = own if memory is None else _faded(memory).merge(own)
+        self.memory = own if memory is None else _faded(memory, _KEEP).merge(own)
         self._own, self._given = _averages(own), _averages(own if memory is None else memory)
 
     @property
@@ -172,9 +179,52 @@ class Sample:
         return np.concatenate([M, -M.sum(axis=0, keepdims=True)])
 
 
-def _faded(moments: Moments) -> Moments:
+class Past(NamedTuple):
+    """What the shape needs to know of matrices that are gone, as far as it is still true at a point."""
+
+    point: FactorPoint
+    moments: Moments  # of features as samples have them
+    weight_squares: float  # sum of the squared weights that the moments are of
+    total: float  # weight of all matrices that ever came
+
+    @classmethod
+    def of(cls, batch: RunningMisalignment, point: FactorPoint) -> Past:
+        """Of one batch."""
+        w = batch.weight
+        return cls(point, batch.moments(point), float(np.vdot(w, w)), float(w.sum()))
+
+    def then(self, batch: Past) -> Past:
+        """Both, at the point of the later batch.
+
+        As long as the point stays, all count alike.  As it moves, they count in proportion to what had come
+        before them; those at the center, from which the first step is far, not at all.
+        """
+        total, kept = self.total + batch.total, 1.0
+        if not np.array_equal(self.point.S, batch.point.S):
+            if not self.point.S.any():
+                return batch._replace(total=total)
+            kept = self.total / total
+        moments = _faded(self.moments, kept).merge(batch.moments)
+        return Past(batch.point, moments, kept**2 * self.weight_squares + batch.weight_squares, total)
+
+    def shape(self) -> Shape | None:
+        """The shape in the frame of the factor; None as long as nothing tells classes apart."""
+        moments = self.moments
+        came = moments.target_mean > 0
+        if np.count_nonzero(came) < 2:
+            return None
+        q, n = moments.target_mean[came], moments.weight**2 / self.weight_squares
+        scale = self.total / moments.weight  # the shape has the unit of all, as that of `fit`
+        C, A = scale * np.asarray(moments.C), scale * moments.A[:, came]
+        ridge = FeatureRidge.of(C, A, self.total * (np.diag(q) - np.outer(q, q)), self.total, n / q.size)
+        shape = shape_of(ridge, ridge.estimated_errors(n))
+        directions = _turned(self.point.frame.T, shape.directions.T).T
+        return shape._replace(directions=directions) if directions.size else None
+
+
+def _faded(moments: Moments, kept: float) -> Moments:
     """The same of matrices that count less than they did."""
-    return moments._replace(weight=_KEEP * moments.weight, A=_KEEP * moments.A, C=_KEEP * moments.C)
+    return moments._replace(weight=kept * moments.weight, A=kept * moments.A, C=kept * moments.C)
 
 
 def _averages(moments: Moments) -> Moments:

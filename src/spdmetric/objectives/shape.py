@@ -10,7 +10,8 @@ to predict, the one of the least leave-one-out error, which is exact.
 With weights w_i, rows Phi_i of centered vectors and Y_i of centered targets, and
 ``C = sum w_i Phi_i' Phi_i = U diag(e) U'``, the coefficients ``B = (C + penalty)^-1 sum w_i Phi_i' Y_i``
 and the error of every matrix left out with its weight are known for all penalties at once.  There are
-two forms: `FeatureRidge` needs the moments of all matrices and one more pass for the errors;
+two forms: `FeatureRidge` needs the moments of all matrices and one more pass for the errors, which it
+estimates from the moments where the matrices are gone;
 `GramRidge`, for fewer matrices than features, forms nothing of size p x p and never subtracts a
 leverage from 1.  Derivations: ``docs/math.md``, "The shape of a metric".
 """
@@ -175,6 +176,19 @@ class FeatureRidge(NamedTuple):
             residual /= (1 - leverage)[:, :, None]
             found.append(_errors(residual[judged[part]], Y[part][judged[part]]))
         return sum(found[1:], start=found[0])
+
+    def estimated_errors(self, n: float) -> Errors:
+        """Errors of n matrices of one weight that are gone: each leverage is their mean [Golub1979]_.
+
+        At the one penalty of classes.  Products that are rounding are left out.
+        """
+        scaled = self.inner / (self.values + self.penalties)[:, None]
+        across, fitted = self.inner.T @ scaled, scaled.T @ (self.values[:, None] * scaled)
+        leverage = (float(np.sum(self.values / (self.values + self.penalties))) + 1) / n
+        products = (self.squares - across - across.T + fitted) / max(1 - leverage, 1 / n) ** 2
+        square, total = max(float(np.trace(products)), 0.0), float(np.trace(self.squares))
+        products = products * (square > _LEAST_EXPLAINED * total)
+        return Errors(np.array([square]), products[None], total)
 
     def fit(self, penalty: float, rows: np.ndarray | None) -> Fit:
         """Coefficients at a penalty; the rows are not needed any more."""

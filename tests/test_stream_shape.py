@@ -1,0 +1,304 @@
+"""The shape of a stream: that of `fit` as long as the point stays, that of weighted matrices as it moves."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+import spdmetric
+from random_matrices import labeled, rank_coordinates, spd, symmetric
+from spdmetric import LogEuclideanMetric
+from spdmetric.datasets import make_toy
+from spdmetric.linalg.symmetric import unvech, vech
+from spdmetric.manifolds import Ball, RankBall
+from spdmetric.objectives.minibatch import Past, RunningMisalignment
+from spdmetric.objectives.shape import FeatureRidge, Targets, discriminant_shape
+
+
+def streamed(X, y, cuts, *, classes=None, weight=None, **parameters):
+    metric = LogEuclideanMetric(shape="discriminant", **{"random_state": 0, **parameters})
+    for rows in np.split(np.arange(len(X)), cuts):
+        given = None if weight is None else weight[rows]
+        metric.partial_fit(
+            X[rows], y[rows], classes=np.unique(y) if classes is None else classes, sample_weight=given
+        )
+    return metric
+
+
+def exact_at(metric, X, y, weight=None):
+    """The shape of all matrices at the point where a metric has come to, in the frame of its vectors."""
+    vectors = replace(metric.embedding_, shape=None).embed(X)
+    weight = np.ones(len(X)) if weight is None else weight
+    return vectors, discriminant_shape(vectors, Targets.of(np.unique(y, return_inverse=True)[1], weight))
+
+
+def likeness(vectors, one, other):
+    """Cosine of the Gram matrices of two shapes: 1 where distances are proportional."""
+    vectors = vectors - vectors.mean(axis=0)
+    S, T = vectors @ one, vectors @ other
+    return np.linalg.norm(S.T @ T) ** 2 / (np.linalg.norm(S.T @ S) * np.linalg.norm(T.T @ T))
+
+
+# ---------------------------------------------------------------------------
+# The point stays
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_one_pass_at_a_fixed_point_is_fit(n_classes, weighted, rng):
+    X, y = labeled(rng, 240, 3, classes=n_classes)
+    weight = rng.uniform(0.2, 3.0, 240) if weighted else None
+    G = spd(rng, 3)
+    whole = LogEuclideanMetric(0.0, shape="discriminant", init=G).fit(X, y, sample_weight=weight)
+    metric = streamed(X, y, [4, 40, 81, 130, 200], weight=weight, radius=0.0, init=G)
+    assert_allclose(metric.shape_, whole.shape_, rtol=1e-9, atol=1e-9 * np.abs(whole.shape_).max())
+    assert metric.shape_penalty_ == pytest.approx(whole.shape_penalty_, rel=1e-9)
+    assert metric.shape_score_ == pytest.approx(whole.shape_score_, abs=0.02)
+    assert_allclose(metric.transform(X), whole.transform(X), atol=1e-9)
+    pairs = np.stack([X[:9], X[9:18]], axis=1)
+    assert_allclose(metric.pair_distance(pairs), whole.pair_distance(pairs), atol=1e-9)
+    assert metric.get_metric()(X[0], X[9]) == pytest.approx(whole.get_metric()(X[0], X[9]), rel=1e-9)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    seed=st.integers(0, 1000),
+    d=st.integers(1, 4),
+    cuts=st.lists(st.integers(30, 59), max_size=6, unique=True).map(sorted),
+    scale=st.sampled_from([1e-9, 1.0, 3e7]),
+)
+def test_how_a_stream_is_cut_does_not_matter(seed, d, cuts, scale):
+    """Neither do batches that lack classes, nor the unit of the weights."""
+    rng = np.random.default_rng(seed)
+    X, y = labeled(rng, 60, d, classes=3)
+    weight = rng.uniform(0.5, 2.0, 60)
+    options = {"radius": 0.0, "init": "identity", "batch_size": 1}
+    once = streamed(X, y, [], weight=weight, **options)
+    pieces = streamed(X, y, cuts, weight=scale * weight, **options)
+    unit = pieces._stream._unit / once._stream._unit * scale
+    assert_allclose(np.sqrt(unit) * pieces.shape_, once.shape_, atol=1e-8 * np.abs(once.shape_).max())
+    assert pieces.shape_penalty_ == pytest.approx(unit * once.shape_penalty_, rel=1e-8)
+    assert pieces.shape_score_ == pytest.approx(once.shape_score_, abs=1e-8)
+    assert once.shape_score_ < 1
+
+
+def test_the_first_batch_has_the_shape_of_fit(rng):
+    """Also where there are fewer matrices than features."""
+    X, y = labeled(rng, 20, 7, classes=3)
+    metric = streamed(X, y, [])
+    whole = LogEuclideanMetric(0.0, shape="discriminant").fit(X, y)
+    assert metric.shape_penalty_ == pytest.approx(whole.shape_penalty_, rel=1e-6)
+    assert_allclose(metric.transform(X), whole.transform(X), atol=1e-6)
+
+
+# ---------------------------------------------------------------------------
+# The point moves
+
+
+@pytest.mark.parametrize("rank", [None, 2])
+def test_what_comes_at_once_has_its_shape_where_it_leads(rank, rng):
+    X, y = labeled(rng, 200, 4, classes=3)
+    metric = streamed(X, y, [], radius=2.0, rank=rank)
+    assert metric.radius_ == pytest.approx(2.0)
+    _, exact = exact_at(metric, X, y)
+    assert metric.shape_penalty_ == pytest.approx(exact.penalty, rel=1e-9)
+    assert_allclose(metric.shape_, exact.directions, atol=1e-9 * np.abs(exact.directions).max())
+
+
+def batch_at(rng, n, point, low_rank):
+    """A batch as a stream sees it, its features in the frame that moves smoothly, and its targets."""
+    X, y = labeled(rng, n, 4, classes=3)
+    batch = RunningMisalignment(X, np.eye(3)[y], rng.uniform(0.5, 2.0, (n, 1)))
+    logs = unvech(batch.sample(np.arange(n), point)._decomposition.features)
+    P = np.eye(2) if low_rank else point.frame
+    return batch, vech(P @ (logs[:-1] - logs[-1]) @ P.T), y
+
+
+@pytest.mark.parametrize("low_rank", [False, True])
+def test_moments_that_fade_are_those_of_weighted_matrices(low_rank, rng):
+    """Slowly: all features are kept, those of batch k with the weight that came until then."""
+    ball = RankBall(4, 2, 9.0) if low_rank else Ball(np.eye(4), 9.0)
+    first = rank_coordinates(rng, 2, 4) if low_rank else symmetric(rng, 4)
+    points = [ball.center, *(ball.point((1 + 0.1 * k) * first) for k in range(3))]
+    sizes = [50, 30, 41, 60]
+    parts = [batch_at(rng, n, point, low_rank) for n, point in zip(sizes, points, strict=True)]
+    past, seen, weights = None, 0.0, []
+    for (batch, _, _), point in zip(parts, points, strict=True):
+        here = Past.of(batch, point)
+        past = here if past is None else past.then(here)
+        seen += batch.weight.sum()
+        weights.append(seen * batch.weight[:, 0])
+    weight = np.concatenate(weights[1:])  # nothing of the center is left
+    weight *= seen / weight.sum()
+    features, y = (
+        np.concatenate([part[1] for part in parts[1:]]),
+        np.concatenate([part[2] for part in parts[1:]]),
+    )
+    slow, fast = discriminant_shape(features, Targets.of_classes(y, weight, 3)), past.shape()
+    assert fast.penalty == pytest.approx(slow.penalty, rel=1e-9)
+    P = np.eye(2) if low_rank else points[-1].frame
+    turned = vech(P @ unvech(fast.directions.T) @ P.T).T
+    assert_allclose(turned, slow.directions, atol=1e-9 * np.abs(slow.directions).max())
+
+
+def test_a_long_stream_comes_near_the_shape_of_all():
+    """And nearer the longer it is: less and less of it was taken elsewhere."""
+    X, y, X_test, y_test = make_toy(6000, 500, d=4, random_state=0)
+    order = np.random.default_rng(0).permutation(6000)
+    X, y = X[order], y[order]
+    apart = []
+    for n in (400, 6000):
+        metric = streamed(X[:n], y[:n], range(40, n, 40), radius=4.0)
+        vectors, exact = exact_at(metric, X[:n], y[:n])
+        apart.append(1 - likeness(vectors, metric.shape_, exact.directions))
+        assert metric.shape_score_ == pytest.approx(exact.score, abs=0.03)
+    assert apart[1] < 2e-3
+    assert apart[1] < 0.5 * apart[0]
+    whole = LogEuclideanMetric(4.0, shape="discriminant", tol=1e-2).fit(X, y)
+    ours, theirs = (abs(np.corrcoef(m.transform(X_test)[:, 0], y_test)[0, 1]) for m in (metric, whole))
+    assert ours > theirs - 0.01
+
+
+# ---------------------------------------------------------------------------
+# Errors from moments
+
+
+def test_errors_from_moments_take_the_mean_leverage(rng):
+    vectors, codes = rng.normal(size=(90, 6)), np.arange(90) % 3
+    vectors[:, :2] += rng.normal(size=(3, 2))[codes]
+    targets = Targets.of_classes(codes, np.ones(90), 3)
+    rows, Y = vectors - vectors.mean(axis=0), targets.Y
+    ridge = FeatureRidge.of(rows.T @ rows, rows.T @ Y, Y.T @ Y, 90.0, 30.0)
+    inverse = np.linalg.inv(rows.T @ rows + ridge.penalties[0] * np.eye(6))
+    H = rows @ inverse @ rows.T + 1 / 90
+    left_out = (Y - H @ Y) / (1 - np.trace(H) / 90)
+    found = ridge.estimated_errors(90.0)
+    assert_allclose(found.products[0], left_out.T @ left_out, rtol=1e-9, atol=1e-9)
+    assert found.squares[0] == pytest.approx(np.sum(left_out**2), rel=1e-9)
+    exact = ridge.errors(rows, targets)
+    assert found.total == pytest.approx(exact.total)
+    assert found.squares[0] == pytest.approx(exact.squares[0], rel=0.02)
+
+
+# ---------------------------------------------------------------------------
+# Classes that come late, and all else that a stream must bear
+
+
+def test_no_shape_before_there_are_two_classes(rng):
+    X, y = labeled(rng, 300, 3, classes=3)
+    early, late = np.flatnonzero((y == 0) & (np.arange(300) < 180)), np.arange(180, 300)
+    metric = LogEuclideanMetric(0.0, shape="discriminant", init="identity", random_state=0)
+    with pytest.warns(UserWarning, match=r"none of \[1, 2, 9\]"):
+        metric.partial_fit(X[early], y[early], classes=[0, 1, 2, 9])
+    assert metric.shape_ is metric.shape_penalty_ is metric.shape_score_ is None
+    assert metric.transform(X).shape == (300, 6)
+    two = late[y[late] < 2]
+    assert metric.partial_fit(X[two], y[two]).transform(X).shape == (300, 1)
+    metric.partial_fit(X[late], y[late])
+    rows = np.concatenate([early, two, late])
+    whole = LogEuclideanMetric(0.0, shape="discriminant", init="identity").fit(X[rows], y[rows])
+    assert_allclose(metric.shape_, whole.shape_, atol=1e-9 * np.abs(whole.shape_).max())
+
+
+def test_classes_that_are_the_same_have_no_shape(rng):
+    X = np.repeat(spd(rng, 40, 3), 2, axis=0)
+    metric = streamed(X, np.arange(80) % 2, [], radius=0.0)
+    assert metric.shape_ is None
+    assert metric.transform(X).shape == (80, 6)
+
+
+def test_a_shape_that_is_asked_for_later_or_no_more(rng):
+    X, y = labeled(rng, 160, 3)
+    metric = LogEuclideanMetric(0.0, init="identity", random_state=0).partial_fit(
+        X[:40], y[:40], classes=[0, 1]
+    )
+    assert metric.shape_ is None
+    metric.set_params(shape="discriminant").partial_fit(X[40:80], y[40:80])
+    whole = LogEuclideanMetric(0.0, shape="discriminant", init="identity").fit(X[40:80], y[40:80])
+    assert_allclose(metric.shape_, whole.shape_, atol=1e-9 * np.abs(whole.shape_).max())
+    metric.set_params(shape=None).partial_fit(X[80:90], y[80:90])  # which wait
+    assert metric.shape_ is None
+    assert metric.transform(X).shape == (160, 6)
+
+
+def test_the_shape_does_not_change_what_is_learned(rng):
+    X, y = labeled(rng, 160, 3)
+    shaped = streamed(X, y, range(10, 160, 10), radius=2.0)
+    plain = LogEuclideanMetric(2.0, random_state=0)
+    for rows in np.split(np.arange(160), range(10, 160, 10)):
+        plain.partial_fit(X[rows], y[rows], classes=[0, 1])
+    assert_array_equal(plain.components_, shaped.components_)
+    assert plain.alignment_ == shaped.alignment_
+
+
+def test_copies_and_files(rng, tmp_path):
+    X, y = labeled(rng, 120, 3)
+    parts = np.split(np.arange(120), range(20, 120, 20))
+    whole = streamed(X, y, range(20, 120, 20), radius=2.0)
+    half = pickle.loads(pickle.dumps(streamed(X[:60], y[:60], [20, 40], radius=2.0)))
+    for rows in parts[3:]:
+        half.partial_fit(X[rows], y[rows])
+    assert_array_equal(whole.shape_, half.shape_)
+    spdmetric.save(whole, tmp_path / "metric.npz")
+    loaded = spdmetric.load(tmp_path / "metric.npz")
+    assert_array_equal(loaded.transform(X), whole.transform(X))
+    assert loaded.shape_score_ == whole.shape_score_
+    frozen, before = whole.get_metric(), whole.get_metric()(X[0], X[1])
+    whole.partial_fit(X[:40], y[:40])
+    assert frozen(X[0], X[1]) == before
+
+
+def test_a_call_that_raises_changes_no_shape(rng):
+    X, y = labeled(rng, 120, 3)
+    metric, other = (streamed(X[:80], y[:80], [40], radius=2.0) for _ in range(2))
+    before = dict(vars(metric))
+
+    def refuses(record):
+        raise KeyError("the user's own")
+
+    with pytest.raises(KeyError):
+        metric.set_params(callback=refuses).partial_fit(X[80:], y[80:])
+    metric.set_params(callback=None)
+    assert {name: id(value) for name, value in vars(metric).items()} == {
+        name: id(value) for name, value in before.items()
+    }
+    metric.partial_fit(X[80:], y[80:])
+    other.partial_fit(X[80:], y[80:])
+    assert_array_equal(metric.shape_, other.shape_)
+
+
+def test_float32_that_must_not_be_written_to(rng):
+    X, y = labeled(rng, 120, 3)
+    X = X.astype(np.float32)
+    X.setflags(write=False)
+    metric, double = (streamed(A, y, [40, 80], radius=2.0) for A in (X, X.astype(float)))
+    assert metric.transform(X).dtype == np.float32
+    assert_allclose(metric.shape_, double.shape_, rtol=1e-6, atol=1e-9)
+
+
+def test_weights_of_zero_are_absent(rng):
+    X, y = labeled(rng, 120, 3)
+    keep = np.arange(120) % 3 > 0
+    with_weight = LogEuclideanMetric(0.0, shape="discriminant").partial_fit(X, y, [0, 1], 1.0 * keep)
+    without = LogEuclideanMetric(0.0, shape="discriminant").partial_fit(X[keep], y[keep], [0, 1])
+    assert_array_equal(with_weight.shape_, without.shape_)
+
+
+def test_matrices_one_by_one_wait_for_each_other(rng):
+    """The shape is renewed with the reference point, not by every matrix."""
+    X, y = labeled(rng, 70, 3)
+    metric, shapes = LogEuclideanMetric(1.0, shape="discriminant", batch_size=8, random_state=0), []
+    for k in range(70):
+        shapes.append(metric.partial_fit(X[k : k + 1], y[k : k + 1], classes=[0, 1]).shape_)
+    assert shapes[0] is None
+    found = [s for s in shapes if s is not None]
+    renewed = sum(not np.array_equal(a, b) for a, b in pairwise(found))
+    assert 8 <= renewed <= 12
+    assert np.isfinite(metric.transform(X)).all()
