@@ -306,6 +306,17 @@ def test_matrices_one_by_one(rng):
     assert metric.radius_ == pytest.approx(1.0)
 
 
+def test_a_first_matrix_alone_at_low_rank(rng):
+    """Its logarithm at itself is zero, exactly: no direction is better than another."""
+    metric = LogEuclideanMetric(1.0, rank=1, batch_size=8, random_state=0)
+    metric.partial_fit([4.0 * np.eye(2)], [0], classes=[0, 1])
+    assert np.linalg.norm(metric.components_) == pytest.approx(0.5)
+    X, y = labeled(rng, 40, 2)
+    assert metric.partial_fit(X, y).radius_ > 0
+    with pytest.raises(ValueError, match="All matrices of X are the same"):
+        LogEuclideanMetric(1.0, rank=1).fit(np.full((6, 1, 1), 2.0), np.arange(6) % 2)
+
+
 def test_a_late_class_and_one_that_never_comes():
     X, y, *_ = make_toy(3000, 2, d=4, random_state=1)
     shuffled = batches(X, y, 60)
@@ -419,6 +430,13 @@ def test_a_center_of_one_point_learns_nothing(rng):
     X, y = labeled(rng, 60, 3)
     metric = streamed(batches(X, y, 10), np.unique(y), radius=0.0)
     assert metric.radius_ == 0
+
+
+def test_a_point_too_far_says_so_and_nothing_else(rng):
+    """Warnings are errors here: of a matrix and a center that are both zero, the sentence alone tells."""
+    running = RunningMisalignment(spd(rng, 8, 3), np.eye(2)[np.arange(8) % 2], np.ones((8, 1)))
+    with pytest.raises(ValueError, match="learn with a smaller radius"):
+        everything(running, RankBall(3, 1, 9999.0).point(np.array([[1500.0, 0.0, 0.0]])))
 
 
 def test_descent_waits_for_a_second_class(rng):

@@ -284,8 +284,16 @@ class LogEuclideanMetric(FittedMetric):
         The stream should be mixed: what came first counts less and less.  ``solver``, ``tol``,
         ``max_iter`` and ``n_jobs`` are not used.
 
+        A shape is renewed whenever the reference point is, from moments of all that was learned from: with
+        ``radius=0`` it is that of `fit`, otherwise matrices count in proportion to what had come before them,
+        as the reference point was elsewhere then.  Until two classes have come ``shape_`` is None.  Each time
+        takes an eigendecomposition of size d(d+1)/2, or m(m+1)/2 at rank m; a larger ``batch_size`` makes it
+        rarer.  Matrices that come again count as new ones, so that many passes over a few leave the penalty
+        too small.
+
         Attributes are those of `fit`: ``alignment_`` is an estimate from the last
-        mini-batches, ``n_iter_`` counts mini-batches, and the history has a record for each
+        mini-batches, ``shape_score_`` one from the moments (generalized cross-validation),
+        ``n_iter_`` counts mini-batches, and the history has a record for each
         of the last thousand calls.  `fit` forgets the stream.
 
         Parameters

@@ -107,7 +107,8 @@ class Sample:
         self.point, self._given_norm = point, target_norm
         self._decomposition, self._Y, self._weight = decomposition, Y, weight
         features = decomposition.features
-        self._features = _turned(point.frame, features[:-1] - features[-1])
+        with np.errstate(invalid="ignore"):  # of what has left float64, as the error below says
+            self._features = _turned(point.frame, features[:-1] - features[-1])
         if not np.isfinite(self._features).all():
             raise ValueError(
                 "At this distance from its start the reference point is too close to singular to compare "

@@ -151,7 +151,8 @@ def class_directions(total: Total, d: int, n_classes: int) -> np.ndarray:
         return np.tensordot(left, left, axes=((0, 1), (0, 1)))
 
     within = total(about)
-    within = within + _SHRINKAGE * (np.trace(within) + _EPS * sums[-1, 0]) / d * np.eye(d)
+    least = _EPS * sums[-1, 0] + np.finfo(float).tiny  # of matrices that are all the same
+    within = within + _SHRINKAGE * (np.trace(within) + least) / d * np.eye(d)
     contrasts = [means[0] - means[1]] if n_classes == 2 else list(means if n_classes else means[1:])
     best_first = [eigh(mean @ mean, within)[1][:, ::-1] for mean in contrasts]
     return _orthogonalized(np.stack(best_first, axis=2).reshape(d, -1))
