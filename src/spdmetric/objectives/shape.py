@@ -129,7 +129,8 @@ def discriminant_shape(vectors: np.ndarray, targets: Targets) -> Shape:
     shape : Shape
     """
     w = targets.weight
-    rows = np.sqrt(w)[:, None] * (vectors - (w @ vectors) / w.sum())  # (n, p)
+    rows = vectors - (w @ vectors) / w.sum()  # (n, p)
+    rows *= np.sqrt(w)[:, None]
     if rows.shape[0] < rows.shape[1]:
         gram = GramRidge.of(rows @ rows.T, targets, rows.shape[1])
         return shape_of(gram, gram.errors(targets), rows)
@@ -236,7 +237,7 @@ class GramRidge(NamedTuple):
         assert rows is not None
         scaled = self.inner / (self.values + penalty)[:, None]
         explained = (self.inner * self.values[:, None]).T @ scaled
-        return Fit(rows.T @ (self.basis @ scaled), explained, penalty * self.inner.T @ scaled)
+        return Fit(((self.basis @ scaled).T @ rows).T, explained, penalty * self.inner.T @ scaled)
 
 
 def _class_penalty(
