@@ -78,7 +78,8 @@ def _emphasis(training: Kept) -> np.ndarray:
 
 
 def _targets(labeled: Kept, n_classes: int) -> Targets:
-    return Targets.of_classes(labeled.codes, labeled.weight, n_classes)
+    """Classes, the penalty that of the least error: several people give no draws of one distribution."""
+    return Targets.of_classes(labeled.codes, labeled.weight, n_classes)._replace(n_classes=None)
 
 
 def left_out_errors(joined: Kept, n_own: int, n_classes: int) -> np.ndarray:

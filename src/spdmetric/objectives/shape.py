@@ -45,7 +45,7 @@ class Targets(NamedTuple):
     Y: np.ndarray  # (n, c)
     weight: np.ndarray  # (n,)
     judged: np.ndarray  # (n,), whose errors count in the score, and of numbers in the choice of the penalty
-    n_classes: int | None  # None: numbers
+    n_classes: int | None  # None: the penalty is that of the least error, as for numbers
 
     @classmethod
     def of_classes(cls, codes: np.ndarray, weight: np.ndarray, n_classes: int) -> Targets:
