@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
 SPEED = ROOT / "benchmarks" / "results.json"
-SENSITIVITY = ROOT / "benchmarks" / "texture_sensitivity.json"
 
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT / "src"))  # `steps` is beside this file
@@ -35,6 +34,9 @@ from spdmetric.paper.stamps import Stamp, code_stamp  # noqa: E402
 WRITTEN = {"_build", "api", "gallery", "results"}
 BLOCK = re.compile(r"(<!-- quote: ([^\n]*) -->\n)(.*?)(<!-- end of quote -->)", re.S)
 SPEED_BLOCK = re.compile(r"<!-- speed: \w+ [^\n]*-->\n(.*?)<!-- end of speed -->", re.S)
+MEASURED = re.compile(
+    r"\bbenchmarks/(?!results\b)\w+(?=\.json\b)"
+)  # all but the speed, whose cases have stamps
 NAMED = re.compile(r"\bresults/((?:[\w-]+/)*[\w-]+)\.(?:json|csv|md|png)\b")
 PRINTS = re.compile(r"(```python\n)(.*?)(```\n\nIt prints\n\n```text\n).*?```", re.S)
 TARGETS = {step.target for step in STEPS}
@@ -52,9 +54,14 @@ def pages() -> list[Path]:
 # Stamps
 
 
+def path_of(name: str) -> Path:
+    """The file that a page means: ``benchmarks/NAME``, or a name in docs/results."""
+    return (ROOT if name.startswith("benchmarks/") else RESULTS) / f"{name}.json"
+
+
 def stamp_of(name: str) -> Stamp:
-    """The stamp of a file in docs/results, without its suffix."""
-    path = RESULTS / f"{name}.json"
+    """The stamp of a file of results."""
+    path = path_of(name)
     try:
         return Stamp.of(json.loads(path.read_text()))
     except (OSError, ValueError) as error:
@@ -70,8 +77,7 @@ def quoted(text: str) -> Iterator[Stamp]:
     """Stamps of all files of results that a page names."""
     for name in sorted(set(NAMED.findall(text)) - {"times"}):
         yield stamp_of("choice" if name == "moabb" else name)
-    if SENSITIVITY.name in text:
-        yield Stamp.of(json.loads(SENSITIVITY.read_text()))
+    yield from map(stamp_of, sorted(set(MEASURED.findall(text))))
     if SPEED_BLOCK.search(text):
         yield from map(Stamp, sorted(speed_stamps()))
 
@@ -131,7 +137,8 @@ def written(text: str, now: str | None = None) -> str:
             return f"{match[1]}Not computed yet: `make results`.\n{match[4]}"
         said = sentence_of(quote.file, now)
         if quote.lines == "none":
-            return f"{match[1]}`docs/results/{quote.file}.json`: {said[0].lower()}{said[1:]}\n{match[4]}"
+            file = path_of(quote.file).relative_to(ROOT).as_posix()
+            return f"{match[1]}`{file}`: {said[0].lower()}{said[1:]}\n{match[4]}"
         return f"{match[1]}{table_of(quote)}{said}\n{match[4]}"
 
     return BLOCK.sub(fill, text)
@@ -142,8 +149,6 @@ def sentence_of(file: str, now: str) -> str:
     if file == "speed":
         stamps = [Stamp(code) for code in sorted(speed_stamps())]
         return " ".join(stamp.sentence(now) for stamp in stamps)
-    if file == "texture-sensitivity":
-        return Stamp.of(json.loads(SENSITIVITY.read_text())).sentence(now)
     return stamp_of(file).sentence(now)
 
 
@@ -177,8 +182,8 @@ def table_of(quote: Quote) -> str:
     """The table of a mark, and an empty line; nothing for files whose tables others write."""
     if quote.file == "speed":
         return ""
-    if quote.file == "texture-sensitivity":
-        return _markdown(settings_table(json.loads(SENSITIVITY.read_text())["cells"]))
+    if quote.file in TABLES:
+        return _markdown(TABLES[quote.file](json.loads(path_of(quote.file).read_text())))
     texts = texts_of(quote)
     rows, methods = (tuple(dict.fromkeys(key[k] for key in texts)) for k in (0, 1))
     names, titles = quote.names or rows, [KNOWN[method].short for method in methods]
@@ -261,11 +266,11 @@ def claims() -> list[list[str]]:
     return [*lines[:1], *map(list, dict.fromkeys(map(tuple, lines[1:])))]
 
 
-def settings_table(cells: list[dict[str, Any]]) -> list[list[str]]:
+def settings_table(content: dict[str, Any]) -> list[list[str]]:
     """A line for each setting of the textures."""
     columns = {"logeuclid": "LE at I", "learned": "learned", "riemann": "Riemann", "euclid": "Euclid"}
     lines = [["gray levels", "filtering", "kept", *columns.values(), "correlation"]]
-    for found in cells:
+    for found in content["cells"]:
         settings, accuracy = found["settings"], found["accuracy"]
         gray = "standardized" if settings["standardize"] else "raw"
         kept = f"{settings['kind']}, {'/'.join(map(str, settings['frequencies']))}"
@@ -273,6 +278,39 @@ def settings_table(cells: list[dict[str, Any]]) -> list[list[str]]:
         correlation = f"{accuracy['logeuclid']['correlation_with_paper']:.2f}"
         lines.append([gray, settings["filtering"], kept, *means, correlation])
     return lines
+
+
+def probabilities_table(content: dict[str, Any]) -> list[list[str]]:
+    """Log loss, the less bold, and calibration error of each model, a line for each group."""
+    models = {"LogEuclideanClassifier": "chosen", "tangent space + logistic": "logistic regression"}
+    found = {(line["group"], line["model"]): line for line in content["lines"]}
+    groups = tuple(dict.fromkeys(group for group, _ in found))
+    lines = [["group", *models.values()]]
+    for group in groups:
+        of_group = [found[group, model] for model in models]
+        lines.append(
+            [
+                group,
+                *(
+                    f"{loss} ({line['calibration_error']:.3f})"
+                    for loss, line in zip(
+                        _least_bold([line["log_loss"] for line in of_group]), of_group, strict=True
+                    )
+                ),
+            ]
+        )
+    means = [sum(found[group, model]["log_loss"] for group in groups) / len(groups) for model in models]
+    return [*lines, ["mean", *_least_bold(means)]]
+
+
+def _least_bold(values: list[float]) -> list[str]:
+    return [f"**{value:.3f}**" if value == min(values) else f"{value:.3f}" for value in values]
+
+
+TABLES = {
+    "benchmarks/probabilities": probabilities_table,
+    "benchmarks/texture_sensitivity": settings_table,
+}
 
 
 def _markdown(cells: list[list[str]]) -> str:
