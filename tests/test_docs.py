@@ -79,9 +79,8 @@ def test_code_blocks_run_in_order(page, tmp_path, monkeypatch):
 
 
 def modules() -> list[str]:
-    found = pkgutil.walk_packages(spdmetric.__path__, "spdmetric.")
-    with_examples = (m.name for m in found if not m.name.endswith("__main__"))
-    return [m for m in with_examples if ">>>" in _source(m)]
+    found = (m.name for m in pkgutil.walk_packages(spdmetric.__path__, "spdmetric."))
+    return [m for m in ("spdmetric", *found) if not m.endswith("__main__") and ">>>" in _source(m)]
 
 
 def _source(module: str) -> str:
@@ -151,6 +150,16 @@ def test_every_public_name_is_in_the_api(extensions, tmp_path):
                 or not hasattr(value, "__module__")
                 or what == "Callback"
             )
+
+
+def test_see_also_leads_somewhere(extensions, tmp_path):
+    pages = extensions("pages")
+    api = extensions("api").public_names()
+    listed = {what for names in api.values() for what in names}
+    assert set(pages.SEE_ALSO) <= listed
+    for word in " ".join(pages.SEE_ALSO.values()).split():
+        example = ROOT / "examples" / f"{word.removeprefix('gallery/')}.py"
+        assert word in api["spdmetric"] or (DOCS / f"{word}.md").exists() or example.exists(), word
 
 
 def cited_in(path: Path) -> set[str]:

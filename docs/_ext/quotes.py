@@ -241,10 +241,11 @@ def printed(text: str) -> str:
 def claims() -> list[list[str]]:
     """Every number in the tables of README and home page, where it stands in a file, and the command."""
     lines = [["claim", "file", "entry", "command"]]
-    for match in PRINTS.finditer((ROOT / "README.md").read_text()):
-        said = match[0].removeprefix(match[1] + match[2] + match[3]).removesuffix("```").splitlines()
-        lines += [[line, "`README.md`", "the lines of code above it", "`make pages`"] for line in said]
     for page in (ROOT / "README.md", ROOT / "docs" / "index.md"):
+        for match in PRINTS.finditer(page.read_text()):
+            said = match[0].removeprefix(match[1] + match[2] + match[3]).removesuffix("```").splitlines()
+            file = f"`{page.relative_to(ROOT).as_posix()}`"
+            lines += [[line, file, "the lines of code above it", "`make pages`"] for line in said]
         for match in BLOCK.finditer(page.read_text()):
             quote = Quote.parse(match[2])
             if quote.file in TARGETS and quote.lines != "none":
