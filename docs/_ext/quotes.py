@@ -23,8 +23,9 @@ RESULTS = ROOT / "docs" / "results"
 SPEED = ROOT / "benchmarks" / "results.json"
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT / "src"))  # `steps` is beside this file
+    sys.path.insert(0, str(ROOT / "src"))  # `rivals` and `steps` are beside this file
 
+import rivals  # noqa: E402
 from steps import STEPS  # noqa: E402
 
 from spdmetric.evaluation.statistics import number  # noqa: E402
@@ -132,7 +133,11 @@ def written(text: str, now: str | None = None) -> str:
         if quote.file == "claims":
             return f"{match[1]}{_markdown(claims())}{match[4]}"
         if quote.file == "ahead":
-            return f"{match[1]}{ahead(quote.rows)}\n{match[4]}"
+            return f"{match[1]}{rivals.ahead(RESULTS, quote.rows)}\n{match[4]}"
+        if quote.file == "ranks":
+            return f"{match[1]}{rivals.ranks(RESULTS)}\n{match[4]}"
+        if quote.file == "differences":
+            return f"{match[1]}{_markdown(rivals.differences(RESULTS))}{match[4]}"
         if quote.file in TARGETS and not (RESULTS / f"{quote.file}.json").exists():
             return f"{match[1]}Not computed yet: `make results`.\n{match[4]}"
         said = sentence_of(quote.file, now)
@@ -204,26 +209,6 @@ def texts_of(quote: Quote) -> dict[tuple[str, str], str]:
     shown = {(row, method): entries[row, method] for row in rows for method in methods}
     bold = bold_of(content, shown)
     return {key: cell(entry, key in bold) for key, entry in shown.items()}
-
-
-def ahead(groups: tuple[str, ...]) -> str:
-    """On how many lines of the README's table one method is ahead of another."""
-    entries = entries_of(json.loads((RESULTS / "choice.json").read_text()))
-
-    def count(first: str, second: str) -> str:
-        mean = {method: [entries[group, method]["mean"] for group in groups] for method in (first, second)}
-        wins = sum(a > b for a, b in zip(mean[first], mean[second], strict=True))
-        return f"{wins} of {len(groups)}"
-
-    paper, choice = count("logeuclid-kta", "logeuclid-mean"), count("spdmetric", "logeuclid-mean")
-    lda, logistic, fgmdm = (
-        count("spdmetric", other) for other in ("logeuclid-mean-lda", "logeuclid-mean-logistic", "fgmdm")
-    )
-    return (
-        f"The paper's metric is ahead of *LE at mean* on {paper} lines, the choice on {choice}. **The choice "
-        f"is\nahead of LDA on plain tangent vectors on {lda}**, of logistic regression on {logistic}, of "
-        f"FgMDM on {fgmdm}."
-    )
 
 
 def printed(text: str) -> str:
