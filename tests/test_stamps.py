@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from spdmetric.evaluation.statistics import number
 from spdmetric.paper import stamps
 from spdmetric.paper.reproduce import Settings, run_table, verify_table, write_table
 from spdmetric.paper.stamps import Stamp, code_stamp, stamp_part
@@ -106,6 +107,19 @@ def test_an_untold_stamp_and_a_stale_table_are_found(quotes, site):
     other.unlink()
     page.write_text(quotes.written(page.read_text(), code))  # as it was when that code computed the table
     assert any("a table differs" in problem for problem in quotes.problems("another"))
+
+
+def test_paired_differences_are_those_of_the_table(quotes):
+    """Against the method that the file of results itself is compared with."""
+    rivals = importlib.import_module("rivals")
+    content = json.loads((RESULTS / "choice.json").read_text())
+    told = {(e["group"], e["method"]): e for e in content["by_group"]}
+    accuracy = rivals.accuracies(RESULTS)
+    for group in content["groups"]:
+        entry = told[group["group"], "spdmetric"]
+        expected = number(entry["difference"], entry["difference_se"], sign="+")
+        assert rivals.difference(accuracy, group, "spdmetric", entry["against"]) == expected
+    assert [len(line) for line in rivals.differences(RESULTS)] == [5] * (len(content["groups"]) + 3)
 
 
 def test_the_file_in_the_format_of_moabb_follows_from_the_choice(quotes, tmp_path):

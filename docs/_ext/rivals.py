@@ -62,15 +62,20 @@ def differences(results: Path) -> list[list[str]]:
         }
         for name in ("eegmmi-21", "eegmmi-64")
     ]
-    with (results / "choice.csv").open(newline="") as file:
-        lines = list(csv.DictReader(file))
-    accuracy = {(x["method"], x["row"], x["repeat"]): float(x["accuracy"]) for x in lines}
+    accuracy = accuracies(results)
     pairs = [(first, second) for first in CHOICES for second in AT_MEAN]
     head = ["", *(f"{KNOWN[first].short} less {AT_MEAN[second]}" for first, second in pairs)]
-    return [head, *([of["group"], *(_difference(accuracy, of, *pair) for pair in pairs)] for of in groups)]
+    return [head, *([of["group"], *(difference(accuracy, of, *pair) for pair in pairs)] for of in groups)]
 
 
-def _difference(accuracy: dict[Any, float], group: dict[str, Any], first: str, second: str) -> str:
+def accuracies(results: Path) -> dict[tuple[str, str, str], float]:
+    """Every accuracy, by method, row and repeat."""
+    with (results / "choice.csv").open(newline="") as file:
+        return {(x["method"], x["row"], x["repeat"]): float(x["accuracy"]) for x in csv.DictReader(file)}
+
+
+def difference(accuracy: dict[Any, float], group: dict[str, Any], first: str, second: str) -> str:
+    """Mean paired difference in a group, with its error over the rows or over the repeats."""
     parts = defaultdict(list)  # one mean for each row, or for each repeat
     for method, row, repeat in accuracy:
         if method == first and row in group["rows"]:
