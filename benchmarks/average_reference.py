@@ -20,6 +20,7 @@ from spdmetric.evaluation.methods import METHODS, Sizes, obstacle
 from spdmetric.evaluation.splits import Fold
 from spdmetric.io.atomic import write_atomically
 from spdmetric.io.matrices import read_matrices
+from spdmetric.paper.stamps import Stamp, code_stamp
 
 
 def referenced(X: np.ndarray) -> np.ndarray:
@@ -74,6 +75,7 @@ def main() -> None:
         plain.append(accuracies(X, data.labels, data.groups))
         centered.append(accuracies(referenced(X), data.labels, data.groups))
         content = {"channels": arguments.channels, "subjects": subject, "methods": summary(plain, centered)}
+        content["stamp"] = Stamp(code_stamp())._asdict()
         write_atomically(arguments.out, json.dumps(content, indent=1) + "\n")
     print(arguments.out.read_text())
 

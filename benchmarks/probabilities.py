@@ -21,6 +21,7 @@ from tqdm import tqdm
 from spdmetric import LogEuclideanClassifier, LogEuclideanMetric
 from spdmetric.io.atomic import write_atomically
 from spdmetric.paper.beyond import beyond_table
+from spdmetric.paper.stamps import Stamp, code_stamp
 from spdmetric.paper.tables import FixedRow, Row
 
 MODELS = {
@@ -93,4 +94,5 @@ if __name__ == "__main__":
     means = {name: np.mean([row["log_loss"] for row in found if row["model"] == name]) for name in MODELS}
     for name, mean in means.items():
         print(f"{'mean of groups':18s} {name:26s} log loss {mean:.3f}")
-    write_atomically(arguments.out, json.dumps(found, indent=1) + "\n")
+    content = {"repeats": arguments.repeats, "lines": found, "stamp": Stamp(code_stamp())._asdict()}
+    write_atomically(arguments.out, json.dumps(content, indent=1) + "\n")

@@ -45,6 +45,7 @@ from spdmetric.estimators._settings import settings_of
 from spdmetric.geometry import distance_riemann
 from spdmetric.objectives.local import Labeled, LocalData, threads
 from spdmetric.objectives.local import stored as as_read
+from spdmetric.paper.stamps import stamp_part
 
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "tests"))
@@ -337,6 +338,7 @@ def main() -> None:
         for name in arguments.names or run:
             began = time.perf_counter()
             results[name] = run[name]() | {"n_asked": arguments.n}
+            stamp_part(results, name)
             print(f"{name}: {time.perf_counter() - began:.0f} s", flush=True)
             arguments.out.write_text(json.dumps(results, indent=1) + "\n")
     print(table(results))

@@ -39,6 +39,7 @@ from spdmetric.geometry import mean_riemann
 from spdmetric.linalg.symmetric import congruence
 from spdmetric.manifolds import Ball
 from spdmetric.objectives.alignment import Misalignment, Target
+from spdmetric.paper.stamps import stamp_part
 
 N, D, SEEDS, STREAM_BATCH = 100_000, 16, range(5), 1000
 
@@ -170,6 +171,7 @@ def main() -> None:
         began = time.process_time()
         results[name] = PARTS[name]()
         results[f"{name}, cpu_seconds"] = round(time.process_time() - began)
+        stamp_part(results, name)
         options.output.write_text(json.dumps(results, indent=1) + "\n")
 
 

@@ -22,7 +22,7 @@ mixing = np.eye(4) + 0.25 * np.random.default_rng(1).standard_normal((4, 4, 4))
 X = congruence(mixing[session], X)
 
 # %%
-# A few methods, for the time's sake; by default there are twenty.
+# A few methods, for the time's sake; by default there are some twenty.
 report = spdmetric.compare(
     X,
     y,

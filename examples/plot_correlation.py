@@ -46,7 +46,7 @@ correlations = np.array([np.corrcoef(signal) for signal in signals])
 # directions.  With many regions and few subjects a low rank is the model to try.
 
 folds = StratifiedKFold(n_splits=5, shuffle=True, random_state=0)
-metrics = {"at the mean": LogEuclideanMetric(0), "rank 4": LogEuclideanMetric(2.0, rank=4, tol=1e-3)}
+metrics = {"at the mean": LogEuclideanMetric(0), "rank 4": LogEuclideanMetric(2.0, rank=4)}
 scores = {}
 for kind, X in (("covariances", covariances), ("correlations", correlations)):
     for name, metric in metrics.items():

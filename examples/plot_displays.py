@@ -35,7 +35,7 @@ path.ax_.set_title("How far to move the reference point")
 
 # %%
 # The choice itself: gains over the usual candidate, the mean with a discriminant shape, with their standard
-# errors.  Another is taken where its error bar does not touch zero, and of those the best.
+# errors.  Another is taken only where it is clearly better; :doc:`the guide </guide/shape>` has the rule.
 
 ChoiceDisplay.from_estimator(LogEuclideanClassifier().fit(X, y))
 
@@ -53,7 +53,7 @@ print(f"distance from the start: {(spectrum.movement**2).sum() ** 0.5:.2f}")
 # Matrices that were not learned from, in the plane of their two principal components: as the mean
 # sees them, as the learned metric sees them, and as a metric of rank 4 does.
 
-low_rank = LogEuclideanMetric(radius=5.0, rank=4, tol=1e-3).fit(X, y)
+low_rank = LogEuclideanMetric(radius=5.0, rank=4).fit(X, y)
 views = {"at the mean": LogEuclideanMetric(radius=0.0).fit(X, y), "learned": metric, "rank 4": low_rank}
 fig, axes = plt.subplots(1, 3, figsize=(11, 3.8), layout="constrained")
 for ax, (name, view) in zip(axes, views.items(), strict=True):

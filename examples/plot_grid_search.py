@@ -6,7 +6,7 @@ The metric is a transformer: what follows it, and how both are tuned, is left to
 Here a grid search chooses the radius together with the classifier behind it.  The matrices are
 covariances of Gabor responses on two textures that come with scikit-image, gravel and grass.
 
-Whoever wants only the radius and the rank for nearest neighbors takes ``LogEuclideanMetricCV``
+Whoever wants only radius, rank and shape for nearest neighbors takes ``LogEuclideanMetricCV``
 instead: it learns all radii of a rank in one sweep, while a grid search starts each from nothing.
 """
 
@@ -34,7 +34,7 @@ heads = {
     "logistic": LogisticRegression(max_iter=5000),
 }
 radii = [0.0, 1.0, 2.0, 4.0]
-pipeline = Pipeline([("metric", LogEuclideanMetric(tol=1e-3)), ("head", KNeighborsClassifier())])
+pipeline = Pipeline([("metric", LogEuclideanMetric()), ("head", KNeighborsClassifier())])
 search = GridSearchCV(pipeline, {"metric__radius": radii, "head": list(heads.values())}, cv=5).fit(X, y)
 print("chosen:", search.best_params_)
 print(f"in cross-validation {search.best_score_:.3f}, on the test patches {search.score(X_test, y_test):.3f}")

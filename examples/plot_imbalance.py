@@ -46,8 +46,8 @@ def scores(metric, sample):
 
 metrics = {
     "at the mean": LogEuclideanMetric(0),
-    "learned": LogEuclideanMetric(3.0, rank=2, tol=1e-3),
-    'learned, class_weight="balanced"': LogEuclideanMetric(3.0, rank=2, tol=1e-3, class_weight="balanced"),
+    "learned": LogEuclideanMetric(3.0, rank=2),
+    'learned, class_weight="balanced"': LogEuclideanMetric(3.0, rank=2, class_weight="balanced"),
 }
 table = 100 * np.array(
     [[[scores(m, draw(n, seed)) for m in metrics.values()] for seed in range(DRAWS)] for n in RARE]

@@ -35,7 +35,7 @@ table = np.array([[scores[radius, rank] for radius in radii] for rank in ranks])
 metrics = {
     "at the mean": LogEuclideanMetric(0.0).fit(X, y),
     "learned, radius 10": LogEuclideanMetric().fit(X, y),
-    "known rank, radius 5": LogEuclideanMetric(5.0, rank=d // 2, tol=1e-3).fit(X, y),
+    "known rank, radius 5": LogEuclideanMetric(5.0, rank=d // 2).fit(X, y),
     "chosen by CV": chosen,
 }
 accuracy = {
@@ -51,11 +51,15 @@ left.set_xticks(range(len(radii)), [f"{r:g}" for r in radii])
 left.set_yticks(range(len(ranks)), ["full" if m is None else m for m in ranks])
 left.set(xlabel="radius", ylabel="rank", title="1-NN accuracy in cross-validation")
 best = chosen.best_params_
-left.plot(list(radii).index(best["radius"]), ranks.index(best["rank"]), "r*", ms=14, label="chosen")
+left.plot(
+    list(radii).index(best["radius"]), ranks.index(best["rank"]), "*", c="#D55E00", ms=14, label="chosen"
+)
 left.legend(loc="lower right")
 fig.colorbar(image, ax=left)
 
-right.barh(list(accuracy), [100 * v for v in accuracy.values()], color=["0.6", "C0", "C2", "C3"])
-right.set(xlim=(60, 100), xlabel="1-NN accuracy on 500 new matrices (%)", title=f"Toy set, {d} x {d}")
+right.barh(
+    list(accuracy), [100 * v for v in accuracy.values()], color=["0.6", "#56B4E9", "#009E73", "#0072B2"]
+)
+right.set(xlim=(0, 100), xlabel="1-NN accuracy on 500 new matrices (%)", title=f"Toy set, {d} x {d}")
 right.invert_yaxis()
 plt.show()

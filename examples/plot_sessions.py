@@ -43,7 +43,7 @@ else:
 # of the new session matters to the second one only: early matrices are seen from a mean that is
 # not yet well known.
 
-metric = LogEuclideanMetric(3.0, rank=4, tol=1e-3).fit(X, y)
+metric = LogEuclideanMetric(3.0, rank=4).fit(X, y)
 classifier = KNeighborsClassifier(5).fit(metric.transform(X), y)
 
 

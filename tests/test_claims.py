@@ -27,10 +27,11 @@ def test_the_readme_is_short():
     assert len(README.read_text().splitlines()) <= 120
 
 
-def test_the_code_of_the_readme_prints_what_it_says(monkeypatch):
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_the_code_of_a_page_prints_what_it_says(page, monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "docs" / "_ext"))
     quotes = importlib.import_module("quotes")
-    text = README.read_text()
+    text = page.read_text()
     (code,) = (match[2] for match in quotes.PRINTS.finditer(text))
     assert len([line for line in code.splitlines() if line]) <= 10
     assert quotes.printed(text) == text, "make pages"

@@ -79,9 +79,8 @@ def test_code_blocks_run_in_order(page, tmp_path, monkeypatch):
 
 
 def modules() -> list[str]:
-    found = pkgutil.walk_packages(spdmetric.__path__, "spdmetric.")
-    with_examples = (m.name for m in found if not m.name.endswith("__main__"))
-    return [m for m in with_examples if ">>>" in _source(m)]
+    found = (m.name for m in pkgutil.walk_packages(spdmetric.__path__, "spdmetric."))
+    return [m for m in ("spdmetric", *found) if not m.endswith("__main__") and ">>>" in _source(m)]
 
 
 def _source(module: str) -> str:
@@ -153,13 +152,37 @@ def test_every_public_name_is_in_the_api(extensions, tmp_path):
             )
 
 
+def test_see_also_leads_somewhere(extensions, tmp_path):
+    pages = extensions("pages")
+    api = extensions("api").public_names()
+    listed = {what for names in api.values() for what in names}
+    assert set(pages.SEE_ALSO) <= listed
+    for word in " ".join(pages.SEE_ALSO.values()).split():
+        example = ROOT / "examples" / f"{word.removeprefix('gallery/')}.py"
+        assert word in api["spdmetric"] or (DOCS / f"{word}.md").exists() or example.exists(), word
+
+
+def cited_in(path: Path) -> set[str]:
+    """Keys of the works that a page, a module or an example cites; its own list of works cites none."""
+    text = re.sub(r"^ *(?:\.\. |- \*\*)\[\w+\]", "", path.read_text(), flags=re.M)
+    keys = set(re.findall(r"\[([A-Z][A-Za-z]+(?:19|20)\d\d)(?:\]|,)", text))
+    return keys.union(*(m.split(",") for m in re.findall(r"\{cite:[pt]\}`([^`]+)`", text)))
+
+
 def test_one_bibliography(extensions):
     keys = extensions("citations").KEYS
-    sources = [*DOCS.glob("*.md"), *(ROOT / "src").rglob("*.py"), *(ROOT / "examples").glob("*.py")]
-    for path in sources:
-        cited = set(re.findall(r"\[([A-Z][A-Za-z]+(?:19|20)\d\d)(?:\]|,)", path.read_text()))
-        cited |= set(re.findall(r"\{cite:[pt]\}`(\w+)`", path.read_text()))
-        assert cited <= keys, f"{name(path)} cites {sorted(cited - keys)}: add them to docs/references.bib"
+    sources = [*PAGES, *(ROOT / "src").rglob("*.py"), *(ROOT / "examples").glob("*.py")]
+    cited = {path: cited_in(path) for path in sources}
+    for path, works in cited.items():
+        assert works <= keys, f"{name(path)} cites {sorted(works - keys)}: add them to docs/references.bib"
+    assert keys == set().union(*cited.values()), "docs/references.bib lists works that nothing cites"
+
+
+def test_lists_of_works_hold_what_is_cited_beside_them():
+    for path in [DOCS / "math.md", *(ROOT / "src").rglob("*.py")]:
+        listed = set(re.findall(r"^ *(?:\.\. |- \*\*)\[(\w+)\]", path.read_text(), flags=re.M))
+        assert listed <= cited_in(path), f"{name(path)} lists {sorted(listed - cited_in(path))}"
+        assert path.suffix == ".py" or listed == cited_in(path), "the list of docs/math.md is complete"
 
 
 FILE = re.compile(r"`((?:src|tests|docs|benchmarks|examples)/[\w/.-]+\.\w+)`")

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from spdmetric.evaluation.statistics import number
 from spdmetric.paper import stamps
 from spdmetric.paper.reproduce import Settings, run_table, verify_table, write_table
-from spdmetric.paper.stamps import Stamp, code_stamp
+from spdmetric.paper.stamps import Stamp, code_stamp, stamp_part
 from spdmetric.paper.tables import TABLES
 
 ROOT = Path(__file__).parents[1]
@@ -59,6 +60,17 @@ def test_every_file_of_results_has_a_stamp():
         assert codes == set(told.split(", ")), path  # several where a part was computed anew
     cases = json.loads((ROOT / "benchmarks" / "results.json").read_text())["cases"]
     assert all(case["code"] for case in cases.values())
+    for path in set((ROOT / "benchmarks").glob("*.json")) - {ROOT / "benchmarks" / "results.json"}:
+        assert Stamp.of(json.loads(path.read_text())).code, path
+
+
+def test_a_file_that_was_computed_in_parts_has_all_their_stamps():
+    content = {"codes": {"growth": "before", "memory": "long before"}}
+    stamp_part(content, "memory")
+    assert Stamp.of(content).code.split(", ") == sorted(["before", code_stamp()])
+    assert not Stamp.of(content).holds(code_stamp())
+    stamp_part(content, "growth")
+    assert Stamp.of(content).holds(code_stamp())
 
 
 def test_pages_quote_what_this_code_computed_or_say_that_they_do_not(quotes):
@@ -88,8 +100,26 @@ def test_an_untold_stamp_and_a_stale_table_are_found(quotes, site):
     code = quotes.stamp_of("toy").code
     assert "| 6x6 | " in page.read_text()
     assert quotes.written(page.read_text(), code).count("Computed with this state of the code") == 1
+    shutil.copytree(ROOT / "benchmarks", site / "benchmarks")
+    other = site / "docs" / "other.md"
+    other.write_text("See benchmarks/scale.json and benchmarks/results.json.\n")
+    assert [p for p in quotes.problems() if p.startswith("docs/other.md quotes results of stamp")]
+    other.unlink()
     page.write_text(quotes.written(page.read_text(), code))  # as it was when that code computed the table
     assert any("a table differs" in problem for problem in quotes.problems("another"))
+
+
+def test_paired_differences_are_those_of_the_table(quotes):
+    """Against the method that the file of results itself is compared with."""
+    rivals = importlib.import_module("rivals")
+    content = json.loads((RESULTS / "choice.json").read_text())
+    told = {(e["group"], e["method"]): e for e in content["by_group"]}
+    accuracy = rivals.accuracies(RESULTS)
+    for group in content["groups"]:
+        entry = told[group["group"], "spdmetric"]
+        expected = number(entry["difference"], entry["difference_se"], sign="+")
+        assert rivals.difference(accuracy, group, "spdmetric", entry["against"]) == expected
+    assert [len(line) for line in rivals.differences(RESULTS)] == [5] * (len(content["groups"]) + 3)
 
 
 def test_the_file_in_the_format_of_moabb_follows_from_the_choice(quotes, tmp_path):

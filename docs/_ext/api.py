@@ -6,13 +6,28 @@ import importlib
 import inspect
 from pathlib import Path
 
-import spdmetric
-
-# Submodules follow in this order, those that are not named after it in the order of the alphabet.
-READING_ORDER = (
-    *("spdmetric", "datasets", "plots", "io", "geometry", "linalg", "validation", "manifolds"),
-    *("objectives", "solvers"),
-)
+# What is public, in reading order: what a module lists in ``__all__``, or the names given here.  Modules hold
+# more names without an underscore, for each other.
+PUBLIC: dict[str, tuple[str, ...]] = {
+    "spdmetric": (),
+    "spdmetric.datasets": (),
+    "spdmetric.io.matrices": ("read_matrices", "Matrices"),
+    "spdmetric.io.signals": ("read_signals", "Signals", "Recipe"),
+    "spdmetric.io.models": ("load_recipe",),
+    "spdmetric.validation": ("bad_matrices", "Bad", "check_spd"),
+    "spdmetric.estimators.transfer": ("TransferClassifier",),
+    "spdmetric.geometry": (
+        *("tangent_vectors", "matrices_at", "log_map", "exp_map", "geodesic"),
+        *("distance_euclid", "distance_logeuclid", "distance_riemann", "distance_stein", "pairwise_distance"),
+        *("kernel_tangent", "mean_euclid", "mean_logeuclid", "mean_riemann", "median_riemann"),
+    ),
+    "spdmetric.linalg.symmetric": (
+        *("symmetrize", "congruence", "logm", "expm", "powm", "sqrtm", "invsqrtm", "vech", "unvech"),
+    ),
+    "spdmetric.manifolds": ("Ball", "BallPoint", "RankBall", "RankPoint"),
+    "spdmetric.objectives.alignment": ("Misalignment", "Target"),
+    "spdmetric.solvers": (),
+}
 
 HEAD = """\
 API
@@ -20,7 +35,8 @@ API
 
 What is public is in ``spdmetric`` and in the submodules below; all else may change without notice.
 ``LogEuclideanClassifier``, ``LogEuclideanMetricCV`` and ``LogEuclideanMetric`` are all that most users
-need. How the modules depend on each other: :doc:`/architecture`.
+need; from ``spdmetric.geometry`` on, the page is for those who build on the mathematics. How the modules
+depend on each other: :doc:`/architecture`.
 
 .. toctree::
    :maxdepth: 1
@@ -31,36 +47,16 @@ need. How the modules depend on each other: :doc:`/architecture`.
 """
 
 
-def module_names() -> list[str]:
-    """Names of the public modules: ``spdmetric`` and the submodules that it offers."""
-    found = {name for name in dir(spdmetric) if inspect.ismodule(getattr(spdmetric, name))}
-    ordered = [name for name in READING_ORDER if name in found or name == "spdmetric"]
-    return ordered + sorted(found - set(ordered))
-
-
 def public_names() -> dict[str, list[str]]:
-    """Functions and classes of each module; one that several modules offer is listed in the first."""
-    seen: set[int] = set()
-    names: dict[str, list[str]] = {}
-    for short in module_names():
-        module = importlib.import_module("spdmetric" if short == "spdmetric" else f"spdmetric.{short}")
-        names[module.__name__] = []
-        for name in getattr(module, "__all__", None) or _own(module):
-            value = getattr(module, name)
-            if (inspect.isclass(value) or inspect.isroutine(value)) and id(value) not in seen:
-                seen.add(id(value))
-                names[module.__name__].append(name)
-    return {module: found for module, found in names.items() if found}
-
-
-def _own(module: object) -> list[str]:
-    """Public names that are defined in a module, not imported into it."""
-    mine = module.__name__  # type: ignore[attr-defined]
-    return [
-        name
-        for name, value in vars(module).items()
-        if not name.startswith("_") and str(getattr(value, "__module__", "")).startswith(mine)
-    ]
+    """Functions and classes of each module that is public."""
+    names = {}
+    for path, listed in PUBLIC.items():
+        module = importlib.import_module(path)
+        values = {name: getattr(module, name) for name in listed or module.__all__}
+        names[path] = [
+            name for name, value in values.items() if inspect.isclass(value) or inspect.isroutine(value)
+        ]
+    return names
 
 
 def write_api(folder: Path) -> None:

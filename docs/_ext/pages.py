@@ -7,23 +7,42 @@ from typing import Any
 
 DOCS = Path(__file__).parents[1]
 MORE = "(more pages)"  # stands in the guide's table of contents for pages that no other one lists
+PAGES = {path.stem for path in DOCS.glob("*.md")}
 TABLES = "(more tables)"  # stands for files of results that the list around it does not name
 
 
-# From a class to what belongs to it: displays, and pages of the guide.
-_CHOICE = "ChoiceDisplay, RadiusPathDisplay; :doc:`/guide/choosing`"
-_METRIC = "EmbeddingDisplay, PairDistanceDisplay, ReferenceSpectrumDisplay, PatternsDisplay"
+# From a class or function to what belongs to it: names of ``spdmetric``, and pages.
+_DISPLAYS = "gallery/plot_displays"
+_METRIC = "EmbeddingDisplay PairDistanceDisplay ReferenceSpectrumDisplay PatternsDisplay"
+_CHOICE = "ChoiceDisplay RadiusPathDisplay guide/choosing"
 SEE_ALSO = {
-    "LogEuclideanMetric": f"LogEuclideanMetricCV; {_METRIC}; :doc:`/guide/shape`, :doc:`/guide/sessions`",
-    "LogEuclideanMetricCV": f"LogEuclideanMetric, LogEuclideanClassifier; {_CHOICE}",
-    "LogEuclideanClassifier": f"LogEuclideanMetricCV; {_CHOICE}, :doc:`/guide/sessions`, :doc:`/models`",
-    "CommonRange": "LogEuclideanMetric; :doc:`/guide/rank_deficient`",
-    "ChoiceDisplay": "LogEuclideanMetricCV; :doc:`/guide/choosing`, :doc:`/gallery/plot_displays`",
-    "RadiusPathDisplay": "LogEuclideanMetricCV; :doc:`/guide/choosing`, :doc:`/gallery/plot_displays`",
-    "EmbeddingDisplay": "LogEuclideanMetric; :doc:`/gallery/plot_displays`",
-    "PairDistanceDisplay": "LogEuclideanMetric; :doc:`/gallery/plot_displays`",
-    "ReferenceSpectrumDisplay": "LogEuclideanMetric; :doc:`/gallery/plot_displays`",
-    "PatternsDisplay": "LogEuclideanMetric; :doc:`/guide/eeg`, :doc:`/gallery/plot_topomaps`",
+    "LogEuclideanMetric": f"LogEuclideanMetricCV {_METRIC} guide/shape guide/sessions guide/regression",
+    "LogEuclideanMetricCV": f"LogEuclideanMetric LogEuclideanClassifier {_CHOICE} guide/regression",
+    "LogEuclideanClassifier": f"LogEuclideanMetricCV {_CHOICE} guide/shape guide/sessions models",
+    "TransferClassifier": "LogEuclideanClassifier moabb guide/sessions",
+    "CommonRange": "Shrinkage LogEuclideanMetric guide/rank_deficient",
+    "Shrinkage": "CommonRange LogEuclideanMetric guide/rank_deficient",
+    "compare": "LogEuclideanClassifier guide/compare guide/choosing",
+    "save": "load models",
+    "load": "save models",
+    "pipelines_folder": "moabb",
+    "ChoiceDisplay": f"LogEuclideanMetricCV LogEuclideanClassifier guide/choosing {_DISPLAYS}",
+    "RadiusPathDisplay": f"LogEuclideanMetricCV guide/choosing {_DISPLAYS}",
+    "EmbeddingDisplay": f"LogEuclideanMetric {_DISPLAYS}",
+    "PairDistanceDisplay": f"LogEuclideanMetric {_DISPLAYS}",
+    "ReferenceSpectrumDisplay": f"LogEuclideanMetric {_DISPLAYS}",
+    "PatternsDisplay": "LogEuclideanMetric guide/eeg gallery/plot_topomaps",
+    "load_bci_iv_2a": "guide/eeg",
+    "load_eegmmi": "guide/eeg",
+    "epoch_covariances": "guide/eeg",
+    "whiten": "guide/sessions",
+    "load_image_sets": "guide/image_sets",
+    "make_textures": "guide/textures",
+    "make_regression": "guide/regression",
+    "read_matrices": "models",
+    "read_signals": "models",
+    "bad_matrices": "models troubleshooting",
+    "check_spd": "troubleshooting",
 }
 
 
@@ -53,11 +72,13 @@ def keep_figures_whole(app: Any, docname: str, source: list[str]) -> None:
 
 
 def see_also(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Add links between estimators, displays and guide to the pages of classes."""
-    if what == "class" and (links := SEE_ALSO.get(name.rpartition(".")[2])):
-        names, _, pages = links.rpartition("; ")
-        linked = ", ".join(f":class:`~spdmetric.{word}`" for word in names.replace(";", ",").split(", "))
-        lines += ["", ".. seealso::", "", f"   {linked}; {pages}", ""]
+    """Add links between estimators, displays and guide to the pages of classes and functions."""
+    if what in ("class", "function") and (words := SEE_ALSO.get(name.rpartition(".")[2])):
+        links = (
+            f":doc:`/{word}`" if word in PAGES or "/" in word else f":obj:`~spdmetric.{word}`"
+            for word in words.split()
+        )
+        lines += ["", ".. seealso::", "", f"   {', '.join(links)}", ""]
 
 
 def skip_foreign(app: Any, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:

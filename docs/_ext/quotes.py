@@ -21,11 +21,11 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
 SPEED = ROOT / "benchmarks" / "results.json"
-SENSITIVITY = ROOT / "benchmarks" / "texture_sensitivity.json"
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT / "src"))  # `steps` is beside this file
+    sys.path.insert(0, str(ROOT / "src"))  # `rivals` and `steps` are beside this file
 
+import rivals  # noqa: E402
 from steps import STEPS  # noqa: E402
 
 from spdmetric.evaluation.statistics import number  # noqa: E402
@@ -35,6 +35,9 @@ from spdmetric.paper.stamps import Stamp, code_stamp  # noqa: E402
 WRITTEN = {"_build", "api", "gallery", "results"}
 BLOCK = re.compile(r"(<!-- quote: ([^\n]*) -->\n)(.*?)(<!-- end of quote -->)", re.S)
 SPEED_BLOCK = re.compile(r"<!-- speed: \w+ [^\n]*-->\n(.*?)<!-- end of speed -->", re.S)
+MEASURED = re.compile(
+    r"\bbenchmarks/(?!results\b)\w+(?=\.json\b)"
+)  # all but the speed, whose cases have stamps
 NAMED = re.compile(r"\bresults/((?:[\w-]+/)*[\w-]+)\.(?:json|csv|md|png)\b")
 PRINTS = re.compile(r"(```python\n)(.*?)(```\n\nIt prints\n\n```text\n).*?```", re.S)
 TARGETS = {step.target for step in STEPS}
@@ -52,9 +55,14 @@ def pages() -> list[Path]:
 # Stamps
 
 
+def path_of(name: str) -> Path:
+    """The file that a page means: ``benchmarks/NAME``, or a name in docs/results."""
+    return (ROOT if name.startswith("benchmarks/") else RESULTS) / f"{name}.json"
+
+
 def stamp_of(name: str) -> Stamp:
-    """The stamp of a file in docs/results, without its suffix."""
-    path = RESULTS / f"{name}.json"
+    """The stamp of a file of results."""
+    path = path_of(name)
     try:
         return Stamp.of(json.loads(path.read_text()))
     except (OSError, ValueError) as error:
@@ -70,8 +78,7 @@ def quoted(text: str) -> Iterator[Stamp]:
     """Stamps of all files of results that a page names."""
     for name in sorted(set(NAMED.findall(text)) - {"times"}):
         yield stamp_of("choice" if name == "moabb" else name)
-    if SENSITIVITY.name in text:
-        yield Stamp.of(json.loads(SENSITIVITY.read_text()))
+    yield from map(stamp_of, sorted(set(MEASURED.findall(text))))
     if SPEED_BLOCK.search(text):
         yield from map(Stamp, sorted(speed_stamps()))
 
@@ -126,12 +133,17 @@ def written(text: str, now: str | None = None) -> str:
         if quote.file == "claims":
             return f"{match[1]}{_markdown(claims())}{match[4]}"
         if quote.file == "ahead":
-            return f"{match[1]}{ahead(quote.rows)}\n{match[4]}"
+            return f"{match[1]}{rivals.ahead(RESULTS, quote.rows)}\n{match[4]}"
+        if quote.file == "ranks":
+            return f"{match[1]}{rivals.ranks(RESULTS)}\n{match[4]}"
+        if quote.file == "differences":
+            return f"{match[1]}{_markdown(rivals.differences(RESULTS))}{match[4]}"
         if quote.file in TARGETS and not (RESULTS / f"{quote.file}.json").exists():
             return f"{match[1]}Not computed yet: `make results`.\n{match[4]}"
         said = sentence_of(quote.file, now)
         if quote.lines == "none":
-            return f"{match[1]}`docs/results/{quote.file}.json`: {said[0].lower()}{said[1:]}\n{match[4]}"
+            file = path_of(quote.file).relative_to(ROOT).as_posix()
+            return f"{match[1]}`{file}`: {said[0].lower()}{said[1:]}\n{match[4]}"
         return f"{match[1]}{table_of(quote)}{said}\n{match[4]}"
 
     return BLOCK.sub(fill, text)
@@ -142,8 +154,6 @@ def sentence_of(file: str, now: str) -> str:
     if file == "speed":
         stamps = [Stamp(code) for code in sorted(speed_stamps())]
         return " ".join(stamp.sentence(now) for stamp in stamps)
-    if file == "texture-sensitivity":
-        return Stamp.of(json.loads(SENSITIVITY.read_text())).sentence(now)
     return stamp_of(file).sentence(now)
 
 
@@ -177,8 +187,8 @@ def table_of(quote: Quote) -> str:
     """The table of a mark, and an empty line; nothing for files whose tables others write."""
     if quote.file == "speed":
         return ""
-    if quote.file == "texture-sensitivity":
-        return _markdown(settings_table(json.loads(SENSITIVITY.read_text())["cells"]))
+    if quote.file in TABLES:
+        return _markdown(TABLES[quote.file](json.loads(path_of(quote.file).read_text())))
     texts = texts_of(quote)
     rows, methods = (tuple(dict.fromkeys(key[k] for key in texts)) for k in (0, 1))
     names, titles = quote.names or rows, [KNOWN[method].short for method in methods]
@@ -201,26 +211,6 @@ def texts_of(quote: Quote) -> dict[tuple[str, str], str]:
     return {key: cell(entry, key in bold) for key, entry in shown.items()}
 
 
-def ahead(groups: tuple[str, ...]) -> str:
-    """On how many lines of the README's table one method is ahead of another."""
-    entries = entries_of(json.loads((RESULTS / "choice.json").read_text()))
-
-    def count(first: str, second: str) -> str:
-        mean = {method: [entries[group, method]["mean"] for group in groups] for method in (first, second)}
-        wins = sum(a > b for a, b in zip(mean[first], mean[second], strict=True))
-        return f"{wins} of {len(groups)}"
-
-    paper, choice = count("logeuclid-kta", "logeuclid-mean"), count("spdmetric", "logeuclid-mean")
-    lda, logistic, fgmdm = (
-        count("spdmetric", other) for other in ("logeuclid-mean-lda", "logeuclid-mean-logistic", "fgmdm")
-    )
-    return (
-        f"The paper's metric is ahead of *LE at mean* on {paper} lines, the choice on {choice}. **The choice "
-        f"is\nahead of LDA on plain tangent vectors on {lda}**, of logistic regression on {logistic}, of "
-        f"FgMDM on {fgmdm}."
-    )
-
-
 def printed(text: str) -> str:
     """The README with what its lines of code print now."""
 
@@ -236,10 +226,11 @@ def printed(text: str) -> str:
 def claims() -> list[list[str]]:
     """Every number in the tables of README and home page, where it stands in a file, and the command."""
     lines = [["claim", "file", "entry", "command"]]
-    for match in PRINTS.finditer((ROOT / "README.md").read_text()):
-        said = match[0].removeprefix(match[1] + match[2] + match[3]).removesuffix("```").splitlines()
-        lines += [[line, "`README.md`", "the lines of code above it", "`make pages`"] for line in said]
     for page in (ROOT / "README.md", ROOT / "docs" / "index.md"):
+        for match in PRINTS.finditer(page.read_text()):
+            said = match[0].removeprefix(match[1] + match[2] + match[3]).removesuffix("```").splitlines()
+            file = f"`{page.relative_to(ROOT).as_posix()}`"
+            lines += [[line, file, "the lines of code above it", "`make pages`"] for line in said]
         for match in BLOCK.finditer(page.read_text()):
             quote = Quote.parse(match[2])
             if quote.file in TARGETS and quote.lines != "none":
@@ -261,11 +252,11 @@ def claims() -> list[list[str]]:
     return [*lines[:1], *map(list, dict.fromkeys(map(tuple, lines[1:])))]
 
 
-def settings_table(cells: list[dict[str, Any]]) -> list[list[str]]:
+def settings_table(content: dict[str, Any]) -> list[list[str]]:
     """A line for each setting of the textures."""
     columns = {"logeuclid": "LE at I", "learned": "learned", "riemann": "Riemann", "euclid": "Euclid"}
     lines = [["gray levels", "filtering", "kept", *columns.values(), "correlation"]]
-    for found in cells:
+    for found in content["cells"]:
         settings, accuracy = found["settings"], found["accuracy"]
         gray = "standardized" if settings["standardize"] else "raw"
         kept = f"{settings['kind']}, {'/'.join(map(str, settings['frequencies']))}"
@@ -273,6 +264,39 @@ def settings_table(cells: list[dict[str, Any]]) -> list[list[str]]:
         correlation = f"{accuracy['logeuclid']['correlation_with_paper']:.2f}"
         lines.append([gray, settings["filtering"], kept, *means, correlation])
     return lines
+
+
+def probabilities_table(content: dict[str, Any]) -> list[list[str]]:
+    """Log loss, the less bold, and calibration error of each model, a line for each group."""
+    models = {"LogEuclideanClassifier": "chosen", "tangent space + logistic": "logistic regression"}
+    found = {(line["group"], line["model"]): line for line in content["lines"]}
+    groups = tuple(dict.fromkeys(group for group, _ in found))
+    lines = [["group", *models.values()]]
+    for group in groups:
+        of_group = [found[group, model] for model in models]
+        lines.append(
+            [
+                group,
+                *(
+                    f"{loss} ({line['calibration_error']:.3f})"
+                    for loss, line in zip(
+                        _least_bold([line["log_loss"] for line in of_group]), of_group, strict=True
+                    )
+                ),
+            ]
+        )
+    means = [sum(found[group, model]["log_loss"] for group in groups) / len(groups) for model in models]
+    return [*lines, ["mean", *_least_bold(means)]]
+
+
+def _least_bold(values: list[float]) -> list[str]:
+    return [f"**{value:.3f}**" if value == min(values) else f"{value:.3f}" for value in values]
+
+
+TABLES = {
+    "benchmarks/probabilities": probabilities_table,
+    "benchmarks/texture_sensitivity": settings_table,
+}
 
 
 def _markdown(cells: list[list[str]]) -> str:

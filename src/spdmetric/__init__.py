@@ -48,7 +48,7 @@ _MODULES = {
     *("datasets", "geometry", "io", "linalg", "manifolds", "objectives", "plots", "solvers", "validation"),
 }
 
-__all__ = ["__version__", "pipelines_folder", *_NAMES]
+__all__ = ["__version__", *_NAMES, "pipelines_folder"]
 
 
 def pipelines_folder() -> str:
@@ -62,7 +62,7 @@ def pipelines_folder() -> str:
     >>> from pathlib import Path
     >>> from spdmetric import pipelines_folder
     >>> sorted(path.stem for path in Path(pipelines_folder()).glob("*.yml"))
-    ['le_chosen', 'le_cv', 'le_identity', 'le_learned', 'le_low_rank', 'le_mean']
+    ['le_chosen', 'le_cv', 'le_identity', 'le_learned', 'le_low_rank', 'le_mean', 'le_transfer']
     """
     return f"{__path__[0]}/pipelines"
 

@@ -82,13 +82,13 @@ def matrices_at(vectors: Array, reference: Array) -> Array:
 
 
 def log_map(X: Array, reference: Array) -> Array:
-    """Riemannian logarithm ``G^{1/2} log(G^{-1/2} X G^{-1/2}) G^{1/2}``, Eq. (9) of [Yger2015]_."""
+    """Riemannian logarithm ``G^{1/2} log(G^{-1/2} X G^{-1/2}) G^{1/2}``, equation (9) of [Yger2015]_."""
     root, factor = Frame.of(spectrum(reference))
     return congruence(root, logm(congruence(factor, X)))
 
 
 def exp_map(S: Array, reference: Array) -> Array:
-    """Riemannian exponential, the inverse of `log_map`, Eq. (8) of [Yger2015]_."""
+    """Riemannian exponential, the inverse of `log_map`, equation (8) of [Yger2015]_."""
     root, factor = Frame.of(spectrum(reference))
     return congruence(root, expm(congruence(factor, S)))
 
@@ -104,14 +104,14 @@ def geodesic(A: Array, B: Array, t: float) -> Array:
 
 
 def distance_euclid(A: Array, B: Array) -> Array:
-    """Frobenius distance, Eq. (1) of [Yger2015]_."""
+    """Frobenius distance, equation (1) of [Yger2015]_."""
     xp = array_namespace(A, B)
     return xp.linalg.vector_norm(vech(A - B), axis=-1)
 
 
 @one_thread
 def distance_logeuclid(A: Array, B: Array, reference: Array | None = None) -> Array:
-    """LogEuclidean distance at a reference point, Eqs. (2) and (3) of [Yger2015]_."""
+    """LogEuclidean distance at a reference point, equations (2) and (3) of [Yger2015]_."""
     xp = array_namespace(A, B)
     difference = tangent_vectors(A, reference) - tangent_vectors(B, reference)
     return xp.linalg.vector_norm(difference, axis=-1)
@@ -119,7 +119,7 @@ def distance_logeuclid(A: Array, B: Array, reference: Array | None = None) -> Ar
 
 @one_thread
 def distance_riemann(A: Array, B: Array) -> Array:
-    """Affine-invariant distance, Eq. (10) of [Yger2015]_."""
+    """Affine-invariant distance, equation (10) of [Yger2015]_."""
     xp = array_namespace(A, B)
     values = xp.linalg.eigvalsh(congruence(invsqrtm(B), A))
     return xp.linalg.vector_norm(xp.log(values), axis=-1)

@@ -2,7 +2,7 @@
 
 Balanced accuracy and AUC are no means over matrices, but near enough: a value is the score plus the
 influence of the matrix on it.  The mean of the values is the score, their standard error that of the score
-(for AUC the one of DeLong et al., 1988), and differences of two methods are paired as those of accuracies.
+(for AUC the one of [DeLong1988]_), and differences of two methods are paired as those of accuracies.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ _RUN_START = {"32766": -1}
 def load_bci_iv_2a(
     subject: int, folder: Folder | None = None, *, classes: Sequence[str] = ("left_hand", "right_hand")
 ) -> Recording:
-    """Covariances of one subject of data set 2a of the BCI Competition IV.
+    """Covariances of one subject of data set 2a of the BCI Competition IV [Tangermann2012]_.
 
     Parameters
     ----------
@@ -58,6 +58,11 @@ def load_bci_iv_2a(
     recording : Recording
         22 x 22 matrices in squared microvolt, 72 for each class and session; the groups
         are "T", the training session, and "E", the evaluation session of another day.
+
+    References
+    ----------
+    .. [Tangermann2012] M. Tangermann et al., "Review of the BCI Competition IV", Frontiers in Neuroscience 6,
+       2012.
     """
     check_subject(subject, 9, "Data set 2a")
     check_classes(classes, BCI_CLASSES)

@@ -1,6 +1,6 @@
 """Motor imagery EEG with the protocol of the paper.
 
-[Yger2015]_ follows Lotte and Guan (2011): the EEG channels alone, a Butterworth band-pass
+[Yger2015]_ follows [Lotte2011]_: the EEG channels alone, a Butterworth band-pass
 filter of order 5 between 8 and 30 Hz, the two seconds from 0.5 s to 2.5 s after the cue,
 one sample covariance for each trial, and no artifact rejection.  The filter is causal and
 starts from rest at the beginning of each run.  Signals are in microvolt.
@@ -110,7 +110,7 @@ _FISTS = ("left_hand", "right_hand")
 
 
 def load_eegmmi(subject: int, folder: Folder, *, runs: Sequence[int] = (4, 8, 12)) -> Recording:
-    """Covariances of one subject of PhysioNet's EEG Motor Movement/Imagery data set.
+    """Covariances of one subject of PhysioNet's EEG Motor Movement/Imagery data set [Schalk2004]_.
 
     Parameters
     ----------
@@ -126,6 +126,12 @@ def load_eegmmi(subject: int, folder: Folder, *, runs: Sequence[int] = (4, 8, 12
     recording : Recording
         64 x 64 matrices in squared microvolt, labels "left_hand" and "right_hand"; the
         groups are the numbers of the runs.
+
+    References
+    ----------
+    .. [Schalk2004] G. Schalk, D. J. McFarland, T. Hinterberger, N. Birbaumer and J. R. Wolpaw, "BCI2000: a
+       general-purpose brain-computer interface (BCI) system", IEEE Transactions on Biomedical Engineering
+       51(6), 2004.
     """
     check_subject(subject, 109, "The EEG Motor Movement/Imagery data set")
     _check_eegmmi_runs(runs)

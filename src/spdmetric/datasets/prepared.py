@@ -49,7 +49,7 @@ def cho2017_subjects(folder: Folder) -> list[int]:
 
 
 def load_cho2017(subject: int, folder: Folder) -> Covariances:
-    """Covariances of one subject of Cho et al. (2017), imagined movements of the left and right hand.
+    """Covariances of one subject of Cho et al. [Cho2017]_, imagined movements of the left and right hand.
 
     Parameters
     ----------
@@ -62,6 +62,11 @@ def load_cho2017(subject: int, folder: Folder) -> Covariances:
     -------
     covariances : Covariances
         Matrices and labels; no groups, the files do not tell any.
+
+    References
+    ----------
+    .. [Cho2017] H. Cho, M. Ahn, S. Ahn, M. Kwon and S. C. Jun, "EEG datasets for motor imagery
+       brain-computer interface", GigaScience 6(7), 2017.
     """
     return load_covariances(existing_folder(folder) / f"subject{subject:02d}.npz")
 

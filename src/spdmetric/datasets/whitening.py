@@ -20,7 +20,7 @@ def whiten(
     """Move the covariances of each session around the identity: ``M^{-1/2} X M^{-1/2}``.
 
     The brain and the electrodes drift between sessions.  The paper removes the drift by this
-    congruence, M the Riemannian mean of the session, as in Barachant et al. (2013).
+    congruence, M the Riemannian mean of the session, as in [Barachant2013]_.
 
     Parameters
     ----------
@@ -45,6 +45,11 @@ def whiten(
     Returns
     -------
     X : ndarray of shape (n, d, d), float64
+
+    References
+    ----------
+    .. [Barachant2013] A. Barachant, S. Bonnet, M. Congedo and C. Jutten, "Classification of covariance
+       matrices using a Riemannian-based kernel for BCI applications", Neurocomputing 112, 2013.
     """
     X, groups = check_spd(X), np.asarray(groups)
     if groups.shape != (len(X),):

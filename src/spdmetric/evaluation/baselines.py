@@ -1,15 +1,17 @@
 """Other ways to classify SPD matrices, as scikit-learn estimators.
 
-`NearestNeighbor` works on matrices, with a fixed distance.  `GMML`, `RCA` and `NCA` learn a
-linear map of tangent vectors.  There are more coordinates than matrices, so the vectors are
-first reduced to principal components.  `from_pyriemann` gives the classifiers of pyRiemann.
+`NearestNeighbor` works on matrices, with a fixed distance.  `GMML` [Zadeh2016]_, `RCA` [BarHillel2005]_ and
+`NCA` [Goldberger2004]_ learn a linear map of tangent vectors.  There are more coordinates than matrices,
+so the vectors are first reduced to principal components.  `from_pyriemann` gives the classifiers of
+pyRiemann.
 
 References
 ----------
-Zadeh, Hosseini and Sra (2016), Geometric mean metric learning, ICML.
-Bar-Hillel, Hertz, Shental and Weinshall (2005), Learning a Mahalanobis metric from
-equivalence constraints, JMLR 6.
-Goldberger, Roweis, Hinton and Salakhutdinov (2004), Neighborhood components analysis, NIPS.
+.. [Zadeh2016] P. H. Zadeh, R. Hosseini and S. Sra, "Geometric mean metric learning", ICML, 2016.
+.. [BarHillel2005] A. Bar-Hillel, T. Hertz, N. Shental and D. Weinshall, "Learning a Mahalanobis metric from
+   equivalence constraints", Journal of Machine Learning Research 6, 2005.
+.. [Goldberger2004] J. Goldberger, S. Roweis, G. Hinton and R. Salakhutdinov, "Neighbourhood components
+   analysis", NIPS, 2004.
 """
 
 from __future__ import annotations

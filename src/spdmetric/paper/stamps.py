@@ -54,6 +54,13 @@ def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
     return body
 
 
+def stamp_part(content: dict[str, Any], part: str) -> None:
+    """Note that this code computed a part of a file; the stamp of the file is that of all its parts."""
+    codes = content.setdefault("codes", {})
+    codes[part] = code_stamp()
+    content["stamp"] = Stamp(", ".join(sorted(set(codes.values()))))._asdict()
+
+
 class Stamp(NamedTuple):
     """The code that computed a file, and the code that found a part of it again."""
 

@@ -1,0 +1,94 @@
+"""What README and beyond.md say of the choice and its rivals, from ``docs/results/choice.*``."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+from spdmetric.evaluation.statistics import number
+from spdmetric.paper.ablations import KNOWN
+
+CHOICES = ("spdmetric", "spdmetric-neighbors")
+LDA, LOGISTIC = "logeuclid-mean-lda", "logeuclid-mean-logistic"
+AT_MEAN = {LDA: "LDA", LOGISTIC: "logistic"}
+HELD_OUT = range(11, 21)  # subjects of EEGMMI that played no part in the rule
+
+
+def ahead(results: Path, groups: tuple[str, ...]) -> str:
+    """On how many lines of the README's table one method is ahead of another."""
+    means = _means(json.loads((results / "choice.json").read_text()))
+
+    def count(first: str, second: str) -> str:
+        wins = sum(means[group, first] > means[group, second] for group in groups)
+        return f"{wins} of {len(groups)}"
+
+    paper, choice = count("logeuclid-kta", "logeuclid-mean"), count("spdmetric", "logeuclid-mean")
+    lda, logistic, fgmdm = (count("spdmetric", other) for other in (LDA, LOGISTIC, "fgmdm"))
+    return (
+        f"The paper's metric is ahead of *LE at mean* on {paper} lines, the choice on {choice}. **The choice "
+        f"is\nahead of LDA on plain tangent vectors on {lda}**, of logistic regression on {logistic}, of "
+        f"FgMDM on {fgmdm}."
+    )
+
+
+def ranks(results: Path) -> str:
+    """Mean ranks of all methods, and how far the choices are behind the best of the others."""
+    content = json.loads((results / "choice.json").read_text())
+    listed = sorted((line["mean_rank"], line["method"]) for line in content["mean_rank"])
+    means = _means(content)
+    groups = dict.fromkeys(group for group, _ in means)
+    others = {g: max(m for (h, name), m in means.items() if h == g and name not in CHOICES) for g in groups}
+    behind = max(others[group] - means[group, name] for group in groups for name in CHOICES)
+    told = "; ".join(f"{KNOWN[name].short} {rank:.1f}" for rank, name in listed)
+    return (
+        f"Mean ranks among the {len(listed)} methods: {told}.\n\n"
+        f"In no group is either choice behind the best of the others by more than {behind:.1f} points."
+    )
+
+
+def differences(results: Path) -> list[list[str]]:
+    """Paired differences of the choices to linear classifiers at the mean, a line for each group."""
+    groups = json.loads((results / "choice.json").read_text())["groups"]
+    groups += [
+        {
+            "group": f"{name}, subjects {HELD_OUT[0]} to {HELD_OUT[-1]}",
+            "rows": [f"{name} {k}" for k in HELD_OUT],
+            "error_over": "rows",
+        }
+        for name in ("eegmmi-21", "eegmmi-64")
+    ]
+    accuracy = accuracies(results)
+    pairs = [(first, second) for first in CHOICES for second in AT_MEAN]
+    head = ["", *(f"{KNOWN[first].short} less {AT_MEAN[second]}" for first, second in pairs)]
+    return [head, *([of["group"], *(difference(accuracy, of, *pair) for pair in pairs)] for of in groups)]
+
+
+def accuracies(results: Path) -> dict[tuple[str, str, str], float]:
+    """Every accuracy, by method, row and repeat."""
+    with (results / "choice.csv").open(newline="") as file:
+        return {(x["method"], x["row"], x["repeat"]): float(x["accuracy"]) for x in csv.DictReader(file)}
+
+
+def difference(accuracy: dict[Any, float], group: dict[str, Any], first: str, second: str) -> str:
+    """Mean paired difference in a group, with its error over the rows or over the repeats."""
+    parts = defaultdict(list)  # one mean for each row, or for each repeat
+    for method, row, repeat in accuracy:
+        if method == first and row in group["rows"]:
+            part = row if group["error_over"] == "rows" else repeat
+            parts[part].append(accuracy[first, row, repeat] - accuracy[second, row, repeat])
+    return _text([mean(values) for values in parts.values()])
+
+
+def _text(sample: Iterable[float]) -> str:
+    values = list(sample)
+    error = stdev(values) / len(values) ** 0.5 if len(values) > 1 else None
+    return number(round(mean(values), 2) + 0.0, error, sign="+")  # no minus before zero
+
+
+def _means(content: dict[str, Any]) -> dict[tuple[str, str], float]:
+    return {(e["group"], e["method"]): e["mean"] for e in content["by_group"] if e["mean"] is not None}
