@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -147,6 +148,7 @@ def test_any_file_is_learned_from_and_labeled(kind, here, capsys):
     assert main(["show", "model.npz"]) == 0
     out = capsys.readouterr().out
     assert "sha256" in out
+    assert re.search(r"^takes: +(matrices, (\d+) x \2|signals of \d+ channels)$", out, re.MULTILINE)
     assert "np." not in out
 
 
@@ -330,6 +332,10 @@ def several_subjects(rng):
     np.savez("data.npz", X1=X, y1=y, X2=X, y2=y)
 
 
+def hermitian(folder):
+    np.savez("data.npz", X=1j * np.ones((6, 3, 3)), y=["left", "right"] * 3)
+
+
 FIT = ["fit", "data.npz", "-o", "model.npz"]
 COMPARE = ["compare", "data.npz", "--out", "page.html"]
 SENTENCES = {
@@ -340,6 +346,12 @@ SENTENCES = {
     "one class": (one_class, FIT, "has one class, 'left' for all 10 matrices: expected two or more"),
     "signals": (trials, FIT, "These look like signals, (n, channels, times): give --estimator oas to learn"),
     "neighbors": (words, [*FIT, "--neighbors", "500"], "--neighbors 500: there are 42 matrices; expected at"),
+    "neighbors of folds": (
+        words,
+        [*FIT, "--neighbors", "40"],
+        "--neighbors 40: expected at most 33, as many",
+    ),
+    "complex": (hermitian, FIT, "data.npz holds complex numbers; expected real ones"),
     "pickle": (words, ["fit", "data.npz", "-o", "m.pkl"], "--out m.pkl: expected a name that ends in .npz"),
     "bad": (holes, FIT, "2 of 40 cannot be used (X[3]: 1 of 9 entries are NaN; X[38]: negative eigenv"),
     "no method": (words, [*FIT, "--method", "best"], "--method best: there is no such method; 'spdmetric me"),

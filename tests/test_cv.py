@@ -289,6 +289,7 @@ def test_rank_deficient_matrices_with_low_ranks_only(rng):
         ({"shapes": ("round",)}, r"shape='round': expected one of None, 'discriminant'"),
         ({"shapes": ("discriminant",), "kernel": "rbf"}, r"shape='discriminant' needs kernel='linear'"),
         ({"n_neighbors": 0}, r"n_neighbors=0: expected a whole number"),
+        ({"n_neighbors": 17}, r"n_neighbors=17: expected at most 16, as many matrices as the smallest fold"),
         ({"solver": "sgd"}, r"solver='sgd'"),
         ({"tol": -1}, r"tol=-1"),
         ({"ranks": (9,)}, r"rank=9 is more than the size"),

@@ -443,6 +443,16 @@ def check_candidates(name: str, values: Any, check: Callable[[Any], Any]) -> lis
     return [check(value) for value in values]
 
 
+def check_neighbors(n_neighbors: int, fewest: int) -> int:
+    """Return a number of neighbors, if the smallest training set of the folds has so many matrices."""
+    if n_neighbors > fewest:
+        raise ValueError(
+            f"n_neighbors={n_neighbors}: expected at most {fewest}, as many matrices as the smallest fold "
+            "has to learn from. Leave it out to have it chosen."
+        )
+    return int(n_neighbors)
+
+
 def check_kernel(kernel: object, gamma: object, solver: str) -> None:
     """Refuse parameters of the kernel that mean nothing, or nothing together."""
     check_choice("kernel", kernel, ("linear", "rbf"))
@@ -512,11 +522,12 @@ def check_labels(X: Array, y: Array, *, method: str = "fit") -> np.ndarray:
 def check_label_kind(y: np.ndarray, name: str, first: int = 0) -> np.ndarray:
     """Return labels, all strings or all numbers, none missing; ``first`` is what the first is called."""
     _check_label_dtype(y, name)
+    y = y.astype(object) if y.dtype.kind == "T" else y  # scikit-learn knows no StringDType
     kind = y.dtype.kind
     missing: np.ndarray | bool = False
     if kind == "f":
         missing = ~np.isfinite(y)
-    elif kind in "OT":
+    elif kind == "O":
         missing = np.array([_is_missing(label) for label in y], dtype=bool)
     if np.any(missing):
         k = int(np.argmax(missing))
@@ -529,8 +540,10 @@ def check_label_kind(y: np.ndarray, name: str, first: int = 0) -> np.ndarray:
 
 
 def _check_label_dtype(y: np.ndarray, name: str) -> None:
-    if y.dtype.kind not in "OUSTfiub":
-        hint = f" For dates pass {name}.astype(str)." if y.dtype.kind in "mM" else ""
+    if y.dtype.kind not in "OUTfiub":
+        hints = {"S": f" For bytes pass np.char.decode({name}, 'utf-8')."}
+        hints |= dict.fromkeys("mM", f" For dates pass {name}.astype(str).")
+        hint = hints.get(y.dtype.kind, "")
         raise ValueError(
             f"{name} has dtype {y.dtype}: expected labels that are strings, whole numbers or booleans.{hint}"
         )
@@ -551,10 +564,11 @@ def _one_kind(y: np.ndarray, name: str, first: int) -> np.ndarray:
         if numbers.dtype.kind in "fiub":
             return numbers
     k = next((k for k, label in enumerate(y) if type(label) is not type(y[0])), 0)
+    other = f", and {name}[{first}] of type {type(y[0]).__name__}" if k else ""
+    spell = "label.decode()" if isinstance(y[k], bytes) else "str(label)"
     raise TypeError(
-        f"{name}[{first + k}] is {y[k]!r}, of type {type(y[k]).__name__}, and {name}[{first}] of type "
-        f"{type(y[0]).__name__}: expected labels that are all strings or all numbers that NumPy can hold. "
-        f"Pass [str(label) for label in {name}]."
+        f"{name}[{first + k}] is {y[k]!r}, of type {type(y[k]).__name__}{other}: expected labels that are "
+        f"all strings or all numbers that NumPy can hold. Pass [{spell} for label in {name}]."
     )
 
 

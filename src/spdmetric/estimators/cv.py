@@ -307,7 +307,7 @@ class LogEuclideanMetricCV(FittedMetric):
         if self.head in ("centroid", "ridge"):
             numbers: list[int] = []
         elif self.n_neighbors is not None:
-            numbers = [min(self.n_neighbors, *(len(train) for train, _ in folds))]
+            numbers = [validation.check_neighbors(self.n_neighbors, min(len(train) for train, _ in folds))]
         else:
             numbers = [k for k in _choice.NUMBERS if k <= most]
         d = data.X.shape[1]
