@@ -303,6 +303,25 @@ def test_bad_parameters(parameters, sentence, rng):
 def test_bad_data(rng):
     with pytest.raises(ValueError, match="y has 1 class"):
         LogEuclideanMetricCV().fit(spd(rng, 10, 3), np.zeros(10))
+    with pytest.raises(ValueError, match=r"Fold 0 of 4 has matrices of values of y alike to learn from"):
+        LogEuclideanMetricCV(task="regression").fit(spd(rng, 4, 3), [0, 1, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("groups", "sentence"),
+    [
+        (np.zeros((20, 2)), r"groups has shape \(20, 2\) for 20 matrices: expected one group for each"),
+        ([0, 1], r"groups has shape \(2,\)"),
+        ([object()] * 20, r"groups\[0\] is <object"),
+        ([[1], [2, 3]] * 10, r"groups cannot be read as one array"),
+        ([None, 1] * 10, r"groups\[0\] is None"),
+    ],
+    ids=["two columns", "short", "objects", "ragged", "missing"],
+)
+def test_groups_that_are_none(groups, sentence, rng):
+    for model in (LogEuclideanMetricCV(), LogEuclideanMetricCV(cv=LeaveOneGroupOut())):
+        with pytest.raises((ValueError, TypeError), match=sentence):
+            model.fit(*labeled(rng, 20, 3), groups=groups)
 
 
 def test_callback_and_verbose_follow_the_final_fit(rng, capsys):

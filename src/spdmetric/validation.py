@@ -32,6 +32,7 @@ _ASYMMETRY = {"float32": 1e-5, "float64": 1e-8}
 
 _SIZES = (1e-150, 1e150)  # of the largest entry of a matrix: its square must be a number
 _WEIGHTS = 1e12  # largest ratio of two positive weights
+_WEIGHT_SIZES = (1e-307, 1e303)  # of one that is positive: sums of many must be numbers
 LARGEST_RADIUS = 300.0  # exp(radius) and its square must be numbers, those of matrices besides
 _NEWTON_RADIUS = 20.0
 
@@ -676,13 +677,14 @@ def check_weight_values(sample_weight: Any, first: int = 0) -> np.ndarray:
     if weight.dtype.kind == "c":
         raise ValueError("sample_weight is complex: complex data not supported, expected numbers >= 0.")
     weight = weight.astype(np.float64, copy=False)
-    bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
+    low, high = _WEIGHT_SIZES
+    bad = np.flatnonzero(~((weight == 0) | ((weight >= low) & (weight <= high))))
     if bad.size:
         value = float(weight.flat[bad[0]])
-        contains = "negative values" if value < 0 else "NaN or infinity"
+        contains = "negative values" if value < 0 else "NaN, infinity, or what cannot be added up"
         raise ValueError(
-            f"sample_weight[{first + bad[0]}] is {value:g}: expected a finite number >= 0, and sample_weight "
-            f"contains {contains}. 0 leaves a matrix out."
+            f"sample_weight[{first + bad[0]}] is {value:g}: expected a number between {low:g} and {high:g}, "
+            f"or 0, which leaves a matrix out, and sample_weight contains {contains}."
         )
     return weight
 
@@ -784,19 +786,31 @@ def check_domains(sample_domain: Any, n: int) -> np.ndarray:
     return np.array(domains)
 
 
-def own_codes(X: Any, y: Any, classes: np.ndarray) -> np.ndarray:
-    """Return the classes, as codes, of labeled matrices of a new domain."""
+def check_groups(groups: Any, n: int) -> np.ndarray | None:
+    """Return the group of each of n matrices; None for None."""
+    if groups is None:
+        return None
+    groups = as_numpy(to_numpy(groups), "groups")
+    if groups.shape != (n,):
+        raise ValueError(f"groups has shape {groups.shape} for {n} matrices: expected one group for each.")
+    return groups if groups.dtype.kind in "mM" else check_label_kind(groups, "groups")
+
+
+def check_own(X: Any, y: Any, sample_weight: Any, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the classes, as codes, and the weights of labeled matrices of a new domain."""
     y = check_labels(X, y, method="adapt")
     known = f"a class that was not in fit, whose classes are {classes.tolist()}"
     codes = _codes_among(
         classes, y, f"{known}: nothing is known of it from the others. Fit again with its matrices."
     )
-    if np.unique(y).size < 2:
+    weight = check_weights(sample_weight, codes)
+    found = classes[np.unique(codes[weight > 0])].tolist()
+    if len(found) < 2:
         raise ValueError(
-            f"y has one class, {y.tolist()[0]!r}: expected at least two. The mean of matrices of one class "
+            f"y has one class, {found[0]!r}: expected at least two. The mean of matrices of one class "
             "is that of the class, and seen from it nothing is left of what they have in common."
         )
-    return codes
+    return codes, weight * weight_unit(float(weight.max()))
 
 
 def _codes_among(classes: np.ndarray, y: np.ndarray, otherwise: str) -> np.ndarray:
@@ -809,8 +823,9 @@ def _codes_among(classes: np.ndarray, y: np.ndarray, otherwise: str) -> np.ndarr
 
 def check_own_weight(weight: object) -> None:
     """Refuse a weight of the matrices of a new domain that is neither None nor positive."""
-    if weight is not None and (not isinstance(weight, Real) or not isfinite(weight) or weight <= 0):
-        raise ValueError(f"weight={weight!r}: expected a finite number > 0, or None to choose it.")
+    if weight is not None and (not isinstance(weight, Real) or not 1 / _WEIGHTS <= float(weight) <= _WEIGHTS):
+        between = f"between {1 / _WEIGHTS:.0e} and {_WEIGHTS:.0e}"
+        raise ValueError(f"weight={weight!r}: expected a number > 0, {between}, or None to choose it.")
 
 
 def check_stream(

@@ -138,11 +138,13 @@ def folds_of(
     folds = [(rows[train], rows[test]) for train, test in splits]
     folds = [(train[counts[train]], test[counts[test]]) for train, test in folds]
     for k, (train, test) in enumerate(folds):
-        present = codes[train][:2].tolist() if classes is None else classes[np.unique(codes[train])].tolist()
+        present = np.unique(codes[train], axis=0)
         if len(present) < 2:
+            of = "values" if classes is None else "classes"
+            found = "of y alike" if classes is None else classes[present].tolist()
             raise ValueError(
-                f"Fold {k} of {len(folds)} has matrices of classes {present} to learn from: expected two "
-                "classes or more in each fold. Use stratified folds (a number for cv), or larger groups."
+                f"Fold {k} of {len(folds)} has matrices of {of} {found} to learn from: expected two {of} or "
+                "more in each fold. Use stratified folds (a number for cv), or larger groups."
             )
         if test.size == 0:
             raise ValueError(

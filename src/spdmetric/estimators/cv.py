@@ -23,7 +23,7 @@ from spdmetric.linalg.symmetric import Array
 from spdmetric.linalg.threads import one_thread
 from spdmetric.objectives.local import Labeled, View, in_memory
 from spdmetric.solvers import Callback, Solution
-from spdmetric.validation import ClassWeight, check_candidates, check_radius, check_rank, to_numpy
+from spdmetric.validation import ClassWeight, check_candidates, check_radius, check_rank
 
 RULES = ("clear", "best")
 HEADS = ("neighbors", "centroid", "auto", "ridge")
@@ -240,11 +240,12 @@ class LogEuclideanMetricCV(FittedMetric):
         validation.check_choice("unseen_domain", self.unseen_domain, UNSEEN)
         seen, domains = seen_from_means(X, sample_domain, sample_weight, mean=self._mean_name)
         seen = seen[:] if isinstance(seen, View) else seen  # all folds are in memory
-        groups = groups_of(sample_domain) if groups is None else to_numpy(groups)
+        groups = groups_of(sample_domain) if groups is None else groups
         classes, data = checked_of(
             seen, y, sample_weight, settings.class_weight, _rank_needed(asked[1]), self.task
         )
         self._check_head(classes is not None)
+        groups = validation.check_groups(groups, len(data.codes))
         folds = _choice.folds_of(self.cv, data, classes, groups, self.random_state)
         grid = self._grid(data, folds, *asked)
         centered, settings = _choice.seen_from_center(data, grid, settings)
