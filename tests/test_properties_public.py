@@ -512,7 +512,8 @@ def tensors_are_checked_where_they_are_and_come_home_unchanged(rng, d):
 @about("validation.check_choice", "validation.check_radius", "validation.check_rank")
 @about(
     *("validation.check_candidates", "validation.check_kernel", "validation.check_neighbors"),
-    *("validation.check_class_weight", "validation.check_shape"),
+    *("validation.check_class_weight", "validation.check_shape", "validation.check_scorer"),
+    "validation.check_splits",
 )
 def parameters_come_back_as_numbers_or_are_refused(rng, d):
     radius = float(rng.uniform(0, 10))
@@ -527,6 +528,9 @@ def parameters_come_back_as_numbers_or_are_refused(rng, d):
     validation.check_kernel("rbf", radius + 1, "gradient")
     validation.check_shape("discriminant", "linear")
     validation.check_class_weight({d: radius + 1})
+    validation.check_scorer("accuracy")
+    ((train, test),) = validation.check_splits(None, lambda: [(np.arange(7) < d, [d])], 7)
+    assert (train.tolist(), test.tolist()) == (list(range(d)), [d])
     refused = {
         "radius=": lambda: validation.check_radius(-1 - radius),
         "radii is empty": lambda: validation.check_candidates("radii", [], validation.check_radius),
@@ -536,6 +540,8 @@ def parameters_come_back_as_numbers_or_are_refused(rng, d):
         "needs kernel=": lambda: validation.check_shape("discriminant", "rbf"),
         "gamma=": lambda: validation.check_kernel("linear", radius + 1, "gradient"),
         "class_weight=": lambda: validation.check_class_weight(radius),
+        "scoring=": lambda: validation.check_scorer({"a": "accuracy"}),
+        "pairs of the indices": lambda: validation.check_splits(None, lambda: [([d], [radius])], 7),
     }
     for sentence, use in refused.items():
         with pytest.raises(ValueError, match=sentence):

@@ -404,6 +404,15 @@ def check_n_jobs(n_jobs: object) -> None:
         raise ValueError(f"n_jobs={n_jobs!r}: expected a whole number, -1 for one a core, or None.")
 
 
+def check_scorer(scoring: object) -> None:
+    """Refuse what is not None, the name of a scorer, or a function; one number is compared."""
+    if scoring is not None and not isinstance(scoring, str) and not callable(scoring):
+        raise ValueError(
+            f"scoring={scoring!r}: expected None, the name of a scorer of scikit-learn, or a function of "
+            "estimator, X and y."
+        )
+
+
 def check_radius(radius: object, solver: str = "trust-region") -> float:
     """Return a radius as a float, if a solver can go so far."""
     if not isinstance(radius, Real) or not isfinite(radius) or radius < 0:
@@ -794,6 +803,18 @@ def check_groups(groups: Any, n: int) -> np.ndarray | None:
     if groups.shape != (n,):
         raise ValueError(f"groups has shape {groups.shape} for {n} matrices: expected one group for each.")
     return groups if groups.dtype.kind in "mM" else check_label_kind(groups, "groups")
+
+
+def check_splits(cv: Any, splits: Callable[[], Any], n: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return rows to train and to test on, of each fold that ``cv`` cuts n matrices into."""
+    rows = np.arange(n)
+    try:
+        return [(rows[train], rows[test]) for train, test in splits()]
+    except (ValueError, TypeError, IndexError) as error:
+        raise ValueError(
+            f"cv={cv!r} cannot split {n} matrices: expected a number of folds, a splitter, or pairs of the "
+            f"indices to train and to test on ({error})"
+        ) from error
 
 
 def check_own(X: Any, y: Any, sample_weight: Any, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -9,6 +9,7 @@ another is clearly better.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +33,7 @@ from spdmetric.linalg.threads import threads
 from spdmetric.objectives.local import Labeled, in_memory
 from spdmetric.objectives.shape import Targets, discriminant_shape
 from spdmetric.objectives.start import Start, start_of
+from spdmetric.validation import check_splits
 
 # The default candidates.  Past LARGEST_FULL the full rank is not learned: its d(d+1)/2 directions are
 # far too many for the data, and cost more than all low ranks together.
@@ -124,7 +126,8 @@ def folds_of(
     """Split the matrices as they are given; those without weight are left out afterwards."""
     n, codes = len(data.codes), data.codes
     if cv is not None:
-        splits = list(check_cv(cv, codes, classifier=classes is not None).split(data.X, codes, groups))
+        splitter = partial(check_cv, cv, codes, classifier=classes is not None)
+        splits = check_splits(cv, lambda: splitter().split(data.X, codes, groups), n)
     elif groups is not None:
         n_groups = len(np.unique(groups))
         if n_groups < 2:

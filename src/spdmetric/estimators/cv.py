@@ -279,6 +279,8 @@ class LogEuclideanMetricCV(FittedMetric):
                 "solver='stochastic' cannot follow a path of radii: choose radius and rank with "
                 "'trust-region' on a part of the data, then use LogEuclideanMetric(solver='stochastic')."
             )
+        validation.check_n_jobs(self.n_jobs)
+        validation.check_scorer(self.scoring)
         validation.check_choice("rule", self.rule, RULES)
         validation.check_choice("head", self.head, HEADS)
         validation.check_count("n_neighbors", self.n_neighbors, optional=True)
