@@ -332,6 +332,10 @@ def several_subjects(rng):
     np.savez("data.npz", X1=X, y1=y, X2=X, y2=y)
 
 
+def still(folder):
+    np.savez("data.npz", X=np.ones((6, 3, 50)), y=["left", "right"] * 3)
+
+
 def hermitian(folder):
     np.savez("data.npz", X=1j * np.ones((6, 3, 3)), y=["left", "right"] * 3)
 
@@ -419,9 +423,22 @@ SENTENCES = {
         "--folds 41: the largest class has 14 matrices; expected at most 14",
     ),
     "radius": (words, [*FIT, "--radius", "nan"], "--radius nan: expected a finite number >= 0"),
+    "negative radius": (words, [*FIT, "--radius=-1"], "--radius -1.0: expected a finite number >= 0"),
+    "still signals": (still, [*FIT, "--estimator", "oas"], "data.npz: X[0] is not positive semi-definite"),
     "rank": (words, [*FIT, "--rank", "9"], "--rank 9 is more than the size of the matrices"),
     "regression": (words, [*FIT, "--regression", "--class-weight", "balanced"], "is for classes: leave it"),
 }
+
+
+def test_signals_of_other_channels(here, capsys):
+    trials(here)
+    assert main([*FIT, "--estimator", "oas", "--method", "mdm"]) == 0
+    with np.load("data.npz") as content:
+        channels = content["X"].shape[1]
+        np.savez("new.npz", X=content["X"][:, 1:])
+    assert main(["predict", "model.npz", "new.npz"]) == 2
+    said = f"new.npz has {channels - 1} channels; the model was trained on {channels}."
+    assert said in capsys.readouterr().err
 
 
 def test_a_model_where_data_are_expected(here, capsys):

@@ -85,7 +85,7 @@ def speaking_of_options() -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        options = r"\b(labels|groups|subject|events|band|window|radius|rank)=(?=([\w('\"\[])?)"
+        options = r"\b(labels|groups|subject|events|band|window|radius|rank)=(?=([\w('\"\[-])?)"
         text = re.sub(options, lambda m: f"--{m[1]}" + " " * bool(m[2]), str(error))
         for word, option in (
             ("sample_domain", "--domains"),
