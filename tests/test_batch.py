@@ -33,3 +33,13 @@ def test_equal_and_distant_eigenvalues(rng):
     cotangents = rng.standard_normal(here.features.shape)
     formula = log.pull(unvech(cotangents))
     np.testing.assert_allclose(here.pull(cotangents), formula, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_what_lapack_gives_up_on_stays_in_its_matrix(bad, rng):
+    X = expm(symmetric(rng, 900, 8))  # several groups
+    good = PlainStack(X).decompose(np.eye(8)).features
+    X[411, 3, 2] = X[411, 2, 3] = bad
+    features, others = PlainStack(X).decompose(np.eye(8)).features, np.arange(900) != 411
+    assert np.isnan(features[411]).all()
+    np.testing.assert_array_equal(features[others], good[others])

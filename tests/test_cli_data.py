@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -147,6 +148,7 @@ def test_any_file_is_learned_from_and_labeled(kind, here, capsys):
     assert main(["show", "model.npz"]) == 0
     out = capsys.readouterr().out
     assert "sha256" in out
+    assert re.search(r"^takes: +(matrices, (\d+) x \2|signals of \d+ channels)$", out, re.MULTILINE)
     assert "np." not in out
 
 
@@ -330,6 +332,14 @@ def several_subjects(rng):
     np.savez("data.npz", X1=X, y1=y, X2=X, y2=y)
 
 
+def still(folder):
+    np.savez("data.npz", X=np.ones((6, 3, 50)), y=["left", "right"] * 3)
+
+
+def hermitian(folder):
+    np.savez("data.npz", X=1j * np.ones((6, 3, 3)), y=["left", "right"] * 3)
+
+
 FIT = ["fit", "data.npz", "-o", "model.npz"]
 COMPARE = ["compare", "data.npz", "--out", "page.html"]
 SENTENCES = {
@@ -340,6 +350,12 @@ SENTENCES = {
     "one class": (one_class, FIT, "has one class, 'left' for all 10 matrices: expected two or more"),
     "signals": (trials, FIT, "These look like signals, (n, channels, times): give --estimator oas to learn"),
     "neighbors": (words, [*FIT, "--neighbors", "500"], "--neighbors 500: there are 42 matrices; expected at"),
+    "neighbors of folds": (
+        words,
+        [*FIT, "--neighbors", "40"],
+        "--neighbors 40: expected at most 33, as many",
+    ),
+    "complex": (hermitian, FIT, "data.npz holds complex numbers; expected real ones"),
     "pickle": (words, ["fit", "data.npz", "-o", "m.pkl"], "--out m.pkl: expected a name that ends in .npz"),
     "bad": (holes, FIT, "2 of 40 cannot be used (X[3]: 1 of 9 entries are NaN; X[38]: negative eigenv"),
     "no method": (words, [*FIT, "--method", "best"], "--method best: there is no such method; 'spdmetric me"),
@@ -407,9 +423,22 @@ SENTENCES = {
         "--folds 41: the largest class has 14 matrices; expected at most 14",
     ),
     "radius": (words, [*FIT, "--radius", "nan"], "--radius nan: expected a finite number >= 0"),
+    "negative radius": (words, [*FIT, "--radius=-1"], "--radius -1.0: expected a finite number >= 0"),
+    "still signals": (still, [*FIT, "--estimator", "oas"], "data.npz: X[0] is not positive semi-definite"),
     "rank": (words, [*FIT, "--rank", "9"], "--rank 9 is more than the size of the matrices"),
     "regression": (words, [*FIT, "--regression", "--class-weight", "balanced"], "is for classes: leave it"),
 }
+
+
+def test_signals_of_other_channels(here, capsys):
+    trials(here)
+    assert main([*FIT, "--estimator", "oas", "--method", "mdm"]) == 0
+    with np.load("data.npz") as content:
+        channels = content["X"].shape[1]
+        np.savez("new.npz", X=content["X"][:, 1:])
+    assert main(["predict", "model.npz", "new.npz"]) == 2
+    said = f"new.npz has {channels - 1} channels; the model was trained on {channels}."
+    assert said in capsys.readouterr().err
 
 
 def test_a_model_where_data_are_expected(here, capsys):

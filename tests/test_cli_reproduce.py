@@ -126,7 +126,8 @@ def test_missing_data_are_said(tmp_path, capsys):
         capsys, "reproduce", "textures", "--data", nowhere, "--out", out
     )
     assert "holds no images" in fails(capsys, "reproduce", "textures", "--data", empty, "--out", out)
-    assert "no folder" in fails(capsys, "reproduce", "bci", "--data", nowhere, "--out", out)
+    assert "nowhere is not a folder" in fails(capsys, "reproduce", "bci", "--data", nowhere, "--out", out)
+    assert "nowhere is not a folder" in fails(capsys, "reproduce", "toy", "--data", nowhere, "--out", out)
     assert "looked for A09T.mat" in fails(capsys, "reproduce", "bci", "--data", empty, "--out", out)
     assert "S001R04.edf" in fails(capsys, "reproduce", "eegmmi", "--data", empty, "--out", out)
     assert "needs --data" in fails(capsys, "reproduce", "eegmmi", "--out", out)

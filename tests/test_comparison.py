@@ -203,7 +203,7 @@ def test_a_test_file_is_one_fold():
         (np.zeros(40, int), None, "at least two classes"),
         (np.arange(40) // 14, np.zeros(40), "at least two groups"),
         (np.repeat([0, 1], 20), np.repeat([0, 1], 20), "one class only"),
-        (np.array([0] * 38 + [1] * 2), None, "The smallest class has 2 matrices"),
+        (np.array([0] * 38 + [1] * 2), None, "The classes have 2, 38 matrices: expected at least 2"),
     ],
 )
 def test_what_cannot_be_compared_gets_a_sentence(y, groups, message):

@@ -289,7 +289,13 @@ def test_rank_deficient_matrices_with_low_ranks_only(rng):
         ({"shapes": ("round",)}, r"shape='round': expected one of None, 'discriminant'"),
         ({"shapes": ("discriminant",), "kernel": "rbf"}, r"shape='discriminant' needs kernel='linear'"),
         ({"n_neighbors": 0}, r"n_neighbors=0: expected a whole number"),
+        ({"n_neighbors": 17}, r"n_neighbors=17: expected at most 16, as many matrices as the smallest fold"),
         ({"solver": "sgd"}, r"solver='sgd'"),
+        ({"n_jobs": 0}, r"n_jobs=0: expected a whole number"),
+        ({"scoring": {"a": "accuracy"}}, r"scoring=.*expected None, the name of a scorer"),
+        ({"cv": [1]}, r"cv=\[1\] cannot split 20 matrices: expected a number of folds"),
+        ({"cv": [([0, 1], [20])]}, r"cannot split 20 matrices.*index 20 is out of bounds"),
+        ({"cv": 11}, r"cv=11 cannot split 20 matrices.*n_splits=11 cannot be greater"),
         ({"tol": -1}, r"tol=-1"),
         ({"ranks": (9,)}, r"rank=9 is more than the size"),
     ],
@@ -302,6 +308,25 @@ def test_bad_parameters(parameters, sentence, rng):
 def test_bad_data(rng):
     with pytest.raises(ValueError, match="y has 1 class"):
         LogEuclideanMetricCV().fit(spd(rng, 10, 3), np.zeros(10))
+    with pytest.raises(ValueError, match=r"Fold 0 of 4 has matrices of values of y alike to learn from"):
+        LogEuclideanMetricCV(task="regression").fit(spd(rng, 4, 3), [0, 1, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("groups", "sentence"),
+    [
+        (np.zeros((20, 2)), r"groups has shape \(20, 2\) for 20 matrices: expected one group for each"),
+        ([0, 1], r"groups has shape \(2,\)"),
+        ([object()] * 20, r"groups\[0\] is <object"),
+        ([[1], [2, 3]] * 10, r"groups cannot be read as one array"),
+        ([None, 1] * 10, r"groups\[0\] is None"),
+    ],
+    ids=["two columns", "short", "objects", "ragged", "missing"],
+)
+def test_groups_that_are_none(groups, sentence, rng):
+    for model in (LogEuclideanMetricCV(), LogEuclideanMetricCV(cv=LeaveOneGroupOut())):
+        with pytest.raises((ValueError, TypeError), match=sentence):
+            model.fit(*labeled(rng, 20, 3), groups=groups)
 
 
 def test_callback_and_verbose_follow_the_final_fit(rng, capsys):

@@ -18,7 +18,7 @@ from sklearn.base import clone
 
 import spdmetric
 from random_matrices import labeled, spd, symmetric
-from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
+from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.manifolds import Ball
 from spdmetric.objectives.alignment import Misalignment, Target
 
@@ -84,6 +84,35 @@ def test_class_weights_of_any_scale(class_weight, data):
     near_one = LogEuclideanMetric(2.0, class_weight={0: 1.0, 1: 2.0}).fit(*data)
     found = LogEuclideanMetric(2.0, class_weight=class_weight).fit(*data)
     assert found.alignment_ == pytest.approx(near_one.alignment_, abs=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e308, 5e-324])
+def test_weights_that_cannot_be_added_up(scale, data):
+    X, y = data
+    metric, classifier = LogEuclideanMetric(2.0).fit(X, y), LogEuclideanClassifier(radii=(0,), cv=2).fit(X, y)
+    w = np.full(24, scale)
+    for use in (
+        lambda: LogEuclideanMetric(2.0).fit(X, y, w),
+        lambda: LogEuclideanMetric(2.0).partial_fit(X, y, classes=[0, 1], sample_weight=w),
+        lambda: metric.adapt(X, w),
+        lambda: metric.partial_adapt(X, w),
+        lambda: classifier.adapt(X, y, w),
+        lambda: classifier.score(X, y, w),
+    ):
+        with pytest.raises(
+            ValueError, match=r"sample_weight\[0\] is .*: expected a number between 1e-307 and"
+        ):
+            use()
+
+
+@pytest.mark.parametrize("scale", [1e300, 1e-300])
+def test_weights_of_any_scale_for_labels_of_a_session(scale, data):
+    X, y = data
+    model = LogEuclideanClassifier(radii=(0,), ranks=(None,), cv=2).fit(X, y)
+    w = np.linspace(0.1, 1, 24)
+    expected = model.adapt(X, y, w).predict_proba(X)
+    np.testing.assert_allclose(model.adapt(X, y, scale * w).predict_proba(X), expected, atol=1e-12)
+    assert model.score(X, y, scale * w) == pytest.approx(model.score(X, y, w))
 
 
 # -- streams ----------------------------------------------------------------------------
@@ -175,13 +204,37 @@ def test_a_radius_past_float64(radius, solver, data):
 
 @pytest.mark.parametrize("solver", ["trust-region", "gradient"])
 @pytest.mark.parametrize("d", [3, 8])
-def test_the_largest_radius(solver, d, rng):
+@pytest.mark.parametrize("compiled", ["0", "1"])
+def test_the_largest_radius(solver, d, compiled, rng, monkeypatch):
     """No raw error of LAPACK, whatever comes of it."""
+    monkeypatch.setenv("SPDMETRIC_COMPILED", compiled)
     X, y = labeled(rng, 40, d)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         metric = LogEuclideanMetric(300.0, solver=solver, max_iter=10).fit(X, y)
     assert np.isfinite(metric.alignment_)
+
+
+@pytest.mark.parametrize("solver", ["trust-region", "newton", "gradient"])
+def test_labels_that_tell_nothing_at_all(solver):
+    """Each matrix comes with both labels, and the gradient is zero to the last bit."""
+    X = np.stack([np.diag([2.0, 1.0, 1.0]), np.diag([0.5, 1.0, 1.0])] * 6)
+    metric = LogEuclideanMetric(2.0, solver=solver).fit(X, np.array([0, 0, 1, 1] * 3))
+    assert (metric.alignment_, metric.solution_.converged) == (0.0, True)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"rank": 2}, {"rank": 2, "shape": "discriminant"}], ids=str)
+@pytest.mark.parametrize("scale", [1.0, 2.0])
+def test_matrices_that_are_all_the_same(parameters, scale, data):
+    with pytest.raises(ValueError, match="All matrices of X are the same"):
+        LogEuclideanMetric(2.0, **parameters).fit(np.tile(scale * np.eye(3), (24, 1, 1)), data[1])
+
+
+def test_a_session_that_is_singular_where_training_was_not(data):
+    X, y = data
+    X_new = X * np.array([1.0, 1.0, 0.0])[:, None] * np.array([1.0, 1.0, 0.0])
+    with pytest.raises(ValueError, match=r"X\[0\] is not positive definite"):
+        LogEuclideanMetric(2.0, rank=2).fit(X, y).adapt(X_new)
 
 
 def test_newton_past_its_digits(data, rng):
@@ -332,7 +385,8 @@ LABELS = {
     "whole numbers of pandas": (pd.Series([1, 2, None] * 8, dtype="Int64"), r"y\[2\] is "),
     "ragged": ([[1], [2, 3]] * 12, r"y cannot be read as one array"),
     "sparse": (scipy.sparse.csr_matrix(np.arange(24)), r"y is a sparse csr_matrix"),
-    "bytes": (np.array([b"a", b"b"] * 12), r"bytes"),
+    "bytes": (np.array([b"a", b"b"] * 12), r"y has dtype \|S1: expected labels.*pass np\.char\.decode\(y"),
+    "bytes as objects": (np.array([b"a", b"b"] * 12, dtype=object), r"y\[0\] is b'a', of type bytes: expec"),
     "a number": (1, r"1d array"),
     "a word": ("abc", r"1d array"),
     "a set": ({1, 2}, r"1d array"),
@@ -349,7 +403,7 @@ def test_labels_that_are_none(case, data):
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for call in calls[:2] if case == "bytes" else calls:
+        for call in calls:
             with pytest.raises((ValueError, TypeError), match=sentence):
                 call()
 

@@ -91,6 +91,14 @@ def test_mat_with_words(tmp_path, X, write):
     assert got.groups.tolist() == GROUPS
 
 
+@pytest.mark.parametrize("labels", [LABELS.astype("S"), LABELS.tolist()], ids=["fixed", "variable"])
+def test_text_of_hdf5_says_where_labels_can_be(tmp_path, X, labels):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "set.mat", "w") as file:
+        file["X"], file["y"] = X, labels
+    refused(tmp_path / "set.mat", r"y is text as HDF5 has it, not MATLAB; .* \.csv file, labels=FILE")
+
+
 def test_npy_with_csv(tmp_path, X):
     np.save(tmp_path / "set.npy", X)
     (tmp_path / "labels.csv").write_text("label\n" + "\n".join(LABELS) + "\n")

@@ -298,6 +298,13 @@ def test_the_file_is_a_plain_npz_and_always_the_same_bytes(rng, tmp_path):
     assert len(metadata["sha256"]) == 64
 
 
+@pytest.mark.parametrize("name", ["model.pkl", "model.joblib", "model.JSON", "model.v2"])
+def test_a_name_of_another_format_is_refused(name, rng, tmp_path):
+    with pytest.raises(ValueError, match=rf"{name}: expected a name that ends in \.npz"):
+        spdmetric.save(fitted(LogEuclideanMetric(1.0), rng), tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_failed_save_leaves_the_former_model(rng, tmp_path, monkeypatch):
     path, metric = tmp_path / "model.npz", fitted(LogEuclideanMetric(1.0), rng)
     spdmetric.save(metric, path)

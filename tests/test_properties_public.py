@@ -511,8 +511,9 @@ def tensors_are_checked_where_they_are_and_come_home_unchanged(rng, d):
 
 @about("validation.check_choice", "validation.check_radius", "validation.check_rank")
 @about(
-    *("validation.check_candidates", "validation.check_kernel"),
-    *("validation.check_class_weight", "validation.check_shape"),
+    *("validation.check_candidates", "validation.check_kernel", "validation.check_neighbors"),
+    *("validation.check_class_weight", "validation.check_shape", "validation.check_scorer"),
+    "validation.check_splits",
 )
 def parameters_come_back_as_numbers_or_are_refused(rng, d):
     radius = float(rng.uniform(0, 10))
@@ -521,19 +522,26 @@ def parameters_come_back_as_numbers_or_are_refused(rng, d):
     assert validation.check_candidates("radii", None, validation.check_radius) is None
     assert validation.check_rank(np.int64(d), "gradient") == d
     assert validation.check_rank(None, "newton") is None
+    assert validation.check_neighbors(np.int64(d), d) == d
     validation.check_choice("k", "a", ("a", "b"))
     validation.check_choice("k", np.eye(d), ("a", "b"), other="a matrix")
     validation.check_kernel("rbf", radius + 1, "gradient")
     validation.check_shape("discriminant", "linear")
     validation.check_class_weight({d: radius + 1})
+    validation.check_scorer("accuracy")
+    ((train, test),) = validation.check_splits(None, lambda: [(np.arange(7) < d, [d])], 7)
+    assert (train.tolist(), test.tolist()) == (list(range(d)), [d])
     refused = {
         "radius=": lambda: validation.check_radius(-1 - radius),
         "radii is empty": lambda: validation.check_candidates("radii", [], validation.check_radius),
         "newton": lambda: validation.check_rank(d, "newton"),
+        "expected at most": lambda: validation.check_neighbors(d + 1, d),
         "'a', 'b', or a matrix": lambda: validation.check_choice("k", "c", ("a", "b"), other="a matrix"),
         "needs kernel=": lambda: validation.check_shape("discriminant", "rbf"),
         "gamma=": lambda: validation.check_kernel("linear", radius + 1, "gradient"),
         "class_weight=": lambda: validation.check_class_weight(radius),
+        "scoring=": lambda: validation.check_scorer({"a": "accuracy"}),
+        "pairs of the indices": lambda: validation.check_splits(None, lambda: [([d], [radius])], 7),
     }
     for sentence, use in refused.items():
         with pytest.raises(ValueError, match=sentence):
@@ -593,7 +601,7 @@ def weights_of_any_scale_are_the_normalized_ones(rng, d):
     with pytest.raises(ValueError, match=r"ratio of at most 1e\+12"):
         validation.check_weights(far if rng.uniform() < 0.5 else 1 / far, codes)
     bad = rng.choice([np.nan, np.inf, -np.inf, -1e-300])
-    with pytest.raises(ValueError, match=rf"sample_weight\[{d + 3}\] is .*finite number >= 0"):
+    with pytest.raises(ValueError, match=rf"sample_weight\[{d + 3}\] is .*number between 1e-307 and"):
         validation.check_weight_values(np.where(np.arange(12) == d, bad, w), first=3)
 
 
@@ -874,7 +882,7 @@ def what_has_no_meaning_is_refused(rng, d):
             call()
 
 
-@about("validation.check_domains", "validation.own_codes")
+@about("validation.check_domains", "validation.check_own", "validation.check_groups")
 def domains_and_labels_of_a_new_one_are_what_they_were(rng, d):
     names = rng.choice(["a", "b", "c"], 7 + d)
     assert validation.check_domains(list(names), len(names)).tolist() == names.tolist()
@@ -883,9 +891,17 @@ def domains_and_labels_of_a_new_one_are_what_they_were(rng, d):
     y = rng.permutation(np.arange(6 + d) % 3)
     classes = np.arange(3) * 10
     X = np.empty((6 + d, 1, 1))
-    assert validation.own_codes(X, classes[y], classes).tolist() == y.tolist()
+    w = rng.uniform(1, 3, 6 + d)
+    codes, weight = validation.check_own(X, classes[y], 1e300 * w / 3, classes)
+    assert codes.tolist() == y.tolist()
+    close(weight / weight.mean(), w / w.mean(), 1e-12)
     with pytest.raises(ValueError, match="was not in fit"):
-        validation.own_codes(X, np.where(y == 0, 5, 10), classes)
+        validation.check_own(X, np.where(y == 0, 5, 10), None, classes)
+    with pytest.raises(ValueError, match="y has one class, 10: expected at least two"):
+        validation.check_own(X, classes[y], y == 1, classes)
+    assert validation.check_groups(names.tolist(), len(names)).tolist() == names.tolist()
+    with pytest.raises(ValueError, match="groups has shape"):
+        validation.check_groups(names, len(names) + 1)
 
 
 @about("validation.smallest_rank")

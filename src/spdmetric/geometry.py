@@ -7,6 +7,9 @@ distance at G into the Euclidean one (Theorem 2 of [Yger2015]_).
 
 Naming trap: the inner product here, the paper's k_G, is pyRiemann's
 ``kernel_riemann(Cref=G)``; its ``kernel_logeuclid(Cref=G)`` is another kernel.
+
+Nothing is checked here, where most of the time is spent: `spdmetric.validation.check_spd` says of a stack
+whether it holds SPD matrices, or what is wrong with the first that is none.
 """
 
 from __future__ import annotations

@@ -32,6 +32,7 @@ _ASYMMETRY = {"float32": 1e-5, "float64": 1e-8}
 
 _SIZES = (1e-150, 1e150)  # of the largest entry of a matrix: its square must be a number
 _WEIGHTS = 1e12  # largest ratio of two positive weights
+_WEIGHT_SIZES = (1e-307, 1e303)  # of one that is positive: sums of many must be numbers
 LARGEST_RADIUS = 300.0  # exp(radius) and its square must be numbers, those of matrices besides
 _NEWTON_RADIUS = 20.0
 
@@ -403,6 +404,15 @@ def check_n_jobs(n_jobs: object) -> None:
         raise ValueError(f"n_jobs={n_jobs!r}: expected a whole number, -1 for one a core, or None.")
 
 
+def check_scorer(scoring: object) -> None:
+    """Refuse what is not None, the name of a scorer, or a function; one number is compared."""
+    if scoring is not None and not isinstance(scoring, str) and not callable(scoring):
+        raise ValueError(
+            f"scoring={scoring!r}: expected None, the name of a scorer of scikit-learn, or a function of "
+            "estimator, X and y."
+        )
+
+
 def check_radius(radius: object, solver: str = "trust-region") -> float:
     """Return a radius as a float, if a solver can go so far."""
     if not isinstance(radius, Real) or not isfinite(radius) or radius < 0:
@@ -441,6 +451,16 @@ def check_candidates(name: str, values: Any, check: Callable[[Any], Any]) -> lis
     if len(values) == 0:
         raise ValueError(f"{name} is empty: expected at least one candidate.")
     return [check(value) for value in values]
+
+
+def check_neighbors(n_neighbors: int, fewest: int) -> int:
+    """Return a number of neighbors, if the smallest training set of the folds has so many matrices."""
+    if n_neighbors > fewest:
+        raise ValueError(
+            f"n_neighbors={n_neighbors}: expected at most {fewest}, as many matrices as the smallest fold "
+            "has to learn from. Leave it out to have it chosen."
+        )
+    return int(n_neighbors)
 
 
 def check_kernel(kernel: object, gamma: object, solver: str) -> None:
@@ -512,11 +532,12 @@ def check_labels(X: Array, y: Array, *, method: str = "fit") -> np.ndarray:
 def check_label_kind(y: np.ndarray, name: str, first: int = 0) -> np.ndarray:
     """Return labels, all strings or all numbers, none missing; ``first`` is what the first is called."""
     _check_label_dtype(y, name)
+    y = y.astype(object) if y.dtype.kind == "T" else y  # scikit-learn knows no StringDType
     kind = y.dtype.kind
     missing: np.ndarray | bool = False
     if kind == "f":
         missing = ~np.isfinite(y)
-    elif kind in "OT":
+    elif kind == "O":
         missing = np.array([_is_missing(label) for label in y], dtype=bool)
     if np.any(missing):
         k = int(np.argmax(missing))
@@ -529,8 +550,10 @@ def check_label_kind(y: np.ndarray, name: str, first: int = 0) -> np.ndarray:
 
 
 def _check_label_dtype(y: np.ndarray, name: str) -> None:
-    if y.dtype.kind not in "OUSTfiub":
-        hint = f" For dates pass {name}.astype(str)." if y.dtype.kind in "mM" else ""
+    if y.dtype.kind not in "OUTfiub":
+        hints = {"S": f" For bytes pass np.char.decode({name}, 'utf-8')."}
+        hints |= dict.fromkeys("mM", f" For dates pass {name}.astype(str).")
+        hint = hints.get(y.dtype.kind, "")
         raise ValueError(
             f"{name} has dtype {y.dtype}: expected labels that are strings, whole numbers or booleans.{hint}"
         )
@@ -551,10 +574,11 @@ def _one_kind(y: np.ndarray, name: str, first: int) -> np.ndarray:
         if numbers.dtype.kind in "fiub":
             return numbers
     k = next((k for k, label in enumerate(y) if type(label) is not type(y[0])), 0)
+    other = f", and {name}[{first}] of type {type(y[0]).__name__}" if k else ""
+    spell = "label.decode()" if isinstance(y[k], bytes) else "str(label)"
     raise TypeError(
-        f"{name}[{first + k}] is {y[k]!r}, of type {type(y[k]).__name__}, and {name}[{first}] of type "
-        f"{type(y[0]).__name__}: expected labels that are all strings or all numbers that NumPy can hold. "
-        f"Pass [str(label) for label in {name}]."
+        f"{name}[{first + k}] is {y[k]!r}, of type {type(y[k]).__name__}{other}: expected labels that are "
+        f"all strings or all numbers that NumPy can hold. Pass [{spell} for label in {name}]."
     )
 
 
@@ -662,13 +686,14 @@ def check_weight_values(sample_weight: Any, first: int = 0) -> np.ndarray:
     if weight.dtype.kind == "c":
         raise ValueError("sample_weight is complex: complex data not supported, expected numbers >= 0.")
     weight = weight.astype(np.float64, copy=False)
-    bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
+    low, high = _WEIGHT_SIZES
+    bad = np.flatnonzero(~((weight == 0) | ((weight >= low) & (weight <= high))))
     if bad.size:
         value = float(weight.flat[bad[0]])
-        contains = "negative values" if value < 0 else "NaN or infinity"
+        contains = "negative values" if value < 0 else "NaN, infinity, or what cannot be added up"
         raise ValueError(
-            f"sample_weight[{first + bad[0]}] is {value:g}: expected a finite number >= 0, and sample_weight "
-            f"contains {contains}. 0 leaves a matrix out."
+            f"sample_weight[{first + bad[0]}] is {value:g}: expected a number between {low:g} and {high:g}, "
+            f"or 0, which leaves a matrix out, and sample_weight contains {contains}."
         )
     return weight
 
@@ -770,19 +795,43 @@ def check_domains(sample_domain: Any, n: int) -> np.ndarray:
     return np.array(domains)
 
 
-def own_codes(X: Any, y: Any, classes: np.ndarray) -> np.ndarray:
-    """Return the classes, as codes, of labeled matrices of a new domain."""
+def check_groups(groups: Any, n: int) -> np.ndarray | None:
+    """Return the group of each of n matrices; None for None."""
+    if groups is None:
+        return None
+    groups = as_numpy(to_numpy(groups), "groups")
+    if groups.shape != (n,):
+        raise ValueError(f"groups has shape {groups.shape} for {n} matrices: expected one group for each.")
+    return groups if groups.dtype.kind in "mM" else check_label_kind(groups, "groups")
+
+
+def check_splits(cv: Any, splits: Callable[[], Any], n: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return rows to train and to test on, of each fold that ``cv`` cuts n matrices into."""
+    rows = np.arange(n)
+    try:
+        return [(rows[train], rows[test]) for train, test in splits()]
+    except (ValueError, TypeError, IndexError) as error:
+        raise ValueError(
+            f"cv={cv!r} cannot split {n} matrices: expected a number of folds, a splitter, or pairs of the "
+            f"indices to train and to test on ({error})"
+        ) from error
+
+
+def check_own(X: Any, y: Any, sample_weight: Any, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the classes, as codes, and the weights of labeled matrices of a new domain."""
     y = check_labels(X, y, method="adapt")
     known = f"a class that was not in fit, whose classes are {classes.tolist()}"
     codes = _codes_among(
         classes, y, f"{known}: nothing is known of it from the others. Fit again with its matrices."
     )
-    if np.unique(y).size < 2:
+    weight = check_weights(sample_weight, codes)
+    found = classes[np.unique(codes[weight > 0])].tolist()
+    if len(found) < 2:
         raise ValueError(
-            f"y has one class, {y.tolist()[0]!r}: expected at least two. The mean of matrices of one class "
+            f"y has one class, {found[0]!r}: expected at least two. The mean of matrices of one class "
             "is that of the class, and seen from it nothing is left of what they have in common."
         )
-    return codes
+    return codes, weight * weight_unit(float(weight.max()))
 
 
 def _codes_among(classes: np.ndarray, y: np.ndarray, otherwise: str) -> np.ndarray:
@@ -795,8 +844,9 @@ def _codes_among(classes: np.ndarray, y: np.ndarray, otherwise: str) -> np.ndarr
 
 def check_own_weight(weight: object) -> None:
     """Refuse a weight of the matrices of a new domain that is neither None nor positive."""
-    if weight is not None and (not isinstance(weight, Real) or not isfinite(weight) or weight <= 0):
-        raise ValueError(f"weight={weight!r}: expected a finite number > 0, or None to choose it.")
+    if weight is not None and (not isinstance(weight, Real) or not 1 / _WEIGHTS <= float(weight) <= _WEIGHTS):
+        between = f"between {1 / _WEIGHTS:.0e} and {_WEIGHTS:.0e}"
+        raise ValueError(f"weight={weight!r}: expected a number > 0, {between}, or None to choose it.")
 
 
 def check_stream(

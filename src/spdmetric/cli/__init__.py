@@ -39,7 +39,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             _say("interrupted" + "; give the same command again to go on where it was" * resumes + ".")
             return 130
         except (ValueError, TypeError, ImportError, OSError, MemoryError) as error:
-            _say(f"error: {one_line(error)}")
+            text, test = one_line(error), getattr(arguments, "test", None)
+            data = getattr(arguments, "data", None) if text.startswith("X[") and test is None else None
+            _say(f"error: {text}" if data is None else f"error: {data}: {text}")
             return 2
     return 0
 

@@ -64,6 +64,9 @@ def read_input(
         found = _read(path, labels, asked, arguments.subject, steps, recipe)
         domains = _domains(path, found, asked["domains"], arguments.subject)
     recipe, names = (found.recipe, None) if isinstance(found, Signals) else (None, found.names)
+    if found.X.dtype.kind == "c":
+        todo = "Hermitian matrices can be stored as [[Re, -Im], [Im, Re]]"
+        raise ValueError(f"{path} holds complex numbers; expected real ones. {todo}.")
     bad = bad_matrices(found.X, names) if recipe is None else bad_signals(found.X)
     _refuse(path, bad, len(found.X), getattr(arguments, "skip_bad", False))
     kept = np.setdiff1d(np.arange(len(found.X)), [one.index for one in bad])
@@ -82,9 +85,13 @@ def speaking_of_options() -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        options = r"\b(labels|groups|subject|events|band|window|radius|rank)=(?=([\w('\"\[])?)"
+        options = r"\b(labels|groups|subject|events|band|window|radius|rank)=(?=([\w('\"\[-])?)"
         text = re.sub(options, lambda m: f"--{m[1]}" + " " * bool(m[2]), str(error))
-        for word, option in (("sample_domain", "--domains"), ("a number for cv", "--folds N")):
+        for word, option in (
+            ("sample_domain", "--domains"),
+            ("a number for cv", "--folds N"),
+            ("n_neighbors=", "--neighbors "),
+        ):
             text = text.replace(word, option)
         raise ValueError(re.sub(r"\bas \(([\d.]+), ([\d.]+)\)", r"as \1 \2", text)) from error
 

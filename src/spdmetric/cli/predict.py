@@ -127,8 +127,10 @@ def _check_model(model: Any, arguments: Namespace) -> None:
 
 def _check_size(model: Any, data: Input, arguments: Namespace) -> None:
     """Refuse matrices, or signals, of another size than those of training."""
-    d, known = data.X.shape[1], getattr(model, "n_features_in_", data.X.shape[1])
-    if d != known:
+    from spdmetric.io.models import input_of
+
+    d, known = data.X.shape[1], input_of(model)[1]
+    if known not in (None, d):
         got, trained = (
             (f"{d} channels", f"{known}") if data.recipe else (f"matrices {d} x {d}", f"{known} x {known}")
         )

@@ -53,6 +53,8 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> None:
     """Reproduce one thing, or all that the data at hand allow, and say what they do not."""
+    if arguments.data is not None and not arguments.data.is_dir():
+        raise FileNotFoundError(f"--data {arguments.data} is not a folder: expected one with the data.")
     make_folder(arguments.out)
     if arguments.what != "all":
         return run_one(arguments.what, arguments.data, arguments)

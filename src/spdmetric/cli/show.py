@@ -21,7 +21,7 @@ def run(arguments: Namespace) -> None:
     check_model(path)
     from spdmetric.evaluation.methods import expression
     from spdmetric.evaluation.splits import steps_of
-    from spdmetric.io.models import load, load_recipe
+    from spdmetric.io.models import input_of, load, load_recipe
     from spdmetric.io.npy import read_npz
 
     model, recipe = load(path), load_recipe(path)
@@ -30,6 +30,7 @@ def run(arguments: Namespace) -> None:
         ("file", f"{path}, {path.stat().st_size / 1000:.0f} kB"),
         ("written by", f"spdmetric {metadata['spdmetric']}, format {metadata['version']}"),
         ("sha256", metadata["sha256"]),
+        ("takes", _takes(*input_of(model))),
     ]
     if recipe is not None:
         told = {name: value for name, value in recipe.plain().items() if value is not None}
@@ -40,6 +41,13 @@ def run(arguments: Namespace) -> None:
         print(f"{name + ':':18} {printable(value)}")
 
 
+def _takes(form: str, size: int | None) -> str:
+    """What is to be given to the model."""
+    if size is None:
+        return form
+    return f"{form}, {size} x {size}" if form == "matrices" else f"{form} of {size} channels"
+
+
 def _fitted(step: Any) -> list[tuple[str, str]]:
     """What a step has learned."""
     from spdmetric.cli.fit import chosen
@@ -48,8 +56,6 @@ def _fitted(step: Any) -> list[tuple[str, str]]:
     if hasattr(step, "basis_"):
         found.append(("  common range", "{1} of {0} dimensions".format(*step.basis_.shape)))
     metric = getattr(step, "metric_", step)
-    if hasattr(metric, "alignment_"):
-        found.append(("  matrices", f"{metric.n_features_in_} x {metric.n_features_in_}"))
     if getattr(step, "classes_", None) is not None:
         found.append(("  classes", _listed(step.classes_.tolist())))
     if hasattr(metric, "best_params_"):

@@ -215,9 +215,10 @@ def _by_folds(X: np.ndarray, codes: np.ndarray, repeats: int | None, seed: int) 
     if len(counts) < 2:
         raise ValueError("All matrices have one label: expected at least two classes.")
     if counts.min() < 2 or np.sort(counts)[-2] < 4:
+        listed = ", ".join(map(str, np.sort(counts)[:8])) + ", ..." * (len(counts) > 8)
         raise ValueError(
-            f"The smallest class has {counts.min()} matrices: expected at least 2 of each, and 4 of two, "
-            "to train, to choose and to test on."
+            f"The classes have {listed} matrices: expected at least 2 of every class, and at least 4 of the "
+            "two largest ones, to train, to choose and to test on."
         )
     # A class of two or three is in some folds only, and then has another matrix in training.
     folds = min(FOLDS, int(counts.min() if counts.min() >= 4 else counts.max()))
@@ -239,7 +240,7 @@ def _smallest_class(codes: np.ndarray) -> int:
     counts = np.unique(codes, return_counts=True)[1]
     if len(counts) < 2 or np.sort(counts)[-2] < 2:
         raise ValueError(
-            "A training set would hold one class only, or no two of two matrices: expected at least two "
-            "matrices of two classes outside each group or fold. Use other groups."
+            "A training set would hold one class only, or only one with more than one matrix: expected two "
+            "classes with at least two matrices each outside each group or fold. Use other groups."
         )
     return int(counts.min())

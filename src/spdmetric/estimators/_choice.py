@@ -9,6 +9,7 @@ another is clearly better.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +33,7 @@ from spdmetric.linalg.threads import threads
 from spdmetric.objectives.local import Labeled, in_memory
 from spdmetric.objectives.shape import Targets, discriminant_shape
 from spdmetric.objectives.start import Start, start_of
+from spdmetric.validation import check_splits
 
 # The default candidates.  Past LARGEST_FULL the full rank is not learned: its d(d+1)/2 directions are
 # far too many for the data, and cost more than all low ranks together.
@@ -124,7 +126,8 @@ def folds_of(
     """Split the matrices as they are given; those without weight are left out afterwards."""
     n, codes = len(data.codes), data.codes
     if cv is not None:
-        splits = list(check_cv(cv, codes, classifier=classes is not None).split(data.X, codes, groups))
+        splitter = partial(check_cv, cv, codes, classifier=classes is not None)
+        splits = check_splits(cv, lambda: splitter().split(data.X, codes, groups), n)
     elif groups is not None:
         n_groups = len(np.unique(groups))
         if n_groups < 2:
@@ -138,11 +141,13 @@ def folds_of(
     folds = [(rows[train], rows[test]) for train, test in splits]
     folds = [(train[counts[train]], test[counts[test]]) for train, test in folds]
     for k, (train, test) in enumerate(folds):
-        present = codes[train][:2].tolist() if classes is None else classes[np.unique(codes[train])].tolist()
+        present = np.unique(codes[train], axis=0)
         if len(present) < 2:
+            of = "values" if classes is None else "classes"
+            found = "of y alike" if classes is None else classes[present].tolist()
             raise ValueError(
-                f"Fold {k} of {len(folds)} has matrices of classes {present} to learn from: expected two "
-                "classes or more in each fold. Use stratified folds (a number for cv), or larger groups."
+                f"Fold {k} of {len(folds)} has matrices of {of} {found} to learn from: expected two {of} or "
+                "more in each fold. Use stratified folds (a number for cv), or larger groups."
             )
         if test.size == 0:
             raise ValueError(

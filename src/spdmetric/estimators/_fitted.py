@@ -430,7 +430,8 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         share, weight = weight.sum() / total, weight / weight.max()
         moved = {}
         if self.domains_ is None:
-            mean = mean_of(averaging(congruence(before.basis.T, X), weight), len(X))
+            inside = check_spd(congruence(before.basis.T, X))  # singular ones have no such mean
+            mean = mean_of(averaging(inside, weight), len(X))
             moved["center"] = geodesic(before.center, mean, share)
         else:  # domains were whitened before anything was learned: so is the new one
             mean = mean_of(averaging(check_spd(X), weight), len(X))

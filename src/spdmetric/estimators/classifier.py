@@ -24,13 +24,15 @@ from spdmetric.validation import (
     ClassWeight,
     check_choice,
     check_domains,
+    check_labels,
+    check_own,
     check_own_weight,
     check_weights,
     encode,
     is_definite,
-    own_codes,
     smallest_rank,
     to_numpy,
+    weight_unit,
     weights_of,
 )
 
@@ -268,7 +270,8 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         score : float
         """
         predicted = self.predict(X, sample_domain)
-        return float(accuracy_score(to_numpy(y), predicted, sample_weight=to_numpy(sample_weight)))
+        y, weight = check_labels(predicted, y, method="score"), check_weights(sample_weight, predicted)
+        return float(accuracy_score(y, predicted, sample_weight=weight * weight_unit(float(weight.max()))))
 
     @one_thread
     def adapt(
@@ -323,7 +326,7 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         if prior == "estimate":
             raise ValueError("prior='estimate' is for matrices without labels: leave out y, or prior.")
         check_own_weight(weight)
-        codes, training = own_codes(X, y, self.classes_), self._training
+        (codes, own), training = check_own(X, y, sample_weight, self.classes_), self._training
         if training is None:
             raise ValueError(
                 "adapt with labels needs the vectors of the training matrices, which a model file does not "
@@ -332,7 +335,6 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         rank = triangular_root(training.vectors.shape[1])
         metric = _widened(self.metric_.adapt(X, sample_weight), rank)
         vectors = np.asarray(metric.transform(np.asarray(to_numpy(X), dtype=np.float64)))
-        own = check_weights(sample_weight, codes)
         counts = np.flatnonzero(own > 0)
         mine = Kept(vectors[counts], codes[counts], own[counts], training.rank)
         pooled, Q, weight = relearned(training, mine, weight, len(self.classes_))

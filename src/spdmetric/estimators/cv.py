@@ -23,7 +23,7 @@ from spdmetric.linalg.symmetric import Array
 from spdmetric.linalg.threads import one_thread
 from spdmetric.objectives.local import Labeled, View, in_memory
 from spdmetric.solvers import Callback, Solution
-from spdmetric.validation import ClassWeight, check_candidates, check_radius, check_rank, to_numpy
+from spdmetric.validation import ClassWeight, check_candidates, check_radius, check_rank
 
 RULES = ("clear", "best")
 HEADS = ("neighbors", "centroid", "auto", "ridge")
@@ -240,11 +240,12 @@ class LogEuclideanMetricCV(FittedMetric):
         validation.check_choice("unseen_domain", self.unseen_domain, UNSEEN)
         seen, domains = seen_from_means(X, sample_domain, sample_weight, mean=self._mean_name)
         seen = seen[:] if isinstance(seen, View) else seen  # all folds are in memory
-        groups = groups_of(sample_domain) if groups is None else to_numpy(groups)
+        groups = groups_of(sample_domain) if groups is None else groups
         classes, data = checked_of(
             seen, y, sample_weight, settings.class_weight, _rank_needed(asked[1]), self.task
         )
         self._check_head(classes is not None)
+        groups = validation.check_groups(groups, len(data.codes))
         folds = _choice.folds_of(self.cv, data, classes, groups, self.random_state)
         grid = self._grid(data, folds, *asked)
         centered, settings = _choice.seen_from_center(data, grid, settings)
@@ -278,6 +279,8 @@ class LogEuclideanMetricCV(FittedMetric):
                 "solver='stochastic' cannot follow a path of radii: choose radius and rank with "
                 "'trust-region' on a part of the data, then use LogEuclideanMetric(solver='stochastic')."
             )
+        validation.check_n_jobs(self.n_jobs)
+        validation.check_scorer(self.scoring)
         validation.check_choice("rule", self.rule, RULES)
         validation.check_choice("head", self.head, HEADS)
         validation.check_count("n_neighbors", self.n_neighbors, optional=True)
@@ -307,7 +310,7 @@ class LogEuclideanMetricCV(FittedMetric):
         if self.head in ("centroid", "ridge"):
             numbers: list[int] = []
         elif self.n_neighbors is not None:
-            numbers = [min(self.n_neighbors, *(len(train) for train, _ in folds))]
+            numbers = [validation.check_neighbors(self.n_neighbors, min(len(train) for train, _ in folds))]
         else:
             numbers = [k for k in _choice.NUMBERS if k <= most]
         d = data.X.shape[1]

@@ -192,12 +192,16 @@ def _pyriemann(title: str, sentence: str, make: Make | None = None, **rest: Any)
 
 def _by_cv(end: str, name: str, head: Make, k: int | None, **rest: Any) -> Method:
     """Learning G alone: no shape, so that the pair without learning differs in G only."""
-    judge = {"head": "centroid"} if k is None else {"n_neighbors": k}
+
+    def metric(s: Sizes) -> LogEuclideanMetricCV:
+        judge = {"head": "centroid"} if k is None else {"n_neighbors": min(k, max(1, s.n // 2))}  # two folds
+        return LogEuclideanMetricCV(shapes=(None,), **judge)
+
     return _learned(
         f"Learned by CV + {name}",
         f"LE by CV, {name}" if end else "LE by CV",
         f"A metric without a shape, radius and rank chosen by cross-validation, then {HEADS[end]}.",
-        lambda s: LogEuclideanMetricCV(shapes=(None,), **judge),
+        metric,
         head,
         definite=False,
         neighbors=k or 1,

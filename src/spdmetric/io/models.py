@@ -49,7 +49,7 @@ def save(model: Any, path: str | PathLike[str], *, recipe: Recipe | None = None)
         classifier of the registry that ``spdmetric methods`` lists, or a pipeline of some of the classes
         in the page on files and models.
     path : str or path-like
-        File to write, by custom ending in ``.npz``; it appears whole or not at all.
+        File to write, whose name ends in ``.npz`` or in nothing; it appears whole or not at all.
     recipe : Recipe, optional
         How the signals were read that the model was trained on, see `spdmetric.io.signals`.
 
@@ -66,6 +66,9 @@ def save(model: Any, path: str | PathLike[str], *, recipe: Recipe | None = None)
     """
     from spdmetric import __version__
 
+    if Path(path).suffix.lower() not in ("", ".npz"):
+        todo = "A model file holds arrays and text, no pickle: save it under another name"
+        raise ValueError(f"{path}: expected a name that ends in .npz. {todo}.")
     arrays: Arrays = {}
     tree = _tree_of(model, arrays, _Chain())
     list(_leaves(tree))  # what could not be loaded is not saved

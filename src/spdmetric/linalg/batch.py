@@ -50,7 +50,7 @@ class PlainStack:
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             for rows in _groups(n, m):
                 of_rows = np.matmul(W, self.X[rows], out=None if WX is None else WX[rows])
-                values, V = np.linalg.eigh(_half_product(of_rows, W.T, lower=True))
+                values, V = _eigh(_half_product(of_rows, W.T, lower=True))
                 logs[rows], vectors[rows] = np.log(values), V
                 features[rows] = vech(_half_product(V * logs[rows, None, :], transpose(V), lower=False))
         return PlainDecomposition(self.X, W, LogCongruence(Spectrum(logs, vectors)), features, WX)
@@ -115,6 +115,17 @@ class PlainDecomposition:
 # ---------------------------------------------------------------------------
 # Products that are triangular or symmetric, in bands of rows: large matrices need little more than half
 # the operations.
+
+
+def _eigh(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues and vectors of a stack; NaN for a matrix that LAPACK gives up on, for that one alone."""
+    try:
+        return np.linalg.eigh(A)
+    except np.linalg.LinAlgError:
+        if len(A) == 1:
+            return np.full(A.shape[:2], np.nan), np.full(A.shape, np.nan)
+        values, vectors = zip(*map(_eigh, np.array_split(A, 2)), strict=True)
+        return np.concatenate(values), np.concatenate(vectors)
 
 
 def _groups(n: int, m: int) -> list[slice]:

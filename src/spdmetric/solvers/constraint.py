@@ -33,7 +33,8 @@ class Iterate:
         self.multiplier = max(slope, 0.0)
         gain = 1.0 - here.value
         length = here.point.norm(g + self.multiplier * S)
-        self.residual = radius * length / gain if gain > 0 else np.inf
+        # Where the labels tell nothing at all, there is neither a gain nor a direction to look for one.
+        self.residual = 0.0 if length == 0 else radius * length / gain if gain > 0 else np.inf
         self.inside = not on_sphere and self.distance < radius
         # With a negative multiplier the way down leads inward; it is taken once it is the
         # main way down, so that rounding cannot make a run leave and meet the sphere in turns.
