@@ -1,14 +1,14 @@
 r"""
-A million matrices that stay on the disk
-========================================
+Matrices that stay on the disk
+==============================
 
 A million 8 x 8 matrices are 512 MB, and decomposed at two points of the search they are
 2.5 GB.  From a memory map they are read chunk by chunk, in each pass anew: memory holds a
 few chunks, however many matrices there are, and the result is the one that an array in
 memory would give, to the last bit.
 
-Run with a smaller number as argument, or in the environment variable ``SPDMETRIC_EXAMPLE_N``,
-to see the same sooner.
+Here there are 100,000, so that this page is made in seconds.  For a million, which takes a few
+minutes, give ``1000000`` as argument or in the environment variable ``SPDMETRIC_EXAMPLE_N``.
 """
 
 import os
@@ -23,7 +23,7 @@ import numpy as np
 from spdmetric import LogEuclideanMetric
 
 arguments = [word for word in sys.argv[1:] if word.isdigit()]
-n = int(arguments[0] if arguments else os.environ.get("SPDMETRIC_EXAMPLE_N", 1_000_000))
+n = int(arguments[0] if arguments else os.environ.get("SPDMETRIC_EXAMPLE_N", 100_000))
 folder = tempfile.TemporaryDirectory()
 path = Path(folder.name) / "X.npy"
 

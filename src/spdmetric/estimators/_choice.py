@@ -147,7 +147,7 @@ def folds_of(
             found = "of y alike" if classes is None else classes[present].tolist()
             raise ValueError(
                 f"Fold {k} of {len(folds)} has matrices of {of} {found} to learn from: expected two {of} or "
-                "more in each fold. Use stratified folds (a number for cv), or larger groups."
+                "more in each fold. Use stratified folds (a number for cv), larger groups, or more matrices."
             )
         if test.size == 0:
             raise ValueError(
