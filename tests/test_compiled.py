@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,7 @@ pytest.importorskip("numba")
 from compiled_eigh import eigh
 from spdmetric.linalg.compiled import kernels as compiled_kernels
 from spdmetric.linalg.compiled import sums
+from spdmetric.linalg.compiled.cache import _Cache
 from spdmetric.linalg.compiled.stack import CompiledStack
 
 seeds = st.integers(0, 2**32 - 1)
@@ -429,6 +431,17 @@ for _ in range(2):
     X, y, _, _ = make_toy(n_train=50, n_test=50, d=8, random_state=0)
     here = spdmetric.LogEuclideanMetric(1.0).fit(X, y).alignment_
     np.testing.assert_allclose([float(line) for line in out], here, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["eigen", "functions", "kernels", "products", "sums"])
+def test_kernels_share_no_compiled_function(name):
+    """A process that compiles would run another copy of it, with other last bits, than one that loads."""
+    module = import_module(f"spdmetric.linalg.compiled.{name}")
+    found = {key: f for key, f in vars(module).items() if hasattr(f, "targetoptions")}
+    assert found
+    for key, function in found.items():
+        is_kernel = isinstance(function._cache, _Cache)
+        assert is_kernel or function.targetoptions["forceinline"], key
 
 
 def test_logarithms_of_exponentials(rng):

@@ -20,6 +20,7 @@ from typing import Any
 
 from numba import njit
 from numba.core.caching import FunctionCache
+from numba.core.runtime import rtsys
 
 from spdmetric.caller import warn_at_caller
 
@@ -47,7 +48,11 @@ class _Cache(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         found = None
         try:
-            found = super().load_overload(sig, target_context)
+            # numba's own method makes its compiler ready first, which takes longer than loading all kernels;
+            # what they need to run is its runtime.
+            rtsys.initialize(target_context)
+            with self._guard_against_spurious_io_errors():
+                found = self._load_overload(sig, target_context)
         except _DAMAGED:
             with suppress(OSError):
                 self.flush()

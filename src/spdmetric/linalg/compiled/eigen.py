@@ -30,7 +30,6 @@ from spdmetric.linalg.compiled.lanes import (
     fill,
     get1,
     get2,
-    inlined,
     part,
     power_below,
     put1,
@@ -45,7 +44,7 @@ _TINY = float(np.finfo(np.float64).tiny)
 _SWEEPS = 30  # allowed for each eigenvalue; about 1.7 are needed
 
 
-@inlined
+@part
 def _scale(A, n):  # type: ignore[no-untyped-def]
     """Divide the lower triangles by powers of two, to about 1; return these, NaN where it cannot be."""
     largest = fill(0.0)
@@ -65,7 +64,7 @@ def _scale(A, n):  # type: ignore[no-untyped-def]
     return where(good, power, np.nan)
 
 
-@inlined
+@part
 def _reflector(A, k, n, v):  # type: ignore[no-untyped-def]
     """Reflector ``I - tau v v'`` that clears column k of A below the subdiagonal; return tau, coupling.
 
@@ -87,7 +86,7 @@ def _reflector(A, k, n, v):  # type: ignore[no-untyped-def]
     return tau, coupling
 
 
-@inlined
+@part
 def _symmetric_product(A, first, n, v, p):  # type: ignore[no-untyped-def]
     """``p = A v`` on rows ``first``..n, from the lower triangle."""
     for i in range(first, n):
@@ -100,7 +99,7 @@ def _symmetric_product(A, first, n, v, p):  # type: ignore[no-untyped-def]
         put1(p, i, total)
 
 
-@inlined
+@part
 def _reflect_both_sides(A, first, n, v, tau, p):  # type: ignore[no-untyped-def]
     """``A <- H A H`` on rows and columns ``first``..n, H the reflector of v and tau."""
     _symmetric_product(A, first, n, v, p)
@@ -157,12 +156,12 @@ def _orthogonal(A, n, tau, p, V):  # type: ignore[no-untyped-def]
                 put2(V, i, j, get2(V, i, j) - vi * get1(p, j))
 
 
-@inlined
+@part
 def _negligible(coupling, above, below):  # type: ignore[no-untyped-def]
     return coupling * coupling <= _EPS2 * fabs(above * below) + _TINY
 
 
-@inlined
+@part
 def _wilkinson(above, coupling, below):  # type: ignore[no-untyped-def]
     """Eigenvalue of ``[[above, coupling], [coupling, below]]`` that is nearer to ``below``."""
     half = 0.5 * (above - below)

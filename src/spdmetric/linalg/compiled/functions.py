@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spdmetric.linalg.compiled.lanes import exponent, fill, inlined, mantissa, where
+from spdmetric.linalg.compiled.lanes import exponent, fill, mantissa, part, where
 
 _TINY = float(np.finfo(np.float64).tiny)
 _BIAS = 2.0**52 + 1023
@@ -17,7 +17,7 @@ _ATANH = tuple(1.0 / (2 * k + 1) for k in range(13))
 _NEAR = 0.25
 
 
-@inlined
+@part
 def atanhc(square):  # type: ignore[no-untyped-def]
     """``atanh(z) / z`` for ``z^2`` up to 1/16."""
     total = fill(_ATANH[12])
@@ -26,7 +26,7 @@ def atanhc(square):  # type: ignore[no-untyped-def]
     return total
 
 
-@inlined
+@part
 def log(x):  # type: ignore[no-untyped-def]
     """Natural logarithm; minus infinity at 0 and below the normal numbers, NaN for negative ones.
 
@@ -44,7 +44,7 @@ def log(x):  # type: ignore[no-untyped-def]
     return where(x >= 0.0, value, np.nan)
 
 
-@inlined
+@part
 def ucothu(a, b, log_a, log_b):  # type: ignore[no-untyped-def]
     """``(t/2) coth(t/2)`` for ``t = log(a) - log(b)``, from a, b and their logarithms.
 

@@ -92,28 +92,29 @@ def _sum_lanes(total, i, j):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def arrange(W, factor, order, column):  # type: ignore[no-untyped-def]
+def arrange(W, size, factor, order, column):  # type: ignore[no-untyped-def]
     """Rows of W from large to small, their order, and which feature each entry then is.
 
-    In this order small eigenvalues of W X W' keep their digits.
+    In this order small eigenvalues of W X W' keep their digits.  ``size`` is scratch, (m,): NumPy's
+    functions, here, would have every process load half of numba.
     """
-    m = W.shape[0]
-    size = np.empty(m)
+    m, d = W.shape
     for i in range(m):
-        size[i] = np.max(np.abs(W[i]))
+        size[i] = 0.0
+        for j in range(d):
+            size[i] = max(size[i], abs(W[i, j]))
         k = i
         while k > 0 and size[order[k - 1]] < size[i]:
             order[k] = order[k - 1]
             k -= 1
         order[k] = i
+    for i in range(factor.shape[0]):
+        for j in range(d):
+            factor[i, j] = W[order[i], j] if i < m else 0.0
     for i in range(m):
-        a = order[i]
-        factor[i] = W[a]
         for j in range(m):
-            low, high = min(a, order[j]), max(a, order[j])
+            low, high = min(order[i], order[j]), max(order[i], order[j])
             column[i, j] = low * m - low * (low + 1) // 2 + high
-    for i in range(m, factor.shape[0]):
-        factor[i] = 0.0
 
 
 @part

@@ -30,10 +30,11 @@ from numba.extending import intrinsic, lower_builtin, models, register_model
 
 LANES = 8  # measured with 256-bit registers: 4 and 16 are slower
 
-# Decorators of what only compiled code calls: without wrappers, which take long to compile.
+# Decorator of what only compiled code calls: without wrappers, which take long to compile, and always
+# inlined.  Two kernels with the same function beside them would share whichever copy the process has first,
+# and the copies differ in their last bits: a process that compiles has others than one that loads.
 _BARE: dict[str, Any] = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-part = njit(**_BARE)
-inlined = njit(**_BARE, forceinline=True)
+part = njit(**_BARE, forceinline=True)
 
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 _INTEGERS = ir.VectorType(ir.IntType(64), LANES)

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from spdmetric.linalg.compiled.lanes import fill, get2, inlined, part, put2
+from spdmetric.linalg.compiled.lanes import fill, get2, part, put2
 
 
-@inlined
+@part
 def _entry(W, i, k):  # type: ignore[no-untyped-def]
     return W[i, k]
 

@@ -71,7 +71,7 @@ class CompiledStack:
             )
         (m, d), groups = W.shape, self.packed.shape[0]
         factor, order, column = np.empty((_even(m), d)), np.empty(m, np.int64), np.empty((m, m), np.int64)
-        kernels.arrange(plain(W), factor, order, column)
+        kernels.arrange(plain(W), np.empty(m), factor, order, column)
         values, logs = np.empty((2, groups, m, LANES))
         vectors = np.empty((groups, _even(m), m, LANES))
         features = np.empty((self.n, m * (m + 1) // 2))
