@@ -11,6 +11,8 @@ couplings vanish.  What is particular here:
 - A sweep first works on the tridiagonal matrix alone and writes down its rotations, then
   takes them along the rows of the eigenvector matrix, so that each entry is read and
   written once a sweep.  The windows and the shift of the next sweep are found on the way.
+- Each rotation waits for a root and a quotient of the one before.  Two groups of matrices take their
+  steps in turn, so that the processor works on one while the other waits.
 - Reflectors start at the first column and couplings vanish at the last rows first.  For
   matrices graded from large (top left) to small (bottom right), this is the order in which
   small eigenvalues keep their digits; `spdmetric.linalg.compiled.kernels` sees to that order.
@@ -189,33 +191,32 @@ def _windows(d, e, n):  # type: ignore[no-untyped-def]
 
 
 @part
-def _sweep(d, e, low, high, shift, last, cosines, sines):  # type: ignore[no-untyped-def]
-    """One implicit QR step in each lane's window; the rotations are written down."""
-    x, z = fill(0.0), fill(0.0)
-    for k in range(last):
-        here, following, coupling = get1(d, k), get1(d, k + 1), get1(e, k)
-        begins = low == float(k)
-        x = where(begins, here - shift, x)
-        z = where(begins, coupling, z)
-        square = x * x + z * z
-        turns = (low <= float(k)) & (high > float(k)) & (square > 0.0)
-        length = sqrt(square)
-        inverse = 1.0 / where(turns, length, 1.0)
-        c = where(turns, x * inverse, 1.0)
-        s = where(turns, z * inverse, 0.0)
-        if k > 0:
-            put1(e, k - 1, where((low < float(k)) & (high > float(k)), length, get1(e, k - 1)))
-        r = (following - here) * s + 2.0 * (c * coupling)
-        step = s * r
-        put1(d, k, here + step)
-        put1(d, k + 1, following - step)
-        x = c * r - coupling
-        put1(e, k, x)
-        beyond = get1(e, k + 1)
-        z = s * beyond
-        put1(e, k + 1, c * beyond)
-        put1(cosines, k, c)
-        put1(sines, k, s)
+def _step(k, d, e, low, high, shift, cosines, sines, x, z):  # type: ignore[no-untyped-def]
+    """The k-th rotation of an implicit QR step, written down; return what the next one starts from."""
+    here, following, coupling = get1(d, k), get1(d, k + 1), get1(e, k)
+    begins = low == float(k)
+    x = where(begins, here - shift, x)
+    z = where(begins, coupling, z)
+    square = x * x + z * z
+    turns = (low <= float(k)) & (high > float(k)) & (square > 0.0)
+    length = sqrt(square)
+    inverse = 1.0 / where(turns, length, 1.0)
+    c = where(turns, x * inverse, 1.0)
+    s = where(turns, z * inverse, 0.0)
+    if k > 0:
+        put1(e, k - 1, where((low < float(k)) & (high > float(k)), length, get1(e, k - 1)))
+    r = (following - here) * s + 2.0 * (c * coupling)
+    step = s * r
+    put1(d, k, here + step)
+    put1(d, k + 1, following - step)
+    x = c * r - coupling
+    put1(e, k, x)
+    beyond = get1(e, k + 1)
+    z = s * beyond
+    put1(e, k + 1, c * beyond)
+    put1(cosines, k, c)
+    put1(sines, k, s)
+    return x, z
 
 
 @part
@@ -235,33 +236,58 @@ def _rotate(V, last, cosines, sines):  # type: ignore[no-untyped-def]
 
 
 @part
-def _iterate(d, e, n, V, cosines, sines):  # type: ignore[no-untyped-def]
-    """Sweep until all couplings are gone; return the high ends of windows that are left (0: none)."""
-    low, high, shift = _windows(d, e, n)
-    last = n - 1
-    for _ in range(_SWEEPS * n):
-        while last > 0 and not anywhere(high > float(last - 1)):
-            last -= 1
-        if last == 0:
-            break
-        _sweep(d, e, low, high, shift, last, cosines, sines)
-        _rotate(V, last, cosines, sines)
-        low, high, shift = _windows(d, e, last + 1)
-    return high
+def _coupled(high, last):  # type: ignore[no-untyped-def]
+    """Where the last window of all lanes ends, at ``last`` or before."""
+    while last > 0 and not anywhere(high > float(last - 1)):
+        last -= 1
+    return last
 
 
 @part
-def decompose(A, n, V, d, lines):  # type: ignore[no-untyped-def]
-    """Eigenvalues d and eigenvectors V (columns) of the lower triangles of A, which are lost.
+def tridiagonalize(A, n, V, d, lines):  # type: ignore[no-untyped-def]
+    """Make ``A = V T V'``, T tridiagonal, of the lower triangles of A, which are lost.
 
-    Shapes, before the axis of lanes: A at least (n, n), V (n or n + 1, even, n), d (n,),
-    lines (5, n + 1).
+    Shapes, before the axis of lanes: A at least (n, n), V (n or n + 1, even, n), d (n,), lines (5, n + 1).
     """
-    e, tau, v, p, cosines = lines[0], lines[1], lines[2], lines[3], lines[4]
+    e, tau, v, p, scale = lines[0], lines[1], lines[2], lines[3], lines[4]
     power = _scale(A, n)
     _tridiagonal(A, n, d, e, tau, v, p)
     _orthogonal(A, n, tau, p, V)
-    left = _iterate(d, e, n, V, cosines, v)
-    factor = where(left > 0.0, np.nan, power)
+    put1(scale, n, power)
+
+
+@part
+def _finish(n, d, lines, left):  # type: ignore[no-untyped-def]
+    factor = where(left > 0.0, np.nan, get1(lines[4], n))
     for k in range(n):
         put1(d, k, factor * get1(d, k))
+
+
+@part
+def diagonalize(n, V, d, lines, V2, d2, lines2, both):  # type: ignore[no-untyped-def]
+    """Sweep until all couplings are gone, in the second group too if there are ``both``.
+
+    What `tridiagonalize` left there becomes eigenvalues d and eigenvectors V (columns).
+    """
+    e, cosines, sines = lines[0], lines[4], lines[2]
+    e2, cosines2, sines2 = lines2[0], lines2[4], lines2[2]
+    low, high, shift = _windows(d, e, n)
+    low2, high2, shift2 = _windows(d2, e2, n if both else 1)
+    last = last2 = n - 1
+    for _ in range(_SWEEPS * n):
+        last, last2 = _coupled(high, last), _coupled(high2, last2)
+        if last == 0 and last2 == 0:
+            break
+        x, z, x2, z2 = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
+        for k in range(max(last, last2)):
+            x, z = _step(k, d, e, low, high, shift, cosines, sines, x, z)
+            x2, z2 = _step(k, d2, e2, low2, high2, shift2, cosines2, sines2, x2, z2)
+        if last > 0:
+            _rotate(V, last, cosines, sines)
+            low, high, shift = _windows(d, e, last + 1)
+        if last2 > 0:
+            _rotate(V2, last2, cosines2, sines2)
+            low2, high2, shift2 = _windows(d2, e2, last2 + 1)
+    _finish(n, d, lines, high)
+    if both:
+        _finish(n, d2, lines2, high2)

@@ -30,8 +30,8 @@ def _even(size: int) -> int:
     return size + size % 2
 
 
-# Five matrices, their size rounded up to even, and five vectors.
-_scratch = Scratch(lambda side: ((5, _even(side), _even(side), LANES), (5, side + 1, LANES)))
+# Five matrices, their size rounded up to even, and twice five vectors.
+_scratch = Scratch(lambda side: ((5, _even(side), _even(side), LANES), (2, 5, side + 1, LANES)))
 
 
 @lru_cache(maxsize=64)

@@ -17,8 +17,10 @@ from spdmetric.linalg.moments import Moments, moments_of
 FEW = 45  # features of 9 x 9 matrices: beyond, the moments of LANES rows leave the cache
 
 
-# Rows of q lanes, their weights, their second moments, and results.
-_scratch = Scratch(lambda q: ((q, LANES), (1, LANES), (q, q + 1, LANES), (q, LANES)))
+_TIMES = 4  # LANES rows are added to the second moments in one pass over them
+
+# Rows of q lanes and their weights, their second moments, and results.
+_scratch = Scratch(lambda q: ((_TIMES, q, LANES), (_TIMES, 1, LANES), (q, q + 1, LANES), (q + 1, LANES)))
 
 
 @part
@@ -62,16 +64,22 @@ def _first_moments(features, Y, weight, Z, w, total, mean):  # type: ignore[no-u
 @part
 def _second_moments(features, Y, weight, mean, Z, w, total, A, C):  # type: ignore[no-untyped-def]
     """``sum w [Phi, Y]' [Phi, Y]``, both centered; C and A are its blocks."""
-    p, q = features.shape[1], Z.shape[0]
+    p, q = features.shape[1], Z.shape[1]
     for a in range(q):
         for b in range(a + 1):
             put2(total, a, b, fill(0.0))
-    for first in range(0, features.shape[0], LANES):
-        _gather(features, Y, weight, mean, first, Z, w)
+    Z0, Z1, Z2, Z3 = Z[0], Z[1], Z[2], Z[3]
+    for first in range(0, features.shape[0], _TIMES * LANES):
+        for k in range(_TIMES):
+            _gather(features, Y, weight, mean, first + k * LANES, Z[k], w[k])
         for a in range(q):
-            weighted = get1(w, 0) * get1(Z, a)
+            a0, a1 = get1(w[0], 0) * get1(Z0, a), get1(w[1], 0) * get1(Z1, a)
+            a2, a3 = get1(w[2], 0) * get1(Z2, a), get1(w[3], 0) * get1(Z3, a)
             for b in range(a + 1):
-                put2(total, a, b, get2(total, a, b) + weighted * get1(Z, b))
+                entry = get2(total, a, b) + a0 * get1(Z0, b)
+                entry = entry + a1 * get1(Z1, b)
+                entry = entry + a2 * get1(Z2, b)
+                put2(total, a, b, entry + a3 * get1(Z3, b))
     for a in range(p):
         for b in range(a + 1):
             C[a, b] = C[b, a] = _sum_lanes(total[a, b])
@@ -81,25 +89,28 @@ def _second_moments(features, Y, weight, mean, Z, w, total, A, C):  # type: igno
 
 @kernel
 def _moments(features, Y, weight, Z, w, total, mean, A, C):  # type: ignore[no-untyped-def]
-    all_weight = _first_moments(features, Y, weight, Z, w, total, mean)
+    all_weight = _first_moments(features, Y, weight, Z[0], w[0], total, mean)
     _second_moments(features, Y, weight, mean, Z, w, total, A, C)
     return all_weight
 
 
 @kernel
 def _rows(features, Y, weight, mean, Q, Z, w, out, rows):  # type: ignore[no-untyped-def]
-    """``w [Phi, Y] Q'``, Q of shape (p, q)."""
-    p, q = Q.shape
+    """``w [Phi, Y] Q'``, Q of shape (even p, q), two columns at a time."""
+    p, q = rows.shape[1], Q.shape[1]
     for first in range(0, features.shape[0], LANES):
         _gather(features, Y, weight, mean, first, Z, w)
-        for a in range(p):
-            even, odd = fill(0.0), fill(0.0)
+        for a in range(0, p, 2):
+            even, odd, even2, odd2 = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
             for b in range(0, q - 1, 2):
-                even = even + Q[a, b] * get1(Z, b)
-                odd = odd + Q[a, b + 1] * get1(Z, b + 1)
+                z, z2 = get1(Z, b), get1(Z, b + 1)
+                even, odd = even + Q[a, b] * z, odd + Q[a, b + 1] * z2
+                even2, odd2 = even2 + Q[a + 1, b] * z, odd2 + Q[a + 1, b + 1] * z2
             if q % 2:
-                even = even + Q[a, q - 1] * get1(Z, q - 1)
+                z = get1(Z, q - 1)
+                even, even2 = even + Q[a, q - 1] * z, even2 + Q[a + 1, q - 1] * z
             put1(out, a, get1(w, 0) * (even + odd))
+            put1(out, a + 1, get1(w, 0) * (even2 + odd2))
         for lane in range(min(LANES, features.shape[0] - first)):
             for a in range(p):
                 rows[first + lane, a] = out[a, lane]
@@ -138,7 +149,7 @@ def cotangents(
         return rows
     q = p + Y.shape[1]
     Z, w, _, out = _scratch(q)
-    Q, center, rows = np.empty((p, q)), np.zeros(q), np.empty((n, p))
-    Q[:, :p], Q[:, p:], center[:p] = right, across, mean
-    _rows(plain(features), plain(Y), plain(weight), center, Q, Z, w, out, rows)
+    Q, center, rows = np.zeros((p + p % 2, q)), np.zeros(q), np.empty((n, p))
+    Q[:p, :p], Q[:p, p:], center[:p] = right, across, mean
+    _rows(plain(features), plain(Y), plain(weight), center, Q, Z[0], w[0], out, rows)
     return rows
