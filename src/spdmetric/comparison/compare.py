@@ -24,7 +24,16 @@ from spdmetric.comparison.scores import SCORES
 from spdmetric.comparison.verdict import judge
 from spdmetric.evaluation.journal import Progress, digest
 from spdmetric.io.matrices import Matrices
-from spdmetric.validation import check_count, is_regression
+from spdmetric.validation import (
+    as_numbers,
+    as_numpy,
+    check_count,
+    check_groups,
+    check_label_kind,
+    check_stack,
+    is_regression,
+    to_numpy,
+)
 
 
 def compare(
@@ -167,11 +176,8 @@ def _as_matrices(
         )
     if y is None:
         raise ValueError(f"There are no labels of {name}: pass them as y (y_test).")
-    stack = np.asarray(X)
-    columns = {"y": np.asarray(y)} | ({} if groups is None else {"groups": np.asarray(groups)})
-    for of, column in columns.items():
-        if column.shape != stack.shape[:1]:
-            raise ValueError(
-                f"{of} has shape {column.shape}: expected one for each of {len(stack)} matrices."
-            )
-    return Matrices(stack, columns["y"], columns.get("groups"), name)
+    stack, labels = as_numbers(to_numpy(X), "X"), as_numpy(to_numpy(y), "y")
+    check_stack(stack, "X")
+    if labels.shape != stack.shape[:1]:
+        raise ValueError(f"y has shape {labels.shape}: expected one for each of {len(stack)} matrices.")
+    return Matrices(stack, check_label_kind(labels, "y"), check_groups(groups, len(stack)), name)
