@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,21 @@ from hypothesis import settings
 settings.register_profile("ci", max_examples=25, deadline=None, derandomize=True)
 settings.register_profile("nightly", max_examples=1000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Figures that tests recorded, in whatever process: lines as they are, then sums by name."""
+    reports = [report for some in terminalreporter.stats.values() for report in some]
+    told = [pair for r in reports if getattr(r, "when", None) == "call" for pair in r.user_properties]
+    if told:
+        sums = Counter()
+        terminalreporter.section("figures")
+        for name, value in told:
+            if isinstance(value, str):
+                terminalreporter.write_line(f"{name}: {value}")
+            else:
+                sums[name] += value
+        terminalreporter.write_line(", ".join(f"{count:,} {name}" for name, count in sums.items()))
 
 
 @pytest.fixture

@@ -20,11 +20,11 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 
+from nightly import NIGHTLY, share_of
 from random_matrices import labeled
 from spdmetric.cli import inputs, main
 
-NIGHTLY = os.environ.get("SPDMETRIC_NIGHTLY") == "1"
-MOMENTS = int(os.environ.get("SPDMETRIC_KILLS", "30")) if NIGHTLY else 1
+MOMENTS = share_of(30) if NIGHTLY else 1
 # Problems this small do not repay loading the compiled kernels.
 ENVIRONMENT = {**os.environ, "SPDMETRIC_COMPILED": "0", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "agg"}
 
@@ -114,7 +114,7 @@ def numbers_in(path: Path):
 
 
 @pytest.mark.parametrize("command", COMMANDS if NIGHTLY else ["predict"])
-def test_killed_at_any_moment(command, folder, capsys):
+def test_killed_at_any_moment(command, folder, record_property):
     began = time.perf_counter()
     finish(command, folder)
     seconds = time.perf_counter() - began
@@ -144,10 +144,11 @@ def test_killed_at_any_moment(command, folder, capsys):
                 assert numbers_in(path) == expected
         finish(command, folder)
         assert numbers_of(command, folder) == new
-    with capsys.disabled():
-        if NIGHTLY:
-            what = f"{left[0]} absent, {left[1]} old, {left[2]} new, 0 halves"
-            print(f"\n{command}: killed {killed} of {MOMENTS} times, outputs afterwards: {what}")
+    if NIGHTLY:
+        what = f"{left[0]} absent, {left[1]} old, {left[2]} new, 0 halves"
+        record_property(f"killed, {command}", f"{killed} of {MOMENTS} times, outputs afterwards: {what}")
+        record_property("kills", MOMENTS)
+        record_property("before the command had ended", killed)
 
 
 @pytest.mark.parametrize("command", COMMANDS if NIGHTLY else ["fit"])

@@ -5,18 +5,18 @@ Each runs in a process of its own, whose memory the system tells; at full size w
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from nightly import NIGHTLY
+
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/status").exists(), reason="memory is read as Linux tells it"
 )
 
-NIGHTLY = os.environ.get("SPDMETRIC_NIGHTLY") == "1"
 READ = """
 import re
 import numpy as np
@@ -34,7 +34,7 @@ def run(code: str) -> list[float]:
     return [float(line) for line in done.stdout.split()]
 
 
-def test_a_stream_takes_no_more_memory_the_longer_it_is():
+def test_a_stream_takes_no_more_memory_the_longer_it_is(record_property):
     before, after = run(f"""
 from spdmetric import LogEuclideanMetric
 X, y = labeled(np.random.default_rng(0), 80, 4)
@@ -46,17 +46,29 @@ for k in range({11_200 if NIGHTLY else 1_600}):
         print(megabytes("VmRSS"))
 print(megabytes("VmRSS"))
 """)
+    if NIGHTLY:
+        record_property("memory, partial_fit over 10,000 batches", f"grows by {after - before:.1f} MB")
     assert after - before < (20 if NIGHTLY else 5)
 
 
-@pytest.mark.skipif(not NIGHTLY, reason="a nightly run")
-def test_a_choice_for_many_matrices_stays_under_two_gigabytes():
-    (most,) = run("""
-import warnings
+LARGE = {
+    "LogEuclideanMetricCV, 20,000 matrices 8 x 8": """
 from spdmetric import LogEuclideanMetricCV
-warnings.simplefilter("ignore")
 X, y = labeled(np.random.default_rng(0), 20_000, 8)
 LogEuclideanMetricCV().fit(X, y)
-print(megabytes("VmHWM"))
-""")
+""",
+    "compare, 5,000 matrices 8 x 8": """
+from spdmetric import compare
+X, y = labeled(np.random.default_rng(0), 5_000, 8)
+compare(X, y, repeats=1)
+""",
+}
+
+
+@pytest.mark.skipif(not NIGHTLY, reason="a nightly run")
+@pytest.mark.parametrize("what", LARGE)
+def test_many_matrices_stay_under_two_gigabytes(what, record_property):
+    quiet = "import warnings; warnings.simplefilter('ignore')"
+    (most,) = run(f'{quiet}{LARGE[what]}print(megabytes("VmHWM"))')
+    record_property(f"memory, {what}", f"at most {most:.0f} MB")
     assert most < 2_000

@@ -12,7 +12,6 @@ import inspect
 import os
 import tempfile
 import warnings
-from collections import Counter
 from math import ceil
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import literal
+from nightly import NIGHTLY, share_of
 from random_matrices import labeled, rank_coordinates, rotation, spd, symmetric
 from spdmetric import (
     CommonRange,
@@ -39,13 +39,11 @@ from spdmetric.linalg.symmetric import LogCongruence, congruence, invsqrtm, spec
 from spdmetric.objectives.alignment import Misalignment, Target
 from spectral import EXP, LOG, derivative, power, second_derivative
 
-NIGHTLY = os.environ.get("SPDMETRIC_NIGHTLY") == "1"
 TOTAL = 10_000  # examples of a nightly run
 MODULES = ("linalg.symmetric", "geometry", "manifolds", "validation", "estimators")
 
 PROPERTIES: dict = {}  # the property, and the public functions that it is about
 HEAVY: set = set()  # those that fit a metric
-seen: Counter = Counter()
 
 
 def about(*names, heavy=False):
@@ -1002,26 +1000,25 @@ def examples(prop) -> int:
 
 
 @pytest.mark.parametrize("prop", PROPERTIES, ids=lambda prop: prop.__name__)
-def test_property(prop):
+def test_property(prop, record_property):
     relaxed = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+    wanted, seen = share_of(examples(prop)) if NIGHTLY else examples(prop), []
 
-    @settings(max_examples=examples(prop), derandomize=not NIGHTLY, database=None, **relaxed)
+    @settings(max_examples=wanted, derandomize=not NIGHTLY, database=None, **relaxed)
     @given(st.integers(0, 2**32 - 1), st.integers(1, 6))
     def check(seed, d):
-        seen[prop.__name__] += 1
+        seen.append(seed)
         prop(np.random.default_rng(seed), d)
 
     check()
-
-
-def test_examples_are_counted(capsys):
-    """Last in the file: all properties have run, unless they were spread over processes or chosen by name."""
-    if len(seen) < len(PROPERTIES):
-        pytest.skip(f"{len(seen)} of {len(PROPERTIES)} properties ran in this process: not counted")
+    assert len(seen) >= wanted
     if NIGHTLY:
-        with capsys.disabled():
-            print(f"\n{sum(seen.values())} examples of {len(seen)} properties")
-    assert sum(seen.values()) >= (TOTAL if NIGHTLY else 200)
+        record_property("properties", 1)
+        record_property("examples", len(seen))
+
+
+def test_a_nightly_run_has_all_examples():
+    assert sum(map(examples, PROPERTIES)) >= (TOTAL if NIGHTLY else 200)
 
 
 def public_functions(module: str) -> set[str]:
