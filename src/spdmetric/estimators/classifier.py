@@ -49,7 +49,8 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         What labels the vectors: nearest neighbors, the nearest class mean, or the class mean unless
         neighbors are clearly better.
     n_neighbors : int or None, default=None
-        Number of neighbors; None chooses it.
+        Number of neighbors, at most as many as there are matrices to learn from in every fold; None
+        chooses it.
     radii : array-like of float or None, default=None
         See `LogEuclideanMetricCV`.
     ranks : array-like of (int or None) or None, default=None

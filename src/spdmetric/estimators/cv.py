@@ -74,8 +74,8 @@ class LogEuclideanMetricCV(FittedMetric):
         What the metric is chosen for: the nearest neighbors, the nearest class mean ("ridge" regression
         for numbers to predict), or the better of the two.
     n_neighbors : int or None, default=None
-        Neighbors of that classifier; None chooses among 1, 5, 11, 21, as far as the smallest class
-        has so many matrices.
+        Neighbors of that classifier, at most as many as there are matrices to learn from in every fold;
+        None chooses among 1, 5, 11, 21, as far as the smallest class has so many matrices.
     cv : int, splitter, iterable or None, default=None
         As in scikit-learn.  None makes five stratified folds of matrices in random order, fewer for small
         classes, twice where there are fewer than 200 matrices; with ``groups``, or else domains, five
