@@ -14,7 +14,7 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from spdmetric.cli.options import (
     MODEL,
@@ -29,6 +29,7 @@ from spdmetric.cli.options import (
 
 if TYPE_CHECKING:
     import numpy as np
+    from sklearn.base import BaseEstimator
 
     from spdmetric.cli.inputs import Input
 
@@ -114,7 +115,7 @@ def _check_labels_target(path: Path) -> None:
         )
 
 
-def _check_model(model: Any, arguments: Namespace) -> None:
+def _check_model(model: BaseEstimator, arguments: Namespace) -> None:
     """Refuse a model that cannot do what is asked for."""
     if not hasattr(model, "predict"):
         raise ValueError(
@@ -125,7 +126,7 @@ def _check_model(model: Any, arguments: Namespace) -> None:
         raise ValueError(f"{arguments.model} holds a model without probabilities: leave out --proba.")
 
 
-def _check_size(model: Any, data: Input, arguments: Namespace) -> None:
+def _check_size(model: BaseEstimator, data: Input, arguments: Namespace) -> None:
     """Refuse matrices, or signals, of another size than those of training."""
     from spdmetric.io.models import input_of
 
@@ -137,7 +138,9 @@ def _check_size(model: Any, data: Input, arguments: Namespace) -> None:
         raise ValueError(f"{arguments.data} has {got}; the model was trained on {trained}.")
 
 
-def _domain_columns(model: Any, data: Input, arguments: Namespace) -> tuple[dict[str, Any], list[str]]:
+def _domain_columns(
+    model: BaseEstimator, data: Input, arguments: Namespace
+) -> tuple[dict[str, np.ndarray], list[str]]:
     """Domains for a model that was learned on some, and what is to be said of those that are new."""
     import numpy as np
 
@@ -171,7 +174,7 @@ def as_csv(
     """The table that is written; what was left out has empty cells."""
     from spdmetric.io.matrices import guarded
 
-    def cell(value: Any) -> Any:
+    def cell(value: str | float) -> str | float:
         return guarded(value) if isinstance(value, str) else value
 
     columns = [[cell(value) for value in predicted.tolist()]]

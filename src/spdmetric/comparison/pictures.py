@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from html import unescape
 from itertools import cycle
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from spdmetric.comparison.verdict import Verdict
 from spdmetric.evaluation.methods import METHODS
 from spdmetric.plots import ChoiceDisplay, ReferenceSpectrumDisplay, style
 from spdmetric.plots.style import BLUE, CLASS_LOOKS, GRAY, VERMILLION
+
+if TYPE_CHECKING:
+    from matplotlib.axis import Axis
 
 Box = tuple[float, float, float, float]
 
@@ -215,7 +218,7 @@ def _heat(axes: style.Axes, table: np.ndarray, colors: str, low: float) -> None:
 
 
 def _channel_ticks(
-    axis: Any, n: int, channels: Sequence[str] | None, most: float, rotation: float = 0
+    axis: Axis, n: int, channels: Sequence[str] | None, most: float, rotation: float = 0
 ) -> None:
     """Name as many channels as there is room for, by number where they have no names."""
     ticks = range(0, n, -(-n // int(most)))

@@ -55,12 +55,12 @@ class Recipe:
     window: Pair | None = None  # seconds after the event
     channels: tuple[str, ...] | None = None
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> dict[str, object]:
         """The same as a dictionary for JSON."""
         return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
 
     @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> Recipe:
+    def of(cls, plain: Mapping[str, object]) -> Recipe:
         """The inverse of `plain`; what is no recipe is refused."""
         known = {"kind": "str", "events": "str", "band": "pair", "window": "pair", "channels": "names"}
         if not isinstance(plain, Mapping) or set(plain) != set(known):
@@ -75,7 +75,7 @@ class Recipe:
 _KINDS = ("array", "epochs", "recording")
 
 
-def _is_plain(value: Any, rule: str) -> bool:
+def _is_plain(value: object, rule: str) -> bool:
     if value is None or rule == "str":
         return value is None or isinstance(value, str)
     if not isinstance(value, list):

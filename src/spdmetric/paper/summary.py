@@ -252,7 +252,7 @@ class Summary(NamedTuple):
 _DIAMOND: Any = {"marker": "D", "s": 18, "facecolors": "none", "edgecolors": style.VERMILLION}
 
 
-def _draw_panel(axes: Any, entries: list[Entry]) -> None:
+def _draw_panel(axes: style.Axes, entries: list[Entry]) -> None:
     for place, entry in enumerate(entries):
         color = style.BLUE if KNOWN[entry.method].family == "learned" else style.GRAY
         if entry.mean is not None:
