@@ -104,6 +104,11 @@ class Verdict(NamedTuple):
         return self.lines[0]
 
     @property
+    def planned(self) -> Gain | None:
+        """What was planned beforehand: learning against the metric at the mean, not recentered."""
+        return next((pair for pair in self.learning if pair.plain.endswith("-mean")), None)
+
+    @property
     def ranked(self) -> tuple[Line, ...]:
         """Those that have the score that decides."""
         return tuple(line for line in self.lines if line.scores[self.plan.scoring] is not None)
@@ -272,12 +277,12 @@ def _and(names: list[str]) -> str:
 
 def learning_sentence(verdict: Verdict) -> str:
     """Whether learning helps, by the comparison planned beforehand."""
-    if not verdict.learning or verdict.learning[0].recentered:
+    first = verdict.planned
+    if first is None:
         return (
             "Whether learning helps was not asked: it takes a method with and without learning, and no such "
             "two were run."
         )
-    first = verdict.learning[0]
     against = f"over no learning, the LogEuclidean metric at the mean, with {first.head} after both"
     return f"{_answer(first, f'Learning {first.what}', verdict.scored)} {against}."
 
@@ -305,7 +310,7 @@ def parts_sentence(verdict: Verdict) -> str | None:
         2: "What changes nothing",
     }
     told: dict[int, list[str]] = {key: [] for key in starts}
-    parts = [pair for pair in verdict.learning[1:] if not pair.recentered]
+    parts = [pair for pair in verdict.learning if not pair.recentered and pair is not verdict.planned]
     unit = verdict.scored.points.partition(" ")[0]
     for pair in parts + [pair for pair in verdict.learning if pair.recentered][:1]:
         form = "after recentering" if pair.recentered else f"with {pair.head}"

@@ -35,8 +35,8 @@ TRAINED_ON, TESTED_ON = range(1, 11), range(11, 21)  # subjects, of the group ac
 QUICK_SUBJECTS = 5
 
 NOTES = (
-    "LE by CV chooses its radius and rank by cross-validation inside the training set. All other methods "
-    "have fixed settings: LE low rank radius 5 and half the size as rank; GMML and RCA a ridge of "
+    "What is chosen is chosen by cross-validation inside the training set. All other methods have fixed "
+    "settings: LE low rank radius 5 and half the size as rank; GMML and RCA a ridge of "
     f"{RIDGE} and principal components up to half the training matrices; NCA {NCA_INPUTS} principal "
     f"components to {NCA_OUTPUTS}, {NCA_STEPS} steps; CSP {CSP_FILTERS} filters; logistic regression C = 1.",
     "Folds and runs of one subject share training matrices: the standard errors of single rows in the JSON "
