@@ -12,7 +12,6 @@ from spdmetric.datasets.prepared import (
     cho2017_subjects,
     eegmmi_covariance_subjects,
     load_cho2017,
-    load_covariances,
     load_eegmmi_covariances,
 )
 from spdmetric.datasets.regression import make_regression
@@ -42,7 +41,6 @@ __all__ = [
     "gabor_responses",
     "load_bci_iv_2a",
     "load_cho2017",
-    "load_covariances",
     "load_eegmmi",
     "load_eegmmi_covariances",
     "load_image_sets",
