@@ -18,7 +18,6 @@ from spdmetric.datasets.regression import make_regression
 from spdmetric.datasets.textures import (
     Texture,
     TexturePair,
-    TextureSettings,
     gabor_responses,
     make_textures,
     patch_covariances,
@@ -31,7 +30,6 @@ __all__ = [
     "Recording",
     "Texture",
     "TexturePair",
-    "TextureSettings",
     "bci_subjects",
     "cho2017_subjects",
     "draw_sets",
