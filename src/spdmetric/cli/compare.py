@@ -80,15 +80,13 @@ def run(arguments: Namespace) -> None:
 
     out, labels, test = arguments.out, arguments.labels, arguments.test
     need_page()
-    check_target("--out", out, arguments.data, arguments.labels, test)
+    targets = {"--out": out, "--csv": arguments.csv, "--json": arguments.json, "--save": arguments.save}
+    for option, path in targets.items():
+        if path is not None:
+            check = check_model_target if option == "--save" else check_target
+            check(option, path, arguments.data, labels, test)
     if out.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"--out {out}: expected a name that ends in .html.")
-    for option, path in (("--csv", arguments.csv), ("--json", arguments.json)):
-        if path is not None:
-            check_target(option, path, arguments.data, arguments.labels, test)
-    if arguments.save is not None:
-        check_model_target("--save", arguments.save, arguments.data, arguments.labels, test)
-    targets = {"--out": out, "--csv": arguments.csv, "--json": arguments.json, "--save": arguments.save}
     check_different(targets)
     if arguments.method is not None and arguments.save is None:
         raise ValueError("--method is what --save trains: give --save MODEL.npz, or --methods to run some.")

@@ -116,8 +116,8 @@ def ranking(verdict: Verdict, figure: style.Figure | None = None) -> style.Figur
             color, mark, _ = FAMILY_LOOKS[METHODS[method].family]
             score, aside = verdict.score(line), 0.14 * bool(verdict.recentering)
             at = methods.index(method) + (aside if form else -aside)
-            look: Any = {"color": color, "ms": 5, "lw": 1.4, "mfc": PAPER if form else color}
-            axes.errorbar(score.mean, at, xerr=score.se if score.known else None, fmt=mark, **look)
+            error, inside = score.se if score.known else None, PAPER if form else color
+            axes.errorbar(score.mean, at, xerr=error, fmt=mark, color=color, ms=5, lw=1.4, mfc=inside)
         axes.axvline(verdict.chance, color=FAINT, lw=1, ls=(0, (4, 3)))
         axes.set_yticks(range(len(methods)), [METHODS[method].title for method in methods])
         axes.set(
@@ -251,9 +251,9 @@ def embedding(panel: Panel, train: np.ndarray, test: np.ndarray, names: Sequence
     )
     with _drawing(3.5, (0.17, 0.14, 0.8, 0.75)) as (figure, axes):
         for c, (name, (color, mark)) in enumerate(zip(names, cycle(CLASS_LOOKS), strict=False)):
-            look: Any = {"color": color, "marker": mark, "ls": "none"}
-            axes.plot(*known[train[: len(known)] == c].T, **look, ms=3.5, alpha=0.3, mew=0)
-            axes.plot(*new[test == c].T, **look, ms=5.5, mec=PAPER, mew=0.5, label=_safe(name))
+            faint, full = known[train[: len(known)] == c].T, new[test == c].T
+            axes.plot(*faint, mark, color=color, ms=3.5, alpha=0.3, mew=0)
+            axes.plot(*full, mark, color=color, ms=5.5, mec=PAPER, mew=0.5, label=_safe(name))
         axes.set_xlabel(f"first component, {100 * panel.share[0]:.0f} % of the variance")
         if one:
             axes.set_yticks(range(len(names)), [_safe(name) for name in names], rotation=90, va="center")

@@ -11,7 +11,7 @@ from functools import cached_property
 from html import escape
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sklearn.base import BaseEstimator
 
@@ -28,7 +28,9 @@ from spdmetric.plots.style import need_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from pandas import DataFrame
 
+Row = dict[str, str | float | bool | None]  # of the table
 SCHEMA = 1  # of the .csv and .json files; see docs/guide/compare.md
 COLUMNS = (
     *("schema", "method", "title", "family", "recentered", "score", "decides"),
@@ -111,12 +113,12 @@ class Report:
         return f"<Report on {self.data.name}: {len(self.verdict.lines)} methods; print() it for the answer>"
 
     @property
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Row]:
         """The numbers, tidy: a row for each method and score; None where there is none."""
         return [_row(line, score, self.verdict) for line in self.verdict.lines for score in line.scores]
 
     @property
-    def table(self) -> Any:
+    def table(self) -> DataFrame | list[Row]:
         """`rows` as a DataFrame, or as they are where pandas is not installed."""
         try:
             from pandas import DataFrame
@@ -205,7 +207,7 @@ class Report:
         return json.dumps(document, indent=1) + "\n"
 
 
-def _row(line: Line, score: str, verdict: Verdict) -> dict[str, Any]:
+def _row(line: Line, score: str, verdict: Verdict) -> Row:
     method, _, form = line.method.partition(" ")
     decides = score == verdict.plan.scoring
     mean, se, low, high = _numbers(line.scores[score])

@@ -164,9 +164,9 @@ def _at_identity(name: str, words: str, head: Make, shape: str | None = None, tu
     )
 
 
-def _tangent(name: str, words: str, head: Make, **rest: Any) -> Method:
+def _tangent(name: str, words: str, head: Make) -> Method:
     sentence = f"Tangent vectors at the Riemannian mean, then {words}."
-    return Method(f"Tangent space + {name}", f"LE at mean, {name}", "rival", sentence, _at_mean(head), **rest)
+    return Method(f"Tangent space + {name}", f"LE at mean, {name}", "rival", sentence, _at_mean(head))
 
 
 def _mapped(name: str, words: str, made: type[BaseEstimator]) -> Method:
@@ -174,10 +174,12 @@ def _mapped(name: str, words: str, made: type[BaseEstimator]) -> Method:
     return Method(f"Tangent space + {name} + 1-NN", name, "rival", sentence, _at_mean(_NEAREST, made))
 
 
-def _pyriemann(title: str, sentence: str, make: Make | None = None, **rest: Any) -> Method:
+def _pyriemann(title: str, sentence: str, make: Make | None = None, scatters: bool = False) -> Method:
     """A method of pyRiemann, by default its classifier of that name."""
     made = make or (lambda s: from_pyriemann("classification", title))
-    return Method(title, title.replace(" +", ","), "rival", sentence, made, extra="compare", **rest)
+    return Method(
+        title, title.replace(" +", ","), "rival", sentence, made, extra="compare", scatters=scatters
+    )
 
 
 def _chosen(title: str, short: str, words: str, **parameters: Any) -> Method:
@@ -224,9 +226,9 @@ METHODS: dict[str, Method] = {
         definite=False,
         sweeps=True,
     ),
-    "logeuclid-mean-11nn": _tangent("11-NN", "eleven nearest neighbors", _knn(11), neighbors=11),
+    "logeuclid-mean-11nn": replace(_tangent("11-NN", "eleven nearest neighbors", _knn(11)), neighbors=11),
     "logeuclid-mean-centroid": _tangent("centroid", "nearest class mean", lambda s: NearestCentroid()),
-    "logeuclid-mean-lda": _tangent("LDA", "shrinkage LDA", _lda, scatters=True),
+    "logeuclid-mean-lda": replace(_tangent("LDA", "shrinkage LDA", _lda), scatters=True),
     "logeuclid-mean-shape": _learned(
         "Tangent space + shape + 5-NN",
         "LE at mean, shape, 5-NN",
@@ -349,7 +351,7 @@ def too_few(method: Method, n: int) -> str | None:
     return f"{method.neighbors} neighbors of {n} training matrices would be half or more of all"
 
 
-def given(estimator: BaseEstimator, **parameters: Any) -> list[str]:
+def given(estimator: BaseEstimator, **parameters: object) -> list[str]:
     """Set parameters on all steps that have them; the names of those that no step has."""
     steps = steps_of(estimator)
     for name, value in parameters.items():

@@ -78,7 +78,14 @@ class Entry(NamedTuple):
         return "" if self.difference is None else number(self.difference, self.difference_se, sign="+")
 
 
-Comparison = dict[str, Any]  # row, first, second, p, significant: two columns, the test between them
+class Comparison(NamedTuple):
+    """Two columns of a row, and the test between them."""
+
+    row: str
+    first: str
+    second: str
+    p: float
+    significant: bool
 
 
 class Summary(NamedTuple):
@@ -97,7 +104,7 @@ class Summary(NamedTuple):
     def bold(self) -> set[tuple[str, str]]:
         """Significantly better than the second best of the row, or the best of the group."""
         if not self.groups:
-            return {(c["row"], c["first"]) for c in self.best if c["significant"]}
+            return {(test.row, test.first) for test in self.best if test.significant}
         return {(e.where, e.method) for e in self._of(*self.places) if e.best}
 
     def _of(self, *places: str) -> list[Entry]:
@@ -128,7 +135,8 @@ class Summary(NamedTuple):
                 paper += ("paper_corrected",)
                 places = [e._replace(paper_corrected=e.paper_corrected or e.paper) for e in places]
             rows = [{"row": e.where, **e.fields(*paper)} for e in places]
-            tests = {"two_best": self.best, "learned_against": self.learned}
+            best, learned = ([test._asdict() for test in some] for some in (self.best, self.learned))
+            tests = {"two_best": best, "learned_against": learned}
             return {**head, "rows": rows, "absent": self.absent, **tests}
         fields = ("mean", "se", "n", "against", "difference", "difference_se", "rank")
         ranked = {m: self.mean_rank(m) for m in self.methods}
@@ -344,4 +352,4 @@ def _two_best(sample: Sample) -> tuple[str, str]:
 
 def _compared(row: str, first: str, second: str, sample: Sample) -> Comparison:
     p = wilcoxon(sample[first], sample[second])
-    return {"row": row, "first": first, "second": second, "p": p, "significant": p < LEVEL}
+    return Comparison(row, first, second, p, p < LEVEL)
