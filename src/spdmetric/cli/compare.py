@@ -11,7 +11,6 @@ ends in .state.
 from __future__ import annotations
 
 import shlex
-import sys
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -29,9 +28,11 @@ from spdmetric.cli.options import (
     add_run,
     add_signals,
     check_different,
+    check_method,
     check_model_target,
     check_target,
     printable,
+    say,
 )
 
 if TYPE_CHECKING:
@@ -76,7 +77,6 @@ def run(arguments: Namespace) -> None:
     from spdmetric.cli.inputs import read_input
     from spdmetric.comparison.compare import compare
     from spdmetric.comparison.page import need_page
-    from spdmetric.evaluation.methods import METHODS
 
     out, labels, test = arguments.out, arguments.labels, arguments.test
     need_page()
@@ -90,10 +90,8 @@ def run(arguments: Namespace) -> None:
     check_different(targets)
     if arguments.method is not None and arguments.save is None:
         raise ValueError("--method is what --save trains: give --save MODEL.npz, or --methods to run some.")
-    if arguments.method is not None and arguments.method not in METHODS:
-        raise ValueError(
-            f"--method {printable(arguments.method)}: there is no such method; 'spdmetric methods' lists all."
-        )
+    if arguments.method is not None:
+        check_method(arguments.method)
     named = None if labels is None or labels.endswith(".csv") else labels
     data = read_input(arguments.data, labels, arguments)
     others = test and _noted(read_input(test, arguments.test_labels or named, arguments))
@@ -117,7 +115,7 @@ def run(arguments: Namespace) -> None:
         )
         _write(report, data, arguments)
     except KeyboardInterrupt:
-        watch.say(f"{watch.done} of {watch.total} parts are finished and kept in {out.with_suffix('.state')}")
+        say(f"{watch.done} of {watch.total} parts are finished and kept in {out.with_suffix('.state')}")
         raise
 
 
@@ -144,8 +142,7 @@ def _check_input(matrices: Matrices, others: Matrices | None, arguments: Namespa
         )
     groups = set() if matrices.groups is None else set(matrices.groups.tolist())
     if len(groups) == 1 and others is None and arguments.groups is None and not arguments.recenter:
-        said = f"all matrices are in one group, {printable(*groups)}: not used"
-        print(f"spdmetric: {said}", file=sys.stderr)
+        say(f"all matrices are in one group, {printable(*groups)}: not used")
         return replace(matrices, groups=None)
     return matrices
 
@@ -201,10 +198,6 @@ class Watch:
     def __init__(self, jobs: int):
         self.jobs, self.done, self.total = jobs, 0, 0
 
-    def say(self, text: str) -> None:
-        """Tell those who wait."""
-        print(f"spdmetric: {text}", file=sys.stderr, flush=True)
-
     def announce(self, plan: Plan) -> None:
         """Hear of what is about to be run, and guess how long that may take."""
         from spdmetric.comparison.run import rough_seconds
@@ -221,10 +214,10 @@ class Watch:
         kept = f"; {done} of {total} parts are there from before" if done else ""
         left = duration(self.seconds * (1 - done / total))
         guess = f"; roughly {left}, guessed from a small piece of the work" if done < total else ""
-        self.say(f"{methods} methods in {folds} folds{forms}{kept}{guess}")
+        say(f"{methods} methods in {folds} folds{forms}{kept}{guess}")
         over, began = Event(), monotonic()
         with tqdm(desc="compare", initial=done, total=total, disable=None, unit="part", leave=False) as bar:
-            speak = bar.refresh if not bar.disable else lambda: self.say(self.told(done, monotonic() - began))
+            speak = bar.refresh if not bar.disable else lambda: say(self.told(done, monotonic() - began))
             beat = Thread(target=_beat, args=(speak, over), daemon=True)
             beat.start()
             try:

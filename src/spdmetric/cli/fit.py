@@ -22,6 +22,7 @@ from spdmetric.cli.options import (
     add_matrices,
     add_parts,
     add_signals,
+    check_method,
     check_model_target,
     printable,
     whole,
@@ -67,14 +68,12 @@ def run(arguments: Namespace) -> None:
     from sklearn.pipeline import make_pipeline
 
     from spdmetric.cli.inputs import read_input, told
-    from spdmetric.evaluation.methods import METHODS, Sizes
+    from spdmetric.evaluation.methods import Sizes
     from spdmetric.evaluation.splits import several, steps_of
     from spdmetric.io.models import save
 
-    if arguments.method != "auto" and arguments.method not in METHODS:
-        raise ValueError(
-            f"--method {printable(arguments.method)}: there is no such method; 'spdmetric methods' lists all."
-        )
+    if arguments.method != "auto":
+        check_method(arguments.method)
     data = read_input(arguments.data, arguments.labels, arguments)
     y = check_labels(data, arguments)
     sizes = Sizes.of(data.matrices.X, y)

@@ -6,6 +6,7 @@ Only the standard library is imported here, so that help and wrong options answe
 from __future__ import annotations
 
 import os
+import sys
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -160,6 +161,16 @@ def check_model(path: Path) -> None:
         raise ValueError(f"MODEL {path} is a folder: expected a file that 'spdmetric fit' wrote.")
 
 
+def check_method(name: str) -> None:
+    """Refuse a method that the registry does not have."""
+    from spdmetric.evaluation.methods import METHODS
+
+    if name not in METHODS:
+        raise ValueError(
+            f"--method {printable(name)}: there is no such method; 'spdmetric methods' lists all."
+        )
+
+
 def make_folder(folder: Path, option: str = "--out") -> None:
     """Make a folder; fail before the work, not after, where nothing can be written to it."""
     try:
@@ -175,6 +186,11 @@ def bar(name: str, finished: Iterable[T], done: int, total: int) -> Iterable[T]:
     from tqdm import tqdm
 
     return tqdm(finished, desc=name, initial=done, total=total, disable=None, unit="task")
+
+
+def say(text: str) -> None:
+    """Tell those who wait, beside what is written."""
+    print(f"spdmetric: {text}", file=sys.stderr, flush=True)
 
 
 def printable(text: object) -> str:

@@ -8,8 +8,6 @@ spdmetric takes off again when it reads labels.  Signals are read as those that 
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import sys
 from argparse import ArgumentParser, Namespace
@@ -34,17 +32,8 @@ if TYPE_CHECKING:
     from spdmetric.cli.inputs import Input
 
 STDOUT = Path("-")
-OTHERS = (
-    ".npz",
-    ".npy",
-    ".mat",
-    ".json",
-    ".html",
-    ".xls",
-    ".xlsx",
-    ".ods",
-    ".pkl",
-)  # formats of no text table
+# Formats of no text table.
+OTHERS = (".npz", ".npy", ".mat", ".json", ".html", ".xls", ".xlsx", ".ods", ".pkl")
 NEW = "new"  # name of the domain of matrices that come without one
 
 
@@ -82,7 +71,7 @@ def run(arguments: Namespace) -> None:
     with speaking_of_options():
         predicted = model.predict(data.X, **columns)
         proba = model.predict_proba(data.X, **columns) if arguments.proba else None
-    text = as_csv(data, predicted, proba, getattr(model, "classes_", None), "value" if numbers else "label")
+    text = table_of(data, predicted, proba, getattr(model, "classes_", None), "value" if numbers else "label")
     true, told_to = data.matrices.y, sys.stderr if stdout else sys.stdout
     said = [*told(data), *said]
     if true is not None:
@@ -168,10 +157,11 @@ def _domain_columns(
     return {"sample_domain": domains}, [said]
 
 
-def as_csv(
+def table_of(
     data: Input, predicted: np.ndarray, proba: np.ndarray | None, classes: np.ndarray | None, name: str
 ) -> str:
     """The table that is written; what was left out has empty cells."""
+    from spdmetric.io.files import as_csv
     from spdmetric.io.matrices import guarded
 
     def cell(value: str | float) -> str | float:
@@ -187,12 +177,8 @@ def as_csv(
         head += [f"p({label})" for label in classes.tolist()]
     rows = dict(zip(data.kept.tolist(), zip(*columns, strict=True), strict=True))
     first = range(data.n_all) if data.names is None else [guarded(text) for text in data.names]
-    text = io.StringIO()
     empty = ("",) * len(columns)
-    csv.writer(text, lineterminator="\n").writerows(
-        [head, *((place, *rows.get(k, empty)) for k, place in enumerate(first))]
-    )
-    return text.getvalue()
+    return as_csv([head, *((place, *rows.get(k, empty)) for k, place in enumerate(first))])
 
 
 def r_squared(predicted: np.ndarray, true: np.ndarray) -> str:

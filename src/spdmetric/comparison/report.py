@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +21,7 @@ from spdmetric.comparison.run import Comparison
 from spdmetric.comparison.verdict import Estimate, Line, Verdict, sentences, title
 from spdmetric.evaluation.methods import METHODS, program
 from spdmetric.io.atomic import write_atomically
+from spdmetric.io.files import as_csv
 from spdmetric.io.matrices import Matrices
 from spdmetric.plots.style import need_matplotlib
 
@@ -188,11 +187,7 @@ class Report:
 
     def as_csv(self) -> str:
         """`rows` as CSV; missing numbers are empty."""
-        file = io.StringIO()
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(self.rows)
-        return file.getvalue()
+        return as_csv([COLUMNS, *(row.values() for row in self.rows)])
 
     def as_json(self) -> str:
         """`rows` as JSON with a table schema, and beside them the answer and the facts."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -17,6 +16,7 @@ from spdmetric.evaluation.methods import Method, Sizes
 from spdmetric.evaluation.splits import Fold
 from spdmetric.evaluation.statistics import Section, as_markdown, as_plain
 from spdmetric.io.atomic import write_atomically
+from spdmetric.io.files import as_csv
 from spdmetric.paper.ablations import KNOWN
 from spdmetric.paper.stamps import Stamp, code_stamp
 from spdmetric.paper.summary import summarize
@@ -133,11 +133,8 @@ def write_json(path: Path, content: Mapping[str, object], stamp: Stamp | None = 
 
 def write_csv(path: Path, results: Iterable[Result]) -> None:
     """Write the tidy file; its last column is the stamp of the code."""
-    text, code = io.StringIO(), code_stamp()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*Result._fields, "code"])
-    writer.writerows([*result, code] for result in results)
-    write_atomically(path, text.getvalue())
+    head, code = [*Result._fields, "code"], code_stamp()
+    write_atomically(path, as_csv([head, *([*result, code] for result in results)]))
 
 
 def verify_table(table: Table, out: Path) -> str:
