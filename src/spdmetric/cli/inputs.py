@@ -40,11 +40,7 @@ class Input:
     n_all: int  # with the bad ones
     steps: list[BaseEstimator]  # from X to the matrices
     recipe: Recipe | None  # of signals: how to read others in the same way
-
-    @property
-    def kept(self) -> np.ndarray:
-        """Rows of the file that are in X."""
-        return np.setdiff1d(np.arange(self.n_all), [one.index for one in self.bad])
+    kept: np.ndarray  # rows of the file that are in X
 
 
 def read_input(
@@ -76,7 +72,7 @@ def read_input(
     for step in steps:
         matrices = step.fit_transform(matrices)
     described = Matrices(matrices, y, groups, found.name, found.notes)
-    return Input(X, described, domains, names, bad, len(found.X), steps, recipe)
+    return Input(X, described, domains, names, bad, len(found.X), steps, recipe, kept)
 
 
 @contextmanager
