@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 PACKAGE = Path(__file__).parents[1]
 # From linear algebra to evaluation, and the tables; what only reads, writes or draws is left out.
