@@ -1061,7 +1061,7 @@ def test_signs_of_life(monkeypatch):
     """A line every few seconds, however long a part takes and however many end between two of them."""
     lines = []
     monkeypatch.setattr("spdmetric.cli.compare.SILENCE", 0.5)
-    monkeypatch.setattr(Watch, "say", lambda watch, text: lines.append(text))
+    monkeypatch.setattr("spdmetric.cli.compare.say", lines.append)
 
     def parts():
         for k in range(30):
