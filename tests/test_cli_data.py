@@ -430,6 +430,13 @@ SENTENCES = {
 }
 
 
+@pytest.mark.parametrize("words", [["fit", "", "-o", "m.npz"], ["predict", "m.npz", ""], ["compare", ""]])
+def test_no_name_is_not_this_folder(words, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(words)
+    assert "argument DATA: expected the name of a file or folder, got nothing" in capsys.readouterr().err
+
+
 def test_signals_of_other_channels(here, capsys):
     trials(here)
     assert main([*FIT, "--estimator", "oas", "--method", "mdm"]) == 0

@@ -1236,6 +1236,7 @@ def test_a_verbose_choice_shows_a_bar(kind, capsys):
     [
         ({"repeats": -1}, ValueError, "repeats=-1: expected a whole number >= 1"),
         ({"methods": "mdmm"}, ValueError, "No method mdmm; there are"),
+        ({"n_jobs": 0}, ValueError, "n_jobs=0: expected a whole number"),
         ({"groups": ["s", "s"]}, ValueError, r"groups has shape \(2,\) for 24 matrices: expected one"),
         ({"groups": [object()] * 24}, TypeError, r"groups\[0\] is <object"),
         ({"y": None}, ValueError, "There are no labels of these matrices: pass them as y"),

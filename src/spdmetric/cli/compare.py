@@ -31,6 +31,7 @@ from spdmetric.cli.options import (
     check_method,
     check_model_target,
     check_target,
+    named,
     printable,
     say,
 )
@@ -53,7 +54,7 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--groups", metavar="G", help=groups)
     recenter = "run every method also with each group seen from its own mean (default: if there are groups)"
     parser.add_argument("--recenter", action=BooleanOptionalAction, help=recenter)
-    parser.add_argument("--test", type=Path, metavar="TEST", help="train on DATA, test on these matrices")
+    parser.add_argument("--test", type=named, metavar="TEST", help="train on DATA, test on these matrices")
     parser.add_argument("--test-labels", metavar="L", help="of TEST (default: --labels, if that is a name)")
     parser.add_argument("--out", type=Path, default="report.html", help="default: report.html")
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write the numbers as CSV too")

@@ -31,7 +31,7 @@ SCORES = {"accuracy": "accuracy", "balanced": "balanced_accuracy", "auc": "roc_a
 def add_data(parser: ArgumentParser, arrays: str = "with --estimator") -> None:
     """Add DATA, and the options that say how to read it; ``arrays`` is when arrays are signals."""
     parser.description = f"{parser.description}{DATA.format(arrays)}"
-    parser.add_argument("data", type=Path, metavar="DATA", help="see above")
+    parser.add_argument("data", type=named, metavar="DATA", help="see above")
     parser.add_argument("--labels", metavar="L", help=f"labels: {SOURCE}")
     parser.add_argument("--subject", type=int, metavar="N", help="subject of a file that holds several")
 
@@ -101,6 +101,13 @@ def whole(least: int, word: str | None = None) -> Callable[[str], int | str]:
         raise ArgumentTypeError(f"expected {wanted}, got {text!r}")
 
     return convert
+
+
+def named(text: str) -> Path:
+    """The type of a file or folder to read; nothing, of a variable that is not set, is not this folder."""
+    if not text:
+        raise ArgumentTypeError("expected the name of a file or folder, got nothing")
+    return Path(text)
 
 
 def several(text: str) -> tuple[str, ...]:
