@@ -101,7 +101,7 @@ def main() -> None:
         finally:
             note_time(step, seconds or time.monotonic() - began, arguments.jobs, now)
         print(f"{step.target}: {seconds:.0f} s", flush=True)
-        if step.target == "choice":
+        if step.target == "beyond":
             draw_first_picture()
             write_moabb()
         write_pages()

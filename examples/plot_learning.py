@@ -55,7 +55,7 @@ def main():
         print(f"{name:12s} {values.mean():6.2f} ± {values.std(ddof=1) / np.sqrt(DRAWS):.2f}")
     bars = {f"toy set {D} x {D}\n(simulated)": dict(zip(METRICS, table.mean(axis=0), strict=True))}
     path = ROOT / "results" / "learning.png"
-    draw_picture(draws[0], bars | stored(ROOT / "docs" / "results" / "choice.csv"), path)
+    draw_picture(draws[0], bars | stored(ROOT / "docs" / "results" / "beyond.csv"), path)
     print(f"\npicture: {path}")
 
 

@@ -290,7 +290,7 @@ def test_a_group_is_no_array_and_other_links_do_not_matter(tmp_path):
         ("bomb", "inflates to more"),
         ("large chunk", "larger than the whole"),
         ("lzf", "through the filters"),
-        ("words", "has the type object"),
+        ("words", "is text as HDF5 has it"),
         ("null", "is no array"),
     ],
 )

@@ -112,7 +112,7 @@ def test_an_untold_stamp_and_a_stale_table_are_found(quotes, site):
 def test_paired_differences_are_those_of_the_table(quotes):
     """Against the method that the file of results itself is compared with."""
     rivals = importlib.import_module("rivals")
-    content = json.loads((RESULTS / "choice.json").read_text())
+    content = json.loads((RESULTS / "beyond.json").read_text())
     told = {(e["group"], e["method"]): e for e in content["by_group"]}
     accuracy = rivals.accuracies(RESULTS)
     for group in content["groups"]:

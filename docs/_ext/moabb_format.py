@@ -34,7 +34,7 @@ def lines(table: Path) -> Iterator[dict[str, object]]:
                 yield dict(zip(COLUMNS, (*values, dataset, method), strict=True))
 
 
-def write_moabb(table: Path = RESULTS / "choice.csv", out: Path = RESULTS / "moabb.csv") -> None:
+def write_moabb(table: Path = RESULTS / "beyond.csv", out: Path = RESULTS / "moabb.csv") -> None:
     """Write the file."""
     with out.open("w", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")

@@ -77,7 +77,7 @@ def speed_stamps() -> set[str]:
 def quoted(text: str) -> Iterator[Stamp]:
     """Stamps of all files of results that a page names."""
     for name in sorted(set(NAMED.findall(text)) - {"times"}):
-        yield stamp_of("choice" if name == "moabb" else name)
+        yield stamp_of("beyond" if name == "moabb" else name)
     yield from map(stamp_of, sorted(set(MEASURED.findall(text))))
     if SPEED_BLOCK.search(text):
         yield from map(Stamp, sorted(speed_stamps()))

@@ -1,4 +1,4 @@
-"""What README and beyond.md say of the choice and its rivals, from ``docs/results/choice.*``."""
+"""What README and beyond.md say of the choice and its rivals, from ``docs/results/beyond.*``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HELD_OUT = range(11, 21)  # subjects of EEGMMI that played no part in the rule
 
 def ahead(results: Path, groups: tuple[str, ...]) -> str:
     """On how many lines of the README's table one method is ahead of another."""
-    means = _means(json.loads((results / "choice.json").read_text()))
+    means = _means(json.loads((results / "beyond.json").read_text()))
 
     def count(first: str, second: str) -> str:
         wins = sum(means[group, first] > means[group, second] for group in groups)
@@ -38,7 +38,7 @@ def ahead(results: Path, groups: tuple[str, ...]) -> str:
 
 def ranks(results: Path) -> str:
     """Mean ranks of all methods, and how far the choices are behind the best of the others."""
-    content = json.loads((results / "choice.json").read_text())
+    content = json.loads((results / "beyond.json").read_text())
     listed = sorted((line["mean_rank"], line["method"]) for line in content["mean_rank"])
     means = _means(content)
     groups = dict.fromkeys(group for group, _ in means)
@@ -53,7 +53,7 @@ def ranks(results: Path) -> str:
 
 def differences(results: Path) -> list[list[str]]:
     """Paired differences of the choices to linear classifiers at the mean, a line for each group."""
-    groups = json.loads((results / "choice.json").read_text())["groups"]
+    groups = json.loads((results / "beyond.json").read_text())["groups"]
     groups += [
         {
             "group": f"{name}, subjects {HELD_OUT[0]} to {HELD_OUT[-1]}",
@@ -70,7 +70,7 @@ def differences(results: Path) -> list[list[str]]:
 
 def accuracies(results: Path) -> dict[tuple[str, str, str], float]:
     """Every accuracy, by method, row and repeat."""
-    with (results / "choice.csv").open(newline="") as file:
+    with (results / "beyond.csv").open(newline="") as file:
         return {(x["method"], x["row"], x["repeat"]): float(x["accuracy"]) for x in csv.DictReader(file)}
 
 

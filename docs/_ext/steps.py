@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-CHOICE = (
-    "spdmetric,spdmetric-neighbors,logeuclid-mean,logeuclid-kta,logeuclid-mean-11nn,logeuclid-mean-centroid,"
-    "logeuclid-mean-lda,logeuclid-mean-shape,class-directions,logeuclid-mean-logistic,mdm,fgmdm,csp-lda"
-)
 PAPER = "logeuclid-identity,logeuclid-mean,logeuclid-kta,riemann,euclid"
 
 
@@ -22,16 +18,15 @@ class Step(NamedTuple):
 # The cheap and most quoted ones first.
 STEPS = (
     Step("bci", "bci --data DATA/bci2a-a09", 1),
-    Step("choice", f"beyond --data DATA --methods {CHOICE}", 10),
+    Step("beyond", "beyond --data DATA", 25),
     Step("toy", "toy --repeats 50", 5),
     Step("textures", "textures --data DATA/brodatz", 3),
     Step("eegmmi", "eegmmi --data DATA/eegmmi", 2),
     Step("scikit-image/textures", "textures", 3),
-    Step("image-sets", "image-sets --data DATA/virus", 15),
+    Step("image-sets", "image-sets --data DATA/virus", 20),
     Step("ablations/toy", f"toy --repeats 20 --methods {PAPER} --ablations", 0.5),
     Step("toy-easy", "toy-easy --repeats 50", 3),
     Step("figures", "figures --data DATA/brodatz", 0.5),
     Step("long/toy", f"toy --repeats 300 --methods {PAPER}", 4),
-    Step("transfer", "transfer --data DATA/eegmmi", 60),
-    Step("beyond", "beyond --data DATA", 60),
+    Step("transfer", "transfer --data DATA/eegmmi", 8),
 )
