@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -40,6 +41,7 @@ from spdmetric.io.matrices import Matrices
 from spdmetric.linalg.symmetric import unvech
 
 pytestmark = pytest.mark.usefixtures("numpy_only")
+NIGHTLY = os.environ.get("SPDMETRIC_NIGHTLY") == "1"
 
 
 @pytest.fixture(scope="module")
@@ -1010,46 +1012,73 @@ def test_class_weight_reaches_the_methods_that_have_one():
 # What is kept when a run ends early
 
 
-def compare_command(folder, *more):
-    X, y = matrices(40)
-    np.savez(folder / "toy.npz", X=X, y=np.unique(y, return_inverse=True)[1])
-    return [
-        *(sys.executable, "-m", "spdmetric", "compare", "toy.npz", "--jobs", "1", "--repeats", "1"),
-        *("--methods", "euclid,logeuclid-mean,mdm,spdmetric-mean", *more),
-    ]
+INTERRUPTED = 20 if NIGHTLY else 1  # runs, each interrupted three times
 
 
-@pytest.mark.parametrize("signal", [SIGINT, SIGKILL])
-def test_finished_folds_survive_an_interruption(signal, tmp_path):
-    """Whatever was said to be kept is there, and is not computed again."""
-    process = subprocess.Popen(
-        compare_command(tmp_path),
-        cwd=tmp_path,
+FOUR = "euclid,logeuclid-mean,mdm,spdmetric-mean"
+COMMAND = ("compare", "toy.npz", "--repeats=2", "--csv=numbers.csv", f"--methods={FOUR}")  # 20 parts
+
+
+def begun(folder, *more):
+    """The command in a session of its own: ^C reaches its workers too, as in a terminal."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "spdmetric", *COMMAND, *more],
+        cwd=folder,
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
+        start_new_session=True,
         preexec_fn=lambda: set_handler(SIGINT, SIG_DFL),  # what runs in the background ignores it
     )
-    state = tmp_path / "report.state"
-    while not state.exists() or state.read_bytes().count(b"\n") < 1 + 2:
-        assert process.poll() is None
-        sleep(0.01)
-    process.send_signal(signal)
-    rest = process.communicate()[1]
-    before = state.read_text()
-    kept = before.count("\n") - 1
-    assert kept >= 2
-    if signal == SIGINT:
-        assert process.returncode == 130
-        told = int(re.search(r"(\d+) of 10 parts are finished and kept in report.state", rest)[1])
-        assert kept - 1 <= told <= kept  # a part may end while it is said
-    again = subprocess.run(
-        compare_command(tmp_path), cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    assert state.read_text().startswith(before[: before.rindex("\n")])
-    assert state.read_text().count("\n") == 1 + 10  # computed again, a part has a second line
-    assert f"; {kept} of 10 parts are there from before; roughly " in again.stderr
-    assert (tmp_path / "report.html").exists()
+
+
+def parts_in(state):
+    """Task and repeat of each whole line of a journal."""
+    lines = state.read_bytes().split(b"\n")[1:-1] if state.exists() else []
+    return [(line["task"], line["repeat"]) for line in map(json.loads, lines)]
+
+
+def numbers_in(folder):
+    """The table without how long it took."""
+    return [line.rpartition(",")[0] for line in (folder / "numbers.csv").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("seed", range(INTERRUPTED))
+def test_finished_folds_survive_interruptions_at_any_moment(seed, tmp_path, monkeypatch):
+    """None is run again, ^C says how many there are, and in the end the numbers are those of one run."""
+    rng, state, jobs = np.random.default_rng(seed), tmp_path / "report.state", f"--jobs={1 + seed % 2}"
+    X, y = matrices(40)
+    np.savez(tmp_path / "toy.npz", X=X, y=np.unique(y, return_inverse=True)[1])
+    for signal in rng.permutation([SIGINT, SIGKILL, SIGINT]):
+        before = parts_in(state)
+        process = begun(tmp_path, jobs)
+        if NIGHTLY and rng.random() < 0.3:
+            sleep(rng.uniform(0, 3))  # while modules are loaded, and later
+        else:
+            wanted = len(before) + rng.integers(6)
+            while process.poll() is None and (not state.exists() or len(parts_in(state)) < wanted):
+                sleep(0.002)
+            sleep(rng.uniform(0, 0.05))
+        if process.poll() is None:
+            os.killpg(process.pid, signal)
+        error = process.communicate()[1]
+        kept = parts_in(state)
+        assert kept[: len(before)] == before
+        assert process.returncode in (0, 130, -signal), error
+        if process.returncode == 130 and "4 methods in 10 folds" in error:
+            assert f"{len(kept)} of 20 parts are finished and kept in report.state\n" in error
+            assert "Traceback" not in error
+    process = begun(tmp_path, jobs)
+    error = process.communicate()[1]
+    assert process.returncode == 0, error
+    assert f"; kept from before: {len(kept)} of 20 parts" in error or not kept
+    parts = parts_in(state)
+    assert parts[: len(kept)] == kept
+    assert len(parts) == len(set(parts)) == 20
+    found = numbers_in(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert main([*COMMAND, "--jobs=1", "--out=once.html"]) == 0
+    assert numbers_in(tmp_path) == found
 
 
 def test_signs_of_life(monkeypatch):
@@ -1067,10 +1096,15 @@ def test_signs_of_life(monkeypatch):
             yield (f"fold {k + 1}, mdm", 0), {}
 
     watch = Watch(1)
-    watch.announce(plan_of(toy(), methods=FAST))
-    assert len(list(watch.follow(parts(), 0, 30))) == 30
-    assert re.fullmatch("3 methods in 25 folds; roughly .*, guessed from a small piece of the work", lines[0])
-    assert re.fullmatch(r"0 of 30 parts, \d+ s gone", lines[1])
+    with watch.awake():
+        while not lines:  # before anything is run, too
+            sleep(0.01)
+        watch.announce(plan_of(toy(), methods=FAST))
+        assert len(list(watch.follow(parts(), 0, 30))) == 30
+    assert re.fullmatch(r"reading, \d+ s", lines[0])
+    told = "3 methods in 25 folds; roughly .*, guessed from a small piece of the work"
+    begin = next(k for k, line in enumerate(lines) if re.fullmatch(told, line))
+    assert re.fullmatch(r"0 of 30 parts, \d+ s gone", lines[begin + 1])
     told = r"29 of 30 parts, \d+ s gone, about \d+ s left; repeat 1, fold 29, mdm"
     assert any(re.fullmatch(told, line) for line in lines)
     assert len(lines) < 10

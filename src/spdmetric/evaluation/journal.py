@@ -197,10 +197,11 @@ class Journal:
                 lines.append(line)
         if dropped - cut:  # that a line was being written when the run was killed is no news
             self.warn(f"{dropped - cut} lines that are damaged")
-        if dropped:
             file.truncate(0)  # in place, for the lock is on this file
             file.writelines(lines)
             file.flush()
+        elif cut:  # in one step, that a second kill loses nothing
+            file.truncate(sum(map(len, lines)))
         return found
 
     def warn(self, what: str) -> None:
