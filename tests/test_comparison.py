@@ -398,35 +398,36 @@ NINETY, EIGHTY, OTHER_EIGHTY = range(90), range(80), (*range(70), *range(80, 90)
 def test_learning_helps():
     first, *rest = said({"spdmetric": NINETY, "spdmetric-mean": range(70)})
     assert first == (
-        "Learning the metric (G, its rank and a shape) helps here: it gains 20.0 ± 4.0 points of accuracy "
-        "(95 % interval +12.0 to +28.0) over no learning, the LogEuclidean metric at the mean, with class "
-        "means or neighbors after both."
+        "Learning the metric (G, its rank and a shape) helps here: +20.0 ± 4.0 points of accuracy (95 % "
+        "interval +12.0 to +28.0) against the LogEuclidean metric at the mean, which learns nothing, with "
+        "class means or neighbors after both."
     )
     assert rest[0].startswith(
-        "Chosen metric and head has the highest accuracy, 90.0 ± 3.0 %; each of the 1 others"
+        "Chosen metric and head has the highest accuracy, 90.0 ± 3.0 %; the other is behind it by more than "
     )
 
 
 def test_learning_hurts():
     first, *_ = said({"spdmetric": range(70), "spdmetric-mean": NINETY})
     assert first.startswith(
-        "Learning the metric (G, its rank and a shape) hurts here: it loses 20.0 ± 4.0 points of accuracy "
-        "(95 % interval \N{MINUS SIGN}28.0 to \N{MINUS SIGN}12.0) over no learning"
+        "Learning the metric (G, its rank and a shape) hurts here: \N{MINUS SIGN}20.0 ± 4.0 points of accuracy "
+        "(95 % interval \N{MINUS SIGN}28.0 to \N{MINUS SIGN}12.0) against the LogEuclidean metric at the mean"
     )
 
 
 def test_it_cannot_be_told():
     first, *_ = said({"spdmetric": OTHER_EIGHTY, "spdmetric-mean": EIGHTY})
     assert first.startswith(
-        "It cannot be told whether learning the metric (G, its rank and a shape) helps: +0.0 ± 4.5 points of "
-        "accuracy (95 % interval \N{MINUS SIGN}8.9 to +8.9) over no learning"
+        "It cannot be told whether learning the metric (G, its rank and a shape) helps here: +0.0 ± 4.5 points "
+        "of accuracy (95 % interval \N{MINUS SIGN}8.9 to +8.9) against the LogEuclidean metric at the mean"
     )
 
 
 def test_learning_that_changes_no_label_makes_no_difference():
     first, *_ = said({"spdmetric": EIGHTY, "spdmetric-mean": EIGHTY})
-    assert first.startswith(
-        "Learning the metric (G, its rank and a shape) makes no difference here, not for one"
+    assert first == (
+        "Learning the metric (G, its rank and a shape) makes no difference here, not for one matrix, against "
+        "the LogEuclidean metric at the mean, which learns nothing, with class means or neighbors after both."
     )
 
 
@@ -435,17 +436,18 @@ def test_the_parts_of_learning_are_told_apart():
     right |= {"logeuclid-kta-cv": range(50), "logeuclid-mean": range(70)}
     right |= {"logeuclid-kta-cv-lda": EIGHTY, "logeuclid-mean-lda": OTHER_EIGHTY}
     assert said(right)[1] == (
-        "What helps: learning the shape alone, with class means or neighbors, +20.0 ± 4.0 points. What "
-        "hurts: learning G alone, with one nearest neighbor, \N{MINUS SIGN}20.0 ± 4.0 points. What cannot be "
-        "told from zero: learning G alone, with shrinkage LDA, +0.0 ± 4.5 points."
+        "Taken apart, learning the shape alone helps (with class means or neighbors, +20.0 ± 4.0 points); "
+        "learning G alone hurts (with one nearest neighbor, \N{MINUS SIGN}20.0 ± 4.0 points); learning G alone "
+        "has no clear effect (with shrinkage LDA, +0.0 ± 4.5 points)."
     )
+    same = {**right, "logeuclid-mean-lda": EIGHTY}
+    assert said(same)[1].endswith("learning G alone changes nothing (with shrinkage LDA).")
 
 
 def test_without_a_pair_it_was_not_asked():
     first, *_ = said({"mdm": EIGHTY, "euclid": EIGHTY})
     assert first == (
-        "Whether learning helps was not asked: it takes a method with and without learning, and no such two "
-        "were run."
+        "Whether learning helps was not tested: no method was run both with and without learning."
     )
 
 
@@ -453,16 +455,19 @@ def test_ties_are_ties():
     """Neither the first of two nor the first of thirteen is called the best."""
     two = said({"mdm": EIGHTY, "svm": OTHER_EIGHTY, "euclid": range(40)})[1]
     assert two == (
-        "2 of 3 methods are tied for the highest accuracy, 80.0 to 80.0 %: MDM and Tangent space + SVM. The "
-        "quickest of them is MDM. Guessing gives 50.0 %. The highest of several numbers is optimistic, "
-        "having been chosen."
+        "2 of 3 methods are tied for the highest accuracy, 80.0 %: MDM and Tangent space + SVM. The quickest "
+        "of them is MDM. Guessing gives 50.0 %. The highest of several numbers is optimistic: new matrices "
+        "may do a little worse."
     )
+    both = said({"mdm": EIGHTY, "svm": (*range(69), *range(80, 90))})[1]
+    assert both.startswith("Both methods are tied for the highest accuracy, 79.0 to 80.0 %: MDM and Tangent")
     names = [name for name in METHODS if not name.startswith("spdmetric")][:13]
     right = {name: (*range(70), *range(70 + k, 80 + k)) for k, name in enumerate(names)}
     (many,) = [sentence for sentence in said(right) if "tied" in sentence]
-    assert many.startswith(
-        "13 of 13 methods are tied for the highest accuracy, 80.0 to 80.0 %: those marked ≈"
-    )
+    assert many.startswith("All 13 methods are tied for the highest accuracy, 80.0 %: ")
+    assert " and 8 more (≈ in the table). The quickest of them is " in many
+    some = [sentence for sentence in said(dict(list(right.items())[:6])) if "tied" in sentence][0]
+    assert " more " not in some  # six are named
 
 
 def test_one_method_is_not_the_best_of_many():
@@ -481,15 +486,15 @@ def test_fixed_distances_are_tied_too():
         "be told apart, up to 80.0 ± 4.0 %."
     )
     assert said({**right, "stein": range(40)})[2].endswith("Affine-invariant does best, 80.0 ± 4.0 %.")
-    assert said({"riemann": EIGHTY, "stein": EIGHTY})[2].endswith("none can be told from the others.")
+    assert said({"riemann": EIGHTY, "stein": EIGHTY})[2].endswith("none is clearly better than another.")
 
 
 @pytest.mark.parametrize(
     ("gain", "sentence"),
     [
-        (NINETY, "Recentering, each group seen from its own mean, helps here: it gains 20.0 ± "),
-        (range(50), "Recentering, each group seen from its own mean, hurts here: it loses 20.0 ± "),
-        (range(68), "It cannot be told whether recentering, each group seen from its own mean, helps:"),
+        (NINETY, "Recentering, each group seen from its own mean, helps here: +20.0 ± "),
+        (range(50), "Recentering, each group seen from its own mean, hurts here: \N{MINUS SIGN}20.0 ± "),
+        (range(68), "It cannot be told whether recentering, each group seen from its own mean, helps here:"),
     ],
 )
 def test_recentering_is_judged_and_named_transductive(gain, sentence):
@@ -499,8 +504,8 @@ def test_recentering_is_judged_and_named_transductive(gain, sentence):
     (one,) = [text for text in told if "ecentering" in text and "transductive" in text]
     assert one.startswith(sentence)
     assert one.endswith(
-        "with MDM. It is transductive: it uses all matrices of the group to be labeled, without their "
-        "labels, before the first one is labeled."
+        "with MDM. It is transductive: it needs all matrices of a new group, without their labels, before the "
+        "first one can be labeled."
     )
     assert told[-1] == "Groups were left out whole, and errors are over the 10 groups, not over matrices."
 
@@ -511,16 +516,14 @@ def test_learning_after_recentering_is_told_apart():
     right |= {"spdmetric recentered": NINETY, "spdmetric-mean recentered": range(70)}
     first, second, *_ = said(right, groups=groups, forms=(RECENTERED,))
     assert "makes no difference here" in first
-    assert second.startswith(
-        "What helps: learning the metric (G, its rank and a shape), after recentering, +20.0"
-    )
+    assert second.startswith("Learning the metric (G, its rank and a shape) helps (after recentering, +20.0")
 
 
 def test_two_groups_tell_nothing_about_a_third():
     told = said({"mdm": EIGHTY}, groups=np.arange(100) % 2)
     assert told[-1] == (
-        "Of the 2 groups each was tested by methods that never saw it; two groups tell nothing about how "
-        "groups differ, so the errors are over matrices, and say nothing of a third group."
+        "Each of the 2 groups was tested by methods that had never seen it. Two cannot tell how much groups "
+        "differ: the errors are over matrices, and hold for these two, not for a third."
     )
 
 
@@ -532,12 +535,14 @@ def test_singular_matrices_are_spoken_of(shared, rng):
     last = said({"euclid": EIGHTY}, X=data)[-1]
     if shared:
         assert last == (
-            "The matrices are singular in the same 1 of 5 directions: all methods were run in the range that "
-            "they share."
+            "The matrices are singular, all in the same direction of 5: every method was run in the range "
+            "that they share."
         )
     else:
-        assert last.startswith("Some matrices are singular, and not in the same directions: the ")
-        assert last.endswith(" methods that need full rank were not run.")
+        some = "Some matrices are singular, and not in the same directions; "
+        assert last == some + "all methods that were run allow that."
+        plan = make_plan(data, None, 3, methods=("euclid", "mdm"))
+        assert verdict.singular_sentence(plan) == some + "not run for that: 1 method."
 
 
 def test_the_score_that_was_asked_for_decides():
@@ -569,16 +574,16 @@ def test_less_log_loss_is_better_and_methods_without_probabilities_come_last():
     assert judged.line("mdm").behind.mean == pytest.approx(0.25)
     assert verdict.best_sentence(judged) == (
         "Chosen metric and head has the lowest log loss, 0.250 ± 0.010; each of the 2 others is behind it by "
-        "more than chance allows. Guessing gives 0.693. The lowest of several numbers is optimistic, having "
-        "been chosen."
+        "more than chance allows. Guessing gives 0.693. The lowest of several numbers is optimistic: new "
+        "matrices may do a little worse."
     )
     worse = verdict.judge(replace(found, losses={"mdm": [0.69 + 3 * noise]}))
     assert verdict.best_sentence(worse).endswith("That cannot be told from guessing, 0.693.")
     pair = {"spdmetric": [0.4 + noise], "spdmetric-mean": [0.5 - noise]}
     found = made_up(dict.fromkeys(pair, EIGHTY), scoring="logloss")
     assert verdict.learning_sentence(verdict.judge(replace(found, losses=pair))).startswith(
-        "Learning the metric (G, its rank and a shape) helps here: it gains 0.100 ± 0.020 nats of "
-        "log-likelihood (95 % interval +0.060 to +0.140) over no learning"
+        "Learning the metric (G, its rank and a shape) helps here: +0.100 ± 0.020 nats of "
+        "log-likelihood (95 % interval +0.060 to +0.140) against the LogEuclidean metric"
     )
 
 
@@ -785,7 +790,7 @@ def test_page_has_its_tables_and_sentences(page, outline):
     assert re.search(
         r"(helps|hurts|makes no difference) here|It cannot be told whether learning G alone helps", text
     )
-    assert "1 farther from the mean" in text
+    assert "1, farther from the mean" in text
 
 
 def timeless(page):
@@ -816,7 +821,7 @@ def test_singular_matrices_get_a_page_of_what_allows_them(shared, tmp_path):
     text = out.read_text("utf-8")
     assert ">3 of 4<" in text
     assert ("MDM: needs matrices of full rank" in text) is not shared
-    assert ("all in the same 1 of 4 directions" in text) is shared
+    assert ("all in the same direction of 4" in text) is shared
     assert ("CommonRange()" in text) is shared
     assert "The learned metric</h2>" in text
 

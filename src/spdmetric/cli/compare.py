@@ -205,7 +205,7 @@ def _origin(report: Report, data: Input, arguments: Namespace) -> Origin:
 
 
 class Watch:
-    """Says what is being done every few seconds: while parts are run in a terminal by a bar, else in lines."""
+    """Says what is being done every few seconds: of parts in a terminal by a bar, else in lines."""
 
     def __init__(self, jobs: int):
         self.jobs, self.total = jobs, 0

@@ -138,6 +138,7 @@ def conditions(description: Description) -> style.Figure:
         axes.hist(values, edges.tolist(), color=BLUE, rwidth=0.92)
         across = "condition number, powers of ten" if description.definite else "numerical rank"
         axes.set(xlabel=across, ylabel="matrices")
+        axes.locator_params(axis="y", integer=True)
     return figure
 
 
@@ -153,6 +154,7 @@ def outliers(description: Description, classes: np.ndarray) -> style.Figure:
         axes.plot(rest, distance[rest], ".", color=FAINT)
         axes.set(xlabel="matrix, in the order of the file", ylabel="distance from mean")
         axes.set_ylim(bottom=0)
+        axes.ticklabel_format(axis="y", scilimits=(-2, 4))  # long numbers would push the words out
         if len(description.classes) <= 4:
             _legend(figure, 4)
     return figure
