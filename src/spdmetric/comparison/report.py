@@ -108,7 +108,8 @@ class Report:
         return "\n".join(sentences(self.verdict))
 
     def __repr__(self) -> str:
-        return f"<Report on {self.data.name}: {counted(len(self.verdict.lines), 'method')}; print() it for the answer>"
+        methods = counted(len(self.verdict.lines), "method")
+        return f"<Report on {self.data.name}: {methods}; print() it for the answer>"
 
     @property
     def rows(self) -> list[dict[str, Any]]:
