@@ -298,18 +298,18 @@ def parts_sentence(verdict: Verdict) -> str | None:
     parts = [pair for pair in verdict.learning[1:] if not pair.recentered]
     after = [pair for pair in verdict.learning if pair.recentered][:1]
     unit = verdict.scored.points.partition(" ")[0]
-    told = [f"learning {_part(pair, f'with {pair.head}', unit)}" for pair in parts]
-    said = f"Taken apart, {'; '.join(told)}. " if told else ""
-    said += "".join(f"Learning {_part(pair, 'after recentering', unit)}." for pair in after)
-    return said.strip() or None
+    told = "; ".join(_part(pair, unit) for pair in parts)
+    said = [f"Taken apart, {told}."] if told else []
+    said += [f"After recentering, {_part(pair, unit)}." for pair in after]
+    return " ".join(said) or None
 
 
-def _part(pair: Gain, form: str, unit: str) -> str:
-    """``G alone helps (with one nearest neighbor, +6.1 ± 2.0 points)``."""
+def _part(pair: Gain, unit: str) -> str:
+    """``learning G alone helps (with one nearest neighbor, +6.1 ± 2.0 points)``."""
     does = {1: "helps", -1: "hurts", 0: "has no clear effect"}[pair.gain.sign]
     if pair.same:
-        return f"{pair.what} changes nothing ({form})"
-    return f"{pair.what} {does} ({form}, {pair.gain.signed} {unit})"
+        return f"learning {pair.what} changes nothing (with {pair.head})"
+    return f"learning {pair.what} {does} (with {pair.head}, {pair.gain.signed} {unit})"
 
 
 def recentering_sentence(verdict: Verdict) -> str | None:
@@ -338,7 +338,8 @@ def best_sentence(verdict: Verdict) -> str:
         told = _tied_sentence(verdict, equal)
     guessing = verdict.told(verdict.chance)
     if score.known and verdict.scored.sign * (score.mean - verdict.chance) <= score.half:
-        return f"{told} That cannot be told from guessing, {guessing}."
+        which = f"The {verdict.scored.top}" if others else "That"
+        return f"{told} {which} cannot be told from guessing, {guessing}."
     optimistic = (
         f" The {verdict.scored.top} of several numbers is optimistic: new matrices may do a little worse."
     )
@@ -357,7 +358,7 @@ def _tied_sentence(verdict: Verdict, equal: list[Line]) -> str:
     quickest = title(min(equal, key=lambda line: line.seconds).method)
     return (
         f"{count} {kind} are tied for the {verdict.top}, {' to '.join(numbers)}{verdict.scored.unit}: "
-        f"{_and(names)}. The quickest of them is {quickest}."
+        f"{'; '.join(names)}. The quickest of them is {quickest}."
     )
 
 
@@ -411,8 +412,11 @@ def saved_sentence(verdict: Verdict, method: str, file: str) -> str:
     said = f"{file} holds {title(method)}, trained on all matrices"
     if method != verdict.unaided[0]:
         return f"{said}, as asked for."
+    if len(verdict.lines) == 1:
+        return f"{said}."
     if method == verdict.best.method:
-        return f"{said}: it has the {verdict.top}."
+        tied = any(line.tied for line in verdict.ranked)
+        return f"{said}: it {'is one of those tied for' if tied else 'has'} the {verdict.top}."
     return (
         f"{said}: it has the {verdict.top} of the methods without recentering. {title(verdict.best.method)} "
         "is the best of all and cannot be kept, for it needs all matrices of a new group at once."
