@@ -847,7 +847,7 @@ def test_many_classes_some_of_two_matrices_get_a_page_that_can_be_read(tmp_path)
     command = ["compare", str(tmp_path / "many.npz"), "--out", str(out), "--jobs", "1", "--repeats", "1"]
     assert main([*command, "--methods", "euclid,logeuclid-mean,mdm"]) == 0
     text = out.read_text("utf-8")
-    assert "20 of 2 to 5 matrices (<bdi>kind 00</bdi>: 5" in text
+    assert "20 of 2 to 5 matrices (<bdi>kind 00</bdi>:&nbsp;5" in text
     assert "Labels given to 20 classes" in text
     assert re.search(r"<li><bdi>kind \d\d</bdi> was called <bdi>kind \d\d</bdi>: \d of \d</li>", text)
     assert 'class="confusion"' not in text

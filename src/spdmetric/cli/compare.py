@@ -281,7 +281,8 @@ class Watch:
         """Tell how much is done, what is left by the time that new parts took, and the last of them."""
         gone, new = monotonic() - began, self.done - first
         left = f", about {duration(gone / new * (self.total - self.done))} left" if new else ""
-        self.say(f"{self.done} of {self.total} parts, {duration(gone)} gone{left}{self.last}")
+        parts = "part" if self.total == 1 else "parts"
+        self.say(f"{self.done} of {self.total} {parts}, {duration(gone)} gone{left}{self.last}")
 
 
 def duration(seconds: float) -> str:
