@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 
 import spdmetric
 from comparison_data import FEW, matrices, write_page
+from nightly import NIGHTLY, share_of
 from random_matrices import labeled
 from spdmetric.cli import main
 from spdmetric.cli.compare import Watch, duration
@@ -41,7 +42,6 @@ from spdmetric.io.matrices import Matrices
 from spdmetric.linalg.symmetric import unvech
 
 pytestmark = pytest.mark.usefixtures("numpy_only")
-NIGHTLY = os.environ.get("SPDMETRIC_NIGHTLY") == "1"
 
 
 @pytest.fixture(scope="module")
@@ -1026,7 +1026,7 @@ def test_class_weight_reaches_the_methods_that_have_one():
 # What is kept when a run ends early
 
 
-INTERRUPTED = 20 if NIGHTLY else 1  # runs, each interrupted three times
+INTERRUPTED = share_of(20) if NIGHTLY else 1  # runs, each interrupted three times
 
 
 FOUR = "euclid,logeuclid-mean,mdm,spdmetric-mean"
