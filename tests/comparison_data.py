@@ -11,7 +11,7 @@ from spdmetric.datasets import make_toy
 
 # Names that would break a page that forgets to escape, or a figure that takes them for mathematics.
 NAMES = np.array(["<b>left</b> & co", 'right "$x^2$"'])
-FEW = "euclid,logeuclid-mean,logeuclid-kta-cv,logeuclid-kta-cv-lda,logeuclid-mean-lda,mdm"
+FEW = "euclid,logeuclid-mean,logeuclid-chosen,logeuclid-mean-lda,mdm"
 
 
 def matrices(n: int = 24, d: int = 4) -> tuple[np.ndarray, np.ndarray]:

@@ -235,12 +235,6 @@ def read_matrix_file(path: Path) -> Any:
     return found.X, found.y, found.groups
 
 
-def read_covariances(path: Path) -> Any:
-    from spdmetric.datasets import load_covariances
-
-    return tuple(load_covariances(path))
-
-
 def read_labels(path: Path) -> Any:
     from spdmetric.io.matrices import read_column
 
@@ -302,11 +296,9 @@ def same_model(got: Any, original: Any) -> bool:
 
 KINDS = {
     "npz": Kind(write_npz, read_matrix_file, identical),
-    "npz-covariances": Kind(write_npz, read_covariances, identical),
     "npy": Kind(write_npy, read_matrix_file, stack_of_labeled),
     "csv": Kind(write_csv, read_labels, column),
     "mat": Kind(write_mat, read_matrix_file, stack_of_labeled),
-    "mat-covariances": Kind(write_mat, read_covariances, stack_of_labeled),
     "mat73": Kind(write_mat73, read_matrix_file, stack_of_labeled),
     "images": Kind(write_images, read_image, picture),
     "edf": Kind(write_edf_runs, read_edf_run, stack_of_labeled),

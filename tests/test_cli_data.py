@@ -267,7 +267,7 @@ def test_folds_that_are_asked_for_are_of_matrices(here, capsys):
 @pytest.mark.parametrize("name", METHODS)
 def test_a_saved_model_gives_the_labels_of_the_code_to_copy(name, here, capsys):
     """For matrices that share a null space, so that the common range is saved with every method."""
-    n = 104 if name.endswith("51nn") else 30
+    n = 30
     X, codes = labeled(here, n + 12, 5, classes=3)
     C = np.eye(5) - 0.2
     X, y = C @ X @ C, WORDS[codes]
@@ -428,6 +428,13 @@ SENTENCES = {
     "rank": (words, [*FIT, "--rank", "9"], "--rank 9 is more than the size of the matrices"),
     "regression": (words, [*FIT, "--regression", "--class-weight", "balanced"], "is for classes: leave it"),
 }
+
+
+@pytest.mark.parametrize("words", [["fit", "", "-o", "m.npz"], ["predict", "m.npz", ""], ["compare", ""]])
+def test_no_name_is_not_this_folder(words, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(words)
+    assert "argument DATA: expected the name of a file or folder, got nothing" in capsys.readouterr().err
 
 
 def test_signals_of_other_channels(here, capsys):

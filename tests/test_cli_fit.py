@@ -126,6 +126,15 @@ def test_what_cannot_be_done_gets_one_sentence(case, files, rng, capsys):
     assert not (folder / "m.npz").exists()
 
 
+@pytest.mark.parametrize("method", ["euclid", "svm"])
+def test_the_size_is_told_of_models_that_do_not_name_it(method, files, rng, capsys):
+    folder, *_ = files
+    np.savez(folder / "large.npz", X=labeled(rng, 4, 5)[0])
+    assert run(folder, "fit", "train.npz", "-o", "model.npz", "--method", method) == 0
+    assert run(folder, "predict", "model.npz", "large.npz") == 2
+    assert "matrices 5 x 5; the model was trained on 3 x 3" in capsys.readouterr().err
+
+
 def test_labels_of_another_kind(capsys):
     classes, predicted = np.array([1, 2]), np.array([1, 2, 2])
     assert accuracy(classes, predicted, np.array(["1", "2", "1"])).startswith("accuracy: 66.67 %")

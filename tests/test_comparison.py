@@ -216,10 +216,7 @@ def test_what_cannot_be_compared_gets_a_sentence(y, groups, message):
 
 def test_what_the_data_do_not_allow_is_left_out_with_a_reason():
     plan = make_plan(toy(), None, 3)
-    assert plan.methods == (
-        *("spdmetric", "euclid", "wasserstein", "logeuclid-kta-rank"),
-        *("logeuclid-kta-cv", "logeuclid-kta-cv-lda"),
-    )
+    assert plan.methods == (*("spdmetric", "euclid", "wasserstein", "logeuclid-kta-rank"),)
     assert "the lowest here is 3 of 4" in plan.left_out["mdm"]
     few = make_plan(toy(), None, 3, methods=("mdm", "euclid"))
     assert (few.methods, set(few.left_out)) == (("euclid",), {"mdm"})
@@ -346,8 +343,7 @@ def test_large_data_leave_out_what_would_take_too_long():
     assert "25 million pairs of 8 x 8" in too_long("riemann", 5000, 8, 2)
     assert "25 million pairs" in too_long("nca", 5000, 2, 2)
     assert too_long("nca", 1000, 64, 2) is None
-    assert "would take long with 75 matrices of size 100" in too_long("logeuclid-kta-cv-lda", 75, 100, 15)
-    assert "would take long" in too_long("fgmdm", 75, 100, 15)
+    assert "would take long with 75 matrices of size 100" in too_long("fgmdm", 75, 100, 15)
     assert "would take long" in too_long("csp-lda", 75, 100, 15)
     assert too_long("csp-lda", 75, 100, 2) is None
     assert too_long("spdmetric", 75, 100, 15) is None
@@ -433,15 +429,22 @@ def test_learning_that_changes_no_label_makes_no_difference():
 
 def test_the_parts_of_learning_are_told_apart():
     right = {"spdmetric": NINETY, "spdmetric-shape": NINETY, "spdmetric-mean": range(70)}
-    right |= {"logeuclid-kta-cv": range(50), "logeuclid-mean": range(70)}
-    right |= {"logeuclid-kta-cv-lda": EIGHTY, "logeuclid-mean-lda": OTHER_EIGHTY}
+    right |= {"logeuclid-chosen": range(50), "logeuclid-mean": range(70)}
     assert said(right)[1] == (
         "Taken apart, learning the shape alone helps (with class means or neighbors, +20.0 ± 4.0 points); "
-        "learning G alone hurts (with one nearest neighbor, \N{MINUS SIGN}20.0 ± 4.0 points); learning G "
-        "alone has no clear effect (with shrinkage LDA, +0.0 ± 4.5 points)."
+        "learning G and its rank beside the shape changes nothing (with class means or neighbors); learning "
+        "the metric (G, its rank and a shape) hurts (with one nearest neighbor, \N{MINUS SIGN}20.0 ± 4.0 "
+        "points)."
     )
-    same = {**right, "logeuclid-mean-lda": EIGHTY}
-    assert said(same)[1].endswith("learning G alone changes nothing (with shrinkage LDA).")
+    right["spdmetric-shape"] = EIGHTY
+    told = "learning G and its rank beside the shape has no clear effect (with class means or"
+    assert told in said(right | {"spdmetric": OTHER_EIGHTY})[1]
+
+
+def test_what_a_part_adds_is_not_taken_for_learning():
+    first, second, *_ = said({"spdmetric": NINETY, "spdmetric-shape": range(70)})
+    assert first.startswith("Whether learning helps was not tested")
+    assert second.startswith("Taken apart, learning G and its rank beside the shape helps (with class means")
 
 
 def test_without_a_pair_it_was_not_asked():
@@ -797,7 +800,7 @@ def test_page_has_its_tables_and_sentences(page, outline):
     for method in FEW.split(","):
         assert METHODS[method].title in text
     assert re.search(
-        r"(helps|hurts|makes no difference) here|It cannot be told whether learning G alone helps", text
+        r"(helps|hurts|makes no difference) here|It cannot be told whether learning the metric", text
     )
     assert "1, farther from the mean" in text
 
@@ -823,7 +826,7 @@ def test_singular_matrices_get_a_page_of_what_allows_them(shared, tmp_path):
     P = half @ half.transpose(0, 2, 1)
     X = P @ X @ P
     np.savez(tmp_path / "low.npz", X=(X + X.transpose(0, 2, 1)) / 2, y=y)
-    methods = "euclid,wasserstein,logeuclid-kta-rank" + ",logeuclid-kta-cv" * shared + ",mdm"
+    methods = "euclid,wasserstein,logeuclid-kta-rank" + ",logeuclid-chosen" * shared + ",mdm"
     out = tmp_path / "low.html"
     command = ["compare", str(tmp_path / "low.npz"), "--out", str(out), "--jobs", "1", "--methods", methods]
     assert main([*command, "--repeats", "1"]) == 0
@@ -1100,7 +1103,7 @@ def test_signs_of_life(monkeypatch):
     """A line every few seconds, however long a part takes and however many end between two of them."""
     lines = []
     monkeypatch.setattr("spdmetric.cli.compare.SILENCE", 0.5)
-    monkeypatch.setattr(Watch, "say", lambda watch, text: lines.append(text))
+    monkeypatch.setattr("spdmetric.cli.compare.say", lines.append)
 
     def parts():
         for k in range(30):
@@ -1283,6 +1286,7 @@ def test_a_verbose_choice_shows_a_bar(kind, capsys):
     [
         ({"repeats": -1}, ValueError, "repeats=-1: expected a whole number >= 1"),
         ({"methods": "mdmm"}, ValueError, "No method mdmm; there are"),
+        ({"n_jobs": 0}, ValueError, "n_jobs=0: expected a whole number"),
         ({"groups": ["s", "s"]}, ValueError, r"groups has shape \(2,\) for 24 matrices: expected one"),
         ({"groups": [object()] * 24}, TypeError, r"groups\[0\] is <object"),
         ({"y": None}, ValueError, "There are no labels of these matrices: pass them as y"),

@@ -30,7 +30,7 @@ ENVIRONMENT = {**os.environ, "SPDMETRIC_COMPILED": "0", "OPENBLAS_NUM_THREADS": 
 
 TRANSFORM = """
 import numpy as np, spdmetric
-metric = spdmetric.load("model.npz")[0].set_params(chunk_size=50)
+metric = spdmetric.load("model.npz").metric_.set_params(chunk_size=50)
 metric.transform_to(np.load("many.npy", mmap_mode="r"), "vectors.npy")
 """
 METHODS = "euclid,logeuclid-mean,mdm"

@@ -24,11 +24,9 @@ SEED = datetime.date.today().toordinal() if NIGHTLY else 0
 GROUPS = {
     "matrices": {
         "npz": (20, 300),
-        "npz-covariances": (15, 200),
         "npy": (15, 200),
         "csv": (15, 200),
         "mat": (30, 300),
-        "mat-covariances": (15, 200),
         "folder": (15, 200),
         "signals": (15, 200),
     },

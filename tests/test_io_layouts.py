@@ -9,7 +9,7 @@ import pytest
 from scipy.io import savemat
 
 from random_matrices import spd
-from spdmetric.datasets import load_covariances
+from spdmetric.io.matrices import read_matrices
 
 LABELS = np.array(["left", "right_hand", "left", "right_hand", "left"])
 
@@ -33,22 +33,22 @@ def toolbox(X, labels, training=(1, 2, 3), test=(4, 5)):
 def test_npz(tmp_path, X, matrices, labels, dtype):
     path = tmp_path / "set.npz"
     np.savez(path, **{matrices: X.astype(dtype), labels: LABELS})
-    got = load_covariances(path)
+    got = read_matrices(path)
     assert got.X.dtype == dtype
     assert np.array_equal(got.X, X.astype(dtype))
     assert np.array_equal(got.y, LABELS)
     assert got.groups is None
     np.savez_compressed(path, **{matrices: X.astype(dtype), labels: LABELS, "groups": [1, 1, 2, 2, 2]})
-    assert load_covariances(str(path)).groups.tolist() == [1, 1, 2, 2, 2]
+    assert read_matrices(str(path)).groups.tolist() == [1, 1, 2, 2, 2]
 
 
 def test_npz_of_several_subjects(tmp_path, X):
     path = tmp_path / "set.npz"
     np.savez(path, X1=X, y1=np.arange(5), r1=[4, 4, 8, 8, 8], X12=2 * X, y12=np.arange(5) + 5)
-    got = load_covariances(path, subject=1)
+    got = read_matrices(path, subject=1)
     assert np.array_equal(got.X, X)
     assert got.groups.tolist() == [4, 4, 8, 8, 8]
-    got = load_covariances(path, subject=12)
+    got = read_matrices(path, subject=12)
     assert np.array_equal(got.X, 2 * X)
     assert got.y.tolist() == [5, 6, 7, 8, 9]
     assert got.groups is None
@@ -61,7 +61,7 @@ def test_mat_with_either_order_of_axes(tmp_path, X, axes, n, compressed):
     path = tmp_path / "set.mat"
     content = {"X": X[:n].transpose(axes), "y": np.arange(n), "groups": np.arange(n) // 2}
     savemat(path, content, do_compression=compressed)
-    got = load_covariances(path)
+    got = read_matrices(path)
     assert np.array_equal(got.X, X[:n])
     assert np.array_equal(got.y, np.arange(n))
     assert np.array_equal(got.groups, np.arange(n) // 2)
@@ -71,7 +71,7 @@ def test_mat_with_either_order_of_axes(tmp_path, X, axes, n, compressed):
 def test_mat_with_strings(tmp_path, X, labels):
     path = tmp_path / "set.mat"
     savemat(path, {"covs": X, "labels": labels})
-    got = load_covariances(path)
+    got = read_matrices(path)
     assert np.array_equal(got.y, LABELS)
     assert got.groups is None
 
@@ -79,7 +79,7 @@ def test_mat_with_strings(tmp_path, X, labels):
 def test_mat_of_the_covariance_toolbox(tmp_path, X):
     path = tmp_path / "set.mat"
     savemat(path, toolbox(X, [4, 2, 2, 1, 4], training=(2, 4, 5), test=(1, 3)))
-    got = load_covariances(path)
+    got = read_matrices(path)
     assert np.array_equal(got.X, X)
     assert got.y.tolist() == [4, 2, 2, 1, 4]
     assert got.groups.tolist() == ["E", "T", "E", "T", "T"]
@@ -91,7 +91,7 @@ def test_mat_of_the_covariance_toolbox(tmp_path, X):
 
 def refused(path, match, kind=ValueError, **kwargs):
     with pytest.raises(kind, match=match) as caught:
-        load_covariances(path, **kwargs)
+        read_matrices(path, **kwargs).labels  # noqa: B018
     assert path.stem in str(caught.value)
 
 
@@ -117,7 +117,7 @@ def test_missing_keys(tmp_path, X, suffix):
     write(path, X=X)
     refused(path, "set has no labels: store them as y or labels")
     write(path, X=X, labels=LABELS)
-    assert np.array_equal(load_covariances(path).y, LABELS)
+    assert np.array_equal(read_matrices(path).y, LABELS)
     refused(path, "expected the arrays X3 and y3 of subject 3; found X, labels.*without subject=", subject=3)
     write(path, X1=X, y1=LABELS, X7=X)
     refused(path, "holds several subjects: pass subject=, one of 1, 7")
@@ -180,7 +180,7 @@ def test_pickled_objects(tmp_path, X):
     refused(path, "holds pickled Python objects")
     # Nobody asked for the pickled one: it is not read.
     np.savez(path, X=X, y=LABELS, comment=np.array([{}], dtype=object))
-    assert np.array_equal(load_covariances(path).X, X)
+    assert np.array_equal(read_matrices(path).X, X)
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".mat"])
@@ -222,7 +222,7 @@ def test_matlab_7_3(tmp_path):
 
 
 def test_motor_imagery(data_folder):
-    got = load_covariances(data_folder / "bci2a-a09" / "MotorImagery.mat")
+    got = read_matrices(data_folder / "bci2a-a09" / "MotorImagery.mat")
     assert got.X.shape == (576, 22, 22)
     assert got.groups.tolist() == 288 * ["T"] + 288 * ["E"]
     for session in "TE":
@@ -231,14 +231,14 @@ def test_motor_imagery(data_folder):
 
 
 def test_cho2017(data_folder):
-    got = load_covariances(data_folder / "cho2017" / "subject01.npz")
+    got = read_matrices(data_folder / "cho2017" / "subject01.npz")
     assert got.X.shape == (200, 16, 16)
     assert np.unique(got.y).tolist() == ["left_hand", "right_hand"]
 
 
 def test_eegmmi_subjects(data_folder):
     path = data_folder / "eegmmi" / "covariances_S001-S020.npz"
-    got = load_covariances(path, subject=20)
+    got = read_matrices(path, subject=20)
     assert got.X.shape == (45, 64, 64)
     assert got.X.dtype == np.float32
     assert np.unique(got.groups).tolist() == [4, 8, 12]

@@ -196,6 +196,21 @@ def test_events_that_are_none(events):
         event_labels(events)
 
 
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"events": ["T1", "T2"]}, r"events=\['T1', 'T2'\]: expected one text, 'T1,T2'"),
+        ({"recipe": {"events": "T1"}}, r"recipe=.*: expected that of signals read before"),
+        ({"band": [8]}, r"band=\[8\]: expected two numbers"),
+        ({"window": "ab"}, r"window='ab': expected two numbers"),
+    ],
+    ids=str,
+)
+def test_options_of_another_type(options, sentence):
+    with pytest.raises((TypeError, ValueError), match=sentence):
+        read_signals("any.edf", **options)
+
+
 def test_gdf(rng, tmp_path):
     pytest.importorskip("mne")
     digital = rng.integers(-1000, 1000, (3, 500))

@@ -248,7 +248,7 @@ def test_means_errors_tests_and_bold():
     cell = summary.entries["6x6", "logeuclid-kta"]
     assert (cell.mean, cell.n, cell.paper) == (pytest.approx(85.0), 8, 84.78)
     assert cell.se == pytest.approx(learned.std(ddof=1) / np.sqrt(8))
-    assert summary.best[0]["p"] == pytest.approx(2 / 2**8)  # all eight differences of one sign
+    assert summary.best[0].p == pytest.approx(2 / 2**8)  # all eight differences of one sign
     assert summary.bold() == {("6x6", "logeuclid-kta")}
     assert "mean" not in summary.places  # three rows of the paper were not run
     text = as_markdown(*summary.sections())
@@ -265,7 +265,7 @@ def test_equal_columns_are_not_significant():
         ("logeuclid-kta", "euclid"),
         0,
     )
-    assert summary.best[0]["p"] == 1.0
+    assert summary.best[0].p == 1.0
     assert not summary.bold()
 
 

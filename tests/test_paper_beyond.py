@@ -17,7 +17,7 @@ from spdmetric.paper.reproduce import Settings, run_table
 from spdmetric.paper.summary import summarize
 from spdmetric.paper.tables import DrawnRow, FixedRow, Group, Result, Table, folds_of
 
-CHEAP = ("logeuclid-mean", "logeuclid-mean-11nn", "csp-lda", "logeuclid-mean-51nn")
+CHEAP = ("logeuclid-mean", "logeuclid-mean-11nn", "csp-lda")
 
 
 @pytest.fixture(scope="module")
@@ -115,8 +115,8 @@ def test_repeats_are_of_drawn_rows_and_quick_cuts_all(folder):
 
 def test_votes_of_everyone_are_left_out_with_the_reason(folder):
     table = beyond.beyond_table(folder)
-    assert set(table.left_out["toy 6x6"]) == {"logeuclid-mean-51nn", "logeuclid-kta-cv-51nn"}
-    assert len(table.left_out["eegmmi-64 1"]) == 4
+    assert "toy 6x6" not in table.left_out
+    assert len(table.left_out["eegmmi-64 1"]) == 1
     assert "11 neighbors of 8 training matrices" in table.left_out["eegmmi-64 1"]["logeuclid-mean-11nn"]
     assert "eegmmi-across" not in table.left_out
 
@@ -174,15 +174,15 @@ def summary():
         ("b", "csp-lda"): [60, 62, 60],
         ("once", "logeuclid-mean"): [80],
         ("once", "csp-lda"): [80],
-        ("once", "logeuclid-mean-51nn"): [75],
-        ("once", "logeuclid-kta-cv-51nn"): [79],
+        ("once", "logeuclid-mean-11nn"): [75],
+        ("once", "svm"): [79],
     }
     results = [
         Result("beyond", row, method, k, float(v), 0.0, 0)
         for (row, method), accuracies in values.items()
         for k, v in enumerate(accuracies)
     ]
-    few = {"logeuclid-mean-51nn": REASON, "logeuclid-kta-cv-51nn": REASON}
+    few = {"logeuclid-mean-11nn": REASON, "svm": REASON}
     table = Table(
         "beyond",
         "Small",
@@ -193,7 +193,7 @@ def summary():
         groups=groups,
         left_out={row: few for g in groups[:2] for row in g.rows},
     )
-    methods = ("logeuclid-mean", "csp-lda", "logeuclid-mean-51nn", "logeuclid-kta-cv-51nn")
+    methods = ("logeuclid-mean", "csp-lda", "logeuclid-mean-11nn", "svm")
     return summarize(table, results, methods, 4)
 
 
@@ -213,10 +213,9 @@ def test_errors_are_over_subjects_or_over_repeats(summary):
     assert summary.entries["one", "csp-lda"].se is None
 
 
-def test_differences_are_against_the_same_head(summary):
+def test_differences_are_against_one_neighbor_at_the_mean(summary):
     one = {method: summary.entries["one", method] for method in summary.methods}
-    assert one["logeuclid-kta-cv-51nn"].against == "logeuclid-mean-51nn"
-    assert one["logeuclid-kta-cv-51nn"].difference == 4
+    assert one["svm"].difference == -1
     assert one["csp-lda"].against == "logeuclid-mean"
     assert one["logeuclid-mean"].against is None
 
@@ -224,7 +223,7 @@ def test_differences_are_against_the_same_head(summary):
 def test_ranks_share_ties_and_count_their_groups(summary):
     assert summary.entries["one", "csp-lda"].rank == 1.5
     assert summary.mean_rank("csp-lda") == (pytest.approx((1 + 1 + 1.5) / 3), 3)
-    assert summary.mean_rank("logeuclid-mean-51nn") == (4.0, 1)
+    assert summary.mean_rank("logeuclid-mean-11nn") == (4.0, 1)
     best = {("one", "csp-lda"), ("one", "logeuclid-mean"), ("people", "csp-lda"), ("drawn", "csp-lda")}
     assert summary.bold() == best
 
@@ -233,13 +232,13 @@ def test_json_has_every_row_and_group(summary):
     content = json.loads(json.dumps(summary.as_json()))
     assert content["seed"] == 4
     assert content["absent"] == {"cho": "no folder cho2017"}
-    assert {"group": "drawn", "method": "logeuclid-mean-51nn", "reason": REASON} in content["not_run"]
+    assert {"group": "drawn", "method": "logeuclid-mean-11nn", "reason": REASON} in content["not_run"]
     rows = {(e["row"], e["method"]): e for e in content["rows"]}
     assert len(rows) == 2 * 2 + 2 * 2 + 4
     assert rows["p 1", "csp-lda"]["difference"] == 10
     assert rows["p 1", "csp-lda"]["group"] == "people"
     by_group = {(e["group"], e["method"]): e for e in content["by_group"]}
-    assert by_group["drawn", "logeuclid-mean-51nn"]["mean"] is None
+    assert by_group["drawn", "logeuclid-mean-11nn"]["mean"] is None
     assert by_group["people", "csp-lda"]["mean"] == 82.5
     assert content["groups"][0]["error_over"] == "rows"
 
@@ -251,7 +250,7 @@ def test_text_says_what_was_run_and_what_not(summary):
     assert "4.0 (1 of 3)" in text
     assert "+10.00 ± 0.00" in text
     assert "cho: absent, no folder cho2017." in text
-    assert "Not run: LE at mean, 51-NN (people, drawn); LE by CV, 51-NN (people, drawn): too few." in text
+    assert "Not run: LE at mean, 11-NN (people, drawn); LE at mean, SVM (people, drawn): too few." in text
     assert "people: Two people; mean of 2 rows, 2 repeats each, standard error over 2 subjects." in text
     assert "one: One row; one row, run once, no standard error." in text
     plain = as_plain(summary.sections()[0])
@@ -278,4 +277,4 @@ def test_real_folders(data_folder):
     assert load_cho2017(1, data_folder / "cho2017").X.shape == (200, 16, 16)
     X, _, X_test, _ = table.rows["eegmmi-21 3"].split(0, 0)
     assert X.shape[1:] == X_test.shape[1:] == (21, 21)
-    assert len(beyond.BEYOND) == 27
+    assert len(beyond.BEYOND) == 21

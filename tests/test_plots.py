@@ -246,6 +246,8 @@ def test_pair_distances_before_and_after():
 
 
 def test_pair_distances_before_by_name_and_by_estimator():
+    with pytest.raises(ValueError, match="X holds one matrix: expected two or more"):
+        PairDistanceDisplay.from_estimator(METRIC, X[:1])
     by_name = PairDistanceDisplay.from_estimator(METRIC, X, before="riemann", colorbar=False)
     np.testing.assert_allclose(by_name.before, pairwise_distance(X))
     assert by_name.colorbar_ is None

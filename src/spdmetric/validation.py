@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from math import frexp, isfinite, ldexp
 from numbers import Integral, Real
@@ -16,6 +16,7 @@ from array_api_compat import (
     is_numpy_array,
     is_torch_array,
 )
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
@@ -25,7 +26,7 @@ from spdmetric.linalg.symmetric import Array, array_namespace, detached, symmetr
 _EPS = float(np.finfo(np.float64).eps)
 
 TASKS = ("auto", "classification", "regression")
-ClassWeight = str | Mapping[Any, float] | None  # None, "balanced", or weights by label
+ClassWeight = str | Mapping[Hashable, float] | None  # None, "balanced", or weights by label
 
 # Asymmetry up to this much of the largest entry is rounding and is averaged away.
 _ASYMMETRY = {"float32": 1e-5, "float64": 1e-8}
@@ -37,7 +38,7 @@ LARGEST_RADIUS = 300.0  # exp(radius) and its square must be numbers, those of m
 _NEWTON_RADIUS = 20.0
 
 
-def check_spd(X: Any, *, name: str = "X", first: int = 0) -> Array:
+def check_spd(X: ArrayLike, *, name: str = "X", first: int = 0) -> Array:
     """Return a stack of SPD matrices in float64, or say which matrix is not one and why.
 
     Parameters
@@ -63,7 +64,7 @@ def check_spd(X: Any, *, name: str = "X", first: int = 0) -> Array:
     return check_psd(X, None, name=name, first=first)
 
 
-def check_psd(X: Any, rank: int | None, *, name: str = "X", first: int = 0) -> Array:
+def check_psd(X: ArrayLike, rank: int | None, *, name: str = "X", first: int = 0) -> Array:
     """Return a stack of positive semi-definite matrices of at least some rank, in float64.
 
     Parameters and errors are those of `check_spd`; matrices may be singular as long as
@@ -96,7 +97,7 @@ def smallest_rank(X: Array) -> int:
     return min(_rank_of(*pair) for pair in zip(values, floor, strict=True))
 
 
-def check_symmetric(X: Any, *, name: str = "X", first: int = 0) -> Array:
+def check_symmetric(X: ArrayLike, *, name: str = "X", first: int = 0) -> Array:
     """Return a stack of finite symmetric matrices in float64, or say what is wrong with it.
 
     Parameters and errors are those of `check_spd`, less positive definiteness.
@@ -196,7 +197,7 @@ def _as_float64(X: Any, name: str) -> tuple[Array, float]:
     return xp.astype(X, xp.float64, copy=False), _ASYMMETRY["float32" if single else "float64"]
 
 
-def as_numbers(x: Any, name: str) -> np.ndarray:
+def as_numbers(x: ArrayLike, name: str) -> np.ndarray:
     """Return what is no tensor as a NumPy array of numbers, real or complex, or say what else it holds."""
     x = as_numpy(x, name)
     if x.dtype.kind in "fiubc":
@@ -213,7 +214,7 @@ def as_numbers(x: Any, name: str) -> np.ndarray:
     return x.astype(np.float64)
 
 
-def as_numpy(x: Any, name: str) -> np.ndarray:
+def as_numpy(x: ArrayLike, name: str) -> np.ndarray:
     """Return what is no tensor as one NumPy array; nothing masked, sparse or ragged."""
     if issparse(x):
         raise TypeError(f"{name} is a sparse {type(x).__name__}: expected a dense array, call toarray().")
@@ -380,7 +381,7 @@ def check_count(name: str, value: object, *, optional: bool = False) -> None:
         raise ValueError(f"{name}={value!r}: expected a whole number >= 1.")
 
 
-def check_choice(name: str, value: object, valid: tuple[Any, ...], other: str | None = None) -> None:
+def check_choice(name: str, value: object, valid: tuple[object, ...], other: str | None = None) -> None:
     """Refuse a value that is not one of the valid ones, listing them; ``other`` says what else is allowed.
 
     Where something else is allowed, only strings are looked at.
@@ -589,7 +590,7 @@ def encode(X: Array, y: Array) -> tuple[np.ndarray, np.ndarray]:
     return check_classes(classes), codes
 
 
-def is_regression(y: Any, task: str) -> bool:
+def is_regression(y: ArrayLike, task: str) -> bool:
     """Whether y holds numbers to predict: told by the task, or by numbers that are not whole.
 
     That is the rule of scikit-learn's `type_of_target`, which warns of numbers beyond int64.  Numbers that
@@ -602,7 +603,7 @@ def is_regression(y: Any, task: str) -> bool:
     return bool(np.any(~np.isfinite(y) | (y != np.round(y))))
 
 
-def check_numbers(X: Array, y: Any) -> np.ndarray:
+def check_numbers(X: Array, y: ArrayLike) -> np.ndarray:
     """Return numbers to predict, (n, q), in float64, or say why they are none."""
     y = as_numpy(to_numpy(y), "y")
     if y.dtype.kind not in "fiu":
@@ -680,7 +681,7 @@ def check_weights(sample_weight: Array, X: Array) -> np.ndarray:
     return weight
 
 
-def check_weight_values(sample_weight: Any, first: int = 0) -> np.ndarray:
+def check_weight_values(sample_weight: ArrayLike, first: int = 0) -> np.ndarray:
     """Return finite weights that are not negative; ``first`` is what the first one is called."""
     weight = as_numbers(to_numpy(sample_weight), "sample_weight")
     if weight.dtype.kind == "c":
@@ -752,7 +753,7 @@ def class_scale(
     return scale
 
 
-def weights_by_label(classes: np.ndarray, class_weight: Mapping[Any, float]) -> np.ndarray:
+def weights_by_label(classes: np.ndarray, class_weight: Mapping[Hashable, float]) -> np.ndarray:
     """Weights by label in a common unit; 1 for a class without, unless labels seem to be misspelled."""
     labels = classes.tolist()
     absent = [label for label in labels if label not in class_weight]
@@ -795,7 +796,7 @@ def check_domains(sample_domain: Any, n: int) -> np.ndarray:
     return np.array(domains)
 
 
-def check_groups(groups: Any, n: int) -> np.ndarray | None:
+def check_groups(groups: ArrayLike | None, n: int) -> np.ndarray | None:
     """Return the group of each of n matrices; None for None."""
     if groups is None:
         return None
@@ -945,7 +946,7 @@ def is_single(x: object) -> bool:
     return str(getattr(x, "dtype", None)).rpartition(".")[2] == "float32"
 
 
-def as_float(x: Any, *, single: bool = False) -> Array:
+def as_float(x: ArrayLike, *, single: bool = False) -> Array:
     """Return an array in float64, or float32, in its own namespace; what is no array becomes NumPy's."""
     x = x if is_tensor(x) else np.asarray(x)
     xp = array_namespace(x)

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Sequence
 
 from spdmetric.cli import compare, fit, methods, predict, reproduce, show, toy
-from spdmetric.cli.options import one_line, printable
+from spdmetric.cli.options import one_line, printable, say
 
 COMMANDS = (toy, fit, predict, show, methods, compare, reproduce)
 
@@ -29,19 +29,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = make_parser().parse_args(argv)
     arguments.words = sys.argv[1:] if argv is None else list(argv)  # for the page of compare
     with warnings.catch_warnings():
-        warnings.showwarning = lambda message, category, *_: _say(
-            f"{category.__name__}: {printable(message)}"
-        )
+        warnings.showwarning = lambda message, category, *_: say(f"{category.__name__}: {printable(message)}")
         try:
             arguments.command.run(arguments)
         except KeyboardInterrupt:
             resumes = arguments.command in (compare, reproduce)
-            _say("interrupted" + "; give the same command again to go on where it was" * resumes + ".")
+            say("interrupted" + "; give the same command again to go on where it was" * resumes + ".")
             return 130
         except (ValueError, TypeError, ImportError, OSError, MemoryError) as error:
             text, test = one_line(error), getattr(arguments, "test", None)
             data = getattr(arguments, "data", None) if text.startswith("X[") and test is None else None
-            _say(f"error: {text}" if data is None else f"error: {data}: {text}")
+            say(f"error: {text}" if data is None else f"error: {data}: {text}")
             return 2
     return 0
 
@@ -62,7 +60,3 @@ def make_parser() -> argparse.ArgumentParser:
         command.set_defaults(command=module)
         module.add_options(command)
     return parser
-
-
-def _say(text: str) -> None:
-    print(f"spdmetric: {text}", file=sys.stderr)

@@ -11,7 +11,6 @@ ends in .state.
 from __future__ import annotations
 
 import shlex
-import sys
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -30,9 +29,12 @@ from spdmetric.cli.options import (
     add_run,
     add_signals,
     check_different,
+    check_method,
     check_model_target,
     check_target,
+    named,
     printable,
+    say,
 )
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--groups", metavar="G", help=groups)
     recenter = "run every method also with each group seen from its own mean (default: if there are groups)"
     parser.add_argument("--recenter", action=BooleanOptionalAction, help=recenter)
-    parser.add_argument("--test", type=Path, metavar="TEST", help="train on DATA, test on these matrices")
+    parser.add_argument("--test", type=named, metavar="TEST", help="train on DATA, test on these matrices")
     parser.add_argument("--test-labels", metavar="L", help="of TEST (default: --labels, if that is a name)")
     parser.add_argument("--out", type=Path, default="report.html", help="default: report.html")
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write the numbers as CSV too")
@@ -82,26 +84,21 @@ def _run(arguments: Namespace, watch: Watch) -> None:
     from spdmetric.cli.inputs import read_input
     from spdmetric.comparison.compare import compare
     from spdmetric.comparison.page import need_page
-    from spdmetric.evaluation.methods import METHODS
 
     out, labels, test = arguments.out, arguments.labels, arguments.test
     need_page()
-    check_target("--out", out, arguments.data, arguments.labels, test)
+    targets = {"--out": out, "--csv": arguments.csv, "--json": arguments.json, "--save": arguments.save}
+    for option, path in targets.items():
+        if path is not None:
+            check = check_model_target if option == "--save" else check_target
+            check(option, path, arguments.data, labels, test)
     if out.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"--out {out}: expected a name that ends in .html.")
-    for option, path in (("--csv", arguments.csv), ("--json", arguments.json)):
-        if path is not None:
-            check_target(option, path, arguments.data, arguments.labels, test)
-    if arguments.save is not None:
-        check_model_target("--save", arguments.save, arguments.data, arguments.labels, test)
-    targets = {"--out": out, "--csv": arguments.csv, "--json": arguments.json, "--save": arguments.save}
     check_different(targets)
     if arguments.method is not None and arguments.save is None:
         raise ValueError("--method is what --save trains: give --save MODEL.npz, or --methods to run some.")
-    if arguments.method is not None and arguments.method not in METHODS:
-        raise ValueError(
-            f"--method {printable(arguments.method)}: there is no such method; 'spdmetric methods' lists all."
-        )
+    if arguments.method is not None:
+        check_method(arguments.method)
     named = None if labels is None or labels.endswith(".csv") else labels
     data = read_input(arguments.data, labels, arguments)
     others = test and _noted(read_input(test, arguments.test_labels or named, arguments))
@@ -153,8 +150,7 @@ def _check_input(matrices: Matrices, others: Matrices | None, arguments: Namespa
         )
     groups = set() if matrices.groups is None else set(matrices.groups.tolist())
     if len(groups) == 1 and others is None and arguments.groups is None and not arguments.recenter:
-        said = f"all matrices are in one group, {printable(*groups)}: not used"
-        print(f"spdmetric: {said}", file=sys.stderr)
+        say(f"all matrices are in one group, {printable(*groups)}: not used")
         return replace(matrices, groups=None)
     return matrices
 
@@ -211,14 +207,10 @@ class Watch:
         self.jobs, self.total = jobs, 0
         self.begin("reading")
 
-    def say(self, text: str) -> None:
-        """Tell those who wait."""
-        print(f"spdmetric: {text}", file=sys.stderr, flush=True)
-
     def begin(self, what: str) -> None:
         """Hear of what is done from now on."""
         began = monotonic()
-        self.sign: Callable[[], object] = lambda: self.say(f"{what}, {duration(monotonic() - began)}")
+        self.sign: Callable[[], object] = lambda: say(f"{what}, {duration(monotonic() - began)}")
 
     @contextmanager
     def awake(self) -> Iterator[Watch]:
@@ -249,7 +241,7 @@ class Watch:
         from spdmetric.comparison.run import kept_parts
 
         if self.total:  # before, nothing was begun
-            self.say(f"{kept_parts(self.plan, state)} of {self.total} parts are finished and kept in {state}")
+            say(f"{kept_parts(self.plan, state)} of {self.total} parts are finished and kept in {state}")
 
     def follow(self, finished: Iterable[Finished], done: int, total: int) -> Iterator[Finished]:
         """Pass on what is finished, and tell of it."""
@@ -264,7 +256,7 @@ class Watch:
         kept = f"; kept from before: {done} of {total} parts" if done else ""
         left = duration(self.seconds * (1 - done / total))
         guess = f"; roughly {left}, guessed from a small piece of the work" if done < total else ""
-        self.say(f"{methods} in {folds}{forms}{kept}{guess}")
+        say(f"{methods} in {folds}{forms}{kept}{guess}")
         with tqdm(desc="compare", initial=done, total=total, disable=None, unit="part", leave=False) as bar:
             line = partial(self.say_how_far, done, monotonic())
             self.sign = line if bar.disable else bar.refresh
@@ -282,7 +274,7 @@ class Watch:
         gone, new = monotonic() - began, self.done - first
         left = f", about {duration(gone / new * (self.total - self.done))} left" if new else ""
         parts = "part" if self.total == 1 else "parts"
-        self.say(f"{self.done} of {self.total} {parts}, {duration(gone)} gone{left}{self.last}")
+        say(f"{self.done} of {self.total} {parts}, {duration(gone)} gone{left}{self.last}")
 
 
 def duration(seconds: float) -> str:

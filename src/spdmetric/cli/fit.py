@@ -13,7 +13,7 @@ from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from spdmetric.cli.options import (
     SCORES,
@@ -22,6 +22,7 @@ from spdmetric.cli.options import (
     add_matrices,
     add_parts,
     add_signals,
+    check_method,
     check_model_target,
     printable,
     whole,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     import numpy as np
     from sklearn.base import BaseEstimator
 
+    from spdmetric import LogEuclideanMetricCV
     from spdmetric.cli.inputs import Input
     from spdmetric.evaluation.methods import Sizes
 
@@ -66,14 +68,12 @@ def run(arguments: Namespace) -> None:
     from sklearn.pipeline import make_pipeline
 
     from spdmetric.cli.inputs import read_input, told
-    from spdmetric.evaluation.methods import METHODS, Sizes
+    from spdmetric.evaluation.methods import Sizes
     from spdmetric.evaluation.splits import several, steps_of
     from spdmetric.io.models import save
 
-    if arguments.method != "auto" and arguments.method not in METHODS:
-        raise ValueError(
-            f"--method {printable(arguments.method)}: there is no such method; 'spdmetric methods' lists all."
-        )
+    if arguments.method != "auto":
+        check_method(arguments.method)
     data = read_input(arguments.data, arguments.labels, arguments)
     y = check_labels(data, arguments)
     sizes = Sizes.of(data.matrices.X, y)
@@ -100,7 +100,7 @@ def run(arguments: Namespace) -> None:
     print(*_parts(data, groups), _learned(model, arguments), f"written: {arguments.out}", sep="\n")
 
 
-def learn(model: Any, data: Input, groups: np.ndarray | None) -> None:
+def learn(model: BaseEstimator, data: Input, groups: np.ndarray | None) -> None:
     """Train a pipeline, with a bar for terminals, and for what takes longer than two seconds."""
     from tqdm import tqdm
 
@@ -211,10 +211,10 @@ def classifier_asked(arguments: Namespace, sizes: Sizes, grouped: bool) -> BaseE
     return made
 
 
-def _parameters(arguments: Namespace, chooses: bool) -> dict[str, dict[str, Any]]:
+def _parameters(arguments: Namespace, chooses: bool) -> dict[str, dict[str, object]]:
     """Parameters of estimators, by the options that were given."""
     scoring = arguments.scoring and SCORES[arguments.scoring]
-    found: dict[str, dict[str, Any]] = {
+    found: dict[str, dict[str, object]] = {
         "--radius": {"radii": (arguments.radius,)},
         "--rank": {"ranks": (None if arguments.rank == "full" else arguments.rank,)},
         "--neighbors": {"n_neighbors": arguments.neighbors} | ({"head": "neighbors"} if chooses else {}),
@@ -277,7 +277,7 @@ def _parts(data: Input, groups: np.ndarray | None) -> list[str]:
     return [f"groups, kept whole by the folds: {counted(groups)}; {offer}"]
 
 
-def _learned(model: Any, arguments: Namespace) -> str:
+def _learned(model: BaseEstimator, arguments: Namespace) -> str:
     """What was learned, in a line."""
     from spdmetric.evaluation.methods import METHODS
     from spdmetric.evaluation.splits import steps_of
@@ -293,7 +293,7 @@ def _learned(model: Any, arguments: Namespace) -> str:
     return chosen(metric)
 
 
-def chosen(metric: Any) -> str:
+def chosen(metric: LogEuclideanMetricCV) -> str:
     """What cross-validation chose, in a line."""
     best = metric.best_params_
     shape = "no shape" if best["shape"] is None else f"{best['shape']} shape"

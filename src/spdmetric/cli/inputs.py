@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -41,11 +40,7 @@ class Input:
     n_all: int  # with the bad ones
     steps: list[BaseEstimator]  # from X to the matrices
     recipe: Recipe | None  # of signals: how to read others in the same way
-
-    @property
-    def kept(self) -> np.ndarray:
-        """Rows of the file that are in X."""
-        return np.setdiff1d(np.arange(self.n_all), [one.index for one in self.bad])
+    kept: np.ndarray  # rows of the file that are in X
 
 
 def read_input(
@@ -59,10 +54,11 @@ def read_input(
 
     ``steps`` and ``recipe`` are those of a model, which then decide what DATA is; otherwise the options do.
     """
-    asked = {name: getattr(arguments, name, None) for name in (*SIGNALS, "shrink", "groups", "domains")}
+    options = (*SIGNALS, "shrink", "groups", "domains", "subject")  # of which a command may lack some
+    asked = Namespace(**{name: getattr(arguments, name, None) for name in options})
     with speaking_of_options():
-        found = _read(path, labels, asked, arguments.subject, steps, recipe)
-        domains = _domains(path, found, asked["domains"], arguments.subject)
+        found = _read(path, labels, asked, steps, recipe)
+        domains = _domains(path, found, asked.domains, asked.subject)
     recipe, names = (found.recipe, None) if isinstance(found, Signals) else (None, found.names)
     if found.X.dtype.kind == "c":
         todo = "Hermitian matrices can be stored as [[Re, -Im], [Im, Re]]"
@@ -76,7 +72,7 @@ def read_input(
     for step in steps:
         matrices = step.fit_transform(matrices)
     described = Matrices(matrices, y, groups, found.name, found.notes)
-    return Input(X, described, domains, names, bad, len(found.X), steps, recipe)
+    return Input(X, described, domains, names, bad, len(found.X), steps, recipe, kept)
 
 
 @contextmanager
@@ -99,18 +95,19 @@ def speaking_of_options() -> Iterator[None]:
 def _read(
     path: Path,
     labels: str | None,
-    asked: dict[str, Any],
-    subject: int | None,
+    asked: Namespace,
     steps: list[BaseEstimator] | None,
     recipe: Recipe | None,
 ) -> Matrices | Signals:
     """Matrices or signals: a model knows, options say so, or the kind of file does."""
-    found = holds_signals(path, subject)
+    found = holds_signals(path, asked.subject)
     files = found and (path.is_dir() or path.suffix.lower() in SIGNAL_SUFFIXES)
-    wanted = recipe is not None if steps is not None else files or any(asked[name] for name in SIGNALS)
+    wanted = (
+        recipe is not None if steps is not None else files or any(getattr(asked, name) for name in SIGNALS)
+    )
     if wanted:
-        how = {"recipe": recipe} if recipe else {name: asked[name] for name in ("events", "band", "window")}
-        signals = read_signals(path, labels, asked["groups"], subject=subject, **how)
+        how = {name: getattr(asked, name) for name in ("events", "band", "window")}
+        signals = read_signals(path, labels, asked.groups, subject=asked.subject, recipe=recipe, **how)
         if symmetric(signals.X):
             todo = (
                 "leave out --estimator" if recipe is None else "the model takes signals, fit one on matrices"
@@ -124,7 +121,7 @@ def _read(
             f"{path} has no square matrices. These look like signals, (n, channels, times): give --estimator "
             "oas to learn from their covariances."
         )
-    return read_matrices(path, labels, asked["groups"], subject=subject)
+    return read_matrices(path, labels, asked.groups, subject=asked.subject)
 
 
 def symmetric(X: np.ndarray) -> bool:
@@ -160,12 +157,12 @@ def _refuse(path: Path, bad: list[Bad], n: int, skip: bool) -> None:
     raise ValueError(f"{path}: {len(bad)} of {n} cannot be used ({'; '.join([*lines, *more])}): {todo}")
 
 
-def _steps(asked: dict[str, Any], *, signals: bool) -> list[BaseEstimator]:
+def _steps(asked: Namespace, *, signals: bool) -> list[BaseEstimator]:
     """What comes before a method: covariances of signals, and shrinkage."""
-    shrink, steps = asked["shrink"], []
+    shrink, steps = asked.shrink, []
     if signals:
         word = shrink if isinstance(shrink, str) else None
-        estimator = asked["estimator"] or word or "oas"
+        estimator = asked.estimator or word or "oas"
         if word is not None and estimator != word:
             raise ValueError(f"--shrink {word} of signals is --estimator {word}: give one of the two.")
         steps = [from_pyriemann("estimation", "Covariances", estimator=estimator)]

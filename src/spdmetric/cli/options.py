@@ -6,6 +6,7 @@ Only the standard library is imported here, so that help and wrong options answe
 from __future__ import annotations
 
 import os
+import sys
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -30,7 +31,7 @@ SCORES = {"accuracy": "accuracy", "balanced": "balanced_accuracy", "auc": "roc_a
 def add_data(parser: ArgumentParser, arrays: str = "with --estimator") -> None:
     """Add DATA, and the options that say how to read it; ``arrays`` is when arrays are signals."""
     parser.description = f"{parser.description}{DATA.format(arrays)}"
-    parser.add_argument("data", type=Path, metavar="DATA", help="see above")
+    parser.add_argument("data", type=named, metavar="DATA", help="see above")
     parser.add_argument("--labels", metavar="L", help=f"labels: {SOURCE}")
     parser.add_argument("--subject", type=int, metavar="N", help="subject of a file that holds several")
 
@@ -102,6 +103,13 @@ def whole(least: int, word: str | None = None) -> Callable[[str], int | str]:
     return convert
 
 
+def named(text: str) -> Path:
+    """The type of a file or folder to read; nothing, of a variable that is not set, is not this folder."""
+    if not text:
+        raise ArgumentTypeError("expected the name of a file or folder, got nothing")
+    return Path(text)
+
+
 def several(text: str) -> tuple[str, ...]:
     """The type of an option that takes names with commas between."""
     found = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
@@ -160,6 +168,16 @@ def check_model(path: Path) -> None:
         raise ValueError(f"MODEL {path} is a folder: expected a file that 'spdmetric fit' wrote.")
 
 
+def check_method(name: str) -> None:
+    """Refuse a method that the registry does not have."""
+    from spdmetric.evaluation.methods import METHODS
+
+    if name not in METHODS:
+        raise ValueError(
+            f"--method {printable(name)}: there is no such method; 'spdmetric methods' lists all."
+        )
+
+
 def make_folder(folder: Path, option: str = "--out") -> None:
     """Make a folder; fail before the work, not after, where nothing can be written to it."""
     try:
@@ -175,6 +193,11 @@ def bar(name: str, finished: Iterable[T], done: int, total: int) -> Iterable[T]:
     from tqdm import tqdm
 
     return tqdm(finished, desc=name, initial=done, total=total, disable=None, unit="task")
+
+
+def say(text: str) -> None:
+    """Tell those who wait, beside what is written."""
+    print(f"spdmetric: {text}", file=sys.stderr, flush=True)
 
 
 def printable(text: object) -> str:

@@ -8,13 +8,11 @@ spdmetric takes off again when it reads labels.  Signals are read as those that 
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from spdmetric.cli.options import (
     MODEL,
@@ -29,21 +27,13 @@ from spdmetric.cli.options import (
 
 if TYPE_CHECKING:
     import numpy as np
+    from sklearn.base import BaseEstimator
 
     from spdmetric.cli.inputs import Input
 
 STDOUT = Path("-")
-OTHERS = (
-    ".npz",
-    ".npy",
-    ".mat",
-    ".json",
-    ".html",
-    ".xls",
-    ".xlsx",
-    ".ods",
-    ".pkl",
-)  # formats of no text table
+# Formats of no text table.
+OTHERS = (".npz", ".npy", ".mat", ".json", ".html", ".xls", ".xlsx", ".ods", ".pkl")
 NEW = "new"  # name of the domain of matrices that come without one
 
 
@@ -81,7 +71,7 @@ def run(arguments: Namespace) -> None:
     with speaking_of_options():
         predicted = model.predict(data.X, **columns)
         proba = model.predict_proba(data.X, **columns) if arguments.proba else None
-    text = as_csv(data, predicted, proba, getattr(model, "classes_", None), "value" if numbers else "label")
+    text = table_of(data, predicted, proba, getattr(model, "classes_", None), "value" if numbers else "label")
     true, told_to = data.matrices.y, sys.stderr if stdout else sys.stdout
     said = [*told(data), *said]
     if true is not None:
@@ -114,7 +104,7 @@ def _check_labels_target(path: Path) -> None:
         )
 
 
-def _check_model(model: Any, arguments: Namespace) -> None:
+def _check_model(model: BaseEstimator, arguments: Namespace) -> None:
     """Refuse a model that cannot do what is asked for."""
     if not hasattr(model, "predict"):
         raise ValueError(
@@ -125,7 +115,7 @@ def _check_model(model: Any, arguments: Namespace) -> None:
         raise ValueError(f"{arguments.model} holds a model without probabilities: leave out --proba.")
 
 
-def _check_size(model: Any, data: Input, arguments: Namespace) -> None:
+def _check_size(model: BaseEstimator, data: Input, arguments: Namespace) -> None:
     """Refuse matrices, or signals, of another size than those of training."""
     from spdmetric.io.models import input_of
 
@@ -137,7 +127,9 @@ def _check_size(model: Any, data: Input, arguments: Namespace) -> None:
         raise ValueError(f"{arguments.data} has {got}; the model was trained on {trained}.")
 
 
-def _domain_columns(model: Any, data: Input, arguments: Namespace) -> tuple[dict[str, Any], list[str]]:
+def _domain_columns(
+    model: BaseEstimator, data: Input, arguments: Namespace
+) -> tuple[dict[str, np.ndarray], list[str]]:
     """Domains for a model that was learned on some, and what is to be said of those that are new."""
     import numpy as np
 
@@ -165,13 +157,14 @@ def _domain_columns(model: Any, data: Input, arguments: Namespace) -> tuple[dict
     return {"sample_domain": domains}, [said]
 
 
-def as_csv(
+def table_of(
     data: Input, predicted: np.ndarray, proba: np.ndarray | None, classes: np.ndarray | None, name: str
 ) -> str:
     """The table that is written; what was left out has empty cells."""
+    from spdmetric.io.files import as_csv
     from spdmetric.io.matrices import guarded
 
-    def cell(value: Any) -> Any:
+    def cell(value: str | float) -> str | float:
         return guarded(value) if isinstance(value, str) else value
 
     columns = [[cell(value) for value in predicted.tolist()]]
@@ -184,12 +177,8 @@ def as_csv(
         head += [f"p({label})" for label in classes.tolist()]
     rows = dict(zip(data.kept.tolist(), zip(*columns, strict=True), strict=True))
     first = range(data.n_all) if data.names is None else [guarded(text) for text in data.names]
-    text = io.StringIO()
     empty = ("",) * len(columns)
-    csv.writer(text, lineterminator="\n").writerows(
-        [head, *((place, *rows.get(k, empty)) for k, place in enumerate(first))]
-    )
-    return text.getvalue()
+    return as_csv([head, *((place, *rows.get(k, empty)) for k, place in enumerate(first))])
 
 
 def r_squared(predicted: np.ndarray, true: np.ndarray) -> str:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from spdmetric.cli.options import MODEL, check_model, printable
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -48,7 +51,7 @@ def _takes(form: str, size: int | None) -> str:
     return f"{form}, {size} x {size}" if form == "matrices" else f"{form} of {size} channels"
 
 
-def _fitted(step: Any) -> list[tuple[str, str]]:
+def _fitted(step: BaseEstimator) -> list[tuple[str, str]]:
     """What a step has learned."""
     from spdmetric.cli.fit import chosen
 
@@ -67,7 +70,7 @@ def _fitted(step: Any) -> list[tuple[str, str]]:
     return found
 
 
-def _listed(value: Any) -> str:
+def _listed(value: object) -> str:
     if not isinstance(value, list):
         return str(value)
     return ", ".join(map(str, value if len(value) <= 12 else [*value[:11], f"... ({len(value)})"]))

@@ -30,6 +30,7 @@ from spdmetric.validation import (
     check_count,
     check_groups,
     check_label_kind,
+    check_n_jobs,
     check_stack,
     is_regression,
     to_numpy,
@@ -100,6 +101,7 @@ def compare(
     """
     began = time.perf_counter()
     check_count("repeats", repeats, optional=True)
+    check_n_jobs(n_jobs)
     methods = (methods,) if isinstance(methods, str) else methods
     data = _as_matrices(X, y, groups, "these matrices")
     test = None if X_test is None else _as_matrices(X_test, y_test, None, "the test matrices")

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from html import unescape
 from itertools import cycle
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from spdmetric.comparison.verdict import Verdict
 from spdmetric.evaluation.methods import METHODS
 from spdmetric.plots import ChoiceDisplay, ReferenceSpectrumDisplay, style
 from spdmetric.plots.style import BLUE, CLASS_LOOKS, GRAY, VERMILLION
+
+if TYPE_CHECKING:
+    from matplotlib.axis import Axis
 
 Box = tuple[float, float, float, float]
 
@@ -113,8 +116,8 @@ def ranking(verdict: Verdict, figure: style.Figure | None = None) -> style.Figur
             color, mark, _ = FAMILY_LOOKS[METHODS[method].family]
             score, aside = verdict.score(line), 0.14 * bool(verdict.recentering)
             at = methods.index(method) + (aside if form else -aside)
-            look: Any = {"color": color, "ms": 5, "lw": 1.4, "mfc": PAPER if form else color}
-            axes.errorbar(score.mean, at, xerr=score.se if score.known else None, fmt=mark, **look)
+            error, inside = score.se if score.known else None, PAPER if form else color
+            axes.errorbar(score.mean, at, xerr=error, fmt=mark, color=color, ms=5, lw=1.4, mfc=inside)
         axes.axvline(verdict.chance, color=FAINT, lw=1, ls=(0, (4, 3)))
         axes.set_yticks(range(len(methods)), [METHODS[method].title for method in methods])
         axes.set(
@@ -217,7 +220,7 @@ def _heat(axes: style.Axes, table: np.ndarray, colors: str, low: float) -> None:
 
 
 def _channel_ticks(
-    axis: Any, n: int, channels: Sequence[str] | None, most: float, rotation: float = 0
+    axis: Axis, n: int, channels: Sequence[str] | None, most: float, rotation: float = 0
 ) -> None:
     """Name as many channels as there is room for, by number where they have no names."""
     ticks = range(0, n, -(-n // int(most)))
@@ -250,9 +253,9 @@ def embedding(panel: Panel, train: np.ndarray, test: np.ndarray, names: Sequence
     )
     with _drawing(3.5, (0.17, 0.14, 0.8, 0.75)) as (figure, axes):
         for c, (name, (color, mark)) in enumerate(zip(names, cycle(CLASS_LOOKS), strict=False)):
-            look: Any = {"color": color, "marker": mark, "ls": "none"}
-            axes.plot(*known[train[: len(known)] == c].T, **look, ms=3.5, alpha=0.3, mew=0)
-            axes.plot(*new[test == c].T, **look, ms=5.5, mec=PAPER, mew=0.5, label=_safe(name))
+            faint, full = known[train[: len(known)] == c].T, new[test == c].T
+            axes.plot(*faint, mark, color=color, ms=3.5, alpha=0.3, mew=0)
+            axes.plot(*full, mark, color=color, ms=5.5, mec=PAPER, mew=0.5, label=_safe(name))
         axes.set_xlabel(f"first component, {100 * panel.share[0]:.0f} % of the variance")
         if one:
             axes.set_yticks(range(len(names)), [_safe(name) for name in names], rotation=90, va="center")

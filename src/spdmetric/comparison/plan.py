@@ -2,10 +2,9 @@
 
 What is run follows from the sizes.  Folds are drawn once to five times, as often as ``n d^3`` fits into
 `MOST_WORK`.  Methods that decompose something for every pair of matrices are left out where ``n^2 d^2``
-exceeds `MOST_PAIRS`; NCA, which compares reduced vectors many times, where ``n^2`` does; the metrics that
-differ from others in G alone, where ``n d^3`` exceeds `MOST_SWEPT`; what needs the covariance of the vectors,
-where the cube of their length exceeds `MOST_SCATTER`; CSP, which diagonalizes more than two class means
-jointly, where d exceeds `MOST_JOINT`.  What is named in ``methods`` is run at any size.
+exceeds `MOST_PAIRS`; NCA, which compares reduced vectors many times, where ``n^2`` does; what needs the
+covariance of the vectors, where the cube of their length exceeds `MOST_SCATTER`; CSP, which diagonalizes more
+than two class means jointly, where d exceeds `MOST_JOINT`.  What is named in ``methods`` is run at any size.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ FOLDS = 5
 MOST_LEFT_OUT = 10  # groups that are left out one at a time; more are gathered
 MOST_WORK = 8e5
 MOST_PAIRS = {**dict.fromkeys(("wasserstein", "stein", "riemann"), 1e9), "nca": 4e6}
-MOST_SWEPT = 2e7
 MOST_SCATTER = 5e10
 MOST_JOINT = 64
 RECENTERED = "recentered"  # matrices seen from the mean of their group
@@ -144,7 +142,7 @@ def too_long(name: str, n: int, d: int, n_classes: int) -> str | None:
         return f"would compare {n**2 / 1e6:.0f} million pairs of {d} x {d} matrices; {all_the_same}"
     many = (d * (d + 1) // 2) ** 3 > MOST_SCATTER and METHODS[name].scatters
     diagonalizes = name == "csp-lda" and n_classes > 2 and d > MOST_JOINT
-    if many or diagonalizes or (name.startswith("logeuclid-kta-cv") and n * d**3 > MOST_SWEPT):
+    if many or diagonalizes:
         return f"would take long with {n} matrices of size {d}; {all_the_same}"
     return None
 

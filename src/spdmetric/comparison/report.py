@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +9,7 @@ from functools import cached_property
 from html import escape
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sklearn.base import BaseEstimator
 
@@ -23,12 +21,15 @@ from spdmetric.comparison.run import Comparison
 from spdmetric.comparison.verdict import Estimate, Line, Verdict, sentences, title
 from spdmetric.evaluation.methods import METHODS, program
 from spdmetric.io.atomic import write_atomically
+from spdmetric.io.files import as_csv
 from spdmetric.io.matrices import Matrices
 from spdmetric.plots.style import need_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from pandas import DataFrame
 
+Row = dict[str, str | float | bool | None]  # of the table
 SCHEMA = 1  # of the .csv and .json files; see docs/guide/compare.md
 COLUMNS = (
     *("schema", "method", "title", "family", "recentered", "score", "decides"),
@@ -112,12 +113,12 @@ class Report:
         return f"<Report on {self.data.name}: {methods}; print() it for the answer>"
 
     @property
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Row]:
         """The numbers, tidy: a row for each method and score; None where there is none."""
         return [_row(line, score, self.verdict) for line in self.verdict.lines for score in line.scores]
 
     @property
-    def table(self) -> Any:
+    def table(self) -> DataFrame | list[Row]:
         """`rows` as a DataFrame, or as they are where pandas is not installed."""
         try:
             from pandas import DataFrame
@@ -187,11 +188,7 @@ class Report:
 
     def as_csv(self) -> str:
         """`rows` as CSV; missing numbers are empty."""
-        file = io.StringIO()
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(self.rows)
-        return file.getvalue()
+        return as_csv([COLUMNS, *(row.values() for row in self.rows)])
 
     def as_json(self) -> str:
         """`rows` as JSON with a table schema, and beside them the answer and the facts."""
@@ -206,7 +203,7 @@ class Report:
         return json.dumps(document, indent=1) + "\n"
 
 
-def _row(line: Line, score: str, verdict: Verdict) -> dict[str, Any]:
+def _row(line: Line, score: str, verdict: Verdict) -> Row:
     method, _, form = line.method.partition(" ")
     decides = score == verdict.plan.scoring
     mean, se, low, high = _numbers(line.scores[score])

@@ -22,7 +22,7 @@ from spdmetric.evaluation import journal
 from spdmetric.evaluation.journal import Failure, Journal, Key, Pieces, Plain, Progress, Task, attempt_each
 from spdmetric.evaluation.methods import METHODS
 from spdmetric.evaluation.methods import given as given_to
-from spdmetric.evaluation.splits import Fold, steps_of
+from spdmetric.evaluation.splits import Fold
 
 # Seconds of a sweep, and logarithms for each training matrix; of the others, for each pair.  As measured.
 SWEEP, QUICK = (0.1, 200.0), (0.5, 1.0)
@@ -105,23 +105,15 @@ def _header(plan: Plan) -> dict[str, Plain]:
 
 def places(plan: Plan) -> list[Place]:
     """Every task; the longest first, so that the processes end together."""
-    shared: dict[str, list[str]] = {}
-    for name in plan.methods:
-        shared.setdefault(_sweep(plan, name) if METHODS[name].sweeps else "", []).append(name)
-    groups = sorted(shared.items(), key=lambda item: item[0] == "")  # what is no sweep comes last
+    sweeps = [(name,) for name in plan.methods if METHODS[name].sweeps]
+    others = tuple(name for name in plan.methods if not METHODS[name].sweeps)  # quick, and share their means
     return [
-        Place(variant, tuple(names), repeat, k)
-        for _, names in groups
+        Place(variant, names, repeat, k)
+        for names in (*sweeps, *([others] if others else []))
         for repeat, folds in enumerate(plan.splits)
         for k in range(len(folds))
         for variant in ("", *plan.variants)
     ]
-
-
-def _sweep(plan: Plan, name: str) -> str:
-    """What is the same for methods that share a sweep: the step that chooses."""
-    steps = steps_of(METHODS[name].make(plan.sizes))
-    return "".join(repr(step) for step in steps if "radii" in step.get_params(deep=False))
 
 
 def rough_seconds(plan: Plan) -> float:

@@ -105,6 +105,11 @@ class Verdict(NamedTuple):
         return self.lines[0]
 
     @property
+    def planned(self) -> Gain | None:
+        """What was planned beforehand: learning against the metric at the mean, not recentered."""
+        return next((pair for pair in self.learning if pair.plain.endswith("-mean")), None)
+
+    @property
     def ranked(self) -> tuple[Line, ...]:
         """Those that have the score that decides."""
         return tuple(line for line in self.lines if line.scores[self.plan.scoring] is not None)
@@ -273,9 +278,9 @@ def _and(names: list[str]) -> str:
 
 def learning_sentence(verdict: Verdict) -> str:
     """Whether learning helps, by the comparison planned beforehand."""
-    if not verdict.learning or verdict.learning[0].recentered:
+    first = verdict.planned
+    if first is None:
         return "Whether learning helps was not tested: no method was run both with and without learning."
-    first = verdict.learning[0]
     against = (
         f"against the LogEuclidean metric at the mean, which learns nothing, with {first.head} after both"
     )
@@ -295,7 +300,7 @@ def _answer(pair: Gain, what: str, score: Score) -> str:
 
 def parts_sentence(verdict: Verdict) -> str | None:
     """What the parts of learning are worth, and learning after recentering."""
-    parts = [pair for pair in verdict.learning[1:] if not pair.recentered]
+    parts = [pair for pair in verdict.learning if not pair.recentered and pair is not verdict.planned]
     after = [pair for pair in verdict.learning if pair.recentered][:1]
     unit = verdict.scored.points.partition(" ")[0]
     told = "; ".join(_part(pair, unit) for pair in parts)

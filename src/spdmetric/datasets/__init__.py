@@ -12,14 +12,12 @@ from spdmetric.datasets.prepared import (
     cho2017_subjects,
     eegmmi_covariance_subjects,
     load_cho2017,
-    load_covariances,
     load_eegmmi_covariances,
 )
 from spdmetric.datasets.regression import make_regression
 from spdmetric.datasets.textures import (
     Texture,
     TexturePair,
-    TextureSettings,
     gabor_responses,
     make_textures,
     patch_covariances,
@@ -32,7 +30,6 @@ __all__ = [
     "Recording",
     "Texture",
     "TexturePair",
-    "TextureSettings",
     "bci_subjects",
     "cho2017_subjects",
     "draw_sets",
@@ -42,7 +39,6 @@ __all__ = [
     "gabor_responses",
     "load_bci_iv_2a",
     "load_cho2017",
-    "load_covariances",
     "load_eegmmi",
     "load_eegmmi_covariances",
     "load_image_sets",

@@ -18,9 +18,9 @@ from spdmetric.datasets.eeg import (
     existing_folder,
     gather,
 )
-from spdmetric.datasets.prepared import load_covariances
 from spdmetric.extras import needing
 from spdmetric.io.matlab import mat_names, read_mat, structures
+from spdmetric.io.matrices import read_matrices
 from spdmetric.io.signals import events_of, read_raw
 
 if TYPE_CHECKING:
@@ -182,12 +182,12 @@ def _class_names(numbers: np.ndarray, name: str, expected: int) -> np.ndarray:
 
 
 def _ready_made(path: Path, classes: Collection[str]) -> Recording:
-    X, numbers, groups = load_covariances(path)
-    if groups is None:
+    found = read_matrices(path)
+    if found.groups is None:
         raise ValueError(f"{path} does not tell its sessions; expected idxTraining and idxTest.")
-    y = _class_names(numbers, str(path), expected=len(X))
+    y = _class_names(found.labels, str(path), expected=len(found.X))
     wanted = np.isin(y, list(classes))
-    return Recording(X[wanted], y[wanted], groups[wanted])
+    return Recording(found.X[wanted], y[wanted], found.groups[wanted])
 
 
 # ---------------------------------------------------------------------------

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from numbers import Real
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from spdmetric.datasets.images import SUFFIXES, read_gray
 from spdmetric.datasets.prepared import Covariances
+from spdmetric.datasets.toy import Seed
 from spdmetric.io.npy import read_npz
 
 FILE = "image_sets.npz"
@@ -130,7 +130,7 @@ def _folders(folder: Path) -> list[Path]:
 
 
 def draw_sets(
-    X: np.ndarray, y: np.ndarray, *, share: float = 0.6, random_state: Any = None
+    X: np.ndarray, y: np.ndarray, *, share: float = 0.6, random_state: Seed = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Split at random, that share of each class, rounded, to train: three sets of five.
 

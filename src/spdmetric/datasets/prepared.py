@@ -1,8 +1,7 @@
-"""Covariances that are estimated already: files of anyone, and two sets of motor imagery."""
+"""Covariances that are estimated already: two sets of motor imagery."""
 
 from __future__ import annotations
 
-from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,25 +20,6 @@ class Covariances(NamedTuple):
     X: np.ndarray  # (n, d, d), in the stored dtype
     y: np.ndarray  # (n,)
     groups: np.ndarray | None  # (n,)
-
-
-def load_covariances(path: str | PathLike[str], subject: int | None = None) -> Covariances:
-    """Read matrices, labels and groups from a ``.npz`` or ``.mat`` file.
-
-    Parameters
-    ----------
-    path : str or path-like
-        File to read, in one of the layouts of `spdmetric.io.matrices.read_matrices`.
-    subject : int, optional
-        Which subject to read from a file that holds several.
-
-    Returns
-    -------
-    covariances : Covariances
-        ``groups`` is None where the file has none.
-    """
-    found = read_matrices(path, subject=subject)
-    return Covariances(found.X, found.labels, found.groups)
 
 
 def cho2017_subjects(folder: Folder) -> list[int]:
@@ -68,7 +48,8 @@ def load_cho2017(subject: int, folder: Folder) -> Covariances:
     .. [Cho2017] H. Cho, M. Ahn, S. Ahn, M. Kwon and S. C. Jun, "EEG datasets for motor imagery
        brain-computer interface", GigaScience 6(7), 2017.
     """
-    return load_covariances(existing_folder(folder) / f"subject{subject:02d}.npz")
+    found = read_matrices(existing_folder(folder) / f"subject{subject:02d}.npz")
+    return Covariances(found.X, found.labels, None)
 
 
 def eegmmi_covariance_subjects(folder: Folder) -> list[int]:
@@ -92,10 +73,10 @@ def load_eegmmi_covariances(subject: int, folder: Folder) -> Recording:
         64 x 64 matrices, the first 21 channels the motor strip; the groups are the runs.
     """
     path = _eegmmi_file(folder)
-    X, y, runs = load_covariances(path, subject)
-    if runs is None:
+    found = read_matrices(path, subject=subject)
+    if found.groups is None:
         raise ValueError(f"{path} does not tell the runs of subject {subject}: expected an array r{subject}.")
-    return Recording(X.astype(np.float64), y, runs)
+    return Recording(found.X.astype(np.float64), found.labels, found.groups)
 
 
 def _eegmmi_file(folder: Folder) -> Path:

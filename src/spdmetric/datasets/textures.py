@@ -4,7 +4,7 @@ Training patches come from the left half of an image, test patches from the righ
 Gabor filters, 4 angles by 2 scales, turns each pixel into 8 numbers, and a patch into their
 8 x 8 covariance.  [Yger2015]_ prints neither the scales, nor what is kept of the complex response,
 nor whether gray levels are standardized, nor whether the filters see more than the patch:
-`TextureSettings` holds one choice; ``benchmarks/texture_sensitivity.py`` compares the others.
+here is one choice; ``benchmarks/texture_sensitivity.py`` compares the others.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from spdmetric.datasets.toy import Seed, check_halves
 from spdmetric.extras import needing
 from spdmetric.validation import check_choice, check_count
 
-FILTERINGS = ("half", "image", "patch")
+FREQUENCIES, N_ANGLES = (0.1, 0.3), 4
+N_FILTERS = len(FREQUENCIES) * N_ANGLES
 KINDS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "magnitude": np.abs,
     "real": np.real,
@@ -37,8 +38,8 @@ KINDS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 def gabor_responses(
     image: ArrayLike,
     *,
-    frequencies: Sequence[float] = (0.1, 0.3),
-    n_angles: int = 4,
+    frequencies: Sequence[float] = FREQUENCIES,
+    n_angles: int = N_ANGLES,
     kind: str = "magnitude",
 ) -> np.ndarray:
     """Filter an image with a bank of Gabor filters.
@@ -118,30 +119,20 @@ def patch_covariances(responses: ArrayLike, corners: ArrayLike, size: int = 16) 
     X : ndarray of shape (n, n_filters, n_filters)
         Covariances with divisor ``size ** 2 - 1``.
     """
-    responses = np.asarray(responses, dtype=np.float64)
+    responses, corners = np.asarray(responses, dtype=np.float64), np.asarray(corners)
     if responses.ndim != 3:
         raise ValueError(f"responses has shape {responses.shape}: expected (n_filters, height, width).")
-    return _covariances(_cut(responses, corners, size))
-
-
-def _cut(image: np.ndarray, corners: ArrayLike, size: int) -> np.ndarray:
-    """Cut patches, (..., n, size, size), out of an image, (..., height, width)."""
-    corners = np.asarray(corners)
     if corners.ndim != 2 or corners.shape[1] != 2 or corners.dtype.kind not in "iu":
         got = f"shape {corners.shape} and dtype {corners.dtype}"
         raise ValueError(f"corners has {got}: expected whole numbers of shape (n, 2), rows and columns.")
-    last = np.array(image.shape[-2:]) - size
+    last = np.array(responses.shape[1:]) - size
     outside = np.flatnonzero(((corners < 0) | (corners > last)).any(axis=1))
     if len(outside):
         bad = f"corners[{outside[0]}] = {tuple(corners[outside[0]].tolist())}"
         expected = f"rows from 0 to {last[0]} and columns from 0 to {last[1]}"
         raise ValueError(f"{bad} puts a {size} x {size} patch outside: expected {expected}.")
-    windows = np.lib.stride_tricks.sliding_window_view(image, (size, size), axis=(-2, -1))
-    return windows[..., corners[:, 0], corners[:, 1], :, :]
-
-
-def _covariances(patches: np.ndarray) -> np.ndarray:
-    """Covariances over the pixels of filtered patches, (n_filters, n, size, size)."""
+    windows = np.lib.stride_tricks.sliding_window_view(responses, (size, size), axis=(1, 2))
+    patches = windows[:, corners[:, 0], corners[:, 1]]  # (n_filters, n, size, size)
     return sample_covariances(patches.reshape(*patches.shape[:2], -1).transpose(1, 0, 2))
 
 
@@ -149,62 +140,32 @@ def _covariances(patches: np.ndarray) -> np.ndarray:
 # The data set
 
 
-class TextureSettings(NamedTuple):
-    """How an image becomes covariances; the fields are parameters of `make_textures`."""
-
-    size: int = 16
-    filtering: str = "half"
-    standardize: bool = True
-    frequencies: tuple[float, ...] = (0.1, 0.3)
-    n_angles: int = 4
-    kind: str = "magnitude"
-
-    def checked(self) -> TextureSettings:
-        """Return these settings, or say which of them is wrong."""
-        check_count("size", self.size)
-        check_choice("filtering", self.filtering, FILTERINGS)
-        check_choice("kind", self.kind, tuple(KINDS))
-        n_filters = len(_gabor_kernels(self.frequencies, self.n_angles))
-        if self.size**2 <= n_filters:
-            why = f"a patch of {self.size**2} pixels gives no covariance of full rank for {n_filters} filters"
-            raise ValueError(f"size={self.size}: {why}; expected more pixels than filters.")
-        return self
-
-    def responses(self, image: np.ndarray) -> np.ndarray:
-        """Filter an image, or a stack of them, see `gabor_responses`."""
-        return gabor_responses(image, frequencies=self.frequencies, n_angles=self.n_angles, kind=self.kind)
-
-
-PAPER = TextureSettings()
-
-
 class Texture:
-    """One image cut in halves and filtered, from which patches can be drawn at will.
+    """One image whose halves are standardized and filtered, from which patches can be drawn at will.
 
     Parameters
     ----------
     image : array-like of shape (height, width)
         Gray image, at least one patch high and four wide.
-    settings : TextureSettings
-        See `make_textures` for its fields.
+    size : int, default=16
+        Height and width of the patches.
     name : str, default="image"
         What the sentences call the image.
     """
 
-    def __init__(self, image: ArrayLike, settings: TextureSettings = PAPER, *, name: str = "image"):
-        self.settings = settings.checked()
-        self.name = name
-        image = check_image(image, name, settings.size)
-        if settings.filtering == "image":
-            left, right = _halves(settings.responses(self._scale(image, name)))
-        else:
-            left, right = _halves(image)
-            left = self._scale(left, f"The left half of {name}")
-            right = self._scale(right, f"The right half of {name}")
-        if settings.filtering == "half":
-            left, right = settings.responses(left), settings.responses(right)
-        # Filtered, (n_filters, height, width), unless each patch is to be filtered alone.
-        self._halves = {"left": left, "right": right}
+    def __init__(self, image: ArrayLike, *, size: int = 16, name: str = "image"):
+        check_count("size", size)
+        if size**2 <= N_FILTERS:
+            why = f"a patch of {size**2} pixels gives no covariance of full rank for {N_FILTERS} filters"
+            raise ValueError(f"size={size}: {why}; expected more pixels than filters.")
+        self.size, self.name = size, name
+        image = check_image(image, name, size)
+        middle = image.shape[1] // 2  # of an odd number of columns the right half has one more
+        halves = {"left": image[:, :middle], "right": image[:, middle:]}
+        self.halves = {
+            half: gabor_responses(_standardized(part, f"The {half} half of {name}"))
+            for half, part in halves.items()
+        }
 
     def draw(self, half: str, n: int, *, random_state: Seed = None) -> np.ndarray:
         """Draw different patches from one half, every position equally likely.
@@ -223,17 +184,10 @@ class Texture:
         X : ndarray of shape (n, n_filters, n_filters)
             SPD covariances.
         """
-        check_choice("half", half, tuple(self._halves))
-        field, settings = self._halves[half], self.settings
-        rows, columns = (length - settings.size + 1 for length in field.shape[-2:])
-        if not 1 <= n <= rows * columns:
-            got = f"{n} patches were asked of the {half} half of {self.name}"
-            raise ValueError(f"{got}: expected 1 to {rows * columns}, the number of positions.")
-        places = check_random_state(random_state).choice(rows * columns, size=n, replace=False)
-        corners = np.stack(np.divmod(places, columns), axis=1)
-        patches = _cut(field, corners, settings.size)
-        X = _covariances(settings.responses(patches) if settings.filtering == "patch" else patches)
-        singular = _singular(X, np.mean(field**2))
+        check_choice("half", half, tuple(self.halves))
+        corners = self.positions(half, n, random_state)
+        X = patch_covariances(self.halves[half], corners, self.size)
+        singular = _singular(X, np.mean(self.halves[half] ** 2))
         if singular.any():
             row, column = corners[np.argmax(singular)]
             raise ValueError(
@@ -243,11 +197,20 @@ class Texture:
             )
         return X
 
-    def _scale(self, image: np.ndarray, name: str) -> np.ndarray:
-        if not self.settings.standardize:
-            return image
-        check_varied(image, name)
-        return (image - image.mean()) / image.std()
+    def positions(self, half: str, n: int, random_state: Seed = None) -> np.ndarray:
+        """Draw the places (n, 2) of different patches in one half."""
+        rows, columns = (length - self.size + 1 for length in self.halves[half].shape[-2:])
+        if not 1 <= n <= rows * columns:
+            got = f"{n} patches were asked of the {half} half of {self.name}"
+            raise ValueError(f"{got}: expected 1 to {rows * columns}, the number of positions.")
+        places = check_random_state(random_state).choice(rows * columns, size=n, replace=False)
+        return np.stack(np.divmod(places, columns), axis=1)
+
+
+def _standardized(image: np.ndarray, name: str) -> np.ndarray:
+    """Mean 0 and standard deviation 1, so that textures are not told apart by their contrast."""
+    check_varied(image, name)
+    return (image - image.mean()) / image.std()
 
 
 def _singular(X: np.ndarray, power: float) -> np.ndarray:
@@ -259,12 +222,6 @@ def _singular(X: np.ndarray, power: float) -> np.ndarray:
     eps = np.finfo(float).eps
     values = np.linalg.eigvalsh(X)
     return values[:, 0] <= np.maximum(X.shape[-1] * eps * values[:, -1], (1000 * eps) ** 2 * power)
-
-
-def _halves(image: np.ndarray) -> list[np.ndarray]:
-    """Cut down the middle; of an odd number of columns the right half has one more."""
-    middle = image.shape[-1] // 2
-    return [image[..., :middle], image[..., middle:]]
 
 
 class TexturePair(NamedTuple):
@@ -285,19 +242,19 @@ class TexturePair(NamedTuple):
     second: Texture
 
     @classmethod
-    def of(cls, images: Sequence[ArrayLike], settings: TextureSettings = PAPER) -> TexturePair:
+    def of(cls, images: Sequence[ArrayLike], *, size: int = 16) -> TexturePair:
         """Filter a pair of images."""
         if len(images) != 2:
             raise ValueError(f"Got {len(images)} images: expected a pair, of class 0 and of class 1.")
-        return cls(*(Texture(image, settings, name=f"images[{i}]") for i, image in enumerate(images)))
+        return cls(*(Texture(image, size=size, name=f"images[{i}]") for i, image in enumerate(images)))
 
     def draw(
         self, n_train: int = 50, n_test: int = 300, *, random_state: Seed = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Draw a training and a test set, see `make_textures`."""
-        if self.first.settings != self.second.settings:
-            got = f"{self.first.settings} and {self.second.settings}"
-            raise ValueError(f"The textures have different settings, {got}: they cannot be compared.")
+        if self.first.size != self.second.size:
+            got = f"{self.first.size} and {self.second.size}"
+            raise ValueError(f"The textures have patches of size {got}: they cannot be compared.")
         check_halves(n_train, n_test)
         rng = check_random_state(random_state)
         return (*self._part("left", n_train, rng), *self._part("right", n_test, rng))
@@ -313,11 +270,6 @@ def make_textures(
     n_test: int = 300,
     *,
     size: int = 16,
-    filtering: str = "half",
-    standardize: bool = True,
-    frequencies: Sequence[float] = (0.1, 0.3),
-    n_angles: int = 4,
-    kind: str = "magnitude",
     random_state: Seed = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Make one draw of a texture set of [Yger2015]_, training and test part.
@@ -332,21 +284,12 @@ def make_textures(
         Numbers of patches, half of them of each texture.
     size : int, default=16
         Height and width of the patches.
-    filtering : {"half", "image", "patch"}, default="half"
-        What the filters see: each half apart, the whole image, or each patch alone.
-    standardize : bool, default=True
-        Bring each half, or with ``filtering="image"`` the image, to mean 0 and standard
-        deviation 1, so that textures are not told apart by their contrast.
-    frequencies, n_angles, kind
-        The bank of filters, see `gabor_responses`.
     random_state : int, RandomState instance or None, default=None
         Seed of the draw.
 
     Returns
     -------
     X_train, y_train, X_test, y_test : ndarray
-        Covariances of shape (n, n_filters, n_filters), and labels 0 and 1.
+        Covariances of shape (n, 8, 8), and labels 0 and 1.
     """
-    bank = tuple(np.atleast_1d(np.asarray(frequencies, dtype=np.float64)).tolist())
-    settings = TextureSettings(size, filtering, standardize, bank, n_angles, kind)
-    return TexturePair.of(images, settings).draw(n_train, n_test, random_state=random_state)
+    return TexturePair.of(images, size=size).draw(n_train, n_test, random_state=random_state)

@@ -92,7 +92,6 @@ class Method:
     neighbors: int = 1  # that vote
     smallest_d: int = 1  # size of the matrices below which it tells nothing
     extra: str | None = None  # of the package, that must be installed
-    baseline: str = "logeuclid-mean"  # the same classifier without learning
     sweeps: bool = False  # chooses by cross-validation
     scatters: bool = False  # needs the covariance of the vectors, (p, p) with p = d(d+1)/2
 
@@ -118,15 +117,6 @@ FAMILIES = {
     "distance": "a fixed distance, nearest neighbor",
     "learned": "a learned metric",
     "rival": "another method",
-}
-
-# What a classifier after a metric is called, by the end of the method's name.
-HEADS = {
-    "": "one nearest neighbor",
-    "-11nn": "eleven nearest neighbors",
-    "-51nn": "fifty-one nearest neighbors",
-    "-centroid": "nearest class mean",
-    "-lda": "shrinkage LDA",
 }
 
 
@@ -174,9 +164,9 @@ def _at_identity(name: str, words: str, head: Make, shape: str | None = None, tu
     )
 
 
-def _tangent(name: str, words: str, head: Make, **rest: Any) -> Method:
+def _tangent(name: str, words: str, head: Make) -> Method:
     sentence = f"Tangent vectors at the Riemannian mean, then {words}."
-    return Method(f"Tangent space + {name}", f"LE at mean, {name}", "rival", sentence, _at_mean(head), **rest)
+    return Method(f"Tangent space + {name}", f"LE at mean, {name}", "rival", sentence, _at_mean(head))
 
 
 def _mapped(name: str, words: str, made: type[BaseEstimator]) -> Method:
@@ -184,38 +174,12 @@ def _mapped(name: str, words: str, made: type[BaseEstimator]) -> Method:
     return Method(f"Tangent space + {name} + 1-NN", name, "rival", sentence, _at_mean(_NEAREST, made))
 
 
-def _pyriemann(title: str, sentence: str, make: Make | None = None, **rest: Any) -> Method:
+def _pyriemann(title: str, sentence: str, make: Make | None = None, scatters: bool = False) -> Method:
     """A method of pyRiemann, by default its classifier of that name."""
     made = make or (lambda s: from_pyriemann("classification", title))
-    return Method(title, title.replace(" +", ","), "rival", sentence, made, extra="compare", **rest)
-
-
-def _by_cv(end: str, name: str, head: Make, k: int | None, **rest: Any) -> Method:
-    """Learning G alone: no shape, so that the pair without learning differs in G only."""
-
-    def metric(s: Sizes) -> LogEuclideanMetricCV:
-        judge = {"head": "centroid"} if k is None else {"n_neighbors": min(k, max(1, s.n // 2))}  # two folds
-        return LogEuclideanMetricCV(shapes=(None,), **judge)
-
-    return _learned(
-        f"Learned by CV + {name}",
-        f"LE by CV, {name}" if end else "LE by CV",
-        f"A metric without a shape, radius and rank chosen by cross-validation, then {HEADS[end]}.",
-        metric,
-        head,
-        definite=False,
-        neighbors=k or 1,
-        baseline=f"logeuclid-mean{end}",
-        sweeps=True,
-        **rest,
+    return Method(
+        title, title.replace(" +", ","), "rival", sentence, made, extra="compare", scatters=scatters
     )
-
-
-def _pair(end: str, name: str, head: Make, k: int | None = None, **rest: Any) -> dict[str, Method]:
-    """Two methods that differ by learning G alone."""
-    mean = f"logeuclid-mean{end}"
-    plain = _tangent(name, HEADS[end], head, neighbors=k or 1, baseline=mean, **rest)
-    return {mean: plain, f"logeuclid-kta-cv{end}": _by_cv(end, name, head, k, **rest)}
 
 
 def _chosen(title: str, short: str, words: str, **parameters: Any) -> Method:
@@ -262,11 +226,9 @@ METHODS: dict[str, Method] = {
         definite=False,
         sweeps=True,
     ),
-    "logeuclid-kta-cv": _by_cv("", "1-NN", _knn(1), 1),
-    **_pair("-11nn", "11-NN", _knn(11), 11),
-    **_pair("-51nn", "51-NN", _knn(51), 51),
-    **_pair("-centroid", "centroid", lambda s: NearestCentroid()),
-    **_pair("-lda", "LDA", _lda, scatters=True),
+    "logeuclid-mean-11nn": replace(_tangent("11-NN", "eleven nearest neighbors", _knn(11)), neighbors=11),
+    "logeuclid-mean-centroid": _tangent("centroid", "nearest class mean", lambda s: NearestCentroid()),
+    "logeuclid-mean-lda": replace(_tangent("LDA", "shrinkage LDA", _lda), scatters=True),
     "logeuclid-mean-shape": _learned(
         "Tangent space + shape + 5-NN",
         "LE at mean, shape, 5-NN",
@@ -340,7 +302,7 @@ LARGEST_SCATTER = 4e9  # bytes of a (p, p) matrix beyond which a method is not r
 
 
 class Pair(NamedTuple):
-    """A method, the same one without learning, and in words what is learned and what follows both."""
+    """A method, the same one with less learned, and in words what more is learned and what follows both."""
 
     learned: str
     plain: str
@@ -348,11 +310,13 @@ class Pair(NamedTuple):
     head: str
 
 
-# The first of them that could be run is the comparison planned beforehand.
+# The first of them that could be run, of those against the mean, is the comparison planned beforehand.
+_ALL, _EITHER = "the metric (G, its rank and a shape)", "class means or neighbors"
 PAIRS = (
-    Pair("spdmetric", "spdmetric-mean", "the metric (G, its rank and a shape)", "class means or neighbors"),
-    Pair("spdmetric-shape", "spdmetric-mean", "the shape alone", "class means or neighbors"),
-    *(Pair(f"logeuclid-kta-cv{e}", f"logeuclid-mean{e}", "G alone", head) for e, head in HEADS.items()),
+    Pair("spdmetric", "spdmetric-mean", _ALL, _EITHER),
+    Pair("spdmetric-shape", "spdmetric-mean", "the shape alone", _EITHER),
+    Pair("spdmetric", "spdmetric-shape", "G and its rank beside the shape", _EITHER),
+    Pair("logeuclid-chosen", "logeuclid-mean", _ALL, "one nearest neighbor"),
 )
 
 # Those that `spdmetric compare` runs unless told otherwise, in the order in which it shows them.
@@ -360,7 +324,6 @@ COMPARED = (
     *("spdmetric", "spdmetric-shape", "spdmetric-mean"),
     *("euclid", "wasserstein", "logeuclid-identity", "logeuclid-mean", "riemann", "stein"),
     *("logeuclid-kta", "logeuclid-kta-rank"),
-    *("logeuclid-kta-cv", "logeuclid-kta-cv-lda"),
     *("logeuclid-mean-11nn", "logeuclid-mean-lda", "logeuclid-mean-logistic", "svm"),
     *("mdm", "fgmdm", "csp-lda", "nca"),
 )
@@ -388,7 +351,7 @@ def too_few(method: Method, n: int) -> str | None:
     return f"{method.neighbors} neighbors of {n} training matrices would be half or more of all"
 
 
-def given(estimator: BaseEstimator, **parameters: Any) -> list[str]:
+def given(estimator: BaseEstimator, **parameters: object) -> list[str]:
     """Set parameters on all steps that have them; the names of those that no step has."""
     steps = steps_of(estimator)
     for name, value in parameters.items():

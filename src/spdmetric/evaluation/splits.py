@@ -83,7 +83,7 @@ def several(groups: np.ndarray | None) -> np.ndarray | None:
     return None if groups is None or len(np.unique(groups)) < 2 else groups
 
 
-def fit_keywords(estimator: BaseEstimator, **columns: Any) -> dict[str, Any]:
+def fit_keywords(estimator: BaseEstimator, **columns: T | None) -> dict[str, T]:
     """Columns, groups for instance, as keywords of `fit`, for all steps that take them; None: no such."""
     named = estimator.steps if isinstance(estimator, Pipeline) else [("", estimator)]
     return {

@@ -1,10 +1,12 @@
-"""What all readers of files share: how large arrays may be, and errors that name the file."""
+"""What readers and writers of files share: how large arrays may be, errors that name the file, CSV."""
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from io import StringIO
 from itertools import islice
 from math import prod
 from os import PathLike
@@ -76,6 +78,13 @@ def check_size(name: str, declared: int, stored: int) -> None:
             f"{declared / 2**20:.0f} MB, more than {LARGEST_RATIO} times the {stored / 2**20:.2g} MB stored"
         )
         raise Refused(f"{name} declares {much}: the file is damaged, or not made of measured matrices.")
+
+
+def as_csv(rows: Iterable[Iterable[object]]) -> str:
+    """Rows as comma-separated values; None is empty."""
+    text = StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
 
 
 def numbers_in(pattern: str, names: Iterable[str]) -> list[int]:

@@ -11,6 +11,7 @@ from dataclasses import fields
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.covariance import OAS, LedoitWolf, ShrunkCovariance
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -33,7 +34,7 @@ State = dict[str, Any]
 _LARGEST_TRIED = 2000  # size of matrices up to which an estimator is tried when it is loaded
 
 
-def _attributes(step: Any, rules: Mapping[str, str]) -> State:
+def _attributes(step: BaseEstimator, rules: Mapping[str, str]) -> State:
     """The fields of an estimator; those that may be None are None where it has no such attribute."""
     return {
         name: getattr(step, name, None) if "?" in rule else getattr(step, name)
@@ -41,12 +42,12 @@ def _attributes(step: Any, rules: Mapping[str, str]) -> State:
     }
 
 
-def _with_attributes(step: Any, state: State) -> Any:
+def _with_attributes(step: BaseEstimator, state: State) -> BaseEstimator:
     vars(step).update({name: value for name, value in state.items() if value is not None})
     return step
 
 
-def _tried(step: Any, size: int | None) -> None:
+def _tried(step: BaseEstimator, size: int | None) -> None:
     """Use an estimator once, so that what does not go together is told when it is loaded."""
     if size is not None and size <= _LARGEST_TRIED:
         X = (
@@ -57,6 +58,17 @@ def _tried(step: Any, size: int | None) -> None:
         (step.predict if hasattr(step, "predict") else step.transform)(X)
 
 
+class Functions(NamedTuple):
+    """What takes the fields out of an estimator, puts them in, and tries what was loaded."""
+
+    state: Callable[[BaseEstimator, Mapping[str, str]], State] = _attributes
+    fitted: Callable[[BaseEstimator, State], BaseEstimator] = _with_attributes
+    trial: Callable[[BaseEstimator, int | None], None] = _tried
+
+
+_PLAIN = Functions()
+
+
 class Kind(NamedTuple):
     """How the estimators of a class are stored."""
 
@@ -65,18 +77,16 @@ class Kind(NamedTuple):
     takes: str  # "signals", "matrices d" or "vectors v": what it is given, and the letter of its size
     gives: str  # the same of what it makes; "labels" or "numbers" at the end of a pipeline
     fields: Mapping[str, str]
-    state: Callable[[Any, Mapping[str, str]], State] = _attributes
-    fitted: Callable[[Any, State], Any] = _with_attributes
-    trial: Callable[[Any, int | None], None] = _tried
+    by: Functions = _PLAIN
 
 
-def class_of(name: str) -> Any:
+def class_of(name: str) -> type[BaseEstimator]:
     """The class of a kind."""
     made = KINDS[name].made
     return made if isinstance(made, type) else type(from_pyriemann(*made))
 
 
-def kind_of(step: Any) -> str | None:
+def kind_of(step: BaseEstimator) -> str | None:
     """Name of the kind of an estimator, None of those that cannot be stored; subclasses are others."""
     name = type(step).__name__
     made = KINDS[name].made if name in KINDS else None
@@ -89,7 +99,7 @@ def kind_of(step: Any) -> str | None:
 # Metrics
 
 
-def _metric_state(step: Any, rules: Mapping[str, str]) -> State:
+def _metric_state(step: BaseEstimator, rules: Mapping[str, str]) -> State:
     solution = step.solution_
     found = {field.name: getattr(step.embedding_, field.name) for field in fields(Embedding)}
     found |= {"coordinates": solution.point.coordinates, "status": solution.status.name}
@@ -100,7 +110,7 @@ def _metric_state(step: Any, rules: Mapping[str, str]) -> State:
     return found | {name: getattr(step, name) for name in rules if name not in found}
 
 
-def _metric(step: Any, state: State) -> Any:
+def _metric(step: BaseEstimator, state: State) -> BaseEstimator:
     step.embedding_ = Embedding(**{field.name: state[field.name] for field in fields(Embedding)})
     S, W = state["coordinates"], state["factor"]
     point = RankPoint(S) if state["low_rank"] else BallPoint(Spectrum(S[:, -1], S[:, :-1]), np.eye(len(W)))
@@ -115,7 +125,7 @@ def _metric(step: Any, state: State) -> Any:
     return step
 
 
-def _metric_tried(step: Any, size: int | None) -> None:
+def _metric_tried(step: BaseEstimator, size: int | None) -> None:
     check_count("chunk_size", step.chunk_size, optional=True)
     B, center = step.embedding_.basis, step.embedding_.center
     if len(B) <= _LARGEST_TRIED:  # the center of the training matrices, the identity beside their range
@@ -128,26 +138,26 @@ def _metric_tried(step: Any, size: int | None) -> None:
 # Of scikit-learn
 
 
-def _neighbors_state(step: Any, rules: Mapping[str, str]) -> State:
+def _neighbors_state(step: BaseEstimator, rules: Mapping[str, str]) -> State:
     if isinstance(step, KNeighborsClassifier):  # from these scikit-learn builds the same neighbors again
         return {"vectors": step._fit_X, "labels": step.classes_[step._y]}
     values = np.asarray(step._y, dtype=np.float64)
     return {"vectors": step._fit_X, "values": values.reshape(len(values), -1), "one": values.ndim == 1}
 
 
-def _neighbors(step: Any, state: State) -> Any:
+def _neighbors(step: BaseEstimator, state: State) -> BaseEstimator:
     if isinstance(step, KNeighborsRegressor):
         return step.fit(state["vectors"], state["values"][:, 0] if state["one"] else state["values"])
     return step.fit(state["vectors"], state["labels"])
 
 
-def _ridge_state(step: Any, rules: Mapping[str, str]) -> State:
+def _ridge_state(step: BaseEstimator, rules: Mapping[str, str]) -> State:
     found: State = {"one": np.ndim(step.coef_) == 1}
     found |= {"coefficients": np.atleast_2d(step.coef_), "intercepts": np.atleast_1d(step.intercept_)}
     return found | _attributes(step, {name: rule for name, rule in rules.items() if name not in found})
 
 
-def _ridge(step: Any, state: State) -> Any:
+def _ridge(step: BaseEstimator, state: State) -> BaseEstimator:
     B, a = state["coefficients"], state["intercepts"]
     if state["one"] and len(B) > 1:
         raise ValueError(f"coefficients has {len(B)} rows for one number")
@@ -193,7 +203,7 @@ _KERNELS = ("linear", "poly", "rbf", "sigmoid")
 # Of pyRiemann
 
 
-def _covariances_state(step: Any, rules: Mapping[str, str]) -> State:
+def _covariances_state(step: BaseEstimator, rules: Mapping[str, str]) -> State:
     if step.kwds:
         raise ValueError(
             f"Covariances with {sorted(step.kwds)} cannot be stored in a model file, only plain."
@@ -201,28 +211,28 @@ def _covariances_state(step: Any, rules: Mapping[str, str]) -> State:
     return {}
 
 
-def _covariances_tried(step: Any, size: int | None) -> None:
+def _covariances_tried(step: BaseEstimator, size: int | None) -> None:
     step.transform(np.random.default_rng(0).standard_normal((1, 2, 50)))
 
 
-def _mdm_state(step: Any, rules: Mapping[str, str]) -> State:
+def _mdm_state(step: BaseEstimator, rules: Mapping[str, str]) -> State:
     found = {"metric_mean": step._metric_mean, "metric_dist": step._metric_dist}
     return found | {"covmeans_": step.covmeans_, "classes_": step.classes_}
 
 
-def _mdm(step: Any, state: State) -> Any:
+def _mdm(step: BaseEstimator, state: State) -> BaseEstimator:
     step._metric_mean, step._metric_dist = state["metric_mean"], state["metric_dist"]
     step.covmeans_, step.classes_ = state["covmeans_"], state["classes_"]
     return step
 
 
-def _fgmdm_state(step: Any, rules: Mapping[str, str]) -> State:
+def _fgmdm_state(step: BaseEstimator, rules: Mapping[str, str]) -> State:
     ts = step._fgda._ts
     found = {"reference": ts.reference_, "map": step._fgda._W, "metric_map": ts._metric_map}
     return found | _mdm_state(step._mdm, rules)
 
 
-def _fgmdm(step: Any, state: State) -> Any:
+def _fgmdm(step: BaseEstimator, state: State) -> BaseEstimator:
     """A geodesic filter and an MDM, as its `fit` makes them."""
     step._mdm = _mdm(from_pyriemann("classification", "MDM", metric=step.metric), state)
     options = {"metric": step.metric, "tsupdate": step.tsupdate}
@@ -238,10 +248,14 @@ def _fgmdm(step: Any, state: State) -> Any:
     return step
 
 
-def _csp_tried(step: Any, size: int | None) -> None:
+def _csp_tried(step: BaseEstimator, size: int | None) -> None:
     if step.log is not True:
         raise ValueError("CSP without log=True makes matrices, which cannot be stored in a model file")
     _tried(step, size)
+
+
+def _neighbor_tried(step: NearestNeighbor, size: int | None) -> None:
+    check_psd(step.X_, 1)
 
 
 # ---------------------------------------------------------------------------
@@ -270,7 +284,20 @@ _LINEAR = {"n_features_in_": "iu=v", "classes_": _LABELS, "coef_": "f r v", "int
 _RIDGE = {"coefficients": "f o v", "intercepts": "f o", "one": "b"}
 _MAP = {"center_": "f v", "axes_": "f k v", "map_": "f k q"}
 _MEANS = {"covmeans_": "f c d d", "classes_": _LABELS, "metric_mean": "U", "metric_dist": "U"}
-_SUPPORT = {"support_": "iu s", "support_vectors_": "f s v", "dual_coef_": "f b s", "n_support": "iu c"}
+_SUPPORT = {
+    **{"n_features_in_": "iu=v", "classes_": _LABELS, "class_weight_": "f c", "gamma": "f"},
+    **{"support_": "iu s", "support_vectors_": "f s v", "dual_coef_": "f b s", "n_support": "iu c"},
+    "intercept_": "f w",
+}
+_CENTROIDS = {
+    **{"n_features_in_": "iu=v", "classes_": _LABELS, "centroids_": "f c v"},
+    **{"class_prior_": "f? c", "within_class_std_dev_": "f? v"},
+}
+_PCA = {
+    **{"n_features_in_": "iu=v", "n_components_": "iu=q", "n_samples_": "iu", "mean_": "f v"},
+    **{"components_": "f q v", "explained_variance_": "f q", "explained_variance_ratio_": "f q"},
+    **{"singular_values_": "f q", "noise_variance_": "f"},
+}
 
 # Sizes that follow from others: of a full-rank factor, of vectors without a shape and with one, of tangent
 # vectors, and of linear classifiers and pairs of classes.
@@ -286,97 +313,84 @@ FOLLOWING: dict[str, Callable[[Mapping[str, int]], int | None]] = {
 }
 
 
-def _head(made: type, fields: Mapping[str, str], gives: str = "labels", **functions: Any) -> Kind:
-    return Kind(made, "head", "vectors v", gives, fields, **functions)
+def _head(made: type, fields: Mapping[str, str], gives: str = "labels", by: Functions = _PLAIN) -> Kind:
+    return Kind(made, "head", "vectors v", gives, fields, by)
 
 
-def _of_matrices(made: type | tuple[str, str], fields: Mapping[str, str], **functions: Any) -> Kind:
-    return Kind(made, "classifier", "matrices d", "labels", fields, **functions)
+def _of_matrices(made: type | tuple[str, str], fields: Mapping[str, str], by: Functions) -> Kind:
+    return Kind(made, "classifier", "matrices d", "labels", fields, by)
 
 
-_OF_METRICS: dict[str, Any] = {"state": _metric_state, "fitted": _metric, "trial": _metric_tried}
-_OF_NEIGHBORS: dict[str, Any] = {"state": _neighbors_state, "fitted": _neighbors}
-_OWN: dict[str, Any] = {"state": lambda step, rules: step._asdict(), "trial": lambda step, size: None}
+def _untried(step: BaseEstimator, size: int | None) -> None:
+    """Nothing to try: its fields say all."""
+
+
+_OF_METRICS = Functions(_metric_state, _metric, _metric_tried)
+_OF_NEIGHBORS = Functions(_neighbors_state, _neighbors)
+_OF_OWN_HEADS = Functions(lambda step, rules: step._asdict(), trial=_untried)
+_OF_COVARIANCES = Functions(_covariances_state, trial=_covariances_tried)
 KINDS: dict[str, Kind] = {
     "Covariances": Kind(
-        *(("estimation", "Covariances"), "signals", "signals", "matrices d", {}),
-        state=_covariances_state,
-        trial=_covariances_tried,
+        ("estimation", "Covariances"), "signals", "signals", "matrices d", {}, _OF_COVARIANCES
     ),
     "Shrinkage": Kind(Shrinkage, "shrinkage", "matrices d", "matrices d", {"n_features_in_": "iu=d"}),
     "CommonRange": Kind(
-        *(CommonRange, "range", "matrices d", "matrices k", {"n_features_in_": "iu=d", "basis_": "f d k"}),
-        trial=lambda step, size: None,
+        CommonRange,
+        "range",
+        "matrices d",
+        "matrices k",
+        {"n_features_in_": "iu=d", "basis_": "f d k"},
+        Functions(trial=_untried),
     ),
-    "LogEuclideanMetric": Kind(
-        LogEuclideanMetric, "metric", "matrices d", "vectors v", _METRIC, **_OF_METRICS
-    ),
+    "LogEuclideanMetric": Kind(LogEuclideanMetric, "metric", "matrices d", "vectors v", _METRIC, _OF_METRICS),
     "LogEuclideanMetricCV": Kind(
-        LogEuclideanMetricCV, "metric", "matrices d", "vectors v", _METRIC | _CV, **_OF_METRICS
+        LogEuclideanMetricCV, "metric", "matrices d", "vectors v", _METRIC | _CV, _OF_METRICS
     ),
     "CSP": Kind(
-        *(("spatialfilters", "CSP"), "filters", "matrices d", "vectors q"),
+        ("spatialfilters", "CSP"),
+        "filters",
+        "matrices d",
+        "vectors q",
         {"filters_": "f q d", "patterns_": "f q d"},
-        trial=_csp_tried,
+        Functions(trial=_csp_tried),
     ),
     **{made.__name__: Kind(made, "map", "vectors v", "vectors q", _MAP) for made in (GMML, NCA, RCA)},
-    "PCA": Kind(
-        *(PCA, "map", "vectors v", "vectors q"),
-        {
-            **{"n_features_in_": "iu=v", "n_components_": "iu=q", "n_samples_": "iu", "mean_": "f v"},
-            **{"components_": "f q v", "explained_variance_": "f q", "explained_variance_ratio_": "f q"},
-            **{"singular_values_": "f q", "noise_variance_": "f"},
-        },
-    ),
+    "PCA": Kind(PCA, "map", "vectors v", "vectors q", _PCA),
     "KNeighborsClassifier": _head(
-        KNeighborsClassifier, {"vectors": "f n v", "labels": "biufSUO n"}, **_OF_NEIGHBORS
+        KNeighborsClassifier, {"vectors": "f n v", "labels": "biufSUO n"}, by=_OF_NEIGHBORS
     ),
     "KNeighborsRegressor": _head(
-        KNeighborsRegressor, {"vectors": "f n v", "values": "f n o", "one": "b"}, "numbers", **_OF_NEIGHBORS
+        KNeighborsRegressor, {"vectors": "f n v", "values": "f n o", "one": "b"}, "numbers", _OF_NEIGHBORS
     ),
-    "Ridge": _head(Ridge, _RIDGE, "numbers", state=_ridge_state, fitted=_ridge),
-    "NearestCentroid": _head(
-        NearestCentroid,
-        {
-            **{"n_features_in_": "iu=v", "classes_": _LABELS, "centroids_": "f c v"},
-            **{"class_prior_": "f? c", "within_class_std_dev_": "f? v"},
-        },
-    ),
+    "Ridge": _head(Ridge, _RIDGE, "numbers", Functions(_ridge_state, _ridge)),
+    "NearestCentroid": _head(NearestCentroid, _CENTROIDS),
     "LinearDiscriminantAnalysis": _head(
         LinearDiscriminantAnalysis, _LINEAR | {"priors_": "f c", "means_": "f c v"}
     ),
     "LogisticRegression": _head(LogisticRegression, _LINEAR | {"n_iter_": "iu h"}),
     "RidgeClassifierCV": _head(
-        *(RidgeClassifierCV, {"classes_": _LABELS, **_RIDGE, "alpha_": "f", "best_score_": "f"}),
-        state=_ridge_state,
-        fitted=_ridge_classifier,
+        RidgeClassifierCV,
+        {"classes_": _LABELS, **_RIDGE, "alpha_": "f", "best_score_": "f"},
+        by=Functions(_ridge_state, _ridge_classifier),
     ),
-    "SVC": _head(
-        SVC,
-        {
-            **{"n_features_in_": "iu=v", "classes_": _LABELS, "class_weight_": "f c", "gamma": "f"},
-            **_SUPPORT,
-            "intercept_": "f w",
-        },
-        state=_svc_state,
-        fitted=_svc,
-    ),
+    "SVC": _head(SVC, _SUPPORT, by=Functions(_svc_state, _svc)),
     # Heads of LogEuclideanClassifier.
-    "ClassMeans": _head(ClassMeans, {"means": "f c v", "variance": "f", "share": "f c"}, **_OWN),
+    "ClassMeans": _head(ClassMeans, {"means": "f c v", "variance": "f", "share": "f c"}, by=_OF_OWN_HEADS),
     "Neighbors": _head(
         Neighbors,
         {"vectors": "f n v", "codes": "iu n", "weight": "f n", "n_classes": "iu=c", "n_neighbors": "iu"},
-        **_OWN,
+        by=_OF_OWN_HEADS,
     ),
     "NearestNeighbor": _of_matrices(
-        *(NearestNeighbor, {"X_": "f n d d", "y_": "biufSUO n", "classes_": _LABELS}),
-        trial=lambda step, size: check_psd(step.X_, 1),
+        NearestNeighbor,
+        {"X_": "f n d d", "y_": "biufSUO n", "classes_": _LABELS},
+        Functions(trial=_neighbor_tried),
     ),
-    "MDM": _of_matrices(("classification", "MDM"), _MEANS, state=_mdm_state, fitted=_mdm),
+    "MDM": _of_matrices(("classification", "MDM"), _MEANS, Functions(_mdm_state, _mdm)),
     "FgMDM": _of_matrices(
-        *(("classification", "FgMDM"), {**_MEANS, "reference": "f d d", "map": "f t t", "metric_map": "U"}),
-        state=_fgmdm_state,
-        fitted=_fgmdm,
+        ("classification", "FgMDM"),
+        {**_MEANS, "reference": "f d d", "map": "f t t", "metric_map": "U"},
+        Functions(_fgmdm_state, _fgmdm),
     ),
 }
 OWN_HEADS = ("ClassMeans", "Neighbors")  # of which no estimator is made

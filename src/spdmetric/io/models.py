@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 from sklearn import config_context
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from spdmetric.estimators import LogEuclideanClassifier
+from spdmetric.estimators import LogEuclideanClassifier, LogEuclideanMetricCV
 from spdmetric.estimators.heads import ClassMeans, Neighbors
 from spdmetric.io.files import FileError, Header, Refused, described, listed, reading, shortened
 from spdmetric.io.kinds import FOLLOWING, KINDS, OWN_HEADS, PARAMETERS, State, class_of, kind_of
@@ -36,10 +37,13 @@ _LONGEST_METADATA = 4 * 2**20  # bytes; parsed they take some twenty times as mu
 _REQUESTS = ("fit", "partial_fit", "score")  # methods whose metadata requests are kept
 
 Arrays = dict[str, np.ndarray]
+Stored = np.ndarray | Header  # an array, or what a file says of it
 Sizes = dict[str, int]
+Tree = bool | int | float | str | list["Tree"] | dict[str, "Tree"] | None  # what JSON holds
+Requests = dict[str, bool | str]  # metadata that a method asks for, see scikit-learn's routing
 
 
-def save(model: Any, path: str | PathLike[str], *, recipe: Recipe | None = None) -> None:
+def save(model: BaseEstimator, path: str | PathLike[str], *, recipe: Recipe | None = None) -> None:
     """Write a fitted model to a file, or say what in it a file of plain values cannot hold.
 
     Parameters
@@ -83,7 +87,7 @@ def load_recipe(path: str | PathLike[str]) -> Recipe | None:
         return None if plain is None else Recipe.of(plain)
 
 
-def load(path: str | PathLike[str]) -> Any:
+def load(path: str | PathLike[str]) -> BaseEstimator:
     """Read a model that `save` or ``spdmetric fit`` wrote.
 
     Parameters
@@ -110,7 +114,7 @@ def load(path: str | PathLike[str]) -> Any:
         raise FileError(f"{path} says that it is a {FORMAT}, but its content is not one ({why}).") from error
 
 
-def input_of(model: Any) -> tuple[str, int | None]:
+def input_of(model: BaseEstimator) -> tuple[str, int | None]:
     """What a model takes, "matrices" or "signals", and their size or number of channels."""
     chain, form = _Chain(), ""
     for step in _estimators(model):
@@ -123,7 +127,7 @@ def input_of(model: Any) -> tuple[str, int | None]:
     return form, None
 
 
-def _estimators(model: Any) -> Iterator[Any]:
+def _estimators(model: BaseEstimator) -> Iterator[BaseEstimator]:
     """The estimators that a model is made of, in their order."""
     parts = _parts(model)
     if parts is None:
@@ -209,7 +213,7 @@ def _check_fields(kind: str, state: State, sizes: Sizes) -> None:
             continue
         if value is None and "?" in kinds:
             continue
-        header = value if isinstance(value, Header) else Header(*_shape_and_dtype(value))
+        header = value if isinstance(value, Header) else Header(np.shape(value), np.asarray(value).dtype)
         paired = zip(letters, header.shape, strict=False)
         shape = tuple(_expected(letter, n, sizes) for letter, n in paired)
         if header.dtype.kind not in kinds or len(header.shape) != len(letters) or header.shape != shape:
@@ -252,11 +256,6 @@ def _known(letter: str, sizes: Sizes) -> int | None:
     return sizes.get(letter, following)
 
 
-def _shape_and_dtype(value: Any) -> tuple[tuple[int, ...], np.dtype]:
-    array = np.asarray(value)
-    return array.shape, array.dtype
-
-
 def _expected(letter: str, n: int, sizes: dict[str, int]) -> int:
     """What a size should be: a number, what follows from other sizes, what it was before, or free."""
     if letter.isdigit():
@@ -269,7 +268,7 @@ def _expected(letter: str, n: int, sizes: dict[str, int]) -> int:
     return sizes[letter]
 
 
-def _check_finite(name: str, value: Any, *, infinite: bool) -> None:
+def _check_finite(name: str, value: object, *, infinite: bool) -> None:
     """Refuse NaN, and infinity where it has no meaning, in an array, a number or a list of labels."""
     if isinstance(value, Header) or value is None:
         return
@@ -281,7 +280,7 @@ def _check_finite(name: str, value: Any, *, infinite: bool) -> None:
         raise ValueError(f"{name} holds NaN or infinity; expected finite numbers")
 
 
-def _check_plain(name: str, value: Any) -> None:
+def _check_plain(name: str, value: object) -> None:
     """Refuse what is not made of numbers and strings, and NaN among them."""
     if value is None or isinstance(value, Header | str | bytes):
         return
@@ -290,13 +289,13 @@ def _check_plain(name: str, value: Any) -> None:
             _check_plain(name, item)
     elif isinstance(value, bool | int | float | np.generic | np.ndarray):
         _check_finite(name, value, infinite=True)
-    elif type(value) in PARAMETERS.values():
+    elif isinstance(value, BaseEstimator) and type(value) in PARAMETERS.values():
         _check_plain(name, value.get_params(deep=False))
     else:
         raise ValueError(f"{name} holds a {type(value).__name__}; expected numbers and strings")
 
 
-def _parts(model: Any) -> Sequence[tuple[str, Any]] | None:
+def _parts(model: BaseEstimator) -> Sequence[tuple[str, BaseEstimator]] | None:
     """What a model is made of, None for a single estimator."""
     if type(model) is Pipeline:
         return model.steps
@@ -306,7 +305,7 @@ def _parts(model: Any) -> Sequence[tuple[str, Any]] | None:
     return None
 
 
-def _tree_of(model: Any, arrays: Arrays, chain: _Chain) -> State:
+def _tree_of(model: BaseEstimator, arrays: Arrays, chain: _Chain) -> State:
     """All that is stored of a model, compared with the table."""
     parts, kind = _parts(model), kind_of(model)
     if parts is None and kind is None:
@@ -332,12 +331,12 @@ def _tree_of(model: Any, arrays: Arrays, chain: _Chain) -> State:
     return tree
 
 
-def _state_of(step: Any, kind: str) -> State:
+def _state_of(step: BaseEstimator, kind: str) -> State:
     named = {"names": getattr(step, "feature_names_in_", None)} if "names" in _rules(kind) else {}
-    return KINDS[kind].state(step, KINDS[kind].fields) | named
+    return KINDS[kind].by.state(step, KINDS[kind].fields) | named
 
 
-def _requests(step: Any) -> dict[str, dict[str, Any]]:
+def _requests(step: BaseEstimator) -> dict[str, Requests]:
     """Metadata that an estimator asks for."""
     # As set_fit_request left it; get_metadata_routing() of RidgeClassifierCV calls itself without an end.
     routing = getattr(step, "_metadata_request", None)
@@ -345,7 +344,7 @@ def _requests(step: Any) -> dict[str, dict[str, Any]]:
     return {method: {k: v for k, v in some if v is not None} for method, some in asked.items()}
 
 
-def _parameters(step: Any, place: str, arrays: Arrays) -> State:
+def _parameters(step: BaseEstimator, place: str, arrays: Arrays) -> State:
     left_out = ("steps", *_MACHINE)
     values = {name: value for name, value in step.get_params(deep=False).items() if name not in left_out}
     return _encode_all(values, place, arrays)
@@ -377,15 +376,15 @@ def _check_tree(tree: State, headers: Mapping[str, Header]) -> None:
         raise ValueError(f"no field is stored in the array {listed(sorted(extra))}")
 
 
-def _places(tree: Any) -> Iterator[str]:
+def _places(tree: Tree) -> Iterator[str]:
     """Names of the arrays that a tree speaks of."""
     if isinstance(tree, dict):
-        yield from (tree[kind] for kind in ("array", "scalar") if isinstance(tree.get(kind), str))
+        yield from (place for kind in ("array", "scalar") if isinstance(place := tree.get(kind), str))
     for item in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
         yield from _places(item)
 
 
-def _model_of(tree: State, arrays: Arrays, chain: _Chain) -> Any:
+def _model_of(tree: State, arrays: Arrays, chain: _Chain) -> BaseEstimator:
     kind = tree["class"]
     parameters = _decode_all(tree.get("parameters", {}), arrays)
     for name in _MACHINE:
@@ -404,8 +403,8 @@ def _model_of(tree: State, arrays: Arrays, chain: _Chain) -> Any:
     step, names = class_of(kind)(**parameters), state.pop("names", None)
     if hasattr(step, "_parameter_constraints"):
         step._validate_params()
-    step = KINDS[kind].fitted(step, state)
-    KINDS[kind].trial(step, size)
+    step = KINDS[kind].by.fitted(step, state)
+    KINDS[kind].by.trial(step, size)
     if names is not None:
         step.feature_names_in_ = names
     if tree["output"] not in _OUTPUTS:
@@ -415,14 +414,14 @@ def _model_of(tree: State, arrays: Arrays, chain: _Chain) -> Any:
     return _requesting(step, tree["requests"])
 
 
-def _check_classes(steps: list[Any]) -> None:
+def _check_classes(steps: list[BaseEstimator]) -> None:
     """Refuse a pipeline whose steps know different classes."""
     known = [step.classes_.tolist() for step in steps if getattr(step, "classes_", None) is not None]
     if any(classes != known[0] for classes in known):
         raise ValueError("its steps know different classes")
 
 
-def _requesting(step: Any, requests: Mapping[str, Mapping[str, Any]]) -> Any:
+def _requesting(step: BaseEstimator, requests: Mapping[str, Requests]) -> BaseEstimator:
     """The same estimator, asking for the metadata that it asked for."""
     with config_context(enable_metadata_routing=True):
         for method in filter(requests.get, _REQUESTS):
@@ -430,8 +429,12 @@ def _requesting(step: Any, requests: Mapping[str, Mapping[str, Any]]) -> Any:
     return step
 
 
-def _classifier(parameters: State, metric: Any, head: ClassMeans | Neighbors) -> LogEuclideanClassifier:
+def _classifier(
+    parameters: State, metric: LogEuclideanMetricCV, head: ClassMeans | Neighbors
+) -> LogEuclideanClassifier:
     """The classifier of a metric and a head, if they go together."""
+    if metric.classes_ is None:
+        raise ValueError("the metric was learned from numbers, and knows no classes")
     if isinstance(head, Neighbors):
         c, n = len(metric.classes_), len(head.codes)
         if head.n_classes != c or not (head.codes.min() >= 0 and head.codes.max() < c):
@@ -442,7 +445,7 @@ def _classifier(parameters: State, metric: Any, head: ClassMeans | Neighbors) ->
     return LogEuclideanClassifier(**parameters)._keep(metric, head)
 
 
-def _decode_all(tree: State, arrays: Mapping[str, Any]) -> State:
+def _decode_all(tree: State, arrays: Mapping[str, Stored]) -> State:
     return {name: _decode(value, arrays) for name, value in tree.items()}
 
 
@@ -450,7 +453,7 @@ def _encode_all(values: State, place: str, arrays: Arrays) -> State:
     return {name: _encode(value, f"{place}.{name}", arrays) for name, value in values.items()}
 
 
-def _encode(value: Any, place: str, arrays: Arrays) -> Any:
+def _encode(value: Any, place: str, arrays: Arrays) -> Tree:
     """What JSON holds of a value: itself, or its kind and content; arrays go to ``arrays``."""
     if value is None or type(value) in (bool, int, str) or (type(value) is float and isfinite(value)):
         return value
@@ -465,7 +468,9 @@ def _encode(value: Any, place: str, arrays: Arrays) -> Any:
         items = [_encode(item, f"{place}.{i}", arrays) for i, item in enumerate(value)]
         return items if kind is list else {"tuple" if kind is tuple else "objects": items}
     if kind is dict:
-        pairs = [[_encode(k, place, arrays), _encode(v, f"{place}.{k}", arrays)] for k, v in value.items()]
+        pairs: list[Tree] = [
+            [_encode(k, place, arrays), _encode(v, f"{place}.{k}", arrays)] for k, v in value.items()
+        ]
         return {"dict": pairs}
     if kind in PARAMETERS.values():
         return {"estimator": [kind.__name__, _encode(value.get_params(deep=False), place, arrays)]}
@@ -475,14 +480,14 @@ def _encode(value: Any, place: str, arrays: Arrays) -> Any:
     raise ValueError(f"{got} cannot be stored in a model file, only plain numbers and strings: {todo}.")
 
 
-def _decode(tree: Any, arrays: Mapping[str, Any]) -> Any:
+def _decode(tree: Tree, arrays: Mapping[str, Stored]) -> Any:
     """The inverse of `_encode`; with headers in place of arrays, what can be known without reading them."""
     if not isinstance(tree, dict):
         return [_decode(item, arrays) for item in tree] if isinstance(tree, list) else tree
     ((kind, content),) = tree.items()
     makers: dict[str, Callable[[Any], Any]] = {
         **{"tuple": tuple, "dict": dict, "array": arrays.__getitem__},
-        "scalar": lambda place: arrays[place] if isinstance(arrays[place], Header) else arrays[place][()],
+        "scalar": lambda place: found if isinstance(found := arrays[place], Header) else found[()],
         "objects": lambda items: np.array([None, *items], dtype=object)[1:],  # one axis, whatever the items
         "estimator": lambda named: PARAMETERS[named[0]](**named[1]),
     }

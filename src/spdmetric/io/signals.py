@@ -55,12 +55,12 @@ class Recipe:
     window: Pair | None = None  # seconds after the event
     channels: tuple[str, ...] | None = None
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> dict[str, object]:
         """The same as a dictionary for JSON."""
         return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
 
     @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> Recipe:
+    def of(cls, plain: Mapping[str, object]) -> Recipe:
         """The inverse of `plain`; what is no recipe is refused."""
         known = {"kind": "str", "events": "str", "band": "pair", "window": "pair", "channels": "names"}
         if not isinstance(plain, Mapping) or set(plain) != set(known):
@@ -75,7 +75,7 @@ class Recipe:
 _KINDS = ("array", "epochs", "recording")
 
 
-def _is_plain(value: Any, rule: str) -> bool:
+def _is_plain(value: object, rule: str) -> bool:
     if value is None or rule == "str":
         return value is None or isinstance(value, str)
     if not isinstance(value, list):
@@ -144,12 +144,12 @@ def read_signals(
     signals : Signals
     """
     if recipe is not None:
+        if not isinstance(recipe, Recipe):
+            raise TypeError(f"recipe={recipe!r}: expected that of signals read before, signals.recipe.")
         events, band, window = recipe.events, recipe.band, recipe.window
     if events is not None:
         event_labels(events)
-    low_high, moments = (
-        None if pair is None else (float(pair[0]), float(pair[1])) for pair in (band, window)
-    )
+    low_high, moments = _pair("band", band), _pair("window", window)
     wanted = Recipe("recording", events, low_high, moments, recipe.channels if recipe else None)
     paths = [Path(path)] if isinstance(path, str | PathLike) else [Path(one) for one in path]
     if len(paths) == 1 and paths[0].is_dir():
@@ -263,8 +263,21 @@ class _Part(NamedTuple):
     notes: list[str]
 
 
+def _pair(name: str, pair: Pair | None) -> Pair | None:
+    """Two numbers, or None."""
+    if pair is None:
+        return None
+    try:
+        first, last = pair
+        return float(first), float(last)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name}={pair!r}: expected two numbers, as (0.5, 2.5).") from error
+
+
 def event_labels(events: str) -> dict[str, str]:
     """Labels by the names of events: "T1=left,T2=right", or the names themselves, "T1,T2"."""
+    if not isinstance(events, str):
+        raise TypeError(f"events={events!r}: expected one text, 'T1,T2' or 'T1=left,T2=right'.")
     found: dict[str, str] = {}
     for part in filter(None, (part.strip() for part in events.split(","))):
         name, equals, label = (piece.strip() for piece in part.partition("="))

@@ -19,6 +19,7 @@ from spdmetric.datasets.bci_iv_2a import BCI_CLASSES
 from spdmetric.evaluation.baselines import CSP_FILTERS, NCA_INPUTS, NCA_OUTPUTS, NCA_STEPS, RIDGE
 from spdmetric.evaluation.methods import METHODS, too_few
 from spdmetric.paper.tables import FixedRow, Group, Row, Table, bci_row, folds_of, texture_table, toy_table
+from spdmetric.paper.transfer import read_recordings
 
 _ELSEWHERE = (
     *("wasserstein", "svm", "spdmetric-shape", "spdmetric-mean", "logeuclid-chosen"),
@@ -35,8 +36,8 @@ TRAINED_ON, TESTED_ON = range(1, 11), range(11, 21)  # subjects, of the group ac
 QUICK_SUBJECTS = 5
 
 NOTES = (
-    "LE by CV chooses its radius and rank by cross-validation inside the training set. All other methods "
-    "have fixed settings: LE low rank radius 5 and half the size as rank; GMML and RCA a ridge of "
+    "What is chosen is chosen by cross-validation inside the training set. All other methods have fixed "
+    "settings: LE low rank radius 5 and half the size as rank; GMML and RCA a ridge of "
     f"{RIDGE} and principal components up to half the training matrices; NCA {NCA_INPUTS} principal "
     f"components to {NCA_OUTPUTS}, {NCA_STEPS} steps; CSP {CSP_FILTERS} filters; logistic regression C = 1.",
     "Folds and runs of one subject share training matrices: the standard errors of single rows in the JSON "
@@ -71,15 +72,12 @@ def _eegmmi(channels: int, folder: Path) -> dict[str, Row]:
 
 
 def _across(folder: Path) -> dict[str, Row]:
-    present = datasets.eegmmi_covariance_subjects(folder)
-    if not set(TRAINED_ON) | set(TESTED_ON) <= set(present):
+    trials = read_recordings(folder)
+    if not {*TRAINED_ON, *TESTED_ON} <= set(trials.subject.tolist()):
         raise FileNotFoundError(f"{folder} does not hold all of subjects 1 to 20")
-    recordings = {s: datasets.load_eegmmi_covariances(s, folder) for s in (*TRAINED_ON, *TESTED_ON)}
-    X = np.concatenate([r.X for r in recordings.values()])
-    y = np.concatenate([r.y for r in recordings.values()])
-    subjects = np.concatenate([np.full(len(r.y), s) for s, r in recordings.items()])
-    whitened = datasets.whiten(X, subjects, how="session")
-    return {"eegmmi-across": FixedRow(whitened, y, np.isin(subjects, TESTED_ON)[None])}
+    trials = trials.of(np.isin(trials.subject, (*TRAINED_ON, *TESTED_ON)))
+    whitened = datasets.whiten(trials.X, trials.subject, how="session")
+    return {"eegmmi-across": FixedRow(whitened, trials.y, np.isin(trials.subject, TESTED_ON)[None])}
 
 
 class Source(NamedTuple):

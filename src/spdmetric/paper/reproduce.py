@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -15,8 +14,9 @@ import numpy as np
 from spdmetric.evaluation.journal import Failure, Journal, Pieces, Plain, Progress, Task, attempt_each, run
 from spdmetric.evaluation.methods import Method, Sizes
 from spdmetric.evaluation.splits import Fold
-from spdmetric.evaluation.statistics import as_markdown, as_plain
+from spdmetric.evaluation.statistics import Section, as_markdown, as_plain
 from spdmetric.io.atomic import write_atomically
+from spdmetric.io.files import as_csv
 from spdmetric.paper.ablations import KNOWN
 from spdmetric.paper.stamps import Stamp, code_stamp
 from spdmetric.paper.summary import summarize
@@ -106,13 +106,23 @@ def _evaluate(
 
 def write_table(table: Table, results: list[Result], settings: Settings, out: Path) -> str:
     """Write a finished table as ``NAME.csv``, ``.json``, ``.md`` and ``.png``; return it for a terminal."""
-    content = summarize(table, results, settings.methods, settings.seed)
-    path = out / table.name
+    found = summarize(table, results, settings.methods, settings.seed)
+    return write_results(out / table.name, results, found.as_json(), found.sections(), found.picture())
+
+
+def write_results(
+    path: Path,
+    results: Iterable[Result],
+    content: Mapping[str, object],
+    sections: Sequence[Section],
+    picture: style.Figure,
+) -> str:
+    """Write results in their four forms; return the first section for a terminal."""
     write_csv(path.with_suffix(".csv"), results)
-    write_json(path.with_suffix(".json"), content.as_json())
-    write_atomically(path.with_suffix(".md"), as_markdown(*content.sections()))
-    style.save(content.picture(), path.with_suffix(".png"))
-    return as_plain(content.sections()[0])
+    write_json(path.with_suffix(".json"), content)
+    write_atomically(path.with_suffix(".md"), as_markdown(*sections))
+    style.save(picture, path.with_suffix(".png"))
+    return as_plain(sections[0])
 
 
 def write_json(path: Path, content: Mapping[str, object], stamp: Stamp | None = None) -> None:
@@ -123,11 +133,8 @@ def write_json(path: Path, content: Mapping[str, object], stamp: Stamp | None = 
 
 def write_csv(path: Path, results: Iterable[Result]) -> None:
     """Write the tidy file; its last column is the stamp of the code."""
-    text, code = io.StringIO(), code_stamp()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*Result._fields, "code"])
-    writer.writerows([*result, code] for result in results)
-    write_atomically(path, text.getvalue())
+    head, code = [*Result._fields, "code"], code_stamp()
+    write_atomically(path, as_csv([head, *([*result, code] for result in results)]))
 
 
 def verify_table(table: Table, out: Path) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,7 +36,7 @@ def code_stamp(package: Path = PACKAGE) -> str:
     return found.hexdigest()[:12]
 
 
-def _plain(node: Any) -> str:
+def _plain(node: object) -> str:
     """A syntax tree as text; empty fields are left out, for versions of Python differ in them."""
     if isinstance(node, ast.AST):
         fields = {name: value for name, value in ast.iter_fields(node) if value not in (None, [])}
@@ -69,11 +70,12 @@ class Stamp(NamedTuple):
     part: str = ""  # how much was computed again, in words
 
     @classmethod
-    def of(cls, content: dict[str, Any]) -> Stamp:
+    def of(cls, content: Mapping[str, object]) -> Stamp:
         """The stamp of a JSON file of results."""
-        if not isinstance(content.get("stamp"), dict):
+        stamp = content.get("stamp")
+        if not isinstance(stamp, dict):
             raise ValueError("no stamp: expected an entry stamp with the digest of the code.")
-        return cls(**content["stamp"])
+        return cls(**stamp)
 
     def holds(self, now: str) -> bool:
         """Whether the file is what the present code computes, as far as is known."""

@@ -25,10 +25,8 @@ from spdmetric.plots import style
 LEVEL = 0.05
 LEARNED = "logeuclid-kta"  # the method that is tested against each other one
 PANELS = 8  # of a picture, side by side
-DIFFERENCES = (
-    "Accuracy less that of tangent vectors at the Riemannian mean on the same data: with the same head for "
-    "methods that end in {}, with 1-NN for all others."
-)
+BASELINE = "logeuclid-mean"  # what the paired differences are to
+DIFFERENCES = "Accuracy less that of 1-NN on tangent vectors at the Riemannian mean, on the same data."
 
 
 class Printed(NamedTuple):
@@ -80,7 +78,14 @@ class Entry(NamedTuple):
         return "" if self.difference is None else number(self.difference, self.difference_se, sign="+")
 
 
-Comparison = dict[str, Any]  # row, first, second, p, significant: two columns, the test between them
+class Comparison(NamedTuple):
+    """Two columns of a row, and the test between them."""
+
+    row: str
+    first: str
+    second: str
+    p: float
+    significant: bool
 
 
 class Summary(NamedTuple):
@@ -99,7 +104,7 @@ class Summary(NamedTuple):
     def bold(self) -> set[tuple[str, str]]:
         """Significantly better than the second best of the row, or the best of the group."""
         if not self.groups:
-            return {(c["row"], c["first"]) for c in self.best if c["significant"]}
+            return {(test.row, test.first) for test in self.best if test.significant}
         return {(e.where, e.method) for e in self._of(*self.places) if e.best}
 
     def _of(self, *places: str) -> list[Entry]:
@@ -130,7 +135,8 @@ class Summary(NamedTuple):
                 paper += ("paper_corrected",)
                 places = [e._replace(paper_corrected=e.paper_corrected or e.paper) for e in places]
             rows = [{"row": e.where, **e.fields(*paper)} for e in places]
-            tests = {"two_best": self.best, "learned_against": self.learned}
+            best, learned = ([test._asdict() for test in some] for some in (self.best, self.learned))
+            tests = {"two_best": best, "learned_against": learned}
             return {**head, "rows": rows, "absent": self.absent, **tests}
         fields = ("mean", "se", "n", "against", "difference", "difference_se", "rank")
         ranked = {m: self.mean_rank(m) for m in self.methods}
@@ -170,10 +176,7 @@ class Summary(NamedTuple):
             lines.append([title, *line, self._rank(m)])
             difference = [self.entries[place, m].difference_text() for place in self.places]
             differences += [[title, *difference]] if any(difference) else []
-        # Heads that have a baseline of their own.
-        baselines = {method.baseline for method in KNOWN.values()} - {"logeuclid-mean"}
-        heads = ", ".join(sorted(KNOWN[name].short.split(", ")[1] for name in baselines))
-        paired = Section("Paired differences", differences, [DIFFERENCES.format(heads)])
+        paired = Section("Paired differences", differences, [DIFFERENCES])
         first = Section(self.table.title, lines, self._notes_of_groups())
         return [first, paired] if len(differences) > 1 else [first]
 
@@ -252,7 +255,7 @@ class Summary(NamedTuple):
 _DIAMOND: Any = {"marker": "D", "s": 18, "facecolors": "none", "edgecolors": style.VERMILLION}
 
 
-def _draw_panel(axes: Any, entries: list[Entry]) -> None:
+def _draw_panel(axes: style.Axes, entries: list[Entry]) -> None:
     for place, entry in enumerate(entries):
         color = style.BLUE if KNOWN[entry.method].family == "learned" else style.GRAY
         if entry.mean is not None:
@@ -318,10 +321,9 @@ def _entries(
                 mean, se, n = Mean.of(sample[method])
                 best = rank[method] == min(rank.values())
                 entry = entry._replace(mean=mean, se=se, n=n, rank=rank[method], best=best)
-            against = KNOWN[method].baseline
-            if method in sample and against != method and against in sample:
-                mean, se, _ = Mean.of(sample[method] - sample[against])
-                entry = entry._replace(against=against, difference=mean, difference_se=se)
+            if method != BASELINE and {method, BASELINE} <= set(sample):
+                mean, se, _ = Mean.of(sample[method] - sample[BASELINE])
+                entry = entry._replace(against=BASELINE, difference=mean, difference_se=se)
             found[where, method] = entry
     return found
 
@@ -350,4 +352,4 @@ def _two_best(sample: Sample) -> tuple[str, str]:
 
 def _compared(row: str, first: str, second: str, sample: Sample) -> Comparison:
     p = wilcoxon(sample[first], sample[second])
-    return {"row": row, "first": first, "second": second, "p": p, "significant": p < LEVEL}
+    return Comparison(row, first, second, p, p < LEVEL)

@@ -18,10 +18,9 @@ from sklearn.linear_model import LogisticRegression
 from spdmetric import datasets
 from spdmetric.estimators import LogEuclideanClassifier
 from spdmetric.evaluation.journal import Failure, Journal, Pieces, Plain, Progress, Task, digest, run
-from spdmetric.evaluation.statistics import Mean, Section, as_markdown, as_plain, number
+from spdmetric.evaluation.statistics import Mean, Section, number
 from spdmetric.geometry import tangent_vectors
-from spdmetric.io.atomic import write_atomically
-from spdmetric.paper.reproduce import write_csv, write_json
+from spdmetric.paper.reproduce import write_results
 from spdmetric.paper.stamps import code_stamp
 from spdmetric.paper.tables import Result
 from spdmetric.plots import style
@@ -175,12 +174,7 @@ def curves_of(results: list[Result]) -> list[Curve]:
 def write_transfer(results: list[Result], out: Path) -> str:
     """Write ``transfer.csv``, ``.json``, ``.md`` and ``.png``; return the table for a terminal."""
     curves = curves_of(results)
-    section = _section(curves)
-    write_csv(out / f"{NAME}.csv", results)
-    write_json(out / f"{NAME}.json", _as_json(curves))
-    write_atomically(out / f"{NAME}.md", as_markdown(section))
-    style.save(_picture(curves), out / f"{NAME}.png")
-    return as_plain(section)
+    return write_results(out / NAME, results, _as_json(curves), [_section(curves)], _picture(curves))
 
 
 def _section(curves: list[Curve]) -> Section:

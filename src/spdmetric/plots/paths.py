@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +17,7 @@ from spdmetric.plots.style import BLUE, GRAY, VERMILLION
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+SCORE_NAME = "score in cross-validation"
 RADII = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0)
 
 
@@ -63,7 +64,7 @@ class RadiusPathDisplay(Display):
         *,
         radii: Sequence[float] = RADII,
         ax: Axes | None = None,
-        **kwargs: Any,
+        score_name: str = SCORE_NAME,
     ) -> Self:
         """Draw the path of a fitted metric.
 
@@ -76,20 +77,23 @@ class RadiusPathDisplay(Display):
             Matrices and labels, for a `LogEuclideanMetric` only.
         radii : sequence of float, default=(0, 1, 2, 4, 8, 16)
             Radii to fit, for a `LogEuclideanMetric` only.
-        ax, **kwargs
-            Passed to `plot`.
+        ax, score_name
+            See `plot`.
         """
         check_metric(estimator, "radius")
         if isinstance(estimator, LogEuclideanMetricCV):
-            return cls(**_path_of(estimator)).plot(ax, **kwargs)
+            score, error = _scores_along(estimator)
+            path, chosen = estimator.path_, estimator.best_params_["radius"]
+            display = cls(path.radius, path.alignment, score=score, score_error=error, chosen=chosen)
+            return display.plot(ax, score_name=score_name)
         if X is None or y is None:
             todo = "pass X and y to learn others, or draw the path of a LogEuclideanMetricCV"
             raise ValueError(f"A LogEuclideanMetric knows its own radius only: {todo}.")
         fits = [clone(estimator).set_params(radius=radius).fit(X, y) for radius in sorted(radii)]
         alignment = np.array([fit.alignment_ for fit in fits])
-        return cls(np.array(sorted(radii), dtype=float), alignment).plot(ax, **kwargs)
+        return cls(np.array(sorted(radii), dtype=float), alignment).plot(ax, score_name=score_name)
 
-    def plot(self, ax: Axes | None = None, *, score_name: str = "score in cross-validation") -> Self:
+    def plot(self, ax: Axes | None = None, *, score_name: str = SCORE_NAME) -> Self:
         """Draw.
 
         Parameters
@@ -115,19 +119,13 @@ class RadiusPathDisplay(Display):
         return self
 
 
-def _path_of(estimator: LogEuclideanMetricCV) -> dict[str, Any]:
-    """Path and scores of the rank that was chosen."""
+def _scores_along(estimator: LogEuclideanMetricCV) -> tuple[np.ndarray, np.ndarray | None]:
+    """Scores of the candidates that differ from the chosen one in the radius alone, and their errors."""
     results, best = estimator.cv_results_, estimator.best_params_
     n_folds = sum(name.startswith("split") for name in results)
     same = ("rank", "shape", "n_neighbors")  # what the radius is varied at
     rows = [i for i, row in enumerate(results["params"]) if all(row[name] == best[name] for name in same)]
     rows.sort(key=lambda i: results["params"][i]["radius"])
-    # std_test_score divides by n; the standard error of the mean has n - 1 below it
+    # std_test_score divides by n; the standard error of the mean has n - 1 below it.
     error = results["std_test_score"][rows] / np.sqrt(n_folds - 1) if n_folds > 1 else None
-    return {
-        "radius": estimator.path_.radius,
-        "alignment": estimator.path_.alignment,
-        "score": results["mean_test_score"][rows],
-        "score_error": error,
-        "chosen": best["radius"],
-    }
+    return results["mean_test_score"][rows], error

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -147,7 +148,7 @@ class PatternsDisplay:
         return self
 
 
-def _mne() -> Any:
+def _mne() -> ModuleType:
     with needing("Maps of the head need MNE", "eeg"):
         import mne
     return mne

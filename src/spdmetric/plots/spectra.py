@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -54,15 +54,15 @@ class ReferenceSpectrumDisplay(Display):
     movement: ArrayLike
 
     @classmethod
-    def from_estimator(cls, estimator: Metric, *, ax: Axes | None = None, **kwargs: Any) -> Self:
+    def from_estimator(cls, estimator: Metric, *, ax: Axes | None = None, kind: str = "spectrum") -> Self:
         """Draw the spectrum of a fitted metric of full rank.
 
         Parameters
         ----------
         estimator : LogEuclideanMetric or LogEuclideanMetricCV
             Fitted, of full rank.
-        ax, **kwargs
-            Passed to `plot`.
+        ax, kind
+            See `plot`.
         """
         check_metric(estimator, "reference point")
         G = estimator.reference_  # at low rank this says why there is none
@@ -70,7 +70,7 @@ class ReferenceSpectrumDisplay(Display):
         values, vectors = np.linalg.eigh(G)
         moved = np.linalg.eigvalsh(logm(congruence(invsqrtm(G0), G)))
         start = np.linalg.eigvalsh(G0)
-        return cls(values[::-1], vectors[:, ::-1], start[::-1], moved[::-1]).plot(ax, **kwargs)
+        return cls(values[::-1], vectors[:, ::-1], start[::-1], moved[::-1]).plot(ax, kind=kind)
 
     def plot(self, ax: Axes | None = None, *, kind: str = "spectrum") -> Self:
         """Draw.

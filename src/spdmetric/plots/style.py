@@ -15,6 +15,8 @@ from spdmetric.io.atomic import atomic_file
 if TYPE_CHECKING:  # the figures find these types here too
     from matplotlib.axes import Axes as Axes
     from matplotlib.figure import Figure as Figure
+    from matplotlib.patheffects import AbstractPathEffect
+    from mpl_toolkits.mplot3d import Axes3D as Axes3D
 
 COLUMN = 3.4  # inches: one column of the paper
 PAGE = 7.0  # inches: both columns
@@ -32,7 +34,6 @@ GRAY = "#8C8C8C"
 
 # Of each class; color is never the only difference.
 CLASS_LOOKS = list(zip((BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK, GRAY), "os^Dv<>P", strict=True))
-PALETTE = (SKY, GREEN, BLUE, ORANGE, VERMILLION, PURPLE, GRAY, BLACK)
 EUCLID, RIEMANN = VERMILLION, BLUE  # one color for each geometry in all figures
 
 _SETTINGS: Any = {
@@ -81,15 +82,15 @@ def canvas(width: float, height: float, figure: Figure | None = None, **others: 
         figure.draw_without_rendering()
 
 
-def solid_axes(figure: Figure, box: tuple[float, float, float, float], *, elev: float, azim: float) -> Any:
+def solid_axes(figure: Figure, box: tuple[float, float, float, float], *, elev: float, azim: float) -> Axes3D:
     """Add unseen axes of three dimensions in which things hide each other by their ``zorder`` alone."""
-    axes: Any = figure.add_axes(box, projection="3d", computed_zorder=False, elev=elev, azim=azim)
+    axes: Axes3D = figure.add_axes(box, projection="3d", computed_zorder=False, elev=elev, azim=azim)
     axes.patch.set_visible(False)
     axes.set_axis_off()
     return axes
 
 
-def surface(axes: Any, points: np.ndarray, **kwargs: Any) -> None:
+def surface(axes: Axes3D, points: np.ndarray, **kwargs: object) -> None:
     """Draw a surface through a grid of points, (r, c, 3), below everything else."""
     rows, columns = points.shape[:2]
     # As pixels also in vector files, where the seams between facets would show.
@@ -103,14 +104,19 @@ def title(figure: Figure, x: float, y: float, text: str) -> None:
 
 
 def dot(
-    axes: Any, *where: float, color: str = BLACK, marker: str = "o", size: float = 4.5, **kwargs: Any
+    axes: Axes | Axes3D,
+    *where: float,
+    color: str = BLACK,
+    marker: str = "o",
+    size: float = 4.5,
+    rim: str = "white",
 ) -> None:
-    """Mark a point, with a white rim that lifts it from what lies below."""
-    look = {"color": color, "marker": marker, "ms": size, "mec": "white", "mew": 0.6, "ls": "none"}
-    axes.plot(*([value] for value in where), **{**look, "zorder": 10, **kwargs})
+    """Mark a point, with a rim that lifts it from what lies below."""
+    points = [[value] for value in where]
+    axes.plot(*points, color=color, marker=marker, ms=size, mec=rim, mew=0.6, ls="none", zorder=10)
 
 
-def halo() -> list[Any]:
+def halo() -> list[AbstractPathEffect]:
     """Path effects that lift text from lines below it."""
     from matplotlib.patheffects import withStroke
 

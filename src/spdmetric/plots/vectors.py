@@ -201,6 +201,8 @@ class PairDistanceDisplay(Display):
             Passed to `plot`.
         """
         vectors, y = _labeled_vectors(estimator, X, y)
+        if len(vectors) < 2:
+            raise ValueError("X holds one matrix: expected two or more, to have a distance.")
         return cls(_distances(X, before), pairwise_distances(vectors), y).plot(ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, *, cmap: str = "viridis", colorbar: bool = True) -> Self:

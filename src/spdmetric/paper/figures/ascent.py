@@ -10,7 +10,7 @@ the iterates are those of the solver.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -126,12 +126,12 @@ def draw(data: Ascent, figure: style.Figure | None = None) -> style.Figure:
     return figure
 
 
-def _draw_levels(axes: Any, bar: style.Axes, data: Ascent) -> None:
+def _draw_levels(axes: style.Axes, bar: style.Axes, data: Ascent) -> None:
     x, y = np.moveaxis(data.grid, -1, 0)
     filled = axes.contourf(x, y, data.alignment, 22, cmap="cividis")
     filled.set_rasterized(True)  # see style.surface
     axes.contour(x, y, data.alignment, levels=filled.levels, colors="white", linewidths=0.25, alpha=0.6)
-    low, high = filled.levels[[0, -1]]
+    low, *_, high = filled.levels
     key = axes.figure.colorbar(filled, cax=bar, ticks=np.linspace(low, high, 4), format="%.3f")
     key.set_label("alignment $f(G)$", labelpad=3)
     key.outline.set_linewidth(0.4)
@@ -149,7 +149,7 @@ def _draw_path(axes: style.Axes, path: Climb, color: str, name: str) -> None:
     axes.plot([], [], "o-", color=color, ms=3.6, mec="white", mew=0.6, label=name)
 
 
-def _draw_gradient(axes: Any, path: Climb) -> None:
+def _draw_gradient(axes: style.Axes, path: Climb) -> None:
     """The gradient at the start of a run: the velocity with which its first curve leaves."""
     if not len(path.arcs):
         return
@@ -157,4 +157,4 @@ def _draw_gradient(axes: Any, path: Climb) -> None:
     tip = start + 1.9 * velocity / np.linalg.norm(velocity)
     arrow = {"arrowstyle": "-|>", "color": "white", "lw": 1.2, "shrinkA": 0}
     axes.annotate("", tip, start, arrowprops=arrow, zorder=3)
-    axes.text(*tip, r"grad$\,f$", ha="center", va="top" if velocity[1] < 0 else "bottom")
+    axes.text(tip[0], tip[1], r"grad$\,f$", ha="center", va="top" if velocity[1] < 0 else "bottom")

@@ -7,7 +7,7 @@ geodesic the logarithm of the determinant is linear, and it never leaves.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -69,7 +69,7 @@ def draw(data: Cone, figure: style.Figure | None = None) -> style.Figure:
     return figure
 
 
-def _draw_cone(axes: Any, data: Cone) -> None:
+def _draw_cone(axes: style.Axes3D, data: Cone) -> None:
     _draw_boundary(axes, height=4.4)
     _draw_frame(axes)
     straight = [axes.plot(*embedding(X).T, color=style.EUCLID, ls=_DASHED, zorder=4) for X in data.segments]
@@ -85,13 +85,13 @@ def _draw_cone(axes: Any, data: Cone) -> None:
     axes.set_box_aspect((6.8, 6.8, 4.8), zoom=1.0)
 
 
-def _draw_boundary(axes: Any, height: float) -> None:
+def _draw_boundary(axes: style.Axes3D, height: float) -> None:
     rim = np.column_stack([circle(181), np.ones(181)]) * height
     style.surface(axes, np.stack([0 * rim, rim]), color=style.SKY, alpha=0.18, shade=False)
     axes.plot(*rim.T, color=style.GRAY, lw=0.6, zorder=2)
 
 
-def _draw_frame(axes: Any) -> None:
+def _draw_frame(axes: style.Axes3D) -> None:
     """The axes of the entries a, b, c; those of a and c lie on the boundary."""
     for name, end in (("a", [[5.4, 0], [0, 0]]), ("b", [[0, 1.8], [1.8, 0]]), ("c", [[0, 0], [0, 5.4]])):
         tip = embedding(np.array(end, dtype=float))
@@ -100,7 +100,7 @@ def _draw_frame(axes: Any) -> None:
         axes.text(*(tip + 0.5 * tip / length), f"${name}$", ha="center", va="center", zorder=3)
 
 
-def _draw_beyond(axes: Any, data: Cone) -> None:
+def _draw_beyond(axes: style.Axes3D, data: Cone) -> None:
     """Both lines through A and B past their ends, and where the straight one leaves the cone."""
     for side in (data.t_beyond <= 0, data.t_beyond >= 1):
         for path, color in ((data.segment_beyond, style.EUCLID), (data.geodesic_beyond, style.RIEMANN)):

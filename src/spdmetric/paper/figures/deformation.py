@@ -7,7 +7,7 @@ and shortens the others, the more the farther out: the same shapes are deformed 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -65,7 +65,7 @@ def draw(data: Deformation, figure: style.Figure | None = None) -> style.Figure:
     return figure
 
 
-def _draw_surface(axes: Any, data: Deformation) -> None:
+def _draw_surface(axes: style.Axes3D, data: Deformation) -> None:
     radii = np.linspace(0, 2.75, 30)[:, None, None]
     points = dome(at_normal_coordinates(radii * circle(121), np.eye(2)))
     style.surface(axes, points, color=style.SKY, alpha=0.25)

@@ -8,7 +8,7 @@ never longer than those on the surface: the exponential metric increasing proper
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -74,7 +74,7 @@ def _on_plane(xy: np.ndarray) -> np.ndarray:
     return np.concatenate([xy, np.zeros((*xy.shape[:-1], 1))], axis=-1)
 
 
-def _draw_surface(axes: Any) -> None:
+def _draw_surface(axes: style.Axes3D) -> None:
     radii, rim = np.linspace(0, 2.1, 26), circle(121)
     surface = dome(at_normal_coordinates(radii[:, None, None] * rim, np.eye(2)))
     style.surface(axes, surface, color=style.SKY, alpha=0.35)
@@ -84,13 +84,13 @@ def _draw_surface(axes: Any) -> None:
         axes.plot(*surface[:, k].T, color="white", lw=0.4, zorder=2)
 
 
-def _draw_plane(axes: Any) -> None:
+def _draw_plane(axes: style.Axes3D) -> None:
     square = 2.4 * np.array([[-1, -1, 0], [1, -1, 0], [1, 1, 0], [-1, 1, 0], [-1, -1, 0]])
     style.surface(axes, square[[[0, 1], [3, 2]]], color=style.YELLOW, alpha=0.22, shade=False, zorder=3)
     axes.plot(*square.T, color=style.GRAY, lw=0.6, zorder=3)
 
 
-def _draw_maps(axes: Any, data: Tangent) -> None:
+def _draw_maps(axes: style.Axes3D, data: Tangent) -> None:
     """The logarithmic map: rays of the surface, rays of the plane, and what goes where."""
     for ray, end in zip(data.rays, data.plane, strict=True):
         below, above = _on_surface(ray, data.reference), _on_plane(np.stack([0 * end, end]))
@@ -99,7 +99,7 @@ def _draw_maps(axes: Any, data: Tangent) -> None:
         axes.plot(*np.stack([below[-1], above[-1]]).T, color=style.BLACK, lw=0.7, ls=(0, (1, 1.5)), zorder=4)
 
 
-def _draw_paths(axes: Any, data: Tangent) -> None:
+def _draw_paths(axes: style.Axes3D, data: Tangent) -> None:
     below = _on_surface(data.geodesic, data.reference)
     above = _on_plane(data.plane)
     lengths = data.distance_riemann, data.distance_logeuclid
@@ -115,7 +115,7 @@ def _draw_paths(axes: Any, data: Tangent) -> None:
         axes.text(*(high + [0, 0, 0.1]), rf"$\log_G({name})$", ha=side, va="bottom", zorder=11)
 
 
-def _draw_key(axes: Any) -> None:
+def _draw_key(axes: style.Axes3D) -> None:
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 0.105), ncols=2, fontsize=8, columnspacing=1.5)
     axes.text(-2.25, 2.25, 0, r"$T_G\,\mathcal{P}_2$", zdir="x", ha="left", va="top", zorder=11)
     foot = dome(at_normal_coordinates(np.array([0.9, -1.7]), np.eye(2)))

@@ -68,7 +68,7 @@ def draw(data: Whitening, figure: style.Figure | None = None) -> style.Figure:
 def _draw_sessions(axes: style.Axes, sessions: np.ndarray, means: np.ndarray) -> None:
     for X, M, (name, color, marker, size) in zip(sessions, means, _LOOKS, strict=True):
         axes.plot(*normal_coordinates(X).T, marker, color=color, ms=3, mew=0, alpha=0.65, label=name)
-        style.dot(axes, *normal_coordinates(M), color=color, marker="D", size=size, mec=style.BLACK)
+        style.dot(axes, *normal_coordinates(M), color=color, marker="D", size=size, rim=style.BLACK)
     axes.plot(0, 0, "+", color=style.BLACK, ms=10, mew=1.5, zorder=11, label="identity")
 
 
