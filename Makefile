@@ -58,14 +58,15 @@ $(MATRIX:%=matrix-%): matrix-%:
 	if [ "$$(tail -n 1 build/matrix-$*.txt)" = FAILED ]; then counts="FAILED $$counts"; fi; \
 	echo "Python $*: $$counts" >> build/matrix-$*.txt
 
-# 10,000 examples of the properties, 8,500 damaged and hostile files, commands killed at 150 random moments, memory,
-# the wheel in a new environment: half an hour to an hour on two cores. What was tried stands at the end.
+# 10,000 examples of the properties, 8,500 damaged and hostile files, commands killed and interrupted at 210 random
+# moments, memory, the wheel in a new environment: half an hour to an hour on two cores. What was tried stands at the end.
 # `make nightly SHARE=0.03` does that share of it, to see whether it works.
 SHARE ?= 1
 nightly: $(STAMP)
 	SPDMETRIC_NIGHTLY=1 SPDMETRIC_SHARE=$(SHARE) $(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal \
 		tests/test_properties_public.py tests/test_fuzz.py tests/test_faults.py tests/test_memory.py \
-		tests/test_gaussian.py tests/test_wheel.py
+		tests/test_gaussian.py tests/test_wheel.py \
+		tests/test_comparison.py::test_finished_folds_survive_interruptions_at_any_moment
 
 # Every table and figure that docs/paper.md quotes, into results/paper. DATA is a folder with the folders
 # brodatz, bci2a (or bci2a-a09) and eegmmi; what is absent is named and left out.

@@ -12,9 +12,10 @@ from base64 import b64decode
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from comparison_data import FEW, HOSTILE_NAMES, write_page
+from comparison_data import FEW, HOSTILE_NAMES, matrices, write_page
 
 # Texts whose contrast with the first opaque ground behind them is too low, after WCAG 2.
 CONTRAST = """
@@ -56,6 +57,15 @@ return Array.from(document.querySelectorAll("body *")).filter((e) => {
   const own = e.getBoundingClientRect(), outer = e.parentElement.getBoundingClientRect();
   return own.width > 0 && (own.right > outer.right + 1.5 || own.left < outer.left - 1.5);
 }).map((e) => e.outerHTML.slice(0, 80));
+"""
+
+# Words of pictures that do not fit into them.
+CUT = """
+return Array.from(document.querySelectorAll("figure svg text")).filter((e) => {
+  const own = e.getBoundingClientRect(), outer = e.ownerSVGElement.getBoundingClientRect();
+  return own.width > 0 && (own.right > outer.right + 1 || own.left < outer.left - 1
+    || own.top < outer.top - 1 || own.bottom > outer.bottom + 1);
+}).map((e) => e.textContent);
 """
 
 HEADINGS = "return Array.from(document.querySelectorAll('h1,h2,h3,h4')).map((h) => Number(h.tagName[1]))"
@@ -160,6 +170,7 @@ def test_fits_the_screen_and_shows_its_pictures(browser, theme, width):
     set_width(browser, width)
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     assert browser.execute_script(CLIPPED) == []
+    assert browser.execute_script(CUT) == []
     pictures = browser.find_elements("css selector", "figure svg")
     assert len(pictures) >= 7
     for picture in pictures:
@@ -170,6 +181,38 @@ def test_fits_the_screen_and_shows_its_pictures(browser, theme, width):
         "(t) => t.getBoundingClientRect().height))"
     )
     assert browser.execute_script(letters) >= 8
+
+
+def test_large_numbers_do_not_push_words_out_of_the_pictures(driver, tmp_path):
+    """Distances of singular matrices are in units of the data: in squares of microvolts, six digits."""
+    from spdmetric.comparison import pictures
+    from spdmetric.comparison.describe import describe
+
+    X, y = matrices(24, 4)
+    X[:, :, 0] = X[:, 0] = 0
+    drawn = pictures.as_picture(pictures.outliers(describe(1e6 * X, y), np.arange(24) % 2), "far")
+    style = f"<style>svg {{ width: 440px }} {drawn.rules}</style>"
+    (tmp_path / "page.html").write_text(
+        f'{style}<figure><svg viewBox="{drawn.box}">{drawn.body}</figure>', encoding="utf-8"
+    )
+    driver.get((tmp_path / "page.html").as_uri())
+    assert "distance from mean" in driver.find_element("css selector", "svg").get_attribute("textContent")
+    assert driver.execute_script(CUT) == []
+
+
+def test_columns_have_their_headings_on_every_sheet(browser, tmp_path):
+    if shutil.which("pdftotext") is None:
+        pytest.skip("needs pdftotext to read what was printed: apt-get install poppler-utils")
+    set_theme(browser, "print")
+    more = "body.append(...Array.from(body.rows, (row) => row.cloneNode(true)));"
+    browser.execute_script(f"const body = document.querySelector('#accuracies tbody'); {4 * more}")
+    printed = browser.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True})
+    (tmp_path / "page.pdf").write_bytes(b64decode(printed["data"]))
+    command = ["pdftotext", "-layout", str(tmp_path / "page.pdf"), "-"]
+    sheets = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\f")
+    scored = [sheet for sheet in sheets if any(line.count(" ± ") >= 3 for line in sheet.splitlines())]
+    assert len(scored) > 1
+    assert all("Log loss" in sheet for sheet in scored)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark", "print"])

@@ -13,8 +13,9 @@ from __future__ import annotations
 import shlex
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 from time import monotonic
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from spdmetric.io.matrices import Matrices
 
 MOST_TOLD = 10  # matrices left out that are named
-SILENCE = 5.0  # seconds between two signs of life; more, the longer a run takes
+SILENCE = 4.0  # seconds between two signs of life; after an hour more, so that a log does not grow and grow
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -75,6 +76,11 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> None:
     """Read, compare, write the page, and say the answer."""
+    with Watch(arguments.jobs).awake() as watch:
+        _run(arguments, watch)
+
+
+def _run(arguments: Namespace, watch: Watch) -> None:
     from spdmetric.cli.inputs import read_input
     from spdmetric.comparison.compare import compare
     from spdmetric.comparison.page import need_page
@@ -97,7 +103,7 @@ def run(arguments: Namespace) -> None:
     data = read_input(arguments.data, labels, arguments)
     others = test and _noted(read_input(test, arguments.test_labels or named, arguments))
     matrices = _check_input(_noted(data), others, arguments)
-    watch = Watch(arguments.jobs)
+    watch.begin("looking at the matrices")
     try:
         report = compare(
             matrices,
@@ -114,16 +120,17 @@ def run(arguments: Namespace) -> None:
             progress=watch.follow,
             planned=watch.announce,
         )
+        watch.begin("drawing the page")
         _write(report, data, arguments)
     except KeyboardInterrupt:
-        say(f"{watch.done} of {watch.total} parts are finished and kept in {out.with_suffix('.state')}")
+        watch.say_kept(out.with_suffix(".state"))
         raise
 
 
 def _noted(data: Input) -> Matrices:
     """The matrices, with a note of those that were left out."""
     some = ", ".join(f"{one.where} ({one.why})" for one in data.bad[:MOST_TOLD])
-    more = f", and {len(data.bad) - MOST_TOLD} others" if len(data.bad) > MOST_TOLD else ""
+    more = f", and {len(data.bad) - MOST_TOLD} more" if len(data.bad) > MOST_TOLD else ""
     left_out = f"Left out by --skip-bad, {len(data.bad)} of {data.n_all}: {printable(some)}{more}."
     notes = (*data.matrices.notes, left_out) if data.bad else data.matrices.notes
     return replace(data.matrices, notes=notes)
@@ -194,10 +201,34 @@ def _origin(report: Report, data: Input, arguments: Namespace) -> Origin:
 
 
 class Watch:
-    """Says how far a run is every few seconds: in a terminal by a bar, else in lines."""
+    """Says what is being done every few seconds: of parts in a terminal by a bar, else in lines."""
 
     def __init__(self, jobs: int):
-        self.jobs, self.done, self.total = jobs, 0, 0
+        self.jobs, self.total = jobs, 0
+        self.begin("reading")
+
+    def begin(self, what: str) -> None:
+        """Hear of what is done from now on."""
+        began = monotonic()
+        self.sign: Callable[[], object] = lambda: say(f"{what}, {duration(monotonic() - began)}")
+
+    @contextmanager
+    def awake(self) -> Iterator[Watch]:
+        """Give a sign of life every few seconds until the end, from a thread: LAPACK lets it speak."""
+        over, began = Event(), monotonic()
+
+        def beat() -> None:
+            while not over.wait(max(SILENCE, (monotonic() - began) * SILENCE / 3600)):
+                with suppress(ValueError):  # of a stream that is closed
+                    self.sign()
+
+        thread = Thread(target=beat, daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            over.set()
+            thread.join()
 
     def announce(self, plan: Plan) -> None:
         """Hear of what is about to be run, and guess how long that may take."""
@@ -205,22 +236,30 @@ class Watch:
 
         self.plan, self.seconds = plan, rough_seconds(plan) / self.jobs
 
+    def say_kept(self, state: Path) -> None:
+        """Tell how many parts are in the journal of a run that is given up."""
+        from spdmetric.comparison.run import kept_parts
+
+        if self.total:  # before, nothing was begun
+            say(f"{kept_parts(self.plan, state)} of {self.total} parts are finished and kept in {state}")
+
     def follow(self, finished: Iterable[Finished], done: int, total: int) -> Iterator[Finished]:
         """Pass on what is finished, and tell of it."""
         from tqdm import tqdm
 
+        from spdmetric.comparison.describe import counted
+
         self.done, self.total, self.last = done, total, ""
-        methods, folds = len(self.plan.methods), sum(map(len, self.plan.splits))
+        methods = counted(len(self.plan.methods), "method")
+        folds = counted(sum(map(len, self.plan.splits)), "fold")
         forms = " with and without recentering" if self.plan.variants else ""
-        kept = f"; {done} of {total} parts are there from before" if done else ""
+        kept = f"; kept from before: {done} of {total} parts" if done else ""
         left = duration(self.seconds * (1 - done / total))
         guess = f"; roughly {left}, guessed from a small piece of the work" if done < total else ""
-        say(f"{methods} methods in {folds} folds{forms}{kept}{guess}")
-        over, began = Event(), monotonic()
+        say(f"{methods} in {folds}{forms}{kept}{guess}")
         with tqdm(desc="compare", initial=done, total=total, disable=None, unit="part", leave=False) as bar:
-            speak = bar.refresh if not bar.disable else lambda: say(self.told(done, monotonic() - began))
-            beat = Thread(target=_beat, args=(speak, over), daemon=True)
-            beat.start()
+            line = partial(self.say_how_far, done, monotonic())
+            self.sign = line if bar.disable else bar.refresh
             try:
                 for key, pieces in finished:
                     yield key, pieces
@@ -228,22 +267,14 @@ class Watch:
                     bar.set_postfix_str(key[0], refresh=False)
                     bar.update()
             finally:
-                over.set()
-                beat.join()
+                self.begin("putting the results together")
 
-    def told(self, first: int, gone: float) -> str:
-        """How much is done, what is left by the time that the finished parts took, and the last of them."""
-        new = self.done - first
+    def say_how_far(self, first: int, began: float) -> None:
+        """Tell how much is done, what is left by the time that new parts took, and the last of them."""
+        gone, new = monotonic() - began, self.done - first
         left = f", about {duration(gone / new * (self.total - self.done))} left" if new else ""
-        return f"{self.done} of {self.total} parts, {duration(gone)} gone{left}{self.last}"
-
-
-def _beat(speak: Callable[[], object], over: Event) -> None:
-    """Speak every few seconds, more seldom the longer it takes."""
-    began = monotonic()
-    while not over.wait(max(SILENCE, (monotonic() - began) / 60)):
-        with suppress(ValueError):  # of a stream that is closed
-            speak()
+        parts = "part" if self.total == 1 else "parts"
+        say(f"{self.done} of {self.total} {parts}, {duration(gone)} gone{left}{self.last}")
 
 
 def duration(seconds: float) -> str:

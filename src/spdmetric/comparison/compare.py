@@ -143,7 +143,7 @@ def _facts(plan: Plan, seconds: float, n_jobs: int) -> dict[str, str]:
         "Folds": f"{folds}; repeats: {len(plan.splits)}; seed: {plan.seed}",
         "Methods": ", ".join(plan.methods),
         "Class weight": str(plan.class_weight or "none"),
-        "Groups": f"{n_groups}, kept together in all folds" if n_groups else "none",
+        "Groups": f"{n_groups}, left out whole" if n_groups else "none",
         "Recentering": "with and without" if plan.variants else "none",
     }
 

@@ -60,6 +60,11 @@ def describe(X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None) -> 
     )
 
 
+def counted(n: int, one: str, many: str = "") -> str:
+    """``1 fold``, ``2 folds``."""
+    return f"{n} {one if n == 1 else many or one + 's'}"
+
+
 def _sizes(labels: np.ndarray) -> tuple[tuple[str, int], ...]:
     names, counts = np.unique(labels, return_counts=True)
     return tuple((str(name), int(count)) for name, count in zip(names, counts, strict=True))

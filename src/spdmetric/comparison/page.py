@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.pipeline import make_pipeline
 
 from spdmetric.comparison import chosen, pictures
-from spdmetric.comparison.describe import FAR
+from spdmetric.comparison.describe import FAR, counted
 from spdmetric.comparison.run import inner_groups, made
 from spdmetric.comparison.scores import SCORES
 from spdmetric.comparison.verdict import confused, confusion, saved_sentence, sentences, title
@@ -55,6 +55,7 @@ def _context(report: Report, origin: Origin) -> dict[str, object]:
         if " " not in name
     }
     groups = inner_groups(plan, plan.trained) is not None
+    grouped = any(inner_groups(plan, train) is not None for train, _ in plan.splits[0])
     return {
         **{"report": report, "origin": origin, "pictures": drawn, "answer": sentences(verdict)},
         "saved": origin.saved and saved_sentence(verdict, *origin.saved),
@@ -62,7 +63,7 @@ def _context(report: Report, origin: Origin) -> dict[str, object]:
         "median_distance": np.median(report.described[0].distance),
         **{"confusions": confusions, "confused": confused, "many": MANY},
         **{"made": estimators, "winner": chosen.winner(verdict), "scores": SCORES},
-        **{"methods": METHODS, "kinds": FAMILIES, "far_enough": FAR},
+        **{"methods": METHODS, "kinds": FAMILIES, "far_enough": FAR, "grouped": grouped},
         "program": lambda name: origin.program(estimators[name], groups=groups),
         "expression": expression,
         "csv": b64encode(report.as_csv().encode()).decode(),
@@ -98,7 +99,13 @@ def _template() -> Template:
     loader = PackageLoader("spdmetric.comparison", "")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
     environment.filters |= {"name": title, "unbroken": _unbroken, "quantile": np.quantile}
-    environment.filters |= {"log10": np.log10, "shown": shown, "share": _share, "plain": _plain}
+    environment.filters |= {
+        "log10": np.log10,
+        "shown": shown,
+        "share": _share,
+        "plain": _plain,
+        "counted": counted,
+    }
     return environment.get_template("page.html")
 
 

@@ -141,22 +141,24 @@ def conditions(description: Description) -> style.Figure:
         axes.hist(values, edges.tolist(), color=BLUE, rwidth=0.92)
         across = "condition number, powers of ten" if description.definite else "numerical rank"
         axes.set(xlabel=across, ylabel="matrices")
+        axes.locator_params(axis="y", integer=True)
     return figure
 
 
 def outliers(description: Description, classes: np.ndarray) -> style.Figure:
     """Distance of every matrix from the mean, in the order of the file."""
-    distance = description.distance
+    distance, known = description.distance, description.classes
+    known = known if len(known) <= 4 else ()  # there is no room to name more
     with _drawing(2.3, (0.13, 0.21, 0.84, 0.66)) as (figure, axes):
-        looks = zip(description.classes, CLASS_LOOKS, strict=False)
-        for c, ((name, _), (color, mark)) in enumerate(looks):
+        for c, ((name, _), (color, mark)) in enumerate(zip(known, CLASS_LOOKS, strict=False)):
             at = np.flatnonzero(classes == c)
             axes.plot(at, distance[at], label=_safe(name), color=color, marker=mark, ms=3.2, ls="none")
-        rest = np.flatnonzero(classes >= len(CLASS_LOOKS))
-        axes.plot(rest, distance[rest], ".", color=FAINT)
+        if not known:
+            axes.plot(distance, color=BLUE, marker="o", ms=3.2, ls="none")
         axes.set(xlabel="matrix, in the order of the file", ylabel="distance from mean")
         axes.set_ylim(bottom=0)
-        if len(description.classes) <= 4:
+        axes.ticklabel_format(axis="y", scilimits=(-2, 4))  # long numbers would push the words out
+        if known:
             _legend(figure, 4)
     return figure
 

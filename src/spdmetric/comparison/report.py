@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 
 from spdmetric.comparison import chosen
 from spdmetric.comparison.chosen import Drawn
-from spdmetric.comparison.describe import Description
+from spdmetric.comparison.describe import Description, counted
 from spdmetric.comparison.plan import RECENTERED
 from spdmetric.comparison.run import Comparison
 from spdmetric.comparison.verdict import Estimate, Line, Verdict, sentences, title
@@ -109,7 +109,8 @@ class Report:
         return "\n".join(sentences(self.verdict))
 
     def __repr__(self) -> str:
-        return f"<Report on {self.data.name}: {len(self.verdict.lines)} methods; print() it for the answer>"
+        methods = counted(len(self.verdict.lines), "method")
+        return f"<Report on {self.data.name}: {methods}; print() it for the answer>"
 
     @property
     def rows(self) -> list[Row]:

@@ -52,7 +52,7 @@ class Place(NamedTuple):
     @property
     def key(self) -> Key:
         """Its name in the journal, and for those who wait."""
-        more = f" and {len(self.names) - 1} others" if len(self.names) > 1 else ""
+        more = f" and {len(self.names) - 1} more" if len(self.names) > 1 else ""
         return f"fold {self.fold + 1}, {named(self.names[0], self.variant)}{more}", self.repeat
 
 
@@ -80,6 +80,12 @@ def run_plan(plan: Plan, path: Path, *, jobs: int = 1, progress: Progress | None
     }
     results = journal.run(tasks, kept, jobs=jobs, progress=progress)
     return _gathered(plan, {at[key]: pieces for key, pieces in results.items()})
+
+
+def kept_parts(plan: Plan, path: Path) -> int:
+    """How many tasks the journal has whole, so that they are not run again."""
+    with Journal(path, _header(plan)).opened() as kept:
+        return sum(all((place.key, name) in kept for name in place.names) for place in places(plan))
 
 
 def _header(plan: Plan) -> dict[str, Plain]:

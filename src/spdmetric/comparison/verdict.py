@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spdmetric.comparison import scores
+from spdmetric.comparison.describe import counted
 from spdmetric.comparison.plan import RECENTERED, Plan
 from spdmetric.comparison.run import Comparison, named
 from spdmetric.comparison.scores import SCORES, Score
@@ -18,7 +19,7 @@ from spdmetric.evaluation.methods import METHODS, PAIRS
 
 LEVEL = 0.95
 MINUS = "\N{MINUS SIGN}"
-MOST_NAMED = 5  # methods that a sentence lists
+MOST_NAMED = 6  # methods that a sentence lists
 
 
 class Estimate(NamedTuple):
@@ -279,11 +280,10 @@ def learning_sentence(verdict: Verdict) -> str:
     """Whether learning helps, by the comparison planned beforehand."""
     first = verdict.planned
     if first is None:
-        return (
-            "Whether learning helps was not asked: it takes a method with and without learning, and no such "
-            "two were run."
-        )
-    against = f"over no learning, the LogEuclidean metric at the mean, with {first.head} after both"
+        return "Whether learning helps was not tested: no method was run both with and without learning."
+    against = (
+        f"against the LogEuclidean metric at the mean, which learns nothing, with {first.head} after both"
+    )
     return f"{_answer(first, f'Learning {first.what}', verdict.scored)} {against}."
 
 
@@ -291,32 +291,30 @@ def _answer(pair: Gain, what: str, score: Score) -> str:
     """Say what is gained or lost, as far as it can be told."""
     gain, interval = pair.gain, f" (95 % interval {pair.gain.interval})" if pair.gain.known else ""
     if pair.same:
-        zero = f"{0:.{score.digits}f} {score.points}"
-        return f"{what} makes no difference here, not for one matrix: {zero}"
+        return f"{what} makes no difference here, not for one matrix,"
+    size = f"{gain.signed} {score.points}{interval}"
     if gain.sign:
-        does, verb = ("helps", "gains") if gain.sign > 0 else ("hurts", "loses")
-        size = gain._replace(mean=abs(gain.mean))
-        return f"{what} {does} here: it {verb} {size} {score.points}{interval}"
-    asked = f"{what[0].lower()}{what[1:]}"
-    return f"It cannot be told whether {asked} helps: {gain.signed} {score.points}{interval}"
+        return f"{what} {'helps' if gain.sign > 0 else 'hurts'} here: {size}"
+    return f"It cannot be told whether {what[0].lower()}{what[1:]} helps here: {size}"
 
 
 def parts_sentence(verdict: Verdict) -> str | None:
-    """What the parts of learning are worth, and learning after recentering; by what can be told of them."""
-    starts = {
-        1: "What helps",
-        -1: "What hurts",
-        0: "What cannot be told from zero",
-        2: "What changes nothing",
-    }
-    told: dict[int, list[str]] = {key: [] for key in starts}
+    """What the parts of learning are worth, and learning after recentering."""
     parts = [pair for pair in verdict.learning if not pair.recentered and pair is not verdict.planned]
+    after = [pair for pair in verdict.learning if pair.recentered][:1]
     unit = verdict.scored.points.partition(" ")[0]
-    for pair in parts + [pair for pair in verdict.learning if pair.recentered][:1]:
-        form = "after recentering" if pair.recentered else f"with {pair.head}"
-        points = "" if pair.same else f", {pair.gain.signed} {unit}"
-        told[2 if pair.same else pair.gain.sign].append(f"learning {pair.what}, {form}{points}")
-    return " ".join(f"{starts[key]}: {'; '.join(some)}." for key, some in told.items() if some) or None
+    told = "; ".join(_part(pair, unit) for pair in parts)
+    said = [f"Taken apart, {told}."] if told else []
+    said += [f"After recentering, {_part(pair, unit)}." for pair in after]
+    return " ".join(said) or None
+
+
+def _part(pair: Gain, unit: str) -> str:
+    """``learning G alone helps (with one nearest neighbor, +6.1 ± 2.0 points)``."""
+    does = {1: "helps", -1: "hurts", 0: "has no clear effect"}[pair.gain.sign]
+    if pair.same:
+        return f"learning {pair.what} changes nothing (with {pair.head})"
+    return f"learning {pair.what} {does} (with {pair.head}, {pair.gain.signed} {unit})"
 
 
 def recentering_sentence(verdict: Verdict) -> str | None:
@@ -326,8 +324,8 @@ def recentering_sentence(verdict: Verdict) -> str | None:
     first = verdict.recentering[0]
     what = "Recentering, each group seen from its own mean,"
     return (
-        f"{_answer(first, what, verdict.scored)} with {title(first.plain)}. It is transductive: it uses all "
-        "matrices of the group to be labeled, without their labels, before the first one is labeled."
+        f"{_answer(first, what, verdict.scored)} with {title(first.plain)}. It is transductive: it needs all "
+        "matrices of a new group, without their labels, before the first one can be labeled."
     )
 
 
@@ -339,23 +337,34 @@ def best_sentence(verdict: Verdict) -> str:
     if not others:
         told = f"One method was run, {title(best.method)}: {verdict.word} {score}{verdict.scored.unit}."
     elif len(equal) == 1:
-        told += f"; each of the {len(others)} others is behind it by more than chance allows."
+        behind = f"each of the {len(others)} others" if len(others) > 1 else "the other"
+        told += f"; {behind} is behind it by more than chance allows."
     else:
-        n, digits = len(others) + 1, verdict.scored.digits
-        all_of = f"{n} results, with and without recentering," if verdict.recentering else f"{n} methods"
-        last = verdict.score(equal[-1]).mean
-        names = [title(line.method) for line in equal]
-        marked = f"those marked ≈ in the table, {', '.join(names[:MOST_NAMED])} among them"
-        told = (
-            f"{len(equal)} of {all_of} are tied for the {verdict.top}, {last:.{digits}f} to "
-            f"{verdict.told(score.mean)}: {marked if len(names) > MOST_NAMED else _and(names)}. The quickest "
-            f"of them is {title(min(equal, key=lambda line: line.seconds).method)}."
-        )
+        told = _tied_sentence(verdict, equal)
     guessing = verdict.told(verdict.chance)
     if score.known and verdict.scored.sign * (score.mean - verdict.chance) <= score.half:
-        return f"{told} That cannot be told from guessing, {guessing}."
-    optimistic = f" The {verdict.scored.top} of several numbers is optimistic, having been chosen."
+        which = f"The {verdict.scored.top}" if others else "That"
+        return f"{told} {which} cannot be told from guessing, {guessing}."
+    optimistic = (
+        f" The {verdict.scored.top} of several numbers is optimistic: new matrices may do a little worse."
+    )
     return f"{told} Guessing gives {guessing}.{optimistic if others else ''}"
+
+
+def _tied_sentence(verdict: Verdict, equal: list[Line]) -> str:
+    """Which methods are tied for the first place; the best of them is the first."""
+    n, names = len(verdict.ranked), [title(line.method) for line in equal]
+    count = f"{len(equal)} of {n}" if len(equal) < n else "Both" if n == 2 else f"All {n}"
+    kind = "results, with and without recentering," if verdict.recentering else "methods"
+    if len(names) > MOST_NAMED:
+        names[MOST_NAMED - 1 :] = [f"{len(names) - MOST_NAMED + 1} more (≈ in the table)"]
+    low, high = (verdict.score(line).mean for line in (equal[-1], equal[0]))
+    numbers = dict.fromkeys(f"{value:.{verdict.scored.digits}f}" for value in (low, high))  # one if equal
+    quickest = title(min(equal, key=lambda line: line.seconds).method)
+    return (
+        f"{count} {kind} are tied for the {verdict.top}, {' to '.join(numbers)}{verdict.scored.unit}: "
+        f"{'; '.join(names)}. The quickest of them is {quickest}."
+    )
 
 
 def distance_sentence(verdict: Verdict) -> str | None:
@@ -365,7 +374,7 @@ def distance_sentence(verdict: Verdict) -> str | None:
     told = f"Of the {len(verdict.fixed)} fixed distances, with one nearest neighbor, "
     equal = [line for line in verdict.fixed if line.behind is None or line.tied]
     if len(equal) == len(verdict.fixed):
-        return told + "none can be told from the others."
+        return told + "none is clearly better than another."
     names = [title(line.method).removesuffix(" + 1-NN") for line in equal]
     best = f"{verdict.score(equal[0])}{verdict.scored.unit}"
     if len(equal) == 1:
@@ -379,15 +388,15 @@ def singular_sentence(plan: Plan) -> str | None:
     if sizes.definite:
         return None
     if sizes.shared:
+        n = sizes.d - sizes.smallest_rank
+        same = "direction" if n == 1 else f"{n} directions"
         return (
-            f"The matrices are singular in the same {sizes.d - sizes.smallest_rank} of {sizes.d} directions: "
-            "all methods were run in the range that they share."
+            f"The matrices are singular, all in the same {same} of {sizes.d}: every method was run in the "
+            "range that they share."
         )
     n = sum("full rank" in why for why in plan.left_out.values())
-    return (
-        f"Some matrices are singular, and not in the same directions: the {n} methods that need full rank "
-        "were not run."
-    )
+    what = f"not run for that: {counted(n, 'method')}." if n else "all methods that were run allow that."
+    return f"Some matrices are singular, and not in the same directions; {what}"
 
 
 def groups_sentence(plan: Plan) -> str | None:
@@ -397,8 +406,8 @@ def groups_sentence(plan: Plan) -> str | None:
     n = len(np.unique(plan.groups))
     if plan.clusters is None:
         return (
-            f"Of the {n} groups each was tested by methods that never saw it; two groups tell nothing about "
-            "how groups differ, so the errors are over matrices, and say nothing of a third group."
+            f"Each of the {n} groups was tested by methods that had never seen it. Two cannot tell how much "
+            "groups differ: the errors are over matrices, and hold for these two, not for a third."
         )
     return f"Groups were left out whole, and errors are over the {n} groups, not over matrices."
 
@@ -408,8 +417,11 @@ def saved_sentence(verdict: Verdict, method: str, file: str) -> str:
     said = f"{file} holds {title(method)}, trained on all matrices"
     if method != verdict.unaided[0]:
         return f"{said}, as asked for."
+    if len(verdict.lines) == 1:
+        return f"{said}."
     if method == verdict.best.method:
-        return f"{said}: it has the {verdict.top}."
+        tied = any(line.tied for line in verdict.ranked)
+        return f"{said}: it {'is one of those tied for' if tied else 'has'} the {verdict.top}."
     return (
         f"{said}: it has the {verdict.top} of the methods without recentering. {title(verdict.best.method)} "
         "is the best of all and cannot be kept, for it needs all matrices of a new group at once."

@@ -24,6 +24,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -128,7 +129,8 @@ def _run(
         if len(found[key]) < len(task.names)
     }
     workers = Parallel(n_jobs=min(jobs, max(1, len(left))), return_as="generator_unordered")
-    results = workers(delayed(_run_one)(key, task) for key, task in left.items())
+    with _deaf():
+        results = workers(delayed(_run_one)(key, task) for key, task in left.items())
     finished: Iterable[Finished] = results
     if progress is not None:
         finished = iter(progress(finished, len(tasks) - len(left), len(tasks)))  # kept until the end below
@@ -141,6 +143,19 @@ def _run(
             warnings.simplefilter("ignore", UserWarning)  # joblib's, that tasks are given up
             results.close()
     return found
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Processes begun within do not hear ^C, which is meant for this one: it ends them without a word."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _run_one(key: Key, task: Task) -> Finished:
@@ -197,10 +212,11 @@ class Journal:
                 lines.append(line)
         if dropped - cut:  # that a line was being written when the run was killed is no news
             self.warn(f"{dropped - cut} lines that are damaged")
-        if dropped:
             file.truncate(0)  # in place, for the lock is on this file
             file.writelines(lines)
             file.flush()
+        elif cut:  # in one step, that a second kill loses nothing
+            file.truncate(sum(map(len, lines)))
         return found
 
     def warn(self, what: str) -> None:
