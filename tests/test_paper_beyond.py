@@ -72,12 +72,12 @@ def test_missing_subjects_and_files_are_said(folder, tmp_path):
     assert "no covariances_S001-S020.npz in" in beyond.beyond_table(tmp_path).absent["eegmmi-64"]
     assert "holds no file such as subject01.npz" in beyond.beyond_table(tmp_path).absent["cho"]
     archive = np.load(folder / "eegmmi" / "covariances_S001-S020.npz")
-    few = {name: archive[name] for name in ("X1", "y1", "r1")}
+    few = {name: archive[name] for name in ("X1", "y1", "r1", "X2", "y2", "r2", "X3", "y3", "r3")}
     np.savez(tmp_path / "eegmmi" / "covariances_S001-S020.npz", **few)
     table = beyond.beyond_table(tmp_path)
     assert "does not hold all of subjects 1 to 20" in table.absent["eegmmi-across"]
     assert "eegmmi-21 1" in table.rows
-    assert eegmmi_covariance_subjects(tmp_path / "eegmmi") == [1]
+    assert eegmmi_covariance_subjects(tmp_path / "eegmmi") == [1, 2, 3]
     del few["r1"]
     np.savez(tmp_path / "eegmmi" / "covariances_S001-S020.npz", **few)
     with pytest.raises(ValueError, match="does not tell the runs of subject 1"):
