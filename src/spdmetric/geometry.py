@@ -50,6 +50,7 @@ from spdmetric.linalg.threads import one_thread
 
 _EPS = float(np.finfo(np.float64).eps)
 _TINY = 1e-150  # a distance whose square is still a number
+_SHORT = 0.02  # share of a step in the search for a median below which the steps before it are forgotten
 _NEAR = 0.01  # distances below this share of their mean count as squares in a median
 
 # ---------------------------------------------------------------------------
@@ -353,20 +354,24 @@ def median_of(average: Average, n: int | None = None, *, tol: float = 1e-9, max_
     """
     frame = Frame.of(spectrum(_between_means(average)))
     spread = float(detached(average(_by_distance(frame.factor, n, _TINY))[-1]))
-    bound = max(tol * spread, frame.factor.shape[-1] * _EPS)  # matrices that are all the same have no spread
+    bound = max(tol * spread, 100 * frame.factor.shape[-1] * _EPS)  # of matrices that are the same
     near = max(_NEAR * spread, _TINY)
     here, secants, length = average(_by_distance(frame.factor, n, near)), Secants(Even()), 1.0
     for _ in range(max_iter):
-        step = length * secants.solve(here[:-2], float(detached(here[-2])))
-        if float(array_namespace(step).linalg.vector_norm(detached(step))) <= bound:
+        step = secants.solve(here[:-2], float(detached(here[-2])))
+        size = float(array_namespace(step).linalg.vector_norm(detached(step)))
+        if length * size <= bound:
             return frame.point
+        step = step * (length * min(1.0, 2 * spread / size))  # a sum of distances may be flat for long
         moved = frame.moved(step)
         there = average(_by_distance(moved.factor, n, near))
         if float(detached(there[-1])) <= float(detached(here[-1])) * (1 + 4 * _EPS):
             secants.learn(detached(step), detached(here[:-2] - there[:-2]))
             frame, here, length = moved, there, 1.0
-        else:
-            secants, length = Secants(Even()), length / 2
+            continue
+        length /= 2
+        if length < _SHORT:  # the secants have misled: forget them
+            secants = Secants(Even())
     warn_at_caller(
         f"The median stopped after {max_iter} iterations: look for matrices that are near singular.",
         ConvergenceWarning,
