@@ -293,7 +293,22 @@ def _least_bold(values: list[float]) -> list[str]:
     return [f"**{value:.3f}**" if value == min(values) else f"{value:.3f}" for value in values]
 
 
+def transfer_table(content: dict[str, Any]) -> list[list[str]]:
+    """Accuracy by labeled trials of the new subject, and what others add to them, a line for each arm."""
+    cells = {(c["channels"], c["arm"], c["trials"]): number(c["mean"], c["se"]) for c in content["cells"]}
+    gains = {
+        (g["channels"], g["over"], g["trials"]): number(g["mean"], g["se"], sign="+") for g in content["gains"]
+    }
+    trials = sorted({k for *_, k in cells})
+    lines = [["channels", "trained on", *map(str, trials), f"others add, at {trials[-1]}"]]
+    for channels, arm in dict.fromkeys(key[:2] for key in cells):
+        found = [cells.get((channels, arm, k), "") for k in trials]
+        lines.append([str(channels), arm, *found, gains.get((channels, arm, trials[-1]), "")])
+    return lines
+
+
 TABLES = {
+    "transfer": transfer_table,
     "benchmarks/probabilities": probabilities_table,
     "benchmarks/texture_sensitivity": settings_table,
 }
