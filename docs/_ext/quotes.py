@@ -297,7 +297,8 @@ def transfer_table(content: dict[str, Any]) -> list[list[str]]:
     """Accuracy by labeled trials of the new subject, and what others add to them, a line for each arm."""
     cells = {(c["channels"], c["arm"], c["trials"]): number(c["mean"], c["se"]) for c in content["cells"]}
     gains = {
-        (g["channels"], g["over"], g["trials"]): number(g["mean"], g["se"], sign="+") for g in content["gains"]
+        (g["channels"], g["over"], g["trials"]): number(g["mean"], g["se"], sign="+")
+        for g in content["gains"]
     }
     trials = sorted({k for *_, k in cells})
     lines = [["channels", "trained on", *map(str, trials), f"others add, at {trials[-1]}"]]
