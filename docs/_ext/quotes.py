@@ -176,7 +176,7 @@ def bold_of(content: dict[str, Any], shown: dict[tuple[str, str], dict[str, Any]
 def cell(entry: dict[str, Any], bold: bool) -> str:
     """A mean with its standard error, the number of the paper in brackets."""
     if entry["mean"] is None:
-        return "no data"
+        return "not run"
     paper, corrected = entry.get("paper"), entry.get("paper_corrected")
     arrow = f" → {corrected:.2f}" if corrected is not None and corrected != paper else ""
     text = number(entry["mean"], entry["se"], bold=bold)

@@ -193,9 +193,7 @@ class Seen(NamedTuple):
     """Matrices as all folds see them: from one center, which knows nothing of y."""
 
     data: Labeled  # whitened by the center
-    logs: (
-        np.ndarray | None
-    )  # (n, p), tangent vectors there; None where matrices are singular, and not whitened
+    logs: np.ndarray | None  # (n, p), tangent vectors there; None: singular matrices, not whitened
 
 
 def seen_from_center(data: Labeled, grid: Grid, settings: Settings) -> tuple[Seen, Settings]:
