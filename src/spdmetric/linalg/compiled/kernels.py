@@ -66,10 +66,11 @@ def _read_cotangents(rows, m, column, first, M):  # type: ignore[no-untyped-def]
         off_diagonal = diagonal * _HALF_SQRT2
         for i in range(m):
             for j in range(i):
-                entry = off_diagonal * rows[row, column[i, j]]
-                M[i, j, lane] = entry
-                M[j, i, lane] = entry
+                M[i, j, lane] = off_diagonal * rows[row, column[i, j]]
             M[i, i, lane] = diagonal * rows[row, column[i, i]]
+    for i in range(m):
+        for j in range(i):
+            put2(M, j, i, get2(M, i, j))
 
 
 @part

@@ -18,6 +18,7 @@ from __future__ import annotations
 import operator
 import threading
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,14 @@ def plain(array: np.ndarray) -> np.ndarray:
     return np.array(array, dtype=np.float64, order="C")
 
 
+def empty(shape: tuple[int, ...]) -> np.ndarray:
+    """An array whose lanes begin where lines of the cache do: across two lines each access takes twice."""
+    size = prod(shape)
+    room = np.empty(size + LANES)
+    first = -room.__array_interface__["data"][0] // room.itemsize % LANES
+    return room[first : first + size].reshape(shape)
+
+
 class Scratch(threading.local):
     """Arrays in which a thread's kernels work; kept, since fresh memory costs as much as a small block.
 
@@ -64,7 +73,7 @@ class Scratch(threading.local):
 
     def __call__(self, size: int) -> tuple[np.ndarray, ...]:
         if self.size != size:
-            self._kept = tuple(map(np.empty, self._shapes(size)))
+            self._kept = tuple(map(empty, self._shapes(size)))
             self.size = size
         return self._kept
 

@@ -20,7 +20,7 @@ from itertools import pairwise
 import numpy as np
 
 from spdmetric.linalg.compiled import kernels, sums
-from spdmetric.linalg.compiled.lanes import LANES, Scratch, plain
+from spdmetric.linalg.compiled.lanes import LANES, Scratch, empty, plain
 from spdmetric.linalg.lazy import lazy
 from spdmetric.linalg.moments import Moments
 from spdmetric.linalg.symmetric import LogCongruence, Spectrum
@@ -58,7 +58,7 @@ class CompiledStack:
                 f"Expected matrices of shape (n, d, d), at least one, got an array of shape {X.shape}."
             )
         n, d = X.shape[0], X.shape[-1]
-        packed = np.empty((-(-n // LANES), d * (d + 1) // 2, LANES))
+        packed = empty((-(-n // LANES), d * (d + 1) // 2, LANES))
         kernels.pack(plain(X), packed)
         return cls(packed, n, d)
 
@@ -72,8 +72,8 @@ class CompiledStack:
         (m, d), groups = W.shape, self.packed.shape[0]
         factor, order, column = np.empty((_even(m), d)), np.empty(m, np.int64), np.empty((m, m), np.int64)
         kernels.arrange(plain(W), np.empty(m), factor, order, column)
-        values, logs = np.empty((2, groups, m, LANES))
-        vectors = np.empty((groups, _even(m), m, LANES))
+        values, logs = empty((2, groups, m, LANES))
+        vectors = empty((groups, _even(m), m, LANES))
         features = np.empty((self.n, m * (m + 1) // 2))
         kernels.forward(self.packed, factor, column, values, logs, vectors, features, *_scratch(max(m, d)))
         return CompiledDecomposition(self, factor, order, column, values, logs, vectors, features)
