@@ -406,3 +406,9 @@ def test_it_has_no_parameters_of_the_other_estimator(rng):
     assert not isinstance(metric, LogEuclideanMetric)
     for name in ("radius", "rank", "shape", "batch_size", "partial_fit"):
         assert not hasattr(metric, name)
+
+
+def test_matrices_that_are_all_the_same():
+    X = np.repeat(np.diag([1.0, 2.0, 3.0, 4.0])[None], 6, axis=0)
+    with pytest.raises(ValueError, match="All matrices of X are the same"):
+        LogEuclideanMetricCV().fit(X, [0, 1, 0, 1, 0, 1])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 from sklearn import config_context
 from sklearn.model_selection import LeaveOneGroupOut, cross_validate
 from sklearn.neighbors import KNeighborsClassifier
@@ -172,7 +175,7 @@ def subjects():
 
 @pytest.mark.parametrize("weight", [None, 5.0])
 def test_labels_of_a_new_domain_by_hand(weight, subjects):
-    """The vectors of both, of twice the rank; ridge regression, and class means after it."""
+    """The vectors of both, of twice the rank; ridge regression, class means after it; and own ones alone."""
     model, X, y = subjects
     adapted = model.adapt(X[:20], y[:20], weight=weight)
     own = adapted.metric_.embedding_.domain_mean
@@ -195,8 +198,28 @@ def test_labels_of_a_new_domain_by_hand(weight, subjects):
     Q = discriminant_shape(pooled, by_error).directions
     head = ClassMeans.of(pooled @ Q, both, weights, 2)
     expected = log_posterior(head.evidence(scale * V @ Q), head.offset, model.metric_.temperature_)
+    alone = LogEuclideanClassifier(radii=(0,), ranks=(None,), shapes=("discriminant",), head="centroid")
+    expected = (expected + alone.fit(X[:20], y[:20]).predict_log_proba(X[20:])) / 2
+    expected -= logsumexp(expected, axis=1, keepdims=True)
     np.testing.assert_allclose(adapted.predict_log_proba(X[20:]), expected, atol=1e-6)
     assert adapted.own_weight_ in ((5.0,) if weight else (5.0, 15.0, 150 / 90, 1.0))
+
+
+def test_own_labels_speak_for_themselves_where_each_class_has_two(subjects):
+    model, X, y = subjects
+    rows = np.r_[np.flatnonzero(y == 0)[:5], np.flatnonzero(y == 1)[:1]]
+    alone = model.adapt(X[rows], y[rows])  # one label of a class is not enough
+    assert alone._own is None
+    both = model.adapt(X[:20], y[:20])
+    assert both._own is not None
+    moved = both.adapt(X[20:])  # the second opinion moves along
+    np.testing.assert_allclose(moved._own.metric.embedding_.mean, mean_riemann(X[20:]), rtol=1e-8)
+    assert moved.partial_adapt(X[20:])._own is not None
+    contradictory = model.adapt(np.repeat(X[:3], 2, axis=0), np.tile([0, 1], 3))
+    assert contradictory._own is None
+    one_sided = moved.adapt(X[rows], y[rows])
+    assert one_sided._own is None
+    assert copy(both).fit(X, y)._own is None
 
 
 def test_rows_are_added_to_a_factor(rng):

@@ -24,6 +24,10 @@ _EPS = float(np.finfo(np.float64).eps)
 Solver = Callable[..., Solution]
 
 
+class TellsNothingError(ValueError):
+    """Matrices from which nothing can be learned of y."""
+
+
 class Problem(NamedTuple):
     """An objective in the coordinates of its start."""
 
@@ -47,10 +51,10 @@ class Problem(NamedTuple):
             return None
         shape = self.objective.at(solution.point).shape()
         if shape.directions.shape[1] == 0:
-            raise ValueError(
-                f"shape={kind!r}: the classes have the same mean tangent vector, or the numbers to predict "
-                "do not depend on it, so that no direction says anything of y. Use shape=None, or see "
-                "whether X and y belong together."
+            raise TellsNothingError(
+                "The classes have the same mean tangent vector, or the numbers to predict do not depend on "
+                "it: no direction says anything of y, and there is no shape to learn. See whether X and y "
+                "belong together; without a shape (shape=None, shapes=[None]) neighbors can still be asked."
             )
         return shape
 
@@ -136,7 +140,7 @@ def _check_spread(spread: float, d: int) -> None:
             "singular. Estimate the matrices with shrinkage, or choose another init."
         )
     if spread <= 100 * d * _EPS:
-        raise ValueError(
+        raise TellsNothingError(
             "All matrices of X are the same: their alignment with the labels is undefined. Expected at least "
             "two different matrices."
         )

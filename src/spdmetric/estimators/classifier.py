@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from spdmetric.estimators._adaptation import ClassCenters, Kept, estimated_shares, relearned, shifted_mean
 from spdmetric.estimators._fitted import DOCUMENTATION
+from spdmetric.estimators._problem import TellsNothingError
 from spdmetric.estimators._progress import CallbackSupportMixin
 from spdmetric.estimators.cv import LogEuclideanMetricCV
 from spdmetric.estimators.heads import ClassMeans, Head, head_of, log_posterior
@@ -35,6 +37,18 @@ from spdmetric.validation import (
     weight_unit,
     weights_of,
 )
+
+
+class Opinion(NamedTuple):
+    """A metric, and what labels its vectors."""
+
+    metric: LogEuclideanMetricCV
+    head: Head
+
+    def log_proba(self, X: Array, sample_domain: Array | None) -> np.ndarray:
+        """Log probabilities of the classes, (n, c)."""
+        vectors = np.asarray(to_numpy(self.metric.transform(X, sample_domain)), dtype=np.float64)
+        return log_posterior(self.head.evidence(vectors), self.head.offset, self.metric.temperature_)
 
 
 class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -113,6 +127,8 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
     # What adapt needs of training; neither is in a model file.
     _training: Kept | None = None
     _centers: ClassCenters | None = None
+    # After adapt with labels, what the new matrices say by themselves.
+    _own: Opinion | None = None
 
     def __init__(
         self,
@@ -196,9 +212,10 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
             self._centers = ClassCenters.of(logs, codes[counts], weight[counts])
         return self
 
-    def _keep(self, metric: LogEuclideanMetricCV, head: Head) -> Self:
+    def _keep(self, metric: LogEuclideanMetricCV, head: Head, own: Opinion | None = None) -> Self:
         """Set the attributes that a fit leaves behind."""
-        self.metric_, self._head, self.n_features_in_ = metric, head, metric.n_features_in_
+        self.metric_, self._head, self._own = metric, head, own
+        self.n_features_in_ = metric.n_features_in_
         self.classes_ = np.asarray(metric.classes_)
         self.head_ = "centroid" if metric.n_neighbors_ is None else "neighbors"
         return self
@@ -207,9 +224,10 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
     def predict_log_proba(self, X: Array, sample_domain: Array | None = None) -> np.ndarray:
         """Logarithms of `predict_proba`."""
         check_is_fitted(self)
-        vectors = to_numpy(self.metric_.transform(X, sample_domain))
-        evidence = self._head.evidence(np.asarray(vectors, dtype=np.float64))
-        return log_posterior(evidence, self._head.offset, self.metric_.temperature_)
+        known = Opinion(self.metric_, self._head).log_proba(X, sample_domain)
+        if self._own is None or sample_domain is not None:  # a domain of training
+            return known
+        return np.asarray(log_softmax((known + self._own.log_proba(X, None)) / 2, axis=1))
 
     def predict_proba(self, X: Array, sample_domain: Array | None = None) -> np.ndarray:
         """Probability of every class.
@@ -289,7 +307,9 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         Without labels the metric is carried, see `LogEuclideanMetric.adapt`.  With labels the new matrices,
         seen from their mean, join those of training, at a weight of their own, and shape and head are learned
         anew; the reference point stays, and a factor of low rank gets as many directions again, those on
-        which the classes of training differ next most.
+        which the classes of training differ next most.  Where every class has two labeled matrices or more,
+        these are also asked by themselves, at their mean and with their own shape: the log probabilities
+        are the mean of both answers.
 
         Parameters
         ----------
@@ -322,7 +342,7 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         if y is None:
             if weight is not None:
                 raise ValueError(f"weight={weight!r} is that of labeled matrices: pass y, or leave it out.")
-            adapted = self._adapted(self.metric_.adapt(X, sample_weight))
+            adapted = self._carried(lambda metric: metric.adapt(X, sample_weight))
             return adapted if prior == "train" else adapted._shifted(X, sample_weight)
         if prior == "estimate":
             raise ValueError("prior='estimate' is for matrices without labels: leave out y, or prior.")
@@ -340,15 +360,36 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         mine = Kept(vectors[counts], codes[counts], own[counts], training.rank)
         pooled, Q, weight = relearned(training, mine, weight, len(self.classes_))
         metric.embedding_ = replace(metric.embedding_, shape=Q)
-        adapted = self._adapted(metric)
         learned = pooled.vectors @ Q, pooled.codes, pooled.weight, len(self.classes_)
-        adapted._head = head_of(*learned, self.metric_.n_neighbors_)
+        adapted = copy(self)
+        adapted._keep(
+            metric, head_of(*learned, self.metric_.n_neighbors_), self._own_opinion(X, mine, counts)
+        )
         adapted.own_weight_ = weight
         return adapted
 
+    def _own_opinion(self, X: Array, mine: Kept, counts: np.ndarray) -> Opinion | None:
+        """What labeled matrices of a new domain say by themselves, if each class has two or more.
+
+        Nothing is learned but the shape: few matrices tell no more.
+        """
+        if np.bincount(mine.codes, minlength=len(self.classes_)).min() < 2:
+            return None
+        own = np.asarray(to_numpy(X), dtype=np.float64)[counts]
+        ranks = [None if is_definite(own) else smallest_rank(own)]
+        metric = LogEuclideanMetricCV(
+            task="classification", head="centroid", radii=[0.0], ranks=ranks, shapes=["discriminant"]
+        )
+        try:
+            metric.fit(own, self.classes_[mine.codes], mine.weight)
+        except TellsNothingError:
+            return None
+        vectors = np.asarray(metric.transform(own))
+        return Opinion(metric, ClassMeans.of(vectors, mine.codes, mine.weight, len(self.classes_)))
+
     def _shifted(self, X: Array, sample_weight: Array | None) -> Self:
         """A copy that sees a session as its estimated shares of the classes ask for."""
-        centers, head, metric = self._centers, self._head, copy(self.metric_)
+        centers, head, metric = self._centers, self._head, self.metric_
         if centers is None or not isinstance(head, ClassMeans):
             raise ValueError(
                 "prior='estimate' needs head_='centroid' and the class means of positive definite training "
@@ -360,19 +401,26 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         vectors = np.asarray(metric.transform(X))
         share = estimated_shares(vectors, weight, head, variance, centers.share)
         mean = shifted_mean(X, weight, metric.embedding_.mean, share @ centers.vectors)
-        metric.embedding_ = metric.embedding_.moved(mean)
-        adapted = self._adapted(metric)
+
+        def moved(metric: LogEuclideanMetricCV) -> LogEuclideanMetricCV:
+            there = copy(metric)
+            there.embedding_ = metric.embedding_.moved(mean)
+            return there
+
+        adapted = self._carried(moved)
         adapted.prior_ = share
         return adapted
 
     def partial_adapt(self, X: Array, sample_weight: Array | None = None) -> Self:
         """Carry the classifier to a session that arrives batch by batch, as the metric is carried."""
         check_is_fitted(self)
-        return self._adapted(self.metric_.partial_adapt(X, sample_weight))
+        return self._carried(lambda metric: metric.partial_adapt(X, sample_weight))
 
-    def _adapted(self, metric: LogEuclideanMetricCV) -> Self:
-        adapted = copy(self)
-        adapted.metric_ = metric
+    def _carried(self, carry: Callable[[LogEuclideanMetricCV], LogEuclideanMetricCV]) -> Self:
+        """A copy whose metrics see another session."""
+        adapted, own = copy(self), self._own
+        adapted.metric_ = carry(self.metric_)
+        adapted._own = None if own is None else own._replace(metric=carry(own.metric))
         return adapted
 
     def __sklearn_tags__(self) -> Any:

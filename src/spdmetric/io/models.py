@@ -23,6 +23,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from spdmetric.estimators import LogEuclideanClassifier, LogEuclideanMetricCV
+from spdmetric.estimators.classifier import Opinion
 from spdmetric.estimators.heads import ClassMeans, Neighbors
 from spdmetric.io.files import FileError, Header, Refused, described, listed, reading, shortened
 from spdmetric.io.kinds import FOLLOWING, KINDS, OWN_HEADS, PARAMETERS, State, class_of, kind_of
@@ -35,6 +36,9 @@ _MACHINE = ("memory", "n_jobs")  # parameters that speak of a machine, not of a 
 _OUTPUTS = (None, "default", "pandas", "polars")  # of set_output
 _LONGEST_METADATA = 4 * 2**20  # bytes; parsed they take some twenty times as much
 _REQUESTS = ("fit", "partial_fit", "score")  # methods whose metadata requests are kept
+
+# Of a classifier; the second two if it was adapted with labels.
+_PARTS = ("metric", "head", "own metric", "own head")
 
 Arrays = dict[str, np.ndarray]
 Stored = np.ndarray | Header  # an array, or what a file says of it
@@ -234,10 +238,13 @@ class _Chain:
     def __init__(self) -> None:
         self.form, self.shared = "", Sizes()
         self.size: int | None = None
+        self._first: int | None = None  # size of the matrices of the metric of a classifier
 
     def check(self, kind: str, state: State) -> int | None:
         """Compare the fields of the next step with the table and with what comes to it: the size of that."""
         takes, gives = (KINDS[kind].takes.split(), KINDS[kind].gives.split())
+        if kind == "LogEuclideanMetricCV" and self.form == "labels":  # of a second opinion, on the same
+            self.form, self.size = "matrices", self._first
         if self.form != takes[0] and (self.form or takes[0] == "vectors"):
             given = self.form or "matrices or signals"
             raise ValueError(f"{kind} takes {takes[0]}, and cannot follow where {given} are given")
@@ -247,7 +254,9 @@ class _Chain:
         _check_fields(kind, state, sizes)
         self.form, self.size = gives[0], _known(gives[-1], sizes)
         self.shared = {"c": sizes["c"]} if "c" in sizes else {}
-        return _known(takes[-1], sizes)
+        taken = _known(takes[-1], sizes)
+        self._first = taken if takes[0] == "matrices" else self._first
+        return taken
 
 
 def _known(letter: str, sizes: Sizes) -> int | None:
@@ -301,7 +310,7 @@ def _parts(model: BaseEstimator) -> Sequence[tuple[str, BaseEstimator]] | None:
         return model.steps
     if type(model) is LogEuclideanClassifier:
         check_is_fitted(model)
-        return [("metric", model.metric_), ("head", model._head)]
+        return list(zip(_PARTS, (model.metric_, model._head, *(model._own or ())), strict=False))
     return None
 
 
@@ -354,11 +363,14 @@ def _leaves(tree: State, within: str = "") -> Iterator[State]:
     """The estimators of a tree, in their order; pipelines and the classifier of this package hold others."""
     kind = tree["class"]
     if kind == "Pipeline" and not within:
+        if any(step["class"] == "LogEuclideanClassifier" for _, step in tree["steps"][:-1]):
+            raise ValueError("its classifier is followed by something")
         for _, step in tree["steps"]:
             yield from _leaves(step, kind)
     elif kind == "LogEuclideanClassifier":
         classes = [part["class"] for _, part in tree["steps"]]
-        if classes not in [["LogEuclideanMetricCV", head] for head in OWN_HEADS]:
+        metric, own = "LogEuclideanMetricCV", ["LogEuclideanMetricCV", "ClassMeans"]
+        if classes not in [[metric, head, *more] for head in OWN_HEADS for more in ([], own)]:
             raise ValueError(f"its classifier is made of {listed(classes)}")
         yield from (part for _, part in tree["steps"])
     elif kind not in KINDS or kind in OWN_HEADS:
@@ -430,7 +442,7 @@ def _requesting(step: BaseEstimator, requests: Mapping[str, Requests]) -> BaseEs
 
 
 def _classifier(
-    parameters: State, metric: LogEuclideanMetricCV, head: ClassMeans | Neighbors
+    parameters: State, metric: LogEuclideanMetricCV, head: ClassMeans | Neighbors, *own: Any
 ) -> LogEuclideanClassifier:
     """The classifier of a metric and a head, if they go together."""
     if metric.classes_ is None:
@@ -442,7 +454,8 @@ def _classifier(
         if not 1 <= head.n_neighbors <= n:
             raise ValueError(f"n_neighbors is {head.n_neighbors}, of {n} vectors")
         head = head._replace(n_classes=int(head.n_classes), n_neighbors=int(head.n_neighbors))
-    return LogEuclideanClassifier(**parameters)._keep(metric, head)
+    _check_classes([metric, *own[:1]])
+    return LogEuclideanClassifier(**parameters)._keep(metric, head, Opinion(*own) if own else None)
 
 
 def _decode_all(tree: State, arrays: Mapping[str, Stored]) -> State:

@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 _EPS = float(np.finfo(np.float64).eps)
+_TINY = float(np.finfo(np.float64).tiny)
 
 # Of numbers to predict, in units of the largest eigenvalue of C; of classes, the first and last are bounds.
 _PENALTIES = np.logspace(-10, 2, 25)
@@ -264,7 +265,7 @@ def _class_penalty(
 
 def _largest(values: np.ndarray) -> float:
     """The unit of penalties; 1 where all vectors are the same."""
-    return float(values[-1]) if values.size and values[-1] > 0 else 1.0
+    return float(values[-1]) if values.size and values[-1] * _PENALTIES[0] > _TINY else 1.0
 
 
 def _blocks(n: int, size: int = 1024) -> list[slice]:

@@ -216,19 +216,18 @@ def _as_json(curves: list[Curve]) -> dict[str, object]:
 
 
 def _picture(curves: list[Curve]) -> style.Figure:
-    with style.canvas(style.PAGE, 2.6) as figure:
+    with style.canvas(style.PAGE, 2.9) as figure:
         (panels,) = figure.subplots(1, len(CHANNELS), sharey=True, squeeze=False)
         for panel, channels in zip(panels, CHANNELS, strict=True):
-            looks = zip(ARMS, (style.BLUE, style.ORANGE, style.GREEN), "os^", strict=True)
-            for arm, color, marker in looks:
+            looks = zip(ARMS, (style.BLUE, style.ORANGE, style.GREEN), "os^", (-0.5, 0, 0.5), strict=True)
+            for arm, color, marker, aside in looks:  # side by side: bars would hide each other
                 (curve,) = (c for c in curves if c.channels == channels and c.arm == arm)
                 means = [Mean.of(v) for v in curve.samples.values()]
                 middle, half = [m.mean for m in means], [m.se or 0.0 for m in means]
-                panel.errorbar(
-                    list(curve.samples), middle, half, color=color, marker=marker, ms=4, capsize=2, label=arm
-                )
+                place = [k + aside for k in curve.samples]
+                panel.errorbar(place, middle, half, color=color, marker=marker, ms=4, capsize=2, label=arm)
             panel.set(title=f"{channels} channels", xlabel="own labeled trials", xticks=TRIALS)
         panels[0].set_ylabel("accuracy, %")
-        panels[-1].legend(loc="lower right")
-        figure.subplots_adjust(left=0.08, right=0.99, bottom=0.18, top=0.9, wspace=0.08)
+        figure.legend(*panels[0].get_legend_handles_labels(), loc="upper center", ncols=len(ARMS))
+        figure.subplots_adjust(left=0.08, right=0.99, bottom=0.16, top=0.81, wspace=0.08)
     return figure
