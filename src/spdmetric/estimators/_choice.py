@@ -249,8 +249,11 @@ def _start(seen: Seen, rows: np.ndarray, codes: np.ndarray, full: bool) -> Start
     """Where learning starts on some of the matrices; None where they are singular, and it is not known."""
     if seen.logs is None:
         return None
+    d = seen.data.X.shape[1]
+    if full:
+        return Start.at_identity(d)
     logs = Labeled(unvech(seen.logs[rows]), codes, seen.data.weight[rows])
-    return Start.at_identity(in_memory(logs, None), full)
+    return Start.at_identity(d, in_memory(logs, None))
 
 
 def _shaped(vectors: list[np.ndarray], train: Labeled, shape: str | None) -> list[np.ndarray]:

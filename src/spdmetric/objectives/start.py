@@ -37,10 +37,9 @@ class Start(NamedTuple):
         return self.rotation @ invsqrtm(self.center) @ self.basis.T
 
     @classmethod
-    def at_identity(cls, logs: Data, full: bool) -> Start:
-        """Where learning of full or low rank starts, given the logarithms of matrices around the identity."""
-        d = logs.shape[1]
-        rotation = np.eye(d) if full else class_directions(logs.total, d, logs.n_classes)
+    def at_identity(cls, d: int, logs: Data | None = None) -> Start:
+        """Where learning starts among matrices around the identity: of low rank, given their logarithms."""
+        rotation = np.eye(d) if logs is None else class_directions(logs.total, d, logs.n_classes)
         return cls(np.eye(d), np.eye(d), rotation)
 
 
