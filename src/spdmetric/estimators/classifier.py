@@ -13,7 +13,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
-from spdmetric.estimators._adaptation import ClassCenters, Kept, estimated_shares, relearned, shifted_mean
+from spdmetric.estimators._adaptation import (
+    WORTH,
+    ClassCenters,
+    Kept,
+    estimated_shares,
+    relearned,
+    shifted_mean,
+)
 from spdmetric.estimators._fitted import DOCUMENTATION
 from spdmetric.estimators._problem import TellsNothingError
 from spdmetric.estimators._progress import CallbackSupportMixin
@@ -40,10 +47,11 @@ from spdmetric.validation import (
 
 
 class Opinion(NamedTuple):
-    """A metric, and what labels its vectors."""
+    """A metric, what labels its vectors, and how much that counts."""
 
     metric: LogEuclideanMetricCV
     head: Head
+    share: float = 1.0
 
     def log_proba(self, X: Array, sample_domain: Array | None) -> np.ndarray:
         """Log probabilities of the classes, (n, c)."""
@@ -224,10 +232,11 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
     def predict_log_proba(self, X: Array, sample_domain: Array | None = None) -> np.ndarray:
         """Logarithms of `predict_proba`."""
         check_is_fitted(self)
-        known = Opinion(self.metric_, self._head).log_proba(X, sample_domain)
-        if self._own is None or sample_domain is not None:  # a domain of training
+        known, own = Opinion(self.metric_, self._head).log_proba(X, sample_domain), self._own
+        if own is None or sample_domain is not None:  # a domain of training
             return known
-        return np.asarray(log_softmax((known + self._own.log_proba(X, None)) / 2, axis=1))
+        both = (1 - own.share) * known + own.share * own.log_proba(X, None)
+        return np.asarray(log_softmax(both, axis=1))
 
     def predict_proba(self, X: Array, sample_domain: Array | None = None) -> np.ndarray:
         """Probability of every class.
@@ -308,8 +317,8 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         seen from their mean, join those of training, at a weight of their own, and shape and head are learned
         anew; the reference point stays, and a factor of low rank gets as many directions again, those on
         which the classes of training differ next most.  Where every class has two labeled matrices or more,
-        these are also asked by themselves, at their mean and with their own shape: the log probabilities
-        are the mean of both answers.
+        these are also asked by themselves, at their mean and with their own shape.  The log probabilities
+        are a mean of both answers, in which n labeled matrices count n, and the others 30.
 
         Parameters
         ----------
@@ -385,7 +394,8 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         except TellsNothingError:
             return None
         vectors = np.asarray(metric.transform(own))
-        return Opinion(metric, ClassMeans.of(vectors, mine.codes, mine.weight, len(self.classes_)))
+        head = ClassMeans.of(vectors, mine.codes, mine.weight, len(self.classes_))
+        return Opinion(metric, head, len(own) / (len(own) + WORTH[0]))
 
     def _shifted(self, X: Array, sample_weight: Array | None) -> Self:
         """A copy that sees a session as its estimated shares of the classes ask for."""

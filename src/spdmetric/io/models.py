@@ -310,7 +310,8 @@ def _parts(model: BaseEstimator) -> Sequence[tuple[str, BaseEstimator]] | None:
         return model.steps
     if type(model) is LogEuclideanClassifier:
         check_is_fitted(model)
-        return list(zip(_PARTS, (model.metric_, model._head, *(model._own or ())), strict=False))
+        own = () if model._own is None else (model._own.metric, model._own.head)
+        return list(zip(_PARTS, (model.metric_, model._head, *own), strict=False))
     return None
 
 
@@ -332,6 +333,8 @@ def _tree_of(model: BaseEstimator, arrays: Arrays, chain: _Chain) -> State:
         if type(model) is not Pipeline:
             tree["requests"] = _requests(model)
             tree["output"] = getattr(model, "_sklearn_output_config", {}).get("transform")
+    if own := getattr(model, "_own", None):
+        tree["own share"] = own.share
     if parts is not None or kind is None:
         return tree | {"steps": [(name, _tree_of(part, arrays, chain)) for name, part in parts or ()]}
     state = _state_of(model, kind)
@@ -407,7 +410,8 @@ def _model_of(tree: State, arrays: Arrays, chain: _Chain) -> BaseEstimator:
         if kind == "Pipeline":
             _check_classes([step for _, step in steps])
             return Pipeline(steps, **parameters)
-        return _requesting(_classifier(parameters, *(part for _, part in steps)), tree["requests"])
+        classifier = _classifier(parameters, tree.get("own share"), *(part for _, part in steps))
+        return _requesting(classifier, tree["requests"])
     state = _decode_all(tree["fitted"], arrays)
     size = chain.check(kind, state)
     if kind in OWN_HEADS:
@@ -442,7 +446,7 @@ def _requesting(step: BaseEstimator, requests: Mapping[str, Requests]) -> BaseEs
 
 
 def _classifier(
-    parameters: State, metric: LogEuclideanMetricCV, head: ClassMeans | Neighbors, *own: Any
+    parameters: State, share: Any, metric: LogEuclideanMetricCV, head: ClassMeans | Neighbors, *own: Any
 ) -> LogEuclideanClassifier:
     """The classifier of a metric and a head, if they go together."""
     if metric.classes_ is None:
@@ -455,7 +459,10 @@ def _classifier(
             raise ValueError(f"n_neighbors is {head.n_neighbors}, of {n} vectors")
         head = head._replace(n_classes=int(head.n_classes), n_neighbors=int(head.n_neighbors))
     _check_classes([metric, *own[:1]])
-    return LogEuclideanClassifier(**parameters)._keep(metric, head, Opinion(*own) if own else None)
+    if own and not (type(share) is float and 0 < share < 1):
+        raise ValueError(f"own share is {share!r}; expected a number between 0 and 1")
+    second = Opinion(*own)._replace(share=share) if own else None
+    return LogEuclideanClassifier(**parameters)._keep(metric, head, second)
 
 
 def _decode_all(tree: State, arrays: Mapping[str, Stored]) -> State:
