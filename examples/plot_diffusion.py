@@ -75,7 +75,7 @@ for name, labels in predicted.items():
     print(f"{name:24s} {accuracy[name][0]:.1f} ± {accuracy[name][1]:.1f} %")
 
 # %%
-# One slice, and the comparison.  White voxels were left out.
+# One slice, and the comparison.
 
 names, colors = ["fluid", "gray", "white"], ["#56B4E9", "#999999", "#D55E00"]
 predicted_map = np.full(tissue.size, -1)
@@ -91,7 +91,8 @@ for axes, values, title in ((panels[1], known_map, "long scan"), (panels[2], pre
     axes.set_title(title)
 for axes in panels[:3]:
     axes.set(xticks=[], yticks=[])
-panels[1].legend([plt.Rectangle((0, 0), 1, 1, color=c) for c in colors], names, loc="lower left", fontsize=8)
+boxes = [plt.Rectangle((0, 0), 1, 1, fc=color, ec="0.5") for color in (*colors, "white")]
+fig.legend(boxes, [*names, "left out"], loc="outside lower left", ncols=4, fontsize=8)
 means, errors = np.transpose(list(accuracy.values()))
 panels[3].errorbar(means, range(len(means)), xerr=errors, fmt="o", color="#0072B2", capsize=3)
 panels[3].set_yticks(range(len(means)), list(accuracy))

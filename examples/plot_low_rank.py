@@ -49,12 +49,9 @@ fig, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.6), layout="constrained"
 image = left.imshow(table, cmap="viridis", aspect="auto")
 left.set_xticks(range(len(radii)), [f"{r:g}" for r in radii])
 left.set_yticks(range(len(ranks)), ["full" if m is None else m for m in ranks])
-left.set(xlabel="radius", ylabel="rank", title="1-NN accuracy in cross-validation")
+left.set(xlabel="radius", ylabel="rank", title="1-NN accuracy in cross-validation (star: chosen)")
 best = chosen.best_params_
-left.plot(
-    list(radii).index(best["radius"]), ranks.index(best["rank"]), "*", c="#D55E00", ms=14, label="chosen"
-)
-left.legend(loc="lower right")
+left.plot(list(radii).index(best["radius"]), ranks.index(best["rank"]), "*", c="#D55E00", ms=14)
 fig.colorbar(image, ax=left)
 
 right.barh(

@@ -69,7 +69,7 @@ fig, panels = plt.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
 for axes, use, title in ((panels[0], metric, "as it is"), (panels[1], adapted, "adapted")):
     old, new = flat.transform(metric.transform(X)), flat.transform(use.transform(X_new))
     for label, color in zip(np.unique(y), ("#0072B2", "#D55E00"), strict=True):
-        axes.scatter(*old[y == label].T, s=10, c=color, alpha=0.35)
+        axes.scatter(*old[y == label].T, s=10, c=color, alpha=0.35, label=f"{label}, training")
         axes.scatter(*new[y_new == label].T, s=14, c=color, marker="x", label=f"{label}, new")
     axes.set(title=title, xlabel="first principal component", xticks=[], yticks=[])
 panels[0].set_ylabel("second principal component")

@@ -110,7 +110,7 @@ def _coordinates(point: FactorPoint) -> np.ndarray:
 def draw(data: Ascent, figure: style.Figure | None = None) -> style.Figure:
     """Draw the level sets over the disc and the runs on them."""
     with style.canvas(style.COLUMN, 3.05, figure) as figure:
-        axes = figure.add_axes((0.13, 0.21, 0.645, 0.77))
+        axes = figure.add_axes((0.15, 0.21, 0.63, 0.77))
         _draw_levels(axes, figure.add_axes((0.8, 0.27, 0.03, 0.65)), data)
         _draw_path(axes, data.paths[0], style.VERMILLION, "from $G_0$")
         _draw_path(axes, data.paths[1], style.BLACK, "from elsewhere")
