@@ -289,6 +289,16 @@ def probabilities_table(content: dict[str, Any]) -> list[list[str]]:
     return [*lines, ["mean", *_least_bold(means)]]
 
 
+def label_shift_table(content: dict[str, Any]) -> list[list[str]]:
+    """Balanced accuracy by the mean, by estimated and by known shares, a line for each data set and ratio."""
+    lines = [["", "buffer", "by the mean", "by estimated shares", "by known shares", "gain", "shares off by"]]
+    for line in content["lines"]:
+        ways = [f"{line[way]:.1f}" for way in ("mean", "estimated", "known")]
+        gain = f"{line['gain']['mean']:+.2f} ± {line['gain']['se']:.2f}"
+        lines.append([line["data"], f"1:{line['ratio']}", *ways, gain, f"{line['shares_off']:.2f}"])
+    return lines
+
+
 def _least_bold(values: list[float]) -> list[str]:
     return [f"**{value:.3f}**" if value == min(values) else f"{value:.3f}" for value in values]
 
@@ -311,6 +321,7 @@ def transfer_table(content: dict[str, Any]) -> list[list[str]]:
 TABLES = {
     "transfer": transfer_table,
     "benchmarks/probabilities": probabilities_table,
+    "benchmarks/label_shift": label_shift_table,
     "benchmarks/texture_sensitivity": settings_table,
 }
 
