@@ -139,7 +139,7 @@ def conditions(description: Description) -> style.Figure:
         edges = np.linspace(values.min(), values.max() + 1e-9, 21)
     with _drawing(2.3, (0.13, 0.21, 0.84, 0.74)) as (figure, axes):
         axes.hist(values, edges.tolist(), color=BLUE, rwidth=0.92)
-        across = "condition number, powers of ten" if description.definite else "numerical rank"
+        across = "log10 of the condition number" if description.definite else "numerical rank"
         axes.set(xlabel=across, ylabel="matrices")
         axes.locator_params(axis="y", integer=True)
     return figure
@@ -149,7 +149,7 @@ def outliers(description: Description, classes: np.ndarray) -> style.Figure:
     """Distance of every matrix from the mean, in the order of the file."""
     distance, known = description.distance, description.classes
     known = known if len(known) <= 4 else ()  # there is no room to name more
-    with _drawing(2.3, (0.13, 0.21, 0.84, 0.66)) as (figure, axes):
+    with _drawing(2.3, (0.13, 0.21, 0.84, 0.66 if known else 0.74)) as (figure, axes):
         for c, ((name, _), (color, mark)) in enumerate(zip(known, CLASS_LOOKS, strict=False)):
             at = np.flatnonzero(classes == c)
             axes.plot(at, distance[at], label=_safe(name), color=color, marker=mark, ms=3.2, ls="none")
@@ -251,7 +251,8 @@ def embedding(panel: Panel, train: np.ndarray, test: np.ndarray, names: Sequence
         np.column_stack([points, _rows(codes)]) if one else points
         for points, codes in ((panel.train, train[: len(panel.train)]), (panel.test, test))
     )
-    with _drawing(3.5, (0.17, 0.14, 0.8, 0.75)) as (figure, axes):
+    listed = len(names) <= 8
+    with _drawing(3.5, (0.17, 0.14, 0.8, 0.75 if listed else 0.84)) as (figure, axes):
         for c, (name, (color, mark)) in enumerate(zip(names, cycle(CLASS_LOOKS), strict=False)):
             faint, full = known[train[: len(known)] == c].T, new[test == c].T
             axes.plot(*faint, mark, color=color, ms=3.5, alpha=0.3, mew=0)
@@ -264,7 +265,7 @@ def embedding(panel: Panel, train: np.ndarray, test: np.ndarray, names: Sequence
         else:
             axes.set_ylabel(f"second component, {100 * panel.share[1]:.0f} %")
             axes.set_aspect("equal", adjustable="datalim")  # distances are what is learned
-        if len(names) <= 8:
+        if listed:
             _legend(figure, min(4, len(names)))
     return figure
 

@@ -280,7 +280,10 @@ def learning_sentence(verdict: Verdict) -> str:
     """Whether learning helps, by the comparison planned beforehand."""
     first = verdict.planned
     if first is None:
-        return "Whether learning helps was not tested: no method was run both with and without learning."
+        return (
+            "Whether learning helps was not tested: no pair of methods planned for that gave results "
+            "(spdmetric and spdmetric-mean, for one)."
+        )
     against = (
         f"against the LogEuclidean metric at the mean, which learns nothing, with {first.head} after both"
     )
@@ -344,7 +347,7 @@ def best_sentence(verdict: Verdict) -> str:
     guessing = verdict.told(verdict.chance)
     if score.known and verdict.scored.sign * (score.mean - verdict.chance) <= score.half:
         which = f"The {verdict.scored.top}" if others else "That"
-        return f"{told} {which} cannot be told from guessing, {guessing}."
+        return f"{told} {which} is not clearly better than guessing, {guessing}."
     optimistic = (
         f" The {verdict.scored.top} of several numbers is optimistic: new matrices may do a little worse."
     )
