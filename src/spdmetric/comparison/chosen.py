@@ -93,8 +93,9 @@ def fit_all(plan: Plan, method: str) -> BaseEstimator:
 def untrained_sentence(plan: Plan, method: str) -> str:
     """What it means that a method can be trained in every fold, and not on all matrices."""
     return (
-        f"{title(method)} was trained in every fold, and cannot be trained on all {len(plan.trained)} matrices: "
-        "together they hold nothing that tells the classes apart. See whether the labels belong to the matrices."
+        f"{title(method)} was trained in every fold, and cannot be trained on all {len(plan.trained)} "
+        "matrices: together they hold nothing that tells the classes apart. See whether the labels belong to "
+        "the matrices."
     )
 
 
@@ -122,7 +123,7 @@ def metric_of(fitted: BaseEstimator) -> Metric:
 
 
 def _before(plan: Plan, fold: Fold, metric: Metric) -> Vectors:
-    """Tangent vectors where learning starts; singular matrices have none, and their entries stand for them."""
+    """Tangent vectors where learning starts; of singular matrices, which have none, the entries."""
     if not plan.sizes.inside.definite:
         return Vectors(fold.X.reshape(len(fold.X), -1), fold.X_test.reshape(len(fold.X_test), -1))
     steps = [CommonRange()] if plan.sizes.shared else []
