@@ -114,7 +114,7 @@ def _template() -> Template:
 
 def _unbroken(text: str) -> str:
     """Keep numbers with their errors and units on one line, by spaces that do not break."""
-    for spaced in (" ± ", " %", " points"):
+    for spaced in (" ± ", " %", " points", "≈ "):
         text = text.replace(spaced, spaced.replace(" ", "\N{NO-BREAK SPACE}"))
     return text
 
