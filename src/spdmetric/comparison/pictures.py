@@ -100,9 +100,9 @@ def _legend(figure: style.Figure, columns: int) -> None:
     figure.legend(loc="upper center", ncols=columns, handletextpad=0.1, columnspacing=1.0)
 
 
-def _safe(text: str) -> str:
-    """A label of the user's: never mathematics, never too long."""
-    text = text if len(text) <= 24 else text[:23] + "…"
+def _safe(text: str, most: int = 24) -> str:
+    """A label of the user's: never mathematics, never too long; the ends tell names apart."""
+    text = text if len(text) <= most else f"{text[: (most - 1) // 2]}…{text[-(most // 2) :]}"
     return text.replace("$", r"\$")
 
 
@@ -224,18 +224,20 @@ def _channel_ticks(
 ) -> None:
     """Name as many channels as there is room for, by number where they have no names."""
     ticks = range(0, n, -(-n // int(most)))
-    names = [str(i + 1) if channels is None else _safe(str(channels[i]))[:8] for i in ticks]
+    names = [str(i + 1) if channels is None else _safe(str(channels[i]), 8) for i in ticks]
     axis.set_ticks(ticks, names, rotation=rotation if channels else 0)
 
 
 def confusion(counts: np.ndarray, names: Sequence[str]) -> style.Figure:
     """Shares of the labels given to many classes; some of the classes are named."""
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
-    with _drawing(4.0, (0.24, 0.04, 0.74, 0.8)) as (figure, axes):
+    ticks = range(0, len(names), -(-len(names) // 16))
+    labels = [_safe(names[i], 14) for i in ticks]
+    longest = max(map(len, labels))
+    room = 0.2 + 0.08 * longest  # inches
+    with _drawing(4.0, (room / WIDTH, 0.02, 0.98 - room / WIDTH, 0.98 - room / 4.0)) as (figure, axes):
         _heat(axes, shares, "Blues", 0)
-        ticks = range(0, len(names), -(-len(names) // 16))
-        labels = [_safe(names[i])[:14] for i in ticks]
-        axes.set_xticks(ticks, labels, rotation=90)
+        axes.set_xticks(ticks, labels, rotation=90 if longest > 2 else 0)
         axes.set_yticks(ticks, labels)
         axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False)
     return figure
