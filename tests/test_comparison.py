@@ -1291,6 +1291,7 @@ def test_a_report_in_a_notebook(tmp_path, monkeypatch):
     page = unescape(re.search('srcdoc="(.*?)"', html, re.S)[1])
     for name in ("C3", "Cz", "C4", "&lt;b&gt;"):
         assert f">{name}</text>" in page
+    assert '<th scope="row">File</th><td>none: arrays in Python</td>' in page
     model = report.best_estimator()
     assert model is report.best_estimator()
     assert np.array_equal(model.classes_, np.unique(y))

@@ -49,7 +49,7 @@ class Origin:
     arguments: Mapping[str, object] = field(default_factory=dict)  # others of the function that reads
     signals: bool = False
     steps: tuple[BaseEstimator, ...] = ()  # from what was read to the matrices
-    command: str = "spdmetric.compare(...), in Python"
+    command: str = ""  # none for arrays in Python
     skipped: bool = False  # whether some could not be used, and were left out
     saved: tuple[str, str] | None = None  # method and file of a model
 

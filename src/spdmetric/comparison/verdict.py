@@ -361,8 +361,8 @@ def _tied_sentence(verdict: Verdict, equal: list[Line]) -> str:
     kind = "results, with and without recentering," if verdict.recentering else "methods"
     if len(names) > MOST_NAMED:
         names[MOST_NAMED - 1 :] = [f"{len(names) - MOST_NAMED + 1} more (≈ in the table)"]
-    low, high = (verdict.score(line).mean for line in (equal[-1], equal[0]))
-    numbers = dict.fromkeys(f"{value:.{verdict.scored.digits}f}" for value in (low, high))  # one if equal
+    ends = sorted(verdict.score(line).mean for line in (equal[0], equal[-1]))
+    numbers = dict.fromkeys(f"{value:.{verdict.scored.digits}f}" for value in ends)  # one if equal
     quickest = title(min(equal, key=lambda line: line.seconds).method)
     return (
         f"{count} {kind} are tied for the {verdict.top}, {' to '.join(numbers)}{verdict.scored.unit}: "
