@@ -12,7 +12,7 @@ from spdmetric.comparison.plan import Plan
 from spdmetric.comparison.run import fold_of, inner_groups, made
 from spdmetric.comparison.verdict import Verdict, title
 from spdmetric.estimators import CommonRange, LogEuclideanMetric, LogEuclideanMetricCV
-from spdmetric.evaluation.methods import METHODS
+from spdmetric.evaluation.methods import METHODS, given
 from spdmetric.evaluation.splits import Fold, Vectors, fit_keywords, steps_of
 from spdmetric.linalg.symmetric import unvech
 from spdmetric.plots.patterns import Patterns, patterns_of
@@ -126,8 +126,9 @@ def _before(plan: Plan, fold: Fold, metric: Metric) -> Vectors:
     """Tangent vectors where learning starts; of singular matrices, which have none, the entries."""
     if not plan.sizes.inside.definite:
         return Vectors(fold.X.reshape(len(fold.X), -1), fold.X_test.reshape(len(fold.X_test), -1))
-    steps = [CommonRange()] if plan.sizes.shared else []
-    return fold.vectors([*steps, LogEuclideanMetric(radius=0.0, init=metric.init)])
+    start = made(plan, "logeuclid-mean")
+    given(start, init=metric.init)
+    return fold.vectors(steps_of(start)[:-1])
 
 
 def _after(plan: Plan, fold: Fold, method: str) -> Vectors:
