@@ -150,6 +150,8 @@ def test_description(rng):
     assert d.definite
     assert d.far == (3,)
     assert d.duplicates == 1
+    assert d.contradictory == 2
+    assert describe(X, np.arange(12) // 6).contradictory == 0
     assert d.groups == (("0", 6), ("1", 6))
     X[0] = np.diag([1.0, 2.0, 0.0])
     d = describe(X, np.arange(12) % 2)
@@ -337,6 +339,27 @@ def test_without_a_learned_metric_the_page_goes_without_it(tmp_path, monkeypatch
     assert "Chosen metric and head: ValueError: no luck." in text
 
 
+def test_what_all_matrices_do_not_give_is_said_and_not_drawn(tmp_path):
+    """Each matrix is there with both labels: only in the folds do the classes differ, by chance."""
+    X = np.concatenate([matrices(20)[0]] * 2)
+    report = spdmetric.compare(X, np.repeat(["a", "b"], 20), methods="spdmetric-shape", repeats=1)
+    report.save(tmp_path / "page.html")
+    text = re.sub(r"<[^>]*>", "", (tmp_path / "page.html").read_text())
+    sentence = "Chosen shape and head was trained in every fold, and cannot be trained on all 40 matrices: "
+    assert sentence in text
+    assert "40 matrices are equal to one of another class" in text
+    with pytest.raises(ValueError, match=sentence):
+        report.best_estimator()
+
+
+def test_where_learning_starts_is_said(tmp_path):
+    report = spdmetric.compare(toy(), methods="logeuclid-identity-shape", repeats=1)
+    report.save(tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text()
+    assert "G stayed at the identity" in text
+    assert "Before learning: the metric at the identity." in text
+
+
 def test_large_data_leave_out_what_would_take_too_long():
     """By the sizes alone, and only what was not asked for by name."""
     assert too_long("riemann", 600, 22, 2) is None
@@ -450,7 +473,8 @@ def test_what_a_part_adds_is_not_taken_for_learning():
 def test_without_a_pair_it_was_not_asked():
     first, *_ = said({"mdm": EIGHTY, "euclid": EIGHTY})
     assert first == (
-        "Whether learning helps was not tested: no method was run both with and without learning."
+        "Whether learning helps was not tested: no pair of methods planned for that gave results "
+        "(spdmetric and spdmetric-mean, for one)."
     )
 
 
@@ -480,9 +504,9 @@ def test_one_method_is_not_the_best_of_many():
 
 
 def test_what_is_no_better_than_guessing_is_called_so():
-    assert said({"mdm": range(52)})[1].endswith("That cannot be told from guessing, 50.0 %.")
+    assert said({"mdm": range(52)})[1].endswith("That is not clearly better than guessing, 50.0 %.")
     two = said({"mdm": range(52), "svm": range(50)})[1]
-    assert two.endswith("The highest cannot be told from guessing, 50.0 %.")
+    assert two.endswith("The highest is not clearly better than guessing, 50.0 %.")
 
 
 def test_fixed_distances_are_tied_too():
@@ -587,7 +611,7 @@ def test_less_log_loss_is_better_and_methods_without_probabilities_come_last():
         "matrices may do a little worse."
     )
     worse = verdict.judge(replace(found, losses={"mdm": [0.69 + 3 * noise]}))
-    assert verdict.best_sentence(worse).endswith("That cannot be told from guessing, 0.693.")
+    assert verdict.best_sentence(worse).endswith("That is not clearly better than guessing, 0.693.")
     pair = {"spdmetric": [0.4 + noise], "spdmetric-mean": [0.5 - noise]}
     found = made_up(dict.fromkeys(pair, EIGHTY), scoring="logloss")
     assert verdict.learning_sentence(verdict.judge(replace(found, losses=pair))).startswith(
@@ -802,7 +826,7 @@ def test_page_has_its_tables_and_sentences(page, outline):
     assert re.search(
         r"(helps|hurts|makes no difference) here|It cannot be told whether learning the metric", text
     )
-    assert "1, farther from the mean" in text
+    assert "1 (farther from the mean" in text
 
 
 def timeless(page):
@@ -850,7 +874,7 @@ def test_many_classes_some_of_two_matrices_get_a_page_that_can_be_read(tmp_path)
     command = ["compare", str(tmp_path / "many.npz"), "--out", str(out), "--jobs", "1", "--repeats", "1"]
     assert main([*command, "--methods", "euclid,logeuclid-mean,mdm"]) == 0
     text = out.read_text("utf-8")
-    assert "20 of 2 to 5 matrices (<bdi>kind 00</bdi>:&nbsp;5" in text
+    assert "20, each of 2 to 5 matrices (<bdi>kind 00</bdi>:&nbsp;5" in text
     assert "Labels given to 20 classes" in text
     assert re.search(r"<li><bdi>kind \d\d</bdi> was called <bdi>kind \d\d</bdi>: \d of \d</li>", text)
     assert 'class="confusion"' not in text
@@ -1123,10 +1147,33 @@ def test_signs_of_life(monkeypatch):
     assert re.fullmatch(r"reading, \d+ s", lines[0])
     told = "3 methods in 25 folds; roughly .*, guessed from a small piece of the work"
     begin = next(k for k, line in enumerate(lines) if re.fullmatch(told, line))
-    assert re.fullmatch(r"0 of 30 parts, \d+ s gone", lines[begin + 1])
-    told = r"29 of 30 parts, \d+ s gone, about \d+ s left; repeat 1, fold 29, mdm"
+    assert re.fullmatch(r"0 of 30 parts, \d+ s gone(, about \d+ s left)?", lines[begin + 1])
+    told = r"29 of 30 parts, \d+ s gone(, about \d+ s left)?; repeat 1, fold 29, mdm"
     assert any(re.fullmatch(told, line) for line in lines)
     assert len(lines) < 10
+
+
+@pytest.mark.parametrize("kept", [0, 4])
+def test_what_is_left_is_told_by_whole_folds(kept, monkeypatch):
+    """Parts of very different length: before one fold is whole the guess stands, then it is exact."""
+    plan, clock = plan_of(toy(), methods=("spdmetric", "euclid"), repeats=1), [0.0]
+    monkeypatch.setattr("spdmetric.cli.compare.monotonic", lambda: clock[0])
+    monkeypatch.setattr("spdmetric.cli.compare.say", lambda line: None)
+    monkeypatch.setattr("spdmetric.comparison.run.rough_seconds", lambda plan: 60.0)
+    keys, left = [place.key for place in run.places(plan)], []
+
+    def parts():
+        for key in keys[kept:]:
+            clock[0] += 9.0 if "spdmetric" in key[0] else 1.0
+            yield key, {}
+            left.append(watch.left(kept, 0.0))
+
+    watch = Watch(1)
+    watch.announce(plan)
+    list(watch.follow(parts(), kept, 10))
+    guessed = 51 if not kept else 27
+    exact = (40, 31, 30, 21, 20, 11, 10, 1)[kept:]
+    assert left == [*(f", about {seconds} s left" for seconds in (guessed, *exact)), ""]
 
 
 @pytest.mark.parametrize(
@@ -1183,7 +1230,7 @@ def test_the_json_file_holds_the_answer_and_the_facts(written):
     assert any("AUC" in sentence for sentence in found["answer"])
     assert found["facts"]["Score that decides"] == "AUC"
     assert {"Date", "Versions", "Time", "Data digest", "Folds", "Methods"} <= set(found["facts"])
-    text = written.read_text("utf-8")
+    text = re.sub('<span class="word">(.*?)</span>', r"\1", written.read_text("utf-8"))
     for name, value in found["facts"].items():
         assert f'<th scope="row">{name}</th><td>{value}</td>' in text
 
@@ -1244,6 +1291,7 @@ def test_a_report_in_a_notebook(tmp_path, monkeypatch):
     page = unescape(re.search('srcdoc="(.*?)"', html, re.S)[1])
     for name in ("C3", "Cz", "C4", "&lt;b&gt;"):
         assert f">{name}</text>" in page
+    assert '<th scope="row">File</th><td>none: arrays in Python</td>' in page
     model = report.best_estimator()
     assert model is report.best_estimator()
     assert np.array_equal(model.classes_, np.unique(y))

@@ -200,6 +200,29 @@ def test_large_numbers_do_not_push_words_out_of_the_pictures(driver, tmp_path):
     assert driver.execute_script(CUT) == []
 
 
+def test_many_classes_fit_and_no_mark_is_black_in_the_dark(driver, tmp_path):
+    from spdmetric.comparison import pictures
+    from spdmetric.comparison.chosen import Panel
+
+    names, codes = [f"a class named {c:02d}" for c in range(13)], np.arange(26) % 13
+    points = np.random.default_rng(0).standard_normal((26, 2))
+    drawn = {
+        "shares": pictures.confusion(np.eye(13), names),
+        "points": pictures.embedding(Panel(points, points, [0.6, 0.4]), codes, codes, names),
+    }
+    found = [pictures.as_picture(figure, name) for name, figure in drawn.items()]
+    style = (Path(pictures.__file__).parent / "page.css").read_text("utf-8") + "".join(p.rules for p in found)
+    body = "".join(f'<figure><svg viewBox="{p.box}">{p.body}</figure>' for p in found)
+    (tmp_path / "page.html").write_text(f"<style>{style}</style>{body}", encoding="utf-8")
+    driver.get((tmp_path / "page.html").as_uri())
+    assert driver.execute_script(CUT) == []
+    told = driver.execute_script("return Array.from(document.querySelectorAll('text'), (e) => e.textContent)")
+    assert {f"a clas…amed {c:02d}" for c in range(13)} <= set(told)
+    set_theme(driver, "dark")
+    fills = "return Array.from(document.querySelectorAll('use'), (e) => getComputedStyle(e).fill)"
+    assert "rgb(0, 0, 0)" not in driver.execute_script(fills)
+
+
 def test_columns_have_their_headings_on_every_sheet(browser, tmp_path):
     if shutil.which("pdftotext") is None:
         pytest.skip("needs pdftotext to read what was printed: apt-get install poppler-utils")

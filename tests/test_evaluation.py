@@ -399,6 +399,16 @@ def test_wasserstein_of_singular_diagonal_matrices():
     assert np.allclose(distances_wasserstein(X, X), expected, atol=1e-7)
 
 
+def test_wasserstein_of_matrices_that_are_singular_in_different_directions(rng):
+    """Of FF' and GG' it is tr FF' + tr GG' minus twice the sum of the singular values of F'G."""
+    F = 30 * rng.standard_normal((6, 21, 12))
+    X, G = F @ F.transpose(0, 2, 1), F[:, None].transpose(0, 1, 3, 2) @ F
+    sizes = np.trace(X, axis1=1, axis2=2)
+    expected = sizes[:, None] + sizes - 2 * np.linalg.svd(G, compute_uv=False).sum(axis=-1)
+    found = distances_wasserstein(X, X)
+    assert np.allclose(found**2, expected, atol=1e-6 * sizes.max())
+
+
 def test_gmml_solves_its_equation(rng):
     S, D = spd(rng, 2, 5)
     A = baselines.gmml_metric(S, D)

@@ -251,30 +251,44 @@ class Watch:
 
         self.done, self.total, self.last = done, total, ""
         methods = counted(len(self.plan.methods), "method")
-        folds = counted(sum(map(len, self.plan.splits)), "fold")
+        n_folds = sum(map(len, self.plan.splits))
         forms = " with and without recentering" if self.plan.variants else ""
         kept = f"; kept from before: {done} of {total} parts" if done else ""
-        left = duration(self.seconds * (1 - done / total))
+        self.pace = self.seconds / total  # of a part; a guess until there is a whole fold
+        left = duration(self.pace * (total - done))
         guess = f"; roughly {left}, guessed from a small piece of the work" if done < total else ""
-        say(f"{methods} in {folds}{forms}{kept}{guess}")
-        with tqdm(desc="compare", initial=done, total=total, disable=None, unit="part", leave=False) as bar:
-            line = partial(self.say_how_far, done, monotonic())
-            self.sign = line if bar.disable else bar.refresh
+        say(f"{methods} in {counted(n_folds, 'fold')}{forms}{kept}{guess}")
+        shown = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
+        with tqdm(
+            desc="compare", initial=done, total=total, disable=None, leave=False, bar_format=shown
+        ) as bar:
+            began = monotonic()
+
+            def redraw() -> None:
+                bar.set_postfix_str((self.left(done, began) + self.last)[2:])
+
+            self.sign = partial(self.say_how_far, done, began) if bar.disable else redraw
             try:
                 for key, pieces in finished:
                     yield key, pieces
                     self.done, self.last = self.done + 1, f"; repeat {key[1] + 1}, {key[0]}"
-                    bar.set_postfix_str(key[0], refresh=False)
+                    new = self.done - done
+                    if new % (total // n_folds) == 0:  # parts of all kinds, as many of each
+                        self.pace = (monotonic() - began) / new
                     bar.update()
             finally:
                 self.begin("putting the results together")
 
+    def left(self, first: int, began: float) -> str:
+        """What is left by the time that whole folds took; nothing where the guess was too low."""
+        left = self.pace * (self.total - first) - (monotonic() - began)
+        return f", about {duration(left)} left" if left > 0 else ""
+
     def say_how_far(self, first: int, began: float) -> None:
-        """Tell how much is done, what is left by the time that new parts took, and the last of them."""
-        gone, new = monotonic() - began, self.done - first
-        left = f", about {duration(gone / new * (self.total - self.done))} left" if new else ""
+        """Tell how much is done, what is left, and the last part."""
         parts = "part" if self.total == 1 else "parts"
-        say(f"{self.done} of {self.total} {parts}, {duration(gone)} gone{left}{self.last}")
+        gone = duration(monotonic() - began)
+        say(f"{self.done} of {self.total} {parts}, {gone} gone{self.left(first, began)}{self.last}")
 
 
 def duration(seconds: float) -> str:

@@ -10,9 +10,9 @@ from sklearn.base import BaseEstimator
 
 from spdmetric.comparison.plan import Plan
 from spdmetric.comparison.run import fold_of, inner_groups, made
-from spdmetric.comparison.verdict import Verdict
+from spdmetric.comparison.verdict import Verdict, title
 from spdmetric.estimators import CommonRange, LogEuclideanMetric, LogEuclideanMetricCV
-from spdmetric.evaluation.methods import METHODS
+from spdmetric.evaluation.methods import METHODS, given
 from spdmetric.evaluation.splits import Fold, Vectors, fit_keywords, steps_of
 from spdmetric.linalg.symmetric import unvech
 from spdmetric.plots.patterns import Patterns, patterns_of
@@ -44,6 +44,11 @@ class Drawn(NamedTuple):
         """Metrics that it was chosen from."""
         options = getattr(self.metric, "cv_results_", {"params": []})["params"]
         return len({(one["radius"], one["rank"], one["shape"]) for one in options})
+
+    @property
+    def start(self) -> str:
+        """Where learning starts."""
+        return "the identity" if self.metric.init == "identity" else "the mean"
 
     @property
     def entries(self) -> str:
@@ -79,7 +84,19 @@ def fit_all(plan: Plan, method: str) -> BaseEstimator:
     arguments = fit_keywords(estimator, groups=inner_groups(plan, trained))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the folds report theirs
-        return estimator.fit(plan.X[trained], labels, **arguments)
+        try:
+            return estimator.fit(plan.X[trained], labels, **arguments)
+        except ValueError as error:  # each fold could: what differs between the classes there is chance
+            raise ValueError(untrained_sentence(plan, method)) from error
+
+
+def untrained_sentence(plan: Plan, method: str) -> str:
+    """What it means that a method can be trained in every fold, and not on all matrices."""
+    return (
+        f"{title(method)} was trained in every fold, and cannot be trained on all {len(plan.trained)} "
+        "matrices: together they hold nothing that tells the classes apart. See whether the labels belong to "
+        "the matrices."
+    )
 
 
 def draw(plan: Plan, method: str, fitted: BaseEstimator) -> Drawn:
@@ -95,7 +112,7 @@ def draw(plan: Plan, method: str, fitted: BaseEstimator) -> Drawn:
     fold = fold_of(plan, "", 0, 0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        before, after = _plane(_before(plan, fold)), _plane(_after(plan, fold, method))
+        before, after = _plane(_before(plan, fold, metric)), _plane(_after(plan, fold, method))
     return Drawn(method, metric, patterns, before, after)
 
 
@@ -105,11 +122,13 @@ def metric_of(fitted: BaseEstimator) -> Metric:
     return next(step for step in steps if isinstance(step, Metric))
 
 
-def _before(plan: Plan, fold: Fold) -> Vectors:
-    """Tangent vectors at the mean; singular matrices have none, and their entries stand for them."""
+def _before(plan: Plan, fold: Fold, metric: Metric) -> Vectors:
+    """Tangent vectors where learning starts; of singular matrices, which have none, the entries."""
     if not plan.sizes.inside.definite:
         return Vectors(fold.X.reshape(len(fold.X), -1), fold.X_test.reshape(len(fold.X_test), -1))
-    return fold.vectors(steps_of(made(plan, "logeuclid-mean"))[:-1])
+    start = made(plan, "logeuclid-mean")
+    given(start, init=metric.init)
+    return fold.vectors(steps_of(start)[:-1])
 
 
 def _after(plan: Plan, fold: Fold, method: str) -> Vectors:

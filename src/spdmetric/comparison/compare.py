@@ -137,7 +137,7 @@ def _facts(plan: Plan, seconds: float, n_jobs: int) -> dict[str, str]:
     return {
         "Date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "Versions": versions(),
-        "Time": f"{seconds:.0f} s for what was not kept from an earlier run; processes: {n_jobs}",
+        "Time": f"{seconds:.0f} s, parts kept from an earlier run not counted; processes: {n_jobs}",
         "Data digest": digest(plan.X, plan.codes),
         "Score that decides": SCORES[plan.scoring].word,
         "Folds": f"{folds}; repeats: {len(plan.splits)}; seed: {plan.seed}",

@@ -28,6 +28,7 @@ class Description:
     distance: np.ndarray  # (n,), from the mean: affine-invariant, or Frobenius where singular
     far: tuple[int, ...]  # indices, the farthest first
     duplicates: int  # matrices that are equal to an earlier one
+    contradictory: int  # matrices that are equal to one of another class
 
     @property
     def definite(self) -> bool:
@@ -56,13 +57,20 @@ def describe(X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None) -> 
         (float(values.mean(axis=1).min()), float(values.mean(axis=1).max())),
         distance,
         _far(distance),
-        len(X) - len(np.unique(X.reshape(len(X), -1), axis=0)),
+        *_copies(X, y),
     )
 
 
 def counted(n: int, one: str, many: str = "") -> str:
     """``1 fold``, ``2 folds``."""
     return f"{n} {one if n == 1 else many or one + 's'}"
+
+
+def _copies(X: np.ndarray, y: np.ndarray) -> tuple[int, int]:
+    """How many matrices are equal to an earlier one, and how many to one of another class."""
+    same = np.unique(X.reshape(len(X), -1), axis=0, return_inverse=True)[1].ravel()
+    kinds = np.unique(np.column_stack([same, np.unique(y, return_inverse=True)[1]]), axis=0)[:, 0]
+    return len(X) - int(same.max()) - 1, int(np.sum(np.bincount(kinds)[same] > 1))
 
 
 def _sizes(labels: np.ndarray) -> tuple[tuple[str, int], ...]:

@@ -54,10 +54,13 @@ def _context(report: Report, origin: Origin) -> dict[str, object]:
         for name in comparison.given
         if " " not in name
     }
+    answer, learned = sentences(verdict), chosen.drawn_method(verdict)
+    if learned is not None and report.drawn is None:
+        answer.append(chosen.untrained_sentence(plan, learned))
     groups = inner_groups(plan, plan.trained) is not None
     grouped = any(inner_groups(plan, train) is not None for train, _ in plan.splits[0])
     return {
-        **{"report": report, "origin": origin, "pictures": drawn, "answer": sentences(verdict)},
+        **{"report": report, "origin": origin, "pictures": drawn, "answer": answer},
         "saved": origin.saved and saved_sentence(verdict, *origin.saved),
         **{"style": style, "script": script, "policy": policy(style, script)},
         "median_distance": np.median(report.described[0].distance),
@@ -111,7 +114,7 @@ def _template() -> Template:
 
 def _unbroken(text: str) -> str:
     """Keep numbers with their errors and units on one line, by spaces that do not break."""
-    for spaced in (" ± ", " %", " points"):
+    for spaced in (" ± ", " %", " points", "≈ "):
         text = text.replace(spaced, spaced.replace(" ", "\N{NO-BREAK SPACE}"))
     return text
 
@@ -148,7 +151,7 @@ def shown(name: object) -> str:
 
 def _plain(number: float) -> str:
     """Three digits, without a power of ten where that can be read."""
-    return f"{float(f'{number:.3g}'):,.0f}" if 100 <= number < 1e7 else f"{number:.3g}"
+    return f"{float(f'{number:.3g}'):,.0f}" if 100 <= number < 1e7 else f"{number:#.3g}"
 
 
 def _share(count: float, row: np.ndarray) -> int:

@@ -100,9 +100,9 @@ def _legend(figure: style.Figure, columns: int) -> None:
     figure.legend(loc="upper center", ncols=columns, handletextpad=0.1, columnspacing=1.0)
 
 
-def _safe(text: str) -> str:
-    """A label of the user's: never mathematics, never too long."""
-    text = text if len(text) <= 24 else text[:23] + "…"
+def _safe(text: str, most: int = 24) -> str:
+    """A label of the user's: never mathematics, never too long; the ends tell names apart."""
+    text = text if len(text) <= most else f"{text[: (most - 1) // 2]}…{text[-(most // 2) :]}"
     return text.replace("$", r"\$")
 
 
@@ -139,7 +139,7 @@ def conditions(description: Description) -> style.Figure:
         edges = np.linspace(values.min(), values.max() + 1e-9, 21)
     with _drawing(2.3, (0.13, 0.21, 0.84, 0.74)) as (figure, axes):
         axes.hist(values, edges.tolist(), color=BLUE, rwidth=0.92)
-        across = "condition number, powers of ten" if description.definite else "numerical rank"
+        across = "log10 of the condition number" if description.definite else "numerical rank"
         axes.set(xlabel=across, ylabel="matrices")
         axes.locator_params(axis="y", integer=True)
     return figure
@@ -149,7 +149,7 @@ def outliers(description: Description, classes: np.ndarray) -> style.Figure:
     """Distance of every matrix from the mean, in the order of the file."""
     distance, known = description.distance, description.classes
     known = known if len(known) <= 4 else ()  # there is no room to name more
-    with _drawing(2.3, (0.13, 0.21, 0.84, 0.66)) as (figure, axes):
+    with _drawing(2.3, (0.13, 0.21, 0.84, 0.66 if known else 0.74)) as (figure, axes):
         for c, ((name, _), (color, mark)) in enumerate(zip(known, CLASS_LOOKS, strict=False)):
             at = np.flatnonzero(classes == c)
             axes.plot(at, distance[at], label=_safe(name), color=color, marker=mark, ms=3.2, ls="none")
@@ -224,18 +224,20 @@ def _channel_ticks(
 ) -> None:
     """Name as many channels as there is room for, by number where they have no names."""
     ticks = range(0, n, -(-n // int(most)))
-    names = [str(i + 1) if channels is None else _safe(str(channels[i]))[:8] for i in ticks]
+    names = [str(i + 1) if channels is None else _safe(str(channels[i]), 8) for i in ticks]
     axis.set_ticks(ticks, names, rotation=rotation if channels else 0)
 
 
 def confusion(counts: np.ndarray, names: Sequence[str]) -> style.Figure:
     """Shares of the labels given to many classes; some of the classes are named."""
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
-    with _drawing(4.0, (0.24, 0.04, 0.74, 0.8)) as (figure, axes):
+    ticks = range(0, len(names), -(-len(names) // 16))
+    labels = [_safe(names[i], 14) for i in ticks]
+    longest = max(map(len, labels))
+    room = 0.2 + 0.08 * longest  # inches
+    with _drawing(4.0, (room / WIDTH, 0.02, 0.98 - room / WIDTH, 0.98 - room / 4.0)) as (figure, axes):
         _heat(axes, shares, "Blues", 0)
-        ticks = range(0, len(names), -(-len(names) // 16))
-        labels = [_safe(names[i])[:14] for i in ticks]
-        axes.set_xticks(ticks, labels, rotation=90)
+        axes.set_xticks(ticks, labels, rotation=90 if longest > 2 else 0)
         axes.set_yticks(ticks, labels)
         axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False)
     return figure
@@ -251,7 +253,8 @@ def embedding(panel: Panel, train: np.ndarray, test: np.ndarray, names: Sequence
         np.column_stack([points, _rows(codes)]) if one else points
         for points, codes in ((panel.train, train[: len(panel.train)]), (panel.test, test))
     )
-    with _drawing(3.5, (0.17, 0.14, 0.8, 0.75)) as (figure, axes):
+    listed = len(names) <= 8
+    with _drawing(3.5, (0.17, 0.14, 0.8, 0.75 if listed else 0.84)) as (figure, axes):
         for c, (name, (color, mark)) in enumerate(zip(names, cycle(CLASS_LOOKS), strict=False)):
             faint, full = known[train[: len(known)] == c].T, new[test == c].T
             axes.plot(*faint, mark, color=color, ms=3.5, alpha=0.3, mew=0)
@@ -264,7 +267,7 @@ def embedding(panel: Panel, train: np.ndarray, test: np.ndarray, names: Sequence
         else:
             axes.set_ylabel(f"second component, {100 * panel.share[1]:.0f} %")
             axes.set_aspect("equal", adjustable="datalim")  # distances are what is learned
-        if len(names) <= 8:
+        if listed:
             _legend(figure, min(4, len(names)))
     return figure
 

@@ -197,7 +197,7 @@ def _by_groups(codes: np.ndarray, groups: np.ndarray) -> tuple[Splits, str]:
     if n_groups < 2:
         raise ValueError(f"All matrices are in the group {groups[0]}: expected at least two groups.")
     if n_groups <= MOST_LEFT_OUT:
-        how = f"Each of the {n_groups} groups was left out in turn: trained on the others, tested on it."
+        how = f"Each of the {n_groups} groups was left out in turn: trained on the rest, tested on it."
         return (tuple(LeaveOneGroupOut().split(codes, codes, groups)),), how
     how = (
         f"The {n_groups} groups were divided into {MOST_LEFT_OUT} folds, each left out in turn, no group in "

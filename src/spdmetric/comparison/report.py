@@ -49,7 +49,7 @@ class Origin:
     arguments: Mapping[str, object] = field(default_factory=dict)  # others of the function that reads
     signals: bool = False
     steps: tuple[BaseEstimator, ...] = ()  # from what was read to the matrices
-    command: str = "spdmetric.compare(...), in Python"
+    command: str = ""  # none for arrays in Python
     skipped: bool = False  # whether some could not be used, and were left out
     saved: tuple[str, str] | None = None  # method and file of a model
 
@@ -149,11 +149,15 @@ class Report:
 
     @cached_property
     def drawn(self) -> Drawn | None:
-        """The learned metric that is drawn; None where no method has one."""
+        """The learned metric that is drawn; None where no method has one, or all matrices give none."""
         method = chosen.drawn_method(self.verdict)
         if method is None:
             return None
-        return chosen.draw(self.comparison.plan, method, self.best_estimator(method))
+        try:
+            fitted = self.best_estimator(method)
+        except ValueError:  # the page says so
+            return None
+        return chosen.draw(self.comparison.plan, method, fitted)
 
     def plot(self) -> Axes:
         """Draw the score that decides, of every method, with its standard error, in a figure of pyplot."""

@@ -104,14 +104,14 @@ def _header(plan: Plan) -> dict[str, Plain]:
 
 
 def places(plan: Plan) -> list[Place]:
-    """Every task; the longest first, so that the processes end together."""
+    """Every task, fold by fold: the time that one fold takes tells what the others will."""
     sweeps = [(name,) for name in plan.methods if METHODS[name].sweeps]
     others = tuple(name for name in plan.methods if not METHODS[name].sweeps)  # quick, and share their means
     return [
         Place(variant, names, repeat, k)
-        for names in (*sweeps, *([others] if others else []))
         for repeat, folds in enumerate(plan.splits)
         for k in range(len(folds))
+        for names in (*sweeps, *([others] if others else []))
         for variant in ("", *plan.variants)
     ]
 

@@ -280,7 +280,10 @@ def learning_sentence(verdict: Verdict) -> str:
     """Whether learning helps, by the comparison planned beforehand."""
     first = verdict.planned
     if first is None:
-        return "Whether learning helps was not tested: no method was run both with and without learning."
+        return (
+            "Whether learning helps was not tested: no pair of methods planned for that gave results "
+            "(spdmetric and spdmetric-mean, for one)."
+        )
     against = (
         f"against the LogEuclidean metric at the mean, which learns nothing, with {first.head} after both"
     )
@@ -344,7 +347,7 @@ def best_sentence(verdict: Verdict) -> str:
     guessing = verdict.told(verdict.chance)
     if score.known and verdict.scored.sign * (score.mean - verdict.chance) <= score.half:
         which = f"The {verdict.scored.top}" if others else "That"
-        return f"{told} {which} cannot be told from guessing, {guessing}."
+        return f"{told} {which} is not clearly better than guessing, {guessing}."
     optimistic = (
         f" The {verdict.scored.top} of several numbers is optimistic: new matrices may do a little worse."
     )
@@ -358,8 +361,8 @@ def _tied_sentence(verdict: Verdict, equal: list[Line]) -> str:
     kind = "results, with and without recentering," if verdict.recentering else "methods"
     if len(names) > MOST_NAMED:
         names[MOST_NAMED - 1 :] = [f"{len(names) - MOST_NAMED + 1} more (≈ in the table)"]
-    low, high = (verdict.score(line).mean for line in (equal[-1], equal[0]))
-    numbers = dict.fromkeys(f"{value:.{verdict.scored.digits}f}" for value in (low, high))  # one if equal
+    ends = sorted(verdict.score(line).mean for line in (equal[0], equal[-1]))
+    numbers = dict.fromkeys(f"{value:.{verdict.scored.digits}f}" for value in ends)  # one if equal
     quickest = title(min(equal, key=lambda line: line.seconds).method)
     return (
         f"{count} {kind} are tied for the {verdict.top}, {' to '.join(numbers)}{verdict.scored.unit}: "

@@ -24,7 +24,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 
 from spdmetric.extras import needing
 from spdmetric.geometry import geodesic, pairwise_distance
-from spdmetric.linalg.symmetric import invsqrtm, sqrtm
+from spdmetric.linalg.symmetric import invsqrtm, spectrum, sqrtm
 
 RIDGE = 0.01  # share of the mean eigenvalue added to every scatter matrix
 NCA_INPUTS, NCA_OUTPUTS, NCA_STEPS = 50, 10, 100
@@ -72,7 +72,8 @@ def distances_wasserstein(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     """Bures-Wasserstein distances, (n, m), of all matrices of two stacks; they may be semi-definite."""
     traces = np.trace(X, axis1=1, axis2=2)[:, None] + np.trace(Y, axis1=1, axis2=2)
     columns = []
-    for root in np.array([sqrtm(B) for B in Y]):
+    for s in map(spectrum, Y):
+        root = s.compose(np.sqrt(np.maximum(s.values, 0)))  # zero may be rounded to less
         values = np.linalg.eigvalsh(root @ X @ root)
         columns.append(np.sqrt(np.maximum(values, 0)).sum(axis=1))
     return np.sqrt(np.maximum(traces - 2 * np.stack(columns, axis=1), 0))
