@@ -38,6 +38,10 @@ LARGEST_RADIUS = 300.0  # exp(radius) and its square must be numbers, those of m
 _NEWTON_RADIUS = 20.0
 
 
+class TellsNothingError(ValueError):
+    """Matrices from which nothing can be learned of y."""
+
+
 def check_spd(X: ArrayLike, *, name: str = "X", first: int = 0) -> Array:
     """Return a stack of SPD matrices in float64, or say which matrix is not one and why.
 

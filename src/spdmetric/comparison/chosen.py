@@ -16,6 +16,7 @@ from spdmetric.evaluation.methods import METHODS, given
 from spdmetric.evaluation.splits import Fold, Vectors, fit_keywords, steps_of
 from spdmetric.linalg.symmetric import unvech
 from spdmetric.plots.patterns import Patterns, patterns_of
+from spdmetric.validation import TellsNothingError
 
 MOST_DRAWN = 500  # training matrices in the picture of the embedding
 
@@ -86,7 +87,7 @@ def fit_all(plan: Plan, method: str) -> BaseEstimator:
         warnings.simplefilter("ignore")  # the folds report theirs
         try:
             return estimator.fit(plan.X[trained], labels, **arguments)
-        except ValueError as error:  # each fold could: what differs between the classes there is chance
+        except TellsNothingError as error:  # in folds, chance differs
             raise ValueError(untrained_sentence(plan, method)) from error
 
 

@@ -17,15 +17,11 @@ from spdmetric.objectives.local import Data
 from spdmetric.objectives.shape import Shape
 from spdmetric.objectives.start import Start, start_of
 from spdmetric.solvers import SOLVERS, Callback, Solution, trust_region
-from spdmetric.validation import check_radius
+from spdmetric.validation import TellsNothingError, check_radius
 
 _EPS = float(np.finfo(np.float64).eps)
 
 Solver = Callable[..., Solution]
-
-
-class TellsNothingError(ValueError):
-    """Matrices from which nothing can be learned of y."""
 
 
 class Problem(NamedTuple):

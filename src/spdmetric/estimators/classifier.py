@@ -22,7 +22,6 @@ from spdmetric.estimators._adaptation import (
     shifted_mean,
 )
 from spdmetric.estimators._fitted import DOCUMENTATION
-from spdmetric.estimators._problem import TellsNothingError
 from spdmetric.estimators._progress import CallbackSupportMixin
 from spdmetric.estimators.cv import LogEuclideanMetricCV
 from spdmetric.estimators.heads import ClassMeans, Head, head_of, log_posterior
@@ -31,6 +30,7 @@ from spdmetric.linalg.symmetric import Array, triangular_root
 from spdmetric.linalg.threads import one_thread
 from spdmetric.validation import (
     ClassWeight,
+    TellsNothingError,
     check_choice,
     check_domains,
     check_labels,
