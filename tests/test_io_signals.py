@@ -320,7 +320,7 @@ def test_epochs_that_cannot_be_used_are_read_and_listed(X, tmp_path):
     X[1, 0, 0], X[3] = np.nan, 0
     found = bad_signals(read_signals(write_epochs(tmp_path / "a-epo.fif", X)).X)
     assert [(bad.index, bad.why) for bad in found] == [
-        (1, "1 of 120 entries are NaN"),
+        (1, "contains NaN in 1 of 120 entries"),
         (3, "all entries are zero"),
     ]
 

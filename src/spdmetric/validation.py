@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from math import frexp, isfinite, ldexp
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import (
@@ -106,15 +106,17 @@ def check_symmetric(X: ArrayLike, *, name: str = "X", first: int = 0) -> Array:
 
     Parameters and errors are those of `check_spd`, less positive definiteness.
     """
-    X, asymmetry_allowed = _as_float64(X, name)
-    check_stack(X, name)
-    xp = array_namespace(X)
-    largest = detached(xp.max(xp.abs(X), axis=(-2, -1)))  # NaN and infinity show here
-    _check_finite(X, largest, name, first)
-    _check_size(largest, name, first)
-    skew = detached(xp.max(xp.abs(X - transpose(X)), axis=(-2, -1)))
-    _check_skew(skew, largest, asymmetry_allowed, name, first)
-    return symmetrize(X) if bool(xp.any(skew > 0)) else X
+    matrices, allowed = _as_float64(X, name)
+    check_stack(matrices, name)
+    xp, (low, high) = array_namespace(matrices), _SIZES
+    largest = detached(xp.max(xp.abs(matrices), axis=(-2, -1)))  # NaN and infinity show here
+    bad = first_true(~((largest == 0) | ((largest >= low) & (largest <= high))))
+    if bad is None:
+        skew = detached(xp.max(xp.abs(matrices - transpose(matrices)), axis=(-2, -1)))
+        bad = first_true(skew > allowed * largest)
+    if bad is not None:
+        raise ValueError(f"{name}[{first + bad}] {_fault(to_numpy(matrices[bad, :, :]), allowed)}")
+    return symmetrize(matrices) if bool(xp.any(skew > 0)) else matrices
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ def bad_matrices(X: np.ndarray, names: Sequence[str] | None = None) -> list[Bad]
     """
     matrices, allowed = _as_float64(X, "X")
     check_stack(matrices, "X")
-    found = {k: why for k, matrix in enumerate(matrices) if (why := _fault(matrix, allowed))}
+    found = {k: fault.why for k, matrix in enumerate(matrices) if (fault := _fault(matrix, allowed))}
     rest = [k for k in range(len(matrices)) if k not in found]
     if rest and not _surely_definite(symmetrize(matrices[rest])):
         single = allowed == _ASYMMETRY["float32"]
@@ -161,21 +163,37 @@ def _named(found: Mapping[int, str], names: Sequence[str] | None) -> list[Bad]:
 
 
 def _not_finite(A: np.ndarray) -> str | None:
-    for count, kind in ((np.isnan(A).sum(), "NaN"), (np.isinf(A).sum(), "infinite")):
+    for count, kind in ((np.isnan(A).sum(), "NaN"), (np.isinf(A).sum(), "infinity")):
         if count:
-            return f"{count} of {A.size} entries are {kind}"
+            return f"contains {kind} in {count} of {A.size} entries"
     return None if A.any() else "all entries are zero"
 
 
-def _fault(A: np.ndarray, allowed: float) -> str | None:
+class _Fault(NamedTuple):
+    """What is wrong with a matrix, and what to do about it."""
+
+    why: str
+    todo: str
+
+    def __str__(self) -> str:
+        return f"{self.why}: {self.todo}"
+
+
+def _fault(A: np.ndarray, allowed: float) -> _Fault | None:
     """Why a matrix is no covariance matrix, as far as its entries tell."""
+    (low, high), largest = _SIZES, np.abs(A).max()
     if why := _not_finite(A):
-        return why
-    largest, skew = np.abs(A).max(), np.abs(A - A.T).max()
-    if not _SIZES[0] <= largest <= _SIZES[1]:
-        return f"its largest entry is {largest:.3g}, which float64 cannot square"
+        todo = "expected finite numbers. Drop that matrix, or mend the signal it was estimated from."
+        return _Fault(why, todo)
+    if not low <= largest <= high:
+        expected = f"expected between {low:g} and {high:g}, so that float64 can hold its square"
+        todo = f"{expected}. Choose other units, for instance X / {largest:.0e}."
+        return _Fault(f"has {largest:.3g} for its largest entry", todo)
+    skew = np.abs(A - A.T).max()
     if skew > allowed * largest:
-        return f"not symmetric: it differs from its transpose by {skew / largest:.2g} of its largest entry"
+        why = f"is not symmetric: it differs from its transpose by {skew / largest:.2g} of its largest entry"
+        todo = f"allowed as rounding is {allowed:.0e}. If that is meant, pass (X + X.transpose(0, 2, 1)) / 2."
+        return _Fault(why, todo)
     return None
 
 
@@ -259,42 +277,6 @@ def first_true(condition: Array) -> int | None:
     """Index of the first matrix for which the condition holds, None if it holds for none."""
     xp = array_namespace(condition)
     return int(xp.argmax(xp.astype(condition, xp.int64))) if bool(xp.any(condition)) else None
-
-
-def _check_finite(X: Array, largest: Array, name: str, first: int) -> None:
-    xp = array_namespace(X)
-    bad = first_true(~xp.isfinite(largest))
-    if bad is None:
-        return
-    kind = "NaN" if bool(xp.any(xp.isnan(X[bad, :, :]))) else "infinity"
-    raise ValueError(
-        f"{name}[{first + bad}] contains {kind}: expected finite numbers. Drop that matrix, or mend the "
-        "signal it was estimated from."
-    )
-
-
-def _check_size(largest: Array, name: str, first: int) -> None:
-    low, high = _SIZES
-    bad = first_true((largest > high) | ((largest < low) & (largest > 0)))
-    if bad is None:
-        return
-    size = float(largest[bad])
-    raise ValueError(
-        f"{name}[{first + bad}] has {size:.3g} for its largest entry: expected between {low:g} and {high:g}, "
-        f"so that float64 can hold its square. Choose other units, for instance {name} / {size:.0e}."
-    )
-
-
-def _check_skew(skew: Array, largest: Array, allowed: float, name: str, first: int) -> None:
-    bad = first_true(skew > allowed * largest)
-    if bad is None:
-        return
-    relative = float(skew[bad]) / float(largest[bad])
-    raise ValueError(
-        f"{name}[{first + bad}] is not symmetric: it differs from its transpose by {relative:.2g} of its "
-        f"largest entry (allowed as rounding: {allowed:.0e}). If that is meant, pass "
-        f"({name} + {name}.transpose(0, 2, 1)) / 2."
-    )
 
 
 def _surely_definite(X: Array) -> bool:
