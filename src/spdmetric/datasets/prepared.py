@@ -9,7 +9,7 @@ import numpy as np
 
 from spdmetric.datasets.eeg import Folder, Recording, existing_folder
 from spdmetric.io.files import numbers_in
-from spdmetric.io.matrices import array_names, read_matrices, subjects_in
+from spdmetric.io.matrices import format_of, read_matrices, subjects_in
 
 EEGMMI_FILE = "covariances_S001-S020.npz"
 
@@ -54,7 +54,8 @@ def load_cho2017(subject: int, folder: Folder) -> Covariances:
 
 def eegmmi_covariance_subjects(folder: Folder) -> list[int]:
     """Subjects in the file of EEGMMI covariances in a folder."""
-    return subjects_in(array_names(_eegmmi_file(folder)))
+    path = _eegmmi_file(folder)
+    return subjects_in(format_of(path).names(path))
 
 
 def load_eegmmi_covariances(subject: int, folder: Folder) -> Recording:

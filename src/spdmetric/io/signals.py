@@ -27,12 +27,10 @@ from spdmetric.io.matrices import (
     LABEL_HEADS,
     SIGNAL_SUFFIXES,
     Source,
-    array_names,
     column_of,
-    headers_of,
+    format_of,
     layout_of,
     looks_like_signals,
-    read_array,
     read_column,
 )
 
@@ -182,11 +180,11 @@ def holds_signals(path: str | PathLike[str], subject: int | None = None) -> bool
     if path.suffix.lower() in SIGNAL_SUFFIXES:
         return True
     with reading(path):
-        names = array_names(path)
+        names = format_of(path).names(path)
         if path.suffix.lower() == ".mat" and "data" in names and not {"X", "covs"} & set(names):
             return False  # the structure of the covariance toolbox
         key = layout_of(names, subject)[0]
-        shape = headers_of(path, [key])[key].shape
+        shape = format_of(path).headers(path, [key])[key].shape
         return looks_like_signals(shape) and shape[0] != shape[1]
 
 
@@ -212,9 +210,9 @@ def _read_arrays(
         only = "they are for recordings, whose trials are not cut yet"
         raise FileError(f"{path} holds arrays: leave out {', '.join(f'{name}=' for name in given)}; {only}.")
     with reading(path):
-        names = array_names(path)
+        names = format_of(path).names(path)
         keys = layout_of(names, subject)
-        headers = headers_of(path, [key for key in keys if key in names])
+        headers = format_of(path).headers(path, [key for key in keys if key in names])
         check_size(listed(headers), sum(header.nbytes for header in headers.values()), path.stat().st_size)
         header = headers[keys[0]]
         last = _trials_are_last(path, header, headers.get(keys[1]))
@@ -224,7 +222,7 @@ def _read_arrays(
             None if given is None and key not in names else column_of(path, names, given or key, heads, n)
             for given, key, heads in ((labels, keys[1], LABEL_HEADS), (groups, keys[2], GROUP_HEADS))
         )
-        stored = read_array(path, keys[0])
+        stored = format_of(path).read(path, [keys[0]])[keys[0]]
     X = np.ascontiguousarray(stored.transpose(2, 0, 1) if last else stored, dtype=np.float64)
     note = f"{keys[0]} is stored as {stored.shape}, trial after trial along its last axis; read as {X.shape}."
     return Signals(X, y, g, path.stem, Recipe("array"), (note,) if last else ())
