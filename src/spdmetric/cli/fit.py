@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 from spdmetric.cli.options import (
     SCORES,
+    SOURCE,
     add_data,
-    add_judging,
+    add_domains,
     add_matrices,
-    add_parts,
     add_signals,
     check_method,
     check_model_target,
@@ -54,8 +54,12 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--regression", action="store_true", help="the labels are numbers to predict")
     folds = "of the choice; default: 5, twice for fewer than 200 matrices"
     parser.add_argument("--folds", type=whole(2), metavar="N", help=folds)
-    add_judging(parser)
-    add_parts(parser)
+    parser.add_argument("--scoring", choices=SCORES, help="by what to choose (default: logloss)")
+    weight = "classes count alike, whatever their sizes"
+    parser.add_argument("--class-weight", choices=("balanced",), help=weight)
+    groups = f"sessions or subjects, {SOURCE}: folds keep them whole (default: the array groups, if any)"
+    parser.add_argument("--groups", metavar="G", help=groups)
+    add_domains(parser)
     add_matrices(parser)
     add_signals(parser)
 
