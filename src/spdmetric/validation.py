@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from math import frexp, isfinite, ldexp
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from array_api_compat import (
@@ -115,7 +115,8 @@ def check_symmetric(X: ArrayLike, *, name: str = "X", first: int = 0) -> Array:
         skew = detached(xp.max(xp.abs(matrices - transpose(matrices)), axis=(-2, -1)))
         bad = first_true(skew > allowed * largest)
     if bad is not None:
-        raise ValueError(f"{name}[{first + bad}] {_fault(to_numpy(matrices[bad, :, :]), allowed)}")
+        fault = _fault(to_numpy(matrices[bad, :, :]), allowed) or ()
+        raise ValueError(f"{name}[{first + bad}] {': '.join(fault)}")
     return symmetrize(matrices) if bool(xp.any(skew > 0)) else matrices
 
 
@@ -145,7 +146,7 @@ def bad_matrices(X: np.ndarray, names: Sequence[str] | None = None) -> list[Bad]
     """
     matrices, allowed = _as_float64(X, "X")
     check_stack(matrices, "X")
-    found = {k: fault.why for k, matrix in enumerate(matrices) if (fault := _fault(matrix, allowed))}
+    found = {k: fault[0] for k, matrix in enumerate(matrices) if (fault := _fault(matrix, allowed))}
     rest = [k for k in range(len(matrices)) if k not in found]
     if rest and not _surely_definite(symmetrize(matrices[rest])):
         single = allowed == _ASYMMETRY["float32"]
@@ -169,31 +170,21 @@ def _not_finite(A: np.ndarray) -> str | None:
     return None if A.any() else "all entries are zero"
 
 
-class _Fault(NamedTuple):
-    """What is wrong with a matrix, and what to do about it."""
-
-    why: str
-    todo: str
-
-    def __str__(self) -> str:
-        return f"{self.why}: {self.todo}"
-
-
-def _fault(A: np.ndarray, allowed: float) -> _Fault | None:
-    """Why a matrix is no covariance matrix, as far as its entries tell."""
+def _fault(A: np.ndarray, allowed: float) -> tuple[str, str] | None:
+    """Why a matrix is no covariance matrix, as far as its entries tell, and what to do about it."""
     (low, high), largest = _SIZES, np.abs(A).max()
     if why := _not_finite(A):
         todo = "expected finite numbers. Drop that matrix, or mend the signal it was estimated from."
-        return _Fault(why, todo)
+        return why, todo
     if not low <= largest <= high:
         expected = f"expected between {low:g} and {high:g}, so that float64 can hold its square"
         todo = f"{expected}. Choose other units, for instance X / {largest:.0e}."
-        return _Fault(f"has {largest:.3g} for its largest entry", todo)
+        return f"has {largest:.3g} for its largest entry", todo
     skew = np.abs(A - A.T).max()
     if skew > allowed * largest:
         why = f"is not symmetric: it differs from its transpose by {skew / largest:.2g} of its largest entry"
         todo = f"allowed as rounding is {allowed:.0e}. If that is meant, pass (X + X.transpose(0, 2, 1)) / 2."
-        return _Fault(why, todo)
+        return why, todo
     return None
 
 
