@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from spdmetric.extras import needing
-from spdmetric.io.files import LARGEST_RATIO, SMALL, Header, Refused, check_size, listed, reading
+from spdmetric.io.files import LARGEST_RATIO, SMALL, Header, Refused, check_size, reading
 
 if TYPE_CHECKING:
     import h5py
@@ -40,25 +40,20 @@ def mat_headers(path: Path, names: Iterable[str]) -> dict[str, Header]:
             return {name: _hdf5_header(name, file, path.stat().st_size) for name in names}
 
 
-def read_mat(path: Path, names: list[str]) -> dict[str, np.ndarray]:
-    """Read some variables of a ``.mat`` file of any version; for structures see `structures`."""
+def read_mat(path: Path, name: str) -> np.ndarray:
+    """Read a variable of a ``.mat`` file of any version; for structures see `structures`."""
     from scipy.io import loadmat
 
     size = path.stat().st_size
     with reading(path):
         if _is_hdf5(path):
             with _hdf5_file(path) as file:
-                headers = [_hdf5_header(name, file, size) for name in names]
-                check_size(listed(names), sum(header.nbytes for header in headers), size)
-                return {name: _hdf5_array(name, file, size) for name in names}
-        variables = _variables(path)
-        budget = _Budget(listed(names), size)
-        for name in names:
-            budget.add(variables[name].header.nbytes)
-            if variables[name].at:
-                _measure_variable(path, variables[name], budget)
-        content = loadmat(path, struct_as_record=False, variable_names=names)
-        return {name: np.asarray(content[name]) for name in names}
+                return _hdf5_array(name, file, size)
+        variable, budget = _variables(path)[name], _Budget(name, size)
+        budget.add(variable.header.nbytes)
+        if variable.at:
+            _measure_variable(path, variable, budget)
+        return np.asarray(loadmat(path, struct_as_record=False, variable_names=[name])[name])
 
 
 def structures(value: np.ndarray) -> list[dict[str, np.ndarray]]:

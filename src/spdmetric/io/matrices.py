@@ -94,21 +94,21 @@ def read_matrices(
 
 
 class Format(NamedTuple):
-    """How to list the names of the arrays of a file, to look at some, and to read some."""
+    """How to list the names of the arrays of a file, to look at some, and to read one."""
 
     names: Callable[[Path], list[str]]
     headers: Callable[[Path, list[str]], dict[str, Header]]
-    read: Callable[[Path, list[str]], dict[str, np.ndarray]]
+    read: Callable[[Path, str], np.ndarray]
 
 
 _FORMATS = {
-    ".npz": Format(npz_names, npz_headers, read_npz),
+    ".npz": Format(npz_names, npz_headers, lambda path, name: read_npz(path, [name])[name]),
     ".mat": Format(mat_names, mat_headers, read_mat),
     # Its only array is called X.
     ".npy": Format(
         lambda path: ["X"],
         lambda path, names: {name: npy_header(path) for name in names},
-        lambda path, names: {name: read_npy(path) for name in names},
+        lambda path, name: read_npy(path),
     ),
 }
 Source = str | PathLike[str] | None  # of labels or groups: a .csv file, or the name of an array
@@ -142,7 +142,7 @@ def _read(path: Path, subject: int | None, labels: Source, groups: Source) -> Ma
         None if given is None and key not in names else column_of(path, names, given or key, heads, n)
         for given, key, heads in ((labels, keys[1], LABEL_HEADS), (groups, keys[2], GROUP_HEADS))
     )
-    stored = format_of(path).read(path, [keys[0]])[keys[0]]
+    stored = format_of(path).read(path, keys[0])
     X = _as_stack(stored) if mat else stored
     note = f"{keys[0]} is stored as {stored.shape}, matrix after matrix along its last axis as MATLAB does"
     moved = X.shape != stored.shape or X.strides != stored.strides
@@ -160,7 +160,7 @@ def column_of(
         raise Refused(f"it has no array {shortened(name)}: give one of {listed(names)}, or a .csv file.")
     _check_length(name, format_of(path).headers(path, [name])[name].shape, n)
     mat = path.suffix.lower() == ".mat"
-    return _as_column(name, format_of(path).read(path, [name])[name], n, path.stat().st_size, mat)
+    return _as_column(name, format_of(path).read(path, name), n, path.stat().st_size, mat)
 
 
 def subjects_in(names: Iterable[str]) -> list[int]:
@@ -210,7 +210,7 @@ def _read_folder(folder: Path, subject: int | None, labels: Source, groups: Sour
 def _read_toolbox(path: Path) -> Matrices:
     """The structure ``data`` of the covariance toolbox's MotorImagery.mat."""
     fields = ("data", "labels", "idxTraining", "idxTest")
-    found = structures(read_mat(path, ["data"])["data"])
+    found = structures(read_mat(path, "data"))
     if len(found) != 1 or not set(fields) <= set(found[0]):
         expected = "the arrays X and y, or covs and labels, or a structure data with the fields"
         raise Refused(f"expected {expected} {listed(fields)}; found data without them.")

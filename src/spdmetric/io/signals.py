@@ -222,7 +222,7 @@ def _read_arrays(
             None if given is None and key not in names else column_of(path, names, given or key, heads, n)
             for given, key, heads in ((labels, keys[1], LABEL_HEADS), (groups, keys[2], GROUP_HEADS))
         )
-        stored = format_of(path).read(path, [keys[0]])[keys[0]]
+        stored = format_of(path).read(path, keys[0])
     X = np.ascontiguousarray(stored.transpose(2, 0, 1) if last else stored, dtype=np.float64)
     note = f"{keys[0]} is stored as {stored.shape}, trial after trial along its last axis; read as {X.shape}."
     return Signals(X, y, g, path.stem, Recipe("array"), (note,) if last else ())
