@@ -107,8 +107,6 @@ def read_gray(path: Path) -> np.ndarray:
     """Gray levels of an image file, or why it cannot be read."""
     with needing("Reading images needs Pillow", "textures"):
         from PIL import Image
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no file {path}.")
     try:
         with Image.open(path, formats=_FORMATS) as picture:  # no others: Pillow can start programs for some
             check_size("it", 8 * picture.width * picture.height, path.stat().st_size)

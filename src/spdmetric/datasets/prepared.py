@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -54,7 +53,7 @@ def load_cho2017(subject: int, folder: Folder) -> Covariances:
 
 def eegmmi_covariance_subjects(folder: Folder) -> list[int]:
     """Subjects in the file of EEGMMI covariances in a folder."""
-    path = _eegmmi_file(folder)
+    path = existing_folder(folder) / EEGMMI_FILE
     return subjects_in(format_of(path).names(path))
 
 
@@ -73,15 +72,8 @@ def load_eegmmi_covariances(subject: int, folder: Folder) -> Recording:
     recording : Recording
         64 x 64 matrices, the first 21 channels the motor strip; the groups are the runs.
     """
-    path = _eegmmi_file(folder)
+    path = existing_folder(folder) / EEGMMI_FILE
     found = read_matrices(path, subject=subject)
     if found.groups is None:
         raise ValueError(f"{path} does not tell the runs of subject {subject}: expected an array r{subject}.")
     return Recording(found.X.astype(np.float64), found.labels, found.groups)
-
-
-def _eegmmi_file(folder: Folder) -> Path:
-    path = existing_folder(folder) / EEGMMI_FILE
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no {EEGMMI_FILE} in {folder}.")
-    return path
