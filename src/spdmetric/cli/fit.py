@@ -238,23 +238,20 @@ def numbers_asked(arguments: Namespace, sizes: Sizes) -> BaseEstimator:
     from sklearn.pipeline import make_pipeline
 
     from spdmetric import CommonRange, LogEuclideanMetric, LogEuclideanMetricCV
+    from spdmetric.evaluation.methods import given
 
     ridge = arguments.neighbors is None
-    rank = None if arguments.rank == "full" else arguments.rank
     metric: LogEuclideanMetric | LogEuclideanMetricCV
     if arguments.radius is not None and arguments.rank is not None:
+        rank = None if arguments.rank == "full" else arguments.rank
         metric = LogEuclideanMetric(arguments.radius, rank=rank, shape="discriminant", task="regression")
     else:
-        metric = LogEuclideanMetricCV(
-            radii=None if arguments.radius is None else (arguments.radius,),
-            ranks=None if arguments.rank is None else (rank,),
-            cv=arguments.folds,
-            head="ridge" if ridge else "neighbors",
-            n_neighbors=arguments.neighbors,
-            task="regression",
-        )
+        metric = LogEuclideanMetricCV(head="ridge" if ridge else "neighbors", task="regression")
     before = [CommonRange()] if sizes.shared else []
-    return make_pipeline(*before, metric, Ridge() if ridge else KNeighborsRegressor(arguments.neighbors))
+    made = make_pipeline(*before, metric, Ridge() if ridge else KNeighborsRegressor())
+    for parameters in _parameters(arguments, chooses=False).values():
+        given(made, **parameters)
+    return made
 
 
 def _told(y: np.ndarray, regression: bool) -> str:
