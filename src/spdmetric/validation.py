@@ -77,28 +77,24 @@ def check_psd(X: ArrayLike, rank: int | None, *, name: str = "X", first: int = 0
     X = check_symmetric(X, name=name, first=first)
     if _surely_definite(X):
         return X
-    values, floor = _values_and_floor(X)
+    values, ranks = _values_and_ranks(X)
     if rank is None:
-        _refuse_singular(values, floor, name, first)
+        _refuse_singular(values, ranks, name, first)
     else:
-        _refuse_low_rank(values, floor, rank, name, first)
+        _refuse_low_rank(values, ranks, rank, name, first)
     return X
 
 
 def is_definite(X: Array) -> bool:
     """Whether every matrix of a checked stack is numerically positive definite."""
-    if _surely_definite(X):
-        return True
-    values, floor = _values_and_floor(X)
-    return bool(array_namespace(X).all(values[:, :1] > floor))
+    return smallest_rank(X) == X.shape[-1]
 
 
 def smallest_rank(X: Array) -> int:
     """Smallest numerical rank of a matrix of a checked stack."""
     if _surely_definite(X):
         return int(X.shape[-1])
-    values, floor = _values_and_floor(X)
-    return min(_rank_of(*pair) for pair in zip(values, floor, strict=True))
+    return int(array_namespace(X).min(_values_and_ranks(X)[1]))
 
 
 def check_symmetric(X: ArrayLike, *, name: str = "X", first: int = 0) -> Array:
@@ -289,35 +285,30 @@ def _surely_definite(X: Array) -> bool:
     return True
 
 
-def _values_and_floor(X: Array) -> tuple[Array, Array]:
-    """Eigenvalues of each matrix, ascending, and the size below which one counts as zero."""
-    values = array_namespace(X).linalg.eigvalsh(detached(X))  # (n, d)
-    return values, X.shape[-1] * _EPS * values[:, -1:]
+def _values_and_ranks(X: Array) -> tuple[Array, Array]:
+    """Eigenvalues of each matrix, ascending, (n, d), and how many do not count as zero, (n,)."""
+    xp = array_namespace(X)
+    values = xp.linalg.eigvalsh(detached(X))
+    return values, xp.sum(xp.astype(values > X.shape[-1] * _EPS * values[:, -1:], xp.int64), axis=-1)
 
 
-def _rank_of(values: Array, floor: Array) -> int:
-    xp = array_namespace(values)
-    return int(xp.sum(xp.astype(values > floor, xp.int64)))
-
-
-def _refuse_singular(values: Array, floor: Array, name: str, first: int) -> None:
+def _refuse_singular(values: Array, ranks: Array, name: str, first: int) -> None:
     xp, (n, d) = array_namespace(values), values.shape
-    deficient = ~(values[:, 0] > floor[:, 0])
-    bad = first_true(deficient)
+    bad = first_true(ranks < d)
     if bad is None:
         return
-    count = int(xp.sum(xp.astype(deficient, xp.int64)))
+    count = int(xp.sum(xp.astype(ranks < d, xp.int64)))
     raise ValueError(
         f"{name}[{first + bad}] is not positive definite (smallest eigenvalue {float(values[bad, 0]):.3g}, "
-        f"largest {float(values[bad, -1]):.3g}, numerical rank {_rank_of(values[bad, :], floor[bad, :])} of "
+        f"largest {float(values[bad, -1]):.3g}, numerical rank {int(ranks[bad])} of "
         f"{d}); {count} of {n} matrices are not. Estimate them with shrinkage (for "
         "instance pyriemann.estimation.Covariances('oas')), or learn a low-rank metric with rank=m, m at "
         "most their rank; where all are singular in the same directions, put spdmetric.CommonRange() first."
     )
 
 
-def _refuse_low_rank(values: Array, floor: Array, rank: int, name: str, first: int) -> None:
-    indefinite = first_true(values[:, 0] < -100 * floor[:, 0])
+def _refuse_low_rank(values: Array, ranks: Array, rank: int, name: str, first: int) -> None:
+    indefinite = first_true(values[:, 0] < -100 * values.shape[-1] * _EPS * values[:, -1])
     if indefinite is not None or bool(array_namespace(values).any(values[:, -1] <= 0)):
         bad = first_true(values[:, -1] <= 0) or 0 if indefinite is None else indefinite
         raise ValueError(
@@ -325,12 +316,11 @@ def _refuse_low_rank(values: Array, floor: Array, rank: int, name: str, first: i
             f"{float(values[bad, 0]):.3g}, largest {float(values[bad, -1]):.3g}): it is not a covariance "
             "matrix."
         )
-    ranks = [_rank_of(values[i, :], floor[i, :]) for i in range(values.shape[0])]
-    smallest = min(ranks)
-    if smallest < rank:
+    lowest = int(array_namespace(values).argmin(ranks))
+    if int(ranks[lowest]) < rank:
         raise ValueError(
-            f"{name}[{first + ranks.index(smallest)}] has numerical rank {smallest}, too low for "
-            f"rank={rank}: choose rank <= {smallest}, or drop that matrix."
+            f"{name}[{first + lowest}] has numerical rank {int(ranks[lowest])}, too low for rank={rank}: "
+            f"choose rank <= {int(ranks[lowest])}, or drop that matrix."
         )
 
 
