@@ -308,13 +308,12 @@ def _refuse_singular(values: Array, ranks: Array, name: str, first: int) -> None
 
 
 def _refuse_low_rank(values: Array, ranks: Array, rank: int, name: str, first: int) -> None:
-    indefinite = first_true(values[:, 0] < -100 * values.shape[-1] * _EPS * values[:, -1])
-    if indefinite is not None or bool(array_namespace(values).any(values[:, -1] <= 0)):
-        bad = first_true(values[:, -1] <= 0) or 0 if indefinite is None else indefinite
+    low, high = values[:, 0], values[:, -1]
+    bad = first_true((low < -100 * values.shape[-1] * _EPS * high) | (high <= 0))
+    if bad is not None:
         raise ValueError(
             f"{name}[{first + bad}] is not positive semi-definite (smallest eigenvalue "
-            f"{float(values[bad, 0]):.3g}, largest {float(values[bad, -1]):.3g}): it is not a covariance "
-            "matrix."
+            f"{float(low[bad]):.3g}, largest {float(high[bad]):.3g}): it is not a covariance matrix."
         )
     lowest = int(array_namespace(values).argmin(ranks))
     if int(ranks[lowest]) < rank:

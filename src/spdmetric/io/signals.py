@@ -91,14 +91,9 @@ class Signals:
     y: np.ndarray | None  # (n,)
     groups: np.ndarray | None  # (n,); of several files, the file of each
     name: str  # of the file, without folder and suffix
-    recipe: Recipe
+    recipe: Recipe  # with the names of the channels, where they are known
     notes: tuple[str, ...] = ()  # what was done to them when they were read, in sentences
     rate: float | None = None  # Hz
-
-    @property
-    def channels(self) -> tuple[str, ...] | None:
-        """Names of the channels, where they are known."""
-        return self.recipe.channels
 
 
 def read_signals(
