@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import frexp, isfinite, ldexp
 from numbers import Integral, Real
 from typing import Any
@@ -111,8 +112,7 @@ def check_symmetric(X: ArrayLike, *, name: str = "X", first: int = 0) -> Array:
         skew = detached(xp.max(xp.abs(matrices - transpose(matrices)), axis=(-2, -1)))
         bad = first_true(skew > allowed * largest)
     if bad is not None:
-        fault = _fault(to_numpy(matrices[bad, :, :]), allowed) or ()
-        raise ValueError(f"{name}[{first + bad}] {': '.join(fault)}")
+        _check_entries(to_numpy(matrices[bad, :, :]), name, first + bad, allowed)
     return symmetrize(matrices) if bool(xp.any(skew > 0)) else matrices
 
 
@@ -142,7 +142,7 @@ def bad_matrices(X: np.ndarray, names: Sequence[str] | None = None) -> list[Bad]
     """
     matrices, allowed = _as_float64(X, "X")
     check_stack(matrices, "X")
-    found = {k: fault[0] for k, matrix in enumerate(matrices) if (fault := _fault(matrix, allowed))}
+    found = _faults(matrices, partial(_check_entries, allowed=allowed))
     rest = [k for k in range(len(matrices)) if k not in found]
     if rest and not _surely_definite(symmetrize(matrices[rest])):
         single = allowed == _ASYMMETRY["float32"]
@@ -152,36 +152,50 @@ def bad_matrices(X: np.ndarray, names: Sequence[str] | None = None) -> list[Bad]
 
 def bad_signals(X: np.ndarray, names: Sequence[str] | None = None) -> list[Bad]:
     """The same for signals, (n, channels, times): those with NaN or infinity, and those that are zero."""
-    return _named({k: why for k, signal in enumerate(X) if (why := _not_finite(signal))}, names)
+    return _named(_faults(X, _check_finite), names)
 
 
 def _named(found: Mapping[int, str], names: Sequence[str] | None) -> list[Bad]:
     return [Bad(k, names[k] if names else f"X[{k}]", why) for k, why in sorted(found.items())]
 
 
-def _not_finite(A: np.ndarray) -> str | None:
-    for count, kind in ((np.isnan(A).sum(), "NaN"), (np.isinf(A).sum(), "infinity")):
-        if count:
-            return f"contains {kind} in {count} of {A.size} entries"
-    return None if A.any() else "all entries are zero"
+def _faults(stack: np.ndarray, check: Callable[[np.ndarray, str, int], None]) -> dict[int, str]:
+    """What a check says of each that it refuses, up to what it expected."""
+    found = {}
+    for k, one in enumerate(stack):
+        try:
+            check(one, "X", k)
+        except ValueError as error:
+            found[k] = str(error).removeprefix(f"X[{k}] ").partition(": expected")[0]
+    return found
 
 
-def _fault(A: np.ndarray, allowed: float) -> tuple[str, str] | None:
-    """Why a matrix is no covariance matrix, as far as its entries tell, and what to do about it."""
-    (low, high), largest = _SIZES, np.abs(A).max()
-    if why := _not_finite(A):
-        todo = "expected finite numbers. Drop that matrix, or mend the signal it was estimated from."
-        return why, todo
+def _check_finite(A: np.ndarray, name: str, k: int) -> None:
+    for wrong, kind in ((np.isnan(A), "NaN"), (np.isinf(A), "infinity")):
+        if wrong.any():
+            raise ValueError(
+                f"{name}[{k}] contains {kind} in {wrong.sum()} of {A.size} entries: expected finite numbers. "
+                "Drop that matrix, or mend the signal it was estimated from."
+            )
+    if not A.any():
+        raise ValueError(f"{name}[{k}] all entries are zero: expected some that are not.")
+
+
+def _check_entries(A: np.ndarray, name: str, k: int, allowed: float) -> None:
+    """Refuse what is no covariance matrix, as far as its entries tell."""
+    _check_finite(A, name, k)
+    (low, high), largest, skew = _SIZES, np.abs(A).max(), np.abs(A - A.T).max()
     if not low <= largest <= high:
-        expected = f"expected between {low:g} and {high:g}, so that float64 can hold its square"
-        todo = f"{expected}. Choose other units, for instance X / {largest:.0e}."
-        return f"has {largest:.3g} for its largest entry", todo
-    skew = np.abs(A - A.T).max()
+        raise ValueError(
+            f"{name}[{k}] has {largest:.3g} for its largest entry: expected between {low:g} and {high:g}, so "
+            f"that float64 can hold its square. Choose other units, for instance {name} / {largest:.0e}."
+        )
     if skew > allowed * largest:
-        why = f"is not symmetric: it differs from its transpose by {skew / largest:.2g} of its largest entry"
-        todo = f"allowed as rounding is {allowed:.0e}. If that is meant, pass (X + X.transpose(0, 2, 1)) / 2."
-        return why, todo
-    return None
+        raise ValueError(
+            f"{name}[{k}] is not symmetric: it differs from its transpose by {skew / largest:.2g} of its "
+            f"largest entry: expected at most {allowed:.0e}, as rounding. If that is meant, pass "
+            f"({name} + {name}.transpose(0, 2, 1)) / 2."
+        )
 
 
 def _negative(A: np.ndarray, single: bool) -> str | None:
