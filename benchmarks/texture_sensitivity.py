@@ -34,7 +34,7 @@ from tqdm import tqdm
 from spdmetric import LogEuclideanMetric
 from spdmetric.datasets import load_images
 from spdmetric.datasets.eeg import sample_covariances
-from spdmetric.datasets.textures import Texture, TexturePair, gabor_responses
+from spdmetric.datasets.textures import SIZE, Texture, TexturePair, gabor_responses
 from spdmetric.geometry import pairwise_distance
 from spdmetric.linalg.symmetric import congruence, invsqrtm
 from spdmetric.paper.stamps import Stamp, code_stamp
@@ -65,7 +65,7 @@ PRINTED_MEANS = {"logeuclid": 78.47, "learned": 80.17, "riemann": 78.12, "euclid
 class Settings(NamedTuple):
     """How an image becomes covariances; the first of each is the package's."""
 
-    size: int = 16
+    size: int = SIZE
     filtering: str = FILTERINGS[0]
     standardize: bool = True
     frequencies: tuple[float, ...] = FREQUENCIES[0]
@@ -83,7 +83,7 @@ class Variant(Texture):
     """A texture by other settings than the package's."""
 
     def __init__(self, image: np.ndarray, settings: Settings, *, name: str):
-        super().__init__(image, size=settings.size, name=name)
+        super().__init__(image, name=name)
         self.settings, middle = settings, image.shape[1] // 2
         if settings.filtering == "image":
             whole = settings.responses(settings.scaled(image))
@@ -98,7 +98,7 @@ class Variant(Texture):
         if self.settings.filtering != "patch":
             return super().draw(half, n, random_state=random_state)
         rows, columns = self.positions(half, n, random_state).T
-        windows = np.lib.stride_tricks.sliding_window_view(self.halves[half], (self.size, self.size))
+        windows = np.lib.stride_tricks.sliding_window_view(self.halves[half], (SIZE, SIZE))
         responses = self.settings.responses(windows[rows, columns])  # (n_filters, n, size, size)
         return sample_covariances(responses.reshape(*responses.shape[:2], -1).transpose(1, 0, 2))
 

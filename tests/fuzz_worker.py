@@ -250,7 +250,9 @@ def read_image(path: Path) -> Any:
 def read_edf_run(path: Path) -> Any:
     from spdmetric.datasets import load_eegmmi
 
-    return tuple(load_eegmmi(1, path.parent, runs=[4]))
+    for run in ("08", "12"):
+        (path.parent / f"S001R{run}.edf").write_bytes(path.read_bytes())
+    return tuple(load_eegmmi(1, path.parent))
 
 
 def read_model(path: Path) -> Any:

@@ -357,7 +357,7 @@ SENTENCES = {
     ),
     "complex": (hermitian, FIT, "data.npz holds complex numbers; expected real ones"),
     "pickle": (words, ["fit", "data.npz", "-o", "m.pkl"], "--out m.pkl: expected a name that ends in .npz"),
-    "bad": (holes, FIT, "2 of 40 cannot be used (X[3]: 1 of 9 entries are NaN; X[38]: negative eigenv"),
+    "bad": (holes, FIT, "2 of 40 cannot be used (X[3]: contains NaN in 1 of 9 entries; X[38]: negative"),
     "no method": (words, [*FIT, "--method", "best"], "--method best: there is no such method; 'spdmetric me"),
     "ranks": (ranks_differ, [*FIT, "--method", "svm"], "the lowest here is 3 of 5; --shrink 0.1, or another"),
     "lwf": (ranks_differ, [*FIT, "--shrink", "lwf"], "--shrink lwf needs the signals that the matrices were"),

@@ -707,7 +707,7 @@ def test_the_code_leaves_out_what_was_left_out(tmp_path, monkeypatch, capsys):
     command = ["compare", "toy.npz", "--skip-bad", "--methods", "spdmetric-mean", "--jobs", "1"]
     assert main([*command, "--save", "m.npz", "--no-recenter"]) == 0
     text = (tmp_path / "report.html").read_text("utf-8")
-    assert "Left out by --skip-bad, 2 of 32: X[4] (16 of 16 entries are NaN), X[10] (" in text
+    assert "Left out by --skip-bad, 2 of 32: X[4] (contains NaN in 16 of 16 entries), X[10] (" in text
     assert "nothing removed but what could not be used" in text
     scope = {}
     exec(unescape(re.search("<pre.*?><code>(.*?)</code>", text, re.S)[1]), scope)

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from cluster_processes import cluster_processes, start_worker
 from random_matrices import labeled
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
-from spdmetric.distributed import current_client
+from spdmetric.distributed.cluster import current_client
 from spdmetric.geometry import distance_riemann
 
 dask = pytest.importorskip("dask", reason="needs Dask: pip install 'spdmetric[dask]'")
@@ -99,7 +99,7 @@ def test_low_rank(data, arrays, client):
 @pytest.mark.parametrize("kept", [True, False])
 @pytest.mark.parametrize(("radius", "rank"), [(0.0, None), (0.0, 2), (1.0, None)])
 def test_shape(data, arrays, client, rng, monkeypatch, radius, rank, kept):
-    from spdmetric.distributed import Cluster
+    from spdmetric.distributed.cluster import Cluster
 
     weight = np.where(np.arange(800) < 110, 0.0, rng.uniform(0.5, 2, 800))
     metric = LogEuclideanMetric(radius, rank=rank, shape="discriminant", class_weight="balanced", tol=1e-9)
@@ -115,7 +115,7 @@ def test_shape(data, arrays, client, rng, monkeypatch, radius, rank, kept):
 
 @pytest.mark.parametrize("kept", [True, False])
 def test_shape_of_fewer_matrices_than_features(client, rng, monkeypatch, kept):
-    from spdmetric.distributed import Cluster
+    from spdmetric.distributed.cluster import Cluster
 
     X, y = labeled(rng, 30, 8, classes=3)
     metric = LogEuclideanMetric(0.0, shape="discriminant")
@@ -128,7 +128,7 @@ def test_shape_of_fewer_matrices_than_features(client, rng, monkeypatch, kept):
 
 
 def test_parts_that_do_not_fit_are_decomposed_again(arrays, client, monkeypatch):
-    from spdmetric.distributed import Cluster
+    from spdmetric.distributed.cluster import Cluster
 
     kept = LogEuclideanMetric(1.0).fit(*arrays)
     monkeypatch.setattr(Cluster, "memory", lambda self: 0.0)
@@ -137,7 +137,7 @@ def test_parts_that_do_not_fit_are_decomposed_again(arrays, client, monkeypatch)
 
 @pytest.mark.parametrize("fits", [True, False])
 def test_without_a_client(data, arrays, monkeypatch, fits):
-    monkeypatch.setattr("spdmetric.distributed.current_client", lambda: None)
+    monkeypatch.setattr("spdmetric.distributed.cluster.current_client", lambda: None)
     monkeypatch.setattr("spdmetric.objectives.local.fits", lambda n, d: fits)
     there = LogEuclideanMetric(1.0, tol=1e-9).fit(*arrays)
     same(LogEuclideanMetric(1.0, tol=1e-9).fit(*data), there)
@@ -231,7 +231,7 @@ def test_a_closed_client_is_told_before_work_is_done(arrays, monkeypatch):
         with pytest.raises(ConnectionError, match="client of this process is closed: connect a new"):
             LogEuclideanMetric(1.0).fit(*arrays)
     # Dask still has the scheduler of a client that is no more among its settings.
-    monkeypatch.setattr("spdmetric.distributed.current_client", lambda: None)
+    monkeypatch.setattr("spdmetric.distributed.cluster.current_client", lambda: None)
     monkeypatch.setattr("dask.base.get_scheduler", _no_client)
     with pytest.raises(ConnectionError, match="its client is gone"):
         LogEuclideanMetric(1.0).fit(*arrays)

@@ -521,9 +521,7 @@ def test_a_table_for_a_matrix(tmp_path, modest):
     """Twenty million rows of one number: refused at the second."""
     (tmp_path / "set").mkdir()
     (tmp_path / "set" / "a.csv").write_text("1\n" * 2 * 10**7)
-    with pytest.raises(
-        ValueError, match="its first row has 1 entries, row 2 has 1; expected a square matrix"
-    ):
+    with pytest.raises(ValueError, match=r"it has shape \(2, 1\); expected one square matrix"):
         modest(read_matrices, tmp_path / "set")
 
 

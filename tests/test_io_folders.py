@@ -130,10 +130,10 @@ def test_what_is_wrong_with_a_folder(X, tmp_path):
         ("b.npy", np.array([["a"]]), "expected a matrix of numbers"),
         ("b.npy", np.array([[None]], dtype=object), "pickled"),
         ("b.npy", b"\x93NUMPY", "corrupt, truncated"),
-        ("b.csv", "file,label\na,left\n", r"row 2, column 1 holds 'a'|row 1, column 1 holds 'file'"),
-        ("b.csv", "a,1\nb,2\nc,3\n", r"its first row has 2 entries, row 3 has 2; .*pass it as labels="),
-        ("b.csv", "1,2,3\n1,2\n1,2,3\n", r"its first row has 3 entries, row 2 has 2"),
-        ("b.csv", "1 2 3\n4 x 6\n7 8 9\n", "row 2, column 2 holds 'x'; expected a number"),
+        ("b.csv", "file,label\na,left\n", r"convert string '(a|file)' to float64 at row [01], column 1; exp"),
+        ("b.csv", "a,1\nb,2\nc,3\n", r"could not convert string 'a' .*pass it as labels="),
+        ("b.csv", "1,2,3\n1,2\n1,2,3\n", r"number of columns changed from 3 to 2 at row 2; expected"),
+        ("b.csv", "1 2 3\n4 x 6\n7 8 9\n", "convert string 'x' to float64 at row 1, column 2; expected"),
         ("b.csv", "", r"it has shape \(0, 0\); .*pass it as labels="),
         ("b.csv", b"\xff\xfe\x00", "corrupt"),
         ("b.csv", "1," * 10**6, "row of more than"),
@@ -142,7 +142,7 @@ def test_what_is_wrong_with_a_folder(X, tmp_path):
 def test_the_file_that_differs_is_named(name, content, sentence, tmp_path):
     folder = tmp_path / "set"
     folder.mkdir()
-    if "holds 'a'" not in sentence:
+    if "a|file" not in sentence:
         np.save(folder / "a.npy", np.eye(3))
     if isinstance(content, np.ndarray):
         np.save(folder / name, content, allow_pickle=True)

@@ -52,7 +52,7 @@ def test_arrays(suffix, dtype, X, tmp_path):
     assert found.X.dtype == np.float64
     assert np.array_equal(found.X, stored)
     assert found.y.tolist() == LABELS.tolist()
-    assert (found.name, found.channels, found.rate, found.notes) == ("set", None, None, ())
+    assert (found.name, found.recipe.channels, found.rate, found.notes) == ("set", None, None, ())
     assert found.recipe == Recipe("array")
     if suffix != ".npy":
         assert found.groups.tolist() == [0, 0, 1, 1, 2, 2]
@@ -143,7 +143,7 @@ def test_edf(edf, signal):
     assert found.notes == ("run1.edf: 1 trials were left out, whose window leaves the recording.",)
     expected = [signal[:, start + 20 : start + 91] for start in (100, 300, 700)]
     np.testing.assert_allclose(found.X, expected, atol=1e-6)
-    assert (found.rate, found.channels, found.groups) == (100.0, ("E0", "E1", "E2"), None)
+    assert (found.rate, found.recipe.channels, found.groups) == (100.0, ("E0", "E1", "E2"), None)
     assert found.recipe == Recipe("recording", "T1=left,T2", None, (0.2, 0.9), ("E0", "E1", "E2"))
     assert np.array_equal(read_signals(edf, recipe=found.recipe).X, found.X)
     assert holds_signals(edf)
@@ -216,7 +216,7 @@ def test_gdf(rng, tmp_path):
     digital = rng.integers(-1000, 1000, (3, 500))
     write_gdf(tmp_path / "a.gdf", digital, 100, 0.1, ["C3", "C4", "EOG-left"], [(100, 769), (300, 770)])
     found = read_signals(tmp_path / "a.gdf", events="769=left,770=right", window=(0, 1))
-    assert found.channels == ("C3", "C4")  # what is called EOG is none of them
+    assert found.recipe.channels == ("C3", "C4")  # what is called EOG is none of them
     assert found.y.tolist() == ["left", "right"]
     np.testing.assert_allclose(found.X[1], 0.1 * digital[:2, 300:401], atol=1e-6)
 
@@ -269,7 +269,7 @@ def test_epochs(X, tmp_path):
     found = read_signals(path)
     np.testing.assert_allclose(found.X, X, rtol=1e-12)
     assert found.y.tolist() == LABELS.tolist()
-    assert (found.rate, found.channels) == (100.0, ("E0", "E1", "E2"))
+    assert (found.rate, found.recipe.channels) == (100.0, ("E0", "E1", "E2"))
     assert np.array_equal(read_signals(path, recipe=found.recipe).X, found.X)
     cut = read_signals(path, events="right=r", window=(0.0, 0.2))
     np.testing.assert_allclose(cut.X, X[1::2, :, 10:31], rtol=1e-12)
@@ -287,7 +287,7 @@ def test_bad_channels_and_other_types_are_left_out(rng, tmp_path):
         names=("a=b", "c,d"),
     )
     found = read_signals(path)
-    assert found.channels == ("E0", "E3")
+    assert found.recipe.channels == ("E0", "E3")
     assert found.y.tolist() == ["a=b", "c,d"] * 2
     np.testing.assert_allclose(found.X, X[:, [0, 3]], rtol=1e-12)
 
@@ -320,7 +320,7 @@ def test_epochs_that_cannot_be_used_are_read_and_listed(X, tmp_path):
     X[1, 0, 0], X[3] = np.nan, 0
     found = bad_signals(read_signals(write_epochs(tmp_path / "a-epo.fif", X)).X)
     assert [(bad.index, bad.why) for bad in found] == [
-        (1, "1 of 120 entries are NaN"),
+        (1, "contains NaN in 1 of 120 entries"),
         (3, "all entries are zero"),
     ]
 

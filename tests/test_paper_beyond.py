@@ -69,7 +69,7 @@ def test_rows_of_the_groups(folder):
 def test_missing_subjects_and_files_are_said(folder, tmp_path):
     (tmp_path / "eegmmi").mkdir()
     (tmp_path / "cho2017").mkdir()
-    assert "no covariances_S001-S020.npz in" in beyond.beyond_table(tmp_path).absent["eegmmi-64"]
+    assert "S001-S020.npz: nothing has this name" in beyond.beyond_table(tmp_path).absent["eegmmi-64"]
     assert "holds no file such as subject01.npz" in beyond.beyond_table(tmp_path).absent["cho"]
     archive = np.load(folder / "eegmmi" / "covariances_S001-S020.npz")
     few = {name: archive[name] for name in ("X1", "y1", "r1", "X2", "y2", "r2", "X3", "y3", "r3")}

@@ -243,22 +243,9 @@ def test_whitening_depends_on_the_seed_alone():
     assert not np.allclose(whitening.compute(1).before, whitening.compute(2).before)
 
 
-def test_textures_keep_the_images_as_they_are():
-    data = textures.compute(IMAGES)
-    assert list(data) == ["stripes", "ramp"]
-    np.testing.assert_array_equal(data["ramp"], IMAGES["ramp"])
-
-
 def test_textures_are_cut_in_the_middle():
-    figure = textures.draw(textures.compute(IMAGES))
+    figure = textures.draw(IMAGES)
     assert [axes.lines[0].get_xdata()[0] for axes in figure.axes] == [39.5, 31.5]
-
-
-def test_textures_refuse_what_is_no_gray_image():
-    with pytest.raises(ValueError, match=r"images\['leaf'\] has shape \(4, 4, 3\): expected a gray image"):
-        textures.compute({"leaf": np.zeros((4, 4, 3))})
-    with pytest.raises(ValueError, match="images is empty"):
-        textures.compute({})
 
 
 # ---------------------------------------------------------------------------

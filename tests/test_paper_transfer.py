@@ -18,7 +18,7 @@ from spdmetric.paper.transfer import (
     OWN,
     TRIALS,
     Recordings,
-    curves_of,
+    cells_of,
     gains_of,
     run_transfer,
     write_transfer,
@@ -62,12 +62,12 @@ def test_all_arms_and_files(recordings, monkeypatch, tmp_path):
     }
     assert all((tmp_path / f"transfer.{kind}").stat().st_size for kind in ("csv", "md", "png"))
     # A gain is the mean of paired differences.
-    (gain,) = (g for g in gains_of(curves_of(results)) if g[:3] == (4, 30, OWN))
+    gain = gains_of(cells_of(results))[4, OWN, 30]
     by_arm = [
         np.array([r.accuracy for r in results if r.row.startswith("4 ") and r.method == f"{arm} 30"])
         for arm in (ADAPTED, OWN)
     ]
-    assert gain[3].mean == pytest.approx(np.mean(by_arm[0] - by_arm[1]))
+    assert gain.mean == pytest.approx(np.mean(by_arm[0] - by_arm[1]))
     # Nothing is computed twice.
     monkeypatch.setattr(transfer, "_subject", lambda *_: pytest.fail("computed again"))
     assert run_transfer(Path(), tmp_path) == results

@@ -951,7 +951,7 @@ def bad_matrices_are_all_found_and_no_others(rng, d):
     found = validation.bad_matrices(X, [f"file{k}" for k in range(12)])
     assert [one.index for one in found] == bad
     assert [one.where for one in found] == [f"file{k}" for k in bad]
-    words = ("NaN", "infinite", "infinite", "zero", "negative", "symmetric")
+    words = ("NaN", "infinity", "infinity", "zero", "negative", "symmetric")
     assert all(word in one.why for word, one in zip(words, found, strict=True))
     signals = [(one.index, one.why) for one in found if one.index in bad[:4]]  # need no symmetry
     assert [(one.index, one.why) for one in validation.bad_signals(X)] == signals

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import frexp, isfinite, ldexp
 from numbers import Integral, Real
 from typing import Any
@@ -77,28 +78,24 @@ def check_psd(X: ArrayLike, rank: int | None, *, name: str = "X", first: int = 0
     X = check_symmetric(X, name=name, first=first)
     if _surely_definite(X):
         return X
-    values, floor = _values_and_floor(X)
+    values, ranks = _values_and_ranks(X)
     if rank is None:
-        _refuse_singular(values, floor, name, first)
+        _refuse_singular(values, ranks, name, first)
     else:
-        _refuse_low_rank(values, floor, rank, name, first)
+        _refuse_low_rank(values, ranks, rank, name, first)
     return X
 
 
 def is_definite(X: Array) -> bool:
     """Whether every matrix of a checked stack is numerically positive definite."""
-    if _surely_definite(X):
-        return True
-    values, floor = _values_and_floor(X)
-    return bool(array_namespace(X).all(values[:, :1] > floor))
+    return smallest_rank(X) == X.shape[-1]
 
 
 def smallest_rank(X: Array) -> int:
     """Smallest numerical rank of a matrix of a checked stack."""
     if _surely_definite(X):
         return int(X.shape[-1])
-    values, floor = _values_and_floor(X)
-    return min(_rank_of(*pair) for pair in zip(values, floor, strict=True))
+    return int(array_namespace(X).min(_values_and_ranks(X)[1]))
 
 
 def check_symmetric(X: ArrayLike, *, name: str = "X", first: int = 0) -> Array:
@@ -106,15 +103,17 @@ def check_symmetric(X: ArrayLike, *, name: str = "X", first: int = 0) -> Array:
 
     Parameters and errors are those of `check_spd`, less positive definiteness.
     """
-    X, asymmetry_allowed = _as_float64(X, name)
-    check_stack(X, name)
-    xp = array_namespace(X)
-    largest = detached(xp.max(xp.abs(X), axis=(-2, -1)))  # NaN and infinity show here
-    _check_finite(X, largest, name, first)
-    _check_size(largest, name, first)
-    skew = detached(xp.max(xp.abs(X - transpose(X)), axis=(-2, -1)))
-    _check_skew(skew, largest, asymmetry_allowed, name, first)
-    return symmetrize(X) if bool(xp.any(skew > 0)) else X
+    matrices, allowed = _as_float64(X, name)
+    check_stack(matrices, name)
+    xp, (low, high) = array_namespace(matrices), _SIZES
+    largest = detached(xp.max(xp.abs(matrices), axis=(-2, -1)))  # NaN and infinity show here
+    bad = first_true(~((largest == 0) | ((largest >= low) & (largest <= high))))
+    if bad is None:
+        skew = detached(xp.max(xp.abs(matrices - transpose(matrices)), axis=(-2, -1)))
+        bad = first_true(skew > allowed * largest)
+    if bad is not None:
+        _check_entries(to_numpy(matrices[bad, :, :]), name, first + bad, allowed)
+    return symmetrize(matrices) if bool(xp.any(skew > 0)) else matrices
 
 
 @dataclass(frozen=True)
@@ -143,7 +142,7 @@ def bad_matrices(X: np.ndarray, names: Sequence[str] | None = None) -> list[Bad]
     """
     matrices, allowed = _as_float64(X, "X")
     check_stack(matrices, "X")
-    found = {k: why for k, matrix in enumerate(matrices) if (why := _fault(matrix, allowed))}
+    found = _faults(matrices, partial(_check_entries, allowed=allowed))
     rest = [k for k in range(len(matrices)) if k not in found]
     if rest and not _surely_definite(symmetrize(matrices[rest])):
         single = allowed == _ASYMMETRY["float32"]
@@ -153,30 +152,50 @@ def bad_matrices(X: np.ndarray, names: Sequence[str] | None = None) -> list[Bad]
 
 def bad_signals(X: np.ndarray, names: Sequence[str] | None = None) -> list[Bad]:
     """The same for signals, (n, channels, times): those with NaN or infinity, and those that are zero."""
-    return _named({k: why for k, signal in enumerate(X) if (why := _not_finite(signal))}, names)
+    return _named(_faults(X, _check_finite), names)
 
 
 def _named(found: Mapping[int, str], names: Sequence[str] | None) -> list[Bad]:
     return [Bad(k, names[k] if names else f"X[{k}]", why) for k, why in sorted(found.items())]
 
 
-def _not_finite(A: np.ndarray) -> str | None:
-    for count, kind in ((np.isnan(A).sum(), "NaN"), (np.isinf(A).sum(), "infinite")):
-        if count:
-            return f"{count} of {A.size} entries are {kind}"
-    return None if A.any() else "all entries are zero"
+def _faults(stack: np.ndarray, check: Callable[[np.ndarray, str, int], None]) -> dict[int, str]:
+    """What a check says of each that it refuses, up to what it expected."""
+    found = {}
+    for k, one in enumerate(stack):
+        try:
+            check(one, "X", k)
+        except ValueError as error:
+            found[k] = str(error).removeprefix(f"X[{k}] ").partition(": expected")[0]
+    return found
 
 
-def _fault(A: np.ndarray, allowed: float) -> str | None:
-    """Why a matrix is no covariance matrix, as far as its entries tell."""
-    if why := _not_finite(A):
-        return why
-    largest, skew = np.abs(A).max(), np.abs(A - A.T).max()
-    if not _SIZES[0] <= largest <= _SIZES[1]:
-        return f"its largest entry is {largest:.3g}, which float64 cannot square"
+def _check_finite(A: np.ndarray, name: str, k: int) -> None:
+    for wrong, kind in ((np.isnan(A), "NaN"), (np.isinf(A), "infinity")):
+        if wrong.any():
+            raise ValueError(
+                f"{name}[{k}] contains {kind} in {wrong.sum()} of {A.size} entries: expected finite numbers. "
+                "Drop that matrix, or mend the signal it was estimated from."
+            )
+    if not A.any():
+        raise ValueError(f"{name}[{k}] all entries are zero: expected some that are not.")
+
+
+def _check_entries(A: np.ndarray, name: str, k: int, allowed: float) -> None:
+    """Refuse what is no covariance matrix, as far as its entries tell."""
+    _check_finite(A, name, k)
+    (low, high), largest, skew = _SIZES, np.abs(A).max(), np.abs(A - A.T).max()
+    if not low <= largest <= high:
+        raise ValueError(
+            f"{name}[{k}] has {largest:.3g} for its largest entry: expected between {low:g} and {high:g}, so "
+            f"that float64 can hold its square. Choose other units, for instance {name} / {largest:.0e}."
+        )
     if skew > allowed * largest:
-        return f"not symmetric: it differs from its transpose by {skew / largest:.2g} of its largest entry"
-    return None
+        raise ValueError(
+            f"{name}[{k}] is not symmetric: it differs from its transpose by {skew / largest:.2g} of its "
+            f"largest entry: expected at most {allowed:.0e}, as rounding. If that is meant, pass "
+            f"({name} + {name}.transpose(0, 2, 1)) / 2."
+        )
 
 
 def _negative(A: np.ndarray, single: bool) -> str | None:
@@ -261,42 +280,6 @@ def first_true(condition: Array) -> int | None:
     return int(xp.argmax(xp.astype(condition, xp.int64))) if bool(xp.any(condition)) else None
 
 
-def _check_finite(X: Array, largest: Array, name: str, first: int) -> None:
-    xp = array_namespace(X)
-    bad = first_true(~xp.isfinite(largest))
-    if bad is None:
-        return
-    kind = "NaN" if bool(xp.any(xp.isnan(X[bad, :, :]))) else "infinity"
-    raise ValueError(
-        f"{name}[{first + bad}] contains {kind}: expected finite numbers. Drop that matrix, or mend the "
-        "signal it was estimated from."
-    )
-
-
-def _check_size(largest: Array, name: str, first: int) -> None:
-    low, high = _SIZES
-    bad = first_true((largest > high) | ((largest < low) & (largest > 0)))
-    if bad is None:
-        return
-    size = float(largest[bad])
-    raise ValueError(
-        f"{name}[{first + bad}] has {size:.3g} for its largest entry: expected between {low:g} and {high:g}, "
-        f"so that float64 can hold its square. Choose other units, for instance {name} / {size:.0e}."
-    )
-
-
-def _check_skew(skew: Array, largest: Array, allowed: float, name: str, first: int) -> None:
-    bad = first_true(skew > allowed * largest)
-    if bad is None:
-        return
-    relative = float(skew[bad]) / float(largest[bad])
-    raise ValueError(
-        f"{name}[{first + bad}] is not symmetric: it differs from its transpose by {relative:.2g} of its "
-        f"largest entry (allowed as rounding: {allowed:.0e}). If that is meant, pass "
-        f"({name} + {name}.transpose(0, 2, 1)) / 2."
-    )
-
-
 def _surely_definite(X: Array) -> bool:
     """Quick sufficient test: a Cholesky factorization after shifting by the tolerance.
 
@@ -316,48 +299,41 @@ def _surely_definite(X: Array) -> bool:
     return True
 
 
-def _values_and_floor(X: Array) -> tuple[Array, Array]:
-    """Eigenvalues of each matrix, ascending, and the size below which one counts as zero."""
-    values = array_namespace(X).linalg.eigvalsh(detached(X))  # (n, d)
-    return values, X.shape[-1] * _EPS * values[:, -1:]
+def _values_and_ranks(X: Array) -> tuple[Array, Array]:
+    """Eigenvalues of each matrix, ascending, (n, d), and how many do not count as zero, (n,)."""
+    xp = array_namespace(X)
+    values = xp.linalg.eigvalsh(detached(X))
+    return values, xp.sum(xp.astype(values > X.shape[-1] * _EPS * values[:, -1:], xp.int64), axis=-1)
 
 
-def _rank_of(values: Array, floor: Array) -> int:
-    xp = array_namespace(values)
-    return int(xp.sum(xp.astype(values > floor, xp.int64)))
-
-
-def _refuse_singular(values: Array, floor: Array, name: str, first: int) -> None:
+def _refuse_singular(values: Array, ranks: Array, name: str, first: int) -> None:
     xp, (n, d) = array_namespace(values), values.shape
-    deficient = ~(values[:, 0] > floor[:, 0])
-    bad = first_true(deficient)
+    bad = first_true(ranks < d)
     if bad is None:
         return
-    count = int(xp.sum(xp.astype(deficient, xp.int64)))
+    count = int(xp.sum(xp.astype(ranks < d, xp.int64)))
     raise ValueError(
         f"{name}[{first + bad}] is not positive definite (smallest eigenvalue {float(values[bad, 0]):.3g}, "
-        f"largest {float(values[bad, -1]):.3g}, numerical rank {_rank_of(values[bad, :], floor[bad, :])} of "
+        f"largest {float(values[bad, -1]):.3g}, numerical rank {int(ranks[bad])} of "
         f"{d}); {count} of {n} matrices are not. Estimate them with shrinkage (for "
         "instance pyriemann.estimation.Covariances('oas')), or learn a low-rank metric with rank=m, m at "
         "most their rank; where all are singular in the same directions, put spdmetric.CommonRange() first."
     )
 
 
-def _refuse_low_rank(values: Array, floor: Array, rank: int, name: str, first: int) -> None:
-    indefinite = first_true(values[:, 0] < -100 * floor[:, 0])
-    if indefinite is not None or bool(array_namespace(values).any(values[:, -1] <= 0)):
-        bad = first_true(values[:, -1] <= 0) or 0 if indefinite is None else indefinite
+def _refuse_low_rank(values: Array, ranks: Array, rank: int, name: str, first: int) -> None:
+    low, high = values[:, 0], values[:, -1]
+    bad = first_true((low < -100 * values.shape[-1] * _EPS * high) | (high <= 0))
+    if bad is not None:
         raise ValueError(
             f"{name}[{first + bad}] is not positive semi-definite (smallest eigenvalue "
-            f"{float(values[bad, 0]):.3g}, largest {float(values[bad, -1]):.3g}): it is not a covariance "
-            "matrix."
+            f"{float(low[bad]):.3g}, largest {float(high[bad]):.3g}): it is not a covariance matrix."
         )
-    ranks = [_rank_of(values[i, :], floor[i, :]) for i in range(values.shape[0])]
-    smallest = min(ranks)
-    if smallest < rank:
+    lowest = int(array_namespace(values).argmin(ranks))
+    if int(ranks[lowest]) < rank:
         raise ValueError(
-            f"{name}[{first + ranks.index(smallest)}] has numerical rank {smallest}, too low for "
-            f"rank={rank}: choose rank <= {smallest}, or drop that matrix."
+            f"{name}[{first + lowest}] has numerical rank {int(ranks[lowest])}, too low for rank={rank}: "
+            f"choose rank <= {int(ranks[lowest])}, or drop that matrix."
         )
 
 

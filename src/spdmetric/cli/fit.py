@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 from spdmetric.cli.options import (
     SCORES,
+    SOURCE,
     add_data,
-    add_judging,
+    add_domains,
     add_matrices,
-    add_parts,
     add_signals,
     check_method,
     check_model_target,
@@ -54,8 +54,12 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--regression", action="store_true", help="the labels are numbers to predict")
     folds = "of the choice; default: 5, twice for fewer than 200 matrices"
     parser.add_argument("--folds", type=whole(2), metavar="N", help=folds)
-    add_judging(parser)
-    add_parts(parser)
+    parser.add_argument("--scoring", choices=SCORES, help="by what to choose (default: logloss)")
+    weight = "classes count alike, whatever their sizes"
+    parser.add_argument("--class-weight", choices=("balanced",), help=weight)
+    groups = f"sessions or subjects, {SOURCE}: folds keep them whole (default: the array groups, if any)"
+    parser.add_argument("--groups", metavar="G", help=groups)
+    add_domains(parser)
     add_matrices(parser)
     add_signals(parser)
 
@@ -234,23 +238,20 @@ def numbers_asked(arguments: Namespace, sizes: Sizes) -> BaseEstimator:
     from sklearn.pipeline import make_pipeline
 
     from spdmetric import CommonRange, LogEuclideanMetric, LogEuclideanMetricCV
+    from spdmetric.evaluation.methods import given
 
     ridge = arguments.neighbors is None
-    rank = None if arguments.rank == "full" else arguments.rank
     metric: LogEuclideanMetric | LogEuclideanMetricCV
     if arguments.radius is not None and arguments.rank is not None:
+        rank = None if arguments.rank == "full" else arguments.rank
         metric = LogEuclideanMetric(arguments.radius, rank=rank, shape="discriminant", task="regression")
     else:
-        metric = LogEuclideanMetricCV(
-            radii=None if arguments.radius is None else (arguments.radius,),
-            ranks=None if arguments.rank is None else (rank,),
-            cv=arguments.folds,
-            head="ridge" if ridge else "neighbors",
-            n_neighbors=arguments.neighbors,
-            task="regression",
-        )
+        metric = LogEuclideanMetricCV(head="ridge" if ridge else "neighbors", task="regression")
     before = [CommonRange()] if sizes.shared else []
-    return make_pipeline(*before, metric, Ridge() if ridge else KNeighborsRegressor(arguments.neighbors))
+    made = make_pipeline(*before, metric, Ridge() if ridge else KNeighborsRegressor())
+    for parameters in _parameters(arguments, chooses=False).values():
+        given(made, **parameters)
+    return made
 
 
 def _told(y: np.ndarray, regression: bool) -> str:

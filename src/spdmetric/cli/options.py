@@ -36,13 +36,6 @@ def add_data(parser: ArgumentParser, arrays: str = "with --estimator") -> None:
     parser.add_argument("--subject", type=int, metavar="N", help="subject of a file that holds several")
 
 
-def add_parts(parser: ArgumentParser) -> None:
-    """Add what divides the matrices: groups of folds, and domains that are recentered."""
-    groups = f"sessions or subjects, {SOURCE}: folds keep them whole (default: the array groups, if any)"
-    parser.add_argument("--groups", metavar="G", help=groups)
-    add_domains(parser)
-
-
 def add_domains(parser: ArgumentParser) -> None:
     """Add the domains, which a model that was learned on some asks for again."""
     domains = 'sessions or subjects, each seen from its own mean: as --groups, or "groups" for the same'
@@ -72,13 +65,6 @@ def add_skip(parser: ArgumentParser) -> None:
     """Add what is done about matrices that cannot be used at all."""
     bad = "go on without matrices that hold NaN, or are no covariances"
     parser.add_argument("--skip-bad", action="store_true", help=bad)
-
-
-def add_judging(parser: ArgumentParser) -> None:
-    """Add by what methods are judged, and what a class counts."""
-    parser.add_argument("--scoring", choices=SCORES, help="by what to choose (default: logloss)")
-    weight = "classes count alike, whatever their sizes"
-    parser.add_argument("--class-weight", choices=("balanced",), help=weight)
 
 
 def add_run(parser: ArgumentParser, repeats: str) -> None:

@@ -116,7 +116,7 @@ def _nothing_of(subject: int, folder: Path, sources: dict[str, Path]) -> str:
 
 def _mat_runs(path: Path, session: str) -> Iterator[Run]:
     """Runs of a file of BNCI Horizon 2020; those for calibration have no trials."""
-    for i, run in enumerate(structures(read_mat(path, ["data"])["data"]), start=1):
+    for i, run in enumerate(structures(read_mat(path, "data")), start=1):
         name = f"{path}, run {i}"
         if missing := ", ".join(field for field in ("X", "trial", "y", "fs") if field not in run):
             raise ValueError(f"{name} has no {missing}: expected a run as BNCI Horizon 2020 stores it.")
@@ -161,7 +161,7 @@ def _true_labels(path: Path, n_cues: int) -> np.ndarray:
     """Read the labels of an evaluation session, which the competition published apart."""
     for labels in (path.with_suffix(".mat"), path.parent / "true_labels" / path.with_suffix(".mat").name):
         if labels.is_file() and "classlabel" in mat_names(labels):
-            values = np.ravel(read_mat(labels, ["classlabel"])["classlabel"])
+            values = np.ravel(read_mat(labels, "classlabel"))
             if len(values) != n_cues:
                 got = f"{labels} has {len(values)} labels"
                 raise ValueError(f"{got} for the {n_cues} unknown cues of {path.name}.")

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from spdmetric.caller import warn_at_caller
 from spdmetric.extras import needing
 from spdmetric.io.files import check_size
-from spdmetric.validation import check_count
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -26,10 +25,7 @@ _LUMA = np.array([0.299, 0.587, 0.114])
 
 
 def load_images(
-    folder: str | Path | None = None,
-    names: str | Iterable[str] | None = None,
-    *,
-    size: int = 16,
+    folder: str | Path | None = None, names: str | Iterable[str] | None = None
 ) -> dict[str, np.ndarray]:
     """Load texture images in gray.
 
@@ -40,8 +36,6 @@ def load_images(
         one, the three textures that come with scikit-image: brick, grass and gravel.
     names : str or iterable of str, optional
         File names without their ending, in either case; all images there by default.
-    size : int, default=16
-        Size of the patches to come: an image must be one patch high and four wide.
 
     Returns
     -------
@@ -53,16 +47,12 @@ def load_images(
     UserWarning
         When a color image is converted to gray.
     """
-    check_count("size", size)
     files = _bundled_files() if folder is None else _image_files(Path(folder))
     where = "scikit-image" if folder is None else str(folder)
     if names is None:
         names = [same[0].stem for same in files.values()]
-    images = {}
-    for name in [names] if isinstance(names, str) else names:
-        path = _find(name, files, where)
-        images[name] = check_image(read_gray(path), str(path), size)
-    return images
+    wanted = [names] if isinstance(names, str) else names
+    return {name: read_gray(_find(name, files, where)) for name in wanted}
 
 
 def _bundled_files() -> dict[str, list[Path]]:
@@ -107,8 +97,6 @@ def read_gray(path: Path) -> np.ndarray:
     """Gray levels of an image file, or why it cannot be read."""
     with needing("Reading images needs Pillow", "textures"):
         from PIL import Image
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no file {path}.")
     try:
         with Image.open(path, formats=_FORMATS) as picture:  # no others: Pillow can start programs for some
             check_size("it", 8 * picture.width * picture.height, path.stat().st_size)

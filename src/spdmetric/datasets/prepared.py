@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from spdmetric.datasets.eeg import Folder, Recording, existing_folder
 from spdmetric.io.files import numbers_in
-from spdmetric.io.matrices import array_names, read_matrices, subjects_in
+from spdmetric.io.matrices import format_of, read_matrices, subjects_in
 
 EEGMMI_FILE = "covariances_S001-S020.npz"
 
@@ -54,7 +53,8 @@ def load_cho2017(subject: int, folder: Folder) -> Covariances:
 
 def eegmmi_covariance_subjects(folder: Folder) -> list[int]:
     """Subjects in the file of EEGMMI covariances in a folder."""
-    return subjects_in(array_names(_eegmmi_file(folder)))
+    path = existing_folder(folder) / EEGMMI_FILE
+    return subjects_in(format_of(path).names(path))
 
 
 def load_eegmmi_covariances(subject: int, folder: Folder) -> Recording:
@@ -72,15 +72,8 @@ def load_eegmmi_covariances(subject: int, folder: Folder) -> Recording:
     recording : Recording
         64 x 64 matrices, the first 21 channels the motor strip; the groups are the runs.
     """
-    path = _eegmmi_file(folder)
+    path = existing_folder(folder) / EEGMMI_FILE
     found = read_matrices(path, subject=subject)
     if found.groups is None:
         raise ValueError(f"{path} does not tell the runs of subject {subject}: expected an array r{subject}.")
     return Recording(found.X.astype(np.float64), found.labels, found.groups)
-
-
-def _eegmmi_file(folder: Folder) -> Path:
-    path = existing_folder(folder) / EEGMMI_FILE
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no {EEGMMI_FILE} in {folder}.")
-    return path

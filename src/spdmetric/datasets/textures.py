@@ -23,6 +23,7 @@ from spdmetric.datasets.toy import Seed, check_halves
 from spdmetric.extras import needing
 from spdmetric.validation import check_choice, check_count
 
+SIZE = 16  # height and width of the patches
 FREQUENCIES, N_ANGLES = (0.1, 0.3), 4
 N_FILTERS = len(FREQUENCIES) * N_ANGLES
 KINDS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -102,7 +103,7 @@ def _wrapped(kernel: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     return torus
 
 
-def patch_covariances(responses: ArrayLike, corners: ArrayLike, size: int = 16) -> np.ndarray:
+def patch_covariances(responses: ArrayLike, corners: ArrayLike, size: int = SIZE) -> np.ndarray:
     """Covariances of filter responses over the pixels of square patches.
 
     Parameters
@@ -146,20 +147,14 @@ class Texture:
     Parameters
     ----------
     image : array-like of shape (height, width)
-        Gray image, at least one patch high and four wide.
-    size : int, default=16
-        Height and width of the patches.
+        Gray image, at least one patch, of 16 pixels, high and four wide.
     name : str, default="image"
         What the sentences call the image.
     """
 
-    def __init__(self, image: ArrayLike, *, size: int = 16, name: str = "image"):
-        check_count("size", size)
-        if size**2 <= N_FILTERS:
-            why = f"a patch of {size**2} pixels gives no covariance of full rank for {N_FILTERS} filters"
-            raise ValueError(f"size={size}: {why}; expected more pixels than filters.")
-        self.size, self.name = size, name
-        image = check_image(image, name, size)
+    def __init__(self, image: ArrayLike, *, name: str = "image"):
+        self.name = name
+        image = check_image(image, name, SIZE)
         middle = image.shape[1] // 2  # of an odd number of columns the right half has one more
         halves = {"left": image[:, :middle], "right": image[:, middle:]}
         self.halves = {
@@ -186,20 +181,20 @@ class Texture:
         """
         check_choice("half", half, tuple(self.halves))
         corners = self.positions(half, n, random_state)
-        X = patch_covariances(self.halves[half], corners, self.size)
+        X = patch_covariances(self.halves[half], corners, SIZE)
         singular = _singular(X, np.mean(self.halves[half] ** 2))
         if singular.any():
             row, column = corners[np.argmax(singular)]
             raise ValueError(
                 f"The patch at row {row} and column {column} of the {half} half of {self.name} gives a "
                 f"covariance that is not positive definite, and so do {singular.sum()} of {n} patches: the "
-                "image is flat there, or too regular for these filters; use another image or larger patches."
+                "image is flat there, or too regular for these filters; use another image."
             )
         return X
 
     def positions(self, half: str, n: int, random_state: Seed = None) -> np.ndarray:
         """Draw the places (n, 2) of different patches in one half."""
-        rows, columns = (length - self.size + 1 for length in self.halves[half].shape[-2:])
+        rows, columns = (length - SIZE + 1 for length in self.halves[half].shape[-2:])
         if not 1 <= n <= rows * columns:
             got = f"{n} patches were asked of the {half} half of {self.name}"
             raise ValueError(f"{got}: expected 1 to {rows * columns}, the number of positions.")
@@ -242,19 +237,16 @@ class TexturePair(NamedTuple):
     second: Texture
 
     @classmethod
-    def of(cls, images: Sequence[ArrayLike], *, size: int = 16) -> TexturePair:
+    def of(cls, images: Sequence[ArrayLike]) -> TexturePair:
         """Filter a pair of images."""
         if len(images) != 2:
             raise ValueError(f"Got {len(images)} images: expected a pair, of class 0 and of class 1.")
-        return cls(*(Texture(image, size=size, name=f"images[{i}]") for i, image in enumerate(images)))
+        return cls(*(Texture(image, name=f"images[{i}]") for i, image in enumerate(images)))
 
     def draw(
         self, n_train: int = 50, n_test: int = 300, *, random_state: Seed = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Draw a training and a test set, see `make_textures`."""
-        if self.first.size != self.second.size:
-            got = f"{self.first.size} and {self.second.size}"
-            raise ValueError(f"The textures have patches of size {got}: they cannot be compared.")
         check_halves(n_train, n_test)
         rng = check_random_state(random_state)
         return (*self._part("left", n_train, rng), *self._part("right", n_test, rng))
@@ -269,7 +261,6 @@ def make_textures(
     n_train: int = 50,
     n_test: int = 300,
     *,
-    size: int = 16,
     random_state: Seed = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Make one draw of a texture set of [Yger2015]_, training and test part.
@@ -281,9 +272,7 @@ def make_textures(
     images : pair of array-like of shape (height, width)
         Gray images, see `load_images`, of the classes 0 and 1.
     n_train, n_test : int, default=50 and 300
-        Numbers of patches, half of them of each texture.
-    size : int, default=16
-        Height and width of the patches.
+        Numbers of patches, 16 x 16 pixels, half of them of each texture.
     random_state : int, RandomState instance or None, default=None
         Seed of the draw.
 
@@ -292,4 +281,4 @@ def make_textures(
     X_train, y_train, X_test, y_test : ndarray
         Covariances of shape (n, 8, 8), and labels 0 and 1.
     """
-    return TexturePair.of(images, size=size).draw(n_train, n_test, random_state=random_state)
+    return TexturePair.of(images).draw(n_train, n_test, random_state=random_state)

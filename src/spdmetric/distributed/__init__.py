@@ -19,30 +19,3 @@ tasks      what workers do with their chunks
 objective  what the client does: `ClusterData`, `ClusterMisalignment`
 ========== =====================================================================
 """
-
-from spdmetric.distributed.arrays import (
-    Computed,
-    aligned,
-    averaging_over,
-    chunk_rows,
-    computed,
-    map_rows,
-    transform,
-)
-from spdmetric.distributed.cluster import Cluster, current_client
-from spdmetric.distributed.objective import ClusterData, ClusterMisalignment, survey_all
-
-__all__ = [
-    "Cluster",
-    "ClusterData",
-    "ClusterMisalignment",
-    "Computed",
-    "aligned",
-    "averaging_over",
-    "chunk_rows",
-    "computed",
-    "current_client",
-    "map_rows",
-    "survey_all",
-    "transform",
-]

@@ -91,15 +91,17 @@ def _stored_data(
 def _dask_data(
     X: Array, y: Array, sample_weight: Array, settings: Settings, rank: int | None, task: str, map: Map
 ) -> tuple[np.ndarray | None, Data]:
-    from spdmetric import distributed
+    from spdmetric.distributed.arrays import Computed, aligned, chunk_rows, computed
+    from spdmetric.distributed.cluster import Cluster, current_client
+    from spdmetric.distributed.objective import survey_all
 
-    X, y, weight = distributed.aligned(X, y, sample_weight)
-    client = distributed.current_client()
+    X, y, weight = aligned(X, y, sample_weight)
+    client = current_client()
     if client is None:
-        rows = distributed.chunk_rows(X)
+        rows = chunk_rows(X)
         fits = local.fits(X.shape[0], X.shape[1])
-        source = distributed.computed(X) if fits else distributed.Computed(X)
-        y, sample_weight = (None if v is None else distributed.computed(v) for v in (y, weight))
+        source = computed(X) if fits else Computed(X)
+        y, sample_weight = (None if v is None else computed(v) for v in (y, weight))
         return _stored_data(source, y, sample_weight, settings, rank, task, rows, map)
     for name, value, other in _NOT_ON_CLUSTERS:
         if getattr(settings, name) == value:
@@ -107,8 +109,8 @@ def _dask_data(
                 f"{name}={value!r} needs the matrices in this process, and those of a dask array stay on the "
                 f"workers: use {name}={other!r}, or fit on X.compute()."
             )
-    cluster = distributed.Cluster(client)
-    surveyed = distributed.survey_all(cluster, X, y, weight, rank)
+    cluster = Cluster(client)
+    surveyed = survey_all(cluster, X, y, weight, rank)
     if validation.is_regression(surveyed.classes, task):
         raise ValueError(
             "y holds numbers to predict, and from what stays on the workers only classes are learned: fit on "

@@ -55,9 +55,9 @@ def seen_from(X: Array, index: np.ndarray, means: list[np.ndarray]) -> Any:
     """Matrices, each seen from one of the means; those of a file or a cluster when they are read."""
     factors = np.stack([invsqrtm(mean) for mean in means])
     if is_dask(X):
-        from spdmetric import distributed
+        from spdmetric.distributed import arrays
 
-        return distributed.map_rows(X, index, partial(_whitened, factors=factors))
+        return arrays.map_rows(X, index, partial(_whitened, factors=factors))
     if is_stored(X):
         return View(X.shape, lambda rows: _whitened(read_checked(X, rows), index[rows], factors))
     return _whitened(X, index, factors)
@@ -74,9 +74,9 @@ def mean_of(
         )
     weight = np.ones(rows.size) if weight is None else weight
     if is_dask(X):
-        from spdmetric import distributed
+        from spdmetric.distributed import arrays
 
-        average = distributed.averaging_over(X, rows, weight)
+        average = arrays.averaging_over(X, rows, weight)
     elif is_stored(X):
         checked = View(X.shape, partial(read_checked, X))
         part = Labeled(selected(checked, rows), np.zeros(rows.size, dtype=int), weight)

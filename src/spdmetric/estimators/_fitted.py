@@ -180,11 +180,11 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         if sample_domain is not None:
             return self._transform_domains(X, sample_domain)
         if is_dask(X):
-            from spdmetric import distributed
+            from spdmetric.distributed import arrays
 
             validate_data(self, X, reset=False, skip_check_array=True)
             embedding = self._placed()
-            return distributed.transform(X, embedding.embed, embedding.n_features, embedding.rank)
+            return arrays.transform(X, embedding.embed, embedding.n_features, embedding.rank)
         if not is_stored(X):
             return as_float(self._vectors(X), single=is_single(X))
         dtype = np.float32 if is_single(X) else np.float64
@@ -263,10 +263,10 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         known = dict(zip(self.domains_.tolist(), self.domain_means_, strict=True))
         means, index = means_of(X, sample_domain, known, self.unseen_domain, mean=self._mean_name)
         if is_dask(X):
-            from spdmetric import distributed
+            from spdmetric.distributed import arrays
 
             seen = replace(self.embedding_, domain_mean=None)
-            Z = distributed.transform(seen_from(X, index, means), seen.embed, seen.n_features, None)
+            Z = arrays.transform(seen_from(X, index, means), seen.embed, seen.n_features, None)
             return Z.astype(np.float32) if single else Z
         vectors = np.empty((X.shape[0], self.embedding_.n_features), np.float32 if single else np.float64)
         for k, mean in enumerate(means):

@@ -138,9 +138,9 @@ def _learned(
     return Method(title, short, "learned", sentence, lambda s: make_pipeline(metric(s), head(s)), **rest)
 
 
-def _at_mean(head: Make = _NEAREST, *maps: type[BaseEstimator]) -> Make:
-    """Tangent vectors at the mean, linear maps of them, a classifier."""
-    return lambda s: make_pipeline(LogEuclideanMetric(radius=0.0), *(made() for made in maps), head(s))
+def _vectors(head: Make, *maps: type[BaseEstimator], **where: Any) -> Make:
+    """Tangent vectors at the mean, unless told otherwise, linear maps of them, a classifier."""
+    return lambda s: make_pipeline(LogEuclideanMetric(0.0, **where), *(made() for made in maps), head(s))
 
 
 def _distance(title: str, short: str, metric: str, distance: str, definite: bool = True) -> Method:
@@ -148,30 +148,22 @@ def _distance(title: str, short: str, metric: str, distance: str, definite: bool
     return Method(f"{title} + 1-NN", short, "distance", sentence, lambda s: NearestNeighbor(metric), definite)
 
 
-def _at_identity(name: str, words: str, head: Make, shape: str | None = None, turned: bool = False) -> Method:
-    maps = [PCA] if turned else []
-    sentence = f"Tangent vectors at I, then {words}."
-    return Method(
-        f"LogEuclid at I + {name}",
-        f"LE at I, {name}",
-        "rival" if shape is None else "learned",
-        sentence,
-        lambda s: make_pipeline(
-            LogEuclideanMetric(radius=0.0, init="identity", shape=shape),
-            *(made() for made in maps),
-            head(s),
-        ),
-    )
+def _at_identity(
+    name: str, words: str, head: Make, *maps: type[BaseEstimator], shape: str | None = None
+) -> Method:
+    sentence, family = f"Tangent vectors at I, then {words}.", "rival" if shape is None else "learned"
+    make = _vectors(head, *maps, init="identity", shape=shape)
+    return Method(f"LogEuclid at I + {name}", f"LE at I, {name}", family, sentence, make)
 
 
 def _tangent(name: str, words: str, head: Make) -> Method:
     sentence = f"Tangent vectors at the Riemannian mean, then {words}."
-    return Method(f"Tangent space + {name}", f"LE at mean, {name}", "rival", sentence, _at_mean(head))
+    return Method(f"Tangent space + {name}", f"LE at mean, {name}", "rival", sentence, _vectors(head))
 
 
 def _mapped(name: str, words: str, made: type[BaseEstimator]) -> Method:
     sentence = f"Tangent vectors at the Riemannian mean, mapped by {words}."
-    return Method(f"Tangent space + {name} + 1-NN", name, "rival", sentence, _at_mean(_NEAREST, made))
+    return Method(f"Tangent space + {name} + 1-NN", name, "rival", sentence, _vectors(_NEAREST, made))
 
 
 def _pyriemann(title: str, sentence: str, make: Make | None = None, scatters: bool = False) -> Method:
@@ -199,7 +191,7 @@ METHODS: dict[str, Method] = {
         "LE at mean",
         "distance",
         "Label of the nearest training matrix by the LogEuclidean distance at the Riemannian mean.",
-        _at_mean(),
+        _vectors(_NEAREST),
     ),
     "logeuclid-kta": _learned(
         "Learned, full rank + 1-NN",
@@ -249,7 +241,7 @@ METHODS: dict[str, Method] = {
         "logistic", "logistic regression", lambda s: LogisticRegression(max_iter=5000)
     ),
     "logeuclid-identity-shape": _at_identity(
-        "shape + 1-NN", "a shape, and one nearest neighbor", _NEAREST, "discriminant"
+        "shape + 1-NN", "a shape, and one nearest neighbor", _NEAREST, shape="discriminant"
     ),
     "logeuclid-identity-cv": _learned(
         "Learned by CV from I + 1-NN",
@@ -263,7 +255,7 @@ METHODS: dict[str, Method] = {
     ),
     # Turned to the directions that the training vectors span, which changes nothing but the time.
     "logeuclid-identity-logistic": _at_identity(
-        "logistic", "logistic regression", lambda s: LogisticRegression(max_iter=5000), turned=True
+        "logistic", "logistic regression", lambda s: LogisticRegression(max_iter=5000), PCA
     ),
     "mdm": _pyriemann("MDM", "Label of the nearest Riemannian class mean."),
     "fgmdm": _pyriemann(

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 import numpy as np
 
-from spdmetric.io.files import FileError, Header, Refused, check_size, listed, reading, shortened
+from spdmetric.io.files import FileError, Header, Refused, listed, reading, shortened
 from spdmetric.io.npy import npy_header, read_npy
 
 SUFFIXES = (".npy", ".csv")
 _LONGEST_ROW = 2**20  # letters
+_IF_STACK = "A stack of matrices is read by itself, not in a folder."
 _IF_LABELS = "If it holds the labels of the other files, pass it as labels=."
 
 
@@ -73,14 +75,14 @@ def read_folder(folder: Path, left_out: Collection[Path] = ()) -> Folder:
     """Read the matrices of a folder; ``left_out`` are files of it that hold something else."""
     left_out = {Path(path).resolve() for path in left_out}
     paths = files_in(folder, SUFFIXES, left_out)
-    headers = [_header(path) for path in paths]
-    for path, header in zip(paths, headers, strict=True):
-        if header.shape != headers[0].shape:
-            this, first = f"{path} has shape {header.shape}", f"{paths[0].name} has {headers[0].shape}"
+    found = [_looked_at(path) for path in paths]
+    for path, one in zip(paths, found, strict=True):
+        if one.shape != found[0].shape:
+            this, first = f"{path} has shape {one.shape}", f"{paths[0].name} has {found[0].shape}"
             raise FileError(f"{this}, but {first}: all matrices of a folder must have one size.")
-    X = np.empty((len(paths), *headers[0].shape), np.result_type(*{header.dtype for header in headers}))
-    for k, path in enumerate(paths):
-        X[k] = _content(path, headers[k])
+    X = np.empty((len(paths), *found[0].shape), np.result_type(*{one.dtype for one in found}))
+    for k, one in enumerate(found):
+        X[k] = read_npy(paths[k]) if isinstance(one, Header) else one
     parts = [path.relative_to(folder).parts for path in paths]
     y = np.array([part[0] for part in parts]) if len(parts[0]) == 2 else None
     return Folder(X, tuple("/".join(part) for part in parts), y, _others(folder, paths, left_out))
@@ -93,54 +95,37 @@ def _others(folder: Path, paths: Collection[Path], left_out: Collection[Path]) -
     return tuple(sorted(path.name for path in beside if not path.name.startswith(".")))
 
 
-def _header(path: Path) -> Header:
-    """Shape and dtype of the one matrix of a file."""
+def _looked_at(path: Path) -> Header | np.ndarray:
+    """Shape and dtype of the one matrix of a ``.npy`` file; that of a ``.csv`` file itself."""
     with reading(path):
-        header = npy_header(path) if path.suffix.lower() == ".npy" else _csv_header(path)
-        if header.dtype.kind not in "fiubc":
-            raise Refused(f"it has dtype {header.dtype}; expected a matrix of numbers.")
-        if len(header.shape) != 2 or header.shape[0] != header.shape[1] or 0 in header.shape:
-            hint = (
-                " A stack of matrices is read by itself, not in a folder." if len(header.shape) == 3 else ""
-            )
-            if path.suffix.lower() == ".csv":
-                hint = f" {_IF_LABELS}"
-            raise Refused(f"it has shape {header.shape}; expected one square matrix.{hint}")
-        check_size("the matrix", header.nbytes, path.stat().st_size)
-        return header
+        found = npy_header(path) if path.suffix.lower() == ".npy" else _read_csv(path)
+        if found.dtype.kind not in "fiubc":
+            raise Refused(f"it has dtype {found.dtype}; expected a matrix of numbers.")
+        if len(found.shape) != 2 or found.shape[0] != found.shape[1] or 0 in found.shape:
+            hint = _IF_LABELS if path.suffix.lower() == ".csv" else _IF_STACK
+            raise Refused(f"it has shape {found.shape}; expected one square matrix. {hint}")
+        return found
 
 
-def _content(path: Path, header: Header) -> np.ndarray:
-    if path.suffix.lower() == ".npy":
-        return read_npy(path)
-    matrix = np.empty(header.shape)
-    with reading(path):
-        for k, cells in enumerate(_rows(path)):
-            for j, cell in enumerate(cells):
-                try:
-                    matrix[k, j] = float(cell)
-                except ValueError as error:
-                    at = f"row {k + 1}, column {j + 1} holds {shortened(repr(cell))}"
-                    raise Refused(f"{at}; expected a number.") from error
-    return matrix
-
-
-def _csv_header(path: Path) -> Header:
-    """Shape of a matrix of numbers with commas, semicolons, tabs or blanks between; nothing is kept."""
-    rows = width = 0
-    for cells in _rows(path):
-        rows, width = rows + 1, width or len(cells)
-        if len(cells) != width or rows > width:
-            got = f"its first row has {width} entries, row {rows} has {len(cells)}"
-            raise Refused(f"{got}; expected a square matrix. {_IF_LABELS}")
-    return Header((rows, width), np.dtype(np.float64))
-
-
-def _rows(path: Path) -> Iterator[list[str]]:
+def _read_csv(path: Path) -> np.ndarray:
+    """A matrix of numbers with commas, semicolons, tabs or blanks between, and at most a row too many."""
     with path.open(encoding="utf-8-sig") as file:
-        while line := file.readline(_LONGEST_ROW):
-            if len(line) >= _LONGEST_ROW:
-                raise Refused(f"it has a row of more than {_LONGEST_ROW} letters.")
-            if line.strip():
-                cells = re.split(r"[,;\t]", line) if re.search(r"[,;\t]", line) else line.split()
-                yield [cell.strip() for cell in cells]
+        lines = _lines(file)
+        if not (first := next(lines, "")):
+            return np.empty((0, 0))
+        separator = next((mark for mark in ",;\t" if mark in first), None)
+        rows, most = chain([first], lines), len(first.split(separator)) + 1
+        try:
+            return np.loadtxt(rows, comments=None, delimiter=separator, ndmin=2, max_rows=most)
+        except ValueError as error:
+            why = str(error).partition(";")[0].rstrip(".")  # what follows is about options of NumPy
+            raise Refused(f"{why}; expected numbers, in each row as many. {_IF_LABELS}") from error
+
+
+def _lines(file: TextIO) -> Iterator[str]:
+    """Lines that are not empty."""
+    while line := file.readline(_LONGEST_ROW):
+        if len(line) >= _LONGEST_ROW:
+            raise Refused(f"it has a row of more than {_LONGEST_ROW} letters.")
+        if line.strip():
+            yield line

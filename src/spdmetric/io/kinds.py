@@ -321,13 +321,8 @@ def _of_matrices(made: type | tuple[str, str], fields: Mapping[str, str], by: Fu
     return Kind(made, "classifier", "matrices d", "labels", fields, by)
 
 
-def _untried(step: BaseEstimator, size: int | None) -> None:
-    """Nothing to try: its fields say all."""
-
-
 _OF_METRICS = Functions(_metric_state, _metric, _metric_tried)
 _OF_NEIGHBORS = Functions(_neighbors_state, _neighbors)
-_OF_OWN_HEADS = Functions(lambda step, rules: step._asdict(), trial=_untried)
 _OF_COVARIANCES = Functions(_covariances_state, trial=_covariances_tried)
 KINDS: dict[str, Kind] = {
     "Covariances": Kind(
@@ -340,7 +335,7 @@ KINDS: dict[str, Kind] = {
         "matrices d",
         "matrices k",
         {"n_features_in_": "iu=d", "basis_": "f d k"},
-        Functions(trial=_untried),
+        Functions(trial=lambda step, size: None),  # its fields say all
     ),
     "LogEuclideanMetric": Kind(LogEuclideanMetric, "metric", "matrices d", "vectors v", _METRIC, _OF_METRICS),
     "LogEuclideanMetricCV": Kind(
@@ -375,11 +370,10 @@ KINDS: dict[str, Kind] = {
     ),
     "SVC": _head(SVC, _SUPPORT, by=Functions(_svc_state, _svc)),
     # Heads of LogEuclideanClassifier.
-    "ClassMeans": _head(ClassMeans, {"means": "f c v", "variance": "f", "share": "f c"}, by=_OF_OWN_HEADS),
+    "ClassMeans": _head(ClassMeans, {"means": "f c v", "variance": "f", "share": "f c"}),
     "Neighbors": _head(
         Neighbors,
         {"vectors": "f n v", "codes": "iu n", "weight": "f n", "n_classes": "iu=c", "n_neighbors": "iu"},
-        by=_OF_OWN_HEADS,
     ),
     "NearestNeighbor": _of_matrices(
         NearestNeighbor,

@@ -7,23 +7,18 @@ up here before it is given to them.  HDF5 can also name other files: that is ref
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from io import BufferedReader, RawIOBase
+from collections.abc import Iterable
 from math import prod
-from os import SEEK_SET
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from spdmetric.extras import needing
-from spdmetric.io.files import SMALL, Header, Refused, check_size, listed, reading
+from spdmetric.io.files import LARGEST_RATIO, SMALL, Header, Refused, check_size, reading
 
 if TYPE_CHECKING:
     import h5py
-
-_PIECE = 2**20  # bytes that are read at a time
 
 
 def mat_names(path: Path) -> list[str]:
@@ -45,26 +40,20 @@ def mat_headers(path: Path, names: Iterable[str]) -> dict[str, Header]:
             return {name: _hdf5_header(name, file, path.stat().st_size) for name in names}
 
 
-def read_mat(path: Path, names: list[str]) -> dict[str, np.ndarray]:
-    """Read some variables of a ``.mat`` file of any version; for structures see `structures`."""
+def read_mat(path: Path, name: str) -> np.ndarray:
+    """Read a variable of a ``.mat`` file of any version; for structures see `structures`."""
     from scipy.io import loadmat
 
     size = path.stat().st_size
     with reading(path):
         if _is_hdf5(path):
             with _hdf5_file(path) as file:
-                headers = [_hdf5_header(name, file, size) for name in names]
-                check_size(listed(names), sum(header.nbytes for header in headers), size)
-                return {name: _hdf5_array(name, file, size) for name in names}
-        variables = _variables(path)
-        budget = _Budget(listed(names), size)
-        for name in names:
-            budget.add(variables[name].header.nbytes)
-            if variables[name].at:
-                with path.open("rb") as file, _element(file, variables[name]) as element:
-                    _measure(element, budget, depth=0)
-        content = loadmat(path, struct_as_record=False, variable_names=names)
-        return {name: np.asarray(content[name]) for name in names}
+                return _hdf5_array(name, file, size)
+        variable, budget = _variables(path)[name], _Budget(name, size)
+        budget.add(variable.header.nbytes)
+        if variable.at:
+            _measure_variable(path, variable, budget)
+        return np.asarray(loadmat(path, struct_as_record=False, variable_names=[name])[name])
 
 
 def structures(value: np.ndarray) -> list[dict[str, np.ndarray]]:
@@ -89,6 +78,8 @@ _ORDERS: dict[bytes, Literal["<", ">"]] = {b"\x00\x01IM": "<", b"\x01\x00MI": ">
 _MATRIX, _COMPRESSED = 14, 15  # types of elements
 _CELL, _STRUCT, _CHAR = 1, 2, 4  # classes of matrices; those from double to uint64 are numbers
 _NUMBERS = dict(enumerate(("f8", "f4", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"), start=6))
+_ENDS = "the file ends within a variable, or inflates to far more than is stored"
+_HEAD = 2**14  # bytes that hold class, shape and name of a variable
 _DEEPEST = 16  # cells in cells: SciPy's reader calls itself for each, without a bound
 _MOST_CELLS = 200_000  # each is an object of Python, and takes its time
 # Bytes that an object of Python takes, however little is in it: a cell, and a structure or field.
@@ -120,90 +111,59 @@ class _Budget:
             raise Refused(f"{self.name} holds more than {_MOST_CELLS} cells or fields: {todo}.")
 
 
-class _Element:
-    """A stream of elements, each a type, a length and so many bytes."""
+class _Elements:
+    """A row of elements, each a type, a length and so many bytes."""
 
-    def __init__(self, file: BufferedReader | BinaryIO, order: Literal["<", ">"]):
-        self.file, self.order = file, order
+    def __init__(self, data: memoryview, order: Literal["<", ">"]):
+        self.data, self.order, self.at = data, order, 0
 
-    def take(self, n: int) -> bytes:
-        found = self.file.read(n)
-        if len(found) < n:
-            raise EOFError("the file ends within a variable")
-        return found
+    def tag(self) -> tuple[int, int, int]:
+        """Type and length of the next element, and where its content begins: short ones in the tag itself."""
+        start = self.data[self.at : self.at + 8]
+        if len(start) < 8:
+            raise EOFError(_ENDS)
+        kind, length = np.frombuffer(start, f"{self.order}u4").tolist()
+        if kind >> 16 > 4:
+            raise Refused("an element of more than four bytes is said to be a small one.")
+        return (kind & 0xFFFF, kind >> 16, self.at + 4) if kind >> 16 else (kind, length, self.at + 8)
 
-    def tag(self) -> tuple[int, int, bytes | None]:
-        """Type and length of the next element, and its content if that is in the tag itself."""
-        start = self.take(8)
-        kind, length = (int(word) for word in np.frombuffer(start, f"{self.order}u4"))
-        if kind >> 16:
-            if kind >> 16 > 4:
-                raise Refused("an element of more than four bytes is said to be a small one.")
-            return kind & 0xFFFF, kind >> 16, start[4 : 4 + (kind >> 16)]
-        return kind, length, None
+    def next(self) -> tuple[int, memoryview]:
+        """Type and content of the next element."""
+        kind, length, start = self.tag()
+        content = self.data[start : start + length]
+        if len(content) < length:
+            raise EOFError(_ENDS)
+        self.at = start + length + -(start + length) % 8
+        return kind, content
 
-    def content(self, longest: int) -> bytes:
-        """Content of the next element."""
-        _, length, small = self.tag()
-        if small is not None:
-            return small
-        if length > longest:
-            raise Refused(f"an element has {length} bytes; expected at most {longest}.")
-        return self.take(length + -length % 8)[:length]
-
-    def skip(self, budget: _Budget, factor: int) -> None:
-        """Pass the next element, and put its bytes down."""
-        _, length, small = self.tag()
-        budget.add(factor * length)
-        left = 0 if small is not None else length + -length % 8
-        while left > 0:
-            left -= len(self.take(min(left, _PIECE)))
+    def integers(self) -> list[int]:
+        """The next element as numbers of 32 bits."""
+        return np.frombuffer(self.next()[1], f"{self.order}i4").tolist()
 
     def begin(self) -> tuple[int, bool, tuple[int, ...], str]:
         """Class, whether it is complex, shape and name of a matrix."""
-        flags = int(np.frombuffer(self.content(8), f"{self.order}u4")[0])
+        flags = self.integers()[0]
         kind = flags & 0xFF
         known = kind in (_CELL, _STRUCT, _CHAR) or kind in _NUMBERS
-        shape = tuple(np.frombuffer(self.content(128), f"{self.order}i4").tolist()) if kind != 17 else ()
+        shape = tuple(self.integers()) if kind != 17 else ()
         if min(shape, default=0) < 0:
             raise Refused(f"a variable has the shape {shape}.")
-        name = self.content(2**12).decode("latin1")
+        name = bytes(self.next()[1]).decode("latin1")
         return kind if known else 0, bool(flags >> 11 & 1), shape, name
 
 
-class _Inflated(RawIOBase):
-    """So many compressed bytes of a file, inflated while they are read."""
-
-    def __init__(self, file: BinaryIO, length: int):
-        self.file, self.left, self.inflater = file, length, zlib.decompressobj()
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, target: memoryview) -> int:  # type: ignore[override]
-        while not self.inflater.eof:
-            raw = self.inflater.unconsumed_tail or self.file.read(min(self.left, 2**16))
-            if not self.inflater.unconsumed_tail:
-                self.left -= len(raw)
-            part = self.inflater.decompress(raw, len(target))
-            target[: len(part)] = part
-            if part or not raw:
-                return len(part)
-        return 0
-
-
-@contextmanager
-def _element(file: BinaryIO, variable: _Variable) -> Iterator[_Element]:
-    """The matrix of a variable, inflated where it is compressed, after its tag."""
-    file.seek(variable.at, SEEK_SET)
-    element = _Element(file, variable.order)
-    kind, length, _ = element.tag()
+def _matrix(path: Path, variable: _Variable, most: int = _HEAD) -> _Elements:
+    """What a variable begins with, after its tag, inflated where it is compressed."""
+    with path.open("rb") as file:
+        file.seek(variable.at)
+        kind, length, _ = _Elements(memoryview(file.read(8)), variable.order).tag()
+        data = file.read(min(length, most + _HEAD))
     if kind == _COMPRESSED:
-        element = _Element(BufferedReader(_Inflated(file, length)), variable.order)
-        kind, length, _ = element.tag()
+        data = zlib.decompressobj().decompress(data, most)
+        kind, data = _Elements(memoryview(data), variable.order).tag()[0], data[8:]
     if kind != _MATRIX:
         raise Refused(f"it has an element of type {kind} where a variable should be.")
-    yield element
+    return _Elements(memoryview(data), variable.order)
 
 
 def _variables(path: Path) -> dict[str, _Variable]:
@@ -216,12 +176,11 @@ def _variables(path: Path) -> dict[str, _Variable]:
         at = 128
         while at < size:
             file.seek(at)
-            _, length, _ = _Element(file, order).tag()
+            _, length, _ = _Elements(memoryview(file.read(8)), order).tag()
             if at + 8 + length > size:
-                raise EOFError("the file ends within a variable")
+                raise EOFError(_ENDS)
             variable = _Variable(Header((), np.dtype("O")), at, order)
-            with _element(file, variable) as element:
-                kind, is_complex, shape, name = element.begin()
+            kind, is_complex, shape, name = _matrix(path, variable).begin()
             if name in found:
                 raise Refused(f"it has two variables with the name {name}; expected one.")
             found[name] = variable._replace(header=_header(kind, is_complex, shape))
@@ -239,35 +198,42 @@ def _header(kind: int, is_complex: bool, shape: tuple[int, ...]) -> Header:
     return Header(shape if kind else (), np.dtype("O"))
 
 
-def _measure(element: _Element, budget: _Budget, depth: int) -> None:
-    """Put down what SciPy will allocate for a matrix that begins here, and pass it."""
-    kind, is_complex, shape, _ = element.begin()
+def _measure_variable(path: Path, variable: _Variable, budget: _Budget) -> None:
+    """Put down what SciPy will allocate for a variable."""
+    head = _matrix(path, variable)
+    kind, is_complex, _, _ = head.begin()
+    if kind in _NUMBERS and not is_complex:  # nothing follows but the numbers
+        return budget.add(head.tag()[1])
+    most = max(SMALL // 2, LARGEST_RATIO * budget.stored)  # what it inflates to beyond is not looked at
+    _measure(_matrix(path, variable, most), budget, depth=0)
+
+
+def _measure(elements: _Elements, budget: _Budget, depth: int) -> None:
+    """Put down what SciPy will allocate for a matrix."""
+    kind, is_complex, shape, _ = elements.begin()
     count = prod(shape)
     if depth > _DEEPEST:
         raise Refused(f"{budget.name} has cells within cells, more than {_DEEPEST} deep.")
     if kind == 0:
         raise Refused(f"{budget.name} holds an object of MATLAB; expected numbers, words, cells, structures.")
     if kind == _CHAR:
-        budget.add(4 * count)
-        element.skip(budget, 4)
+        budget.add(4 * count + 4 * len(elements.next()[1]))
     elif kind in _NUMBERS:
-        if depth == 0 and not is_complex:  # nothing follows but the numbers
-            return budget.add(element.tag()[1])
         for _ in range(1 + is_complex):
-            element.skip(budget, 8 if is_complex else 1)
+            budget.add((8 if is_complex else 1) * len(elements.next()[1]))
     else:
         fields = 1
         if kind == _STRUCT:
-            length = int(np.frombuffer(element.content(4), f"{element.order}i4")[0])
-            fields = len(element.content(2**20)) // max(1, length)
+            (length,) = elements.integers()
+            fields = len(elements.next()[1]) // max(1, length)
         budget.add((_CELL_COST if kind == _CELL else _STRUCT_COST * (1 + fields)) * max(1, count))
         budget.add_cells(count * fields)
         for _ in range(count * fields):
-            inner, length, _ = element.tag()
+            inner, content = elements.next()
             if inner != _MATRIX:
                 raise Refused(f"{budget.name} has an element of type {inner} where a matrix should be.")
-            if length:
-                _measure(element, budget, depth + 1)
+            if len(content):
+                _measure(_Elements(content, elements.order), budget, depth + 1)
 
 
 def _variables_of_version_4(path: Path) -> dict[str, _Variable]:
@@ -362,12 +328,8 @@ def _check_chunks(name: str, dataset: h5py.Dataset) -> None:
     whole = prod(dataset.chunks) * dataset.dtype.itemsize + 4
     for chunk in chunks:
         if not chunk.filter_mask >> filters.index(_DEFLATE) & 1:
-            inflater, raw = zlib.decompressobj(), dataset.id.read_direct_chunk(chunk.chunk_offset)[1]
-            length = 0
-            while raw and length <= whole:
-                length += len(inflater.decompress(raw, _PIECE))
-                raw = inflater.unconsumed_tail
-            if length > whole:
+            raw = dataset.id.read_direct_chunk(chunk.chunk_offset)[1]
+            if len(zlib.decompressobj().decompress(raw, whole + 1)) > whole:
                 raise Refused(f"{name} has a piece of {whole} bytes that inflates to more: it is damaged.")
 
 

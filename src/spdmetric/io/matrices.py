@@ -93,43 +93,29 @@ def read_matrices(
     return replace(found, X=np.ascontiguousarray(found.X))
 
 
-class _Format(NamedTuple):
-    """How to list the names of the arrays of a file, to look at some, and to read some."""
+class Format(NamedTuple):
+    """How to list the names of the arrays of a file, to look at some, and to read one."""
 
     names: Callable[[Path], list[str]]
     headers: Callable[[Path, list[str]], dict[str, Header]]
-    read: Callable[[Path, list[str]], dict[str, np.ndarray]]
+    read: Callable[[Path, str], np.ndarray]
 
 
 _FORMATS = {
-    ".npz": _Format(npz_names, npz_headers, read_npz),
-    ".mat": _Format(mat_names, mat_headers, read_mat),
+    ".npz": Format(npz_names, npz_headers, lambda path, name: read_npz(path, [name])[name]),
+    ".mat": Format(mat_names, mat_headers, read_mat),
     # Its only array is called X.
-    ".npy": _Format(
+    ".npy": Format(
         lambda path: ["X"],
         lambda path, names: {name: npy_header(path) for name in names},
-        lambda path, names: {name: read_npy(path) for name in names},
+        lambda path, name: read_npy(path),
     ),
 }
 Source = str | PathLike[str] | None  # of labels or groups: a .csv file, or the name of an array
 
 
-def array_names(path: Path) -> list[str]:
-    """Names of the arrays of a file."""
-    return _format_of(path).names(path)
-
-
-def headers_of(path: Path, names: list[str]) -> dict[str, Header]:
-    """Shape and dtype of some arrays of a file."""
-    return _format_of(path).headers(path, names)
-
-
-def read_array(path: Path, name: str) -> np.ndarray:
-    """One array of a file."""
-    return _format_of(path).read(path, [name])[name]
-
-
-def _format_of(path: Path) -> _Format:
+def format_of(path: Path) -> Format:
+    """How a file is read, by its suffix."""
     if path.suffix.lower() in SIGNAL_SUFFIXES:
         todo = "read them with spdmetric.io.signals.read_signals, and estimate covariances of them"
         raise Refused(f"it holds signals, not matrices: {todo}.")
@@ -140,7 +126,7 @@ def _format_of(path: Path) -> _Format:
 
 def _read(path: Path, subject: int | None, labels: Source, groups: Source) -> Matrices:
     """Compare the sizes of all arrays with each other, then read them, the matrices last."""
-    names, mat = array_names(path), path.suffix.lower() == ".mat"
+    names, mat = format_of(path).names(path), path.suffix.lower() == ".mat"
     if mat and subject is None and "data" in names and not {"X", "covs"} & set(names):
         found = _read_toolbox(path)
         y, g = (
@@ -149,14 +135,14 @@ def _read(path: Path, subject: int | None, labels: Source, groups: Source) -> Ma
         )
         return replace(found, y=y, groups=g)
     keys = layout_of(names, subject)
-    headers = headers_of(path, [key for key in keys if key in names])
+    headers = format_of(path).headers(path, [key for key in keys if key in names])
     check_size(listed(headers), sum(header.nbytes for header in headers.values()), path.stat().st_size)
     n = _stack_length(keys[0], headers[keys[0]], headers[keys[1]].size if keys[1] in headers else 0, mat)
     y, g = (
         None if given is None and key not in names else column_of(path, names, given or key, heads, n)
         for given, key, heads in ((labels, keys[1], LABEL_HEADS), (groups, keys[2], GROUP_HEADS))
     )
-    stored = read_array(path, keys[0])
+    stored = format_of(path).read(path, keys[0])
     X = _as_stack(stored) if mat else stored
     note = f"{keys[0]} is stored as {stored.shape}, matrix after matrix along its last axis as MATLAB does"
     moved = X.shape != stored.shape or X.strides != stored.strides
@@ -172,9 +158,9 @@ def column_of(
     name = str(source)
     if name not in names:
         raise Refused(f"it has no array {shortened(name)}: give one of {listed(names)}, or a .csv file.")
-    _check_length(name, headers_of(path, [name])[name].shape, n)
+    _check_length(name, format_of(path).headers(path, [name])[name].shape, n)
     mat = path.suffix.lower() == ".mat"
-    return _as_column(name, read_array(path, name), n, path.stat().st_size, mat)
+    return _as_column(name, format_of(path).read(path, name), n, path.stat().st_size, mat)
 
 
 def subjects_in(names: Iterable[str]) -> list[int]:
@@ -224,7 +210,7 @@ def _read_folder(folder: Path, subject: int | None, labels: Source, groups: Sour
 def _read_toolbox(path: Path) -> Matrices:
     """The structure ``data`` of the covariance toolbox's MotorImagery.mat."""
     fields = ("data", "labels", "idxTraining", "idxTest")
-    found = structures(read_mat(path, ["data"])["data"])
+    found = structures(read_mat(path, "data"))
     if len(found) != 1 or not set(fields) <= set(found[0]):
         expected = "the arrays X and y, or covs and labels, or a structure data with the fields"
         raise Refused(f"expected {expected} {listed(fields)}; found data without them.")

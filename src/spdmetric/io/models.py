@@ -2,8 +2,8 @@
 
 A model file is a plain ``.npz``: a JSON text, ``metadata``, with a SHA-256 digest against damage,
 and arrays named by their places in the model.  All that is stored of a fitted estimator is listed
-in `spdmetric.io.kinds`, and compared with it when a file is written, when its headers are known, and
-when it is read.  Nothing else is made of a file: it cannot run code.
+in `spdmetric.io.kinds`, and compared with it when a file is written and when it is read.  Nothing else is
+made of a file: it cannot run code.
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ _REQUESTS = ("fit", "partial_fit", "score")  # methods whose metadata requests a
 _PARTS = ("metric", "head", "own metric", "own head")
 
 Arrays = dict[str, np.ndarray]
-Stored = np.ndarray | Header  # an array, or what a file says of it
 Sizes = dict[str, int]
 Tree = bool | int | float | str | list["Tree"] | dict[str, "Tree"] | None  # what JSON holds
 Requests = dict[str, bool | str]  # metadata that a method asks for, see scikit-learn's routing
@@ -79,7 +78,7 @@ def save(model: BaseEstimator, path: str | PathLike[str], *, recipe: Recipe | No
         raise ValueError(f"{path}: expected a name that ends in .npz. {todo}.")
     arrays: Arrays = {}
     tree = _tree_of(model, arrays, _Chain())
-    list(_leaves(tree))  # what could not be loaded is not saved
+    _check_parts(tree)  # what could not be loaded is not saved
     content = {"spdmetric": __version__, "model": tree}
     write_model_file(path, content | ({} if recipe is None else {"recipe": recipe.plain()}), arrays)
 
@@ -104,18 +103,19 @@ def load(path: str | PathLike[str]) -> BaseEstimator:
     model : estimator
         Fitted; it gives the same numbers, bit for bit, as the one that was saved.
     """
-    headers = npz_headers(Path(path))
-    with reading(path):
-        metadata = _read_metadata(Path(path), headers)
+    metadata, arrays = read_model_file(path)
     try:
-        _check_tree(metadata["model"], {k: v for k, v in headers.items() if k != "metadata"})
-        metadata, arrays = read_model_file(path)
-        return _model_of(metadata["model"], arrays, _Chain())
+        tree = metadata["model"]
+        _check_parts(tree)
+        model = _model_of(tree, arrays, _Chain())
+        if extra := set(arrays) - set(_places(tree)):
+            raise ValueError(f"no field is stored in the array {listed(sorted(extra))}")
     except (FileError, ImportError):
         raise
     except Exception as error:  # the digest holds, so whoever wrote it was not `save`
         why = described(error)
         raise FileError(f"{path} says that it is a {FORMAT}, but its content is not one ({why}).") from error
+    return model
 
 
 def input_of(model: BaseEstimator) -> tuple[str, int | None]:
@@ -201,7 +201,7 @@ def _digest(metadata: State, arrays: Arrays) -> str:
 
 
 def _check_fields(kind: str, state: State, sizes: Sizes) -> None:
-    """Compare values, or headers of arrays, with the table, and their sizes with each other."""
+    """Compare values with the table, and their sizes with each other."""
     rules = _rules(kind)
     if set(state) != set(rules):
         raise ValueError(f"expected the fields {sorted(rules)}, got {sorted(state)}")
@@ -217,11 +217,10 @@ def _check_fields(kind: str, state: State, sizes: Sizes) -> None:
             continue
         if value is None and "?" in kinds:
             continue
-        header = value if isinstance(value, Header) else Header(np.shape(value), np.asarray(value).dtype)
-        paired = zip(letters, header.shape, strict=False)
-        shape = tuple(_expected(letter, n, sizes) for letter, n in paired)
-        if header.dtype.kind not in kinds or len(header.shape) != len(letters) or header.shape != shape:
-            got = f"shape {header.shape} and dtype {header.dtype}"
+        array = np.asarray(value)
+        shape = tuple(_expected(letter, n, sizes) for letter, n in zip(letters, array.shape, strict=False))
+        if array.dtype.kind not in kinds or array.ndim != len(letters) or array.shape != shape:
+            got = f"shape {array.shape} and dtype {array.dtype}"
             raise ValueError(f"{name} has {got}; expected '{rule}', {shape}")
         _check_finite(name, value, infinite="~" in kinds)
 
@@ -279,8 +278,6 @@ def _expected(letter: str, n: int, sizes: dict[str, int]) -> int:
 
 def _check_finite(name: str, value: object, *, infinite: bool) -> None:
     """Refuse NaN, and infinity where it has no meaning, in an array, a number or a list of labels."""
-    if isinstance(value, Header) or value is None:
-        return
     array = np.asarray(value)
     if array.dtype == object:
         for item in array.ravel():
@@ -291,7 +288,7 @@ def _check_finite(name: str, value: object, *, infinite: bool) -> None:
 
 def _check_plain(name: str, value: object) -> None:
     """Refuse what is not made of numbers and strings, and NaN among them."""
-    if value is None or isinstance(value, Header | str | bytes):
+    if value is None or isinstance(value, str | bytes):
         return
     if isinstance(value, dict | list | tuple):
         for item in (*value.keys(), *value.values()) if isinstance(value, dict) else value:
@@ -362,33 +359,21 @@ def _parameters(step: BaseEstimator, place: str, arrays: Arrays) -> State:
     return _encode_all(values, place, arrays)
 
 
-def _leaves(tree: State, within: str = "") -> Iterator[State]:
-    """The estimators of a tree, in their order; pipelines and the classifier of this package hold others."""
+def _check_parts(tree: State, within: str = "") -> None:
+    """Refuse what is made of anything else than estimators of the table, or otherwise than `save` does it."""
     kind = tree["class"]
     if kind == "Pipeline" and not within:
         if any(step["class"] == "LogEuclideanClassifier" for _, step in tree["steps"][:-1]):
             raise ValueError("its classifier is followed by something")
         for _, step in tree["steps"]:
-            yield from _leaves(step, kind)
+            _check_parts(step, kind)
     elif kind == "LogEuclideanClassifier":
         classes = [part["class"] for _, part in tree["steps"]]
         metric, own = "LogEuclideanMetricCV", ["LogEuclideanMetricCV", "ClassMeans"]
         if classes not in [[metric, head, *more] for head in OWN_HEADS for more in ([], own)]:
             raise ValueError(f"its classifier is made of {listed(classes)}")
-        yield from (part for _, part in tree["steps"])
     elif kind not in KINDS or kind in OWN_HEADS:
         raise ValueError(f"it is made of {shortened(kind)}")
-    else:
-        yield tree
-
-
-def _check_tree(tree: State, headers: Mapping[str, Header]) -> None:
-    """Compare the headers of all arrays with the table, before any of them is read."""
-    chain = _Chain()
-    for leaf in _leaves(tree):
-        chain.check(leaf["class"], _decode_all(leaf["fitted"], headers))
-    if extra := set(headers) - set(_places(tree)):
-        raise ValueError(f"no field is stored in the array {listed(sorted(extra))}")
 
 
 def _places(tree: Tree) -> Iterator[str]:
@@ -465,7 +450,7 @@ def _classifier(
     return LogEuclideanClassifier(**parameters)._keep(metric, head, second)
 
 
-def _decode_all(tree: State, arrays: Mapping[str, Stored]) -> State:
+def _decode_all(tree: State, arrays: Arrays) -> State:
     return {name: _decode(value, arrays) for name, value in tree.items()}
 
 
@@ -500,14 +485,14 @@ def _encode(value: Any, place: str, arrays: Arrays) -> Tree:
     raise ValueError(f"{got} cannot be stored in a model file, only plain numbers and strings: {todo}.")
 
 
-def _decode(tree: Tree, arrays: Mapping[str, Stored]) -> Any:
-    """The inverse of `_encode`; with headers in place of arrays, what can be known without reading them."""
+def _decode(tree: Tree, arrays: Arrays) -> Any:
+    """The inverse of `_encode`."""
     if not isinstance(tree, dict):
         return [_decode(item, arrays) for item in tree] if isinstance(tree, list) else tree
     ((kind, content),) = tree.items()
     makers: dict[str, Callable[[Any], Any]] = {
         **{"tuple": tuple, "dict": dict, "array": arrays.__getitem__},
-        "scalar": lambda place: found if isinstance(found := arrays[place], Header) else found[()],
+        "scalar": lambda place: arrays[place][()],
         "objects": lambda items: np.array([None, *items], dtype=object)[1:],  # one axis, whatever the items
         "estimator": lambda named: PARAMETERS[named[0]](**named[1]),
     }

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from io import BufferedReader, BytesIO, FileIO
 from math import prod
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 from numpy.lib import format as npy
@@ -28,13 +28,13 @@ _READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0
 def npy_header(path: Path) -> Header:
     """Shape and dtype of the array of a ``.npy`` file."""
     with reading(path), path.open("rb") as file:
-        return _header("the array", file, path.stat().st_size)[0]
+        return _header("the array", file, path.stat().st_size)
 
 
 def read_npy(path: Path) -> np.ndarray:
     """Read the array of a ``.npy`` file."""
     with reading(path), path.open("rb") as file:
-        return _content("the array", file, *_header("the array", file, path.stat().st_size))
+        return _content("the array", file, path.stat().st_size)
 
 
 def npz_names(path: Path) -> list[str]:
@@ -58,20 +58,14 @@ def read_npz(path: Path, names: Iterable[str] | None = None) -> dict[str, np.nda
         arrays = {}
         for name in wanted:
             with archive.open(info := members[name]) as file:
-                arrays[name] = _content(name, file, *_header(name, file, info.file_size))
+                arrays[name] = _content(name, file, info.file_size)
     return arrays
 
 
-def write_npz(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+def write_npz(path: Path, arrays: Mapping[str, Any]) -> None:
     """Write arrays into an uncompressed ``.npz`` file, whole or not at all."""
-    with atomic_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        for name, array in arrays.items():
-            # Without a date: files of the same content are the same bytes.
-            with archive.open(
-                zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=array.nbytes > 2**31
-            ) as member:
-                for part in npy_parts(array):
-                    member.write(part)
+    with atomic_file(path) as file:
+        np.savez(file, **arrays)  # without dates: files of the same content are the same bytes
 
 
 def npy_parts(array: np.ndarray) -> tuple[bytes, memoryview]:
@@ -82,40 +76,33 @@ def npy_parts(array: np.ndarray) -> tuple[bytes, memoryview]:
     return buffer.getvalue(), ordered.reshape(-1).view(np.uint8).data
 
 
-def _header(name: str, file: IO[bytes], size: int) -> tuple[Header, bool]:
-    """Shape and dtype of an array that has ``size`` bytes, header included, and its order in memory."""
+def _header(name: str, file: IO[bytes], size: int) -> Header:
+    """Shape and dtype of an array that has ``size`` bytes, header included."""
     start = BytesIO(file.read(_LONGEST_HEADER))  # whatever length it declares
     _refuse_pickles(start.getvalue()[:1] == _PICKLE)
     version = npy.read_magic(start)
     if version not in _READERS:
         raise Refused(f"{name} is of version {version} of NumPy's format; save it again with numpy.save.")
-    shape, fortran, dtype = _READERS[version](start)
+    shape, _, dtype = _READERS[version](start)
     _refuse_pickles(dtype.hasobject)
     declared = start.tell() + prod(shape) * dtype.itemsize
     if min(shape, default=1) < 0 or dtype.itemsize == 0 or declared != size:
         what = f"{name} declares {declared} bytes, by shape {shape} and dtype {dtype}"
         raise Refused(f"{what}, but has {size}: it is damaged or truncated.")
-    file.seek(start.tell())
-    return Header(shape, dtype), fortran
+    return Header(shape, dtype)
 
 
 def _header_of(name: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Header:
     with archive.open(info) as file:
-        return _header(name, file, info.file_size)[0]
+        return _header(name, file, info.file_size)
 
 
-def _content(name: str, file: IO[bytes], header: Header, fortran: bool) -> np.ndarray:
-    """Read the content of an array piece by piece into the memory that it will stay in."""
-    array = np.empty(header.shape, header.dtype, order="F" if fortran else "C")
-    rest = array.reshape(-1, order="A").view(np.uint8).data
-    while len(rest):
-        part = file.read(min(len(rest), _PIECE))
-        if not part:
-            raise Refused(f"{name} ends before its {header.nbytes} bytes: it is damaged or truncated.")
-        rest[: len(part)] = part
-        rest = rest[len(part) :]
-    if file.read(1):  # which also makes an archive compare its checksum
-        raise Refused(f"{name} has more than its {header.nbytes} bytes: it is damaged.")
+def _content(name: str, file: IO[bytes], size: int) -> np.ndarray:
+    """Read an array after its header was checked."""
+    _header(name, file, size)
+    file.seek(0)
+    array = npy.read_array(file, allow_pickle=False)
+    file.read(1)  # at its end an archive compares the checksum
     return array
 
 

@@ -27,12 +27,10 @@ from spdmetric.io.matrices import (
     LABEL_HEADS,
     SIGNAL_SUFFIXES,
     Source,
-    array_names,
     column_of,
-    headers_of,
+    format_of,
     layout_of,
     looks_like_signals,
-    read_array,
     read_column,
 )
 
@@ -93,14 +91,9 @@ class Signals:
     y: np.ndarray | None  # (n,)
     groups: np.ndarray | None  # (n,); of several files, the file of each
     name: str  # of the file, without folder and suffix
-    recipe: Recipe
+    recipe: Recipe  # with the names of the channels, where they are known
     notes: tuple[str, ...] = ()  # what was done to them when they were read, in sentences
     rate: float | None = None  # Hz
-
-    @property
-    def channels(self) -> tuple[str, ...] | None:
-        """Names of the channels, where they are known."""
-        return self.recipe.channels
 
 
 def read_signals(
@@ -165,7 +158,8 @@ def read_signals(
     if subject is not None:
         raise FileError(f"{paths[0]} is read without subject=, which is for arrays of several subjects.")
     wanted = replace(wanted, kind=min(kinds))
-    found = _joined([_read_by_mne(one, wanted) for one in paths], paths, wanted, strict=recipe is None)
+    read = _read_epochs if wanted.kind == "epochs" else _read_recording
+    found = _joined([read(one, wanted) for one in paths], paths, wanted, strict=recipe is None)
     y, g = (
         old if table is None else read_column(table, len(found.X), heads)
         for old, table, heads in ((found.y, labels, LABEL_HEADS), (found.groups, groups, GROUP_HEADS))
@@ -173,21 +167,19 @@ def read_signals(
     return replace(found, y=y, groups=g)
 
 
-def holds_signals(path: Paths, subject: int | None = None) -> bool:
+def holds_signals(path: str | PathLike[str], subject: int | None = None) -> bool:
     """Whether what has this name holds signals rather than matrices, as far as its headers tell."""
-    if not isinstance(path, str | PathLike):
-        return any(holds_signals(one, subject) for one in path)
     path = Path(path)
     if path.is_dir():
         return any(one.suffix.lower() in SIGNAL_SUFFIXES for one in path.iterdir())
     if path.suffix.lower() in SIGNAL_SUFFIXES:
         return True
     with reading(path):
-        names = array_names(path)
+        names = format_of(path).names(path)
         if path.suffix.lower() == ".mat" and "data" in names and not {"X", "covs"} & set(names):
             return False  # the structure of the covariance toolbox
         key = layout_of(names, subject)[0]
-        shape = headers_of(path, [key])[key].shape
+        shape = format_of(path).headers(path, [key])[key].shape
         return looks_like_signals(shape) and shape[0] != shape[1]
 
 
@@ -213,9 +205,9 @@ def _read_arrays(
         only = "they are for recordings, whose trials are not cut yet"
         raise FileError(f"{path} holds arrays: leave out {', '.join(f'{name}=' for name in given)}; {only}.")
     with reading(path):
-        names = array_names(path)
+        names = format_of(path).names(path)
         keys = layout_of(names, subject)
-        headers = headers_of(path, [key for key in keys if key in names])
+        headers = format_of(path).headers(path, [key for key in keys if key in names])
         check_size(listed(headers), sum(header.nbytes for header in headers.values()), path.stat().st_size)
         header = headers[keys[0]]
         last = _trials_are_last(path, header, headers.get(keys[1]))
@@ -225,7 +217,7 @@ def _read_arrays(
             None if given is None and key not in names else column_of(path, names, given or key, heads, n)
             for given, key, heads in ((labels, keys[1], LABEL_HEADS), (groups, keys[2], GROUP_HEADS))
         )
-        stored = read_array(path, keys[0])
+        stored = format_of(path).read(path, keys[0])
     X = np.ascontiguousarray(stored.transpose(2, 0, 1) if last else stored, dtype=np.float64)
     note = f"{keys[0]} is stored as {stored.shape}, trial after trial along its last axis; read as {X.shape}."
     return Signals(X, y, g, path.stem, Recipe("array"), (note,) if last else ())
@@ -289,14 +281,6 @@ def event_labels(events: str) -> dict[str, str]:
     return found
 
 
-def _read_by_mne(path: Path, wanted: Recipe) -> _Part:
-    if wanted.kind == "epochs":
-        if wanted.band is not None:
-            raise FileError(f"{path} holds epochs: leave out band=, which belongs before the cut.")
-        return _read_epochs(path, wanted)
-    return _read_recording(path, wanted)
-
-
 def _read_recording(path: Path, wanted: Recipe) -> _Part:
     """Trials of an EDF or GDF file: the annotations of some names, after the filter."""
     raw = read_raw(path)
@@ -309,8 +293,8 @@ def _read_recording(path: Path, wanted: Recipe) -> _Part:
             raise Refused("pass window=, first and last second of a trial after its event, as (0.5, 2.5).")
         labels = event_labels(wanted.events)
         onsets, codes = events_of(raw, {name: k for k, name in enumerate(labels)})
-        channels, rate = _channels(raw.info, wanted.channels), float(raw.info["sfreq"])
-        signal = raw.get_data(picks=list(channels)) * _unit(raw.info)
+        (channels, unit), rate = _channels(raw.info, wanted.channels), float(raw.info["sfreq"])
+        signal = raw.get_data(picks=list(channels)) * unit
     try:
         samples = window_samples(rate, wanted.window)
         inside = (onsets + samples[0] >= 0) & (onsets + samples[-1] < signal.shape[1])
@@ -324,6 +308,8 @@ def _read_recording(path: Path, wanted: Recipe) -> _Part:
 
 def _read_epochs(path: Path, wanted: Recipe) -> _Part:
     """Trials of a file of MNE's epochs."""
+    if wanted.band is not None:
+        raise FileError(f"{path} holds epochs: leave out band=, which belongs before the cut.")
     with needing("Reading FIF files needs MNE", "eeg"):
         import mne
     with reading(path), warnings.catch_warnings():
@@ -337,8 +323,8 @@ def _read_epochs(path: Path, wanted: Recipe) -> _Part:
         there = _counted(described)
         labels = event_labels(wanted.events) if wanted.events else {name: name for name in there}
         kept = np.flatnonzero(np.isin(described, list(labels)))
-        channels = _channels(epochs.info, wanted.channels)
-        X = epochs.get_data(picks=list(channels), verbose="ERROR")[kept] * _unit(epochs.info)
+        channels, unit = _channels(epochs.info, wanted.channels)
+        X = epochs.get_data(picks=list(channels), verbose="ERROR")[kept] * unit
         if wanted.window is not None:
             X = np.ascontiguousarray(X[:, :, _moments(epochs.times, wanted.window)])
         y = np.array([labels[name] for name in described[kept]], dtype=str)
@@ -362,27 +348,24 @@ def _told(there: Mapping[str, int]) -> str:
     return listed(f"{name} ({count})" for name, count in there.items())
 
 
-def _channels(info: Info, wanted: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Names of the EEG channels, of the MEG channels where there are none, or those that are wanted."""
+def _channels(info: Info, wanted: tuple[str, ...] | None) -> tuple[tuple[str, ...], float]:
+    """Names of the EEG channels, of the MEG channels where there are none, or those that are wanted.
+
+    And what their signals are multiplied with: MNE has EEG in volt.
+    """
     import mne
 
-    picked = mne.pick_types(info, eeg=True)
-    names = [info["ch_names"][k] for k in (picked if len(picked) else mne.pick_types(info, meg=True))]
-    names = [name for name in names if not name.upper().startswith(_NOT_BRAIN)]
+    picked, unit = mne.pick_types(info, eeg=True), 1e6
+    if not len(picked):
+        picked, unit = mne.pick_types(info, meg=True), 1.0
+    names = [name for k in picked if not (name := info["ch_names"][k]).upper().startswith(_NOT_BRAIN)]
     if wanted is not None:
         if missing := [name for name in wanted if name not in info["ch_names"]]:
             raise Refused(f"it has no channel {listed(missing)}, as the model needs; it has {listed(names)}.")
-        return wanted
+        return wanted, unit
     if len(names) < 2:
         raise Refused(f"it has {len(names)} channels of EEG or MEG; expected two or more.")
-    return tuple(names)
-
-
-def _unit(info: Info) -> float:
-    """What EEG, which MNE has in volt, is multiplied with."""
-    import mne
-
-    return 1e6 if len(mne.pick_types(info, eeg=True)) else 1.0
+    return tuple(names), unit
 
 
 def _joined(parts: list[_Part], paths: list[Path], wanted: Recipe, *, strict: bool) -> Signals:
@@ -397,10 +380,8 @@ def _joined(parts: list[_Part], paths: list[Path], wanted: Recipe, *, strict: bo
     there: Counter[str] = sum((Counter(part.there) for part in parts), Counter())
     asked = event_labels(wanted.events) if wanted.events else there
     missing = [name for name in asked if name not in there]
-    y, notes = (
-        np.concatenate([part.y for part in parts]),
-        tuple(note for part in parts for note in part.notes),
-    )
+    y = np.concatenate([part.y for part in parts])
+    notes = tuple(note for part in parts for note in part.notes)
     if not len(y) or (strict and missing):
         why = " ".join([f"no trial of {listed(missing or asked)}; there are {_told(there)}.", *notes])
         raise FileError(f"{listed(paths)}: {why}")

@@ -29,22 +29,18 @@ BASELINE = "logeuclid-mean"  # what the paired differences are to
 DIFFERENCES = "Accuracy less that of 1-NN on tangent vectors at the Riemannian mean, on the same data."
 
 
-class Printed(NamedTuple):
-    """A number of the paper."""
-
-    paper: float
-    corrected: float | None  # where the printed one is a misprint
-    note: str
+# Of the paper, by row and method: the number, and the right one where it is a misprint.
+Printed = dict[tuple[str, str], tuple[float, float | None]]
 
 
-def printed_numbers(table: str) -> dict[tuple[str, str], Printed]:
-    """Numbers of one table of the paper by row and method, from ``paper.csv``."""
+def printed_numbers(table: str) -> Printed:
+    """Numbers of one table of the paper, from ``paper.csv``."""
     text = files("spdmetric.paper").joinpath("paper.csv").read_text()
-    found = {}
-    for name, row, method, paper, corrected, note in csv.reader(text.splitlines()):
-        if name == table:
-            found[row, method] = Printed(float(paper), float(corrected) if corrected else None, note)
-    return found
+    return {
+        (row, method): (float(paper), float(corrected) if corrected else None)
+        for name, row, method, paper, corrected, _ in csv.reader(text.splitlines())
+        if name == table
+    }
 
 
 class Entry(NamedTuple):
@@ -309,13 +305,13 @@ def _group_sample(group: Group, samples: Mapping[str, Sample]) -> Sample:
 
 
 def _entries(
-    samples: Mapping[str, Sample], methods: tuple[str, ...], printed: Mapping[tuple[str, str], Printed]
+    samples: Mapping[str, Sample], methods: tuple[str, ...], printed: Printed
 ) -> dict[tuple[str, str], Entry]:
     found = {}
     for where, sample in samples.items():
         rank = ranks(sample) if sample else {}
         for method in methods:
-            paper, corrected, _ = printed.get((where, method), (None, None, ""))
+            paper, corrected = printed.get((where, method), (None, None))
             entry = Entry(where, method, paper=paper, paper_corrected=corrected)
             if method in sample:
                 mean, se, n = Mean.of(sample[method])
@@ -328,7 +324,7 @@ def _entries(
     return found
 
 
-def _mean_entry(parts: list[Entry], printed: Mapping[tuple[str, str], Printed]) -> Entry:
+def _mean_entry(parts: list[Entry], printed: Printed) -> Entry:
     """Mean over the rows of the paper; its error is that of the draws, the rows being fixed."""
     method = parts[0].method
     errors = [part.se for part in parts if part.se is not None]
@@ -340,7 +336,7 @@ def _mean_entry(parts: list[Entry], printed: Mapping[tuple[str, str], Printed]) 
         float(np.mean([part.mean for part in parts if part.mean is not None])),
         float(np.sqrt(np.sum(np.square(errors))) / len(parts)) if len(errors) == len(parts) else None,
         sum(part.n for part in parts),
-        printed["mean", method].paper if ("mean", method) in printed else None,
+        printed.get(("mean", method), (None, None))[0],
         round(float(np.mean([c for c in corrected if c is not None])), 2) if is_corrected else None,
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -146,85 +147,70 @@ def _logistic(known: Recordings, test: Recordings) -> np.ndarray:
 # The table
 
 
-class Curve(NamedTuple):
-    """An arm at one number of channels: the mean over subjects, by the number of own trials."""
-
-    channels: int
-    arm: str
-    samples: dict[int, np.ndarray]  # of each number of trials the accuracies of the subjects
+Cell = tuple[int, str, int]  # number of channels, arm, number of own trials
 
 
-def curves_of(results: list[Result]) -> list[Curve]:
-    """Means over the runs of each subject."""
-    by_cell: dict[tuple[int, str, int], dict[str, list[float]]] = {}
+def cells_of(results: list[Result]) -> dict[Cell, np.ndarray]:
+    """Accuracies of the subjects in each cell, the means over their runs."""
+    runs: dict[Cell, dict[str, list[float]]] = {
+        (channels, arm, k): {} for channels in CHANNELS for arm, numbers in ARMS.items() for k in numbers
+    }
     for r in results:
         arm, _, k = r.method.rpartition(" ")
-        cell = by_cell.setdefault((int(r.row.split()[0]), arm, int(k)), {})
-        cell.setdefault(r.row, []).append(r.accuracy)
-    means = {
-        key: np.array([np.mean(runs) for _, runs in sorted(cell.items())]) for key, cell in by_cell.items()
-    }
-    return [
-        Curve(c, arm, {k: means[c, arm, k] for k in numbers})
-        for c in CHANNELS
-        for arm, numbers in ARMS.items()
-    ]
+        runs[int(r.row.split()[0]), arm, int(k)].setdefault(r.row, []).append(r.accuracy)
+    return {cell: np.array([np.mean(of) for _, of in sorted(rows.items())]) for cell, rows in runs.items()}
 
 
 def write_transfer(results: list[Result], out: Path) -> str:
     """Write ``transfer.csv``, ``.json``, ``.md`` and ``.png``; return the table for a terminal."""
-    curves = curves_of(results)
-    return write_results(out / NAME, results, _as_json(curves), [_section(curves)], _picture(curves))
+    cells = cells_of(results)
+    return write_results(out / NAME, results, _as_json(cells), [_section(cells)], _picture(cells))
 
 
-def _section(curves: list[Curve]) -> Section:
+def _section(cells: dict[Cell, np.ndarray]) -> Section:
     lines = [["channels", "trained on", *(f"{k} own trials" for k in TRIALS)]]
-    for curve in curves:
-        cells = [Mean.of(curve.samples[k]) if k in curve.samples else None for k in TRIALS]
-        told = ["" if cell is None else number(cell.mean, cell.se) for cell in cells]
-        lines.append([str(curve.channels), curve.arm, *told])
-    n = len(next(iter(curves[0].samples.values())))
+    for channels, arm in product(CHANNELS, ARMS):
+        means = {k: Mean.of(cells[channels, arm, k]) for k in ARMS[arm]}
+        told = [number(means[k].mean, means[k].se) if k in means else "" for k in TRIALS]
+        lines.append([str(channels), arm, *told])
+    n = len(next(iter(cells.values())))
     notes = [f"Accuracy in per cent, mean and standard error over {n} subjects, three test runs each.", ""]
-    for channels, k, arm, gain in gains_of(curves):
+    for (channels, arm, k), gain in gains_of(cells).items():
         text = number(gain.mean, gain.se, sign="+")
         notes.append(f"- {channels} channels, {k} own trials: {text} over {arm}, paired by subject.")
     return Section(TITLE, lines, notes)
 
 
-def gains_of(curves: list[Curve]) -> list[tuple[int, int, str, Mean]]:
+def gains_of(cells: dict[Cell, np.ndarray]) -> dict[Cell, Mean]:
     """What others add to own trials: paired differences to each arm that has own trials alone."""
-    adapted = {curve.channels: curve for curve in curves if curve.arm == ADAPTED}
-    return [
-        (curve.channels, k, curve.arm, Mean.of(adapted[curve.channels].samples[k] - alone))
-        for curve in curves
-        if curve.arm != ADAPTED
-        for k, alone in curve.samples.items()
-    ]
+    return {
+        (channels, arm, k): Mean.of(cells[channels, ADAPTED, k] - alone)
+        for (channels, arm, k), alone in cells.items()
+        if arm != ADAPTED
+    }
 
 
-def _as_json(curves: list[Curve]) -> dict[str, object]:
-    cells = [
-        {"channels": c.channels, "arm": c.arm, "trials": k, **Mean.of(v)._asdict()}
-        for c in curves
-        for k, v in c.samples.items()
+def _as_json(cells: dict[Cell, np.ndarray]) -> dict[str, object]:
+    means = [
+        {"channels": channels, "arm": arm, "trials": k, **Mean.of(sample)._asdict()}
+        for (channels, arm, k), sample in cells.items()
     ]
     gains = [
         {"channels": channels, "trials": k, "over": arm, **gain._asdict()}
-        for channels, k, arm, gain in gains_of(curves)
+        for (channels, arm, k), gain in gains_of(cells).items()
     ]
-    return {"table": NAME, "title": TITLE, "cells": cells, "gains": gains}
+    return {"table": NAME, "title": TITLE, "cells": means, "gains": gains}
 
 
-def _picture(curves: list[Curve]) -> style.Figure:
+def _picture(cells: dict[Cell, np.ndarray]) -> style.Figure:
     with style.canvas(style.PAGE, 2.9) as figure:
         (panels,) = figure.subplots(1, len(CHANNELS), sharey=True, squeeze=False)
         for panel, channels in zip(panels, CHANNELS, strict=True):
             looks = zip(ARMS, (style.BLUE, style.ORANGE, style.GREEN), "os^", (-0.5, 0, 0.5), strict=True)
             for arm, color, marker, aside in looks:  # side by side: bars would hide each other
-                (curve,) = (c for c in curves if c.channels == channels and c.arm == arm)
-                means = [Mean.of(v) for v in curve.samples.values()]
+                means = [Mean.of(cells[channels, arm, k]) for k in ARMS[arm]]
                 middle, half = [m.mean for m in means], [m.se or 0.0 for m in means]
-                place = [k + aside for k in curve.samples]
+                place = [k + aside for k in ARMS[arm]]
                 panel.errorbar(place, middle, half, color=color, marker=marker, ms=4, capsize=2, label=arm)
             panel.set(title=f"{channels} channels", xlabel="own labeled trials", xticks=TRIALS)
         panels[0].set_ylabel("accuracy, %")

@@ -1,7 +1,8 @@
 """The figures of [Yger2015]_, computed.
 
 Each has a module with two parts: ``compute`` gives arrays, ``draw`` turns them into a new
-matplotlib figure, or draws in a given one, and leaves matplotlib's settings as they were.
+matplotlib figure, or draws in a given one, and leaves matplotlib's settings as they were; of
+textures, images are drawn as they are.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ FIGURES: dict[str, Callable[..., style.Figure]] = {
     "tangent": lambda images=None, seed=0: tangent.draw(tangent.compute()),
     "ascent": lambda images=None, seed=0: ascent.draw(ascent.compute(seed)),
     "deformation": lambda images=None, seed=0: deformation.draw(deformation.compute()),
-    "textures": lambda images=None, seed=0: textures.draw(textures.compute(images or load_images())),
+    "textures": lambda images=None, seed=0: textures.draw(images or load_images()),
     "whitening": lambda images=None, seed=0: whitening.draw(whitening.compute(seed)),
 }
 """Figures by name: functions of ``images`` and ``seed``, of which each takes what it needs."""

@@ -14,22 +14,8 @@ import numpy as np
 from spdmetric.plots import style
 
 
-def compute(images: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Check gray images (height, width), by name."""
-    if not images:
-        raise ValueError("images is empty: expected at least one gray image, by name.")
-    arrays = {name: np.asarray(image) for name, image in images.items()}
-    for name, image in arrays.items():
-        if image.ndim != 2 or image.size == 0:
-            raise ValueError(
-                f"images[{name!r}] has shape {image.shape}: expected a gray image of shape "
-                "(height, width). Convert colors to gray before."
-            )
-    return arrays
-
-
 def draw(data: Mapping[str, np.ndarray], figure: style.Figure | None = None) -> style.Figure:
-    """Draw the images in a grid, in the order given, with the line that cuts each into halves."""
+    """Draw gray images in a grid, in the order given, with the line that cuts each into halves."""
     columns = len(data) if len(data) <= 3 else ceil(sqrt(len(data)))
     rows = ceil(len(data) / columns)
     side = (style.COLUMN - 0.1) / columns
