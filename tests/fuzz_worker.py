@@ -250,9 +250,7 @@ def read_image(path: Path) -> Any:
 def read_edf_run(path: Path) -> Any:
     from spdmetric.datasets import load_eegmmi
 
-    for run in ("08", "12"):
-        (path.parent / f"S001R{run}.edf").write_bytes(path.read_bytes())
-    return tuple(load_eegmmi(1, path.parent))
+    return tuple(load_eegmmi(1, path.parent, runs=[4]))
 
 
 def read_model(path: Path) -> Any:

@@ -482,6 +482,8 @@ def test_edf(tmp_path):
     ]
     assert groups.tolist() == [4, 4, 4, 8, 8, 8, 12, 12, 12]
     assert relative(X[3][:2, :2], literal_covariance(signals[8][:2], 656, 160)) < 1e-9
+    X, _, groups = load_eegmmi(5, str(tmp_path), runs=[12, 4])
+    assert groups.tolist() == [12, 12, 12, 4, 4, 4]
 
 
 @needs("mne", "edfio")
@@ -491,6 +493,7 @@ def test_eegmmi_folders(tmp_path):
     write_eegmmi(tmp_path, 1, runs=(4, 12))
     (tmp_path / "S003R04.edf.event").touch()
     assert eegmmi_subjects(tmp_path) == [7]
+    assert eegmmi_subjects(tmp_path, runs=[4]) == [1, 2, 7]
     assert len(load_eegmmi(7, tmp_path).X) == 9
     with pytest.raises(FileNotFoundError, match=r"No S001R08\.edf in .* or its folder S001; PhysioNet"):
         load_eegmmi(1, tmp_path)
@@ -499,6 +502,11 @@ def test_eegmmi_folders(tmp_path):
 def test_sentences_of_eegmmi(tmp_path):
     with pytest.raises(ValueError, match=r"subject=110: The EEG Motor .* has subjects 1 to 109"):
         load_eegmmi(110, tmp_path)
+    for runs in ([], [4, 4], [5]):
+        with pytest.raises(
+            ValueError, match=r"expected different ones of 3, 4, 7, 8, 11, 12, .* left and the right"
+        ):
+            load_eegmmi(1, tmp_path, runs=runs)
     with pytest.raises(FileNotFoundError, match=r"No S001R04\.edf, S001R08\.edf, S001R12\.edf in"):
         load_eegmmi(1, tmp_path)
     with pytest.raises(FileNotFoundError, match="There is no folder"):
@@ -507,36 +515,34 @@ def test_sentences_of_eegmmi(tmp_path):
 
 @needs("mne", "edfio")
 def test_bad_edf_files(tmp_path):
-    write_eegmmi(tmp_path, 1, n_channels=3)
+    write_eegmmi(tmp_path, 1, runs=[4], n_channels=3)
     with pytest.raises(ValueError, match=r"S001R04\.edf has 3 EEG channels; expected 64"):
-        load_eegmmi(1, tmp_path)
-    for run in (4, 8, 12):
-        write_edf(tmp_path / f"S001R{run:02d}.edf", np.zeros((64, 1600)), 160, [(0.0, "T0")])
+        load_eegmmi(1, tmp_path, runs=[4])
+    write_edf(tmp_path / "S001R04.edf", np.zeros((64, 1600)), 160, [(0.0, "T0")])
     with pytest.raises(ValueError, match=r"Subject 1 in .* has no trial of left_hand, right_hand"):
-        load_eegmmi(1, tmp_path)
+        load_eegmmi(1, tmp_path, runs=[4])
     write_edf(tmp_path / "S001R04.edf", np.zeros((64, 1600)), 160, [(8.0, "T1")])
     with pytest.raises(ValueError, match=r"S001R04\.edf: The window of onsets\[0\] is samples 1360 to 1680"):
-        load_eegmmi(1, tmp_path)
+        load_eegmmi(1, tmp_path, runs=[4])
 
 
 @needs("mne", "edfio")
 @pytest.mark.parametrize("keep", [0.0, 0.001, 0.02, 0.5, 0.9999])
 def test_truncated_edf(tmp_path, keep):
-    write_eegmmi(tmp_path, 1)
+    write_eegmmi(tmp_path, 1, runs=[4])
     path = tmp_path / "S001R04.edf"
     content = path.read_bytes()
     path.write_bytes(content[: int(keep * len(content))])
     with pytest.raises(ValueError, match=r"S001R04\.edf cannot be read: it is corrupt, truncated"):
-        load_eegmmi(1, tmp_path)
+        load_eegmmi(1, tmp_path, runs=[4])
 
 
 def test_without_the_libraries(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "mne", None)
     monkeypatch.setitem(sys.modules, "moabb.datasets", None)
-    for run in ("04", "08", "12"):
-        (tmp_path / f"S001R{run}.edf").touch()
+    (tmp_path / "S001R04.edf").touch()
     with pytest.raises(ImportError, match=r"Reading EDF files needs MNE: pip install 'spdmetric\[eeg\]'"):
-        load_eegmmi(1, tmp_path)
+        load_eegmmi(1, tmp_path, runs=[4])
     for name in ("A01T.gdf", "A01E.gdf"):
         (tmp_path / name).touch()
     with pytest.raises(ImportError, match=r"Reading GDF files needs MNE: pip install 'spdmetric\[eeg\]'"):

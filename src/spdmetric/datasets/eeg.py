@@ -8,7 +8,7 @@ starts from rest at the beginning of each run.  Signals are in microvolt.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from numbers import Integral
 from os import PathLike
 from pathlib import Path
@@ -105,14 +105,12 @@ def gather(runs: Iterable[Run], classes: Collection[str], source: str) -> Record
 # PhysioNet EEG Motor Movement/Imagery
 
 _EEGMMI_CHANNELS = 64
-_EEGMMI_RUNS = (4, 8, 12)  # in which one fist at a time is imagined
+_EEGMMI_RUNS = (3, 4, 7, 8, 11, 12)
 _FISTS = ("left_hand", "right_hand")
 
 
-def load_eegmmi(subject: int, folder: Folder) -> Recording:
+def load_eegmmi(subject: int, folder: Folder, *, runs: Sequence[int] = (4, 8, 12)) -> Recording:
     """Covariances of one subject of PhysioNet's EEG Motor Movement/Imagery data set [Schalk2004]_.
-
-    Those of runs 4, 8 and 12, in which one fist at a time is imagined.
 
     Parameters
     ----------
@@ -120,6 +118,8 @@ def load_eegmmi(subject: int, folder: Folder) -> Recording:
         1 to 109.
     folder : str or path-like
         Folder with the files ``S001R04.edf``, or with PhysioNet's folders ``S001`` of them.
+    runs : sequence of int, default=(4, 8, 12)
+        Runs in which the fists are imagined (4, 8, 12) or moved (3, 7, 11) one at a time.
 
     Returns
     -------
@@ -134,8 +134,9 @@ def load_eegmmi(subject: int, folder: Folder) -> Recording:
        51(6), 2004.
     """
     check_subject(subject, 109, "The EEG Motor Movement/Imagery data set")
+    _check_eegmmi_runs(runs)
     folder = existing_folder(folder)
-    paths = {run: _eegmmi_file(folder, subject, run) for run in _EEGMMI_RUNS}
+    paths = {run: _eegmmi_file(folder, subject, run) for run in runs}
     if missing := ", ".join(path.name for path in paths.values() if not path.is_file()):
         raise FileNotFoundError(
             f"No {missing} in {folder} or its folder S{subject:03d}; PhysioNet's EEG Motor Movement/Imagery "
@@ -145,12 +146,13 @@ def load_eegmmi(subject: int, folder: Folder) -> Recording:
     return gather(found, _FISTS, f"Subject {subject} in {folder}")
 
 
-def eegmmi_subjects(folder: Folder) -> list[int]:
-    """Subjects of the EEG Motor Movement/Imagery data set with all of their runs in a folder."""
+def eegmmi_subjects(folder: Folder, *, runs: Sequence[int] = (4, 8, 12)) -> list[int]:
+    """Subjects of the EEG Motor Movement/Imagery data set with all of some runs in a folder."""
+    _check_eegmmi_runs(runs)
     folder = existing_folder(folder)
     files = [*folder.glob("S*R*.edf"), *folder.glob("S*/S*R*.edf")]
     subjects = set(numbers_in(r"S([0-9]{3})R[0-9]{2}\.edf", (file.name for file in files)))
-    return sorted(s for s in subjects if all(_eegmmi_file(folder, s, run).is_file() for run in _EEGMMI_RUNS))
+    return sorted(s for s in subjects if all(_eegmmi_file(folder, s, run).is_file() for run in runs))
 
 
 def _eegmmi_file(folder: Path, subject: int, run: int) -> Path:
@@ -177,6 +179,12 @@ def check_classes(classes: Collection[str], known: Collection[str]) -> None:
     """Refuse classes that the data set does not have."""
     if isinstance(classes, str) or not len(classes) or not set(classes) <= set(known):
         raise ValueError(f"classes={classes!r}: expected some of {', '.join(known)}.")
+
+
+def _check_eegmmi_runs(runs: Sequence[int]) -> None:
+    if not len(runs) or len(set(runs)) != len(runs) or not set(runs) <= set(_EEGMMI_RUNS):
+        known = f"{', '.join(map(str, _EEGMMI_RUNS))}, where T1 and T2 are the left and the right fist"
+        raise ValueError(f"runs={runs!r}: expected different ones of {known}.")
 
 
 def existing_folder(folder: Folder) -> Path:
