@@ -582,26 +582,24 @@ def test_whitening_by_session(drifted):
     assert np.array_equal(whiten(drifted, GROUPS, train="T"), Z)
 
 
-@pytest.mark.parametrize("train", ["T", ["T"]])
+@pytest.mark.parametrize("train", ["T", ["T"], TRAIN])
 def test_whitening_by_the_training_set(drifted, train):
     Z = whiten(drifted, GROUPS, train=train, how="train")
     assert np.allclose(Z, whitened_by(drifted, mean_riemann(drifted[TRAIN])))
 
 
-@pytest.mark.parametrize(("repeats", "first"), [(1, 1), (3, 3)])
-def test_whitening_by_calibration(drifted, repeats, first):
-    """The first fifth of 5 and of 15 matrices."""
-    drifted, groups, train = (np.concatenate([part] * repeats) for part in (drifted, GROUPS, TRAIN))
-    Z = whiten(drifted, groups, train="T", how="calibration")
-    test = drifted[~train]
-    assert np.allclose(Z[train], whitened_by(drifted[train], mean_riemann(drifted[train])))
-    assert np.allclose(Z[~train], whitened_by(test, mean_riemann(test[:first])))
+@pytest.mark.parametrize(("calibration", "first"), [(0.4, 2), (1.0, 5), (0.01, 1)])
+def test_whitening_by_calibration(drifted, calibration, first):
+    Z = whiten(drifted, GROUPS, train="T", how="calibration", calibration=calibration)
+    test = drifted[~TRAIN]
+    assert np.allclose(Z[TRAIN], whitened_by(drifted[TRAIN], mean_riemann(drifted[TRAIN])))
+    assert np.allclose(Z[~TRAIN], whitened_by(test, mean_riemann(test[:first])))
 
 
 def test_whitening_by_calibration_uses_nothing_later(drifted):
     changed = drifted.copy()
     changed[-1] *= 7
-    settings = {"train": "T", "how": "calibration"}
+    settings = {"train": "T", "how": "calibration", "calibration": 0.4}
     Z = whiten(drifted, GROUPS, **settings)
     assert np.array_equal(whiten(changed, GROUPS, **settings)[:-1], Z[:-1])
 
@@ -624,10 +622,13 @@ def test_no_whitening(drifted):
     [
         ({"how": "all"}, "how='all': expected one of 'session', 'train', 'calibration', 'none'"),
         ({"groups": GROUPS[:5]}, r"groups has shape \(5,\) for 9 matrices"),
-        ({"how": "train"}, r"how='train' needs the training groups, some of \['E', 'T'\]; train=None"),
-        ({"how": "calibration"}, "how='calibration' needs the training groups"),
-        ({"how": "train", "train": ["T", "X"]}, r"some of \['E', 'T'\]; train=\['T', 'X'\]"),
-        ({"how": "train", "train": []}, r"train=\[\]"),
+        ({"how": "train"}, "how='train' needs train: the training groups, or a mask"),
+        ({"how": "calibration"}, "how='calibration' needs train"),
+        ({"how": "train", "train": ["T", "X"]}, r"names the groups \['X'\], but the groups are \['E', 'T'\]"),
+        ({"how": "train", "train": TRAIN[:4]}, "mask train has 4 entries for 9 matrices"),
+        ({"how": "train", "train": np.zeros(9, dtype=bool)}, "train selects no matrix"),
+        ({"how": "calibration", "train": "T", "calibration": 0}, "calibration=0: expected a share"),
+        ({"how": "calibration", "train": "T", "calibration": 1.5}, "calibration=1.5: expected a share"),
     ],
 )
 def test_sentences_of_whitening(drifted, change, match):

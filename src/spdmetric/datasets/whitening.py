@@ -14,7 +14,9 @@ Rows = slice | np.ndarray
 WHITENINGS = ("session", "train", "calibration", "none")
 
 
-def whiten(X: Array, groups: Array, *, train: Array | None = None, how: str = "session") -> np.ndarray:
+def whiten(
+    X: Array, groups: Array, *, train: Array | None = None, how: str = "session", calibration: float = 0.2
+) -> np.ndarray:
     """Move the covariances of each session around the identity: ``M^{-1/2} X M^{-1/2}``.
 
     The brain and the electrodes drift between sessions.  The paper removes the drift by this
@@ -26,7 +28,7 @@ def whiten(X: Array, groups: Array, *, train: Array | None = None, how: str = "s
         SPD matrices, those of each group in the order of their recording.
     groups : array-like of shape (n,)
         Session, or run, of each matrix.
-    train : group, or array-like of groups, optional
+    train : group, array-like of groups, or boolean mask of shape (n,), optional
         What belongs to the training set; needed by "train" and "calibration".
     how : {"session", "train", "calibration", "none"}, default="session"
         Which matrices M is the mean of:
@@ -35,8 +37,10 @@ def whiten(X: Array, groups: Array, *, train: Array | None = None, how: str = "s
           unlabeled matrices of a test session are used before the first is classified.
         - "train": the training matrices, one M for all; inductive, but the drift stays.
         - "calibration", the paper's remark for real use: in each group, the training
-          matrices by their own mean, the others by the mean of the first fifth of them.
+          matrices by their own mean, the others by the mean of the first of them.
         - "none": X comes back as it is.
+    calibration : float, default=0.2
+        Share of the others, in each group, whose mean "calibration" takes; at least one.
 
     Returns
     -------
@@ -51,17 +55,16 @@ def whiten(X: Array, groups: Array, *, train: Array | None = None, how: str = "s
     if groups.shape != (len(X),):
         raise ValueError(f"groups has shape {groups.shape} for {len(X)} matrices; expected one for each.")
     check_choice("how", how, WHITENINGS)
+    if not 0 < calibration <= 1:
+        raise ValueError(f"calibration={calibration}: expected a share above 0 and up to 1.")
     if how == "none":
         return X
     if how == "session":
         return _whiten_parts(X, [(part, part) for part in _parts(groups)])
-    known = np.unique(groups)
-    if train is None or not np.size(train) or np.setdiff1d(train, known).size:
-        raise ValueError(f"how={how!r} needs the training groups, some of {known.tolist()}; train={train!r}.")
-    mask = np.isin(groups, train)
+    mask = _training_mask(train, groups, how)
     if how == "train":
         return _whiten_parts(X, [(slice(None), mask)])
-    return _whiten_parts(X, _calibrated(mask, groups))
+    return _whiten_parts(X, _calibrated(mask, groups, calibration))
 
 
 def _whiten_parts(X: np.ndarray, parts: Iterable[tuple[Rows, Rows]]) -> np.ndarray:
@@ -76,10 +79,30 @@ def _parts(groups: np.ndarray) -> list[np.ndarray]:
     return [np.flatnonzero(groups == group) for group in np.unique(groups)]
 
 
-def _calibrated(mask: np.ndarray, groups: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _calibrated(
+    mask: np.ndarray, groups: np.ndarray, calibration: float
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     for part in _parts(groups):
         known, new = part[mask[part]], part[~mask[part]]
         if len(known):
             yield known, known
         if len(new):
-            yield new, new[: max(1, round(0.2 * len(new)))]
+            yield new, new[: max(1, round(calibration * len(new)))]
+
+
+def _training_mask(train: Array | None, groups: np.ndarray, how: str) -> np.ndarray:
+    if train is None:
+        raise ValueError(f"how={how!r} needs train: the training groups, or a mask over the matrices.")
+    train = np.asarray(train)
+    if train.dtype == bool and train.ndim == 1:
+        if len(train) != len(groups):
+            raise ValueError(f"The mask train has {len(train)} entries for {len(groups)} matrices.")
+        mask = train
+    else:
+        if unknown := np.setdiff1d(train, groups).tolist():
+            known = np.unique(groups).tolist()
+            raise ValueError(f"train names the groups {unknown}, but the groups are {known}.")
+        mask = np.isin(groups, train)
+    if not mask.any():
+        raise ValueError("train selects no matrix; expected at least one to whiten by.")
+    return mask
