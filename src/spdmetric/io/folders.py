@@ -119,6 +119,8 @@ def _read_csv(path: Path) -> np.ndarray:
             return np.loadtxt(rows, comments=None, delimiter=separator, ndmin=2, max_rows=most)
         except ValueError as error:
             why = str(error).partition(";")[0].rstrip(".")  # what follows is about options of NumPy
+            # Columns are counted from 1, and so is this row, but not where a column is told too.
+            why = re.sub(r"row (\d+), column", lambda row: f"row {int(row[1]) + 1}, column", why)
             raise Refused(f"{why}; expected numbers, in each row as many. {_IF_LABELS}") from error
 
 
