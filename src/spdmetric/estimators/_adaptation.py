@@ -116,7 +116,7 @@ def _clearly_least(errors: dict[float, np.ndarray]) -> float:
 # evidence near them.
 _PRIOR_MATRICES = 4.0
 # By how much the logarithm of the likelihood must grow before other shares are believed.
-_EVIDENCE = 3.0
+_EVIDENCE = 6.0
 _STEPS, _SETTLED = 20, 1e-9
 
 
