@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import isfinite
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn import config_context
@@ -43,6 +43,7 @@ _PARTS = ("metric", "head", "own metric", "own head")
 Arrays = dict[str, np.ndarray]
 Sizes = dict[str, int]
 Tree = bool | int | float | str | list["Tree"] | dict[str, "Tree"] | None  # what JSON holds
+_Part = TypeVar("_Part")
 Requests = dict[str, bool | str]  # metadata that a method asks for, see scikit-learn's routing
 
 
@@ -242,8 +243,6 @@ class _Chain:
     def check(self, kind: str, state: State) -> int | None:
         """Compare the fields of the next step with the table and with what comes to it: the size of that."""
         takes, gives = (KINDS[kind].takes.split(), KINDS[kind].gives.split())
-        if kind == "LogEuclideanMetricCV" and self.form == "labels":  # of a second opinion, on the same
-            self.form, self.size = "matrices", self._first
         if self.form != takes[0] and (self.form or takes[0] == "vectors"):
             given = self.form or "matrices or signals"
             raise ValueError(f"{kind} takes {takes[0]}, and cannot follow where {given} are given")
@@ -256,6 +255,13 @@ class _Chain:
         taken = _known(takes[-1], sizes)
         self._first = taken if takes[0] == "matrices" else self._first
         return taken
+
+    def along(self, made: str, parts: Iterable[_Part]) -> Iterator[_Part]:
+        """The parts of a model; the second metric of a classifier takes what the first one takes."""
+        for k, part in enumerate(parts):
+            if made == "LogEuclideanClassifier" and k == _PARTS.index("own metric"):
+                self.form, self.size = "matrices", self._first
+            yield part
 
 
 def _known(letter: str, sizes: Sizes) -> int | None:
@@ -333,7 +339,8 @@ def _tree_of(model: BaseEstimator, arrays: Arrays, chain: _Chain) -> State:
     if own := getattr(model, "_own", None):
         tree["own share"] = own.share
     if parts is not None or kind is None:
-        return tree | {"steps": [(name, _tree_of(part, arrays, chain)) for name, part in parts or ()]}
+        steps = chain.along(tree["class"], parts or ())
+        return tree | {"steps": [(name, _tree_of(part, arrays, chain)) for name, part in steps]}
     state = _state_of(model, kind)
     tree["fitted"] = _encode_all(state, place, arrays)
     chain.check(kind, state)
@@ -363,8 +370,6 @@ def _check_parts(tree: State, within: str = "") -> None:
     """Refuse what is made of anything else than estimators of the table, or otherwise than `save` does it."""
     kind = tree["class"]
     if kind == "Pipeline" and not within:
-        if any(step["class"] == "LogEuclideanClassifier" for _, step in tree["steps"][:-1]):
-            raise ValueError("its classifier is followed by something")
         for _, step in tree["steps"]:
             _check_parts(step, kind)
     elif kind == "LogEuclideanClassifier":
@@ -391,7 +396,8 @@ def _model_of(tree: State, arrays: Arrays, chain: _Chain) -> BaseEstimator:
         parameters.pop(name, None)
     _check_plain("parameters", parameters)
     if kind in ("Pipeline", "LogEuclideanClassifier"):
-        steps = [(str(name), _model_of(step, arrays, chain)) for name, step in tree["steps"]]
+        parts = chain.along(kind, tree["steps"])
+        steps = [(str(name), _model_of(part, arrays, chain)) for name, part in parts]
         if kind == "Pipeline":
             _check_classes([step for _, step in steps])
             return Pipeline(steps, **parameters)
