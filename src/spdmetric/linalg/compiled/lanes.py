@@ -26,10 +26,13 @@ from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
 from numba.core.base import BaseContext
+from numba.core.codegen import get_host_cpu_features
 from numba.core.typing.templates import AbstractTemplate, Signature, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
 LANES = 8  # measured with 256-bit registers: 4 and 16 are slower
+# Whether one register holds all lanes: of these a processor has 32, twice as many as of half the size.
+WIDE = "+avx512f" in get_host_cpu_features()
 
 # Decorator of what only compiled code calls: without wrappers, which take long to compile, and always
 # inlined.  Two kernels with the same function beside them would share whichever copy the process has first,
