@@ -78,7 +78,7 @@ class LogEuclideanMetric(FittedMetric):
         Riemannian stochastic gradient on mini-batches, for many matrices; it ends near a
         KKT point after a few passes over the data.  Alignment has several local maxima in
         the ball, and solvers may end at different ones, of nearly the same value.
-    tol : float, default=1e-3
+    tol : float, default=1.5e-3
         Bound on the KKT residual: by how much of itself alignment would change, to first order,
         over the radius of the ball.  1e-3 leaves some 1e-5 of the alignment, 1e-2 some 1e-3,
         whatever the data.  The stochastic solver stops at the noise of its mini-batches instead.
@@ -179,7 +179,7 @@ class LogEuclideanMetric(FittedMetric):
         gamma: float | None = None,
         class_weight: ClassWeight = None,
         solver: str = "trust-region",
-        tol: float = 1e-3,
+        tol: float = 1.5e-3,
         max_iter: int = 1000,
         batch_size: int | None = None,
         chunk_size: int | None = None,
