@@ -584,13 +584,21 @@ def test_the_score_that_was_asked_for_decides():
     y = np.repeat([0, 1], [90, 10])
     right = {"mdm": range(90), "svm": (*range(72), *range(90, 98))}
     by_share = made_up(right, X=replace(data, y=y))
-    assert verdict.judge(by_share).best.method == "mdm"
+    judged = verdict.judge(by_share)
+    assert judged.best.method == "mdm"
+    assert verdict.imbalance_sentence(judged) in verdict.sentences(judged)
+    assert verdict.imbalance_sentence(judged) == (
+        "The classes differ in size, 10 to 90 matrices, and accuracy is high where the small ones are "
+        "neglected: read the balanced accuracy too, the mean over classes. Its highest is 80.0 ± 6.7 %, of "
+        "Tangent space + SVM; guessing gives 50.0 %."
+    )
     balanced = made_up(right, X=replace(data, y=y), scoring="balanced")
     judged = verdict.judge(balanced)
     assert judged.best.method == "svm"
     assert judged.best.scores["balanced"].mean == pytest.approx(80)
     assert judged.best.scores["accuracy"].mean == pytest.approx(80)
     assert judged.chance == 50
+    assert verdict.imbalance_sentence(judged) is None
     assert "highest balanced accuracy, 80.0" in verdict.best_sentence(judged)
     with pytest.raises(ValueError, match="No method gives scores for AUC"):
         verdict.judge(made_up(right, X=replace(data, y=y), scoring="auc"))

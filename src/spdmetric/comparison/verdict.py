@@ -20,6 +20,7 @@ from spdmetric.evaluation.methods import METHODS, PAIRS
 LEVEL = 0.95
 MINUS = "\N{MINUS SIGN}"
 MOST_NAMED = 6  # methods that a sentence lists
+UNLIKE = 1.5  # how many times the smallest class the largest may be before the answer speaks of it
 
 
 class Estimate(NamedTuple):
@@ -259,6 +260,7 @@ def sentences(verdict: Verdict) -> list[str]:
         parts_sentence(verdict),
         recentering_sentence(verdict),
         best_sentence(verdict),
+        imbalance_sentence(verdict),
         distance_sentence(verdict),
         singular_sentence(verdict.plan),
         groups_sentence(verdict.plan),
@@ -367,6 +369,21 @@ def _tied_sentence(verdict: Verdict, equal: list[Line]) -> str:
     return (
         f"{count} {kind} are tied for the {verdict.top}, {' to '.join(numbers)}{verdict.scored.unit}: "
         f"{'; '.join(names)}. The quickest of them is {quickest}."
+    )
+
+
+def imbalance_sentence(verdict: Verdict) -> str | None:
+    """What accuracy hides where one class is much larger than another."""
+    counts = np.bincount(verdict.plan.codes[verdict.plan.tested])
+    counts = counts[counts > 0]
+    if verdict.plan.scoring != "accuracy" or counts.max() <= UNLIKE * counts.min():
+        return None
+    found = [(score, line.method) for line in verdict.lines if (score := line.scores["balanced"])]
+    best, method = max(found, key=lambda one: one[0].mean)
+    return (
+        f"The classes differ in size, {counts.min()} to {counts.max()} matrices, and accuracy is high where "
+        "the small ones are neglected: read the balanced accuracy too, the mean over classes. Its highest "
+        f"is {best} %, of {title(method)}; guessing gives {100 / len(counts):.1f} %."
     )
 
 
