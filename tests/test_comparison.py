@@ -537,7 +537,10 @@ def test_recentering_is_judged_and_named_transductive(gain, sentence):
         "with MDM. It is transductive: it needs all matrices of a new group, without their labels, before "
         "the first one can be labeled."
     )
-    assert told[-1] == "Groups were left out whole, and errors are over the 10 groups, not over matrices."
+    assert told[-1] == (
+        "Groups were left out whole, and errors are over the 10 groups, not over matrices: a difference of "
+        "up to 2.3 standard errors is called a tie, and need not be small."
+    )
 
 
 def test_learning_after_recentering_is_told_apart():

@@ -163,16 +163,21 @@ def estimate(
     values: np.ndarray, clusters: np.ndarray | None = None, score: Score = SCORES["accuracy"]
 ) -> Estimate:
     """Mean of values (n,) of a score, its standard error over them, or over clusters (n,) of them."""
-    from scipy.stats import t
-
     mean = values.mean()
     residuals = values - mean
     if clusters is not None:
         residuals = np.bincount(clusters, weights=residuals)
     k = len(residuals)
     se = float(np.sqrt(k / (k - 1) * np.sum(residuals**2)) / len(values)) if k > 1 else float("nan")
-    half = float(t.ppf((1 + LEVEL) / 2, k - 1) * se) if k > 1 else float("inf")
+    half = _reach(k) * se if k > 1 else float("inf")
     return Estimate(score.scale * float(mean), score.scale * se, score.scale * half, score.digits)
+
+
+def _reach(k: int) -> float:
+    """Standard errors from the mean of k values to the end of its interval."""
+    from scipy.stats import t
+
+    return float(t.ppf((1 + LEVEL) / 2, k - 1))
 
 
 def judge(comparison: Comparison) -> Verdict:
@@ -429,7 +434,10 @@ def groups_sentence(plan: Plan) -> str | None:
             f"Each of the {n} groups was tested by methods that had never seen it. Two cannot tell how much "
             "groups differ: the errors are over matrices, and hold for these two, not for a third."
         )
-    return f"Groups were left out whole, and errors are over the {n} groups, not over matrices."
+    return (
+        f"Groups were left out whole, and errors are over the {n} groups, not over matrices: a difference of "
+        f"up to {_reach(n):.1f} standard errors is called a tie, and need not be small."
+    )
 
 
 def saved_sentence(verdict: Verdict, method: str, file: str) -> str:
