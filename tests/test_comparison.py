@@ -358,6 +358,18 @@ def test_where_learning_starts_is_said(tmp_path):
     text = (tmp_path / "page.html").read_text()
     assert "G stayed at the identity" in text
     assert "Before learning: the metric at the identity." in text
+    assert "Nothing was learned" not in text
+    assert "the pictures are the same" not in text
+
+
+def test_where_nothing_was_learned_it_is_said(tmp_path, monkeypatch):
+    kept = replace(METHODS["logeuclid-kta"], recipe=METHODS["logeuclid-mean"].recipe)  # as a choice may end
+    monkeypatch.setitem(METHODS, "logeuclid-kta", kept)
+    report = spdmetric.compare(toy(), methods="logeuclid-kta", repeats=1)
+    report.save(tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text()
+    assert "no shape. Nothing was learned: the choice was the metric at the mean." in text
+    assert "Here it left the metric as it was: the pictures are the same." in text
 
 
 def test_large_data_leave_out_what_would_take_too_long():
