@@ -755,7 +755,7 @@ class Outline(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.elements.append((tag, dict(attrs)))
-        if tag not in ("meta", "link", "br"):
+        if tag not in ("meta", "link", "br", "wbr"):
             self.open.append(tag)
 
     def handle_startendtag(self, tag, attrs):
