@@ -16,6 +16,7 @@ from itertools import pairwise, repeat
 from signal import SIG_DFL, SIGINT, SIGKILL
 from signal import signal as set_handler
 from time import sleep
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -370,6 +371,26 @@ def test_where_nothing_was_learned_it_is_said(tmp_path, monkeypatch):
     text = (tmp_path / "page.html").read_text()
     assert "no shape. Nothing was learned: the choice was the metric at the mean." in text
     assert "Here it left the metric as it was: the pictures are the same." in text
+
+
+@pytest.mark.parametrize("d", [12, 16, 22, 24, 64])
+def test_numbers_below_the_shape_do_not_touch(d):
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    from spdmetric.comparison import pictures
+
+    figure = pictures.shape(SimpleNamespace(weights=np.eye(d), entries="channels"), None)
+    FigureCanvasAgg(figure).draw()
+    boxes = [label.get_window_extent() for label in figure.axes[0].get_xticklabels()]
+    assert all(right.x0 - left.x1 > 0.3 * left.height for left, right in pairwise(boxes))
+
+
+def test_the_legend_names_the_kinds_that_are_there():
+    from spdmetric.comparison import pictures
+
+    figure = pictures.ranking(verdict.judge(made_up({"spdmetric": NINETY, "euclid": EIGHTY})))
+    told = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert told == ["fixed distance", "learned metric"]
 
 
 def test_large_data_leave_out_what_would_take_too_long():
