@@ -570,6 +570,9 @@ def test_recentering_is_judged_and_named_transductive(gain, sentence):
         "with MDM. It is transductive: it needs all matrices of a new group, without their labels, before "
         "the first one can be labeled."
     )
+    right |= {"euclid": range(50), "stein": range(50)}
+    *_, fixed, _ = said(right, groups=groups, forms=(RECENTERED,))
+    assert fixed.startswith("Of the 2 fixed distances, with one nearest neighbor and no recentering, none")
     assert told[-1] == (
         "Groups were left out whole, and errors are over the 10 groups, not over matrices: a difference of "
         "up to 2.3 standard errors is called a tie, and need not be small."

@@ -396,7 +396,8 @@ def distance_sentence(verdict: Verdict) -> str | None:
     """Which fixed distance suits the matrices."""
     if not verdict.fixed:
         return None
-    told = f"Of the {len(verdict.fixed)} fixed distances, with one nearest neighbor, "
+    form = " and no recentering" if verdict.recentering else ""
+    told = f"Of the {len(verdict.fixed)} fixed distances, with one nearest neighbor{form}, "
     equal = [line for line in verdict.fixed if line.behind is None or line.tied]
     if len(equal) == len(verdict.fixed):
         return told + "none is clearly better than another."
