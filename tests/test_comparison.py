@@ -503,6 +503,12 @@ def test_what_a_part_adds_is_not_taken_for_learning():
     assert second.startswith("Taken apart, learning G and its rank beside the shape helps (with class means")
 
 
+@pytest.mark.parametrize(("plain", "planned"), [("spdmetric-mean", True), ("spdmetric-shape", False)])
+def test_what_was_not_planned_is_not_called_so(plain, planned, tmp_path):
+    spdmetric.compare(toy(), methods=("spdmetric", plain), repeats=1).save(tmp_path / "page.html")
+    assert ("The first line was planned" in (tmp_path / "page.html").read_text()) is planned
+
+
 def test_without_a_pair_it_was_not_asked():
     first, *_ = said({"mdm": EIGHTY, "euclid": EIGHTY})
     assert first == (
