@@ -231,6 +231,8 @@ def test_many_classes_fit_and_no_mark_is_black_in_the_dark(driver, tmp_path):
     set_theme(driver, "dark")
     fills = "return Array.from(document.querySelectorAll('use'), (e) => getComputedStyle(e).fill)"
     assert "rgb(0, 0, 0)" not in driver.execute_script(fills)
+    faint = fills.replace("fill)", "fillOpacity)")
+    assert set(driver.execute_script(faint)) == {"1", "0.5"}  # on a dark ground less would not be seen
 
 
 def test_columns_have_their_headings_on_every_sheet(browser, tmp_path):

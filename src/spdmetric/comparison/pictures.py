@@ -81,10 +81,10 @@ def as_picture(figure: style.Figure, name: str) -> Picture:
 
 
 def _themed(rule: str) -> str:
-    """A rule whose colors are variables of the page; alone, the picture keeps those it was drawn with."""
+    """A rule whose colors, and what is faint, are variables of the page; alone, the picture keeps its own."""
     for color, name in THEMED.items():
         rule = re.sub(rf"{color}\b", f"var(--{name}, {color.lower()})", rule, flags=re.IGNORECASE)
-    return rule
+    return rule.replace("opacity: 0.3", "opacity: var(--faint, 0.3)")
 
 
 @contextmanager
