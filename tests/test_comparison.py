@@ -16,6 +16,7 @@ from itertools import pairwise, repeat
 from signal import SIG_DFL, SIGINT, SIGKILL
 from signal import signal as set_handler
 from time import sleep
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -358,6 +359,38 @@ def test_where_learning_starts_is_said(tmp_path):
     text = (tmp_path / "page.html").read_text()
     assert "G stayed at the identity" in text
     assert "Before learning: the metric at the identity." in text
+    assert "Nothing was learned" not in text
+    assert "the pictures are the same" not in text
+
+
+def test_where_nothing_was_learned_it_is_said(tmp_path, monkeypatch):
+    kept = replace(METHODS["logeuclid-kta"], recipe=METHODS["logeuclid-mean"].recipe)  # as a choice may end
+    monkeypatch.setitem(METHODS, "logeuclid-kta", kept)
+    report = spdmetric.compare(toy(), methods="logeuclid-kta", repeats=1)
+    report.save(tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text()
+    assert "no shape. Nothing was learned: the choice was the metric at the mean." in text
+    assert "Here it left the metric as it was: the pictures are the same." in text
+
+
+@pytest.mark.parametrize("d", [12, 16, 22, 24, 64])
+def test_numbers_below_the_shape_do_not_touch(d):
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    from spdmetric.comparison import pictures
+
+    figure = pictures.shape(SimpleNamespace(weights=np.eye(d), entries="channels"), None)
+    FigureCanvasAgg(figure).draw()
+    boxes = [label.get_window_extent() for label in figure.axes[0].get_xticklabels()]
+    assert all(right.x0 - left.x1 > 0.3 * left.height for left, right in pairwise(boxes))
+
+
+def test_the_legend_names_the_kinds_that_are_there():
+    from spdmetric.comparison import pictures
+
+    figure = pictures.ranking(verdict.judge(made_up({"spdmetric": NINETY, "euclid": EIGHTY})))
+    told = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert told == ["fixed distance", "learned metric"]
 
 
 def test_large_data_leave_out_what_would_take_too_long():
@@ -470,6 +503,12 @@ def test_what_a_part_adds_is_not_taken_for_learning():
     assert second.startswith("Taken apart, learning G and its rank beside the shape helps (with class means")
 
 
+@pytest.mark.parametrize(("plain", "planned"), [("spdmetric-mean", True), ("spdmetric-shape", False)])
+def test_what_was_not_planned_is_not_called_so(plain, planned, tmp_path):
+    spdmetric.compare(toy(), methods=("spdmetric", plain), repeats=1).save(tmp_path / "page.html")
+    assert ("The first line was planned" in (tmp_path / "page.html").read_text()) is planned
+
+
 def test_without_a_pair_it_was_not_asked():
     first, *_ = said({"mdm": EIGHTY, "euclid": EIGHTY})
     assert first == (
@@ -537,7 +576,13 @@ def test_recentering_is_judged_and_named_transductive(gain, sentence):
         "with MDM. It is transductive: it needs all matrices of a new group, without their labels, before "
         "the first one can be labeled."
     )
-    assert told[-1] == "Groups were left out whole, and errors are over the 10 groups, not over matrices."
+    right |= {"euclid": range(50), "stein": range(50)}
+    *_, fixed, _ = said(right, groups=groups, forms=(RECENTERED,))
+    assert fixed.startswith("Of the 2 fixed distances, with one nearest neighbor and no recentering, none")
+    assert told[-1] == (
+        "Groups were left out whole, and errors are over the 10 groups, not over matrices: a difference of "
+        "up to 2.3 standard errors is called a tie, and need not be small."
+    )
 
 
 def test_learning_after_recentering_is_told_apart():
@@ -584,13 +629,21 @@ def test_the_score_that_was_asked_for_decides():
     y = np.repeat([0, 1], [90, 10])
     right = {"mdm": range(90), "svm": (*range(72), *range(90, 98))}
     by_share = made_up(right, X=replace(data, y=y))
-    assert verdict.judge(by_share).best.method == "mdm"
+    judged = verdict.judge(by_share)
+    assert judged.best.method == "mdm"
+    assert verdict.imbalance_sentence(judged) in verdict.sentences(judged)
+    assert verdict.imbalance_sentence(judged) == (
+        "The classes differ in size, 10 to 90 matrices, and accuracy is high where the small ones are "
+        "neglected: read the balanced accuracy too, the mean over classes. Its highest is 80.0 ± 6.7 %, of "
+        "Tangent space + SVM; guessing gives 50.0 %."
+    )
     balanced = made_up(right, X=replace(data, y=y), scoring="balanced")
     judged = verdict.judge(balanced)
     assert judged.best.method == "svm"
     assert judged.best.scores["balanced"].mean == pytest.approx(80)
     assert judged.best.scores["accuracy"].mean == pytest.approx(80)
     assert judged.chance == 50
+    assert verdict.imbalance_sentence(judged) is None
     assert "highest balanced accuracy, 80.0" in verdict.best_sentence(judged)
     with pytest.raises(ValueError, match="No method gives scores for AUC"):
         verdict.judge(made_up(right, X=replace(data, y=y), scoring="auc"))
@@ -732,7 +785,7 @@ class Outline(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.elements.append((tag, dict(attrs)))
-        if tag not in ("meta", "link", "br"):
+        if tag not in ("meta", "link", "br", "wbr"):
             self.open.append(tag)
 
     def handle_startendtag(self, tag, attrs):

@@ -183,6 +183,16 @@ def test_fits_the_screen_and_shows_its_pictures(browser, theme, width):
     assert browser.execute_script(letters) >= 8
 
 
+def test_no_name_is_torn_and_no_gain_is_out_of_sight_on_a_phone(browser):
+    """A long name with a hyphen stays on one line; whether learning helps is seen without scrolling."""
+    set_width(browser, 400)
+    one = "const word = document.querySelector('#accuracies .word'); word.textContent = 'Bures-Wasserstein';"
+    lines = "return word.getBoundingClientRect().height / parseFloat(getComputedStyle(word).lineHeight)"
+    assert browser.execute_script(one + lines) < 1.5
+    over = "const t = document.getElementById('gains'); return t.offsetWidth - t.parentElement.offsetWidth"
+    assert browser.execute_script(over) <= 0
+
+
 def test_large_numbers_do_not_push_words_out_of_the_pictures(driver, tmp_path):
     """Distances of singular matrices are in units of the data: in squares of microvolts, six digits."""
     from spdmetric.comparison import pictures
@@ -221,6 +231,8 @@ def test_many_classes_fit_and_no_mark_is_black_in_the_dark(driver, tmp_path):
     set_theme(driver, "dark")
     fills = "return Array.from(document.querySelectorAll('use'), (e) => getComputedStyle(e).fill)"
     assert "rgb(0, 0, 0)" not in driver.execute_script(fills)
+    faint = fills.replace("fill)", "fillOpacity)")
+    assert set(driver.execute_script(faint)) == {"1", "0.5"}  # on a dark ground less would not be seen
 
 
 def test_columns_have_their_headings_on_every_sheet(browser, tmp_path):

@@ -195,6 +195,11 @@ def test_spectrum_is_that_of_the_reference_and_its_start():
         display.plot(kind="both")
 
 
+def test_many_eigenvalues_do_not_become_a_band_of_marks():
+    display = ReferenceSpectrumDisplay(np.arange(400, 0, -1), np.eye(400), np.ones(400), np.zeros(400)).plot()
+    assert [400 // line.get_markevery() for line in display.ax_.lines] == [28, 28]
+
+
 def test_spectrum_at_low_rank_says_that_there_is_none():
     with pytest.raises(AttributeError, match="rank 2 on 4 x 4 matrices has no reference point"):
         ReferenceSpectrumDisplay.from_estimator(LogEuclideanMetric(1.0, rank=2, tol=1e-3).fit(X, LABELS))

@@ -47,6 +47,18 @@ class Drawn(NamedTuple):
         return len({(one["radius"], one["rank"], one["shape"]) for one in options})
 
     @property
+    def learned(self) -> bool:
+        """Whether it differs from the metric where learning starts."""
+        metric = self.metric
+        return metric.embedding_.low_rank or metric.radius_ > 0 or metric.shape_ is not None
+
+    @property
+    def moved(self) -> bool:
+        """Whether learning changed anything in the fold of the panels."""
+        before, after = self.before.test, self.after.test
+        return before.shape != after.shape or not np.allclose(before, after)
+
+    @property
     def start(self) -> str:
         """Where learning starts."""
         return "the identity" if self.metric.init == "identity" else "the mean"

@@ -81,10 +81,10 @@ def as_picture(figure: style.Figure, name: str) -> Picture:
 
 
 def _themed(rule: str) -> str:
-    """A rule whose colors are variables of the page; alone, the picture keeps those it was drawn with."""
+    """A rule whose colors, and what is faint, are variables of the page; alone, the picture keeps its own."""
     for color, name in THEMED.items():
         rule = re.sub(rf"{color}\b", f"var(--{name}, {color.lower()})", rule, flags=re.IGNORECASE)
-    return rule
+    return rule.replace("opacity: 0.3", "opacity: var(--faint, 0.3)")
 
 
 @contextmanager
@@ -114,7 +114,7 @@ def ranking(verdict: Verdict, figure: style.Figure | None = None) -> style.Figur
         for line in verdict.ranked:
             method, _, form = line.method.partition(" ")
             color, mark, _ = FAMILY_LOOKS[METHODS[method].family]
-            score, aside = verdict.score(line), 0.14 * bool(verdict.recentering)
+            score, aside = verdict.score(line), 0.2 * bool(verdict.recentering)
             at = methods.index(method) + (aside if form else -aside)
             error, inside = score.se if score.known else None, PAPER if form else color
             axes.errorbar(score.mean, at, xerr=error, fmt=mark, color=color, ms=5, lw=1.4, mfc=inside)
@@ -125,7 +125,8 @@ def ranking(verdict: Verdict, figure: style.Figure | None = None) -> style.Figur
         )
         axes.tick_params(axis="y", length=0)
         axes.grid(axis="x", color=LINE, lw=0.7)
-        for color, mark, words in FAMILY_LOOKS.values():
+        for family in sorted({METHODS[method].family for method in methods}):
+            color, mark, words = FAMILY_LOOKS[family]
             axes.plot([], [], ls="none", marker=mark, color=color, ms=5, label=words)
         _legend(figure, 3)
     return figure
@@ -209,7 +210,8 @@ def shape(drawn: Drawn, channels: Sequence[str] | None) -> style.Figure:
         axes.set(xlabel=drawn.entries[:-1], ylabel=drawn.entries[:-1])
         most = 24 if len(weights) <= 24 else 10
         _channel_ticks(axes.yaxis, len(weights), names, most)
-        _channel_ticks(axes.xaxis, len(weights), names, most, rotation=90)
+        # Numbers lie beside each other, names stand.
+        _channel_ticks(axes.xaxis, len(weights), names, most if names else min(most, 12), rotation=90)
     return figure
 
 
@@ -257,7 +259,7 @@ def embedding(panel: Panel, train: np.ndarray, test: np.ndarray, names: Sequence
     with _drawing(3.5, (0.17, 0.14, 0.8, 0.75 if listed else 0.84)) as (figure, axes):
         for c, (name, (color, mark)) in enumerate(zip(names, cycle(CLASS_LOOKS), strict=False)):
             faint, full = known[train[: len(known)] == c].T, new[test == c].T
-            axes.plot(*faint, mark, color=color, ms=3.5, alpha=0.3, mew=0)
+            axes.plot(*faint, mark, color=color, ms=3.5, alpha=0.3, mew=0, zorder=1)  # behind all full ones
             axes.plot(*full, mark, color=color, ms=5.5, mec=PAPER, mew=0.5, label=_safe(name))
         axes.set_xlabel(f"first component, {100 * panel.share[0]:.0f} % of the variance")
         if one:

@@ -20,6 +20,7 @@ from spdmetric.evaluation.methods import METHODS, PAIRS
 LEVEL = 0.95
 MINUS = "\N{MINUS SIGN}"
 MOST_NAMED = 6  # methods that a sentence lists
+UNLIKE = 1.5  # how many times the smallest class the largest may be before the answer speaks of it
 
 
 class Estimate(NamedTuple):
@@ -162,16 +163,21 @@ def estimate(
     values: np.ndarray, clusters: np.ndarray | None = None, score: Score = SCORES["accuracy"]
 ) -> Estimate:
     """Mean of values (n,) of a score, its standard error over them, or over clusters (n,) of them."""
-    from scipy.stats import t
-
     mean = values.mean()
     residuals = values - mean
     if clusters is not None:
         residuals = np.bincount(clusters, weights=residuals)
     k = len(residuals)
     se = float(np.sqrt(k / (k - 1) * np.sum(residuals**2)) / len(values)) if k > 1 else float("nan")
-    half = float(t.ppf((1 + LEVEL) / 2, k - 1) * se) if k > 1 else float("inf")
+    half = _reach(k) * se if k > 1 else float("inf")
     return Estimate(score.scale * float(mean), score.scale * se, score.scale * half, score.digits)
+
+
+def _reach(k: int) -> float:
+    """Standard errors from the mean of k values to the end of its interval."""
+    from scipy.stats import t
+
+    return float(t.ppf((1 + LEVEL) / 2, k - 1))
 
 
 def judge(comparison: Comparison) -> Verdict:
@@ -259,6 +265,7 @@ def sentences(verdict: Verdict) -> list[str]:
         parts_sentence(verdict),
         recentering_sentence(verdict),
         best_sentence(verdict),
+        imbalance_sentence(verdict),
         distance_sentence(verdict),
         singular_sentence(verdict.plan),
         groups_sentence(verdict.plan),
@@ -370,11 +377,27 @@ def _tied_sentence(verdict: Verdict, equal: list[Line]) -> str:
     )
 
 
+def imbalance_sentence(verdict: Verdict) -> str | None:
+    """What accuracy hides where one class is much larger than another."""
+    counts = np.bincount(verdict.plan.codes[verdict.plan.tested])
+    counts = counts[counts > 0]
+    if verdict.plan.scoring != "accuracy" or counts.max() <= UNLIKE * counts.min():
+        return None
+    found = [(score, line.method) for line in verdict.lines if (score := line.scores["balanced"])]
+    best, method = max(found, key=lambda one: one[0].mean)
+    return (
+        f"The classes differ in size, {counts.min()} to {counts.max()} matrices, and accuracy is high where "
+        "the small ones are neglected: read the balanced accuracy too, the mean over classes. Its highest "
+        f"is {best} %, of {title(method)}; guessing gives {100 / len(counts):.1f} %."
+    )
+
+
 def distance_sentence(verdict: Verdict) -> str | None:
     """Which fixed distance suits the matrices."""
     if not verdict.fixed:
         return None
-    told = f"Of the {len(verdict.fixed)} fixed distances, with one nearest neighbor, "
+    form = " and no recentering" if verdict.recentering else ""
+    told = f"Of the {len(verdict.fixed)} fixed distances, with one nearest neighbor{form}, "
     equal = [line for line in verdict.fixed if line.behind is None or line.tied]
     if len(equal) == len(verdict.fixed):
         return told + "none is clearly better than another."
@@ -412,7 +435,10 @@ def groups_sentence(plan: Plan) -> str | None:
             f"Each of the {n} groups was tested by methods that had never seen it. Two cannot tell how much "
             "groups differ: the errors are over matrices, and hold for these two, not for a third."
         )
-    return f"Groups were left out whole, and errors are over the {n} groups, not over matrices."
+    return (
+        f"Groups were left out whole, and errors are over the {n} groups, not over matrices: a difference of "
+        f"up to {_reach(n):.1f} standard errors is called a tie, and need not be small."
+    )
 
 
 def saved_sentence(verdict: Verdict, method: str, file: str) -> str:

@@ -87,8 +87,9 @@ class ReferenceSpectrumDisplay(Display):
         self.ax_, self.figure_ = axes_for(ax)
         index = np.arange(1, len(np.asarray(self.values)) + 1)
         if kind == "spectrum":
-            self.ax_.semilogy(index, self.start, "--s", color=GRAY, label="start")
-            self.ax_.semilogy(index, self.values, "-o", color=BLUE, label="learned")
+            every = -(-len(index) // 30)  # more marks would hide the lines
+            self.ax_.semilogy(index, self.start, "--s", color=GRAY, label="start", markevery=every)
+            self.ax_.semilogy(index, self.values, "-o", color=BLUE, label="learned", markevery=every)
             self.ax_.set(xlabel="eigenvalue, largest first", ylabel="size")
             self.ax_.legend()
         else:
