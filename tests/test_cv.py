@@ -20,6 +20,7 @@ from spdmetric.estimators import _choice
 from spdmetric.estimators._choice import Candidate, Grid, Option, Table
 from spdmetric.estimators._problem import problem_of, radius_path
 from spdmetric.estimators._settings import settings_of
+from spdmetric.geometry import mean_riemann
 from spdmetric.objectives.local import Labeled, LocalData
 
 FAST = {"radii": (0, 1, 3), "ranks": (None, 2), "shapes": (None,), "n_neighbors": 1, "cv": 3}
@@ -47,17 +48,20 @@ def test_results_are_laid_out_as_sklearns(fitted):
 
 @pytest.mark.parametrize("shape", [None, "discriminant"])
 def test_scores_are_those_of_refitting_every_candidate(shape):
-    """The slow way: LogEuclideanMetric in a pipeline, one fold and one candidate at a time (radius 0)."""
+    """The slow way: LogEuclideanMetric in a pipeline, one fold and one candidate at a time (radius 0).
+
+    All folds are seen from the center of all matrices.
+    """
     X, y = labeled(np.random.default_rng(1), 40, 4)
+    center = mean_riemann(X)
     options = {"radii": (0,), "ranks": (None, 2), "shapes": (shape,), "n_neighbors": 3, "scoring": "accuracy"}
     results = LogEuclideanMetricCV(cv=4, **options).fit(X, y).cv_results_
     for rank in (None, 2):
         for head, number in ((KNeighborsClassifier(3), 3), (NearestCentroid(), None)):
             row = {"radius": 0.0, "rank": rank, "shape": shape, "n_neighbors": number}
             k = results["params"].index(row)
-            slow = cross_val_score(
-                make_pipeline(LogEuclideanMetric(0, rank=rank, shape=shape), head), X, y, cv=4
-            )
+            metric = LogEuclideanMetric(0, rank=rank, shape=shape, init=center)
+            slow = cross_val_score(make_pipeline(metric, head), X, y, cv=4)
             np.testing.assert_allclose([results[f"split{i}_test_score"][k] for i in range(4)], slow)
 
 
@@ -183,6 +187,13 @@ def test_neighbors_are_taken_where_they_are_right_clearly_more_often():
         chosen = _choice.choose(scores._replace(right=right), grid, "auto", "clear")
         assert chosen == Option(grid.usual, number)
     assert _choice.choose(scores, grid, "neighbors", "clear").n_neighbors == 5
+
+
+def test_neighbors_are_taken_where_labels_are_clearly_more_probable():
+    noise = np.tile([1.0, -1.0], 50)  # a standard error of 0.1005
+    for gain, number in ((0.19, None), (0.21, 5)):
+        grid, scores = table([np.zeros(100), np.zeros(100), noise + gain])
+        assert _choice.choose(scores, grid, "auto", "clear") == Option(grid.usual, number)
 
 
 def test_the_usual_candidate_is_the_mean_with_a_shape():

@@ -60,7 +60,7 @@ def ridge_of(vectors, targets, form, penalties=None):
         Y = targets.rows()
         ridge = FeatureRidge.of(rows.T @ rows, rows.T @ Y, Y.T @ Y, w.sum(), targets.per_class)
     if penalties is not None:
-        ridge = ridge._replace(penalties=np.array(penalties) * ridge.values[-1])
+        ridge = ridge._replace(penalties=np.array(penalties) * ridge.values[-1], usual=None)
     errors = ridge.errors(targets) if form == "gram" else ridge.errors(rows, targets)
     return ridge, errors, rows
 
@@ -142,12 +142,40 @@ def slow_penalty(vectors, codes, weight):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(("n", "p", "c"), [(300, 8, 3), (60, 100, 2), (40, 400, 5)])
-def test_the_penalty_of_classes(n, p, c, weighted):
+@pytest.mark.parametrize(("n", "p", "c"), [(200, 8, 3), (60, 100, 2), (40, 300, 5)])
+@pytest.mark.parametrize("informative", ["large", "small"])
+def test_the_penalty_of_classes(n, p, c, weighted, informative):
+    """The closed form, or 0.3 or 3 times of it where refits err less by two standard errors."""
     vectors, codes, weight, targets = problem(n, p, c, weighted=weighted)
-    vectors *= np.geomspace(1, 20, p)
-    found = discriminant_shape(vectors, targets).penalty
-    assert_allclose(found, slow_penalty(vectors, codes, weight), rtol=1e-9)
+    scale = np.geomspace(1, 20, p)
+    vectors *= scale if informative == "large" else scale[0] + scale[-1] - scale
+    vectors[:, : p // 2] += 3 * np.random.default_rng(1).normal(size=(c, p // 2))[codes]
+    closed = slow_penalty(vectors, codes, weight)
+    form = "gram" if n < p else "feature"
+    assert_allclose(
+        ridge_of(vectors, targets, form)[0].penalties, [0.3 * closed, closed, 3 * closed], rtol=1e-9
+    )
+    left_out = [refitted(vectors, codes, weight, c, factor * closed) for factor in (0.3, 1, 3)]
+    errors = [weight * np.sum(error**2, axis=1) for error in left_out]
+    best = 1
+    for k in (0, 2):
+        gain = errors[1] - errors[k]
+        if gain.sum() > 2 * np.sqrt(n) * gain.std() and errors[k].sum() < errors[best].sum():
+            best = k
+    assert_allclose(discriminant_shape(vectors, targets).penalty, (0.3, 1, 3)[best] * closed, rtol=1e-9)
+    assert_allclose(discriminant_shape(vectors, targets, learned=True).penalty, closed, rtol=1e-9)
+
+
+def test_each_factor_of_the_penalty_is_taken_somewhere():
+    """Classes that differ where vectors spread little want less of it, those in which none differs more."""
+    rng = np.random.default_rng(0)
+    codes = np.arange(80) % 2
+    targets = Targets.of(codes, np.ones(80))
+    vectors = rng.normal(size=(80, 60)) * np.geomspace(10, 0.1, 60)
+    ridge, _, _ = ridge_of(vectors, targets, "feature")
+    apart = vectors + 3.0 * np.eye(60)[-1] * codes[:, None]
+    assert_allclose(discriminant_shape(vectors, targets).penalty, ridge.penalties[2], rtol=1e-9)
+    assert discriminant_shape(apart, targets).penalty < ridge.penalties[1]
 
 
 @pytest.mark.parametrize("c", [2, 4])
@@ -156,7 +184,9 @@ def test_the_penalty_is_that_of_ledoit_and_wolf(c):
     codes = np.repeat(np.arange(c), 200)
     rng = np.random.default_rng(0)
     vectors = (rng.normal(size=(200 * c, 40)) + rng.normal(size=(c, 40))[codes]) * np.geomspace(1, 5, 40)
-    shape = discriminant_shape(vectors, Targets.of(codes, np.ones(200 * c)))
+    ridge, _, rows = ridge_of(vectors, targets := Targets.of(codes, np.ones(200 * c)), "feature")
+    usual = ridge._replace(penalties=ridge.penalties[[ridge.usual]], usual=None)
+    shape = shape_of(usual, usual.errors(rows, targets))
     means = np.array([vectors[codes == k].mean(axis=0) for k in range(c)])
     mean = np.mean((vectors - means[codes]) ** 2)
     share = 1 / (1 + mean * 200 * c / shape.penalty)
@@ -260,7 +290,7 @@ def test_it_is_the_shape_of_the_plain_vectors(n, d, options, rng):
     metric = clone(SHAPED).set_params(**options, max_iter=20, tol=1.0).fit(X, y, weight)
     plain = clone(metric).set_params(shape=None).fit(X, y, weight)
     vectors = plain.transform(X)
-    expected = discriminant_shape(vectors, Targets.of_classes(y, weight, 3))
+    expected = discriminant_shape(vectors, Targets.of_classes(y, weight, 3), learned=bool(options))
     assert metric.shape_.shape == (vectors.shape[1], 2)
     assert metric.shape_penalty_ == pytest.approx(expected.penalty, rel=1e-9)
     assert metric.shape_score_ == pytest.approx(expected.score, rel=1e-7)

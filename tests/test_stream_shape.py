@@ -1,4 +1,7 @@
-"""The shape of a stream: that of `fit` as long as the point stays, that of weighted matrices as it moves."""
+"""The shape of a stream: that of `fit` as long as the point stays, that of weighted matrices as it moves.
+
+`fit` at radius 0 may take another multiple of the penalty, by errors that a stream does not know.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from spdmetric.datasets import make_toy
 from spdmetric.linalg.symmetric import unvech, vech
 from spdmetric.manifolds import Ball, RankBall
 from spdmetric.objectives.minibatch import Past, RunningMisalignment
-from spdmetric.objectives.shape import FeatureRidge, Targets, discriminant_shape
+from spdmetric.objectives.shape import FeatureRidge, Targets, discriminant_shape, tried
 
 
 def streamed(X, y, cuts, *, classes=None, weight=None, **parameters):
@@ -36,7 +39,14 @@ def exact_at(metric, X, y, weight=None):
     """The shape of all matrices at the point where a metric has come to, in the frame of its vectors."""
     vectors = replace(metric.embedding_, shape=None).embed(X)
     weight = np.ones(len(X)) if weight is None else weight
-    return vectors, discriminant_shape(vectors, Targets.of(np.unique(y, return_inverse=True)[1], weight))
+    targets = Targets.of(np.unique(y, return_inverse=True)[1], weight)
+    return vectors, discriminant_shape(vectors, targets, learned=True)
+
+
+@pytest.fixture
+def one_penalty(monkeypatch):
+    """No multiple of the penalty is clearly better."""
+    monkeypatch.setattr("spdmetric.objectives.shape._CLEARLY", 1e9)
 
 
 def likeness(vectors, one, other):
@@ -52,7 +62,7 @@ def likeness(vectors, one, other):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_one_pass_at_a_fixed_point_is_fit(n_classes, weighted, rng):
+def test_one_pass_at_a_fixed_point_is_fit(n_classes, weighted, rng, one_penalty):
     X, y = labeled(rng, 240, 3, classes=n_classes)
     weight = rng.uniform(0.2, 3.0, 240) if weighted else None
     G = spd(rng, 3)
@@ -89,7 +99,7 @@ def test_how_a_stream_is_cut_does_not_matter(seed, d, cuts, scale):
     assert once.shape_score_ < 1
 
 
-def test_the_first_batch_has_the_shape_of_fit(rng):
+def test_the_first_batch_has_the_shape_of_fit(rng, one_penalty):
     """Also where there are fewer matrices than features."""
     X, y = labeled(rng, 20, 7, classes=3)
     metric = streamed(X, y, [])
@@ -141,7 +151,8 @@ def test_moments_that_fade_are_those_of_weighted_matrices(low_rank, rng):
         np.concatenate([part[1] for part in parts[1:]]),
         np.concatenate([part[2] for part in parts[1:]]),
     )
-    slow, fast = discriminant_shape(features, Targets.of_classes(y, weight, 3)), past.shape()
+    targets = Targets.of_classes(y, weight, 3)
+    slow, fast = discriminant_shape(features, targets, learned=True), past.shape()
     assert fast.penalty == pytest.approx(slow.penalty, rel=1e-9)
     P = np.eye(2) if low_rank else points[-1].frame
     turned = vech(P @ unvech(fast.directions.T) @ P.T).T
@@ -175,7 +186,7 @@ def test_errors_from_moments_take_the_mean_leverage(rng):
     vectors[:, :2] += rng.normal(size=(3, 2))[codes]
     targets = Targets.of_classes(codes, np.ones(90), 3)
     rows, Y = vectors - vectors.mean(axis=0), targets.Y
-    ridge = FeatureRidge.of(rows.T @ rows, rows.T @ Y, Y.T @ Y, 90.0, 30.0)
+    ridge = tried(FeatureRidge.of(rows.T @ rows, rows.T @ Y, Y.T @ Y, 90.0, 30.0), learned=True)
     inverse = np.linalg.inv(rows.T @ rows + ridge.penalties[0] * np.eye(6))
     H = rows @ inverse @ rows.T + 1 / 90
     left_out = (Y - H @ Y) / (1 - np.trace(H) / 90)
@@ -191,7 +202,7 @@ def test_errors_from_moments_take_the_mean_leverage(rng):
 # Classes that come late, and all else that a stream must bear
 
 
-def test_no_shape_before_there_are_two_classes(rng):
+def test_no_shape_before_there_are_two_classes(one_penalty, rng):
     X, y = labeled(rng, 300, 3, classes=3)
     early, late = np.flatnonzero((y == 0) & (np.arange(300) < 180)), np.arange(180, 300)
     metric = LogEuclideanMetric(0.0, shape="discriminant", init="identity", random_state=0)

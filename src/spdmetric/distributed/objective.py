@@ -176,11 +176,11 @@ class ClusterEvaluation(Evaluation):
         counts = cluster.result(cluster.merge(add_all, cluster.each(class_counts, objective.pieces)))
         pieces = [None] * len(here) if objective.keep else objective.pieces
         if counts.sum() < p:
-            return cluster.result(
-                cluster.submit(shape_of_few, cluster.each(partial(vectors_of, W=W), pieces, here))
-            )
+            vectors = cluster.each(partial(vectors_of, W=W), pieces, here)
+            return cluster.result(cluster.submit(shape_of_few, vectors, self.learned))
         squares = cluster.merge(add_all, cluster.each(weight_squares, objective.pieces))
-        ridge = cluster.submit(ridge_of, moments, objective.target_squares, squares, np.count_nonzero(counts))
+        known = objective.target_squares, squares, np.count_nonzero(counts), self.learned
+        ridge = cluster.submit(ridge_of, moments, *known)
         ask = partial(left_out, W=W, mean=self._mean, counts=counts)
         errors = cluster.merge(add_all, cluster.each(ask, pieces, here, [ridge] * len(here)))
         return cluster.result(cluster.submit(shape_of, ridge, errors))

@@ -16,7 +16,7 @@ from spdmetric.linalg.moments import Moments
 from spdmetric.linalg.symmetric import congruence, symmetrize
 from spdmetric.linalg.threads import one_thread
 from spdmetric.objectives.alignment import Cotangents, Part, Target, default_chunk_size, squares_of
-from spdmetric.objectives.shape import Errors, FeatureRidge, Shape, Targets, discriminant_shape
+from spdmetric.objectives.shape import Errors, FeatureRidge, Shape, Targets, discriminant_shape, tried
 from spdmetric.validation import (
     as_numpy,
     check_label_kind,
@@ -228,11 +228,12 @@ def weight_squares(pieces: Pieces) -> float:
 
 @one_thread
 def ridge_of(
-    moments: Moments, target_squares: np.ndarray, weight_squares: float, n_classes: int
+    moments: Moments, target_squares: np.ndarray, weight_squares: float, n_classes: int, learned: bool
 ) -> FeatureRidge:
     """The regression of the targets on the features of all chunks."""
     per_class = moments.weight**2 / weight_squares / n_classes
-    return FeatureRidge.of(np.asarray(moments.C), moments.A, target_squares, moments.weight, per_class)
+    ridge = FeatureRidge.of(np.asarray(moments.C), moments.A, target_squares, moments.weight, per_class)
+    return tried(ridge, learned=learned)
 
 
 @one_thread
@@ -256,9 +257,10 @@ def vectors_of(pieces: Pieces | None, here: Decomposed, *, W: np.ndarray) -> lis
 
 
 @one_thread
-def shape_of_few(chunks: list[list[tuple[np.ndarray, Target]]]) -> Shape:
+def shape_of_few(chunks: list[list[tuple[np.ndarray, Target]]], learned: bool) -> Shape:
     """The shape of the vectors of all chunks, brought together."""
     found = [piece for chunk in chunks for piece in chunk]
     features = np.concatenate([features for features, _ in found])
     target = Target(*map(np.concatenate, zip(*(target for _, target in found), strict=True)))
-    return discriminant_shape(features, Targets.of_centered(target.Y, target.weight[:, 0], target.counts))
+    targets = Targets.of_centered(target.Y, target.weight[:, 0], target.counts)
+    return discriminant_shape(features, targets, learned=learned)

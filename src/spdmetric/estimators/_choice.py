@@ -216,7 +216,7 @@ def ask_fold(seen: Seen, fold: Fold, grid: Grid, settings: Settings, n_classes: 
     with threads():
         for metric, vectors in _learned(seen, fold, grid, settings):
             for shape in grid.shapes:
-                known, new = _shaped(vectors, train, shape)
+                known, new = _shaped(vectors, train, metric._replace(shape=shape))
                 for k, answer in _ask(train, known, new, grid.numbers, n_classes):
                     answered[Option(metric._replace(shape=shape), k)] = answer
     return answered
@@ -256,11 +256,13 @@ def _start(seen: Seen, rows: np.ndarray, codes: np.ndarray, full: bool) -> Start
     return Start.at_identity(d, in_memory(logs, None))
 
 
-def _shaped(vectors: list[np.ndarray], train: Labeled, shape: str | None) -> list[np.ndarray]:
+def _shaped(vectors: list[np.ndarray], train: Labeled, metric: Candidate) -> list[np.ndarray]:
     """Training and test vectors with a shape; without one where no direction tells anything."""
-    if shape is None:
+    if metric.shape is None:
         return vectors
-    Q = discriminant_shape(vectors[0], Targets.of(_present(train.codes), train.weight)).directions
+    d, targets = train.X.shape[1], Targets.of(_present(train.codes), train.weight)
+    learned = metric.radius > 0 or vectors[0].shape[1] < d * (d + 1) // 2
+    Q = discriminant_shape(vectors[0], targets, learned=learned).directions
     return [some @ Q for some in vectors] if Q.shape[1] else vectors
 
 
@@ -428,7 +430,8 @@ def choose(table: Table, grid: Grid, head: str, rule: str) -> Option:
 
     The metric is chosen for class means, whose score is the least noisy, and then the number of
     neighbors if these are asked for.  The best metric for neighbors is chosen apart, and taken where
-    it is right clearly more often: classes of several clusters have no use for their means.
+    it is right clearly more often: classes of several clusters have no use for their means.  In place of
+    class means it is also taken where it gives the labels clearly higher probabilities.
     """
 
     def clear(errors: float) -> float | None:
@@ -448,7 +451,9 @@ def choose(table: Table, grid: Grid, head: str, rule: str) -> Option:
         by_number = [Option(first.metric, k) for k in grid.numbers]
         first = table.best(by_number, Option(first.metric, number), clear(CLEAR))
     second = metric_for(grid.numbers, Option(grid.usual, number))
-    return table.best([second], first, clear(CLEAR_OWN if head == "neighbors" else CLEAR_HEAD), right=True)
+    errors = clear(CLEAR_OWN if head == "neighbors" else CLEAR_HEAD)
+    by_labels = table.best([second], first, errors, right=True)
+    return by_labels if head == "neighbors" else table.best([second], by_labels, errors)
 
 
 def results_of(table: Table, usual: Option, *, accuracy: bool) -> dict[str, Any]:

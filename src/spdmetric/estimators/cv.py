@@ -88,7 +88,8 @@ class LogEuclideanMetricCV(FittedMetric):
     rule : {"clear", "best"}, default="clear"
         "clear" takes the usual candidate unless another is better by more than half a standard error of the
         paired difference, by two where it learns in a larger radius; and for class means neighbors with a
-        metric of their own only if they are right more often by two.  "best" takes the highest mean score.
+        metric of their own only if they are right more often, or their score is higher, by two.  "best"
+        takes the highest mean score.
     task : {"auto", "classification", "regression"}, default="auto"
         What y holds, see `LogEuclideanMetric`.
     init : str or array of shape (d, d), default="riemann"

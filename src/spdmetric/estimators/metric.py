@@ -78,7 +78,7 @@ class LogEuclideanMetric(FittedMetric):
         Riemannian stochastic gradient on mini-batches, for many matrices; it ends near a
         KKT point after a few passes over the data.  Alignment has several local maxima in
         the ball, and solvers may end at different ones, of nearly the same value.
-    tol : float, default=1.5e-3
+    tol : float, default=1e-3
         Bound on the KKT residual: by how much of itself alignment would change, to first order,
         over the radius of the ball.  1e-3 leaves some 1e-5 of the alignment, 1e-2 some 1e-3,
         whatever the data.  The stochastic solver stops at the noise of its mini-batches instead.
@@ -119,7 +119,8 @@ class LogEuclideanMetric(FittedMetric):
         the number of classes less one, or the number of outputs.
     shape_penalty_ : float or None
         Penalty of the regression that the shape comes from: of classes Ledoit and Wolf's for their
-        covariance, of numbers to predict the best by the leave-one-out error.
+        covariance, at radius 0 and full rank also 0.3 or 3 times that, where the leave-one-out error is
+        then clearly less; of numbers to predict the best by that error.
     shape_score_ : float or None
         Share of the variance of the labels that it explains, each matrix left out in turn; 0 where
         every class has one matrix.  Optimistic for a learned reference point, which stays as it is.
@@ -179,7 +180,7 @@ class LogEuclideanMetric(FittedMetric):
         gamma: float | None = None,
         class_weight: ClassWeight = None,
         solver: str = "trust-region",
-        tol: float = 1.5e-3,
+        tol: float = 1e-3,
         max_iter: int = 1000,
         batch_size: int | None = None,
         chunk_size: int | None = None,

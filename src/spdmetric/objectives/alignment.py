@@ -31,7 +31,7 @@ from spdmetric.linalg.moments import Moments
 from spdmetric.linalg.symmetric import LogCongruence, unvech, vech
 from spdmetric.linalg.threads import Map
 from spdmetric.manifolds import FactorPoint
-from spdmetric.objectives.shape import Errors, FeatureRidge, GramRidge, Shape, Targets, shape_of
+from spdmetric.objectives.shape import Errors, FeatureRidge, GramRidge, Shape, Targets, shape_of, tried
 
 # What every direction is given of the curvature, besides its share: measured on the benchmark's real data.
 _EVEN = 0.3
@@ -243,6 +243,12 @@ class Evaluation(ABC):
         """Gradient in the coordinates of the manifold."""
         return self.point.gradient(self)
 
+    @property
+    def learned(self) -> bool:
+        """Whether labels had a part in the point: at full rank not at the center, at low rank always."""
+        m, d = self.point.factor.shape
+        return m < d or bool(self.point.S.any())
+
     @lazy
     def bends(self) -> np.ndarray:
         """How much f bends along directions of the frame, about: a matrix whose trace is its size.
@@ -332,10 +338,11 @@ class LocalEvaluation(Evaluation):
         counts = target.counts
         targets = Targets.of_centered(target.Y, target.weight[:, 0], counts)
         if self.gram:
-            gram = GramRidge.of(self._gram_matrix, targets, self._mean.size)
+            gram = tried(GramRidge.of(self._gram_matrix, targets, self._mean.size), learned=self.learned)
             return shape_of(gram, gram.errors(targets), self._root)
         mean, C, A = self._mean, np.asarray(self._moments.C), self._moments.A
         ridge = FeatureRidge.of(C, A, target.squares, self._moments.weight, targets.per_class)
+        ridge = tried(ridge, learned=self.learned)
         return shape_of(ridge, reduce(add, self._each(lambda part: part.left_out(ridge, mean, counts))))
 
     def _pulled(self, pull: str) -> np.ndarray:

@@ -26,7 +26,7 @@ from spdmetric.linalg.moments import Moments, moments_of
 from spdmetric.linalg.symmetric import symmetrize, unvech, vech
 from spdmetric.manifolds import FactorPoint
 from spdmetric.objectives.alignment import Evaluation, Misalignment, default_chunk_size
-from spdmetric.objectives.shape import FeatureRidge, Shape, shape_of
+from spdmetric.objectives.shape import FeatureRidge, Shape, shape_of, tried
 
 # How much moments count when the next batch comes.  They are those of some four batches then:
 # fewer would be noisy, and more would lag behind the point.
@@ -218,6 +218,7 @@ class Past(NamedTuple):
         scale = self.total / moments.weight  # the shape has the unit of all, as that of `fit`
         C, A = scale * np.asarray(moments.C), scale * moments.A[:, came]
         ridge = FeatureRidge.of(C, A, self.total * (np.diag(q) - np.outer(q, q)), self.total, n / q.size)
+        ridge = tried(ridge, learned=True)
         shape = shape_of(ridge, ridge.estimated_errors(n))
         directions = _turned(self.point.frame.T, shape.directions.T).T
         return shape._replace(directions=directions) if directions.size else None

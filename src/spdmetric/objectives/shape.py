@@ -4,8 +4,9 @@ A reference point chooses where matrices are flattened; it cannot weigh the dire
 space by how reliable they are.  A shape Q, (p, q), does: the distance becomes ``|Q'(u - v)|`` for
 tangent vectors u and v.  It has a closed form: ridge regression of the targets on the vectors, and the
 scores scaled so that the errors are alike in every direction [Hastie1995]_.  The penalty is the one that
-makes the covariance within classes as good as so few matrices allow [Ledoit2004]_, [Chen2010]_; of numbers
-to predict, the one of the least leave-one-out error, which is exact.
+makes the covariance within classes as good as so few matrices allow [Ledoit2004]_, [Chen2010]_, or 0.3 or 3
+times as much where the leave-one-out error, which is exact, is then clearly less; of numbers to predict, it
+is the one of the least such error.
 
 With weights w_i, rows Phi_i of centered vectors and Y_i of centered targets, and
 ``C = sum w_i Phi_i' Phi_i = U diag(e) U'``, the coefficients ``B = (C + penalty)^-1 sum w_i Phi_i' Y_i``
@@ -18,7 +19,7 @@ leverage from 1.  Derivations: ``docs/math.md``, "The shape of a metric".
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -27,6 +28,9 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 # Of numbers to predict, in units of the largest eigenvalue of C; of classes, the first and last are bounds.
 _PENALTIES = np.logspace(-10, 2, 25)
+# Of classes, in units of the closed form.  That makes the covariance good as a whole, whatever directions the
+# classes differ in; it is left for another whose error is less by so many standard errors of the difference.
+_FACTORS, _USUAL, _CLEARLY = np.array([0.3, 1.0, 3.0]), 1, 2.0
 # Below this, leverages in the feature form lose their digits.
 _LEAST_OF_FEATURES = 1e-8
 # A direction that explains less than this share of the targets is rounding.
@@ -93,10 +97,19 @@ class Errors(NamedTuple):
     squares: np.ndarray  # (n_penalties,), weighted squared errors
     products: np.ndarray  # (n_penalties, c, c), of which these are the traces
     total: float  # the same sum without any regression
+    gaps: np.ndarray  # (n_penalties,), squares of the differences from the errors at the usual penalty
+    n: int  # matrices
 
     def __add__(self, other: tuple[object, ...]) -> Errors:
         assert isinstance(other, Errors)
-        return Errors(self.squares + other.squares, self.products + other.products, self.total + other.total)
+        squares, products = self.squares + other.squares, self.products + other.products
+        return Errors(squares, products, self.total + other.total, self.gaps + other.gaps, self.n + other.n)
+
+    def clearly_less(self, usual: int) -> np.ndarray:
+        """Penalties whose errors are less than those at the usual one by more than noise."""
+        gain = self.squares[usual] - self.squares
+        noise = np.sqrt(np.maximum(self.gaps - gain**2 / max(self.n, 1), 0.0))
+        return np.flatnonzero(gain > _CLEARLY * noise)
 
 
 class Fit(NamedTuple):
@@ -115,7 +128,7 @@ class Shape(NamedTuple):
     score: float  # share of the targets' variance explained, each matrix left out in turn
 
 
-def discriminant_shape(vectors: np.ndarray, targets: Targets) -> Shape:
+def discriminant_shape(vectors: np.ndarray, targets: Targets, *, learned: bool = False) -> Shape:
     """Shape of vectors that are all at hand.
 
     Parameters
@@ -124,6 +137,8 @@ def discriminant_shape(vectors: np.ndarray, targets: Targets) -> Shape:
         Tangent vectors.
     targets : Targets
         What they should tell.
+    learned : bool, default=False
+        Whether they were learned from the targets already.
 
     Returns
     -------
@@ -133,10 +148,11 @@ def discriminant_shape(vectors: np.ndarray, targets: Targets) -> Shape:
     rows = vectors - (w @ vectors) / w.sum()  # (n, p)
     rows *= np.sqrt(w)[:, None]
     if rows.shape[0] < rows.shape[1]:
-        gram = GramRidge.of(rows @ rows.T, targets, rows.shape[1])
+        gram = tried(GramRidge.of(rows @ rows.T, targets, rows.shape[1]), learned=learned)
         return shape_of(gram, gram.errors(targets), rows)
     Y = targets.rows()
     ridge = FeatureRidge.of(rows.T @ rows, rows.T @ Y, Y.T @ Y, float(w.sum()), targets.per_class)
+    ridge = tried(ridge, learned=learned)
     return shape_of(ridge, ridge.errors(rows, targets))
 
 
@@ -153,6 +169,7 @@ class FeatureRidge(NamedTuple):
     squares: np.ndarray  # sum w_i Y_i' Y_i, (c, c)
     weight: float  # of all matrices
     penalties: np.ndarray  # to try
+    usual: int | None = None  # which of them is left only for one that is clearly better
 
     @classmethod
     def of(
@@ -165,7 +182,8 @@ class FeatureRidge(NamedTuple):
         ridge = cls(values, basis, inner, squares, weight, penalties)
         if per_class is None:
             return ridge
-        return ridge._replace(penalties=_class_penalty(ridge, inner, squares, weight, per_class, len(C)))
+        found = _class_penalties(ridge, inner, squares, weight, per_class, len(C))
+        return ridge._replace(penalties=found, usual=_USUAL)
 
     def errors(self, rows: np.ndarray, targets: Targets) -> Errors:
         """Errors of a chunk: rows are its centered vectors, times the roots of their weights."""
@@ -176,13 +194,13 @@ class FeatureRidge(NamedTuple):
             residual = Y[part, None, :] - _products(T, inverse, self.inner)  # (n, n_penalties, c)
             leverage = T**2 @ inverse + (targets.weight[part] / self.weight)[:, None]
             residual /= (1 - leverage)[:, :, None]
-            found.append(_errors(residual[judged[part]], Y[part][judged[part]]))
+            found.append(_errors(residual[judged[part]], Y[part][judged[part]], self.usual))
         return sum(found[1:], start=found[0])
 
     def estimated_errors(self, n: float) -> Errors:
         """Errors of n matrices of one weight that are gone: each leverage is their mean [Golub1979]_.
 
-        At the one penalty of classes.  Products that are rounding are left out.
+        At the one penalty that is left of those of classes.  Products that are rounding are left out.
         """
         scaled = self.inner / (self.values + self.penalties)[:, None]
         across, fitted = self.inner.T @ scaled, scaled.T @ (self.values[:, None] * scaled)
@@ -190,7 +208,7 @@ class FeatureRidge(NamedTuple):
         products = (self.squares - across - across.T + fitted) / max(1 - leverage, 1 / n) ** 2
         square, total = max(float(np.trace(products)), 0.0), float(np.trace(self.squares))
         products = products * (square > _LEAST_EXPLAINED * total)
-        return Errors(np.array([square]), products[None], total)
+        return Errors(np.array([square]), products[None], total, np.zeros(1), 0)
 
     def fit(self, penalty: float, rows: np.ndarray | None) -> Fit:
         """Coefficients at a penalty; the rows are not needed any more."""
@@ -210,6 +228,7 @@ class GramRidge(NamedTuple):
     basis: np.ndarray  # (n, n - 1)
     inner: np.ndarray  # basis' times the targets, (n - 1, c)
     penalties: np.ndarray  # to try
+    usual: int | None = None  # as above
 
     @classmethod
     def of(cls, K: np.ndarray, targets: Targets, p: int) -> GramRidge:
@@ -224,14 +243,15 @@ class GramRidge(NamedTuple):
         if per_class is None:
             return ridge
         along, weight = np.sqrt(values)[:, None] * inner, float(targets.weight.sum())
-        return ridge._replace(penalties=_class_penalty(ridge, along, inner.T @ inner, weight, per_class, p))
+        found = _class_penalties(ridge, along, inner.T @ inner, weight, per_class, p)
+        return ridge._replace(penalties=found, usual=_USUAL)
 
     def errors(self, targets: Targets) -> Errors:
         """Errors of all matrices."""
         left = self.penalties / (self.values[:, None] + self.penalties)  # (n - 1, n_penalties)
         leverage_left = self.basis**2 @ left  # 1 - leverage, (n, n_penalties)
         left_out = _products(self.basis, left, self.inner) / leverage_left[:, :, None]
-        return _errors(left_out[targets.judged], targets.rows()[targets.judged])
+        return _errors(left_out[targets.judged], targets.rows()[targets.judged], self.usual)
 
     def fit(self, penalty: float, rows: np.ndarray | None) -> Fit:
         """Coefficients at a penalty, in the space that the rows span."""
@@ -241,26 +261,39 @@ class GramRidge(NamedTuple):
         return Fit(((self.basis @ scaled).T @ rows).T, explained, penalty * self.inner.T @ scaled)
 
 
-def _class_penalty(
+Ridge = TypeVar("Ridge", FeatureRidge, GramRidge)
+
+
+def tried(ridge: Ridge, *, learned: bool) -> Ridge:
+    """The regression with the penalties to try; of classes, only the usual one where vectors were learned.
+
+    Errors of matrices that the vectors have seen are optimistic, and would ask for too little of it.
+    """
+    if ridge.usual is None or not learned:
+        return ridge
+    return ridge._replace(penalties=ridge.penalties[[ridge.usual]], usual=None)
+
+
+def _class_penalties(
     ridge: FeatureRidge | GramRidge, along: np.ndarray, squares: np.ndarray, weight: float, n: float, p: int
 ) -> np.ndarray:
-    """The penalty, (1,), that brings S, the covariance of normal vectors in a class, closest to the truth.
+    """Penalties about the one that brings S, the covariance of normal vectors in a class, closest to truth.
 
-    It is that of [Ledoit2004]_ for n vectors: in units of the mean eigenvalue, what noise adds to the
+    That is the one of [Ledoit2004]_ for n vectors: in units of the mean eigenvalue, what noise adds to the
     squared norm of S over what the covariance differs by from a multiple of the identity.  ``along`` is
-    ``U' sum w_i Phi_i' Y_i``.  The middle of the penalties is taken where there is no spread within classes.
+    ``U' sum w_i Phi_i' Y_i``.  The middle of all penalties is taken where there is no spread within classes.
     """
     values, bounds = ridge.values, ridge.penalties
     between = along @ _inverse_root(squares)  # (p, c - 1), a root of the scatter of the class means
     lost = np.sum(between**2, axis=1)
     trace = float(values.sum() - lost.sum()) / weight
     if trace * weight <= len(values) * _EPS * values.sum():
-        return bounds[len(bounds) // 2 :][:1]
+        return _FACTORS * bounds[len(bounds) // 2]
     square = float(values @ values - 2 * values @ lost + np.sum((between.T @ between) ** 2)) / weight**2
     noise = (trace**2 + square) / n  # in S of a class; all classes together have less of it
     distinct = square - trace**2 / p - noise / np.count_nonzero(np.diag(squares))
     penalty = weight * trace / p * noise / distinct if distinct > 0 else np.inf
-    return np.clip([penalty], bounds[0], bounds[-1])
+    return np.clip(_FACTORS * penalty, bounds[0], bounds[-1])
 
 
 def _largest(values: np.ndarray) -> float:
@@ -279,10 +312,12 @@ def _products(left: np.ndarray, scales: np.ndarray, right: np.ndarray) -> np.nda
     return (left @ stacked).reshape(len(left), n_scales, -1)
 
 
-def _errors(left_out: np.ndarray, targets: np.ndarray) -> Errors:
+def _errors(left_out: np.ndarray, targets: np.ndarray, usual: int | None) -> Errors:
     """Sums over matrices, of errors (n, n_penalties, c) and of targets (n, c)."""
     products = np.einsum("nlc,nld->lcd", left_out, left_out, optimize=True)
-    return Errors(np.trace(products, axis1=1, axis2=2), products, float(np.vdot(targets, targets)))
+    squares = np.sum(left_out**2, axis=2)
+    gaps = np.sum((squares - squares[:, [usual or 0]]) ** 2, axis=0)
+    return Errors(squares.sum(axis=0), products, float(np.vdot(targets, targets)), gaps, len(targets))
 
 
 # ---------------------------------------------------------------------------
@@ -290,9 +325,11 @@ def _errors(left_out: np.ndarray, targets: np.ndarray) -> Errors:
 
 
 def shape_of(ridge: FeatureRidge | GramRidge, errors: Errors, rows: np.ndarray | None = None) -> Shape:
-    """Choose the penalty of the least error, and scale the scores."""
-    judged = errors.total > 0
+    """Choose the penalty of the least error, the usual one if that is not clearly worse; scale the scores."""
+    judged, usual = errors.total > 0, ridge.usual
     k = int(np.argmin(errors.squares)) if judged else len(errors.squares) // 2
+    if usual is not None:
+        k = min([usual, *errors.clearly_less(usual)], key=lambda k: errors.squares[k])
     penalty = float(ridge.penalties[k])
     fit = ridge.fit(penalty, rows)
     score = 1.0 - float(errors.squares[k]) / errors.total if judged else 0.0
