@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import os
@@ -260,9 +261,26 @@ def test_examples_begin_with_a_title_and_a_story(example):
     assert len(" ".join(story)) > 80
 
 
-def doc_of(path: Path) -> str:
-    import ast
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_use_names_that_exist(example):
+    """Only `make docs` runs them, which takes minutes: a renamed function is found here at once."""
+    tree = ast.parse(example.read_text())
+    imported = {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("spdmetric")
+        for alias in node.names
+    }
+    used = {
+        f"{imported[node.value.id]}.{node.attr}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in imported
+    }
+    for dotted in sorted(used.union(imported.values())):
+        assert resolves(dotted), f"{name(example)} uses {dotted}"
 
+
+def doc_of(path: Path) -> str:
     return ast.get_docstring(ast.parse(path.read_text())) or ""
 
 
