@@ -362,7 +362,7 @@ def tell_stamp(app: Any, docname: str, source: list[str]) -> None:
 
 def setup(app: Any) -> dict[str, bool]:
     """Check before anything is built."""
-    app.connect("builder-inited", check)
+    app.connect("builder-inited", check, priority=0)  # before the gallery, which takes minutes
     app.connect("source-read", tell_stamp)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
