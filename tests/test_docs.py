@@ -243,6 +243,14 @@ def test_links_between_pages_lead_somewhere():
             assert there.exists() or written or "://" in target, f"{name(page)} links to {target}"
 
 
+@pytest.mark.parametrize("page", [p for p in PAGES if "$$" in p.read_text()], ids=name)
+def test_formulas_stand_between_empty_lines(page):
+    """Inside a paragraph two dollars are read as an empty formula, and the words after it as the next one."""
+    for line in re.finditer(r"^(.*)\n(\$\$.*)\n(.*)$", page.read_text(), flags=re.M):
+        assert line[1].strip() == "", line[2]
+        assert line[3].strip() == "" or not line[2].endswith("$$"), line[2]
+
+
 # -- examples -------------------------------------------------------------------------
 
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
