@@ -48,16 +48,24 @@ def accuracy(metric, draw):
 
 
 def main():
-    draws = [make_toy(d=D, random_state=SEED + k) for k in range(DRAWS)]
-    bar = tqdm(draws, desc="draws", disable=None)
-    table = np.array([[accuracy(make(), draw) for make in METRICS.values()] for draw in bar])
     print(f"Accuracy of neighbors in %, toy set {D} x {D}, {DRAWS} draws from seed {SEED}\n")
+    bars = computed()
+    path = ROOT / "results" / "learning.png"
+    draw_picture(drawn(0), bars | stored(ROOT / "docs" / "results" / "beyond.csv"), path)
+    print(f"\npicture: {path}")
+
+
+def drawn(k):
+    return make_toy(d=D, random_state=SEED + k)
+
+
+def computed():
+    """Mean accuracies on the toy set, printed with their standard errors."""
+    bar = tqdm(range(DRAWS), desc="draws", disable=None)
+    table = np.array([[accuracy(make(), drawn(k)) for make in METRICS.values()] for k in bar])
     for name, values in zip(METRICS, table.T, strict=True):
         print(f"{name:26s} {values.mean():6.2f} ± {values.std(ddof=1) / np.sqrt(DRAWS):.2f}")
-    bars = {f"toy set {D} x {D}\n(simulated)": dict(zip(METRICS, table.mean(axis=0), strict=True))}
-    path = ROOT / "results" / "learning.png"
-    draw_picture(draws[0], bars | stored(ROOT / "docs" / "results" / "beyond.csv"), path)
-    print(f"\npicture: {path}")
+    return {f"toy set {D} x {D}\n(simulated)": dict(zip(METRICS, table.mean(axis=0), strict=True))}
 
 
 def stored(path):
