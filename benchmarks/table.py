@@ -105,10 +105,21 @@ def _markdown(cells: Sequence[Sequence[str]]) -> str:
 def brief(records: Mapping[str, Mapping[str, Any]]) -> str:
     """The table for a page, in eight columns: without notes, then how many bounds hold."""
     cells = [
-        (*row[:5], f"{row[5]} {row[6]}".strip(), row[7], f"{row[8]}, {row[9]}" if row[8] else "")
+        (
+            *row[:4],
+            _theirs(row),
+            f"{row[5]} {row[6]}".strip(),
+            row[7],
+            f"{row[8]}, {row[9]}" if row[8] else "",
+        )
         for row in rows(records)
     ]
     return f"{_markdown([(*HEADINGS[:6], *HEADINGS[7:9]), *cells])}\n\n{verdict(records)}"
+
+
+def _theirs(row: Sequence[str]) -> str:
+    """The time of a peer; of one that was not installed a word, for its line would be empty."""
+    return "not run" if row[-1].startswith("missing") else row[4]
 
 
 def highlights(records: Mapping[str, Mapping[str, Any]]) -> str:

@@ -48,4 +48,4 @@ print(model)
 # %%
 # In a notebook the last line of a cell may be ``report``: the page appears, in a frame.
 # ``report.save("report.html")`` writes it.
-report  # noqa: B018
+report

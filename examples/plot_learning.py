@@ -3,8 +3,9 @@ What learning does
 ==================
 
 One draw of the 16 x 16 toy set of the paper before and after learning, and the accuracy of neighbors on four
-kinds of data: without learning, with the paper's metric, and with everything chosen by the defaults.  The toy
-set is computed here, ten draws; the others are read from the results in the repository, which
+kinds of data: without learning, with the paper's metric (one neighbor each), and with
+`LogEuclideanMetricCV`, which chooses metric and number of neighbors by cross-validation.  The toy set is
+computed here, ten draws; the others are read from the results in the repository, which
 ``spdmetric reproduce beyond`` writes.
 """
 
@@ -25,8 +26,8 @@ from spdmetric.plots.style import BLUE, GRAY, ORANGE, VERMILLION
 SEED, DRAWS, D = 1000, 10, 16
 METRICS = {
     "no learning": lambda: LogEuclideanMetric(0.0),
-    "the paper's": lambda: LogEuclideanMetric(10.0),
-    "the default": lambda: LogEuclideanMetricCV(),
+    "the paper's metric": lambda: LogEuclideanMetric(10.0),
+    "chosen by cross-validation": lambda: LogEuclideanMetricCV(),
 }
 # Their names in the results, and the groups of rows to show, by how the rows begin.
 METHODS = dict(zip(METRICS, ("logeuclid-mean", "logeuclid-kta", "spdmetric-neighbors"), strict=True))
@@ -47,16 +48,24 @@ def accuracy(metric, draw):
 
 
 def main():
-    draws = [make_toy(d=D, random_state=SEED + k) for k in range(DRAWS)]
-    bar = tqdm(draws, desc="draws", disable=None)
-    table = np.array([[accuracy(make(), draw) for make in METRICS.values()] for draw in bar])
     print(f"Accuracy of neighbors in %, toy set {D} x {D}, {DRAWS} draws from seed {SEED}\n")
-    for name, values in zip(METRICS, table.T, strict=True):
-        print(f"{name:12s} {values.mean():6.2f} ± {values.std(ddof=1) / np.sqrt(DRAWS):.2f}")
-    bars = {f"toy set {D} x {D}\n(simulated)": dict(zip(METRICS, table.mean(axis=0), strict=True))}
+    bars = computed()
     path = ROOT / "results" / "learning.png"
-    draw_picture(draws[0], bars | stored(ROOT / "docs" / "results" / "beyond.csv"), path)
+    draw_picture(drawn(0), bars | stored(ROOT / "docs" / "results" / "beyond.csv"), path)
     print(f"\npicture: {path}")
+
+
+def drawn(k):
+    return make_toy(d=D, random_state=SEED + k)
+
+
+def computed():
+    """Mean accuracies on the toy set, printed with their standard errors."""
+    bar = tqdm(range(DRAWS), desc="draws", disable=None)
+    table = np.array([[accuracy(make(), drawn(k)) for make in METRICS.values()] for k in bar])
+    for name, values in zip(METRICS, table.T, strict=True):
+        print(f"{name:26s} {values.mean():6.2f} ± {values.std(ddof=1) / np.sqrt(DRAWS):.2f}")
+    return {f"toy set {D} x {D}\n(simulated)": dict(zip(METRICS, table.mean(axis=0), strict=True))}
 
 
 def stored(path):
@@ -85,7 +94,9 @@ def draw_picture(draw, groups, path):
         axes.set(xticks=[], yticks=[])
     before.set_title("before: at the mean of the data", fontsize=10)
     after.set_title("after: the learned metric", fontsize=10)
-    before.legend(loc="lower right", fontsize=8, framealpha=0.9, handletextpad=0.2)
+    low, high = before.get_ylim()
+    before.set_ylim(low - 0.1 * (high - low), high)  # room for the legend below the points
+    before.legend(loc="lower center", ncols=2, frameon=False, fontsize=8, handletextpad=0.2)
     width = 0.27
     for k, (name, color) in enumerate(zip(METRICS, (GRAY, ORANGE, BLUE), strict=True)):
         heights = [of_group[name] for of_group in groups.values()]
@@ -96,7 +107,7 @@ def draw_picture(draw, groups, path):
     bars.set(ylim=(0, 118), yticks=range(0, 101, 20))
     bars.set_title("accuracy of nearest neighbors, %", fontsize=10)
     bars.set_xticks(np.arange(len(groups)), list(groups), fontsize=8)
-    bars.legend(loc="upper center", ncols=3, frameon=False)
+    bars.legend(loc="upper center", ncols=3, frameon=False, fontsize=8, handlelength=1.2, columnspacing=1.5)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
 

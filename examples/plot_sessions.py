@@ -65,7 +65,7 @@ print(f"batch by batch     {course[-1][1]:.1f} % after the last")
 # The new session as the metric sees it before and after, in principal components of training.
 
 flat = PCA(2).fit(metric.transform(X))
-fig, panels = plt.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
+fig, panels = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
 for axes, use, title in ((panels[0], metric, "as it is"), (panels[1], adapted, "adapted")):
     old, new = flat.transform(metric.transform(X)), flat.transform(use.transform(X_new))
     for label, color in zip(np.unique(y), ("#0072B2", "#D55E00"), strict=True):
@@ -73,7 +73,8 @@ for axes, use, title in ((panels[0], metric, "as it is"), (panels[1], adapted, "
         axes.scatter(*new[y_new == label].T, s=14, c=color, marker="x", label=f"{label}, new")
     axes.set(title=title, xlabel="first principal component", xticks=[], yticks=[])
 panels[0].set_ylabel("second principal component")
-panels[0].legend(frameon=False, fontsize=8)
+names = panels[0].get_legend_handles_labels()
+fig.legend(*names, loc="outside lower left", ncols=4, frameon=False, fontsize=8)
 panels[2].plot(*np.transpose(course), "o-", label="partial_adapt")
 panels[2].axhline(accuracy(adapted.transform(X_new)), color="0.3", ls="--", label="adapt, all at once")
 panels[2].axhline(accuracy(metric.transform(X_new)), color="0.6", ls=":", label="as it is")

@@ -20,5 +20,5 @@ from spdmetric.paper.figures import textures
 
 folder = Path(os.environ.get("SPDMETRIC_DATA", "")) / "brodatz"
 images = load_images(folder, ["D2", "D28", "D29", "D92"]) if folder.is_dir() else load_images()
-textures.draw(textures.compute(images), figure=plt.figure())
+textures.draw(images, figure=plt.figure())
 plt.show()

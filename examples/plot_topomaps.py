@@ -59,11 +59,16 @@ X = np.array(X)
 # above the mean of the two classes.  The maps have their maximum where the sources were put.
 
 
+def give_title(display, text):
+    display.figure_.set_figheight(3.0)  # room for it above the titles of the maps
+    display.figure_.suptitle(text)
+
+
 def draw(X, y, info, rank, title):
     metric = LogEuclideanMetric(radius=3.0, rank=rank).fit(X, y)
     print(f"{title}: alignment {metric.alignment_:.2f} at rank {rank}, {len(X)} trials")
     display = PatternsDisplay.from_estimator(metric, X, y, info)
-    display.figure_.suptitle(f"{title}: patterns of a metric of rank {rank}")
+    give_title(display, f"{title}: patterns of a metric of rank {rank}")
     for k, contrast in enumerate(display.patterns.contrast, start=1):
         print(f"component {k}:", dict(zip(metric.classes_.tolist(), contrast.round(2).tolist(), strict=True)))
     return display
@@ -78,7 +83,7 @@ for k, pattern in enumerate(display.patterns.patterns, start=1):
 # be read as places.
 
 filters = display.patterns._replace(patterns=display.patterns.filters)
-PatternsDisplay(filters, info).plot().figure_.suptitle("Simulated: the filters of the same components")
+give_title(PatternsDisplay(filters, info).plot(), "Simulated: the filters of the same components")
 plt.show()
 
 # %%

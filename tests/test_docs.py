@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import os
@@ -242,6 +243,14 @@ def test_links_between_pages_lead_somewhere():
             assert there.exists() or written or "://" in target, f"{name(page)} links to {target}"
 
 
+@pytest.mark.parametrize("page", [p for p in PAGES if "$$" in p.read_text()], ids=name)
+def test_formulas_stand_between_empty_lines(page):
+    """Inside a paragraph two dollars are read as an empty formula, and the words after it as the next one."""
+    for line in re.finditer(r"^(.*)\n(\$\$.*)\n(.*)$", page.read_text(), flags=re.M):
+        assert line[1].strip() == "", line[2]
+        assert line[3].strip() == "" or not line[2].endswith("$$"), line[2]
+
+
 # -- examples -------------------------------------------------------------------------
 
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
@@ -260,9 +269,26 @@ def test_examples_begin_with_a_title_and_a_story(example):
     assert len(" ".join(story)) > 80
 
 
-def doc_of(path: Path) -> str:
-    import ast
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_use_names_that_exist(example):
+    """Only `make docs` runs them, which takes minutes: a renamed function is found here at once."""
+    tree = ast.parse(example.read_text())
+    imported = {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("spdmetric")
+        for alias in node.names
+    }
+    used = {
+        f"{imported[node.value.id]}.{node.attr}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in imported
+    }
+    for dotted in sorted(used.union(imported.values())):
+        assert resolves(dotted), f"{name(example)} uses {dotted}"
 
+
+def doc_of(path: Path) -> str:
     return ast.get_docstring(ast.parse(path.read_text())) or ""
 
 

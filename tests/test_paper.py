@@ -6,6 +6,7 @@ import csv
 import json
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -315,6 +316,19 @@ def test_picture_has_a_panel_for_each_row_and_every_method():
         KNOWN[m].short for m in methods
     ]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["printed in the paper"]
+
+
+def test_long_titles_of_a_picture_stay_apart_and_inside():
+    rows = tuple(f"{k}, training and test session whitened apart" for k in range(6))
+    values = {(row, "euclid"): [70.0, 75.0] for row in rows}
+    figure = summarize(small_table(rows=rows), results_of(values), ("euclid", "riemann"), 0).picture()
+    figure.canvas.draw()
+    boxes = [axes._left_title.get_window_extent() for axes in figure.axes if axes.axison]
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
+    assert max(box.x1 for box in boxes) <= figure.bbox.x1
+    assert max(box.y1 for box in boxes) <= figure.bbox.y1
+    told = [text.get_text() for text in figure.axes[0].texts]
+    assert told == ["not run"]  # of riemann, whose line would be empty without a word
 
 
 # -- real data ------------------------------------------------------------------------------

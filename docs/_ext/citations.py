@@ -14,7 +14,7 @@ KEYS = frozenset(
     re.findall(r"^@\w+\{(\w+),", (Path(__file__).parents[1] / "references.bib").read_text(), re.M)
 )
 _IN_DOCSTRING = re.compile(r"\[([A-Z]\w+\d{4})\]_")
-_IN_PAGE = re.compile(r"\[([A-Z]\w+\d{4})(?:,\s+([^\]]*))?\](?![(_:])")
+_IN_PAGE = re.compile(r"\[([A-Z]\w+\d{4})(?:,\s+([^\]]*))?\](?![(_])")
 _LIST = re.compile(r"^(## \d+\. Bibliography\n).*", re.M | re.S)
 
 

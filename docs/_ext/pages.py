@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +68,9 @@ def list_more(app: Any, docname: str, source: list[str]) -> None:
 
 
 def keep_figures_whole(app: Any, docname: str, source: list[str]) -> None:
-    """A number and its error stay on one line: no-break spaces around ±."""
-    source[0] = source[0].replace(" ± ", "\u00a0±\u00a0")
+    """A number stays on one line with its error, and in a table with its unit: no-break spaces."""
+    whole = source[0].replace(" ± ", "\u00a0±\u00a0")
+    source[0] = re.sub(r"(?<=\d) (?=(?:s|ms|µs) \|)", "\u00a0", whole)
 
 
 def see_also(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:

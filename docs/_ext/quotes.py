@@ -12,9 +12,11 @@ import contextlib
 import io
 import json
 import re
+import runpy
 import shlex
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -223,6 +225,26 @@ def printed(text: str) -> str:
     return PRINTS.sub(run, text)
 
 
+@cache
+def bars() -> list[list[str]]:
+    """Numbers of the first picture, as the script that draws it computes and reads them."""
+    script = runpy.run_path(str(ROOT / "examples" / "plot_learning.py"))
+    with contextlib.redirect_stdout(io.StringIO()):
+        groups = script["computed"]() | script["stored"](RESULTS / "beyond.csv")
+    sources = ["computed by the script", *[_BEYOND[0].replace("json", "csv")] * (len(groups) - 1)]
+    return [
+        [
+            f"picture, {' '.join(group.split())}: {', '.join(f'{of:.0f}' for of in heights.values())}",
+            *(source, ", ".join(heights), "`python examples/plot_learning.py`"),
+        ]
+        for (group, heights), source in zip(groups.items(), sources, strict=True)
+    ]
+
+
+# File, entry and command of what is counted in the table of all methods.
+_BEYOND = ("`docs/results/beyond.json`", "`by_group`", "`python docs/recompute.py --data DATA --only beyond`")
+
+
 def claims() -> list[list[str]]:
     """Every number in the tables of README and home page, where it stands in a file, and the command."""
     lines = [["claim", "file", "entry", "command"]]
@@ -231,8 +253,14 @@ def claims() -> list[list[str]]:
             said = match[0].removeprefix(match[1] + match[2] + match[3]).removesuffix("```").splitlines()
             file = f"`{page.relative_to(ROOT).as_posix()}`"
             lines += [[line, file, "the lines of code above it", "`make pages`"] for line in said]
+        lines += bars() if "images/learning.png" in page.read_text() else []
         for match in BLOCK.finditer(page.read_text()):
             quote = Quote.parse(match[2])
+            if quote.file == "ahead":
+                lines += [
+                    [f"{KNOWN[first].short} ahead of {KNOWN[second].short}: {told}", *_BEYOND]
+                    for (first, second), told in rivals.counts(RESULTS, quote.rows).items()
+                ]
             if quote.file in TARGETS and quote.lines != "none":
                 source = [
                     f"`docs/results/{quote.file}.json`",
@@ -362,7 +390,7 @@ def tell_stamp(app: Any, docname: str, source: list[str]) -> None:
 
 def setup(app: Any) -> dict[str, bool]:
     """Check before anything is built."""
-    app.connect("builder-inited", check)
+    app.connect("builder-inited", check, priority=0)  # before the gallery, which takes minutes
     app.connect("source-read", tell_stamp)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib.resources import files
 from math import ceil
+from textwrap import fill
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from spdmetric.plots import style
 
 LEVEL = 0.05
 LEARNED = "logeuclid-kta"  # the method that is tested against each other one
-PANELS = 8  # of a picture, side by side
+PANELS, TITLE = 8, 18  # of a picture: panels side by side, letters in a line of their titles
 BASELINE = "logeuclid-mean"  # what the paired differences are to
 DIFFERENCES = "Accuracy less that of 1-NN on tangent vectors at the Riemannian mean, on the same data."
 
@@ -231,12 +232,14 @@ class Summary(NamedTuple):
         places = [place for place in self.places if any(e.mean is not None for e in self._of(place))]
         columns, n = min(PANELS, len(places)), len(self.methods)
         lines = ceil(len(places) / columns)
-        with style.canvas(max(style.PAGE, 1.6 + 1.1 * columns), lines * (1.0 + 0.18 * n)) as figure:
+        titles = [fill(place, TITLE) for place in places]  # side by side, long ones would run into the next
+        height = 0.88 + 0.18 * n + 0.12 * max(title.count("\n") + 1 for title in titles)
+        with style.canvas(max(style.PAGE, 1.6 + 1.1 * columns), lines * height) as figure:
             figure.set_layout_engine("constrained")
             panels = figure.subplots(lines, columns, sharey=True, squeeze=False)
-            for axes, place in zip(panels.flat, places, strict=False):
+            for axes, place, title in zip(panels.flat, places, titles, strict=False):
                 _draw_panel(axes, self._of(place))
-                axes.set_title(place)
+                axes.set_title(title)
             for axes in panels.flat[len(places) :]:
                 axes.set_axis_off()
             panels[0, 0].set_yticks(range(n), [KNOWN[m].short for m in self.methods])
@@ -256,6 +259,8 @@ def _draw_panel(axes: style.Axes, entries: list[Entry]) -> None:
         color = style.BLUE if KNOWN[entry.method].family == "learned" else style.GRAY
         if entry.mean is not None:
             axes.errorbar(entry.mean, place, xerr=entry.se or 0.0, fmt="o", color=color, ms=3.5, lw=1)
+        else:
+            axes.annotate("not run", (0.02, place), xycoords=("axes fraction", "data"), va="center", size=6)
         if entry.paper is not None:
             axes.scatter(entry.paper, place, **_DIAMOND)
     axes.grid(color="0.92", lw=0.6)

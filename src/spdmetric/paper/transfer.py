@@ -206,7 +206,7 @@ def _picture(cells: dict[Cell, np.ndarray]) -> style.Figure:
     with style.canvas(style.PAGE, 2.9) as figure:
         (panels,) = figure.subplots(1, len(CHANNELS), sharey=True, squeeze=False)
         for panel, channels in zip(panels, CHANNELS, strict=True):
-            looks = zip(ARMS, (style.BLUE, style.ORANGE, style.GREEN), "os^", (-0.5, 0, 0.5), strict=True)
+            looks = zip(ARMS, (style.BLUE, style.ORANGE, style.GREEN), "os^", (-0.9, 0, 0.9), strict=True)
             for arm, color, marker, aside in looks:  # side by side: bars would hide each other
                 means = [Mean.of(cells[channels, arm, k]) for k in ARMS[arm]]
                 middle, half = [m.mean for m in means], [m.se or 0.0 for m in means]

@@ -117,8 +117,8 @@ def draw(data: Ascent, figure: style.Figure | None = None) -> style.Figure:
         _draw_gradient(axes, data.paths[1])
         axes.plot([], [], "*", color=style.GRAY, ms=9, mec="white", mew=0.6, label="KKT point")
         axes.text(0, 0, "$G_0$  ", ha="right", va="center")
-        corner = (-data.radius, 0.95 * data.radius)
-        axes.text(*corner, rf"$\delta_r(G_0, G) = {data.radius:g}$", va="center", fontsize=7)
+        corner = (-0.97 * data.radius, 0.94 * data.radius)  # above the circle, clear of it and of the ticks
+        axes.text(*corner, rf"$\delta_r(G_0, G) = {data.radius:g}$", va="bottom", fontsize=7)
         axes.set(xlabel=r"$(s_{11} - s_{22})/\sqrt{2}$", ylabel=r"$\sqrt{2}\,s_{12}$", aspect="equal")
         axes.locator_params(nbins=5)
         axes.spines[:].set_visible(False)
