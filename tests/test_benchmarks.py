@@ -18,7 +18,7 @@ from spdmetric.objectives.alignment import Misalignment, Target
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # benchmarks are no part of the package
 
-from benchmarks import picture, processes, run, sessions, store, table  # noqa: E402
+from benchmarks import elsewhere, picture, processes, run, sessions, store, table  # noqa: E402
 from benchmarks import task as tasks  # noqa: E402
 from benchmarks.cases import (  # noqa: E402
     Case,
@@ -471,3 +471,29 @@ def test_bounds():
     assert not Bound(">=", 5.0).holds(4.9)
     assert str(Bound("<=", 0.6)) == "≤ 0.6"
     assert not isinstance(Absent("x"), ValueError)
+
+
+def test_series_become_matrices(tmp_path):
+    folder = tmp_path / "Waves"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    series = rng.standard_normal((6, 2, 30))
+    for part, rows in (("TRAIN", series[:4]), ("TEST", series[4:])):
+        lines = [":".join(",".join(map(repr, c.tolist())) for c in one) + ":Up" for one in rows]
+        text = "# of nothing\n@problemName Waves\n@classLabel true Up\n@data\n" + "\n".join(lines)
+        (folder / f"Waves_{part}.ts").write_text(text)
+    found, labels = elsewhere.read_series(tmp_path, "Waves")
+    np.testing.assert_array_equal(found, series)
+    assert set(labels) == {"up"}
+    lagged = elsewhere.with_lags(series[0], 3, 2)
+    np.testing.assert_array_equal(lagged, np.concatenate([series[0][:, k : 26 + k] for k in (0, 2, 4)]))
+    data = elsewhere.covariances_of(tmp_path, elsewhere.Series("Waves", 3, 2, (4,)))
+    assert data.X.shape == (6, 6, 6)
+    assert np.linalg.eigvalsh(data.X).min() > 0
+
+
+def test_digits_are_told_apart(monkeypatch):
+    monkeypatch.setattr(elsewhere, "COMPARED", ("logeuclid-mean",))
+    data = elsewhere.digits()
+    few = data._replace(X=data.X[:300], y=data.y[:300])
+    assert elsewhere.accuracies(few, 150, 1)["logeuclid-mean"].mean() > 60

@@ -18,6 +18,7 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
@@ -30,6 +31,7 @@ if __name__ == "__main__":
 import rivals  # noqa: E402
 from steps import STEPS  # noqa: E402
 
+from spdmetric.evaluation.methods import METHODS  # noqa: E402
 from spdmetric.evaluation.statistics import number  # noqa: E402
 from spdmetric.paper.ablations import KNOWN  # noqa: E402
 from spdmetric.paper.stamps import Stamp, code_stamp  # noqa: E402
@@ -327,6 +329,22 @@ def label_shift_table(content: dict[str, Any]) -> list[list[str]]:
     return lines
 
 
+def elsewhere_table(content: dict[str, Any]) -> list[list[str]]:
+    """Accuracy of each method, the highest bold, a line for each set and number of training matrices."""
+    names = list(content["lines"][0]["accuracy"])
+    lines = [["", "matrices", "classes", *(METHODS[name].short for name in names), "chosen less LDA"]]
+    for line in content["lines"]:
+        texts = [f"{line['accuracy'][name]['mean']:.1f}" for name in names]
+        best = max(texts, key=float)
+        gain = f"{line['less LDA']['mean']:+.1f} ± {line['less LDA']['se']:.1f}"
+        size = f"{line['n']}, {line['d']} x {line['d']}"
+        bold = (f"**{text}**" if text == best else text for text in texts)
+        lines.append([line["data"], size, str(line["classes"]), *bold, gain])
+    means = [fmean(line["accuracy"][name]["mean"] for line in content["lines"]) for name in names]
+    gain = fmean(line["less LDA"]["mean"] for line in content["lines"])
+    return [*lines, ["mean", "", "", *(f"{mean:.1f}" for mean in means), f"{gain:+.1f}"]]
+
+
 def _least_bold(values: list[float]) -> list[str]:
     return [f"**{value:.3f}**" if value == min(values) else f"{value:.3f}" for value in values]
 
@@ -350,6 +368,7 @@ TABLES = {
     "transfer": transfer_table,
     "benchmarks/probabilities": probabilities_table,
     "benchmarks/label_shift": label_shift_table,
+    "benchmarks/elsewhere": elsewhere_table,
     "benchmarks/texture_sensitivity": settings_table,
 }
 
