@@ -172,7 +172,8 @@ def bold_of(content: dict[str, Any], shown: dict[tuple[str, str], dict[str, Any]
     """The best of a group; of a row of the paper, where it is significantly better than the second."""
     if "by_group" not in content:
         return {(c["row"], c["first"]) for c in content["two_best"] if c["significant"]}
-    means = {key: e["mean"] for key, e in shown.items() if e["mean"] is not None}
+    # As they are printed: of two numbers that read the same, both are bold.
+    means = {key: round(e["mean"], 2) for key, e in shown.items() if e["mean"] is not None}
     best = {row: max(mean for (other, _), mean in means.items() if other == row) for row, _ in means}
     return {(row, method) for (row, method), mean in means.items() if mean == best[row]}
 
