@@ -193,6 +193,23 @@ def test_interruption_says_how_to_go_on(tmp_path, capsys, monkeypatch):
     assert "same command again" in capsys.readouterr().err
 
 
+def test_an_interruption_that_a_module_swallows_is_one(tmp_path, capsys, monkeypatch):
+    """As of compiled modules, which turn a ^C while they are loaded into an error of their own."""
+    from spdmetric.paper import reproduce as runner
+
+    def swallowed(*_, **__):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise ImportError("extensions cannot be imported") from None
+
+    monkeypatch.setattr(runner, "run_table", swallowed)
+    before = signal.getsignal(signal.SIGINT)
+    assert cli.main(["reproduce", "toy", "--out", str(tmp_path)]) == 130
+    assert capsys.readouterr().err.endswith("same command again to go on where it was.\n")
+    assert signal.getsignal(signal.SIGINT) is before
+
+
 def test_figures(tmp_path, capsys):
     assert cli.main(["reproduce", "figures", "--out", str(tmp_path)]) == 0
     names = {path.name for path in (tmp_path / "figures").iterdir()}

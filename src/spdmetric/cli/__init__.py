@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from threading import current_thread, main_thread
+from types import FrameType
 
 from spdmetric.cli import compare, fit, methods, predict, reproduce, show, toy
 from spdmetric.cli.options import one_line, printable, say
@@ -28,20 +32,42 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return 0, or 2 after a one-line error, or 130 after an interruption."""
     arguments = make_parser().parse_args(argv)
     arguments.words = sys.argv[1:] if argv is None else list(argv)  # for the page of compare
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _interruptions() as interrupted:
         warnings.showwarning = lambda message, category, *_: say(f"{category.__name__}: {printable(message)}")
         try:
             arguments.command.run(arguments)
-        except KeyboardInterrupt:
-            resumes = arguments.command in (compare, reproduce)
-            say("interrupted" + "; give the same command again to go on where it was" * resumes + ".")
-            return 130
-        except (ValueError, TypeError, ImportError, OSError, MemoryError) as error:
+        except (KeyboardInterrupt, Exception) as error:
+            if interrupted or isinstance(error, KeyboardInterrupt):
+                resumes = arguments.command in (compare, reproduce)
+                say("interrupted" + "; give the same command again to go on where it was" * resumes + ".")
+                return 130
+            if not isinstance(error, (ValueError, TypeError, ImportError, OSError, MemoryError)):
+                raise
             text, test = one_line(error), getattr(arguments, "test", None)
             data = getattr(arguments, "data", None) if text.startswith("X[") and test is None else None
             say(f"error: {text}" if data is None else f"error: {data}: {text}")
             return 2
     return 0
+
+
+@contextmanager
+def _interruptions() -> Iterator[list[int]]:
+    """Note every ^C: one that comes while compiled modules are loaded is turned into an error of theirs."""
+    came: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        signal.default_int_handler(number, frame)
+
+    # Only the main thread hears it, and somebody else may handle it already.
+    ours = current_thread() is main_thread() and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if ours:
+        signal.signal(signal.SIGINT, note)
+    try:
+        yield came
+    finally:
+        if ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def make_parser() -> argparse.ArgumentParser:
