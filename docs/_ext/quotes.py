@@ -333,17 +333,16 @@ def label_shift_table(content: dict[str, Any]) -> list[list[str]]:
 def elsewhere_table(content: dict[str, Any]) -> list[list[str]]:
     """Accuracy of each method, the highest bold, a line for each set and number of training matrices."""
     names = list(content["lines"][0]["accuracy"])
-    lines = [["", "matrices", "classes", *(METHODS[name].short for name in names), "chosen less LDA"]]
+    lines = [["set, training matrices", *(METHODS[name].short for name in names), "chosen less LDA"]]
     for line in content["lines"]:
         texts = [f"{line['accuracy'][name]['mean']:.1f}" for name in names]
         best = max(texts, key=float)
         gain = f"{line['less LDA']['mean']:+.1f} ± {line['less LDA']['se']:.1f}"
-        size = f"{line['n']}, {line['d']} x {line['d']}"
         bold = (f"**{text}**" if text == best else text for text in texts)
-        lines.append([line["data"], size, str(line["classes"]), *bold, gain])
+        lines.append([f"{line['data']}, {line['n']}", *bold, gain])
     means = [fmean(line["accuracy"][name]["mean"] for line in content["lines"]) for name in names]
     gain = fmean(line["less LDA"]["mean"] for line in content["lines"])
-    return [*lines, ["mean", "", "", *(f"{mean:.1f}" for mean in means), f"{gain:+.1f}"]]
+    return [*lines, ["mean", *(f"{mean:.1f}" for mean in means), f"{gain:+.1f}"]]
 
 
 def _least_bold(values: list[float]) -> list[str]:
