@@ -302,7 +302,8 @@ def chosen(metric: LogEuclideanMetricCV) -> str:
     said = f"chosen: radius {best['radius']:g}, rank {rank}, {shape}"
     if metric.classes_ is None:
         return f"{said}; R2 in cross-validation {metric.best_score_:.3f}"
-    head = "nearest class mean" if metric.n_neighbors_ is None else f"{metric.n_neighbors_} nearest neighbors"
+    k = metric.n_neighbors_
+    head = {None: "nearest class mean", 1: "nearest neighbor"}.get(k, f"{k} nearest neighbors")
     optimistic = "in cross-validation (optimistic: it was chosen by it)"
     if metric.scoring is not None:
         return f"{said}, {head}; {metric.scoring} {metric.best_score_:.3f} {optimistic}"
