@@ -345,6 +345,16 @@ def elsewhere_table(content: dict[str, Any]) -> list[list[str]]:
     return [*lines, ["mean", *(f"{mean:.1f}" for mean in means), f"{gain:+.1f}"]]
 
 
+def reference_table(content: dict[str, Any]) -> list[list[str]]:
+    """Accuracy on matrices as they are and average-referenced, and the difference, a line for each method."""
+    lines = [["method", "X", "C X C", "difference"]]
+    found = {name: numbers for name, numbers in content["methods"].items() if len(numbers) == 4}
+    for name, (plain, centered, gain, error) in found.items():
+        lines.append([name, f"{plain:.1f}", f"{centered:.1f}", f"{gain:+.1f} ± {error:.1f}"])
+    means = [fmean(column) for column in zip(*found.values(), strict=True)]
+    return [*lines, ["mean of the methods", f"{means[0]:.1f}", f"{means[1]:.1f}", f"{means[2]:+.2f}"]]
+
+
 def _least_bold(values: list[float]) -> list[str]:
     return [f"**{value:.3f}**" if value == min(values) else f"{value:.3f}" for value in values]
 
@@ -369,6 +379,7 @@ TABLES = {
     "benchmarks/probabilities": probabilities_table,
     "benchmarks/label_shift": label_shift_table,
     "benchmarks/elsewhere": elsewhere_table,
+    "benchmarks/average_reference": reference_table,
     "benchmarks/texture_sensitivity": settings_table,
 }
 
