@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from spdmetric.linalg.compiled.cache import kernel
-from spdmetric.linalg.compiled.eigen import diagonalize, tridiagonalize
+from spdmetric.linalg.compiled.eigen import GROUPS, LINES, MORE, diagonalize, tridiagonalize
 from spdmetric.linalg.compiled.lanes import LANES
 from spdmetric.linalg.symmetric import Spectrum
 
@@ -13,9 +13,11 @@ from spdmetric.linalg.symmetric import Spectrum
 @kernel
 def _decompose(A, V, d, lines):
     n = A.shape[1]
-    for g in range(A.shape[0]):
-        tridiagonalize(A[g], n, V[g], d[g], lines[0])
-        diagonalize(n, V[g], d[g], lines[0], V[g], lines[1, 1], lines[1], False)
+    for first in range(0, A.shape[0], GROUPS):
+        last = min(first + GROUPS, A.shape[0])
+        for g in range(first, last):
+            tridiagonalize(A[g], n, V[g], d[g], lines[g - first])
+        diagonalize(n, V[first:last], d[first:last], lines)
 
 
 def eigh(X):
@@ -24,7 +26,7 @@ def eigh(X):
     index = np.minimum(np.arange(-(-n // LANES) * LANES), n - 1).reshape(-1, LANES)
     A = np.ascontiguousarray(X[index].transpose(0, 2, 3, 1))
     values, vectors = np.empty((len(A), d, LANES)), np.empty((len(A), d + d % 2, d, LANES))
-    _decompose(A, vectors, values, np.empty((2, 5, d + 1, LANES)))
+    _decompose(A, vectors, values, np.empty((GROUPS, LINES, d + MORE, LANES)))
     values = values.swapaxes(1, 2).reshape(-1, d)[:n]
     vectors = vectors[:, :d].transpose(0, 3, 1, 2).reshape(-1, d, d)[:n]
     vectors = np.where(np.isnan(values)[:, None, :], np.nan, vectors)

@@ -8,11 +8,11 @@ couplings vanish.  What is particular here:
   data.  Each lane has its own window [low, high] of the tridiagonal matrix, still coupled;
   a sweep runs over the union of the windows, and a lane rests (cosine 1, sine 0) outside
   of its own.  Lanes therefore do not wait for each other at each eigenvalue, only at the end.
-- A sweep first works on the tridiagonal matrix alone and writes down its rotations, then
-  takes them along the rows of the eigenvector matrix, so that each entry is read and
-  written once a sweep.  The windows and the shift of the next sweep are found on the way.
-- Each rotation waits for a root and a quotient of the one before.  Two groups of matrices take their
-  steps in turn, so that the processor works on one while the other waits.
+- A sweep works on the tridiagonal matrix alone and writes down its rotations.  Those of two sweeps are
+  then taken along the rows of the eigenvector matrix together, so that each entry is read and
+  written once in two sweeps.
+- Each rotation waits for a root and a quotient of the one before.  A few groups of matrices take their
+  steps in turn, so that the processor works on one while the others wait.
 - Reflectors start at the first column and couplings vanish at the last rows first.  For
   matrices graded from large (top left) to small (bottom right), this is the order in which
   small eigenvalues keep their digits; `spdmetric.linalg.compiled.kernels` sees to that order.
@@ -27,6 +27,7 @@ from __future__ import annotations
 import numpy as np
 
 from spdmetric.linalg.compiled.lanes import (
+    WIDE,
     anywhere,
     fabs,
     fill,
@@ -43,7 +44,14 @@ from spdmetric.linalg.compiled.lanes import (
 
 _EPS2 = float(np.finfo(np.float64).eps) ** 2 / 4  # square of the rounding unit
 _TINY = float(np.finfo(np.float64).tiny)
-_SWEEPS = 30  # allowed for each eigenvalue; about 1.7 are needed
+_SWEEPS = 30  # allowed for each eigenvalue; about 1.9 are needed
+
+# Rows of the scratch of a group: the couplings, four for reflectors and then for the rotations of two sweeps,
+# and the state of its sweep, entries of the last row.
+LINES, MORE = 6, 6
+_STATE = 5
+_LOW, _HIGH, _SHIFT, _X, _Z, _SCALE = range(6)
+GROUPS = 4 if WIDE else 2  # that take their steps in turn
 
 
 @part
@@ -70,7 +78,7 @@ def _scale(A, n):  # type: ignore[no-untyped-def]
 def _reflector(A, k, n, v):  # type: ignore[no-untyped-def]
     """Reflector ``I - tau v v'`` that clears column k of A below the subdiagonal; return tau, coupling.
 
-    ``v`` has a 1 at k + 1.  Where there is nothing to clear tau is 0.
+    ``v`` has a 0 at k and a 1 at k + 1.  Where there is nothing to clear tau is 0.
     """
     tail = fill(0.0)
     for i in range(k + 2, n):
@@ -81,6 +89,7 @@ def _reflector(A, k, n, v):  # type: ignore[no-untyped-def]
     coupling = where(some, with_sign(sqrt(head * head + tail), fill(0.0) - head), head)
     pivot = head - coupling
     inverse = where(some, 1.0 / where(some, pivot, 1.0), 0.0)
+    put1(v, k, fill(0.0))
     put1(v, k + 1, fill(1.0))
     for i in range(k + 2, n):
         put1(v, i, get2(A, i, k) * inverse)
@@ -90,31 +99,49 @@ def _reflector(A, k, n, v):  # type: ignore[no-untyped-def]
 
 @part
 def _symmetric_product(A, first, n, v, p):  # type: ignore[no-untyped-def]
-    """``p = A v`` on rows ``first``..n, from the lower triangle."""
-    for i in range(first, n):
-        vi = get1(v, i)
-        total = get2(A, i, i) * vi
+    """``p = A v`` on rows ``first``..n, from the lower triangle; there are evenly many rows."""
+    for i in range(first, n, 2):
+        v0, v1 = get1(v, i), get1(v, i + 1)
+        across = get2(A, i + 1, i)
+        total0 = get2(A, i, i) * v0 + across * v1
+        total1 = across * v0 + get2(A, i + 1, i + 1) * v1
         for j in range(first, i):
-            entry = get2(A, i, j)
-            total = total + entry * get1(v, j)
-            put1(p, j, get1(p, j) + entry * vi)
-        put1(p, i, total)
+            entry0, entry1, vj = get2(A, i, j), get2(A, i + 1, j), get1(v, j)
+            total0 = total0 + entry0 * vj
+            total1 = total1 + entry1 * vj
+            put1(p, j, get1(p, j) + entry0 * v0 + entry1 * v1)
+        put1(p, i, total0)
+        put1(p, i + 1, total1)
+
+
+@part
+def _subtract_both(A, first, n, v, p):  # type: ignore[no-untyped-def]
+    """``A <- A - v p' - p v'`` in the lower triangle of evenly many rows ``first``..n."""
+    for i in range(first, n, 2):
+        v0, v1, p0, p1 = get1(v, i), get1(v, i + 1), get1(p, i), get1(p, i + 1)
+        for j in range(first, i + 2):
+            vj, pj = get1(v, j), get1(p, j)
+            put2(A, i, j, get2(A, i, j) - (v0 * pj + p0 * vj))
+            put2(A, i + 1, j, get2(A, i + 1, j) - (v1 * pj + p1 * vj))
 
 
 @part
 def _reflect_both_sides(A, first, n, v, tau, p):  # type: ignore[no-untyped-def]
-    """``A <- H A H`` on rows and columns ``first``..n, H the reflector of v and tau."""
-    _symmetric_product(A, first, n, v, p)
+    """``A <- H A H`` on rows and columns ``first``..n, H the reflector of v and tau.
+
+    Rows go by pairs: of an odd number, the row before them comes along, where v is zero.
+    """
+    even = first - (n - first) % 2
+    _symmetric_product(A, even, n, v, p)
     inner = fill(0.0)
     for i in range(first, n):
         inner = inner + get1(p, i) * get1(v, i)
     half = 0.5 * tau * inner
     for i in range(first, n):
         put1(p, i, tau * (get1(p, i) - half * get1(v, i)))
-    for i in range(first, n):
-        vi, pi = get1(v, i), get1(p, i)
-        for j in range(first, i + 1):
-            put2(A, i, j, get2(A, i, j) - (vi * get1(p, j) + pi * get1(v, j)))
+    if even < first:
+        put1(p, even, fill(0.0))
+    _subtract_both(A, even, n, v, p)
 
 
 @part
@@ -135,27 +162,65 @@ def _tridiagonal(A, n, d, e, tau, v, p):  # type: ignore[no-untyped-def]
 
 
 @part
-def _orthogonal(A, n, tau, p, V):  # type: ignore[no-untyped-def]
-    """V, the product of the reflectors, from the last to the first: each meets only its own corner."""
+def _orthogonal(A, n, tau, p, q, V):  # type: ignore[no-untyped-def]
+    """V, the product of the reflectors, from the last to the first: each meets only its own corner.
+
+    Reflectors go by pairs, ``(I - tau v v') (I - omega w w')``, v and w two columns of A, and rows do as in
+    `_reflect_both_sides`: every entry of V that is read is used twice.
+    """
     for i in range(V.shape[0]):
         for j in range(n):
             put2(V, i, j, fill(1.0 if i == j else 0.0))
-    for k in range(n - 3, -1, -1):
-        t = get1(tau, k)
+    put1(tau, max(n - 2, 0), fill(0.0))  # the second of the last pair may be none
+    for k in range((n - 3) // 2 * 2, -1, -2):
+        first = k + 1
+        _complete(A, k)
+        between = get2(A, first + 1, k)
+        for i in range(first + 2, n):
+            between = between + get2(A, i, k) * get2(A, i, first)
+        even = first - (n - first) % 2
+        _multiply_rows(A, k, even, n, V, p, q)
+        t, omega = get1(tau, k), get1(tau, first)
+        for j in range(first, n):
+            second = omega * get1(q, j)
+            put1(q, j, second)
+            put1(p, j, t * (get1(p, j) - between * second))
+        _subtract_rows(A, k, even, n, V, p, q)
+
+
+@part
+def _complete(A, k):  # type: ignore[no-untyped-def]
+    """Put the ones and zeros of the reflectors k and k + 1 into their columns."""
+    put2(A, k, k, fill(0.0))
+    put2(A, k + 1, k, fill(1.0))
+    put2(A, k, k + 1, fill(0.0))
+    put2(A, k + 1, k + 1, fill(0.0))
+    put2(A, k + 2, k + 1, fill(1.0))
+
+
+@part
+def _multiply_rows(A, k, first, n, V, p, q):  # type: ignore[no-untyped-def]
+    """``p = v'V`` and ``q = w'V``, over rows ``first``..n, for columns past k."""
+    for j in range(k + 1, n):
+        put1(p, j, fill(0.0))
+        put1(q, j, fill(0.0))
+    for i in range(first, n, 2):
+        v0, v1, w0, w1 = get2(A, i, k), get2(A, i + 1, k), get2(A, i, k + 1), get2(A, i + 1, k + 1)
         for j in range(k + 1, n):
-            put1(p, j, get2(V, k + 1, j))
-        for i in range(k + 2, n):
-            vi = get2(A, i, k)
-            for j in range(k + 1, n):
-                put1(p, j, get1(p, j) + vi * get2(V, i, j))
+            upper, lower = get2(V, i, j), get2(V, i + 1, j)
+            put1(p, j, get1(p, j) + v0 * upper + v1 * lower)
+            put1(q, j, get1(q, j) + w0 * upper + w1 * lower)
+
+
+@part
+def _subtract_rows(A, k, first, n, V, p, q):  # type: ignore[no-untyped-def]
+    """``V <- V - v p - w q`` on the same rows and columns."""
+    for i in range(first, n, 2):
+        v0, v1, w0, w1 = get2(A, i, k), get2(A, i + 1, k), get2(A, i, k + 1), get2(A, i + 1, k + 1)
         for j in range(k + 1, n):
-            pj = t * get1(p, j)
-            put1(p, j, pj)
-            put2(V, k + 1, j, get2(V, k + 1, j) - pj)
-        for i in range(k + 2, n):
-            vi = get2(A, i, k)
-            for j in range(k + 1, n):
-                put2(V, i, j, get2(V, i, j) - vi * get1(p, j))
+            pj, qj = get1(p, j), get1(q, j)
+            put2(V, i, j, get2(V, i, j) - v0 * pj - w0 * qj)
+            put2(V, i + 1, j, get2(V, i + 1, j) - v1 * pj - w1 * qj)
 
 
 @part
@@ -173,8 +238,9 @@ def _wilkinson(above, coupling, below):  # type: ignore[no-untyped-def]
 
 
 @part
-def _windows(d, e, n):  # type: ignore[no-untyped-def]
-    """Clear negligible couplings; return the last coupled run (low, high) of each lane, and its shift."""
+def _windows(d, lines, n):  # type: ignore[no-untyped-def]
+    """Clear negligible couplings; note the last coupled run (low, high) of each lane, and its shift."""
+    e, state = lines[0], lines[_STATE]
     low, high, start = fill(0.0), fill(0.0), fill(0.0)
     above, between, below = fill(0.0), fill(0.0), fill(0.0)
     for k in range(1, n):
@@ -187,16 +253,20 @@ def _windows(d, e, n):  # type: ignore[no-untyped-def]
         above = where(cut, above, upper)
         between = where(cut, between, coupling)
         below = where(cut, below, lower)
-    return low, high, _wilkinson(above, between, below)
+    put1(state, _LOW, low)
+    put1(state, _HIGH, high)
+    put1(state, _SHIFT, _wilkinson(above, between, below))
 
 
 @part
-def _step(k, d, e, low, high, shift, cosines, sines, x, z):  # type: ignore[no-untyped-def]
-    """The k-th rotation of an implicit QR step, written down; return what the next one starts from."""
+def _step(k, d, lines, sweep):  # type: ignore[no-untyped-def]
+    """The k-th rotation of an implicit QR step, written down; x and z are what the next one starts from."""
+    e, state = lines[0], lines[_STATE]
+    low, high = get1(state, _LOW), get1(state, _HIGH)
     here, following, coupling = get1(d, k), get1(d, k + 1), get1(e, k)
     begins = low == float(k)
-    x = where(begins, here - shift, x)
-    z = where(begins, coupling, z)
+    x = where(begins, here - get1(state, _SHIFT), get1(state, _X))
+    z = where(begins, coupling, get1(state, _Z))
     square = x * x + z * z
     turns = (low <= float(k)) & (high > float(k)) & (square > 0.0)
     length = sqrt(square)
@@ -212,82 +282,107 @@ def _step(k, d, e, low, high, shift, cosines, sines, x, z):  # type: ignore[no-u
     x = c * r - coupling
     put1(e, k, x)
     beyond = get1(e, k + 1)
-    z = s * beyond
     put1(e, k + 1, c * beyond)
-    put1(cosines, k, c)
-    put1(sines, k, s)
-    return x, z
+    put1(state, _X, x)
+    put1(state, _Z, s * beyond)
+    put1(lines[1 + 2 * sweep], k, c)
+    put1(lines[2 + 2 * sweep], k, s)
 
 
 @part
-def _rotate(V, last, cosines, sines):  # type: ignore[no-untyped-def]
-    """Take the rotations of a sweep along the rows of V, two rows at a time."""
+def _rest(lines, sweep, first, last):  # type: ignore[no-untyped-def]
+    """Write down rotations that turn nothing."""
+    for k in range(first, last):
+        put1(lines[1 + 2 * sweep], k, fill(1.0))
+        put1(lines[2 + 2 * sweep], k, fill(0.0))
+
+
+@part
+def _rotate(V, last, lines):  # type: ignore[no-untyped-def]
+    """Take the rotations of two sweeps along the rows of V, the second one column behind the first.
+
+    Two rows at a time: four chains of sums that do not wait for each other.
+    """
+    cosines, sines, cosines2, sines2 = lines[1], lines[2], lines[3], lines[4]
     for i in range(0, V.shape[0], 2):
-        left, right = get2(V, i, 0), get2(V, i + 1, 0)
+        left, right = get2(V, i, 0), get2(V, i + 1, 0)  # on their way through the first sweep
+        left2, right2 = left, right  # and through the second
         for k in range(last):
             c, s = get1(cosines, k), get1(sines, k)
             left_next, right_next = get2(V, i, k + 1), get2(V, i + 1, k + 1)
-            put2(V, i, k, c * left + s * left_next)
-            put2(V, i + 1, k, c * right + s * right_next)
-            left = c * left_next - s * left
-            right = c * right_next - s * right
-        put2(V, i, last, left)
-        put2(V, i + 1, last, right)
+            left_done, right_done = c * left + s * left_next, c * right + s * right_next
+            left, right = c * left_next - s * left, c * right_next - s * right
+            if k == 0:
+                left2, right2 = left_done, right_done
+            else:
+                left2, right2 = _second(V, i, k - 1, cosines2, sines2, left2, right2, left_done, right_done)
+        left2, right2 = _second(V, i, last - 1, cosines2, sines2, left2, right2, left, right)
+        put2(V, i, last, left2)
+        put2(V, i + 1, last, right2)
 
 
 @part
-def _coupled(high, last):  # type: ignore[no-untyped-def]
-    """Where the last window of all lanes ends, at ``last`` or before."""
-    while last > 0 and not anywhere(high > float(last - 1)):
-        last -= 1
-    return last
+def _second(V, i, k, cosines, sines, left, right, left_next, right_next):  # type: ignore[no-untyped-def]
+    """A rotation of the second sweep; return what it takes along."""
+    c, s = get1(cosines, k), get1(sines, k)
+    put2(V, i, k, c * left + s * left_next)
+    put2(V, i + 1, k, c * right + s * right_next)
+    return c * left_next - s * left, c * right_next - s * right
+
+
+@part
+def _coupled(lines, groups, last):  # type: ignore[no-untyped-def]
+    """Where the last window of all lanes of all groups ends, at ``last`` or before."""
+    for end in range(last, 0, -1):
+        for g in range(groups):
+            if anywhere(get2(lines[g], _STATE, _HIGH) > float(end - 1)):
+                return end
+    return 0
 
 
 @part
 def tridiagonalize(A, n, V, d, lines):  # type: ignore[no-untyped-def]
     """Make ``A = V T V'``, T tridiagonal, of the lower triangles of A, which are lost.
 
-    Shapes, before the axis of lanes: A at least (n, n), V (n or n + 1, even, n), d (n,), lines (5, n + 1).
+    Shapes, before the axis of lanes: A at least (n, n), V (n or n + 1, even, n), d (n,), lines `LINES` by
+    at least n + `MORE`.
     """
-    e, tau, v, p, scale = lines[0], lines[1], lines[2], lines[3], lines[4]
-    power = _scale(A, n)
+    e, tau, v, p = lines[0], lines[1], lines[2], lines[3]
+    put1(lines[_STATE], _SCALE, _scale(A, n))
     _tridiagonal(A, n, d, e, tau, v, p)
-    _orthogonal(A, n, tau, p, V)
-    put1(scale, n, power)
+    _orthogonal(A, n, tau, v, p, V)
 
 
 @part
-def _finish(n, d, lines, left):  # type: ignore[no-untyped-def]
-    factor = where(left > 0.0, np.nan, get1(lines[4], n))
+def _finish(n, d, state):  # type: ignore[no-untyped-def]
+    factor = where(get1(state, _HIGH) > 0.0, np.nan, get1(state, _SCALE))
     for k in range(n):
         put1(d, k, factor * get1(d, k))
 
 
 @part
-def diagonalize(n, V, d, lines, V2, d2, lines2, both):  # type: ignore[no-untyped-def]
-    """Sweep until all couplings are gone, in the second group too if there are ``both``.
+def diagonalize(n, V, d, lines):  # type: ignore[no-untyped-def]
+    """Sweep until all couplings of all groups are gone.
 
-    What `tridiagonalize` left there becomes eigenvalues d and eigenvectors V (columns).
+    What `tridiagonalize` left for each group becomes eigenvalues d and eigenvectors V (columns).
     """
-    e, cosines, sines = lines[0], lines[4], lines[2]
-    e2, cosines2, sines2 = lines2[0], lines2[4], lines2[2]
-    low, high, shift = _windows(d, e, n)
-    low2, high2, shift2 = _windows(d2, e2, n if both else 1)
-    last = last2 = n - 1
+    groups = V.shape[0]
+    for g in range(groups):
+        _windows(d[g], lines[g], n)
+    last = n - 1
     for _ in range(_SWEEPS * n):
-        last, last2 = _coupled(high, last), _coupled(high2, last2)
-        if last == 0 and last2 == 0:
+        last = end = _coupled(lines, groups, last)
+        if last == 0:
             break
-        x, z, x2, z2 = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
-        for k in range(max(last, last2)):
-            x, z = _step(k, d, e, low, high, shift, cosines, sines, x, z)
-            x2, z2 = _step(k, d2, e2, low2, high2, shift2, cosines2, sines2, x2, z2)
-        if last > 0:
-            _rotate(V, last, cosines, sines)
-            low, high, shift = _windows(d, e, last + 1)
-        if last2 > 0:
-            _rotate(V2, last2, cosines2, sines2)
-            low2, high2, shift2 = _windows(d2, e2, last2 + 1)
-    _finish(n, d, lines, high)
-    if both:
-        _finish(n, d2, lines2, high2)
+        for sweep in range(2):
+            for k in range(end):
+                for g in range(groups):
+                    _step(k, d[g], lines[g], sweep)
+            for g in range(groups):
+                _rest(lines[g], sweep, end, last)
+                _windows(d[g], lines[g], end + 1)
+            end = _coupled(lines, groups, end)
+        for g in range(groups):
+            _rotate(V[g], last, lines[g])
+    for g in range(groups):
+        _finish(n, d[g], lines[g, _STATE])

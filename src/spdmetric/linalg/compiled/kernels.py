@@ -10,7 +10,7 @@ the groups ``first``..``last``.  Shapes, m and d being the sizes of W:
     vectors  (groups, even m, m, LANES)
     features (matrices, p)               as `spdmetric.linalg.symmetric.vech` gives them
     work     (5, side, side, LANES)      scratch for five matrices; side is even, at least m and d
-    lines    (2, 5, m + 1, LANES)        and for five vectors of each of two groups
+    lines    (GROUPS, LINES, m + MORE, LANES)   and for some vectors of each of a few groups
 
 The backward pass is that of `spdmetric.linalg.symmetric.LogCongruence`: in the eigenbasis a cotangent
 is multiplied by -h(t) (frame), or by the divided difference of the logarithm (factor), which
@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from spdmetric.linalg.compiled.cache import kernel
-from spdmetric.linalg.compiled.eigen import diagonalize, tridiagonalize
+from spdmetric.linalg.compiled.eigen import GROUPS, diagonalize, tridiagonalize
 from spdmetric.linalg.compiled.functions import log, ucothu
 from spdmetric.linalg.compiled.lanes import LANES, fill, get1, get2, part, put1, put2
 from spdmetric.linalg.compiled.products import add, inner, inner_shared, transpose
@@ -134,18 +134,15 @@ def forward(packed, W, column, values, logs, vectors, features, work, lines):  #
     """Decompose ``W X W'`` and write the features of its logarithm."""
     m, d, groups = column.shape[0], W.shape[1], packed.shape[0]
     X, T, A, U = work[0], work[1], work[2], work[3]
-    for first in range(0, groups, 2):
-        last = min(first + 1, groups - 1)
-        for g in range(first, last + 1):
+    for first in range(0, groups, GROUPS):
+        last = min(first + GROUPS, groups)
+        for g in range(first, last):
             _unpack(packed[g], d, X)
             inner_shared(W, m, X, d, d, T, False)
             inner_shared(W, m, T, m, d, A, True)
             tridiagonalize(A, m, vectors[g], values[g], lines[g - first])
-        # Without a second group its place is taken by scratch.
-        both = last > first
-        other = values[last] if both else lines[1, 1]
-        diagonalize(m, vectors[first], values[first], lines[0], vectors[last], other, lines[1], both)
-        for g in range(first, last + 1):
+        diagonalize(m, vectors[first:last], values[first:last], lines)
+        for g in range(first, last):
             _logarithm(values[g], logs[g], vectors[g], m, U, A)
             _write_features(A, m, column, features, g * LANES)
 

@@ -20,6 +20,7 @@ from itertools import pairwise
 import numpy as np
 
 from spdmetric.linalg.compiled import kernels, sums
+from spdmetric.linalg.compiled.eigen import GROUPS, LINES, MORE
 from spdmetric.linalg.compiled.lanes import LANES, Scratch, empty, plain
 from spdmetric.linalg.lazy import lazy
 from spdmetric.linalg.moments import Moments
@@ -30,8 +31,8 @@ def _even(size: int) -> int:
     return size + size % 2
 
 
-# Five matrices, their size rounded up to even, and twice five vectors.
-_scratch = Scratch(lambda side: ((5, _even(side), _even(side), LANES), (2, 5, side + 1, LANES)))
+# Five matrices, their size rounded up to even, and vectors of the groups that are decomposed together.
+_scratch = Scratch(lambda side: ((5, _even(side), _even(side), LANES), (GROUPS, LINES, side + MORE, LANES)))
 
 
 @lru_cache(maxsize=64)
