@@ -4,8 +4,8 @@ One evaluation of the objective is n small eigenproblems and their derivatives. 
 them one by one; here eight are solved at once (`spdmetric.linalg.compiled.lanes`), some seven times
 as fast for sizes up to twenty-odd, less so for larger ones; sizes past `LIMIT` are left to LAPACK.
 
-numba is imported when `load` is first called.  Compiling takes ten to twenty seconds, once: the
-result is kept on disk (`spdmetric.linalg.compiled.cache`).  Loading it takes a third of a second in
+numba is imported when `load` is first called.  Compiling takes some ten seconds, once: the
+result is kept on disk (`spdmetric.linalg.compiled.cache`).  Loading it takes a fifth of a second in
 each process, which the smallest problems do not repay; `pays` tells which.  Where numba is absent or
 broken, NumPy does the work, after one warning.
 

@@ -20,7 +20,6 @@ from typing import Any
 
 from numba import njit
 from numba.core.caching import FunctionCache
-from numba.core.runtime import rtsys
 
 from spdmetric.caller import warn_at_caller
 
@@ -48,9 +47,7 @@ class _Cache(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         found = None
         try:
-            # numba's own method makes its compiler ready first, which takes longer than loading all kernels;
-            # what they need to run is its runtime.
-            rtsys.initialize(target_context)
+            # numba's own method makes its compiler ready first, which takes longer than loading all kernels.
             with self._guard_against_spurious_io_errors():
                 found = self._load_overload(sig, target_context)
         except _DAMAGED:
@@ -80,12 +77,16 @@ def say_that_it_is_not_kept(why: str) -> None:
 @lru_cache(maxsize=1)
 def say_that_it_compiles() -> None:
     """Tell a user what is waited for, once a process."""
-    text = "spdmetric: compiling kernels, once after an installation; this takes some 20 s."
+    text = "spdmetric: compiling kernels, once after an installation; this takes some 10 s."
     print(text, file=sys.stderr, flush=True)
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function when it is first called, and keep the result on disk."""
-    dispatcher: Any = njit(nogil=True)(function)
+    """Compile a function when it is first called, and keep the result on disk.
+
+    Kernels get all their arrays from outside: they do without numba's runtime, which manages memory, and
+    are loaded sooner.
+    """
+    dispatcher: Any = njit(nogil=True, _nrt=False)(function)
     dispatcher._cache = _Cache(function)
     return dispatcher

@@ -37,7 +37,7 @@ WIDE = "+avx512f" in get_host_cpu_features()
 # Decorator of what only compiled code calls: without wrappers, which take long to compile, and always
 # inlined.  Two kernels with the same function beside them would share whichever copy the process has first,
 # and the copies differ in their last bits: a process that compiles has others than one that loads.
-_BARE: dict[str, Any] = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+_BARE: dict[str, Any] = {"nogil": True, "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 part = njit(**_BARE, forceinline=True)
 
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)

@@ -70,7 +70,7 @@ def _second_moments(features, Y, weight, mean, Z, w, total, A, C):  # type: igno
             put2(total, a, b, fill(0.0))
     Z0, Z1, Z2, Z3 = Z[0], Z[1], Z[2], Z[3]
     for first in range(0, features.shape[0], _TIMES * LANES):
-        for k in range(_TIMES):
+        for k in range(Z.shape[0]):  # not the constant: its loop would be unrolled, and take long to compile
             _gather(features, Y, weight, mean, first + k * LANES, Z[k], w[k])
         for a in range(q):
             a0, a1 = get1(w[0], 0) * get1(Z0, a), get1(w[1], 0) * get1(Z1, a)
