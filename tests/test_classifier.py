@@ -13,7 +13,15 @@ import spdmetric
 from random_matrices import labeled
 from spdmetric import LogEuclideanClassifier, LogEuclideanMetricCV
 from spdmetric.datasets import make_toy
-from spdmetric.estimators.heads import ClassMeans, Neighbors, fitted_temperature, log_posterior
+from spdmetric.estimators.heads import (
+    ClassMeans,
+    Neighbors,
+    _nearest,
+    _nearest_by_tree,
+    _nearest_of_all,
+    fitted_temperature,
+    log_posterior,
+)
 
 
 @pytest.fixture(scope="module")
@@ -216,3 +224,14 @@ def test_heads_that_do_not_go_with_the_metric_are_refused(field, value, sentence
 def _there_and_back(model, path):
     spdmetric.save(model, path)
     return spdmetric.load(path)
+
+
+@pytest.mark.parametrize("q", [1, 3, 4])
+@pytest.mark.parametrize("copies", [1, 8])
+def test_a_tree_finds_the_same_neighbors(q, copies, rng):
+    """Of vectors that are there several times the first, as the distances of all pairs give them."""
+    known = np.tile(rng.standard_normal((2000 // copies, q)), (copies, 1))
+    new = rng.standard_normal((600, q))
+    by_tree, of_all = (search(new, known, 21) for search in (_nearest_by_tree, _nearest_of_all))
+    np.testing.assert_array_equal(by_tree, of_all)
+    np.testing.assert_array_equal(_nearest(new, known, 21), of_all)
