@@ -10,6 +10,10 @@ from scipy.linalg.lapack import dtrtrs as solve
 from spdmetric.solvers.constraint import Iterate, norm
 
 
+# Where a step changes the slope by less than this, what the values add to it is lost in their rounding.
+_VALUES_TELL = 1e-10
+
+
 class Step(NamedTuple):
     """A step within the region of trust, and what its model says of it.
 
@@ -40,7 +44,12 @@ class SecantModel:
             self._count = 0
             return
         step = after.tangent(after.here.point.S - before.here.point.S).ravel()
-        change = (after.gradient - after.tangent(before.gradient)).ravel()
+        g, before_g = after.gradient.ravel(), after.tangent(before.gradient).ravel()
+        change = g - before_g
+        if step @ change > _VALUES_TELL:
+            # The values know the curvature at the end of the step, the gradients only its mean [Zhang1999]_.
+            bent = 6 * (before.here.value - after.here.value) + 3 * float(step @ (g + before_g))
+            change += (bent / float(step @ step)) * step
         if step @ change > 1e-8 * norm(step) * norm(change):
             self._remember(step, change)
 
@@ -78,9 +87,10 @@ class SecantModel:
         g, point, bends = iterate.gradient.ravel(), iterate.here.point, iterate.here.bends
         scaled = point.precondition(np.concatenate([changes, g[None]]), bends)  # (m + 1, d*d)
         scaled_inner = scaled[:-1] @ scaled.T  # (m, m + 1)
-        # Too little curvature makes long steps, and of these the trust region takes care.
+        # Too little curvature makes long steps, and of these the trust region takes care; the lower decile,
+        # as the values may have left hardly any to one of the pairs.
         diagonal = inner.diagonal()
-        curvature = float((scaled_inner.diagonal() / diagonal).min())
+        curvature = sorted((scaled_inner.diagonal() / diagonal).tolist())[len(diagonal) // 10]
         upper = np.asfortranarray(inner)  # of which `solve` reads the upper triangle
         a = solve(upper, steps @ g)[0]
         rest = scaled_inner[:, :-1] @ a - scaled_inner[:, -1]
