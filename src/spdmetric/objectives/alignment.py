@@ -256,8 +256,12 @@ class Evaluation(ABC):
         More where A has more (``docs/math.md``, "Axes").
         """
         shares = self._A_squares
-        identity, mean = np.eye(len(shares)), np.trace(shares) / len(shares)
-        return (shares / mean + _EVEN * identity) / (1 + _EVEN) if mean > 0 else identity
+        m, total = len(shares), float(np.trace(shares))
+        if not total > 0:
+            return np.eye(m)
+        bends = shares * (m / (total * (1 + _EVEN)))
+        bends.reshape(-1)[:: m + 1] += _EVEN / (1 + _EVEN)
+        return bends
 
     def hvp(self, eta: np.ndarray) -> np.ndarray:
         """Hessian in the coordinates of the manifold, applied to a vector."""

@@ -31,7 +31,7 @@ class SecantModel:
 
     The pairs of steps and gradient changes are those of the interior, or those of the sphere,
     projected onto the tangent space where they are used.  Where they tell nothing, curvature is
-    that of the preconditioned coordinates of the point, times a scale.  Where the model's minimizer lies
+    that of the evened coordinates of the point, times a scale.  Where the model's minimizer lies
     beyond the edge, the straight way to it is followed as far as that.
     """
 
@@ -84,8 +84,8 @@ class SecantModel:
         steps, changes, inner = self._tangent_pairs(iterate)
         if len(inner) == 0:
             return None
-        g, point, bends = iterate.gradient.ravel(), iterate.here.point, iterate.here.bends
-        scaled = point.precondition(np.concatenate([changes, g[None]]), bends)  # (m + 1, d*d)
+        g, even = iterate.gradient.ravel(), iterate.here.point.evened(iterate.here.bends)
+        scaled = even.rows(np.concatenate([changes, g[None]]))  # (m + 1, d*d)
         scaled_inner = scaled[:-1] @ scaled.T  # (m, m + 1)
         # Too little curvature makes long steps, and of these the trust region takes care; the lower decile,
         # as the values may have left hardly any to one of the pairs.
@@ -95,7 +95,7 @@ class SecantModel:
         a = solve(upper, steps @ g)[0]
         rest = scaled_inner[:, :-1] @ a - scaled_inner[:, -1]
         b = solve(upper, diagonal * a + rest / curvature, trans=1)[0]
-        unknown = point.precondition_adjoint(a @ scaled[:-1] - scaled[-1], bends)
+        unknown = even.back(a @ scaled[:-1] - scaled[-1])
         return iterate.tangent(unknown / curvature - (b @ steps).reshape(unknown.shape))
 
     def _tangent_pairs(self, iterate: Iterate) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
