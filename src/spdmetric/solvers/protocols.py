@@ -5,16 +5,10 @@ A manifold makes points, and takes them back; the objective is evaluated at them
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
-
-
-class Even(Protocol):
-    """Coordinates in which curvature is more even: a linear map of gradients, and its adjoint."""
-
-    def rows(self, rows: np.ndarray) -> np.ndarray: ...
-    def back(self, row: np.ndarray) -> np.ndarray: ...
 
 
 class Point(Protocol):
@@ -25,7 +19,7 @@ class Point(Protocol):
     def norm(self, gradient: np.ndarray) -> float: ...
     def riemannian_gradient(self, gradient: np.ndarray) -> np.ndarray: ...
     def orthonormal_gradient(self, gradient: np.ndarray) -> np.ndarray: ...
-    def evened(self, bends: np.ndarray) -> Even: ...
+    def evened(self, bends: np.ndarray) -> Callable[[np.ndarray], np.ndarray]: ...
 
 
 class Manifold(Protocol):
