@@ -140,10 +140,10 @@ class BallPoint:
 class Evened:
     """Inverse curvature at a point, about: of a gradient it makes a step.
 
-    Along a frame vector xi a function bends about as ``<xi, B xi>``, B the matrix ``bends``; in its eigenbasis
-    the inverse of ``xi -> (B xi + xi B) / 2`` is a scaling of entries.  The trace is left, so that det(G)
-    stays.  Far from the center the function is flatter where the eigenvalues of S differ more, about as the
-    root of ``sinhc``: this power needed the fewest evaluations, on toys of size 8 and 20 and on EEG.
+    Along a frame vector xi a function bends about as ``<xi, B xi>``, B the matrix ``bends``; in its
+    eigenbasis the inverse of ``xi -> (B xi + xi B) / 2`` is a scaling of entries.  The trace is left, so that
+    det(G) stays.  Far from the center the function is flatter where the eigenvalues of S differ more, about
+    as the root of ``sinhc``: this power needed the fewest evaluations, on toys of size 8 and 20 and on EEG.
     """
 
     def __init__(self, P: np.ndarray, gaps: np.ndarray, bends: np.ndarray):

@@ -60,9 +60,10 @@ class Run:
     def first_step(self, manifold: Manifold, center: Iterate) -> Iterate | None:
         """From the center to the sphere, against the gradient, whatever the value there.
 
-        To first order the function is the same at S and at -S: the gradient tells which of them to take, and
-        little of how far to go.  Shortening the step until the value falls would leave a run close to where it
-        began, the closer the more alike the matrices are.  A run that comes `lost` takes half the step.
+        To first order the function is the same at S and at -S: the gradient tells which of them to take,
+        and little of how far to go.  Shortening the step until the value falls would leave a run close to
+        where it began, the closer the more alike the matrices are.  A run that comes `lost` takes half the
+        step.
         """
         here, g = center.here, center.gradient
         step = (-self._share * manifold.radius / norm(g)) * g

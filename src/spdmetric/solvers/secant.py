@@ -10,7 +10,6 @@ from scipy.linalg.lapack import dtrtrs as solve
 
 from spdmetric.solvers.constraint import Iterate, norm
 
-
 # Where a step changes the slope by less than this, what the values add to it is lost in their rounding.
 _VALUES_TELL = 1e-10
 
@@ -41,6 +40,7 @@ class SecantModel:
         self._count = 0
         self._scales: list[float] = []  # of curvature, one of each pair
         self._at: Iterate | None = None  # where `_even` and `_lowest` belong
+        self._lowest: np.ndarray | None = None
 
     def learn(self, before: Iterate, after: Iterate) -> None:
         if before.active != after.active:
