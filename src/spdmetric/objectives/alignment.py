@@ -501,7 +501,8 @@ class _Move:
 def squares_of(A: np.ndarray) -> np.ndarray:
     """Sum of the squares of the symmetric matrices whose vectors are the columns of A."""
     columns = unvech(A.T)
-    return np.sum(columns @ columns, axis=0)
+    stacked = columns.reshape(-1, columns.shape[-1])
+    return stacked.T @ stacked
 
 
 def tangent_part(xi: np.ndarray) -> np.ndarray:
