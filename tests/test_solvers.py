@@ -269,19 +269,20 @@ def test_the_secant_step_is_that_of_dense_bfgs(radius, memory, rng):
     iterate = Iterate(SimpleNamespace(point=point, value=0.0, gradient=g, bends=bends), radius)
     assert iterate.active == (radius == 3.0)
     model, A = SecantModel(memory), np.diag(rng.uniform(1, 5, d * d))
-    pairs = []
+    pairs, scales = [], []
     for _ in range(6):
         step = iterate.tangent(symmetric(rng, d))
         change = iterate.tangent(symmetrize((A @ step.ravel()).reshape(d, d)))
         assert np.vdot(step, change) > 0
-        model._remember(step.ravel(), change.ravel())
+        scales.append(rng.uniform(0.5, 2))
+        model._remember(step.ravel(), change.ravel(), scales[-1])
         pairs.append((step.ravel(), change.ravel()))
     pairs = pairs[-memory:]
     tangent = np.array([iterate.tangent(e.reshape(d, d)).ravel() for e in np.eye(d * d)])
-    root = point.precondition(np.eye(d * d), bends)
-    P = tangent @ root @ root.T @ tangent
-    scale = min((y @ P @ y) / (x @ y) for x, y in pairs)
-    expected = -dense_inverse(pairs, P, scale) @ iterate.gradient.ravel()
+    even = point.evened(bends)
+    basis = [symmetrize(e.reshape(d, d)) for e in np.eye(d * d)]
+    P = tangent @ np.array([even(e).ravel() for e in basis]) @ tangent
+    expected = -dense_inverse(pairs, P, min(scales[-memory:])) @ iterate.gradient.ravel()
     step, slope, bend, at_edge = model.step(iterate, 1e9)
     np.testing.assert_allclose(step.ravel(), expected, rtol=1e-9, atol=1e-12)
     assert slope == pytest.approx(np.vdot(iterate.gradient, step))
@@ -291,6 +292,27 @@ def test_the_secant_step_is_that_of_dense_bfgs(radius, memory, rng):
     assert short.at_edge
     np.testing.assert_allclose(short.step, 0.1 * step / np.linalg.norm(step))
     assert short.bend == pytest.approx(np.vdot(short.step, short.step) / np.vdot(step, step) * bend)
+
+
+def test_pairs_have_the_curvature_at_the_end_of_the_step(rng):
+    """Of a cubic function exactly: the mean curvature that gradients tell is that of the middle."""
+    d, (g, H, k) = 4, [symmetric(rng, 4) for _ in range(3)]
+    H, ball = np.abs(H) + 3, Ball(np.eye(d), 1e3)
+
+    def at(S):
+        value = np.sum(g * S + H * S**2 / 2 + k * S**3 / 6)
+        gradient, bends = g + H * S + k * S**2 / 2, spd(rng, 1, d)[0]
+        return Iterate(SimpleNamespace(point=ball.point(S), value=value, gradient=gradient, bends=bends), 1e3)
+
+    before, after = (at(symmetric(rng, d) / 2) for _ in range(2))
+    model = SecantModel()
+    model.learn(before, after)
+    step, change = model._pairs[:, 0].reshape(2, d, d)
+    S = after.here.point.S
+    np.testing.assert_allclose(step, S - before.here.point.S)
+    assert np.vdot(step, change) == pytest.approx(np.sum((H + k * S) * step**2))
+    even = after.here.point.evened(after.here.bends)
+    assert model._scales == [pytest.approx(np.vdot(change, even(change)) / np.vdot(step, change))]
 
 
 # -- the tolerance means the same everywhere -----------------------------------------

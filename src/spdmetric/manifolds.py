@@ -11,6 +11,7 @@ of S.  The ball is a Euclidean ball, and bringing a point back into it is a scal
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import sqrt
 from typing import Protocol
 
@@ -113,21 +114,9 @@ class BallPoint:
         v = (self._P.T @ gradient @ self._P) / self._sinhc
         return sqrt(np.vdot(v, v))
 
-    def precondition(self, rows: np.ndarray, bends: np.ndarray) -> np.ndarray:
-        """Gradients, as rows (k, d*d), in coordinates in which curvature is more even.
-
-        Along a frame vector xi a function bends about as ``<xi, B xi>``, B the matrix ``bends``, (d, d).
-        Far from the center it is flatter where the eigenvalues of S differ more, about as the root of
-        ``sinhc``: this power needed the fewest evaluations, on toys of size 8 and 20 and on EEG.
-        """
-        d = self._s.size
-        hat = _rotated(rows.reshape(-1, d, d), self._P) * np.sqrt(np.sqrt(self._sinhc))
-        return _evened(hat, bends).reshape(rows.shape)
-
-    def precondition_adjoint(self, row: np.ndarray, bends: np.ndarray) -> np.ndarray:
-        """The adjoint of `precondition` for one row, as a matrix."""
-        hat = _evened(row.reshape(1, *self._sinhc.shape), bends)[0] * np.sqrt(np.sqrt(self._sinhc))
-        return self._P @ hat @ self._P.T
+    def evened(self, bends: np.ndarray) -> Evened:
+        """Inverse curvature, about, where a function bends along frame vectors by ``bends``, (d, d)."""
+        return Evened(self._P, np.sqrt(np.sqrt(self._sinhc)), bends)
 
     def bend(self, gradient: Array, eta: Array) -> Array:
         """What the curvature of the coordinate lines adds to a Hessian-vector product.
@@ -148,24 +137,29 @@ class BallPoint:
         return second - self._sinhc[:, :, None] * self._sinhc[None, :, :] / 2
 
 
-def _rotated(X: np.ndarray, Q: np.ndarray) -> np.ndarray:
-    """``Q' X Q`` of symmetric matrices, by two products in all."""
-    d = Q.shape[0]
-    half = (X.reshape(-1, d) @ Q).reshape(X.shape).swapaxes(1, 2)
-    return (half.reshape(-1, d) @ Q).reshape(X.shape)
+class Evened:
+    """Inverse curvature at a point, about: of a gradient it makes a step.
 
+    Along a frame vector xi a function bends about as ``<xi, B xi>``, B the matrix ``bends``; in its
+    eigenbasis the inverse of ``xi -> (B xi + xi B) / 2`` is a scaling of entries.  The trace is left, so that
+    det(G) stays.  Far from the center the function is flatter where the eigenvalues of S differ more, about
+    as the root of ``sinhc``: this power needed the fewest evaluations, on toys of size 8 and 20 and on EEG.
+    """
 
-def _evened(X: np.ndarray, bends: np.ndarray) -> np.ndarray:
-    """The inverse root of ``xi -> (B xi + xi B) / 2``; the trace is left, so that det(G) stays."""
-    b, Q = spectrum(bends)
-    identity = np.eye(b.size)
+    def __init__(self, P: np.ndarray, gaps: np.ndarray, bends: np.ndarray):
+        b, self._Q = spectrum(bends)
+        self._P, self._gaps = P, gaps
+        self._scale = 2 / (b[:, None] + b)
 
-    def trace(X: np.ndarray) -> np.ndarray:
-        return np.trace(X, axis1=1, axis2=2)[:, None, None] / b.size * identity
-
-    rest = X - trace(X)
-    even = _rotated(_rotated(rest, Q) / np.sqrt(0.5 * (b[:, None] + b)), Q.T)
-    return X - rest + even - trace(even)
+    def __call__(self, gradient: np.ndarray) -> np.ndarray:
+        P, Q, d = self._P, self._Q, len(self._P)
+        X = Q.T @ (self._gaps * (P.T @ gradient @ P)) @ Q
+        diagonal = X.reshape(-1)[:: d + 1]  # a view
+        mean = sum(diagonal.tolist()) / d
+        diagonal -= mean
+        X *= self._scale
+        diagonal += mean - sum(diagonal.tolist()) / d
+        return P @ (self._gaps * (Q @ X @ Q.T)) @ P.T
 
 
 class Ball:
@@ -292,13 +286,9 @@ class RankPoint:
         """Length of a gradient, in coordinates."""
         return sqrt(np.vdot(gradient, gradient))
 
-    def precondition(self, rows: np.ndarray, bends: np.ndarray) -> np.ndarray:
-        """The gradients themselves: rotated, they would leave the coordinates of this rank."""
-        return rows
-
-    def precondition_adjoint(self, row: np.ndarray, bends: np.ndarray) -> np.ndarray:
-        """The row itself, as a matrix."""
-        return row.reshape(self.S.shape)
+    def evened(self, bends: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        """Gradients as they are: rotated, they would leave the coordinates of this rank."""
+        return lambda gradient: gradient
 
     def hvp(self, function: Derivatives, eta: Array) -> Array:
         """Not known at low rank: there the secant model serves."""

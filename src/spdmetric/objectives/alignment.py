@@ -256,8 +256,12 @@ class Evaluation(ABC):
         More where A has more (``docs/math.md``, "Axes").
         """
         shares = self._A_squares
-        identity, mean = np.eye(len(shares)), np.trace(shares) / len(shares)
-        return (shares / mean + _EVEN * identity) / (1 + _EVEN) if mean > 0 else identity
+        m, total = len(shares), float(np.trace(shares))
+        if not total > 0:
+            return np.eye(m)
+        bends = shares * (m / (total * (1 + _EVEN)))
+        bends.reshape(-1)[:: m + 1] += _EVEN / (1 + _EVEN)
+        return bends
 
     def hvp(self, eta: np.ndarray) -> np.ndarray:
         """Hessian in the coordinates of the manifold, applied to a vector."""
@@ -497,7 +501,8 @@ class _Move:
 def squares_of(A: np.ndarray) -> np.ndarray:
     """Sum of the squares of the symmetric matrices whose vectors are the columns of A."""
     columns = unvech(A.T)
-    return np.sum(columns @ columns, axis=0)
+    stacked = columns.reshape(-1, columns.shape[-1])
+    return stacked.T @ stacked
 
 
 def tangent_part(xi: np.ndarray) -> np.ndarray:
