@@ -12,7 +12,7 @@ sphere, and ``gradient = 0`` inside.
 
 Alignment has several local maxima in its ball, its constraint is nearly always active, and
 the center is nearly a saddle of it: from the center every solver begins with one long step to
-the sphere, against the gradient, and returns to the center only if nothing better is found.
+the sphere, along the gradient or against it, and returns to the center only if nothing better is found.
 
 `SOLVERS` holds those that do all this.  `stochastic_gradient` asks for an objective that can be
 evaluated on mini-batches, and ends near a KKT point, at a distance set by their noise.

@@ -58,18 +58,19 @@ class Run:
         return Status.MAX_ITER if record.iteration >= self.max_iter else None
 
     def first_step(self, manifold: Manifold, center: Iterate) -> Iterate | None:
-        """From the center to the sphere, against the gradient, whatever the value there.
+        """From the center to the sphere, along the gradient or against it: where the value is lower.
 
-        To first order the function is the same at S and at -S: the gradient tells which of them to take,
-        and little of how far to go.  Shortening the step until the value falls would leave a run close to
-        where it began, the closer the more alike the matrices are.  A run that comes `lost` takes half the
-        step.
+        It need not be lower than at the center.  To first order the function is the same at S and at -S, so
+        the gradient there tells little of how far to go, and shortening the step until the value falls would
+        leave a run close to where it began, the closer the more alike the matrices are.  A run that comes
+        `lost` takes half the step.
         """
         here, g = center.here, center.gradient
-        step = (-self._share * manifold.radius / norm(g)) * g
+        step = (self._share * manifold.radius / norm(g)) * g
         self._share /= 2
         while norm(step) > 1e-3 * manifold.radius:
-            there = self.objective.at(manifold.retract(here.point, step))
+            both = [self.objective.at(manifold.retract(here.point, sign * step)) for sign in (-1, 1)]
+            there = min(both, key=lambda evaluation: evaluation.value)
             if there.value < 1:  # there is some gain, and the value is a number
                 return Iterate(there, manifold.radius)
             step = step / 2
