@@ -19,8 +19,8 @@ _TINY = float(np.finfo(np.float64).tiny)
 _PRIOR_VOTES = 0.5
 # Share of the spread between classes that the spread within them is taken to be at least.
 _LEAST_SPREAD = 1e-6
-_PAIRS_AT_A_TIME = 4_000_000
-# Vectors of so few entries, and so many pairs of them, are searched by a tree: some thirty times as fast
+_PAIRS_AT_A_TIME = 1_000_000
+# Vectors of so few entries, and so many pairs of them, are searched by a tree: seven times as fast
 # for 4,000 vectors among 16,000.
 _LARGEST_TREE, _SMALLEST_TREE = 4, 1_000_000
 _BY_CHANCE = 0.01  # p-value from which classes count as equally frequent
@@ -194,14 +194,18 @@ def _nearest(new: np.ndarray, known: np.ndarray, k: int) -> np.ndarray:
 
 
 def _nearest_of_all(new: np.ndarray, known: np.ndarray, k: int) -> np.ndarray:
-    """By the distances of all pairs."""
+    """By the distances of all pairs: squared, and less the square of the new vector, they are one product."""
+    center = known.mean(axis=0)  # without it digits would be lost
+    new, known = new - center, known - center
+    left = np.column_stack([new, np.ones(len(new))])
+    right = np.column_stack([-2 * known, np.sum(known**2, axis=1)]).T
     found = np.empty((len(new), k), dtype=np.intp)
     size = max(1, _PAIRS_AT_A_TIME // len(known))
     for first in range(0, len(new), size):
         rows = slice(first, first + size)
-        squares = _squared_distances(new[rows], known)
-        near = np.sort(np.argpartition(squares, k - 1, axis=1)[:, :k], axis=1)
-        order = np.argsort(np.take_along_axis(squares, near, axis=1), axis=1, kind="stable")
+        far = left[rows] @ right
+        near = np.sort(np.argpartition(far, k - 1, axis=1)[:, :k], axis=1)
+        order = np.argsort(np.take_along_axis(far, near, axis=1), axis=1, kind="stable")
         found[rows] = np.take_along_axis(near, order, axis=1)
     return found
 
