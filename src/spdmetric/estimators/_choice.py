@@ -27,10 +27,10 @@ from spdmetric.estimators.heads import (
     log_posterior,
     regressed,
 )
-from spdmetric.geometry import tangent_vectors
+from spdmetric.linalg.batch import stack_of
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm, unvech
 from spdmetric.linalg.threads import threads
-from spdmetric.objectives.local import Labeled, in_memory
+from spdmetric.objectives.local import Labeled, in_memory, row_chunks
 from spdmetric.objectives.shape import Targets, discriminant_shape
 from spdmetric.objectives.start import Start, start_of
 from spdmetric.validation import check_splits
@@ -206,7 +206,8 @@ def seen_from_center(data: Labeled, grid: Grid, settings: Settings) -> tuple[See
         return Seen(data, None), settings
     center = start_of(in_memory(data.counting, settings.chunk_size), None, settings.init).center
     whitened = congruence(invsqrtm(center), data.X)
-    return Seen(data._replace(X=whitened), tangent_vectors(whitened)), settings._replace(init=center)
+    logs = _vectors(whitened, np.eye(len(center)))
+    return Seen(data._replace(X=whitened), logs), settings._replace(init=center)
 
 
 def ask_fold(seen: Seen, fold: Fold, grid: Grid, settings: Settings, n_classes: int | None) -> Answered:
@@ -242,7 +243,13 @@ def _learned(
         problem = problems[full]._replace(rank=rank)
         for radius, solution in zip(radii, radius_path(problem, radii, settings), strict=True):
             W = solution.point.factor @ problem.start.factor
-            yield Candidate(radius, rank, None), [tangent_vectors(part.X, factor=W) for part in parts]
+            yield Candidate(radius, rank, None), [_vectors(part.X, W) for part in parts]
+
+
+def _vectors(X: np.ndarray, W: np.ndarray) -> np.ndarray:
+    """Tangent vectors at a factor, (n, p), as an objective computes them."""
+    parts = [stack_of(X[rows]).decompose(W).features for rows in row_chunks(X.shape, None)]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _start(seen: Seen, rows: np.ndarray, codes: np.ndarray, full: bool) -> Start | None:
