@@ -632,8 +632,9 @@ def check_no_class_weight(class_weight: ClassWeight) -> None:
 
 def check_classes(classes: np.ndarray) -> np.ndarray:
     """Return the classes if there are several."""
-    # Three times each: of as many classes as labels scikit-learn says that they look like a regression.
-    check_classification_targets(np.tile(classes, 3))
+    if classes.dtype.kind not in "biuU":  # whole numbers and strings can be nothing but classes
+        # Three times each: of as many classes as labels scikit-learn says that they look like a regression.
+        check_classification_targets(np.tile(classes, 3))
     if classes.size < 2:
         raise ValueError(
             f"y has 1 class, {classes.tolist()[0]!r}: expected at least two, there is nothing to tell apart."
