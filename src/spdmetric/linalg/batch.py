@@ -11,10 +11,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from scipy.linalg.blas import dtrmm
 
 from spdmetric.linalg import compiled
+from spdmetric.linalg.lazy import lazy
 from spdmetric.linalg.moments import Moments, moments_of
-from spdmetric.linalg.symmetric import LogCongruence, Spectrum, transpose, ucothu, unvech, vech
+from spdmetric.linalg.symmetric import LogCongruence, Spectrum, transpose, unvech, vech
 
 if TYPE_CHECKING:
     from spdmetric.linalg.compiled.stack import CompiledDecomposition, CompiledStack
@@ -33,7 +35,7 @@ def stack_of(X: np.ndarray, n: int | None = None) -> Stack:
 
 
 class PlainStack:
-    """A stack in NumPy."""
+    """A stack in NumPy; of large matrices, whose Cholesky factors are kept, lower triangles are read."""
 
     def __init__(self, X: np.ndarray):
         self.X = X
@@ -42,6 +44,14 @@ class PlainStack:
     def d(self) -> int:
         return self.X.shape[-1]
 
+    @lazy
+    def _factors(self) -> list[np.ndarray | None]:
+        """Lower triangular C with ``C C' = X``, None where there is none: as much memory as X again.
+
+        Even used once they are worth their while: ``W X W'`` then takes two thirds of the operations.
+        """
+        return [_cholesky(X) for X in self.X]
+
     def decompose(self, W: np.ndarray) -> PlainDecomposition:
         """Decompose ``W X W'``; where it has left float64 its logarithm is NaN."""
         n, (m, d) = self.X.shape[0], W.shape
@@ -49,8 +59,14 @@ class PlainStack:
         logs, vectors, features = np.empty((n, m)), np.empty((n, m, m)), np.empty((n, m * (m + 1) // 2))
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             for rows in _groups(n, m):
-                of_rows = np.matmul(W, self.X[rows], out=None if WX is None else WX[rows])
-                values, V = _eigh(_half_product(of_rows, W.T, lower=True))
+                if WX is not None:
+                    A = _half_product(np.matmul(W, self.X[rows], out=WX[rows]), W.T, lower=True)
+                elif len(_bands(m)) == 1:
+                    A = W @ self.X[rows] @ W.T
+                else:
+                    both = zip(self.X[rows], self._factors[rows], strict=True)
+                    A = np.stack([_congruence(W, X, C) for X, C in both])
+                values, V = _eigh(A)
                 logs[rows], vectors[rows] = np.log(values), V
                 features[rows] = vech(_logarithm(logs[rows], V))
         return PlainDecomposition(self.X, W, LogCongruence(Spectrum(logs, vectors)), features, WX)
@@ -100,10 +116,9 @@ class PlainDecomposition:
         for row, log, V in zip(rows, *self.log.log, strict=True):
             N = _half_product(V.T, unvech(row) @ V, lower=False)
             for band in _bands(m):
-                N[band, band.start :] *= ucothu((log[band, None] - log[band.start :]) / 2)
-                N[band, band] = np.triu(N[band, band])
+                N[band, band.start :] *= _h(log[band, None], log[band.start :])
             N.reshape(-1)[:: m + 1] /= 2
-            total -= _times_triangle(V, N) @ V.T
+            total -= _times_triangle(V, N, lower=False) @ V.T
         return total + total.T
 
     def pull_factor(self, rows: np.ndarray) -> np.ndarray:
@@ -112,8 +127,8 @@ class PlainDecomposition:
 
 
 # ---------------------------------------------------------------------------
-# Products that are triangular or symmetric, in bands of rows: large matrices need little more than half
-# the operations.
+# Products that are triangular or symmetric: large matrices need little more than half the operations, in
+# bands of rows, by BLAS, or by NumPy, which knows the product of a matrix with its own transpose.
 
 
 def _eigh(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -135,9 +150,9 @@ def _groups(n: int, m: int) -> list[slice]:
 
 @lru_cache(maxsize=32)
 def _bands(m: int) -> list[slice]:
-    """Rows in bands of about eighty: fewer operations in narrower ones, but each of them slower."""
-    number = max(1, round(m / 80))
-    return [slice(m * k // number, m * (k + 1) // number) for k in range(number)]
+    """Rows of large matrices in bands: fewer operations in narrow ones, each of them slower."""
+    width = 72 if m >= 144 else m  # a multiple of 24: OpenBLAS takes that many rows at a time
+    return [slice(k, min(k + width, m)) for k in range(0, m, width)]
 
 
 def _half_product(A: np.ndarray, B: np.ndarray, *, lower: bool) -> np.ndarray:
@@ -152,12 +167,25 @@ def _half_product(A: np.ndarray, B: np.ndarray, *, lower: bool) -> np.ndarray:
     return out
 
 
-def _times_triangle(A: np.ndarray, N: np.ndarray) -> np.ndarray:
-    """The product A N of upper triangular N; below the blocks on its diagonal nothing is read."""
-    out = np.empty_like(A)
-    for band in _bands(N.shape[-1]):
-        np.matmul(A[:, : band.stop], N[: band.stop, band], out=out[:, band])
-    return out
+def _times_triangle(A: np.ndarray, N: np.ndarray, *, lower: bool) -> np.ndarray:
+    """The product A N of triangular N, whose other triangle is not read."""
+    return dtrmm(1.0, N.T, A.T, lower=not lower).T  # of transposes, as BLAS has its arrays by columns
+
+
+def _cholesky(X: np.ndarray) -> np.ndarray | None:
+    """Lower triangular C with ``C C' = X``, or None."""
+    try:
+        return np.linalg.cholesky(X.astype(np.float64, copy=False))
+    except np.linalg.LinAlgError:
+        return None
+
+
+def _congruence(W: np.ndarray, X: np.ndarray, C: np.ndarray | None) -> np.ndarray:
+    """``W X W'`` of a large matrix, by ``X = C C'`` if there is C; the lower triangle is sure."""
+    if C is None:
+        return _half_product(W @ X, W.T, lower=True)
+    root = _times_triangle(W, C, lower=True)
+    return root @ root.T
 
 
 def _logarithm(logs: np.ndarray, V: np.ndarray) -> np.ndarray:
@@ -174,3 +202,10 @@ def _logarithm(logs: np.ndarray, V: np.ndarray) -> np.ndarray:
     L = root @ transpose(root)
     L.reshape(-1, m * m)[:, :: m + 1] += low
     return L
+
+
+def _h(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """`LogCongruence.h` of log-eigenvalues ``low <= high``; what is below them is left as it comes."""
+    u = (high - low) / 2
+    u += 1e-30  # where they are equal this gives the limit, 1
+    return np.divide(u, np.tanh(u), out=u)
