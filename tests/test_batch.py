@@ -67,7 +67,7 @@ def test_large_matrices_barely_definite_are_those_of_the_product(rng):
     s, Q = np.logspace(-14, 0, 150), np.linalg.qr(rng.standard_normal((150, 150)))[0]
     X = (Q * s) @ Q.T
     X = np.stack([(X + X.T) / 2, np.diag(s)])
-    stack, W = PlainStack(X), np.diag(np.logspace(0, 1, 150))
+    stack, W = PlainStack(X, again=True), np.diag(np.logspace(0, 1, 150))
     largest = slice(75, None)  # of the others rounding takes digits, in either way
     logs = stack.decompose(W).log.log.values
     stack._factors[:] = [None, None]
@@ -82,7 +82,17 @@ def test_any_array_and_the_same_bits_each_time(rows, rng):
     frozen = X.astype(np.float64)
     frozen.flags.writeable = False
     strided = np.repeat(X.astype(np.float64), 2, axis=2)[:, :, ::2]
-    for again in (stack, PlainStack(frozen), PlainStack(X), PlainStack(strided)):
-        np.testing.assert_allclose(again.decompose(W).features, good, rtol=0, atol=1e-12)
+    for other in (PlainStack(frozen), PlainStack(X), PlainStack(strided)):
+        np.testing.assert_allclose(other.decompose(W).features, good, rtol=0, atol=1e-12)
     np.testing.assert_array_equal(stack.decompose(W).features, good)
     np.testing.assert_array_equal(PlainStack(frozen[1:2]).decompose(W).features, good[1:2])
+
+
+def test_factors_are_kept_where_they_are_used_again(rng):
+    X, W = expm(symmetric(rng, 3, 150) / 12), expm(symmetric(rng, 150) / 12)
+    once, often = PlainStack(X), PlainStack(X, again=True)
+    good = once.decompose(W).features
+    for _ in range(2):
+        np.testing.assert_array_equal(often.decompose(W).features, good)
+    assert "_factors" in vars(often)
+    assert "_factors" not in vars(once)

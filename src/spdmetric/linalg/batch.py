@@ -25,20 +25,25 @@ Stack: TypeAlias = "PlainStack | CompiledStack"
 Decomposition: TypeAlias = "PlainDecomposition | CompiledDecomposition"
 
 
-def stack_of(X: np.ndarray, n: int | None = None) -> Stack:
+def stack_of(X: np.ndarray, n: int | None = None, *, again: bool = False) -> Stack:
     """Return the stack for n matrices of this size, X among them.
 
     Without n the kind depends on the size of the matrices alone: what is computed of a matrix then
-    is the same in whatever company it comes.
+    is the same in whatever company it comes.  With ``again`` it will be decomposed many times, and may keep
+    what is the same each time.
     """
-    return compiled.load().of(X) if compiled.pays(n, X.shape[1]) else PlainStack(X)
+    return compiled.load().of(X) if compiled.pays(n, X.shape[1]) else PlainStack(X, again=again)
 
 
 class PlainStack:
-    """A stack in NumPy; of large matrices, whose Cholesky factors are kept, lower triangles are read."""
+    """A stack in NumPy; of large matrices lower triangles are read.
 
-    def __init__(self, X: np.ndarray):
-        self.X = X
+    One that is decomposed again and again keeps the Cholesky factors of large matrices, as much memory as
+    the matrices themselves.
+    """
+
+    def __init__(self, X: np.ndarray, *, again: bool = False):
+        self.X, self._again = X, again
 
     @property
     def d(self) -> int:
@@ -46,11 +51,11 @@ class PlainStack:
 
     @lazy
     def _factors(self) -> list[np.ndarray | None]:
-        """Lower triangular C with ``C C' = X``, None where there is none: as much memory as X again.
-
-        Even used once they are worth their while: ``W X W'`` then takes two thirds of the operations.
-        """
         return [_cholesky(X) for X in self.X]
+
+    def _congruence(self, W: np.ndarray, k: int) -> np.ndarray:
+        """``W X W'`` of the k-th matrix, a large one."""
+        return _congruence(W, self.X[k], self._factors[k] if self._again else _cholesky(self.X[k]))
 
     def decompose(self, W: np.ndarray) -> PlainDecomposition:
         """Decompose ``W X W'``; where it has left float64 its logarithm is NaN."""
@@ -64,8 +69,7 @@ class PlainStack:
                 elif len(_bands(m)) == 1:
                     A = W @ self.X[rows] @ W.T
                 else:
-                    both = zip(self.X[rows], self._factors[rows], strict=True)
-                    A = np.stack([_congruence(W, X, C) for X, C in both])
+                    A = np.stack([self._congruence(W, k) for k in range(rows.start, rows.stop)])
                 values, V = _eigh(A)
                 logs[rows], vectors[rows] = np.log(values), V
                 features[rows] = vech(_logarithm(logs[rows], V))
@@ -181,7 +185,10 @@ def _cholesky(X: np.ndarray) -> np.ndarray | None:
 
 
 def _congruence(W: np.ndarray, X: np.ndarray, C: np.ndarray | None) -> np.ndarray:
-    """``W X W'`` of a large matrix, by ``X = C C'`` if there is C; the lower triangle is sure."""
+    """``W X W'`` of a large matrix; the lower triangle is sure.
+
+    With ``X = C C'`` it takes two thirds of the operations, so that C is worth computing for this alone.
+    """
     if C is None:
         return _half_product(W @ X, W.T, lower=True)
     root = _times_triangle(W, C, lower=True)

@@ -106,8 +106,8 @@ class Block(NamedTuple):
     rows: slice
     target: Target
 
-    def stack(self) -> Stack:
-        return stack_of(np.asarray(self.X[self.rows]), self.X.shape[0])
+    def stack(self, *, again: bool) -> Stack:
+        return stack_of(np.asarray(self.X[self.rows]), self.X.shape[0], again=again)
 
 
 class Part(NamedTuple):
@@ -199,7 +199,7 @@ class Misalignment:
     def part(self, k: int, W: np.ndarray) -> Part:
         """Decompose a chunk at W."""
         block = self.blocks[k]
-        stack = self._stacks.get(k) or block.stack()
+        stack = self._stacks.get(k) or block.stack(again=self.keep)
         if self.keep:
             self._stacks[k] = stack
         return Part(stack.decompose(W), block.rows, block.target)
