@@ -11,7 +11,8 @@ from spdmetric.linalg.symmetric import LogCongruence, congruence, expm, unvech, 
 
 
 @pytest.mark.parametrize(
-    ("n", "d", "rows"), [(3, 160, 160), (2, 251, 251), (1, 145, 145), (2, 251, 170), (3, 160, 7), (900, 8, 8)]
+    ("n", "d", "rows"),
+    [(3, 160, 160), (2, 251, 251), (1, 145, 145), (5, 101, 101), (2, 251, 170), (3, 160, 7), (900, 8, 8)],
 )
 def test_features_and_derivatives_are_those_of_the_formulas(n, d, rows, rng):
     X, W = (expm(symmetric(rng, k, d) / np.sqrt(d)) for k in (n, 1))

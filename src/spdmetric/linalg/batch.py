@@ -154,8 +154,11 @@ def _groups(n: int, m: int) -> list[slice]:
 
 @lru_cache(maxsize=32)
 def _bands(m: int) -> list[slice]:
-    """Rows of large matrices in bands: fewer operations in narrow ones, each of them slower."""
-    width = 72 if m >= 144 else m  # a multiple of 24: OpenBLAS takes that many rows at a time
+    """Rows of large matrices in bands: fewer operations in narrow ones, each of them slower.
+
+    Large are those that the kernels leave to NumPy; the others, all in one band, go by the plain formulas.
+    """
+    width = 72 if m > compiled.LIMIT else m  # a multiple of 24: OpenBLAS takes that many rows at a time
     return [slice(k, min(k + width, m)) for k in range(0, m, width)]
 
 
