@@ -10,7 +10,10 @@ from spdmetric.linalg.batch import PlainStack
 from spdmetric.linalg.symmetric import LogCongruence, congruence, expm, unvech, vech
 
 
-@pytest.mark.parametrize(("n", "d", "rows"), [(3, 160, 160), (2, 251, 251), (3, 160, 7), (900, 8, 8)])
+@pytest.mark.parametrize(
+    ("n", "d", "rows"),
+    [(3, 160, 160), (2, 251, 251), (1, 145, 145), (5, 101, 101), (2, 251, 170), (3, 160, 7), (900, 8, 8)],
+)
 def test_features_and_derivatives_are_those_of_the_formulas(n, d, rows, rng):
     X, W = (expm(symmetric(rng, k, d) / np.sqrt(d)) for k in (n, 1))
     W = W[0, :rows]
@@ -43,3 +46,54 @@ def test_what_lapack_gives_up_on_stays_in_its_matrix(bad, rng):
     features, others = PlainStack(X).decompose(np.eye(8)).features, np.arange(900) != 411
     assert np.isnan(features[411]).all()
     np.testing.assert_array_equal(features[others], good[others])
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -1.0])
+def test_a_large_matrix_without_a_cholesky_factor_is_alone_in_it(bad, rng):
+    X, W = expm(symmetric(rng, 4, 150) / 12), expm(symmetric(rng, 150) / 12)
+    good = PlainStack(X).decompose(W).features
+    X[2, 3, 3] = bad
+    features = PlainStack(X).decompose(W).features
+    assert np.isnan(features[2]).all()
+    np.testing.assert_array_equal(features[[0, 1, 3]], good[[0, 1, 3]])
+
+
+def test_large_matrices_that_leave_float64(rng):
+    X = expm(symmetric(rng, 2, 150) / 12) * 1e200
+    assert np.isnan(PlainStack(X).decompose(1e100 * np.eye(150)).features).all()
+
+
+def test_large_matrices_barely_definite_are_those_of_the_product(rng):
+    """At a condition of 1e14 a Cholesky factor exists or not by chance: both ways agree."""
+    s, Q = np.logspace(-14, 0, 150), np.linalg.qr(rng.standard_normal((150, 150)))[0]
+    X = (Q * s) @ Q.T
+    X = np.stack([(X + X.T) / 2, np.diag(s)])
+    stack, W = PlainStack(X, again=True), np.diag(np.logspace(0, 1, 150))
+    largest = slice(75, None)  # of the others rounding takes digits, in either way
+    logs = stack.decompose(W).log.log.values
+    stack._factors[:] = [None, None]
+    np.testing.assert_allclose(logs[:, largest], stack.decompose(W).log.log.values[:, largest], atol=1e-7)
+
+
+@pytest.mark.parametrize("rows", [150, 7])
+def test_any_array_and_the_same_bits_each_time(rows, rng):
+    X, W = expm(symmetric(rng, 3, 150) / 12).astype(np.float32), expm(symmetric(rng, 150) / 12)[:rows]
+    stack = PlainStack(X.astype(np.float64))
+    good = stack.decompose(W).features
+    frozen = X.astype(np.float64)
+    frozen.flags.writeable = False
+    strided = np.repeat(X.astype(np.float64), 2, axis=2)[:, :, ::2]
+    for other in (PlainStack(frozen), PlainStack(X), PlainStack(strided)):
+        np.testing.assert_allclose(other.decompose(W).features, good, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(stack.decompose(W).features, good)
+    np.testing.assert_array_equal(PlainStack(frozen[1:2]).decompose(W).features, good[1:2])
+
+
+def test_factors_are_kept_where_they_are_used_again(rng):
+    X, W = expm(symmetric(rng, 3, 150) / 12), expm(symmetric(rng, 150) / 12)
+    once, often = PlainStack(X), PlainStack(X, again=True)
+    good = once.decompose(W).features
+    for _ in range(2):
+        np.testing.assert_array_equal(often.decompose(W).features, good)
+    assert "_factors" in vars(often)
+    assert "_factors" not in vars(once)

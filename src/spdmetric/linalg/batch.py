@@ -7,12 +7,14 @@ and the environment's settings alone; the results agree to some 1e-12.
 
 from __future__ import annotations
 
-from functools import lru_cache, reduce
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from scipy.linalg.blas import dtrmm
 
 from spdmetric.linalg import compiled
+from spdmetric.linalg.lazy import lazy
 from spdmetric.linalg.moments import Moments, moments_of
 from spdmetric.linalg.symmetric import LogCongruence, Spectrum, transpose, unvech, vech
 
@@ -23,24 +25,37 @@ Stack: TypeAlias = "PlainStack | CompiledStack"
 Decomposition: TypeAlias = "PlainDecomposition | CompiledDecomposition"
 
 
-def stack_of(X: np.ndarray, n: int | None = None) -> Stack:
+def stack_of(X: np.ndarray, n: int | None = None, *, again: bool = False) -> Stack:
     """Return the stack for n matrices of this size, X among them.
 
     Without n the kind depends on the size of the matrices alone: what is computed of a matrix then
-    is the same in whatever company it comes.
+    is the same in whatever company it comes.  With ``again`` it will be decomposed many times, and may keep
+    what is the same each time.
     """
-    return compiled.load().of(X) if compiled.pays(n, X.shape[1]) else PlainStack(X)
+    return compiled.load().of(X) if compiled.pays(n, X.shape[1]) else PlainStack(X, again=again)
 
 
 class PlainStack:
-    """A stack in NumPy."""
+    """A stack in NumPy; of large matrices lower triangles are read.
 
-    def __init__(self, X: np.ndarray):
-        self.X = X
+    One that is decomposed again and again keeps the Cholesky factors of large matrices, as much memory as
+    the matrices themselves.
+    """
+
+    def __init__(self, X: np.ndarray, *, again: bool = False):
+        self.X, self._again = X, again
 
     @property
     def d(self) -> int:
         return self.X.shape[-1]
+
+    @lazy
+    def _factors(self) -> list[np.ndarray | None]:
+        return [_cholesky(X) for X in self.X]
+
+    def _congruence(self, W: np.ndarray, k: int) -> np.ndarray:
+        """``W X W'`` of the k-th matrix, a large one."""
+        return _congruence(W, self.X[k], self._factors[k] if self._again else _cholesky(self.X[k]))
 
     def decompose(self, W: np.ndarray) -> PlainDecomposition:
         """Decompose ``W X W'``; where it has left float64 its logarithm is NaN."""
@@ -49,10 +64,15 @@ class PlainStack:
         logs, vectors, features = np.empty((n, m)), np.empty((n, m, m)), np.empty((n, m * (m + 1) // 2))
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             for rows in _groups(n, m):
-                of_rows = np.matmul(W, self.X[rows], out=None if WX is None else WX[rows])
-                values, V = _eigh(_half_product(of_rows, W.T, lower=True))
+                if WX is not None:
+                    A = _half_product(np.matmul(W, self.X[rows], out=WX[rows]), W.T, lower=True)
+                elif len(_bands(m)) == 1:
+                    A = W @ self.X[rows] @ W.T
+                else:
+                    A = np.stack([self._congruence(W, k) for k in range(rows.start, rows.stop)])
+                values, V = _eigh(A)
                 logs[rows], vectors[rows] = np.log(values), V
-                features[rows] = vech(_half_product(V * logs[rows, None, :], transpose(V), lower=False))
+                features[rows] = vech(_logarithm(logs[rows], V))
         return PlainDecomposition(self.X, W, LogCongruence(Spectrum(logs, vectors)), features, WX)
 
 
@@ -90,21 +110,19 @@ class PlainDecomposition:
     def pull(self, rows: np.ndarray) -> np.ndarray:
         """Derivative of ``sum <rows, features>`` along ``W -> exp(-xi/2) W``.
 
-        As `LogCongruence.pull`.  Large matrices go by triangles: with ``M = N + N'``, ``V' M V`` is the
-        sum of ``V' N V`` and its transpose.
+        As `LogCongruence.pull`.  Of large matrices one triangle is enough: ``E = V' M V``, and with
+        ``h o E = N + N'`` the sum of ``V N V'`` and its transpose.
         """
-        (logs, vectors), m = self.log.log, self._W.shape[0]
+        m = self._W.shape[0]
         if len(_bands(m)) == 1:
             return self.log.pull(unvech(rows))
-        half, total = np.triu(np.ones((m, m))) - np.eye(m) / 2, np.zeros((m, m))
-        for row, log, V in zip(rows, logs, vectors, strict=True):
-            E = V.T @ _triangle_times(half * unvech(row), V)
-            N = np.zeros_like(E)
+        total = np.zeros((m, m))
+        for row, log, V in zip(rows, *self.log.log, strict=True):
+            N = _half_product(V.T, unvech(row) @ V, lower=False)
             for band in _bands(m):
-                both = E[band, band.start :] + E[band.start :, band].T
-                both *= _h(log[band, None], log[band.start :])
-                N[band, band.start :] = both * half[band, band.start :]
-            total -= V @ _triangle_times(N, V.T)
+                N[band, band.start :] *= _h(log[band, None], log[band.start :])
+            N.reshape(-1)[:: m + 1] /= 2
+            total -= _times_triangle(V, N, lower=False) @ V.T
         return total + total.T
 
     def pull_factor(self, rows: np.ndarray) -> np.ndarray:
@@ -113,8 +131,8 @@ class PlainDecomposition:
 
 
 # ---------------------------------------------------------------------------
-# Products that are triangular or symmetric, in bands of rows: large matrices need little more than half
-# the operations.
+# Products that are triangular or symmetric: large matrices need little more than half the operations, in
+# bands of rows, by BLAS, or by NumPy, which knows the product of a matrix with its own transpose.
 
 
 def _eigh(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -136,9 +154,12 @@ def _groups(n: int, m: int) -> list[slice]:
 
 @lru_cache(maxsize=32)
 def _bands(m: int) -> list[slice]:
-    """Rows in bands of about a hundred."""
-    number = max(1, round(m / 100))
-    return [slice(m * k // number, m * (k + 1) // number) for k in range(number)]
+    """Rows of large matrices in bands: fewer operations in narrow ones, each of them slower.
+
+    Large are those that the kernels leave to NumPy; the others, all in one band, go by the plain formulas.
+    """
+    width = 72 if m > compiled.LIMIT else m  # a multiple of 24: OpenBLAS takes that many rows at a time
+    return [slice(k, min(k + width, m)) for k in range(0, m, width)]
 
 
 def _half_product(A: np.ndarray, B: np.ndarray, *, lower: bool) -> np.ndarray:
@@ -146,38 +167,55 @@ def _half_product(A: np.ndarray, B: np.ndarray, *, lower: bool) -> np.ndarray:
     bands = _bands(A.shape[-2])
     if len(bands) == 1:
         return A @ B
-    out = np.zeros((*A.shape[:-1], B.shape[-1]))
+    out = np.empty((*A.shape[:-1], B.shape[-1]))
     for band in bands:
         columns = slice(0, band.stop) if lower else slice(band.start, None)
         np.matmul(A[..., band, :], B[..., columns], out=out[..., band, columns])
     return out
 
 
-def _triangle_times(N: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """The product N B of upper triangular N."""
-    out = np.empty_like(N)
-    for band in _bands(N.shape[-1]):
-        np.matmul(N[band, band.start :], B[band.start :], out=out[band])
-    return out
+def _times_triangle(A: np.ndarray, N: np.ndarray, *, lower: bool) -> np.ndarray:
+    """The product A N of triangular N, whose other triangle is not read."""
+    return dtrmm(1.0, N.T, A.T, lower=not lower).T  # of transposes, as BLAS has its arrays by columns
 
 
-# t coth(t/2) / 2 = 1 + t^2 / 12 - ...: up to a gap of 1/4 these terms leave 1e-17.
-_SERIES = (1.0, 1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160)
+def _cholesky(X: np.ndarray) -> np.ndarray | None:
+    """Lower triangular C with ``C C' = X``, or None."""
+    try:
+        return np.linalg.cholesky(X.astype(np.float64, copy=False))
+    except np.linalg.LinAlgError:
+        return None
 
 
-def _h(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """`LogCongruence.h` of log-eigenvalues, without a transcendental function of each gap t.
+def _congruence(W: np.ndarray, X: np.ndarray, C: np.ndarray | None) -> np.ndarray:
+    """``W X W'`` of a large matrix; the lower triangle is sure.
 
-    Far from 0 it is ``(t / 2) (a + b) / (a - b)`` with a and b the eigenvalues; near, that would lose digits.
+    With ``X = C C'`` it takes two thirds of the operations, so that C is worth computing for this alone.
     """
-    t = x - y
-    near = np.abs(t) <= 0.25
-    a, b = np.exp(x), np.exp(y)
-    h = a - b
-    h[near] = 1.0
-    np.divide(a + b, h, out=h)
-    h *= t
-    h *= 0.5
-    square = t[near] ** 2
-    h[near] = reduce(lambda total, c: total * square + c, reversed(_SERIES))
-    return h
+    if C is None:
+        return _half_product(W @ X, W.T, lower=True)
+    root = _times_triangle(W, C, lower=True)
+    return root @ root.T
+
+
+def _logarithm(logs: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """``V diag(logs) V'``, for logs that ascend.
+
+    Less the smallest they are squares: NumPy takes half the operations for the product of a large matrix
+    with its own transpose.
+    """
+    m = logs.shape[-1]
+    if len(_bands(m)) == 1:
+        return (V * logs[:, None, :]) @ transpose(V)
+    low = logs[:, :1]
+    root = V * np.sqrt(logs - low)[:, None, :]
+    L = root @ transpose(root)
+    L.reshape(-1, m * m)[:, :: m + 1] += low
+    return L
+
+
+def _h(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """`LogCongruence.h` of log-eigenvalues ``low <= high``; what is below them is left as it comes."""
+    u = (high - low) / 2
+    u += 1e-30  # where they are equal this gives the limit, 1
+    return np.divide(u, np.tanh(u), out=u)

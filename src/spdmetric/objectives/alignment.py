@@ -106,8 +106,8 @@ class Block(NamedTuple):
     rows: slice
     target: Target
 
-    def stack(self) -> Stack:
-        return stack_of(np.asarray(self.X[self.rows]), self.X.shape[0])
+    def stack(self, *, again: bool) -> Stack:
+        return stack_of(np.asarray(self.X[self.rows]), self.X.shape[0], again=again)
 
 
 class Part(NamedTuple):
@@ -127,7 +127,9 @@ class Part(NamedTuple):
 
     def centered(self, mean: np.ndarray) -> np.ndarray:
         """Tangent vectors centered by a mean, times the roots of their weights, (n, p)."""
-        return np.sqrt(self.target.weight) * (self.features - mean)
+        rows = self.features - mean
+        rows *= np.sqrt(self.target.weight)
+        return rows
 
     def left_out(self, ridge: FeatureRidge, mean: np.ndarray, counts: np.ndarray | None) -> Errors:
         """Errors of a regression of the targets, each matrix left out in turn."""
@@ -197,7 +199,7 @@ class Misalignment:
     def part(self, k: int, W: np.ndarray) -> Part:
         """Decompose a chunk at W."""
         block = self.blocks[k]
-        stack = self._stacks.get(k) or block.stack()
+        stack = self._stacks.get(k) or block.stack(again=self.keep)
         if self.keep:
             self._stacks[k] = stack
         return Part(stack.decompose(W), block.rows, block.target)
@@ -409,7 +411,8 @@ class LocalEvaluation(Evaluation):
     @lazy
     def _root(self) -> np.ndarray:
         """All centered tangent vectors, times the roots of their weights, (n, p)."""
-        return np.concatenate([part.centered(self._mean) for part in self._parts])
+        rows = [part.centered(self._mean) for part in self._parts]
+        return rows[0] if len(rows) == 1 else np.concatenate(rows)
 
     @lazy
     def _gram_matrix(self) -> np.ndarray:
@@ -442,9 +445,10 @@ class LocalEvaluation(Evaluation):
         if not self.gram:
             return self._of_all.rows(part)
         (Y, w), (scale, other) = part.target, self._coefficients
-        rows = (np.sqrt(w) * other * self._gram_matrix[part.rows]) @ self._root
-        rows += (scale * w * Y) @ self._moments.A.T
-        return rows
+        of_all = self._objective.target
+        # A too is a sum of centered tangent vectors: both terms are one product with all of them.
+        across = Y @ (np.sqrt(of_all.weight) * of_all.Y).T
+        return (np.sqrt(w) * other * self._gram_matrix[part.rows] + scale * w * across) @ self._root
 
 
 class _Move:
