@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from random_matrices import symmetric
+from spdmetric.linalg import compiled
 from spdmetric.linalg.batch import PlainStack
 from spdmetric.linalg.symmetric import LogCongruence, congruence, expm, unvech, vech
 
@@ -97,3 +98,24 @@ def test_factors_are_kept_where_they_are_used_again(rng):
         np.testing.assert_array_equal(often.decompose(W).features, good)
     assert "_factors" in vars(often)
     assert "_factors" not in vars(once)
+
+
+@pytest.mark.parametrize(("n", "rows"), [(3, 7), (9, 10), (1, 75)])
+def test_at_low_rank_a_stack_used_again_goes_by_the_kernels(n, rows, rng):
+    if not compiled.pays_at_rank(n, 151, rows):
+        pytest.skip("without the kernels")
+    X, W = expm(symmetric(rng, n, 151) / 12), rng.standard_normal((rows, 151))
+    plain, packed = (PlainStack(X, again=again).decompose(W) for again in (False, True))
+    assert type(plain) is not type(packed)
+    np.testing.assert_allclose(packed.features, plain.features, rtol=0, atol=1e-12)
+    cotangents = rng.standard_normal(plain.features.shape)
+    for pull in ("pull", "pull_factor"):
+        ours, formula = (getattr(here, pull)(cotangents) for here in (packed, plain))
+        np.testing.assert_allclose(ours, formula, atol=1e-11 * np.abs(formula).max())
+
+
+def test_at_full_rank_or_used_once_nothing_is_packed(rng):
+    X = expm(symmetric(rng, 3, 151) / 12)
+    for stack, W in ((PlainStack(X, again=True), np.eye(151)), (PlainStack(X), np.eye(7, 151))):
+        stack.decompose(W)
+        assert "_packed" not in vars(stack)

@@ -161,7 +161,11 @@ def prepare(block: Block, *, factor: np.ndarray, target_mean: np.ndarray, n: int
     """Whiten a chunk and cut it into pieces."""
     X, Y = block.matrices, np.eye(target_mean.size)[block.codes] - target_mean
     pieces = [
-        Prepared(stack_of(congruence(factor, X[rows]), n), rows, Target(Y[rows], block.weight[rows, None]))
+        Prepared(
+            stack_of(congruence(factor, X[rows]), n, again=True),
+            rows,
+            Target(Y[rows], block.weight[rows, None]),
+        )
         for rows in chunks(len(X), piece_size(factor.shape[0]))
     ]
     return Pieces(pieces)

@@ -1,8 +1,8 @@
 """Stacks of SPD matrices as the objective sees them: decomposed at a factor, cotangents pulled back.
 
 There are two kinds: in NumPy, to be read and to judge by, and compiled
-(`spdmetric.linalg.compiled`), to be fast.  `stack_of` is the only place that chooses, by the sizes
-and the environment's settings alone; the results agree to some 1e-12.
+(`spdmetric.linalg.compiled`), to be fast.  `stack_of` chooses, and of large matrices at low rank
+`PlainStack.decompose`, by the sizes and the environment's settings alone; the results agree to some 1e-12.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class PlainStack:
     """A stack in NumPy; of large matrices lower triangles are read.
 
     One that is decomposed again and again keeps the Cholesky factors of large matrices, as much memory as
-    the matrices themselves.
+    the matrices themselves; at low rank, instead, what the kernels pack, half as much.
     """
 
     def __init__(self, X: np.ndarray, *, again: bool = False):
@@ -53,13 +53,23 @@ class PlainStack:
     def _factors(self) -> list[np.ndarray | None]:
         return [_cholesky(X) for X in self.X]
 
+    @lazy
+    def _packed(self) -> CompiledStack:
+        return compiled.load().of(self.X)
+
     def _congruence(self, W: np.ndarray, k: int) -> np.ndarray:
         """``W X W'`` of the k-th matrix, a large one."""
         return _congruence(W, self.X[k], self._factors[k] if self._again else _cholesky(self.X[k]))
 
-    def decompose(self, W: np.ndarray) -> PlainDecomposition:
-        """Decompose ``W X W'``; where it has left float64 its logarithm is NaN."""
+    def decompose(self, W: np.ndarray) -> Decomposition:
+        """Decompose ``W X W'``; where it has left float64 its logarithm is NaN.
+
+        At low rank the kernels are worth packing a stack for that is used again: for few rows of W, BLAS
+        spends more time on copying X than on its products.
+        """
         n, (m, d) = self.X.shape[0], W.shape
+        if self._again and compiled.pays_at_rank(n, d, m):
+            return self._packed.decompose(W)
         WX = np.empty((n, m, d)) if 2 * m <= d else None  # kept where that needs little memory
         logs, vectors, features = np.empty((n, m)), np.empty((n, m, m)), np.empty((n, m * (m + 1) // 2))
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):

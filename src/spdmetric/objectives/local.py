@@ -239,7 +239,7 @@ _UNKNOWN_MEMORY = 8 * 2**30
 
 def fits(n: int, d: int) -> bool:
     """Whether n matrices, whitened and decomposed at two points, take at most a quarter of the memory."""
-    needed = 8 * n * (d * d + d * (d + 1) // 2 + 2 * (d * d + d * (d + 1)))
+    needed = 8 * n * (2 * d * d + 2 * (d * d + d * (d + 1)))  # whitened, and packed or factored
     return needed <= memory_limit() / 4
 
 

@@ -38,9 +38,11 @@ from spdmetric.linalg.compiled.threads import each_block
 if TYPE_CHECKING:
     from spdmetric.linalg.compiled.stack import CompiledStack
 
-__all__ = ["EVALUATIONS", "LIMIT", "SMALLEST", "each_block", "load", "pays"]
+__all__ = ["EVALUATIONS", "LIMIT", "SMALLEST", "each_block", "load", "pays", "pays_at_rank"]
 
 LIMIT = 96  # beyond, eight matrices leave the cache and the gain over LAPACK goes; measured to 160
+# The same at low rank: rank 10 takes half of NumPy's time at size 400, nine tenths at 700.
+LIMIT_AT_RANK = 512
 
 # n d^3 of the smallest problem for the kernels, that is 40 matrices of size 8.  A fit of that size takes
 # 0.1 s with NumPy, half of it with the kernels: loading them pays from some ten such fits in a process on.
@@ -59,6 +61,11 @@ def pays(n: int | None, d: int) -> bool:
     if wish == "0" or not 1 <= d <= LIMIT or os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
         return False
     return (wish == "1" or (40 if n is None else n) * d**3 >= SMALLEST) and _works()
+
+
+def pays_at_rank(n: int, d: int, m: int) -> bool:
+    """Whether the kernels are to evaluate n matrices of size d many times at factors of low rank m."""
+    return 2 * m <= d <= LIMIT_AT_RANK and pays(n * d**2 // m**2, m)
 
 
 def load() -> type[CompiledStack]:

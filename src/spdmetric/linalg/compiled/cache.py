@@ -81,12 +81,13 @@ def say_that_it_compiles() -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function when it is first called, and keep the result on disk.
+# Kernels get all their arrays from outside: they do without numba's runtime, which manages memory, and are
+# loaded sooner.
+_OPTIONS: dict[str, Any] = {"nogil": True, "_nrt": False}
 
-    Kernels get all their arrays from outside: they do without numba's runtime, which manages memory, and
-    are loaded sooner.
-    """
-    dispatcher: Any = njit(nogil=True, _nrt=False)(function)
+
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function when it is first called, and keep the result on disk."""
+    dispatcher: Any = njit(**_OPTIONS)(function)
     dispatcher._cache = _Cache(function)
     return dispatcher

@@ -8,6 +8,7 @@ the groups ``first``..``last``.  Shapes, m and d being the sizes of W:
     column   (m, m)                      which feature the entry (i, j) of log(W X W') is
     values, logs  (groups, m, LANES)     eigenvalues of W X W', and their logarithms
     vectors  (groups, even m, m, LANES)
+    products (groups, even m, even d, LANES)  W X, kept where W has low rank; else none, (0, ...)
     features (matrices, p)               as `spdmetric.linalg.symmetric.vech` gives them
     work     (5, side, side, LANES)      scratch for five matrices; side is even, at least m and d
     lines    (GROUPS, LINES, m + MORE, LANES)   and for some vectors of each of a few groups
@@ -130,16 +131,18 @@ def _logarithm(values, logs, V, m, scaled, L):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def forward(packed, W, column, values, logs, vectors, features, work, lines):  # type: ignore[no-untyped-def]
-    """Decompose ``W X W'`` and write the features of its logarithm."""
+def forward(packed, W, column, values, logs, vectors, features, products, work, lines):  # type: ignore[no-untyped-def]
+    """Decompose ``W X W'`` and write the features of its logarithm, and W X if products have room for it."""
     m, d, groups = column.shape[0], W.shape[1], packed.shape[0]
     X, T, A, U = work[0], work[1], work[2], work[3]
+    kept = products.shape[0] > 0
     for first in range(0, groups, GROUPS):
         last = min(first + GROUPS, groups)
         for g in range(first, last):
             _unpack(packed[g], d, X)
-            inner_shared(W, m, X, d, d, T, False)
-            inner_shared(W, m, T, m, d, A, True)
+            WX = products[g] if kept else T
+            inner_shared(W, m, X, d, d, WX, False)
+            inner_shared(W, m, WX, m, d, A, True)
             tridiagonalize(A, m, vectors[g], values[g], lines[g - first])
         diagonalize(m, vectors[first:last], values[first:last], lines)
         for g in range(first, last):
@@ -195,16 +198,19 @@ def pull_frame(rows, column, order, values, logs, vectors, work, first, last, re
 
 
 @kernel
-def pull_factor(rows, packed, W, column, order, values, logs, vectors, work, first, last, result):  # type: ignore[no-untyped-def]
+def pull_factor(rows, packed, W, column, order, values, logs, vectors, products, work, first, last, result):  # type: ignore[no-untyped-def]
     """``result = 2 sum V (log[,] o V' M V) V' W X``, (m, d), its rows put back in place."""
     m, d = column.shape[0], W.shape[1]
     B, X, WX, XW, total = work[0], work[1], work[2], work[3], work[4]
     _clear(total, m, d)
     for g in range(first, last):
         _adjoint(rows, m, column, g * LANES, values[g], logs[g], vectors[g], work, False)
-        _unpack(packed[g], d, X)
-        inner_shared(W, m, X, d, d, WX, False)
-        transpose(WX, m, d, XW)
+        if products.shape[0] > 0:
+            transpose(products[g], m, d, XW)
+        else:
+            _unpack(packed[g], d, X)
+            inner_shared(W, m, X, d, d, WX, False)
+            transpose(WX, m, d, XW)
         inner(B, m, XW, d, m, WX, False)
         add(WX, m, d, total)
     for i in range(m):

@@ -76,8 +76,11 @@ class CompiledStack:
         values, logs = empty((2, groups, m, LANES))
         vectors = empty((groups, _even(m), m, LANES))
         features = np.empty((self.n, m * (m + 1) // 2))
-        kernels.forward(self.packed, factor, column, values, logs, vectors, features, *_scratch(max(m, d)))
-        return CompiledDecomposition(self, factor, order, column, values, logs, vectors, features)
+        small = 2 * m <= d  # W X, beside X: worth keeping for the way back
+        products = empty((groups if small else 0, _even(m), _even(d), LANES))
+        scratch = _scratch(max(m, d))
+        kernels.forward(self.packed, factor, column, values, logs, vectors, features, products, *scratch)
+        return CompiledDecomposition(self, factor, order, column, values, logs, vectors, features, products)
 
 
 @dataclass
@@ -92,6 +95,7 @@ class CompiledDecomposition:
     logs: np.ndarray
     vectors: np.ndarray  # (groups, even m, m, LANES)
     features: np.ndarray  # (n, p)
+    products: np.ndarray  # (groups, even m, even d, LANES), or none
 
     def moments(self, Y: np.ndarray, weight: np.ndarray, *, gram: bool) -> Moments:
         """Moments of features and targets about their means."""
@@ -113,7 +117,8 @@ class CompiledDecomposition:
         """Derivative of ``sum <rows, features>`` in the entries of W, (m, d)."""
         shape = self.order.size, self.stack.d
         args = self._rows(rows), self.stack.packed, self.factor, self.column, self.order
-        return self._sum(kernels.pull_factor, (*args, self.values, self.logs, self.vectors), shape)
+        decomposed = self.values, self.logs, self.vectors, self.products
+        return self._sum(kernels.pull_factor, (*args, *decomposed), shape)
 
     def _rows(self, rows: np.ndarray) -> np.ndarray:
         if rows.shape != self.features.shape:
