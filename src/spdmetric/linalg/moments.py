@@ -52,7 +52,8 @@ def moments_of(features: np.ndarray, Y: np.ndarray, weight: np.ndarray, *, gram:
     # Infinite features are not an error here: the mean tells of them.
     with np.errstate(invalid="ignore"):
         R = features - mean
-        R *= root
+        if (root != 1.0).any():  # mostly they are, and a pass over R is saved
+            R *= root
         A = R.T @ (root * (Y - target_mean))
         # R'R, of one array with itself, takes NumPy half the time of another product.
         return Moments(total, mean, target_mean, A, 0.0 if gram else R.T @ R)

@@ -50,25 +50,25 @@ def _unpack(packed, d, X):  # type: ignore[no-untyped-def]
 @part
 def _write_features(L, m, column, features, first):  # type: ignore[no-untyped-def]
     """Rows of features, from the lower triangles of L; lanes past the last matrix are left out."""
-    for lane in range(min(LANES, features.shape[0] - first)):
-        for i in range(m):
-            for j in range(i):
-                features[first + lane, column[i, j]] = _SQRT2 * L[i, j, lane]
-            features[first + lane, column[i, i]] = L[i, i, lane]
+    lanes = min(LANES, features.shape[0] - first)
+    for i in range(m):
+        for j in range(i + 1):
+            scale, place = _SQRT2 if j < i else 1.0, column[i, j]
+            for lane in range(lanes):
+                features[first + lane, place] = scale * L[i, j, lane]
 
 
 @part
 def _read_cotangents(rows, m, column, first, M):  # type: ignore[no-untyped-def]
     """Symmetric matrices M of rows of cotangents, zero in lanes past the last row."""
-    last = rows.shape[0] - 1
-    for lane in range(LANES):
-        row = min(first + lane, last)
-        diagonal = 1.0 if row == first + lane else 0.0
-        off_diagonal = diagonal * _HALF_SQRT2
-        for i in range(m):
-            for j in range(i):
-                M[i, j, lane] = off_diagonal * rows[row, column[i, j]]
-            M[i, i, lane] = diagonal * rows[row, column[i, i]]
+    lanes = min(LANES, rows.shape[0] - first)
+    for i in range(m):
+        for j in range(i + 1):
+            scale, place = _HALF_SQRT2 if j < i else 1.0, column[i, j]
+            if lanes < LANES:
+                put2(M, i, j, fill(0.0))
+            for lane in range(lanes):
+                M[i, j, lane] = scale * rows[first + lane, place]
     for i in range(m):
         for j in range(i):
             put2(M, j, i, get2(M, i, j))

@@ -145,7 +145,8 @@ def cotangents(
     if p > FEW:
         rows = (features - mean) @ right
         rows += Y @ across.T
-        rows *= weight
+        if (weight != 1.0).any():
+            rows *= weight
         return rows
     q = p + Y.shape[1]
     Z, w, _, out = _scratch(q)
