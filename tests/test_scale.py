@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from threading import active_count
 
 import numpy as np
@@ -219,6 +220,16 @@ def test_threads_stop_when_one_fails():
     with pytest.raises(ValueError, match="no"):
         list(each_block(work, range(100), n_threads=2))
     assert active_count() <= before + 2
+
+
+def test_of_several_errors_that_of_the_first_block_is_raised():
+    def work(k):
+        time.sleep(0.02 if k == 0 else 0.0)
+        raise ValueError(f"block {k}")
+
+    for _ in range(5):
+        with pytest.raises(ValueError, match="block 0"):
+            list(each_block(work, range(6), n_threads=2))
 
 
 _MEMORY = """

@@ -15,6 +15,7 @@ whether it holds SPD matrices, or what is wrong with the first that is none.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -522,6 +523,7 @@ def _inner(a: Array, b: Array) -> Array:
     return array_namespace(a).sum(a * b)
 
 
+@lru_cache(maxsize=32)
 def _unit_trace(d: int) -> np.ndarray:
     """The vector of the identity, of length 1."""
     return vech(np.eye(d)) / np.sqrt(d)

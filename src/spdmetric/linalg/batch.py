@@ -78,8 +78,8 @@ class PlainStack:
                     A = _half_product(np.matmul(W, self.X[rows], out=WX[rows]), W.T, lower=True)
                 elif len(_bands(m)) == 1:
                     A = W @ self.X[rows] @ W.T
-                else:
-                    A = np.stack([self._congruence(W, k) for k in range(rows.start, rows.stop)])
+                else:  # one at a time
+                    A = self._congruence(W, rows.start)[None]
                 values, V = _eigh(A)
                 logs[rows], vectors[rows] = np.log(values), V
                 features[rows] = vech(_logarithm(logs[rows], V))
@@ -157,8 +157,8 @@ def _eigh(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _groups(n: int, m: int) -> list[slice]:
-    """Matrices of size m to work on at a time: their temporaries stay in the cache."""
-    size = max(1, 40_000 // m**2)
+    """Matrices of size m to work on at a time: their temporaries stay in the cache, large ones go alone."""
+    size = max(1, 40_000 // m**2) if len(_bands(m)) == 1 else 1
     return [slice(k, min(k + size, n)) for k in range(0, n, size)]
 
 

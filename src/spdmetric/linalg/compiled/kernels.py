@@ -1,7 +1,7 @@
 """The two passes over a stack of matrices, compiled: features of log(W X W'), and their adjoint.
 
-A *group* is LANES matrices side by side (see `spdmetric.linalg.compiled.lanes`); sums are taken over
-the groups ``first``..``last``.  Shapes, m and d being the sizes of W:
+A *group* is LANES matrices side by side (see `spdmetric.linalg.compiled.lanes`).  Shapes,
+m and d being the sizes of W:
 
     packed   (groups, d(d+1)/2, LANES)   lower triangles of X, row by row
     W        (even m, d)                 rows from large to small, and a row of zeros if m is odd
@@ -182,12 +182,12 @@ def _adjoint(rows, m, column, first, values, logs, V, work, frame):  # type: ign
 
 
 @kernel
-def pull_frame(rows, column, order, values, logs, vectors, work, first, last, result):  # type: ignore[no-untyped-def]
+def pull_frame(rows, column, order, values, logs, vectors, work, result):  # type: ignore[no-untyped-def]
     """``result = -sum V (h o V' M V) V'``, (m, m), its rows and columns put back in place."""
     m = column.shape[0]
     total = work[4]
     _clear(total, m, m)
-    for g in range(first, last):
+    for g in range(values.shape[0]):
         _adjoint(rows, m, column, g * LANES, values[g], logs[g], vectors[g], work, True)
         add(work[0], m, m, total)
     for i in range(m):
@@ -198,12 +198,12 @@ def pull_frame(rows, column, order, values, logs, vectors, work, first, last, re
 
 
 @kernel
-def pull_factor(rows, packed, W, column, order, values, logs, vectors, products, work, first, last, result):  # type: ignore[no-untyped-def]
+def pull_factor(rows, packed, W, column, order, values, logs, vectors, products, work, result):  # type: ignore[no-untyped-def]
     """``result = 2 sum V (log[,] o V' M V) V' W X``, (m, d), its rows put back in place."""
     m, d = column.shape[0], W.shape[1]
     B, X, WX, XW, total = work[0], work[1], work[2], work[3], work[4]
     _clear(total, m, d)
-    for g in range(first, last):
+    for g in range(values.shape[0]):
         _adjoint(rows, m, column, g * LANES, values[g], logs[g], vectors[g], work, False)
         if products.shape[0] > 0:
             transpose(products[g], m, d, XW)

@@ -1,21 +1,16 @@
 """The compiled kernels as functions of NumPy arrays: a stack packed once, decomposed at many factors.
 
-    stack = CompiledStack.of(X)          # once
-    here = stack.decompose(W)            # at each factor
-    here.features                        # vech(log(W X W')), (n, p)
-    here.pull(rows)                      # LogCongruence.pull of the cotangents unvech(rows)
-    here.pull_factor(rows)               # LogCongruence.pull_factor
-    here.log                             # a LogCongruence, for second derivatives
-
-Sums over the stack are taken in blocks whose bounds depend on the sizes alone.
+stack = CompiledStack.of(X)          # once
+here = stack.decompose(W)            # at each factor
+here.features                        # vech(log(W X W')), (n, p)
+here.pull(rows)                      # LogCongruence.pull of the cotangents unvech(rows)
+here.pull_factor(rows)               # LogCongruence.pull_factor
+here.log                             # a LogCongruence, for second derivatives
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache, reduce
-from itertools import pairwise
 
 import numpy as np
 
@@ -33,13 +28,6 @@ def _even(size: int) -> int:
 
 # Five matrices, their size rounded up to even, and vectors of the groups that are decomposed together.
 _scratch = Scratch(lambda side: ((5, _even(side), _even(side), LANES), (GROUPS, LINES, side + MORE, LANES)))
-
-
-@lru_cache(maxsize=64)
-def _blocks(groups: int, size: int) -> tuple[tuple[int, int], ...]:
-    """Bounds of blocks of groups of like work, some 4e6 operations each; at most 64 blocks."""
-    number = max(1, min(groups, groups * 20 * LANES * size**3 // 4_000_000, 64))
-    return tuple(pairwise(groups * k // number for k in range(number + 1)))
 
 
 @dataclass(frozen=True)
@@ -110,15 +98,19 @@ class CompiledDecomposition:
     def pull(self, rows: np.ndarray) -> np.ndarray:
         """Derivative of ``sum <rows, features>`` along ``W -> exp(-xi/2) W``, (m, m)."""
         m = self.order.size
-        args = self._rows(rows), self.column, self.order, self.values, self.logs, self.vectors
-        return self._sum(kernels.pull_frame, args, (m, m))
+        result = np.empty((m, m))
+        decomposed = self.values, self.logs, self.vectors
+        kernels.pull_frame(self._rows(rows), self.column, self.order, *decomposed, _scratch(m)[0], result)
+        return result
 
     def pull_factor(self, rows: np.ndarray) -> np.ndarray:
         """Derivative of ``sum <rows, features>`` in the entries of W, (m, d)."""
-        shape = self.order.size, self.stack.d
-        args = self._rows(rows), self.stack.packed, self.factor, self.column, self.order
+        m, d = self.order.size, self.stack.d
+        result = np.empty((m, d))
+        at = self.stack.packed, self.factor, self.column, self.order
         decomposed = self.values, self.logs, self.vectors, self.products
-        return self._sum(kernels.pull_factor, (*args, *decomposed), shape)
+        kernels.pull_factor(self._rows(rows), *at, *decomposed, _scratch(max(m, d))[0], result)
+        return result
 
     def _rows(self, rows: np.ndarray) -> np.ndarray:
         if rows.shape != self.features.shape:
@@ -126,16 +118,6 @@ class CompiledDecomposition:
                 f"Expected cotangents of the shape of the features, {self.features.shape}, got {rows.shape}."
             )
         return plain(rows)
-
-    def _sum(self, kernel: Callable[..., None], args: tuple, shape: tuple[int, int]) -> np.ndarray:
-        side = max(shape)
-
-        def part(block: tuple[int, int]) -> np.ndarray:
-            result = np.empty(shape)
-            kernel(*args, _scratch(side)[0], *block, result)
-            return result
-
-        return reduce(np.add, map(part, _blocks(self.values.shape[0], side)))
 
     @property
     def spread(self) -> np.ndarray:

@@ -6,8 +6,9 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -19,23 +20,43 @@ def each_block(
     """Yield the results of a function on blocks, in their order, computed by threads.
 
     The function should release the interpreter lock, as all kernels do, and not call this itself.
-    Threads run at most two blocks each ahead of the one who asks for results, so the memory
-    that results take does not grow with the number of blocks.
+    The thread that asks is one of them: waking another takes as long as a small block.  They run at most
+    two blocks each ahead, so the memory that results take does not grow with the number of blocks.
     """
     if n_threads <= 1:
         yield from map(function, blocks)
         return
-    waiting: deque[Future[Result]] = deque()
+    waiting: deque[_Task[Item, Result]] = deque()
     try:
         for block in blocks:
-            waiting.append(_pool(n_threads).submit(function, block))
+            waiting.append(_Task(block, _pool(n_threads - 1).submit(function, block)))
             if len(waiting) > 2 * n_threads:
-                yield waiting.popleft().result()
+                yield _first(waiting, function)
         while waiting:
-            yield waiting.popleft().result()
+            yield _first(waiting, function)
     finally:  # an error, or nobody asks any more
-        for future in waiting:
-            future.cancel()
+        for task in waiting:
+            task.future.cancel()
+
+
+@dataclass
+class _Task(Generic[Item, Result]):
+    item: Item
+    future: Future[Result]
+
+
+def _first(waiting: deque[_Task[Item, Result]], function: Callable[[Item], Result]) -> Result:
+    """Take the first result; until it is there, do what no other thread has begun."""
+    for task in waiting:
+        if waiting[0].future.done():
+            break
+        if task.future.cancel():
+            task.future = Future()
+            try:
+                task.future.set_result(function(task.item))
+            except Exception as error:  # that of an earlier block, if it has one, is raised before
+                task.future.set_exception(error)
+    return waiting.popleft().future.result()
 
 
 @lru_cache(maxsize=4)
