@@ -420,7 +420,7 @@ BROAD = ["__init__.py", "files.py", "images.py", "journal.py", "models.py", "obj
 
 
 def test_no_more_broad_excepts_and_no_error_of_no_kind():
-    """``except Exception`` is where each decoder, compiler or method has errors of its own, or they wait in turn."""
+    """Where each decoder, compiler or method has errors of its own, or where errors wait for their turn."""
     broad, vague = [], []
     for path in Path(spdmetric.__file__).parent.rglob("*.py"):
         source = path.read_text()
