@@ -43,6 +43,7 @@ def cases() -> list[Case]:
     return [
         Case("tolerance/evaluations", evaluations, "result"),
         Case("tolerance/concentrated", lambda setting: concentrated(subject9()), "result"),
+        Case("tolerance/concentrated-cho2017", lambda setting: concentrated(cho2017(1)), "result"),
         Case("tolerance/flipped", lambda setting: flipped(setting), "result"),
         Case("tolerance/45classes", lambda setting: many_classes(setting), "result"),
     ]
