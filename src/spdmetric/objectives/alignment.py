@@ -207,7 +207,7 @@ class Misalignment:
 
 def default_chunk_size(d: int) -> int:
     """Matrices of size d in a chunk: enough work to be worth a thread's while, and little memory."""
-    return int(max(64, min(4e7 / (20 * d**3), 16384))) // 8 * 8
+    return int(max(64, min(5.5e7 / (20 * d**3), 16384))) // 8 * 8
 
 
 class Evaluation(ABC):
