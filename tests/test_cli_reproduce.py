@@ -204,10 +204,15 @@ def test_an_interruption_that_a_module_swallows_is_one(tmp_path, capsys, monkeyp
             raise ImportError("extensions cannot be imported") from None
 
     monkeypatch.setattr(runner, "run_table", swallowed)
-    before = signal.getsignal(signal.SIGINT)
-    assert cli.main(["reproduce", "toy", "--out", str(tmp_path)]) == 130
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # what runs in the background ignores it
+    try:
+        assert cli.main(["reproduce", "toy", "--out", str(tmp_path)]) == 130
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert capsys.readouterr().err.endswith("same command again to go on where it was.\n")
-    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_figures(tmp_path, capsys):
