@@ -1,11 +1,13 @@
 """The compiled kernels as functions of NumPy arrays: a stack packed once, decomposed at many factors.
 
-stack = CompiledStack.of(X)          # once
-here = stack.decompose(W)            # at each factor
-here.features                        # vech(log(W X W')), (n, p)
-here.pull(rows)                      # LogCongruence.pull of the cotangents unvech(rows)
-here.pull_factor(rows)               # LogCongruence.pull_factor
-here.log                             # a LogCongruence, for second derivatives
+    stack = CompiledStack.of(X)          # once
+    here = stack.decompose(W)            # at each factor
+    here.features                        # vech(log(W X W')), (n, p)
+    here.pull(rows)                      # LogCongruence.pull of the cotangents unvech(rows)
+    here.pull_factor(rows)               # LogCongruence.pull_factor
+    here.log                             # a LogCongruence, for second derivatives
+
+Sums over the stack are taken in the order of its matrices.
 """
 
 from __future__ import annotations
