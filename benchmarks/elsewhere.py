@@ -24,8 +24,8 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import StratifiedShuffleSplit
 from tqdm import tqdm
 
-from spdmetric.evaluation.methods import METHODS, Sizes
-from spdmetric.evaluation.statistics import Mean
+from spdmetric.comparison.methods import METHODS, Sizes
+from spdmetric.comparison.statistics import Mean
 from spdmetric.io.atomic import write_atomically
 from spdmetric.paper.stamps import Stamp, code_stamp
 

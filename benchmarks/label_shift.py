@@ -32,7 +32,7 @@ from sklearn.metrics import balanced_accuracy_score
 from tqdm import tqdm
 
 from spdmetric import LogEuclideanClassifier, datasets
-from spdmetric.evaluation.statistics import Mean
+from spdmetric.comparison.statistics import Mean
 from spdmetric.geometry import matrices_at
 from spdmetric.io.atomic import write_atomically
 from spdmetric.linalg.symmetric import congruence, expm, symmetrize

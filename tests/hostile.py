@@ -485,8 +485,8 @@ def registry_models() -> list[Any]:
     from sklearn.pipeline import make_pipeline
 
     from spdmetric import CommonRange, Shrinkage
-    from spdmetric.evaluation.methods import METHODS, Sizes
-    from spdmetric.evaluation.splits import steps_of
+    from spdmetric.comparison.methods import METHODS, Sizes
+    from spdmetric.comparison.folds import steps_of
 
     X, y = good_matrices(24, 4), np.array(["left", "right", "up"])[np.arange(24) % 3]
     signals = np.random.default_rng(1).standard_normal((24, 4, 40))

@@ -14,8 +14,8 @@ import spdmetric
 from random_matrices import labeled
 from spdmetric import CommonRange, LogEuclideanMetric
 from spdmetric.datasets import make_regression
-from spdmetric.evaluation.methods import COMPARED, METHODS, Sizes, obstacle
-from spdmetric.evaluation.splits import Fold
+from spdmetric.comparison.methods import COMPARED, METHODS, Sizes, obstacle
+from spdmetric.comparison.folds import Fold
 from spdmetric.geometry import distance_riemann
 from spdmetric.validation import check_spd
 

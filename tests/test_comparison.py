@@ -37,8 +37,8 @@ from spdmetric.comparison.plan import RECENTERED, make_plan, too_long
 from spdmetric.comparison.report import COLUMNS, Origin
 from spdmetric.comparison.run import Comparison, run_plan
 from spdmetric.datasets import whiten
-from spdmetric.evaluation.journal import JournalError
-from spdmetric.evaluation.methods import METHODS
+from spdmetric.comparison.store import JournalError
+from spdmetric.comparison.methods import METHODS
 from spdmetric.io.matrices import Matrices
 from spdmetric.linalg.symmetric import unvech
 

@@ -17,10 +17,10 @@ from sklearn.pipeline import make_pipeline
 from random_matrices import labeled, spd
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.datasets import make_toy
-from spdmetric.evaluation import baselines
-from spdmetric.evaluation.baselines import GMML, NCA, RCA, distances_wasserstein
-from spdmetric.evaluation.journal import Failure, Journal, JournalError, Task, attempt_each, run
-from spdmetric.evaluation.methods import (
+from spdmetric.comparison import baselines
+from spdmetric.comparison.baselines import GMML, NCA, RCA, distances_wasserstein
+from spdmetric.comparison.store import Failure, Journal, JournalError, Task, attempt_each, run
+from spdmetric.comparison.methods import (
     COMPARED,
     FAMILIES,
     METHODS,
@@ -31,8 +31,8 @@ from spdmetric.evaluation.methods import (
     obstacle,
     program,
 )
-from spdmetric.evaluation.splits import Fold, steps_of
-from spdmetric.evaluation.statistics import Section, as_markdown, as_plain
+from spdmetric.comparison.folds import Fold, steps_of
+from spdmetric.comparison.statistics import Section, as_markdown, as_plain
 from spdmetric.geometry import pairwise_distance
 from spdmetric.paper.ablations import ABLATIONS, KNOWN
 
@@ -164,7 +164,7 @@ def test_without_pyriemann_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyriemann.classification", None)
     with pytest.raises(ImportError, match=r"MDM needs pyRiemann: pip install 'spdmetric\[compare\]'"):
         METHODS["mdm"].make(Sizes(20, 4, 10, 4))
-    monkeypatch.setattr("spdmetric.evaluation.methods.find_spec", lambda name: None)
+    monkeypatch.setattr("spdmetric.comparison.methods.find_spec", lambda name: None)
     assert "spdmetric[compare]" in obstacle(METHODS["mdm"], Sizes(20, 4, 10, 4))
     assert obstacle(METHODS["riemann"], Sizes(20, 4, 10, 4)) is None
 

@@ -11,7 +11,7 @@ import pytest
 
 from spdmetric.cli import main
 from spdmetric.datasets import draw_sets, load_image_sets
-from spdmetric.evaluation.methods import METHODS, Sizes, obstacle
+from spdmetric.comparison.methods import METHODS, Sizes, obstacle
 from spdmetric.validation import check_spd
 
 VIRUS = Path(os.environ.get("SPDMETRIC_DATA", "")) / "virus"

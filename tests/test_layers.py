@@ -25,7 +25,8 @@ LAYERS = (
         "geometry",
         "manifolds",
     ),
-    *("objectives", "solvers", "distributed", "estimators", "io", "datasets", "plots", "evaluation"),
+    *("objectives", "solvers", "distributed", "estimators", "io", "datasets", "plots"),
+    *("comparison.statistics", "comparison.folds", "comparison.baselines", "comparison.methods", "comparison.store"),
     *("io.kinds", "io.models"),  # which list the fields of estimators of evaluation
     *("paper", "comparison", "cli", "__main__"),
 )

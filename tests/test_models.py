@@ -27,8 +27,8 @@ import spdmetric
 from random_matrices import labeled, spd
 from spdmetric import CommonRange, LogEuclideanMetric, LogEuclideanMetricCV, Shrinkage
 from spdmetric.estimators.embedding import Embedding
-from spdmetric.evaluation.methods import METHODS, Sizes
-from spdmetric.evaluation.splits import steps_of
+from spdmetric.comparison.methods import METHODS, Sizes
+from spdmetric.comparison.folds import steps_of
 from spdmetric.io import atomic, models, npy
 from spdmetric.io.models import input_of, load_recipe
 from spdmetric.io.signals import Recipe

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from spdmetric.evaluation.statistics import number
+from spdmetric.comparison.statistics import number
 from spdmetric.paper import stamps
 from spdmetric.paper.reproduce import Settings, run_table, verify_table, write_table
 from spdmetric.paper.stamps import Stamp, code_stamp, stamp_part

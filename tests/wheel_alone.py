@@ -55,7 +55,7 @@ def features(folder: Path) -> dict:
 
     from spdmetric.comparison.page import need_page
     from spdmetric.datasets import gabor_responses, load_bci_iv_2a, load_eegmmi, load_images
-    from spdmetric.evaluation.methods import METHODS, Sizes
+    from spdmetric.comparison.methods import METHODS, Sizes
     from spdmetric.io.matrices import read_matrices
     from spdmetric.plots import style
 

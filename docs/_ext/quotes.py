@@ -31,8 +31,8 @@ if __name__ == "__main__":
 import rivals  # noqa: E402
 from steps import STEPS  # noqa: E402
 
-from spdmetric.evaluation.methods import METHODS  # noqa: E402
-from spdmetric.evaluation.statistics import number  # noqa: E402
+from spdmetric.comparison.methods import METHODS  # noqa: E402
+from spdmetric.comparison.statistics import number  # noqa: E402
 from spdmetric.paper.ablations import KNOWN  # noqa: E402
 from spdmetric.paper.stamps import Stamp, code_stamp  # noqa: E402
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from spdmetric.evaluation.statistics import number
+from spdmetric.comparison.statistics import number
 from spdmetric.paper.ablations import KNOWN
 
 CHOICES = ("spdmetric", "spdmetric-neighbors")

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from spdmetric.cli.inputs import Input
     from spdmetric.comparison.plan import Plan
     from spdmetric.comparison.report import Origin, Report
-    from spdmetric.evaluation.journal import Finished
+    from spdmetric.comparison.store import Finished
     from spdmetric.io.matrices import Matrices
 
 MOST_TOLD = 10  # matrices left out that are named
@@ -160,7 +160,7 @@ def _write(report: Report, data: Input, arguments: Namespace) -> None:
     from sklearn.pipeline import make_pipeline
 
     from spdmetric.comparison.verdict import saved_sentence
-    from spdmetric.evaluation.splits import steps_of
+    from spdmetric.comparison.folds import steps_of
     from spdmetric.io.atomic import write_atomically
     from spdmetric.io.models import save
 

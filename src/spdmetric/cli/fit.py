@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from spdmetric import LogEuclideanMetricCV
     from spdmetric.cli.inputs import Input
-    from spdmetric.evaluation.methods import Sizes
+    from spdmetric.comparison.methods import Sizes
 
 FEW_VALUES = 10  # whole numbers, no more than that, look like classes
 FOLDS = 5  # of the choice, where a class has so many matrices
@@ -72,8 +72,8 @@ def run(arguments: Namespace) -> None:
     from sklearn.pipeline import make_pipeline
 
     from spdmetric.cli.inputs import read_input, told
-    from spdmetric.evaluation.methods import Sizes
-    from spdmetric.evaluation.splits import several, steps_of
+    from spdmetric.comparison.methods import Sizes
+    from spdmetric.comparison.folds import several, steps_of
     from spdmetric.io.models import save
 
     if arguments.method != "auto":
@@ -109,7 +109,7 @@ def learn(model: BaseEstimator, data: Input, groups: np.ndarray | None) -> None:
     from tqdm import tqdm
 
     from spdmetric.cli.inputs import speaking_of_options
-    from spdmetric.evaluation.splits import fit_keywords, steps_of
+    from spdmetric.comparison.folds import fit_keywords, steps_of
 
     columns = fit_keywords(model, groups=groups, sample_domain=data.domains)
     with tqdm(desc="learning", unit="step", delay=2, leave=False, disable=None) as bar:
@@ -192,8 +192,8 @@ def classifier_asked(arguments: Namespace, sizes: Sizes, grouped: bool) -> BaseE
     import numpy as np
 
     from spdmetric import LogEuclideanClassifier
-    from spdmetric.evaluation.methods import METHODS, given, obstacle
-    from spdmetric.evaluation.splits import steps_of
+    from spdmetric.comparison.methods import METHODS, given, obstacle
+    from spdmetric.comparison.folds import steps_of
 
     name = AUTO if arguments.method == "auto" else arguments.method
     if why := obstacle(METHODS[name], sizes):
@@ -238,7 +238,7 @@ def numbers_asked(arguments: Namespace, sizes: Sizes) -> BaseEstimator:
     from sklearn.pipeline import make_pipeline
 
     from spdmetric import CommonRange, LogEuclideanMetric, LogEuclideanMetricCV
-    from spdmetric.evaluation.methods import given
+    from spdmetric.comparison.methods import given
 
     ridge = arguments.neighbors is None
     metric: LogEuclideanMetric | LogEuclideanMetricCV
@@ -280,8 +280,8 @@ def _parts(data: Input, groups: np.ndarray | None) -> list[str]:
 
 def _learned(model: BaseEstimator, arguments: Namespace) -> str:
     """What was learned, in a line."""
-    from spdmetric.evaluation.methods import METHODS
-    from spdmetric.evaluation.splits import steps_of
+    from spdmetric.comparison.methods import METHODS
+    from spdmetric.comparison.folds import steps_of
 
     found = [getattr(step, "metric_", step) for step in steps_of(model)]
     metrics = [step for step in found if hasattr(step, "alignment_")]

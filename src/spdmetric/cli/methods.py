@@ -13,7 +13,7 @@ def add_options(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> None:
     """Print the table."""
     from spdmetric.cli.fit import AUTO
-    from spdmetric.evaluation.methods import METHODS
+    from spdmetric.comparison.methods import METHODS
 
     for name, method in METHODS.items():
         needs = f"; needs the extra {method.extra}" if method.extra else ""

@@ -156,7 +156,7 @@ def check_model(path: Path) -> None:
 
 def check_method(name: str) -> None:
     """Refuse a method that the registry does not have."""
-    from spdmetric.evaluation.methods import METHODS
+    from spdmetric.comparison.methods import METHODS
 
     if name not in METHODS:
         raise ValueError(

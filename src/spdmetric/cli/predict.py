@@ -134,7 +134,7 @@ def _domain_columns(
     import numpy as np
 
     from spdmetric.cli.fit import counted
-    from spdmetric.evaluation.splits import steps_of
+    from spdmetric.comparison.folds import steps_of
 
     metric = getattr(steps_of(model)[-1], "metric_", None)
     known = getattr(metric, "domains_", None)

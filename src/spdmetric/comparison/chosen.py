@@ -12,8 +12,8 @@ from spdmetric.comparison.plan import Plan
 from spdmetric.comparison.run import fold_of, inner_groups, made
 from spdmetric.comparison.verdict import Verdict, title
 from spdmetric.estimators import CommonRange, LogEuclideanMetric, LogEuclideanMetricCV
-from spdmetric.evaluation.methods import METHODS, given
-from spdmetric.evaluation.splits import Fold, Vectors, fit_keywords, steps_of
+from spdmetric.comparison.methods import METHODS, given
+from spdmetric.comparison.folds import Fold, Vectors, fit_keywords, steps_of
 from spdmetric.linalg.symmetric import unvech
 from spdmetric.plots.patterns import Patterns, patterns_of
 from spdmetric.validation import TellsNothingError

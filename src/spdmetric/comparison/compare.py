@@ -22,7 +22,7 @@ from spdmetric.comparison.report import Report
 from spdmetric.comparison.run import run_plan
 from spdmetric.comparison.scores import SCORES
 from spdmetric.comparison.verdict import judge
-from spdmetric.evaluation.journal import Progress, digest
+from spdmetric.comparison.store import Progress, digest
 from spdmetric.io.matrices import Matrices
 from spdmetric.validation import (
     as_numbers,
@@ -69,7 +69,7 @@ def compare(
     X_test, y_test : array-like, optional
         Test matrices and their labels; without them there is cross-validation.
     methods : str or sequence of str, optional
-        Names of `spdmetric.evaluation.methods.METHODS`; most of them by default, for many matrices without
+        Names of `spdmetric.comparison.methods.METHODS`; most of them by default, for many matrices without
         those that compare all pairs.
     repeats : int, optional
         How often the folds are drawn; by default once to five times, by the size of the data.

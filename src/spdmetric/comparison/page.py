@@ -15,8 +15,8 @@ from spdmetric.comparison.describe import FAR, counted
 from spdmetric.comparison.run import inner_groups, made
 from spdmetric.comparison.scores import SCORES
 from spdmetric.comparison.verdict import confused, confusion, saved_sentence, sentences, title
-from spdmetric.evaluation.methods import FAMILIES, METHODS, expression
-from spdmetric.evaluation.splits import steps_of
+from spdmetric.comparison.methods import FAMILIES, METHODS, expression
+from spdmetric.comparison.folds import steps_of
 from spdmetric.extras import needing
 
 if TYPE_CHECKING:

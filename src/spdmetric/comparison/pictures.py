@@ -15,7 +15,7 @@ import numpy as np
 from spdmetric.comparison.chosen import Drawn, Panel
 from spdmetric.comparison.describe import Description
 from spdmetric.comparison.verdict import Verdict
-from spdmetric.evaluation.methods import METHODS
+from spdmetric.comparison.methods import METHODS
 from spdmetric.plots import ChoiceDisplay, ReferenceSpectrumDisplay, style
 from spdmetric.plots.style import BLUE, CLASS_LOOKS, GRAY, VERMILLION
 

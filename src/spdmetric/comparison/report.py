@@ -19,7 +19,7 @@ from spdmetric.comparison.describe import Description, counted
 from spdmetric.comparison.plan import RECENTERED
 from spdmetric.comparison.run import Comparison
 from spdmetric.comparison.verdict import Estimate, Line, Verdict, sentences, title
-from spdmetric.evaluation.methods import METHODS, program
+from spdmetric.comparison.methods import METHODS, program
 from spdmetric.io.atomic import write_atomically
 from spdmetric.io.files import as_csv
 from spdmetric.io.matrices import Matrices
@@ -132,7 +132,7 @@ class Report:
         Parameters
         ----------
         method : str, optional
-            Another method of `spdmetric.evaluation.methods.METHODS`; by default the one with the highest
+            Another method of `spdmetric.comparison.methods.METHODS`; by default the one with the highest
             score of those that need no recentering.
 
         Returns

@@ -18,11 +18,11 @@ from sklearn.base import BaseEstimator
 
 from spdmetric.comparison.plan import Plan
 from spdmetric.comparison.scores import losses
-from spdmetric.evaluation import journal
-from spdmetric.evaluation.journal import Failure, Journal, Key, Pieces, Plain, Progress, Task, attempt_each
-from spdmetric.evaluation.methods import METHODS
-from spdmetric.evaluation.methods import given as given_to
-from spdmetric.evaluation.splits import Fold
+from spdmetric.comparison import journal
+from spdmetric.comparison.store import Failure, Journal, Key, Pieces, Plain, Progress, Task, attempt_each
+from spdmetric.comparison.methods import METHODS
+from spdmetric.comparison.methods import given as given_to
+from spdmetric.comparison.folds import Fold
 
 # Seconds of a sweep, and logarithms for each training matrix; of the others, for each pair.  As measured.
 SWEEP, QUICK = (0.1, 200.0), (0.5, 1.0)
@@ -71,7 +71,7 @@ def made(plan: Plan, name: str) -> BaseEstimator:
 def run_plan(plan: Plan, path: Path, *, jobs: int = 1, progress: Progress | None = None) -> Comparison:
     """Run what is left of a comparison; finished tasks are in the journal at ``path``.
 
-    For ``jobs`` and ``progress`` see `spdmetric.evaluation.journal.run`.
+    For ``jobs`` and ``progress`` see `spdmetric.comparison.store.run`.
     """
     kept, at = Journal(path, _header(plan)), {place.key: place for place in places(plan)}
     tasks = {

@@ -15,7 +15,7 @@ from spdmetric.comparison.describe import counted
 from spdmetric.comparison.plan import RECENTERED, Plan
 from spdmetric.comparison.run import Comparison, named
 from spdmetric.comparison.scores import SCORES, Score
-from spdmetric.evaluation.methods import METHODS, PAIRS
+from spdmetric.comparison.methods import METHODS, PAIRS
 
 LEVEL = 0.95
 MINUS = "\N{MINUS SIGN}"

@@ -24,7 +24,7 @@ from spdmetric.estimators import CommonRange, LogEuclideanMetric, LogEuclideanMe
 from spdmetric.estimators.cv import Path as RadiusPath
 from spdmetric.estimators.embedding import Embedding
 from spdmetric.estimators.heads import ClassMeans, Neighbors
-from spdmetric.evaluation.baselines import GMML, NCA, RCA, NearestNeighbor, from_pyriemann
+from spdmetric.comparison.baselines import GMML, NCA, RCA, NearestNeighbor, from_pyriemann
 from spdmetric.linalg.symmetric import Spectrum
 from spdmetric.manifolds import BallPoint, RankPoint
 from spdmetric.solvers import Record, Solution, Status

@@ -16,8 +16,8 @@ import numpy as np
 
 from spdmetric import datasets
 from spdmetric.datasets.bci_iv_2a import BCI_CLASSES
-from spdmetric.evaluation.baselines import CSP_FILTERS, NCA_INPUTS, NCA_OUTPUTS, NCA_STEPS, RIDGE
-from spdmetric.evaluation.methods import METHODS, too_few
+from spdmetric.comparison.baselines import CSP_FILTERS, NCA_INPUTS, NCA_OUTPUTS, NCA_STEPS, RIDGE
+from spdmetric.comparison.methods import METHODS, too_few
 from spdmetric.paper.tables import FixedRow, Group, Row, Table, bci_row, folds_of, texture_table, toy_table
 from spdmetric.paper.transfer import read_recordings
 

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spdmetric.evaluation.journal import Failure, Journal, Pieces, Plain, Progress, Task, attempt_each, run
-from spdmetric.evaluation.methods import Method, Sizes
-from spdmetric.evaluation.splits import Fold
-from spdmetric.evaluation.statistics import Section, as_markdown, as_plain
+from spdmetric.comparison.store import Failure, Journal, Pieces, Plain, Progress, Task, attempt_each, run
+from spdmetric.comparison.methods import Method, Sizes
+from spdmetric.comparison.folds import Fold
+from spdmetric.comparison.statistics import Section, as_markdown, as_plain
 from spdmetric.io.atomic import write_atomically
 from spdmetric.io.files import as_csv
 from spdmetric.paper.ablations import KNOWN
@@ -44,7 +44,7 @@ def run_table(
     """Run what is left of a table, and return all of its results, sorted by row, repeat and method.
 
     The journal is ``NAME.state`` in the folder ``out``; for ``jobs`` and ``progress`` see
-    `spdmetric.evaluation.journal.run`.
+    `spdmetric.comparison.store.run`.
     """
     chosen = {name: KNOWN[name] for name in settings.methods}
     for method in chosen.values():

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spdmetric.evaluation.statistics import Mean, Section, number, ranks, wilcoxon
+from spdmetric.comparison.statistics import Mean, Section, number, ranks, wilcoxon
 from spdmetric.paper.ablations import KNOWN
 from spdmetric.paper.tables import Group, Result, Table
 from spdmetric.plots import style

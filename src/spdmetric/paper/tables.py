@@ -18,8 +18,8 @@ import numpy as np
 from spdmetric import datasets
 from spdmetric.datasets.bci_iv_2a import BCI_CLASSES
 from spdmetric.datasets.textures import Texture, TexturePair
-from spdmetric.evaluation.journal import digest
-from spdmetric.evaluation.methods import METHODS, Sizes, obstacle
+from spdmetric.comparison.store import digest
+from spdmetric.comparison.methods import METHODS, Sizes, obstacle
 
 Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # X, y, X_test, y_test
 

@@ -29,8 +29,8 @@ from spdmetric.estimators import (
     LogEuclideanMetric,
     LogEuclideanMetricCV,
 )
-from spdmetric.evaluation.baselines import CSP_FILTERS, GMML, NCA, RCA, NearestNeighbor, from_pyriemann
-from spdmetric.evaluation.splits import fit_keywords, steps_of
+from spdmetric.comparison.baselines import CSP_FILTERS, GMML, NCA, RCA, NearestNeighbor, from_pyriemann
+from spdmetric.comparison.folds import fit_keywords, steps_of
 from spdmetric.validation import check_psd, smallest_rank
 
 
