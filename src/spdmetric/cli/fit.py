@@ -225,7 +225,6 @@ def _parameters(arguments: Namespace, chooses: bool) -> dict[str, dict[str, obje
         "--folds": {"cv": arguments.folds},
         "--scoring": {"scoring": scoring},
         "--class-weight": {"class_weight": arguments.class_weight},
-        "--domains": {"unseen_domain": "recenter"} if chooses else {},
     }
     asked = {f"--{name.replace('_', '-')}" for name, value in vars(arguments).items() if value is not None}
     return {option: parameters for option, parameters in found.items() if option in asked}

@@ -21,7 +21,8 @@ from scipy.special import log_softmax, logsumexp, softmax
 from spdmetric.estimators.heads import ClassMeans
 from spdmetric.geometry import matrices_at, tangent_vectors
 from spdmetric.linalg.symmetric import vech
-from spdmetric.objectives.weighting import Targets, discriminant_weighting
+from spdmetric.objectives.data import ClassTarget
+from spdmetric.objectives.weighting import discriminant_weighting, rows_of
 
 # All matrices of training together count as so many of the new domain.  The first is taken unless another
 # predicts the labels left out in the new domain clearly better, by so many standard errors.
@@ -63,7 +64,7 @@ def relearned(training: Kept, own: Kept, weight: float | None, n_classes: int) -
         errors = [left_out_errors(pooled.joined(mine, w), len(own.codes), n_classes) for w in weights]
         weight = _clearly_least(dict(zip(weights, errors, strict=True)))
     joined = pooled.joined(mine, weight)
-    Q = discriminant_weighting(joined.vectors, _targets(joined, n_classes)).directions
+    Q = discriminant_weighting(joined.vectors, _target(joined, n_classes), by_error=True).directions
     Q = _emphasis(training)[:, None] * Q if Q.shape[1] else np.eye(len(Q))
     return Relearned(training.joined(own, weight), Q, weight)
 
@@ -77,15 +78,15 @@ def _emphasis(training: Kept) -> np.ndarray:
     return vech(scale) / vech(np.ones_like(scale))
 
 
-def _targets(labeled: Kept, n_classes: int) -> Targets:
-    """Classes, the penalty that of the least error: several people give no draws of one distribution."""
-    return Targets.of_classes(labeled.codes, labeled.weight, n_classes)._replace(n_classes=None)
+def _target(labeled: Kept, n_classes: int) -> ClassTarget:
+    """Classes; the penalty is that of the least error: several people give no draws of one distribution."""
+    return ClassTarget.from_codes(labeled.codes, labeled.weight, n_classes)
 
 
 def left_out_errors(joined: Kept, n_own: int, n_classes: int) -> np.ndarray:
     """Squared error of the last matrices, each left out of the regression behind the weighting, (n_own,)."""
-    targets, w = _targets(joined, n_classes), joined.weight
-    penalty = discriminant_weighting(joined.vectors, targets).penalty
+    target, w = _target(joined, n_classes), joined.weight
+    penalty = discriminant_weighting(joined.vectors, target, by_error=True).penalty
     rows = np.sqrt(w)[:, None] * (joined.vectors - w @ joined.vectors / w.sum())
     n, p = rows.shape
     if n < p:
@@ -94,7 +95,7 @@ def left_out_errors(joined: Kept, n_own: int, n_classes: int) -> np.ndarray:
     else:
         hat = rows[-n_own:] @ np.linalg.solve(rows.T @ rows + penalty * np.eye(p), rows.T)
     leverage = np.diagonal(hat[:, -n_own:]) + w[-n_own:] / w.sum()
-    residual = (targets.rows()[-n_own:] - hat @ targets.rows()) / (1 - leverage)[:, None]
+    residual = (rows_of(target)[-n_own:] - hat @ rows_of(target)) / (1 - leverage)[:, None]
     return np.sum(residual**2, axis=1) / w[-n_own:]
 
 

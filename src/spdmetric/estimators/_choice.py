@@ -9,6 +9,8 @@ another is clearly better.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,8 +19,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import GroupKFold, LeaveOneGroupOut, StratifiedGroupKFold, check_cv
 
-from spdmetric.estimators._problem import Problem, problem_of, radius_path
-from spdmetric.estimators._settings import Settings
+from spdmetric.estimators._problem import Problem, find_problem, solve_path
 from spdmetric.estimators.heads import (
     ClassMeans,
     Neighbors,
@@ -30,9 +31,9 @@ from spdmetric.estimators.heads import (
 from spdmetric.linalg.batch import stack_of
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm, unvech
 from spdmetric.linalg.threads import threads
-from spdmetric.objectives.local import Labeled, in_memory, row_chunks
-from spdmetric.objectives.start import Start, start_of
-from spdmetric.objectives.weighting import Targets, discriminant_weighting
+from spdmetric.objectives.data import ClassTarget, Data, row_chunks
+from spdmetric.objectives.start import Start, find_start
+from spdmetric.objectives.weighting import discriminant_weighting
 from spdmetric.validation import check_splits
 
 # The default candidates.  Past LARGEST_FULL the full rank is not learned: its d(d+1)/2 directions are
@@ -121,10 +122,11 @@ def grid_of(
 
 
 def folds_of(
-    cv: Any, data: Labeled, classes: np.ndarray | None, groups: Array | None, random_state: int
+    cv: Any, data: Data, classes: np.ndarray | None, groups: Array | None, random_state: int
 ) -> list[Fold]:
     """Split the matrices as they are given; those without weight are left out afterwards."""
-    n, codes = len(data.codes), data.codes
+    codes = values_of(data.target)
+    n = len(codes)
     if cv is not None:
         splitter = partial(check_cv, cv, codes, classifier=classes is not None)
         splits = check_splits(cv, lambda: splitter().split(data.X, codes, groups), n)
@@ -137,7 +139,7 @@ def folds_of(
         splits = list((few or splitter).split(np.zeros(n), codes, groups))
     else:
         splits = stratified_folds(codes, random_state)
-    counts, rows = data.weight > 0, np.arange(n)
+    counts, rows = data.target.weight > 0, np.arange(n)
     folds = [(rows[train], rows[test]) for train, test in splits]
     folds = [(train[counts[train]], test[counts[test]]) for train, test in folds]
     for k, (train, test) in enumerate(folds):
@@ -154,6 +156,11 @@ def folds_of(
                 f"Fold {k} of {len(folds)} has no matrices with weight to score: expected at least one."
             )
     return folds
+
+
+def values_of(target: Any) -> np.ndarray:
+    """Codes (n,) of classes, or regression targets (n, q)."""
+    return target.codes if isinstance(target, ClassTarget) else target.values
 
 
 def stratified_folds(codes: np.ndarray, random_state: int) -> list[Fold]:
@@ -192,11 +199,11 @@ Answered = dict[Option, Answer]
 class Seen(NamedTuple):
     """Matrices as all folds see them: from one center, which knows nothing of y."""
 
-    data: Labeled  # whitened by the center
+    data: Data  # whitened by the center
     logs: np.ndarray | None  # (n, p), tangent vectors there; None: singular matrices, not whitened
 
 
-def seen_from_center(data: Labeled, grid: Grid, settings: Settings) -> tuple[Seen, Settings]:
+def seen_from_center(data: Data, grid: Grid, settings: Any) -> tuple[Seen, Any]:
     """Whiten all matrices once, and tell the folds, and the final fit, where the center is.
 
     A center for each fold would cost more than all the rest where matrices are large.  Where no candidate is
@@ -204,13 +211,13 @@ def seen_from_center(data: Labeled, grid: Grid, settings: Settings) -> tuple[See
     """
     if None not in grid.radii:
         return Seen(data, None), settings
-    center = start_of(in_memory(data.counting, settings.chunk_size), None, settings.init).center
+    center = find_start(data.weighted, settings.init, None).center
     whitened = congruence(invsqrtm(center), data.X)
     logs = _vectors(whitened, np.eye(len(center)))
-    return Seen(data._replace(X=whitened), logs), settings._replace(init=center)
+    return Seen(replace(data, X=whitened), logs), copy(settings).set_params(init=center)
 
 
-def ask_fold(seen: Seen, fold: Fold, grid: Grid, settings: Settings, n_classes: int | None) -> Answered:
+def ask_fold(seen: Seen, fold: Fold, grid: Grid, settings: Any, n_classes: int | None) -> Answered:
     """Learn all candidates on a fold, and ask them; ``n_classes`` is None for numbers."""
     train = seen.data.take(fold[0])
     answered: Answered = {}
@@ -224,12 +231,11 @@ def ask_fold(seen: Seen, fold: Fold, grid: Grid, settings: Settings, n_classes: 
 
 
 def _learned(
-    seen: Seen, fold: Fold, grid: Grid, settings: Settings
+    seen: Seen, fold: Fold, grid: Grid, settings: Any
 ) -> Iterator[tuple[Candidate, list[np.ndarray]]]:
     """Candidates, without a weighting, and the vectors that each gives to training and test matrices."""
     parts = [seen.data.take(rows) for rows in fold]
-    train = parts[0]._replace(codes=_present(parts[0].codes))
-    source = in_memory(train, settings.chunk_size)
+    source = replace(parts[0], target=parts[0].target.present)
     problems: dict[bool, Problem] = {}  # of full rank, and of low rank: these share one start
     for rank, radii in grid.radii.items():
         full = rank is None
@@ -239,56 +245,53 @@ def _learned(
         if not radii:
             continue
         if full not in problems:
-            problems[full] = problem_of(source, rank, settings, _start(seen, fold[0], train.codes, full))
-        problem = problems[full]._replace(rank=rank)
-        for radius, solution in zip(radii, radius_path(problem, radii, settings), strict=True):
+            start = _start(seen, fold[0], source.target, full) or find_start(source, settings.init, rank)
+            problems[full] = find_problem(source, start, rank, kernel=settings.kernel, gamma=settings.gamma)
+        problem = problems[full] if problems[full].rank == rank else problems[full].at_rank(rank)
+        options = {"solver": settings.solver, "tol": settings.tol, "max_iter": settings.max_iter}
+        for radius, solution in zip(radii, solve_path(problem, radii, **options), strict=True):
             W = solution.point.factor @ problem.start.factor
             yield Candidate(radius, rank, None), [_vectors(part.X, W) for part in parts]
 
 
 def _vectors(X: np.ndarray, W: np.ndarray) -> np.ndarray:
     """Tangent vectors at a factor, (n, p), as an objective computes them."""
-    parts = [stack_of(X[rows]).decompose(W).features for rows in row_chunks(X.shape, None)]
+    parts = [stack_of(X[rows]).decompose(W).features for rows in row_chunks(X.shape)]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _start(seen: Seen, rows: np.ndarray, codes: np.ndarray, full: bool) -> Start | None:
+def _start(seen: Seen, rows: np.ndarray, target: Any, full: bool) -> Start | None:
     """Where learning starts on some of the matrices; None where they are singular, and it is not known."""
     if seen.logs is None:
         return None
     d = seen.data.X.shape[1]
     if full:
         return Start.at_identity(d)
-    logs = Labeled(unvech(seen.logs[rows]), codes, seen.data.weight[rows])
-    return Start.at_identity(d, in_memory(logs, None))
+    return Start.at_identity(d, Data(unvech(seen.logs[rows]), target))
 
 
-def _weigh(vectors: list[np.ndarray], train: Labeled, metric: Candidate) -> list[np.ndarray]:
+def _weigh(vectors: list[np.ndarray], train: Data, metric: Candidate) -> list[np.ndarray]:
     """Training and test vectors with a weighting; without one where no direction tells anything."""
     if metric.weighting is None:
         return vectors
-    d, targets = train.X.shape[1], Targets.of(_present(train.codes), train.weight)
+    d, target = train.X.shape[1], train.target.present
     learned = metric.radius > 0 or vectors[0].shape[1] < d * (d + 1) // 2
-    Q = discriminant_weighting(vectors[0], targets, learned=learned).directions
+    Q = discriminant_weighting(vectors[0], target, learned=learned).directions
     return [some @ Q for some in vectors] if Q.shape[1] else vectors
 
 
-def _present(codes: np.ndarray) -> np.ndarray:
-    """Codes without gaps, as a class may be absent; numbers as they are."""
-    return np.unique(codes, return_inverse=True)[1] if codes.ndim == 1 else codes
-
-
 def _ask(
-    train: Labeled, known: np.ndarray, new: np.ndarray, numbers: list[int], n_classes: int | None
+    train: Data, known: np.ndarray, new: np.ndarray, numbers: list[int], n_classes: int | None
 ) -> Iterator[tuple[int | None, Answer]]:
     """Answers of class means, or ridge regression, and of all numbers of neighbors."""
+    codes, weight = values_of(train.target), train.target.weight
     if n_classes is None:
-        level = np.average(train.codes, axis=0, weights=train.weight)
-        yield None, Answer(regressed(known, train.codes, train.weight, new), level)
-        means = averaged(known, train.codes, train.weight, new, numbers) if numbers else []
+        level = np.average(codes, axis=0, weights=weight)
+        yield None, Answer(regressed(known, codes, weight, new), level)
+        means = averaged(known, codes, weight, new, numbers) if numbers else []
         yield from ((k, Answer(mean, level)) for k, mean in zip(numbers, means, strict=True))
         return
-    learned = known, train.codes, train.weight, n_classes
+    learned = known, codes, weight, n_classes
     by_mean = ClassMeans.of(*learned)
     yield None, Answer(by_mean.evidence(new), by_mean.offset)
     if numbers:

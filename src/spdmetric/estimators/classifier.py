@@ -30,7 +30,7 @@ from spdmetric.linalg.symmetric import Array, triangular_root
 from spdmetric.linalg.threads import one_thread
 from spdmetric.validation import (
     ClassWeight,
-    TellsNothingError,
+    UninformativeDataError,
     check_choice,
     check_domains,
     check_labels,
@@ -95,8 +95,6 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         Of the order of the matrices in the default folds.
     verbose : bool, default=False
         Show a bar of the folds, and print the iterations of the final fit.
-    unseen_domain : {"error", "recenter"}, default="error"
-        See `LogEuclideanMetric`.
 
     Attributes
     ----------
@@ -153,7 +151,6 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         n_jobs: int | None = None,
         random_state: int = 0,
         verbose: bool = False,
-        unseen_domain: str = "error",
     ):
         self.head = head
         self.n_neighbors = n_neighbors
@@ -167,7 +164,6 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-        self.unseen_domain = unseen_domain
 
     @one_thread
     def fit(
@@ -391,7 +387,7 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         )
         try:
             metric.fit(own, self.classes_[mine.codes], mine.weight)
-        except TellsNothingError:
+        except UninformativeDataError:
             return None
         vectors = np.asarray(metric.transform(own))
         head = ClassMeans.of(vectors, mine.codes, mine.weight, len(self.classes_))

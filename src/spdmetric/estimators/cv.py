@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,15 +14,15 @@ from sklearn.utils.validation import validate_data
 from spdmetric import validation
 from spdmetric.estimators import _choice
 from spdmetric.estimators._choice import Answered, Fold, Grid, Seen
-from spdmetric.estimators._data import checked_of
-from spdmetric.estimators._domains import UNSEEN, groups_of, seen_from_means
+from spdmetric.estimators._data import check_array_data, groups_of_domains, recenter_domains
 from spdmetric.estimators._fitted import FittedMetric
-from spdmetric.estimators._problem import problem_of, radius_path
-from spdmetric.estimators._progress import followed, with_progress
-from spdmetric.estimators._settings import Settings, settings_of
+from spdmetric.estimators._problem import find_problem, learn_weighting, solve_path
+from spdmetric.estimators._progress import follow_folds, with_progress
+from spdmetric.estimators.metric import LogEuclideanMetric, check_parameters
 from spdmetric.linalg.symmetric import Array
 from spdmetric.linalg.threads import one_thread
-from spdmetric.objectives.local import Labeled, View, in_memory
+from spdmetric.objectives.data import ClassTarget, Data, View
+from spdmetric.objectives.start import find_start
 from spdmetric.solvers import Callback, Solution
 from spdmetric.validation import ClassWeight, check_candidates, check_radius, check_rank
 
@@ -57,7 +58,7 @@ class LogEuclideanMetricCV(FittedMetric):
     probability of their labels.  The usual candidate, the tangent vectors at the mean with a discriminant
     weighting, is left only for one that is better by more than the noise of the comparison.  All radii of a rank
     are learned in one sweep, a bounded number of steps for each: what few matrices teach is learned in the
-    first steps, and later ones rather fit noise.  For numbers to predict, ridge regression takes the place
+    first steps, and later ones rather fit noise.  For regression targets, ridge regression takes the place
     of class means, and the squared error, in units of the spread of y, that of the logarithm.
 
     Parameters
@@ -72,7 +73,7 @@ class LogEuclideanMetricCV(FittedMetric):
         Weightings to try; None is both, with ``kernel="rbf"`` no weighting.
     head : {"neighbors", "centroid", "ridge", "auto"}, default="neighbors"
         What the metric is chosen for: the nearest neighbors, the nearest class mean ("ridge" regression
-        for numbers to predict), or the better of the two.
+        for regression targets), or the better of the two.
     n_neighbors : int or None, default=None
         Neighbors of that classifier, at most as many as there are matrices to learn from in every fold;
         None chooses among 1, 5, 11, 21, as far as the smallest class has so many matrices.
@@ -106,8 +107,6 @@ class LogEuclideanMetricCV(FittedMetric):
         Bound on the KKT residual, see `LogEuclideanMetric`.
     max_iter : int, default=40
         Steps for each radius; no warning is given when they are used up.
-    chunk_size : int or None, default=None
-        See `LogEuclideanMetric`.
     n_jobs : int or None, default=None
         Processes that share the folds; None is 1, -1 one for each core.  (In
         `LogEuclideanMetric` there is one fit, and threads share its chunks.)  BLAS runs one thread
@@ -118,8 +117,6 @@ class LogEuclideanMetricCV(FittedMetric):
         Of the order of the matrices in the default folds.
     verbose : bool, default=False
         Show a bar of the folds, and print the iterations of the final fit.
-    unseen_domain : {"error", "recenter"}, default="error"
-        See `LogEuclideanMetric`.
 
     Attributes
     ----------
@@ -137,7 +134,7 @@ class LogEuclideanMetricCV(FittedMetric):
         Neighbors chosen; None where the head is the class mean, or ridge regression.
     temperature_ : float
         By what to divide the log likelihoods of the head so that its probabilities agree with the labels
-        of matrices that were left out; 1 for numbers to predict.
+        of matrices that were left out; 1 for regression targets.
     path_ : Path
         Alignment, distance and condition number along the radii, at the rank chosen, on all
         the data.
@@ -175,12 +172,10 @@ class LogEuclideanMetricCV(FittedMetric):
         solver: str = "trust-region",
         tol: float = 3e-2,
         max_iter: int = 40,
-        chunk_size: int | None = None,
         n_jobs: int | None = None,
         callback: Callback | None = None,
         random_state: int = 0,
         verbose: bool = False,
-        unseen_domain: str = "error",
     ):
         self.radii = radii
         self.ranks = ranks
@@ -198,12 +193,10 @@ class LogEuclideanMetricCV(FittedMetric):
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
-        self.chunk_size = chunk_size
         self.n_jobs = n_jobs
         self.callback = callback
         self.random_state = random_state
         self.verbose = verbose
-        self.unseen_domain = unseen_domain
 
     @with_progress(lambda self: 1)
     @one_thread
@@ -222,7 +215,7 @@ class LogEuclideanMetricCV(FittedMetric):
         X : array-like of shape (n_matrices, d, d)
             SPD matrices; rank-deficient ones where all candidates are of low rank, or ranks is None.
         y : array-like of shape (n_matrices,) or (n_matrices, n_outputs)
-            Labels of at least two classes, or numbers to predict.
+            Labels of at least two classes, or regression targets.
         sample_weight : array-like of shape (n_matrices,), optional
             Non-negative weights, used in learning, not in scoring.  A weight of zero leaves the
             matrix out of both; folds are made of all matrices as they are given.
@@ -238,29 +231,36 @@ class LogEuclideanMetricCV(FittedMetric):
         """
         settings = self._settings()
         asked = self._asked(settings)
-        validation.check_choice("unseen_domain", self.unseen_domain, UNSEEN)
-        seen, domains = seen_from_means(X, sample_domain, sample_weight, mean=self._mean_name)
+        seen, domains = recenter_domains(X, sample_domain, sample_weight, mean=self._mean_name)
         seen = seen[:] if isinstance(seen, View) else seen  # all folds are in memory
-        groups = groups_of(sample_domain) if groups is None else groups
-        classes, data = checked_of(
-            seen, y, sample_weight, settings.class_weight, _rank_needed(asked[1]), self.task
+        groups = groups_of_domains(sample_domain) if groups is None else groups
+        classes, data = check_array_data(
+            seen, y, sample_weight, settings.class_weight, self.task, _rank_needed(asked[1])
         )
         self._check_head(classes is not None)
-        groups = validation.check_groups(groups, len(data.codes))
+        groups = validation.check_groups(groups, len(data.target.weight))
         folds = _choice.folds_of(self.cv, data, classes, groups, self.random_state)
         grid = self._grid(data, folds, *asked)
         centered, settings = _choice.seen_from_center(data, grid, settings)
         answered = self._answered(centered, grid, folds, settings, None if classes is None else len(classes))
-        table = _choice.table_of(answered, folds, data.codes, classes, self.scoring)
+        table = _choice.table_of(answered, folds, _choice.values_of(data.target), classes, self.scoring)
         chosen = _choice.choose(table, grid, self.head, self.rule)
         radius, rank, weighting = chosen.metric
-        problem = problem_of(in_memory(data.counting, settings.chunk_size), rank, settings)
-        solutions = radius_path(problem, grid.radii[rank], settings, callback=settings.report)
+        weighted = data.weighted
+        start = find_start(weighted, settings.init, rank)
+        problem = find_problem(weighted, start, rank, kernel=settings.kernel, gamma=settings.gamma)
+        solutions = solve_path(
+            problem,
+            grid.radii[rank],
+            solver=settings.solver,
+            tol=settings.tol,
+            max_iter=settings.max_iter,
+            callback=settings._report,
+        )
         solution = solutions[grid.radii[rank].index(radius)]
         validate_data(self, X, reset=True, skip_check_array=True)
-        gamma, learned = problem.gamma(solution), problem.weighting(solution, weighting)
-        embedding = problem.embedding(solution)
-        self._keep(classes, embedding, solution, gamma=gamma, weighting=learned, domains=domains)
+        learned = None if weighting is None else learn_weighting(solution)
+        self._keep(classes, start, solution, weighting=learned, domains=domains)
         usual = _choice.Option(grid.usual, None)
         by_accuracy = self.scoring is None and classes is not None
         self.cv_results_ = _choice.results_of(table, usual, accuracy=by_accuracy)
@@ -272,9 +272,11 @@ class LogEuclideanMetricCV(FittedMetric):
         self.path_ = describe_path(grid.radii[rank], solutions)
         return self
 
-    def _settings(self) -> Settings:
-        """Return the parameters shared with the other estimator, after a check of the others."""
-        settings = settings_of(self.get_params(deep=False))
+    def _settings(self) -> LogEuclideanMetric:
+        """Return a metric with the parameters that both have, after a check of all."""
+        names = LogEuclideanMetric().get_params(deep=False).keys() & self.get_params(deep=False).keys()
+        settings = LogEuclideanMetric(**{name: getattr(self, name) for name in names})
+        check_parameters(settings)
         if settings.solver == "stochastic":
             raise ValueError(
                 "solver='stochastic' cannot follow a path of radii: choose radius and rank with "
@@ -291,24 +293,26 @@ class LogEuclideanMetricCV(FittedMetric):
         """Refuse the head of the other task."""
         other = "ridge" if classes else "centroid"
         if self.head == other:
-            holds, use = ("labels", "centroid") if classes else ("numbers to predict", "ridge")
+            holds, use = ("labels", "centroid") if classes else ("regression targets", "ridge")
             raise ValueError(f"head={self.head!r} is not for y that holds {holds}: use head={use!r}.")
 
-    def _asked(self, settings: Settings) -> tuple[list[Any] | None, list[Any] | None, list[Any] | None]:
+    def _asked(
+        self, settings: LogEuclideanMetric
+    ) -> tuple[list[Any] | None, list[Any] | None, list[Any] | None]:
         """Radii, ranks and weightings that were asked for, each None where the defaults are."""
         radii = check_candidates("radii", self.radii, check_radius)
-        ranks = check_candidates("ranks", self.ranks, partial(check_rank, solver=settings.solver))
+        ranks = check_candidates("ranks", self.ranks, check_rank)
         given = [None] if self.weightings is None and settings.kernel != "linear" else self.weightings
         weightings = check_candidates(
             "weightings", given, partial(validation.check_weighting, kernel=settings.kernel)
         )
         return radii, ranks, weightings
 
-    def _grid(self, data: Labeled, folds: list[Fold], radii: Any, ranks: Any, weightings: Any) -> Grid:
+    def _grid(self, data: Data, folds: list[Fold], radii: Any, ranks: Any, weightings: Any) -> Grid:
         """Candidates for these data."""
         most = min(len(train) for train, _ in folds)
-        if data.codes.ndim == 1:
-            counts = np.bincount(data.codes[data.weight > 0])
+        if isinstance(data.target, ClassTarget):
+            counts = np.bincount(data.target.codes[data.target.weight > 0])
             most = min(most, counts[counts > 0].min())
         if self.head in ("centroid", "ridge"):
             numbers: list[int] = []
@@ -321,14 +325,16 @@ class LogEuclideanMetricCV(FittedMetric):
         return _choice.grid_of(radii, ranks, weightings, numbers, (d, smallest))
 
     def _answered(
-        self, seen: Seen, grid: Grid, folds: list[Fold], settings: Settings, n_classes: int | None
+        self, seen: Seen, grid: Grid, folds: list[Fold], settings: LogEuclideanMetric, n_classes: int | None
     ) -> list[Answered]:
         """Learn all candidates on each fold, and ask them."""
-        quiet = settings._replace(callback=None, verbose=False)  # a callback may not reach other processes
+        quiet = copy(settings).set_params(
+            callback=None, verbose=False
+        )  # a callback may not reach other processes
         tasks = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             delayed(_choice.ask_fold)(seen, fold, grid, quiet, n_classes) for fold in folds
         )
-        return list(followed(self, tasks, "cross-validation", len(folds)))
+        return list(follow_folds(self, tasks, "cross-validation", len(folds)))
 
 
 def _rank_needed(ranks: list[int | None] | None) -> int | None:

@@ -10,7 +10,8 @@ from scipy.optimize import minimize_scalar
 from scipy.spatial import cKDTree
 from scipy.special import chdtrc, log_softmax
 
-from spdmetric.objectives.weighting import Targets, discriminant_weighting
+from spdmetric.objectives.data import RegressionTarget
+from spdmetric.objectives.weighting import discriminant_weighting
 
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -156,7 +157,7 @@ def fitted_temperature(evidence: np.ndarray, offset: np.ndarray, codes: np.ndarr
 
 def regressed(known: np.ndarray, Y: np.ndarray, weight: np.ndarray, new: np.ndarray) -> np.ndarray:
     """Numbers of new vectors, (n, q), by ridge regression: directions of a weighting, least squares on them."""
-    Q = discriminant_weighting(known, Targets.of(Y, weight)).directions
+    Q = discriminant_weighting(known, RegressionTarget.from_values(Y, weight)).directions
     center, level = (np.average(of, axis=0, weights=weight) for of in (known, Y))
     root = np.sqrt(weight)[:, None]
     slopes = np.linalg.lstsq(root * ((known - center) @ Q), root * (Y - level), rcond=None)[0]
