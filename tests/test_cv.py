@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GroupKFold, LeaveOneGroupOut, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 from sklearn.pipeline import make_pipeline
+from spdmetric.estimators._settings import settings_of
 
 from random_matrices import labeled, spd
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
@@ -19,9 +20,8 @@ from spdmetric.datasets import make_toy
 from spdmetric.estimators import _choice
 from spdmetric.estimators._choice import Candidate, Grid, Option, Table
 from spdmetric.estimators._problem import problem_of, radius_path
-from spdmetric.estimators._settings import settings_of
 from spdmetric.geometry import mean_riemann
-from spdmetric.objectives.local import Labeled, LocalData
+from spdmetric.objectives.data import Labeled, LocalData
 
 FAST = {"radii": (0, 1, 3), "ranks": (None, 2), "weightings": (None,), "n_neighbors": 1, "cv": 3}
 PLAIN = {"weightings": (None,), "n_neighbors": 1}
