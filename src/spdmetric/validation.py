@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import frexp, isfinite, ldexp
 from numbers import Integral, Real
 from typing import Any
@@ -111,7 +110,8 @@ def check_symmetric(X: ArrayLike, *, name: str = "X", first: int = 0) -> Array:
         skew = detached(xp.max(xp.abs(matrices - transpose(matrices)), axis=(-2, -1)))
         bad = first_true(skew > allowed * largest)
     if bad is not None:
-        _check_entries(to_numpy(matrices[bad, :, :]), name, first + bad, allowed)
+        what, expected = _fault_of_matrix(to_numpy(matrices[bad, :, :]), allowed) or ("", "")
+        raise ValueError(f"{name}[{first + bad}] {what}: {expected.replace('{X}', name)}")
     return symmetrize(matrices) if bool(xp.any(skew > 0)) else matrices
 
 
@@ -141,7 +141,7 @@ def bad_matrices(X: np.ndarray, names: Sequence[str] | None = None) -> list[Bad]
     """
     matrices, allowed = _as_float64(X, "X")
     check_stack(matrices, "X")
-    found = _faults(matrices, partial(_check_entries, allowed=allowed))
+    found = {k: fault[0] for k, A in enumerate(matrices) if (fault := _fault_of_matrix(A, allowed))}
     rest = [k for k in range(len(matrices)) if k not in found]
     if rest and not _surely_definite(symmetrize(matrices[rest])):
         single = allowed == _ASYMMETRY["float32"]
@@ -151,50 +151,42 @@ def bad_matrices(X: np.ndarray, names: Sequence[str] | None = None) -> list[Bad]
 
 def bad_signals(X: np.ndarray, names: Sequence[str] | None = None) -> list[Bad]:
     """The same for signals, (n, channels, times): those with NaN or infinity, and those that are zero."""
-    return _named(_faults(X, _check_finite), names)
+    return _named({k: fault[0] for k, A in enumerate(X) if (fault := _fault_of_numbers(A))}, names)
 
 
 def _named(found: Mapping[int, str], names: Sequence[str] | None) -> list[Bad]:
     return [Bad(k, names[k] if names else f"X[{k}]", why) for k, why in sorted(found.items())]
 
 
-def _faults(stack: np.ndarray, check: Callable[[np.ndarray, str, int], None]) -> dict[int, str]:
-    """What a check says of each that it refuses, up to what it expected."""
-    found = {}
-    for k, one in enumerate(stack):
-        try:
-            check(one, "X", k)
-        except ValueError as error:
-            found[k] = str(error).removeprefix(f"X[{k}] ").partition(": expected")[0]
-    return found
+Fault = tuple[str, str]  # what is wrong, and what was expected, with {X} for the name of the stack
 
 
-def _check_finite(A: np.ndarray, name: str, k: int) -> None:
+def _fault_of_numbers(A: np.ndarray) -> Fault | None:
+    """Why some numbers cannot be used, if they cannot."""
     for wrong, kind in ((np.isnan(A), "NaN"), (np.isinf(A), "infinity")):
         if wrong.any():
-            raise ValueError(
-                f"{name}[{k}] contains {kind} in {wrong.sum()} of {A.size} entries: expected finite numbers. "
-                "Drop that matrix, or mend the signal it was estimated from."
-            )
-    if not A.any():
-        raise ValueError(f"{name}[{k}] all entries are zero: expected some that are not.")
+            advice = "expected finite numbers. Drop that matrix, or fix the signal it was estimated from."
+            return f"contains {kind} in {wrong.sum()} of {A.size} entries", advice
+    return None if A.any() else ("all entries are zero", "expected some that are not.")
 
 
-def _check_entries(A: np.ndarray, name: str, k: int, allowed: float) -> None:
-    """Refuse what is no covariance matrix, as far as its entries tell."""
-    _check_finite(A, name, k)
+def _fault_of_matrix(A: np.ndarray, allowed: float) -> Fault | None:
+    """Why this is no covariance matrix, as far as its entries tell."""
+    if fault := _fault_of_numbers(A):
+        return fault
     (low, high), largest, skew = _SIZES, np.abs(A).max(), np.abs(A - A.T).max()
     if not low <= largest <= high:
-        raise ValueError(
-            f"{name}[{k}] has {largest:.3g} for its largest entry: expected between {low:g} and {high:g}, so "
-            f"that float64 can hold its square. Choose other units, for instance {name} / {largest:.0e}."
+        return f"has {largest:.3g} for its largest entry", (
+            f"expected between {low:g} and {high:g}, so that float64 can hold its square. Choose other units, "
+            f"for instance {{X}} / {largest:.0e}."
         )
     if skew > allowed * largest:
-        raise ValueError(
-            f"{name}[{k}] is not symmetric: it differs from its transpose by {skew / largest:.2g} of its "
-            f"largest entry: expected at most {allowed:.0e}, as rounding. If that is meant, pass "
-            f"({name} + {name}.transpose(0, 2, 1)) / 2."
+        differs = f"it differs from its transpose by {skew / largest:.2g} of its largest entry"
+        return f"is not symmetric: {differs}", (
+            f"expected at most {allowed:.0e}, as rounding. If that is meant, pass ({{X}} + "
+            "{X}.transpose(0, 2, 1)) / 2."
         )
+    return None
 
 
 def _negative(A: np.ndarray, single: bool) -> str | None:
@@ -445,22 +437,6 @@ def check_weighting(weighting: object, kernel: str) -> str | None:
     return None if weighting is None else str(weighting)
 
 
-def check_class_weight(class_weight: object) -> None:
-    """Refuse what is neither None, nor "balanced", nor positive weights by label."""
-    if not isinstance(class_weight, Mapping):
-        if class_weight is not None and class_weight != "balanced":
-            raise ValueError(
-                f"class_weight={class_weight!r}: expected one of None, 'balanced', or a dict of weights."
-            )
-        return
-    for label, weight in class_weight.items():
-        if not isinstance(weight, Real) or not isfinite(weight) or weight <= 0:
-            raise ValueError(
-                f"class_weight[{label!r}]={weight!r}: expected a finite number > 0. To leave a class out, "
-                "drop its matrices."
-            )
-
-
 # ---------------------------------------------------------------------------
 # Labels and weights
 
@@ -547,44 +523,6 @@ def is_regression(y: ArrayLike, task: str) -> bool:
     if task != "auto" or y.dtype.kind != "f" or y.ndim not in (1, 2):
         return task == "regression"
     return bool(np.any(~np.isfinite(y) | (y != np.round(y))))
-
-
-def check_numbers(X: Array, y: ArrayLike) -> np.ndarray:
-    """Return regression targets, (n, q), in float64, or say why they are none."""
-    y = as_numpy(to_numpy(y), "y")
-    if y.dtype.kind not in "fiu":
-        raise ValueError(
-            f"y has dtype {y.dtype}, and task='regression' needs numbers: expected an array of them, or "
-            "task='classification' for labels."
-        )
-    if y.ndim not in (1, 2) or 0 in y.shape:
-        raise ValueError(f"y has shape {y.shape}: expected (n_matrices,) or (n_matrices, n_outputs).")
-    check_consistent_length(X, y)
-    values = y.reshape(len(y), -1).astype(np.float64)
-    bad = np.argwhere(~np.isfinite(values))
-    if bad.size:
-        place = bad[0, 0] if y.ndim == 1 else ", ".join(map(str, bad[0]))
-        raise ValueError(
-            f"y[{place}] is {values[tuple(bad[0])]}, NaN or infinity: expected finite numbers. Drop that "
-            "matrix, or fill in its value."
-        )
-    return values
-
-
-def standardized(values: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Numbers (n, q) about their weighted means, in units of their spread; constant ones are refused."""
-    largest = np.abs(values).max(axis=0)
-    unit = values / np.where(largest > 0, largest, 1.0)  # squares stay in float64
-    unit -= np.average(unit, axis=0, weights=weight)
-    spread = np.sqrt(np.average(unit**2, axis=0, weights=weight))
-    constant = np.flatnonzero(spread <= 10 * _EPS)
-    if constant.size:
-        name = "y" if values.shape[1] == 1 else f"y[:, {constant[0]}]"
-        raise ValueError(
-            f"{name} is constant, {values[np.argmax(weight), constant[0]]:g} for every matrix with weight: "
-            "there is nothing to predict."
-        )
-    return unit / spread
 
 
 def check_classes(classes: np.ndarray) -> np.ndarray:
@@ -750,7 +688,7 @@ def check_own(X: Any, y: Any, sample_weight: Any, classes: np.ndarray) -> tuple[
     """Return the classes, as codes, and the weights of labeled matrices of a new domain."""
     y = check_labels(X, y, method="adapt")
     known = f"a class that was not in fit, whose classes are {classes.tolist()}"
-    codes = _codes_among(
+    codes = codes_among(
         classes, y, f"{known}: nothing is known of it from the others. Fit again with its matrices."
     )
     weight = check_weights(sample_weight, codes)
@@ -763,7 +701,7 @@ def check_own(X: Any, y: Any, sample_weight: Any, classes: np.ndarray) -> tuple[
     return codes, weight * weight_unit(float(weight.max()))
 
 
-def _codes_among(classes: np.ndarray, y: np.ndarray, otherwise: str) -> np.ndarray:
+def codes_among(classes: np.ndarray, y: np.ndarray, otherwise: str) -> np.ndarray:
     """Places of labels among the classes, or what to say of the first that is not there."""
     unknown = np.flatnonzero(~np.isin(y, classes))
     if unknown.size:
@@ -776,53 +714,6 @@ def check_own_weight(weight: object) -> None:
     if weight is not None and (not isinstance(weight, Real) or not 1 / _WEIGHTS <= float(weight) <= _WEIGHTS):
         between = f"between {1 / _WEIGHTS:.0e} and {_WEIGHTS:.0e}"
         raise ValueError(f"weight={weight!r}: expected a number > 0, {between}, or None to choose it.")
-
-
-def check_stream(
-    classes: Any,
-    known: np.ndarray | None,
-    kernel: str,
-    class_weight: ClassWeight,
-) -> np.ndarray:
-    """Return all classes of a stream, sorted; refuse parameters that need all the data at once."""
-    if kernel != "linear":
-        raise ValueError(
-            f"kernel={kernel!r} compares all pairs of matrices, and a stream forgets them: partial_fit needs "
-            "kernel='linear'."
-        )
-    if class_weight == "balanced":
-        raise ValueError(
-            "class_weight='balanced' needs the sizes of all classes, which a stream does not know in "
-            "advance: give a dict of weights, or pass sample_weight to partial_fit instead."
-        )
-    if classes is None:
-        if known is None:
-            raise ValueError(
-                "The first call of partial_fit needs classes=, all labels that the stream may bring."
-            )
-        return known
-    found = np.unique(check_label_kind(column_or_1d(as_numpy(to_numpy(classes), "classes")), "classes"))
-    if found.size < 2:
-        raise ValueError(f"classes={found.tolist()}: expected at least two, there is nothing to tell apart.")
-    if known is not None and not np.array_equal(found, known):
-        raise ValueError(
-            f"classes={found.tolist()} are not those of the first call, {known.tolist()}: leave them out, or "
-            "begin a new stream with a clone of the estimator."
-        )
-    return found
-
-
-def check_batch(
-    X: Array, y: Any, sample_weight: Any, classes: np.ndarray, class_weight: ClassWeight
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return codes and weights of the matrices of a batch, in which classes may be absent."""
-    y = check_labels(X, y, method="partial_fit")
-    known = f"which is not one of the classes of the stream, {classes.tolist()}"
-    codes = _codes_among(classes, y, f"{known}: name all labels in the first call of partial_fit.")
-    weight = check_weights(sample_weight, X)
-    if isinstance(class_weight, Mapping):
-        weight = weight * weights_by_label(classes, class_weight)[codes]
-    return codes, weight
 
 
 # ---------------------------------------------------------------------------
@@ -852,21 +743,6 @@ def to_numpy(x: Any) -> Any:
             f"An array of type {type(x).__name__} cannot be brought to NumPy, where learning runs ({error}): "
             "move it to the CPU first."
         ) from error
-
-
-def check_vectors(vectors: Any) -> Array:
-    """Return vectors as finite numbers in float64."""
-    if not is_tensor(vectors):
-        vectors = as_numbers(vectors, "vectors")
-    xp = array_namespace(vectors)
-    if xp.isdtype(vectors.dtype, "complex floating"):
-        raise ValueError("vectors is complex: complex data not supported, expected real numbers.")
-    vectors = as_float(vectors)
-    if vectors.ndim == 2:
-        bad = first_true(~xp.all(xp.isfinite(detached(vectors)), axis=1))
-        if bad is not None:
-            raise ValueError(f"vectors[{bad}] contains NaN or infinity: expected finite numbers.")
-    return vectors
 
 
 def is_single(x: object) -> bool:
