@@ -118,17 +118,6 @@ def test_graded_factors_keep_their_digits(radius, rel, rng):
     np.testing.assert_array_equal(vech(backwards[:, reverse][:, :, reverse]), here.features)
 
 
-def test_second_derivatives_have_their_spectra(rng):
-    X, _ = labeled(rng, 11, 5)
-    W, eta, M = invsqrtm(spd(rng, 5))[::-1], symmetric(rng, 5), symmetric(rng, 11, 5)
-    ours, theirs = CompiledStack.of(X).decompose(W).log, LogCongruence.of(congruence(W, X))
-    np.testing.assert_allclose(ours.log.values, theirs.log.values, atol=1e-13)
-    np.testing.assert_allclose(ours.push(eta), theirs.push(eta), atol=1e-12)
-    np.testing.assert_allclose(
-        ours.pull_derivative(eta, M, 2 * M), theirs.pull_derivative(eta, M, 2 * M), atol=1e-11
-    )
-
-
 # -- moments ------------------------------------------------------------------------------
 
 

@@ -30,7 +30,9 @@ ENVIRONMENT = {**os.environ, "SPDMETRIC_COMPILED": "0", "OPENBLAS_NUM_THREADS": 
 
 TRANSFORM = """
 import numpy as np, spdmetric
-metric = spdmetric.load("model.npz").metric_.set_params(chunk_size=50)
+from spdmetric.objectives import data
+data.default_chunk_size = lambda d: 50
+metric = spdmetric.load("model.npz").metric_
 metric.transform_to(np.load("many.npy", mmap_mode="r"), "vectors.npy")
 """
 METHODS = "euclid,logeuclid-mean,mdm"

@@ -73,14 +73,23 @@ class Stream:
             other.descent = copy(self.descent)
         return other
 
-    def learn(self, batch: Data, *, radius: float, init: str | Array, with_weighting: bool) -> np.ndarray:
+    def learn(
+        self,
+        X: np.ndarray,
+        codes: np.ndarray,
+        weight: np.ndarray,
+        *,
+        radius: float,
+        init: str | Array,
+        with_weighting: bool,
+    ) -> np.ndarray:
         """Learn from a batch, or keep it until there are enough matrices; the weighting too if it is wanted.
 
         Returns the classes that are absent if G0 was fixed by this batch, otherwise none.
         """
         began = time.perf_counter()
+        batch = self._labeled(X, codes, self._scaled(weight)).weighted
         codes = batch.target.codes
-        batch = self._labeled(batch.X, codes, self._scaled(batch.target.weight))
         self.counts += np.bincount(codes, minlength=self._classes.size)
         together = batch if self._waiting is None else self._join(self._waiting, batch)
         n, d = together.shape[:2]

@@ -28,7 +28,7 @@ from spdmetric.estimators._streaming import (
 from spdmetric.geometry import MEANS
 from spdmetric.linalg.symmetric import Array
 from spdmetric.linalg.threads import threads
-from spdmetric.objectives.data import ClassTarget, Data
+from spdmetric.objectives.data import Data
 from spdmetric.objectives.start import find_start
 from spdmetric.solvers import SOLVERS, Callback, Record
 from spdmetric.validation import ClassWeight, check_choice, check_count, check_radius, to_numpy
@@ -335,9 +335,13 @@ class LogEuclideanMetric(FittedMetric):
         # All is done with copies until nothing can fail any more: a call that raises changes nothing.
         stream = Stream(classes, self.rank, deepcopy(self.random_state)) if past is None else past.copy()
         with threads():
-            batch = Data(X, ClassTarget.from_codes(codes, weight, len(classes))).weighted
             absent = stream.learn(
-                batch, radius=float(self.radius), init=self.init, with_weighting=self.weighting is not None
+                X,
+                codes,
+                weight,
+                radius=float(self.radius),
+                init=self.init,
+                with_weighting=self.weighting is not None,
             )
             solution = stream.solution
         if absent.size:
