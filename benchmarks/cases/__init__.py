@@ -26,6 +26,7 @@ class Case:
 def all_cases() -> list[Case]:
     """Every case, in the order of the table."""
     from benchmarks.cases import (
+        classifier,
         default,
         evaluate,
         fit,
@@ -38,7 +39,7 @@ def all_cases() -> list[Case]:
         tolerance,
     )
 
-    modules = (session, process, evaluate, fit, default, neighbors, path, growth, tolerance, large)
+    modules = (session, process, classifier, evaluate, fit, default, neighbors, path, growth, tolerance, large)
     return [case for module in modules for case in module.cases()]
 
 
