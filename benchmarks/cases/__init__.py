@@ -33,13 +33,14 @@ def all_cases() -> list[Case]:
         growth,
         large,
         neighbors,
-        path,
         process,
+        search,
         session,
         tolerance,
     )
 
-    modules = (session, process, classifier, evaluate, fit, default, neighbors, path, growth, tolerance, large)
+    kernels = (evaluate, fit, default, neighbors, search, growth)
+    modules = (session, process, classifier, *kernels, tolerance, large)
     return [case for module in modules for case in module.cases()]
 
 

@@ -1,4 +1,4 @@
-"""`LogEuclideanClassifier().fit` in fresh processes, in units of one eigendecomposition of the same matrices."""
+"""`LogEuclideanClassifier().fit` in fresh processes, in units of one eigendecomposition of its matrices."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def fits(data: Labeled, setting: Setting) -> Outcome:
             "numba": process("import numba"),
         }
         found = race_processes(contestants, evenly(setting))
-    user, pinned, (numba,) = best_seconds(found["user"]), best_seconds(found["pinned"]), best_seconds(found["numba"])
+    user, pinned, (numba,) = (best_seconds(found[name]) for name in ("user", "pinned", "numba"))
     allowed = pinned[0] + numba + MOST_LOADING
     note = f"allowed: pinned {pinned[0]:.2g} s, import numba {numba:.2g} s, and {MOST_LOADING} s"
     lines = [
@@ -70,11 +70,11 @@ def cross_validation(data: Labeled, setting: Setting) -> Outcome:
             "fits": process("fits"),
         }
         found = race_processes(contestants, evenly(setting))
-    user, pinned, warm = best_seconds(found["user"]), best_seconds(found["pinned"]), min(best_seconds(found["fits"])[1:])
+    user, pinned, fits = (best_seconds(found[name]) for name in ("user", "pinned", "fits"))
     lines = [
         share("first CV, pinned", user[0], pinned[0], most=MOST, note="loading included"),
         share("second CV, pinned", user[1], pinned[1], most=MOST),
-        share("one warm fit", user[0], warm, most=MOST_FITS, note="the first CV of a session"),
+        share("one warm fit", user[0], min(fits[1:]), most=MOST_FITS, note="the first CV of a session"),
     ]
     return Outcome(lines, records_of(found))
 
