@@ -1,6 +1,6 @@
 """Lines, lines of code, classes and constants of each part of a folder.
 
-    python benchmarks/count_lines.py                # of src/spdmetric
+    python benchmarks/count_lines.py                # of the package that Python finds
     python benchmarks/count_lines.py tests reproduction/tests
 
 Code is what is neither a docstring nor a comment nor blank; a constant is an assignment of a module.
@@ -11,9 +11,9 @@ from __future__ import annotations
 import argparse
 import ast
 from collections import Counter
+from importlib.util import find_spec
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 COLUMNS = ("lines", "code", "classes", "constants")
 
@@ -43,10 +43,16 @@ def count_parts(folder: Path) -> dict[str, Counter[str]]:
     return parts
 
 
+def package() -> Path:
+    found = find_spec("spdmetric")
+    assert found is not None and found.origin is not None, "spdmetric is not installed"
+    return Path(found.origin).parent
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Lines, code, classes and constants of each part.")
-    parser.add_argument("folders", nargs="*", type=Path, default=[ROOT / "src" / "spdmetric"])
-    for folder in parser.parse_args().folders:
+    parser.add_argument("folders", nargs="*", type=Path, help="the package by default")
+    for folder in parser.parse_args().folders or [package()]:
         parts = count_parts(folder)
         print(f"| {folder.name} | {' | '.join(COLUMNS)} |\n|---{'|---' * len(COLUMNS)}|")
         for part, numbers in {**parts, "all": sum(parts.values(), Counter())}.items():

@@ -45,7 +45,11 @@ def all_cases() -> list[Case]:
 
 
 def select(cases: Sequence[Case], patterns: Sequence[str]) -> list[Case]:
-    """Cases whose key matches one of the patterns ("fit", "fit/toy8", "evaluate/*"); all without patterns."""
+    """Cases whose key matches one of the patterns; all without patterns.
+
+    A pattern is a key ("fit/toy8"), a group ("fit"), how names begin ("default" of "fit/default-toy8"),
+    or has wildcards ("evaluate/*").
+    """
     if not patterns:
         return list(cases)
     for pattern in patterns:
@@ -58,4 +62,5 @@ def select(cases: Sequence[Case], patterns: Sequence[str]) -> list[Case]:
 
 
 def _matches(key: str, pattern: str) -> bool:
-    return fnmatchcase(key, pattern) or key.startswith(pattern.rstrip("/") + "/")
+    group, _, name = key.partition("/")
+    return fnmatchcase(key, pattern) or group == pattern.rstrip("/") or name.startswith(f"{pattern}-")
