@@ -45,7 +45,8 @@ def count_parts(folder: Path) -> dict[str, Counter[str]]:
 
 def package() -> Path:
     found = find_spec("spdmetric")
-    assert found is not None and found.origin is not None, "spdmetric is not installed"
+    if found is None or found.origin is None:
+        raise SystemExit("spdmetric is not installed: install it, or name a folder.")
     return Path(found.origin).parent
 
 

@@ -8,6 +8,7 @@ be shown to fail on a planted one.
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,11 @@ OF_NAMED_TUPLES = {
 }  # public in spite of the name
 
 
+@cache
+def parse(source: str) -> ast.Module:
+    return ast.parse(source)
+
+
 def modules() -> dict[str, str]:
     """Source of every module, by its name without the package's."""
     found = {}
@@ -92,7 +98,7 @@ def layer(module: str) -> str:
 def imports(module: str, source: str, known: set[str]) -> list[tuple[str, str | None]]:
     """What a module imports of the package, inside functions too: modules, and names of them."""
     found: list[tuple[str, str | None]] = []
-    for node in ast.walk(_without_types(ast.parse(source))):
+    for node in ast.walk(_without_types(parse(source))):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{module}: a relative import"
             if node.module and node.module.split(".")[0] == "spdmetric":
@@ -173,7 +179,7 @@ def private_attributes(sources: dict[str, str], own: set[str]) -> list[str]:
     return [
         f"{module}:{node.lineno}: {ast.unparse(node)}"
         for module, source in sources.items()
-        for node in ast.walk(ast.parse(source))
+        for node in ast.walk(parse(source))
         if is_private(name := attribute_name(node)) and name not in own | OF_NAMED_TUPLES | set(EXCEPTIONS)
     ]
 
@@ -195,7 +201,7 @@ def defined_names(sources: dict[str, str]) -> set[str]:
     """Attributes of our own: what the bodies of classes define, and what is set on self or cls."""
     found: set[str] = set()
     for source in sources.values():
-        for node in ast.walk(ast.parse(source)):
+        for node in ast.walk(parse(source)):
             match node:
                 case ast.ClassDef(body=body):
                     found.update(name for statement in body for name in _bound_names(statement))
@@ -269,7 +275,7 @@ def test_programs_use_no_private_attribute():
 
 def test_exceptions_are_few_and_used():
     assert len(EXCEPTIONS) <= 5
-    used = {attribute_name(node) for source in modules().values() for node in ast.walk(ast.parse(source))}
+    used = {attribute_name(node) for source in modules().values() for node in ast.walk(parse(source))}
     assert set(EXCEPTIONS) <= used
 
 
