@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from types import SimpleNamespace
@@ -128,6 +129,9 @@ def test_small_cases_of_every_kind():
         assert record["lines"][0]["ratio"] > 0
         assert all(line["ours"] > 0 for line in record["lines"])
         assert record["contestants"]["ours"]["repeats"] == 1
+        assert (
+            case.key.partition("/")[0] != "knn" or record["lines"][0]["note"] == "predictions agree on 100.0%"
+        )
 
 
 def test_mean_to_the_same_residual():
@@ -219,11 +223,6 @@ def test_data_by_option(tmp_path, capsys, monkeypatch):
     assert os.environ["SPDMETRIC_DATA"] == str(tmp_path)
 
 
-def test_neighbors_agree_with_pyriemann():
-    record = run.run_case(neighbors.knn(12, 4), TINY)
-    assert record["lines"][0]["note"] == "predictions agree on 100.0%"
-
-
 @pytest.mark.parametrize("mode", ["whole", "recomputing"])
 def test_growth_measures_time_and_memory(mode):
     row = growth.measure(60, 4, mode, 1, 0)
@@ -296,23 +295,18 @@ def test_the_literal_gradient_is_ours(rng):
     assert here.gradient == pytest.approx(-R @ (literal + literal.T) @ R / 2, abs=1e-8)
 
 
-@pytest.mark.parametrize("name", ["slsqp", "trust_constr", "projected_gradient", "ours"])
-def test_constrained_peers_arrive(name):
-    data = whitened(toy(4, 10, 1))
-    trace = tasks.run_peer(load_peer(name).module, data, 2.0, tasks.Budget(60.0, 3000))
-    assert trace.ended == ""
-    assert trace.best > 1.05 * trace.alignment[0]
-
-
-@pytest.mark.parametrize("name", ["pymanopt_cg", "pymanopt_tr"])
-def test_pymanopt_runs_where_torch_is(name):
+@pytest.mark.parametrize(
+    "name", ["ours", "slsqp", "trust_constr", "projected_gradient", "pymanopt_cg", "pymanopt_tr"]
+)
+def test_peers_arrive(name):
     peer = load_peer(name)
     if peer.missing:
         pytest.skip(peer.missing)
-    data = whitened(toy(4, 10, 1))
-    trace = tasks.run_peer(peer.module, data, 2.0, tasks.Budget(60.0, 20))
+    trace = tasks.run_peer(peer.module, whitened(toy(4, 10, 1)), 2.0, tasks.Budget(60.0, 3000))
+    # Whoever knows no constraint may leave the ball for good, but begins in it.
+    assert trace.ended == "" or not peer.module.CONSTRAINED
+    assert trace.best > 1.05 * trace.alignment[0] or not peer.module.CONSTRAINED
     assert trace.best >= trace.alignment[0]
-    assert trace.alignment.size >= 1
 
 
 # -- data, counts, changes ------------------------------------------------------
@@ -372,12 +366,6 @@ def test_missing_data_is_named(monkeypatch):
     record = run.run_case(Case("fit/subject9", lambda setting: Outcome([], {"X": subject9()})), TINY)
     assert record["status"] == "absent"
     assert "SPDMETRIC_DATA" in record["message"]
-
-
-def test_real_data(data_folder):
-    X, codes = subject9()
-    assert X.shape == (144, 22, 22)
-    assert np.bincount(codes).tolist() == [72, 72]
 
 
 # -- keeping ----------------------------------------------------------------------
@@ -483,19 +471,11 @@ def test_command_line_shows_and_lists(tmp_path, capsys, fit_record):
 def test_contestants_take_turns():
     seen = []
     contestants = {name: (lambda name=name: seen.append(name)) for name in "ab"}
-    patient = Setting(quick=True, rounds=3, patience=60.0, draws=1, seconds=1.0, evaluations=1)
-    assert {name: len(of) for name, of in rounds(contestants, patient).items()} == {"a": 3, "b": 3}
+    rounds(contestants, replace(TINY, rounds=3, patience=60.0))
     assert seen == ["a", "b", "b", "a", "a", "b"]
-
-
-def test_processes_are_repeated_evenly():
-    seen = []
-    contestants = {"slow": lambda: seen.append("slow"), "fast": lambda: seen.append("fast")}
-    rounds(
-        contestants, evenly(Setting(quick=True, rounds=50, patience=0.0, draws=1, seconds=1, evaluations=1))
-    )
-    assert seen.count("slow") == seen.count("fast") == 3
-    assert evenly(TINY).rounds == 1
+    # A process is repeated as often as the others, however slow it is.
+    rounds(contestants, evenly(replace(TINY, rounds=50)))
+    assert seen.count("a") == seen.count("b") == 6
 
 
 def test_series_become_matrices(tmp_path):
