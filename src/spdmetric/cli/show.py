@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,24 +14,22 @@ if TYPE_CHECKING:
 
 def add_options(parser: ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument("model", type=Path, metavar="MODEL.npz", help=MODEL)
+    parser.add_argument("model", type=Path, metavar="MODEL.skops", help=MODEL)
 
 
 def run(arguments: Namespace) -> None:
-    """Read the file, whose digest is checked, and print what it holds."""
+    """Read the file and print what it holds."""
     path = arguments.model
     check_model(path)
     from spdmetric.comparison.methods import expression
     from spdmetric.comparison.folds import steps_of
-    from spdmetric.io.models import input_of, load, load_recipe
-    from spdmetric.io.npy import read_npz
+    from spdmetric.io.models import input_of, read_content
 
-    model, recipe = load(path), load_recipe(path)
-    metadata = json.loads(read_npz(path, ["metadata"])["metadata"].item())
+    content = read_content(path)
+    model, recipe = content["model"], content["recipe"]
     lines = [
         ("file", f"{path}, {path.stat().st_size / 1000:.0f} kB"),
-        ("written by", f"spdmetric {metadata['spdmetric']}, format {metadata['version']}"),
-        ("sha256", metadata["sha256"]),
+        ("written by", ", ".join(f"{name} {number}" for name, number in content["versions"].items())),
         ("takes", _takes(*input_of(model))),
     ]
     if recipe is not None:

@@ -58,7 +58,7 @@ class Recipe:
         return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
 
     @classmethod
-    def of(cls, plain: Mapping[str, object]) -> Recipe:
+    def from_plain(cls, plain: Mapping[str, object]) -> Recipe:
         """The inverse of `plain`; what is no recipe is refused."""
         known = {"kind": "str", "events": "str", "band": "pair", "window": "pair", "channels": "names"}
         if not isinstance(plain, Mapping) or set(plain) != set(known):
