@@ -162,8 +162,8 @@ def table_of(
     data: Input, predicted: np.ndarray, proba: np.ndarray | None, classes: np.ndarray | None, name: str
 ) -> str:
     """The table that is written; what was left out has empty cells."""
+    from spdmetric.io.columns import guarded
     from spdmetric.io.files import as_csv
-    from spdmetric.io.matrices import guarded
 
     def cell(value: str | float) -> str | float:
         return guarded(value) if isinstance(value, str) else value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,7 @@ def run(arguments: Namespace) -> None:
         ("takes", _takes(*input_of(model))),
     ]
     if recipe is not None:
-        told = {name: value for name, value in recipe.plain().items() if value is not None}
+        told = {name: value for name, value in asdict(recipe).items() if value is not None}
         lines += [(f"signals, {name}", _listed(value)) for name, value in told.items()]
     for step in steps_of(model):
         lines += [("step", expression(step)), *_fitted(step)]
@@ -68,6 +69,6 @@ def _fitted(step: BaseEstimator) -> list[tuple[str, str]]:
 
 
 def _listed(value: object) -> str:
-    if not isinstance(value, list):
+    if not isinstance(value, list | tuple):
         return str(value)
     return ", ".join(map(str, value if len(value) <= 12 else [*value[:11], f"... ({len(value)})"]))

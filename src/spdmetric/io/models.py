@@ -40,6 +40,7 @@ TRUSTED = frozenset(
         "spdmetric.estimators.common_range.CommonRange",
         "spdmetric.estimators.shrinkage.Shrinkage",
         "spdmetric.estimators.transfer.TransferClassifier",
+        "spdmetric.io.signals.Recipe",
         "spdmetric.manifolds.BallPoint",
         "spdmetric.manifolds.RankPoint",
         "spdmetric.solvers.solution.Record",
@@ -102,7 +103,7 @@ def save(model: BaseEstimator, path: str | PathLike[str], *, recipe: Recipe | No
         raise ValueError(f"{path}: expected a name that ends in .skops. {todo}.")
     check_is_fitted(model)
     content = {"format": FORMAT, "version": VERSION, "model": model, "versions": _versions()}
-    data = dumps(content | {"recipe": None if recipe is None else recipe.plain()})
+    data = dumps(content | {"recipe": recipe})
     if unknown := _unknown_types(data):
         todo = "set the parameter that holds it to a plain value first, as set_params(callback=None)"
         raise ValueError(f"The model holds {listed(unknown)}, which a model file does not hold: {todo}.")
@@ -146,10 +147,11 @@ def read_content(path: str | PathLike[str]) -> dict[str, Any]:
         if content.get("version") != VERSION:
             writer = shortened(content.get("versions"))
             newer = f"it is of version {shortened(content.get('version'))}, written by {writer}"
-            raise Refused(f"{newer}; this spdmetric reads version {VERSION}: use the spdmetric that wrote it.")
+            raise Refused(
+                f"{newer}; this spdmetric reads version {VERSION}: use the spdmetric that wrote it."
+            )
         _check_model(content["model"])
-        plain = content["recipe"]
-        return content | {"recipe": None if plain is None else Recipe.from_plain(plain)}
+        return content
 
 
 def input_of(model: BaseEstimator) -> tuple[str, int | None]:
