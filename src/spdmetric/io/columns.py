@@ -1,4 +1,4 @@
-"""One value for each matrix, labels or groups, of an array or a ``.csv`` file; the one reader of such files."""
+"""One value for each matrix, label or group, of an array or a ``.csv`` file; the one reader of these."""
 
 from __future__ import annotations
 

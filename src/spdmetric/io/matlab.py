@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     import h5py
 
 _NUMBERS = {"double": "f8", "single": "f4", "logical": "u1"}
-_NUMBERS |= {
-    f"{sign}int{8 * n}": f"{letter}{n}" for sign, letter in (("", "i"), ("u", "u")) for n in (1, 2, 4, 8)
-}
+_NUMBERS |= {f"{sign}int{8 * n}": f"{sign or 'i'}{n}" for sign in ("", "u") for n in (1, 2, 4, 8)}
 _CELL = 250  # bytes that an object of Python takes, however little is in it
 _COMPRESSED = 15  # type of an element
 

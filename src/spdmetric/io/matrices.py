@@ -94,11 +94,10 @@ def read_matrices(
         else:
             stored, y, g, key = read_labeled(path, subject, labels, groups, _stack_length)
             X = _as_stack(stored) if is_mat(path) else stored
-            note = (
-                f"{key} is stored as {stored.shape}, matrix after matrix along its last axis as MATLAB does"
-            )
+            how = f"is stored as {stored.shape}, matrix after matrix along its last axis as MATLAB does"
             moved = X.shape != stored.shape or X.strides != stored.strides
-            found = Matrices(X, y, g, path.stem, (f"{note}; it was read as {X.shape}.",) if moved else ())
+            notes = (f"{key} {how}; it was read as {X.shape}.",) if moved else ()
+            found = Matrices(X, y, g, path.stem, notes)
     return replace(found, X=np.ascontiguousarray(found.X))
 
 

@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from spdmetric.io.atomic import write_atomically
-from spdmetric.io.files import Refused, check_size, listed, reading, shortened
+from spdmetric.io.files import Refused, check_size, described, listed, reading, shortened
 from spdmetric.io.npy import member_header, opened_archive
 from spdmetric.io.signals import Recipe
 
@@ -59,9 +59,6 @@ TRUSTED = frozenset(
         "sklearn.metrics._dist_metrics.EuclideanDistance64",
         "sklearn.neighbors._ball_tree.BallTree",
         "sklearn.neighbors._kd_tree.KDTree",
-        # Of set_fit_request and its like.
-        "sklearn.utils._metadata_requests.MetadataRequest",
-        "sklearn.utils._metadata_requests.MethodMetadataRequest",
     }
 )
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "pyriemann", "skops")
@@ -73,8 +70,8 @@ def save(model: BaseEstimator, path: str | PathLike[str], *, recipe: Recipe | No
     Parameters
     ----------
     model : estimator
-        A fitted estimator of this package, a classifier of the registry that ``spdmetric methods`` lists, or a
-        pipeline of these and of scikit-learn's estimators.
+        A fitted estimator of this package, a classifier that ``spdmetric methods`` lists, or a pipeline of
+        these and of scikit-learn's estimators.
     path : str or path-like
         File to write, whose name ends in ``.skops`` or in nothing; it appears whole or not at all.
     recipe : Recipe, optional
@@ -82,8 +79,8 @@ def save(model: BaseEstimator, path: str | PathLike[str], *, recipe: Recipe | No
 
     Notes
     -----
-    The file holds all that the model keeps of its training data: vectors and labels of the training matrices for
-    nearest neighbors and for ``adapt(X, y)``.
+    The file holds what the model keeps of its training data: vectors and labels of the training matrices,
+    for nearest neighbors and for ``adapt(X, y)``.
 
     Examples
     --------
@@ -102,8 +99,18 @@ def save(model: BaseEstimator, path: str | PathLike[str], *, recipe: Recipe | No
         todo = "A model file is a skops file, no pickle: save it under another name"
         raise ValueError(f"{path}: expected a name that ends in .skops. {todo}.")
     check_is_fitted(model)
-    content = {"format": FORMAT, "version": VERSION, "model": model, "versions": _versions()}
-    data = dumps(content | {"recipe": recipe})
+    content = {
+        "format": FORMAT,
+        "version": VERSION,
+        "versions": _versions(),
+        "model": model,
+        "recipe": recipe,
+    }
+    try:
+        data = dumps(content)
+    except Exception as error:
+        todo = "After set_fit_request or set_score_request it refers to itself, which skops does not store"
+        raise ValueError(f"The model cannot be stored ({described(error)}). {todo}.") from error
     if unknown := _unknown_types(data):
         todo = "set the parameter that holds it to a plain value first, as set_params(callback=None)"
         raise ValueError(f"The model holds {listed(unknown)}, which a model file does not hold: {todo}.")
@@ -145,17 +152,17 @@ def read_content(path: str | PathLike[str]) -> dict[str, Any]:
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise Refused(f"it is a skops file but not a {FORMAT} of spdmetric.save or 'spdmetric fit'.")
         if content.get("version") != VERSION:
-            writer = shortened(content.get("versions"))
-            newer = f"it is of version {shortened(content.get('version'))}, written by {writer}"
-            raise Refused(
-                f"{newer}; this spdmetric reads version {VERSION}: use the spdmetric that wrote it."
-            )
+            got = f"it is of version {shortened(content.get('version'))}"
+            todo = f"use the one that wrote it, {shortened(content.get('versions'))}"
+            raise Refused(f"{got}; this spdmetric reads version {VERSION}: {todo}.")
         _check_model(content["model"])
+        if not isinstance(content["recipe"], Recipe | None):
+            raise Refused(f"its recipe is a {type(content['recipe']).__name__}.")
         return content
 
 
 def input_of(model: BaseEstimator) -> tuple[str, int | None]:
-    """What a model takes, "matrices" or "signals", and their size or number of channels where that is known."""
+    """What a model takes, "matrices" or "signals", and their size or number of channels if that is known."""
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     form = "signals" if type(steps[0]).__module__ == "pyriemann.estimation" else "matrices"
     for step in steps:
