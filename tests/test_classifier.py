@@ -191,8 +191,8 @@ def test_temperature_is_that_of_the_labels():
 def test_a_classifier_comes_back_from_its_file_bit_for_bit(head, toy, tmp_path):
     X, y, X_test, _ = toy
     model = LogEuclideanClassifier(head=head, radii=(0, 1), ranks=(None, 3), cv=2).fit(X, y)
-    spdmetric.save(model, tmp_path / "model.npz")
-    again = spdmetric.load(tmp_path / "model.npz")
+    spdmetric.save(model, tmp_path / "model.skops")
+    again = spdmetric.load(tmp_path / "model.skops")
     np.testing.assert_array_equal(again.predict_proba(X_test), model.predict_proba(X_test))
     np.testing.assert_array_equal(again.predict(X_test), model.predict(X_test))
     assert again.get_params() == model.get_params()
@@ -218,7 +218,7 @@ def test_heads_that_do_not_go_with_the_metric_are_refused(field, value, sentence
     bad = Neighbors(vectors, np.array([0, 1]), np.ones(2), 2, 1)._replace(**{field: value})
     model._head = bad
     with pytest.raises((ValueError, OSError), match=sentence):
-        _there_and_back(model, tmp_path / "model.npz")
+        _there_and_back(model, tmp_path / "model.skops")
 
 
 def _there_and_back(model, path):

@@ -118,8 +118,9 @@ def learn(model: BaseEstimator, data: Input, groups: np.ndarray | None) -> None:
             step.set_callbacks(Bar(bar.update))
         with speaking_of_options():
             model.fit(data.X, data.matrices.y, **columns)
-        for step in following:
+        for step in following:  # and the metric inside a classifier: a model file holds no bar
             step.set_callbacks()
+            getattr(step, "metric_", step).set_callbacks()
 
 
 def check_labels(data: Input, arguments: Namespace) -> np.ndarray:

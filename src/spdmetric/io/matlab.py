@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable
+from functools import lru_cache
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +26,7 @@ _NUMBERS = {"double": "f8", "single": "f4", "logical": "u1"}
 _NUMBERS |= {f"{sign}int{8 * n}": f"{sign or 'i'}{n}" for sign in ("", "u") for n in (1, 2, 4, 8)}
 _CELL = 250  # bytes that an object of Python takes, however little is in it
 _COMPRESSED = 15  # type of an element
+_PIECE = 2**20  # bytes that are inflated at a time
 
 
 def mat_names(path: Path) -> list[str]:
@@ -55,11 +57,8 @@ def read_mat(path: Path, name: str) -> np.ndarray:
         if _is_hdf5(path):
             with _hdf5_file(path) as file:
                 return _hdf5_array(name, file, size)
-        variables = _variables(path)
-        header = variables[name]
+        header = _variables(path)[name]
         check_size(name, header.size * max(header.dtype.itemsize, _CELL * header.dtype.hasobject), size)
-        if header.dtype.kind in "OU":
-            _check_inflated(name, path, list(variables).index(name))
         return np.asarray(loadmat(path, struct_as_record=False, variable_names=[name])[name])
 
 
@@ -82,9 +81,16 @@ def structures(value: np.ndarray) -> list[dict[str, np.ndarray]]:
 
 
 def _variables(path: Path) -> dict[str, Header]:
-    """Variables by name, in the order of the file; of what is neither number nor text the dtype is object."""
+    """Variables by name; of what is neither number nor text the dtype is object."""
+    stat = path.stat()
+    return _variables_at(path, stat.st_size, stat.st_mtime_ns)
+
+
+@lru_cache(maxsize=4)  # SciPy inflates a whole file to list what is in it
+def _variables_at(path: Path, size: int, time: int) -> dict[str, Header]:
     from scipy.io import whosmat
 
+    check_size("it", _inflated_size(path), size)
     try:
         listed_by_scipy = whosmat(path, chars_as_strings=False)
     except NotImplementedError as error:
@@ -98,25 +104,32 @@ def _variables(path: Path) -> dict[str, Header]:
             raise Refused(f"{name} has the shape {shape}.")
         shape, dtype = tuple(map(int, shape)), np.dtype(_NUMBERS.get(kind, "O"))
         if kind == "char":  # the rows are words
-            letters = max(1, shape[-1] if shape else 0)
-            shape, dtype = shape[:-1], np.dtype(f"U{letters}" if letters < 2**28 else "O")
+            check_size(name, 4 * prod(shape), size)
+            shape, dtype = shape[:-1], np.dtype(f"U{max(1, *shape[-1:])}")
         found[name] = Header(shape, dtype)
     return found
 
 
-def _check_inflated(name: str, path: Path, k: int) -> None:
-    """Refuse a variable, the k-th of its file, that inflates to far more than is stored."""
-    size, most = path.stat().st_size, max(SMALL, LARGEST_RATIO * path.stat().st_size)
+def _inflated_size(path: Path) -> int:
+    """Bytes that the compressed variables of a file inflate to, counted up to what is too much."""
+    size, inflated, at = path.stat().st_size, 0, 128
     with path.open("rb") as file:
-        order = {b"IM": "little", b"MI": "big"}.get(file.read(128)[126:])
-        if order is None:  # version 4, which compresses nothing
-            return
-        for i in range(k + 1):
-            kind, length = (int.from_bytes(file.read(4), order) for _ in range(2))
-            if i == k and kind == _COMPRESSED:
-                inflated = zlib.decompressobj().decompress(file.read(min(length, size)), most)
-                check_size(name, len(inflated) + (len(inflated) == most), size)
-            file.seek(length if i < k else 0, 1)
+        order = {b"IM": "<u4", b"MI": ">u4"}.get(file.read(128)[126:])
+        while order is not None and at < size and inflated <= max(SMALL, LARGEST_RATIO * size):
+            file.seek(at)
+            kind, length = np.frombuffer(file.read(8), order, 2).tolist()
+            at += 8 + length
+            if kind == _COMPRESSED:
+                inflated += _inflated(file, max(SMALL, LARGEST_RATIO * size))
+    return inflated
+
+
+def _inflated(file: IO[bytes], most: int) -> int:
+    """Bytes that what comes next in a file inflates to; no more than a piece is held at a time."""
+    stream, inflated = zlib.decompressobj(), 0
+    while inflated <= most and not stream.eof and (packed := stream.unconsumed_tail or file.read(_PIECE)):
+        inflated += len(stream.decompress(packed, _PIECE))
+    return inflated
 
 
 # ---------------------------------------------------------------------------
