@@ -100,7 +100,7 @@ SENTENCES = {
     "no folder": (("fit", "train.npz", "-o", "new.npy/m.skops"), "cannot write to --out"),
     "a folder": (("fit", "train.npz", "-o", "./."), "is a folder: expected the name of a file"),
     "no file": (("fit", "none.npz", "-o", "m.skops"), "There is no file"),
-    "not a model": (("predict", "train.npz", "new.npz", "-o", "l.csv"), "not a spdmetric model"),
+    "not a model": (("predict", "train.npz", "new.npz", "-o", "l.csv"), "but no skops file: it has X.npy"),
     "metric alone": (("predict", "metric.skops", "new.npz", "-o", "l.csv"), "a metric without a classifier"),
     "other size": (
         ("predict", "model.skops", "large.npz", "-o", "l.csv"),

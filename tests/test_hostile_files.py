@@ -19,7 +19,7 @@ import hostile
 import spdmetric
 from random_matrices import labeled, spd
 from spdmetric.datasets import load_images
-from spdmetric.io.columns import guarded, read_column, unguarded
+from spdmetric.io.columns import LABEL_HEADS, guarded, read_column, unguarded
 from spdmetric.io.matrices import read_matrices
 from spdmetric.io.signals import read_signals
 
@@ -380,7 +380,7 @@ def test_predictions_come_back_as_they_were(rng, tmp_path, capsys):
     )
     assert np.array_equal(read_column(files[2], 24), y)
     assert np.array_equal(read_column(files[2], 24, heads=("true",)), y)
-    assert columns.LABEL_HEADS[0] in text
+    assert LABEL_HEADS[0] in text
 
 
 # ---------------------------------------------------------------------------

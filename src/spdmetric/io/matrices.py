@@ -133,6 +133,8 @@ def format_of(path: Path) -> Format:
     if path.suffix.lower() in SIGNAL_SUFFIXES:
         todo = "read them with spdmetric.io.signals.read_signals, and estimate covariances of them"
         raise Refused(f"it holds signals, not matrices: {todo}.")
+    if path.suffix.lower() == ".skops":
+        raise Refused("it is a model; expected a file with the arrays X and y, or covs and labels.")
     if path.suffix.lower() not in _FORMATS:
         raise Refused(f"unknown suffix {path.suffix!r}; expected one of {listed(_FORMATS)}.")
     return _FORMATS[path.suffix.lower()]
