@@ -384,7 +384,7 @@ SENTENCES = {
     "data to save to": (
         words,
         [*COMPARE, "--save", "data.npz"],
-        "--save data.npz would replace data.npz, which",
+        "--save data.npz: expected a name that ends in .skops",
     ),
     "one file twice": (
         words,

@@ -59,7 +59,10 @@ def read_mat(path: Path, name: str) -> np.ndarray:
                 return _hdf5_array(name, file, size)
         header = _variables(path)[name]
         check_size(name, header.size * max(header.dtype.itemsize, _CELL * header.dtype.hasobject), size)
-        return np.asarray(loadmat(path, struct_as_record=False, variable_names=[name])[name])
+        try:
+            return np.asarray(loadmat(path, struct_as_record=False, variable_names=[name])[name])
+        except MemoryError as error:  # what is inside cells and structures declares any length
+            raise Refused(f"{name} declares more memory than there is.") from error
 
 
 def structures(value: np.ndarray) -> list[dict[str, np.ndarray]]:

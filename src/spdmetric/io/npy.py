@@ -68,6 +68,7 @@ def opened_archive(path: Path) -> Iterator[zipfile.ZipFile]:
                 if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                     method = f"is compressed by method {info.compress_type}"
                     raise Refused(f"{info.filename} {method}; expected zip's own.")
+                archive.open(info).close()  # tells a name that was damaged in the table of contents
                 if (name := info.filename.removesuffix(".npy")) in seen:
                     raise Refused(f"it has two arrays with the name {name}; expected one.")
                 seen.add(name)
