@@ -27,7 +27,6 @@ LAYERS = (
     ),
     *("objectives", "solvers", "distributed", "estimators", "io", "datasets", "plots"),
     *("comparison.statistics", "comparison.folds", "comparison.baselines", "comparison.methods", "comparison.store"),
-    *("io.kinds", "io.models"),  # which list the fields of estimators of evaluation
     *("paper", "comparison", "cli", "__main__"),
 )
 APART = ({"paper", "comparison"},)  # neither imports the other
