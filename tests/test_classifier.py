@@ -202,30 +202,6 @@ def test_a_classifier_comes_back_from_its_file_bit_for_bit(head, toy, tmp_path):
     np.testing.assert_array_equal(adapted, other)
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "sentence"),
-    [
-        ("codes", np.array([0, 7]), "classes other than the 2"),
-        ("n_neighbors", 99, "n_neighbors is 99"),
-        ("n_classes", 5, "n_classes is 5"),
-        ("vectors", np.zeros((2, 3)), "vectors has shape"),
-    ],
-)
-def test_heads_that_do_not_go_with_the_metric_are_refused(field, value, sentence, toy, tmp_path):
-    X, y, _, _ = toy
-    model = LogEuclideanClassifier(head="neighbors", radii=(0,), ranks=(None,), cv=2).fit(X, y)
-    vectors = model._head.vectors[:2]
-    bad = Neighbors(vectors, np.array([0, 1]), np.ones(2), 2, 1)._replace(**{field: value})
-    model._head = bad
-    with pytest.raises((ValueError, OSError), match=sentence):
-        _there_and_back(model, tmp_path / "model.skops")
-
-
-def _there_and_back(model, path):
-    spdmetric.save(model, path)
-    return spdmetric.load(path)
-
-
 @pytest.mark.parametrize("q", [1, 3, 4])
 @pytest.mark.parametrize("copies", [1, 8])
 def test_a_tree_finds_the_same_neighbors(q, copies, rng):

@@ -7,6 +7,7 @@ a file that names another one is refused before anything is made of it.
 from __future__ import annotations
 
 import json
+from copy import copy
 from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
 from pathlib import Path
@@ -99,15 +100,9 @@ def save(model: BaseEstimator, path: str | PathLike[str], *, recipe: Recipe | No
         todo = "A model file is a skops file, no pickle: save it under another name"
         raise ValueError(f"{path}: expected a name that ends in .skops. {todo}.")
     check_is_fitted(model)
-    content = {
-        "format": FORMAT,
-        "version": VERSION,
-        "versions": _versions(),
-        "model": model,
-        "recipe": recipe,
-    }
+    content = {"format": FORMAT, "version": VERSION, "versions": _versions(), "recipe": recipe}
     try:
-        data = dumps(content)
+        data = dumps(content | {"model": _without_streams(model)})
     except Exception as error:
         todo = "After set_fit_request or set_score_request it refers to itself, which skops does not store"
         raise ValueError(f"The model cannot be stored ({described(error)}). {todo}.") from error
@@ -172,6 +167,16 @@ def input_of(model: BaseEstimator) -> tuple[str, int | None]:
             if hasattr(step, name):
                 return form, int(getattr(step, name).shape[-1])
     return form, None
+
+
+def _without_streams(model: BaseEstimator) -> BaseEstimator:
+    """The model, or a copy that begins a new stream at its next `partial_fit`."""
+    kept = copy(model)
+    if isinstance(model, Pipeline):
+        kept.steps = [(name, _without_streams(step)) for name, step in model.steps]
+    elif hasattr(model, "_stream"):
+        kept._stream = None
+    return kept
 
 
 def _versions() -> dict[str, str]:
