@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import skops.io
 from sklearn import config_context
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.covariance import LedoitWolf
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -29,6 +29,7 @@ from spdmetric import CommonRange, LogEuclideanMetric, LogEuclideanMetricCV, Shr
 from spdmetric.comparison.folds import steps_of
 from spdmetric.comparison.methods import METHODS, Sizes
 from spdmetric.estimators.embedding import Embedding
+from spdmetric.estimators.transfer import TransferClassifier
 from spdmetric.io import atomic
 from spdmetric.io.models import TRUSTED, input_of, load_recipe
 from spdmetric.io.signals import Recipe
@@ -244,6 +245,25 @@ def test_a_loaded_classifier_adapts_again_and_again(rng, tmp_path):
         assert same(loaded.adapt(own, y[:8]).predict_proba(X), adapted.predict_proba(X))
         assert same(there_and_back(adapted, tmp_path).predict_proba(X), adapted.predict_proba(X))
         model = loaded
+
+
+def test_every_estimator_of_the_package(rng, tmp_path):
+    pytest.importorskip("pyriemann")
+    X, y = labeled(rng, 30, 3)
+    signals = rng.standard_normal((30, 3, 40)) * (1 + y[:, None, None])
+    public = [getattr(spdmetric, name) for name in spdmetric.__all__]
+    made_of = [each for each in public if isinstance(each, type) and issubclass(each, BaseEstimator)]
+    assert len(made_of) >= 5
+    for model in (TransferClassifier(), *(each() for each in made_of)):
+        data = signals if isinstance(model, TransferClassifier) else X
+        model.fit(data, np.log(np.arange(2, 32)) if is_regressor(model) else y)
+        loaded = there_and_back(model, tmp_path)
+        assert same(
+            *(
+                used.predict(data) if hasattr(model, "predict") else used.transform(data)
+                for used in (loaded, model)
+            )
+        )
 
 
 def test_every_trusted_type_is_there():
