@@ -307,12 +307,8 @@ def _joined(parts: list[Part], paths: list[Path], wanted: Recipe, *, strict: boo
     found = [signals for signals, _ in parts]
     first, there = found[0], sum((counts for _, counts in parts), Counter())
     for part, path in zip(found, paths, strict=True):
-        for what, agrees in (
-            ("channels", part.recipe == first.recipe),
-            ("rate", part.rate == first.rate),
-        ):
-            if not agrees:
-                raise FileError(f"{path} has other {what} than {paths[0]}; files must agree to be joined.")
+        if (part.recipe.channels, part.rate) != (first.recipe.channels, first.rate):
+            raise FileError(f"{path} has other channels than {paths[0]}, or another rate; files must agree.")
         if part.X.shape[2] != first.X.shape[2]:
             raise FileError(f"{path} has trials of another length than {paths[0]}; pass window=.")
     asked = event_labels(wanted.events) if wanted.events else there
