@@ -56,7 +56,7 @@ assert not [n for n in sys.modules if n.startswith(("spdmetric.paper", "spdmetri
         (["reproduce", "toy", "--jobs", "0"], "expected a whole number >= 1, got '0'"),
         (["compare", "a.npz", "--methods", "mdm,"], "expected names, separated by commas, got 'mdm,'"),
         (["toy", "--seed", "-1"], "expected a whole number >= 0, got '-1'"),
-        (["fit", "a.npz", "-o", "b.npz", "--rank", "half"], "a whole number >= 1 or \"full\", got 'half'"),
+        (["fit", "a.npz", "-o", "b.skops", "--rank", "half"], "a whole number >= 1 or \"full\", got 'half'"),
     ],
 )
 def test_wrong_words_exit_with_2(arguments, said, capsys):
@@ -87,7 +87,7 @@ def test_errors_of_the_data_speak_of_options(command, rng, tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     X, y = labeled(rng, 8, 3)
     np.savez("several.npz", X1=X, y1=y, X2=X, y2=y)
-    out = "model.npz" if command == "fit" else "report.html"
+    out = "model.skops" if command == "fit" else "report.html"
     assert cli.main([command, "several.npz", "--out", out]) == 2
     error = capsys.readouterr().err
     assert "--subject" in error

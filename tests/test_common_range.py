@@ -79,8 +79,8 @@ def test_it_is_part_of_a_model_file(deficient, tmp_path):
     X, X_new = deficient
     model = make_pipeline(CommonRange(), LogEuclideanMetric(1.0), KNeighborsClassifier(1))
     model.fit(X, np.arange(30) % 3)
-    spdmetric.save(model, tmp_path / "model.npz")
-    loaded = spdmetric.load(tmp_path / "model.npz")
+    spdmetric.save(model, tmp_path / "model.skops")
+    loaded = spdmetric.load(tmp_path / "model.skops")
     np.testing.assert_array_equal(loaded[:-1].transform(X_new), model[:-1].transform(X_new))
     np.testing.assert_array_equal(loaded.predict(X_new), model.predict(X_new))
     assert loaded[0].basis_.tobytes() == model[0].basis_.tobytes()

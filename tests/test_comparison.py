@@ -680,18 +680,18 @@ def test_less_log_loss_is_better_and_methods_without_probabilities_come_last():
 def test_what_was_saved_is_said_and_why():
     right = {"mdm recentered": NINETY, "mdm": EIGHTY, "euclid": range(60)}
     judged = verdict.judge(made_up(right, groups=np.tile(np.arange(10), 10), forms=(RECENTERED,)))
-    assert verdict.saved_sentence(judged, "mdm", "m.npz") == (
-        "m.npz holds MDM, trained on all matrices: it has the highest accuracy of the methods without "
+    assert verdict.saved_sentence(judged, "mdm", "m.skops") == (
+        "m.skops holds MDM, trained on all matrices: it has the highest accuracy of the methods without "
         "recentering. MDM (recentered) is the best of all and cannot be kept, for it needs all matrices of "
         "a new group at once."
     )
-    other = verdict.saved_sentence(judged, "euclid", "m.npz")
-    assert other == "m.npz holds Euclid + 1-NN, trained on all matrices, as asked for."
+    other = verdict.saved_sentence(judged, "euclid", "m.skops")
+    assert other == "m.skops holds Euclid + 1-NN, trained on all matrices, as asked for."
     others = {"": {}, ": it has the highest accuracy": {"euclid": range(60)}}
     others[": it is one of those tied for the highest accuracy"] = {"svm": OTHER_EIGHTY}
     for why, other in others.items():
-        best = verdict.saved_sentence(verdict.judge(made_up({"mdm": EIGHTY} | other)), "mdm", "m.npz")
-        assert best == f"m.npz holds MDM, trained on all matrices{why}."
+        best = verdict.saved_sentence(verdict.judge(made_up({"mdm": EIGHTY} | other)), "mdm", "m.skops")
+        assert best == f"m.skops holds MDM, trained on all matrices{why}."
 
 
 def test_the_winner_can_label_one_matrix_and_what_is_drawn_has_a_metric():
@@ -762,14 +762,14 @@ def test_the_code_leaves_out_what_was_left_out(tmp_path, monkeypatch, capsys):
     np.savez("toy.npz", X=X, y=np.insert(codes, [4, 9], 0), groups=np.arange(32) % 4)
     np.savez("new.npz", X=X[:6])
     command = ["compare", "toy.npz", "--skip-bad", "--methods", "spdmetric-mean", "--jobs", "1"]
-    assert main([*command, "--save", "m.npz", "--no-recenter"]) == 0
+    assert main([*command, "--save", "m.skops", "--no-recenter"]) == 0
     text = (tmp_path / "report.html").read_text("utf-8")
     assert "Left out by --skip-bad, 2 of 32: X[4] (contains NaN in 16 of 16 entries), X[10] (" in text
     assert "nothing removed but what could not be used" in text
     scope = {}
     exec(unescape(re.search("<pre.*?><code>(.*?)</code>", text, re.S)[1]), scope)
     assert scope["usable"](scope["known"]) == [k for k in range(32) if k not in (4, 10)]
-    labels = spdmetric.load("m.npz").predict(X[[0, 1, 2, 3, 5]])
+    labels = spdmetric.load("m.skops").predict(X[[0, 1, 2, 3, 5]])
     assert capsys.readouterr().out.endswith(f"\n{labels}\n")
 
 
@@ -1254,7 +1254,7 @@ def written(tmp_path_factory, numpy_only):
     folder = tmp_path_factory.mktemp("written")
     page = write_page(
         folder,
-        *("--methods", "mdm,logeuclid-mean,svm", "--scoring", "auc", "--save", str(folder / "model.npz")),
+        *("--methods", "mdm,logeuclid-mean,svm", "--scoring", "auc", "--save", str(folder / "model.skops")),
         *("--csv", str(folder / "numbers.csv"), "--json", str(folder / "numbers.json")),
     )
     return page
@@ -1301,26 +1301,26 @@ def test_what_is_saved_predicts_as_the_code_of_the_page(written, monkeypatch, ca
     capsys.readouterr()
     scope = {}
     exec(code, scope)
-    model = spdmetric.load("model.npz")
+    model = spdmetric.load("model.skops")
     assert np.array_equal(model.predict(scope["new"].X), scope["model"].predict(scope["new"].X))
     assert re.search(
-        "<p>model.npz holds .*, trained on all matrices: it is one of those tied for the highest AUC.</p>",
+        "<p>model.skops holds .*, trained on all matrices: it is one of those tied for the highest AUC.</p>",
         text,
     )
 
 
 def test_another_method_can_be_saved(tmp_path):
     write_page(
-        tmp_path, "--methods", "euclid,mdm", "--save", str(tmp_path / "m.npz"), "--method", "logeuclid-mean"
+        tmp_path, "--methods", "euclid,mdm", "--save", str(tmp_path / "m.skops"), "--method", "logeuclid-mean"
     )
-    assert type(spdmetric.load(tmp_path / "m.npz")[-1]).__name__ == "KNeighborsClassifier"
+    assert type(spdmetric.load(tmp_path / "m.skops")[-1]).__name__ == "KNeighborsClassifier"
 
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (["--save", "m.pkl"], "--save m.pkl: expected a name that ends in .npz"),
-        (["--save", "m.npz", "--method", "x"], "--method x: there is no such method"),
+        (["--save", "m.pkl"], "--save m.pkl: expected a name that ends in .skops"),
+        (["--save", "m.skops", "--method", "x"], "--method x: there is no such method"),
         (["--csv", "."], "is a folder"),
         (["--channels", "C3,C4"], "channels has 2 names: expected 4"),
         (["--recenter"], "recenter: expected groups, sessions or subjects"),

@@ -30,13 +30,13 @@ ENVIRONMENT = {**os.environ, "SPDMETRIC_COMPILED": "0", "OPENBLAS_NUM_THREADS": 
 
 TRANSFORM = """
 import numpy as np, spdmetric
-metric = spdmetric.load("model.npz").metric_.set_params(chunk_size=50)
+metric = spdmetric.load("model.skops").metric_.set_params(chunk_size=50)
 metric.transform_to(np.load("many.npy", mmap_mode="r"), "vectors.npy")
 """
 METHODS = "euclid,logeuclid-mean,mdm"
 COMMANDS = {
-    "fit": ("-m", "spdmetric", "fit", "train.npz", "-o", "out.npz", "--folds", "2"),
-    "predict": ("-m", "spdmetric", "predict", "model.npz", "new.npz", "-o", "labels.csv"),
+    "fit": ("-m", "spdmetric", "fit", "train.npz", "-o", "out.skops", "--folds", "2"),
+    "predict": ("-m", "spdmetric", "predict", "model.skops", "new.npz", "-o", "labels.csv"),
     "compare": (
         *("-m", "spdmetric", "compare", "train.npz", "--out", "report.html", "--jobs", "1"),
         *("--methods", METHODS, "--repeats", "2"),
@@ -48,7 +48,7 @@ COMMANDS = {
     ),
 }
 OUTPUTS = {
-    **{"fit": ("out.npz",), "predict": ("labels.csv",), "compare": ("report.html",)},
+    **{"fit": ("out.skops",), "predict": ("labels.csv",), "compare": ("report.html",)},
     **{
         "transform_to": ("vectors.npy",),
         "reproduce": ("results/toy.csv", "results/toy.json", "results/toy.md"),
@@ -65,7 +65,7 @@ def folder(tmp_path_factory):
     np.savez(folder / "train.npz", X=X[:40], y=y[:40])
     np.savez(folder / "new.npz", X=X, y=y)
     np.save(folder / "many.npy", np.tile(X, (20, 1, 1)))
-    finish("fit", folder, ("-o", "model.npz", "--radius", "1", "--rank", "full"))
+    finish("fit", folder, ("-o", "model.skops", "--radius", "1", "--rank", "full"))
     return folder
 
 
@@ -182,12 +182,12 @@ def test_no_space(command, folder):
 
 @pytest.mark.parametrize("command", ["fit", "predict", "compare", "reproduce"])
 def test_a_folder_that_cannot_be_written(command, capsys):
-    arguments = {"predict": ["model.npz", "new.npz"], "reproduce": ["toy"]}.get(command, ["train.npz"])
+    arguments = {"predict": ["model.skops", "new.npz"], "reproduce": ["toy"]}.get(command, ["train.npz"])
     with TemporaryDirectory() as place:
         Path(place).chmod(0o755)
         locked = Path(place) / "locked"
         locked.mkdir(mode=0o555)
-        name = {"fit": "out.npz", "predict": "out.csv", "compare": "out.html", "reproduce": ""}[command]
+        name = {"fit": "out.skops", "predict": "out.csv", "compare": "out.html", "reproduce": ""}[command]
         out = locked / name
         root = os.geteuid() == 0
         if command != "reproduce":  # imports everything that nobody else may read

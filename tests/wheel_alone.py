@@ -39,10 +39,10 @@ def library(folder: Path) -> None:
     X, y, X_new, _ = make_toy(20, 10, d=4, random_state=0)
     for metric in (LogEuclideanMetric(2.0), LogEuclideanMetricCV(radii=(0, 1), ranks=(None, 2), cv=2)):
         vectors = metric.fit(X, y).transform(X_new)
-        save(metric, folder / "metric.npz")
-        assert np.array_equal(load(folder / "metric.npz").transform(X_new), vectors)
+        save(metric, folder / "metric.skops")
+        assert np.array_equal(load(folder / "metric.skops").transform(X_new), vectors)
     assert pairwise_distance(X, X_new).shape == (20, 10)
-    data, model = str(folder / "data.npz"), str(folder / "model.npz")
+    data, model = str(folder / "data.npz"), str(folder / "model.skops")
     np.savez(data, X=X, y=y)
     assert main(["fit", data, "-o", model, "--radius", "1", "--rank", "2"]) == 0
     assert main(["predict", model, data, "-o", str(folder / "labels.csv")]) == 0

@@ -18,9 +18,9 @@ COMMANDS = (toy, fit, predict, show, methods, compare, reproduce)
 
 EPILOG = """\
 examples:
-  spdmetric fit train.npz -o model.npz             learn from labeled matrices
-  spdmetric predict model.npz new.npz -o new.csv   label other matrices
-  spdmetric show model.npz                         what a model file holds
+  spdmetric fit train.npz -o model.skops           learn from labeled matrices
+  spdmetric predict model.skops new.npz -o new.csv label other matrices
+  spdmetric show model.skops                       what a model file holds
   spdmetric compare matrices.npz --out report.html which metric suits my matrices, does learning help?
   spdmetric reproduce toy                          Table 1 of the paper, about a minute
 

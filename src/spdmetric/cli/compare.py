@@ -61,7 +61,7 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write the numbers as CSV too")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers as JSON too")
     save = "train the winner on all of DATA, and keep it for 'spdmetric predict'"
-    parser.add_argument("--save", type=Path, metavar="MODEL.npz", help=save)
+    parser.add_argument("--save", type=Path, metavar="MODEL.skops", help=save)
     parser.add_argument("--method", metavar="NAME", help="what to save instead of the winner")
     decides = "what decides (default: accuracy)"
     parser.add_argument("--scoring", choices=SCORES, default="accuracy", help=decides)
@@ -96,7 +96,7 @@ def _run(arguments: Namespace, watch: Watch) -> None:
         raise ValueError(f"--out {out}: expected a name that ends in .html.")
     check_different(targets)
     if arguments.method is not None and arguments.save is None:
-        raise ValueError("--method is what --save trains: give --save MODEL.npz, or --methods to run some.")
+        raise ValueError("--method is what --save trains: give --save MODEL.skops, or --methods to run some.")
     if arguments.method is not None:
         check_method(arguments.method)
     named = None if labels is None or labels.endswith(".csv") else labels

@@ -44,7 +44,7 @@ AUTO = "spdmetric"  # what --method auto stands for
 def add_options(parser: ArgumentParser) -> None:
     """Add the options of the command."""
     add_data(parser)
-    parser.add_argument("-o", "--out", type=Path, required=True, metavar="MODEL.npz", help="file to write")
+    parser.add_argument("-o", "--out", type=Path, required=True, metavar="MODEL.skops", help="file to write")
     methods = "what to train, see 'spdmetric methods' (default: auto, our choice)"
     parser.add_argument("--method", default="auto", metavar="NAME", help=methods)
     parser.add_argument("--radius", type=float, metavar="R", help="largest distance of G from the mean")
@@ -118,8 +118,9 @@ def learn(model: BaseEstimator, data: Input, groups: np.ndarray | None) -> None:
             step.set_callbacks(Bar(bar.update))
         with speaking_of_options():
             model.fit(data.X, data.matrices.y, **columns)
-        for step in following:
+        for step in following:  # and the metric inside a classifier: a model file holds no bar
             step.set_callbacks()
+            getattr(step, "metric_", step).set_callbacks()
 
 
 def check_labels(data: Input, arguments: Namespace) -> np.ndarray:

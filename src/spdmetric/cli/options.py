@@ -140,9 +140,9 @@ def check_different(targets: Mapping[str, Path | None]) -> None:
 
 def check_model_target(option: str, path: Path, *inputs: Path | str | None) -> None:
     """As `check_target`, for a model: its name says that it is no pickle."""
-    if path.suffix.lower() != ".npz" and not path.is_dir():
+    if path.suffix.lower() != ".skops" and not path.is_dir():
         raise ValueError(
-            f"{option} {path}: expected a name that ends in .npz. A model file holds arrays and text, no "
+            f"{option} {path}: expected a name that ends in .skops. A model file is a skops file, no "
             "pickle, so that reading one cannot run code."
         )
     check_target(option, path, *inputs)

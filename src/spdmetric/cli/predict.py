@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 STDOUT = Path("-")
 # Formats of no text table.
-OTHERS = (".npz", ".npy", ".mat", ".json", ".html", ".xls", ".xlsx", ".ods", ".pkl")
+OTHERS = (".skops", ".npz", ".npy", ".mat", ".json", ".html", ".xls", ".xlsx", ".ods", ".pkl")
 NEW = "new"  # name of the domain of matrices that come without one
 
 
 def add_options(parser: ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument("model", type=Path, metavar="MODEL.npz", help=MODEL)
+    parser.add_argument("model", type=Path, metavar="MODEL.skops", help=MODEL)
     add_data(parser, "where the model was trained on such")
     out = 'file to write, or "-" for the terminal (default)'
     parser.add_argument("-o", "--out", type=Path, default=STDOUT, metavar="LABELS.csv", help=out)
@@ -60,12 +60,13 @@ def run(arguments: Namespace) -> None:
 
     from spdmetric.cli.inputs import read_input, speaking_of_options, told
     from spdmetric.io.atomic import write_atomically
-    from spdmetric.io.models import load, load_recipe
+    from spdmetric.io.models import read_content
 
-    model = load(arguments.model)
+    content = read_content(arguments.model)
+    model = content["model"]
     numbers = is_regressor(model)
     _check_model(model, arguments)
-    data = read_input(arguments.data, arguments.labels, arguments, [], load_recipe(arguments.model))
+    data = read_input(arguments.data, arguments.labels, arguments, [], content["recipe"])
     _check_size(model, data, arguments)
     columns, said = _domain_columns(model, data, arguments)
     with speaking_of_options():
@@ -161,8 +162,8 @@ def table_of(
     data: Input, predicted: np.ndarray, proba: np.ndarray | None, classes: np.ndarray | None, name: str
 ) -> str:
     """The table that is written; what was left out has empty cells."""
+    from spdmetric.io.columns import guarded
     from spdmetric.io.files import as_csv
-    from spdmetric.io.matrices import guarded
 
     def cell(value: str | float) -> str | float:
         return guarded(value) if isinstance(value, str) else value
