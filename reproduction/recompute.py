@@ -1,4 +1,4 @@
-"""All results that the pages quote, computed again: ``python -m reproduction.recompute``, or ``make results``.
+"""All results that the pages quote, computed again: ``python -m reproduction.recompute`` (``make results``).
 
 Every table is a command; its finished tasks are kept in ``results/release/STAMP`` until it ends, so that an
 interrupted run resumes.  A finished table goes to ``docs/results``, its time to ``times.json``

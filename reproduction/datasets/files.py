@@ -43,9 +43,8 @@ def reading(path: Path) -> Iterator[None]:
         yield
     except Exception as error:
         why = " ".join(f"{type(error).__name__}: {error}".split())
-        raise ValueError(
-            f"{path} cannot be read: it is damaged, truncated or no such file ({why})."
-        ) from error
+        sentence = f"{path} cannot be read: it is corrupt, truncated or of another format ({why})."
+        raise ValueError(sentence) from error
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
