@@ -1,4 +1,4 @@
-"""Where the tables meet the store of finished tasks of `spdmetric.comparison`; nothing else here imports it."""
+"""Where the tables meet the store of finished tasks of `spdmetric.comparison`: here alone."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def principal_axes(vectors: np.ndarray, at_most: int) -> np.ndarray:
 
 
 class NCA(TransformerMixin, BaseEstimator):
-    """Neighborhood components analysis [Goldberger2004]_: 50 principal components to 10, at most 100 steps."""
+    """Neighborhood components analysis: 50 principal components to 10, at most 100 steps."""
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> NCA:
         """Learn the map from vectors (n, p) with labels."""
