@@ -21,7 +21,7 @@ from spdmetric.solvers import Record, trust_region
 RADIUS = 10.0
 
 
-def _whiten(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, Target]:
+def whiten_by_mean(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, Target]:
     """Whiten the data by their mean, as the estimator does."""
     W0 = invsqrtm(mean_riemann(X))
     return W0, congruence(W0, X), Target.one_hot(np.unique(y, return_inverse=True)[1])
@@ -33,7 +33,7 @@ def early_stop_factor(X: np.ndarray, y: np.ndarray, *, max_iter: int = 200) -> n
     From the center our solver would step to the sphere at once: the run begins beside it, one step down the
     gradient, as long as the first trust radius of Manopt in 2015.
     """
-    W0, whitened, target = _whiten(X, y)
+    W0, whitened, target = whiten_by_mean(X, y)
     d, objective, ball = len(W0), Misalignment(whitened, target), Ball(np.eye(len(W0)), RADIUS)
     g = objective.at(ball.point(np.zeros((d, d)))).gradient
     start = ball.point(-np.sqrt(d * (d + 1) / 2) / 8 * g / np.linalg.norm(g))
@@ -76,7 +76,7 @@ class UnnormalizedEvaluation(LocalEvaluation):
 
 def unnormalized_factor(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Factor that maximizes the numerator of the alignment in the ball."""
-    W0, whitened, target = _whiten(X, y)
+    W0, whitened, target = whiten_by_mean(X, y)
     ball = Ball(np.eye(len(W0)), RADIUS)
     start = ball.point(np.zeros_like(W0))
     objective = Unnormalized(whitened, target, start)

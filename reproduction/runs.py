@@ -43,8 +43,8 @@ def run_table(
 ) -> list[Result]:
     """Run what is left of a table, and return all of its results, sorted by row, repeat and method.
 
-    Finished tasks are kept in ``NAME.state`` in the folder ``out``.  ``progress(iterator, done, total)`` wraps
-    the iterator of finished tasks.
+    Finished tasks are kept in ``NAME.state`` in the folder ``out``.  ``progress(iterator, done, total)``
+    wraps the iterator of finished tasks.
     """
     chosen = {name: KNOWN[name] for name in settings.methods}
     for method in chosen.values():

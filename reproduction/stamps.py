@@ -21,13 +21,8 @@ FOLDERS = (Path(spdmetric.__file__).parent, Path(__file__).parent)  # the packag
 # What decides no number of a table: it draws, prints, writes, or says when something is computed.
 ASIDE = (
     *("spdmetric/cli/", "spdmetric/distributed/", "spdmetric/plots/", "spdmetric/caller.py"),
-    *(
-        "reproduction/figures/",
-        "reproduction/tests/",
-        "reproduction/__main__.py",
-        "reproduction/recompute.py",
-    ),
-    *("reproduction/stamps.py", "reproduction/steps.py"),
+    *("reproduction/figures/", "reproduction/tests/", "reproduction/__main__.py", "reproduction/stamps.py"),
+    *("reproduction/recompute.py", "reproduction/steps.py"),
 )
 # What the tables take of the comparison; the rest makes its page.
 OF_COMPARISON = tuple(

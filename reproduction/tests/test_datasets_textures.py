@@ -5,15 +5,15 @@ from __future__ import annotations
 import builtins
 import re
 import socket
-import sys
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.ndimage import convolve
-from spdmetric.datasets.images import BUNDLED, load_images
-from spdmetric.datasets.textures import (
+
+from benchmarks.texture_sensitivity import FILTERINGS, Settings, Variant
+from reproduction.datasets.images import BUNDLED, load_images
+from reproduction.datasets.textures import (
     KINDS,
     Texture,
     TexturePair,
@@ -21,12 +21,7 @@ from spdmetric.datasets.textures import (
     make_textures,
     patch_covariances,
 )
-
 from spdmetric.geometry import pairwise_distance
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks are no part of the package
-
-from benchmarks.texture_sensitivity import FILTERINGS, Settings, Variant
 
 Image = pytest.importorskip("PIL.Image", reason="images need Pillow: install the extra 'textures'")
 filters = pytest.importorskip("skimage.filters", reason="filters need scikit-image: the extra 'textures'")

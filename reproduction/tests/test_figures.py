@@ -8,7 +8,8 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from spdmetric.paper.figures import (
+
+from reproduction.figures import (
     FIGURES,
     ascent,
     cone,
@@ -18,7 +19,7 @@ from spdmetric.paper.figures import (
     textures,
     whitening,
 )
-from spdmetric.paper.figures.plane import (
+from reproduction.figures.plane import (
     at_normal_coordinates,
     dome,
     embedding,
@@ -26,7 +27,6 @@ from spdmetric.paper.figures.plane import (
     normal_coordinates,
     traceless,
 )
-
 from spdmetric.datasets import make_toy
 from spdmetric.geometry import (
     distance_euclid,
@@ -323,7 +323,7 @@ def test_a_given_figure_is_drawn_in():
 
 
 def test_importing_the_figures_does_not_import_matplotlib():
-    code = "import sys; from spdmetric.paper.figures import cone; cone.compute(); print(*sys.modules)"
+    code = "import sys; from reproduction.figures import cone; cone.compute(); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     assert "matplotlib" not in loaded.split()
 
@@ -378,7 +378,7 @@ def test_an_unknown_figure_is_named_before_anything_is_written(tmp_path):
 
 
 def test_textures_of_the_paper_can_be_drawn(data_folder):
-    from spdmetric.datasets import load_images
+    from reproduction.datasets import load_images
 
     pytest.importorskip("PIL")
     images = load_images(data_folder / "brodatz", ["D2", "D28", "D29", "D92"])

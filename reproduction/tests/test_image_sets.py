@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spdmetric.cli import main
-from spdmetric.comparison.methods import METHODS, Sizes, obstacle
-from spdmetric.datasets import draw_sets, load_image_sets
+from reproduction.__main__ import main
+from reproduction.datasets import draw_sets, load_image_sets
+from reproduction.methods import KNOWN
+from spdmetric.comparison.methods import Sizes, obstacle
 from spdmetric.validation import check_spd
 
 VIRUS = Path(os.environ.get("SPDMETRIC_DATA", "")) / "virus"
@@ -107,20 +108,20 @@ def test_splits_take_three_of_five():
 
 def test_covariances_of_long_vectors_are_not_formed():
     virus = Sizes(45, 400, 3, 400)
-    assert obstacle(METHODS["logeuclid-mean-lda"], virus).startswith("51 GB")
-    assert obstacle(METHODS["logeuclid-identity-ridge"], virus) is None
+    assert obstacle(KNOWN["logeuclid-mean-lda"], virus).startswith("51 GB")
+    assert obstacle(KNOWN["logeuclid-identity-ridge"], virus) is None
 
 
 def test_the_table(folder, tmp_path, capsys):
     out = tmp_path / "out"
     methods = "euclid,logeuclid-identity,logeuclid-identity-shape,logeuclid-identity-ridge"
-    command = ["reproduce", "image-sets", "--data", str(folder), "--out", str(out), "--methods", methods]
+    command = ["image-sets", "--data", str(folder), "--out", str(out), "--methods", methods]
     assert main([*command, "--repeats", "3", "--jobs", "1"]) == 0
     assert "Image sets: plants" in capsys.readouterr().out
     found = json.loads((out / "image-sets.json").read_text())
     counts = {entry["method"]: entry["n"] for entry in found["by_group"]}
     assert counts == dict.fromkeys(methods.split(","), 3)
-    assert main(["reproduce", "image-sets", "--out", str(out)]) == 2
+    assert main(["image-sets", "--out", str(out)]) == 2
     assert "needs --data: a folder with folders CLASS/SET" in capsys.readouterr().err
 
 

@@ -10,14 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from spdmetric.paper.reproduce import Settings, run_table, verify_table, write_table
-from spdmetric.paper.stamps import Stamp, code_stamp, stamp_part
-from spdmetric.paper.tables import TABLES
 
+from reproduction import stamps
+from reproduction.runs import Settings, run_table, verify_table, write_table
+from reproduction.stamps import Stamp, code_stamp, stamp_part
+from reproduction.tables import TABLES
 from spdmetric.comparison.statistics import number
-from spdmetric.paper import stamps
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
 
 
@@ -27,25 +27,40 @@ def quotes(monkeypatch):
     return importlib.import_module("quotes")
 
 
-def stamped(folder: Path, source: str) -> str:
-    (folder / "geometry.py").write_text(source)
-    code_stamp.cache_clear()
-    return code_stamp(folder)
+@pytest.fixture
+def stamped(tmp_path):
+    """The stamp of a small package, with a source of the geometry and perhaps another one."""
+    (tmp_path / "spdmetric" / "plots").mkdir(parents=True)
+    (tmp_path / "spdmetric" / "io").mkdir()
+
+    def stamp(source: str, **others: str) -> str:
+        for name, text in {"geometry": source, **others}.items():
+            (tmp_path / "spdmetric" / f"{name.replace('__', '/')}.py").write_text(text)
+        code_stamp.cache_clear()
+        return code_stamp((tmp_path / "spdmetric",))
+
+    return stamp
 
 
-def test_comments_docstrings_and_layout_are_aside(tmp_path):
-    first = stamped(tmp_path, '"""A."""\ndef f(x):\n    """B."""\n    return x + 1\n')
-    assert stamped(tmp_path, '"""C."""\n# why\ndef f(x):\n    return (x\n        + 1)\n') == first
-    assert stamped(tmp_path, '"""A."""\ndef f(x):\n    """B."""\n    return x + 2\n') != first
-    (tmp_path / "plots.py").write_text("x = 1\n")  # draws, computes nothing
-    assert stamped(tmp_path, '"""A."""\ndef f(x):\n    """B."""\n    return x + 1\n') == first
+def test_comments_docstrings_and_layout_are_aside(stamped):
+    plain = '"""A."""\ndef f(x):\n    """B."""\n    return x + 1\n'
+    first = stamped(plain)
+    assert stamped('"""C."""\n# why\ndef f(x):\n    return (x\n        + 1)\n') == first
+    assert stamped(plain.replace("x + 1", "x + 2")) != first
+    assert stamped(plain, plots__paths="x = 1\n") == first  # draws, computes nothing
+    assert stamped(plain, io__signals="x = 1\n") != first  # the filter of EEG is there
 
 
-def test_the_stamp_reads_every_layer_it_names():
-    for layer in stamps.LAYERS:
-        assert (stamps.PACKAGE / layer).is_dir() or (stamps.PACKAGE / f"{layer}.py").is_file(), layer
-    for path in stamps.ASIDE:
-        assert (stamps.PACKAGE / path).exists(), path
+def test_the_stamp_reads_what_it_names():
+    names = [
+        p.relative_to(folder.parent).as_posix() for folder in stamps.FOLDERS for p in folder.rglob("*.py")
+    ]
+    assert set(stamps.OF_COMPARISON) <= set(names)
+    for part in stamps.ASIDE:
+        assert any(name.startswith(part) for name in names), part
+    for name in ("spdmetric/io/signals.py", "spdmetric/geometry.py", "reproduction/datasets/eeg.py"):
+        assert name in names
+        assert stamps.decides(name)
 
 
 def test_every_file_of_results_has_a_stamp():

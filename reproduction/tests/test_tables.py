@@ -10,10 +10,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from spdmetric.paper.ablations import ABLATIONS, KNOWN
-from spdmetric.paper.reproduce import Settings, run_table, write_csv
-from spdmetric.paper.summary import printed_numbers, summarize
-from spdmetric.paper.tables import (
+
+from random_matrices import spd, symmetric
+from reproduction import ablations
+from reproduction.methods import ABLATIONS, KNOWN
+from reproduction.runs import Settings, run_table, write_csv
+from reproduction.summary import printed_numbers, summarize
+from reproduction.tables import (
     COLUMNS,
     PAPER_COLUMNS,
     DrawnRow,
@@ -24,16 +27,13 @@ from spdmetric.paper.tables import (
     texture_table,
     toy_table,
 )
-
-from random_matrices import spd, symmetric
+from reproduction.tasks import JournalError
 from spdmetric.comparison.statistics import as_markdown, as_plain
-from spdmetric.comparison.store import JournalError
 from spdmetric.datasets import make_toy
 from spdmetric.geometry import mean_riemann
-from spdmetric.linalg.symmetric import congruence, invsqrtm
+from spdmetric.linalg.symmetric import congruence, invsqrtm, logm
 from spdmetric.manifolds import Ball
-from spdmetric.objectives.alignment import Target
-from spdmetric.paper import ablations
+from spdmetric.objectives.alignment import Misalignment, Target
 
 
 def small_row(d):
@@ -53,7 +53,11 @@ def test_early_stop_ends_inside_the_ball_and_improves():
     W0 = invsqrtm(mean_riemann(X))
     relative = ablations.early_stop_factor(X, y) @ np.linalg.inv(W0)
     distance = np.linalg.norm(2 * np.log(np.linalg.svd(relative, compute_uv=False)))
-    assert 0 < distance <= ablations.RADIUS
+    assert 0 < distance < ablations.RADIUS
+    ball, (_, whitened, target) = Ball(np.eye(6), 10.0), ablations.whiten_by_mean(X, y)
+    objective = Misalignment(whitened, target)
+    center = objective.at(ball.point(np.zeros((6, 6))))
+    assert objective.at(ball.point(logm(relative.T @ relative))).value < center.value
 
 
 def test_unnormalized_gradient(rng):

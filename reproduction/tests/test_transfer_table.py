@@ -8,7 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from spdmetric.paper.transfer import (
+
+from reproduction import transfer
+from reproduction.__main__ import main
+from reproduction.transfer import (
     ADAPTED,
     ARMS,
     OWN,
@@ -19,10 +22,7 @@ from spdmetric.paper.transfer import (
     run_transfer,
     write_transfer,
 )
-
 from spdmetric import LogEuclideanClassifier
-from spdmetric.cli import main
-from spdmetric.paper import transfer
 
 
 @pytest.fixture
@@ -69,10 +69,10 @@ def test_all_arms_and_files(recordings, monkeypatch, tmp_path):
     ]
     assert gain.mean == pytest.approx(np.mean(by_arm[0] - by_arm[1]))
     # Nothing is computed twice.
-    monkeypatch.setattr(transfer, "_subject", lambda *_: pytest.fail("computed again"))
+    monkeypatch.setattr(transfer, "_prepare_subject", lambda *_: pytest.fail("computed again"))
     assert run_transfer(Path(), tmp_path) == results
 
 
 def test_what_is_missing_is_said(tmp_path, capsys):
-    assert main(["reproduce", "transfer", "--out", str(tmp_path)]) == 2
+    assert main(["transfer", "--out", str(tmp_path)]) == 2
     assert "transfer needs --data" in capsys.readouterr().err
