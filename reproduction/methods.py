@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.covariance import LedoitWolf
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -18,13 +18,13 @@ from spdmetric.comparison.methods import METHODS, Make, Method
 
 def _at_identity(name: str, words: str, *steps: BaseEstimator) -> Method:
     sentence = f"Tangent vectors at I, then {words}."
-    make: Make = lambda s: make_pipeline(LogEuclideanMetric(0.0, init="identity"), *steps)  # noqa: E731
+    make: Make = lambda s: make_pipeline(LogEuclideanMetric(0.0, init="identity"), *map(clone, steps))  # noqa: E731
     return Method(f"LogEuclid at I + {name}", f"LE at I, {name}", "rival", sentence, make)
 
 
-def _mapped(name: str, words: str, learner: BaseEstimator) -> Method:
+def _mapped(name: str, words: str, learner: type[BaseEstimator]) -> Method:
     sentence = f"Tangent vectors at the Riemannian mean, mapped by {words}."
-    make: Make = lambda s: make_pipeline(LogEuclideanMetric(0.0), learner, KNeighborsClassifier(1))  # noqa: E731
+    make: Make = lambda s: make_pipeline(LogEuclideanMetric(0.0), learner(), KNeighborsClassifier(1))  # noqa: E731
     return Method(f"Tangent space + {name} + 1-NN", name, "rival", sentence, make)
 
 
@@ -89,8 +89,8 @@ TABLE_METHODS: dict[str, Method] = {
     "logeuclid-identity-logistic": _at_identity(
         "logistic", "logistic regression", PCA(), LogisticRegression(max_iter=5000)
     ),
-    "gmml": _mapped("GMML", "geometric mean metric learning", GMML()),
-    "rca": _mapped("RCA", "relevant component analysis", RCA()),
+    "gmml": _mapped("GMML", "geometric mean metric learning", GMML),
+    "rca": _mapped("RCA", "relevant component analysis", RCA),
 }
 
 ABLATIONS: dict[str, Method] = {

@@ -40,6 +40,9 @@ from spdmetric.datasets import whiten
 from spdmetric.comparison.store import JournalError
 from spdmetric.comparison.methods import METHODS
 from spdmetric.io.matrices import Matrices
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from spdmetric import LogEuclideanMetric
 from spdmetric.linalg.symmetric import unvech
 
 pytestmark = pytest.mark.usefixtures("numpy_only")
@@ -353,8 +356,11 @@ def test_what_all_matrices_do_not_give_is_said_and_not_drawn(tmp_path):
         report.best_estimator()
 
 
-def test_where_learning_starts_is_said(tmp_path):
-    report = spdmetric.compare(toy(), methods="logeuclid-identity-shape", repeats=1)
+def test_where_learning_starts_is_said(tmp_path, monkeypatch):
+    metric = LogEuclideanMetric(0.0, init="identity", shape="discriminant")
+    kept = replace(METHODS["logeuclid-kta"], recipe=lambda s: make_pipeline(metric, KNeighborsClassifier(1)))
+    monkeypatch.setitem(METHODS, "logeuclid-kta", kept)
+    report = spdmetric.compare(toy(), methods="logeuclid-kta", repeats=1)
     report.save(tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text()
     assert "G stayed at the identity" in text

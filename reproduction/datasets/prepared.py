@@ -70,6 +70,10 @@ def load_eegmmi_covariances(subject: int, folder: Folder) -> Recording:
     recording : Recording
         64 x 64 matrices, the first 21 channels the motor strip; the groups are the runs.
     """
-    found = read_arrays(existing_folder(folder) / EEGMMI_FILE)
-    X, y, runs = (found[f"{letter}{subject}"] for letter in "Xyr")
+    path = existing_folder(folder) / EEGMMI_FILE
+    found = read_arrays(path)
+    names = [f"{letter}{subject}" for letter in "Xyr"]
+    if missing := ", ".join(name for name in names if name not in found):
+        raise ValueError(f"{path} has no {missing}: expected {', '.join(names)} of subject {subject}.")
+    X, y, runs = (found[name] for name in names)
     return Recording(X.astype(np.float64), y, runs)

@@ -81,7 +81,7 @@ def test_missing_subjects_and_files_are_said(folder, tmp_path):
     assert eegmmi_covariance_subjects(tmp_path / "eegmmi") == [1, 2, 3]
     del few["r1"]
     np.savez(tmp_path / "eegmmi" / "covariances_S001-S020.npz", **few)
-    with pytest.raises(ValueError, match="does not tell the runs of subject 1"):
+    with pytest.raises(ValueError, match=r"has no r1: expected X1, y1, r1 of subject 1"):
         load_eegmmi_covariances(1, tmp_path / "eegmmi")
 
 
