@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spdmetric.caller import warn_at_caller
 from spdmetric.extras import needing
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _gray(picture: Image, path: Path) -> np.ndarray:
     if (color == color[..., :1]).all():
         return color[..., 0]
     what = "it was converted to gray (0.299 red + 0.587 green + 0.114 blue)"
-    warn_at_caller(f"{path} is in color: {what}.", UserWarning)
+    warnings.warn(f"{path} is in color: {what}.", UserWarning, stacklevel=2)
     return color @ _LUMA
 
 
