@@ -6,7 +6,7 @@ Sets of 20 images, 8 x 8 pixels each, of 20 simulated kinds: those of a kind var
 hidden in noise.  A set is described by the covariance of its pixels, a 64 x 64 matrix; there are three sets
 of each kind to learn from and two to recognize.
 
-Without learning, nearest neighbors of tangent vectors are misled by the noise in 2080 directions.  A shape
+Without learning, nearest neighbors of tangent vectors are misled by the noise in 2080 directions.  A weighting
 keeps what tells the kinds apart.
 """
 
@@ -33,7 +33,7 @@ X = pixels.transpose(0, 2, 1) @ pixels / (IMAGES - 1)
 X = X + 1e-3 * np.trace(X, axis1=1, axis2=2)[:, None, None] * np.eye(SIDE * SIDE)
 
 accuracy = {}
-for name, shape in (("without a shape", None), ("with a shape", "discriminant")):
+for name, weighting in (("without a weighting", None), ("with a weighting", "discriminant")):
     found = []
     for seed in range(3):
         known, new, labels, others = train_test_split(X, y, test_size=0.4, stratify=y, random_state=seed)

@@ -228,7 +228,7 @@ def eegmmi_table(data: Path | None = None) -> Table:
 # Accuracies in the literature, on other splits by the same protocol, by the name of the data folder.
 PUBLISHED = {"virus": "LogEuclidean 26.0, LEML 33.0, SPDML 49.4, SPDNet 59.7, COV-PLS 62.8"}
 IMAGE_SET_METHODS = (
-    *("euclid", "logeuclid-identity", "logeuclid-identity-shape", "logeuclid-identity-cv"),
+    *("euclid", "logeuclid-identity", "logeuclid-identity-weighting", "logeuclid-identity-cv"),
     *("logeuclid-identity-ridge", "logeuclid-identity-logistic", "logeuclid-mean-lda", "fgmdm"),
 )
 

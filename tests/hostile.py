@@ -520,7 +520,7 @@ def good_models(registry: bool = False) -> list[tuple[str, dict[str, np.ndarray]
     quick = LogEuclideanMetricCV(radii=(0, 1), ranks=(None, 2), cv=2, max_iter=3)
     made = [
         make_pipeline(quick, KNeighborsClassifier(1)).fit(X, y),
-        LogEuclideanMetric(1.0, shape="discriminant").fit(X, y),
+        LogEuclideanMetric(1.0, weighting="discriminant").fit(X, y),
         make_pipeline(LogEuclideanMetric(1.0, rank=2), KNeighborsClassifier(3)).fit(X, y),
     ]
     found = []

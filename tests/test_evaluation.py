@@ -16,7 +16,6 @@ from sklearn.pipeline import make_pipeline
 
 from random_matrices import labeled, spd
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
-from spdmetric.datasets import make_toy
 from spdmetric.comparison import baselines
 from spdmetric.comparison.baselines import NCA, distances_wasserstein
 from spdmetric.comparison.store import Failure, Journal, JournalError, Task, attempt_each, run
@@ -31,8 +30,9 @@ from spdmetric.comparison.methods import (
     obstacle,
     program,
 )
-from spdmetric.comparison.folds import Fold, steps_of
 from spdmetric.comparison.statistics import Section, as_markdown, as_plain
+from spdmetric.comparison.store import Failure, Journal, JournalError, Task, attempt_each, run
+from spdmetric.datasets import make_toy
 from spdmetric.geometry import pairwise_distance
 
 

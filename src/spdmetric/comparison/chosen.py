@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from spdmetric.comparison.folds import Fold, Vectors, fit_keywords, steps_of
+from spdmetric.comparison.methods import METHODS, given
 from spdmetric.comparison.plan import Plan
 from spdmetric.comparison.run import fold_of, inner_groups, made
 from spdmetric.comparison.verdict import Verdict, title
 from spdmetric.estimators import CommonRange, LogEuclideanMetric, LogEuclideanMetricCV
-from spdmetric.comparison.methods import METHODS, given
-from spdmetric.comparison.folds import Fold, Vectors, fit_keywords, steps_of
 from spdmetric.linalg.symmetric import unvech
 from spdmetric.plots.patterns import Patterns, patterns_of
 from spdmetric.validation import TellsNothingError
@@ -44,13 +44,13 @@ class Drawn(NamedTuple):
     def n_candidates(self) -> int:
         """Metrics that it was chosen from."""
         options = getattr(self.metric, "cv_results_", {"params": []})["params"]
-        return len({(one["radius"], one["rank"], one["shape"]) for one in options})
+        return len({(one["radius"], one["rank"], one["weighting"]) for one in options})
 
     @property
     def learned(self) -> bool:
         """Whether it differs from the metric where learning starts."""
         metric = self.metric
-        return metric.embedding_.low_rank or metric.radius_ > 0 or metric.shape_ is not None
+        return metric.embedding_.low_rank or metric.radius_ > 0 or metric.weighting_ is not None
 
     @property
     def moved(self) -> bool:
@@ -72,10 +72,10 @@ class Drawn(NamedTuple):
 
     @property
     def weights(self) -> np.ndarray | None:
-        """How much each entry of a logarithm counts in the shape, (m, m); of one direction, with its sign."""
-        if self.metric.shape_ is None:
+        """How much each entry of a logarithm counts in the weighting, (m, m); of one direction, with its sign."""
+        if self.metric.weighting_ is None:
             return None
-        parts = unvech(self.metric.shape_.T)  # (q, m, m)
+        parts = unvech(self.metric.weighting_.T)  # (q, m, m)
         parts = parts[0] if len(parts) == 1 else np.sqrt(np.sum(parts**2, axis=0))
         return parts / np.abs(parts).max()
 
@@ -145,7 +145,7 @@ def _before(plan: Plan, fold: Fold, metric: Metric) -> Vectors:
 
 
 def _after(plan: Plan, fold: Fold, method: str) -> Vectors:
-    """Vectors of the metric, its shape included, as learned on the training part of the fold."""
+    """Vectors of the metric, its weighting included, as learned on the training part of the fold."""
     *steps, _ = steps_of(made(plan, method))
     if not any(isinstance(step, Metric) for step in steps):
         classifier, test = fold.fitted(made(plan, method))

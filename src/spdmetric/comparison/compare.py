@@ -21,8 +21,8 @@ from spdmetric.comparison.plan import Plan, make_plan
 from spdmetric.comparison.report import Report
 from spdmetric.comparison.run import run_plan
 from spdmetric.comparison.scores import SCORES
-from spdmetric.comparison.verdict import judge
 from spdmetric.comparison.store import Progress, digest
+from spdmetric.comparison.verdict import judge
 from spdmetric.io.matrices import Matrices
 from spdmetric.validation import (
     as_numbers,

@@ -161,7 +161,9 @@ def _pyriemann(title: str, sentence: str, make: Make | None = None, scatters: bo
 
 
 def _chosen(title: str, short: str, words: str, **parameters: Any) -> Method:
-    sentence = f"Reference point, rank and shape of the metric and {words}, all chosen by cross-validation."
+    sentence = (
+        f"Reference point, rank and weighting of the metric and {words}, all chosen by cross-validation."
+    )
     made = lambda s: LogEuclideanClassifier(**parameters)  # noqa: E731
     return Method(title, short, "learned", sentence, made, definite=False, sweeps=True)
 
@@ -199,7 +201,7 @@ METHODS: dict[str, Method] = {
     "logeuclid-chosen": _learned(
         "Chosen metric + 1-NN",
         "LE chosen",
-        "A metric whose radius, rank and shape are chosen by cross-validation for one neighbor.",
+        "A metric whose radius, rank and weighting are chosen by cross-validation for one neighbor.",
         lambda s: LogEuclideanMetricCV(n_neighbors=1),
         definite=False,
         sweeps=True,
@@ -233,13 +235,15 @@ METHODS: dict[str, Method] = {
     ),
     "svm": _tangent("SVM", "a support vector machine", lambda s: SVC()),
     # The first method with less and less learned: what each part of the choice is worth.
-    "spdmetric-shape": replace(
-        _chosen("Chosen shape and head", "chosen shape", "", radii=(0.0,), ranks=(None,)),
-        sentence="The metric at the mean, with or without a shape, and the head, chosen by cross-validation.",
+    "spdmetric-weighting": replace(
+        _chosen("Chosen weighting and head", "chosen weighting", "", radii=(0.0,), ranks=(None,)),
+        sentence="The metric at the mean, with or without a weighting, and the head, chosen by cross-validation.",
         definite=True,
     ),
     "spdmetric-mean": replace(
-        _chosen("Chosen head at the mean", "chosen head", "", radii=(0.0,), ranks=(None,), shapes=(None,)),
+        _chosen(
+            "Chosen head at the mean", "chosen head", "", radii=(0.0,), ranks=(None,), weightings=(None,)
+        ),
         family="rival",
         sentence="Nearest class mean or neighbors, chosen by cross-validation, with the metric at the mean.",
         definite=True,
@@ -259,17 +263,17 @@ class Pair(NamedTuple):
 
 
 # The first of them that could be run, of those against the mean, is the comparison planned beforehand.
-_ALL, _EITHER = "the metric (G, its rank and a shape)", "class means or neighbors"
+_ALL, _EITHER = "the metric (G, its rank and a weighting)", "class means or neighbors"
 PAIRS = (
     Pair("spdmetric", "spdmetric-mean", _ALL, _EITHER),
-    Pair("spdmetric-shape", "spdmetric-mean", "the shape alone", _EITHER),
-    Pair("spdmetric", "spdmetric-shape", "G and its rank beside the shape", _EITHER),
+    Pair("spdmetric-weighting", "spdmetric-mean", "the weighting alone", _EITHER),
+    Pair("spdmetric", "spdmetric-weighting", "G and its rank beside the weighting", _EITHER),
     Pair("logeuclid-chosen", "logeuclid-mean", _ALL, "one nearest neighbor"),
 )
 
 # Those that `spdmetric compare` runs unless told otherwise, in the order in which it shows them.
 COMPARED = (
-    *("spdmetric", "spdmetric-shape", "spdmetric-mean"),
+    *("spdmetric", "spdmetric-weighting", "spdmetric-mean"),
     *("euclid", "wasserstein", "logeuclid-identity", "logeuclid-mean", "riemann", "stein"),
     *("logeuclid-kta", "logeuclid-kta-rank"),
     *("logeuclid-mean-11nn", "logeuclid-mean-lda", "logeuclid-mean-logistic", "svm"),

@@ -12,11 +12,11 @@ from sklearn.pipeline import make_pipeline
 
 from spdmetric.comparison import chosen, pictures
 from spdmetric.comparison.describe import FAR, counted
+from spdmetric.comparison.folds import steps_of
+from spdmetric.comparison.methods import FAMILIES, METHODS, expression
 from spdmetric.comparison.run import inner_groups, made
 from spdmetric.comparison.scores import SCORES
 from spdmetric.comparison.verdict import confused, confusion, saved_sentence, sentences, title
-from spdmetric.comparison.methods import FAMILIES, METHODS, expression
-from spdmetric.comparison.folds import steps_of
 from spdmetric.extras import needing
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _pictures(report: Report, confusions: dict[str, np.ndarray]) -> dict[str, pi
         if not drawn.metric.embedding_.low_rank and drawn.metric.radius_ > 0:
             figures["spectrum"] = pictures.spectrum(drawn)
         if drawn.weights is not None:
-            figures["shape"] = pictures.shape(drawn, report.channels)
+            figures["weighting"] = pictures.weighting(drawn, report.channels)
         train, test = (plan.codes[index] for index in plan.splits[0][0])
         for which, panel in (("before", drawn.before), ("after", drawn.after)):
             figures[f"embedding-{which}"] = pictures.embedding(panel, train, test, names)

@@ -14,8 +14,8 @@ import numpy as np
 
 from spdmetric.comparison.chosen import Drawn, Panel
 from spdmetric.comparison.describe import Description
-from spdmetric.comparison.verdict import Verdict
 from spdmetric.comparison.methods import METHODS
+from spdmetric.comparison.verdict import Verdict
 from spdmetric.plots import ChoiceDisplay, ReferenceSpectrumDisplay, style
 from spdmetric.plots.style import BLUE, CLASS_LOOKS, GRAY, VERMILLION
 
@@ -199,10 +199,10 @@ def patterns(drawn: Drawn, channels: Sequence[str] | None) -> style.Figure:
     return figure
 
 
-def shape(drawn: Drawn, channels: Sequence[str] | None) -> style.Figure:
+def weighting(drawn: Drawn, channels: Sequence[str] | None) -> style.Figure:
     """How much each entry of the logarithms counts; entries are pairs of channels, or of components."""
     weights = drawn.weights
-    assert weights is not None  # only asked for where there is a shape
+    assert weights is not None  # only asked for where there is a weighting
     signed = bool((weights < 0).any())
     names = channels if drawn.entries == "channels" else None
     with _drawing(3.6, (0.17, 0.17, 0.8, 0.8)) as (figure, axes):
@@ -248,7 +248,7 @@ def confusion(counts: np.ndarray, names: Sequence[str]) -> style.Figure:
 def embedding(panel: Panel, train: np.ndarray, test: np.ndarray, names: Sequence[str]) -> style.Figure:
     """Two principal components of one fold: training matrices faint, held-out ones full.
 
-    One component, as a shape for two classes has, is drawn with a row for each class.
+    One component, as a weighting for two classes has, is drawn with a row for each class.
     """
     one = len(panel.share) == 1
     known, new = (

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from spdmetric.comparison.methods import COMPARED, METHODS, Sizes, obstacle
 from spdmetric.comparison.scores import SCORES
 from spdmetric.datasets import whiten
-from spdmetric.comparison.methods import COMPARED, METHODS, Sizes, obstacle
 from spdmetric.io.matrices import Matrices
 from spdmetric.linalg.symmetric import congruence
 from spdmetric.objectives.start import common_range

@@ -16,10 +16,10 @@ from sklearn.base import BaseEstimator
 from spdmetric.comparison import chosen
 from spdmetric.comparison.chosen import Drawn
 from spdmetric.comparison.describe import Description, counted
+from spdmetric.comparison.methods import METHODS, program
 from spdmetric.comparison.plan import RECENTERED
 from spdmetric.comparison.run import Comparison
 from spdmetric.comparison.verdict import Estimate, Line, Verdict, sentences, title
-from spdmetric.comparison.methods import METHODS, program
 from spdmetric.io.atomic import write_atomically
 from spdmetric.io.files import as_csv
 from spdmetric.io.matrices import Matrices

@@ -16,13 +16,13 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from spdmetric.comparison.plan import Plan
-from spdmetric.comparison.scores import losses
-from spdmetric.comparison import journal
-from spdmetric.comparison.store import Failure, Journal, Key, Pieces, Plain, Progress, Task, attempt_each
+from spdmetric.comparison import store as journal
+from spdmetric.comparison.folds import Fold
 from spdmetric.comparison.methods import METHODS
 from spdmetric.comparison.methods import given as given_to
-from spdmetric.comparison.folds import Fold
+from spdmetric.comparison.plan import Plan
+from spdmetric.comparison.scores import losses
+from spdmetric.comparison.store import Failure, Journal, Key, Pieces, Plain, Progress, Task, attempt_each
 
 # Seconds of a sweep, and logarithms for each training matrix; of the others, for each pair.  As measured.
 SWEEP, QUICK = (0.1, 200.0), (0.5, 1.0)
@@ -235,9 +235,9 @@ def _scores(told: dict[str, np.ndarray], known: Sequence[int], width: int) -> np
 def _gathered(plan: Plan, results: dict[Place, Pieces]) -> Comparison:
     """From the journal to arrays."""
     keys = [named(name, variant) for variant in ("", *plan.variants) for name in plan.methods]
-    shapes = {"labels": (), "scores": (_width(plan),), "losses": ()}
+    weightings = {"labels": (), "scores": (_width(plan),), "losses": ()}
     size = len(plan.splits), len(plan.codes)
-    found = {what: {key: np.full((*size, *of), np.nan) for key in keys} for what, of in shapes.items()}
+    found = {what: {key: np.full((*size, *of), np.nan) for key in keys} for what, of in weightings.items()}
     seconds: dict[str, list[float]] = {key: [] for key in keys}
     failed: dict[str, str] = {}
     warned: dict[str, str] = {}
@@ -248,7 +248,7 @@ def _gathered(plan: Plan, results: dict[Place, Pieces]) -> Comparison:
             if isinstance(piece, Failure):
                 failed.setdefault(key, piece.reason)
                 continue
-            for what in shapes:
+            for what in weightings:
                 if piece[what] is not None:
                     found[what][key][place.repeat, test] = piece[what]
             seconds[key].append(piece["seconds"])

@@ -12,10 +12,10 @@ import numpy as np
 
 from spdmetric.comparison import scores
 from spdmetric.comparison.describe import counted
+from spdmetric.comparison.methods import METHODS, PAIRS
 from spdmetric.comparison.plan import RECENTERED, Plan
 from spdmetric.comparison.run import Comparison, named
 from spdmetric.comparison.scores import SCORES, Score
-from spdmetric.comparison.methods import METHODS, PAIRS
 
 LEVEL = 0.95
 MINUS = "\N{MINUS SIGN}"
