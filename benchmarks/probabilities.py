@@ -1,4 +1,4 @@
-"""How good the probabilities are: log loss and calibration on the groups of ``python -m reproduction beyond``.
+"""How good the probabilities are: log loss and calibration on the groups of the table ``beyond``.
 
     python -m benchmarks.probabilities --data DATA [--repeats N] [--out FILE.json]
 

@@ -27,7 +27,7 @@ from spdmetric.datasets import whiten
 BEYOND = (
     *("spdmetric", "spdmetric-neighbors", "logeuclid-identity", "logeuclid-mean", "logeuclid-kta"),
     *("riemann", "euclid", "stein", "logeuclid-kta-rank", "logeuclid-mean-11nn", "logeuclid-mean-centroid"),
-    *("logeuclid-mean-lda", "logeuclid-mean-shape", "class-directions", "logeuclid-mean-logistic"),
+    *("logeuclid-mean-lda", "logeuclid-mean-weighting", "class-directions", "logeuclid-mean-logistic"),
     *("mdm", "fgmdm", "csp-lda", "nca", "gmml", "rca"),
 )
 

@@ -41,13 +41,13 @@ TABLE_METHODS: dict[str, Method] = {
         "Tangent vectors at the Riemannian mean, then nearest class mean.",
         lambda s: make_pipeline(LogEuclideanMetric(0.0), NearestCentroid()),
     ),
-    "logeuclid-mean-shape": Method(
-        "Tangent space + shape + 5-NN",
-        "LE at mean, shape, 5-NN",
+    "logeuclid-mean-weighting": Method(
+        "Tangent space + weighting + 5-NN",
+        "LE at mean, weighting, 5-NN",
         "learned",
-        "Tangent vectors at the Riemannian mean with a discriminant shape, then five nearest neighbors.",
+        "Tangent vectors at the Riemannian mean with a discriminant weighting, then five nearest neighbors.",
         lambda s: make_pipeline(
-            LogEuclideanMetric(radius=0.0, shape="discriminant"),
+            LogEuclideanMetric(radius=0.0, weighting="discriminant"),
             KNeighborsClassifier(min(5, s.smallest_class)),
         ),
     ),
@@ -63,20 +63,20 @@ TABLE_METHODS: dict[str, Method] = {
         definite=False,
         smallest_d=4,
     ),
-    "logeuclid-identity-shape": Method(
-        "LogEuclid at I + shape + 1-NN",
-        "LE at I, shape + 1-NN",
+    "logeuclid-identity-weighting": Method(
+        "LogEuclid at I + weighting + 1-NN",
+        "LE at I, weighting + 1-NN",
         "learned",
-        "Tangent vectors at I, then a shape, and one nearest neighbor.",
+        "Tangent vectors at I, then a weighting, and one nearest neighbor.",
         lambda s: make_pipeline(
-            LogEuclideanMetric(0.0, init="identity", shape="discriminant"), KNeighborsClassifier(1)
+            LogEuclideanMetric(0.0, init="identity", weighting="discriminant"), KNeighborsClassifier(1)
         ),
     ),
     "logeuclid-identity-cv": Method(
         "Learned by CV from I + 1-NN",
         "LE by CV from I",
         "learned",
-        "Tangent vectors at I, or a learned point, with the shape by cross-validation, then 1-NN.",
+        "Tangent vectors at I, or a learned point, with the weighting by cross-validation, then 1-NN.",
         lambda s: make_pipeline(
             LogEuclideanMetricCV(init="identity", ranks=(None,), n_neighbors=1), KNeighborsClassifier(1)
         ),

@@ -20,7 +20,6 @@ from reproduction.tasks import Progress, Work, finish
 from spdmetric.comparison.folds import Fold
 from spdmetric.comparison.methods import Method, Sizes
 from spdmetric.comparison.statistics import Section, as_markdown, as_plain
-from spdmetric.comparison.store import Failure, Journal, Pieces, Plain, Progress, Task, attempt_each, run
 from spdmetric.io.atomic import write_atomically
 from spdmetric.plots import style
 

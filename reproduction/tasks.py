@@ -46,18 +46,20 @@ def finish(
     """
     tasks = {key: Task(work.names, partial(_compute, work.prepare)) for key, work in works.items()}
     found = run(tasks, Journal(path, settings), jobs=jobs, progress=progress)
-    failed = [
-        f"{name} in row {row}, repeat {repeat}: {piece.reason}"
-        for (row, repeat), pieces in found.items()
-        for name, piece in pieces.items()
-        if isinstance(piece, Failure)
-    ]
+    scores: dict[Key, dict[str, list[float]]] = {key: {} for key in found}
+    failed = []
+    for (row, repeat), pieces in found.items():
+        for name, piece in pieces.items():
+            if isinstance(piece, Failure):
+                failed.append(f"{name} in row {row}, repeat {repeat}: {piece.reason}")
+            else:
+                scores[row, repeat][name] = piece
     if failed:
         raise ValueError(
             f"{len(failed)} results are missing ({failed[0]}). The others are kept: give the same command "
             "again to compute what is missing, or leave a method out with --methods."
         )
-    return found
+    return scores
 
 
 def _compute(prepare: Callable[[], Score], names: Iterable[str]) -> Pieces:

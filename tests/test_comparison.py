@@ -359,7 +359,7 @@ def test_what_all_matrices_do_not_give_is_said_and_not_drawn(tmp_path):
 
 
 def test_where_learning_starts_is_said(tmp_path, monkeypatch):
-    metric = LogEuclideanMetric(0.0, init="identity", shape="discriminant")
+    metric = LogEuclideanMetric(0.0, init="identity", weighting="discriminant")
     kept = replace(METHODS["logeuclid-kta"], recipe=lambda s: make_pipeline(metric, KNeighborsClassifier(1)))
     monkeypatch.setitem(METHODS, "logeuclid-kta", kept)
     report = spdmetric.compare(toy(), methods="logeuclid-kta", repeats=1)

@@ -114,7 +114,7 @@ def test_covariances_of_long_vectors_are_not_formed():
 
 def test_the_table(folder, tmp_path, capsys):
     out = tmp_path / "out"
-    methods = "euclid,logeuclid-identity,logeuclid-identity-shape,logeuclid-identity-ridge"
+    methods = "euclid,logeuclid-identity,logeuclid-identity-weighting,logeuclid-identity-ridge"
     command = ["image-sets", "--data", str(folder), "--out", str(out), "--methods", methods]
     assert main([*command, "--repeats", "3", "--jobs", "1"]) == 0
     assert "Image sets: plants" in capsys.readouterr().out
