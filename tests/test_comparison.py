@@ -22,11 +22,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
 
 import spdmetric
 from comparison_data import FEW, matrices, write_page
 from nightly import NIGHTLY, share_of
 from random_matrices import labeled
+from spdmetric import LogEuclideanMetric
 from spdmetric.cli import main
 from spdmetric.cli.compare import Watch, duration
 from spdmetric.comparison import run, scores, verdict
@@ -40,9 +43,6 @@ from spdmetric.comparison.run import Comparison, run_plan
 from spdmetric.comparison.store import JournalError
 from spdmetric.datasets import whiten
 from spdmetric.io.matrices import Matrices
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
-from spdmetric import LogEuclideanMetric
 from spdmetric.linalg.symmetric import unvech
 
 pytestmark = pytest.mark.usefixtures("numpy_only")

@@ -18,7 +18,7 @@ from random_matrices import labeled, spd
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.comparison import baselines
 from spdmetric.comparison.baselines import NCA, distances_wasserstein
-from spdmetric.comparison.store import Failure, Journal, JournalError, Task, attempt_each, run
+from spdmetric.comparison.folds import Fold, steps_of
 from spdmetric.comparison.methods import (
     COMPARED,
     FAMILIES,
