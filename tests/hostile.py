@@ -471,7 +471,7 @@ EDITS = st.one_of(
     st.tuples(st.just("value"), st.integers(0, 10**6), st.sampled_from([np.nan, np.inf, 0.0, 1e300, -1.0])),
 )
 MODEL = st.tuples(st.integers(0, 2), st.lists(EDITS, min_size=1, max_size=3))
-REGISTRY = st.tuples(st.integers(100, 113), st.lists(EDITS, min_size=1, max_size=2))
+REGISTRY = st.tuples(st.integers(100, 112), st.lists(EDITS, min_size=1, max_size=2))
 
 
 def good_signals(channels: int = 4) -> np.ndarray:

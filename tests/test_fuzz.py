@@ -31,7 +31,7 @@ GROUPS = {
         "signals": (15, 200),
     },
     "mat73": {"mat73": (10, 100)},
-    "edf": {"edf-signals": (12, 300), "fif": (20, 300)},
+    "edf": {"edf-signals": (12, 600), "fif": (20, 300)},
     "model": {"model": (500, 500)},
     "hostile": {
         "hostile.npz": (20, 800),

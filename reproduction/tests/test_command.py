@@ -39,6 +39,19 @@ def rows_of(path):
         return [{**line, "seconds": None} for line in csv.DictReader(file)]
 
 
+def test_help_names_everything_and_wrong_words_end_with_2(capsys):
+    with pytest.raises(SystemExit) as stop:
+        command.main(["--help"])
+    assert stop.value.code == 0
+    said = capsys.readouterr().out
+    for what in (*command.FOLDERS, "all", "--quick", "MotorImagery.mat"):
+        assert what in said
+    for words in ([], ["tables"], ["toy", "--jobs", "0"]):
+        with pytest.raises(SystemExit) as stop:
+            command.main(words)
+        assert stop.value.code == 2
+
+
 # The columns that take no time; the whole table is a matter of minutes.
 FAST = "logeuclid-identity,logeuclid-mean,logeuclid-kta,riemann,euclid,stein"
 
