@@ -102,10 +102,11 @@ def site(quotes, tmp_path, monkeypatch):
 
 
 def test_an_untold_stamp_and_a_stale_table_are_found(quotes, site):
-    page = site / "README.md"
+    (site / "README.md").write_text("See docs/results/toy.json.\n")  # which tells no stamps
+    page = site / "docs" / "page.md"
     page.write_text("The numbers are in docs/results/toy.json.\n")
     (problem,) = quotes.problems("another")
-    assert problem.startswith("README.md quotes results of stamp")
+    assert problem.startswith("docs/page.md quotes results of stamp")
     page.write_text(
         '<!-- quote: toy rows="6x6" -->\nold\n<!-- end of quote -->\nSee docs/results/toy.json.\n'
     )
