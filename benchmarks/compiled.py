@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 
@@ -43,11 +41,8 @@ def load_kernels() -> None:
 
 
 def recomputing(X: np.ndarray, target: Target) -> Misalignment:
-    """The objective in the mode that keeps no decomposition; `Absent` while there is none."""
-    if "keep" not in inspect.signature(Misalignment).parameters:
-        raise Absent("there is no recomputing mode: Misalignment takes no keep yet")
-    options: dict[str, Any] = {"keep": False}
-    return Misalignment(X, target, **options)
+    """The objective in the mode that keeps no decomposition."""
+    return Misalignment(X, target, keep=False)
 
 
 def threaded(X: np.ndarray, target: Target, threads: int) -> Misalignment:

@@ -42,6 +42,34 @@ def covariances(n: int, d: int, seed: int) -> Labeled:
     return Labeled(X, codes)
 
 
+def three_directions(n: int, d: int, seed: int, gain: float = 1.3) -> Labeled:
+    """Covariances of 2 d samples; the second class is stronger, by ``gain``, along three directions."""
+    rng = np.random.default_rng(seed)
+    directions = np.linalg.qr(rng.standard_normal((d, 3)))[0]
+    louder = np.eye(d) + (gain - 1) * directions @ directions.T
+    codes = np.arange(n) % 2
+    X = np.empty((n, d, d))
+    for k, code in enumerate(codes):
+        samples = rng.standard_normal((2 * d, d))
+        samples = samples @ louder if code else samples
+        X[k] = samples.T @ samples / (2 * d)
+    return Labeled(X, codes)
+
+
+def connectomes(n: int, d: int, seed: int, gain: float = 1.3) -> Labeled:
+    """Correlations of 150 samples with 20 latent factors, shrunk; three factors are stronger in one class."""
+    rng = np.random.default_rng(seed)
+    loadings = rng.standard_normal((20, d)) / np.sqrt(20)
+    louder = np.where(np.arange(20) < 3, gain, 1.0)
+    codes = np.arange(n) % 2
+    X = np.empty((n, d, d))
+    for k, code in enumerate(codes):
+        factors = rng.standard_normal((150, 20)) * (louder if code else 1.0)
+        samples = factors @ loadings + rng.standard_normal((150, d))
+        X[k] = 0.8 * np.corrcoef(samples, rowvar=False) + 0.2 * np.eye(d)
+    return Labeled(X, codes)
+
+
 def toy(d: int, n: int, seed: int) -> Labeled:
     """One draw of the toy set of the paper."""
     X, y, *_ = make_toy(n, 2, d=d, random_state=seed)

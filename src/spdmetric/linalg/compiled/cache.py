@@ -48,8 +48,7 @@ class _Cache(FunctionCache):
         found = None
         try:
             # numba's own method makes its compiler ready first, which takes longer than loading all kernels.
-            with self._guard_against_spurious_io_errors():
-                found = self._load_overload(sig, target_context)
+            found = self._load_overload(sig, target_context)
         except _DAMAGED:
             with suppress(OSError):
                 self.flush()
