@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.outcomes import Line, Outcome, Setting
+from reproduction.stamps import code_stamp
 from spdmetric.io.atomic import write_atomically
-from spdmetric.paper.stamps import code_stamp
 
 FORMAT = 1
 _PACKAGES = ("spdmetric", "numpy", "scipy", "scikit-learn", "pyriemann", "numba", "pymanopt", "torch")
