@@ -13,8 +13,9 @@ from sklearn.pipeline import make_pipeline
 from random_matrices import labeled, rotation, spd
 from spdmetric import LogEuclideanMetric
 from spdmetric.datasets import make_toy
-from spdmetric.geometry import averaging, mean_riemann, tangent_vectors
+from spdmetric.geometry import mean_riemann, tangent_vectors
 from spdmetric.linalg.symmetric import congruence, invsqrtm, logm
+from spdmetric.means import average_over
 from spdmetric.objectives.start import class_directions, common_range
 
 
@@ -136,7 +137,7 @@ def test_fewer_samples_than_channels(rng):
 
 def test_common_range(rng):
     P = rotation(rng, 6)[:, :4]
-    basis = common_range(averaging(congruence(P, spd(rng, 5, 4))))
+    basis = common_range(average_over(congruence(P, spd(rng, 5, 4))))
     assert basis.shape == (6, 4)
     np.testing.assert_allclose(basis @ basis.T, P @ P.T, atol=1e-10)
 

@@ -32,6 +32,7 @@ from spdmetric import (
     Shrinkage,
     geometry,
     manifolds,
+    means,
     validation,
 )
 from spdmetric.linalg import symmetric as matrices
@@ -40,7 +41,7 @@ from spdmetric.objectives.alignment import Misalignment, Target
 from spectral import EXP, LOG, derivative, power, second_derivative
 
 TOTAL = 10_000  # examples of a nightly run
-MODULES = ("linalg.symmetric", "geometry", "manifolds", "validation", "estimators")
+MODULES = ("linalg.symmetric", "means", "geometry", "manifolds", "validation", "estimators")
 
 PROPERTIES: dict = {}  # the property, and the public functions that it is about
 HEAVY: set = set()  # those that fit a metric
@@ -229,9 +230,9 @@ def tangent_vectors_invert_and_isolate_the_reference(rng, d):
     close(geometry.matrices_at(vectors, G), X)
     close(geometry.tangent_vectors(G, G), np.zeros(d * (d + 1) // 2))
     close(geometry.tangent_vectors(X, factor=invsqrtm(G)), vectors)
-    Q = rotation(rng, d)  # another factor of the same G: the same lengths
+    Q = rotation(rng, d)  # another factor of the same G: the same lengths and angles
     turned = geometry.tangent_vectors(X, factor=Q @ invsqrtm(G))
-    close(np.linalg.norm(turned, axis=1), np.linalg.norm(vectors, axis=1))
+    close(turned @ turned.T, vectors @ vectors.T)
 
 
 @about("geometry.log_map", "geometry.exp_map")
@@ -303,38 +304,21 @@ def pairwise_distances_are_distances_of_pairs(rng, d):
 
 
 @about(
-    *("geometry.mean_euclid", "geometry.mean_logeuclid", "geometry.mean_riemann", "geometry.chunks"),
-    *("geometry.median_riemann", "geometry.median_of", "geometry.Frame.of", "geometry.Even.solve"),
+    *("means.mean_euclid", "means.mean_logeuclid", "means.mean_riemann", "means.median_riemann"),
+    *("means.average_riemann", "means.average_median", "means.average_over", "means.weighted_sum"),
+    *("means.Frame.from_spectrum", "means.Frame.apply", "means.MeanLog.from_rows"),
 )
-def means_are_invariant_and_do_not_know_chunks(rng, d):
-    X, w = spd(rng, 5, d), rng.uniform(0.1, 2, 5)
-    Q, size = rotation(rng, d), int(rng.integers(1, 6))
-    covered = np.concatenate([np.arange(5)[part] for part in geometry.chunks(5, size)])
-    assert np.array_equal(covered, np.arange(5))
-    means = geometry.mean_euclid, geometry.mean_logeuclid, geometry.mean_riemann, geometry.median_riemann
-    for mean in means:
-        M, tol = mean(X, w), 1e-6 if mean is geometry.median_riemann else 1e-7  # a sum of distances is flat
-        close(mean(X, w, chunk_size=size), M, tol)
+def means_are_invariant(rng, d):
+    X, w, Q = spd(rng, 5, d), rng.uniform(0.1, 2, 5), rotation(rng, d)
+    for mean in (means.mean_euclid, means.mean_logeuclid, means.mean_riemann, means.median_riemann):
+        M, tol = mean(X, w), 1e-6 if mean is means.median_riemann else 1e-7  # a sum of distances is flat
         close(mean(congruence(Q, X), w), congruence(Q, M), tol)
         close(mean(X[::-1], w[::-1]), M, tol)
         close(mean(np.repeat(X[:1], 3, axis=0)), X[0], 1e-8)
         close(mean(np.concatenate([X, X[:1]])), mean(X, np.array([2.0, 1, 1, 1, 1])), tol)
 
 
-@about(
-    *("geometry.averaging", "geometry.weighted_sum", "geometry.euclid_of"),
-    *("geometry.logeuclid_of", "geometry.riemann_of"),
-)
-def means_by_averaging_are_the_means(rng, d):
-    X, w = spd(rng, 7, d), rng.uniform(0.1, 2, 7)
-    average = geometry.averaging(X, w, int(rng.integers(1, 8)))
-    close(geometry.euclid_of(average), geometry.mean_euclid(X, w))
-    close(geometry.logeuclid_of(average), geometry.mean_logeuclid(X, w))
-    close(geometry.riemann_of(average), geometry.mean_riemann(X, w), 1e-7)
-    close(geometry.weighted_sum(lambda A: A, X, w) / w.sum(), geometry.mean_euclid(X, w))
-
-
-@about("geometry.mean_riemann")
+@about("means.mean_riemann")
 def the_riemannian_mean_is_affine_invariant_and_stationary(rng, d):
     X, W = spd(rng, 4, d), invertible(rng, d)
     M = geometry.mean_riemann(X)
@@ -423,22 +407,19 @@ def derivatives_at_low_rank_are_limits_of_differences(rng, d):
 
 
 @about(
-    "geometry.Frame.moved",
-    "geometry.Axes.of",
-    "geometry.Axes.solve",
-    "geometry.Secants.learn",
-    "geometry.Secants.solve",
+    *("means.Frame.move", "means.Axes.from_scatter", "means.Axes.solve"),
+    *("means.Secants.learn", "means.Secants.solve"),
 )
 def secants_solve_what_they_learned(rng, d):
     """After a step and its change of the gradient, the change leads back to the step; a frame moves by it."""
     step, change = (vech(symmetric(rng, d)) for _ in range(2))
     change = change if step @ change > 0 else step
-    axes = geometry.Axes.of(matrices.unvech(vech(spd(rng, 1, d)[0])))
-    secants = geometry.Secants(axes)
+    axes = means.Axes.from_scatter(matrices.unvech(vech(spd(rng, 1, d)[0])))
+    secants = means.Secants(axes.solve)
     close(axes.solve(vech(np.eye(d)), 2.0), vech(np.eye(d)), 1e-9)  # of curvature 1, exactly
     secants.learn(step, change)
     close(secants.solve(change, 2.0), step, 1e-7)
-    frame = geometry.Frame(np.eye(d), np.eye(d)).moved(step)
+    frame = means.Frame(np.eye(d), np.eye(d)).move(step)
     close(frame.point, matrices.expm(matrices.unvech(step)), 1e-8)
     close(frame.root @ frame.factor, np.eye(d), 1e-8)
 

@@ -14,10 +14,12 @@ import pytest
 
 from random_matrices import labeled
 from spdmetric import LogEuclideanMetric
-from spdmetric.geometry import MEANS, averaging, chunks, distance_riemann
+from spdmetric.geometry import distance_riemann
 from spdmetric.linalg.compiled import each_block
 from spdmetric.linalg.symmetric import congruence
+from spdmetric.linalg.threads import chunks
 from spdmetric.manifolds import Ball
+from spdmetric.means import MEANS, average_over
 from spdmetric.objectives.alignment import Misalignment, Target, default_chunk_size
 from spdmetric.objectives.local import is_stored, memory_limit, selected, stored, whitened
 
@@ -84,7 +86,7 @@ def test_default_chunks_give_the_bits_of_arrays(rng, tmp_path, init):
     there = metric.fit(saved(tmp_path, X), y)
     np.testing.assert_array_equal(there.reference_, reference)
     assert there.alignment_ == alignment
-    center = MEANS[init](averaging(X, np.ones(n)), n)
+    center = MEANS[init](average_over(X, np.ones(n)), n)
     np.testing.assert_array_equal(there.embedding_.center, center)
 
 
