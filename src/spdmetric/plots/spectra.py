@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,8 +15,6 @@ from spdmetric.validation import check_choice
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-KINDS = ("spectrum", "movement")
 
 
 @dataclass(eq=False, repr=False)
@@ -54,15 +52,15 @@ class ReferenceSpectrumDisplay(Display):
     movement: ArrayLike
 
     @classmethod
-    def from_estimator(cls, estimator: Metric, *, ax: Axes | None = None, kind: str = "spectrum") -> Self:
+    def from_estimator(cls, estimator: Metric, **kwargs: Any) -> Self:
         """Draw the spectrum of a fitted metric of full rank.
 
         Parameters
         ----------
         estimator : LogEuclideanMetric or LogEuclideanMetricCV
             Fitted, of full rank.
-        ax, kind
-            See `plot`.
+        **kwargs
+            Passed to `plot`.
         """
         check_metric(estimator, "reference point")
         G = estimator.reference_  # at low rank this says why there is none
@@ -70,7 +68,7 @@ class ReferenceSpectrumDisplay(Display):
         values, vectors = np.linalg.eigh(G)
         moved = np.linalg.eigvalsh(logm(congruence(invsqrtm(G0), G)))
         start = np.linalg.eigvalsh(G0)
-        return cls(values[::-1], vectors[:, ::-1], start[::-1], moved[::-1]).plot(ax, kind=kind)
+        return cls(values[::-1], vectors[:, ::-1], start[::-1], moved[::-1]).plot(**kwargs)
 
     def plot(self, ax: Axes | None = None, *, kind: str = "spectrum") -> Self:
         """Draw.
@@ -83,7 +81,7 @@ class ReferenceSpectrumDisplay(Display):
             "spectrum": the eigenvalues of G and of its start; "movement": the
             log-eigenvalues of G as seen from its start.
         """
-        check_choice("kind", kind, KINDS)
+        check_choice("kind", kind, ("spectrum", "movement"))
         self.ax_, self.figure_ = axes_for(ax)
         index = np.arange(1, len(np.asarray(self.values)) + 1)
         if kind == "spectrum":

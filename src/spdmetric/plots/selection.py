@@ -1,24 +1,95 @@
-"""What learning does as the ball grows."""
+"""What a choice by cross-validation was made among: all candidates, and one of them as the ball grows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from spdmetric.estimators import LogEuclideanMetricCV
+from spdmetric.estimators import LogEuclideanClassifier, LogEuclideanMetricCV
 from spdmetric.plots.axes import Display, Metric, axes_for, check_metric
 from spdmetric.plots.style import BLUE, GRAY, VERMILLION
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SCORE_NAME = "score in cross-validation"
-RADII = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0)
+
+@dataclass(eq=False, repr=False)
+class ChoiceDisplay(Display):
+    """Gain of every candidate over the usual one in cross-validation, with its standard error.
+
+    It is recommended to use `from_estimator`.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Candidates.
+    gain, error : array-like of shape (n_candidates,)
+        Mean paired difference of the scores, and its standard error.
+    chosen : int
+        Place of the candidate that was chosen.
+
+    Examples
+    --------
+    >>> from spdmetric import ChoiceDisplay, LogEuclideanMetricCV
+    >>> from spdmetric.datasets import make_toy
+    >>> X, y, *_ = make_toy(d=4, random_state=0)
+    >>> metric = LogEuclideanMetricCV(radii=(0, 2), ranks=(None,), cv=3).fit(X, y)
+    >>> len(ChoiceDisplay.from_estimator(metric).names)
+    4
+    """
+
+    names: Sequence[str]
+    gain: ArrayLike
+    error: ArrayLike
+    _: KW_ONLY
+    chosen: int
+
+    @classmethod
+    def from_estimator(cls, estimator: LogEuclideanMetricCV | LogEuclideanClassifier, **kwargs: Any) -> Self:
+        """Draw the choice of a fitted estimator, a line for each metric with the classifier that was chosen.
+
+        Parameters
+        ----------
+        estimator : LogEuclideanMetricCV or LogEuclideanClassifier
+            Fitted.
+        **kwargs
+            Passed to `plot`.
+        """
+        metric = getattr(estimator, "metric_", estimator)
+        check_metric(metric, "choice")
+        if not isinstance(metric, LogEuclideanMetricCV):
+            raise TypeError("A LogEuclideanMetric chooses nothing: expected a LogEuclideanMetricCV.")
+        results, rows = metric.cv_results_, _rows_like_best(metric, "n_neighbors")
+        return cls(
+            [_name(results["params"][i]) for i in rows],
+            results["mean_gain"][rows],
+            results["gain_error"][rows],
+            chosen=rows.index(metric.best_index_),
+        ).plot(**kwargs)
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        """
+        self.ax_, self.figure_ = axes_for(ax)
+        for k, (gain, error) in enumerate(zip(np.asarray(self.gain), np.asarray(self.error), strict=True)):
+            color = VERMILLION if k == self.chosen else BLUE
+            self.ax_.errorbar(gain, k, xerr=error, fmt="o", color=color, capsize=3)
+        self.ax_.axvline(0, color=GRAY, ls=":", zorder=0)
+        self.ax_.set_yticks(np.arange(len(self.names)), self.names)
+        self.ax_.get_yticklabels()[self.chosen].set_color(VERMILLION)
+        self.ax_.invert_yaxis()
+        self.ax_.set(xlabel="gain over the usual candidate, ± one standard error")
+        return self
 
 
 @dataclass(eq=False, repr=False)
@@ -62,9 +133,8 @@ class RadiusPathDisplay(Display):
         X: ArrayLike | None = None,
         y: ArrayLike | None = None,
         *,
-        radii: Sequence[float] = RADII,
-        ax: Axes | None = None,
-        score_name: str = SCORE_NAME,
+        radii: Sequence[float] = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0),
+        **kwargs: Any,
     ) -> Self:
         """Draw the path of a fitted metric.
 
@@ -77,23 +147,23 @@ class RadiusPathDisplay(Display):
             Matrices and labels, for a `LogEuclideanMetric` only.
         radii : sequence of float, default=(0, 1, 2, 4, 8, 16)
             Radii to fit, for a `LogEuclideanMetric` only.
-        ax, score_name
-            See `plot`.
+        **kwargs
+            Passed to `plot`.
         """
         check_metric(estimator, "radius")
         if isinstance(estimator, LogEuclideanMetricCV):
             score, error = _scores_along(estimator)
             path, chosen = estimator.path_, estimator.best_params_["radius"]
             display = cls(path.radius, path.alignment, score=score, score_error=error, chosen=chosen)
-            return display.plot(ax, score_name=score_name)
+            return display.plot(**kwargs)
         if X is None or y is None:
             todo = "pass X and y to learn others, or draw the path of a LogEuclideanMetricCV"
             raise ValueError(f"A LogEuclideanMetric knows its own radius only: {todo}.")
         fits = [clone(estimator).set_params(radius=radius).fit(X, y) for radius in sorted(radii)]
         alignment = np.array([fit.alignment_ for fit in fits])
-        return cls(np.array(sorted(radii), dtype=float), alignment).plot(ax, score_name=score_name)
+        return cls(np.array(sorted(radii), dtype=float), alignment).plot(**kwargs)
 
-    def plot(self, ax: Axes | None = None, *, score_name: str = SCORE_NAME) -> Self:
+    def plot(self, ax: Axes | None = None, *, score_name: str = "score in cross-validation") -> Self:
         """Draw.
 
         Parameters
@@ -119,12 +189,23 @@ class RadiusPathDisplay(Display):
         return self
 
 
-def _scores_along(estimator: LogEuclideanMetricCV) -> tuple[np.ndarray, np.ndarray | None]:
+def _name(params: dict[str, Any]) -> str:
+    rank = "full rank" if params["rank"] is None else f"rank {params['rank']}"
+    weighting = "" if params["weighting"] is None else ", weighting"
+    return f"{rank}, radius {params['radius']:g}{weighting}"
+
+
+def _rows_like_best(metric: LogEuclideanMetricCV, *names: str) -> list[int]:
+    """Rows of the candidates that have these parameters in common with the chosen one."""
+    best, candidates = metric.best_params_, metric.cv_results_["params"]
+    return [i for i, row in enumerate(candidates) if all(row[name] == best[name] for name in names)]
+
+
+def _scores_along(metric: LogEuclideanMetricCV) -> tuple[np.ndarray, np.ndarray | None]:
     """Scores of the candidates that differ from the chosen one in the radius alone, and their errors."""
-    results, best = estimator.cv_results_, estimator.best_params_
+    results = metric.cv_results_
     n_folds = sum(name.startswith("split") for name in results)
-    same = ("rank", "weighting", "n_neighbors")  # what the radius is varied at
-    rows = [i for i, row in enumerate(results["params"]) if all(row[name] == best[name] for name in same)]
+    rows = _rows_like_best(metric, "rank", "weighting", "n_neighbors")
     rows.sort(key=lambda i: results["params"][i]["radius"])
     # std_test_score divides by n; the standard error of the mean has n - 1 below it.
     error = results["std_test_score"][rows] / np.sqrt(n_folds - 1) if n_folds > 1 else None
