@@ -889,7 +889,7 @@ def the_smallest_rank_is_that_of_the_flattest(rng, d):
     assert validation.smallest_rank(np.array([a @ a.T for a in A])) == min(ranks)
 
 
-@about("estimators.CommonRange.fit", "estimators.CommonRange.transform")
+@about("estimators.MatrixTransformer.fit", "estimators.MatrixTransformer.transform")
 @about("estimators.CommonRange.inverse_transform")
 def the_common_range_loses_nothing(rng, d):
     basis = np.linalg.qr(rng.standard_normal((d + 2, d)))[0]
@@ -903,7 +903,7 @@ def the_common_range_loses_nothing(rng, d):
     close(step.inverse_transform(inside), flat, 1e-8)
 
 
-@about("estimators.Shrinkage.fit", "estimators.Shrinkage.transform")
+@about("estimators.MatrixTransformer.fit", "estimators.MatrixTransformer.transform")
 def shrinkage_keeps_the_trace_and_the_directions(rng, d):
     X = spd(rng, 3, d)
     shares = rng.uniform(0.1, 1, 2)

@@ -57,7 +57,7 @@ def test_a_multiple_of_the_identity_stays(rng):
     ("parameters", "sentence"),
     [
         ({"shrinkage": "lwf"}, r"that of Ledoit and Wolf needs the signals, see Covariances\('lwf'\)"),
-        ({"shrinkage": "other"}, "'other': Expected 'oas' or a number above 0, at most 1"),
+        ({"shrinkage": "other"}, "'other': expected 'oas' or a number above 0, at most 1"),
         ({"shrinkage": 0}, "shrinkage=0: expected"),
         ({"shrinkage": 1.5}, "shrinkage=1.5: expected"),
         ({"shrinkage": float("nan")}, "shrinkage=nan: expected"),
