@@ -207,10 +207,8 @@ class Shrinkage(MatrixTransformer):
 
     def _learn(self, X: Array, matrices: np.ndarray) -> None:
         if bad := bad_matrices(X):
-            first = bad[0]
-            raise ValueError(
-                f"{first.where} is not positive semi-definite ({first.why}); {len(bad)} are not."
-            )
+            one, n = bad[0], len(bad)
+            raise ValueError(f"{one.where} is not positive semi-definite ({one.why}); {n} are not.")
 
     def _apply(self, X: Array, matrices: Array) -> np.ndarray:
         X, matrices = to_numpy(X), to_numpy(matrices)
