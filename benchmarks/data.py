@@ -10,14 +10,14 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.outcomes import Absent
-from spdmetric.datasets import (
+from reproduction.datasets import (
     load_bci_iv_2a,
     load_cho2017,
     load_eegmmi_covariances,
     load_images,
     make_textures,
-    make_toy,
 )
+from spdmetric.datasets import make_toy
 from spdmetric.geometry import mean_riemann
 from spdmetric.linalg.symmetric import congruence, invsqrtm
 

@@ -1,8 +1,8 @@
 """Data larger than memory and two workers: what is promised in docs/scale.md, measured.
 
-    python benchmarks/scale.py                      # all of it, a quarter of an hour on two idle cores
-    python benchmarks/scale.py memory growth        # some of it; the other results are kept
-    python benchmarks/scale.py --n 20000            # the same with fewer matrices, to try it out
+    python -m benchmarks.scale                      # all of it, a quarter of an hour on two idle cores
+    python -m benchmarks.scale memory growth        # some of it; the other results are kept
+    python -m benchmarks.scale --n 20000            # the same with fewer matrices, to try it out
 
 memory      peak anonymous memory of a fit on a memory map of a million 8 x 8 matrices
 growth      time of an evaluation from 10^4 to 10^6 of them, and its exponent
@@ -37,6 +37,7 @@ import scale_simulation
 from scale_simulation import Machine, matrices, predict
 from scale_table import put_into, table
 
+from reproduction.stamps import stamp_part
 from spdmetric import LogEuclideanMetric
 from spdmetric.datasets import make_toy
 from spdmetric.estimators._data import data_of
@@ -45,7 +46,6 @@ from spdmetric.estimators._settings import settings_of
 from spdmetric.geometry import distance_riemann
 from spdmetric.objectives.local import Labeled, LocalData, threads
 from spdmetric.objectives.local import stored as as_read
-from spdmetric.paper.stamps import stamp_part
 
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "tests"))

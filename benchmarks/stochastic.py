@@ -1,6 +1,6 @@
 """How much of the optimum mini-batches reach, in how many passes over the data, and in what time.
 
-    OPENBLAS_NUM_THREADS=1 python benchmarks/stochastic.py
+    OPENBLAS_NUM_THREADS=1 python -m benchmarks.stochastic
 
 writes ``benchmarks/stochastic.json`` in a little under five minutes of one idle core.  It has two parts:
 
@@ -33,13 +33,14 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from reproduction.datasets import load_bci_iv_2a
+from reproduction.stamps import stamp_part
 from spdmetric import LogEuclideanMetric
-from spdmetric.datasets import load_bci_iv_2a, make_toy
+from spdmetric.datasets import make_toy
 from spdmetric.geometry import mean_riemann
 from spdmetric.linalg.symmetric import congruence
 from spdmetric.manifolds import Ball
 from spdmetric.objectives.alignment import Misalignment, Target
-from spdmetric.paper.stamps import stamp_part
 
 N, D, SEEDS, STREAM_BATCH = 100_000, 16, range(5), 1000
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.outcomes import Line, Outcome, Setting
-from spdmetric.paper.stamps import code_stamp
+from reproduction.stamps import code_stamp
 
 FORMAT = 1
 _PACKAGES = ("spdmetric", "numpy", "scipy", "scikit-learn", "pyriemann", "numba", "pymanopt", "torch")

@@ -116,16 +116,6 @@ def write_mat73(folder: Path) -> list[Path]:
     return [folder / "new.mat"]
 
 
-def write_images(folder: Path) -> list[Path]:
-    from PIL import Image
-
-    pixels = np.random.default_rng(0).integers(0, 256, (48, 96), dtype=np.uint8)
-    paths = [folder / f"{ending}1.{ending}" for ending in ("gif", "png", "jpg", "tif", "bmp", "pgm")]
-    for path in paths:
-        Image.fromarray(pixels).save(path)
-    return paths
-
-
 def write_edf_runs(folder: Path) -> list[Path]:
     from formats import write_edf
 
@@ -241,18 +231,6 @@ def read_labels(path: Path) -> Any:
     return (read_column(path, 200),)
 
 
-def read_image(path: Path) -> Any:
-    from spdmetric.datasets import load_images
-
-    return (load_images(path.parent, path.stem)[path.stem],)
-
-
-def read_edf_run(path: Path) -> Any:
-    from spdmetric.datasets import load_eegmmi
-
-    return tuple(load_eegmmi(1, path.parent, runs=[4]))
-
-
 def read_model(path: Path) -> Any:
     import spdmetric
 
@@ -276,10 +254,6 @@ def stack_of_labeled(got: Any, original: Any) -> bool:
     return shaped and all(column is None or column.shape == (len(X),) for column in columns)
 
 
-def picture(got: Any, original: Any) -> bool:
-    return got[0].ndim == 2 and got[0].dtype == np.float64 and bool(np.isfinite(got[0]).all())
-
-
 def column(got: Any, original: Any) -> bool:
     return got[0].shape == original[0].shape and got[0].dtype.kind in "ifU"
 
@@ -300,8 +274,6 @@ KINDS = {
     "csv": Kind(write_csv, read_labels, column),
     "mat": Kind(write_mat, read_matrix_file, stack_of_labeled),
     "mat73": Kind(write_mat73, read_matrix_file, stack_of_labeled),
-    "images": Kind(write_images, read_image, picture),
-    "edf": Kind(write_edf_runs, read_edf_run, stack_of_labeled),
     "model": Kind(write_models, read_model, same_model),
     "registry": Kind(write_registry, read_model, same_answers),
     "folder": Kind(write_member, read_member, stack_of_labeled),

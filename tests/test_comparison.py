@@ -22,11 +22,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
 
 import spdmetric
 from comparison_data import FEW, matrices, write_page
 from nightly import NIGHTLY, share_of
 from random_matrices import labeled
+from spdmetric import LogEuclideanMetric
 from spdmetric.cli import main
 from spdmetric.cli.compare import Watch, duration
 from spdmetric.comparison import run, scores, verdict
@@ -355,8 +358,11 @@ def test_what_all_matrices_do_not_give_is_said_and_not_drawn(tmp_path):
         report.best_estimator()
 
 
-def test_where_learning_starts_is_said(tmp_path):
-    report = spdmetric.compare(toy(), methods="logeuclid-identity-weighting", repeats=1)
+def test_where_learning_starts_is_said(tmp_path, monkeypatch):
+    metric = LogEuclideanMetric(0.0, init="identity", weighting="discriminant")
+    kept = replace(METHODS["logeuclid-kta"], recipe=lambda s: make_pipeline(metric, KNeighborsClassifier(1)))
+    monkeypatch.setitem(METHODS, "logeuclid-kta", kept)
+    report = spdmetric.compare(toy(), methods="logeuclid-kta", repeats=1)
     report.save(tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text()
     assert "G stayed at the identity" in text

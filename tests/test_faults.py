@@ -42,17 +42,10 @@ COMMANDS = {
         *("--methods", METHODS, "--repeats", "2"),
     ),
     "transform_to": ("-c", TRANSFORM),
-    "reproduce": (
-        *("-m", "spdmetric", "reproduce", "toy", "--out", "results", "--repeats", "1", "--jobs", "1"),
-        *("--methods", "euclid,logeuclid-mean"),
-    ),
 }
 OUTPUTS = {
     **{"fit": ("out.npz",), "predict": ("labels.csv",), "compare": ("report.html",)},
-    **{
-        "transform_to": ("vectors.npy",),
-        "reproduce": ("results/toy.csv", "results/toy.json", "results/toy.md"),
-    },
+    "transform_to": ("vectors.npy",),
 }
 
 
@@ -175,24 +168,22 @@ def test_no_space(command, folder):
     assert process.returncode == (1 if command == "transform_to" else 2), said
     last = said.strip().splitlines()[-1]
     assert re.search(r"could not be written to its end \(File too large\)\. Free some space", last), said
-    if command != "reproduce":  # whose first tables may be small enough
-        assert numbers_of(command, folder) == [None]
+    assert numbers_of(command, folder) == [None]
     assert not list(folder.rglob("*.part"))
 
 
-@pytest.mark.parametrize("command", ["fit", "predict", "compare", "reproduce"])
+@pytest.mark.parametrize("command", ["fit", "predict", "compare"])
 def test_a_folder_that_cannot_be_written(command, capsys):
-    arguments = {"predict": ["model.npz", "new.npz"], "reproduce": ["toy"]}.get(command, ["train.npz"])
+    arguments = {"predict": ["model.npz", "new.npz"]}.get(command, ["train.npz"])
     with TemporaryDirectory() as place:
         Path(place).chmod(0o755)
         locked = Path(place) / "locked"
         locked.mkdir(mode=0o555)
-        name = {"fit": "out.npz", "predict": "out.csv", "compare": "out.html", "reproduce": ""}[command]
+        name = {"fit": "out.npz", "predict": "out.csv", "compare": "out.html"}[command]
         out = locked / name
         root = os.geteuid() == 0
-        if command != "reproduce":  # imports everything that nobody else may read
-            assert main([command, *arguments, "--out", place]) == 2
-            capsys.readouterr()
+        assert main([command, *arguments, "--out", place]) == 2  # imports what nobody else may read
+        capsys.readouterr()
         if root:  # who may write anywhere
             os.seteuid(65534)
         try:

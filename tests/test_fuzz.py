@@ -1,6 +1,6 @@
 """Damaged and hostile files: a sentence or a right read; never a traceback, a hang, or memory past a bound.
 
-In all some 220 files of matrices, labels, signals, images and EEG, and 540 model files, by damage, and 170
+In all some 220 files of matrices, labels, signals and EEG, and 540 model files, by damage, and 170
 files made from parts; with ``SPDMETRIC_NIGHTLY=1``, 2,900, 1,000 and 4,600, of a seed that is the day.
 """
 
@@ -31,8 +31,7 @@ GROUPS = {
         "signals": (15, 200),
     },
     "mat73": {"mat73": (10, 100)},
-    "images": {"images": (30, 300)},
-    "edf": {"edf": (12, 300), "edf-signals": (6, 100), "fif": (20, 300)},
+    "edf": {"edf-signals": (12, 600), "fif": (20, 300)},
     "model": {"model": (500, 500)},
     "hostile": {
         "hostile.npz": (20, 800),
@@ -49,7 +48,6 @@ GROUPS = {
 NEEDS = {
     "hostile": ("h5py", "pyriemann"),
     "mat73": ("h5py",),
-    "images": ("PIL",),
     "edf": ("mne", "edfio"),
 }
 

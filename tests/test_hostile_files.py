@@ -21,7 +21,6 @@ import hostile
 import spdmetric
 from random_matrices import labeled, spd
 from spdmetric import LogEuclideanMetric
-from spdmetric.datasets import load_images
 from spdmetric.io import matrices
 from spdmetric.io.matrices import guarded, read_column, read_matrices, unguarded
 from spdmetric.io.signals import read_signals
@@ -613,20 +612,3 @@ def test_predictions_come_back_as_they_were(rng, tmp_path, capsys):
     assert np.array_equal(read_column(files[2], 24), y)
     assert np.array_equal(read_column(files[2], 24, heads=("true",)), y)
     assert matrices.LABEL_HEADS[0] in text
-
-
-# ---------------------------------------------------------------------------
-# Images
-
-
-def test_images_of_other_formats_and_large_ones_are_refused(tmp_path, modest):
-    Image = pytest.importorskip("PIL.Image")
-    (tmp_path / "a.png").write_bytes(
-        b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 100 100\nshowpage\n%%EOF\n"
-    )
-    with pytest.raises(ValueError, match=r"a\.png cannot be read as an image"):
-        load_images(tmp_path, "a")
-    Image.new("1", (9000, 9000)).save(tmp_path / "b.png")
-    assert (tmp_path / "b.png").stat().st_size < MEGABYTE
-    with pytest.raises(ValueError, match=r"b\.png cannot be read as an image \(it declares"):
-        modest(load_images, tmp_path, "b")

@@ -11,8 +11,7 @@ import pytest
 from scipy.io import savemat
 
 from formats import write_edf, write_gdf
-from spdmetric.datasets import load_eegmmi
-from spdmetric.datasets.eeg import sample_covariances
+from reproduction.datasets import load_eegmmi, sample_covariances
 from spdmetric.io.signals import Recipe, event_labels, holds_signals, read_signals
 from spdmetric.validation import bad_signals
 

@@ -35,9 +35,8 @@ LAYERS = (
         "comparison.store",
     ),
     *("io.kinds", "io.models"),  # which list the fields of estimators of evaluation
-    *("paper", "comparison", "cli", "__main__"),
+    *("comparison", "cli", "__main__"),
 )
-APART = ({"paper", "comparison"},)  # neither imports the other
 ALONE = {"solvers"}  # import nothing of the package
 
 
@@ -96,8 +95,6 @@ def violations(sources: dict[str, str]) -> list[str]:
             there = layer(target)
             if LAYERS.index(there) > LAYERS.index(here):
                 found.append(f"{module} imports {target}, a later layer")
-            if any({here, there} == pair for pair in APART):
-                found.append(f"{module} imports {target}: these are independent")
             if here in ALONE and there != here:
                 found.append(f"{module} imports {target}, and should import nothing of the package")
             foreign = target.rpartition(".")[0] != module.rpartition(".")[0] and target != module
@@ -140,9 +137,6 @@ def test_every_module_keeps_the_layers():
         ("plots.spectra", "from spdmetric.means import _EPS", "private name"),
         ("io.models", "from spdmetric.estimators import _problem", "private module"),
         ("solvers.gradient", "from spdmetric.linalg.lazy import lazy", "nothing of the package"),
-        ("comparison.page", "from spdmetric.paper import tables", "independent"),
-        ("paper.tables", "from spdmetric.comparison import page", "independent"),
-        ("paper.tables", "import spdmetric.cli", "later layer"),
         ("comparison.page", "from spdmetric import cli", "later layer"),
     ],
 )

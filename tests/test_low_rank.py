@@ -106,7 +106,8 @@ def test_congruence_of_the_data_changes_nothing(rng):
 
 def test_projected_matrices_give_the_fit_of_the_small_ones(data_folder):
     """22 channels projected to rank 15: full rank refuses, rank 10 is the fit inside the range."""
-    from spdmetric.datasets import load_bci_iv_2a, whiten
+    from reproduction.datasets import load_bci_iv_2a
+    from spdmetric.datasets import whiten
 
     X, y, groups = load_bci_iv_2a(9, data_folder / "bci2a-a09")
     X, y = whiten(X, groups)[::2], y[::2]

@@ -26,15 +26,14 @@ RESULTS = ROOT / "docs" / "results"
 SPEED = ROOT / "benchmarks" / "results.json"
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT / "src"))  # `rivals` and `steps` are beside this file
+    sys.path[:0] = [str(ROOT / "src"), str(ROOT)]  # `rivals` is beside this file
 
 import rivals  # noqa: E402
-from steps import STEPS  # noqa: E402
 
-from spdmetric.comparison.methods import METHODS  # noqa: E402
+from reproduction.methods import KNOWN  # noqa: E402
+from reproduction.stamps import Stamp, code_stamp  # noqa: E402
+from reproduction.steps import STEPS  # noqa: E402
 from spdmetric.comparison.statistics import number  # noqa: E402
-from spdmetric.paper.ablations import KNOWN  # noqa: E402
-from spdmetric.paper.stamps import Stamp, code_stamp  # noqa: E402
 
 WRITTEN = {"_build", "api", "gallery", "results"}
 BLOCK = re.compile(r"(<!-- quote: ([^\n]*) -->\n)(.*?)(<!-- end of quote -->)", re.S)
@@ -245,7 +244,10 @@ def bars() -> list[list[str]]:
 
 
 # File, entry and command of what is counted in the table of all methods.
-_BEYOND = ("`docs/results/beyond.json`", "`by_group`", "`python docs/recompute.py --data DATA --only beyond`")
+_BEYOND = (
+    *("`docs/results/beyond.json`", "`by_group`"),
+    "`python -m reproduction.recompute --data DATA --only beyond`",
+)
 
 
 def claims() -> list[list[str]]:
@@ -267,7 +269,7 @@ def claims() -> list[list[str]]:
             if quote.file in TARGETS and quote.lines != "none":
                 source = [
                     f"`docs/results/{quote.file}.json`",
-                    f"`python docs/recompute.py --data DATA --only {quote.file}`",
+                    f"`python -m reproduction.recompute --data DATA --only {quote.file}`",
                 ]
                 lines += [
                     [text, source[0], f"{row}: {KNOWN[method].short}", source[1]]
@@ -333,7 +335,7 @@ def label_shift_table(content: dict[str, Any]) -> list[list[str]]:
 def elsewhere_table(content: dict[str, Any]) -> list[list[str]]:
     """Accuracy of each method, the highest bold, a line for each set and number of training matrices."""
     names = list(content["lines"][0]["accuracy"])
-    lines = [["set, training matrices", *(METHODS[name].short for name in names), "chosen less LDA"]]
+    lines = [["set, training matrices", *(KNOWN[name].short for name in names), "chosen less LDA"]]
     for line in content["lines"]:
         texts = [f"{line['accuracy'][name]['mean']:.1f}" for name in names]
         best = max(texts, key=float)

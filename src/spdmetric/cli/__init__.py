@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from threading import current_thread, main_thread
 from types import FrameType
 
-from spdmetric.cli import compare, fit, methods, predict, reproduce, show, toy
+from spdmetric.cli import compare, fit, methods, predict, show, toy
 from spdmetric.cli.options import one_line, printable, say
 
-COMMANDS = (toy, fit, predict, show, methods, compare, reproduce)
+COMMANDS = (toy, fit, predict, show, methods, compare)
 
 EPILOG = """\
 examples:
@@ -22,9 +22,8 @@ examples:
   spdmetric predict model.npz new.npz -o new.csv   label other matrices
   spdmetric show model.npz                         what a model file holds
   spdmetric compare matrices.npz --out report.html which metric suits my matrices, does learning help?
-  spdmetric reproduce toy                          Table 1 of the paper, about a minute
 
-An interrupted run of compare or reproduce goes on where it was when the same command is given again.
+An interrupted run of compare goes on where it was when the same command is given again.
 """
 
 
@@ -38,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             arguments.command.run(arguments)
         except (KeyboardInterrupt, Exception) as error:
             if interrupted or isinstance(error, KeyboardInterrupt):
-                resumes = arguments.command in (compare, reproduce)
+                resumes = arguments.command is compare
                 say("interrupted" + "; give the same command again to go on where it was" * resumes + ".")
                 return 130
             if not isinstance(error, (ValueError, TypeError, ImportError, OSError, MemoryError)):

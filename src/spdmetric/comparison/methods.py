@@ -16,14 +16,13 @@ import numpy as np
 from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.covariance import LedoitWolf
-from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.linear_model import LogisticRegression, RidgeClassifierCV
-from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.svm import SVC
 
-from spdmetric.comparison.baselines import CSP_FILTERS, GMML, NCA, RCA, NearestNeighbor, from_pyriemann
+from spdmetric.comparison.baselines import CSP_FILTERS, NCA, NearestNeighbor, from_pyriemann
 from spdmetric.comparison.folds import fit_keywords, steps_of
 from spdmetric.estimators import (
     CommonRange,
@@ -138,9 +137,9 @@ def _learned(
     return Method(title, short, "learned", sentence, lambda s: make_pipeline(metric(s), head(s)), **rest)
 
 
-def _vectors(head: Make, *maps: type[BaseEstimator], **where: Any) -> Make:
-    """Tangent vectors at the mean, unless told otherwise, linear maps of them, a classifier."""
-    return lambda s: make_pipeline(LogEuclideanMetric(0.0, **where), *(made() for made in maps), head(s))
+def _vectors(head: Make) -> Make:
+    """Tangent vectors at the mean, and a classifier of them."""
+    return lambda s: make_pipeline(LogEuclideanMetric(0.0), head(s))
 
 
 def _distance(title: str, short: str, metric: str, distance: str, definite: bool = True) -> Method:
@@ -148,22 +147,9 @@ def _distance(title: str, short: str, metric: str, distance: str, definite: bool
     return Method(f"{title} + 1-NN", short, "distance", sentence, lambda s: NearestNeighbor(metric), definite)
 
 
-def _at_identity(
-    name: str, words: str, head: Make, *maps: type[BaseEstimator], weighting: str | None = None
-) -> Method:
-    sentence, family = f"Tangent vectors at I, then {words}.", "rival" if weighting is None else "learned"
-    make = _vectors(head, *maps, init="identity", weighting=weighting)
-    return Method(f"LogEuclid at I + {name}", f"LE at I, {name}", family, sentence, make)
-
-
 def _tangent(name: str, words: str, head: Make) -> Method:
     sentence = f"Tangent vectors at the Riemannian mean, then {words}."
     return Method(f"Tangent space + {name}", f"LE at mean, {name}", "rival", sentence, _vectors(head))
-
-
-def _mapped(name: str, words: str, made: type[BaseEstimator]) -> Method:
-    sentence = f"Tangent vectors at the Riemannian mean, mapped by {words}."
-    return Method(f"Tangent space + {name} + 1-NN", name, "rival", sentence, _vectors(_NEAREST, made))
 
 
 def _pyriemann(title: str, sentence: str, make: Make | None = None, scatters: bool = False) -> Method:
@@ -221,43 +207,9 @@ METHODS: dict[str, Method] = {
         sweeps=True,
     ),
     "logeuclid-mean-11nn": replace(_tangent("11-NN", "eleven nearest neighbors", _knn(11)), neighbors=11),
-    "logeuclid-mean-centroid": _tangent("centroid", "nearest class mean", lambda s: NearestCentroid()),
     "logeuclid-mean-lda": replace(_tangent("LDA", "shrinkage LDA", _lda), scatters=True),
-    "logeuclid-mean-weighting": _learned(
-        "Tangent space + weighting + 5-NN",
-        "LE at mean, weighting, 5-NN",
-        "Tangent vectors at the Riemannian mean with a discriminant weighting, then five nearest neighbors.",
-        lambda s: LogEuclideanMetric(radius=0.0, weighting="discriminant"),
-        lambda s: KNeighborsClassifier(min(5, s.smallest_class)),
-    ),
-    "class-directions": Method(
-        "Class directions + LDA",
-        "class directions, LDA",
-        "rival",
-        "The directions in which the class means differ most, without alignment, then shrinkage LDA.",
-        lambda s: make_pipeline(LogEuclideanMetric(radius=0.0, rank=s.low_rank), _lda(s)),
-        definite=False,
-        smallest_d=4,
-    ),
     "logeuclid-mean-logistic": _tangent(
         "logistic", "logistic regression", lambda s: LogisticRegression(max_iter=5000)
-    ),
-    "logeuclid-identity-weighting": _at_identity(
-        "weighting + 1-NN", "a weighting, and one nearest neighbor", _NEAREST, weighting="discriminant"
-    ),
-    "logeuclid-identity-cv": _learned(
-        "Learned by CV from I + 1-NN",
-        "LE by CV from I",
-        "Tangent vectors at I, or a learned point, with the weighting by cross-validation, then 1-NN.",
-        lambda s: LogEuclideanMetricCV(init="identity", ranks=(None,), n_neighbors=1),
-        sweeps=True,
-    ),
-    "logeuclid-identity-ridge": _at_identity(
-        "ridge", "ridge regression", lambda s: RidgeClassifierCV(alphas=tuple(10.0**k for k in range(-6, 7)))
-    ),
-    # Turned to the directions that the training vectors span, which changes nothing but the time.
-    "logeuclid-identity-logistic": _at_identity(
-        "logistic", "logistic regression", lambda s: LogisticRegression(max_iter=5000), PCA
     ),
     "mdm": _pyriemann("MDM", "Label of the nearest Riemannian class mean."),
     "fgmdm": _pyriemann(
@@ -271,9 +223,13 @@ METHODS: dict[str, Method] = {
             LinearDiscriminantAnalysis(),
         ),
     ),
-    "nca": _mapped("NCA", "neighborhood components analysis", NCA),
-    "gmml": _mapped("GMML", "geometric mean metric learning", GMML),
-    "rca": _mapped("RCA", "relevant component analysis", RCA),
+    "nca": Method(
+        "Tangent space + NCA + 1-NN",
+        "NCA",
+        "rival",
+        "Tangent vectors at the Riemannian mean, mapped by neighborhood components analysis.",
+        lambda s: make_pipeline(LogEuclideanMetric(0.0), NCA(), _NEAREST(s)),
+    ),
     "wasserstein": _distance(
         "Bures-Wasserstein", "Wasserstein", "wasserstein", "Bures-Wasserstein distance", False
     ),

@@ -20,7 +20,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor, Nearest
 from sklearn.preprocessing import LabelBinarizer
 from sklearn.svm import SVC
 
-from spdmetric.comparison.baselines import GMML, NCA, RCA, NearestNeighbor, from_pyriemann
+from spdmetric.comparison.baselines import NCA, NearestNeighbor, from_pyriemann
 from spdmetric.estimators import CommonRange, LogEuclideanMetric, LogEuclideanMetricCV, Shrinkage
 from spdmetric.estimators.cv import Path as RadiusPath
 from spdmetric.estimators.embedding import Embedding
@@ -349,7 +349,7 @@ KINDS: dict[str, Kind] = {
         {"filters_": "f q d", "patterns_": "f q d"},
         Functions(trial=_csp_tried),
     ),
-    **{made.__name__: Kind(made, "map", "vectors v", "vectors q", _MAP) for made in (GMML, NCA, RCA)},
+    "NCA": Kind(NCA, "map", "vectors v", "vectors q", _MAP),
     "PCA": Kind(PCA, "map", "vectors v", "vectors q", _PCA),
     "KNeighborsClassifier": _head(
         KNeighborsClassifier, {"vectors": "f n v", "labels": "biufSUO n"}, by=_OF_NEIGHBORS
