@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
+from reproduction import style
 from reproduction.datasets import eegmmi_covariance_subjects, load_eegmmi_covariances
 from reproduction.runs import write_results
 from reproduction.stamps import code_stamp
@@ -25,7 +26,6 @@ from spdmetric import LogEuclideanClassifier
 from spdmetric.comparison.statistics import Mean, Section, number
 from spdmetric.datasets import recenter
 from spdmetric.geometry import tangent_vectors
-from spdmetric.plots import style
 
 NAME, TITLE = "transfer", "A new subject: own trials, those of others, and both (EEGMMI)"
 CHANNELS = (21, 64)

@@ -1,25 +1,16 @@
-"""What all figures share: sizes, palette, and a canvas that leaves matplotlib's settings alone."""
+"""What all pictures share: palette, and a canvas that leaves matplotlib's settings alone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from spdmetric.extras import needing
-from spdmetric.io.atomic import atomic_file
 
 if TYPE_CHECKING:  # the figures find these types here too
     from matplotlib.axes import Axes as Axes
     from matplotlib.figure import Figure as Figure
-    from matplotlib.patheffects import AbstractPathEffect
-    from mpl_toolkits.mplot3d import Axes3D as Axes3D
-
-COLUMN = 3.4  # inches: one column of the paper
-PAGE = 7.0  # inches: both columns
 
 # Okabe and Ito (2008): told apart with every common kind of color blindness.
 BLACK = "#000000"
@@ -34,7 +25,6 @@ GRAY = "#8C8C8C"
 
 # Of each class; color is never the only difference.
 CLASS_LOOKS = list(zip((BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK, GRAY), "os^Dv<>P", strict=True))
-EUCLID, RIEMANN = VERMILLION, BLUE  # one color for each geometry in all figures
 
 _SETTINGS: Any = {
     "font.family": "sans-serif",
@@ -80,53 +70,3 @@ def canvas(width: float, height: float, figure: Figure | None = None, **others: 
         yield figure
         # Ticks are made when first drawn: here, while the settings are in force.
         figure.draw_without_rendering()
-
-
-def solid_axes(figure: Figure, box: tuple[float, float, float, float], *, elev: float, azim: float) -> Axes3D:
-    """Add unseen axes of three dimensions in which things hide each other by their ``zorder`` alone."""
-    axes: Axes3D = figure.add_axes(box, projection="3d", computed_zorder=False, elev=elev, azim=azim)
-    axes.patch.set_visible(False)
-    axes.set_axis_off()
-    return axes
-
-
-def surface(axes: Axes3D, points: np.ndarray, **kwargs: object) -> None:
-    """Draw a surface through a grid of points, (r, c, 3), below everything else."""
-    rows, columns = points.shape[:2]
-    # As pixels also in vector files, where the seams between facets would show.
-    look = {"rcount": rows, "ccount": columns, "lw": 0, "rasterized": True, "zorder": 1}
-    axes.plot_surface(*np.moveaxis(points, -1, 0), **{**look, **kwargs})
-
-
-def title(figure: Figure, x: float, y: float, text: str) -> None:
-    """Name a panel, at a place given in shares of the figure."""
-    figure.text(x, y, text, ha="left", va="bottom", fontsize=8)
-
-
-def dot(
-    axes: Axes | Axes3D,
-    *where: float,
-    color: str = BLACK,
-    marker: str = "o",
-    size: float = 4.5,
-    rim: str = "white",
-) -> None:
-    """Mark a point, with a rim that lifts it from what lies below."""
-    points = [[value] for value in where]
-    axes.plot(*points, color=color, marker=marker, ms=size, mec=rim, mew=0.6, ls="none", zorder=10)
-
-
-def halo() -> list[AbstractPathEffect]:
-    """Path effects that lift text from lines below it."""
-    from matplotlib.patheffects import withStroke
-
-    return [withStroke(linewidth=1.8, foreground="white")]
-
-
-def save(figure: Figure, path: Path) -> Path:
-    """Write a figure as its suffix says, whole or not at all; the same figure is the same file."""
-    kind = path.suffix[1:]
-    metadata = {"Software": None} if kind == "png" else {"CreationDate": None, "Producer": None}
-    with context(), atomic_file(path) as file:
-        figure.savefig(file, format=kind, dpi=300, metadata=metadata)
-    return path
