@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_consistent_length
 from spdmetric.extras import needing
 from spdmetric.geometry import mean_euclid
 from spdmetric.linalg.symmetric import congruence, spectrum, unvech
-from spdmetric.plots.axes import Metric, check_metric, row_for
+from spdmetric.plots.style import Metric, check_metric, row_for
 from spdmetric.plots.vectors import vectors_of
 from spdmetric.validation import check_psd, to_numpy
 

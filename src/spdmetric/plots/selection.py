@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from spdmetric.estimators import LogEuclideanClassifier, LogEuclideanMetricCV
-from spdmetric.plots.axes import Display, Metric, axes_for, check_metric
-from spdmetric.plots.style import BLUE, GRAY, VERMILLION
+from spdmetric.plots.style import BLUE, GRAY, VERMILLION, Display, Metric, axes_for, check_metric
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from spdmetric.linalg.symmetric import congruence, invsqrtm, logm
-from spdmetric.plots.axes import Display, Metric, axes_for, check_metric
-from spdmetric.plots.style import BLUE, GRAY, VERMILLION
+from spdmetric.plots.style import BLUE, GRAY, VERMILLION, Display, Metric, axes_for, check_metric
 from spdmetric.validation import check_choice
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from sklearn.metrics import pairwise_distances
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from spdmetric.geometry import PAIRWISE_METRICS, mean_riemann, pairwise_distance
-from spdmetric.plots.axes import Display, axes_for
-from spdmetric.plots.style import CLASS_LOOKS, need_matplotlib
+from spdmetric.plots.style import CLASS_LOOKS, Display, axes_for, need_matplotlib
 from spdmetric.validation import check_choice, check_spd, is_regression, to_numpy
 
 if TYPE_CHECKING:
