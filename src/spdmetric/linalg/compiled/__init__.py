@@ -83,7 +83,7 @@ def _works() -> bool:
     except Exception as error:  # of the many ways to be broken, each has its own
         warn_at_caller(
             f"The compiled kernels cannot be used ({type(error).__name__}: {error}): NumPy takes their "
-            "place, with the same results several times more slowly. Mend the installation of numba, or set "
+            "place, with the same results several times more slowly. Fix the installation of numba, or set "
             "SPDMETRIC_COMPILED=0 in the environment to do without it.",
             RuntimeWarning,
         )

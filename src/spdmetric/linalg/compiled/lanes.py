@@ -19,7 +19,6 @@ import operator
 import threading
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -39,10 +38,6 @@ WIDE = "+avx512f" in get_host_cpu_features()
 # and the copies differ in their last bits: a process that compiles has others than one that loads.
 _BARE: dict[str, Any] = {"nogil": True, "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 part = njit(**_BARE, forceinline=True)
-
-_VECTOR = ir.VectorType(ir.DoubleType(), LANES)
-_INTEGERS = ir.VectorType(ir.IntType(64), LANES)
-_BITS = ir.VectorType(ir.IntType(1), LANES)
 
 
 def plain(array: np.ndarray) -> np.ndarray:
@@ -81,30 +76,23 @@ class Scratch(threading.local):
         return self._kept
 
 
-class _LanesType(types.Type):
-    def __init__(self) -> None:
-        super().__init__(name=f"Lanes{LANES}")
+class _VectorType(types.Type):
+    """A type of the compiler that one of LLVM's vectors holds."""
+
+    def __init__(self, name: str, vector: ir.VectorType) -> None:
+        super().__init__(name=name)
+        self.vector = vector
 
 
-class _MaskType(types.Type):
-    def __init__(self) -> None:
-        super().__init__(name=f"Mask{LANES}")
+@register_model(_VectorType)
+class _VectorModel(models.PrimitiveModel):
+    def __init__(self, dmm: object, fe_type: _VectorType) -> None:
+        super().__init__(dmm, fe_type, fe_type.vector)
 
 
-lanes_type = _LanesType()
-mask_type = _MaskType()
-
-
-@register_model(_LanesType)
-class _LanesModel(models.PrimitiveModel):
-    def __init__(self, dmm: object, fe_type: object) -> None:
-        super().__init__(dmm, fe_type, _VECTOR)
-
-
-@register_model(_MaskType)
-class _MaskModel(models.PrimitiveModel):
-    def __init__(self, dmm: object, fe_type: object) -> None:
-        super().__init__(dmm, fe_type, _BITS)
+lanes_type = _VectorType(f"Lanes{LANES}", ir.VectorType(ir.DoubleType(), LANES))
+mask_type = _VectorType(f"Mask{LANES}", ir.VectorType(ir.IntType(1), LANES))
+_VECTOR, _INTEGERS = lanes_type.vector, ir.VectorType(ir.IntType(64), LANES)
 
 
 def _splat(builder: ir.IRBuilder, scalar: ir.Value, vector: ir.VectorType) -> ir.Value:
