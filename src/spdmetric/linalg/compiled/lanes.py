@@ -19,6 +19,7 @@ import operator
 import threading
 from collections.abc import Callable, Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
