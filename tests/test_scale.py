@@ -58,7 +58,7 @@ class Sliceable:
         {"init": "euclid"},
         {"init": "logeuclid"},
         {"class_weight": "balanced"},
-        {"shape": "discriminant", "n_jobs": 2},
+        {"weighting": "discriminant", "n_jobs": 2},
         {"solver": "newton"},
         {"solver": "stochastic", "max_iter": 3, "tol": 1e-1, "random_state": 0},
         {"kernel": "rbf", "max_iter": 3, "tol": 1e-1},

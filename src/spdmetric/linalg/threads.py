@@ -41,8 +41,8 @@ def threads(n_jobs: int | None = 1) -> Iterator[Map]:
 def map_by_threads(function: Callable[[Item], R], chunks: Iterable[Item], *, n_threads: int) -> Iterator[R]:
     """Yield the results of a function on chunks, in their order, computed by threads.
 
-    The function should release the interpreter lock, as all kernels do, and not call this itself.  Threads run
-    at most two chunks each ahead, so the memory that results take does not grow with the number of chunks.
+    The function should release the interpreter lock, as all kernels do, and not call this itself.  Threads
+    run at most two chunks each ahead, so the memory that results take does not grow with the number of chunks.
     """
     waiting: deque[Future[R]] = deque()
     try:
