@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import array_api_strict as strict
 import numpy as np
 import pytest
 from hypothesis import given
@@ -172,19 +171,6 @@ def test_equality_on_geodesics_through_the_reference(seed, d):
     a, b = np.exp(rng.standard_normal((2, d)))
     A, B = (congruence(root, (Q * x) @ Q.T) for x in (a, b))
     assert float(distance_logeuclid(A, B, G)) == pytest.approx(float(distance_riemann(A, B)), rel=1e-8)
-
-
-def test_array_api(rng):
-    X, G = spd(rng, 4, 3), spd(rng, 3)
-    Z, H = strict.asarray(X), strict.asarray(G)
-    np.testing.assert_allclose(np.asarray(tangent_vectors(Z, H)), tangent_vectors(X, G), rtol=1e-12)
-    np.testing.assert_allclose(np.asarray(kernel_tangent(Z, reference=H)), kernel_tangent(X, reference=G))
-    np.testing.assert_allclose(np.asarray(mean_riemann(Z)), mean_riemann(X), rtol=1e-12)
-    np.testing.assert_allclose(
-        np.asarray(pairwise_distance(Z, metric="logeuclid")),
-        pairwise_distance(X, metric="logeuclid"),
-        atol=1e-12,
-    )
 
 
 # -- the Riemannian mean in few passes -------------------------------------------------

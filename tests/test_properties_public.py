@@ -1,4 +1,4 @@
-"""A property for every public function: invariances, round trips, symmetry, the literal paper.
+"""Properties of public functions: invariances, round trips, symmetry, the literal paper.
 
 Each property is a function of a random generator and a size; Hypothesis draws both and
 shrinks them.  Hundreds of examples in CI; with ``SPDMETRIC_NIGHTLY=1`` (``make nightly``),
@@ -7,8 +7,6 @@ shrinks them.  Hundreds of examples in CI; with ``SPDMETRIC_NIGHTLY=1`` (``make 
 
 from __future__ import annotations
 
-import importlib
-import inspect
 import os
 import tempfile
 import warnings
@@ -41,20 +39,19 @@ from spdmetric.objectives.alignment import Misalignment, Target
 from spectral import EXP, LOG, derivative, power, second_derivative
 
 TOTAL = 10_000  # examples of a nightly run
-MODULES = ("linalg.symmetric", "means", "geometry", "manifolds", "validation", "estimators")
 
-PROPERTIES: dict = {}  # the property, and the public functions that it is about
+PROPERTIES: list = []
 HEAVY: set = set()  # those that fit a metric
 
 
-def about(*names, heavy=False):
-    def register(prop):
-        PROPERTIES[prop] = (*PROPERTIES.get(prop, ()), *names)
-        if heavy:
-            HEAVY.add(prop)
-        return prop
+def prop(function):
+    PROPERTIES.append(function)
+    return function
 
-    return register
+
+def heavy_prop(function):
+    HEAVY.add(function)
+    return prop(function)
 
 
 def close(a, b, tol=1e-9):
@@ -70,12 +67,7 @@ def invertible(rng, d):
 # matrices
 
 
-@about(
-    "linalg.symmetric.spectrum",
-    "linalg.symmetric.Spectrum.compose",
-    "linalg.symmetric.Spectrum.rotate",
-    "linalg.symmetric.Spectrum.restore",
-)
+@prop
 def a_spectrum_composes_to_its_matrix(rng, d):
     S, E = symmetric(rng, 3, d), symmetric(rng, 3, d)
     s = spectrum(S)
@@ -85,7 +77,7 @@ def a_spectrum_composes_to_its_matrix(rng, d):
     assert (np.diff(s.values) >= 0).all()
 
 
-@about("linalg.symmetric.transpose", "linalg.symmetric.symmetrize")
+@prop
 def the_symmetric_part_is_a_projection(rng, d):
     A = rng.standard_normal((2, d, d))
     S = matrices.symmetrize(A)
@@ -94,14 +86,14 @@ def the_symmetric_part_is_a_projection(rng, d):
     close(matrices.symmetrize(A - matrices.transpose(A)), 0 * A)
 
 
-@about("linalg.symmetric.congruence")
+@prop
 def congruences_compose(rng, d):
     X, V, W = spd(rng, 3, d), invertible(rng, d), invertible(rng, d)
     close(congruence(V, congruence(W, X)), congruence(V @ W, X))
     assert np.array_equal(congruence(W, X), congruence(W, X).transpose(0, 2, 1))
 
 
-@about("linalg.symmetric.expm", "linalg.symmetric.logm")
+@prop
 def exp_and_log_are_inverse_and_equal_scipy(rng, d):
     S = symmetric(rng, 2, d)
     close(matrices.logm(matrices.expm(S)), S)
@@ -110,7 +102,7 @@ def exp_and_log_are_inverse_and_equal_scipy(rng, d):
     close(matrices.expm(congruence(Q, S)), congruence(Q, matrices.expm(S)))
 
 
-@about("linalg.symmetric.powm", "linalg.symmetric.sqrtm", "linalg.symmetric.invsqrtm")
+@prop
 def powers_add(rng, d):
     X = spd(rng, 2, d)
     a, b = rng.uniform(-2, 2, 2)
@@ -119,7 +111,7 @@ def powers_add(rng, d):
     close(matrices.invsqrtm(X) @ X @ matrices.invsqrtm(X), np.broadcast_to(np.eye(d), X.shape))
 
 
-@about("linalg.symmetric.vech", "linalg.symmetric.unvech", "linalg.symmetric.triangular_root")
+@prop
 def vectors_keep_inner_products(rng, d):
     A, B = symmetric(rng, d), symmetric(rng, d)
     close(np.vdot(vech(A), vech(B)), np.sum(A * B))
@@ -130,7 +122,7 @@ def vectors_keep_inner_products(rng, d):
             matrices.triangular_root(d * (d + 1) // 2 + 1)
 
 
-@about("linalg.symmetric.sinhc", "linalg.symmetric.ucothu", "linalg.symmetric.gaps")
+@prop
 def even_functions_agree_with_their_quotients(rng, d):
     u = np.concatenate([rng.standard_normal(d) * 10.0 ** rng.integers(-8, 1), [0.0]])
     assert np.array_equal(matrices.sinhc(u), matrices.sinhc(-u))
@@ -148,7 +140,7 @@ def functions(rng):
     return EXP, LOG, power(float(rng.uniform(-2, 2)))
 
 
-@about("linalg.symmetric.exp_slope", "linalg.symmetric.exp_bend")
+@prop
 def divided_differences_are_symmetric_and_telescope(rng, d):
     points = rng.uniform(-1, 1, (3, d))
     close(matrices.exp_slope(*points[:2]), EXP.slope(*points[:2]))
@@ -160,12 +152,7 @@ def divided_differences_are_symmetric_and_telescope(rng, d):
         close(f.bend(*map(np.asarray, (x, y, z))) * (x - z), f.slope(x, y) - f.slope(y, z), 1e-7)
 
 
-@about(
-    "linalg.symmetric.array_namespace",
-    "linalg.symmetric.like",
-    "linalg.symmetric.beside",
-    "linalg.symmetric.detached",
-)
+@prop
 def arrays_of_numpy_stay_what_they_are(rng, d):
     X = spd(rng, 2, d).astype(rng.choice([np.float32, np.float64]))
     assert matrices.array_namespace(X, X) is np
@@ -176,7 +163,7 @@ def arrays_of_numpy_stay_what_they_are(rng, d):
     assert matrices.detached(X) is X
 
 
-@about("linalg.symmetric.exp_slope", "linalg.symmetric.exp_bend")
+@prop
 def derivatives_are_limits_of_differences(rng, d):
     X, E, F = spd(rng, d, spread=0.5), symmetric(rng, d), symmetric(rng, d)
     E, F = E / np.linalg.norm(E), F / np.linalg.norm(F)
@@ -197,12 +184,7 @@ def derivatives_are_limits_of_differences(rng, d):
     close(derivative(LOG, spectrum(X), E), literal.dlog(X, E), 1e-6)
 
 
-@about(
-    *(
-        f"linalg.symmetric.LogCongruence.{name}"
-        for name in ("of", "push", "pull", "pull_factor", "pull_derivative")
-    )
-)
+@prop
 def the_logarithm_along_a_congruence(rng, d):
     A, M, eta = spd(rng, 3, d), symmetric(rng, 3, d), symmetric(rng, d)
     here, h = LogCongruence.of(A), 1e-5
@@ -223,7 +205,7 @@ def the_logarithm_along_a_congruence(rng, d):
 # geometry
 
 
-@about("geometry.tangent_vectors", "geometry.matrices_at")
+@prop
 def tangent_vectors_invert_and_isolate_the_reference(rng, d):
     X, G = spd(rng, 3, d), spd(rng, d)
     vectors = geometry.tangent_vectors(X, G)
@@ -235,7 +217,7 @@ def tangent_vectors_invert_and_isolate_the_reference(rng, d):
     close(turned @ turned.T, vectors @ vectors.T)
 
 
-@about("geometry.log_map", "geometry.exp_map")
+@prop
 def riemannian_log_and_exp_are_inverse(rng, d):
     X, G = spd(rng, 2, d), spd(rng, d)
     close(geometry.exp_map(geometry.log_map(X, G), G), X, 1e-8)
@@ -243,7 +225,7 @@ def riemannian_log_and_exp_are_inverse(rng, d):
     close(geometry.exp_map(0.3 * xi, G), literal.geodesic_step(G, xi, 0.3), 1e-6)
 
 
-@about("geometry.geodesic")
+@prop
 def geodesics_join_and_are_reversible(rng, d):
     A, B, t = spd(rng, d), spd(rng, d), float(rng.uniform())
     close(geometry.geodesic(A, B, 0.0), A)
@@ -256,7 +238,7 @@ def geodesics_join_and_are_reversible(rng, d):
 DISTANCES = ("euclid", "logeuclid", "riemann", "stein")
 
 
-@about(*(f"geometry.distance_{name}" for name in DISTANCES))
+@prop
 def distances_are_metrics(rng, d):
     A, B, C = spd(rng, 3, d)
     for name in DISTANCES:
@@ -268,7 +250,7 @@ def distances_are_metrics(rng, d):
         assert distance(A, C) <= distance(A, B) + distance(B, C) + tol
 
 
-@about("geometry.distance_riemann", "geometry.distance_stein", "geometry.distance_logeuclid")
+@prop
 def distances_have_their_invariances(rng, d):
     A, B, W, Q = spd(rng, d), spd(rng, d), invertible(rng, d), rotation(rng, d)
     for distance in (geometry.distance_riemann, geometry.distance_stein):
@@ -282,7 +264,7 @@ def distances_have_their_invariances(rng, d):
     close(flat(G, B, G), geometry.distance_riemann(G, B), 1e-8)
 
 
-@about("geometry.kernel_tangent")
+@prop
 def the_kernel_is_the_papers(rng, d):
     X, Y, G = spd(rng, 3, d), spd(rng, 2, d), spd(rng, d)
     K = geometry.kernel_tangent(X, Y, G)
@@ -293,7 +275,7 @@ def the_kernel_is_the_papers(rng, d):
     close(np.sqrt(np.maximum(squares, 0)), geometry.pairwise_distance(X, Y, "logeuclid", reference=G), 1e-6)
 
 
-@about("geometry.pairwise_distance")
+@prop
 def pairwise_distances_are_distances_of_pairs(rng, d):
     X, Y = spd(rng, 3, d), spd(rng, 2, d)
     for name in DISTANCES:
@@ -303,11 +285,7 @@ def pairwise_distances_are_distances_of_pairs(rng, d):
         close(geometry.pairwise_distance(X, metric=name), geometry.pairwise_distance(X, X, name), 1e-7)
 
 
-@about(
-    *("means.mean_euclid", "means.mean_logeuclid", "means.mean_riemann", "means.median_riemann"),
-    *("means.average_riemann", "means.average_median", "means.average_over", "means.weighted_sum"),
-    *("means.Frame.from_spectrum", "means.Frame.apply", "means.MeanLog.from_rows"),
-)
+@prop
 def means_are_invariant(rng, d):
     X, w, Q = spd(rng, 5, d), rng.uniform(0.1, 2, 5), rotation(rng, d)
     for mean in (means.mean_euclid, means.mean_logeuclid, means.mean_riemann, means.median_riemann):
@@ -318,7 +296,7 @@ def means_are_invariant(rng, d):
         close(mean(np.concatenate([X, X[:1]])), mean(X, np.array([2.0, 1, 1, 1, 1])), tol)
 
 
-@about("means.mean_riemann")
+@prop
 def the_riemannian_mean_is_affine_invariant_and_stationary(rng, d):
     X, W = spd(rng, 4, d), invertible(rng, d)
     M = geometry.mean_riemann(X)
@@ -327,10 +305,7 @@ def the_riemannian_mean_is_affine_invariant_and_stationary(rng, d):
     close(geometry.tangent_vectors(X, M).mean(axis=0), np.zeros(d * (d + 1) // 2), 1e-7)
 
 
-EVENED = ("evened", "orthonormal_gradient")
-
-
-@about(*(f"manifolds.{kind}Point.{name}" for kind in ("Ball", "Rank") for name in EVENED))
+@prop
 def evened_and_orthonormal_gradients(rng, d):
     S, (x, y) = symmetric(rng, d), symmetric(rng, 2, d)
     for ball in (manifolds.Ball(np.eye(d), 3.0), manifolds.RankBall(d, d, 3.0)):
@@ -351,7 +326,7 @@ def objective(rng, d, n=8):
     return Misalignment(congruence(invsqrtm(geometry.mean_riemann(X)), X), Target.one_hot(codes, np.ones(n)))
 
 
-@about("manifolds.Ball.point", "manifolds.Ball.retract", "manifolds.Ball.geodesic")
+@prop
 def moves_end_inside_the_ball_and_distances_are_norms(rng, d):
     G0, S = spd(rng, d), symmetric(rng, d)
     ball = manifolds.Ball(G0, float(rng.uniform(0.1, 3)))
@@ -364,7 +339,7 @@ def moves_end_inside_the_ball_and_distances_are_norms(rng, d):
         close(move(point, np.zeros((d, d))).S, point.S, 1e-8)
 
 
-@about(*(f"manifolds.BallPoint.{name}" for name in ("push", "pull", "riemannian_gradient", "norm")))
+@prop
 def push_and_pull_are_adjoint(rng, d):
     point = manifolds.Ball(spd(rng, d), 10.0).point(symmetric(rng, d))
     eta, g = symmetric(rng, d), symmetric(rng, d)
@@ -373,7 +348,7 @@ def push_and_pull_are_adjoint(rng, d):
     close(point.norm(point.pull(g)), np.linalg.norm(g), 1e-8)
 
 
-@about(*(f"manifolds.BallPoint.{name}" for name in ("gradient", "hvp", "bend")))
+@prop
 def derivatives_in_the_ball_are_limits_of_differences(rng, d):
     f, ball = objective(rng, d), manifolds.Ball(np.eye(d), 10.0)
     S, eta, h = 0.5 * symmetric(rng, d), symmetric(rng, d), 1e-5
@@ -383,10 +358,7 @@ def derivatives_in_the_ball_are_limits_of_differences(rng, d):
     close(here.hvp(eta), (there.gradient - back.gradient) / (2 * h), 1e-4)
 
 
-@about(
-    *(f"manifolds.RankBall.{name}" for name in ("geodesic", "point", "retract")),
-    *(f"manifolds.RankPoint.{n}" for n in ("gradient", "riemannian_gradient", "norm", "hvp")),
-)
+@prop
 def derivatives_at_low_rank_are_limits_of_differences(rng, d):
     m = int(rng.integers(1, d + 1))
     f, ball, h = objective(rng, d), manifolds.RankBall(d, m, 10.0), 1e-5
@@ -406,10 +378,7 @@ def derivatives_at_low_rank_are_limits_of_differences(rng, d):
 # validation
 
 
-@about(
-    *("means.Frame.move", "means.Axes.from_scatter", "means.Axes.solve"),
-    *("means.Secants.learn", "means.Secants.solve"),
-)
+@prop
 def secants_solve_what_they_learned(rng, d):
     """After a step and its change of the gradient, the change leads back to the step; a frame moves by it."""
     step, change = (vech(symmetric(rng, d)) for _ in range(2))
@@ -424,7 +393,7 @@ def secants_solve_what_they_learned(rng, d):
     close(frame.root @ frame.factor, np.eye(d), 1e-8)
 
 
-@about("validation.check_spd", "validation.check_symmetric", "validation.is_definite")
+@prop
 def good_stacks_pass_and_spoiled_ones_are_named(rng, d):
     X = spd(rng, 4, d)
     X = matrices.symmetrize(X) * 10.0 ** rng.integers(-12, 12)
@@ -443,7 +412,7 @@ def good_stacks_pass_and_spoiled_ones_are_named(rng, d):
         validation.check_symmetric(spoiled)
 
 
-@about("validation.check_psd")
+@prop
 def ranks_are_counted(rng, d):
     r = int(rng.integers(1, d + 1))
     V = rng.standard_normal((3, d, r))
@@ -454,7 +423,7 @@ def ranks_are_counted(rng, d):
             validation.check_psd(X, r + 1)
 
 
-@about("validation.check_stack", "validation.checked_chunk")
+@prop
 def chunks_are_checked_under_their_own_numbers(rng, d):
     X, first = matrices.symmetrize(spd(rng, 4, d)), int(rng.integers(0, 1000))
     rows = slice(first, first + 4)
@@ -468,8 +437,7 @@ def chunks_are_checked_under_their_own_numbers(rng, d):
         validation.check_stack(X[:, :, :0], "X")
 
 
-@about("validation.is_tensor", "validation.to_numpy")
-@about("validation.is_single", "validation.as_float")
+@prop
 def tensors_are_checked_where_they_are_and_come_home_unchanged(rng, d):
     X = matrices.symmetrize(spd(rng, 3, d))
     tensor = strict.asarray(X)
@@ -487,12 +455,7 @@ def tensors_are_checked_where_they_are_and_come_home_unchanged(rng, d):
     assert validation.as_float([1, 2]).dtype == np.float64
 
 
-@about("validation.check_choice", "validation.check_radius", "validation.check_rank")
-@about(
-    *("validation.check_candidates", "validation.check_kernel", "validation.check_neighbors"),
-    *("validation.check_class_weight", "validation.check_weighting", "validation.check_scorer"),
-    "validation.check_splits",
-)
+@prop
 def parameters_come_back_as_numbers_or_are_refused(rng, d):
     radius = float(rng.uniform(0, 10))
     assert validation.check_radius(np.float64(radius)) == radius
@@ -526,9 +489,7 @@ def parameters_come_back_as_numbers_or_are_refused(rng, d):
             use()
 
 
-@about("validation.check_labels", "validation.encode", "validation.check_classes")
-@about("validation.check_weights", "validation.weights_of", "validation.class_scale")
-@about("validation.weights_by_label", "validation.check_stream", "validation.check_batch")
+@prop
 def labels_and_weights_are_codes_and_numbers(rng, d):
     X, y = labeled(rng, 12, d)
     labels = np.array(["left", "right"])[y]
@@ -558,8 +519,7 @@ def labels_and_weights_are_codes_and_numbers(rng, d):
 # hostile input: whatever is drawn, a sentence of a known type or a right result
 
 
-@about("validation.check_weights", "validation.check_weight_values", "validation.weights_of")
-@about("validation.check_weight_range", "validation.weight_range", "validation.weight_unit")
+@prop
 def weights_of_any_scale_are_the_normalized_ones(rng, d):
     codes, classes = np.arange(12) % 2, np.array([0, 1])
     ratio = 10.0 ** rng.uniform(0, 11.9)
@@ -597,7 +557,7 @@ HOSTILE_LABELS = {
 }
 
 
-@about("validation.check_labels", "validation.check_label_kind", "validation.as_numpy")
+@prop
 def a_label_that_is_none_is_named(rng, d):
     X, k = spd(rng, 12, d), int(rng.integers(1, 12))
     for other, error in HOSTILE_LABELS.values():
@@ -618,9 +578,7 @@ def a_label_that_is_none_is_named(rng, d):
         validation.check_label_kind(dates, "y")
 
 
-@about(
-    "validation.as_numbers", "validation.check_vectors", "validation.first_true", "validation.check_n_jobs"
-)
+@prop
 def what_is_no_number_is_named(rng, d):
     X, k = spd(rng, 5, d), int(rng.integers(5))
     assert np.array_equal(validation.as_numbers(X.astype(object), "X"), X)
@@ -642,7 +600,7 @@ def what_is_no_number_is_named(rng, d):
     validation.check_n_jobs(None if k == 0 else -k)
 
 
-@about("validation.check_spd", "validation.check_symmetric")
+@prop
 def sizes_that_float64_cannot_square_are_named(rng, d):
     X, k = spd(rng, 5, d), int(rng.integers(5))
     size = 10.0 ** (rng.uniform(152, 306) * rng.choice([-1, 1]))
@@ -651,17 +609,7 @@ def sizes_that_float64_cannot_square_are_named(rng, d):
         validation.check_spd(X)
 
 
-@about("validation.check_radius")
-def radii_beyond_float64_are_refused(rng, d):
-    radius = float(10.0 ** rng.uniform(2.5, 300))
-    with pytest.raises(ValueError, match="expected at most 300"):
-        validation.check_radius(radius)
-    with pytest.raises(ValueError, match="too large for solver='newton'"):
-        validation.check_radius(float(rng.uniform(20.1, 300)), "newton")
-    assert validation.check_radius(20, "newton") == 20
-
-
-@about("estimators.LogEuclideanMetric.fit", heavy=True)
+@heavy_prop
 def a_fit_with_weights_of_any_scale_is_the_same(rng, d):
     X, y = labeled(rng, 12, d)
     w = 10.0 ** rng.uniform(-3, 3, 12)
@@ -676,7 +624,7 @@ def a_fit_with_weights_of_any_scale_is_the_same(rng, d):
     close(found.alignment_, alignment, 1e-3)
 
 
-@about("estimators.LogEuclideanMetric.partial_fit", heavy=True)
+@heavy_prop
 def a_batch_that_is_refused_changes_nothing(rng, d):
     X, y = labeled(rng, 24, d)
     model = LogEuclideanMetric(1.5, batch_size=8, random_state=np.random.RandomState(0))
@@ -697,7 +645,7 @@ def a_batch_that_is_refused_changes_nothing(rng, d):
     assert np.array_equal(model._stream.seen, other._stream.seen)
 
 
-@about("estimators.FittedMetric.transform", heavy=True)
+@heavy_prop
 def a_matrix_that_a_low_rank_metric_cannot_see_is_named(rng, d):
     if d == 1:
         return
@@ -708,15 +656,6 @@ def a_matrix_that_a_low_rank_metric_cannot_see_is_named(rng, d):
     for use in (metric.transform, metric.pairwise_kernel):
         with pytest.raises(ValueError, match=rf"X\[{k}\] is singular on the directions"):
             use(X)
-
-
-@about("validation.check_count")
-def counts_are_whole_and_positive(rng, d):
-    validation.check_count("k", d)
-    validation.check_count("k", np.int64(d))
-    for bad in (-d, 0, d + 0.5, str(d), None):
-        with pytest.raises(ValueError, match="whole number >= 1"):
-            validation.check_count("k", bad)
 
 
 # ---------------------------------------------------------------------------
@@ -730,13 +669,7 @@ def metric_on(rng, d, **parameters):
         return LogEuclideanMetric(1.5, max_iter=15, tol=1e-4, **parameters).fit(X, y), X, y
 
 
-@about(
-    *("estimators.LogEuclideanMetric.fit", "estimators.FittedMetric.transform"),
-    *("estimators.FittedMetric.inverse_transform", "estimators.FittedMetric.pair_distance"),
-    *("estimators.FittedMetric.pair_score", "estimators.FittedMetric.get_metric"),
-    "estimators.FittedMetric.pairwise_kernel",
-    heavy=True,
-)
+@heavy_prop
 def a_fitted_metric_is_the_logeuclidean_one_at_its_reference(rng, d):
     metric, X, _ = metric_on(rng, d)
     assert metric.radius_ <= 1.5 * (1 + 1e-9)
@@ -752,7 +685,7 @@ def a_fitted_metric_is_the_logeuclidean_one_at_its_reference(rng, d):
     close(metric.pairwise_kernel(X, X[:3]), geometry.kernel_tangent(X, X[:3], metric.reference_), 1e-7)
 
 
-@about("estimators.FittedMetric.get_feature_names_out", heavy=True)
+@heavy_prop
 def entries_are_named_by_their_two_channels(rng, d):
     metric = metric_on(rng, d)[0]
     one, other = np.array([name.split("·") for name in metric.get_feature_names_out(range(d))], dtype=int).T
@@ -760,7 +693,7 @@ def entries_are_named_by_their_two_channels(rng, d):
     close(S[one, other] * np.where(one == other, 1, np.sqrt(2)), vech(S), 1e-15)
 
 
-@about("estimators.LogEuclideanMetric.fit", heavy=True)
+@heavy_prop
 def alignment_is_the_literal_one_and_at_least_that_of_the_mean(rng, d):
     metric, X, y = metric_on(rng, d)
     close(metric.alignment_, literal.alignment(metric.reference_, X, 2.0 * y - 1), 1e-6)
@@ -769,7 +702,7 @@ def alignment_is_the_literal_one_and_at_least_that_of_the_mean(rng, d):
     assert metric.alignment_ >= mean.alignment_ - 1e-9
 
 
-@about("estimators.FittedMetric.adapt", "estimators.FittedMetric.partial_adapt", heavy=True)
+@heavy_prop
 def a_session_in_other_units_has_the_same_vectors(rng, d):
     metric, X, _ = metric_on(rng, d)
     vectors, scaled = metric.transform(X), float(np.exp(rng.uniform(-5, 5))) * X
@@ -781,7 +714,7 @@ def a_session_in_other_units_has_the_same_vectors(rng, d):
     close(twice.transform(scaled), vectors, 1e-6)
 
 
-@about("estimators.LogEuclideanMetric.partial_fit", heavy=True)
+@heavy_prop
 def a_stream_in_pieces_is_the_stream(rng, d):
     X, y = labeled(rng, 24, d)
     once = LogEuclideanMetric(1.5, batch_size=24, random_state=0).partial_fit(X, y, classes=[0, 1])
@@ -796,7 +729,7 @@ def a_stream_in_pieces_is_the_stream(rng, d):
     assert np.isfinite(pieces.transform(X)).all()
 
 
-@about("estimators.FittedMetric.transform_to", heavy=True)
+@heavy_prop
 def vectors_in_a_file_are_the_vectors(rng, d):
     metric, X, _ = metric_on(rng, d, chunk_size=5)
     with tempfile.TemporaryDirectory() as folder:
@@ -805,7 +738,7 @@ def vectors_in_a_file_are_the_vectors(rng, d):
         assert os.listdir(folder) == ["vectors.npy"]
 
 
-@about("estimators.LogEuclideanMetricCV.fit", heavy=True)
+@heavy_prop
 def the_chosen_candidate_is_one_of_the_candidates_and_the_best(rng, d):
     X, y = labeled(rng, 12, d)
     ranks = (None, 1) if d > 1 else (None,)
@@ -817,7 +750,7 @@ def the_chosen_candidate_is_one_of_the_candidates_and_the_best(rng, d):
     assert metric.transform(X).shape[1] in (1, d * (d + 1) // 2)
 
 
-@about("manifolds.RankPoint.widened")
+@prop
 def a_wider_factor_has_the_rows_of_the_narrow_one(rng, d):
     m = int(rng.integers(1, d + 1))
     point = manifolds.RankPoint(0.3 * rng.standard_normal((m, d)))
@@ -828,7 +761,7 @@ def a_wider_factor_has_the_rows_of_the_narrow_one(rng, d):
     close(wide.factor[:m], point.factor, 1e-9)
 
 
-@about("validation.check_numbers", "validation.standardized", "validation.is_regression")
+@prop
 def numbers_to_predict_keep_neither_unit_nor_origin(rng, d):
     y, weight = rng.standard_normal((9, d)), rng.uniform(0.5, 2, 9)
     values = validation.check_numbers(np.empty((9, 1, 1)), y)
@@ -845,7 +778,7 @@ def numbers_to_predict_keep_neither_unit_nor_origin(rng, d):
         validation.check_numbers(np.empty((9, 1, 1)), y)
 
 
-@about("validation.check_no_class_weight", "validation.check_stream_task", "validation.check_own_weight")
+@prop
 def what_has_no_meaning_is_refused(rng, d):
     validation.check_no_class_weight(None)
     validation.check_stream_task("auto")
@@ -860,7 +793,7 @@ def what_has_no_meaning_is_refused(rng, d):
             call()
 
 
-@about("validation.check_domains", "validation.check_own", "validation.check_groups")
+@prop
 def domains_and_labels_of_a_new_one_are_what_they_were(rng, d):
     names = rng.choice(["a", "b", "c"], 7 + d)
     assert validation.check_domains(list(names), len(names)).tolist() == names.tolist()
@@ -882,15 +815,14 @@ def domains_and_labels_of_a_new_one_are_what_they_were(rng, d):
         validation.check_groups(names, len(names) + 1)
 
 
-@about("validation.smallest_rank")
+@prop
 def the_smallest_rank_is_that_of_the_flattest(rng, d):
     ranks = rng.integers(1, d + 1, 5)
     A = [rng.standard_normal((d, r)) for r in ranks]
     assert validation.smallest_rank(np.array([a @ a.T for a in A])) == min(ranks)
 
 
-@about("estimators.MatrixTransformer.fit", "estimators.MatrixTransformer.transform")
-@about("estimators.CommonRange.inverse_transform")
+@prop
 def the_common_range_loses_nothing(rng, d):
     basis = np.linalg.qr(rng.standard_normal((d + 2, d)))[0]
     X, y = labeled(rng, 8, d)
@@ -903,7 +835,7 @@ def the_common_range_loses_nothing(rng, d):
     close(step.inverse_transform(inside), flat, 1e-8)
 
 
-@about("estimators.MatrixTransformer.fit", "estimators.MatrixTransformer.transform")
+@prop
 def shrinkage_keeps_the_trace_and_the_directions(rng, d):
     X = spd(rng, 3, d)
     shares = rng.uniform(0.1, 1, 2)
@@ -916,7 +848,7 @@ def shrinkage_keeps_the_trace_and_the_directions(rng, d):
     close(twice, Shrinkage(1 - np.prod(1 - shares)).fit_transform(X), 1e-12)
 
 
-@about("validation.bad_matrices", "validation.bad_signals")
+@prop
 def bad_matrices_are_all_found_and_no_others(rng, d):
     flat = rng.standard_normal((12, d + 1, max(1, d - 1)))
     X = flat @ flat.transpose(0, 2, 1) * 10.0 ** rng.integers(-20, 20)  # singular ones are not bad
@@ -937,20 +869,7 @@ def bad_matrices_are_all_found_and_no_others(rng, d):
     assert [(one.index, one.why) for one in validation.bad_signals(X)] == signals
 
 
-@about("estimators.FittedMetric.fit_transform")
-def fit_transform_is_both(rng, d):
-    X, y = labeled(rng, 12, d)
-    metric = LogEuclideanMetric(1.0, max_iter=5, tol=1e3)
-    vectors = metric.fit_transform(X, y)
-    close(vectors, metric.transform(X), 0)
-
-
-_CLASSIFIER = "estimators.LogEuclideanClassifier"
-
-
-@about(*(f"{_CLASSIFIER}.{name}" for name in ("fit", "predict", "predict_proba", "score")), heavy=True)
-@about(*(f"{_CLASSIFIER}.{name}" for name in ("predict_log_proba", "decision_function")), heavy=True)
-@about(*(f"{_CLASSIFIER}.{name}" for name in ("adapt", "partial_adapt")), heavy=True)
+@heavy_prop
 def probabilities_agree_with_each_other_and_follow_a_session(rng, d):
     X, y = labeled(rng, 16, d)
     model = LogEuclideanClassifier(radii=(0,), ranks=(None,), cv=2, n_neighbors=1).fit(X, y)
@@ -999,28 +918,3 @@ def test_property(prop, record_property):
 
 def test_a_nightly_run_has_all_examples():
     assert sum(map(examples, PROPERTIES)) >= (TOTAL if NIGHTLY else 200)
-
-
-def public_functions(module: str) -> set[str]:
-    """Functions and methods without an underscore, each under the class that defines it."""
-    found, content = set(), importlib.import_module(f"spdmetric.{module}")
-    for name, value in vars(content).items():
-        if name.startswith("_") or not getattr(value, "__module__", "").startswith(f"spdmetric.{module}"):
-            continue
-        if inspect.isfunction(value):
-            found.add(f"{module}.{name}")
-        elif inspect.isclass(value) and not getattr(value, "_is_protocol", False):
-            ours = [c for c in value.__mro__ if c.__module__.startswith("spdmetric")]
-            methods = (
-                (c, k) for c in ours for k, v in vars(c).items() if callable(getattr(c, k, None)) and v
-            )
-            found |= {f"{module}.{c.__name__}.{k}" for c, k in methods if not k.startswith("_")}
-            found -= {name for name in found if name.endswith("_request")}  # scikit-learn's, for metadata
-    return found
-
-
-@pytest.mark.parametrize("module", MODULES)
-def test_every_public_function_has_a_property(module):
-    covered = {name for names in PROPERTIES.values() for name in names if name.startswith(f"{module}.")}
-    assert public_functions(module) - covered == set(), "write a property, and name the function in @about"
-    assert covered - public_functions(module) == set(), "no longer there"

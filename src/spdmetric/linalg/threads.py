@@ -42,7 +42,7 @@ def map_by_threads(function: Callable[[Item], R], chunks: Iterable[Item], *, n_t
     """Yield the results of a function on chunks, in their order, computed by threads.
 
     The function should release the interpreter lock, as all kernels do, and not call this itself.  Threads
-    run at most two chunks each ahead, so the memory that results take does not grow with the number of chunks.
+    run at most two chunks each ahead, so that the memory of results does not grow with the number of chunks.
     """
     waiting: deque[Future[R]] = deque()
     try:
