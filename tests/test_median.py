@@ -56,12 +56,6 @@ def test_as_pyriemann():
     np.testing.assert_allclose(median_riemann(X), theirs, atol=2e-3)  # theirs is not smoothed
 
 
-def test_of_equal_matrices_and_of_one():
-    X = np.repeat(wishart(np.random.default_rng(2), 1, 4), 5, axis=0)
-    np.testing.assert_allclose(median_riemann(X), X[0], rtol=1e-9)
-    np.testing.assert_allclose(median_riemann(X[:1]), X[0], rtol=1e-9)
-
-
 def test_outlying_matrices_hardly_move_it():
     rng = np.random.default_rng(3)
     X = wishart(rng, 60, 5)

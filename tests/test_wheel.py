@@ -17,12 +17,14 @@ from pathlib import Path
 
 import pytest
 
+from nightly import NIGHTLY
+
 ROOT = Path(__file__).parents[1]
 SCRIPT = Path(__file__).with_name("wheel_alone.py")
-NIGHTLY = os.environ.get("SPDMETRIC_NIGHTLY") == "1"
-OPTIONAL = (
+# numba is a hard dependency, and still to be done without where it is broken.
+OPTIONAL = [
     "jinja2",
-    "numba",  # a hard dependency, and still to be done without where it is broken
+    "numba",
     "llvmlite",
     "pyriemann",
     "matplotlib",
@@ -34,7 +36,7 @@ OPTIONAL = (
     "torch",
     "dask",
     "pandas",
-)
+]
 
 
 def run(*command: str | Path, **environment: str) -> str:
