@@ -21,22 +21,11 @@ from nightly import NIGHTLY
 
 ROOT = Path(__file__).parents[1]
 SCRIPT = Path(__file__).with_name("wheel_alone.py")
-# numba is a hard dependency, and still to be done without where it is broken.
-OPTIONAL = [
-    "jinja2",
-    "numba",
-    "llvmlite",
-    "pyriemann",
-    "matplotlib",
-    "skimage",
-    "PIL",
-    "mne",
-    "moabb",
-    "h5py",
-    "torch",
-    "dask",
-    "pandas",
-]
+OPTIONAL = (
+    *("numba", "llvmlite"),  # hard dependencies, and still to be done without where they are broken
+    *("jinja2", "pyriemann", "matplotlib", "skimage", "PIL", "mne", "moabb"),
+    *("h5py", "torch", "dask", "pandas"),
+)
 
 
 def run(*command: str | Path, **environment: str) -> str:
