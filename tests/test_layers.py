@@ -134,7 +134,7 @@ def test_every_module_keeps_the_layers():
         ("geometry", "def f():\n    from spdmetric.estimators import LogEuclideanMetric", "later layer"),
         ("estimators.metric", "import spdmetric.io.models", "later layer"),
         ("objectives.alignment", "from spdmetric.objectives import gaussian", "cycle"),
-        ("plots.spectra", "from spdmetric.means import _EPS", "private name"),
+        ("plots.learned", "from spdmetric.means import _EPS", "private name"),
         ("io.models", "from spdmetric.estimators import _problem", "private module"),
         ("solvers.gradient", "from spdmetric.linalg.lazy import lazy", "nothing of the package"),
         ("comparison.page", "from spdmetric import cli", "later layer"),
