@@ -22,7 +22,7 @@ from reproduction.tables import FixedRow, Group, Row, Table, bci_row, folds_of, 
 from reproduction.transfer import read_recordings
 from spdmetric.comparison.baselines import CSP_FILTERS, NCA_INPUTS, NCA_OUTPUTS, NCA_STEPS
 from spdmetric.comparison.methods import too_few
-from spdmetric.datasets import whiten
+from spdmetric.datasets import recenter
 
 BEYOND = (
     *("spdmetric", "spdmetric-neighbors", "logeuclid-identity", "logeuclid-mean", "logeuclid-kta"),
@@ -80,7 +80,7 @@ def _across(folder: Path) -> dict[str, Row]:
     if not {*TRAINED_ON, *TESTED_ON} <= set(trials.subject.tolist()):
         raise FileNotFoundError(f"{folder} does not hold all of subjects 1 to 20")
     trials = trials.of(np.isin(trials.subject, (*TRAINED_ON, *TESTED_ON)))
-    whitened = whiten(trials.X, trials.subject, how="session")
+    whitened = recenter(trials.X, trials.subject, how="session")
     return {"eegmmi-across": FixedRow(whitened, trials.y, np.isin(trials.subject, TESTED_ON)[None])}
 
 

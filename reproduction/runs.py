@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from reproduction import style
 from reproduction.methods import KNOWN
 from reproduction.stamps import Stamp, code_stamp
 from reproduction.summary import summarize
@@ -21,7 +22,6 @@ from spdmetric.comparison.folds import Fold
 from spdmetric.comparison.methods import Method, Sizes
 from spdmetric.comparison.statistics import Section, as_markdown, as_plain
 from spdmetric.io.atomic import write_atomically
-from spdmetric.plots import style
 
 
 class Settings(NamedTuple):

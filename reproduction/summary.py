@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from reproduction import style
 from reproduction.methods import KNOWN
 from reproduction.tables import Group, Result, Table
 from spdmetric.comparison.statistics import Mean, Section, number, ranks, wilcoxon
-from spdmetric.plots import style
 
 LEVEL = 0.05
 LEARNED = "logeuclid-kta"  # the method that is tested against each other one

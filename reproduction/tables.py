@@ -20,7 +20,7 @@ from reproduction.datasets import BCI_CLASSES, Texture, TexturePair
 from reproduction.methods import KNOWN
 from reproduction.tasks import digest
 from spdmetric.comparison.methods import Sizes, obstacle
-from spdmetric.datasets import make_toy, whiten
+from spdmetric.datasets import make_toy, recenter
 
 Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # X, y, X_test, y_test
 
@@ -81,7 +81,7 @@ class FixedRow:
     def split(self, repeat: int, seed: int) -> Split:
         """Training and test set of a repeat."""
         test = self.tests[repeat]
-        X = self.X if self.whitening == "none" else whiten(self.X, test, how=self.whitening)
+        X = self.X if self.whitening == "none" else recenter(self.X, test, how=self.whitening)
         return X[~test], self.y[~test], X[test], self.y[test]
 
 
@@ -204,7 +204,7 @@ def bci_table(data: Path | None = None) -> Table:
 def bci_row(subject: int, data: Path | None, classes: tuple[str, ...], how: str) -> FixedRow:
     """Session T to session E of one subject."""
     X, y, groups = datasets.load_bci_iv_2a(subject, data, classes=classes)
-    return FixedRow(whiten(X, groups, train="T", how=how), y, (groups == "E")[None])
+    return FixedRow(recenter(X, groups, train="T", how=how), y, (groups == "E")[None])
 
 
 def eegmmi_table(data: Path | None = None) -> Table:

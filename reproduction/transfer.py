@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
+from reproduction import style
 from reproduction.datasets import eegmmi_covariance_subjects, load_eegmmi_covariances
 from reproduction.runs import write_results
 from reproduction.stamps import code_stamp
@@ -23,9 +24,8 @@ from reproduction.tables import Result
 from reproduction.tasks import Progress, Work, digest, finish
 from spdmetric import LogEuclideanClassifier
 from spdmetric.comparison.statistics import Mean, Section, number
-from spdmetric.datasets import whiten
+from spdmetric.datasets import recenter
 from spdmetric.geometry import tangent_vectors
-from spdmetric.plots import style
 
 NAME, TITLE = "transfer", "A new subject: own trials, those of others, and both (EEGMMI)"
 CHANNELS = (21, 64)
@@ -136,7 +136,7 @@ def _own(known: Recordings, test: Recordings) -> np.ndarray:
 
 
 def _logistic(known: Recordings, test: Recordings) -> np.ndarray:
-    vectors = [tangent_vectors(whiten(part.X, np.zeros(len(part.y)))) for part in (known, test)]
+    vectors = [tangent_vectors(recenter(part.X, np.zeros(len(part.y)))) for part in (known, test)]
     return LogisticRegression(max_iter=5000).fit(vectors[0], known.y).predict(vectors[1])
 
 

@@ -41,7 +41,7 @@ from spdmetric.comparison.plan import RECENTERED, make_plan, too_long
 from spdmetric.comparison.report import COLUMNS, Origin
 from spdmetric.comparison.run import Comparison, run_plan
 from spdmetric.comparison.store import JournalError
-from spdmetric.datasets import whiten
+from spdmetric.datasets import recenter
 from spdmetric.io.matrices import Matrices
 from spdmetric.linalg.symmetric import unvech
 
@@ -1043,7 +1043,7 @@ def sessions(n=60, d=3, seed=0):
 def test_recentered_methods_see_what_whitening_by_hand_gives():
     data = sessions()
     report = spdmetric.compare(data, methods=("mdm", "euclid"))
-    by_hand = spdmetric.compare(whiten(data.X, data.groups), data.y, data.groups, methods=("mdm", "euclid"))
+    by_hand = spdmetric.compare(recenter(data.X, data.groups), data.y, data.groups, methods=("mdm", "euclid"))
     for name in ("mdm", "euclid"):
         assert np.array_equal(report.comparison.given[f"{name} recentered"], by_hand.comparison.given[name])
     gain = report.verdict.recentering[0]
@@ -1080,8 +1080,8 @@ def test_recentering_is_for_groups_and_can_be_left_out():
     data = replace(sessions(), groups=None)
     test = replace(data, X=data.X[:20], y=data.y[:20], name="later")
     moved = plan_of(data, test, recenter=True).variants[RECENTERED]
-    assert np.allclose(moved[60:], whiten(test.X, np.zeros(20)))
-    assert np.allclose(moved[:60], whiten(data.X, np.zeros(60)))
+    assert np.allclose(moved[60:], recenter(test.X, np.zeros(20)))
+    assert np.allclose(moved[:60], recenter(data.X, np.zeros(60)))
 
 
 def test_folds_inside_keep_groups_together(monkeypatch):

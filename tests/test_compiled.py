@@ -20,7 +20,7 @@ from spdmetric.datasets import make_toy
 from spdmetric.geometry import mean_riemann
 from spdmetric.linalg import compiled
 from spdmetric.linalg.moments import moments_of
-from spdmetric.linalg.symmetric import LogCongruence, congruence, expm, invsqrtm, logm, unvech, vech
+from spdmetric.linalg.symmetric import LogCongruence, congruence, invsqrtm, unvech, vech
 from spdmetric.manifolds import Ball
 from spdmetric.objectives.alignment import Target
 
@@ -116,17 +116,6 @@ def test_graded_factors_keep_their_digits(radius, rel, rng):
     reverse = np.arange(7)[::-1]
     backwards = unvech(stack.decompose(W[::-1]).features)
     np.testing.assert_array_equal(vech(backwards[:, reverse][:, :, reverse]), here.features)
-
-
-def test_second_derivatives_have_their_spectra(rng):
-    X, _ = labeled(rng, 11, 5)
-    W, eta, M = invsqrtm(spd(rng, 5))[::-1], symmetric(rng, 5), symmetric(rng, 11, 5)
-    ours, theirs = CompiledStack.of(X).decompose(W).log, LogCongruence.of(congruence(W, X))
-    np.testing.assert_allclose(ours.log.values, theirs.log.values, atol=1e-13)
-    np.testing.assert_allclose(ours.push(eta), theirs.push(eta), atol=1e-12)
-    np.testing.assert_allclose(
-        ours.pull_derivative(eta, M, 2 * M), theirs.pull_derivative(eta, M, 2 * M), atol=1e-11
-    )
 
 
 # -- moments ------------------------------------------------------------------------------
@@ -255,14 +244,6 @@ def test_h_is_accurate_at_every_gap():
 
 
 # -- threads, arrays, refusals ---------------------------------------------------------------
-
-
-def test_a_matrix_does_not_feel_its_neighbors(rng):
-    X, _ = labeled(rng, 13, 6)
-    W = invsqrtm(spd(rng, 6))
-    whole = CompiledStack.of(X).decompose(W).features
-    for i in (0, 5, 12):
-        np.testing.assert_array_equal(CompiledStack.of(X[i : i + 1]).decompose(W).features, whole[i : i + 1])
 
 
 def test_arrays_of_all_kinds(rng):
@@ -442,13 +423,6 @@ def test_kernels_share_no_compiled_function(name):
     for key, function in found.items():
         is_kernel = isinstance(function._cache, _Cache)
         assert is_kernel or function.targetoptions["forceinline"], key
-
-
-def test_logarithms_of_exponentials(rng):
-    S = symmetric(rng, 9, 5)
-    features = CompiledStack.of(expm(S)).decompose(np.eye(5)).features
-    np.testing.assert_allclose(features, vech(S), atol=1e-13)
-    np.testing.assert_allclose(features, vech(logm(expm(S))), atol=1e-13)
 
 
 def test_no_kind_of_array_is_compiled_for_anew(rng):

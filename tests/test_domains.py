@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 
 from random_matrices import labeled, spd
 from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV, load, save
-from spdmetric.datasets.whitening import whiten
+from spdmetric.datasets import recenter
 from spdmetric.estimators._adaptation import Kept, left_out_errors, shifted_mean
 from spdmetric.estimators.heads import ClassMeans, log_posterior
 from spdmetric.geometry import distance_riemann, matrices_at, mean_riemann, tangent_vectors
@@ -42,7 +42,7 @@ ESTIMATORS = [
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_the_same_as_whitening_by_hand(estimator, rng):
     X, y, domain = sessions(rng)
-    Z = whiten(X, domain)
+    Z = recenter(X, domain)
     by_hand = estimator.fit(Z, y, **({"groups": domain} if "CV" in str(estimator) else {}))
     expected, factor = by_hand.transform(Z), by_hand.components_
     metric = estimator.fit(X, y, sample_domain=domain)
@@ -59,7 +59,7 @@ def test_a_new_session_is_seen_from_its_mean(estimator, rng):
     """`adapt`, ``unseen_domain="recenter"`` and whitening by hand are one thing."""
     X, y, domain = sessions(rng, 96, n_domains=4)
     old, new = domain < 3, domain == 3
-    Z = whiten(X, domain)
+    Z = recenter(X, domain)
     by_hand = estimator.fit(Z[old], y[old], **({"groups": domain[old]} if "CV" in str(estimator) else {}))
     expected = by_hand.transform(Z[new])
     metric = estimator.fit(X[old], y[old], sample_domain=domain[old])
@@ -150,7 +150,7 @@ def test_the_classifier_with_domains(rng):
     X, y, domain = sessions(rng, 120, n_domains=4)
     old, new = domain < 3, domain == 3
     model = LogEuclideanClassifier(radii=(0,)).fit(X[old], y[old], sample_domain=domain[old])
-    Z = whiten(X, domain)
+    Z = recenter(X, domain)
     by_hand = LogEuclideanClassifier(radii=(0,)).fit(Z[old], y[old], groups=domain[old])
     expected = by_hand.predict_proba(Z[new])
     np.testing.assert_allclose(model.adapt(X[new]).predict_proba(X[new]), expected, atol=1e-9)
@@ -341,7 +341,7 @@ def test_routed_through_a_pipeline(rng):
             error_score="raise",
         )
     expected = []
-    Z = whiten(X, domain)
+    Z = recenter(X, domain)
     for k in range(3):
         by_hand = make_pipeline(LogEuclideanMetric(1.0), KNeighborsClassifier(3))
         expected.append(by_hand.fit(Z[domain != k], y[domain != k]).score(Z[domain == k], y[domain == k]))

@@ -6,7 +6,6 @@ with the same numbers.  With ``SPDMETRIC_NIGHTLY=1`` every command is killed at 
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import resource
@@ -66,14 +65,8 @@ def start(command, folder, more=(), **rest):
     arguments = [*COMMANDS[command], *more]
     return subprocess.Popen(
         [sys.executable, *arguments],
-        **{
-            "cwd": folder,
-            "env": ENVIRONMENT,
-            "stdout": subprocess.DEVNULL,
-            "stderr": subprocess.PIPE,
-            "text": True,
-        },
-        **rest,
+        **{"cwd": folder, "env": ENVIRONMENT, "text": True, **rest},
+        **{"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE},
     )
 
 
@@ -108,10 +101,6 @@ def numbers_in(path: Path):
         text = path.read_text()
         assert text.endswith("</html>")
         return re.findall(r'<td class="number" data-value="[^"]*">([^<]*)</td>(?!</tr>)', text)
-    if path.name == "toy.csv":
-        return [line.split(",")[:5] for line in path.read_text().splitlines()]
-    if path.suffix == ".json":
-        return sorted(json.loads(path.read_text()))
     return path.read_bytes()
 
 
@@ -216,27 +205,3 @@ def test_input_that_vanishes(command, folder, monkeypatch, capsys):
         (folder / name).write_bytes(content)
     assert code == 2
     assert f"There is no file {name}" in capsys.readouterr().err
-
-
-@pytest.mark.skipif(not NIGHTLY, reason="nightly: the lock itself is tested with the journal")
-def test_two_runs_on_one_output(folder):
-    """The second says so and stops; the first ends as if it were alone."""
-    pytest.importorskip("fcntl")
-    for path in folder.glob("*.state"):
-        path.unlink()
-    first = start("compare", folder, ("--repeats", "5"))
-    for _ in range(600):
-        if (folder / "report.state").exists() and (folder / "report.state").stat().st_size:
-            break
-        time.sleep(0.05)
-    second = main_in(folder, "compare", "--repeats", "5")
-    said = first.communicate()[1]
-    assert first.returncode == 0, said
-    assert second.returncode in (0, 2)  # 0 where the first had ended
-    if second.returncode:
-        assert "is being written by another process" in second.stderr
-
-
-def main_in(folder, command, *more):
-    arguments = [sys.executable, *COMMANDS[command], *more]
-    return subprocess.run(arguments, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=False)

@@ -18,8 +18,9 @@ from sklearn.pipeline import make_pipeline
 import literal
 from random_matrices import labeled, rank_coordinates, rotation, spd, symmetric
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
-from spdmetric.geometry import chunks, mean_riemann
+from spdmetric.geometry import mean_riemann
 from spdmetric.linalg.symmetric import congruence, expm, invsqrtm, powm
+from spdmetric.linalg.threads import chunks
 from spdmetric.manifolds import Ball, RankBall
 from spdmetric.objectives import gaussian
 from spdmetric.objectives.alignment import Misalignment, Target

@@ -33,7 +33,7 @@ SEE_ALSO = {
     "PairDistanceDisplay": f"LogEuclideanMetric {_DISPLAYS}",
     "ReferenceSpectrumDisplay": f"LogEuclideanMetric {_DISPLAYS}",
     "PatternsDisplay": "LogEuclideanMetric guide/eeg gallery/plot_topomaps",
-    "whiten": "guide/sessions",
+    "recenter": "guide/sessions",
     "make_regression": "guide/regression",
     "read_matrices": "models",
     "read_signals": "models",

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
+from reproduction import style
 from reproduction.datasets import load_images
 from reproduction.figures import ascent, cone, deformation, tangent, textures, whitening
-from spdmetric.plots import style
 
 Images = Mapping[str, np.ndarray]
 

@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from reproduction import style
 from reproduction.figures.plane import circle, traceless
 from spdmetric.datasets import make_toy
 from spdmetric.geometry import mean_riemann
 from spdmetric.manifolds import Ball, BallPoint, FactorPoint
 from spdmetric.objectives.alignment import LocalEvaluation, Misalignment, Target
-from spdmetric.plots import style
 from spdmetric.solvers import Record, Solution, geodesic_gradient
 
 STARTS = ((0.0, 0.0), (1.5, 2.6))  # normal coordinates of the center and of another point

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from reproduction import style
 from reproduction.figures.plane import circle, embedding, geodesic, segment
-from spdmetric.plots import style
 
 POINTS = np.array([[[3.2, -0.5], [-0.5, 0.4]], [[0.8, -0.5], [-0.5, 3.0]], [[2.5, 2.1], [2.1, 2.5]]])
 PAIRS = ((0, 1), (1, 2), (2, 0))

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from reproduction import style
 from reproduction.figures.plane import at_normal_coordinates, circle, dome, geodesic, normal_coordinates
-from spdmetric.plots import style
 
 _COLORS = (style.BLACK, style.BLUE, style.ORANGE, style.GREEN, style.PURPLE, style.SKY, style.VERMILLION)
 

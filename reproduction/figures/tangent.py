@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from reproduction import style
 from reproduction.figures.plane import at_normal_coordinates, circle, dome, geodesic, normal_coordinates
 from spdmetric.geometry import distance_logeuclid, distance_riemann
 from spdmetric.linalg.symmetric import congruence, invsqrtm
-from spdmetric.plots import style
 
 REFERENCE = np.array([[1.25, 0.5], [0.5, 1.0]])
 COORDINATES = ((-0.3, -1.85), (1.85, -0.25))  # of A and B, at the reference point

@@ -11,7 +11,7 @@ from math import ceil, sqrt
 
 import numpy as np
 
-from spdmetric.plots import style
+from reproduction import style
 
 
 def draw(data: Mapping[str, np.ndarray], figure: style.Figure | None = None) -> style.Figure:

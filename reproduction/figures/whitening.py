@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from reproduction import style
 from reproduction.figures.plane import at_normal_coordinates, normal_coordinates
 from spdmetric.geometry import matrices_at, mean_riemann
 from spdmetric.linalg.symmetric import congruence, invsqrtm
-from spdmetric.plots import style
 
 CENTERS = ((1.9, -0.6), (-1.8, -0.9))  # normal coordinates at I of the centers of the sessions
 # Name, color, marker, size of the mean: the means coincide in the end, and both are to be seen.

@@ -16,7 +16,7 @@ from formats import MISSING, bnci_run, write_bnci_mat, write_edf, write_gdf, wri
 from random_matrices import spd
 from reproduction.datasets.bci_iv_2a import BCI_CLASSES, _moabb_recording, bci_subjects, load_bci_iv_2a
 from reproduction.datasets.eeg import eegmmi_subjects, epoch_covariances, load_eegmmi
-from spdmetric.datasets import whiten
+from spdmetric.datasets import recenter
 from spdmetric.geometry import mean_riemann
 
 # MOABB 1.7 asks MNE 1.13 for a montage by the name that MNE is about to drop.
@@ -574,5 +574,5 @@ def test_real_folders(data_folder):
     for session in "TE":
         for hand in ("left_hand", "right_hand"):
             assert np.sum((groups == session) & (y == hand)) == 72
-    Z = whiten(X, groups)
+    Z = recenter(X, groups)
     assert np.allclose(mean_riemann(Z[groups == "E"]), np.eye(22), atol=1e-7)

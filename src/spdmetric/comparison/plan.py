@@ -16,7 +16,7 @@ import numpy as np
 
 from spdmetric.comparison.methods import COMPARED, METHODS, Sizes, obstacle
 from spdmetric.comparison.scores import SCORES
-from spdmetric.datasets import whiten
+from spdmetric.datasets import recenter
 from spdmetric.io.matrices import Matrices
 from spdmetric.linalg.symmetric import congruence
 from spdmetric.objectives.start import common_range
@@ -169,8 +169,8 @@ def _domains(
 def _recentered(X: np.ndarray, domains: np.ndarray, basis: np.ndarray) -> np.ndarray:
     """Each matrix seen from the Riemannian mean of its domain, in the range that all share."""
     if basis.shape[1] == X.shape[1]:
-        return whiten(X, domains)
-    return congruence(basis, whiten(congruence(basis.T, X), domains))
+        return recenter(X, domains)
+    return congruence(basis, recenter(congruence(basis.T, X), domains))
 
 
 def _together(data: Matrices, test: Matrices | None) -> tuple[np.ndarray, np.ndarray, int]:

@@ -31,9 +31,9 @@ from spdmetric.distributed.tasks import (
     weight_squares,
     weighting_of_few,
 )
-from spdmetric.geometry import RowFunction, weighted_sum
 from spdmetric.linalg.lazy import lazy
 from spdmetric.manifolds import FactorPoint
+from spdmetric.means import RowFunction, weighted_sum
 from spdmetric.objectives.alignment import Cotangents, Evaluation
 from spdmetric.objectives.weighting import Weighting, weighting_of
 

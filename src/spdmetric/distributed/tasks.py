@@ -10,11 +10,10 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from spdmetric.geometry import chunks
 from spdmetric.linalg.batch import Stack, stack_of
 from spdmetric.linalg.moments import Moments
 from spdmetric.linalg.symmetric import congruence, symmetrize
-from spdmetric.linalg.threads import one_thread
+from spdmetric.linalg.threads import chunks, one_thread
 from spdmetric.objectives.alignment import Cotangents, Part, Target, default_chunk_size, squares_of
 from spdmetric.objectives.weighting import (
     Errors,

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spdmetric.estimators._data import is_dask
-from spdmetric.geometry import MEANS, averaging
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm
 from spdmetric.linalg.threads import Map
+from spdmetric.means import MEANS, average_over
 from spdmetric.objectives.local import Labeled, LocalData, Rows, View, is_stored, read, selected
 from spdmetric.validation import check_domains, check_spd, check_weights, to_numpy
 
@@ -82,7 +82,7 @@ def mean_of(
         part = Labeled(selected(checked, rows), np.zeros(rows.size, dtype=int), weight)
         average = LocalData(part, map=map).average
     else:
-        average = averaging(to_numpy(X[rows, ...]), weight)
+        average = average_over(to_numpy(X[rows, ...]), weight)
     return MEANS[mean](average, rows.size)
 
 

@@ -18,10 +18,11 @@ from spdmetric.estimators._data import is_dask
 from spdmetric.estimators._domains import UNSEEN, Domains, means_of, read_checked, seen_from
 from spdmetric.estimators._progress import CallbackSupportMixin
 from spdmetric.estimators.embedding import Embedding
-from spdmetric.geometry import MEANS, averaging, geodesic
+from spdmetric.geometry import geodesic
 from spdmetric.io.atomic import atomic_file
 from spdmetric.linalg.symmetric import Array, array_namespace, congruence
 from spdmetric.linalg.threads import one_thread
+from spdmetric.means import MEANS, average_over
 from spdmetric.objectives.local import check_memory, checked_chunks, is_stored, row_chunks, stored_shape
 from spdmetric.objectives.weighting import Weighting
 from spdmetric.solvers import Solution
@@ -431,10 +432,10 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         moved = {}
         if self.domains_ is None:
             inside = check_spd(congruence(before.basis.T, X))  # singular ones have no such mean
-            mean = mean_of(averaging(inside, weight), len(X))
+            mean = mean_of(average_over(inside, weight), len(X))
             moved["center"] = geodesic(before.center, mean, share)
         else:  # domains were whitened before anything was learned: so is the new one
-            mean = mean_of(averaging(check_spd(X), weight), len(X))
+            mean = mean_of(average_over(check_spd(X), weight), len(X))
             if continued and before.domain_mean is not None:
                 mean = geodesic(before.domain_mean, mean, share)
             moved["domain_mean"] = mean

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from numbers import Real
 from typing import Any, NamedTuple
 
-from spdmetric.geometry import MEANS
 from spdmetric.linalg.symmetric import Array
+from spdmetric.means import MEANS
 from spdmetric.solvers import SOLVERS, Callback, Record
 from spdmetric.validation import ClassWeight, check_choice, check_class_weight, check_count, check_kernel
 

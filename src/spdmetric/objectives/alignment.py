@@ -24,12 +24,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spdmetric.geometry import chunks
 from spdmetric.linalg.batch import Decomposition, Stack, stack_of
 from spdmetric.linalg.lazy import lazy
 from spdmetric.linalg.moments import Moments
 from spdmetric.linalg.symmetric import LogCongruence, unvech, vech
-from spdmetric.linalg.threads import Map
+from spdmetric.linalg.threads import Map, chunks
 from spdmetric.manifolds import FactorPoint
 from spdmetric.objectives.weighting import (
     Errors,

@@ -16,9 +16,9 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 from scipy.sparse import issparse
 
-from spdmetric.geometry import RowFunction, chunks
 from spdmetric.linalg.symmetric import Array, congruence, symmetrize
-from spdmetric.linalg.threads import Map
+from spdmetric.linalg.threads import Map, chunks
+from spdmetric.means import RowFunction
 from spdmetric.objectives.alignment import Misalignment, Target, default_chunk_size
 from spdmetric.objectives.gaussian import GaussianMisalignment
 from spdmetric.validation import check_stack, checked_chunk

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import eigh
 
-from spdmetric.geometry import MEANS, Average, RowFunction
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm, logm, spectrum
+from spdmetric.means import MEANS, Average, RowFunction
 from spdmetric.objectives.local import Data, Summand
 from spdmetric.validation import check_spd, is_definite, to_numpy
 

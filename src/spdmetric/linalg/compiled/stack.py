@@ -5,7 +5,6 @@
     here.features                        # vech(log(W X W')), (n, p)
     here.pull(rows)                      # LogCongruence.pull of the cotangents unvech(rows)
     here.pull_factor(rows)               # LogCongruence.pull_factor
-    here.log                             # a LogCongruence, for second derivatives
 
 Sums over the stack are taken in the order of its matrices.
 """
@@ -19,9 +18,7 @@ import numpy as np
 from spdmetric.linalg.compiled import kernels, sums
 from spdmetric.linalg.compiled.eigen import GROUPS, LINES, MORE
 from spdmetric.linalg.compiled.lanes import LANES, Scratch, empty, plain
-from spdmetric.linalg.lazy import lazy
 from spdmetric.linalg.moments import Moments
-from spdmetric.linalg.symmetric import LogCongruence, Spectrum
 
 
 def _even(size: int) -> int:
@@ -125,17 +122,3 @@ class CompiledDecomposition:
     def spread(self) -> np.ndarray:
         """Largest less smallest log-eigenvalue of each matrix, (n,)."""
         return np.ptp(self.logs, axis=1).reshape(-1)[: self.stack.n]
-
-    @lazy
-    def log(self) -> LogCongruence:
-        """The same as NumPy arrays: log-eigenvalues (ascending), eigenvectors and h."""
-        n, m = self.stack.n, self.order.size
-        values = self.logs.swapaxes(1, 2).reshape(-1, m)[:n]
-        vectors = self.vectors[:, :m].transpose(0, 3, 1, 2).reshape(-1, m, m)[:n]
-        # A matrix without eigenvalues has no eigenvectors either.
-        vectors = np.where(np.isnan(values)[:, None, :], np.nan, vectors)
-        ascending = np.argsort(values, axis=-1)
-        values = np.take_along_axis(values, ascending, axis=-1)
-        placed = np.empty_like(vectors)
-        placed[:, self.order] = np.take_along_axis(vectors, ascending[:, None, :], axis=-1)
-        return LogCongruence(Spectrum(values, placed))

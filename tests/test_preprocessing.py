@@ -1,4 +1,4 @@
-"""The common range: nothing is lost on the way there and back, and what has none is told."""
+"""Steps that make matrices definite: the common range loses nothing, shrinkage is scikit-learn's."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import array_api_strict as strict
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
+from sklearn.covariance import oas, shrunk_covariance
 from sklearn.utils.estimator_checks import check_estimator
 
-import spdmetric
-from random_matrices import labeled
-from spdmetric import CommonRange, LogEuclideanMetric
+from random_matrices import labeled, spd
+from spdmetric import CommonRange, Shrinkage
 from spdmetric.comparison.folds import Fold
 from spdmetric.comparison.methods import COMPARED, METHODS, Sizes, obstacle
 from spdmetric.datasets import make_regression
@@ -27,8 +25,9 @@ def deficient():
 
 
 @pytest.mark.filterwarnings("ignore:Can't test estimator:sklearn.exceptions.SkipTestWarning")
-def test_sklearns_own_checks():
-    check_estimator(CommonRange())
+@pytest.mark.parametrize("estimator", [CommonRange(), Shrinkage()], ids=str)
+def test_sklearns_own_checks(estimator):
+    check_estimator(estimator)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -75,17 +74,6 @@ def test_all_methods_run_behind_it(deficient):
             np.testing.assert_array_equal(given, expected)
 
 
-def test_it_is_part_of_a_model_file(deficient, tmp_path):
-    X, X_new = deficient
-    model = make_pipeline(CommonRange(), LogEuclideanMetric(1.0), KNeighborsClassifier(1))
-    model.fit(X, np.arange(30) % 3)
-    spdmetric.save(model, tmp_path / "model.skops")
-    loaded = spdmetric.load(tmp_path / "model.skops")
-    np.testing.assert_array_equal(loaded[:-1].transform(X_new), model[:-1].transform(X_new))
-    np.testing.assert_array_equal(loaded.predict(X_new), model.predict(X_new))
-    assert loaded[0].basis_.tobytes() == model[0].basis_.tobytes()
-
-
 def test_tensors_stay_where_they_are(deficient):
     X, X_new = deficient
     common = CommonRange().fit(strict.asarray(X))
@@ -119,3 +107,64 @@ def test_matrices_without_a_common_range_are_told(deficient, rng):
         common.inverse_transform(X_new)
     with pytest.raises(ValueError, match="tol=-1: expected a number from 0 to 1"):
         clone(common).set_params(tol=-1).fit(X)
+
+
+# -- shrinkage --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("share", [1e-6, 0.3, 1.0, np.float32(0.5)])
+def test_a_share_is_that_of_scikit_learn(share, rng):
+    X = spd(rng, 4, 5)
+    expected = np.array([shrunk_covariance(A, share) for A in X])
+    np.testing.assert_allclose(Shrinkage(share).fit_transform(X), expected, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize(("n", "d"), [(4, 6), (6, 6), (50, 6), (500, 3)])
+def test_oas_of_a_matrix_is_oas_of_its_samples(n, d, rng):
+    samples = rng.standard_normal((3, n, d)) @ rng.standard_normal((d, d))
+    X = np.array([np.cov(one.T, bias=True) for one in samples])
+    found = Shrinkage("oas", n_samples=n).fit_transform(X)
+    np.testing.assert_allclose(found, [oas(one)[0] for one in samples], rtol=1e-10, atol=1e-12)
+    if n <= d:  # the rank tells the number of samples
+        np.testing.assert_allclose(Shrinkage("oas").fit_transform(X), found, rtol=1e-12)
+    else:  # else it is taken to be the least that it can be
+        least = Shrinkage("oas", n_samples=d + 1).fit_transform(X)
+        np.testing.assert_allclose(Shrinkage("oas").fit_transform(X), least, rtol=1e-12)
+
+
+@pytest.mark.parametrize("share", ["oas", 1e-3])
+def test_matrices_of_all_ranks_become_definite(share, rng):
+    d = 6
+    factors = [rng.standard_normal((d, r)) for r in (1, 2, 5, 6)]
+    X = np.array([A @ A.T for A in factors])
+    for form in (X, X.astype(np.float32)):
+        found = Shrinkage(share).fit_transform(form)
+        assert found.dtype == form.dtype
+        check_spd(found)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        ({"shrinkage": "lwf"}, r"that of Ledoit and Wolf needs the signals, see Covariances\('lwf'\)"),
+        ({"shrinkage": "other"}, "'other': expected 'oas' or a number above 0, at most 1"),
+        ({"shrinkage": 0}, "shrinkage=0: expected"),
+        ({"shrinkage": 1.5}, "shrinkage=1.5: expected"),
+        ({"shrinkage": float("nan")}, "shrinkage=nan: expected"),
+        ({"shrinkage": None}, "shrinkage=None: expected"),
+        ({"shrinkage": "oas", "n_samples": 0}, "n_samples=0: expected a whole number"),
+        ({"shrinkage": "oas", "n_samples": 2.5}, "n_samples=2.5: expected a whole number"),
+    ],
+)
+def test_parameters_that_are_none(parameters, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        Shrinkage(**parameters).fit(np.eye(2)[None])
+
+
+def test_what_is_no_covariance_matrix_is_told():
+    with pytest.raises(
+        ValueError, match=r"X\[0\] is not positive semi-definite \(all entries are zero\); 2 are"
+    ):
+        Shrinkage().fit(np.zeros((2, 3, 3)))
+    with pytest.raises(ValueError, match=r"X\[1\] is not positive semi-definite"):
+        Shrinkage().fit(np.stack([np.eye(3), -np.eye(3)]))
