@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from spdmetric.comparison.methods import METHODS, Sizes, obstacle
+from spdmetric.comparison.methods import METHODS, Sizes, find_obstacle
 from spdmetric.comparison.folds import Fold
 from spdmetric.io.atomic import write_atomically
 from spdmetric.io.matrices import read_matrices
@@ -36,9 +36,9 @@ def accuracies(X: np.ndarray, y: np.ndarray, runs: np.ndarray) -> dict[str, floa
     for run in np.unique(runs):
         train = runs != run
         fold = Fold(X[train], y[train], X[~train])
-        sizes = Sizes.of(fold.X, fold.y)
+        sizes = Sizes.from_data(fold.X, fold.y)
         for name, method in METHODS.items():
-            if obstacle(method, sizes) is None:
+            if find_obstacle(method, sizes) is None:
                 hits = int(np.sum(fold.labels(method.make(sizes)) == y[~train]))
                 right[name] = right.get(name, 0) + hits
     return {name: 100 * number / len(y) for name, number in right.items()}

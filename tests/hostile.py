@@ -494,9 +494,9 @@ def registry_models() -> list[Any]:
         *("euclid", "logeuclid-mean-lda", "logeuclid-mean-centroid", "logeuclid-identity-ridge", "svm"),
         *("logeuclid-identity-logistic", "mdm", "fgmdm", "csp-lda", "nca", "gmml", "rca"),
     )
-    made = [METHODS[name].make(Sizes.of(X, y)).fit(X, y) for name in names]
+    made = [METHODS[name].make(Sizes.from_data(X, y)).fit(X, y) for name in names]
     for step, name in ((Shrinkage(0.1), "mdm"), (CommonRange(), "svm")):
-        steps = steps_of(METHODS[name].make(Sizes.of(X, y)))
+        steps = steps_of(METHODS[name].make(Sizes.from_data(X, y)))
         made.append(make_pipeline(Covariances("oas"), step, *steps).fit(signals, y))
     return made
 

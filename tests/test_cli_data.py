@@ -276,7 +276,7 @@ def test_a_saved_model_gives_the_labels_of_the_code_to_copy(name, here, capsys):
     assert main(["fit", "known.npz", "-o", "model.npz", "--method", name]) == 0
     assert main(["predict", "model.npz", "new.npz", "-o", "labels.csv"]) == 0
     known = read_matrices("known.npz")
-    made = METHODS[name].make(Sizes.of(known.X, known.y))
+    made = METHODS[name].make(Sizes.from_data(known.X, known.y))
     capsys.readouterr()
     names: dict[str, object] = {}
     exec(program(made, "read_matrices('known.npz')", "read_matrices('new.npz')"), names)

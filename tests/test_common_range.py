@@ -14,7 +14,7 @@ import spdmetric
 from random_matrices import labeled
 from spdmetric import CommonRange, LogEuclideanMetric
 from spdmetric.datasets import make_regression
-from spdmetric.comparison.methods import COMPARED, METHODS, Sizes, obstacle
+from spdmetric.comparison.methods import COMPARED, METHODS, Sizes, find_obstacle
 from spdmetric.comparison.folds import Fold
 from spdmetric.geometry import distance_riemann
 from spdmetric.validation import check_spd
@@ -68,7 +68,7 @@ def test_all_methods_run_behind_it(deficient):
     whole = Sizes(30, 4, 15, 4)
     inside = CommonRange().fit(X)
     for name in COMPARED:
-        assert obstacle(METHODS[name], sizes) is None
+        assert find_obstacle(METHODS[name], sizes) is None
         if not METHODS[name].sweeps:
             given = Fold(X, y, X_new).labels(METHODS[name].make(sizes))
             expected = Fold(inside.transform(X), y, inside.transform(X_new)).labels(METHODS[name].make(whole))

@@ -28,7 +28,7 @@ from spdmetric.comparison.methods import (
     Sizes,
     expression,
     given,
-    obstacle,
+    find_obstacle,
     program,
 )
 from spdmetric.comparison.folds import Fold, steps_of
@@ -44,7 +44,7 @@ def fold():
 
 
 def labels(name, fold):
-    return fold.labels(KNOWN[name].make(Sizes.of(fold.X, fold.y)))
+    return fold.labels(KNOWN[name].make(Sizes.from_data(fold.X, fold.y)))
 
 
 # -- the registry -------------------------------------------------------------------------
@@ -106,13 +106,13 @@ def test_ranges_that_differ_begin_at_the_euclidean_mean_with_low_ranks(rank, ran
 
 def test_sizes_know_a_common_range(rng):
     X, y = labeled(rng, 12, 4)
-    assert Sizes.of(X, y) == Sizes(12, 4, 6, 4)
+    assert Sizes.from_data(X, y) == Sizes(12, 4, 6, 4)
     C = np.eye(4) - 0.25
     centered = C @ X @ C
-    assert Sizes.of(centered, y) == Sizes(12, 4, 6, 3, shared=True)
-    assert Sizes.of(centered.astype(np.float32), y) == Sizes(12, 4, 6, 3, shared=True)
+    assert Sizes.from_data(centered, y) == Sizes(12, 4, 6, 3, shared=True)
+    assert Sizes.from_data(centered.astype(np.float32), y) == Sizes(12, 4, 6, 3, shared=True)
     A = rng.standard_normal((12, 4, 2))
-    assert Sizes.of(A @ A.swapaxes(1, 2), y) == Sizes(12, 4, 6, 2)
+    assert Sizes.from_data(A @ A.swapaxes(1, 2), y) == Sizes(12, 4, 6, 2)
 
 
 @pytest.mark.parametrize("name", ["spdmetric", "logeuclid-chosen"])
@@ -120,7 +120,7 @@ def test_groups_reach_the_folds_inside(name, rng):
     """Those of a classifier, and of a metric in a pipeline; one group is none."""
     X, y = labeled(rng, 24, 3)
     groups, seen = np.arange(24) // 8, []
-    first, *rest = steps_of(METHODS[name].make(Sizes.of(X, y)))
+    first, *rest = steps_of(METHODS[name].make(Sizes.from_data(X, y)))
 
     class Spy(type(first)):
         def fit(self, X, y, sample_weight=None, groups=None, sample_domain=None):
@@ -146,7 +146,7 @@ def test_parameters_are_given_to_the_steps_that_have_them():
 
 def test_what_the_data_do_not_allow_has_a_reason():
     def left_out(*sizes):
-        found = {name: obstacle(METHODS[name], Sizes(*sizes)) for name in COMPARED}
+        found = {name: find_obstacle(METHODS[name], Sizes(*sizes)) for name in COMPARED}
         return {name: why for name, why in found.items() if why}
 
     low = left_out(100, 6, 50, 4)
@@ -165,8 +165,8 @@ def test_without_pyriemann_the_extra_is_named(monkeypatch):
     with pytest.raises(ImportError, match=r"MDM needs pyRiemann: pip install 'spdmetric\[compare\]'"):
         METHODS["mdm"].make(Sizes(20, 4, 10, 4))
     monkeypatch.setattr("spdmetric.comparison.methods.find_spec", lambda name: None)
-    assert "spdmetric[compare]" in obstacle(METHODS["mdm"], Sizes(20, 4, 10, 4))
-    assert obstacle(METHODS["riemann"], Sizes(20, 4, 10, 4)) is None
+    assert "spdmetric[compare]" in find_obstacle(METHODS["mdm"], Sizes(20, 4, 10, 4))
+    assert find_obstacle(METHODS["riemann"], Sizes(20, 4, 10, 4)) is None
 
 
 def test_sizes_choose_a_low_rank():

@@ -11,7 +11,7 @@ import pytest
 
 from spdmetric.cli import main
 from spdmetric.datasets import draw_sets, load_image_sets
-from spdmetric.comparison.methods import METHODS, Sizes, obstacle
+from spdmetric.comparison.methods import METHODS, Sizes, find_obstacle
 from spdmetric.validation import check_spd
 
 VIRUS = Path(os.environ.get("SPDMETRIC_DATA", "")) / "virus"
@@ -107,8 +107,8 @@ def test_splits_take_three_of_five():
 
 def test_covariances_of_long_vectors_are_not_formed():
     virus = Sizes(45, 400, 3, 400)
-    assert obstacle(METHODS["logeuclid-mean-lda"], virus).startswith("51 GB")
-    assert obstacle(METHODS["logeuclid-identity-ridge"], virus) is None
+    assert find_obstacle(METHODS["logeuclid-mean-lda"], virus).startswith("51 GB")
+    assert find_obstacle(METHODS["logeuclid-identity-ridge"], virus) is None
 
 
 def test_the_table(folder, tmp_path, capsys):

@@ -80,7 +80,7 @@ def run(arguments: Namespace) -> None:
         check_method(arguments.method)
     data = read_input(arguments.data, arguments.labels, arguments)
     y = check_labels(data, arguments)
-    sizes = Sizes.of(data.matrices.X, y)
+    sizes = Sizes.from_data(data.matrices.X, y)
     if arguments.rank not in (None, "full"):
         sizes = sizes._replace(shared=False)  # a metric of low rank does without the common range
     if not arguments.regression and arguments.method == "auto":
@@ -192,11 +192,11 @@ def classifier_asked(arguments: Namespace, sizes: Sizes, grouped: bool) -> BaseE
     import numpy as np
 
     from spdmetric import LogEuclideanClassifier
-    from spdmetric.comparison.methods import METHODS, given, obstacle
+    from spdmetric.comparison.methods import METHODS, given, find_obstacle
     from spdmetric.comparison.folds import steps_of
 
     name = AUTO if arguments.method == "auto" else arguments.method
-    if why := obstacle(METHODS[name], sizes):
+    if why := find_obstacle(METHODS[name], sizes):
         todo = "" if sizes.inside.definite else "; --shrink 0.1, or another amount, makes them definite"
         raise ValueError(f"--method {name} cannot learn from {arguments.data}: {why}{todo}.")
     made = METHODS[name].make(sizes)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from spdmetric.comparison.store import Failure, Journal, Pieces, Plain, Progress, Task, attempt_each, run
+from spdmetric.comparison.store import Failure, Store, Task, run_tasks
 from spdmetric.comparison.methods import Method, Sizes
 from spdmetric.comparison.folds import Fold
 from spdmetric.comparison.statistics import Section, as_markdown, as_plain
@@ -39,29 +39,25 @@ def run_table(
     out: Path,
     *,
     jobs: int = 1,
-    progress: Progress | None = None,
+    progress: str | None = None,
 ) -> list[Result]:
     """Run what is left of a table, and return all of its results, sorted by row, repeat and method.
 
-    The journal is ``NAME.state`` in the folder ``out``; for ``jobs`` and ``progress`` see
-    `spdmetric.comparison.store.run`.
+    Finished results are in ``NAME.state`` in the folder ``out``; for ``jobs`` and ``progress`` see
+    `spdmetric.comparison.store.run_tasks`.
     """
     chosen = {name: KNOWN[name] for name in settings.methods}
     for method in chosen.values():
         method.make(Sizes(100, 8, 50, 8))  # what is not installed is said before the work, not after
     repeats = table.repeats if settings.repeats is None else settings.repeats
+    common = {"table": table.name, "data": table.digest(), "code": code_stamp(), "seed": settings.seed}
     tasks = {}
     for row, repeat in table.tasks(repeats, settings.quick):
-        names = tuple(name for name in chosen if name not in table.left_out.get(row, {}))
+        names = [name for name in chosen if name not in table.left_out.get(row, {})]
+        keys = {name: {**common, "row": row, "repeat": repeat, "method": name} for name in names}
         seed = task_seed(repeat, settings.seed)
-        tasks[row, repeat] = Task(names, partial(_evaluate, table.rows[row], repeat, seed, chosen), _accepts)
-    # What must agree for a run to be gone on with; more repeats may always be asked for.
-    header = {
-        **{"table": table.name, "rows": list(table.rows), "data": table.digest(), "code": code_stamp()},
-        **{"methods": list(chosen), "left_out": table.left_out, "seed": settings.seed},
-    }
-    journal = Journal(out / f"{table.name}.state", header)
-    found = run(tasks, journal, jobs=jobs, progress=progress)
+        tasks[row, repeat] = Task(keys, partial(_start, table.rows[row], repeat, seed, chosen))
+    found = run_tasks(tasks, Store(out / f"{table.name}.state"), jobs=jobs, progress=progress)
     results, failed = [], []
     for (row, repeat), pieces in found.items():
         for name, piece in pieces.items():
@@ -79,29 +75,21 @@ def run_table(
     return sorted(results, key=lambda r: (r.row, r.repeat, r.method))
 
 
-def _accepts(name: str, piece: Plain) -> bool:
-    """Whether a kept piece can be one: accuracy in per cent, and seconds."""
-    pair = isinstance(piece, list) and len(piece) == 2 and all(type(v) in (int, float) for v in piece)
-    return pair and 0 <= piece[0] <= 100 and 0 <= piece[1] < float("inf")
-
-
 def task_seed(repeat: int, seed: int) -> int:
     """Seed of one task; a thousand repeats fit between two seeds of the command line."""
     return 1000 * (seed + 1) + repeat
 
 
-def _evaluate(
-    row: Row, repeat: int, seed: int, methods: Mapping[str, Method], names: tuple[str, ...]
-) -> Pieces:
+def _start(row: Row, repeat: int, seed: int, methods: Mapping[str, Method]) -> Callable[[str], list[float]]:
+    """Draw the matrices of a task; what is returned gives accuracy in per cent and seconds of a method."""
     X, y, X_test, y_test = row.split(repeat, seed)
-    fold, sizes = Fold(X, y, X_test), Sizes.of(X, y)
+    fold, sizes = Fold(X, y, X_test), Sizes.from_data(X, y)
 
-    def outcome(name: str) -> list[float]:
-        """Accuracy in per cent, and seconds."""
+    def score(name: str) -> list[float]:
         labels, seconds = fold.timed(partial(fold.labels, methods[name].make(sizes)))
         return [100 * float(np.mean(labels == y_test)), round(seconds, 4)]
 
-    return attempt_each(names, outcome)
+    return score
 
 
 def write_table(table: Table, results: list[Result], settings: Settings, out: Path) -> str:
@@ -154,9 +142,9 @@ def verify_table(table: Table, out: Path) -> str:
         if repeat == 0:
             methods = {name: KNOWN[name] for name in pieces}
             seed = task_seed(repeat, content["seed"])
-            found = _evaluate(table.rows[row], repeat, seed, methods, tuple(pieces))
+            score = _start(table.rows[row], repeat, seed, methods)
             for name, before in pieces.items():
-                now = found[name] if isinstance(found[name], Failure) else found[name][0]
+                now = score(name)[0]
                 if now != before:
                     raise ValueError(
                         f"{path}.csv, row {row}, {name}: {before} before, {now} now. Run it anew."

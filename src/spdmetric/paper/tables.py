@@ -19,7 +19,7 @@ from spdmetric import datasets
 from spdmetric.datasets.bci_iv_2a import BCI_CLASSES
 from spdmetric.datasets.textures import Texture, TexturePair
 from spdmetric.comparison.store import digest
-from spdmetric.comparison.methods import METHODS, Sizes, obstacle
+from spdmetric.comparison.methods import METHODS, Sizes, find_obstacle
 
 Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # X, y, X_test, y_test
 
@@ -242,11 +242,11 @@ def image_set_table(data: Path | None = None) -> Table:
     X, y, _ = datasets.load_image_sets(data)
     name = data.resolve().name
     train = datasets.draw_sets(X, y, random_state=0)
-    sizes = Sizes.of(*train[:2])
+    sizes = Sizes.from_data(*train[:2])
     row = DrawnRow(partial(datasets.draw_sets, X, y), digest(X, y), sizes.n)
     classes, d = len(np.unique(y)), X.shape[1]
     title = f"{classes} classes, {len(X)} sets of images, matrices {d} x {d}; {sizes.n} sets to train"
-    reasons = {method: obstacle(METHODS[method], sizes) for method in IMAGE_SET_METHODS}
+    reasons = {method: find_obstacle(METHODS[method], sizes) for method in IMAGE_SET_METHODS}
     return Table(
         "image-sets",
         f"Image sets: {name}",

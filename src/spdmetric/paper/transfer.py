@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 
 from spdmetric import datasets
 from spdmetric.estimators import LogEuclideanClassifier
-from spdmetric.comparison.store import Failure, Journal, Pieces, Plain, Progress, Task, digest, run
+from spdmetric.comparison.store import Failure, Result as Kept, Store, Task, digest, run_tasks
 from spdmetric.comparison.statistics import Mean, Section, number
 from spdmetric.geometry import tangent_vectors
 from spdmetric.paper.reproduce import write_results
@@ -70,41 +70,33 @@ def read_recordings(data: Path) -> Recordings:
 
 
 def run_transfer(
-    data: Path, out: Path, *, quick: bool = False, jobs: int = 1, progress: Progress | None = None
+    data: Path, out: Path, *, quick: bool = False, jobs: int = 1, progress: str | None = None
 ) -> list[Result]:
     """Run what is left, and return the accuracy of every arm on every test run."""
     trials = read_recordings(data)
     subjects = np.unique(trials.subject)
-    header = {
-        **{"table": NAME, "data": digest(trials.X, trials.y, trials.run), "trials": list(TRIALS)},
-        "code": code_stamp(),
-    }
-    names = tuple(f"{arm} {k}" for arm, numbers in ARMS.items() for k in numbers)
-    tasks = {
-        (f"{channels} channels, subject {subject}", 0): Task(
-            names, partial(_subject, trials, channels, subject), _accepts
-        )
-        for channels in reversed(CHANNELS)  # the longest first
-        for subject in (subjects[:QUICK] if quick else subjects).tolist()
-    }
-    found = run(tasks, Journal(out / f"{NAME}.state", header), jobs=jobs, progress=progress)
+    common = {"table": NAME, "data": digest(trials.X, trials.y, trials.run), "code": code_stamp()}
+    names = [f"{arm} {k}" for arm, numbers in ARMS.items() for k in numbers]
+    tasks = {}
+    for channels in reversed(CHANNELS):  # the longest first
+        for subject in (subjects[:QUICK] if quick else subjects).tolist():
+            row = f"{channels} channels, subject {subject}"
+            keys = {name: {**common, "row": row, "method": name} for name in names}
+            tasks[row] = Task(keys, partial(_start, trials, channels, subject))
+    found = run_tasks(tasks, Store(out / f"{NAME}.state"), jobs=jobs, progress=progress)
     return list(_results(found))
 
 
-def _accepts(name: str, piece: Plain) -> bool:
-    return isinstance(piece, list) and all(type(v) in (int, float) and 0 <= v <= 100 for v in piece)
-
-
-def _results(found: dict[tuple[str, int], Pieces]) -> Iterator[Result]:
-    for (row, _), pieces in found.items():
+def _results(found: dict[str, dict[str, Kept | Failure]]) -> Iterator[Result]:
+    for row, pieces in found.items():
         for name, piece in pieces.items():
             if isinstance(piece, Failure):
                 raise ValueError(f"{name} in row {row}: {piece.reason}. Give the same command again.")
             yield from (Result(NAME, row, name, k, right, 0.0, 0) for k, right in enumerate(piece))
 
 
-def _subject(trials: Recordings, channels: int, subject: int, names: tuple[str, ...]) -> Pieces:
-    """Accuracies in per cent of every arm, a list over the test runs."""
+def _start(trials: Recordings, channels: int, subject: int) -> Callable[[str], list[float]]:
+    """Train on the others; what is returned gives the accuracies in per cent of an arm, over the test runs."""
     trials = trials._replace(X=trials.X[:, :channels, :channels])
     others, own = trials.of(trials.subject != subject), trials.of(trials.subject == subject)
     arms: dict[str, Callable[[Recordings, Recordings], np.ndarray]] = {
@@ -112,14 +104,16 @@ def _subject(trials: Recordings, channels: int, subject: int, names: tuple[str, 
         LOGISTIC: _logistic,
         OWN: _own,
     }
-    found: dict[str, list[float]] = {name: [] for name in names}
-    for test_run in np.unique(own.run):
-        known, test = own.of(own.run != test_run), own.of(own.run == test_run)
-        for name in names:
-            arm, _, k = name.rpartition(" ")
-            labels = arms[arm](known.first(int(k)), test)
-            found[name].append(100 * float(np.mean(labels == test.y)))
-    return dict(found)
+
+    def score(name: str) -> list[float]:
+        arm, _, k = name.rpartition(" ")
+        found = []
+        for test_run in np.unique(own.run):
+            known, test = own.of(own.run != test_run), own.of(own.run == test_run)
+            found.append(100 * float(np.mean(arms[arm](known.first(int(k)), test) == test.y)))
+        return found
+
+    return score
 
 
 def _fitted(others: Recordings) -> LogEuclideanClassifier:
