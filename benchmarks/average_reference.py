@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from spdmetric.comparison.methods import METHODS, Sizes, find_obstacle
 from spdmetric.comparison.folds import Fold
+from spdmetric.comparison.methods import METHODS, Sizes, find_obstacle
 from spdmetric.io.atomic import write_atomically
 from spdmetric.io.matrices import read_matrices
 from spdmetric.paper.stamps import Stamp, code_stamp

@@ -27,7 +27,7 @@ report = spdmetric.compare(
     X,
     y,
     session,
-    methods=("spdmetric", "spdmetric-shape", "spdmetric-mean", "logeuclid-mean", "mdm", "svm"),
+    methods=("spdmetric", "spdmetric-weighting", "spdmetric-mean", "logeuclid-mean", "mdm", "svm"),
     channels=["C3", "Cz", "C4", "Pz"],
 )
 print(report)

@@ -28,14 +28,14 @@ X, y, X_test, y_test = make_toy(d=8, n_test=200, random_state=0)
 # Alignment grows with the radius of the ball, accuracy only as far as the labels allow.
 # ``LogEuclideanMetricCV`` keeps its whole path.
 
-options = {"ranks": (None,), "shapes": (None,), "n_neighbors": 1, "scoring": "accuracy"}
+options = {"ranks": (None,), "weightings": (None,), "n_neighbors": 1, "scoring": "accuracy"}
 chosen = LogEuclideanMetricCV(radii=(0, 1, 2, 4, 8, 16), **options).fit(X, y)
 path = RadiusPathDisplay.from_estimator(chosen, score_name="1-NN accuracy in cross-validation")
 path.ax_.set_title("How far to move the reference point")
 
 # %%
-# The choice itself: gains over the usual candidate, the mean with a discriminant shape, with their standard
-# errors.  Another is taken only where it is clearly better; :doc:`the guide </guide/shape>` has the rule.
+# The choice itself: gains over the usual candidate, the mean with a discriminant weighting, with their standard
+# errors.  Another is taken only where it is clearly better; :doc:`the guide </guide/weighting>` has the rule.
 
 ChoiceDisplay.from_estimator(LogEuclideanClassifier().fit(X, y))
 

@@ -6,7 +6,7 @@ Sets of 20 images, 8 x 8 pixels each, of 20 simulated kinds: those of a kind var
 hidden in noise.  A set is described by the covariance of its pixels, a 64 x 64 matrix; there are three sets
 of each kind to learn from and two to recognize.
 
-Without learning, nearest neighbors of tangent vectors are misled by the noise in 2080 directions.  A shape
+Without learning, nearest neighbors of tangent vectors are misled by the noise in 2080 directions.  A weighting
 keeps what tells the kinds apart.
 """
 
@@ -29,11 +29,11 @@ images += 1.2 * rng.standard_normal(images.shape)
 X, y, _ = load_image_sets(images.reshape(len(y), IMAGES, SIDE, SIDE), y)
 
 accuracy = {}
-for name, shape in (("without a shape", None), ("with a shape", "discriminant")):
+for name, weighting in (("without a weighting", None), ("with a weighting", "discriminant")):
     found = []
     for seed in range(3):
         known, labels, new, others = draw_sets(X, y, random_state=seed)
-        metric = LogEuclideanMetric(0, init="identity", shape=shape).fit(known, labels)
+        metric = LogEuclideanMetric(0, init="identity", weighting=weighting).fit(known, labels)
         head = KNeighborsClassifier(1).fit(metric.transform(known), labels)
         found.append(100 * head.score(metric.transform(new), others))
     accuracy[name] = np.mean(found)

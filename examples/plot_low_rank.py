@@ -5,7 +5,7 @@ Radius and rank, chosen from the training matrices
 In the toy set of Yger and Sugiyama (2015) the classes differ in d/2 directions, and all else is
 noise.  ``LogEuclideanMetricCV`` does not know that.  It learns metrics of several ranks within
 balls of several radii, all radii of a rank in one sweep, and takes another metric than "no
-learning", radius 0 at full rank, where cross-validation says that it is clearly better.  Shapes are
+learning", radius 0 at full rank, where cross-validation says that it is clearly better.  Weightings are
 left out here, so that the reference point is all that differs.
 """
 
@@ -18,7 +18,7 @@ from spdmetric.datasets import make_toy
 
 d = 8
 X, y, X_test, y_test = make_toy(d=d, random_state=1)
-candidates = {"radii": (0, 1, 2, 4, 8), "ranks": (None, 2, 3, 4, 6), "shapes": (None,)}
+candidates = {"radii": (0, 1, 2, 4, 8), "ranks": (None, 2, 3, 4, 6), "weightings": (None,)}
 chosen = LogEuclideanMetricCV(**candidates, n_neighbors=1).fit(X, y)
 print("chosen:", chosen.best_params_, f"log probability in cross-validation {chosen.best_score_:.2f}")
 

@@ -6,7 +6,7 @@ Covariances of 16 sensors that see 8 sources: all of them have rank 8, with one 
 a weighted sum of the logarithms of the sources' powers, with noise that leaves an R2 of 0.97 at best
 (``make_regression``).  ``CommonRange`` brings the matrices to their 8 dimensions.
 
-The closed-form shape weighs the 36 directions of the tangent space there by what they reliably tell of the
+The closed-form weighting weighs the 36 directions of the tangent space there by what they reliably tell of the
 number.  Five nearest neighbors without it look at all of them alike.
 """
 
@@ -22,8 +22,8 @@ from spdmetric.datasets import make_regression
 SIZES, DRAWS = (30, 60, 120, 240), 5
 models = {
     "neighbors": make_pipeline(CommonRange(), LogEuclideanMetric(0), KNeighborsRegressor(5)),
-    "neighbors, with a shape": make_pipeline(
-        CommonRange(), LogEuclideanMetric(0, shape="discriminant"), KNeighborsRegressor(5)
+    "neighbors, with a weighting": make_pipeline(
+        CommonRange(), LogEuclideanMetric(0, weighting="discriminant"), KNeighborsRegressor(5)
     ),
     "ridge": make_pipeline(CommonRange(), LogEuclideanMetric(0), RidgeCV(np.logspace(-3, 5, 25))),
 }
@@ -37,8 +37,8 @@ for i, n in enumerate(SIZES):
 # The vector of a matrix is one number now: what is predicted, up to its unit.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
-shaped = models["neighbors, with a shape"]
-left.plot(shaped[:-1].transform(X_test)[:, 0], y_test, "o", markersize=3)
+weighted = models["neighbors, with a weighting"]
+left.plot(weighted[:-1].transform(X_test)[:, 0], y_test, "o", markersize=3)
 left.set(xlabel="the vector of a matrix", ylabel="y", title="test matrices")
 mean, error = table.mean(axis=1), table.std(axis=1, ddof=1) / np.sqrt(DRAWS)
 for j, (name, style) in enumerate(zip(models, ("o:", "^-", "s--"), strict=True)):

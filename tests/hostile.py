@@ -485,8 +485,8 @@ def registry_models() -> list[Any]:
     from sklearn.pipeline import make_pipeline
 
     from spdmetric import CommonRange, Shrinkage
-    from spdmetric.comparison.methods import METHODS, Sizes
     from spdmetric.comparison.folds import steps_of
+    from spdmetric.comparison.methods import METHODS, Sizes
 
     X, y = good_matrices(24, 4), np.array(["left", "right", "up"])[np.arange(24) % 3]
     signals = np.random.default_rng(1).standard_normal((24, 4, 40))
@@ -515,7 +515,7 @@ def good_models(registry: bool = False) -> list[tuple[str, dict[str, np.ndarray]
     quick = LogEuclideanMetricCV(radii=(0, 1), ranks=(None, 2), cv=2, max_iter=3)
     made = [
         make_pipeline(quick, KNeighborsClassifier(1)).fit(X, y),
-        LogEuclideanMetric(1.0, shape="discriminant").fit(X, y),
+        LogEuclideanMetric(1.0, weighting="discriminant").fit(X, y),
         make_pipeline(LogEuclideanMetric(1.0, rank=2), KNeighborsClassifier(3)).fit(X, y),
     ]
     found = []

@@ -15,8 +15,8 @@ import spdmetric
 from formats import write_edf
 from random_matrices import labeled, spd
 from spdmetric.cli import main
-from spdmetric.comparison.methods import METHODS, Sizes, program
 from spdmetric.comparison.folds import steps_of
+from spdmetric.comparison.methods import METHODS, Sizes, program
 from spdmetric.io.matrices import read_matrices
 
 WORDS = np.array(["left", "right", "both feet"])

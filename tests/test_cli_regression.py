@@ -55,7 +55,7 @@ def test_fit_chooses(files, capsys):
 @pytest.mark.parametrize("head", [Ridge(alpha=0.5), KNeighborsRegressor(3)], ids=["ridge", "neighbors"])
 def test_heads_come_back(head, outputs, tmp_path):
     X, y, X_new, _ = make_regression(30, 10, d=5, rank=3, n_outputs=outputs, random_state=0)
-    model = make_pipeline(CommonRange(), LogEuclideanMetric(0.0, shape="discriminant"), head).fit(X, y)
+    model = make_pipeline(CommonRange(), LogEuclideanMetric(0.0, weighting="discriminant"), head).fit(X, y)
     spdmetric.save(model, tmp_path / "model.npz")
     loaded = spdmetric.load(tmp_path / "model.npz")
     np.testing.assert_array_equal(loaded.predict(X_new), model.predict(X_new))

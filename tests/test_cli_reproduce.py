@@ -171,7 +171,7 @@ def test_unwritable_output_is_said_before_the_work(tmp_path, capsys):
 
 
 def test_a_full_disk_is_said(tmp_path, capsys, monkeypatch):
-    from spdmetric.comparison import journal as runner
+    from spdmetric.comparison import store as runner
 
     def full(descriptor):
         raise OSError(28, "No space left on device")

@@ -13,9 +13,9 @@ from sklearn.utils.estimator_checks import check_estimator
 import spdmetric
 from random_matrices import labeled
 from spdmetric import CommonRange, LogEuclideanMetric
-from spdmetric.datasets import make_regression
-from spdmetric.comparison.methods import COMPARED, METHODS, Sizes, find_obstacle
 from spdmetric.comparison.folds import Fold
+from spdmetric.comparison.methods import COMPARED, METHODS, Sizes, find_obstacle
+from spdmetric.datasets import make_regression
 from spdmetric.geometry import distance_riemann
 from spdmetric.validation import check_spd
 

@@ -32,13 +32,13 @@ from spdmetric.cli.compare import Watch, duration
 from spdmetric.comparison import run, scores, verdict
 from spdmetric.comparison.chosen import drawn_method, winner
 from spdmetric.comparison.describe import describe
+from spdmetric.comparison.methods import METHODS
 from spdmetric.comparison.page import DARK, LIGHT, shaded, shown
 from spdmetric.comparison.plan import RECENTERED, make_plan, too_long
 from spdmetric.comparison.report import COLUMNS, Origin
 from spdmetric.comparison.run import Comparison, run_plan
-from spdmetric.datasets import whiten
 from spdmetric.comparison.store import JournalError
-from spdmetric.comparison.methods import METHODS
+from spdmetric.datasets import whiten
 from spdmetric.io.matrices import Matrices
 from spdmetric.linalg.symmetric import unvech
 
@@ -343,10 +343,12 @@ def test_without_a_learned_metric_the_page_goes_without_it(tmp_path, monkeypatch
 def test_what_all_matrices_do_not_give_is_said_and_not_drawn(tmp_path):
     """Each matrix is there with both labels: only in the folds do the classes differ, by chance."""
     X = np.concatenate([matrices(20)[0]] * 2)
-    report = spdmetric.compare(X, np.repeat(["a", "b"], 20), methods="spdmetric-shape", repeats=1)
+    report = spdmetric.compare(X, np.repeat(["a", "b"], 20), methods="spdmetric-weighting", repeats=1)
     report.save(tmp_path / "page.html")
     text = re.sub(r"<[^>]*>", "", (tmp_path / "page.html").read_text())
-    sentence = "Chosen shape and head was trained in every fold, and cannot be trained on all 40 matrices: "
+    sentence = (
+        "Chosen weighting and head was trained in every fold, and cannot be trained on all 40 matrices: "
+    )
     assert sentence in text
     assert "40 matrices are equal to one of another class" in text
     with pytest.raises(ValueError, match=sentence):
@@ -354,7 +356,7 @@ def test_what_all_matrices_do_not_give_is_said_and_not_drawn(tmp_path):
 
 
 def test_where_learning_starts_is_said(tmp_path):
-    report = spdmetric.compare(toy(), methods="logeuclid-identity-shape", repeats=1)
+    report = spdmetric.compare(toy(), methods="logeuclid-identity-weighting", repeats=1)
     report.save(tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text()
     assert "G stayed at the identity" in text
@@ -369,7 +371,7 @@ def test_where_nothing_was_learned_it_is_said(tmp_path, monkeypatch):
     report = spdmetric.compare(toy(), methods="logeuclid-kta", repeats=1)
     report.save(tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text()
-    assert "no shape. Nothing was learned: the choice was the metric at the mean." in text
+    assert "no weighting. Nothing was learned: the choice was the metric at the mean." in text
     assert "Here it left the metric as it was: the pictures are the same." in text
 
 
@@ -450,7 +452,7 @@ NINETY, EIGHTY, OTHER_EIGHTY = range(90), range(80), (*range(70), *range(80, 90)
 def test_learning_helps():
     first, *rest = said({"spdmetric": NINETY, "spdmetric-mean": range(70)})
     assert first == (
-        "Learning the metric (G, its rank and a shape) helps here: +20.0 ± 4.0 points of accuracy (95 % "
+        "Learning the metric (G, its rank and a weighting) helps here: +20.0 ± 4.0 points of accuracy (95 % "
         "interval +12.0 to +28.0) against the LogEuclidean metric at the mean, which learns nothing, with "
         "class means or neighbors after both."
     )
@@ -462,7 +464,7 @@ def test_learning_helps():
 def test_learning_hurts():
     first, *_ = said({"spdmetric": range(70), "spdmetric-mean": NINETY})
     assert first.startswith(
-        "Learning the metric (G, its rank and a shape) hurts here: \N{MINUS SIGN}20.0 ± 4.0 points of "
+        "Learning the metric (G, its rank and a weighting) hurts here: \N{MINUS SIGN}20.0 ± 4.0 points of "
         "accuracy (95 % interval \N{MINUS SIGN}28.0 to \N{MINUS SIGN}12.0) against the LogEuclidean metric"
     )
 
@@ -470,7 +472,7 @@ def test_learning_hurts():
 def test_it_cannot_be_told():
     first, *_ = said({"spdmetric": OTHER_EIGHTY, "spdmetric-mean": EIGHTY})
     assert first.startswith(
-        "It cannot be told whether learning the metric (G, its rank and a shape) helps here: +0.0 ± 4.5 "
+        "It cannot be told whether learning the metric (G, its rank and a weighting) helps here: +0.0 ± 4.5 "
         "points of accuracy (95 % interval \N{MINUS SIGN}8.9 to +8.9) against the LogEuclidean metric"
     )
 
@@ -478,32 +480,34 @@ def test_it_cannot_be_told():
 def test_learning_that_changes_no_label_makes_no_difference():
     first, *_ = said({"spdmetric": EIGHTY, "spdmetric-mean": EIGHTY})
     assert first == (
-        "Learning the metric (G, its rank and a shape) makes no difference here, not for one matrix, against "
+        "Learning the metric (G, its rank and a weighting) makes no difference here, not for one matrix, against "
         "the LogEuclidean metric at the mean, which learns nothing, with class means or neighbors after both."
     )
 
 
 def test_the_parts_of_learning_are_told_apart():
-    right = {"spdmetric": NINETY, "spdmetric-shape": NINETY, "spdmetric-mean": range(70)}
+    right = {"spdmetric": NINETY, "spdmetric-weighting": NINETY, "spdmetric-mean": range(70)}
     right |= {"logeuclid-chosen": range(50), "logeuclid-mean": range(70)}
     assert said(right)[1] == (
-        "Taken apart, learning the shape alone helps (with class means or neighbors, +20.0 ± 4.0 points); "
-        "learning G and its rank beside the shape changes nothing (with class means or neighbors); learning "
-        "the metric (G, its rank and a shape) hurts (with one nearest neighbor, \N{MINUS SIGN}20.0 ± 4.0 "
+        "Taken apart, learning the weighting alone helps (with class means or neighbors, +20.0 ± 4.0 points); "
+        "learning G and its rank beside the weighting changes nothing (with class means or neighbors); learning "
+        "the metric (G, its rank and a weighting) hurts (with one nearest neighbor, \N{MINUS SIGN}20.0 ± 4.0 "
         "points)."
     )
-    right["spdmetric-shape"] = EIGHTY
-    told = "learning G and its rank beside the shape has no clear effect (with class means or"
+    right["spdmetric-weighting"] = EIGHTY
+    told = "learning G and its rank beside the weighting has no clear effect (with class means or"
     assert told in said(right | {"spdmetric": OTHER_EIGHTY})[1]
 
 
 def test_what_a_part_adds_is_not_taken_for_learning():
-    first, second, *_ = said({"spdmetric": NINETY, "spdmetric-shape": range(70)})
+    first, second, *_ = said({"spdmetric": NINETY, "spdmetric-weighting": range(70)})
     assert first.startswith("Whether learning helps was not tested")
-    assert second.startswith("Taken apart, learning G and its rank beside the shape helps (with class means")
+    assert second.startswith(
+        "Taken apart, learning G and its rank beside the weighting helps (with class means"
+    )
 
 
-@pytest.mark.parametrize(("plain", "planned"), [("spdmetric-mean", True), ("spdmetric-shape", False)])
+@pytest.mark.parametrize(("plain", "planned"), [("spdmetric-mean", True), ("spdmetric-weighting", False)])
 def test_what_was_not_planned_is_not_called_so(plain, planned, tmp_path):
     spdmetric.compare(toy(), methods=("spdmetric", plain), repeats=1).save(tmp_path / "page.html")
     assert ("The first line was planned" in (tmp_path / "page.html").read_text()) is planned
@@ -592,7 +596,7 @@ def test_learning_after_recentering_is_told_apart():
     first, second, *_ = said(right, groups=groups, forms=(RECENTERED,))
     assert "makes no difference here" in first
     assert second.startswith(
-        "After recentering, learning the metric (G, its rank and a shape) helps (with class means or "
+        "After recentering, learning the metric (G, its rank and a weighting) helps (with class means or "
         "neighbors, +20.0"
     )
 
@@ -668,7 +672,7 @@ def test_less_log_loss_is_better_and_methods_without_probabilities_come_last():
     pair = {"spdmetric": [0.4 + noise], "spdmetric-mean": [0.5 - noise]}
     found = made_up(dict.fromkeys(pair, EIGHTY), scoring="logloss")
     assert verdict.learning_sentence(verdict.judge(replace(found, losses=pair))).startswith(
-        "Learning the metric (G, its rank and a shape) helps here: +0.100 ± 0.020 nats of "
+        "Learning the metric (G, its rank and a weighting) helps here: +0.100 ± 0.020 nats of "
         "log-likelihood (95 % interval +0.060 to +0.140) against the LogEuclidean metric"
     )
 

@@ -1,4 +1,4 @@
-"""The choice of radius, rank and shape."""
+"""The choice of radius, rank and weighting."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from spdmetric.estimators._settings import settings_of
 from spdmetric.geometry import mean_riemann
 from spdmetric.objectives.local import Labeled, LocalData
 
-FAST = {"radii": (0, 1, 3), "ranks": (None, 2), "shapes": (None,), "n_neighbors": 1, "cv": 3}
-PLAIN = {"shapes": (None,), "n_neighbors": 1}
+FAST = {"radii": (0, 1, 3), "ranks": (None, 2), "weightings": (None,), "n_neighbors": 1, "cv": 3}
+PLAIN = {"weightings": (None,), "n_neighbors": 1}
 
 
 @pytest.fixture(scope="module")
@@ -46,21 +46,27 @@ def test_results_are_laid_out_as_sklearns(fitted):
     assert set(results["param_radius"]) == {0, 1, 3}
 
 
-@pytest.mark.parametrize("shape", [None, "discriminant"])
-def test_scores_are_those_of_refitting_every_candidate(shape):
+@pytest.mark.parametrize("weighting", [None, "discriminant"])
+def test_scores_are_those_of_refitting_every_candidate(weighting):
     """The slow way: LogEuclideanMetric in a pipeline, one fold and one candidate at a time (radius 0).
 
     All folds are seen from the center of all matrices.
     """
     X, y = labeled(np.random.default_rng(1), 40, 4)
     center = mean_riemann(X)
-    options = {"radii": (0,), "ranks": (None, 2), "shapes": (shape,), "n_neighbors": 3, "scoring": "accuracy"}
+    options = {
+        "radii": (0,),
+        "ranks": (None, 2),
+        "weightings": (weighting,),
+        "n_neighbors": 3,
+        "scoring": "accuracy",
+    }
     results = LogEuclideanMetricCV(cv=4, **options).fit(X, y).cv_results_
     for rank in (None, 2):
         for head, number in ((KNeighborsClassifier(3), 3), (NearestCentroid(), None)):
-            row = {"radius": 0.0, "rank": rank, "shape": shape, "n_neighbors": number}
+            row = {"radius": 0.0, "rank": rank, "weighting": weighting, "n_neighbors": number}
             k = results["params"].index(row)
-            metric = LogEuclideanMetric(0, rank=rank, shape=shape, init=center)
+            metric = LogEuclideanMetric(0, rank=rank, weighting=weighting, init=center)
             slow = cross_val_score(make_pipeline(metric, head), X, y, cv=4)
             np.testing.assert_allclose([results[f"split{i}_test_score"][k] for i in range(4)], slow)
 
@@ -71,9 +77,9 @@ def test_log_probabilities_are_those_of_normal_class_means():
 
     X, y = labeled(np.random.default_rng(2), 30, 3)
     fold = (np.arange(20), np.arange(20, 30))
-    metric = LogEuclideanMetricCV(radii=(0,), ranks=(None,), shapes=(None,), head="centroid", cv=[fold]).fit(
-        X, y
-    )
+    metric = LogEuclideanMetricCV(
+        radii=(0,), ranks=(None,), weightings=(None,), head="centroid", cv=[fold]
+    ).fit(X, y)
     vectors = (
         LogEuclideanMetric(0).fit(X, y).transform(X)
     )  # seen from the center of all, which knows no labels
@@ -94,7 +100,7 @@ def test_folds_learn_around_the_center_as_fits_of_their_own_do(d):
     metric = LogEuclideanMetricCV(ranks=(None, 2), head="centroid", cv=3).fit(X, y)
     center = LogEuclideanMetric(0).fit(X, y).reference_
     classes, codes = np.unique(y, return_inverse=True)
-    rows = [row for row, of in enumerate(metric.cv_results_["params"]) if of["shape"] is None]
+    rows = [row for row, of in enumerate(metric.cv_results_["params"]) if of["weighting"] is None]
     assert len(rows) == (5 if d == 5 else 3)
     for row in rows:
         of, right = metric.cv_results_["params"][row], []
@@ -297,8 +303,8 @@ def test_rank_deficient_matrices_with_low_ranks_only(rng):
         ({"ranks": (None, 0)}, r"rank=0: expected a whole number"),
         ({"rule": "median"}, r"rule='median': expected one of 'clear', 'best'"),
         ({"head": "svm"}, r"head='svm': expected one of 'neighbors', 'centroid', 'auto'"),
-        ({"shapes": ("round",)}, r"shape='round': expected one of None, 'discriminant'"),
-        ({"shapes": ("discriminant",), "kernel": "rbf"}, r"shape='discriminant' needs kernel='linear'"),
+        ({"weightings": ("round",)}, r"shape='round': expected one of None, 'discriminant'"),
+        ({"weightings": ("discriminant",), "kernel": "rbf"}, r"shape='discriminant' needs kernel='linear'"),
         ({"n_neighbors": 0}, r"n_neighbors=0: expected a whole number"),
         ({"n_neighbors": 17}, r"n_neighbors=17: expected at most 16, as many matrices as the smallest fold"),
         ({"solver": "sgd"}, r"solver='sgd'"),
@@ -415,7 +421,7 @@ def test_matrices_must_have_the_rank_that_was_chosen(rng):
 def test_it_has_no_parameters_of_the_other_estimator(rng):
     metric = LogEuclideanMetricCV(**FAST).fit(*labeled(rng, 24, 3))
     assert not isinstance(metric, LogEuclideanMetric)
-    for name in ("radius", "rank", "shape", "batch_size", "partial_fit"):
+    for name in ("radius", "rank", "weighting", "batch_size", "partial_fit"):
         assert not hasattr(metric, name)
 
 

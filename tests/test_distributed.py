@@ -102,13 +102,15 @@ def test_shape(data, arrays, client, rng, monkeypatch, radius, rank, kept):
     from spdmetric.distributed.cluster import Cluster
 
     weight = np.where(np.arange(800) < 110, 0.0, rng.uniform(0.5, 2, 800))
-    metric = LogEuclideanMetric(radius, rank=rank, shape="discriminant", class_weight="balanced", tol=1e-9)
+    metric = LogEuclideanMetric(
+        radius, rank=rank, weighting="discriminant", class_weight="balanced", tol=1e-9
+    )
     here = clone(metric).fit(*data, sample_weight=weight)
     if not kept:
         monkeypatch.setattr(Cluster, "memory", lambda self: 0.0)
     there = metric.fit(*arrays, sample_weight=weight)
-    assert there.shape_penalty_ == pytest.approx(here.shape_penalty_, rel=1e-6 if radius else 1e-9)
-    assert there.shape_score_ == pytest.approx(here.shape_score_, rel=1e-6 if radius else 1e-9)
+    assert there.weighting_penalty_ == pytest.approx(here.weighting_penalty_, rel=1e-6 if radius else 1e-9)
+    assert there.weighting_score_ == pytest.approx(here.weighting_score_, rel=1e-6 if radius else 1e-9)
     apart = there.transform(data[0]) - here.transform(data[0])
     assert np.abs(apart).max() <= (1e-4 if radius else 1e-9) * np.abs(here.transform(data[0])).max()
 
@@ -118,12 +120,12 @@ def test_shape_of_fewer_matrices_than_features(client, rng, monkeypatch, kept):
     from spdmetric.distributed.cluster import Cluster
 
     X, y = labeled(rng, 30, 8, classes=3)
-    metric = LogEuclideanMetric(0.0, shape="discriminant")
+    metric = LogEuclideanMetric(0.0, weighting="discriminant")
     here = clone(metric).fit(X, y)
     if not kept:
         monkeypatch.setattr(Cluster, "memory", lambda self: 0.0)
     there = metric.fit(dask_array.from_array(X, chunks=(7, 8, 8)), y)
-    assert there.shape_penalty_ == pytest.approx(here.shape_penalty_, rel=1e-9)
+    assert there.weighting_penalty_ == pytest.approx(here.weighting_penalty_, rel=1e-9)
     np.testing.assert_allclose(there.pairwise_kernel(X), here.pairwise_kernel(X), rtol=1e-9, atol=1e-9)
 
 

@@ -20,7 +20,7 @@ from spdmetric.estimators.heads import ClassMeans, log_posterior
 from spdmetric.geometry import distance_riemann, matrices_at, mean_riemann, tangent_vectors
 from spdmetric.linalg.symmetric import congruence, invsqrtm, sqrtm, vech
 from spdmetric.manifolds import RankPoint
-from spdmetric.objectives.shape import Targets, discriminant_shape
+from spdmetric.objectives.weighting import Targets, discriminant_weighting
 
 
 def sessions(rng, n=72, d=4, n_domains=3):
@@ -33,7 +33,7 @@ def sessions(rng, n=72, d=4, n_domains=3):
 
 ESTIMATORS = [
     LogEuclideanMetric(2.0),
-    LogEuclideanMetric(2.0, rank=2, shape="discriminant"),
+    LogEuclideanMetric(2.0, rank=2, weighting="discriminant"),
     LogEuclideanMetric(1.0, init="identity"),
     LogEuclideanMetricCV(radii=(0, 2)),
 ]
@@ -195,10 +195,10 @@ def test_labels_of_a_new_domain_by_hand(weight, subjects):
     by_error = Targets.of_classes(both, weights, 2)._replace(
         n_classes=None
     )  # not the closed form of the penalty
-    Q = discriminant_shape(pooled, by_error).directions
+    Q = discriminant_weighting(pooled, by_error).directions
     head = ClassMeans.of(pooled @ Q, both, weights, 2)
     expected = log_posterior(head.evidence(scale * V @ Q), head.offset, model.metric_.temperature_)
-    alone = LogEuclideanClassifier(radii=(0,), ranks=(None,), shapes=("discriminant",), head="centroid")
+    alone = LogEuclideanClassifier(radii=(0,), ranks=(None,), weightings=("discriminant",), head="centroid")
     expected = 0.6 * expected + 0.4 * alone.fit(X[:20], y[:20]).predict_log_proba(
         X[20:]
     )  # 30 and 20 matrices
@@ -257,7 +257,7 @@ def test_left_out_errors_are_those_of_refits(rng):
         own = Kept(rng.standard_normal((4, p)), np.arange(4) % 2, np.ones(4), size)
         joined = others.joined(own, 3.0)
         w, V = joined.weight, joined.vectors
-        penalty = discriminant_shape(
+        penalty = discriminant_weighting(
             V, Targets.of_classes(joined.codes, w, 2)._replace(n_classes=None)
         ).penalty
         for i, found in zip(range(8, 12), left_out_errors(joined, 4, 2), strict=True):

@@ -15,7 +15,7 @@ from spdmetric.estimators.embedding import Embedding
 MODELS = {
     "full rank": LogEuclideanMetric(2.0),
     "rank 2": LogEuclideanMetric(2.0, rank=2),
-    "chosen": LogEuclideanMetricCV(radii=(0, 2), ranks=(None, 2), shapes=(None,), cv=2),
+    "chosen": LogEuclideanMetricCV(radii=(0, 2), ranks=(None, 2), weightings=(None,), cv=2),
 }
 
 
@@ -59,7 +59,7 @@ def test_a_fit_leaves_public_attributes_alone(fitted):
     state = set(vars(metric)) - set(metric.get_params())
     shared = {
         *("embedding_", "alignment_", "gamma_", "radius_", "n_iter_", "solution_"),
-        *("shape_penalty_", "shape_score_"),
+        *("weighting_penalty_", "weighting_score_"),
         *("classes_", "n_features_in_", "domains_", "domain_means_"),
     }
     chosen = {"best_index_", "best_params_", "best_score_", "cv_results_", "path_"}

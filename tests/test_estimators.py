@@ -350,7 +350,7 @@ def test_blas_runs_one_thread_after_a_fit(rng, monkeypatch):
 def test_a_radius_of_zero_computes_no_gradient(rng, monkeypatch):
     X, y = labeled(rng, 20, 4)
     monkeypatch.delattr(alignment.Evaluation, "frame_gradient")
-    metric = LogEuclideanMetric(0.0, shape="discriminant").fit(X, y)
+    metric = LogEuclideanMetric(0.0, weighting="discriminant").fit(X, y)
     assert metric.solution_.residual == 0
     assert metric.solution_.converged
 

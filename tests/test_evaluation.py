@@ -16,10 +16,9 @@ from sklearn.pipeline import make_pipeline
 
 from random_matrices import labeled, spd
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
-from spdmetric.datasets import make_toy
 from spdmetric.comparison import baselines
 from spdmetric.comparison.baselines import GMML, NCA, RCA, distances_wasserstein
-from spdmetric.comparison.store import Failure, Journal, JournalError, Task, attempt_each, run
+from spdmetric.comparison.folds import Fold, steps_of
 from spdmetric.comparison.methods import (
     COMPARED,
     FAMILIES,
@@ -31,8 +30,9 @@ from spdmetric.comparison.methods import (
     find_obstacle,
     program,
 )
-from spdmetric.comparison.folds import Fold, steps_of
 from spdmetric.comparison.statistics import Section, as_markdown, as_plain
+from spdmetric.comparison.store import Failure, Journal, JournalError, Task, attempt_each, run
+from spdmetric.datasets import make_toy
 from spdmetric.geometry import pairwise_distance
 from spdmetric.paper.ablations import ABLATIONS, KNOWN
 

@@ -38,7 +38,7 @@ def data(rng):
         LogEuclideanMetric(2.0),
         LogEuclideanMetric(2.0, kernel="rbf"),
         LogEuclideanMetric(2.0, rank=2),
-        LogEuclideanMetric(2.0, shape="discriminant", class_weight="balanced"),
+        LogEuclideanMetric(2.0, weighting="discriminant", class_weight="balanced"),
         LogEuclideanMetric(2.0, solver="stochastic", max_iter=5, random_state=0),
         LogEuclideanMetricCV(radii=(0, 2), ranks=(None,), cv=2),
     ],
@@ -223,7 +223,7 @@ def test_labels_that_tell_nothing_at_all(solver):
     assert (metric.alignment_, metric.solution_.converged) == (0.0, True)
 
 
-@pytest.mark.parametrize("parameters", [{}, {"rank": 2}, {"rank": 2, "shape": "discriminant"}], ids=str)
+@pytest.mark.parametrize("parameters", [{}, {"rank": 2}, {"rank": 2, "weighting": "discriminant"}], ids=str)
 @pytest.mark.parametrize("scale", [1.0, 2.0])
 def test_matrices_that_are_all_the_same(parameters, scale, data):
     with pytest.raises(ValueError, match="All matrices of X are the same"):

@@ -231,7 +231,7 @@ def test_shapes_that_cannot_be(dims, tmp_path, refused):
 
 
 def test_words_of_blanks(tmp_path, refused):
-    """No letters are stored, and SciPy fills the shape with blanks."""
+    """No letters are stored, and SciPy fills the weighting with blanks."""
     path = mat(tmp_path / "a.mat", GOOD, number((2, 2**28), b"", b"y", kind=4))
     refused(path, "declares")
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from spdmetric.cli import main
-from spdmetric.datasets import draw_sets, load_image_sets
 from spdmetric.comparison.methods import METHODS, Sizes, find_obstacle
+from spdmetric.datasets import draw_sets, load_image_sets
 from spdmetric.validation import check_spd
 
 VIRUS = Path(os.environ.get("SPDMETRIC_DATA", "")) / "virus"
@@ -113,7 +113,7 @@ def test_covariances_of_long_vectors_are_not_formed():
 
 def test_the_table(folder, tmp_path, capsys):
     out = tmp_path / "out"
-    methods = "euclid,logeuclid-identity,logeuclid-identity-shape,logeuclid-identity-ridge"
+    methods = "euclid,logeuclid-identity,logeuclid-identity-weighting,logeuclid-identity-ridge"
     command = ["reproduce", "image-sets", "--data", str(folder), "--out", str(out), "--methods", methods]
     assert main([*command, "--repeats", "3", "--jobs", "1"]) == 0
     assert "Image sets: plants" in capsys.readouterr().out

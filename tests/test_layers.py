@@ -26,7 +26,13 @@ LAYERS = (
         "manifolds",
     ),
     *("objectives", "solvers", "distributed", "estimators", "io", "datasets", "plots"),
-    *("comparison.statistics", "comparison.folds", "comparison.baselines", "comparison.methods", "comparison.store"),
+    *(
+        "comparison.statistics",
+        "comparison.folds",
+        "comparison.baselines",
+        "comparison.methods",
+        "comparison.store",
+    ),
     *("io.kinds", "io.models"),  # which list the fields of estimators of evaluation
     *("paper", "comparison", "cli", "__main__"),
 )

@@ -38,7 +38,7 @@ def test_a_stream_takes_no_more_memory_the_longer_it_is(record_property):
     before, after = run(f"""
 from spdmetric import LogEuclideanMetric
 X, y = labeled(np.random.default_rng(0), 80, 4)
-metric = LogEuclideanMetric(2.0, shape="discriminant", random_state=0)
+metric = LogEuclideanMetric(2.0, weighting="discriminant", random_state=0)
 for k in range({11_200 if NIGHTLY else 1_600}):
     rows = slice(k % 8 * 10, k % 8 * 10 + 10)
     metric.partial_fit(X[rows], y[rows], classes=[0, 1])

@@ -26,9 +26,9 @@ from sklearn.svm import SVC
 import spdmetric
 from random_matrices import labeled, spd
 from spdmetric import CommonRange, LogEuclideanMetric, LogEuclideanMetricCV, Shrinkage
-from spdmetric.estimators.embedding import Embedding
-from spdmetric.comparison.methods import METHODS, Sizes
 from spdmetric.comparison.folds import steps_of
+from spdmetric.comparison.methods import METHODS, Sizes
+from spdmetric.estimators.embedding import Embedding
 from spdmetric.io import atomic, models, npy
 from spdmetric.io.models import input_of, load_recipe
 from spdmetric.io.signals import Recipe
@@ -81,8 +81,8 @@ METRICS = {
     "low rank": LogEuclideanMetric(2.0, rank=2),
     "gaussian": LogEuclideanMetric(2.0, kernel="rbf", max_iter=20),
     "given init": LogEuclideanMetric(1.0, init=np.diag([1.0, 2.0, 3.0, 4.0])),
-    "shape": LogEuclideanMetric(2.0, shape="discriminant"),
-    "shape at low rank": LogEuclideanMetric(2.0, rank=3, shape="discriminant"),
+    "shape": LogEuclideanMetric(2.0, weighting="discriminant"),
+    "shape at low rank": LogEuclideanMetric(2.0, rank=3, weighting="discriminant"),
     "one iteration": LogEuclideanMetric(np.float64(5.0), max_iter=1),
     "CV": LogEuclideanMetricCV(**QUICK_CV),
     "CV at low rank": LogEuclideanMetricCV(**QUICK_CV | {"ranks": (2, 3)}),
@@ -97,7 +97,7 @@ def test_a_metric_comes_back_bit_for_bit(case, rng, tmp_path):
     X = spd(rng, 9, 4)
     for form in (X, X.astype(np.float32)):
         assert same(metric.transform(form), loaded.transform(form))
-    if metric.shape_ is None:
+    if metric.weighting_ is None:
         vectors = metric.transform(X)
         assert same(metric.inverse_transform(vectors), loaded.inverse_transform(vectors))
     assert metric.get_metric()(X[0], X[1]) == loaded.get_metric()(X[0], X[1])
@@ -469,7 +469,7 @@ def test_every_bad_file_gets_its_sentence(case, rng, tmp_path):
 
 def test_a_shape_that_does_not_go_with_the_factor(rng, tmp_path):
     path = tmp_path / "model.npz"
-    spdmetric.save(fitted(LogEuclideanMetric(1.0, shape="discriminant"), rng), path)
+    spdmetric.save(fitted(LogEuclideanMetric(1.0, weighting="discriminant"), rng), path)
     forged(lambda m, a: a.update({"metric.shape": np.ones((4, 1))}))(path)
     with pytest.raises(ValueError, match=r"shape has shape \(4, 1\).*expected 'f\? p q', \(10, 1\)"):
         spdmetric.load(path)
@@ -498,7 +498,7 @@ def test_the_schema_lists_what_is_stored(rng, tmp_path):
         *("n_features_in_", "classes_", "best_index_", "best_params_", "best_score_", "cv_results_", "path_"),
         *("n_neighbors_", "temperature_"),
         *("basis", "center", "rotation", "factor", "frame", "low_rank", "distance", "session_weight"),
-        *("shape", "shape_penalty_", "shape_score_", "domains_", "domain_means_", "domain_mean"),
+        *("shape", "weighting_penalty_", "weighting_score_", "domains_", "domain_means_", "domain_mean"),
         *("coordinates", "status", "value", "residual", "multiplier", "history"),
         *("components_", "alignment_", "gamma_", "radius_", "n_iter_"),
     }

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from random_matrices import spd, symmetric
-from spdmetric.datasets import make_toy
-from spdmetric.comparison.store import JournalError
 from spdmetric.comparison.statistics import as_markdown, as_plain
+from spdmetric.comparison.store import JournalError
+from spdmetric.datasets import make_toy
 from spdmetric.geometry import mean_riemann
 from spdmetric.linalg.symmetric import congruence, invsqrtm
 from spdmetric.manifolds import Ball

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from random_matrices import labeled
-from spdmetric.datasets import eegmmi_covariance_subjects, load_cho2017, load_eegmmi_covariances, make_toy
 from spdmetric.comparison.statistics import as_markdown, as_plain
+from spdmetric.datasets import eegmmi_covariance_subjects, load_cho2017, load_eegmmi_covariances, make_toy
 from spdmetric.geometry import mean_riemann
 from spdmetric.paper import beyond
 from spdmetric.paper.reproduce import Settings, run_table

@@ -45,7 +45,7 @@ X, Y = labeled(RNG, 24, 4)
 LABELS = np.array(["left", "right"])[Y]
 METRIC = LogEuclideanMetric(2.0).fit(X, LABELS)
 CHOSEN = LogEuclideanMetricCV(
-    radii=(0, 1, 2), ranks=(None, 2), shapes=(None,), n_neighbors=1, scoring="accuracy", cv=3
+    radii=(0, 1, 2), ranks=(None, 2), weightings=(None,), n_neighbors=1, scoring="accuracy", cv=3
 ).fit(X, LABELS)
 
 
@@ -320,7 +320,7 @@ def test_patterns_are_the_regression_on_the_components(rng):
 def test_patterns_do_not_hang_on_a_shape(rng):
     covariances, y, _ = sources_and_channels(rng)
     plain = LogEuclideanMetric(0.0, rank=3).fit(covariances, y)
-    shaped = LogEuclideanMetric(0.0, rank=3, shape="discriminant").fit(covariances, y)
+    shaped = LogEuclideanMetric(0.0, rank=3, weighting="discriminant").fit(covariances, y)
     for one, other in zip(*(patterns_of(m, covariances, y) for m in (plain, shaped)), strict=True):
         np.testing.assert_array_equal(one, other)
     assert shaped.transform(covariances).shape[1] == 1

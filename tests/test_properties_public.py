@@ -509,7 +509,7 @@ def tensors_are_checked_where_they_are_and_come_home_unchanged(rng, d):
 @about("validation.check_choice", "validation.check_radius", "validation.check_rank")
 @about(
     *("validation.check_candidates", "validation.check_kernel", "validation.check_neighbors"),
-    *("validation.check_class_weight", "validation.check_shape", "validation.check_scorer"),
+    *("validation.check_class_weight", "validation.check_weighting", "validation.check_scorer"),
     "validation.check_splits",
 )
 def parameters_come_back_as_numbers_or_are_refused(rng, d):
@@ -523,7 +523,7 @@ def parameters_come_back_as_numbers_or_are_refused(rng, d):
     validation.check_choice("k", "a", ("a", "b"))
     validation.check_choice("k", np.eye(d), ("a", "b"), other="a matrix")
     validation.check_kernel("rbf", radius + 1, "gradient")
-    validation.check_shape("discriminant", "linear")
+    validation.check_weighting("discriminant", "linear")
     validation.check_class_weight({d: radius + 1})
     validation.check_scorer("accuracy")
     ((train, test),) = validation.check_splits(None, lambda: [(np.arange(7) < d, [d])], 7)
@@ -534,7 +534,7 @@ def parameters_come_back_as_numbers_or_are_refused(rng, d):
         "newton": lambda: validation.check_rank(d, "newton"),
         "expected at most": lambda: validation.check_neighbors(d + 1, d),
         "'a', 'b', or a matrix": lambda: validation.check_choice("k", "c", ("a", "b"), other="a matrix"),
-        "needs kernel=": lambda: validation.check_shape("discriminant", "rbf"),
+        "needs kernel=": lambda: validation.check_weighting("discriminant", "rbf"),
         "gamma=": lambda: validation.check_kernel("linear", radius + 1, "gradient"),
         "class_weight=": lambda: validation.check_class_weight(radius),
         "scoring=": lambda: validation.check_scorer({"a": "accuracy"}),
@@ -828,7 +828,7 @@ def vectors_in_a_file_are_the_vectors(rng, d):
 def the_chosen_candidate_is_one_of_the_candidates_and_the_best(rng, d):
     X, y = labeled(rng, 12, d)
     ranks = (None, 1) if d > 1 else (None,)
-    options = {"radii": (0, 1), "ranks": ranks, "shapes": (None,), "head": "centroid", "rule": "best"}
+    options = {"radii": (0, 1), "ranks": ranks, "weightings": (None,), "head": "centroid", "rule": "best"}
     metric = LogEuclideanMetricCV(**options, cv=2, max_iter=4).fit(X, y)
     assert metric.best_params_ in metric.cv_results_["params"]
     close(metric.best_score_, metric.cv_results_["mean_test_score"].max(), 1e-12)

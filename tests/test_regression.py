@@ -139,10 +139,10 @@ def test_low_rank_starts_at_the_sources_that_matter():
 @pytest.mark.parametrize("outputs", [1, 2])
 @pytest.mark.parametrize(("n", "d"), [(60, 4), (20, 8)], ids=["features", "gram"])
 def test_left_out_errors_are_those_of_n_refits(n, d, outputs):
-    """The score of the shape, from regressions that never saw the matrix; each has its own means."""
+    """The score of the weighting, from regressions that never saw the matrix; each has its own means."""
     X, y, *_ = make_regression(n, 1, d=d, r2=0.8, n_outputs=outputs, random_state=7)
     weight = np.random.default_rng(1).uniform(0.5, 2, n)
-    metric = LogEuclideanMetric(0.0, shape="discriminant").fit(X, y, weight)
+    metric = LogEuclideanMetric(0.0, weighting="discriminant").fit(X, y, weight)
     plain = LogEuclideanMetric(0.0).fit(X, y, weight)
     V, Y = plain.transform(X), y.reshape(n, -1)
     center = np.average(Y, axis=0, weights=weight)
@@ -150,18 +150,18 @@ def test_left_out_errors_are_those_of_n_refits(n, d, outputs):
     squares = 0.0
     for i in range(n):
         others = np.arange(n) != i
-        ridge = Ridge(alpha=metric.shape_penalty_, solver="svd").fit(V[others], Y[others], weight[others])
+        ridge = Ridge(alpha=metric.weighting_penalty_, solver="svd").fit(V[others], Y[others], weight[others])
         squares += weight[i] * np.sum((Y[i] - ridge.predict(V[i : i + 1])) ** 2)
     total = float(np.sum(weight[:, None] * Y**2))
-    assert metric.shape_score_ == pytest.approx(1 - squares / total, abs=1e-9)
-    assert metric.shape_.shape[1] == outputs
+    assert metric.weighting_score_ == pytest.approx(1 - squares / total, abs=1e-9)
+    assert metric.weighting_.shape[1] == outputs
 
 
 def test_the_direction_of_one_number_is_that_of_its_regression():
     X, y, X_test, _ = make_regression(200, 100, d=5, r2=0.9, random_state=1)
-    metric = LogEuclideanMetric(0.0, shape="discriminant").fit(X, y)
+    metric = LogEuclideanMetric(0.0, weighting="discriminant").fit(X, y)
     plain = LogEuclideanMetric(0.0).fit(X, y)
-    ridge = Ridge(alpha=metric.shape_penalty_).fit(plain.transform(X), y)
+    ridge = Ridge(alpha=metric.weighting_penalty_).fit(plain.transform(X), y)
     predicted = ridge.predict(plain.transform(X_test))
     assert np.corrcoef(metric.transform(X_test)[:, 0], predicted)[0, 1] > 1 - 1e-9
 
@@ -170,8 +170,8 @@ def test_the_direction_of_one_number_is_that_of_its_regression():
 @pytest.mark.parametrize("n", [12, 200])
 def test_without_noise_shapes_are_finite(n, outputs):
     X, y, X_test, y_test = make_regression(n, 50, d=4, r2=1.0, n_outputs=outputs, random_state=0)
-    metric = LogEuclideanMetric(0.0, shape="discriminant").fit(X, y)
-    assert np.isfinite(metric.shape_).all()
+    metric = LogEuclideanMetric(0.0, weighting="discriminant").fit(X, y)
+    assert np.isfinite(metric.weighting_).all()
     scale = np.abs(metric.transform(X_test)).max()
     assert 0.1 < scale < 1e4
     if n == 200:
@@ -183,7 +183,7 @@ def test_learning_helps_neighbors():
     X, y, X_test, y_test = make_regression(200, 200, d=8, rank=4, random_state=0)
     found = [
         make_pipeline(CommonRange(), metric, KNeighborsRegressor(5)).fit(X, y).score(X_test, y_test)
-        for metric in (LogEuclideanMetric(0.0), LogEuclideanMetric(0.0, shape="discriminant"))
+        for metric in (LogEuclideanMetric(0.0), LogEuclideanMetric(0.0, weighting="discriminant"))
     ]
     assert found[1] > found[0] + 0.05
     assert found[1] > 0.9
@@ -191,7 +191,7 @@ def test_learning_helps_neighbors():
 
 def test_a_model_of_numbers_comes_back(tmp_path):
     X, y, X_test, _ = make_regression(30, 10, d=4, n_outputs=2, random_state=0)
-    metric = LogEuclideanMetric(1.0, shape="discriminant").fit(X, y)
+    metric = LogEuclideanMetric(1.0, weighting="discriminant").fit(X, y)
     spdmetric.save(metric, tmp_path / "model.npz")
     loaded = spdmetric.load(tmp_path / "model.npz")
     assert loaded.classes_ is None
@@ -246,7 +246,7 @@ def test_a_stream_of_numbers_is_refused():
 @pytest.mark.parametrize("scale", [1e-150, 1e150])
 def test_units_of_y_do_not_matter(scale):
     X, y, *_ = make_regression(40, 1, d=3, random_state=0)
-    metric = LogEuclideanMetric(0.0, shape="discriminant", task="regression")  # 1e150 is a whole number
+    metric = LogEuclideanMetric(0.0, weighting="discriminant", task="regression")  # 1e150 is a whole number
     one, other = (clone(metric).fit(X, s * y) for s in (1.0, scale))
     np.testing.assert_allclose(other.transform(X), one.transform(X), rtol=1e-6, atol=1e-6)
 
@@ -259,7 +259,7 @@ def test_the_choice_finds_the_shape_and_scores_by_r2():
     X, y, X_test, y_test = make_regression(120, 200, d=8, rank=5, random_state=0)
     metric = LogEuclideanMetricCV().fit(X, y)  # singular matrices: their common rank is tried
     assert metric.classes_ is None
-    assert metric.best_params_["shape"] == "discriminant"
+    assert metric.best_params_["weighting"] == "discriminant"
     assert metric.best_score_ == pytest.approx(0.93, abs=0.06)
     head = KNeighborsRegressor(metric.n_neighbors_).fit(metric.transform(X), y)
     assert head.score(metric.transform(X_test), y_test) > 0.9
@@ -270,11 +270,11 @@ def test_scores_are_those_of_the_folds(rng):
     """The score of the usual candidate with neighbors, from its parts, on folds that are given."""
     X, y, *_ = make_regression(40, 1, d=4, r2=0.8, n_outputs=2, random_state=1)
     folds = [(np.arange(10, 40), np.arange(10)), (np.arange(30), np.arange(30, 40))]
-    grid = {"radii": (0,), "ranks": (None,), "shapes": ("discriminant",)}
+    grid = {"radii": (0,), "ranks": (None,), "weightings": ("discriminant",)}
     chosen = LogEuclideanMetricCV(**grid, n_neighbors=3, cv=folds).fit(X, y)
     Y = (y - y.mean(axis=0)) / y.std(axis=0)
     for k, (train, test) in enumerate(folds):
-        metric = LogEuclideanMetric(0.0, shape="discriminant").fit(X[train], Y[train])
+        metric = LogEuclideanMetric(0.0, weighting="discriminant").fit(X[train], Y[train])
         head = KNeighborsRegressor(3).fit(metric.transform(X[train]), Y[train])
         errors = np.sum((head.predict(metric.transform(X[test])) - Y[test]) ** 2)
         total = np.sum((Y[test] - Y[train].mean(axis=0)) ** 2)

@@ -33,7 +33,7 @@ def saved(folder, X, name="X.npy"):
 
 
 class Sliceable:
-    """What HDF5 and Zarr arrays have in common: a shape, a dtype, slices."""
+    """What HDF5 and Zarr arrays have in common: a weighting, a dtype, slices."""
 
     def __init__(self, X):
         self._X, self.shape, self.dtype = X, X.shape, X.dtype
@@ -69,10 +69,10 @@ def test_same_chunks_same_bits(data, tmp_path, options):
     X = X[:150] if "kernel" in options else X
     y = y[: len(X)]
     metric = LogEuclideanMetric(2.0, chunk_size=70, **options)
-    here, shape = metric.fit(X, y).components_, metric.shape_
+    here, shape = metric.fit(X, y).components_, metric.weighting_
     there = metric.fit(saved(tmp_path, X), y)
     np.testing.assert_array_equal(there.components_, here)
-    np.testing.assert_array_equal(there.shape_, shape)
+    np.testing.assert_array_equal(there.weighting_, shape)
 
 
 @pytest.mark.parametrize("init", ["riemann", "logeuclid", "euclid"])

@@ -37,8 +37,8 @@ MODELS = {
     "rank 2": LogEuclideanMetric(2.0, rank=2),
     "stochastic": LogEuclideanMetric(2.0, solver="stochastic", random_state=0, callback=briefly),
     "Gaussian": LogEuclideanMetric(2.0, kernel="rbf"),
-    "shape": LogEuclideanMetric(2.0, shape="discriminant"),
-    "shape alone": LogEuclideanMetric(0.0, shape="discriminant"),
+    "shape": LogEuclideanMetric(2.0, weighting="discriminant"),
+    "shape alone": LogEuclideanMetric(0.0, weighting="discriminant"),
     "chosen": LogEuclideanMetricCV(radii=(0, 2), ranks=(None, 2), cv=2),
 }
 models = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
@@ -216,7 +216,7 @@ def test_feature_names_and_pandas(model, data):
     estimator = clone(model).set_output(transform="pandas").fit(X, y)
     frame = estimator.transform(X)
     m = estimator.components_.shape[0]
-    p = m * (m + 1) // 2 if estimator.shape_ is None else 1  # two classes differ in one direction
+    p = m * (m + 1) // 2 if estimator.weighting_ is None else 1  # two classes differ in one direction
     names = [f"{type(model).__name__.lower()}{i}" for i in range(p)]
     assert list(frame.columns) == names
     assert list(estimator.get_feature_names_out()) == names

@@ -33,7 +33,7 @@ MODELS = {
     "full rank": LogEuclideanMetric(3.0),
     "far out": LogEuclideanMetric(15.0, tol=1e-3),
     "rank 2": LogEuclideanMetric(2.0, rank=2, tol=1e-3),
-    "shape": LogEuclideanMetric(2.0, shape="discriminant", tol=1e-3),
+    "shape": LogEuclideanMetric(2.0, weighting="discriminant", tol=1e-3),
     "Gaussian": LogEuclideanMetric(2.0, kernel="rbf", tol=1e-3),
     "chosen": LogEuclideanMetricCV(radii=(0, 2), ranks=(None, 2), cv=2),
 }
@@ -68,7 +68,7 @@ def test_everything_that_is_learned_and_given_back(model, to, data, rng):
     assert isinstance(ours.components_, np.ndarray)
     vectors = theirs.transform(new)
     same(ours.transform(to(new)), vectors)
-    if theirs.shape_ is None:
+    if theirs.weighting_ is None:
         same(ours.inverse_transform(to(vectors)), theirs.inverse_transform(vectors))
     pairs = np.stack([new[:3], new[3:]], axis=1)
     same(ours.pair_distance(to(pairs)), theirs.pair_distance(pairs))

@@ -53,9 +53,9 @@ def features(folder: Path) -> dict:
     """Each optional feature: the extra that it must name, the package it needs, a use of it."""
     import numpy as np
 
+    from spdmetric.comparison.methods import METHODS, Sizes
     from spdmetric.comparison.page import need_page
     from spdmetric.datasets import gabor_responses, load_bci_iv_2a, load_eegmmi, load_images
-    from spdmetric.comparison.methods import METHODS, Sizes
     from spdmetric.io.matrices import read_matrices
     from spdmetric.plots import style
 

@@ -17,9 +17,9 @@ _DISPLAYS = "gallery/plot_displays"
 _METRIC = "EmbeddingDisplay PairDistanceDisplay ReferenceSpectrumDisplay PatternsDisplay"
 _CHOICE = "ChoiceDisplay RadiusPathDisplay guide/choosing"
 SEE_ALSO = {
-    "LogEuclideanMetric": f"LogEuclideanMetricCV {_METRIC} guide/shape guide/sessions guide/regression",
+    "LogEuclideanMetric": f"LogEuclideanMetricCV {_METRIC} guide/weighting guide/sessions guide/regression",
     "LogEuclideanMetricCV": f"LogEuclideanMetric LogEuclideanClassifier {_CHOICE} guide/regression",
-    "LogEuclideanClassifier": f"LogEuclideanMetricCV {_CHOICE} guide/shape guide/sessions models",
+    "LogEuclideanClassifier": f"LogEuclideanMetricCV {_CHOICE} guide/weighting guide/sessions models",
     "TransferClassifier": "LogEuclideanClassifier moabb guide/sessions",
     "CommonRange": "Shrinkage LogEuclideanMetric guide/rank_deficient",
     "Shrinkage": "CommonRange LogEuclideanMetric guide/rank_deficient",

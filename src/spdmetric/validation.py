@@ -258,7 +258,7 @@ def as_numpy(x: ArrayLike, name: str) -> np.ndarray:
 
 
 def check_stack(X: Array, name: str) -> None:
-    """Refuse what has not the shape of a stack of square matrices."""
+    """Refuse what has not the weighting of a stack of square matrices."""
     shape = tuple(X.shape)
     if len(shape) != 3 or shape[-1] != shape[-2]:
         hint = ""
@@ -468,15 +468,15 @@ def check_kernel(kernel: object, gamma: object, solver: str) -> None:
         )
 
 
-def check_shape(shape: object, kernel: str) -> str | None:
-    """Return the shape, or say that it is not known, or not for this kernel."""
-    check_choice("shape", shape, (None, "discriminant"))
-    if shape is not None and kernel != "linear":
+def check_weighting(weighting: object, kernel: str) -> str | None:
+    """Return the weighting, or say that it is not known, or not for this kernel."""
+    check_choice("weighting", weighting, (None, "discriminant"))
+    if weighting is not None and kernel != "linear":
         raise ValueError(
-            f"shape={shape!r} needs kernel='linear': with kernel={kernel!r} the metric and its gamma are "
-            "learned for distances without a shape. Use one of the two."
+            f"weighting={weighting!r} needs kernel='linear': with kernel={kernel!r} the metric and its gamma are "
+            "learned for distances without a weighting. Use one of the two."
         )
-    return None if shape is None else str(shape)
+    return None if weighting is None else str(weighting)
 
 
 def check_class_weight(class_weight: object) -> None:

@@ -159,8 +159,8 @@ def _write(report: Report, data: Input, arguments: Namespace) -> None:
     """Write what was asked for, and say what was found."""
     from sklearn.pipeline import make_pipeline
 
-    from spdmetric.comparison.verdict import saved_sentence
     from spdmetric.comparison.folds import steps_of
+    from spdmetric.comparison.verdict import saved_sentence
     from spdmetric.io.atomic import write_atomically
     from spdmetric.io.models import save
 

@@ -1,6 +1,6 @@
 """Learn a classifier from labeled matrices or signals, and keep it in a file.
 
-By default a metric and what labels its vectors are learned: radius, rank and shape are chosen by
+By default a metric and what labels its vectors are learned: radius, rank and weighting are chosen by
 cross-validation as far as they are not given.  --method takes any other that 'spdmetric methods' lists.
 With --regression the labels are numbers to predict, and ridge regression follows the metric, unless
 --neighbors is given.  Matrices that are singular in the same directions are brought to their common range
@@ -72,8 +72,8 @@ def run(arguments: Namespace) -> None:
     from sklearn.pipeline import make_pipeline
 
     from spdmetric.cli.inputs import read_input, told
-    from spdmetric.comparison.methods import Sizes
     from spdmetric.comparison.folds import several, steps_of
+    from spdmetric.comparison.methods import Sizes
     from spdmetric.io.models import save
 
     if arguments.method != "auto":
@@ -192,8 +192,8 @@ def classifier_asked(arguments: Namespace, sizes: Sizes, grouped: bool) -> BaseE
     import numpy as np
 
     from spdmetric import LogEuclideanClassifier
-    from spdmetric.comparison.methods import METHODS, given, find_obstacle
     from spdmetric.comparison.folds import steps_of
+    from spdmetric.comparison.methods import METHODS, given, find_obstacle
 
     name = AUTO if arguments.method == "auto" else arguments.method
     if why := find_obstacle(METHODS[name], sizes):
@@ -244,7 +244,7 @@ def numbers_asked(arguments: Namespace, sizes: Sizes) -> BaseEstimator:
     metric: LogEuclideanMetric | LogEuclideanMetricCV
     if arguments.radius is not None and arguments.rank is not None:
         rank = None if arguments.rank == "full" else arguments.rank
-        metric = LogEuclideanMetric(arguments.radius, rank=rank, shape="discriminant", task="regression")
+        metric = LogEuclideanMetric(arguments.radius, rank=rank, weighting="discriminant", task="regression")
     else:
         metric = LogEuclideanMetricCV(head="ridge" if ridge else "neighbors", task="regression")
     before = [CommonRange()] if sizes.shared else []
@@ -280,8 +280,8 @@ def _parts(data: Input, groups: np.ndarray | None) -> list[str]:
 
 def _learned(model: BaseEstimator, arguments: Namespace) -> str:
     """What was learned, in a line."""
-    from spdmetric.comparison.methods import METHODS
     from spdmetric.comparison.folds import steps_of
+    from spdmetric.comparison.methods import METHODS
 
     found = [getattr(step, "metric_", step) for step in steps_of(model)]
     metrics = [step for step in found if hasattr(step, "alignment_")]
@@ -290,16 +290,16 @@ def _learned(model: BaseEstimator, arguments: Namespace) -> str:
     metric = metrics[0]
     if not hasattr(metric, "best_params_"):
         told = f"alignment {metric.alignment_:.3f}, distance from the mean {metric.radius_:.3g}"
-        return f"{told}, R2 {metric.shape_score_:.3f} each matrix left out in turn"
+        return f"{told}, R2 {metric.weighting_score_:.3f} each matrix left out in turn"
     return chosen(metric)
 
 
 def chosen(metric: LogEuclideanMetricCV) -> str:
     """What cross-validation chose, in a line."""
     best = metric.best_params_
-    shape = "no shape" if best["shape"] is None else f"{best['shape']} shape"
+    weighting = "no weighting" if best["weighting"] is None else f"{best['weighting']} weighting"
     rank = "full" if best["rank"] is None else best["rank"]
-    said = f"chosen: radius {best['radius']:g}, rank {rank}, {shape}"
+    said = f"chosen: radius {best['radius']:g}, rank {rank}, {weighting}"
     if metric.classes_ is None:
         return f"{said}; R2 in cross-validation {metric.best_score_:.3f}"
     k = metric.n_neighbors_

@@ -17,9 +17,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from spdmetric.cli.options import printable
-from spdmetric.estimators import Shrinkage
 from spdmetric.comparison.baselines import from_pyriemann
 from spdmetric.comparison.methods import expression
+from spdmetric.estimators import Shrinkage
 from spdmetric.io.matrices import GROUP_HEADS, SIGNAL_SUFFIXES, Matrices, read_column, read_matrices
 from spdmetric.io.signals import Recipe, Signals, holds_signals, read_signals
 from spdmetric.validation import Bad, bad_matrices, bad_signals

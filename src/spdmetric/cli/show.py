@@ -22,8 +22,8 @@ def run(arguments: Namespace) -> None:
     """Read the file, whose digest is checked, and print what it holds."""
     path = arguments.model
     check_model(path)
-    from spdmetric.comparison.methods import expression
     from spdmetric.comparison.folds import steps_of
+    from spdmetric.comparison.methods import expression
     from spdmetric.io.models import input_of, load, load_recipe
     from spdmetric.io.npy import read_npz
 

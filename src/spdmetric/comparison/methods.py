@@ -22,14 +22,14 @@ from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.svm import SVC
 
+from spdmetric.comparison.baselines import CSP_FILTERS, GMML, NCA, RCA, NearestNeighbor, from_pyriemann
+from spdmetric.comparison.folds import steps_of
 from spdmetric.estimators import (
     CommonRange,
     LogEuclideanClassifier,
     LogEuclideanMetric,
     LogEuclideanMetricCV,
 )
-from spdmetric.comparison.baselines import CSP_FILTERS, GMML, NCA, RCA, NearestNeighbor, from_pyriemann
-from spdmetric.comparison.folds import steps_of
 from spdmetric.validation import check_psd, smallest_rank
 
 
@@ -163,10 +163,10 @@ def _distance(title: str, short: str, metric: str, distance: str, **rest: Any) -
 
 
 def _at_identity(
-    name: str, words: str, head: Make, *maps: type[BaseEstimator], shape: str | None = None
+    name: str, words: str, head: Make, *maps: type[BaseEstimator], weighting: str | None = None
 ) -> Method:
-    sentence, family = f"Tangent vectors at I, then {words}.", "baseline" if shape is None else "learned"
-    make = _vectors(head, *maps, init="identity", shape=shape)
+    sentence, family = f"Tangent vectors at I, then {words}.", "baseline" if weighting is None else "learned"
+    make = _vectors(head, *maps, init="identity", weighting=weighting)
     return Method(f"LogEuclid at I + {name}", f"LE at I, {name}", family, sentence, make)
 
 
@@ -186,7 +186,9 @@ def _pyriemann(title: str, short: str, sentence: str, recipe: Make, **rest: Any)
 
 
 def _chosen(title: str, short: str, words: str, **parameters: Any) -> Method:
-    sentence = f"Reference point, rank and shape of the metric and {words}, all chosen by cross-validation."
+    sentence = (
+        f"Reference point, rank and weighting of the metric and {words}, all chosen by cross-validation."
+    )
     recipe = lambda s: LogEuclideanClassifier(**parameters)  # noqa: E731
     return Method(title, short, "learned", sentence, recipe, definite=False, chooses=True)
 
@@ -226,7 +228,7 @@ METHODS: dict[str, Method] = {
     "logeuclid-chosen": _learned(
         "Chosen metric + 1-NN",
         "LE chosen",
-        "A metric whose radius, rank and shape are chosen by cross-validation for one neighbor.",
+        "A metric whose radius, rank and weighting are chosen by cross-validation for one neighbor.",
         lambda s: LogEuclideanMetricCV(n_neighbors=1),
         definite=False,
         chooses=True,
@@ -236,11 +238,11 @@ METHODS: dict[str, Method] = {
     "logeuclid-mean-lda": replace(
         _tangent("LDA", "shrinkage LDA", _lda), scatters=True, is_slow=_has_long_vectors
     ),
-    "logeuclid-mean-shape": _learned(
-        "Tangent space + shape + 5-NN",
-        "LE at mean, shape, 5-NN",
-        "Tangent vectors at the Riemannian mean with a discriminant shape, then five nearest neighbors.",
-        lambda s: LogEuclideanMetric(radius=0.0, shape="discriminant"),
+    "logeuclid-mean-weighting": _learned(
+        "Tangent space + weighting + 5-NN",
+        "LE at mean, weighting, 5-NN",
+        "Tangent vectors at the Riemannian mean with a discriminant weighting, then five nearest neighbors.",
+        lambda s: LogEuclideanMetric(radius=0.0, weighting="discriminant"),
         lambda s: KNeighborsClassifier(min(5, s.smallest_class)),
     ),
     "class-directions": Method(
@@ -255,13 +257,13 @@ METHODS: dict[str, Method] = {
     "logeuclid-mean-logistic": _tangent(
         "logistic", "logistic regression", lambda s: LogisticRegression(max_iter=5000)
     ),
-    "logeuclid-identity-shape": _at_identity(
-        "shape + 1-NN", "a shape, and one nearest neighbor", _NEAREST, shape="discriminant"
+    "logeuclid-identity-weighting": _at_identity(
+        "weighting + 1-NN", "a weighting, and one nearest neighbor", _NEAREST, weighting="discriminant"
     ),
     "logeuclid-identity-cv": _learned(
         "Learned by CV from I + 1-NN",
         "LE by CV from I",
-        "Tangent vectors at I, or a learned point, with the shape by cross-validation, then 1-NN.",
+        "Tangent vectors at I, or a learned point, with the weighting by cross-validation, then 1-NN.",
         lambda s: LogEuclideanMetricCV(init="identity", ranks=(None,), n_neighbors=1),
         chooses=True,
     ),
@@ -311,13 +313,15 @@ METHODS: dict[str, Method] = {
     ),
     "svm": _tangent("SVM", "a support vector machine", lambda s: SVC()),
     # The first method with less and less learned: what each part of the choice is worth.
-    "spdmetric-shape": replace(
-        _chosen("Chosen shape and head", "chosen shape", "", radii=(0.0,), ranks=(None,)),
-        sentence="The metric at the mean, with or without a shape, and the head, chosen by cross-validation.",
+    "spdmetric-weighting": replace(
+        _chosen("Chosen weighting and head", "chosen weighting", "", radii=(0.0,), ranks=(None,)),
+        sentence="The metric at the mean, with or without a weighting, and the head, chosen by cross-validation.",
         definite=True,
     ),
     "spdmetric-mean": replace(
-        _chosen("Chosen head at the mean", "chosen head", "", radii=(0.0,), ranks=(None,), shapes=(None,)),
+        _chosen(
+            "Chosen head at the mean", "chosen head", "", radii=(0.0,), ranks=(None,), weightings=(None,)
+        ),
         family="baseline",
         sentence="Nearest class mean or neighbors, chosen by cross-validation, with the metric at the mean.",
         definite=True,
@@ -338,17 +342,19 @@ class Pair(NamedTuple):
 
 
 # The first of them that could be run, of those against the mean, is the comparison planned beforehand.
-_ALL, _EITHER = "the metric (G, its rank and a shape)", "class means or neighbors"
+_ALL, _EITHER = "the metric (G, its rank and a weighting)", "class means or neighbors"
 PAIRS = (
     Pair("spdmetric", "spdmetric-mean", _ALL, _EITHER),
-    Pair("spdmetric-shape", "spdmetric-mean", "the shape alone", _EITHER),
-    Pair("spdmetric", "spdmetric-shape", "G and its rank beside the shape", _EITHER, against_mean=False),
+    Pair("spdmetric-weighting", "spdmetric-mean", "the weighting alone", _EITHER),
+    Pair(
+        "spdmetric", "spdmetric-weighting", "G and its rank beside the weighting", _EITHER, against_mean=False
+    ),
     Pair("logeuclid-chosen", "logeuclid-mean", _ALL, "one nearest neighbor"),
 )
 
 # Those that `spdmetric compare` runs by default, in the order in which it shows them.
 COMPARED = (
-    *("spdmetric", "spdmetric-shape", "spdmetric-mean"),
+    *("spdmetric", "spdmetric-weighting", "spdmetric-mean"),
     *("euclid", "wasserstein", "logeuclid-identity", "logeuclid-mean", "riemann", "stein"),
     *("logeuclid-kta", "logeuclid-kta-rank"),
     *("logeuclid-mean-11nn", "logeuclid-mean-lda", "logeuclid-mean-logistic", "svm"),

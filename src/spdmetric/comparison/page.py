@@ -138,7 +138,7 @@ def _draw_pictures(
         if not drawn.metric.embedding_.low_rank and drawn.metric.radius_ > 0:
             figures["spectrum"] = pictures.draw_spectrum(drawn)
         if drawn.weights is not None:
-            figures["shape"] = pictures.draw_shape(drawn, report.channels)
+            figures["weighting"] = pictures.draw_weighting(drawn, report.channels)
         train, test = (plan.codes[index] for index in plan.splits[0][0])
         for which, panel in (("before", drawn.before), ("after", drawn.after)):
             figures[f"embedding-{which}"] = pictures.draw_embedding(panel, train, test, names)

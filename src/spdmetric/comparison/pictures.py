@@ -81,13 +81,13 @@ class LearnedMetric(NamedTuple):
     def n_candidates(self) -> int:
         """Metrics that it was chosen from."""
         options = getattr(self.metric, "cv_results_", {"params": []})["params"]
-        return len({(one["radius"], one["rank"], one["shape"]) for one in options})
+        return len({(one["radius"], one["rank"], one["weighting"]) for one in options})
 
     @property
     def differs(self) -> bool:
         """Whether it differs from the metric where learning starts."""
         metric = self.metric
-        return metric.embedding_.low_rank or metric.radius_ > 0 or metric.shape_ is not None
+        return metric.embedding_.low_rank or metric.radius_ > 0 or metric.weighting_ is not None
 
     @property
     def differs_in_fold(self) -> bool:
@@ -109,10 +109,10 @@ class LearnedMetric(NamedTuple):
 
     @property
     def weights(self) -> np.ndarray | None:
-        """How much each entry of a logarithm counts in the shape, (m, m); of one direction, with its sign."""
-        if self.metric.shape_ is None:
+        """How much each entry of a logarithm counts in the weighting, (m, m); of one direction, with its sign."""
+        if self.metric.weighting_ is None:
             return None
-        parts = unvech(self.metric.shape_.T)  # (q, m, m)
+        parts = unvech(self.metric.weighting_.T)  # (q, m, m)
         parts = parts[0] if len(parts) == 1 else np.sqrt(np.sum(parts**2, axis=0))
         return parts / np.abs(parts).max()
 
@@ -144,7 +144,7 @@ def _embed_at_start(plan: Plan, fold: Fold, metric: Metric) -> Vectors:
 
 
 def _embed(plan: Plan, fold: Fold, method: str) -> Vectors:
-    """Vectors of the metric, its shape included, as learned on the training part of the fold."""
+    """Vectors of the metric, its weighting included, as learned on the training part of the fold."""
     *steps, _ = steps_of(make_method(plan, method))
     if not any(isinstance(step, Metric) for step in steps):
         classifier, test = fold.fitted(make_method(plan, method))
@@ -312,10 +312,10 @@ def draw_patterns(drawn: LearnedMetric, channels: Sequence[str] | None) -> style
     return figure
 
 
-def draw_shape(drawn: LearnedMetric, channels: Sequence[str] | None) -> style.Figure:
+def draw_weighting(drawn: LearnedMetric, channels: Sequence[str] | None) -> style.Figure:
     """How much each entry of the logarithms counts; entries are pairs of channels, or of components."""
     weights = drawn.weights
-    assert weights is not None  # only asked for where there is a shape
+    assert weights is not None  # only asked for where there is a weighting
     signed = bool((weights < 0).any())
     names = channels if drawn.entries == "channels" else None
     with _begin(3.6, (0.17, 0.17, 0.8, 0.8)) as (figure, axes):
@@ -361,7 +361,7 @@ def draw_confusion(counts: np.ndarray, names: Sequence[str]) -> style.Figure:
 def draw_embedding(panel: Panel, train: np.ndarray, test: np.ndarray, names: Sequence[str]) -> style.Figure:
     """Two principal components of one fold: training matrices faint, held-out ones full.
 
-    One component, as a shape for two classes has, is drawn with a row for each class.
+    One component, as a weighting for two classes has, is drawn with a row for each class.
     """
     one = len(panel.share) == 1
     known, new = (

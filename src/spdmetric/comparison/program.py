@@ -48,7 +48,11 @@ def write_program(estimator: BaseEstimator, origin: Origin, *, groups: bool = Fa
     ``groups``: whether folds inside the estimator keep those of the file together.
     """
     known, new = origin.calls()
-    reader = ("spdmetric.io.signals", "read_signals") if origin.signals else ("spdmetric.io.matrices", "read_matrices")
+    reader = (
+        ("spdmetric.io.signals", "read_signals")
+        if origin.signals
+        else ("spdmetric.io.matrices", "read_matrices")
+    )
     parts = [part for step in steps_of(estimator) for part in (step, *step.get_params(deep=False).values())]
     kinds = {type(part) for part in parts if isinstance(part, BaseEstimator)}
     imports = {reader, *((_public_module(kind), kind.__name__) for kind in kinds)}
@@ -60,7 +64,11 @@ def write_program(estimator: BaseEstimator, origin: Origin, *, groups: bool = Fa
         imports.add(("spdmetric.validation", bad))
         usable, of_known, of_new = _USABLE.format(bad=bad), "[usable(known)]", "[usable(new)]"
     keywords = fit_keywords(estimator, groups=f"known.groups{of_known}") if groups else {}
-    columns = [f"known.X{of_known}", f"known.y{of_known}", *(f"{name}={text}" for name, text in keywords.items())]
+    columns = [
+        f"known.X{of_known}",
+        f"known.y{of_known}",
+        *(f"{name}={text}" for name, text in keywords.items()),
+    ]
     return "\n".join(
         [
             *(f"from {module} import {name}" for module, name in sorted(imports)),

@@ -181,7 +181,12 @@ def _check_classes(data: Matrices) -> None:
 def _list_facts(plan: Plan, seconds: float, n_jobs: int) -> dict[str, str]:
     """All that decides the numbers, and what it took, in words."""
     folds, n_groups = len(plan.splits[0]), 0 if plan.groups is None else len(np.unique(plan.groups))
-    packages = {"spdmetric": "spdmetric", "NumPy": "numpy", "scikit-learn": "sklearn", "pyRiemann": "pyriemann"}
+    packages = {
+        "spdmetric": "spdmetric",
+        "NumPy": "numpy",
+        "scikit-learn": "sklearn",
+        "pyRiemann": "pyriemann",
+    }
     versions = [f"{name} {import_module(m).__version__}" for name, m in packages.items() if find_spec(m)]
     return {
         "Date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),

@@ -63,7 +63,9 @@ class Store:
             with saying(self.path, "cannot be written"):
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 if is_special(self.path):
-                    raise StoreError(f"{self.path} is not a regular file: remove it, or choose another --out.")
+                    raise StoreError(
+                        f"{self.path} is not a regular file: remove it, or choose another --out."
+                    )
                 self._file = self.path.open("ab+")
             self._lock()
             self._results = self._read()
@@ -104,7 +106,9 @@ class Store:
         text = self._file.read()
         if not (text.startswith(_BEGINNING) or _BEGINNING.startswith(text)):
             self._file.close()
-            raise StoreError(f"{self.path} is not a state file of spdmetric: remove it, or choose another --out.")
+            raise StoreError(
+                f"{self.path} is not a state file of spdmetric: remove it, or choose another --out."
+            )
         whole = text.rfind(b"\n") + 1
         self._file.truncate(whole)
         return dict(found for line in text[:whole].splitlines() if (found := _parse(line)) is not None)

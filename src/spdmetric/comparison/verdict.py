@@ -184,7 +184,9 @@ def judge(comparison: Comparison) -> Verdict:
 
     def line(entry: Entry, best: np.ndarray | None) -> Line:
         own = values[entry]
-        scores = {name: estimate(own[name], clusters, s) if name in own else None for name, s in SCORES.items()}
+        scores = {
+            name: estimate(own[name], clusters, s) if name in own else None for name, s in SCORES.items()
+        }
         behind = None if best is None else estimate(best - deciding[entry], clusters, criterion)
         return Line(entry, scores, behind, comparison.outcomes[entry].seconds)
 

@@ -25,17 +25,17 @@ from spdmetric.distributed.tasks import (
     prepare,
     pull_back,
     ridge_of,
-    shape_of_few,
     summarize,
     survey,
     vectors_of,
     weight_squares,
+    weighting_of_few,
 )
 from spdmetric.geometry import RowFunction, weighted_sum
 from spdmetric.linalg.lazy import lazy
 from spdmetric.manifolds import FactorPoint
 from spdmetric.objectives.alignment import Cotangents, Evaluation
-from spdmetric.objectives.shape import Shape, shape_of
+from spdmetric.objectives.weighting import Weighting, weighting_of
 
 if TYPE_CHECKING:
     from dask.array import Array as DaskArray
@@ -169,7 +169,7 @@ class ClusterEvaluation(Evaluation):
         """Not known on a cluster: there the secant model serves."""
         raise TypeError("Exact second derivatives are known for data in memory or in a file only.")
 
-    def shape(self) -> Shape:
+    def weighting(self) -> Weighting:
         """As in one process; fewer matrices than features are brought together as vectors, n p numbers."""
         objective, (here, moments) = self._objective, self._first_pass
         cluster, W, p = objective.cluster, self.point.factor, self._mean.size
@@ -177,13 +177,13 @@ class ClusterEvaluation(Evaluation):
         pieces = [None] * len(here) if objective.keep else objective.pieces
         if counts.sum() < p:
             vectors = cluster.each(partial(vectors_of, W=W), pieces, here)
-            return cluster.result(cluster.submit(shape_of_few, vectors, self.learned))
+            return cluster.result(cluster.submit(weighting_of_few, vectors, self.learned))
         squares = cluster.merge(add_all, cluster.each(weight_squares, objective.pieces))
         known = objective.target_squares, squares, np.count_nonzero(counts), self.learned
         ridge = cluster.submit(ridge_of, moments, *known)
         ask = partial(left_out, W=W, mean=self._mean, counts=counts)
         errors = cluster.merge(add_all, cluster.each(ask, pieces, here, [ridge] * len(here)))
-        return cluster.result(cluster.submit(shape_of, ridge, errors))
+        return cluster.result(cluster.submit(weighting_of, ridge, errors))
 
     @lazy
     def _first_pass(self) -> tuple[list[Future], Future]:

@@ -16,7 +16,14 @@ from spdmetric.linalg.moments import Moments
 from spdmetric.linalg.symmetric import congruence, symmetrize
 from spdmetric.linalg.threads import one_thread
 from spdmetric.objectives.alignment import Cotangents, Part, Target, default_chunk_size, squares_of
-from spdmetric.objectives.shape import Errors, FeatureRidge, Shape, Targets, discriminant_shape, tried
+from spdmetric.objectives.weighting import (
+    Errors,
+    FeatureRidge,
+    Targets,
+    Weighting,
+    discriminant_weighting,
+    tried,
+)
 from spdmetric.validation import (
     as_numpy,
     check_label_kind,
@@ -216,7 +223,7 @@ def _parts(pieces: Pieces | None, here: Decomposed, W: np.ndarray) -> Iterable[P
     return here.parts if pieces is None else pieces.parts(W)
 
 
-# -- the shape
+# -- the weighting
 
 
 def class_counts(pieces: Pieces) -> np.ndarray:
@@ -261,10 +268,10 @@ def vectors_of(pieces: Pieces | None, here: Decomposed, *, W: np.ndarray) -> lis
 
 
 @one_thread
-def shape_of_few(chunks: list[list[tuple[np.ndarray, Target]]], learned: bool) -> Shape:
-    """The shape of the vectors of all chunks, brought together."""
+def weighting_of_few(chunks: list[list[tuple[np.ndarray, Target]]], learned: bool) -> Weighting:
+    """The weighting of the vectors of all chunks, brought together."""
     found = [piece for chunk in chunks for piece in chunk]
     features = np.concatenate([features for features, _ in found])
     target = Target(*map(np.concatenate, zip(*(target for _, target in found), strict=True)))
     targets = Targets.of_centered(target.Y, target.weight[:, 0], target.counts)
-    return discriminant_shape(features, targets, learned=learned)
+    return discriminant_weighting(features, targets, learned=learned)

@@ -1,7 +1,7 @@
 """A new domain: with some labels its matrices join those of training, without any its mean may need care.
 
 **Labels.**  The directions on which the classes differ most come from training; how they are weighed is
-learned anew from both.  All that is needed are vectors without a shape, of twice the rank of the metric:
+learned anew from both.  All that is needed are vectors without a weighting, of twice the rank of the metric:
 what many others say about few directions can be said about more of them together with own labels.
 
 **Label shift.**  The mean of a session in which classes have other shares than in training is off by what
@@ -21,7 +21,7 @@ from scipy.special import log_softmax, logsumexp, softmax
 from spdmetric.estimators.heads import ClassMeans
 from spdmetric.geometry import matrices_at, tangent_vectors
 from spdmetric.linalg.symmetric import vech
-from spdmetric.objectives.shape import Targets, discriminant_shape
+from spdmetric.objectives.weighting import Targets, discriminant_weighting
 
 # All matrices of training together count as so many of the new domain.  The first is taken unless another
 # predicts the labels left out in the new domain clearly better, by so many standard errors.
@@ -34,7 +34,7 @@ _EMPHASIS = 2.0
 class Kept(NamedTuple):
     """What a classifier keeps of its training matrices, n (m(m+1)/2 + 2) numbers for vectors of rank m."""
 
-    vectors: np.ndarray  # (n, p), without a shape
+    vectors: np.ndarray  # (n, p), without a weighting
     codes: np.ndarray  # (n,)
     weight: np.ndarray  # (n,)
     rank: int  # of the metric; that of the vectors may be twice as much
@@ -47,7 +47,7 @@ class Kept(NamedTuple):
 
 
 class Relearned(NamedTuple):
-    """Vectors of both, and their shape."""
+    """Vectors of both, and their weighting."""
 
     pooled: Kept
     directions: np.ndarray  # (p, q); the identity where nothing tells the classes apart
@@ -55,7 +55,7 @@ class Relearned(NamedTuple):
 
 
 def relearned(training: Kept, own: Kept, weight: float | None, n_classes: int) -> Relearned:
-    """Learn the shape anew; a weight of None is chosen."""
+    """Learn the weighting anew; a weight of None is chosen."""
     pooled = training._replace(vectors=training.vectors * _emphasis(training))
     mine = own._replace(vectors=own.vectors * _emphasis(training))
     if weight is None:
@@ -63,7 +63,7 @@ def relearned(training: Kept, own: Kept, weight: float | None, n_classes: int) -
         errors = [left_out_errors(pooled.joined(mine, w), len(own.codes), n_classes) for w in weights]
         weight = _clearly_least(dict(zip(weights, errors, strict=True)))
     joined = pooled.joined(mine, weight)
-    Q = discriminant_shape(joined.vectors, _targets(joined, n_classes)).directions
+    Q = discriminant_weighting(joined.vectors, _targets(joined, n_classes)).directions
     Q = _emphasis(training)[:, None] * Q if Q.shape[1] else np.eye(len(Q))
     return Relearned(training.joined(own, weight), Q, weight)
 
@@ -83,9 +83,9 @@ def _targets(labeled: Kept, n_classes: int) -> Targets:
 
 
 def left_out_errors(joined: Kept, n_own: int, n_classes: int) -> np.ndarray:
-    """Squared error of the last matrices, each left out of the regression behind the shape, (n_own,)."""
+    """Squared error of the last matrices, each left out of the regression behind the weighting, (n_own,)."""
     targets, w = _targets(joined, n_classes), joined.weight
-    penalty = discriminant_shape(joined.vectors, targets).penalty
+    penalty = discriminant_weighting(joined.vectors, targets).penalty
     rows = np.sqrt(w)[:, None] * (joined.vectors - w @ joined.vectors / w.sum())
     n, p = rows.shape
     if n < p:

@@ -31,14 +31,14 @@ from spdmetric.linalg.batch import stack_of
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm, unvech
 from spdmetric.linalg.threads import threads
 from spdmetric.objectives.local import Labeled, in_memory, row_chunks
-from spdmetric.objectives.shape import Targets, discriminant_shape
 from spdmetric.objectives.start import Start, start_of
+from spdmetric.objectives.weighting import Targets, discriminant_weighting
 from spdmetric.validation import check_splits
 
 # The default candidates.  Past LARGEST_FULL the full rank is not learned: its d(d+1)/2 directions are
 # far too many for the data, and cost more than all low ranks together.
 FULL_RADII, LOW_RADII, LOW_RANKS, LARGEST_FULL = (0.0, 2.0, 8.0), (0.0, 4.0), (4, 8), 32
-SHAPES = ("discriminant", None)
+WEIGHTINGS = ("discriminant", None)
 NUMBERS = (1, 5, 11, 21)  # of neighbors
 USUAL_NUMBER = 21  # as far as there are so many
 
@@ -58,7 +58,7 @@ class Candidate(NamedTuple):
 
     radius: float
     rank: int | None
-    shape: str | None
+    weighting: str | None
 
 
 class Option(NamedTuple):
@@ -72,14 +72,14 @@ class Grid(NamedTuple):
     """All that is tried."""
 
     radii: dict[int | None, list[float]]  # for each rank, full rank first
-    shapes: list[str | None]
+    weightings: list[str | None]
     numbers: list[int]  # of neighbors
 
     @property
     def metrics(self) -> list[Candidate]:
-        """The candidates, the usual one first: it has a shape, full rank and learns the least."""
-        shapes = sorted(self.shapes, key=lambda shape: shape is None)
-        return [Candidate(r, m, s) for m, radii in self.radii.items() for r in radii for s in shapes]
+        """The candidates, the usual one first: it has a weighting, full rank and learns the least."""
+        weightings = sorted(self.weightings, key=lambda weighting: weighting is None)
+        return [Candidate(r, m, s) for m, radii in self.radii.items() for r in radii for s in weightings]
 
     @property
     def usual(self) -> Candidate:
@@ -98,7 +98,7 @@ def default_ranks(d: int, smallest: int) -> list[int | None]:
 def grid_of(
     radii: Sequence[float] | None,
     ranks: Sequence[int | None] | None,
-    shapes: Sequence[str | None] | None,
+    weightings: Sequence[str | None] | None,
     numbers: Sequence[int],
     size: tuple[int, int],
 ) -> Grid:
@@ -113,7 +113,7 @@ def grid_of(
         of_rank = (full if rank is None else LOW_RADII) if radii is None else radii
         whole_range = ranks is None and rank == smallest  # no choice of directions: as full rank
         by_rank[rank] = sorted(set(of_rank[:1] if whole_range and radii is None else of_rank))
-    return Grid(by_rank, list(dict.fromkeys(SHAPES if shapes is None else shapes)), list(numbers))
+    return Grid(by_rank, list(dict.fromkeys(WEIGHTINGS if weightings is None else weightings)), list(numbers))
 
 
 # ---------------------------------------------------------------------------
@@ -216,17 +216,17 @@ def ask_fold(seen: Seen, fold: Fold, grid: Grid, settings: Settings, n_classes: 
     answered: Answered = {}
     with threads():
         for metric, vectors in _learned(seen, fold, grid, settings):
-            for shape in grid.shapes:
-                known, new = _shaped(vectors, train, metric._replace(shape=shape))
+            for weighting in grid.weightings:
+                known, new = _weigh(vectors, train, metric._replace(weighting=weighting))
                 for k, answer in _ask(train, known, new, grid.numbers, n_classes):
-                    answered[Option(metric._replace(shape=shape), k)] = answer
+                    answered[Option(metric._replace(weighting=weighting), k)] = answer
     return answered
 
 
 def _learned(
     seen: Seen, fold: Fold, grid: Grid, settings: Settings
 ) -> Iterator[tuple[Candidate, list[np.ndarray]]]:
-    """Candidates, without a shape, and the vectors that each gives to training and test matrices."""
+    """Candidates, without a weighting, and the vectors that each gives to training and test matrices."""
     parts = [seen.data.take(rows) for rows in fold]
     train = parts[0]._replace(codes=_present(parts[0].codes))
     source = in_memory(train, settings.chunk_size)
@@ -263,13 +263,13 @@ def _start(seen: Seen, rows: np.ndarray, codes: np.ndarray, full: bool) -> Start
     return Start.at_identity(d, in_memory(logs, None))
 
 
-def _shaped(vectors: list[np.ndarray], train: Labeled, metric: Candidate) -> list[np.ndarray]:
-    """Training and test vectors with a shape; without one where no direction tells anything."""
-    if metric.shape is None:
+def _weigh(vectors: list[np.ndarray], train: Labeled, metric: Candidate) -> list[np.ndarray]:
+    """Training and test vectors with a weighting; without one where no direction tells anything."""
+    if metric.weighting is None:
         return vectors
     d, targets = train.X.shape[1], Targets.of(_present(train.codes), train.weight)
     learned = metric.radius > 0 or vectors[0].shape[1] < d * (d + 1) // 2
-    Q = discriminant_shape(vectors[0], targets, learned=learned).directions
+    Q = discriminant_weighting(vectors[0], targets, learned=learned).directions
     return [some @ Q for some in vectors] if Q.shape[1] else vectors
 
 

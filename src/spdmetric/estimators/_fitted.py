@@ -23,7 +23,7 @@ from spdmetric.io.atomic import atomic_file
 from spdmetric.linalg.symmetric import Array, array_namespace, congruence
 from spdmetric.linalg.threads import one_thread
 from spdmetric.objectives.local import check_memory, checked_chunks, is_stored, row_chunks, stored_shape
-from spdmetric.objectives.shape import Shape
+from spdmetric.objectives.weighting import Weighting
 from spdmetric.solvers import Solution
 from spdmetric.validation import (
     as_float,
@@ -70,15 +70,15 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         solution: Solution,
         *,
         gamma: float | None = None,
-        shape: Shape | None = None,
+        weighting: Weighting | None = None,
         domains: Domains | None = None,
     ) -> None:
         """Set the attributes that a fit leaves behind."""
         self.domains_, self.domain_means_ = (None, None) if domains is None else domains
         self.classes_ = classes
-        self.embedding_ = embedding if shape is None else embedding.shaped(shape.directions)
-        self.shape_penalty_ = None if shape is None else shape.penalty
-        self.shape_score_ = None if shape is None else shape.score
+        self.embedding_ = embedding if weighting is None else embedding.with_weighting(weighting.directions)
+        self.weighting_penalty_ = None if weighting is None else weighting.penalty
+        self.weighting_score_ = None if weighting is None else weighting.score
         self.alignment_ = 1.0 - solution.value
         self.gamma_ = gamma
         self.radius_ = embedding.distance
@@ -104,10 +104,10 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         return self.embedding_.reference
 
     @property
-    def shape_(self) -> np.ndarray | None:
-        """The shape Q, or None."""
+    def weighting_(self) -> np.ndarray | None:
+        """The weighting Q, or None."""
         check_is_fitted(self)
-        return self.embedding_.shape
+        return self.embedding_.weighting
 
     @property
     def _n_features_out(self) -> int:
@@ -120,7 +120,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         Parameters
         ----------
         input_features : sequence of d str, optional
-            Names of the channels.  At full rank without a shape an entry stands for two of them, ``C3·C4``.
+            Names of the channels.  At full rank without a weighting an entry stands for two of them, ``C3·C4``.
 
         Returns
         -------
@@ -128,7 +128,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
             Numbered after the class where an entry stands for no two channels, or no names are given.
         """
         numbered = super().get_feature_names_out(input_features)
-        if input_features is None or self.embedding_.low_rank or self.shape_ is not None:
+        if input_features is None or self.embedding_.low_rank or self.weighting_ is not None:
             return numbered
         pairs = combinations_with_replacement(input_features, 2)  # in the order of `vech`
         return np.array([f"{one}·{other}" for one, other in pairs], dtype=object)
@@ -172,7 +172,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         Returns
         -------
         vectors : ndarray of shape (n_matrices, d(d+1)/2), or (n_matrices, m(m+1)/2) at rank m
-            With a shape (n_matrices, q), q the number of columns of ``shape_``.  float32 for float32
+            With a shape (n_matrices, q), q the number of columns of ``weighting_``.  float32 for float32
             input; tensors, on their own device, for tensors; for a dask array a dask array, computed
             when it is asked.
         """
@@ -199,7 +199,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
 
         Parameters
         ----------
-        X : array of shape (n_matrices, d, d), np.memmap, or anything with a shape that slices
+        X : array of shape (n_matrices, d, d), np.memmap, or anything with a weighting that slices
             SPD matrices, of which a chunk is in memory at a time.
         path : str or path-like
             File to write; read it with ``np.load(path, mmap_mode="r")``.  It appears when it is
@@ -224,7 +224,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
     def inverse_transform(self, vectors: Array) -> Array:
         """SPD matrices of vectors: the inverse of `transform`, at low rank as far as there is one.
 
-        With a shape there is none: vectors have lost the directions that do not count.
+        With a weighting there is none: vectors have lost the directions that do not count.
 
         Parameters
         ----------

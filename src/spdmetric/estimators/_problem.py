@@ -14,8 +14,8 @@ from spdmetric.manifolds import Ball, RankBall
 from spdmetric.objectives.alignment import Misalignment
 from spdmetric.objectives.gaussian import GaussianMisalignment
 from spdmetric.objectives.local import Data
-from spdmetric.objectives.shape import Shape
 from spdmetric.objectives.start import Start, start_of
+from spdmetric.objectives.weighting import Weighting
 from spdmetric.solvers import SOLVERS, Callback, Solution, trust_region
 from spdmetric.validation import TellsNothingError, check_radius
 
@@ -41,18 +41,18 @@ class Problem(NamedTuple):
             return self.objective.at(solution.point).gamma
         return None
 
-    def shape(self, solution: Solution, kind: str | None) -> Shape | None:
-        """The shape of the tangent vectors at a solution, in the frame of its factor."""
+    def weighting(self, solution: Solution, kind: str | None) -> Weighting | None:
+        """The weighting of the tangent vectors at a solution, in the frame of its factor."""
         if kind is None:
             return None
-        shape = self.objective.at(solution.point).shape()
-        if shape.directions.shape[1] == 0:
+        weighting = self.objective.at(solution.point).weighting()
+        if weighting.directions.shape[1] == 0:
             raise TellsNothingError(
                 "The classes have the same mean tangent vector, or the numbers to predict do not depend on "
-                "it: no direction says anything of y, and there is no shape to learn. See whether X and y "
-                "belong together; without a shape (shape=None, shapes=[None]) neighbors can still be asked."
+                "it: no direction says anything of y, and there is no weighting to learn. See whether X and y "
+                "belong together; without a weighting (weighting=None, weightings=[None]) neighbors can still be asked."
             )
-        return shape
+        return weighting
 
 
 def ball_around(start: Start, rank: int | None, radius: float) -> Ball | RankBall:

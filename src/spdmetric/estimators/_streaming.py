@@ -17,8 +17,8 @@ from spdmetric.linalg import compiled
 from spdmetric.linalg.symmetric import congruence
 from spdmetric.objectives.local import Labeled, in_memory
 from spdmetric.objectives.minibatch import Past, RunningMisalignment
-from spdmetric.objectives.shape import Shape
 from spdmetric.objectives.start import Start, start_of
+from spdmetric.objectives.weighting import Weighting
 from spdmetric.solvers import Descent, Record, Solution, Status
 from spdmetric.validation import check_count, check_weight_range, weight_range, weight_unit
 
@@ -54,7 +54,7 @@ class Stream:
 
     start: Start
     descent: Descent
-    shape: Shape | None = None  # renewed with the point of the descent
+    weighting: Weighting | None = None  # renewed with the point of the descent
     _past: Past | None = None  # what it takes of matrices that do not wait any more
 
     def __init__(self, classes: np.ndarray, rank: int | None, random_state: RandomState):
@@ -78,9 +78,15 @@ class Stream:
         return other
 
     def see(
-        self, batch: Labeled, *, radius: float, batch_size: int | None, shaped: bool, settings: Settings
+        self,
+        batch: Labeled,
+        *,
+        radius: float,
+        batch_size: int | None,
+        with_weighting: bool,
+        settings: Settings,
     ) -> np.ndarray:
-        """Learn from a batch, or keep it until there are enough matrices; the shape too if it is asked for.
+        """Learn from a batch, or keep it until there are enough matrices; the weighting too if it is asked for.
 
         Returns the classes that are absent if G0 was fixed by this batch, otherwise none.
         """
@@ -103,12 +109,12 @@ class Stream:
             objective = self._objective(together)
             for rows in solvers.mini_batches(objective.n, size, self._rng) if ready else ():
                 self.descent.learn(objective, rows)
-            if shaped:
+            if with_weighting:
                 past = Past.of(objective, self.descent.point)
                 past = past if self._past is None else self._past.then(past)
-                self.shape, self._past = past.shape(), past if ready else None
-        if not shaped:
-            self.shape = self._past = None
+                self.weighting, self._past = past.weighting(), past if ready else None
+        if not with_weighting:
+            self.weighting = self._past = None
         self._waiting = None if ready else together
         self._seconds += time.perf_counter() - began
         constraint, steps = self.descent.iterate, self.descent.batches

@@ -77,7 +77,7 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         See `LogEuclideanMetricCV`.
     ranks : array-like of (int or None) or None, default=None
         See `LogEuclideanMetricCV`.
-    shapes : array-like of {None, "discriminant"} or None, default=None
+    weightings : array-like of {None, "discriminant"} or None, default=None
         See `LogEuclideanMetricCV`.
     cv : int, splitter, iterable or None, default=None
         See `LogEuclideanMetricCV`.
@@ -145,7 +145,7 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         n_neighbors: int | None = None,
         radii: Sequence[float] | None = None,
         ranks: Sequence[int | None] | None = None,
-        shapes: Sequence[str | None] | None = None,
+        weightings: Sequence[str | None] | None = None,
         cv: Any = None,
         scoring: Any = None,
         init: str | Array = "riemann",
@@ -159,7 +159,7 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         self.n_neighbors = n_neighbors
         self.radii = radii
         self.ranks = ranks
-        self.shapes = shapes
+        self.weightings = weightings
         self.cv = cv
         self.scoring = scoring
         self.init = init
@@ -314,10 +314,10 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         """Carry the classifier to a new session or subject, with or without labels.
 
         Without labels the metric is carried, see `LogEuclideanMetric.adapt`.  With labels the new matrices,
-        seen from their mean, join those of training, at a weight of their own, and shape and head are learned
+        seen from their mean, join those of training, at a weight of their own, and weighting and head are learned
         anew; the reference point stays, and a factor of low rank gets as many directions again, those on
         which the classes of training differ next most.  Where every class has two labeled matrices or more,
-        these are also asked by themselves, at their mean and with their own shape.  The log probabilities
+        these are also asked by themselves, at their mean and with their own weighting.  The log probabilities
         are a mean of both answers, in which n labeled matrices count n, and the others 30.
 
         Parameters
@@ -368,7 +368,7 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         counts = np.flatnonzero(own > 0)
         mine = Kept(vectors[counts], codes[counts], own[counts], training.rank)
         pooled, Q, weight = relearned(training, mine, weight, len(self.classes_))
-        metric.embedding_ = replace(metric.embedding_, shape=Q)
+        metric.embedding_ = replace(metric.embedding_, weighting=Q)
         learned = pooled.vectors @ Q, pooled.codes, pooled.weight, len(self.classes_)
         adapted = copy(self)
         adapted._keep(
@@ -380,14 +380,14 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
     def _own_opinion(self, X: Array, mine: Kept, counts: np.ndarray) -> Opinion | None:
         """What labeled matrices of a new domain say by themselves, if each class has two or more.
 
-        Nothing is learned but the shape: few matrices tell no more.
+        Nothing is learned but the weighting: few matrices tell no more.
         """
         if np.bincount(mine.codes, minlength=len(self.classes_)).min() < 2:
             return None
         own = np.asarray(to_numpy(X), dtype=np.float64)[counts]
         ranks = [None if is_definite(own) else smallest_rank(own)]
         metric = LogEuclideanMetricCV(
-            task="classification", head="centroid", radii=[0.0], ranks=ranks, shapes=["discriminant"]
+            task="classification", head="centroid", radii=[0.0], ranks=ranks, weightings=["discriminant"]
         )
         try:
             metric.fit(own, self.classes_[mine.codes], mine.weight)
@@ -441,8 +441,8 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
 
 
 def _widened(metric: LogEuclideanMetricCV, rank: int) -> LogEuclideanMetricCV:
-    """A copy whose vectors have no shape, and at low rank more directions."""
-    wide, embedding = copy(metric), replace(metric.embedding_, shape=None)
+    """A copy whose vectors have no weighting, and at low rank more directions."""
+    wide, embedding = copy(metric), replace(metric.embedding_, weighting=None)
     if embedding.low_rank and rank > len(embedding.factor):
         wide.solution_ = replace(metric.solution_, point=metric.solution_.point.widened(rank))
         embedding = replace(embedding, factor=wide.solution_.point.factor, frame=np.eye(rank))

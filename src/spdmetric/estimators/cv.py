@@ -1,4 +1,4 @@
-"""Radius, rank and shape chosen by cross-validation."""
+"""Radius, rank and weighting chosen by cross-validation."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def describe_path(radii: Sequence[float], solutions: Sequence[Solution]) -> Path
 
 
 class LogEuclideanMetricCV(FittedMetric):
-    """LogEuclidean metric whose radius, rank and shape are chosen by cross-validation.
+    """LogEuclidean metric whose radius, rank and weighting are chosen by cross-validation.
 
     Candidates are learned on the same folds, around the center of all matrices, and each is judged by what
     its head, neighbors or class means, says of matrices that neither has seen: the logarithm of the
     probability of their labels.  The usual candidate, the tangent vectors at the mean with a discriminant
-    shape, is left only for one that is better by more than the noise of the comparison.  All radii of a rank
+    weighting, is left only for one that is better by more than the noise of the comparison.  All radii of a rank
     are learned in one sweep, a bounded number of steps for each: what few matrices teach is learned in the
     first steps, and later ones rather fit noise.  For numbers to predict, ridge regression takes the place
     of class means, and the squared error, in units of the spread of y, that of the logarithm.
@@ -68,8 +68,8 @@ class LogEuclideanMetricCV(FittedMetric):
     ranks : array-like of (int or None) or None, default=None
         Ranks to try; None is full rank, 4 and 8, as far as they are below d.  Of rank-deficient matrices
         the smallest rank among them takes the place of full rank.
-    shapes : array-like of {None, "discriminant"} or None, default=None
-        Shapes to try; None is both, with ``kernel="rbf"`` no shape.
+    weightings : array-like of {None, "discriminant"} or None, default=None
+        Weightings to try; None is both, with ``kernel="rbf"`` no weighting.
     head : {"neighbors", "centroid", "ridge", "auto"}, default="neighbors"
         What the metric is chosen for: the nearest neighbors, the nearest class mean ("ridge" regression
         for numbers to predict), or the better of the two.
@@ -124,7 +124,7 @@ class LogEuclideanMetricCV(FittedMetric):
     Attributes
     ----------
     best_params_ : dict
-        The radius, rank and shape chosen, and ``n_neighbors``, None for class means.
+        The radius, rank and weighting chosen, and ``n_neighbors``, None for class means.
     best_score_ : float
         Their mean score over the folds.
     best_index_ : int
@@ -161,7 +161,7 @@ class LogEuclideanMetricCV(FittedMetric):
         *,
         radii: Sequence[float] | None = None,
         ranks: Sequence[int | None] | None = None,
-        shapes: Sequence[str | None] | None = None,
+        weightings: Sequence[str | None] | None = None,
         head: str = "neighbors",
         n_neighbors: int | None = None,
         cv: Any = None,
@@ -184,7 +184,7 @@ class LogEuclideanMetricCV(FittedMetric):
     ):
         self.radii = radii
         self.ranks = ranks
-        self.shapes = shapes
+        self.weightings = weightings
         self.head = head
         self.n_neighbors = n_neighbors
         self.cv = cv
@@ -215,7 +215,7 @@ class LogEuclideanMetricCV(FittedMetric):
         groups: Array | None = None,
         sample_domain: Array | None = None,
     ) -> LogEuclideanMetricCV:
-        """Choose radius, rank and shape, and learn the metric with them.
+        """Choose radius, rank and weighting, and learn the metric with them.
 
         Parameters
         ----------
@@ -253,14 +253,14 @@ class LogEuclideanMetricCV(FittedMetric):
         answered = self._answered(centered, grid, folds, settings, None if classes is None else len(classes))
         table = _choice.table_of(answered, folds, data.codes, classes, self.scoring)
         chosen = _choice.choose(table, grid, self.head, self.rule)
-        radius, rank, shape = chosen.metric
+        radius, rank, weighting = chosen.metric
         problem = problem_of(in_memory(data.counting, settings.chunk_size), rank, settings)
         solutions = radius_path(problem, grid.radii[rank], settings, callback=settings.report)
         solution = solutions[grid.radii[rank].index(radius)]
         validate_data(self, X, reset=True, skip_check_array=True)
-        gamma, shaped = problem.gamma(solution), problem.shape(solution, shape)
+        gamma, learned = problem.gamma(solution), problem.weighting(solution, weighting)
         embedding = problem.embedding(solution)
-        self._keep(classes, embedding, solution, gamma=gamma, shape=shaped, domains=domains)
+        self._keep(classes, embedding, solution, gamma=gamma, weighting=learned, domains=domains)
         usual = _choice.Option(grid.usual, None)
         by_accuracy = self.scoring is None and classes is not None
         self.cv_results_ = _choice.results_of(table, usual, accuracy=by_accuracy)
@@ -295,14 +295,16 @@ class LogEuclideanMetricCV(FittedMetric):
             raise ValueError(f"head={self.head!r} is not for y that holds {holds}: use head={use!r}.")
 
     def _asked(self, settings: Settings) -> tuple[list[Any] | None, list[Any] | None, list[Any] | None]:
-        """Radii, ranks and shapes that were asked for, each None where the defaults are."""
+        """Radii, ranks and weightings that were asked for, each None where the defaults are."""
         radii = check_candidates("radii", self.radii, check_radius)
         ranks = check_candidates("ranks", self.ranks, partial(check_rank, solver=settings.solver))
-        given = [None] if self.shapes is None and settings.kernel != "linear" else self.shapes
-        shapes = check_candidates("shapes", given, partial(validation.check_shape, kernel=settings.kernel))
-        return radii, ranks, shapes
+        given = [None] if self.weightings is None and settings.kernel != "linear" else self.weightings
+        weightings = check_candidates(
+            "weightings", given, partial(validation.check_weighting, kernel=settings.kernel)
+        )
+        return radii, ranks, weightings
 
-    def _grid(self, data: Labeled, folds: list[Fold], radii: Any, ranks: Any, shapes: Any) -> Grid:
+    def _grid(self, data: Labeled, folds: list[Fold], radii: Any, ranks: Any, weightings: Any) -> Grid:
         """Candidates for these data."""
         most = min(len(train) for train, _ in folds)
         if data.codes.ndim == 1:
@@ -316,7 +318,7 @@ class LogEuclideanMetricCV(FittedMetric):
             numbers = [k for k in _choice.NUMBERS if k <= most]
         d = data.X.shape[1]
         smallest = d if ranks is not None else validation.smallest_rank(data.X)
-        return _choice.grid_of(radii, ranks, shapes, numbers, (d, smallest))
+        return _choice.grid_of(radii, ranks, weightings, numbers, (d, smallest))
 
     def _answered(
         self, seen: Seen, grid: Grid, folds: list[Fold], settings: Settings, n_classes: int | None

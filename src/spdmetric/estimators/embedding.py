@@ -29,10 +29,10 @@ _EPS = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, eq=False)
 class Embedding:
-    """The vectors ``vech(Q' log(W W0 X W0' W') Q)`` of matrices X, times a shape if there is one.
+    """The vectors ``vech(Q' log(W W0 X W0' W') Q)`` of matrices X, times a weighting if there is one.
 
     The fields are all there is to know, so ``Embedding(**fields)`` makes the same one again:
-    arrays, two numbers, a flag, and perhaps a shape and the mean of a domain.  `of` makes one from what a
+    arrays, two numbers, a flag, and perhaps a weighting and the mean of a domain.  `of` makes one from what a
     solver found.
     """
 
@@ -44,7 +44,7 @@ class Embedding:
     low_rank: bool  # whether a factor of low rank was learned instead of a reference point
     distance: float  # how far W is from the start
     session_weight: float = 0.0  # of the matrices of a new session that the center is the mean of
-    shape: np.ndarray | None = None  # (p, q), how much each direction of the p entries counts
+    weighting: np.ndarray | None = None  # (p, q), how much each direction of the p entries counts
     # (d, d), mean of a domain that matrices are whitened by before all else; None: they are whitened
     # already, or the metric was learned without domains.
     domain_mean: np.ndarray | None = None
@@ -61,10 +61,10 @@ class Embedding:
             Q = U @ Vt
         return cls(*start, factor, Q, low_rank, distance)
 
-    def shaped(self, directions: np.ndarray) -> Embedding:
-        """The same with a shape; its directions (p, q) come in the frame of the factor."""
+    def with_weighting(self, directions: np.ndarray) -> Embedding:
+        """The same with a weighting; its directions (p, q) come in the frame of the factor."""
         turned = vech(congruence(self.frame.T, unvech(directions.T)))
-        return replace(self, shape=np.ascontiguousarray(turned.T))
+        return replace(self, weighting=np.ascontiguousarray(turned.T))
 
     @property
     def mean(self) -> np.ndarray:
@@ -86,7 +86,7 @@ class Embedding:
     def n_features(self) -> int:
         """Length of the vectors."""
         m = len(self.factor)
-        return m * (m + 1) // 2 if self.shape is None else self.shape.shape[1]
+        return m * (m + 1) // 2 if self.weighting is None else self.weighting.shape[1]
 
     @lazy
     def whitening(self) -> np.ndarray:
@@ -133,7 +133,7 @@ class Embedding:
                 "sees, so that its logarithm is unbounded: learn with a smaller rank, or drop that matrix."
             )
         vectors = vech(congruence(Q.T, logs))
-        return vectors if self.shape is None else vectors @ like(self.shape, vectors)
+        return vectors if self.weighting is None else vectors @ like(self.weighting, vectors)
 
     def count_unseen(self, X: np.ndarray) -> int:
         """How many of some matrices a factor of low rank cannot compare."""
@@ -149,13 +149,13 @@ class Embedding:
     def restore(self, vectors: Array) -> Array:
         """Matrices of vectors, where these are: the inverse of `embed`.
 
-        At low rank the images ``W X W'``, which is as far as there is an inverse; with a shape there is none.
+        At low rank the images ``W X W'``, which is as far as there is an inverse; with a weighting there is none.
         """
-        if self.shape is not None:
-            p, q = self.shape.shape
+        if self.weighting is not None:
+            p, q = self.weighting.shape
             raise ValueError(
-                f"Vectors with a shape keep {q} of {p} directions, and no matrix can be made of them: learn "
-                "with shape=None, whose vectors have an inverse."
+                f"Vectors with a weighting keep {q} of {p} directions, and no matrix can be made of them: learn "
+                "with weighting=None, whose vectors have an inverse."
             )
         if vectors.ndim != 2 or vectors.shape[1] != self.n_features:
             expected, got = f"(n_matrices, {self.n_features})", tuple(vectors.shape)

@@ -10,7 +10,7 @@ from scipy.optimize import minimize_scalar
 from scipy.spatial import cKDTree
 from scipy.special import chdtrc, log_softmax
 
-from spdmetric.objectives.shape import Targets, discriminant_shape
+from spdmetric.objectives.weighting import Targets, discriminant_weighting
 
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -26,9 +26,9 @@ _BY_CHANCE = 0.01  # p-value from which classes count as equally frequent
 class ClassMeans(NamedTuple):
     """Normal distributions around the class means, all of one variance in every direction.
 
-    After a discriminant shape, whose errors are alike in every direction, it is linear discriminant
-    analysis with the penalty of the shape.  The unit of the variance is that of all vectors, and its share
-    that is within the classes is left to the temperature: a shape that fits few matrices closely leaves
+    After a discriminant weighting, whose errors are alike in every direction, it is linear discriminant
+    analysis with the penalty of the weighting.  The unit of the variance is that of all vectors, and its share
+    that is within the classes is left to the temperature: a weighting that fits few matrices closely leaves
     no spread within the classes of those it has seen.
     """
 
@@ -155,8 +155,8 @@ def fitted_temperature(evidence: np.ndarray, offset: np.ndarray, codes: np.ndarr
 
 
 def regressed(known: np.ndarray, Y: np.ndarray, weight: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """Numbers of new vectors, (n, q), by ridge regression: directions of a shape, least squares on them."""
-    Q = discriminant_shape(known, Targets.of(Y, weight)).directions
+    """Numbers of new vectors, (n, q), by ridge regression: directions of a weighting, least squares on them."""
+    Q = discriminant_weighting(known, Targets.of(Y, weight)).directions
     center, level = (np.average(of, axis=0, weights=weight) for of in (known, Y))
     root = np.sqrt(weight)[:, None]
     slopes = np.linalg.lstsq(root * ((known - center) @ Q), root * (Y - level), rcond=None)[0]

@@ -42,7 +42,7 @@ class LogEuclideanMetric(FittedMetric):
         rank-deficient matrices as long as m is at most their rank.  The radius then bounds
         how far the factor moves from its start, the directions on which the class means
         differ most; with ``radius=0`` it is that start, and 2 to 5 is plenty.
-    shape : {None, "discriminant"}, default=None
+    weighting : {None, "discriminant"}, default=None
         How much each direction of the tangent space counts.  None: all the same, the paper's metric.
         "discriminant": after the reference point, or the factor, is learned, directions are weighed in
         closed form by what they reliably tell of the classes (discriminant analysis with a shrunk
@@ -114,14 +114,14 @@ class LogEuclideanMetric(FittedMetric):
         Centered kernel-target alignment reached, between 0 and 1.
     gamma_ : float or None
         The gamma of the Gaussian kernel, given or learned; None for the linear kernel.
-    shape_ : ndarray of shape (p, q) or None
-        The shape Q: vectors without a shape, of length p, times Q are those of `transform`.  q is at most
+    weighting_ : ndarray of shape (p, q) or None
+        The weighting Q: vectors without a weighting, of length p, times Q are those of `transform`.  q is at most
         the number of classes less one, or the number of outputs.
-    shape_penalty_ : float or None
-        Penalty of the regression that the shape comes from: of classes Ledoit and Wolf's for their
+    weighting_penalty_ : float or None
+        Penalty of the regression that the weighting comes from: of classes Ledoit and Wolf's for their
         covariance, at radius 0 and full rank also 0.3 or 3 times that, where the leave-one-out error is
         then clearly less; of numbers to predict the best by that error.
-    shape_score_ : float or None
+    weighting_score_ : float or None
         Share of the variance of the labels that it explains, each matrix left out in turn; 0 where
         every class has one matrix.  Optimistic for a learned reference point, which stays as it is.
     radius_ : float
@@ -173,7 +173,7 @@ class LogEuclideanMetric(FittedMetric):
         radius: float = 10.0,
         *,
         rank: int | None = None,
-        shape: str | None = None,
+        weighting: str | None = None,
         task: str = "auto",
         init: str | Array = "riemann",
         kernel: str = "linear",
@@ -192,7 +192,7 @@ class LogEuclideanMetric(FittedMetric):
     ):
         self.radius = radius
         self.rank = rank
-        self.shape = shape
+        self.weighting = weighting
         self.task = task
         self.init = init
         self.kernel = kernel
@@ -222,7 +222,7 @@ class LogEuclideanMetric(FittedMetric):
         Parameters
         ----------
         X : array-like of shape (n_matrices, d, d)
-            SPD matrices.  ``np.memmap`` and whatever else has a shape and slices (HDF5, Zarr) is
+            SPD matrices.  ``np.memmap`` and whatever else has a weighting and slices (HDF5, Zarr) is
             read chunk by chunk, in each pass anew; a dask array stays on the workers of the
             Dask client, or is computed chunk by chunk where there is none.
         y : array-like of shape (n_matrices,) or (n_matrices, n_outputs)
@@ -230,7 +230,7 @@ class LogEuclideanMetric(FittedMetric):
             several for each matrix.  Each counts in units of its own spread.
         sample_weight : array-like of shape (n_matrices,), optional
             Non-negative weights: a weight of w is the matrix given w times, in the mean
-            as in the alignment, except that a shape's penalty is chosen by leaving it out with
+            as in the alignment, except that a weighting's penalty is chosen by leaving it out with
             all of its weight.  One of zero leaves the matrix out.  Only ratios matter, up to 1e12.
         sample_domain : array-like of shape (n_matrices,), optional
             Session or subject of each matrix, strings or whole numbers.  Every domain is seen from its own
@@ -242,7 +242,7 @@ class LogEuclideanMetric(FittedMetric):
         """
         settings = settings_of(self.get_params(deep=False))
         radius, rank = check_radius(self.radius, settings.solver), check_rank(self.rank, settings.solver)
-        validation.check_shape(self.shape, settings.kernel)
+        validation.check_weighting(self.weighting, settings.kernel)
         validation.check_choice("unseen_domain", self.unseen_domain, UNSEEN)
         validation.check_n_jobs(self.n_jobs)
         solver = solver_named(settings.solver, self.batch_size, self.random_state)
@@ -258,9 +258,9 @@ class LogEuclideanMetric(FittedMetric):
             del data  # what the problem does not keep need not stay on the workers
             (solution,) = radius_path(problem, [radius], settings, solver=solver, callback=callback)
             validate_data(self, X, reset=True, skip_check_array=True)
-            gamma, shape = problem.gamma(solution), problem.shape(solution, self.shape)
+            gamma, weighting = problem.gamma(solution), problem.weighting(solution, self.weighting)
             embedding = problem.embedding(solution)
-            self._keep(classes, embedding, solution, gamma=gamma, shape=shape, domains=domains)
+            self._keep(classes, embedding, solution, gamma=gamma, weighting=weighting, domains=domains)
         self._stream = None
         if not solution.converged and solution.status.name != "CALLBACK":
             warn_at_caller(
@@ -285,15 +285,15 @@ class LogEuclideanMetric(FittedMetric):
         The stream should be mixed: what came first counts less and less.  ``solver``, ``tol``,
         ``max_iter`` and ``n_jobs`` are not used.
 
-        A shape is renewed whenever the reference point is, from moments of all that was learned from: with
+        A weighting is renewed whenever the reference point is, from moments of all that was learned from: with
         ``radius=0`` it is that of `fit`, otherwise matrices count in proportion to what had come before them,
-        as the reference point was elsewhere then.  Until two classes have come ``shape_`` is None.  Each time
+        as the reference point was elsewhere then.  Until two classes have come ``weighting_`` is None.  Each time
         takes an eigendecomposition of size d(d+1)/2, or m(m+1)/2 at rank m; a larger ``batch_size`` makes it
         rarer.  Matrices that come again count as new ones, so that many passes over a few leave the penalty
         too small.
 
         Attributes are those of `fit`: ``alignment_`` is an estimate from the last
-        mini-batches, ``shape_score_`` one from the moments (generalized cross-validation),
+        mini-batches, ``weighting_score_`` one from the moments (generalized cross-validation),
         ``n_iter_`` counts mini-batches, and the history has a record for each
         of the last thousand calls.  `fit` forgets the stream.
 
@@ -320,7 +320,7 @@ class LogEuclideanMetric(FittedMetric):
         past = self._stream
         known = None if past is None else self.classes_
         classes = validation.check_stream(classes, known, settings.kernel, settings.class_weight)
-        validation.check_shape(self.shape, settings.kernel)
+        validation.check_weighting(self.weighting, settings.kernel)
         X = validation.check_psd(to_numpy(X), rank)
         if past is not None:
             validate_data(self, X, reset=False, skip_check_array=True)
@@ -333,7 +333,7 @@ class LogEuclideanMetric(FittedMetric):
                 batch,
                 radius=radius,
                 batch_size=self.batch_size,
-                shaped=self.shape is not None,
+                with_weighting=self.weighting is not None,
                 settings=settings,
             )
             solution = stream.solution
@@ -349,7 +349,7 @@ class LogEuclideanMetric(FittedMetric):
         if past is None:
             validate_data(self, X, reset=True, skip_check_array=True)
             draw_seed(self.random_state)  # that of the stream, drawn from a copy
-        self._keep(classes, embedding, solution, shape=stream.shape)
+        self._keep(classes, embedding, solution, weighting=stream.weighting)
         self._stream = stream
         return self
 

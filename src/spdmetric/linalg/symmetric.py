@@ -1,6 +1,6 @@
 """Stacks of symmetric matrices: one eigendecomposition, functions of it, exact derivatives.
 
-Shapes follow one grammar: ``(..., d, d)`` for a stack, ``(..., d)`` for its
+Weightings follow one grammar: ``(..., d, d)`` for a stack, ``(..., d)`` for its
 eigenvalues, ``(..., d(d+1)/2)`` for its vectors.  Every function takes the array
 namespace of its input, so NumPy arrays and tensors are treated alike.
 

@@ -31,7 +31,15 @@ from spdmetric.linalg.moments import Moments
 from spdmetric.linalg.symmetric import LogCongruence, unvech, vech
 from spdmetric.linalg.threads import Map
 from spdmetric.manifolds import FactorPoint
-from spdmetric.objectives.shape import Errors, FeatureRidge, GramRidge, Shape, Targets, shape_of, tried
+from spdmetric.objectives.weighting import (
+    Errors,
+    FeatureRidge,
+    GramRidge,
+    Targets,
+    Weighting,
+    tried,
+    weighting_of,
+)
 
 # What every direction is given of the curvature, besides its share: measured on the benchmark's real data.
 _EVEN = 0.3
@@ -291,7 +299,7 @@ class Evaluation(ABC):
         """Riemannian Hessian, applied to a tangent vector in the frame."""
 
     @abstractmethod
-    def shape(self) -> Shape:
+    def weighting(self) -> Weighting:
         """How much each direction of the tangent vectors should count."""
 
     @property
@@ -338,18 +346,18 @@ class LocalEvaluation(Evaluation):
 
         return tangent_part(sum(self._each(pull)))
 
-    def shape(self) -> Shape:
+    def weighting(self) -> Weighting:
         """From the moments, and one more pass for the errors; in Gram form from the tangent vectors."""
         target = self._objective.target
         counts = target.counts
         targets = Targets.of_centered(target.Y, target.weight[:, 0], counts)
         if self.gram:
             gram = tried(GramRidge.of(self._gram_matrix, targets, self._mean.size), learned=self.learned)
-            return shape_of(gram, gram.errors(targets), self._root)
+            return weighting_of(gram, gram.errors(targets), self._root)
         mean, C, A = self._mean, np.asarray(self._moments.C), self._moments.A
         ridge = FeatureRidge.of(C, A, target.squares, self._moments.weight, targets.per_class)
         ridge = tried(ridge, learned=self.learned)
-        return shape_of(ridge, reduce(add, self._each(lambda part: part.left_out(ridge, mean, counts))))
+        return weighting_of(ridge, reduce(add, self._each(lambda part: part.left_out(ridge, mean, counts))))
 
     def _pulled(self, pull: str) -> np.ndarray:
         return reduce(

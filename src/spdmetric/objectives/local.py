@@ -122,7 +122,7 @@ def in_memory(labeled: Labeled, chunk_size: int | None, map: Map = map) -> Local
 
 
 def is_stored(X: Array) -> bool:
-    """Whether to read X chunk by chunk: a memory map, or what has a shape and slices but is no array."""
+    """Whether to read X chunk by chunk: a memory map, or what has a weighting and slices but is no array."""
     if isinstance(X, np.ndarray):
         return isinstance(X, np.memmap)
     has_all = all(hasattr(X, name) for name in ("shape", "dtype", "__getitem__"))
@@ -130,7 +130,7 @@ def is_stored(X: Array) -> bool:
 
 
 def stored_shape(X: Array) -> tuple[int, ...]:
-    """Shape of a stack that is about to be read, or why it is no stack."""
+    """Weighting of a stack that is about to be read, or why it is no stack."""
     check_stack(X, "X")
     return tuple(X.shape)
 

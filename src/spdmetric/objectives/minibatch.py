@@ -26,7 +26,7 @@ from spdmetric.linalg.moments import Moments, moments_of
 from spdmetric.linalg.symmetric import symmetrize, unvech, vech
 from spdmetric.manifolds import FactorPoint
 from spdmetric.objectives.alignment import Evaluation, Misalignment, default_chunk_size
-from spdmetric.objectives.shape import FeatureRidge, Shape, shape_of, tried
+from spdmetric.objectives.weighting import FeatureRidge, Weighting, tried, weighting_of
 
 # How much moments count when the next batch comes.  They are those of some four batches then:
 # fewer would be noisy, and more would lag behind the point.
@@ -181,7 +181,7 @@ class Sample:
 
 
 class Past(NamedTuple):
-    """What the shape needs to know of matrices that are gone, as far as it is still true at a point."""
+    """What the weighting needs to know of matrices that are gone, as far as it is still true at a point."""
 
     point: FactorPoint
     moments: Moments  # of features as samples have them
@@ -208,20 +208,20 @@ class Past(NamedTuple):
         moments = _faded(self.moments, kept).merge(batch.moments)
         return Past(batch.point, moments, kept**2 * self.weight_squares + batch.weight_squares, total)
 
-    def shape(self) -> Shape | None:
-        """The shape in the frame of the factor; None as long as nothing tells classes apart."""
+    def weighting(self) -> Weighting | None:
+        """The weighting in the frame of the factor; None as long as nothing tells classes apart."""
         moments = self.moments
         came = moments.target_mean > 0
         if np.count_nonzero(came) < 2:
             return None
         q, n = moments.target_mean[came], moments.weight**2 / self.weight_squares
-        scale = self.total / moments.weight  # the shape has the unit of all, as that of `fit`
+        scale = self.total / moments.weight  # the weighting has the unit of all, as that of `fit`
         C, A = scale * np.asarray(moments.C), scale * moments.A[:, came]
         ridge = FeatureRidge.of(C, A, self.total * (np.diag(q) - np.outer(q, q)), self.total, n / q.size)
         ridge = tried(ridge, learned=True)
-        shape = shape_of(ridge, ridge.estimated_errors(n))
-        directions = _turned(self.point.frame.T, shape.directions.T).T
-        return shape._replace(directions=directions) if directions.size else None
+        weighting = weighting_of(ridge, ridge.estimated_errors(n))
+        directions = _turned(self.point.frame.T, weighting.directions.T).T
+        return weighting._replace(directions=directions) if directions.size else None
 
 
 def _faded(moments: Moments, kept: float) -> Moments:

@@ -15,14 +15,14 @@ from typing import NamedTuple
 import numpy as np
 
 from spdmetric import datasets
-from spdmetric.datasets.bci_iv_2a import BCI_CLASSES
 from spdmetric.comparison.baselines import CSP_FILTERS, NCA_INPUTS, NCA_OUTPUTS, NCA_STEPS, RIDGE
 from spdmetric.comparison.methods import METHODS, too_few
+from spdmetric.datasets.bci_iv_2a import BCI_CLASSES
 from spdmetric.paper.tables import FixedRow, Group, Row, Table, bci_row, folds_of, texture_table, toy_table
 from spdmetric.paper.transfer import read_recordings
 
 _ELSEWHERE = (
-    *("wasserstein", "svm", "spdmetric-shape", "spdmetric-mean", "logeuclid-chosen"),
+    *("wasserstein", "svm", "spdmetric-weighting", "spdmetric-mean", "logeuclid-chosen"),
     *(name for name in METHODS if name.startswith("logeuclid-identity-")),
 )
 BEYOND = tuple(name for name in METHODS if name not in _ELSEWHERE)

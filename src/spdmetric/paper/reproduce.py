@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spdmetric.comparison.store import Failure, Store, Task, run_tasks
-from spdmetric.comparison.methods import Method, Sizes
 from spdmetric.comparison.folds import Fold
+from spdmetric.comparison.methods import Method, Sizes
 from spdmetric.comparison.statistics import Section, as_markdown, as_plain
+from spdmetric.comparison.store import Failure, Store, Task, run_tasks
 from spdmetric.io.atomic import write_atomically
 from spdmetric.io.files import as_csv
 from spdmetric.paper.ablations import KNOWN

@@ -16,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from spdmetric import datasets
+from spdmetric.comparison.methods import METHODS, Sizes, find_obstacle
+from spdmetric.comparison.store import digest
 from spdmetric.datasets.bci_iv_2a import BCI_CLASSES
 from spdmetric.datasets.textures import Texture, TexturePair
-from spdmetric.comparison.store import digest
-from spdmetric.comparison.methods import METHODS, Sizes, find_obstacle
 
 Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # X, y, X_test, y_test
 
@@ -227,7 +227,7 @@ def eegmmi_table(data: Path | None = None) -> Table:
 # Accuracies in the literature, on other splits by the same protocol, by the name of the data folder.
 PUBLISHED = {"virus": "LogEuclidean 26.0, LEML 33.0, SPDML 49.4, SPDNet 59.7, COV-PLS 62.8"}
 IMAGE_SET_METHODS = (
-    *("euclid", "logeuclid-identity", "logeuclid-identity-shape", "logeuclid-identity-cv"),
+    *("euclid", "logeuclid-identity", "logeuclid-identity-weighting", "logeuclid-identity-cv"),
     *("logeuclid-identity-ridge", "logeuclid-identity-logistic", "logeuclid-mean-lda", "fgmdm"),
 )
 

@@ -17,9 +17,10 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from spdmetric import datasets
-from spdmetric.estimators import LogEuclideanClassifier
-from spdmetric.comparison.store import Failure, Result as Kept, Store, Task, digest, run_tasks
 from spdmetric.comparison.statistics import Mean, Section, number
+from spdmetric.comparison.store import Failure, Store, Task, digest, run_tasks
+from spdmetric.comparison.store import Result as Kept
+from spdmetric.estimators import LogEuclideanClassifier
 from spdmetric.geometry import tangent_vectors
 from spdmetric.paper.reproduce import write_results
 from spdmetric.paper.stamps import code_stamp

@@ -97,5 +97,5 @@ class ChoiceDisplay(Display):
 
 def _name(params: dict[str, Any]) -> str:
     rank = "full rank" if params["rank"] is None else f"rank {params['rank']}"
-    shape = "" if params["shape"] is None else ", shape"
-    return f"{rank}, radius {params['radius']:g}{shape}"
+    weighting = "" if params["weighting"] is None else ", weighting"
+    return f"{rank}, radius {params['radius']:g}{weighting}"

@@ -123,7 +123,7 @@ def _scores_along(estimator: LogEuclideanMetricCV) -> tuple[np.ndarray, np.ndarr
     """Scores of the candidates that differ from the chosen one in the radius alone, and their errors."""
     results, best = estimator.cv_results_, estimator.best_params_
     n_folds = sum(name.startswith("split") for name in results)
-    same = ("rank", "shape", "n_neighbors")  # what the radius is varied at
+    same = ("rank", "weighting", "n_neighbors")  # what the radius is varied at
     rows = [i for i, row in enumerate(results["params"]) if all(row[name] == best[name] for name in same)]
     rows.sort(key=lambda i: results["params"][i]["radius"])
     # std_test_score divides by n; the standard error of the mean has n - 1 below it.

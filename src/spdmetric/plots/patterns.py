@@ -50,7 +50,9 @@ def patterns_of(estimator: Metric, X: ArrayLike, y: ArrayLike) -> Patterns:
     X, y = check_psd(to_numpy(X), estimator.components_.shape[0]), np.asarray(to_numpy(y))
     check_consistent_length(X, y)
     plain = copy(estimator)
-    plain.embedding_ = replace(estimator.embedding_, shape=None)  # components are not weighed by a shape
+    plain.embedding_ = replace(
+        estimator.embedding_, weighting=None
+    )  # components are not weighed by a weighting
     logs, classes = unvech(vectors_of(plain, X)), np.unique(y)  # (n, m, m)
     means = np.stack([logs[y == label].mean(axis=0) for label in classes])
     apart = means - means.mean(axis=0)

@@ -1,6 +1,6 @@
 """The two passes over a stack of matrices, compiled: features of log(W X W'), and their adjoint.
 
-A *group* is LANES matrices side by side (see `spdmetric.linalg.compiled.lanes`).  Shapes,
+A *group* is LANES matrices side by side (see `spdmetric.linalg.compiled.lanes`).  Weightings,
 m and d being the sizes of W:
 
     packed   (groups, d(d+1)/2, LANES)   lower triangles of X, row by row

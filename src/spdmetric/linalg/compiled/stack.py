@@ -117,7 +117,7 @@ class CompiledDecomposition:
     def _rows(self, rows: np.ndarray) -> np.ndarray:
         if rows.shape != self.features.shape:
             raise ValueError(
-                f"Expected cotangents of the shape of the features, {self.features.shape}, got {rows.shape}."
+                f"Expected cotangents of the weighting of the features, {self.features.shape}, got {rows.shape}."
             )
         return plain(rows)
 

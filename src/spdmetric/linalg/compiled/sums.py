@@ -138,7 +138,7 @@ def cotangents(
     """Return ``w ((features - mean) right + Y across')``.
 
     With ``right = -scale ratio C``, symmetric, and ``across = scale A``, these are the
-    cotangents of the features in `spdmetric.objectives.alignment`.  Shapes: features (n, p), mean (p,),
+    cotangents of the features in `spdmetric.objectives.alignment`.  Weightings: features (n, p), mean (p,),
     centered targets Y (n, c), weight (n, 1), right (p, p), across (p, c).
     """
     n, p = features.shape

@@ -1,8 +1,8 @@
-"""Figure "mappingIllust" of [Yger2015]_: what the logarithmic map does to shapes.
+"""Figure "mappingIllust" of [Yger2015]_: what the logarithmic map does to weightings.
 
 Discs of one radius for delta_r and geodesic triangles, on the surface ``det X = 1`` of P_2
 and in the tangent planes at I and at G.  Each map keeps the distances from its own center
-and shortens the others, the more the farther out: the same shapes are deformed differently.
+and shortens the others, the more the farther out: the same weightings are deformed differently.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _COLORS = (style.BLACK, style.BLUE, style.ORANGE, style.GREEN, style.PURPLE, sty
 
 
 class Deformation(NamedTuple):
-    """Shapes on the surface, as matrices, and in the tangent planes at I and at G."""
+    """Weightings on the surface, as matrices, and in the tangent planes at I and at G."""
 
     references: np.ndarray  # I and G, (2, 2, 2)
     radius: float
@@ -53,7 +53,7 @@ def compute(*, distance: float = 2.0, angle: float = 25.0, radius: float = 0.5, 
 
 
 def draw(data: Deformation, figure: style.Figure | None = None) -> style.Figure:
-    """Draw the surface with the shapes on it, and the two tangent planes."""
+    """Draw the surface with the weightings on it, and the two tangent planes."""
     with style.canvas(style.PAGE, 2.35, figure) as figure:
         axes = style.solid_axes(figure, (-0.02, -0.1, 0.4, 1.2), elev=55, azim=-90)
         _draw_surface(axes, data)
@@ -93,9 +93,9 @@ def _draw_plane(axes: style.Axes, data: Deformation, k: int) -> None:
     axes.set(xlabel=r"$(l_{11} - l_{22})/\sqrt{2}$", ylabel=r"$\sqrt{2}\,l_{12}$")
 
 
-def _same_scale(axes: style.Axes, shapes: np.ndarray, side: float = 5.6) -> None:
-    """Show a square of one size, whatever the plane, with the shapes in its middle."""
-    low, high = shapes.min(axis=(0, 1)), shapes.max(axis=(0, 1))
+def _same_scale(axes: style.Axes, weightings: np.ndarray, side: float = 5.6) -> None:
+    """Show a square of one size, whatever the plane, with the weightings in its middle."""
+    low, high = weightings.min(axis=(0, 1)), weightings.max(axis=(0, 1))
     (left, bottom), (right, top) = (low + high - side) / 2, (low + high + side) / 2
     axes.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")
     axes.set_xticks(np.arange(2 * np.ceil(left / 2), right, 2))

@@ -1,7 +1,7 @@
-"""The shape of a metric: how much each direction of the tangent space counts.
+"""The weighting of a metric: how much each direction of the tangent space counts.
 
 A reference point chooses where matrices are flattened; it cannot weigh the directions of the flat
-space by how reliable they are.  A shape Q, (p, q), does: the distance becomes ``|Q'(u - v)|`` for
+space by how reliable they are.  A weighting Q, (p, q), does: the distance becomes ``|Q'(u - v)|`` for
 tangent vectors u and v.  It has a closed form: ridge regression of the targets on the vectors, and the
 scores scaled so that the errors are alike in every direction [Hastie1995]_.  The penalty is the one that
 makes the covariance within classes as good as so few matrices allow [Ledoit2004]_, [Chen2010]_, or 0.3 or 3
@@ -14,7 +14,7 @@ and the error of every matrix left out with its weight are known for all penalti
 two forms: `FeatureRidge` needs the moments of all matrices and one more pass for the errors, which it
 estimates from the moments where the matrices are gone;
 `GramRidge`, for fewer matrices than features, forms nothing of size p x p and never subtracts a
-leverage from 1.  Derivations: ``docs/math.md``, "The shape of a metric".
+leverage from 1.  Derivations: ``docs/math.md``, "The weighting of a metric".
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Fit(NamedTuple):
     unexplained: np.ndarray  # (c, c), sum w_i Y_i' (Y_i - F_i)
 
 
-class Shape(NamedTuple):
+class Weighting(NamedTuple):
     """Directions of the tangent space, scaled by what they tell of the targets."""
 
     directions: np.ndarray  # Q, (p, q)
@@ -128,8 +128,8 @@ class Shape(NamedTuple):
     score: float  # share of the targets' variance explained, each matrix left out in turn
 
 
-def discriminant_shape(vectors: np.ndarray, targets: Targets, *, learned: bool = False) -> Shape:
-    """Shape of vectors that are all at hand.
+def discriminant_weighting(vectors: np.ndarray, targets: Targets, *, learned: bool = False) -> Weighting:
+    """Weighting of vectors that are all at hand.
 
     Parameters
     ----------
@@ -142,18 +142,18 @@ def discriminant_shape(vectors: np.ndarray, targets: Targets, *, learned: bool =
 
     Returns
     -------
-    shape : Shape
+    weighting : Weighting
     """
     w = targets.weight
     rows = vectors - (w @ vectors) / w.sum()  # (n, p)
     rows *= np.sqrt(w)[:, None]
     if rows.shape[0] < rows.shape[1]:
         gram = tried(GramRidge.of(rows @ rows.T, targets, rows.shape[1]), learned=learned)
-        return shape_of(gram, gram.errors(targets), rows)
+        return weighting_of(gram, gram.errors(targets), rows)
     Y = targets.rows()
     ridge = FeatureRidge.of(rows.T @ rows, rows.T @ Y, Y.T @ Y, float(w.sum()), targets.per_class)
     ridge = tried(ridge, learned=learned)
-    return shape_of(ridge, ridge.errors(rows, targets))
+    return weighting_of(ridge, ridge.errors(rows, targets))
 
 
 # ---------------------------------------------------------------------------
@@ -321,10 +321,12 @@ def _errors(left_out: np.ndarray, targets: np.ndarray, usual: int | None) -> Err
 
 
 # ---------------------------------------------------------------------------
-# From the regression to the shape
+# From the regression to the weighting
 
 
-def shape_of(ridge: FeatureRidge | GramRidge, errors: Errors, rows: np.ndarray | None = None) -> Shape:
+def weighting_of(
+    ridge: FeatureRidge | GramRidge, errors: Errors, rows: np.ndarray | None = None
+) -> Weighting:
     """Choose the penalty of the least error, the usual one if that is not clearly worse; scale the scores."""
     judged, usual = errors.total > 0, ridge.usual
     k = int(np.argmin(errors.squares)) if judged else len(errors.squares) // 2
@@ -333,7 +335,7 @@ def shape_of(ridge: FeatureRidge | GramRidge, errors: Errors, rows: np.ndarray |
     penalty = float(ridge.penalties[k])
     fit = ridge.fit(penalty, rows)
     score = 1.0 - float(errors.squares[k]) / errors.total if judged else 0.0
-    return Shape(_directions(fit, errors.products[k]), penalty, score)
+    return Weighting(_directions(fit, errors.products[k]), penalty, score)
 
 
 def _directions(fit: Fit, left_out: np.ndarray) -> np.ndarray:

@@ -1,13 +1,13 @@
 """
-The shape of a metric
+The weighting of a metric
 =====================
 
-A reference point decides where matrices are flattened; ``shape="discriminant"`` also weighs the
+A reference point decides where matrices are flattened; ``weighting="discriminant"`` also weighs the
 directions of the flat space by what they reliably tell of the classes.  It is computed in closed
 form, here at the mean of the training matrices (``radius=0``): nothing is searched.
 
 Three simulated classes of 8 x 8 matrices differ along two hidden directions of 36, and vary most along
-others.  Without a shape these hide the difference from nearest neighbors; with it, vectors of three
+others.  Without a weighting these hide the difference from nearest neighbors; with it, vectors of three
 classes are points of a plane.
 """
 
@@ -47,22 +47,24 @@ def accuracy(metric, sample):
 metrics = {
     "at the mean": LogEuclideanMetric(0),
     "learned": LogEuclideanMetric(3.0),
-    "at the mean, with a shape": LogEuclideanMetric(0, shape="discriminant"),
-    "learned, with a shape": LogEuclideanMetric(3.0, shape="discriminant"),
+    "at the mean, with a weighting": LogEuclideanMetric(0, weighting="discriminant"),
+    "learned, with a weighting": LogEuclideanMetric(3.0, weighting="discriminant"),
 }
 table = np.array(
     [[[accuracy(m, draw(n, seed)) for m in metrics.values()] for seed in range(DRAWS)] for n in SIZES]
 )  # size, draw, metric
 
 # %%
-# Test matrices in the plane: the first principal components without a shape, the vectors themselves
+# Test matrices in the plane: the first principal components without a weighting, the vectors themselves
 # with one; and the accuracy of 5 nearest neighbors.
 
 X, y, X_test, y_test = draw(40, 0)
-plain, shaped = (LogEuclideanMetric(0, shape=shape).fit(X, y) for shape in (None, "discriminant"))
+plain, weighted = (
+    LogEuclideanMetric(0, weighting=weighting).fit(X, y) for weighting in (None, "discriminant")
+)
 planes = {
-    "without a shape": PCA(2).fit(plain.transform(X)).transform(plain.transform(X_test)),
-    "with a shape": shaped.transform(X_test),
+    "without a weighting": PCA(2).fit(plain.transform(X)).transform(plain.transform(X_test)),
+    "with a weighting": weighted.transform(X_test),
 }
 fig, panels = plt.subplots(1, 3, figsize=(11, 3.5), layout="constrained")
 for axes, (title, points) in zip(panels, planes.items(), strict=False):
@@ -78,5 +80,5 @@ panels[2].set(xlabel="training matrices of each class", title="5-NN accuracy (%)
 panels[2].legend(frameon=False, fontsize=8)
 for n, row in zip(SIZES, mean, strict=True):
     print(f"{n} of each class:", ", ".join(f"{name} {m:.1f}" for name, m in zip(metrics, row, strict=True)))
-print(f"leave-one-out R2 of the shape in the picture: {shaped.shape_score_:.2f}")
+print(f"leave-one-out R2 of the weighting in the picture: {weighted.weighting_score_:.2f}")
 plt.show()

@@ -1,4 +1,4 @@
-"""The shape of a stream: that of `fit` as long as the point stays, that of weighted matrices as it moves.
+"""The weighting of a stream: that of `fit` as long as the point stays, that of weighted matrices as it moves.
 
 `fit` at radius 0 may take another multiple of the penalty, by errors that a stream does not know.
 """
@@ -22,11 +22,11 @@ from spdmetric.datasets import make_toy
 from spdmetric.linalg.symmetric import unvech, vech
 from spdmetric.manifolds import Ball, RankBall
 from spdmetric.objectives.minibatch import Past, RunningMisalignment
-from spdmetric.objectives.shape import FeatureRidge, Targets, discriminant_shape, tried
+from spdmetric.objectives.weighting import FeatureRidge, Targets, discriminant_weighting, tried
 
 
 def streamed(X, y, cuts, *, classes=None, weight=None, **parameters):
-    metric = LogEuclideanMetric(shape="discriminant", **{"random_state": 0, **parameters})
+    metric = LogEuclideanMetric(weighting="discriminant", **{"random_state": 0, **parameters})
     for rows in np.split(np.arange(len(X)), cuts):
         given = None if weight is None else weight[rows]
         metric.partial_fit(
@@ -36,21 +36,21 @@ def streamed(X, y, cuts, *, classes=None, weight=None, **parameters):
 
 
 def exact_at(metric, X, y, weight=None):
-    """The shape of all matrices at the point where a metric has come to, in the frame of its vectors."""
-    vectors = replace(metric.embedding_, shape=None).embed(X)
+    """The weighting of all matrices at the point where a metric has come to, in the frame of its vectors."""
+    vectors = replace(metric.embedding_, weighting=None).embed(X)
     weight = np.ones(len(X)) if weight is None else weight
     targets = Targets.of(np.unique(y, return_inverse=True)[1], weight)
-    return vectors, discriminant_shape(vectors, targets, learned=True)
+    return vectors, discriminant_weighting(vectors, targets, learned=True)
 
 
 @pytest.fixture
 def one_penalty(monkeypatch):
     """No multiple of the penalty is clearly better."""
-    monkeypatch.setattr("spdmetric.objectives.shape._CLEARLY", 1e9)
+    monkeypatch.setattr("spdmetric.objectives.weighting._CLEARLY", 1e9)
 
 
 def likeness(vectors, one, other):
-    """Cosine of the Gram matrices of two shapes: 1 where distances are proportional."""
+    """Cosine of the Gram matrices of two weightings: 1 where distances are proportional."""
     vectors = vectors - vectors.mean(axis=0)
     S, T = vectors @ one, vectors @ other
     return np.linalg.norm(S.T @ T) ** 2 / (np.linalg.norm(S.T @ S) * np.linalg.norm(T.T @ T))
@@ -66,11 +66,13 @@ def test_one_pass_at_a_fixed_point_is_fit(n_classes, weighted, rng, one_penalty)
     X, y = labeled(rng, 240, 3, classes=n_classes)
     weight = rng.uniform(0.2, 3.0, 240) if weighted else None
     G = spd(rng, 3)
-    whole = LogEuclideanMetric(0.0, shape="discriminant", init=G).fit(X, y, sample_weight=weight)
+    whole = LogEuclideanMetric(0.0, weighting="discriminant", init=G).fit(X, y, sample_weight=weight)
     metric = streamed(X, y, [4, 40, 81, 130, 200], weight=weight, radius=0.0, init=G)
-    assert_allclose(metric.shape_, whole.shape_, rtol=1e-9, atol=1e-9 * np.abs(whole.shape_).max())
-    assert metric.shape_penalty_ == pytest.approx(whole.shape_penalty_, rel=1e-9)
-    assert metric.shape_score_ == pytest.approx(whole.shape_score_, abs=0.02)
+    assert_allclose(
+        metric.weighting_, whole.weighting_, rtol=1e-9, atol=1e-9 * np.abs(whole.weighting_).max()
+    )
+    assert metric.weighting_penalty_ == pytest.approx(whole.weighting_penalty_, rel=1e-9)
+    assert metric.weighting_score_ == pytest.approx(whole.weighting_score_, abs=0.02)
     assert_allclose(metric.transform(X), whole.transform(X), atol=1e-9)
     pairs = np.stack([X[:9], X[9:18]], axis=1)
     assert_allclose(metric.pair_distance(pairs), whole.pair_distance(pairs), atol=1e-9)
@@ -93,18 +95,20 @@ def test_how_a_stream_is_cut_does_not_matter(seed, d, cuts, scale):
     once = streamed(X, y, [], weight=weight, **options)
     pieces = streamed(X, y, cuts, weight=scale * weight, **options)
     unit = pieces._stream._unit / once._stream._unit * scale
-    assert_allclose(np.sqrt(unit) * pieces.shape_, once.shape_, atol=1e-8 * np.abs(once.shape_).max())
-    assert pieces.shape_penalty_ == pytest.approx(unit * once.shape_penalty_, rel=1e-8)
-    assert pieces.shape_score_ == pytest.approx(once.shape_score_, abs=1e-8)
-    assert once.shape_score_ < 1
+    assert_allclose(
+        np.sqrt(unit) * pieces.weighting_, once.weighting_, atol=1e-8 * np.abs(once.weighting_).max()
+    )
+    assert pieces.weighting_penalty_ == pytest.approx(unit * once.weighting_penalty_, rel=1e-8)
+    assert pieces.weighting_score_ == pytest.approx(once.weighting_score_, abs=1e-8)
+    assert once.weighting_score_ < 1
 
 
 def test_the_first_batch_has_the_shape_of_fit(rng, one_penalty):
     """Also where there are fewer matrices than features."""
     X, y = labeled(rng, 20, 7, classes=3)
     metric = streamed(X, y, [])
-    whole = LogEuclideanMetric(0.0, shape="discriminant").fit(X, y)
-    assert metric.shape_penalty_ == pytest.approx(whole.shape_penalty_, rel=1e-6)
+    whole = LogEuclideanMetric(0.0, weighting="discriminant").fit(X, y)
+    assert metric.weighting_penalty_ == pytest.approx(whole.weighting_penalty_, rel=1e-6)
     assert_allclose(metric.transform(X), whole.transform(X), atol=1e-6)
 
 
@@ -118,8 +122,8 @@ def test_what_comes_at_once_has_its_shape_where_it_leads(rank, rng):
     metric = streamed(X, y, [], radius=2.0, rank=rank)
     assert metric.radius_ == pytest.approx(2.0)
     _, exact = exact_at(metric, X, y)
-    assert metric.shape_penalty_ == pytest.approx(exact.penalty, rel=1e-9)
-    assert_allclose(metric.shape_, exact.directions, atol=1e-9 * np.abs(exact.directions).max())
+    assert metric.weighting_penalty_ == pytest.approx(exact.penalty, rel=1e-9)
+    assert_allclose(metric.weighting_, exact.directions, atol=1e-9 * np.abs(exact.directions).max())
 
 
 def batch_at(rng, n, point, low_rank):
@@ -152,7 +156,7 @@ def test_moments_that_fade_are_those_of_weighted_matrices(low_rank, rng):
         np.concatenate([part[2] for part in parts[1:]]),
     )
     targets = Targets.of_classes(y, weight, 3)
-    slow, fast = discriminant_shape(features, targets, learned=True), past.shape()
+    slow, fast = discriminant_weighting(features, targets, learned=True), past.weighting()
     assert fast.penalty == pytest.approx(slow.penalty, rel=1e-9)
     P = np.eye(2) if low_rank else points[-1].frame
     turned = vech(P @ unvech(fast.directions.T) @ P.T).T
@@ -168,11 +172,11 @@ def test_a_long_stream_comes_near_the_shape_of_all():
     for n in (400, 6000):
         metric = streamed(X[:n], y[:n], range(40, n, 40), radius=4.0)
         vectors, exact = exact_at(metric, X[:n], y[:n])
-        apart.append(1 - likeness(vectors, metric.shape_, exact.directions))
-        assert metric.shape_score_ == pytest.approx(exact.score, abs=0.03)
+        apart.append(1 - likeness(vectors, metric.weighting_, exact.directions))
+        assert metric.weighting_score_ == pytest.approx(exact.score, abs=0.03)
     assert apart[1] < 2e-3
     assert apart[1] < 0.5 * apart[0]
-    whole = LogEuclideanMetric(4.0, shape="discriminant", tol=1e-2).fit(X, y)
+    whole = LogEuclideanMetric(4.0, weighting="discriminant", tol=1e-2).fit(X, y)
     ours, theirs = (abs(np.corrcoef(m.transform(X_test)[:, 0], y_test)[0, 1]) for m in (metric, whole))
     assert ours > theirs - 0.01
 
@@ -205,23 +209,23 @@ def test_errors_from_moments_take_the_mean_leverage(rng):
 def test_no_shape_before_there_are_two_classes(one_penalty, rng):
     X, y = labeled(rng, 300, 3, classes=3)
     early, late = np.flatnonzero((y == 0) & (np.arange(300) < 180)), np.arange(180, 300)
-    metric = LogEuclideanMetric(0.0, shape="discriminant", init="identity", random_state=0)
+    metric = LogEuclideanMetric(0.0, weighting="discriminant", init="identity", random_state=0)
     with pytest.warns(UserWarning, match=r"none of \[1, 2, 9\]"):
         metric.partial_fit(X[early], y[early], classes=[0, 1, 2, 9])
-    assert metric.shape_ is metric.shape_penalty_ is metric.shape_score_ is None
+    assert metric.weighting_ is metric.weighting_penalty_ is metric.weighting_score_ is None
     assert metric.transform(X).shape == (300, 6)
     two = late[y[late] < 2]
     assert metric.partial_fit(X[two], y[two]).transform(X).shape == (300, 1)
     metric.partial_fit(X[late], y[late])
     rows = np.concatenate([early, two, late])
-    whole = LogEuclideanMetric(0.0, shape="discriminant", init="identity").fit(X[rows], y[rows])
-    assert_allclose(metric.shape_, whole.shape_, atol=1e-9 * np.abs(whole.shape_).max())
+    whole = LogEuclideanMetric(0.0, weighting="discriminant", init="identity").fit(X[rows], y[rows])
+    assert_allclose(metric.weighting_, whole.weighting_, atol=1e-9 * np.abs(whole.weighting_).max())
 
 
 def test_classes_that_are_the_same_have_no_shape(rng):
     X = np.repeat(spd(rng, 40, 3), 2, axis=0)
     metric = streamed(X, np.arange(80) % 2, [], radius=0.0)
-    assert metric.shape_ is None
+    assert metric.weighting_ is None
     assert metric.transform(X).shape == (80, 6)
 
 
@@ -230,12 +234,12 @@ def test_a_shape_that_is_asked_for_later_or_no_more(rng):
     metric = LogEuclideanMetric(0.0, init="identity", random_state=0).partial_fit(
         X[:40], y[:40], classes=[0, 1]
     )
-    assert metric.shape_ is None
-    metric.set_params(shape="discriminant").partial_fit(X[40:80], y[40:80])
-    whole = LogEuclideanMetric(0.0, shape="discriminant", init="identity").fit(X[40:80], y[40:80])
-    assert_allclose(metric.shape_, whole.shape_, atol=1e-9 * np.abs(whole.shape_).max())
-    metric.set_params(shape=None).partial_fit(X[80:90], y[80:90])  # which wait
-    assert metric.shape_ is None
+    assert metric.weighting_ is None
+    metric.set_params(weighting="discriminant").partial_fit(X[40:80], y[40:80])
+    whole = LogEuclideanMetric(0.0, weighting="discriminant", init="identity").fit(X[40:80], y[40:80])
+    assert_allclose(metric.weighting_, whole.weighting_, atol=1e-9 * np.abs(whole.weighting_).max())
+    metric.set_params(weighting=None).partial_fit(X[80:90], y[80:90])  # which wait
+    assert metric.weighting_ is None
     assert metric.transform(X).shape == (160, 6)
 
 
@@ -256,11 +260,11 @@ def test_copies_and_files(rng, tmp_path):
     half = pickle.loads(pickle.dumps(streamed(X[:60], y[:60], [20, 40], radius=2.0)))
     for rows in parts[3:]:
         half.partial_fit(X[rows], y[rows])
-    assert_array_equal(whole.shape_, half.shape_)
+    assert_array_equal(whole.weighting_, half.weighting_)
     spdmetric.save(whole, tmp_path / "metric.npz")
     loaded = spdmetric.load(tmp_path / "metric.npz")
     assert_array_equal(loaded.transform(X), whole.transform(X))
-    assert loaded.shape_score_ == whole.shape_score_
+    assert loaded.weighting_score_ == whole.weighting_score_
     frozen, before = whole.get_metric(), whole.get_metric()(X[0], X[1])
     whole.partial_fit(X[:40], y[:40])
     assert frozen(X[0], X[1]) == before
@@ -282,7 +286,7 @@ def test_a_call_that_raises_changes_no_shape(rng):
     }
     metric.partial_fit(X[80:], y[80:])
     other.partial_fit(X[80:], y[80:])
-    assert_array_equal(metric.shape_, other.shape_)
+    assert_array_equal(metric.weighting_, other.weighting_)
 
 
 def test_float32_that_must_not_be_written_to(rng):
@@ -291,25 +295,25 @@ def test_float32_that_must_not_be_written_to(rng):
     X.setflags(write=False)
     metric, double = (streamed(A, y, [40, 80], radius=2.0) for A in (X, X.astype(float)))
     assert metric.transform(X).dtype == np.float32
-    assert_allclose(metric.shape_, double.shape_, rtol=1e-6, atol=1e-9)
+    assert_allclose(metric.weighting_, double.weighting_, rtol=1e-6, atol=1e-9)
 
 
 def test_weights_of_zero_are_absent(rng):
     X, y = labeled(rng, 120, 3)
     keep = np.arange(120) % 3 > 0
-    with_weight = LogEuclideanMetric(0.0, shape="discriminant").partial_fit(X, y, [0, 1], 1.0 * keep)
-    without = LogEuclideanMetric(0.0, shape="discriminant").partial_fit(X[keep], y[keep], [0, 1])
-    assert_array_equal(with_weight.shape_, without.shape_)
+    with_weight = LogEuclideanMetric(0.0, weighting="discriminant").partial_fit(X, y, [0, 1], 1.0 * keep)
+    without = LogEuclideanMetric(0.0, weighting="discriminant").partial_fit(X[keep], y[keep], [0, 1])
+    assert_array_equal(with_weight.weighting_, without.weighting_)
 
 
 def test_matrices_one_by_one_wait_for_each_other(rng):
-    """The shape is renewed with the reference point, not by every matrix."""
+    """The weighting is renewed with the reference point, not by every matrix."""
     X, y = labeled(rng, 70, 3)
-    metric, shapes = LogEuclideanMetric(1.0, shape="discriminant", batch_size=8, random_state=0), []
+    metric, weightings = LogEuclideanMetric(1.0, weighting="discriminant", batch_size=8, random_state=0), []
     for k in range(70):
-        shapes.append(metric.partial_fit(X[k : k + 1], y[k : k + 1], classes=[0, 1]).shape_)
-    assert shapes[0] is None
-    found = [s for s in shapes if s is not None]
+        weightings.append(metric.partial_fit(X[k : k + 1], y[k : k + 1], classes=[0, 1]).weighting_)
+    assert weightings[0] is None
+    found = [s for s in weightings if s is not None]
     renewed = sum(not np.array_equal(a, b) for a, b in pairwise(found))
     assert 8 <= renewed <= 12
     assert np.isfinite(metric.transform(X)).all()

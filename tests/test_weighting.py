@@ -1,4 +1,4 @@
-"""The shape of a metric: its leave-one-out errors by refitting, its directions by scikit-learn."""
+"""The weighting of a metric: its leave-one-out errors by refitting, its directions by scikit-learn."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from sklearn.neighbors import KNeighborsClassifier
 from random_matrices import labeled, spd
 from spdmetric import LogEuclideanMetric
 from spdmetric.datasets import make_toy
-from spdmetric.objectives.shape import (
+from spdmetric.objectives.weighting import (
     FeatureRidge,
     GramRidge,
     Targets,
-    discriminant_shape,
-    shape_of,
+    discriminant_weighting,
+    weighting_of,
 )
 
 
@@ -108,7 +108,7 @@ def test_both_forms_give_one_shape(n):
     feature, errors, _ = ridge_of(vectors, targets, "feature")
     gram, gram_errors, rows = ridge_of(vectors, targets, "gram")
     assert_allclose(gram_errors.squares, errors.squares, rtol=1e-8)
-    one, other = shape_of(feature, errors), shape_of(gram, gram_errors, rows)
+    one, other = weighting_of(feature, errors), weighting_of(gram, gram_errors, rows)
     assert_allclose(one.penalty, other.penalty, rtol=1e-9)
     assert_allclose(gram_of(vectors, one), gram_of(vectors, other), rtol=1e-7, atol=1e-9)
 
@@ -122,7 +122,7 @@ def test_without_penalty_it_is_linear_discriminant_analysis():
     """With many matrices, up to a rotation and the factor of the degrees of freedom."""
     vectors, codes, _, targets = problem(3000, 5, 4, weighted=False, spread=0.5)
     ridge, errors, _ = ridge_of(vectors, targets, "feature", [1e-8])
-    ours = shape_of(ridge, errors)
+    ours = weighting_of(ridge, errors)
     lda = LinearDiscriminantAnalysis(solver="eigen").fit(vectors, codes)
     theirs = lda.transform(vectors) - lda.transform(vectors).mean(axis=0)
     K, other = gram_of(vectors, ours), theirs @ theirs.T
@@ -162,8 +162,8 @@ def test_the_penalty_of_classes(n, p, c, weighted, informative):
         gain = errors[1] - errors[k]
         if gain.sum() > 2 * np.sqrt(n) * gain.std() and errors[k].sum() < errors[best].sum():
             best = k
-    assert_allclose(discriminant_shape(vectors, targets).penalty, (0.3, 1, 3)[best] * closed, rtol=1e-9)
-    assert_allclose(discriminant_shape(vectors, targets, learned=True).penalty, closed, rtol=1e-9)
+    assert_allclose(discriminant_weighting(vectors, targets).penalty, (0.3, 1, 3)[best] * closed, rtol=1e-9)
+    assert_allclose(discriminant_weighting(vectors, targets, learned=True).penalty, closed, rtol=1e-9)
 
 
 def test_each_factor_of_the_penalty_is_taken_somewhere():
@@ -174,8 +174,8 @@ def test_each_factor_of_the_penalty_is_taken_somewhere():
     vectors = rng.normal(size=(80, 60)) * np.geomspace(10, 0.1, 60)
     ridge, _, _ = ridge_of(vectors, targets, "feature")
     apart = vectors + 3.0 * np.eye(60)[-1] * codes[:, None]
-    assert_allclose(discriminant_shape(vectors, targets).penalty, ridge.penalties[2], rtol=1e-9)
-    assert discriminant_shape(apart, targets).penalty < ridge.penalties[1]
+    assert_allclose(discriminant_weighting(vectors, targets).penalty, ridge.penalties[2], rtol=1e-9)
+    assert discriminant_weighting(apart, targets).penalty < ridge.penalties[1]
 
 
 @pytest.mark.parametrize("c", [2, 4])
@@ -186,7 +186,7 @@ def test_the_penalty_is_that_of_ledoit_and_wolf(c):
     vectors = (rng.normal(size=(200 * c, 40)) + rng.normal(size=(c, 40))[codes]) * np.geomspace(1, 5, 40)
     ridge, _, rows = ridge_of(vectors, targets := Targets.of(codes, np.ones(200 * c)), "feature")
     usual = ridge._replace(penalties=ridge.penalties[[ridge.usual]], usual=None)
-    shape = shape_of(usual, usual.errors(rows, targets))
+    shape = weighting_of(usual, usual.errors(rows, targets))
     means = np.array([vectors[codes == k].mean(axis=0) for k in range(c)])
     mean = np.mean((vectors - means[codes]) ** 2)
     share = 1 / (1 + mean * 200 * c / shape.penalty)
@@ -200,7 +200,7 @@ def test_the_penalty_is_that_of_ledoit_and_wolf(c):
 
 def test_errors_within_classes_are_alike_in_every_direction():
     vectors, codes, weight, targets = problem(300, 8, 4)
-    shape = discriminant_shape(vectors, targets)
+    shape = discriminant_weighting(vectors, targets)
     scores = vectors @ shape.directions
     means = np.array([np.average(scores[codes == k], axis=0, weights=weight[codes == k]) for k in range(4)])
     within = (weight[:, None] * (scores - means[codes])).T @ (scores - means[codes])
@@ -215,10 +215,10 @@ def test_columns_have_an_order_and_signs(n, p):
     vectors, codes, _, _ = problem(n - n % 4, p, 4, weighted=False)
     codes = np.arange(len(codes)) % 4
     targets = Targets.of_classes(codes, np.ones(len(codes)), 4)
-    one = discriminant_shape(vectors, targets).directions
+    one = discriminant_weighting(vectors, targets).directions
     order = np.random.default_rng(0).permutation(len(codes))
     moved = Targets.of_classes(codes[order], np.ones(len(codes)), 4)
-    other = discriminant_shape(vectors[order], moved).directions
+    other = discriminant_weighting(vectors[order], moved).directions
     assert_allclose(other, one, rtol=0, atol=1e-7 * np.abs(one).max())
 
 
@@ -228,14 +228,14 @@ def test_a_class_of_one_matrix_is_fitted_and_not_judged():
     vectors = np.concatenate([vectors, 5 * np.ones((1, 6))])
     targets = Targets.of_classes(codes, np.ones(21), 4)
     assert targets.judged.tolist() == [True] * 20 + [False]
-    shape = discriminant_shape(vectors, targets)
+    shape = discriminant_weighting(vectors, targets)
     assert shape.directions.shape == (6, 3)
     assert np.isfinite(shape.directions).all()
 
 
 def test_every_class_of_one_matrix():
     vectors = np.random.default_rng(0).normal(size=(5, 8))
-    shape = discriminant_shape(vectors, Targets.of_classes(np.arange(5), np.ones(5), 5))
+    shape = discriminant_weighting(vectors, Targets.of_classes(np.arange(5), np.ones(5), 5))
     assert np.isfinite(shape.directions).all()
     assert shape.score == 0
 
@@ -243,14 +243,14 @@ def test_every_class_of_one_matrix():
 def test_two_identical_matrices_with_different_labels():
     vectors, codes, weight, _ = problem(12, 30, 2)
     vectors[1] = vectors[0]
-    shape = discriminant_shape(vectors, Targets.of_classes(codes, weight, 2))
+    shape = discriminant_weighting(vectors, Targets.of_classes(codes, weight, 2))
     assert np.isfinite(shape.directions).all()
     assert np.isfinite(shape.score)
 
 
 def test_identical_matrices_have_no_shape():
     targets = Targets.of_classes(np.array([0, 1, 0, 1]), np.ones(4), 2)
-    shape = discriminant_shape(np.ones((4, 3)), targets)
+    shape = discriminant_weighting(np.ones((4, 3)), targets)
     assert shape.directions.shape == (3, 0)
 
 
@@ -258,9 +258,9 @@ def test_identical_matrices_have_no_shape():
 @given(seed=st.integers(0, 10_000), scale=st.sampled_from([1e-6, 1.0, 1e6]), n=st.sampled_from([12, 60]))
 def test_scale_of_weights_and_rotation_of_vectors_change_nothing(seed, scale, n):
     vectors, codes, weight, targets = problem(n, 20, 3, seed)
-    one = discriminant_shape(vectors, targets)
+    one = discriminant_weighting(vectors, targets)
     Q = np.linalg.qr(np.random.default_rng(seed).normal(size=(20, 20)))[0]
-    other = discriminant_shape(vectors @ Q, Targets.of_classes(codes, scale * weight, 3))
+    other = discriminant_weighting(vectors @ Q, Targets.of_classes(codes, scale * weight, 3))
     assert_allclose(other.penalty, scale * one.penalty, rtol=1e-6)
     K, L = gram_of(vectors, one), gram_of(vectors @ Q, other)
     assert_allclose(K / np.trace(K), L / np.trace(L), atol=1e-7)
@@ -269,15 +269,15 @@ def test_scale_of_weights_and_rotation_of_vectors_change_nothing(seed, scale, n)
 # ---------------------------------------------------------------------------
 # Through the estimator
 
-SHAPED = LogEuclideanMetric(0.0, shape="discriminant")
+SHAPED = LogEuclideanMetric(0.0, weighting="discriminant")
 SIZES = pytest.mark.parametrize(("n", "d"), [(120, 4), (30, 9)], ids=["features", "gram"])
 RANKS = pytest.mark.parametrize("options", [{}, {"radius": 2.0}, {"radius": 1.0, "rank": 3}], ids=str)
 
 
 def close(one, other, X, tolerance=1e-9):
     """The same metric, in the scale of its distances."""
-    assert_allclose(one.shape_penalty_, other.shape_penalty_, rtol=tolerance)
-    assert_allclose(one.shape_score_, other.shape_score_, rtol=tolerance)
+    assert_allclose(one.weighting_penalty_, other.weighting_penalty_, rtol=tolerance)
+    assert_allclose(one.weighting_score_, other.weighting_score_, rtol=tolerance)
     K = other.pairwise_kernel(X)
     assert_allclose(one.pairwise_kernel(X), K, rtol=0, atol=tolerance * np.abs(K).max())
 
@@ -288,18 +288,18 @@ def test_it_is_the_shape_of_the_plain_vectors(n, d, options, rng):
     X, y = labeled(rng, n, d, classes=3)
     weight = rng.uniform(0.5, 2, n)
     metric = clone(SHAPED).set_params(**options, max_iter=20, tol=1.0).fit(X, y, weight)
-    plain = clone(metric).set_params(shape=None).fit(X, y, weight)
+    plain = clone(metric).set_params(weighting=None).fit(X, y, weight)
     vectors = plain.transform(X)
-    expected = discriminant_shape(vectors, Targets.of_classes(y, weight, 3), learned=bool(options))
-    assert metric.shape_.shape == (vectors.shape[1], 2)
-    assert metric.shape_penalty_ == pytest.approx(expected.penalty, rel=1e-9)
-    assert metric.shape_score_ == pytest.approx(expected.score, rel=1e-7)
-    Q, R = metric.shape_, expected.directions
+    expected = discriminant_weighting(vectors, Targets.of_classes(y, weight, 3), learned=bool(options))
+    assert metric.weighting_.shape == (vectors.shape[1], 2)
+    assert metric.weighting_penalty_ == pytest.approx(expected.penalty, rel=1e-9)
+    assert metric.weighting_score_ == pytest.approx(expected.score, rel=1e-7)
+    Q, R = metric.weighting_, expected.directions
     assert_allclose(Q @ Q.T, R @ R.T, rtol=0, atol=1e-8 * np.abs(R @ R.T).max())
     assert_allclose(
-        metric.transform(X), vectors @ metric.shape_, rtol=0, atol=1e-12 * np.abs(vectors @ Q).max()
+        metric.transform(X), vectors @ metric.weighting_, rtol=0, atol=1e-12 * np.abs(vectors @ Q).max()
     )
-    assert (plain.shape_, plain.shape_penalty_, plain.shape_score_) == (None, None, None)
+    assert (plain.weighting_, plain.weighting_penalty_, plain.weighting_score_) == (None, None, None)
 
 
 def test_every_use_of_the_metric_has_the_shape(rng, tmp_path):
@@ -323,7 +323,7 @@ def test_invariance_under_congruence_of_data_and_start(options, rng):
     metric = clone(SHAPED).set_params(**options, tol=1e-10)
     one = clone(metric).set_params(init=start).fit(X, y)
     other = clone(metric).set_params(init=M @ start @ M.T).fit(M @ X @ M.T, y)
-    assert other.shape_penalty_ == pytest.approx(one.shape_penalty_, rel=1e-5)
+    assert other.weighting_penalty_ == pytest.approx(one.weighting_penalty_, rel=1e-5)
     distance = [
         m.pair_distance(np.stack([Z[:30], Z[30:]], axis=1)) for m, Z in ((one, X), (other, M @ X @ M.T))
     ]
@@ -366,7 +366,7 @@ def test_threads_do_not_change_a_bit(n, d, rng):
     X, y = labeled(rng, n, d, classes=3)
     metric = clone(SHAPED).set_params(chunk_size=11)
     one, two = (clone(metric).set_params(n_jobs=k).fit(X, y) for k in (1, 2))
-    np.testing.assert_array_equal(one.shape_, two.shape_)
+    np.testing.assert_array_equal(one.weighting_, two.weighting_)
 
 
 @SIZES
@@ -396,7 +396,7 @@ def test_adapted_metrics_keep_the_shape(rng):
     X, y = labeled(rng, 60, 4, classes=3)
     metric, M = clone(SHAPED).fit(X, y), np.diag([1.0, 2.0, 0.5, 3.0])
     for adapted in (metric.adapt(M @ X @ M), metric.partial_adapt(M @ X @ M)):
-        np.testing.assert_array_equal(adapted.shape_, metric.shape_)
+        np.testing.assert_array_equal(adapted.weighting_, metric.weighting_)
         assert adapted.transform(X).shape == (60, 2)
     assert_allclose(
         metric.adapt(X).transform(X), metric.transform(X), atol=1e-6 * np.abs(metric.transform(X)).max()
@@ -404,11 +404,11 @@ def test_adapted_metrics_keep_the_shape(rng):
 
 
 @pytest.mark.parametrize("seed", range(5000, 5003))
-def test_neighbors_are_better_with_a_shape(seed):
+def test_neighbors_are_better_with_a_weighting(seed):
     X, y, X_test, y_test = make_toy(d=8, random_state=seed)
 
-    def score(shape):
-        metric = LogEuclideanMetric(0.0, shape=shape).fit(X, y)
+    def score(weighting):
+        metric = LogEuclideanMetric(0.0, weighting=weighting).fit(X, y)
         return KNeighborsClassifier(1).fit(metric.transform(X), y).score(metric.transform(X_test), y_test)
 
     assert score("discriminant") >= score(None) + 0.05
@@ -431,7 +431,7 @@ def test_classes_of_one_matrix_each(n, rng):
     X, _ = labeled(rng, n, 4)
     metric = clone(SHAPED).fit(X, np.arange(n))
     assert np.isfinite(metric.transform(X)).all()
-    assert metric.shape_score_ == 0
+    assert metric.weighting_score_ == 0
 
 
 def test_more_classes_than_directions(rng):
@@ -445,7 +445,7 @@ def test_identical_matrices_of_two_classes(n, d, rng):
     X[1] = X[0]
     metric = clone(SHAPED).fit(X, y)
     assert np.isfinite(metric.transform(X)).all()
-    assert metric.shape_score_ < 1
+    assert metric.weighting_score_ < 1
 
 
 def test_classes_with_one_mean(rng):
@@ -459,7 +459,7 @@ def test_sentences(rng):
     with pytest.raises(ValueError, match="shape='round': expected one of None, 'discriminant'"):
         LogEuclideanMetric(shape="round").fit(X, y)
     with pytest.raises(ValueError, match="shape='discriminant' needs kernel='linear'"):
-        LogEuclideanMetric(shape="discriminant", kernel="rbf").fit(X, y)
+        LogEuclideanMetric(weighting="discriminant", kernel="rbf").fit(X, y)
     with pytest.raises(ValueError, match="shape='round': expected one of None, 'discriminant'"):
         LogEuclideanMetric(shape="round").partial_fit(X, y, classes=[0, 1])
     metric = clone(SHAPED).fit(X, y)
