@@ -28,16 +28,15 @@ from comparison_data import FEW, matrices, write_page
 from nightly import NIGHTLY, share_of
 from random_matrices import labeled
 from spdmetric.cli import main
-from spdmetric.cli.compare import Watch, duration
 from spdmetric.comparison import run, scores, verdict
-from spdmetric.comparison.chosen import drawn_method, winner
 from spdmetric.comparison.describe import describe
 from spdmetric.comparison.methods import METHODS
-from spdmetric.comparison.page import DARK, LIGHT, shaded, shown
-from spdmetric.comparison.plan import RECENTERED, make_plan, too_long
-from spdmetric.comparison.report import COLUMNS, Origin
-from spdmetric.comparison.run import Comparison, run_plan
-from spdmetric.comparison.store import JournalError
+from spdmetric.comparison.page import DARK, LIGHT, shade, shorten
+from spdmetric.comparison.plan import Entry, make_plan
+from spdmetric.comparison.report import COLUMNS
+from spdmetric.comparison.program import Origin
+from spdmetric.comparison.run import Comparison, Outcome, run_plan
+from spdmetric.comparison.store import StoreError
 from spdmetric.datasets import whiten
 from spdmetric.io.matrices import Matrices
 from spdmetric.linalg.symmetric import unvech
@@ -91,11 +90,11 @@ def test_scores_are_those_of_scikit_learn(seed, n_classes, tied):
     rng = np.random.default_rng(seed)
     truth = np.r_[np.arange(n_classes), np.arange(n_classes), rng.integers(n_classes, size=30)]
     labels = rng.integers(n_classes, size=len(truth))
-    values = scores.balanced((labels == truth).astype(float), truth)
+    values = scores.balance((labels == truth).astype(float), truth)
     assert values.mean() == pytest.approx(balanced_accuracy_score(truth, labels))
     told = rng.standard_normal((len(truth), 1 if n_classes == 2 else n_classes))
     told = np.round(told) if tied else told
-    values = scores.auc(told, truth, [np.arange(len(truth))])
+    values = scores.compute_auc(told, truth, [np.arange(len(truth))])
     columns = [roc_auc_score(truth == c, told[:, c]) for c in range(n_classes)] if n_classes > 2 else None
     assert values.mean() == pytest.approx(np.mean(columns) if columns else roc_auc_score(truth, told[:, 0]))
 
@@ -109,17 +108,17 @@ def test_log_loss_is_that_of_scikit_learn(seed, n_classes):
     told = rng.dirichlet(np.ones(n_classes), 30)
     told[0] = classes == truth[0] - 1  # sure, and wrong unless the class is not there
     told[0, 0] += not told[0].any()
-    assert scores.losses(told, classes, truth).mean() == pytest.approx(log_loss(truth, told, labels=classes))
-    known = scores.losses(told[:, 1:], classes[1:], truth)  # no training matrix has the first
+    assert scores.compute_losses(told, classes, truth).mean() == pytest.approx(log_loss(truth, told, labels=classes))
+    known = scores.compute_losses(told[:, 1:], classes[1:], truth)  # no training matrix has the first
     assert np.allclose(known[truth == 0], -np.log(np.finfo(float).eps))
-    assert np.array_equal(known[truth > 0], scores.losses(told, classes, truth)[truth > 0])
+    assert np.array_equal(known[truth > 0], scores.compute_losses(told, classes, truth)[truth > 0])
 
 
 def test_errors_of_the_area_are_those_of_delong(rng):
     own, score = np.repeat([True, False], [30, 50]), rng.standard_normal(80) + np.repeat([0.8, 0.0], [30, 50])
     above = (score[own][:, None] > score[~own]) + 0.5 * (score[own][:, None] == score[~own])
     variance = above.mean(axis=1).var(ddof=1) / 30 + above.mean(axis=0).var(ddof=1) / 50
-    found = verdict.estimate(scores.auc(score[:, None], own.astype(int), [np.arange(80)]))
+    found = verdict.estimate(scores.compute_auc(score[:, None], own.astype(int), [np.arange(80)]))
     assert found.mean == pytest.approx(100 * above.mean())
     assert found.se == pytest.approx(100 * np.sqrt(variance), rel=0.02)  # but for n - 1 in place of n
 
@@ -129,10 +128,10 @@ def test_only_matrices_of_one_fold_are_compared(rng):
     truth, score = np.arange(40) % 2, rng.standard_normal((40, 1))
     folds = [np.arange(20), np.arange(20, 40)]
     moved = score + np.repeat([0.0, 100.0], 20)[:, None]
-    assert np.allclose(scores.auc(score, truth, folds), scores.auc(moved, truth, folds))
-    assert scores.auc(score, np.zeros(40, int), folds) is None
-    half = scores.auc(score, np.r_[truth[:20], np.zeros(20, int)], folds)
-    assert half.mean() == pytest.approx(scores.auc(score[:20], truth[:20], folds[:1]).mean())
+    assert np.allclose(scores.compute_auc(score, truth, folds), scores.compute_auc(moved, truth, folds))
+    assert scores.compute_auc(score, np.zeros(40, int), folds) is None
+    half = scores.compute_auc(score, np.r_[truth[:20], np.zeros(20, int)], folds)
+    assert half.mean() == pytest.approx(scores.compute_auc(score[:20], truth[:20], folds[:1]).mean())
 
 
 def test_confusion_counts():
@@ -333,7 +332,7 @@ def test_without_a_learned_metric_the_page_goes_without_it(tmp_path, monkeypatch
     monkeypatch.setitem(METHODS, "spdmetric", replace(METHODS["spdmetric"], recipe=lambda sizes: broken))
     report = spdmetric.compare(toy(), methods=("euclid", "spdmetric"), repeats=1)
     assert set(report.comparison.failed) == {"spdmetric"}
-    assert report.drawn is None
+    assert report.learned is None
     report.save(tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text()
     assert "The learned metric</h2>" not in text
@@ -390,7 +389,7 @@ def test_numbers_below_the_shape_do_not_touch(d):
 def test_the_legend_names_the_kinds_that_are_there():
     from spdmetric.comparison import pictures
 
-    figure = pictures.ranking(verdict.judge(made_up({"spdmetric": NINETY, "euclid": EIGHTY})))
+    figure = pictures.draw_ranking(verdict.judge(made_up({"spdmetric": NINETY, "euclid": EIGHTY})))
     told = [text.get_text() for text in figure.legends[0].get_texts()]
     assert told == ["fixed distance", "learned metric"]
 
@@ -416,7 +415,7 @@ def test_what_failed_is_tried_again_and_nothing_else(error, tmp_path, monkeypatc
         method = Fails(error, turns)
         counted = replace(METHODS["mdm"], recipe=lambda s: folds.append(0) or method)
         monkeypatch.setitem(METHODS, "mdm", counted)
-        return spdmetric.compare(data, methods=FAST, repeats=1, journal=journal)
+        return spdmetric.compare(data, methods=FAST, repeats=1, store=journal)
 
     first = compared(iter([False, True, False, False, False]))
     assert set(first.comparison.failed) == {"mdm"}
@@ -565,9 +564,9 @@ def test_fixed_distances_are_tied_too():
 @pytest.mark.parametrize(
     ("gain", "sentence"),
     [
-        (NINETY, "Recentering, each group seen from its own mean, helps here: +20.0 ± "),
-        (range(50), "Recentering, each group seen from its own mean, hurts here: \N{MINUS SIGN}20.0 ± "),
-        (range(68), "It cannot be told whether recentering, each group seen from its own mean, helps here:"),
+        (NINETY, "Recentering, each group by its own mean, helps here: +20.0 ± "),
+        (range(50), "Recentering, each group by its own mean, hurts here: \N{MINUS SIGN}20.0 ± "),
+        (range(68), "It cannot be told whether recentering, each group by its own mean, helps here:"),
     ],
 )
 def test_recentering_is_judged_and_named_transductive(gain, sentence):
@@ -848,9 +847,9 @@ def test_the_policy_has_the_hashes_of_what_is_there(page, outline):
 
 
 def test_long_names_are_shortened_and_kept_apart_from_what_stands_beside_them():
-    assert shown("left") == "left"
-    assert shown("x" * 5000) == "x" * 28 + "… (5000 letters)"
-    assert len(shown("x" * 10**6)) < 60
+    assert shorten("left") == "left"
+    assert shorten("x" * 5000) == "x" * 28 + "… (5000 letters)"
+    assert len(shorten("x" * 10**6)) < 60
 
 
 def test_page_is_made_for_everyone(outline):
@@ -940,8 +939,8 @@ def test_many_classes_some_of_two_matrices_get_a_page_that_can_be_read(tmp_path)
 
 def test_what_was_confused_most():
     counts = np.array([[5.0, 0, 2], [0, 6, 0], [3, 0, 1]])
-    assert verdict.confused(counts) == [(2, 0, 3.0, 4.0), (0, 2, 2.0, 7.0)]
-    assert verdict.confused(counts, most=1) == [(2, 0, 3.0, 4.0)]
+    assert verdict.find_confusions(counts) == [(2, 0, 3.0, 4.0), (0, 2, 2.0, 7.0)]
+    assert verdict.find_confusions(counts, most=1) == [(2, 0, 3.0, 4.0)]
 
 
 def test_a_test_file_and_groups_from_the_command_line(tmp_path, capsys):
@@ -1014,7 +1013,7 @@ def contrast(a, b):
 def test_colors_can_be_read(ends):
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
     for share in np.linspace(0, 1, 1001):
-        ground, ink = shaded(share, ends)
+        ground, ink = shade(share, ends)
         assert contrast(ground, ink) >= 4.5
         other = {"#000000": "#ffffff", "#ffffff": "#000000"}[ink]
         assert contrast(ground, other) <= contrast(ground, ink) + 0.1
@@ -1100,10 +1099,10 @@ def test_folds_inside_keep_groups_together(monkeypatch):
 
 def test_class_weight_reaches_the_methods_that_have_one():
     plan = plan_of(toy(), class_weight="balanced")
-    assert run.made(plan, "logeuclid-mean-logistic")[-1].class_weight == "balanced"
-    assert run.made(plan, "spdmetric").class_weight == "balanced"
-    assert "class_weight" not in run.made(plan, "mdm").get_params()
-    assert run.made(plan_of(toy()), "spdmetric").class_weight is None
+    assert run.make_method(plan, "logeuclid-mean-logistic")[-1].class_weight == "balanced"
+    assert run.make_method(plan, "spdmetric").class_weight == "balanced"
+    assert "class_weight" not in run.make_method(plan, "mdm").get_params()
+    assert run.make_method(plan_of(toy()), "spdmetric").class_weight is None
 
 
 # ---------------------------------------------------------------------------

@@ -1,9 +1,12 @@
-"""Warnings that name the line of the caller outside the package, however deep inside they arise."""
+"""Messages in the caller's terms: warnings name the line outside the package, arguments are spelled as given."""
 
 from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 
 def warn_at_caller(message: str, category: type[Warning]) -> None:
@@ -13,3 +16,23 @@ def warn_at_caller(message: str, category: type[Warning]) -> None:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
+
+
+_write_argument: ContextVar[Callable[[str, object], str]] = ContextVar(
+    "_write_argument", default=lambda name, value: f"{name}=" + ("" if value is None else repr(value))
+)
+
+
+def spell(name: str, value: object = None) -> str:
+    """An argument as whoever reads the message gives it: ``radius=3`` in Python, ``--radius 3`` in a command."""
+    return _write_argument.get()(name, value)
+
+
+@contextmanager
+def spell_by(write: Callable[[str, object], str]) -> Iterator[None]:
+    """Have `spell` write arguments in another way."""
+    token = _write_argument.set(write)
+    try:
+        yield
+    finally:
+        _write_argument.reset(token)

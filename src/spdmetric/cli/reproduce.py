@@ -26,10 +26,9 @@ code that computed them, a digest of its sources.
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from functools import partial
 from pathlib import Path
 
-from spdmetric.cli.options import add_run, bar, make_folder, one_line
+from spdmetric.cli.options import add_run, make_folder, one_line
 
 # What `all` runs, and the folders that it looks for inside --data, the first that exists.
 FOLDERS = {
@@ -95,7 +94,7 @@ def run_one(name: str, data: Path | None, arguments: Namespace) -> None:
     methods += tuple(m for m in ABLATIONS if arguments.ablations and m not in methods)
     repeats = arguments.repeats or (table.quick if arguments.quick else table.repeats)
     settings = Settings(methods, arguments.seed, repeats, arguments.quick)
-    results = run_table(table, settings, arguments.out, jobs=arguments.jobs, progress=partial(bar, name))
+    results = run_table(table, settings, arguments.out, jobs=arguments.jobs, progress=name)
     print(write_table(table, results, settings, arguments.out))
     print(f"\nwritten: {arguments.out / name}.csv, .json, .md, .png\n")
 
@@ -105,8 +104,8 @@ def _transfer(data: Path | None, arguments: Namespace) -> None:
 
     if data is None:
         raise FileNotFoundError("transfer needs --data: a folder with covariances_S001-S020.npz.")
-    progress, out = partial(bar, "transfer"), arguments.out
-    results = run_transfer(data, out, quick=arguments.quick, jobs=arguments.jobs, progress=progress)
+    out = arguments.out
+    results = run_transfer(data, out, quick=arguments.quick, jobs=arguments.jobs, progress="transfer")
     print(write_transfer(results, out))
     print(f"\nwritten: {out / 'transfer'}.csv, .json, .md, .png\n")
 

@@ -53,7 +53,7 @@ def _takes(form: str, size: int | None) -> str:
 
 def _fitted(step: BaseEstimator) -> list[tuple[str, str]]:
     """What a step has learned."""
-    from spdmetric.cli.fit import chosen
+    from spdmetric.cli.fit import describe_choice
 
     found = []
     if hasattr(step, "basis_"):
@@ -62,7 +62,7 @@ def _fitted(step: BaseEstimator) -> list[tuple[str, str]]:
     if getattr(step, "classes_", None) is not None:
         found.append(("  classes", _listed(step.classes_.tolist())))
     if hasattr(metric, "best_params_"):
-        found.append(("  choice", chosen(metric).removeprefix("chosen: ")))
+        found.append(("  choice", describe_choice(metric).removeprefix("chosen: ")))
     if hasattr(metric, "alignment_"):
         found.append(("  alignment", f"{metric.alignment_:.4f}, {metric.radius_:.3g} from the mean"))
     if getattr(metric, "domains_", None) is not None:

@@ -19,7 +19,7 @@ from spdmetric.io.npy import npy_header, read_npy
 SUFFIXES = (".npy", ".csv")
 _LONGEST_ROW = 2**20  # letters
 _IF_STACK = "A stack of matrices is read by itself, not in a folder."
-_IF_LABELS = "If it holds the labels of the other files, pass it as labels=."
+_IF_LABELS = "If it holds the labels of the other files, pass it as the labels."
 
 
 class Folder(NamedTuple):

@@ -21,6 +21,7 @@ from typing import NamedTuple, TextIO
 
 import numpy as np
 
+from spdmetric.caller import spell
 from spdmetric.io.files import FileError, Header, Refused, check_size, listed, numbers_in, reading, shortened
 from spdmetric.io.folders import read_folder
 from spdmetric.io.matlab import mat_headers, mat_names, read_mat, structures
@@ -177,7 +178,7 @@ def layout_of(names: list[str], subject: int | None) -> tuple[str, str, str]:
         if known:
             return (*known[0], "groups")
         if subjects:
-            raise Refused(f"it holds several subjects: pass subject=, one of {listed(subjects)}.")
+            raise Refused(f"it holds several subjects: pass {spell('subject')}, one of {listed(subjects)}.")
         if "metadata" in names:  # as in every file of io.models
             raise Refused("it looks like a model; expected the arrays X and y, or covs and labels.")
         raise Refused(f"expected the arrays X and y, or covs and labels; found {listed(names)}.")
@@ -185,7 +186,7 @@ def layout_of(names: list[str], subject: int | None) -> tuple[str, str, str]:
         raise Refused(f"it has no subject {subject}; it holds {listed(subjects)}.")
     X, y, groups = (f"{letter}{subject}" for letter in "Xyr")
     if X not in names or y not in names:
-        hint = "" if subjects else " A file of one subject is read without subject=."
+        hint = "" if subjects else f" A file of one subject is read without {spell('subject')}."
         raise Refused(f"expected the arrays {X} and {y} of subject {subject}; found {listed(names)}.{hint}")
     return X, y, groups
 
@@ -193,7 +194,7 @@ def layout_of(names: list[str], subject: int | None) -> tuple[str, str, str]:
 def _read_folder(folder: Path, subject: int | None, labels: Source, groups: Source) -> Matrices:
     """Matrices of the files of a folder, with the values that a table, or their subfolders, give them."""
     if subject is not None:
-        raise FileError(f"{folder} is a folder: it is read without subject=.")
+        raise FileError(f"{folder} is a folder: it is read without {spell('subject')}.")
     tables = [Path(table) for table in (labels, groups) if table is not None]
     for table in tables:
         if table.suffix.lower() != ".csv":
