@@ -24,7 +24,7 @@ def test_help_is_good_reading():
     text = run("--help").stdout
     for command in COMMANDS:
         assert f"    {command}" in text
-    assert "goes on" in text
+    assert "resumes" in text
     text = run("reproduce", "--help").stdout
     for what in ("toy-easy", "textures", "bci", "eegmmi", "figures", "beyond", "--quick", "MotorImagery.mat"):
         assert what in text
