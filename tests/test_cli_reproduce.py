@@ -78,21 +78,15 @@ def test_killed_and_restarted_it_gives_the_same_table(toy, tmp_path):
     )
     state = tmp_path / "toy.state"
     deadline = time.monotonic() + 120
-    while (not state.exists() or state.read_text().count("\n") < 4) and time.monotonic() < deadline:
+    while (not state.exists() or state.read_text().count("\n") < 18) and time.monotonic() < deadline:
         time.sleep(0.02)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    assert 4 <= state.read_text().count("\n") < 9
+    assert 18 <= state.read_text().count("\n") < 48
     assert not (tmp_path / "toy.csv").exists()
     finished = run(*command, "--jobs", 2)
     assert finished.returncode == 0, finished.stderr
     assert rows_of(tmp_path / "toy.csv") == rows_of(toy[0] / "toy.csv")
-
-
-def test_other_settings_are_refused(toy, capsys):
-    assert "holds results of other settings (seed differ)" in fails(
-        capsys, "reproduce", "toy", "--repeats", 2, "--methods", FAST, "--seed", 5, "--out", toy[0]
-    )
 
 
 def test_beyond_without_data_is_the_toy_set(tmp_path, capsys):
@@ -212,7 +206,7 @@ def test_an_interruption_that_a_module_swallows_is_one(tmp_path, capsys, monkeyp
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGINT, before)
-    assert capsys.readouterr().err.endswith("same command again to go on where it was.\n")
+    assert capsys.readouterr().err.endswith("same command again to resume.\n")
 
 
 def test_figures(tmp_path, capsys):
