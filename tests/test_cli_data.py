@@ -120,7 +120,11 @@ KINDS = {
     "folder": (folder, [], "left (15), right (15)"),
     "groups": (sessions, [], "kept whole by the folds: Monday (20), Tuesday (20); --domains groups would"),
     "recordings": (recordings, ["--events", "T1=left,T2", "--window", "0", "1"], "T2 (12), left (12)"),
-    "domains": (sessions, ["--domains", "groups"], "each recentered by its own mean: Monday (20), Tuesday (20)"),
+    "domains": (
+        sessions,
+        ["--domains", "groups"],
+        "each recentered by its own mean: Monday (20), Tuesday (20)",
+    ),
     "signals": (trials, ["--estimator", "lwf"], "first step: Covariances(estimator='lwf')"),
     "signals, shrunk": (trials, ["--shrink", "oas", "--estimator", "oas"], "40 signals, 3 channels, 60"),
 }

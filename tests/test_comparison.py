@@ -33,8 +33,8 @@ from spdmetric.comparison.describe import describe
 from spdmetric.comparison.methods import METHODS
 from spdmetric.comparison.page import DARK, LIGHT, shade, shorten
 from spdmetric.comparison.plan import Entry, make_plan
-from spdmetric.comparison.report import COLUMNS
 from spdmetric.comparison.program import Origin
+from spdmetric.comparison.report import COLUMNS
 from spdmetric.comparison.run import Comparison, Outcome, run_plan
 from spdmetric.comparison.store import Store
 from spdmetric.datasets import whiten
@@ -108,7 +108,9 @@ def test_log_loss_is_that_of_scikit_learn(seed, n_classes):
     told = rng.dirichlet(np.ones(n_classes), 30)
     told[0] = classes == truth[0] - 1  # sure, and wrong unless the class is not there
     told[0, 0] += not told[0].any()
-    assert scores.compute_losses(told, classes, truth).mean() == pytest.approx(log_loss(truth, told, labels=classes))
+    assert scores.compute_losses(told, classes, truth).mean() == pytest.approx(
+        log_loss(truth, told, labels=classes)
+    )
     known = scores.compute_losses(told[:, 1:], classes[1:], truth)  # no training matrix has the first
     assert np.allclose(known[truth == 0], -np.log(np.finfo(float).eps))
     assert np.array_equal(known[truth > 0], scores.compute_losses(told, classes, truth)[truth > 0])

@@ -28,8 +28,8 @@ from spdmetric.comparison.methods import (
     find_obstacle,
     set_where_known,
 )
-from spdmetric.comparison.statistics import Section, as_markdown, as_plain
 from spdmetric.comparison.program import Origin, write_program
+from spdmetric.comparison.statistics import Section, as_markdown, as_plain
 from spdmetric.comparison.store import Failure, Store, StoreError, Task, run_tasks
 from spdmetric.datasets import make_toy
 from spdmetric.geometry import pairwise_distance
@@ -139,7 +139,9 @@ def test_parameters_are_given_to_the_steps_that_have_them():
         "make_pipeline(\n    LogEuclideanMetricCV(class_weight='balanced', n_neighbors=3),\n"
         "    KNeighborsClassifier(n_neighbors=3),\n)"
     )
-    assert set_where_known(METHODS["riemann"].make(Sizes(60, 6, 30, 6)), class_weight="balanced") == ["class_weight"]
+    assert set_where_known(METHODS["riemann"].make(Sizes(60, 6, 30, 6)), class_weight="balanced") == [
+        "class_weight"
+    ]
 
 
 def test_what_the_data_do_not_allow_has_a_reason():

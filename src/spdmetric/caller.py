@@ -1,4 +1,4 @@
-"""Messages in the caller's terms: warnings name the line outside the package, arguments are spelled as given."""
+"""Messages in the caller's terms: warnings name a line outside the package, arguments are as given."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _write_argument: ContextVar[Callable[[str, object], str]] = ContextVar(
 
 
 def spell(name: str, value: object = None) -> str:
-    """An argument as whoever reads the message gives it: ``radius=3`` in Python, ``--radius 3`` in a command."""
+    """An argument as the reader of a message gives it: ``radius=3`` in Python, ``--radius 3`` elsewhere."""
     return _write_argument.get()(name, value)
 
 

@@ -198,8 +198,8 @@ def _find_fault(A: np.ndarray, name: str, allowed: float) -> _Fault | None:
     if skew > allowed * largest:
         return _Fault(
             f"is not symmetric: it differs from its transpose by {skew / largest:.2g} of its largest entry",
-            f"at most {allowed:.0e}, as rounding. If that is meant, pass ({name} + {name}.transpose(0, 2, 1)) "
-            "/ 2.",
+            f"at most {allowed:.0e}, as rounding. If that is meant, pass "
+            f"({name} + {name}.transpose(0, 2, 1)) / 2.",
         )
     return None
 
@@ -404,19 +404,19 @@ def check_radius(radius: object, solver: str = "trust-region") -> float:
     """Return a radius as a float, if a solver can go so far."""
     if not isinstance(radius, Real) or not isfinite(radius) or radius < 0:
         raise ValueError(
-            f"{spell('radius', radius)}: expected a finite number >= 0, the largest affine-invariant distance "
-            "from the start; 0 learns nothing. Without a bound the search runs away to degenerate G."
+            f"{spell('radius', radius)}: expected a finite number >= 0, the largest affine-invariant "
+            "distance from the start; 0 learns nothing. Without a bound the search runs away to degenerate G."
         )
     radius = float(radius)
     if radius > LARGEST_RADIUS:
         raise ValueError(
-            f"{spell('radius', radius)}: expected at most {LARGEST_RADIUS:g}. Eigenvalues of G differ by factors of "
-            "up to exp(radius), which float64 cannot hold there; 10 is the default, 2 to 20 are usual."
+            f"{spell('radius', radius)}: expected at most {LARGEST_RADIUS:g}. Eigenvalues of G differ by "
+            "factors of up to exp(radius), which float64 cannot hold there; 10 is the default, 2 to 20 are usual."
         )
     if solver == "newton" and radius > _NEWTON_RADIUS:
         raise ValueError(
-            f"{spell('radius', radius)} is too large for solver='newton', whose second derivatives lose their digits "
-            f"past {_NEWTON_RADIUS:g}: use solver='trust-region', or a smaller radius."
+            f"{spell('radius', radius)} is too large for solver='newton', whose second derivatives lose "
+            f"their digits past {_NEWTON_RADIUS:g}: use solver='trust-region', or a smaller radius."
         )
     return radius
 
@@ -444,8 +444,8 @@ def check_neighbors(n_neighbors: int, fewest: int) -> int:
     """Return a number of neighbors, if the smallest training set of the folds has so many matrices."""
     if n_neighbors > fewest:
         raise ValueError(
-            f"{spell('n_neighbors', n_neighbors)}: expected at most {fewest}, as many matrices as the smallest fold "
-            "has to learn from. Leave it out to have it chosen."
+            f"{spell('n_neighbors', n_neighbors)}: expected at most {fewest}, as many matrices as the "
+            "smallest fold has to learn from. Leave it out to have it chosen."
         )
     return int(n_neighbors)
 

@@ -113,7 +113,7 @@ def run(arguments: Namespace) -> None:
 
 
 def learn(model: BaseEstimator, data: Input, groups: np.ndarray | None) -> None:
-    """Train a classifier or regressor, with a bar for terminals, and for what takes longer than two seconds."""
+    """Train an estimator, with a bar for terminals, and for what takes longer than two seconds."""
     from tqdm import tqdm
 
     from spdmetric.comparison.folds import fit_keywords, steps_of

@@ -55,8 +55,8 @@ def read_input(
 
     ``steps`` and ``recipe`` are those of a model, which then decide what DATA is; otherwise the options do.
     """
-    names = (*SIGNALS, "shrink", "groups", "domains", "subject")  # of which a command may lack some
-    options = Namespace(**{name: getattr(arguments, name, None) for name in names})
+    wanted = (*SIGNALS, "shrink", "groups", "domains", "subject")  # of which a command may lack some
+    options = Namespace(**{name: getattr(arguments, name, None) for name in wanted})
     found = _read(path, labels, options, steps, recipe)
     domains = _read_domains(path, found, options.domains, options.subject)
     recipe, names = (found.recipe, None) if isinstance(found, Signals) else (None, found.names)

@@ -315,7 +315,7 @@ METHODS: dict[str, Method] = {
     # The first method with less and less learned: what each part of the choice is worth.
     "spdmetric-weighting": replace(
         _chosen("Chosen weighting and head", "chosen weighting", "", radii=(0.0,), ranks=(None,)),
-        sentence="The metric at the mean, with or without a weighting, and the head, chosen by cross-validation.",
+        sentence="The metric at the mean, a weighting or none, and the head, chosen by cross-validation.",
         definite=True,
     ),
     "spdmetric-mean": replace(

@@ -109,7 +109,7 @@ class LearnedMetric(NamedTuple):
 
     @property
     def weights(self) -> np.ndarray | None:
-        """How much each entry of a logarithm counts in the weighting, (m, m); of one direction, with its sign."""
+        """How much each entry of a logarithm counts, (m, m); of one direction, with its sign."""
         if self.metric.weighting_ is None:
             return None
         parts = unvech(self.metric.weighting_.T)  # (q, m, m)

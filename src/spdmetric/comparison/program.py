@@ -1,4 +1,4 @@
-"""Code to copy: Python that reads the data of a comparison, trains one of its methods, and labels new matrices."""
+"""Code to copy: Python that reads the data of a comparison, trains a method, and labels new matrices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A whole comparison in one call, and what comes out: text, table, picture, page, file, and the winner trained."""
+"""A whole comparison in one call, and its report: text, table, picture, page, and the trained winner."""
 
 from __future__ import annotations
 

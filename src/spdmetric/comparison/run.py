@@ -6,7 +6,7 @@ A task is a fold and the methods that share work in it.  Nothing depends on the 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
@@ -148,7 +148,7 @@ def _test_method(fold: Fold, truth: np.ndarray, estimator: BaseEstimator, n_clas
     messages = dict.fromkeys(
         " ".join(str(w.message).split()) for w in caught if not issubclass(w.category, DeprecationWarning)
     )
-    known = getattr(classifier, "classes_", ())
+    known = np.asarray(getattr(classifier, "classes_", ()), dtype=int)
     return {
         "labels": np.asarray(labels).tolist(),
         "scores": _round(_score_classes(decision, proba, known, n_classes)),
@@ -166,7 +166,7 @@ def _round(values: np.ndarray | None) -> Result:
 
 
 def _score_classes(
-    decision: np.ndarray | None, proba: np.ndarray | None, known: Sequence[int], n_classes: int
+    decision: np.ndarray | None, proba: np.ndarray | None, known: np.ndarray, n_classes: int
 ) -> np.ndarray | None:
     """Scores (n, 1) of the second of two classes, or (n, n_classes); None: the classifier has none."""
     # Probabilities of two classes are often rounded to 0 and 1; those of more are on one scale.
@@ -192,15 +192,18 @@ def _gather(plan: Plan, results: Mapping[Part, Mapping[str, Result | Failure]]) 
             found[Entry(name, part.recentered)][part.repeat, part.fold] = result
     comparison = Comparison(plan, {}, {}, {})
     for entry, by_fold in found.items():
-        for result in by_fold.values():
-            if isinstance(result, Failure):
-                comparison.failed.setdefault(entry, result.reason)
-            elif result["warnings"]:
-                comparison.warned.setdefault(entry, result["warnings"][0])
-        if entry not in comparison.failed:
-            labels, scores, losses = (_stack(plan, by_fold, what) for what in ("labels", "scores", "losses"))
-            seconds = float(np.mean([result["seconds"] for result in by_fold.values()]))
-            comparison.outcomes[entry] = Outcome(labels, scores, losses, seconds)
+        failures = [result.reason for result in by_fold.values() if isinstance(result, Failure)]
+        kept = {at: result for at, result in by_fold.items() if not isinstance(result, Failure)}
+        messages = [message for result in kept.values() for message in result["warnings"]]
+        if messages:
+            comparison.warned[entry] = messages[0]
+        if failures:
+            comparison.failed[entry] = failures[0]
+            continue
+        seconds = float(np.mean([result["seconds"] for result in kept.values()]))
+        labels, scores, losses = (_stack(plan, kept, what) for what in ("labels", "scores", "losses"))
+        assert labels is not None  # every method gives them
+        comparison.outcomes[entry] = Outcome(labels, scores, losses, seconds)
     return comparison
 
 

@@ -8,7 +8,8 @@ the tasks, and BLAS runs in one thread, so any number of processes gives the sam
         fold = Fold(X, y, X_test)                       # what the results of a task share
         return lambda name: fold.labels(METHODS[name].make(...)).tolist()
 
-    tasks = {0: Task({"mdm": {"version": "1.0", "method": "mdm", "data": digest(X, y)}, ...}, partial(start, ...))}
+    keys = {"mdm": {"version": "1.0", "method": "mdm", "data": digest(X, y)}, ...}
+    tasks = {0: Task(keys, partial(start, X, y, X_test)), ...}
     found = run_tasks(tasks, Store(path), jobs=2)
     found[0]["mdm"]                                     # plain data, or a Failure
 """
@@ -60,15 +61,8 @@ class Store:
 
     def __enter__(self) -> Store:
         if self.path is not None:
-            with saying(self.path, "cannot be written"):
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                if is_special(self.path):
-                    raise StoreError(
-                        f"{self.path} is not a regular file: remove it, or choose another --out."
-                    )
-                self._file = self.path.open("ab+")
-            self._lock()
-            self._results = self._read()
+            self._file = _open_alone(self.path)
+            self._results = _read(self._file)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -83,35 +77,45 @@ class Store:
     def put(self, key: Key, result: Result) -> None:
         """Keep a result; it is on disk when this returns."""
         self._results[_as_text(key)] = result
-        if self._file is not None:
+        if self.path is not None and self._file is not None:
             with saying(self.path, "could not be written to its end"):
                 self._file.write(json.dumps({"key": key, "result": result}).encode() + b"\n")
                 self._file.flush()
                 os.fsync(self._file.fileno())
 
-    def _lock(self) -> None:
-        if fcntl is not None:
-            try:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                self._file.close()
-                raise StoreError(
-                    f"{self.path} is being written by another process: wait until it ends, or choose another "
-                    "--out."
-                ) from error
 
-    def _read(self) -> dict[str, Result]:
-        """Read whole lines, and cut off what a killed process left of the last one."""
-        self._file.seek(0)
-        text = self._file.read()
-        if not (text.startswith(_BEGINNING) or _BEGINNING.startswith(text)):
-            self._file.close()
-            raise StoreError(
-                f"{self.path} is not a state file of spdmetric: remove it, or choose another --out."
-            )
-        whole = text.rfind(b"\n") + 1
-        self._file.truncate(whole)
-        return dict(found for line in text[:whole].splitlines() if (found := _parse(line)) is not None)
+def _open_alone(path: Path) -> BinaryIO:
+    """Open a file of results, which no other process may have open, or say why it cannot be used."""
+    with saying(path, "cannot be written"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if is_special(path):
+            raise StoreError(f"{path} is not a regular file: remove it, or choose another --out.")
+        file = path.open("ab+")
+    try:
+        if fcntl is not None:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        file.seek(0)
+        first = file.read(len(_BEGINNING))
+        if not _BEGINNING.startswith(first):
+            raise StoreError(f"{path} is not a state file of spdmetric: remove it, or choose another --out.")
+    except BlockingIOError as error:
+        file.close()
+        raise StoreError(
+            f"{path} is being written by another process: wait until it ends, or choose another --out."
+        ) from error
+    except StoreError:
+        file.close()
+        raise
+    return file
+
+
+def _read(file: BinaryIO) -> dict[str, Result]:
+    """Read whole lines, and cut off what a killed process left of the last one."""
+    file.seek(0)
+    text = file.read()
+    whole = text.rfind(b"\n") + 1
+    file.truncate(whole)
+    return dict(found for line in text[:whole].splitlines() if (found := _parse(line)) is not None)
 
 
 def _as_text(key: Key) -> str:

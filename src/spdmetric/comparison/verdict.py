@@ -81,9 +81,9 @@ class Gain(NamedTuple):
     plain: Entry
     gain: Estimate
     same: bool  # whether no matrix makes a difference
-    what: str = ""
+    what: str = ""  # of learning: see `Pair`
     head: str = ""
-    against_mean: bool = False  # see `Pair`
+    against_mean: bool = False
 
 
 class Verdict(NamedTuple):
@@ -195,22 +195,23 @@ def judge(comparison: Comparison) -> Verdict:
         order = sorted(entries, key=lambda entry: -round(float(deciding[entry].mean()), 12))
         return tuple(line(entry, deciding[order[0]] if k else None) for k, entry in enumerate(order))
 
-    def gain(a: Entry, b: Entry, *what: str | bool) -> Gain:
+    def gain(a: Entry, b: Entry) -> Gain:
         more = deciding[a] - deciding[b]
-        return Gain(a, b, estimate(more, clusters, criterion), not more.any(), *what)
+        return Gain(a, b, estimate(more, clusters, criterion), not more.any())
 
     fixed = [at for at in deciding if METHODS[at.method].family == "distance" and not at.recentered]
     learning = [
-        (Entry(learned, form), Entry(plain, form), *what)
+        gain(a, b)._replace(what=pair.what, head=pair.head, against_mean=pair.against_mean)
         for form in (False, True)
-        for learned, plain, *what in PAIRS
+        for pair in PAIRS
+        if {a := Entry(pair.learned, form), b := Entry(pair.plain, form)} <= set(deciding)
     ]
     both = [(at._replace(recentered=True), at) for at in deciding if not at.recentered]
     return Verdict(
         plan,
         rank(list(deciding)) + tuple(line(entry, None) for entry in values if entry not in deciding),
         rank(fixed) if len(fixed) > 1 else (),
-        tuple(gain(*pair) for pair in learning if {*pair[:2]} <= set(deciding)),
+        tuple(learning),
         tuple(gain(*pair) for pair in both if pair[0] in deciding),
     )
 
@@ -315,8 +316,8 @@ def recentering_sentence(verdict: Verdict) -> str | None:
     first = verdict.recentering[0]
     what = "Recentering, each group by its own mean,"
     return (
-        f"{_answer(first, what, verdict.criterion)} with {first.plain.title}. It is transductive: it needs all "
-        "matrices of a new group, without their labels, before the first one can be labeled."
+        f"{_answer(first, what, verdict.criterion)} with {first.plain.title}. It is transductive: it needs "
+        "all matrices of a new group, without their labels, before the first one can be labeled."
     )
 
 

@@ -266,22 +266,10 @@ def _neighbor_tried(step: NearestNeighbor, size: int | None) -> None:
 _LABELS = "biufSUO c"
 _METRIC = {
     **{"n_features_in_": "iu=d", "classes_": "biufSUO? c", "n_iter_": "iu"},
-    **{
-        "alignment_": "f",
-        "gamma_": "f?",
-        "radius_": "f",
-        "weighting_penalty_": "f?",
-        "weighting_score_": "f?",
-    },
+    **{"alignment_": "f", "gamma_": "f?", "radius_": "f", "weighting_penalty_": "f?", "weighting_score_": "f?"},
     # From matrices to vectors, see `Embedding`; components_, which follows, is for other programs.
     **{"low_rank": "b=l", "basis": "f d k", "center": "f k k", "rotation": "f k k", "factor": "f m k"},
-    **{
-        "frame": "f m m",
-        "distance": "f",
-        "session_weight": "f",
-        "weighting": "f? p q",
-        "components_": "f m d",
-    },
+    **{"frame": "f m m", "distance": "f", "session_weight": "f", "weighting": "f? p q", "components_": "f m d"},
     **{"domains_": "iuU? e", "domain_means_": "f? e d d", "domain_mean": "f? d d"},
     # The solution: its coordinates in the ball, and how the solver came there.
     **{"coordinates": "f m x", "status": "U", "value": "f~", "residual": "f~", "multiplier": "f~"},

@@ -206,7 +206,7 @@ def _read_arrays(
     (path,) = paths
     if given := [name for name in ("events", "band", "window") if getattr(wanted, name) is not None]:
         only = "they are for recordings, whose trials are not cut yet"
-        raise FileError(f"{path} holds arrays: leave out {', '.join(f'{name}=' for name in given)}; {only}.")
+        raise FileError(f"{path} holds arrays: leave out {', '.join(map(spell, given))}; {only}.")
     with reading(path):
         names = format_of(path).names(path)
         keys = layout_of(names, subject)
@@ -298,7 +298,7 @@ def _read_recording(path: Path, wanted: Recipe) -> _Part:
             raise Refused(f"{todo}; it has {_told(there)}.")
         if wanted.window is None:
             raise Refused(
-                f"pass {spell('window', (0.5, 2.5))}, for instance: first and last second of a trial after its event."
+                f"pass {spell('window', (0.5, 2.5))}, say: first and last second after the event."
             )
         labels = event_labels(wanted.events)
         onsets, codes = events_of(raw, {name: k for k, name in enumerate(labels)})

@@ -97,7 +97,7 @@ def _results(found: dict[str, dict[str, Kept | Failure]]) -> Iterator[Result]:
 
 
 def _start(trials: Recordings, channels: int, subject: int) -> Callable[[str], list[float]]:
-    """Train on the others; what is returned gives the accuracies in per cent of an arm, over the test runs."""
+    """Train on the others; what is returned gives the accuracies in per cent of an arm over the runs."""
     trials = trials._replace(X=trials.X[:, :channels, :channels])
     others, own = trials.of(trials.subject != subject), trials.of(trials.subject == subject)
     arms: dict[str, Callable[[Recordings, Recordings], np.ndarray]] = {
