@@ -36,8 +36,8 @@ def run(arguments: Namespace) -> None:
         ("takes", _takes(*input_of(model))),
     ]
     if recipe is not None:
-        told = {name: value for name, value in recipe.plain().items() if value is not None}
-        lines += [(f"signals, {name}", _listed(value)) for name, value in told.items()]
+        known = {name: value for name, value in recipe.plain().items() if value is not None}
+        lines += [(f"signals, {name}", _listed(value)) for name, value in known.items()]
     for step in steps_of(model):
         lines += [("step", expression(step)), *_fitted(step)]
     for name, value in lines:

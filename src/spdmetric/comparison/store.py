@@ -67,7 +67,7 @@ class Store:
 
     def __exit__(self, *error: object) -> None:
         if self._file is not None:
-            with suppress(OSError):  # of a full disk, which `put` has told of
+            with suppress(OSError):  # of a full disk, which `put` reports
                 self._file.close()
 
     def get(self, key: Key) -> Result | None:
