@@ -13,6 +13,7 @@ import pytest
 
 from random_matrices import spd, symmetric
 from spdmetric.comparison.statistics import as_markdown, as_plain
+from spdmetric.comparison.store import Store
 from spdmetric.datasets import make_toy
 from spdmetric.geometry import mean_riemann
 from spdmetric.linalg.symmetric import congruence, invsqrtm
@@ -114,32 +115,28 @@ def test_any_number_of_jobs_gives_the_same_numbers(tmp_path):
     assert {r.seed for r in one if (r.row, r.repeat) == ("6x6", 1)} == {4001}
 
 
-def test_an_interrupted_run_goes_on_where_it_was(tmp_path):
-    settings = Settings(METHODS_RUN)
+def test_an_interrupted_run_resumes(tmp_path, monkeypatch):
+    settings, put, kept = Settings(METHODS_RUN), Store.put, []
     whole = run_table(small_table(), settings, tmp_path / "whole")
+    lines = len((tmp_path / "whole" / "toy.state").read_text().splitlines())
 
-    def stop_after_two(finished, done, total):
-        for k, item in enumerate(finished):
-            if k == 2:
-                raise KeyboardInterrupt
-            yield item
+    def stop_after_four(store, key, result):
+        if len(kept) == 4:
+            raise KeyboardInterrupt
+        kept.append(key)
+        put(store, key, result)
 
+    monkeypatch.setattr(Store, "put", stop_after_four)
     with pytest.raises(KeyboardInterrupt):
-        run_table(small_table(), settings, tmp_path / "cut", progress=stop_after_two)
+        run_table(small_table(), settings, tmp_path / "cut")
     state = tmp_path / "cut" / "toy.state"
-    assert len(state.read_text().splitlines()) == 3
+    assert len(state.read_text().splitlines()) == 4
     with state.open("a") as file:  # what a crash in mid-write leaves
-        file.write('{"task": "8x8", "rep')
-    seen = []
-
-    def watch(finished, done, total):
-        seen.append((done, total))
-        return finished
-
-    assert without_seconds(
-        run_table(small_table(), settings, tmp_path / "cut", progress=watch)
-    ) == without_seconds(whole)
-    assert seen == [(2, 6)]
+        file.write('{"key": {"table": "toy", "ro')
+    monkeypatch.setattr(Store, "put", lambda store, key, result: kept.append(key) or put(store, key, result))
+    found = run_table(small_table(), settings, tmp_path / "cut")
+    assert without_seconds(found) == without_seconds(whole)
+    assert len(kept) == len(state.read_text().splitlines()) == lines  # none is computed again
 
 
 def test_more_repeats_extend_a_run(tmp_path):

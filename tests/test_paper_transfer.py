@@ -69,7 +69,7 @@ def test_all_arms_and_files(recordings, monkeypatch, tmp_path):
     ]
     assert gain.mean == pytest.approx(np.mean(by_arm[0] - by_arm[1]))
     # Nothing is computed twice.
-    monkeypatch.setattr(transfer, "_subject", lambda *_: pytest.fail("computed again"))
+    monkeypatch.setattr(transfer, "_start", lambda *_: pytest.fail("computed again"))
     assert run_transfer(Path(), tmp_path) == results
 
 

@@ -411,7 +411,8 @@ def check_radius(radius: object, solver: str = "trust-region") -> float:
     if radius > LARGEST_RADIUS:
         raise ValueError(
             f"{spell('radius', radius)}: expected at most {LARGEST_RADIUS:g}. Eigenvalues of G differ by "
-            "factors of up to exp(radius), which float64 cannot hold there; 10 is the default, 2 to 20 are usual."
+            "factors of up to exp(radius), which float64 cannot hold there; 10 is the default, 2 to 20 are "
+            "usual."
         )
     if solver == "newton" and radius > _NEWTON_RADIUS:
         raise ValueError(
