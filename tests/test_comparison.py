@@ -483,8 +483,9 @@ def test_the_parts_of_learning_are_told_apart():
     right = {"spdmetric": NINETY, "spdmetric-weighting": NINETY, "spdmetric-mean": range(70)}
     right |= {"logeuclid-chosen": range(50), "logeuclid-mean": range(70)}
     assert said(right)[1] == (
-        "Taken apart, learning the weighting alone helps (with class means or neighbors, +20.0 ± 4.0 points); "
-        "learning G and its rank beside the weighting changes nothing (with class means or neighbors); learning "
+        "Taken apart, learning the weighting alone helps (with class means or neighbors, +20.0 ± 4.0 "
+        "points); learning G and its rank beside the weighting changes nothing (with class means or neighbors); "
+        "learning "
         "the metric (G, its rank and a weighting) hurts (with one nearest neighbor, \N{MINUS SIGN}20.0 ± 4.0 "
         "points)."
     )

@@ -295,8 +295,8 @@ def _describe_model(model: BaseEstimator, arguments: Namespace) -> str:
         return f"trained: {METHODS[arguments.method].title}"
     metric = metrics[0]
     if not hasattr(metric, "best_params_"):
-        found = f"alignment {metric.alignment_:.3f}, distance from the mean {metric.radius_:.3g}"
-        return f"{found}, R2 {metric.weighting_score_:.3f} each matrix left out in turn"
+        text = f"alignment {metric.alignment_:.3f}, distance from the mean {metric.radius_:.3g}"
+        return f"{text}, R2 {metric.weighting_score_:.3f} each matrix left out in turn"
     return describe_choice(metric)
 
 
