@@ -19,7 +19,7 @@ from tqdm import tqdm
 from reproduction.methods import TABLE_METHODS
 from reproduction.stamps import Stamp, code_stamp
 from spdmetric.comparison.folds import Fold
-from spdmetric.comparison.methods import METHODS, Sizes, obstacle
+from spdmetric.comparison.methods import METHODS, Sizes, find_obstacle
 from spdmetric.io.atomic import write_atomically
 from spdmetric.io.matrices import read_matrices
 
@@ -37,9 +37,9 @@ def accuracies(X: np.ndarray, y: np.ndarray, runs: np.ndarray) -> dict[str, floa
     for run in np.unique(runs):
         train = runs != run
         fold = Fold(X[train], y[train], X[~train])
-        sizes = Sizes.of(fold.X, fold.y)
+        sizes = Sizes.from_data(fold.X, fold.y)
         for name, method in {**METHODS, **TABLE_METHODS}.items():
-            if obstacle(method, sizes) is None:
+            if find_obstacle(method, sizes) is None:
                 hits = int(np.sum(fold.labels(method.make(sizes)) == y[~train]))
                 right[name] = right.get(name, 0) + hits
     return {name: 100 * number / len(y) for name, number in right.items()}

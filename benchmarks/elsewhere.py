@@ -126,7 +126,7 @@ def accuracies(data: Labeled, size: int, draws: int) -> dict[str, np.ndarray]:
     splits = StratifiedShuffleSplit(draws, train_size=size, test_size=rest, random_state=0)
     found: dict[str, list[float]] = {name: [] for name in COMPARED}
     for train, test in splits.split(data.X, data.y):
-        sizes = Sizes.of(data.X[train], data.y[train])
+        sizes = Sizes.from_data(data.X[train], data.y[train])
         for name, scores in found.items():
             model = METHODS[name].make(sizes).fit(data.X[train], data.y[train])
             scores.append(100 * float(np.mean(model.predict(data.X[test]) == data.y[test])))

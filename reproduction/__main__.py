@@ -28,12 +28,9 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
-
-T = TypeVar("T")
 
 # What `all` runs, and the folders that it looks for inside --data, the first that exists.
 FOLDERS = {
@@ -134,7 +131,7 @@ def run_one(name: str, data: Path | None, arguments: Namespace) -> None:
     methods += tuple(m for m in ABLATIONS if arguments.ablations and m not in methods)
     repeats = arguments.repeats or (table.quick if arguments.quick else table.repeats)
     settings = Settings(methods, arguments.seed, repeats, arguments.quick)
-    results = run_table(table, settings, arguments.out, jobs=arguments.jobs, progress=partial(bar, name))
+    results = run_table(table, settings, arguments.out, jobs=arguments.jobs, progress=name)
     print(write_table(table, results, settings, arguments.out))
     print(f"\nwritten: {arguments.out / name}.csv, .json, .md, .png\n")
 
@@ -144,8 +141,8 @@ def _transfer(data: Path | None, arguments: Namespace) -> None:
 
     if data is None:
         raise FileNotFoundError("transfer needs --data: a folder with covariances_S001-S020.npz.")
-    progress, out = partial(bar, "transfer"), arguments.out
-    results = run_transfer(data, out, quick=arguments.quick, jobs=arguments.jobs, progress=progress)
+    out = arguments.out
+    results = run_transfer(data, out, quick=arguments.quick, jobs=arguments.jobs, progress="transfer")
     print(write_transfer(results, out))
     print(f"\nwritten: {out / 'transfer'}.csv, .json, .md, .png\n")
 
@@ -162,13 +159,6 @@ def _figures(data: Path | None, arguments: Namespace) -> None:
     with tqdm(total=len(FIGURES), desc="figures", disable=None) as shown:
         written = save_figures(folder, images=images, seed=arguments.seed, progress=lambda _: shown.update())
     print(f"written: {len(written)} files in {folder}")
-
-
-def bar(name: str, finished: Iterable[T], done: int, total: int) -> Iterable[T]:
-    """Show a bar around finished tasks, in a terminal only."""
-    from tqdm import tqdm
-
-    return tqdm(finished, desc=name, initial=done, total=total, disable=None, unit="task")
 
 
 if __name__ == "__main__":

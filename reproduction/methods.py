@@ -19,13 +19,13 @@ from spdmetric.comparison.methods import METHODS, Make, Method
 def _at_identity(name: str, words: str, *steps: BaseEstimator) -> Method:
     sentence = f"Tangent vectors at I, then {words}."
     make: Make = lambda s: make_pipeline(LogEuclideanMetric(0.0, init="identity"), *map(clone, steps))  # noqa: E731
-    return Method(f"LogEuclid at I + {name}", f"LE at I, {name}", "rival", sentence, make)
+    return Method(f"LogEuclid at I + {name}", f"LE at I, {name}", "baseline", sentence, make)
 
 
 def _mapped(name: str, words: str, learner: type[BaseEstimator]) -> Method:
     sentence = f"Tangent vectors at the Riemannian mean, mapped by {words}."
     make: Make = lambda s: make_pipeline(LogEuclideanMetric(0.0), learner(), KNeighborsClassifier(1))  # noqa: E731
-    return Method(f"Tangent space + {name} + 1-NN", name, "rival", sentence, make)
+    return Method(f"Tangent space + {name} + 1-NN", name, "baseline", sentence, make)
 
 
 def _ablation(variant: str, sentence: str) -> Method:
@@ -37,7 +37,7 @@ TABLE_METHODS: dict[str, Method] = {
     "logeuclid-mean-centroid": Method(
         "Tangent space + centroid",
         "LE at mean, centroid",
-        "rival",
+        "baseline",
         "Tangent vectors at the Riemannian mean, then nearest class mean.",
         lambda s: make_pipeline(LogEuclideanMetric(0.0), NearestCentroid()),
     ),
@@ -54,7 +54,7 @@ TABLE_METHODS: dict[str, Method] = {
     "class-directions": Method(
         "Class directions + LDA",
         "class directions, LDA",
-        "rival",
+        "baseline",
         "The directions in which the class means differ most, without alignment, then shrinkage LDA.",
         lambda s: make_pipeline(
             LogEuclideanMetric(radius=0.0, rank=s.low_rank),
@@ -80,7 +80,7 @@ TABLE_METHODS: dict[str, Method] = {
         lambda s: make_pipeline(
             LogEuclideanMetricCV(init="identity", ranks=(None,), n_neighbors=1), KNeighborsClassifier(1)
         ),
-        sweeps=True,
+        chooses=True,
     ),
     "logeuclid-identity-ridge": _at_identity(
         "ridge", "ridge regression", RidgeClassifierCV(alphas=tuple(10.0**k for k in range(-6, 7)))

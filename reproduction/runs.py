@@ -17,7 +17,7 @@ from reproduction.methods import KNOWN
 from reproduction.stamps import Stamp, code_stamp
 from reproduction.summary import summarize
 from reproduction.tables import Result, Row, Table
-from reproduction.tasks import Progress, Work, finish
+from reproduction.tasks import Work, finish
 from spdmetric.comparison.folds import Fold
 from spdmetric.comparison.methods import Method, Sizes
 from spdmetric.comparison.statistics import Section, as_markdown, as_plain
@@ -39,12 +39,11 @@ def run_table(
     out: Path,
     *,
     jobs: int = 1,
-    progress: Progress | None = None,
+    progress: str | None = None,
 ) -> list[Result]:
     """Run what is left of a table, and return all of its results, sorted by row, repeat and method.
 
-    Finished tasks are kept in ``NAME.state`` in the folder ``out``.  ``progress(iterator, done, total)``
-    wraps the iterator of finished tasks.
+    Finished tasks are kept in ``NAME.state`` in the folder ``out``; ``progress`` names a bar.
     """
     chosen = {name: KNOWN[name] for name in settings.methods}
     for method in chosen.values():
@@ -55,11 +54,7 @@ def run_table(
         names = tuple(name for name in chosen if name not in table.left_out.get(row, {}))
         seed = task_seed(repeat, settings.seed)
         works[row, repeat] = Work(names, partial(prepare_scores, table.rows[row], repeat, seed, chosen))
-    # What must agree for a run to be resumed; more repeats may always be asked for.
-    header = {
-        **{"table": table.name, "rows": list(table.rows), "data": table.digest(), "code": code_stamp()},
-        **{"methods": list(chosen), "left_out": table.left_out, "seed": settings.seed},
-    }
+    header = {"table": table.name, "data": table.digest(), "code": code_stamp(), "seed": settings.seed}
     found = finish(works, out / f"{table.name}.state", header, jobs=jobs, progress=progress)
     results = [
         Result(table.name, row, name, repeat, accuracy, seconds, task_seed(repeat, settings.seed))
@@ -79,7 +74,7 @@ def prepare_scores(
 ) -> Callable[[str], list[float]]:
     """Make the fold of one repeat, and return what scores a method on it."""
     X, y, X_test, y_test = row.split(repeat, seed)
-    fold, sizes = Fold(X, y, X_test), Sizes.of(X, y)
+    fold, sizes = Fold(X, y, X_test), Sizes.from_data(X, y)
 
     def score(name: str) -> list[float]:
         """Accuracy in per cent, and seconds."""

@@ -19,7 +19,7 @@ from reproduction import datasets
 from reproduction.datasets import BCI_CLASSES, Texture, TexturePair
 from reproduction.methods import KNOWN
 from reproduction.tasks import digest
-from spdmetric.comparison.methods import Sizes, obstacle
+from spdmetric.comparison.methods import Sizes, find_obstacle
 from spdmetric.datasets import make_toy, recenter
 
 Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # X, y, X_test, y_test
@@ -243,11 +243,11 @@ def image_set_table(data: Path | None = None) -> Table:
     X, y, _ = datasets.load_image_sets(data)
     name = data.resolve().name
     train = datasets.draw_sets(X, y, random_state=0)
-    sizes = Sizes.of(*train[:2])
+    sizes = Sizes.from_data(*train[:2])
     row = DrawnRow(partial(datasets.draw_sets, X, y), digest(X, y), sizes.n)
     classes, d = len(np.unique(y)), X.shape[1]
     title = f"{classes} classes, {len(X)} sets of images, matrices {d} x {d}; {sizes.n} sets to train"
-    reasons = {method: obstacle(KNOWN[method], sizes) for method in IMAGE_SET_METHODS}
+    reasons = {method: find_obstacle(KNOWN[method], sizes) for method in IMAGE_SET_METHODS}
     return Table(
         "image-sets",
         f"Image sets: {name}",

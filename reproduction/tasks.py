@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from spdmetric.comparison.store import (
-    Failure,
-    Journal,
-    JournalError,
-    Pieces,
-    Progress,
-    Task,
-    attempt_each,
-    digest,
-    run,
-)
+from spdmetric.comparison.store import Failure, Store, Task, digest, run_tasks
 
-__all__ = ["JournalError", "Key", "Progress", "Work", "digest", "finish"]
+__all__ = ["Key", "Work", "digest", "finish"]
 
 Key = tuple[str, int]  # row and repeat
 Score = Callable[[str], list[float]]  # numbers of the method of that name
@@ -38,29 +27,26 @@ def finish(
     settings: Mapping[str, object],
     *,
     jobs: int = 1,
-    progress: Progress | None = None,
-) -> dict[Key, dict[str, list[float]]]:
+    progress: str | None = None,
+) -> dict[Key, dict[str, Any]]:
     """Compute what the file of finished tasks lacks, and return the numbers of all tasks.
 
     Results of other ``settings`` are not mixed in.  Nothing may depend on the order of the tasks.
     """
-    tasks = {key: Task(work.names, partial(_compute, work.prepare)) for key, work in works.items()}
-    found = run(tasks, Journal(path, settings), jobs=jobs, progress=progress)
-    scores: dict[Key, dict[str, list[float]]] = {key: {} for key in found}
-    failed = []
-    for (row, repeat), pieces in found.items():
-        for name, piece in pieces.items():
-            if isinstance(piece, Failure):
-                failed.append(f"{name} in row {row}, repeat {repeat}: {piece.reason}")
-            else:
-                scores[row, repeat][name] = piece
+    tasks = {}
+    for (row, repeat), work in works.items():
+        common = {**settings, "row": row, "repeat": repeat}
+        tasks[row, repeat] = Task({name: {**common, "method": name} for name in work.names}, work.prepare)
+    found = run_tasks(tasks, Store(path), jobs=jobs, progress=progress)
+    failed = [
+        f"{name} in row {row}, repeat {repeat}: {result.reason}"
+        for (row, repeat), results in found.items()
+        for name, result in results.items()
+        if isinstance(result, Failure)
+    ]
     if failed:
         raise ValueError(
             f"{len(failed)} results are missing ({failed[0]}). The others are kept: give the same command "
             "again to compute what is missing, or leave a method out with --methods."
         )
-    return scores
-
-
-def _compute(prepare: Callable[[], Score], names: Iterable[str]) -> Pieces:
-    return attempt_each(names, prepare())
+    return found

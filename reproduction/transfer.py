@@ -21,7 +21,7 @@ from reproduction.datasets import eegmmi_covariance_subjects, load_eegmmi_covari
 from reproduction.runs import write_results
 from reproduction.stamps import code_stamp
 from reproduction.tables import Result
-from reproduction.tasks import Progress, Work, digest, finish
+from reproduction.tasks import Work, digest, finish
 from spdmetric import LogEuclideanClassifier
 from spdmetric.comparison.statistics import Mean, Section, number
 from spdmetric.datasets import recenter
@@ -71,7 +71,7 @@ def read_recordings(data: Path) -> Recordings:
 
 
 def run_transfer(
-    data: Path, out: Path, *, quick: bool = False, jobs: int = 1, progress: Progress | None = None
+    data: Path, out: Path, *, quick: bool = False, jobs: int = 1, progress: str | None = None
 ) -> list[Result]:
     """Run what is left, and return the accuracy of every arm on every test run."""
     trials = read_recordings(data)

@@ -424,12 +424,12 @@ def registry_models() -> list[Any]:
     names = (
         *("euclid", "logeuclid-mean-lda", "svm", "logeuclid-mean-logistic", "mdm", "fgmdm", "csp-lda", "nca"),
     )
-    made = [METHODS[name].make(Sizes.of(X, y)).fit(X, y) for name in names]
+    made = [METHODS[name].make(Sizes.from_data(X, y)).fit(X, y) for name in names]
     # Classes that a saved pipeline may have although no method of the registry has them.
     for steps in ((NearestCentroid(),), (RidgeClassifierCV(),), (PCA(), LogisticRegression())):
         made.append(make_pipeline(LogEuclideanMetric(0.0), *steps).fit(X, y))
     for step, name in ((Shrinkage(0.1), "mdm"), (CommonRange(), "svm")):
-        steps = steps_of(METHODS[name].make(Sizes.of(X, y)))
+        steps = steps_of(METHODS[name].make(Sizes.from_data(X, y)))
         made.append(make_pipeline(Covariances("oas"), step, *steps).fit(signals, y))
     return made
 

@@ -25,7 +25,7 @@ def test_help_is_good_reading():
     text = run("--help").stdout
     for command in COMMANDS:
         assert f"    {command}" in text
-    assert "goes on" in text
+    assert "resumes" in text
 
 
 @pytest.mark.parametrize("command", ["--help", "--version", *(f"{name} --help" for name in COMMANDS)])

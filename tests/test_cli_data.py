@@ -16,7 +16,8 @@ from formats import write_edf
 from random_matrices import labeled, spd
 from spdmetric.cli import main
 from spdmetric.comparison.folds import steps_of
-from spdmetric.comparison.methods import METHODS, Sizes, program
+from spdmetric.comparison.methods import METHODS, Sizes
+from spdmetric.comparison.program import Origin, write_program
 from spdmetric.io.matrices import read_matrices
 
 WORDS = np.array(["left", "right", "both feet"])
@@ -119,7 +120,11 @@ KINDS = {
     "folder": (folder, [], "left (15), right (15)"),
     "groups": (sessions, [], "kept whole by the folds: Monday (20), Tuesday (20); --domains groups would"),
     "recordings": (recordings, ["--events", "T1=left,T2", "--window", "0", "1"], "T2 (12), left (12)"),
-    "domains": (sessions, ["--domains", "groups"], "each seen from its own mean: Monday (20), Tuesday (20)"),
+    "domains": (
+        sessions,
+        ["--domains", "groups"],
+        "each recentered by its own mean: Monday (20), Tuesday (20)",
+    ),
     "signals": (trials, ["--estimator", "lwf"], "first step: Covariances(estimator='lwf')"),
     "signals, shrunk": (trials, ["--shrink", "oas", "--estimator", "oas"], "40 signals, 3 channels, 60"),
 }
@@ -218,7 +223,7 @@ def test_groups_decide_the_folds_inside(here):
 
 
 def test_domains_of_predict(here, capsys):
-    """A known domain is seen from its mean of training, a new one from its own; both as in Python."""
+    """A known domain is recentered by its mean of training, a new one from its own; both as in Python."""
     sessions(here)
     found = read_matrices("data.npz")
     Path("days.csv").write_text("session\n" + "\n".join(["Monday"] * 20 + ["Friday"] * 20))
@@ -244,7 +249,7 @@ def test_one_matrix_is_no_domain(here, capsys):
     assert main(["fit", "data.npz", "-o", "model.skops", "--domains", "groups", "--radius", "0"]) == 0
     np.savez("one.npz", X=read_matrices("data.npz").X[:1])
     assert main(["predict", "model.skops", "one.npz"]) == 2
-    assert "Domain 'new' of --domains has 1 matrices" in capsys.readouterr().err
+    assert "Domain 'new' of sample_domain has 1 matrices" in capsys.readouterr().err
 
 
 def test_numbers_and_words_for_one_domain(here, capsys):
@@ -278,10 +283,10 @@ def test_a_saved_model_gives_the_labels_of_the_code_to_copy(name, here, capsys):
     assert main(["fit", "known.npz", "-o", "model.skops", "--method", name]) == 0
     assert main(["predict", "model.skops", "new.npz", "-o", "labels.csv"]) == 0
     known = read_matrices("known.npz")
-    made = METHODS[name].make(Sizes.of(known.X, known.y))
+    made = METHODS[name].make(Sizes.from_data(known.X, known.y))
     capsys.readouterr()
     names: dict[str, object] = {}
-    exec(program(made, "read_matrices('known.npz')", "read_matrices('new.npz')"), names)
+    exec(write_program(made, Origin("known.npz")), names)
     labels = [row["label"] for row in rows_of()]
     assert labels == names["model"].predict(X[n:]).tolist()
     assert capsys.readouterr().out == f"{np.array(labels)}\n"
@@ -297,7 +302,7 @@ def test_code_to_copy_for_signals_and_shrinkage(name, here):
     assert main(["predict", "model.skops", "new.npz", "-o", "labels.csv"]) == 0
     model = spdmetric.load("model.skops")
     assert [type(step).__name__ for step in steps_of(model)[:2]] == ["Covariances", "Shrinkage"]
-    code = program(model, "read_signals('known.npz')", "read_signals('new.npz')", groups="known.groups")
+    code = write_program(model, Origin("known.npz", signals=True), groups=True)
     names: dict[str, object] = {}
     exec(code, names)
     assert [row["label"] for row in rows_of()] == [str(k) for k in names["model"].predict(X[40:])]

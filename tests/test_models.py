@@ -182,7 +182,7 @@ QUICK = {"radii": (0.0, 1.0), "ranks": (None,), "cv": 2}
 
 def made(name, X, y, *before):
     """A method of the registry, quick, after some steps."""
-    steps = steps_of(METHODS[name].make(Sizes.of(X, y)))
+    steps = steps_of(METHODS[name].make(Sizes.from_data(X, y)))
     for step in steps:
         step.set_params(**{k: v for k, v in QUICK.items() if METHODS[name].sweeps and k in step.get_params()})
     return make_pipeline(*before, *steps) if before or len(steps) > 1 else steps[0]

@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from random_matrices import labeled, spd
 from spdmetric import CommonRange, Shrinkage
 from spdmetric.comparison.folds import Fold
-from spdmetric.comparison.methods import COMPARED, METHODS, Sizes, obstacle
+from spdmetric.comparison.methods import COMPARED, METHODS, Sizes, find_obstacle
 from spdmetric.datasets import make_regression
 from spdmetric.geometry import distance_riemann
 from spdmetric.validation import check_spd
@@ -67,7 +67,7 @@ def test_all_methods_run_behind_it(deficient):
     whole = Sizes(30, 4, 15, 4)
     inside = CommonRange().fit(X)
     for name in COMPARED:
-        assert obstacle(METHODS[name], sizes) is None
+        assert find_obstacle(METHODS[name], sizes) is None
         if not METHODS[name].sweeps:
             given = Fold(X, y, X_new).labels(METHODS[name].make(sizes))
             expected = Fold(inside.transform(X), y, inside.transform(X_new)).labels(METHODS[name].make(whole))

@@ -94,11 +94,11 @@ def test_killed_and_restarted_it_gives_the_same_table(toy, tmp_path):
     )
     state = tmp_path / "toy.state"
     deadline = time.monotonic() + 120
-    while (not state.exists() or state.read_text().count("\n") < 4) and time.monotonic() < deadline:
+    while (not state.exists() or state.read_text().count("\n") < 18) and time.monotonic() < deadline:
         time.sleep(0.02)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    assert 4 <= state.read_text().count("\n") < 9
+    assert 18 <= state.read_text().count("\n") < 48
     assert not (tmp_path / "toy.csv").exists()
     finished = run(*words, "--jobs", 2)
     assert finished.returncode == 0, finished.stderr

@@ -12,7 +12,7 @@ import pytest
 from reproduction.__main__ import main
 from reproduction.datasets import draw_sets, load_image_sets
 from reproduction.methods import KNOWN
-from spdmetric.comparison.methods import Sizes, obstacle
+from spdmetric.comparison.methods import Sizes, find_obstacle
 from spdmetric.validation import check_spd
 
 VIRUS = Path(os.environ.get("SPDMETRIC_DATA", "")) / "virus"
@@ -108,8 +108,8 @@ def test_splits_take_three_of_five():
 
 def test_covariances_of_long_vectors_are_not_formed():
     virus = Sizes(45, 400, 3, 400)
-    assert obstacle(KNOWN["logeuclid-mean-lda"], virus).startswith("51 GB")
-    assert obstacle(KNOWN["logeuclid-identity-ridge"], virus) is None
+    assert find_obstacle(KNOWN["logeuclid-mean-lda"], virus).startswith("51 GB")
+    assert find_obstacle(KNOWN["logeuclid-identity-ridge"], virus) is None
 
 
 def test_the_table(folder, tmp_path, capsys):

@@ -21,7 +21,7 @@ from spdmetric.comparison.methods import FAMILIES, METHODS, Sizes
 def test_every_method_labels_test_matrices_and_is_described(name, rng):
     X, codes = labeled(rng, 48, 4, classes=3)
     y = np.array(["left", "right", "feet"])[codes]
-    fold, sizes = Fold(X[:30], y[:30], X[30:]), Sizes.of(X[:30], y[:30])
+    fold, sizes = Fold(X[:30], y[:30], X[30:]), Sizes.from_data(X[:30], y[:30])
     method = KNOWN[name]
     assert set(fold.labels(method.make(sizes))) <= {"left", "right", "feet"}
     assert method.family in FAMILIES

@@ -27,8 +27,8 @@ from reproduction.tables import (
     texture_table,
     toy_table,
 )
-from reproduction.tasks import JournalError
 from spdmetric.comparison.statistics import as_markdown, as_plain
+from spdmetric.comparison.store import Store
 from spdmetric.datasets import make_toy
 from spdmetric.geometry import mean_riemann
 from spdmetric.linalg.symmetric import congruence, invsqrtm, logm
@@ -119,32 +119,28 @@ def test_any_number_of_jobs_gives_the_same_numbers(tmp_path):
     assert {r.seed for r in one if (r.row, r.repeat) == ("6x6", 1)} == {4001}
 
 
-def test_an_interrupted_run_goes_on_where_it_was(tmp_path):
-    settings = Settings(METHODS_RUN)
+def test_an_interrupted_run_resumes(tmp_path, monkeypatch):
+    settings, put, kept = Settings(METHODS_RUN), Store.put, []
     whole = run_table(small_table(), settings, tmp_path / "whole")
+    lines = len((tmp_path / "whole" / "toy.state").read_text().splitlines())
 
-    def stop_after_two(finished, done, total):
-        for k, item in enumerate(finished):
-            if k == 2:
-                raise KeyboardInterrupt
-            yield item
+    def stop_after_four(store, key, result):
+        if len(kept) == 4:
+            raise KeyboardInterrupt
+        kept.append(key)
+        put(store, key, result)
 
+    monkeypatch.setattr(Store, "put", stop_after_four)
     with pytest.raises(KeyboardInterrupt):
-        run_table(small_table(), settings, tmp_path / "cut", progress=stop_after_two)
+        run_table(small_table(), settings, tmp_path / "cut")
     state = tmp_path / "cut" / "toy.state"
-    assert len(state.read_text().splitlines()) == 3
+    assert len(state.read_text().splitlines()) == 4
     with state.open("a") as file:  # what a crash in mid-write leaves
-        file.write('{"task": "8x8", "rep')
-    seen = []
-
-    def watch(finished, done, total):
-        seen.append((done, total))
-        return finished
-
-    assert without_seconds(
-        run_table(small_table(), settings, tmp_path / "cut", progress=watch)
-    ) == without_seconds(whole)
-    assert seen == [(2, 6)]
+        file.write('{"key": {"table": "toy", "ro')
+    monkeypatch.setattr(Store, "put", lambda store, key, result: kept.append(key) or put(store, key, result))
+    found = run_table(small_table(), settings, tmp_path / "cut")
+    assert without_seconds(found) == without_seconds(whole)
+    assert len(kept) == len(state.read_text().splitlines()) == lines  # none is computed again
 
 
 def test_more_repeats_extend_a_run(tmp_path):
@@ -155,19 +151,21 @@ def test_more_repeats_extend_a_run(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("table", "settings", "what"),
+    ("table", "settings", "new"),
     [
-        (small_table(), Settings(METHODS_RUN, seed=1), "seed"),
-        (small_table(), Settings(METHODS_RUN[:2]), "methods"),
-        (small_table(rows=("6x6",)), Settings(METHODS_RUN), "rows, data"),
+        (small_table(), Settings(METHODS_RUN, seed=1, repeats=1), True),
+        (small_table(), Settings(METHODS_RUN[:2], repeats=1), False),
+        (small_table(rows=("6x6",)), Settings(METHODS_RUN, repeats=1), True),
     ],
 )
-def test_results_of_other_settings_are_refused(table, settings, what, tmp_path):
+def test_results_of_other_settings_are_computed_anew(table, settings, new, tmp_path):
+    """Another seed or other data; fewer methods are there already."""
     run_table(small_table(), Settings(METHODS_RUN, repeats=1), tmp_path)
     before = (tmp_path / "toy.state").read_bytes()
-    with pytest.raises(JournalError, match=rf"holds results of other settings \({what} differ\)"):
-        run_table(table, settings, tmp_path)
-    assert (tmp_path / "toy.state").read_bytes() == before
+    run_table(table, settings, tmp_path)
+    after = (tmp_path / "toy.state").read_bytes()
+    assert after.startswith(before)
+    assert (len(after) > len(before)) is new
 
 
 def test_a_method_that_fails_is_told_and_tried_again(tmp_path, monkeypatch):

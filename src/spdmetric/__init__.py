@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from spdmetric.comparison.compare import compare as compare
+    from spdmetric.comparison.report import compare as compare
     from spdmetric.estimators import CommonRange as CommonRange
     from spdmetric.estimators import LogEuclideanClassifier as LogEuclideanClassifier
     from spdmetric.estimators import LogEuclideanMetric as LogEuclideanMetric
@@ -34,7 +34,7 @@ _NAMES = {
     "LogEuclideanMetric": "estimators",
     "LogEuclideanMetricCV": "estimators",
     "Shrinkage": "estimators",
-    "compare": "comparison.compare",
+    "compare": "comparison.report",
     "load": "io.models",
     "save": "io.models",
     "ChoiceDisplay": "plots",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import frexp, isfinite, ldexp
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import (
@@ -22,6 +22,7 @@ from scipy.sparse import issparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from spdmetric.caller import spell
 from spdmetric.linalg.symmetric import Array, array_namespace, detached, symmetrize, transpose
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -112,7 +113,9 @@ def check_symmetric(X: ArrayLike, *, name: str = "X", first: int = 0) -> Array:
         skew = detached(xp.max(xp.abs(matrices - transpose(matrices)), axis=(-2, -1)))
         bad = first_true(skew > allowed * largest)
     if bad is not None:
-        _check_entries(to_numpy(matrices[bad, :, :]), name, first + bad, allowed)
+        fault = _find_fault(to_numpy(matrices[bad, :, :]), name, allowed)
+        if fault is not None:
+            raise ValueError(f"{name}[{first + bad}] {fault.what}: expected {fault.expected}")
     return symmetrize(matrices) if bool(xp.any(skew > 0)) else matrices
 
 
@@ -142,7 +145,7 @@ def bad_matrices(X: np.ndarray, names: Sequence[str] | None = None) -> list[Bad]
     """
     matrices, allowed = _as_float64(X, "X")
     check_stack(matrices, "X")
-    found = _faults(matrices, partial(_check_entries, allowed=allowed))
+    found = _find_faults(matrices, partial(_find_fault, name="X", allowed=allowed))
     rest = [k for k in range(len(matrices)) if k not in found]
     if rest and not _surely_definite(symmetrize(matrices[rest])):
         single = allowed == _ASYMMETRY["float32"]
@@ -152,50 +155,53 @@ def bad_matrices(X: np.ndarray, names: Sequence[str] | None = None) -> list[Bad]
 
 def bad_signals(X: np.ndarray, names: Sequence[str] | None = None) -> list[Bad]:
     """The same for signals, (n, channels, times): those with NaN or infinity, and those that are zero."""
-    return _named(_faults(X, _check_finite), names)
+    return _named(_find_faults(X, _find_gaps), names)
 
 
 def _named(found: Mapping[int, str], names: Sequence[str] | None) -> list[Bad]:
     return [Bad(k, names[k] if names else f"X[{k}]", why) for k, why in sorted(found.items())]
 
 
-def _faults(stack: np.ndarray, check: Callable[[np.ndarray, str, int], None]) -> dict[int, str]:
-    """What a check says of each that it refuses, up to what it expected."""
-    found = {}
-    for k, one in enumerate(stack):
-        try:
-            check(one, "X", k)
-        except ValueError as error:
-            found[k] = str(error).removeprefix(f"X[{k}] ").partition(": expected")[0]
-    return found
+class _Fault(NamedTuple):
+    """What is wrong with a matrix, and what was expected."""
+
+    what: str
+    expected: str
 
 
-def _check_finite(A: np.ndarray, name: str, k: int) -> None:
+def _find_faults(stack: np.ndarray, find: Callable[[np.ndarray], _Fault | None]) -> dict[int, str]:
+    """What is wrong with each matrix that cannot be used."""
+    return {k: fault.what for k, one in enumerate(stack) if (fault := find(one)) is not None}
+
+
+def _find_gaps(A: np.ndarray) -> _Fault | None:
     for wrong, kind in ((np.isnan(A), "NaN"), (np.isinf(A), "infinity")):
         if wrong.any():
-            raise ValueError(
-                f"{name}[{k}] contains {kind} in {wrong.sum()} of {A.size} entries: expected finite numbers. "
-                "Drop that matrix, or mend the signal it was estimated from."
+            return _Fault(
+                f"contains {kind} in {wrong.sum()} of {A.size} entries",
+                "finite numbers. Drop that matrix, or fix the signal it was estimated from.",
             )
-    if not A.any():
-        raise ValueError(f"{name}[{k}] all entries are zero: expected some that are not.")
+    return None if A.any() else _Fault("all entries are zero", "some that are not.")
 
 
-def _check_entries(A: np.ndarray, name: str, k: int, allowed: float) -> None:
-    """Refuse what is no covariance matrix, as far as its entries tell."""
-    _check_finite(A, name, k)
+def _find_fault(A: np.ndarray, name: str, allowed: float) -> _Fault | None:
+    """Why a matrix is no covariance matrix, as far as its entries tell."""
+    if (gaps := _find_gaps(A)) is not None:
+        return gaps
     (low, high), largest, skew = _SIZES, np.abs(A).max(), np.abs(A - A.T).max()
     if not low <= largest <= high:
-        raise ValueError(
-            f"{name}[{k}] has {largest:.3g} for its largest entry: expected between {low:g} and {high:g}, so "
-            f"that float64 can hold its square. Choose other units, for instance {name} / {largest:.0e}."
+        return _Fault(
+            f"has {largest:.3g} for its largest entry",
+            f"between {low:g} and {high:g}, so that float64 can hold its square. Choose other units, for "
+            f"instance {name} / {largest:.0e}.",
         )
     if skew > allowed * largest:
-        raise ValueError(
-            f"{name}[{k}] is not symmetric: it differs from its transpose by {skew / largest:.2g} of its "
-            f"largest entry: expected at most {allowed:.0e}, as rounding. If that is meant, pass "
-            f"({name} + {name}.transpose(0, 2, 1)) / 2."
+        return _Fault(
+            f"is not symmetric: it differs from its transpose by {skew / largest:.2g} of its largest entry",
+            f"at most {allowed:.0e}, as rounding. If that is meant, pass "
+            f"({name} + {name}.transpose(0, 2, 1)) / 2.",
         )
+    return None
 
 
 def _negative(A: np.ndarray, single: bool) -> str | None:
@@ -398,19 +404,20 @@ def check_radius(radius: object, solver: str = "trust-region") -> float:
     """Return a radius as a float, if a solver can go so far."""
     if not isinstance(radius, Real) or not isfinite(radius) or radius < 0:
         raise ValueError(
-            f"radius={radius!r}: expected a finite number >= 0, the largest affine-invariant distance "
-            "from the start; 0 learns nothing. Without a bound the search runs away to degenerate G."
+            f"{spell('radius', radius)}: expected a finite number >= 0, the largest affine-invariant "
+            "distance from the start; 0 learns nothing. Without a bound the search runs away to degenerate G."
         )
     radius = float(radius)
     if radius > LARGEST_RADIUS:
         raise ValueError(
-            f"radius={radius!r}: expected at most {LARGEST_RADIUS:g}. Eigenvalues of G differ by factors of "
-            "up to exp(radius), which float64 cannot hold there; 10 is the default, 2 to 20 are usual."
+            f"{spell('radius', radius)}: expected at most {LARGEST_RADIUS:g}. Eigenvalues of G differ by "
+            "factors of up to exp(radius), which float64 cannot hold there; 10 is the default, 2 to 20 are "
+            "usual."
         )
     if solver == "newton" and radius > _NEWTON_RADIUS:
         raise ValueError(
-            f"radius={radius!r} is too large for solver='newton', whose second derivatives lose their digits "
-            f"past {_NEWTON_RADIUS:g}: use solver='trust-region', or a smaller radius."
+            f"{spell('radius', radius)} is too large for solver='newton', whose second derivatives lose "
+            f"their digits past {_NEWTON_RADIUS:g}: use solver='trust-region', or a smaller radius."
         )
     return radius
 
@@ -438,8 +445,8 @@ def check_neighbors(n_neighbors: int, fewest: int) -> int:
     """Return a number of neighbors, if the smallest training set of the folds has so many matrices."""
     if n_neighbors > fewest:
         raise ValueError(
-            f"n_neighbors={n_neighbors}: expected at most {fewest}, as many matrices as the smallest fold "
-            "has to learn from. Leave it out to have it chosen."
+            f"{spell('n_neighbors', n_neighbors)}: expected at most {fewest}, as many matrices as the "
+            "smallest fold has to learn from. Leave it out to have it chosen."
         )
     return int(n_neighbors)
 

@@ -58,7 +58,7 @@ def run(arguments: Namespace) -> None:
         check_target("--out", arguments.out, arguments.model, arguments.data, arguments.labels)
     from sklearn.base import is_regressor
 
-    from spdmetric.cli.inputs import read_input, speaking_of_options, told
+    from spdmetric.cli.inputs import describe_input, read_input
     from spdmetric.io.atomic import write_atomically
     from spdmetric.io.models import read_content
 
@@ -68,21 +68,20 @@ def run(arguments: Namespace) -> None:
     _check_model(model, arguments)
     data = read_input(arguments.data, arguments.labels, arguments, [], content["recipe"])
     _check_size(model, data, arguments)
-    columns, said = _domain_columns(model, data, arguments)
-    with speaking_of_options():
-        predicted = model.predict(data.X, **columns)
-        proba = model.predict_proba(data.X, **columns) if arguments.proba else None
+    columns, lines = _domain_columns(model, data, arguments)
+    predicted = model.predict(data.X, **columns)
+    proba = model.predict_proba(data.X, **columns) if arguments.proba else None
     text = table_of(data, predicted, proba, getattr(model, "classes_", None), "value" if numbers else "label")
-    true, told_to = data.matrices.y, sys.stderr if stdout else sys.stdout
-    said = [*told(data), *said]
+    true, stream = data.matrices.y, sys.stderr if stdout else sys.stdout
+    lines = [*describe_input(data), *lines]
     if true is not None:
-        said.append(r_squared(predicted, true) if numbers else accuracy(model.classes_, predicted, true))
+        lines.append(r_squared(predicted, true) if numbers else accuracy(model.classes_, predicted, true))
     if stdout:
         _to_terminal(text)
     else:
         write_atomically(arguments.out, text)
-        said.append(f"written: {arguments.out}, {len(predicted)} {'numbers' if numbers else 'labels'}")
-    print(*said, sep="\n", end="\n" if said else "", file=told_to)
+        lines.append(f"written: {arguments.out}, {len(predicted)} {'numbers' if numbers else 'labels'}")
+    print(*lines, sep="\n", end="\n" if lines else "", file=stream)
 
 
 def _to_terminal(text: str) -> None:
@@ -106,7 +105,7 @@ def _check_labels_target(path: Path) -> None:
 
 
 def _check_model(model: BaseEstimator, arguments: Namespace) -> None:
-    """Refuse a model that cannot do what is asked for."""
+    """Refuse a model that cannot do what is wanted."""
     if not hasattr(model, "predict"):
         raise ValueError(
             f"{arguments.model} holds a metric without a classifier, which cannot label: use "
@@ -131,10 +130,10 @@ def _check_size(model: BaseEstimator, data: Input, arguments: Namespace) -> None
 def _domain_columns(
     model: BaseEstimator, data: Input, arguments: Namespace
 ) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Domains for a model that was learned on some, and what is to be said of those that are new."""
+    """Domains for a model that was learned on some, and a line about those that are new."""
     import numpy as np
 
-    from spdmetric.cli.fit import counted
+    from spdmetric.cli.fit import count_values
     from spdmetric.comparison.folds import steps_of
 
     metric = getattr(steps_of(model)[-1], "metric_", None)
@@ -153,9 +152,11 @@ def _domain_columns(
     unseen = np.array([name not in names for name in domains.tolist()])
     if not unseen.any():
         return {"sample_domain": domains}, []
-    which = counted(domains[unseen]) if data.domains is not None else f"all {len(domains)} matrices"
-    said = f"new domain, seen from its own mean: {which} (transductive: their labels depend on each other)"
-    return {"sample_domain": domains}, [said]
+    which = count_values(domains[unseen]) if data.domains is not None else f"all {len(domains)} matrices"
+    line = (
+        f"new domain, recentered by its own mean: {which} (transductive: their labels depend on each other)"
+    )
+    return {"sample_domain": domains}, [line]
 
 
 def table_of(
@@ -202,9 +203,9 @@ def accuracy(classes: np.ndarray, predicted: np.ndarray, true: np.ndarray) -> st
         known = ", ".join(map(printable, classes[:8].tolist()))
         return f"accuracy: none of the labels of the data is one of the model's ({known})"
     right = int((predicted == true).sum())
-    said = f"accuracy: {100 * right / len(true):.2f} % ({right} of {len(true)})"
+    text = f"accuracy: {100 * right / len(true):.2f} % ({right} of {len(true)})"
     names, counts = np.unique(true, return_counts=True)
     if counts.max() <= 2 * counts.min():
-        return said
+        return text
     balanced = np.mean([np.mean(predicted[true == name] == name) for name in names])
-    return f"{said}, balanced {100 * balanced:.2f} %"
+    return f"{text}, balanced {100 * balanced:.2f} %"

@@ -34,8 +34,8 @@ def run(arguments: Namespace) -> None:
         ("takes", _takes(*input_of(model))),
     ]
     if recipe is not None:
-        told = {name: value for name, value in asdict(recipe).items() if value is not None}
-        lines += [(f"signals, {name}", _listed(value)) for name, value in told.items()]
+        known = {name: value for name, value in asdict(recipe).items() if value is not None}
+        lines += [(f"signals, {name}", _listed(value)) for name, value in known.items()]
     for step in steps_of(model):
         lines += [("step", expression(step)), *_fitted(step)]
     for name, value in lines:
@@ -51,7 +51,7 @@ def _takes(form: str, size: int | None) -> str:
 
 def _fitted(step: BaseEstimator) -> list[tuple[str, str]]:
     """What a step has learned."""
-    from spdmetric.cli.fit import chosen
+    from spdmetric.cli.fit import describe_choice
 
     found = []
     if hasattr(step, "basis_"):
@@ -60,7 +60,7 @@ def _fitted(step: BaseEstimator) -> list[tuple[str, str]]:
     if getattr(step, "classes_", None) is not None:
         found.append(("  classes", _listed(step.classes_.tolist())))
     if hasattr(metric, "best_params_"):
-        found.append(("  choice", chosen(metric).removeprefix("chosen: ")))
+        found.append(("  choice", describe_choice(metric).removeprefix("chosen: ")))
     if hasattr(metric, "alignment_"):
         found.append(("  alignment", f"{metric.alignment_:.4f}, {metric.radius_:.3g} from the mean"))
     if getattr(metric, "domains_", None) is not None:

@@ -15,13 +15,17 @@ from typing import TextIO
 
 import numpy as np
 
+from spdmetric.caller import spell
 from spdmetric.io.files import Refused, check_size, listed, reading, shortened
 
 LABEL_HEADS = ("label", "labels", "y", "class", "target")
 GROUP_HEADS = ("group", "groups", "session", "run", "subject")
 FILE_HEADS = ("file", "filename", "file_name", "name", "path")
 _LONGEST_ROW = 2**20  # letters of a row of a .csv file
-_IF_LABELS = "If it holds the labels of the other files, pass it as labels=."
+
+
+def _if_labels() -> str:
+    return f"If it holds the labels of the other files, pass it as {spell('labels')}."
 
 
 def read_column(path: str | PathLike[str], n: int, heads: tuple[str, ...] = LABEL_HEADS) -> np.ndarray:
@@ -89,13 +93,13 @@ def read_csv_matrix(path: Path) -> np.ndarray:
         for i, row in enumerate(rows, start=1):
             if found and len(row) != len(found[0]):
                 got = f"row {i} has {len(row)} entries, the first has {len(found[0])}"
-                raise Refused(f"{got}; expected as many in each row. {_IF_LABELS}")
+                raise Refused(f"{got}; expected as many in each row. {_if_labels()}")
             found.append([_as_float(cell, i, j) for j, cell in enumerate(row, start=1)])
             if len(found) > len(row):
                 break
     A = np.array(found, ndmin=2) if found else np.empty((0, 0))
     if A.shape[0] != A.shape[1] or not A.size:
-        raise Refused(f"it has shape {A.shape}; expected one square matrix. {_IF_LABELS}")
+        raise Refused(f"it has shape {A.shape}; expected one square matrix. {_if_labels()}")
     return A
 
 
@@ -104,7 +108,7 @@ def _as_float(cell: str, row: int, column: int) -> float:
         return float(cell)
     except ValueError as error:
         where = f"row {row}, column {column} holds {shortened(repr(cell))}"
-        raise Refused(f"{where}; expected a number. {_IF_LABELS}") from error
+        raise Refused(f"{where}; expected a number. {_if_labels()}") from error
 
 
 @contextmanager

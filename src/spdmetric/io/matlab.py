@@ -173,7 +173,7 @@ def _hdf5_dataset(name: str, file: h5py.File, key: str | h5py.Reference, size: i
         raise Refused(f"{name} is stored in another file, which is refused; expected the data themselves.")
     if dataset.dtype.kind not in "fiub" and h5py.check_ref_dtype(dataset.dtype) is not h5py.Reference:
         text = h5py.check_string_dtype(dataset.dtype) and "is text as HDF5 has it, not MATLAB"
-        todo = "expected numbers or words; labels can also come from a .csv file, labels=FILE"
+        todo = "expected numbers or words; labels can also come from a .csv file"
         raise Refused(f"{name} {text or f'has the type {dataset.dtype}'}; {todo}.")
     declared = max(prod(dataset.shape), prod(dataset.chunks or ())) * dataset.dtype.itemsize
     check_size(name, declared, size)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from spdmetric.caller import spell
 from spdmetric.io.columns import (
     GROUP_HEADS,
     LABEL_HEADS,
@@ -186,13 +187,13 @@ def layout_of(names: list[str], subject: int | None) -> tuple[str, str, str]:
         if known:
             return (*known[0], "groups")
         if subjects:
-            raise Refused(f"it holds several subjects: pass subject=, one of {listed(subjects)}.")
+            raise Refused(f"it holds several subjects: pass {spell('subject')}, one of {listed(subjects)}.")
         raise Refused(f"expected the arrays X and y, or covs and labels; found {listed(names)}.")
     if subjects and subject not in subjects:
         raise Refused(f"it has no subject {subject}; it holds {listed(subjects)}.")
     X, y, groups = (f"{letter}{subject}" for letter in "Xyr")
     if X not in names or y not in names:
-        hint = "" if subjects else " A file of one subject is read without subject=."
+        hint = "" if subjects else f" A file of one subject is read without {spell('subject')}."
         raise Refused(f"expected the arrays {X} and {y} of subject {subject}; found {listed(names)}.{hint}")
     return X, y, groups
 
@@ -268,7 +269,7 @@ def _as_stack(X: np.ndarray) -> np.ndarray:
 def _read_folder(folder: Path, subject: int | None, labels: Source, groups: Source) -> Matrices:
     """One matrix of each file; all sizes are compared before a matrix of a ``.npy`` file is read."""
     if subject is not None:
-        raise FileError(f"{folder} is a folder: it is read without subject=.")
+        raise FileError(f"{folder} is a folder: it is read without {spell('subject')}.")
     tables = [Path(table) for table in (labels, groups) if table is not None]
     for table in tables:
         if table.suffix.lower() != ".csv":

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from spdmetric.caller import spell
 from spdmetric.extras import needing
 from spdmetric.io.columns import GROUP_HEADS, LABEL_HEADS, read_column
 from spdmetric.io.files import FileError, Header, Refused, check_size, listed, reading
@@ -121,7 +122,9 @@ def read_signals(
     if wanted.kind == "array":
         return _read_arrays(paths, labels, groups, subject, wanted)
     if subject is not None:
-        raise FileError(f"{paths[0]} is read without subject=, which is for arrays of several subjects.")
+        raise FileError(
+            f"{paths[0]} is read without {spell('subject')}, which is for arrays of several subjects."
+        )
     read = _read_epochs if wanted.kind == "epochs" else _read_recording
     found = _joined([read(one, wanted) for one in paths], paths, wanted, strict=recipe is None)
     y = found.y if labels is None else read_column(labels, len(found.X), LABEL_HEADS)
@@ -165,7 +168,7 @@ def _read_arrays(
     (path,) = paths
     if given := [name for name in ("events", "band", "window") if getattr(wanted, name) is not None]:
         only = "they are for recordings, whose trials are not cut yet"
-        raise FileError(f"{path} holds arrays: leave out {', '.join(f'{name}=' for name in given)}; {only}.")
+        raise FileError(f"{path} holds arrays: leave out {', '.join(map(spell, given))}; {only}.")
     with reading(path):
         stored, y, g, key = read_labeled(path, subject, labels, groups, _count_trials)
         if stored.dtype.kind == "c":
@@ -205,15 +208,17 @@ def _pair(name: str, pair: Pair | None) -> Pair | None:
 def event_labels(events: str) -> dict[str, str]:
     """Labels by the names of events: "T1=left,T2=right", or the names themselves, "T1,T2"."""
     if not isinstance(events, str):
-        raise TypeError(f"events={events!r}: expected one text, 'T1,T2' or 'T1=left,T2=right'.")
+        raise TypeError(f"{spell('events', events)}: expected one text, 'T1,T2' or 'T1=left,T2=right'.")
     found: dict[str, str] = {}
     for part in filter(None, (part.strip() for part in events.split(","))):
         name, equals, label = (piece.strip() for piece in part.partition("="))
         if not name or (equals and not label) or name in found:
-            raise ValueError(f"events={events!r}: expected different names, 'T1,T2' or 'T1=left,T2=right'.")
+            raise ValueError(
+                f"{spell('events', events)}: expected different names, 'T1,T2' or 'T1=left,T2=right'."
+            )
         found[name] = label or name
     if not found:
-        raise ValueError(f"events={events!r}: expected names, 'T1,T2' or 'T1=left,T2=right'.")
+        raise ValueError(f"{spell('events', events)}: expected names, 'T1,T2' or 'T1=left,T2=right'.")
     return found
 
 
@@ -226,10 +231,12 @@ def _read_recording(path: Path, wanted: Recipe) -> Part:
     with reading(path):
         there = Counter(map(str, raw.annotations.description))
         if wanted.events is None:
-            todo = "pass events=, the names of those that are trials, 'T1,T2' or 'T1=left,T2=right'"
+            todo = (
+                f"pass {spell('events')}, the names of those that are trials, 'T1,T2' or 'T1=left,T2=right'"
+            )
             raise Refused(f"{todo}; it has {_with_counts(there)}.")
         if wanted.window is None:
-            raise Refused("pass window=, first and last second of a trial after its event, as (0.5, 2.5).")
+            raise Refused(f"pass {spell('window', (0.5, 2.5))}, say: first and last second after the event.")
         labels = event_labels(wanted.events)
         onsets, codes = events_of(raw, {name: k for k, name in enumerate(labels)})
         (channels, unit), rate = _channels(raw.info, wanted.channels), float(raw.info["sfreq"])
@@ -248,7 +255,7 @@ def _read_recording(path: Path, wanted: Recipe) -> Part:
 def _read_epochs(path: Path, wanted: Recipe) -> Part:
     """Trials of a file of MNE's epochs."""
     if wanted.band is not None:
-        raise FileError(f"{path} holds epochs: leave out band=, which belongs before the cut.")
+        raise FileError(f"{path} holds epochs: leave out {spell('band')}, which belongs before the cut.")
     with needing("Reading FIF files needs MNE", "eeg"):
         import mne
     with reading(path), warnings.catch_warnings():
@@ -274,7 +281,7 @@ def _moments(times: np.ndarray, window: Pair) -> slice:
     half = 0.5 * (times[1] - times[0]) if len(times) > 1 else 0.0
     inside = np.flatnonzero((times >= window[0] - half) & (times <= window[1] + half))
     if window[0] < times[0] - half or window[1] > times[-1] + half or len(inside) < 2:
-        raise Refused(f"window={window}: its epochs go from {times[0]:g} to {times[-1]:g} seconds.")
+        raise Refused(f"{spell('window', window)}: its epochs go from {times[0]:g} to {times[-1]:g} seconds.")
     return slice(inside[0], inside[-1] + 1)
 
 
@@ -310,7 +317,7 @@ def _joined(parts: list[Part], paths: list[Path], wanted: Recipe, *, strict: boo
         if (part.recipe.channels, part.rate) != (first.recipe.channels, first.rate):
             raise FileError(f"{path} has other channels than {paths[0]}, or another rate; files must agree.")
         if part.X.shape[2] != first.X.shape[2]:
-            raise FileError(f"{path} has trials of another length than {paths[0]}; pass window=.")
+            raise FileError(f"{path} has trials of another length than {paths[0]}; pass {spell('window')}.")
     asked = event_labels(wanted.events) if wanted.events else there
     missing = [name for name in asked if name not in there]
     y = np.concatenate([part.y for part in found])
@@ -371,7 +378,7 @@ def cut_epochs(
         raise ValueError("Expected onsets as a list of whole numbers, samples of the signal.")
     if band is not None and not 0 < band[0] < band[1] < fs / 2:
         expected = f"two rising frequencies above 0 and below {fs / 2:g} Hz"
-        raise ValueError(f"band={band} at fs={fs:g} Hz: expected {expected}.")
+        raise ValueError(f"{spell('band', band)} at fs={fs:g} Hz: expected {expected}.")
     samples = onsets.astype(np.int64)[:, None] + window_samples(fs, window)
     outside = np.flatnonzero((samples[:, 0] < 0) | (samples[:, -1] >= signal.shape[1]))
     if len(outside):
@@ -392,8 +399,8 @@ def cut_epochs(
 def window_samples(fs: float, window: Pair) -> np.ndarray:
     """Samples of a window, its ends included, counted from the event."""
     if not np.isfinite(window).all():
-        raise ValueError(f"window={window}: expected two finite moments, in seconds.")
+        raise ValueError(f"{spell('window', window)}: expected two finite moments, in seconds.")
     first, last = (int(np.floor(moment * fs + 0.5)) for moment in window)
     if last <= first:
-        raise ValueError(f"window={window}: expected two rising moments, at least a sample apart.")
+        raise ValueError(f"{spell('window', window)}: expected two rising moments, at least a sample apart.")
     return np.arange(first, last + 1)

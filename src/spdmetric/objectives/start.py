@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import eigh
 
+from spdmetric.caller import spell
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm, logm, spectrum
 from spdmetric.means import MEANS, Average, RowFunction
 from spdmetric.objectives.local import Data, Summand
@@ -47,7 +48,7 @@ def start_of(data: Data, rank: int | None, init: str | Array) -> Start:
     """Choose where learning starts."""
     d = data.shape[1]
     if rank is not None and rank > d:
-        raise ValueError(f"rank={rank} is more than the size of the matrices, {d} x {d}.")
+        raise ValueError(f"{spell('rank', rank)} is more than the size of the matrices, {d} x {d}.")
     init = _check_init(init, d)
     if rank is None:
         return Start(np.eye(d), _center(data, init, None), np.eye(d))
