@@ -124,4 +124,4 @@ def test_an_interruption_says_how_to_go_on_even_where_a_module_swallows_it(capsy
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGINT, before)
-    assert capsys.readouterr().err.endswith("same command again to go on where it was.\n")
+    assert capsys.readouterr().err.endswith("same command again to resume.\n")

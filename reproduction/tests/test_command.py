@@ -105,12 +105,6 @@ def test_killed_and_restarted_it_gives_the_same_table(toy, tmp_path):
     assert rows_of(tmp_path / "toy.csv") == rows_of(toy[0] / "toy.csv")
 
 
-def test_other_settings_are_refused(toy, capsys):
-    assert "holds results of other settings (seed differ)" in fails(
-        capsys, "toy", "--repeats", 2, "--methods", FAST, "--seed", 5, "--out", toy[0]
-    )
-
-
 def test_beyond_without_data_is_the_toy_set(tmp_path, capsys):
     words = ["beyond", "--repeats", "2", "--jobs", "1", "--out", str(tmp_path)]
     assert command.main([*words, "--methods", "logeuclid-mean,csp-lda"]) == 0
