@@ -258,10 +258,9 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
                 "sample_domain: this metric was fitted without. Fit it with sample_domain, or adapt() it to "
                 "each new session."
             )
-        check_choice("unseen_domain", self.unseen_domain, UNSEEN)
         single, X = is_single(X), X if is_stored(X) or is_dask(X) else self._check_matrices(X)
         known = dict(zip(self.domains_.tolist(), self.domain_means_, strict=True))
-        means, index = means_of(X, sample_domain, known, self.unseen_domain, mean=self._mean_name)
+        means, index = means_of(X, sample_domain, known, "recenter", mean=self._mean_name)
         if is_dask(X):
             from spdmetric.distributed import arrays
 
@@ -271,7 +270,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         vectors = np.empty((X.shape[0], self.embedding_.n_features), np.float32 if single else np.float64)
         for k, mean in enumerate(means):
             seen = replace(self.embedding_, domain_mean=mean)
-            for rows in np.array_split(np.flatnonzero(index == k), len(row_chunks(X.shape, self.chunk_size))):
+            for rows in np.array_split(np.flatnonzero(index == k), len(row_chunks(X.shape, None))):
                 if rows.size:
                     some = X[rows] if isinstance(X, np.ndarray) else read_checked(X, rows)
                     vectors[rows] = seen.embed(some)
@@ -280,7 +279,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
     def _vectors_by_chunks(self, X: Array) -> Iterator[tuple[slice, np.ndarray]]:
         embedding, shape = self._placed(), stored_shape(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        parts = row_chunks(shape, self.chunk_size)
+        parts = row_chunks(shape, None)
         for rows, (_, chunk) in zip(parts, checked_chunks(X, embedding.rank, parts), strict=True):
             yield rows, embedding.embed(chunk, first=rows.start)
 
