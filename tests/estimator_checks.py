@@ -38,7 +38,7 @@ ESTIMATORS: dict[str, BaseEstimator] = {
     "LogEuclideanMetric": LogEuclideanMetric(2.0),
     "LogEuclideanMetric, rank 2": LogEuclideanMetric(2.0, rank=2),
     "LogEuclideanMetricCV": LogEuclideanMetricCV(radii=(0, 2), ranks=(None,), cv=2),
-    "LogEuclideanClassifier": LogEuclideanClassifier(radii=(0, 2), ranks=(None,), cv=2),
+    "LogEuclideanClassifier": LogEuclideanClassifier(LogEuclideanMetricCV(radii=(0, 2), ranks=(None,)), cv=2),
     "CommonRange": CommonRange(),
     "Shrinkage": Shrinkage(),
 }

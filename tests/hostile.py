@@ -512,7 +512,9 @@ def good_models(registry: bool = False) -> list[tuple[str, dict[str, np.ndarray]
     from spdmetric.io.models import read_model_file
 
     X, y = good_matrices(12, 4), np.array(["left", "right"])[np.arange(12) % 2]
-    quick = LogEuclideanMetricCV(radii=(0, 1), ranks=(None, 2), cv=2, max_iter=3)
+    quick = LogEuclideanMetricCV(
+        LogEuclideanMetric(max_iter=3, tol=3e-2), radii=(0, 1), ranks=(None, 2), cv=2
+    )
     made = [
         make_pipeline(quick, KNeighborsClassifier(1)).fit(X, y),
         LogEuclideanMetric(1.0, weighting="discriminant").fit(X, y),

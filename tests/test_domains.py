@@ -149,14 +149,16 @@ def test_folds_leave_whole_domains_out(rng):
 def test_the_classifier_with_domains(rng):
     X, y, domain = sessions(rng, 120, n_domains=4)
     old, new = domain < 3, domain == 3
-    model = LogEuclideanClassifier(radii=(0,)).fit(X[old], y[old], sample_domain=domain[old])
+    model = LogEuclideanClassifier(LogEuclideanMetricCV(radii=(0,))).fit(
+        X[old], y[old], sample_domain=domain[old]
+    )
     Z = whiten(X, domain)
-    by_hand = LogEuclideanClassifier(radii=(0,)).fit(Z[old], y[old], groups=domain[old])
+    by_hand = LogEuclideanClassifier(LogEuclideanMetricCV(radii=(0,))).fit(Z[old], y[old], groups=domain[old])
     expected = by_hand.predict_proba(Z[new])
     np.testing.assert_allclose(model.adapt(X[new]).predict_proba(X[new]), expected, atol=1e-9)
     with pytest.raises(ValueError, match="fitted with sample_domain"):
         model.predict(X[new])
-    model = LogEuclideanClassifier(radii=(0,), unseen_domain="recenter")
+    model = LogEuclideanClassifier(LogEuclideanMetricCV(radii=(0,)))
     model.fit(X[old], y[old], sample_domain=domain[old])
     np.testing.assert_allclose(model.predict_proba(X[new], domain[new]), expected, atol=1e-9)
     assert model.score(X[new], y[new], sample_domain=domain[new]) == np.mean(
@@ -169,7 +171,7 @@ def subjects():
     """A classifier of three subjects, and the matrices of a fourth."""
     X, y, domain = sessions(np.random.default_rng(7), 200, n_domains=4)
     old, new = domain < 3, domain == 3
-    model = LogEuclideanClassifier(radii=(0,), ranks=(2,), head="centroid")
+    model = LogEuclideanClassifier(LogEuclideanMetricCV(radii=(0,), ranks=(2,)), head="centroid")
     return model.fit(X[old], y[old], sample_domain=domain[old]), X[new], y[new]
 
 
@@ -198,7 +200,9 @@ def test_labels_of_a_new_domain_by_hand(weight, subjects):
     Q = discriminant_weighting(pooled, by_error).directions
     head = ClassMeans.of(pooled @ Q, both, weights, 2)
     expected = log_posterior(head.evidence(scale * V @ Q), head.offset, model.metric_.temperature_)
-    alone = LogEuclideanClassifier(radii=(0,), ranks=(None,), weightings=("discriminant",), head="centroid")
+    alone = LogEuclideanClassifier(
+        LogEuclideanMetricCV(radii=(0,), ranks=(None,), weightings=("discriminant",)), head="centroid"
+    )
     expected = 0.6 * expected + 0.4 * alone.fit(X[:20], y[:20]).predict_log_proba(
         X[20:]
     )  # 30 and 20 matrices
@@ -235,7 +239,7 @@ def test_rows_are_added_to_a_factor(rng):
 def test_in_model_files(ranks, rng, tmp_path):
     X, y, domain = sessions(rng, 96, n_domains=3)
     old = domain < 2
-    model = LogEuclideanClassifier(radii=(1,), ranks=ranks, head="centroid")
+    model = LogEuclideanClassifier(LogEuclideanMetricCV(radii=(1,), ranks=ranks), head="centroid")
     model.fit(X[old], y[old], sample_domain=domain[old])
     save(model, tmp_path / "model.npz")
     loaded = load(tmp_path / "model.npz")
@@ -276,7 +280,9 @@ def test_labels_of_a_new_domain_help_where_it_is_of_its_own():
     X, y, domain = sessions(rng, 240, n_domains=3)
     new = domain == 2
     y = np.where(new, 1 - y, y)  # the classes have changed sides
-    model = LogEuclideanClassifier(radii=(0,), ranks=(2,)).fit(X[~new], y[~new], sample_domain=domain[~new])
+    model = LogEuclideanClassifier(LogEuclideanMetricCV(radii=(0,), ranks=(2,))).fit(
+        X[~new], y[~new], sample_domain=domain[~new]
+    )
     first, rest = np.flatnonzero(new)[:40], np.flatnonzero(new)[40:]
     assert model.adapt(X[rest]).score(X[rest], y[rest]) < 0.4
     assert model.adapt(X[first], y[first], weight=100).score(X[rest], y[rest]) > 0.6
@@ -302,9 +308,9 @@ def test_after_labels_a_session_goes_on(subjects):
 def test_labels_without_domains_and_at_any_rank(ranks, rng):
     X, y = labeled(rng, 60, 3)
     for head in ("centroid", "neighbors"):
-        model = LogEuclideanClassifier(radii=(0, 1), ranks=ranks, head=head, n_neighbors=3).fit(
-            X[:40], y[:40]
-        )
+        model = LogEuclideanClassifier(
+            LogEuclideanMetricCV(radii=(0, 1), ranks=ranks), head=head, n_neighbors=3
+        ).fit(X[:40], y[:40])
         adapted = model.adapt(X[40:], y[40:])
         assert adapted.predict_proba(X).shape == (60, 2)
 
@@ -408,7 +414,7 @@ def test_shares_of_a_session_are_estimated(with_domains):
     rng = np.random.default_rng(11)
     X, y = two_classes(rng, 160, 0.5, np.eye(4))
     domain = np.arange(160) // 80 if with_domains else None
-    model = LogEuclideanClassifier(radii=(0,), ranks=(None, 2), head="centroid")
+    model = LogEuclideanClassifier(LogEuclideanMetricCV(radii=(0,), ranks=(None, 2)), head="centroid")
     model.fit(X, y, sample_domain=domain)
     found = []
     for share in (0.5, 0.9):
@@ -443,6 +449,8 @@ def test_shares_that_cannot_be_estimated(subjects, rng):
     with pytest.raises(ValueError, match="for matrices without labels"):
         model.adapt(X, y, prior="estimate")
     X, y = labeled(rng, 40, 3)
-    neighbors = LogEuclideanClassifier(radii=(0,), head="neighbors", n_neighbors=3).fit(X, y)
+    neighbors = LogEuclideanClassifier(LogEuclideanMetricCV(radii=(0,)), head="neighbors", n_neighbors=3).fit(
+        X, y
+    )
     with pytest.raises(ValueError, match="head_='centroid'"):
         neighbors.adapt(X, prior="estimate")

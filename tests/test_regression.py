@@ -297,7 +297,7 @@ def test_the_choice_takes_weights_groups_scorers_and_heads():
     again = LogEuclideanMetricCV(**quick).fit(X, y)
     np.testing.assert_array_equal(again.transform(X), LogEuclideanMetricCV(**quick).fit(X, y).transform(X))
     labels = (y > 0).astype(int)
-    with pytest.raises(ValueError, match="head='centroid' is not for y that holds numbers to predict"):
+    with pytest.raises(ValueError, match="head='centroid' is not for y that holds regression targets"):
         LogEuclideanMetricCV(head="centroid").fit(X, y)
     with pytest.raises(ValueError, match="head='ridge' is not for y that holds labels: use head='centroid'"):
         LogEuclideanMetricCV(head="ridge").fit(X, labels)

@@ -31,6 +31,7 @@ from spdmetric.estimators import (
     LogEuclideanMetric,
     LogEuclideanMetricCV,
 )
+from spdmetric.estimators.cv import set_nested
 from spdmetric.validation import check_psd, smallest_rank
 
 
@@ -249,7 +250,9 @@ METHODS: dict[str, Method] = {
         "Learned by CV from I + 1-NN",
         "LE by CV from I",
         "Tangent vectors at I, or a learned point, with the weighting by cross-validation, then 1-NN.",
-        lambda s: LogEuclideanMetricCV(init="identity", ranks=(None,), n_neighbors=1),
+        lambda s: LogEuclideanMetricCV(
+            LogEuclideanMetric(init="identity", tol=3e-2, max_iter=40), ranks=(None,), n_neighbors=1
+        ),
         sweeps=True,
     ),
     "logeuclid-identity-ridge": _at_identity(
@@ -350,11 +353,8 @@ def too_few(method: Method, n: int) -> str | None:
 def given(estimator: BaseEstimator, **parameters: object) -> list[str]:
     """Set parameters on all steps that have them; the names of those that no step has."""
     steps = steps_of(estimator)
-    for name, value in parameters.items():
-        for step in steps:
-            if name in step.get_params(deep=False):
-                step.set_params(**{name: value})
-    return [name for name in parameters if not any(name in step.get_params(deep=False) for step in steps)]
+    found = {name: [set_nested(step, name, value) for step in steps] for name, value in parameters.items()}
+    return [name for name in parameters if not any(found[name])]
 
 
 # ---------------------------------------------------------------------------

@@ -54,7 +54,9 @@ class PooledWeighting(NamedTuple):
     weight: float  # of each own matrix
 
 
-def relearn_weighting(training: LabeledVectors, own: LabeledVectors, weight: float | None, n_classes: int) -> PooledWeighting:
+def relearn_weighting(
+    training: LabeledVectors, own: LabeledVectors, weight: float | None, n_classes: int
+) -> PooledWeighting:
     """Learn the weighting anew; a weight of None is chosen."""
     pooled = training._replace(vectors=training.vectors * _emphasis(training))
     mine = own._replace(vectors=own.vectors * _emphasis(training))

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from spdmetric.estimators._data import is_dask
-from spdmetric.estimators._domains import UNSEEN, Domains, means_of, read_checked, seen_from
+from spdmetric.estimators._domains import Domains, means_of, read_checked, seen_from
 from spdmetric.estimators._progress import CallbackSupportMixin
 from spdmetric.estimators.embedding import Embedding
 from spdmetric.geometry import MEANS, averaging, geodesic
@@ -28,7 +28,6 @@ from spdmetric.solvers import Solution
 from spdmetric.validation import (
     as_float,
     as_numpy,
-    check_choice,
     check_psd,
     check_spd,
     check_vectors,

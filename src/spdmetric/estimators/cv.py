@@ -243,10 +243,17 @@ class LogEuclideanMetricCV(FittedMetric):
         recentered, domains = seen_from_means(X, sample_domain, sample_weight, mean=self._mean_name)
         recentered = recentered[:] if isinstance(recentered, View) else recentered  # folds are in memory
         classes, data = checked_of(
-            recentered, y, sample_weight, settings.class_weight, _find_rank_needed(given[1]), self.template.task
+            recentered,
+            y,
+            sample_weight,
+            settings.class_weight,
+            _find_rank_needed(given[1]),
+            self.template.task,
         )
         check_head(self.head, "regression" if classes is None else "classification")
-        groups = validation.check_groups(groups_of(sample_domain) if groups is None else groups, len(data.codes))
+        groups = validation.check_groups(
+            groups_of(sample_domain) if groups is None else groups, len(data.codes)
+        )
         folds = selection.make_folds(self.cv, data, classes, groups, self.random_state)
         grid = self._make_grid(data, folds, *given)
         whitened = selection.whiten_at_center(data, grid, settings)
@@ -385,6 +392,26 @@ def check_nested(outer: BaseEstimator, inner: BaseEstimator) -> None:
         )
 
 
+def set_nested(estimator: BaseEstimator, name: str, value: object) -> bool:
+    """Set a parameter of an estimator, or of the metric inside it; return whether there is one.
+
+    Where the metric inside is None, what that stands for takes its place.
+    """
+    if name in estimator.get_params(deep=False):
+        estimator.set_params(**{name: value})
+        return True
+    if isinstance(estimator, MetricPredictor):
+        inner = LogEuclideanMetricCV() if estimator.metric is None else estimator.metric
+    elif isinstance(estimator, LogEuclideanMetricCV):
+        inner = estimator.template
+    else:
+        return False
+    found = set_nested(inner, name, value)
+    if found:
+        estimator.set_params(metric=inner)
+    return found
+
+
 # ---------------------------------------------------------------------------
 # What classifier and regressor share
 
@@ -422,7 +449,9 @@ class MetricPredictor(CallbackSupportMixin, BaseEstimator):
         template = metric.template
         check_nested(self, template)
         if template.task not in ("auto", self._task):
-            raise ValueError(f"metric has task={template.task!r}, and {type(self).__name__} is for {self._task}.")
+            raise ValueError(
+                f"metric has task={template.task!r}, and {type(self).__name__} is for {self._task}."
+            )
         own = self.get_params(deep=False)
         shared = {"task": self._task, "class_weight": own.pop("class_weight", template.class_weight)}
         own["metric"] = LogEuclideanMetric(**{**template.get_params(deep=False), **shared})
