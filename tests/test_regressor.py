@@ -75,7 +75,8 @@ def test_weights_groups_and_domains(data):
     model = LogEuclideanRegressor(LogEuclideanMetricCV(radii=(0,), ranks=(None,)), cv=3)
     assert clone(model).fit(X, spoiled, weight).score(X_test, y_test) > 0.8
     groups = np.repeat(["a", "b", "c", "d"], 20)
-    by_group = clone(model).set_params(cv=None).fit(X, y, groups=groups)
+    model = model.set_params(cv=None)
+    by_group = clone(model).fit(X, y, groups=groups)
     assert "split3_test_score" in by_group.metric_.cv_results_
     A = spd(np.random.default_rng(0), 1, 4)[0]
     moved = np.where((groups == "a")[:, None, None], congruence(A, X), X)

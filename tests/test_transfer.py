@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from random_matrices import labeled
-from spdmetric import LogEuclideanClassifier, LogEuclideanMetric
+from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.datasets.whitening import whiten
 from spdmetric.estimators import TransferClassifier
 from spdmetric.geometry import mean_riemann
