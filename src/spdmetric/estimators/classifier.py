@@ -291,12 +291,13 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
     ) -> Self:
         """Carry the classifier to a new session or subject, with or without labels.
 
-        Without labels the metric is carried: the new matrices are recentered by their Riemannian mean, as those
-        of training were by theirs.  With labels the new matrices, recentered, join those of training, at a
-        weight of their own, and weighting and head are learned anew; the reference point stays, and a factor of low rank gets as many directions again, those on
-        which the classes of training differ next most.  Where every class has two labeled matrices or more,
-        a model is also learned from these alone, at their mean and with their own weighting.  The log
-        probabilities are a mean of both models, in which n labeled matrices count n, and the others 30.
+        Without labels the metric is carried: the new matrices are recentered by their Riemannian mean, as
+        those of training were by theirs.  With labels the new matrices, recentered, join those of training,
+        at a weight of their own, and weighting and head are learned anew; the reference point stays, and a
+        factor of low rank gets as many directions again, those on which the classes of training differ next
+        most.  Where every class has two labeled matrices or more, a model is also learned from these alone,
+        at their mean and with their own weighting.  The log probabilities are a mean of both models, in
+        which n labeled matrices count n, and the others 30.
 
         Parameters
         ----------
@@ -312,8 +313,8 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
             clearly better.
         prior : {"train", "estimate"}, default="train"
             Without labels, how frequent the classes of the session are: as in training, so that its mean
-            takes the place of theirs, or as estimated from what the classifier predicts for them (label shift).  The latter is
-            for classes that are told apart well, and with shares far from those of training: what is learned
+            takes the place of theirs, or as estimated from the predictions (label shift).  The latter is for
+            classes that are told apart well, and with shares far from those of training: what is learned
             from weak evidence about shares is noise, and a class that is absent cannot be told from one
             whose matrices are all taken for another.
 
