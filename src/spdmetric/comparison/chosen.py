@@ -16,7 +16,7 @@ from spdmetric.comparison.verdict import Verdict, title
 from spdmetric.estimators import CommonRange, LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.linalg.symmetric import unvech
 from spdmetric.plots.patterns import Patterns, patterns_of
-from spdmetric.validation import TellsNothingError
+from spdmetric.validation import UninformativeDataError
 
 MOST_DRAWN = 500  # training matrices in the picture of the embedding
 
@@ -99,7 +99,7 @@ def fit_all(plan: Plan, method: str) -> BaseEstimator:
         warnings.simplefilter("ignore")  # the folds report theirs
         try:
             return estimator.fit(plan.X[trained], labels, **arguments)
-        except TellsNothingError as error:  # in folds, chance differs
+        except UninformativeDataError as error:  # in folds, chance differs
             raise ValueError(untrained_sentence(plan, method)) from error
 
 

@@ -21,7 +21,8 @@ from scipy.special import log_softmax, logsumexp, softmax
 from spdmetric.estimators.heads import ClassMeans
 from spdmetric.geometry import matrices_at, tangent_vectors
 from spdmetric.linalg.symmetric import vech
-from spdmetric.objectives.weighting import Targets, discriminant_weighting
+from spdmetric.objectives.data import ClassTarget
+from spdmetric.objectives.weighting import discriminant_weighting, rows_of
 
 # All matrices of training together count as so many of the new domain.  The first is taken unless another
 # predicts the labels left out in the new domain clearly better, by so many standard errors.
@@ -38,6 +39,10 @@ class LabeledVectors(NamedTuple):
     codes: np.ndarray  # (n,)
     weight: np.ndarray  # (n,)
     rank: int  # of the metric; that of the vectors may be twice as much
+
+    def target(self, n_classes: int) -> ClassTarget:
+        """What the vectors should tell."""
+        return ClassTarget.from_codes(self.codes, self.weight, n_classes)
 
     def join(self, own: LabeledVectors, weight: float) -> LabeledVectors:
         """Both together; an own matrix of weight 1 counts as so many of training."""
@@ -57,7 +62,10 @@ class PooledWeighting(NamedTuple):
 def relearn_weighting(
     training: LabeledVectors, own: LabeledVectors, weight: float | None, n_classes: int
 ) -> PooledWeighting:
-    """Learn the weighting anew; a weight of None is chosen."""
+    """Learn the weighting anew; a weight of None is chosen.
+
+    The penalty is that of the least error: several people give no draws of one distribution.
+    """
     pooled = training._replace(vectors=training.vectors * _emphasis(training))
     mine = own._replace(vectors=own.vectors * _emphasis(training))
     if weight is None:
@@ -65,7 +73,7 @@ def relearn_weighting(
         errors = [find_left_out_errors(pooled.join(mine, w), len(own.codes), n_classes) for w in weights]
         weight = _choose_clearly_least(dict(zip(weights, errors, strict=True)))
     joined = pooled.join(mine, weight)
-    Q = discriminant_weighting(joined.vectors, _targets(joined, n_classes)).directions
+    Q = discriminant_weighting(joined.vectors, joined.target(n_classes), by_error=True).directions
     Q = _emphasis(training)[:, None] * Q if Q.shape[1] else np.eye(len(Q))
     return PooledWeighting(training.join(own, weight), Q, weight)
 
@@ -79,15 +87,10 @@ def _emphasis(training: LabeledVectors) -> np.ndarray:
     return vech(scale) / vech(np.ones_like(scale))
 
 
-def _targets(labeled: LabeledVectors, n_classes: int) -> Targets:
-    """Classes, the penalty that of the least error: several people give no draws of one distribution."""
-    return Targets.of_classes(labeled.codes, labeled.weight, n_classes)._replace(n_classes=None)
-
-
 def find_left_out_errors(joined: LabeledVectors, n_own: int, n_classes: int) -> np.ndarray:
     """Squared error of the last matrices, each left out of the regression behind the weighting, (n_own,)."""
-    targets, w = _targets(joined, n_classes), joined.weight
-    penalty = discriminant_weighting(joined.vectors, targets).penalty
+    target, w = joined.target(n_classes), joined.weight
+    penalty = discriminant_weighting(joined.vectors, target, by_error=True).penalty
     rows = np.sqrt(w)[:, None] * (joined.vectors - w @ joined.vectors / w.sum())
     n, p = rows.shape
     if n < p:
@@ -96,7 +99,8 @@ def find_left_out_errors(joined: LabeledVectors, n_own: int, n_classes: int) -> 
     else:
         hat = rows[-n_own:] @ np.linalg.solve(rows.T @ rows + penalty * np.eye(p), rows.T)
     leverage = np.diagonal(hat[:, -n_own:]) + w[-n_own:] / w.sum()
-    residual = (targets.rows()[-n_own:] - hat @ targets.rows()) / (1 - leverage)[:, None]
+    Y = rows_of(target)
+    residual = (Y[-n_own:] - hat @ Y) / (1 - leverage)[:, None]
     return np.sum(residual**2, axis=1) / w[-n_own:]
 
 
@@ -129,12 +133,11 @@ class ClassCenters(NamedTuple):
     share: np.ndarray  # (c,), of the weight of training
 
     @classmethod
-    def from_logs(cls, logs: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> ClassCenters:
+    def from_logs(cls, logs: np.ndarray, target: ClassTarget) -> ClassCenters:
         """From the tangent vectors of all matrices of training."""
-        indicator = np.eye(codes.max() + 1)[codes] * weight[:, None]
-        total = indicator.sum(axis=0)
-        share, means = total / total.sum(), indicator.T @ logs / total[:, None]
-        return cls(means - share @ means, share)
+        means = (target.weight[:, None] * target.uncentered).T @ logs
+        means /= (target.share * target.weight.sum())[:, None]
+        return cls(means - target.share @ means, target.share)
 
 
 def estimate_shares(

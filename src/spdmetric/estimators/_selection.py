@@ -9,6 +9,7 @@ another is clearly better.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,8 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import GroupKFold, LeaveOneGroupOut, StratifiedGroupKFold, check_cv
 
-from spdmetric.estimators._problem import Problem, problem_of, radius_path
-from spdmetric.estimators._settings import Settings
+from spdmetric.estimators._problem import Problem, find_problem, solve_path
 from spdmetric.estimators.heads import (
     ClassMeans,
     NeighborMeans,
@@ -27,12 +27,14 @@ from spdmetric.estimators.heads import (
     fit_temperature,
     log_posterior,
 )
+from spdmetric.estimators.metric import LogEuclideanMetric
 from spdmetric.linalg.batch import stack_of
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm, unvech
 from spdmetric.linalg.threads import threads
-from spdmetric.objectives.local import Labeled, in_memory, row_chunks
-from spdmetric.objectives.start import Start, start_of
-from spdmetric.objectives.weighting import Targets, discriminant_weighting
+from spdmetric.objectives.data import ClassTarget, Data, Target, row_chunks
+from spdmetric.objectives.start import Start, find_start
+from spdmetric.objectives.weighting import discriminant_weighting
+from spdmetric.solvers import Solution
 from spdmetric.validation import check_splits
 
 # The default candidates.  Past LARGEST_FULL the full rank is not learned: its d(d+1)/2 directions are
@@ -121,10 +123,11 @@ def make_grid(
 
 
 def make_folds(
-    cv: Any, data: Labeled, classes: np.ndarray | None, groups: Array | None, random_state: int
+    cv: Any, data: Data, classes: np.ndarray | None, groups: Array | None, random_state: int
 ) -> list[Fold]:
     """Split the matrices as they are given; those without weight are left out afterwards."""
-    n, codes = len(data.codes), data.codes
+    codes = values_of(data.target)
+    n = len(codes)
     if cv is not None:
         splitter = partial(check_cv, cv, codes, classifier=classes is not None)
         splits = check_splits(cv, lambda: splitter().split(data.X, codes, groups), n)
@@ -137,7 +140,7 @@ def make_folds(
         splits = list((few or splitter).split(np.zeros(n), codes, groups))
     else:
         splits = stratified_folds(codes, random_state)
-    counts, rows = data.weight > 0, np.arange(n)
+    counts, rows = data.target.weight > 0, np.arange(n)
     folds = [(rows[train], rows[test]) for train, test in splits]
     folds = [(train[counts[train]], test[counts[test]]) for train, test in folds]
     for k, (train, test) in enumerate(folds):
@@ -179,25 +182,33 @@ def stratified_folds(codes: np.ndarray, random_state: int) -> list[Fold]:
 # Learning and scoring
 
 
+def values_of(target: Target) -> np.ndarray:
+    """Codes (n,) of classes, or regression targets (n, q)."""
+    return target.codes if isinstance(target, ClassTarget) else target.values
+
+
 class Whitened(NamedTuple):
     """All matrices, whitened by one center, which knows nothing of y."""
 
-    data: Labeled
+    data: Data
     center: np.ndarray | None  # None: no candidate is of full rank, and nothing is whitened
     logs: np.ndarray | None  # (n, p), tangent vectors at the center
 
-    def start(self, rows: np.ndarray, codes: np.ndarray, rank: int | None) -> Start | None:
-        """Where learning starts on some of the matrices; None where the center is not known."""
+    def find_problem(self, rows: np.ndarray, rank: int | None, metric: LogEuclideanMetric) -> Problem:
+        """What to learn from some of the matrices; where they are not whitened, it looks for a center."""
+        data = self.data.take(rows)
+        data, kernel = (
+            replace(data, target=data.target.present),
+            {"kernel": metric.kernel, "gamma": metric.gamma},
+        )
         if self.logs is None:
-            return None
-        d = self.data.X.shape[1]
-        if rank is None:
-            return Start.at_identity(d)
-        logs = Labeled(unvech(self.logs[rows]), codes, self.data.weight[rows])
-        return Start.at_identity(d, in_memory(logs, None))
+            return find_problem(data, find_start(data, metric.init, rank), rank, **kernel)
+        d, logs = data.shape[1], self.logs[rows]
+        start = Start.at_identity(d, None if rank is None else Data(unvech(logs), data.target))
+        return find_problem(data, start, rank, **kernel)
 
 
-def whiten_at_center(data: Labeled, grid: Grid, settings: Settings) -> Whitened:
+def whiten_at_center(data: Data, grid: Grid, init: str | Array) -> Whitened:
     """Whiten all matrices once, for the folds and the final fit.
 
     A center for each fold would cost more than all the rest where matrices are large.  Where no candidate is
@@ -205,15 +216,23 @@ def whiten_at_center(data: Labeled, grid: Grid, settings: Settings) -> Whitened:
     """
     if None not in grid.radii:
         return Whitened(data, None, None)
-    center = start_of(in_memory(data.counting, None), None, settings.init).center
+    center = find_start(data.weighted, init, None).center
     X = congruence(invsqrtm(center), data.X)
-    return Whitened(data._replace(X=X), center, embed(X, np.eye(len(center))))
+    return Whitened(replace(data, X=X), center, embed(X, np.eye(len(center))))
 
 
 def embed(X: np.ndarray, W: np.ndarray) -> np.ndarray:
     """Tangent vectors at a factor, (n, p), as an objective computes them."""
-    parts = [stack_of(X[rows]).decompose(W).features for rows in row_chunks(X.shape, None)]
+    parts = [stack_of(X[rows]).decompose(W).features for rows in row_chunks(X.shape)]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def embed_training(problem: Problem, solution: Solution) -> np.ndarray:
+    """Tangent vectors at a solution of the matrices that it was learned from, (n, p)."""
+    known = solution.evaluation.vectors
+    if known is None:  # they did not fit beside the matrices
+        known = embed(problem.objective.data.X, solution.point.factor)
+    return known
 
 
 class Prediction(NamedTuple):
@@ -226,79 +245,70 @@ class Prediction(NamedTuple):
 FoldScores = dict[Option, Prediction]
 
 
-def score_fold(
-    whitened: Whitened, fold: Fold, grid: Grid, settings: Settings, n_classes: int | None
-) -> FoldScores:
-    """Learn all candidates on a fold, and predict what it leaves out; no ``n_classes`` for regression."""
-    train = whitened.data.take(fold[0])
+def score_fold(whitened: Whitened, fold: Fold, grid: Grid, metric: LogEuclideanMetric) -> FoldScores:
+    """Learn all candidates on a fold, and predict what it leaves out."""
+    target, d = whitened.data.target.take(fold[0]), whitened.data.shape[1]
     scores: FoldScores = {}
     with threads():
-        for metric, vectors in _learn_candidates(whitened, fold, grid, settings):
+        for learned, vectors in _learn_candidates(whitened, fold, grid, metric):
             for weighting in grid.weightings:
-                candidate = metric._replace(weighting=weighting)
-                known, new = _weigh(vectors, train, candidate)
-                for k, prediction in _predict(train, known, new, grid.numbers, n_classes):
+                candidate = learned._replace(weighting=weighting)
+                known, new = _weigh(vectors, target, candidate, d)
+                for k, prediction in _predict(target, known, new, grid.numbers):
                     scores[Option(candidate, k)] = prediction
     return scores
 
 
 def _learn_candidates(
-    whitened: Whitened, fold: Fold, grid: Grid, settings: Settings
+    whitened: Whitened, fold: Fold, grid: Grid, metric: LogEuclideanMetric
 ) -> Iterator[tuple[Candidate, list[np.ndarray]]]:
     """Candidates, without a weighting, and the vectors that each gives to training and test matrices."""
-    parts = [whitened.data.take(rows) for rows in fold]
-    train = parts[0]._replace(codes=_close_gaps(parts[0].codes))
+    train, test = fold
     problems: dict[bool, Problem] = {}  # of full rank, and of low rank: these share one start
+    options = {"solver": metric.solver, "tol": metric.tol, "max_iter": metric.max_iter}
     for rank, radii in grid.radii.items():
         full = rank is None
         if full and whitened.logs is not None and radii[0] == 0:
-            yield Candidate(0.0, None, None), [whitened.logs[rows] for rows in fold]
+            yield Candidate(0.0, None, None), [whitened.logs[train], whitened.logs[test]]
             radii = radii[1:]
         if not radii:
             continue
         if full not in problems:
-            start = whitened.start(fold[0], train.codes, rank)
-            problems[full] = problem_of(in_memory(train, None), rank, settings, start)
-        problem = problems[full]._replace(rank=rank)
-        for radius, solution in zip(radii, radius_path(problem, radii, settings), strict=True):
+            problems[full] = whitened.find_problem(train, rank, metric)
+        problem = problems[full]
+        problem = problem if rank is None or rank == problem.rank else problem.at_rank(rank)
+        for radius, solution in zip(radii, solve_path(problem, radii, **options), strict=True):
             W = solution.point.factor @ problem.start.factor
-            yield Candidate(radius, rank, None), [embed(part.X, W) for part in parts]
+            known, new = embed_training(problem, solution), embed(whitened.data.X[test], W)
+            yield Candidate(radius, rank, None), [known, new]
 
 
-def _weigh(vectors: list[np.ndarray], train: Labeled, metric: Candidate) -> list[np.ndarray]:
+def _weigh(vectors: list[np.ndarray], target: Target, metric: Candidate, d: int) -> list[np.ndarray]:
     """Training and test vectors with a weighting; without one where no direction tells anything."""
     if metric.weighting is None:
         return vectors
-    d, targets = train.X.shape[1], Targets.of(_close_gaps(train.codes), train.weight)
     learned = metric.radius > 0 or vectors[0].shape[1] < d * (d + 1) // 2
-    Q = discriminant_weighting(vectors[0], targets, learned=learned).directions
+    Q = discriminant_weighting(vectors[0], target.present, learned=learned).directions
     return [some @ Q for some in vectors] if Q.shape[1] else vectors
 
 
-def _close_gaps(codes: np.ndarray) -> np.ndarray:
-    """Codes without gaps, as a class may be absent; regression targets as they are."""
-    return np.unique(codes, return_inverse=True)[1] if codes.ndim == 1 else codes
-
-
 def _predict(
-    train: Labeled, known: np.ndarray, new: np.ndarray, numbers: list[int], n_classes: int | None
+    target: Target, known: np.ndarray, new: np.ndarray, numbers: list[int]
 ) -> Iterator[tuple[int | None, Prediction]]:
     """Predictions of class means, or ridge regression, and of all numbers of neighbors."""
-    if n_classes is None:
-        ridge = Ridge.from_vectors(known, train.codes, train.weight)
-        yield None, Prediction(ridge.predict(new), ridge.level)
+    if isinstance(target, ClassTarget):
+        by_mean = ClassMeans.from_vectors(known, target)
+        yield None, Prediction(by_mean.evidence(new), by_mean.offset)
         if numbers:
-            means = NeighborMeans(known, train.codes, train.weight, max(numbers))
-            for k, predicted in zip(numbers, means.predict_by_number(new, numbers), strict=True):
-                yield k, Prediction(predicted, ridge.level)
+            votes = Votes.from_vectors(known, target, max(numbers))
+            for k, evidence in zip(numbers, votes.evidence_by_number(new, numbers), strict=True):
+                yield k, Prediction(evidence, votes.offset)
         return
-    labeled = known, train.codes, train.weight, n_classes
-    by_mean = ClassMeans.from_vectors(*labeled)
-    yield None, Prediction(by_mean.evidence(new), by_mean.offset)
+    yield None, Prediction(Ridge.from_vectors(known, target).predict(new), target.mean)
     if numbers:
-        votes = Votes.from_vectors(*labeled, max(numbers))
-        for k, evidence in zip(numbers, votes.evidence_by_number(new, numbers), strict=True):
-            yield k, Prediction(evidence, votes.offset)
+        means = NeighborMeans.from_vectors(known, target, max(numbers))
+        for k, predicted in zip(numbers, means.predict_by_number(new, numbers), strict=True):
+            yield k, Prediction(predicted, target.mean)
 
 
 class KnownTargets(RegressorMixin, BaseEstimator):

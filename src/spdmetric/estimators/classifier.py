@@ -27,9 +27,10 @@ from spdmetric.estimators.heads import ClassMeans, Votes, log_posterior
 from spdmetric.estimators.metric import LogEuclideanMetric
 from spdmetric.linalg.symmetric import Array, invsqrtm, powm, triangular_root
 from spdmetric.linalg.threads import one_thread
+from spdmetric.objectives.data import ClassTarget
 from spdmetric.validation import (
     ClassWeight,
-    TellsNothingError,
+    UninformativeDataError,
     check_choice,
     check_labels,
     check_own,
@@ -184,12 +185,10 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         self : LogEuclideanClassifier
         """
         training = self._fit_metric(X, y, sample_weight, groups, sample_domain)
-        _, codes, weight = training.data
-        classes = np.asarray(self.metric_.classes_)
-        head = _fit_head(training.vectors, codes, weight, len(classes), self.metric_.n_neighbors_)
-        self._store(self.metric_, head)
-        vectors = _widen_vectors(self.metric_, training)
-        self._training = LabeledVectors(vectors, codes, weight, len(self.metric_.embedding_.factor))
+        target = training.data.target
+        self._store(self.metric_, _fit_head(training.vectors, target, self.metric_.n_neighbors_))
+        vectors, rank = _widen_vectors(self.metric_, training), len(self.metric_.embedding_.factor)
+        self._training = LabeledVectors(vectors, target.codes, target.weight, rank)
         self._centers = _find_centers(self.metric_, training)
         return self
 
@@ -348,8 +347,8 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         mine = LabeledVectors(vectors, codes[counts], own[counts], training.rank)
         pooled, Q, weight = relearn_weighting(training, mine, weight, len(self.classes_))
         metric.embedding_ = replace(metric.embedding_, weighting=Q)
-        learned = pooled.vectors @ Q, pooled.codes, pooled.weight, len(self.classes_)
-        adapted = copy(self)._store(metric, _fit_head(*learned, self.metric_.n_neighbors_))
+        target = pooled.target(len(self.classes_))
+        adapted = copy(self)._store(metric, _fit_head(pooled.vectors @ Q, target, self.metric_.n_neighbors_))
         adapted._own = self._learn_own_model(X, mine, counts)
         adapted.own_weight_ = weight
         return adapted
@@ -369,9 +368,9 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         )
         try:
             training = metric.choose_and_learn(own, self.classes_[mine.codes], mine.weight, None, None)
-        except TellsNothingError:
+        except UninformativeDataError:
             return None
-        head = ClassMeans.from_vectors(training.vectors, mine.codes, mine.weight, len(self.classes_))
+        head = ClassMeans.from_vectors(training.vectors, mine.target(len(self.classes_)))
         return DomainModel(metric, head, len(own) / (len(own) + WORTH[0]))
 
     def _shift(self, X: Array, sample_weight: Array | None) -> Self:
@@ -403,13 +402,11 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         return adapted
 
 
-def _fit_head(
-    vectors: np.ndarray, codes: np.ndarray, weight: np.ndarray, n_classes: int, n_neighbors: int | None
-) -> ClassMeans | Votes:
+def _fit_head(vectors: np.ndarray, target: ClassTarget, n_neighbors: int | None) -> ClassMeans | Votes:
     """Class means, or so many neighbors."""
     if n_neighbors is None:
-        return ClassMeans.from_vectors(vectors, codes, weight, n_classes)
-    return Votes.from_vectors(vectors, codes, weight, n_classes, n_neighbors)
+        return ClassMeans.from_vectors(vectors, target)
+    return Votes.from_vectors(vectors, target, n_neighbors)
 
 
 def _widen(metric: LogEuclideanMetricCV, rank: int) -> LogEuclideanMetricCV:
@@ -433,11 +430,11 @@ def _widen_vectors(metric: LogEuclideanMetricCV, training: Training) -> np.ndarr
 
 def _find_centers(metric: LogEuclideanMetricCV, training: Training) -> ClassCenters | None:
     """Where the classes are, from the mean of all matrices, or of the domain of each; None: there is none."""
-    (X, codes, weight), logs, embedding = training.data, training.logs, metric.embedding_
+    X, logs, embedding = training.data.X, training.logs, metric.embedding_
     if logs is None and not is_definite(X):
         return None
     if metric.domains_ is not None:  # X is whitened by the center, if there is one, and comes back from there
         logs = embed(X, np.eye(X.shape[1]) if logs is None else powm(embedding.center, 0.5))
     elif logs is None:
         logs = embed(X, invsqrtm(embedding.mean))
-    return ClassCenters.from_logs(logs, codes, weight)
+    return ClassCenters.from_logs(logs, training.data.target)

@@ -15,17 +15,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from spdmetric import validation
 from spdmetric.estimators import _selection as selection
-from spdmetric.estimators._data import checked_of
-from spdmetric.estimators._domains import groups_of, seen_from_means
+from spdmetric.estimators._data import Domains, check_array_data, groups_of_domains, recenter_domains
 from spdmetric.estimators._fitted import DOCUMENTATION, FittedMetric
-from spdmetric.estimators._problem import embedding_of, problem_of, radius_path
-from spdmetric.estimators._progress import CallbackSupportMixin, followed, with_progress
+from spdmetric.estimators._problem import learn_weighting, solve_path
+from spdmetric.estimators._progress import CallbackSupportMixin, follow_folds, with_progress
 from spdmetric.estimators._selection import Fold, FoldScores, Grid, Option, Whitened
-from spdmetric.estimators._settings import Settings, settings_of
-from spdmetric.estimators.metric import LogEuclideanMetric
+from spdmetric.estimators.metric import LogEuclideanMetric, check_parameters
 from spdmetric.linalg.symmetric import Array, congruence, unvech, vech
 from spdmetric.linalg.threads import one_thread
-from spdmetric.objectives.local import Labeled, View, in_memory
+from spdmetric.objectives.data import ClassTarget, Data, View
 from spdmetric.objectives.start import Start
 from spdmetric.solvers import Solution
 from spdmetric.validation import check_candidates, check_radius, check_rank
@@ -58,7 +56,7 @@ class Training(NamedTuple):
     """What the final fit has at hand of the matrices with weight, for a head and for `adapt`."""
 
     rows: np.ndarray  # which of the matrices of `fit` these are
-    data: Labeled  # whitened by the center where there is one
+    data: Data  # whitened by the center where there is one
     vectors: np.ndarray  # (n, q), those of `transform`
     plain: np.ndarray  # (n, p), without the weighting
     logs: np.ndarray | None  # (n, d(d+1)/2), tangent vectors at the center of all matrices
@@ -238,63 +236,52 @@ class LogEuclideanMetricCV(FittedMetric):
         self, X: Array, y: Array, sample_weight: Any, groups: Any, sample_domain: Any
     ) -> Training:
         """`fit`, and return what it has at hand of the training matrices."""
-        settings = self._check_parameters()
-        given = self._check_candidates(settings)
-        recentered, domains = seen_from_means(X, sample_domain, sample_weight, mean=self._mean_name)
+        metric = self._check_parameters()
+        given = self._check_candidates(metric.kernel)
+        recentered, domains = recenter_domains(X, sample_domain, sample_weight, mean=self._mean_name)
         recentered = recentered[:] if isinstance(recentered, View) else recentered  # folds are in memory
-        classes, data = checked_of(
-            recentered,
-            y,
-            sample_weight,
-            settings.class_weight,
-            _find_rank_needed(given[1]),
-            self.template.task,
+        classes, data = check_array_data(
+            recentered, y, sample_weight, metric.class_weight, metric.task, _find_rank_needed(given[1])
         )
         check_head(self.head, "regression" if classes is None else "classification")
-        groups = validation.check_groups(
-            groups_of(sample_domain) if groups is None else groups, len(data.codes)
-        )
+        groups = groups_of_domains(sample_domain) if groups is None else groups
+        groups = validation.check_groups(groups, data.shape[0])
         folds = selection.make_folds(self.cv, data, classes, groups, self.random_state)
         grid = self._make_grid(data, folds, *given)
-        whitened = selection.whiten_at_center(data, grid, settings)
-        scores = self._score_folds(whitened, grid, folds, settings, None if classes is None else len(classes))
-        table = selection.tabulate(scores, folds, data.codes, classes, self.scoring)
+        whitened = selection.whiten_at_center(data, grid, metric.init)
+        scores = self._score_folds(whitened, grid, folds, metric)
+        table = selection.tabulate(scores, folds, selection.values_of(data.target), classes, self.scoring)
         chosen = selection.choose(table, grid, self.head, self.rule)
         validate_data(self, X, reset=True, skip_check_array=True)
         self._store_choice(table, grid, chosen, by_accuracy=self.scoring is None and classes is not None)
-        return self._learn_chosen(whitened, grid, chosen, settings, classes, domains)
+        return self._learn_chosen(whitened, grid, chosen, metric, classes, domains)
 
     def _learn_chosen(
         self,
         whitened: Whitened,
         grid: Grid,
         chosen: Option,
-        settings: Settings,
+        metric: LogEuclideanMetric,
         classes: np.ndarray | None,
-        domains: Any,
+        domains: Domains | None,
     ) -> Training:
         """Learn the chosen metric on all matrices, from the center that the folds have used."""
         radius, rank, kind = chosen.metric
-        rows = np.flatnonzero(whitened.data.weight > 0)
-        data = whitened.data.counting
-        logs = None if whitened.logs is None else whitened.logs[rows]
-        start = whitened.start(rows, data.codes, rank)
-        problem = problem_of(in_memory(data, None), rank, settings, start)
-        solutions = radius_path(problem, grid.radii[rank], settings, callback=settings.report)
-        solution = solutions[grid.radii[rank].index(radius)]
-        gamma, weighting = problem.gamma(solution), problem.weighting(solution, kind)
+        rows, radii = np.flatnonzero(whitened.data.target.weight > 0), grid.radii[rank]
+        problem = whitened.find_problem(rows, rank, metric)
+        options = {"solver": metric.solver, "tol": metric.tol, "max_iter": metric.max_iter}
+        solutions = solve_path(problem, radii, **options, callback=metric._report)
+        solution = solutions[radii.index(radius)]
+        weighting = None if kind is None else learn_weighting(solution)
         placed = problem.start if whitened.center is None else problem.start._replace(center=whitened.center)
-        embedding = embedding_of(placed, rank, solution)
-        self._keep(classes, embedding, solution, gamma=gamma, weighting=weighting, domains=domains)
-        self.path_ = describe_path(grid.radii[rank], solutions)
-        at_center = rank is None and radius == 0 and logs is not None
-        W = solution.point.factor @ problem.start.factor
-        plain = logs if at_center else selection.embed(data.X, W)
-        vectors = plain if weighting is None else plain @ weighting.directions
-        if rank is None and not at_center:
-            plain = vech(congruence(embedding.frame.T, unvech(plain)))
-            vectors = plain if weighting is None else vectors
-        return Training(rows, data, vectors, plain, logs, problem.start)
+        self._keep(classes, placed, solution, weighting=weighting, domains=domains)
+        self.path_ = describe_path(radii, solutions)
+        vectors = plain = selection.embed_training(problem, solution)
+        if rank is None:
+            plain = vech(congruence(self.embedding_.frame.T, unvech(vectors)))
+        vectors = plain if weighting is None else vectors @ weighting.directions
+        logs = None if whitened.logs is None else whitened.logs[rows]
+        return Training(rows, whitened.data.take(rows), vectors, plain, logs, problem.start)
 
     def _store_choice(self, table: selection.Table, grid: Grid, chosen: Option, *, by_accuracy: bool) -> None:
         """Set the attributes that tell of the choice."""
@@ -306,11 +293,12 @@ class LogEuclideanMetricCV(FittedMetric):
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         self.n_neighbors_ = chosen.n_neighbors
 
-    def _check_parameters(self) -> Settings:
-        """Check the parameters, and return those of the metric to learn."""
+    def _check_parameters(self) -> LogEuclideanMetric:
+        """Check the parameters, and return the metric to learn."""
         check_nested(self, self.template)
-        settings = settings_of(self.template.get_params(deep=False))._replace(verbose=self.verbose)
-        if settings.solver == "stochastic":
+        metric = copy(self.template).set_params(verbose=self.verbose)
+        check_parameters(metric)
+        if metric.solver == "stochastic":
             raise ValueError(
                 "solver='stochastic' cannot follow a path of radii: choose radius and rank with "
                 "'trust-region' on a part of the data, then use LogEuclideanMetric(solver='stochastic')."
@@ -320,25 +308,21 @@ class LogEuclideanMetricCV(FittedMetric):
         validation.check_choice("rule", self.rule, RULES)
         validation.check_choice("head", self.head, HEADS)
         validation.check_count("n_neighbors", self.n_neighbors, optional=True)
-        return settings
+        return metric
 
-    def _check_candidates(
-        self, settings: Settings
-    ) -> tuple[list[Any] | None, list[Any] | None, list[Any] | None]:
+    def _check_candidates(self, kernel: str) -> tuple[list[Any] | None, list[Any] | None, list[Any] | None]:
         """Radii, ranks and weightings that are given, each None for the defaults."""
         radii = check_candidates("radii", self.radii, check_radius)
-        ranks = check_candidates("ranks", self.ranks, partial(check_rank, solver=settings.solver))
-        given = [None] if self.weightings is None and settings.kernel != "linear" else self.weightings
-        weightings = check_candidates(
-            "weightings", given, partial(validation.check_weighting, kernel=settings.kernel)
-        )
+        ranks = check_candidates("ranks", self.ranks, check_rank)
+        given = [None] if self.weightings is None and kernel != "linear" else self.weightings
+        weightings = check_candidates("weightings", given, partial(validation.check_weighting, kernel=kernel))
         return radii, ranks, weightings
 
-    def _make_grid(self, data: Labeled, folds: list[Fold], radii: Any, ranks: Any, weightings: Any) -> Grid:
+    def _make_grid(self, data: Data, folds: list[Fold], radii: Any, ranks: Any, weightings: Any) -> Grid:
         """Candidates for these data."""
         fewest = most = min(len(train) for train, _ in folds)
-        if data.codes.ndim == 1:
-            counts = np.bincount(data.codes[data.weight > 0])
+        if isinstance(data.target, ClassTarget):
+            counts = data.weighted.target.counts
             most = min(most, counts[counts > 0].min())
         if self.head in ("centroid", "ridge"):
             numbers: list[int] = []
@@ -351,14 +335,14 @@ class LogEuclideanMetricCV(FittedMetric):
         return selection.make_grid(radii, ranks, weightings, numbers, (d, smallest))
 
     def _score_folds(
-        self, whitened: Whitened, grid: Grid, folds: list[Fold], settings: Settings, n_classes: int | None
+        self, whitened: Whitened, grid: Grid, folds: list[Fold], metric: LogEuclideanMetric
     ) -> list[FoldScores]:
         """Learn all candidates on each fold, and score them."""
-        quiet = settings._replace(callback=None, verbose=False)  # a callback may not reach other processes
+        quiet = copy(metric).set_params(callback=None)  # a callback may not reach other processes
         tasks = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            delayed(selection.score_fold)(whitened, fold, grid, quiet, n_classes) for fold in folds
+            delayed(selection.score_fold)(whitened, fold, grid, quiet) for fold in folds
         )
-        return list(followed(self, tasks, "cross-validation", len(folds)))
+        return list(follow_folds(self, tasks, "cross-validation", len(folds)))
 
 
 def _find_rank_needed(ranks: list[int | None] | None) -> int | None:

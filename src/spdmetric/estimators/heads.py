@@ -10,7 +10,8 @@ from scipy.optimize import minimize_scalar
 from scipy.spatial import cKDTree
 from scipy.special import chdtrc, log_softmax
 
-from spdmetric.objectives.weighting import Targets, discriminant_weighting
+from spdmetric.objectives.data import ClassTarget, RegressionTarget
+from spdmetric.objectives.weighting import discriminant_weighting
 
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -41,16 +42,14 @@ class ClassMeans(NamedTuple):
     share: np.ndarray  # (c,), prior probability; zero for a class that is absent
 
     @classmethod
-    def from_vectors(
-        cls, vectors: np.ndarray, codes: np.ndarray, weight: np.ndarray, n_classes: int
-    ) -> ClassMeans:
+    def from_vectors(cls, vectors: np.ndarray, target: ClassTarget) -> ClassMeans:
         """Learn from training vectors."""
-        total = np.bincount(codes, weights=weight, minlength=n_classes)
-        means = _weighted_indicators(codes, weight, n_classes).T @ vectors
-        means /= np.maximum(total, _TINY)[:, None]
+        weight = target.weight
+        total = target.share * weight.sum()
+        means = (weight[:, None] * target.uncentered).T @ vectors / np.maximum(total, _TINY)[:, None]
         share = weight / weight.sum()
         spread = share @ (vectors - share @ vectors) ** 2
-        return cls(means, max(float(spread.mean()), _TINY), _prior(total, len(codes)))
+        return cls(means, max(float(spread.mean()), _TINY), _find_prior(target.share, len(weight)))
 
     def evidence(self, vectors: np.ndarray) -> np.ndarray:
         """Log likelihood of every class but for a constant, (n, c)."""
@@ -63,21 +62,14 @@ class ClassMeans(NamedTuple):
             return np.log(self.share)
 
 
-def _weighted_indicators(codes: np.ndarray, weight: np.ndarray, n_classes: int) -> np.ndarray:
-    """The weight of each matrix in the column of its class, (n, c)."""
-    indicators = np.zeros((len(codes), n_classes))
-    indicators[np.arange(len(codes)), codes] = weight
-    return indicators
-
-
-def _prior(total: np.ndarray, n: int) -> np.ndarray:
+def _find_prior(share: np.ndarray, n: int) -> np.ndarray:
     """Shares of the classes, equal where chance alone would make n matrices of equal classes as unequal.
 
     Where the vectors tell little, which is when few matrices are all there is, unequal shares by chance would
     decide in place of them.
     """
-    present = total > 0
-    share, equal = total / total.sum(), present / np.count_nonzero(present)
+    present = share > 0
+    equal = present / np.count_nonzero(present)
     statistic = n * np.sum((share - equal)[present] ** 2 / equal[present])  # Pearson's
     by_chance = chdtrc(np.count_nonzero(present) - 1, statistic)
     return np.where(present, equal if by_chance > _BY_CHANCE else share, 0.0)
@@ -91,11 +83,10 @@ class Votes(NamedTuple):
     n_neighbors: int
 
     @classmethod
-    def from_vectors(
-        cls, vectors: np.ndarray, codes: np.ndarray, weight: np.ndarray, n_classes: int, n_neighbors: int
-    ) -> Votes:
+    def from_vectors(cls, vectors: np.ndarray, target: ClassTarget, n_neighbors: int) -> Votes:
         """Keep training vectors."""
-        return cls(vectors, _weighted_indicators(codes, weight / weight.mean(), n_classes), n_neighbors)
+        weight = target.weight / target.weight.mean()
+        return cls(vectors, weight[:, None] * target.uncentered, n_neighbors)
 
     def evidence(self, vectors: np.ndarray) -> np.ndarray:
         """Log share of the votes, (n, c)."""
@@ -156,13 +147,12 @@ class Ridge(NamedTuple):
     slopes: np.ndarray  # (p, q)
 
     @classmethod
-    def from_vectors(cls, vectors: np.ndarray, Y: np.ndarray, weight: np.ndarray) -> Ridge:
+    def from_vectors(cls, vectors: np.ndarray, target: RegressionTarget) -> Ridge:
         """Learn from training vectors."""
-        Q = discriminant_weighting(vectors, Targets.of(Y, weight)).directions
-        center, level = (np.average(of, axis=0, weights=weight) for of in (vectors, Y))
-        root = np.sqrt(weight)[:, None]
-        slopes = np.linalg.lstsq(root * ((vectors - center) @ Q), root * (Y - level), rcond=None)[0]
-        return cls(center, level, Q @ slopes)
+        Q = discriminant_weighting(vectors, target).directions
+        center, root = np.average(vectors, axis=0, weights=target.weight), np.sqrt(target.weight)[:, None]
+        slopes = np.linalg.lstsq(root * ((vectors - center) @ Q), root * target.Y, rcond=None)[0]
+        return cls(center, target.mean, Q @ slopes)
 
     def predict(self, vectors: np.ndarray) -> np.ndarray:
         """Targets of new vectors, (n, q)."""
@@ -176,6 +166,11 @@ class NeighborMeans(NamedTuple):
     Y: np.ndarray  # (n, q)
     weight: np.ndarray  # (n,)
     n_neighbors: int
+
+    @classmethod
+    def from_vectors(cls, vectors: np.ndarray, target: RegressionTarget, n_neighbors: int) -> NeighborMeans:
+        """Keep training vectors."""
+        return cls(vectors, target.values, target.weight, n_neighbors)
 
     def predict(self, vectors: np.ndarray) -> np.ndarray:
         """Targets of new vectors, (n, q)."""

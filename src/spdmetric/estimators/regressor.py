@@ -124,15 +124,14 @@ class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
         self : LogEuclideanRegressor
         """
         training = self._fit_metric(X, y, sample_weight, groups, sample_domain)
-        _, Y, weight = training.data
-        self._unstandardize(check_numbers(X, y)[training.rows], Y)
+        target, number = training.data.target, self.metric_.n_neighbors_
+        self._unstandardize(check_numbers(X, y)[training.rows], target.values)
         self._one_output = np.ndim(y) == 1
-        number = self.metric_.n_neighbors_
         self.head_ = "ridge" if number is None else "neighbors"
-        self._head = (
-            Ridge.from_vectors(training.vectors, Y, weight)
+        self._head: Ridge | NeighborMeans = (
+            Ridge.from_vectors(training.vectors, target)
             if number is None
-            else NeighborMeans(training.vectors, Y, weight, number)
+            else NeighborMeans.from_vectors(training.vectors, target, number)
         )
         return self
 

@@ -28,7 +28,7 @@ from spdmetric.estimators.heads import ClassMeans, Neighbors
 from spdmetric.linalg.symmetric import Spectrum
 from spdmetric.manifolds import BallPoint, RankPoint
 from spdmetric.solvers import Record, Solution, Status
-from spdmetric.validation import check_count, check_psd
+from spdmetric.validation import check_psd
 
 State = dict[str, Any]
 _LARGEST_TRIED = 2000  # size of matrices up to which an estimator is tried when it is loaded
@@ -126,7 +126,6 @@ def _metric(step: BaseEstimator, state: State) -> BaseEstimator:
 
 
 def _metric_tried(step: BaseEstimator, size: int | None) -> None:
-    check_count("chunk_size", step.chunk_size, optional=True)
     B, center = step.embedding_.basis, step.embedding_.center
     if len(B) <= _LARGEST_TRIED:  # the center of the training matrices, the identity beside their range
         X = B @ center @ B.T + np.mean(np.diag(center)) * (np.eye(len(B)) - B @ B.T)
