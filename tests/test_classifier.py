@@ -22,6 +22,7 @@ from spdmetric.estimators.heads import (
     fit_temperature,
     log_posterior,
 )
+from spdmetric.objectives.data import ClassTarget
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +133,7 @@ def test_class_means_are_linear_discriminant_analysis(rng):
     from scipy.stats import multivariate_normal
 
     Z, codes, weight = rng.standard_normal((20, 3)), np.arange(20) % 3, rng.uniform(0.5, 2, 20)
-    head = ClassMeans.from_vectors(Z, codes, weight, 3)
+    head = ClassMeans.from_vectors(Z, ClassTarget.from_codes(codes, weight))
     new = rng.standard_normal((5, 3))
     means = [np.average(Z[codes == c], axis=0, weights=weight[codes == c]) for c in range(3)]
     np.testing.assert_allclose(head.means, means)
@@ -147,14 +148,17 @@ def test_class_means_are_linear_discriminant_analysis(rng):
 
 def test_shares_count_where_they_are_not_chance(rng):
     codes = np.repeat([0, 1], [90, 10])
-    head = ClassMeans.from_vectors(rng.standard_normal((100, 2)), codes, np.ones(100), 2)
+    head = ClassMeans.from_vectors(rng.standard_normal((100, 2)), ClassTarget.from_codes(codes))
     np.testing.assert_allclose(head.share, [0.9, 0.1])
-    few = ClassMeans.from_vectors(rng.standard_normal((30, 2)), np.repeat([0, 1], [17, 13]), np.ones(30), 2)
+    few = ClassMeans.from_vectors(
+        rng.standard_normal((30, 2)), ClassTarget.from_codes(np.repeat([0, 1], [17, 13]))
+    )
     np.testing.assert_allclose(few.share, [0.5, 0.5])
 
 
 def test_an_absent_class_has_no_probability(rng):
-    head = ClassMeans.from_vectors(rng.standard_normal((6, 2)), np.array([0, 2] * 3), np.ones(6), 3)
+    target = ClassTarget.from_codes(np.array([0, 2] * 3))
+    head = ClassMeans.from_vectors(rng.standard_normal((6, 2)), target)
     posterior = np.exp(log_posterior(head.evidence(rng.standard_normal((4, 2))), head.offset))
     np.testing.assert_array_equal(posterior[:, 1], 0)
     np.testing.assert_allclose(posterior.sum(axis=1), 1)
@@ -163,7 +167,10 @@ def test_an_absent_class_has_no_probability(rng):
 @pytest.mark.parametrize("k", [1, 4, 11])
 def test_votes_of_neighbors(k, rng):
     Z, codes, weight = rng.standard_normal((30, 2)), rng.integers(0, 3, 30), rng.uniform(0.5, 2, 30)
-    head, new = Votes.from_vectors(Z, codes, weight, 3, k), rng.standard_normal((7, 2))
+    head, new = (
+        Votes.from_vectors(Z, ClassTarget.from_codes(codes, weight, 3), k),
+        rng.standard_normal((7, 2)),
+    )
     for row, v in zip(np.exp(head.evidence(new)), new, strict=True):
         nearest = np.argsort(np.linalg.norm(Z - v, axis=1))[:k]
         votes = np.full(3, 0.5)

@@ -17,11 +17,11 @@ from random_matrices import labeled, spd
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.datasets import make_toy
 from spdmetric.estimators import _selection
-from spdmetric.estimators._problem import problem_of, radius_path
 from spdmetric.estimators._selection import Candidate, Grid, Option, Table
-from spdmetric.estimators._settings import settings_of
+from spdmetric.estimators._problem import find_problem, solve_path
 from spdmetric.geometry import mean_riemann
-from spdmetric.objectives.local import Labeled, LocalData
+from spdmetric.objectives.data import ClassTarget, Data
+from spdmetric.objectives.start import find_start
 
 FAST = {"radii": (0, 1, 3), "ranks": (None, 2), "weightings": (None,), "n_neighbors": 1, "cv": 3}
 RBF = {"metric": LogEuclideanMetric(kernel="rbf")}
@@ -103,7 +103,7 @@ def test_folds_learn_around_the_center_as_fits_of_their_own_do(d):
     assert len(rows) == (5 if d == 5 else 3)
     for row in rows:
         of, right = metric.cv_results_["params"][row], []
-        for train, test in _selection.make_folds(3, Labeled(X, codes, np.ones(24)), classes, None, 0):
+        for train, test in _selection.make_folds(3, Data(X, ClassTarget.from_codes(codes)), classes, None, 0):
             alone = LogEuclideanMetric(of["radius"], rank=of["rank"], init=center, tol=3e-2, max_iter=40)
             vectors = alone.fit(X[train], y[train]).transform(X)
             predicted = NearestCentroid().fit(vectors[train], y[train]).predict(vectors[test])
@@ -130,9 +130,9 @@ def test_path(fitted):
 def test_a_warm_path_ends_as_well_as_a_cold_fit():
     X, y, *_ = make_toy(d=6, random_state=3)
     cold = LogEuclideanMetric(8.0).fit(X, y)
-    data = LocalData(Labeled(X, (y == 1).astype(int), np.ones(50)))
-    settings = settings_of(cold.get_params())
-    path = radius_path(problem_of(data, None, settings), (0, 1, 2, 4, 8), settings)
+    data = Data(X, ClassTarget.from_codes((y == 1).astype(int)))
+    problem = find_problem(data, find_start(data, "riemann", None), None)
+    path = solve_path(problem, (0, 1, 2, 4, 8), tol=cold.tol, max_iter=cold.max_iter)
     assert 1 - path[-1].value == pytest.approx(cold.alignment_, rel=0.05)
     assert all(solution.converged for solution in path)
 

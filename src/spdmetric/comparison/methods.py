@@ -175,11 +175,11 @@ def _pyriemann(title: str, sentence: str, make: Make | None = None, scatters: bo
     )
 
 
-def _chosen(title: str, short: str, words: str, **parameters: Any) -> Method:
+def _chosen(title: str, short: str, words: str, head: str = "auto", **tried: Any) -> Method:
     sentence = (
         f"Reference point, rank and weighting of the metric and {words}, all chosen by cross-validation."
     )
-    made = lambda s: LogEuclideanClassifier(**parameters)  # noqa: E731
+    made = lambda s: LogEuclideanClassifier(LogEuclideanMetricCV(**tried) if tried else None, head=head)  # noqa: E731
     return Method(title, short, "learned", sentence, made, definite=False, sweeps=True)
 
 
@@ -382,7 +382,7 @@ def program(estimator: BaseEstimator, read: str, read_new: str, **columns: str) 
     `fit` is given, ``groups="known.groups"`` for instance, where a step takes it.
     """
     imports = {(READERS[name], name) for name in (call.partition("(")[0] for call in (read, read_new))}
-    parts = [part for step in steps_of(estimator) for part in (step, *step.get_params(deep=False).values())]
+    parts = [part for step in steps_of(estimator) for part in (step, *step.get_params().values())]
     made = {type(part) for part in parts if isinstance(part, BaseEstimator)}
     imports |= {(_public_module(kind), kind.__name__) for kind in made}
     if isinstance(estimator, Pipeline):

@@ -9,7 +9,7 @@ another is clearly better.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -29,9 +29,10 @@ from spdmetric.estimators.heads import (
 )
 from spdmetric.estimators.metric import LogEuclideanMetric
 from spdmetric.linalg.batch import stack_of
+from spdmetric.linalg.moments import Moments, moments_of
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm, unvech
 from spdmetric.linalg.threads import threads
-from spdmetric.objectives.data import ClassTarget, Data, Target, row_chunks
+from spdmetric.objectives.data import ClassTarget, Data, Part, Target, row_chunks
 from spdmetric.objectives.start import Start, find_start
 from spdmetric.objectives.weighting import discriminant_weighting
 from spdmetric.solvers import Solution
@@ -187,6 +188,29 @@ def values_of(target: Target) -> np.ndarray:
     return target.codes if isinstance(target, ClassTarget) else target.values
 
 
+@dataclass(frozen=True, eq=False)
+class TangentData(Data):
+    """Matrices around the identity whose tangent vectors there are known, to be evaluated there alone."""
+
+    vectors: np.ndarray = field(kw_only=True)  # (n, p)
+
+    def whitened(self, factor: np.ndarray) -> TangentData:
+        """The same: they are whitened."""
+        return self
+
+    def decompose(self, W: np.ndarray, *, gram: bool) -> tuple[Moments, list[Part]]:
+        """Moments of the vectors, in one chunk."""
+        Y, weight = self.target.Y, self.target.weight[:, None]
+        part = Part(KnownVectors(self.vectors), slice(0, len(Y)), self.target)
+        return moments_of(self.vectors, Y, weight, gram=gram), [part]
+
+
+class KnownVectors(NamedTuple):
+    """What takes the place of a decomposition."""
+
+    features: np.ndarray  # (n, p)
+
+
 class Whitened(NamedTuple):
     """All matrices, whitened by one center, which knows nothing of y."""
 
@@ -194,18 +218,24 @@ class Whitened(NamedTuple):
     center: np.ndarray | None  # None: no candidate is of full rank, and nothing is whitened
     logs: np.ndarray | None  # (n, p), tangent vectors at the center
 
-    def find_problem(self, rows: np.ndarray, rank: int | None, metric: LogEuclideanMetric) -> Problem:
-        """What to learn from some of the matrices; where they are not whitened, it looks for a center."""
+    def find_problem(
+        self, rows: np.ndarray, rank: int | None, metric: LogEuclideanMetric, *, searched: bool = True
+    ) -> Problem:
+        """What to learn from some of the matrices; where they are not whitened, it looks for a center.
+
+        Where nothing is searched, at radius 0, the tangent vectors at the center are all that is needed.
+        """
         data = self.data.take(rows)
-        data, kernel = (
-            replace(data, target=data.target.present),
-            {"kernel": metric.kernel, "gamma": metric.gamma},
-        )
+        data = replace(data, target=data.target.present)
         if self.logs is None:
-            return find_problem(data, find_start(data, metric.init, rank), rank, **kernel)
-        d, logs = data.shape[1], self.logs[rows]
-        start = Start.at_identity(d, None if rank is None else Data(unvech(logs), data.target))
-        return find_problem(data, start, rank, **kernel)
+            start = find_start(data, metric.init, rank)
+        elif rank is not None:
+            start = Start.at_identity(data.shape[1], Data(unvech(self.logs[rows]), data.target))
+        else:
+            start = Start.at_identity(data.shape[1])
+            if not searched and metric.kernel == "linear":
+                data = TangentData(data.X, data.target, vectors=self.logs[rows])
+        return find_problem(data, start, rank, kernel=metric.kernel, gamma=metric.gamma)
 
 
 def whiten_at_center(data: Data, grid: Grid, init: str | Array) -> Whitened:

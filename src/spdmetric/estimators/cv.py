@@ -268,7 +268,7 @@ class LogEuclideanMetricCV(FittedMetric):
         """Learn the chosen metric on all matrices, from the center that the folds have used."""
         radius, rank, kind = chosen.metric
         rows, radii = np.flatnonzero(whitened.data.target.weight > 0), grid.radii[rank]
-        problem = whitened.find_problem(rows, rank, metric)
+        problem = whitened.find_problem(rows, rank, metric, searched=radii != [0.0])
         options = {"solver": metric.solver, "tol": metric.tol, "max_iter": metric.max_iter}
         solutions = solve_path(problem, radii, **options, callback=metric._report)
         solution = solutions[radii.index(radius)]

@@ -140,7 +140,8 @@ def class_directions(total: Total, d: int, contrasts: Callable[[np.ndarray], lis
     def about(L: np.ndarray, target: Target) -> np.ndarray:
         left = L - np.tensordot(target.regressors, means, axes=1)
         left *= np.sqrt(target.weight)[:, None, None]
-        return np.tensordot(left, left, axes=((0, 1), (0, 1)))
+        stacked = left.reshape(-1, d)
+        return stacked.T @ stacked  # of one array with itself: half the time of another product
 
     within = total(about)
     least = _EPS * sums[-1, 0] + np.finfo(float).tiny  # of matrices that are all the same
