@@ -13,7 +13,8 @@ import numpy as np
 from benchmarks.outcomes import Absent
 from benchmarks.processes import SWITCH
 from spdmetric.manifolds import Ball
-from spdmetric.objectives.alignment import Misalignment, Target
+from spdmetric.objectives.alignment import Misalignment
+from spdmetric.objectives.data import ClassTarget, Data
 
 
 def kernels_used() -> bool:
@@ -33,7 +34,7 @@ def load_kernels() -> None:
     try:
         X = np.exp(np.arange(1.0, 5.0))[:, None, None] * np.eye(2)
         X[::2, 0, 0] *= 2
-        objective = Misalignment(X, Target.one_hot(np.array([0, 1, 0, 1])))
+        objective = Misalignment(Data(X, ClassTarget.from_codes(np.array([0, 1, 0, 1]))))
         _ = objective.at(Ball(np.eye(2), 1.0).point(np.diag([0.1, -0.1]))).gradient
     finally:
         if wish is None:
@@ -47,7 +48,7 @@ def recomputing(X: np.ndarray, target: Target) -> Misalignment:
     if "keep" not in inspect.signature(Misalignment).parameters:
         raise Absent("there is no recomputing mode: Misalignment takes no keep yet")
     options: dict[str, Any] = {"keep": False}
-    return Misalignment(X, target, **options)
+    return Misalignment(Data(X, target))
 
 
 def threaded(X: np.ndarray, target: Target, threads: int) -> Misalignment:
@@ -55,5 +56,5 @@ def threaded(X: np.ndarray, target: Target, threads: int) -> Misalignment:
     if not kernels_used():
         raise Absent("no compiled kernels were loaded: NumPy gains little from threads")
     if threads == 1:
-        return Misalignment(X, target)
-    return Misalignment(X, target, map=ThreadPoolExecutor(threads).map)
+        return Misalignment(Data(X, target))
+    return Misalignment(Data(X, target, map=ThreadPoolExecutor(threads).map))

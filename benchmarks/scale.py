@@ -43,8 +43,8 @@ from spdmetric.estimators._data import data_of
 from spdmetric.estimators._problem import ball_around, problem_of
 from spdmetric.estimators._settings import settings_of
 from spdmetric.geometry import distance_riemann
-from spdmetric.objectives.local import Labeled, LocalData, threads
-from spdmetric.objectives.local import stored as as_read
+from spdmetric.objectives.data import Labeled, LocalData, threads
+from spdmetric.objectives.data import stored as as_read
 from spdmetric.paper.stamps import stamp_part
 
 ROOT = Path(__file__).parents[1]

@@ -20,7 +20,8 @@ from spdmetric.estimators.heads import ClassMeans, log_posterior
 from spdmetric.geometry import distance_riemann, matrices_at, mean_riemann, tangent_vectors
 from spdmetric.linalg.symmetric import congruence, invsqrtm, sqrtm, vech
 from spdmetric.manifolds import RankPoint
-from spdmetric.objectives.weighting import Targets, discriminant_weighting
+from spdmetric.objectives.data import ClassTarget
+from spdmetric.objectives.weighting import discriminant_weighting
 
 
 def sessions(rng, n=72, d=4, n_domains=3):
@@ -56,7 +57,7 @@ def test_the_same_as_whitening_by_hand(estimator, rng):
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_a_new_session_is_seen_from_its_mean(estimator, rng):
-    """`adapt`, ``unseen_domain="recenter"`` and whitening by hand are one thing."""
+    """`adapt`, a domain that was not in `fit` and whitening by hand are one thing."""
     X, y, domain = sessions(rng, 96, n_domains=4)
     old, new = domain < 3, domain == 3
     Z = whiten(X, domain)
@@ -68,11 +69,9 @@ def test_a_new_session_is_seen_from_its_mean(estimator, rng):
     np.testing.assert_allclose(metric.partial_adapt(X[new]).transform(X[new]), expected, atol=1e-11)
     known = metric.transform(X[old], domain[old])
     np.testing.assert_array_equal(adapted.transform(X[old], domain[old]), known)
-    with pytest.raises(ValueError, match=r"Domain 3 of sample_domain was not in fit, .* \[0, 1, 2\]"):
-        metric.transform(X[new], domain[new])
-    metric.set_params(unseen_domain="recenter")
     np.testing.assert_allclose(metric.transform(X[new], domain[new]), expected, atol=1e-11)
-    metric.set_params(unseen_domain="error")
+    with pytest.raises(ValueError, match="Domain 3 of sample_domain has 1 matrices with weight"):
+        metric.transform(X[new][:1], domain[new][:1])
 
 
 def test_a_stream_of_a_new_session_ends_near_its_mean(rng):
@@ -115,12 +114,13 @@ def test_names_do_not_matter(estimator, rng):
     np.testing.assert_array_equal(floats.transform(X, domain), vectors)
 
 
-def test_a_memory_map_and_threads(rng, tmp_path):
+def test_a_memory_map_and_threads(rng, tmp_path, chunks_of):
+    chunks_of(16)
     X, y, domain = sessions(rng)
-    metric = LogEuclideanMetric(2.0, chunk_size=16).fit(X, y, sample_domain=domain)
+    metric = LogEuclideanMetric(2.0).fit(X, y, sample_domain=domain)
     np.save(tmp_path / "X.npy", X)
     stored = np.load(tmp_path / "X.npy", mmap_mode="r")
-    again = LogEuclideanMetric(2.0, chunk_size=16, n_jobs=2).fit(stored, y, sample_domain=domain)
+    again = LogEuclideanMetric(2.0, n_jobs=2).fit(stored, y, sample_domain=domain)
     vectors = metric.transform(X, domain)
     np.testing.assert_allclose(again.transform(stored, domain), vectors, atol=1e-7)
     np.testing.assert_array_equal(again.transform(stored, domain), again.transform(X, domain))
@@ -194,11 +194,9 @@ def test_labels_of_a_new_domain_by_hand(weight, subjects):
     scale[:2, :2] = 2
     scale = (vech(scale) / vech(np.ones((4, 4))))[None]
     pooled = scale * np.concatenate([training.vectors, V_own])
-    by_error = Targets.of_classes(both, weights, 2)._replace(
-        n_classes=None
-    )  # not the closed form of the penalty
-    Q = discriminant_weighting(pooled, by_error).directions
-    head = ClassMeans.of(pooled @ Q, both, weights, 2)
+    target = ClassTarget.from_codes(both, weights, 2)
+    Q = discriminant_weighting(pooled, target, by_error=True).directions
+    head = ClassMeans.from_vectors(pooled @ Q, target)
     expected = log_posterior(head.evidence(scale * V @ Q), head.offset, model.metric_.temperature_)
     alone = LogEuclideanClassifier(
         LogEuclideanMetricCV(radii=(0,), ranks=(None,), weightings=("discriminant",)), head="centroid"
@@ -261,9 +259,8 @@ def test_left_out_errors_are_those_of_refits(rng):
         own = Kept(rng.standard_normal((4, p)), np.arange(4) % 2, np.ones(4), size)
         joined = others.joined(own, 3.0)
         w, V = joined.weight, joined.vectors
-        penalty = discriminant_weighting(
-            V, Targets.of_classes(joined.codes, w, 2)._replace(n_classes=None)
-        ).penalty
+        target = ClassTarget.from_codes(joined.codes, w, 2)
+        penalty = discriminant_weighting(V, target, by_error=True).penalty
         for i, found in zip(range(8, 12), left_out_errors(joined, 4, 2), strict=True):
             k = np.arange(12) != i
             Y = np.eye(2)[joined.codes]
@@ -335,7 +332,7 @@ def test_labels_that_cannot_be(subjects):
 def test_routed_through_a_pipeline(rng):
     X, y, domain = sessions(rng)
     with config_context(enable_metadata_routing=True):
-        metric = LogEuclideanMetric(1.0, unseen_domain="recenter")
+        metric = LogEuclideanMetric(1.0)
         metric.set_fit_request(sample_domain=True).set_transform_request(sample_domain=True)
         model = make_pipeline(metric, KNeighborsClassifier(3))
         found = cross_validate(
@@ -385,8 +382,6 @@ def test_what_cannot_be_done_with_domains(rng):
         metric.adapt(labeled(rng, 12, 3)[0])
     with pytest.raises(ValueError, match="fitted without"):
         LogEuclideanMetric(1.0).fit(X, y).transform(X, domain)
-    with pytest.raises(ValueError, match="unseen_domain='guess'"):
-        LogEuclideanMetric(1.0, unseen_domain="guess").fit(X, y)
     singular = X.copy()
     singular[:, -1], singular[:, :, -1] = 0, 0
     with pytest.raises(ValueError, match="not positive definite"):

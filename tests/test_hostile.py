@@ -20,7 +20,8 @@ import spdmetric
 from random_matrices import labeled, spd, symmetric
 from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.manifolds import Ball
-from spdmetric.objectives.alignment import Misalignment, Target
+from spdmetric.objectives.alignment import Misalignment
+from spdmetric.objectives.data import ClassTarget, Data
 
 
 @pytest.fixture
@@ -256,7 +257,7 @@ def test_newton_past_its_digits(data, rng):
 def test_newtons_hessian_up_to_where_it_is_refused(seed):
     rng = np.random.default_rng(seed)
     X, y = labeled(rng, 40, 3)
-    objective = Misalignment(X, Target.one_hot(y))
+    objective = Misalignment(Data(X, ClassTarget.from_codes(y)))
     S, eta = symmetric(rng, 2, 3, traceless=True)
     S, eta, h = 20 * S / np.linalg.norm(S), eta / np.linalg.norm(eta), 1e-4
     ball = Ball(np.eye(3), 40.0)

@@ -18,7 +18,7 @@ from spdmetric.datasets import make_toy
 from spdmetric.geometry import mean_riemann
 from spdmetric.linalg.symmetric import congruence, invsqrtm
 from spdmetric.manifolds import Ball
-from spdmetric.objectives.alignment import Target
+from spdmetric.objectives.data import ClassTarget
 from spdmetric.paper import ablations
 from spdmetric.paper.ablations import ABLATIONS, KNOWN
 from spdmetric.paper.reproduce import Settings, run_table, write_csv
@@ -61,7 +61,7 @@ def test_unnormalized_gradient(rng):
     ball = Ball(np.eye(4), 10.0)
     whitened = congruence(invsqrtm(mean_riemann(X)), X)
     objective = ablations.Unnormalized(
-        whitened, Target.one_hot((y == 1).astype(int)), ball.point(np.zeros((4, 4)))
+        whitened, ClassTarget.from_codes((y == 1).astype(int)), ball.point(np.zeros((4, 4)))
     )
     S, eta = symmetric(rng, 4, traceless=True), symmetric(rng, 4, traceless=True)
     here, h = objective.at(ball.point(S)), np.logspace(-2, -4, 5)

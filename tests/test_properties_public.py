@@ -36,7 +36,8 @@ from spdmetric import (
 )
 from spdmetric.linalg import symmetric as matrices
 from spdmetric.linalg.symmetric import LogCongruence, congruence, invsqrtm, spectrum, vech
-from spdmetric.objectives.alignment import Misalignment, Target
+from spdmetric.objectives.alignment import Misalignment
+from spdmetric.objectives.data import ClassTarget, Data
 from spectral import EXP, LOG, derivative, power, second_derivative
 
 TOTAL = 10_000  # examples of a nightly run
@@ -364,7 +365,9 @@ def evened_and_orthonormal_gradients(rng, d):
 
 def objective(rng, d, n=8):
     X, codes = labeled(rng, n, d)
-    return Misalignment(congruence(invsqrtm(geometry.mean_riemann(X)), X), Target.one_hot(codes, np.ones(n)))
+    return Misalignment(
+        Data(congruence(invsqrtm(geometry.mean_riemann(X)), X), ClassTarget.from_codes(codes, np.ones(n)))
+    )
 
 
 @about("manifolds.Ball.point", "manifolds.Ball.retract", "manifolds.Ball.geodesic")

@@ -90,7 +90,7 @@ class Stream:
             if begins:
                 self._begin(together, radius, init)
             absent = self._classes[(self.counts == 0) & self._fixed]
-        size = max(32, 4 * d)
+        size = batch_size(d)
         ready = self._fixed and n >= size
         if begins or ready:
             objective = self._objective(together)
@@ -148,6 +148,11 @@ class Stream:
         """Where the stream has led so far."""
         at, history = self.descent.iterate, tuple(self.history)
         return Solution(at.here.point, at.here.value, Status.STREAM, at.residual, at.multiplier, history)
+
+
+def batch_size(d: int) -> int:
+    """Matrices of size d in a mini-batch of a stream."""
+    return max(32, 4 * d)
 
 
 def _enough(n: int, d: int, counts: np.ndarray) -> bool:

@@ -131,14 +131,16 @@ def class_directions(total: Total, d: int, contrasts: Callable[[np.ndarray], lis
 
     def first(L: np.ndarray, target: Target) -> np.ndarray:
         L, Y = L.reshape(len(L), -1), target.regressors
-        sums = (target.weight[:, None] * Y).T @ np.hstack([L, Y])
-        return np.vstack([sums, np.full(sums.shape[1], np.sum(L * L))])
+        weighted = (target.weight[:, None] * Y).T
+        sums = np.hstack([weighted @ L, weighted @ Y])  # of L, which is large, there is no copy
+        return np.vstack([sums, np.full(sums.shape[1], np.vdot(L, L))])
 
     sums = total(first)
     means = (np.linalg.pinv(sums[:-1, d * d :], hermitian=True) @ sums[:-1, : d * d]).reshape(-1, d, d)
 
     def about(L: np.ndarray, target: Target) -> np.ndarray:
-        left = L - np.tensordot(target.regressors, means, axes=1)
+        left = np.tensordot(target.regressors, means, axes=1)
+        np.subtract(L, left, out=left)
         left *= np.sqrt(target.weight)[:, None, None]
         stacked = left.reshape(-1, d)
         return stacked.T @ stacked  # of one array with itself: half the time of another product

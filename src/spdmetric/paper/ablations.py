@@ -17,19 +17,21 @@ from spdmetric.comparison.methods import METHODS, Method
 from spdmetric.geometry import mean_riemann, tangent_vectors
 from spdmetric.linalg.symmetric import congruence, invsqrtm
 from spdmetric.manifolds import Ball, FactorPoint
-from spdmetric.objectives.alignment import LocalEvaluation, Misalignment, Part, Target
+from spdmetric.objectives.alignment import Evaluation, Misalignment
+from spdmetric.objectives.data import ClassTarget, Data
 from spdmetric.solvers import trust_region
 from spdmetric.solvers.constraint import Iterate
-from spdmetric.solvers.run import Counted
-from spdmetric.solvers.trust_region import ExactModel, trusted_step
+from spdmetric.solvers.run import Run
+from spdmetric.solvers.secant import SecantModel
+from spdmetric.solvers.trust_region import trusted_step
 
 RADIUS = 10.0
 
 
-def _problem(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, Target]:
+def _problem(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, Data]:
     """Whiten the data by their mean, as the estimator does."""
     W0 = invsqrtm(mean_riemann(X))
-    return W0, congruence(W0, X), Target.one_hot(np.unique(y, return_inverse=True)[1])
+    return W0, Data(congruence(W0, X), ClassTarget.from_codes(np.unique(y, return_inverse=True)[1]))
 
 
 def early_stop_factor(X: np.ndarray, y: np.ndarray, *, max_iter: int = 200) -> np.ndarray:
@@ -38,17 +40,19 @@ def early_stop_factor(X: np.ndarray, y: np.ndarray, *, max_iter: int = 200) -> n
     The trust radius is Manopt's of 2015: at most the square root of the dimension, and an
     eighth of that to begin with.  Steps are taken in normal coordinates.
     """
-    W0, whitened, target = _problem(X, y)
+    W0, data = _problem(X, y)
     d = len(W0)
     free = Ball(np.eye(d), 1e3)  # far enough never to be met
-    objective = Counted(Misalignment(whitened, target))
-    iterate = Iterate(objective.at(free.point(np.zeros((d, d)))), free.radius)
+    run, model = Run(Misalignment(data), tol=1e-6, max_iter=max_iter), SecantModel()
+    iterate = Iterate(run.at(free.center), free.radius)
     largest = np.sqrt(d * (d + 1) / 2)
     delta = largest / 8
     for _ in range(max_iter):
-        after, delta = trusted_step(objective, ExactModel(objective), free, iterate, min(delta, largest))
+        after, delta = trusted_step(run, model, free, iterate, min(delta, largest))
         if after.distance > RADIUS or after.residual <= 1e-6 or delta < 1e-12:
             break
+        if after is not iterate:
+            model.learn(iterate, after)
         iterate = after
     return iterate.here.point.factor @ W0
 
@@ -56,16 +60,16 @@ def early_stop_factor(X: np.ndarray, y: np.ndarray, *, max_iter: int = 200) -> n
 class Unnormalized(Misalignment):
     """Minus the numerator of the alignment, in units of its value where the search starts."""
 
-    def __init__(self, X: np.ndarray, target: Target, start: FactorPoint):
-        super().__init__(X, target)
+    def __init__(self, data: Data, start: FactorPoint):
+        super().__init__(data)
         self.unit = 1.0
         self.unit = UnnormalizedEvaluation(self, start).alignment
 
-    def at(self, point: FactorPoint) -> LocalEvaluation:
+    def at(self, point: FactorPoint) -> Evaluation:
         return UnnormalizedEvaluation(self, point)
 
 
-class UnnormalizedEvaluation(LocalEvaluation):
+class UnnormalizedEvaluation(Evaluation):
     """Value and gradient only: the secant model needs no more."""
 
     _objective: Unnormalized
@@ -73,19 +77,20 @@ class UnnormalizedEvaluation(LocalEvaluation):
     @property
     def alignment(self) -> float:
         """The numerator."""
-        return self._norms[0] / self._objective.unit
+        return self._A_square / self._objective.unit
 
-    def _cotangent(self, part: Part) -> np.ndarray:
-        Y, w = part.target
-        return -2 / self._objective.unit * w * (Y @ self._moments.A.T)
+    @property
+    def _cotangents(self) -> np.ndarray:
+        target = self._data.target
+        return -2 / self._objective.unit * target.weight[:, None] * (target.Y @ self._summary.A.T)
 
 
 def unnormalized_factor(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Factor that maximizes the numerator of the alignment in the ball."""
-    W0, whitened, target = _problem(X, y)
+    W0, data = _problem(X, y)
     ball = Ball(np.eye(len(W0)), RADIUS)
     start = ball.point(np.zeros_like(W0))
-    objective = Unnormalized(whitened, target, start)
+    objective = Unnormalized(data, start)
     solution = trust_region(objective, ball, start, tol=1e-5, max_iter=500)
     return solution.point.factor @ W0
 
