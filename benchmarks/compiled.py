@@ -11,7 +11,8 @@ import numpy as np
 from benchmarks.outcomes import Absent
 from benchmarks.processes import SWITCH
 from spdmetric.manifolds import Ball
-from spdmetric.objectives.alignment import Misalignment, Target
+from spdmetric.objectives.alignment import Misalignment
+from spdmetric.objectives.data import ClassTarget, Data, View
 
 
 def kernels_used() -> bool:
@@ -31,7 +32,7 @@ def load_kernels() -> None:
     try:
         X = np.exp(np.arange(1.0, 5.0))[:, None, None] * np.eye(2)
         X[::2, 0, 0] *= 2
-        objective = Misalignment(X, Target.one_hot(np.array([0, 1, 0, 1])))
+        objective = Misalignment(Data(X, ClassTarget.from_codes(np.array([0, 1, 0, 1]))))
         _ = objective.at(Ball(np.eye(2), 1.0).point(np.diag([0.1, -0.1]))).gradient
     finally:
         if wish is None:
@@ -40,15 +41,15 @@ def load_kernels() -> None:
             os.environ[SWITCH] = wish
 
 
-def recomputing(X: np.ndarray, target: Target) -> Misalignment:
-    """The objective in the mode that keeps no decomposition."""
-    return Misalignment(X, target, keep=False)
+def recomputing(X: np.ndarray, target: ClassTarget) -> Misalignment:
+    """The objective of matrices that are read anew in each pass: no decomposition is kept."""
+    return Misalignment(Data(View(X.shape, lambda rows: X[rows]), target))
 
 
-def threaded(X: np.ndarray, target: Target, threads: int) -> Misalignment:
+def threaded(X: np.ndarray, target: ClassTarget, threads: int) -> Misalignment:
     """The objective with its chunks mapped over threads; `Absent` without kernels, which release the lock."""
     if not kernels_used():
         raise Absent("no compiled kernels were loaded: NumPy gains little from threads")
     if threads == 1:
-        return Misalignment(X, target)
-    return Misalignment(X, target, map=ThreadPoolExecutor(threads).map)
+        return Misalignment(Data(X, target))
+    return Misalignment(Data(X, target, map=ThreadPoolExecutor(threads).map))

@@ -40,7 +40,8 @@ from spdmetric.datasets import make_toy
 from spdmetric.geometry import mean_riemann
 from spdmetric.linalg.symmetric import congruence
 from spdmetric.manifolds import Ball
-from spdmetric.objectives.alignment import Misalignment, Target
+from spdmetric.objectives.alignment import Misalignment
+from spdmetric.objectives.data import ClassTarget, Data
 
 N, D, SEEDS, STREAM_BATCH = 100_000, 16, range(5), 1000
 
@@ -50,7 +51,9 @@ Row = dict[str, Any]
 def alignment(metric: LogEuclideanMetric, X: np.ndarray, y: np.ndarray) -> float:
     """Alignment of all the data under a learned metric, whatever it was learned by."""
     W = metric.components_
-    objective = Misalignment(congruence(W, X), Target.one_hot(np.unique(y, return_inverse=True)[1]))
+    objective = Misalignment(
+        Data(congruence(W, X), ClassTarget.from_codes(np.unique(y, return_inverse=True)[1]))
+    )
     return float(objective.at(Ball(np.eye(len(W)), 0.0).point(np.zeros((len(W), len(W))))).alignment)
 
 

@@ -18,7 +18,8 @@ import numpy as np
 from benchmarks.data import Labeled
 from spdmetric.linalg.symmetric import logm, symmetrize
 from spdmetric.manifolds import Ball
-from spdmetric.objectives.alignment import Misalignment, Target
+from spdmetric.objectives.alignment import Misalignment
+from spdmetric.objectives.data import ClassTarget, Data
 
 
 class OutOfBudget(Exception):
@@ -93,7 +94,7 @@ class Task:
         self.X, self.codes = data
         self.d, self.radius, self.budget = self.X.shape[1], radius, budget
         self.ball = Ball(np.eye(self.d), radius)
-        self.objective = Misalignment(self.X, Target.one_hot(self.codes))
+        self.objective = Misalignment(Data(self.X, ClassTarget.from_codes(self.codes)))
         self.count = 0
         self.visits: list[Visit] = []
         self._absence = 0

@@ -15,16 +15,17 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from spdmetric.geometry import mean_riemann, tangent_vectors
 from spdmetric.linalg.symmetric import congruence, invsqrtm
 from spdmetric.manifolds import Ball, FactorPoint
-from spdmetric.objectives.alignment import LocalEvaluation, Misalignment, Part, Target
+from spdmetric.objectives.alignment import Evaluation, Misalignment
+from spdmetric.objectives.data import ClassTarget, Data
 from spdmetric.solvers import Record, trust_region
 
 RADIUS = 10.0
 
 
-def whiten_by_mean(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, Target]:
+def whiten_by_mean(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, Data]:
     """Whiten the data by their mean, as the estimator does."""
     W0 = invsqrtm(mean_riemann(X))
-    return W0, congruence(W0, X), Target.one_hot(np.unique(y, return_inverse=True)[1])
+    return W0, Data(congruence(W0, X), ClassTarget.from_codes(np.unique(y, return_inverse=True)[1]))
 
 
 def early_stop_factor(X: np.ndarray, y: np.ndarray, *, max_iter: int = 200) -> np.ndarray:
@@ -33,8 +34,8 @@ def early_stop_factor(X: np.ndarray, y: np.ndarray, *, max_iter: int = 200) -> n
     From the center our solver would step to the sphere at once: the run begins beside it, one step down the
     gradient, as long as the first trust radius of Manopt in 2015.
     """
-    W0, whitened, target = whiten_by_mean(X, y)
-    d, objective, ball = len(W0), Misalignment(whitened, target), Ball(np.eye(len(W0)), RADIUS)
+    W0, data = whiten_by_mean(X, y)
+    d, objective, ball = len(W0), Misalignment(data), Ball(np.eye(len(W0)), RADIUS)
     g = objective.at(ball.point(np.zeros((d, d)))).gradient
     start = ball.point(-np.sqrt(d * (d + 1) / 2) / 8 * g / np.linalg.norm(g))
     run = partial(trust_region, objective, ball, start, tol=0.0)
@@ -50,16 +51,16 @@ def _on_sphere(record: Record) -> bool:
 class Unnormalized(Misalignment):
     """Minus the numerator of the alignment, in units of its value where the search starts."""
 
-    def __init__(self, X: np.ndarray, target: Target, start: FactorPoint):
-        super().__init__(X, target)
+    def __init__(self, data: Data, start: FactorPoint):
+        super().__init__(data)
         self.unit = 1.0
         self.unit = UnnormalizedEvaluation(self, start).alignment
 
-    def at(self, point: FactorPoint) -> LocalEvaluation:
+    def at(self, point: FactorPoint) -> Evaluation:
         return UnnormalizedEvaluation(self, point)
 
 
-class UnnormalizedEvaluation(LocalEvaluation):
+class UnnormalizedEvaluation(Evaluation):
     """Value and gradient only: the secant model needs no more."""
 
     _objective: Unnormalized
@@ -67,19 +68,20 @@ class UnnormalizedEvaluation(LocalEvaluation):
     @property
     def alignment(self) -> float:
         """The numerator."""
-        return self._norms[0] / self._objective.unit
+        return self._A_square / self._objective.unit
 
-    def _cotangent(self, part: Part) -> np.ndarray:
-        Y, w = part.target
-        return -2 / self._objective.unit * w * (Y @ self._moments.A.T)
+    @property
+    def _cotangents(self) -> np.ndarray:
+        target = self._data.target
+        return -2 / self._objective.unit * target.weight[:, None] * (target.Y @ self._summary.A.T)
 
 
 def unnormalized_factor(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Factor that maximizes the numerator of the alignment in the ball."""
-    W0, whitened, target = whiten_by_mean(X, y)
+    W0, data = whiten_by_mean(X, y)
     ball = Ball(np.eye(len(W0)), RADIUS)
     start = ball.point(np.zeros_like(W0))
-    objective = Unnormalized(whitened, target, start)
+    objective = Unnormalized(data, start)
     solution = trust_region(objective, ball, start, tol=1e-5, max_iter=500)
     return solution.point.factor @ W0
 

@@ -78,7 +78,10 @@ TABLE_METHODS: dict[str, Method] = {
         "learned",
         "Tangent vectors at I, or a learned point, with the weighting by cross-validation, then 1-NN.",
         lambda s: make_pipeline(
-            LogEuclideanMetricCV(init="identity", ranks=(None,), n_neighbors=1), KNeighborsClassifier(1)
+            LogEuclideanMetricCV(
+                LogEuclideanMetric(init="identity", tol=3e-2, max_iter=40), ranks=(None,), n_neighbors=1
+            ),
+            KNeighborsClassifier(1),
         ),
         chooses=True,
     ),

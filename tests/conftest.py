@@ -7,7 +7,7 @@ from collections import Counter
 
 from hypothesis import settings
 
-from fixtures import data_folder, rng  # noqa: F401
+from fixtures import batches_of, chunks_of, data_folder, rng  # noqa: F401
 
 settings.register_profile("ci", max_examples=25, deadline=None, derandomize=True)
 settings.register_profile("nightly", max_examples=1000, deadline=None)

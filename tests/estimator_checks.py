@@ -31,6 +31,7 @@ from spdmetric import (
     LogEuclideanClassifier,
     LogEuclideanMetric,
     LogEuclideanMetricCV,
+    LogEuclideanRegressor,
     Shrinkage,
 )
 
@@ -38,7 +39,8 @@ ESTIMATORS: dict[str, BaseEstimator] = {
     "LogEuclideanMetric": LogEuclideanMetric(2.0),
     "LogEuclideanMetric, rank 2": LogEuclideanMetric(2.0, rank=2),
     "LogEuclideanMetricCV": LogEuclideanMetricCV(radii=(0, 2), ranks=(None,), cv=2),
-    "LogEuclideanClassifier": LogEuclideanClassifier(radii=(0, 2), ranks=(None,), cv=2),
+    "LogEuclideanClassifier": LogEuclideanClassifier(LogEuclideanMetricCV(radii=(0, 2), ranks=(None,)), cv=2),
+    "LogEuclideanRegressor": LogEuclideanRegressor(LogEuclideanMetricCV(radii=(0, 2), ranks=(None,)), cv=2),
     "CommonRange": CommonRange(),
     "Shrinkage": Shrinkage(),
 }

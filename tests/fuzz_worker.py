@@ -131,7 +131,9 @@ def write_models(folder: Path) -> list[Path]:
     from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV, save
 
     X, y = matrices(np.random.default_rng(0), n=12)
-    quick = LogEuclideanMetricCV(radii=(0, 1), ranks=(None, 2), cv=2, max_iter=3)
+    quick = LogEuclideanMetricCV(
+        LogEuclideanMetric(max_iter=3, tol=3e-2), radii=(0, 1), ranks=(None, 2), cv=2
+    )
     save(make_pipeline(quick, KNeighborsClassifier(1)).fit(X, y), folder / "pipeline.skops")
     save(LogEuclideanMetric(1.0).fit(X, y), folder / "metric.skops")
     return [folder / "pipeline.skops", folder / "metric.skops"]

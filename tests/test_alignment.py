@@ -13,7 +13,8 @@ from spdmetric.geometry import mean_riemann
 from spdmetric.linalg.symmetric import congruence, expm, invsqrtm, logm
 from spdmetric.linalg.threads import chunks
 from spdmetric.manifolds import Ball, RankBall
-from spdmetric.objectives.alignment import LocalEvaluation, Misalignment, Target
+from spdmetric.objectives.alignment import Evaluation, Misalignment
+from spdmetric.objectives.data import ClassTarget, Data
 
 
 def at_factor(objective, W):
@@ -32,7 +33,7 @@ def test_value_and_gradient_of_the_paper(rng):
     X, codes = labeled(rng, 8, 4)
     y = np.where(codes == 0, 1.0, -1.0)
     G = spd(rng, 4)
-    here = at_factor(Misalignment(X, Target.one_hot(codes)), invsqrtm(G))
+    here = at_factor(Misalignment(Data(X, ClassTarget.from_codes(codes))), invsqrtm(G))
     assert here.alignment == pytest.approx(literal.alignment(G, X, y), rel=1e-10)
     constant = np.linalg.norm(np.outer(y, y))  # y is balanced, so centered
     W = invsqrtm(G)
@@ -47,7 +48,7 @@ def test_two_classes_of_any_sizes_are_the_targets_plus_and_minus_one(rng):
     X, _ = labeled(rng, 9, 3)
     codes = np.array([0, 0, 0, 0, 0, 0, 1, 1, 1])
     G = spd(rng, 3)
-    here = at_factor(Misalignment(X, Target.one_hot(codes)), invsqrtm(G))
+    here = at_factor(Misalignment(Data(X, ClassTarget.from_codes(codes))), invsqrtm(G))
     assert here.alignment == pytest.approx(
         literal.alignment(G, X, np.where(codes == 0, 1.0, -1.0)), rel=1e-10
     )
@@ -69,7 +70,7 @@ def problem(where, form, weighted, rng):
         X[1] = 3 * np.eye(d)
         X[2] = np.eye(d)
     weight = rng.uniform(0.5, 2.0, n) if weighted else np.ones(n)
-    objective = Misalignment(X, Target.one_hot(codes, weight), rows=chunks(len(X), 5))
+    objective = Misalignment(Data(X, ClassTarget.from_codes(codes, weight), list(chunks(len(X), 5))))
     center = np.eye(d) if where in ("repeated", "identity multiples") else mean_riemann(X, weight)
     length = {"far": 10.0, "repeated": 0.0, "identity multiples": 0.0}.get(where, 1.0)
     S = symmetric(rng, d, traceless=True)
@@ -80,22 +81,16 @@ def problem(where, form, weighted, rng):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("where", POINTS)
 def test_taylor_slopes(where, form, weighted, rng):
-    """Slope 2 of the gradient's remainder, and of the Hessian's: in the frame and in coordinates."""
+    """Slope 2 of the gradient's remainder, in the frame and in coordinates."""
     objective, ball, S = problem(where, form, weighted, rng)
-    d = S.shape[0]
-    eta, zeta = symmetric(rng, d, traceless=True), symmetric(rng, d, traceless=True)
+    eta = symmetric(rng, S.shape[0], traceless=True)
     here = objective.at(ball.point(S))
     W, h = here.point.factor, np.logspace(-2, -4, 7)
-    frame = (here.frame_gradient, here.frame_hvp, lambda t: at_factor(objective, expm(-t * eta / 2) @ W))
-    chart = (here.gradient, here.hvp, lambda t: objective.at(ball.point(S + t * eta)))
-    for (g, hvp, moved), gradient in ((frame, "frame_gradient"), (chart, "gradient")):
-        H = hvp(eta)
-        first = [abs(moved(t).value - here.value - t * np.vdot(g, eta)) for t in h]
-        second = [np.linalg.norm(getattr(moved(t), gradient) - g - t * H) for t in h]
-        assert slope(h, first) == pytest.approx(2, abs=0.05)
-        assert slope(h, second) == pytest.approx(2, abs=0.05)
-        scale = np.linalg.norm(H) * np.linalg.norm(zeta)
-        assert np.vdot(H, zeta) == pytest.approx(np.vdot(hvp(zeta), eta), abs=1e-10 * max(scale, 1))
+    frame = here.frame_gradient, lambda t: at_factor(objective, expm(-t * eta / 2) @ W)
+    chart = here.gradient, lambda t: objective.at(ball.point(S + t * eta))
+    for g, moved in (frame, chart):
+        remainder = [abs(moved(t).value - here.value - t * np.vdot(g, eta)) for t in h]
+        assert slope(h, remainder) == pytest.approx(2, abs=0.05)
 
 
 # -- invariances ------------------------------------------------------------------------
@@ -108,7 +103,7 @@ def same(a, b, rel=1e-9):
 
 def test_scale_of_the_reference_and_rotation_of_the_factor_change_nothing(rng):
     X, codes = labeled(rng, 12, 4, classes=3)
-    objective, W = Misalignment(X, Target.one_hot(codes)), invsqrtm(spd(rng, 4))
+    objective, W = Misalignment(Data(X, ClassTarget.from_codes(codes))), invsqrtm(spd(rng, 4))
     here = at_factor(objective, W)
     same(at_factor(objective, 7.0 * W), here)
     Q = rotation(rng, 4)
@@ -121,9 +116,9 @@ def test_scale_of_the_reference_and_rotation_of_the_factor_change_nothing(rng):
 def test_congruence_of_data_and_reference_changes_nothing(rng):
     X, codes = labeled(rng, 12, 4)
     W, M = invsqrtm(spd(rng, 4)), rng.standard_normal((4, 4)) + 2 * np.eye(4)
-    target = Target.one_hot(codes)
-    moved = Misalignment(congruence(M, X), target)
-    same(at_factor(moved, W @ np.linalg.inv(M)), at_factor(Misalignment(X, target), W))
+    target = ClassTarget.from_codes(codes)
+    moved = Misalignment(Data(congruence(M, X), target))
+    same(at_factor(moved, W @ np.linalg.inv(M)), at_factor(Misalignment(Data(X, target)), W))
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -131,13 +126,14 @@ def test_integer_weights_are_repetition(form, rng):
     n, d = FORMS[form]
     X, codes = labeled(rng, n, d, classes=3)
     w = rng.integers(1, 4, n)
-    W, eta = invsqrtm(spd(rng, d)), symmetric(rng, d, traceless=True)
-    weighted = at_factor(Misalignment(X, Target.one_hot(codes, w.astype(float))), W)
-    repeated = at_factor(Misalignment(np.repeat(X, w, axis=0), Target.one_hot(np.repeat(codes, w))), W)
-    scaled = at_factor(Misalignment(X, Target.one_hot(codes, 5.5 * w)), W)
+    W = invsqrtm(spd(rng, d))
+    weighted = at_factor(Misalignment(Data(X, ClassTarget.from_codes(codes, w.astype(float)))), W)
+    repeated = at_factor(
+        Misalignment(Data(np.repeat(X, w, axis=0), ClassTarget.from_codes(np.repeat(codes, w)))), W
+    )
+    scaled = at_factor(Misalignment(Data(X, ClassTarget.from_codes(codes, 5.5 * w))), W)
     for other in (repeated, scaled):
         same(weighted, other)
-        np.testing.assert_allclose(weighted.frame_hvp(eta), other.frame_hvp(eta), atol=1e-12)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -145,27 +141,23 @@ def test_integer_weights_are_repetition(form, rng):
 def test_chunked_is_whole(form, size, rng):
     n, d = FORMS[form]
     X, codes = labeled(rng, n, d, classes=3)
-    target = Target.one_hot(codes, rng.uniform(0.5, 2, n))
-    W, eta = invsqrtm(spd(rng, d)), symmetric(rng, d, traceless=True)
-    whole = at_factor(Misalignment(X, target), W)
-    chunked = at_factor(Misalignment(X, target, rows=chunks(len(X), size)), W)
+    target = ClassTarget.from_codes(codes, rng.uniform(0.5, 2, n))
+    W = invsqrtm(spd(rng, d))
+    whole = at_factor(Misalignment(Data(X, target)), W)
+    chunked = at_factor(Misalignment(Data(X, target, list(chunks(len(X), size)))), W)
     same(whole, chunked, rel=1e-12)
     assert whole.spread == pytest.approx(chunked.spread, rel=1e-12)
-    np.testing.assert_allclose(whole.frame_hvp(eta), chunked.frame_hvp(eta), atol=1e-12)
 
 
 def test_gram_and_feature_forms_give_the_same_numbers(rng, monkeypatch):
     X, codes = labeled(rng, 9, 4)
-    objective, eta = Misalignment(X, Target.one_hot(codes)), symmetric(rng, 4, traceless=True)
-    W = invsqrtm(spd(rng, 4))
+    objective, W = Misalignment(Data(X, ClassTarget.from_codes(codes))), invsqrtm(spd(rng, 4))
     gram = at_factor(objective, W)
     assert gram.gram
-    numbers = gram.alignment, gram.frame_gradient, gram.frame_hvp(eta)
-    monkeypatch.setattr(LocalEvaluation, "gram", False)
+    numbers = gram.alignment, gram.frame_gradient, gram.spread
+    monkeypatch.setattr(Evaluation, "gram", False)
     features = at_factor(objective, W)
-    for a, b in zip(
-        numbers, (features.alignment, features.frame_gradient, features.frame_hvp(eta)), strict=True
-    ):
+    for a, b in zip(numbers, (features.alignment, features.frame_gradient, features.spread), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-12)
 
 
@@ -174,7 +166,9 @@ def test_gram_and_feature_forms_give_the_same_numbers(rng, monkeypatch):
 def test_low_rank_taylor_slope(form, rank, rng):
     n, d = FORMS[form]
     X, codes = labeled(rng, n, d, classes=3)
-    objective = Misalignment(X, Target.one_hot(codes, rng.uniform(0.5, 2, n)), rows=chunks(len(X), 5))
+    objective = Misalignment(
+        Data(X, ClassTarget.from_codes(codes, rng.uniform(0.5, 2, n)), list(chunks(len(X), 5)))
+    )
     ball, S, eta = RankBall(d, rank, 10.0), rank_coordinates(rng, rank, d), rank_coordinates(rng, rank, d)
     here, h = objective.at(ball.point(S)), np.logspace(-2, -4, 7)
     remainder = [
@@ -193,42 +187,42 @@ def test_low_rank_taylor_slope(form, rank, rng):
 
 def test_full_rank_is_low_rank_with_all_rows(rng):
     X, codes = labeled(rng, 20, 4)
-    objective, S = Misalignment(X, Target.one_hot(codes)), symmetric(rng, 4, traceless=True)
+    objective, S = Misalignment(Data(X, ClassTarget.from_codes(codes))), symmetric(rng, 4, traceless=True)
     full, low = Ball(np.eye(4), 10.0).point(S), RankBall(4, 4, 10.0).point(S)
     assert objective.at(full).alignment == pytest.approx(objective.at(low).alignment, rel=1e-12)
     np.testing.assert_allclose(objective.at(full).gradient, objective.at(low).gradient, atol=1e-12)
-    with pytest.raises(TypeError, match="full rank only"):
-        objective.at(low).hvp(S)
 
 
 def test_chunks_are_mapped_by_the_given_map(rng):
     from concurrent.futures import ThreadPoolExecutor
 
     X, codes = labeled(rng, 20, 4)
-    target, W = Target.one_hot(codes), invsqrtm(spd(rng, 4))
+    target, W = ClassTarget.from_codes(codes), invsqrtm(spd(rng, 4))
     with ThreadPoolExecutor(2) as pool:
-        threaded = at_factor(Misalignment(X, target, rows=chunks(len(X), 6), map=pool.map), W)
-        serial = at_factor(Misalignment(X, target, rows=chunks(len(X), 6)), W)
+        threaded = at_factor(Misalignment(Data(X, target, list(chunks(len(X), 6)), map=pool.map)), W)
+        serial = at_factor(Misalignment(Data(X, target, list(chunks(len(X), 6)))), W)
         assert threaded.alignment == serial.alignment
         np.testing.assert_array_equal(threaded.frame_gradient, serial.frame_gradient)
 
 
 def test_alignment_is_one_when_the_labels_are_the_geometry():
     X = np.stack([np.diag([np.e, 1.0]), np.diag([1.0, np.e])] * 3)
-    objective = Misalignment(X, Target.one_hot(np.array([0, 1] * 3)))
+    objective = Misalignment(Data(X, ClassTarget.from_codes(np.array([0, 1] * 3))))
     assert at_factor(objective, np.eye(2)).alignment == pytest.approx(1.0, abs=1e-14)
 
 
-def test_bends_are_the_shares_of_the_cross_moments(rng):
+def test_curvature_estimates_are_the_shares_of_the_cross_moments(rng):
     """Where the classes do not differ the function bends least; NumPy's sums as the oracle."""
     X, codes = labeled(rng, 40, 4, classes=3)
-    target = Target.one_hot(codes)
-    here = Misalignment(X, target, rows=chunks(len(X), 16)).at(Ball(np.eye(4), 3.0).point(symmetric(rng, 4)))
+    target = ClassTarget.from_codes(codes)
+    here = Misalignment(Data(X, target, list(chunks(len(X), 16)))).at(
+        Ball(np.eye(4), 3.0).point(symmetric(rng, 4))
+    )
     L = logm(congruence(here.point.factor, X))
     A = np.einsum("nab,nc->abc", L - L.mean(axis=0), target.Y)
     shares = np.einsum("abc,bdc->ad", A, A)
     expected = (shares / (np.trace(shares) / 4) + 0.3 * np.eye(4)) / 1.3
-    np.testing.assert_allclose(here.bends, expected, rtol=1e-9, atol=1e-12)
-    same = Misalignment(np.repeat(X[:2], 2, axis=0), Target.one_hot(np.array([0, 1, 0, 1])))
+    np.testing.assert_allclose(here.curvature_estimate, expected, rtol=1e-9, atol=1e-12)
+    same = Misalignment(Data(np.repeat(X[:2], 2, axis=0), ClassTarget.from_codes(np.array([0, 1, 0, 1]))))
     alike = same.at(Ball(np.eye(4), 3.0).center)  # both classes have the same mean
-    assert np.all(np.isfinite(alike.bends))
+    assert np.all(np.isfinite(alike.curvature_estimate))

@@ -15,7 +15,8 @@ import pytest
 
 from spdmetric.geometry import mean_riemann
 from spdmetric.manifolds import Ball
-from spdmetric.objectives.alignment import Misalignment, Target
+from spdmetric.objectives.alignment import Misalignment
+from spdmetric.objectives.data import ClassTarget, Data
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # benchmarks are no part of the package
@@ -288,7 +289,7 @@ def test_the_literal_gradient_is_ours(rng):
     G = A @ A.T + np.eye(3)
     literal = load_peer("literal").module.gradient(G, X, np.where(codes == 1, 1.0, -1.0))
     ball = Ball(G, 1.0)
-    here = Misalignment(X, Target.one_hot(codes)).at(ball.point(np.zeros((3, 3))))
+    here = Misalignment(Data(X, ClassTarget.from_codes(codes))).at(ball.point(np.zeros((3, 3))))
     # Along a geodesic from G the Euclidean gradient E is R E R in the whitened frame, R = G^{1/2}.
     values, vectors = np.linalg.eigh(G)
     R = (vectors * np.sqrt(values)) @ vectors.T

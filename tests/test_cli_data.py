@@ -228,7 +228,7 @@ def test_domains_of_predict(here, capsys):
     found = read_matrices("data.npz")
     Path("days.csv").write_text("session\n" + "\n".join(["Monday"] * 20 + ["Friday"] * 20))
     assert main(["fit", "data.npz", "-o", "model.skops", "--domains", "groups"]) == 0
-    model = spdmetric.LogEuclideanClassifier(unseen_domain="recenter")
+    model = spdmetric.LogEuclideanClassifier()
     model.fit(found.X, found.y, sample_domain=found.groups)
     for options, domains, said in (
         (

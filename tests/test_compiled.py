@@ -22,7 +22,7 @@ from spdmetric.linalg import compiled
 from spdmetric.linalg.moments import moments_of
 from spdmetric.linalg.symmetric import LogCongruence, congruence, invsqrtm, unvech, vech
 from spdmetric.manifolds import Ball
-from spdmetric.objectives.alignment import Target
+from spdmetric.objectives.data import ClassTarget
 
 pytest.importorskip("numba")
 from compiled_eigh import eigh
@@ -126,15 +126,15 @@ def test_graded_factors_keep_their_digits(radius, rel, rng):
 @pytest.mark.parametrize("n", [1, 8, 203])
 def test_moments_and_cotangents(n, p, gram, rng):
     features, codes = 100 + rng.standard_normal((n, p)), np.arange(n) % 3
-    target = Target.one_hot(np.append(codes, [0, 1, 2])).part(slice(n))
-    target = Target(target.Y, rng.uniform(0.5, 2, (n, 1)))
+    Y = ClassTarget.from_codes(np.append(codes, [0, 1, 2])).part(slice(n)).Y
+    target = Y, rng.uniform(0.5, 2, (n, 1))
     ours = sums.moments(features, *target, gram=gram)
     theirs = moments_of(features, *target, gram=gram)
     for a, b in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-11 * n)
     C, across = symmetric(rng, p), rng.standard_normal((p, 3))
     rows = sums.cotangents(features, theirs.mean, *target, C, across)
-    expected = target.weight * ((features - theirs.mean) @ C + target.Y @ across.T)
+    expected = target[1] * ((features - theirs.mean) @ C + Y @ across.T)
     np.testing.assert_allclose(rows, expected, atol=1e-11)
 
 

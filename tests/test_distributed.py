@@ -140,7 +140,7 @@ def test_parts_that_do_not_fit_are_decomposed_again(arrays, client, monkeypatch)
 @pytest.mark.parametrize("fits", [True, False])
 def test_without_a_client(data, arrays, monkeypatch, fits):
     monkeypatch.setattr("spdmetric.distributed.cluster.current_client", lambda: None)
-    monkeypatch.setattr("spdmetric.objectives.local.fits", lambda n, d: fits)
+    monkeypatch.setattr("spdmetric.objectives.data.fits", lambda n, d: fits)
     there = LogEuclideanMetric(1.0, tol=1e-9).fit(*arrays)
     same(LogEuclideanMetric(1.0, tol=1e-9).fit(*data), there)
 
@@ -287,7 +287,7 @@ def test_a_chunk_that_times_out_is_not_waited_for(data, client):
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"kernel": "rbf"}, "kernel='linear'"), ({"solver": "newton"}, "solver='trust-region'")],
+    [({"kernel": "rbf"}, "kernel='linear'"), ({"solver": "stochastic"}, "solver='trust-region'")],
 )
 def test_what_clusters_cannot_do(arrays, client, options, message):
     with pytest.raises(ValueError, match=message):

@@ -20,7 +20,8 @@ from spdmetric.estimators.heads import ClassMeans, log_posterior
 from spdmetric.geometry import distance_riemann, matrices_at, mean_riemann, tangent_vectors
 from spdmetric.linalg.symmetric import congruence, invsqrtm, sqrtm, vech
 from spdmetric.manifolds import RankPoint
-from spdmetric.objectives.weighting import Targets, discriminant_weighting
+from spdmetric.objectives.data import ClassTarget
+from spdmetric.objectives.weighting import discriminant_weighting
 
 
 def sessions(rng, n=72, d=4, n_domains=3):
@@ -56,7 +57,7 @@ def test_the_same_as_whitening_by_hand(estimator, rng):
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_a_new_session_is_seen_from_its_mean(estimator, rng):
-    """`adapt`, ``unseen_domain="recenter"`` and whitening by hand are one thing."""
+    """`adapt`, a domain that was not in `fit` and whitening by hand are one thing."""
     X, y, domain = sessions(rng, 96, n_domains=4)
     old, new = domain < 3, domain == 3
     Z = recenter(X, domain)
@@ -68,11 +69,9 @@ def test_a_new_session_is_seen_from_its_mean(estimator, rng):
     np.testing.assert_allclose(metric.partial_adapt(X[new]).transform(X[new]), expected, atol=1e-11)
     known = metric.transform(X[old], domain[old])
     np.testing.assert_array_equal(adapted.transform(X[old], domain[old]), known)
-    with pytest.raises(ValueError, match=r"Domain 3 of sample_domain was not in fit, .* \[0, 1, 2\]"):
-        metric.transform(X[new], domain[new])
-    metric.set_params(unseen_domain="recenter")
     np.testing.assert_allclose(metric.transform(X[new], domain[new]), expected, atol=1e-11)
-    metric.set_params(unseen_domain="error")
+    with pytest.raises(ValueError, match="Domain 3 of sample_domain has 1 matrices with weight"):
+        metric.transform(X[new][:1], domain[new][:1])
 
 
 def test_a_stream_of_a_new_session_ends_near_its_mean(rng):
@@ -115,12 +114,13 @@ def test_names_do_not_matter(estimator, rng):
     np.testing.assert_array_equal(floats.transform(X, domain), vectors)
 
 
-def test_a_memory_map_and_threads(rng, tmp_path):
+def test_a_memory_map_and_threads(rng, tmp_path, chunks_of):
+    chunks_of(16)
     X, y, domain = sessions(rng)
-    metric = LogEuclideanMetric(2.0, chunk_size=16).fit(X, y, sample_domain=domain)
+    metric = LogEuclideanMetric(2.0).fit(X, y, sample_domain=domain)
     np.save(tmp_path / "X.npy", X)
     stored = np.load(tmp_path / "X.npy", mmap_mode="r")
-    again = LogEuclideanMetric(2.0, chunk_size=16, n_jobs=2).fit(stored, y, sample_domain=domain)
+    again = LogEuclideanMetric(2.0, n_jobs=2).fit(stored, y, sample_domain=domain)
     vectors = metric.transform(X, domain)
     np.testing.assert_allclose(again.transform(stored, domain), vectors, atol=1e-7)
     np.testing.assert_array_equal(again.transform(stored, domain), again.transform(X, domain))
@@ -149,14 +149,16 @@ def test_folds_leave_whole_domains_out(rng):
 def test_the_classifier_with_domains(rng):
     X, y, domain = sessions(rng, 120, n_domains=4)
     old, new = domain < 3, domain == 3
-    model = LogEuclideanClassifier(radii=(0,)).fit(X[old], y[old], sample_domain=domain[old])
+    model = LogEuclideanClassifier(LogEuclideanMetricCV(radii=(0,))).fit(
+        X[old], y[old], sample_domain=domain[old]
+    )
     Z = recenter(X, domain)
-    by_hand = LogEuclideanClassifier(radii=(0,)).fit(Z[old], y[old], groups=domain[old])
+    by_hand = LogEuclideanClassifier(LogEuclideanMetricCV(radii=(0,))).fit(Z[old], y[old], groups=domain[old])
     expected = by_hand.predict_proba(Z[new])
     np.testing.assert_allclose(model.adapt(X[new]).predict_proba(X[new]), expected, atol=1e-9)
     with pytest.raises(ValueError, match="fitted with sample_domain"):
         model.predict(X[new])
-    model = LogEuclideanClassifier(radii=(0,), unseen_domain="recenter")
+    model = LogEuclideanClassifier(LogEuclideanMetricCV(radii=(0,)))
     model.fit(X[old], y[old], sample_domain=domain[old])
     np.testing.assert_allclose(model.predict_proba(X[new], domain[new]), expected, atol=1e-9)
     assert model.score(X[new], y[new], sample_domain=domain[new]) == np.mean(
@@ -169,7 +171,7 @@ def subjects():
     """A classifier of three subjects, and the matrices of a fourth."""
     X, y, domain = sessions(np.random.default_rng(7), 200, n_domains=4)
     old, new = domain < 3, domain == 3
-    model = LogEuclideanClassifier(radii=(0,), ranks=(2,), head="centroid")
+    model = LogEuclideanClassifier(LogEuclideanMetricCV(radii=(0,), ranks=(2,)), head="centroid")
     return model.fit(X[old], y[old], sample_domain=domain[old]), X[new], y[new]
 
 
@@ -192,13 +194,13 @@ def test_labels_of_a_new_domain_by_hand(weight, subjects):
     scale[:2, :2] = 2
     scale = (vech(scale) / vech(np.ones((4, 4))))[None]
     pooled = scale * np.concatenate([training.vectors, V_own])
-    by_error = Targets.of_classes(both, weights, 2)._replace(
-        n_classes=None
-    )  # not the closed form of the penalty
-    Q = discriminant_weighting(pooled, by_error).directions
-    head = ClassMeans.of(pooled @ Q, both, weights, 2)
+    target = ClassTarget.from_codes(both, weights, 2)
+    Q = discriminant_weighting(pooled, target, by_error=True).directions
+    head = ClassMeans.from_vectors(pooled @ Q, target)
     expected = log_posterior(head.evidence(scale * V @ Q), head.offset, model.metric_.temperature_)
-    alone = LogEuclideanClassifier(radii=(0,), ranks=(None,), weightings=("discriminant",), head="centroid")
+    alone = LogEuclideanClassifier(
+        LogEuclideanMetricCV(radii=(0,), ranks=(None,), weightings=("discriminant",)), head="centroid"
+    )
     expected = 0.6 * expected + 0.4 * alone.fit(X[:20], y[:20]).predict_log_proba(
         X[20:]
     )  # 30 and 20 matrices
@@ -235,7 +237,7 @@ def test_rows_are_added_to_a_factor(rng):
 def test_in_model_files(ranks, rng, tmp_path):
     X, y, domain = sessions(rng, 96, n_domains=3)
     old = domain < 2
-    model = LogEuclideanClassifier(radii=(1,), ranks=ranks, head="centroid")
+    model = LogEuclideanClassifier(LogEuclideanMetricCV(radii=(1,), ranks=ranks), head="centroid")
     model.fit(X[old], y[old], sample_domain=domain[old])
     save(model, tmp_path / "model.skops")
     loaded = load(tmp_path / "model.skops")
@@ -257,9 +259,8 @@ def test_left_out_errors_are_those_of_refits(rng):
         own = Kept(rng.standard_normal((4, p)), np.arange(4) % 2, np.ones(4), size)
         joined = others.joined(own, 3.0)
         w, V = joined.weight, joined.vectors
-        penalty = discriminant_weighting(
-            V, Targets.of_classes(joined.codes, w, 2)._replace(n_classes=None)
-        ).penalty
+        target = ClassTarget.from_codes(joined.codes, w, 2)
+        penalty = discriminant_weighting(V, target, by_error=True).penalty
         for i, found in zip(range(8, 12), left_out_errors(joined, 4, 2), strict=True):
             k = np.arange(12) != i
             Y = np.eye(2)[joined.codes]
@@ -276,7 +277,9 @@ def test_labels_of_a_new_domain_help_where_it_is_of_its_own():
     X, y, domain = sessions(rng, 240, n_domains=3)
     new = domain == 2
     y = np.where(new, 1 - y, y)  # the classes have changed sides
-    model = LogEuclideanClassifier(radii=(0,), ranks=(2,)).fit(X[~new], y[~new], sample_domain=domain[~new])
+    model = LogEuclideanClassifier(LogEuclideanMetricCV(radii=(0,), ranks=(2,))).fit(
+        X[~new], y[~new], sample_domain=domain[~new]
+    )
     first, rest = np.flatnonzero(new)[:40], np.flatnonzero(new)[40:]
     assert model.adapt(X[rest]).score(X[rest], y[rest]) < 0.4
     assert model.adapt(X[first], y[first], weight=100).score(X[rest], y[rest]) > 0.6
@@ -302,9 +305,9 @@ def test_after_labels_a_session_goes_on(subjects):
 def test_labels_without_domains_and_at_any_rank(ranks, rng):
     X, y = labeled(rng, 60, 3)
     for head in ("centroid", "neighbors"):
-        model = LogEuclideanClassifier(radii=(0, 1), ranks=ranks, head=head, n_neighbors=3).fit(
-            X[:40], y[:40]
-        )
+        model = LogEuclideanClassifier(
+            LogEuclideanMetricCV(radii=(0, 1), ranks=ranks), head=head, n_neighbors=3
+        ).fit(X[:40], y[:40])
         adapted = model.adapt(X[40:], y[40:])
         assert adapted.predict_proba(X).shape == (60, 2)
 
@@ -329,7 +332,7 @@ def test_labels_that_cannot_be(subjects):
 def test_routed_through_a_pipeline(rng):
     X, y, domain = sessions(rng)
     with config_context(enable_metadata_routing=True):
-        metric = LogEuclideanMetric(1.0, unseen_domain="recenter")
+        metric = LogEuclideanMetric(1.0)
         metric.set_fit_request(sample_domain=True).set_transform_request(sample_domain=True)
         model = make_pipeline(metric, KNeighborsClassifier(3))
         found = cross_validate(
@@ -379,8 +382,6 @@ def test_what_cannot_be_done_with_domains(rng):
         metric.adapt(labeled(rng, 12, 3)[0])
     with pytest.raises(ValueError, match="fitted without"):
         LogEuclideanMetric(1.0).fit(X, y).transform(X, domain)
-    with pytest.raises(ValueError, match="unseen_domain='guess'"):
-        LogEuclideanMetric(1.0, unseen_domain="guess").fit(X, y)
     singular = X.copy()
     singular[:, -1], singular[:, :, -1] = 0, 0
     with pytest.raises(ValueError, match="not positive definite"):
@@ -408,7 +409,7 @@ def test_shares_of_a_session_are_estimated(with_domains):
     rng = np.random.default_rng(11)
     X, y = two_classes(rng, 160, 0.5, np.eye(4))
     domain = np.arange(160) // 80 if with_domains else None
-    model = LogEuclideanClassifier(radii=(0,), ranks=(None, 2), head="centroid")
+    model = LogEuclideanClassifier(LogEuclideanMetricCV(radii=(0,), ranks=(None, 2)), head="centroid")
     model.fit(X, y, sample_domain=domain)
     found = []
     for share in (0.5, 0.9):
@@ -443,6 +444,8 @@ def test_shares_that_cannot_be_estimated(subjects, rng):
     with pytest.raises(ValueError, match="for matrices without labels"):
         model.adapt(X, y, prior="estimate")
     X, y = labeled(rng, 40, 3)
-    neighbors = LogEuclideanClassifier(radii=(0,), head="neighbors", n_neighbors=3).fit(X, y)
+    neighbors = LogEuclideanClassifier(LogEuclideanMetricCV(radii=(0,)), head="neighbors", n_neighbors=3).fit(
+        X, y
+    )
     with pytest.raises(ValueError, match="head_='centroid'"):
         neighbors.adapt(X, prior="estimate")

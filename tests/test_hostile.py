@@ -20,7 +20,8 @@ import spdmetric
 from random_matrices import labeled, spd, symmetric
 from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.manifolds import Ball
-from spdmetric.objectives.alignment import Misalignment, Target
+from spdmetric.objectives.alignment import Misalignment
+from spdmetric.objectives.data import ClassTarget, Data
 
 
 @pytest.fixture
@@ -89,7 +90,10 @@ def test_class_weights_of_any_scale(class_weight, data):
 @pytest.mark.parametrize("scale", [1e308, 5e-324])
 def test_weights_that_cannot_be_added_up(scale, data):
     X, y = data
-    metric, classifier = LogEuclideanMetric(2.0).fit(X, y), LogEuclideanClassifier(radii=(0,), cv=2).fit(X, y)
+    metric, classifier = (
+        LogEuclideanMetric(2.0).fit(X, y),
+        LogEuclideanClassifier(LogEuclideanMetricCV(radii=(0,)), cv=2).fit(X, y),
+    )
     w = np.full(24, scale)
     for use in (
         lambda: LogEuclideanMetric(2.0).fit(X, y, w),
@@ -108,7 +112,7 @@ def test_weights_that_cannot_be_added_up(scale, data):
 @pytest.mark.parametrize("scale", [1e300, 1e-300])
 def test_weights_of_any_scale_for_labels_of_a_session(scale, data):
     X, y = data
-    model = LogEuclideanClassifier(radii=(0,), ranks=(None,), cv=2).fit(X, y)
+    model = LogEuclideanClassifier(LogEuclideanMetricCV(radii=(0,), ranks=(None,)), cv=2).fit(X, y)
     w = np.linspace(0.1, 1, 24)
     expected = model.adapt(X, y, w).predict_proba(X)
     np.testing.assert_allclose(model.adapt(X, y, scale * w).predict_proba(X), expected, atol=1e-12)
@@ -240,7 +244,9 @@ def test_a_session_that_is_singular_where_training_was_not(data):
 def test_newton_past_its_digits(data, rng):
     for model in (
         LogEuclideanMetric(20.5, solver="newton"),
-        LogEuclideanMetricCV(radii=(2, 21), ranks=(None,), cv=2, solver="newton"),
+        LogEuclideanMetricCV(
+            LogEuclideanMetric(solver="newton", tol=3e-2, max_iter=40), radii=(2, 21), ranks=(None,), cv=2
+        ),
     ):
         with pytest.raises(ValueError, match=r"too large for solver='newton'.*use solver='trust-region'"):
             model.fit(*data)
@@ -251,7 +257,7 @@ def test_newton_past_its_digits(data, rng):
 def test_newtons_hessian_up_to_where_it_is_refused(seed):
     rng = np.random.default_rng(seed)
     X, y = labeled(rng, 40, 3)
-    objective = Misalignment(X, Target.one_hot(y))
+    objective = Misalignment(Data(X, ClassTarget.from_codes(y)))
     S, eta = symmetric(rng, 2, 3, traceless=True)
     S, eta, h = 20 * S / np.linalg.norm(S), eta / np.linalg.norm(eta), 1e-4
     ball = Ball(np.eye(3), 40.0)

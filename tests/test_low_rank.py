@@ -158,7 +158,6 @@ def test_pipeline(rng):
         ({"rank": 0}, r"rank=0: expected a whole number >= 1"),
         ({"rank": 2.5}, r"rank=2.5: expected a whole number"),
         ({"rank": 9}, r"rank=9 is more than the size of the matrices, 4 x 4"),
-        ({"rank": 2, "solver": "newton"}, r"solver='newton' has second derivatives at full rank only"),
     ],
 )
 def test_bad_parameters(parameters, sentence, rng):

@@ -97,33 +97,37 @@ def test_length_of_a_short_step_is_the_distance_moved(rng):
     assert moved == pytest.approx(np.linalg.norm(here.push(eta)), rel=1e-4)
 
 
-def literally_evened(point, bends, gradient):
+def literally_preconditioned(point, curvature, gradient):
     """Multiply by the root of the root of sinhc, solve ``(B X + X B) / 2 = .``, and multiply again."""
     (s, P), d, one = np.linalg.eigh(point.S), len(gradient), np.eye(len(gradient))
     gap = (s[:, None] - s) / 2
     root = np.where(gap == 0, 1.0, np.sinh(gap) / np.where(gap == 0, 1.0, gap)) ** 0.25
     hat = root * (P.T @ gradient @ P)
     trace = np.trace(hat) / d * one
-    even = np.linalg.solve(np.kron(bends, one) + np.kron(one, bends), 2 * (hat - trace).ravel()).reshape(d, d)
+    even = np.linalg.solve(
+        np.kron(curvature, one) + np.kron(one, curvature), 2 * (hat - trace).ravel()
+    ).reshape(d, d)
     return P @ (root * (even - np.trace(even) / d * one + trace)) @ P.T
 
 
-def test_evened_gradients_are_those_of_the_formula(rng):
+def test_preconditioned_gradients_are_those_of_the_formula(rng):
     for length in (0.0, 1e-3, 4.0):
         S = symmetric(rng, 5)
-        point, bends = Ball(np.eye(5), 10.0).point(length * S / np.linalg.norm(S)), spd(rng, 1, 5)[0]
-        even, gradient = point.evened(bends), symmetric(rng, 5)
-        np.testing.assert_allclose(even(gradient), literally_evened(point, bends, gradient), atol=1e-12)
+        point, curvature = Ball(np.eye(5), 10.0).point(length * S / np.linalg.norm(S)), spd(rng, 1, 5)[0]
+        even, gradient = point.preconditioner(curvature), symmetric(rng, 5)
+        np.testing.assert_allclose(
+            even(gradient), literally_preconditioned(point, curvature, gradient), atol=1e-12
+        )
         # The trace, along which nothing is learned, is kept apart.
         np.testing.assert_allclose(even(np.eye(5)), np.eye(5), atol=1e-13)
         assert np.trace(even(symmetric(rng, 5, traceless=True))) == pytest.approx(0.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("ball", [Ball(np.eye(5), 4.0), RankBall(5, 2, 4.0)])
-def test_evening_is_symmetric_and_positive(ball, rng):
+def test_the_preconditioner_is_symmetric_and_positive(ball, rng):
     m = len(ball.center.S)
     S, *rows = (rank_coordinates(rng, m, 5) for _ in range(4))
-    even = ball.point(3.0 * S / np.linalg.norm(S)).evened(spd(rng, 1, m)[0])
+    even = ball.point(3.0 * S / np.linalg.norm(S)).preconditioner(spd(rng, 1, m)[0])
     products = np.array([[np.vdot(x, even(y)) for x in rows] for y in rows])
     np.testing.assert_allclose(products, products.T, rtol=1e-10, atol=1e-12)
     assert np.linalg.eigvalsh(products)[0] > 0

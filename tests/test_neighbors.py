@@ -21,7 +21,7 @@ from spdmetric import (
     LogEuclideanMetricCV,
     pipelines_folder,
 )
-from spdmetric.estimators.transfer import TransferClassifier
+from spdmetric.estimators import TransferClassifier
 from spdmetric.linalg.symmetric import congruence
 
 KNN = KNeighborsClassifier(1)

@@ -81,13 +81,14 @@ def literal_alignment(X: np.ndarray, y: np.ndarray, W: np.ndarray, weight: np.nd
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("n", [12, 60])  # fewer matrices than features, and more
 @pytest.mark.parametrize("kernel", ["linear", "memory map"])
-def test_alignment_is_that_of_the_kernel_of_the_target(n, outputs, kernel, tmp_path):
+def test_alignment_is_that_of_the_kernel_of_the_target(n, outputs, kernel, tmp_path, chunks_of):
     X, y, *_ = make_regression(n, 1, d=5, n_outputs=outputs, random_state=2)
     weight = np.random.default_rng(0).uniform(0.5, 2, n)
     if kernel == "memory map":
         np.save(tmp_path / "X.npy", X)
         X = np.load(tmp_path / "X.npy", mmap_mode="r")
-    metric = LogEuclideanMetric(1.5, chunk_size=7).fit(X, y, weight)
+    chunks_of(7)
+    metric = LogEuclideanMetric(1.5).fit(X, y, weight)
     assert metric.classes_ is None
     assert metric.alignment_ == pytest.approx(literal_alignment(X, y, metric.components_, weight), rel=1e-9)
     start = LogEuclideanMetric(0.0).fit(X, y, weight)
@@ -105,7 +106,7 @@ def test_weights_are_repetitions(rng):
     np.testing.assert_allclose(weighted.alignment_, repeated.alignment_, rtol=1e-9)
 
 
-@pytest.mark.parametrize("solver", ["trust-region", "newton", "gradient"])
+@pytest.mark.parametrize("solver", ["trust-region", "gradient"])
 def test_solvers_agree_and_the_gradient_is_exact(solver, rng):
     X, y, *_ = make_regression(40, 1, d=4, n_outputs=2, random_state=0)
     found = LogEuclideanMetric(1.0, solver=solver, tol=1e-6).fit(X, y)
@@ -297,7 +298,7 @@ def test_the_choice_takes_weights_groups_scorers_and_heads():
     again = LogEuclideanMetricCV(**quick).fit(X, y)
     np.testing.assert_array_equal(again.transform(X), LogEuclideanMetricCV(**quick).fit(X, y).transform(X))
     labels = (y > 0).astype(int)
-    with pytest.raises(ValueError, match="head='centroid' is not for y that holds numbers to predict"):
+    with pytest.raises(ValueError, match="head='centroid' is not for y that holds regression targets"):
         LogEuclideanMetricCV(head="centroid").fit(X, y)
     with pytest.raises(ValueError, match="head='ridge' is not for y that holds labels: use head='centroid'"):
         LogEuclideanMetricCV(head="ridge").fit(X, labels)

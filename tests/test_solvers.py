@@ -24,7 +24,8 @@ from spdmetric.linalg.symmetric import (
     vech,
 )
 from spdmetric.manifolds import Ball
-from spdmetric.objectives.alignment import Misalignment, Target
+from spdmetric.objectives.alignment import Misalignment
+from spdmetric.objectives.data import ClassTarget, Data
 from spdmetric.solvers import SOLVERS, Status
 from spdmetric.solvers.constraint import Iterate
 from spdmetric.solvers.secant import SecantModel
@@ -34,7 +35,7 @@ solvers = pytest.mark.parametrize("solver", SOLVERS)
 
 def toy_problem(d, seed, radius=10.0):
     X, y, *_ = make_toy(50, 2, d=d, random_state=seed)
-    objective = Misalignment(X, Target.one_hot((y == 1).astype(int)))
+    objective = Misalignment(Data(X, ClassTarget.from_codes((y == 1).astype(int))))
     ball = Ball(mean_riemann(X), radius)
     return objective, ball, ball.point(np.zeros((d, d)))
 
@@ -88,8 +89,6 @@ def test_toy_solutions_are_kkt_points_as_good_as_slsqps(d, solver):
 @solvers
 @pytest.mark.parametrize("radius", [0.1, 1.0, 3.0, 15.0, 30.0])
 def test_radii(solver, radius):
-    if solver == "newton" and radius > 20:
-        pytest.skip("beyond radius 20 its Hessian loses digits, as its docstring says")
     objective, ball, start = toy_problem(6, 0, radius)
     solution = SOLVERS[solver](objective, ball, start, tol=1e-6, max_iter=3000)
     assert solution.value < objective.at(start).value
@@ -109,8 +108,7 @@ class Penalized:
             point=point,
             value=here.value + k / 2 * np.sum(point.S**2),
             gradient=here.gradient + k * point.S,
-            bends=here.bends,
-            hvp=lambda eta: here.hvp(eta) + k * eta,
+            curvature_estimate=here.curvature_estimate,
         )
 
 
@@ -119,7 +117,7 @@ def test_interior_optimum_is_pymanopts(solver, rng):
     pymanopt = pytest.importorskip("pymanopt")
     X, codes = labeled(rng, 30, 4, classes=3)
     G0, weight = mean_riemann(X), 0.05
-    objective, ball = Misalignment(X, Target.one_hot(codes)), Ball(G0, 50.0)
+    objective, ball = Misalignment(Data(X, ClassTarget.from_codes(codes))), Ball(G0, 50.0)
     solution = SOLVERS[solver](
         Penalized(objective, weight), ball, ball.point(np.zeros((4, 4))), tol=1e-6, max_iter=5000
     )
@@ -150,13 +148,7 @@ def _pymanopt_value(pymanopt, objective, G0, weight):
         here, log, _ = parts(G)
         return frame(G, here.frame_gradient - weight * log.log.compose(log.log.values))
 
-    @pymanopt.function.numpy(manifold)
-    def hessian(G, direction):
-        here, log, W = parts(G)
-        xi = congruence(W, direction)
-        return frame(G, here.frame_hvp(xi) - weight * log.push(xi))
-
-    problem = pymanopt.Problem(manifold, cost, riemannian_gradient=gradient, riemannian_hessian=hessian)
+    problem = pymanopt.Problem(manifold, cost, riemannian_gradient=gradient)
     optimizer = pymanopt.optimizers.TrustRegions(verbosity=0, min_gradient_norm=1e-9, max_iterations=500)
     return optimizer.run(problem, initial_point=G0).cost
 
@@ -173,8 +165,7 @@ def test_a_quadratic_with_known_optimum_inside_and_on_the_sphere(solver, rng):
                 point=point,
                 value=np.sum((point.S - T) ** 2) / 2,
                 gradient=point.S - T,
-                bends=np.eye(4),
-                hvp=lambda eta: eta,
+                curvature_estimate=np.eye(4),
             )
 
     for radius, expected, multiplier in ((5.0, T, 0.0), (2.0, T * 2 / 3, 0.5)):
@@ -187,7 +178,7 @@ def test_a_quadratic_with_known_optimum_inside_and_on_the_sphere(solver, rng):
         np.testing.assert_allclose(solution.point.S, expected, atol=1e-7)
 
 
-@pytest.mark.parametrize(("solver", "tol"), [("trust-region", 1e-10), ("newton", 1e-10), ("gradient", 1e-6)])
+@pytest.mark.parametrize(("solver", "tol"), [("trust-region", 1e-10), ("gradient", 1e-6)])
 def test_tight_tolerance_is_reached(solver, tol):
     objective, ball, start = toy_problem(6, 1)
     solution = SOLVERS[solver](objective, ball, start, tol=tol, max_iter=5000)
@@ -239,7 +230,7 @@ def test_limit_of_rounding_is_said(solver):
 def test_a_stationary_start_is_returned(solver, rng):
     """In one dimension f does not depend on G at all."""
     X = spd(rng, 6, 1)
-    objective, ball = Misalignment(X, Target.one_hot(np.arange(6) % 2)), Ball(np.eye(1), 10.0)
+    objective, ball = Misalignment(Data(X, ClassTarget.from_codes(np.arange(6) % 2))), Ball(np.eye(1), 10.0)
     solution = SOLVERS[solver](objective, ball, ball.point(np.zeros((1, 1))), tol=1e-6, max_iter=10)
     assert solution.converged
     assert solution.n_iter == 0
@@ -265,8 +256,10 @@ def test_the_secant_step_is_that_of_dense_bfgs(radius, memory, rng):
     S = symmetric(rng, d)
     S *= 3.0 / np.linalg.norm(S)
     point = Ball(np.eye(d), radius).point(S)
-    g, bends = -S + 0.3 * symmetric(rng, d), spd(rng, 1, d)[0]
-    iterate = Iterate(SimpleNamespace(point=point, value=0.0, gradient=g, bends=bends), radius)
+    g, curvature = -S + 0.3 * symmetric(rng, d), spd(rng, 1, d)[0]
+    iterate = Iterate(
+        SimpleNamespace(point=point, value=0.0, gradient=g, curvature_estimate=curvature), radius
+    )
     assert iterate.active == (radius == 3.0)
     model, A = SecantModel(memory), np.diag(rng.uniform(1, 5, d * d))
     pairs, scales = [], []
@@ -279,7 +272,7 @@ def test_the_secant_step_is_that_of_dense_bfgs(radius, memory, rng):
         pairs.append((step.ravel(), change.ravel()))
     pairs = pairs[-memory:]
     tangent = np.array([iterate.tangent(e.reshape(d, d)).ravel() for e in np.eye(d * d)])
-    even = point.evened(bends)
+    even = point.preconditioner(curvature)
     basis = [symmetrize(e.reshape(d, d)) for e in np.eye(d * d)]
     P = tangent @ np.array([even(e).ravel() for e in basis]) @ tangent
     expected = -dense_inverse(pairs, P, min(scales[-memory:])) @ iterate.gradient.ravel()
@@ -301,8 +294,13 @@ def test_pairs_have_the_curvature_at_the_end_of_the_step(rng):
 
     def at(S):
         value = np.sum(g * S + H * S**2 / 2 + k * S**3 / 6)
-        gradient, bends = g + H * S + k * S**2 / 2, spd(rng, 1, d)[0]
-        return Iterate(SimpleNamespace(point=ball.point(S), value=value, gradient=gradient, bends=bends), 1e3)
+        gradient, curvature = g + H * S + k * S**2 / 2, spd(rng, 1, d)[0]
+        return Iterate(
+            SimpleNamespace(
+                point=ball.point(S), value=value, gradient=gradient, curvature_estimate=curvature
+            ),
+            1e3,
+        )
 
     before, after = (at(symmetric(rng, d) / 2) for _ in range(2))
     model = SecantModel()
@@ -311,7 +309,7 @@ def test_pairs_have_the_curvature_at_the_end_of_the_step(rng):
     S = after.here.point.S
     np.testing.assert_allclose(step, S - before.here.point.S)
     assert np.vdot(step, change) == pytest.approx(np.sum((H + k * S) * step**2))
-    even = after.here.point.evened(after.here.bends)
+    even = after.here.point.preconditioner(after.here.curvature_estimate)
     assert model._scales == [pytest.approx(np.vdot(change, even(change)) / np.vdot(step, change))]
 
 
@@ -324,7 +322,7 @@ def test_concentrated_data_are_learned_as_any_other(t, solver):
     """Of matrices close to each other the gradient at the center is tiny: an absolute bound holds there."""
     X, y, *_ = make_toy(50, 2, d=6, random_state=3)
     X = expm(t * logm(congruence(invsqrtm(mean_riemann(X)), X)))
-    objective = Misalignment(X, Target.one_hot((y == 1).astype(int)))
+    objective = Misalignment(Data(X, ClassTarget.from_codes((y == 1).astype(int))))
     ball = Ball(mean_riemann(X), 3.0)
     center = ball.point(np.zeros((6, 6)))
     loose, tight = (SOLVERS[solver](objective, ball, center, tol=tol, max_iter=3000) for tol in (1e-3, 1e-5))
@@ -336,7 +334,7 @@ def test_concentrated_data_are_learned_as_any_other(t, solver):
 def test_weak_labels_are_learned_from(rng):
     X, y, *_ = make_toy(600, 2, d=6, random_state=0)
     flipped = np.where(rng.random(600) < 0.42, -y, y)
-    objective = Misalignment(X, Target.one_hot((flipped == 1).astype(int)))
+    objective = Misalignment(Data(X, ClassTarget.from_codes((flipped == 1).astype(int))))
     ball = Ball(mean_riemann(X), 2.0)
     solution = SOLVERS["trust-region"](objective, ball, ball.point(np.zeros((6, 6))), tol=1e-3, max_iter=500)
     assert np.linalg.norm(solution.point.S) == pytest.approx(2.0)

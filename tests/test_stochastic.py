@@ -13,7 +13,8 @@ from random_matrices import labeled, spd
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.datasets import make_toy
 from spdmetric.manifolds import Ball, RankBall
-from spdmetric.objectives.alignment import Misalignment, Target
+from spdmetric.objectives.alignment import Misalignment
+from spdmetric.objectives.data import ClassTarget, Data
 from spdmetric.objectives.minibatch import RunningMisalignment
 from spdmetric.solvers import Descent, Status, mini_batches, stochastic_gradient
 
@@ -24,8 +25,8 @@ def pair(rng):
     X, codes = labeled(rng, 60, 4, classes=3)
     codes = np.unique(codes, return_inverse=True)[1]
     weight = rng.uniform(0.5, 2.0, size=60)
-    whole = Misalignment(X, Target.one_hot(codes, weight))
-    return whole, RunningMisalignment.of(whole)
+    whole = Misalignment(Data(X, ClassTarget.from_codes(codes, weight)))
+    return whole, RunningMisalignment(whole.data, whole=whole)
 
 
 def points(rng):
@@ -73,8 +74,9 @@ def test_gradients_given_the_moments_add_up_to_the_gradient(pair, rng):
 def test_estimates_of_the_alignment_have_no_excess(rng):
     """Of labels that say nothing, small batches praise themselves; other batches do not."""
     n, size = 4000, 20
-    X, Y = spd(rng, n, 4), np.eye(2)[rng.integers(2, size=n)]
-    running, point = RunningMisalignment(X, Y, np.ones((n, 1))), Ball(np.eye(4), 0.0).point(np.zeros((4, 4)))
+    X, codes = spd(rng, n, 4), rng.integers(2, size=n)
+    running = RunningMisalignment(Data(X, ClassTarget.from_codes(codes)))
+    point = Ball(np.eye(4), 0.0).point(np.zeros((4, 4)))
     alone, running_values, memory = [], [], None
     for rows in np.array_split(np.arange(n), n // size):
         here = running.sample(rows, point, memory)
@@ -110,7 +112,9 @@ def test_frames_that_jump_do_not_disturb_the_memory(pair, rng):
 
 
 def test_one_class_has_no_gradient(rng):
-    one = RunningMisalignment(spd(rng, 8, 3), np.eye(2)[np.zeros(8, dtype=int)], np.ones((8, 1)))
+    one = RunningMisalignment(
+        Data(spd(rng, 8, 3), ClassTarget.from_codes(np.zeros(8, dtype=int), np.ones(8), 2))
+    )
     here = everything(one, Ball(np.eye(3), 1.0).point(np.zeros((3, 3))))
     assert here.alignment == 0
     assert not here.gradient.any()
@@ -155,8 +159,8 @@ def test_three_passes_come_near_the_optimum():
 def test_more_passes_do_no_harm():
     """Averages over too many batches lag behind the point, and drive it away in the end."""
     X, y, *_ = make_toy(4000, 2, d=8, random_state=0)
-    whole = Misalignment(X, Target.one_hot((y > 0).astype(int)))
-    objective, ball = RunningMisalignment.of(whole), Ball(np.eye(8), 6.0)
+    whole = Misalignment(Data(X, ClassTarget.from_codes((y > 0).astype(int))))
+    objective, ball = RunningMisalignment(whole.data, whole=whole), Ball(np.eye(8), 6.0)
     descent, rng, reached = Descent(ball, ball.point(np.zeros((8, 8)))), np.random.default_rng(0), []
     for _ in range(8):
         for rows in mini_batches(4000, 32, rng):
@@ -168,37 +172,40 @@ def test_more_passes_do_no_harm():
 def _alignment(metric, X, y):
     """Alignment of all the data under a learned metric."""
     Phi = metric.transform(X)
-    Phi, Y = Phi - Phi.mean(axis=0), Target.one_hot(np.unique(y, return_inverse=True)[1]).Y
+    Phi, Y = Phi - Phi.mean(axis=0), ClassTarget.from_codes(np.unique(y, return_inverse=True)[1]).Y
     square = np.linalg.norm(Phi.T @ Y) ** 2
     return square / (np.linalg.norm(Phi.T @ Phi) * np.linalg.norm(Y.T @ Y))
 
 
-def test_a_first_batch_of_one_class_is_no_convergence():
+def test_a_first_batch_of_one_class_is_no_convergence(batches_of):
     """Its gradient is zero, which says nothing of the others."""
+    batches_of(8)
     X, y, *_ = make_toy(2000, 2, d=4, random_state=0)
     few = (y < 0) | (np.cumsum(y > 0) <= 20)
-    metric = LogEuclideanMetric(2.0, solver="stochastic", random_state=0, batch_size=8).fit(X[few], y[few])
+    metric = LogEuclideanMetric(2.0, solver="stochastic", random_state=0).fit(X[few], y[few])
     assert metric.n_iter_ > 1
     assert metric.alignment_ > LogEuclideanMetric(0.0).fit(X[few], y[few]).alignment_
 
 
-def test_same_seed_same_bits(rng):
+def test_same_seed_same_bits(rng, batches_of):
+    batches_of(10)
     X, y = labeled(rng, 80, 4)
-    learn = LogEuclideanMetric(3.0, solver="stochastic", batch_size=10, random_state=1).fit
+    learn = LogEuclideanMetric(3.0, solver="stochastic", random_state=1).fit
     first, second = learn(X, y).components_, learn(X, y).components_
     np.testing.assert_array_equal(first, second)
-    other = LogEuclideanMetric(3.0, solver="stochastic", batch_size=10, random_state=2).fit(X, y)
+    other = LogEuclideanMetric(3.0, solver="stochastic", random_state=2).fit(X, y)
     assert not np.array_equal(first, other.components_)
 
 
-def test_reads_anything_that_slices(pair, tmp_path):
+def test_reads_anything_that_slices(pair, tmp_path, batches_of):
+    batches_of(10)
     whole, running = pair
-    disk = np.memmap(tmp_path / "X.bin", dtype=float, mode="w+", shape=running.X.shape)
-    disk[:] = running.X
+    disk = np.memmap(tmp_path / "X.bin", dtype=float, mode="w+", shape=running.data.shape)
+    disk[:] = running.data.X
     ball = Ball(np.eye(4), 3.0)
     start = ball.point(np.zeros((4, 4)))
-    options = {"tol": 1e-6, "max_iter": 2, "batch_size": 10, "seed": 3}
-    mapped = RunningMisalignment.of(Misalignment(disk, whole.blocks[0].target, keep=False))
+    options = {"tol": 1e-6, "max_iter": 2, "seed": 3}
+    mapped = RunningMisalignment(Data(disk, running.data.target), whole=whole)
     found = [
         stochastic_gradient(objective, ball, start, **options).point.S for objective in (mapped, running)
     ]
@@ -231,7 +238,6 @@ def test_radius_zero_is_the_start(rng):
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [
-        ({"batch_size": 0}, "batch_size"),
         ({"kernel": "rbf"}, "all pairs of matrices"),
     ],
 )
@@ -244,7 +250,7 @@ def test_bad_parameters(parameters, sentence, rng):
 def test_not_for_paths_of_radii(rng):
     X, y = labeled(rng, 20, 3)
     with pytest.raises(ValueError, match="path of radii"):
-        LogEuclideanMetricCV(solver="stochastic").fit(X, y)
+        LogEuclideanMetricCV(LogEuclideanMetric(solver="stochastic", tol=3e-2, max_iter=40)).fit(X, y)
     assert not hasattr(LogEuclideanMetricCV(), "partial_fit")
 
 
@@ -296,19 +302,21 @@ def test_the_start_is_fixed_after_the_first_batches(rng):
     assert all(np.array_equal(center, centers[1]) for center in centers[1:])
 
 
-def test_matrices_one_by_one(rng):
-    """They wait for each other: a mini-batch has the size that was asked for, or a little more."""
+def test_matrices_one_by_one(rng, batches_of):
+    """They wait for each other: a mini-batch has its size, or a little more."""
+    batches_of(8)
     X, y = labeled(rng, 40, 3)
     singles = [(X[k : k + 1], y[k : k + 1]) for k in range(40)]
-    metric = streamed(singles, np.unique(y), radius=1.0, batch_size=8)
+    metric = streamed(singles, np.unique(y), radius=1.0)
     assert np.isfinite(metric.transform(X)).all()
     assert metric.n_iter_ == 5
     assert metric.radius_ == pytest.approx(1.0)
 
 
-def test_a_first_matrix_alone_at_low_rank(rng):
+def test_a_first_matrix_alone_at_low_rank(rng, batches_of):
     """Its logarithm at itself is zero, exactly: no direction is better than another."""
-    metric = LogEuclideanMetric(1.0, rank=1, batch_size=8, random_state=0)
+    batches_of(8)
+    metric = LogEuclideanMetric(1.0, rank=1, random_state=0)
     metric.partial_fit([4.0 * np.eye(2)], [0], classes=[0, 1])
     assert np.linalg.norm(metric.components_) == pytest.approx(0.5)
     X, y = labeled(rng, 40, 2)
@@ -434,7 +442,9 @@ def test_a_center_of_one_point_learns_nothing(rng):
 
 def test_a_point_too_far_says_so_and_nothing_else(rng):
     """Warnings are errors here: of a matrix and a center that are both zero, the sentence alone tells."""
-    running = RunningMisalignment(spd(rng, 8, 3), np.eye(2)[np.arange(8) % 2], np.ones((8, 1)))
+    running = RunningMisalignment(
+        Data(spd(rng, 8, 3), ClassTarget.from_codes(np.arange(8) % 2, np.ones(8), 2))
+    )
     with pytest.raises(ValueError, match="learn with a smaller radius"):
         everything(running, RankBall(3, 1, 9999.0).point(np.array([[1500.0, 0.0, 0.0]])))
 
@@ -442,7 +452,9 @@ def test_a_point_too_far_says_so_and_nothing_else(rng):
 def test_descent_waits_for_a_second_class(rng):
     ball = Ball(np.eye(3), 1.0)
     descent = Descent(ball, ball.point(np.zeros((3, 3))))
-    one = RunningMisalignment(spd(rng, 8, 3), np.eye(2)[np.zeros(8, dtype=int)], np.ones((8, 1)))
+    one = RunningMisalignment(
+        Data(spd(rng, 8, 3), ClassTarget.from_codes(np.zeros(8, dtype=int), np.ones(8), 2))
+    )
     for _ in range(6):
         assert descent.learn(one, np.arange(8)) == 1.0
     assert descent.iterate.distance == 0

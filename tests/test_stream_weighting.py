@@ -21,8 +21,9 @@ from spdmetric import LogEuclideanMetric
 from spdmetric.datasets import make_toy
 from spdmetric.linalg.symmetric import unvech, vech
 from spdmetric.manifolds import Ball, RankBall
+from spdmetric.objectives.data import ClassTarget, Data
 from spdmetric.objectives.minibatch import Past, RunningMisalignment
-from spdmetric.objectives.weighting import FeatureRidge, Targets, discriminant_weighting, tried
+from spdmetric.objectives.weighting import FeatureRidge, discriminant_weighting
 
 
 def streamed(X, y, cuts, *, classes=None, weight=None, **parameters):
@@ -39,7 +40,7 @@ def exact_at(metric, X, y, weight=None):
     """The weighting of all matrices at the point where a metric has come to, in the frame of its vectors."""
     vectors = replace(metric.embedding_, weighting=None).embed(X)
     weight = np.ones(len(X)) if weight is None else weight
-    targets = Targets.of(np.unique(y, return_inverse=True)[1], weight)
+    targets = ClassTarget.from_codes(np.unique(y, return_inverse=True)[1], weight)
     return vectors, discriminant_weighting(vectors, targets, learned=True)
 
 
@@ -91,9 +92,11 @@ def test_how_a_stream_is_cut_does_not_matter(seed, d, cuts, scale):
     rng = np.random.default_rng(seed)
     X, y = labeled(rng, 60, d, classes=3)
     weight = rng.uniform(0.5, 2.0, 60)
-    options = {"radius": 0.0, "init": "identity", "batch_size": 1}
-    once = streamed(X, y, [], weight=weight, **options)
-    pieces = streamed(X, y, cuts, weight=scale * weight, **options)
+    options = {"radius": 0.0, "init": "identity"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("spdmetric.estimators._streaming.batch_size", lambda d: 1)
+        once = streamed(X, y, [], weight=weight, **options)
+        pieces = streamed(X, y, cuts, weight=scale * weight, **options)
     unit = pieces._stream._unit / once._stream._unit * scale
     assert_allclose(
         np.sqrt(unit) * pieces.weighting_, once.weighting_, atol=1e-8 * np.abs(once.weighting_).max()
@@ -129,7 +132,7 @@ def test_what_comes_at_once_has_its_shape_where_it_leads(rank, rng):
 def batch_at(rng, n, point, low_rank):
     """A batch as a stream sees it, its features in the frame that moves smoothly, and its targets."""
     X, y = labeled(rng, n, 4, classes=3)
-    batch = RunningMisalignment(X, np.eye(3)[y], rng.uniform(0.5, 2.0, (n, 1)))
+    batch = RunningMisalignment(Data(X, ClassTarget.from_codes(y, rng.uniform(0.5, 2.0, n), 3)))
     logs = unvech(batch.sample(np.arange(n), point)._decomposition.features)
     P = np.eye(2) if low_rank else point.frame
     return batch, vech(P @ (logs[:-1] - logs[-1]) @ P.T), y
@@ -145,17 +148,17 @@ def test_moments_that_fade_are_those_of_weighted_matrices(low_rank, rng):
     parts = [batch_at(rng, n, point, low_rank) for n, point in zip(sizes, points, strict=True)]
     past, seen, weights = None, 0.0, []
     for (batch, _, _), point in zip(parts, points, strict=True):
-        here = Past.of(batch, point)
+        here = Past.from_batch(batch, point)
         past = here if past is None else past.then(here)
-        seen += batch.weight.sum()
-        weights.append(seen * batch.weight[:, 0])
+        seen += batch.data.target.weight.sum()
+        weights.append(seen * batch.data.target.weight)
     weight = np.concatenate(weights[1:])  # nothing of the center is left
     weight *= seen / weight.sum()
     features, y = (
         np.concatenate([part[1] for part in parts[1:]]),
         np.concatenate([part[2] for part in parts[1:]]),
     )
-    targets = Targets.of_classes(y, weight, 3)
+    targets = ClassTarget.from_codes(y, weight, 3)
     slow, fast = discriminant_weighting(features, targets, learned=True), past.weighting()
     assert fast.penalty == pytest.approx(slow.penalty, rel=1e-9)
     P = np.eye(2) if low_rank else points[-1].frame
@@ -188,9 +191,9 @@ def test_a_long_stream_comes_near_the_shape_of_all():
 def test_errors_from_moments_take_the_mean_leverage(rng):
     vectors, codes = rng.normal(size=(90, 6)), np.arange(90) % 3
     vectors[:, :2] += rng.normal(size=(3, 2))[codes]
-    targets = Targets.of_classes(codes, np.ones(90), 3)
+    targets = ClassTarget.from_codes(codes, np.ones(90), 3)
     rows, Y = vectors - vectors.mean(axis=0), targets.Y
-    ridge = tried(FeatureRidge.of(rows.T @ rows, rows.T @ Y, Y.T @ Y, 90.0, 30.0), learned=True)
+    ridge = FeatureRidge.from_scatter(rows.T @ rows, rows.T @ Y, Y.T @ Y, 90.0, 30.0, learned=True)
     inverse = np.linalg.inv(rows.T @ rows + ridge.penalties[0] * np.eye(6))
     H = rows @ inverse @ rows.T + 1 / 90
     left_out = (Y - H @ Y) / (1 - np.trace(H) / 90)
@@ -306,10 +309,11 @@ def test_weights_of_zero_are_absent(rng):
     assert_array_equal(with_weight.weighting_, without.weighting_)
 
 
-def test_matrices_one_by_one_wait_for_each_other(rng):
+def test_matrices_one_by_one_wait_for_each_other(rng, batches_of):
     """The weighting is renewed with the reference point, not by every matrix."""
+    batches_of(8)
     X, y = labeled(rng, 70, 3)
-    metric, weightings = LogEuclideanMetric(1.0, weighting="discriminant", batch_size=8, random_state=0), []
+    metric, weightings = LogEuclideanMetric(1.0, weighting="discriminant", random_state=0), []
     for k in range(70):
         weightings.append(metric.partial_fit(X[k : k + 1], y[k : k + 1], classes=[0, 1]).weighting_)
     assert weightings[0] is None

@@ -17,12 +17,13 @@ from sklearn.neighbors import KNeighborsClassifier
 from random_matrices import labeled, spd
 from spdmetric import LogEuclideanMetric
 from spdmetric.datasets import make_toy
+from spdmetric.objectives.data import ClassTarget
 from spdmetric.objectives.weighting import (
     FeatureRidge,
     GramRidge,
-    Targets,
     discriminant_weighting,
-    weighting_of,
+    rows_of,
+    weigh_directions,
 )
 
 
@@ -31,7 +32,7 @@ def problem(n, p, c, seed=0, *, weighted=True, spread=1.0):
     codes = np.r_[np.arange(c), np.arange(c), rng.integers(0, c, n - 2 * c)]
     vectors = rng.normal(size=(n, p)) + spread * rng.normal(size=(c, p))[codes]
     weight = rng.uniform(0.3, 3.0, n) if weighted else np.ones(n)
-    return vectors, codes, weight, Targets.of_classes(codes, weight, c)
+    return vectors, codes, weight, ClassTarget.from_codes(codes, weight, c)
 
 
 def refitted(vectors, codes, weight, c, penalty):
@@ -55,10 +56,10 @@ def ridge_of(vectors, targets, form, penalties=None):
     w = targets.weight
     rows = np.sqrt(w)[:, None] * (vectors - w @ vectors / w.sum())
     if form == "gram":
-        ridge = GramRidge.of(rows @ rows.T, targets, vectors.shape[1])
+        ridge = GramRidge.from_products(rows @ rows.T, targets, vectors.shape[1], targets.per_class)
     else:
-        Y = targets.rows()
-        ridge = FeatureRidge.of(rows.T @ rows, rows.T @ Y, Y.T @ Y, w.sum(), targets.per_class)
+        Y = rows_of(targets)
+        ridge = FeatureRidge.from_scatter(rows.T @ rows, rows.T @ Y, Y.T @ Y, w.sum(), targets.per_class)
     if penalties is not None:
         ridge = ridge._replace(penalties=np.array(penalties) * ridge.values[-1], usual=None)
     errors = ridge.errors(targets) if form == "gram" else ridge.errors(rows, targets)
@@ -80,7 +81,7 @@ def test_errors_at_penalties_next_to_zero():
     """In the Gram form, down to 1e-12 of the trace, where 1 - leverage has lost its digits."""
     vectors, codes, weight, targets = problem(12, 40, 3)
     rows = np.sqrt(weight)[:, None] * (vectors - weight @ vectors / weight.sum())
-    ridge = GramRidge.of(rows @ rows.T, targets, vectors.shape[1])
+    ridge = GramRidge.from_products(rows @ rows.T, targets, vectors.shape[1], targets.per_class)
     penalty = 1e-12 * np.trace(rows @ rows.T)
     left = penalty / (ridge.values + penalty)
     found = (ridge.basis * left) @ ridge.inner / (ridge.basis**2 @ left)[:, None]
@@ -108,7 +109,7 @@ def test_both_forms_give_one_shape(n):
     feature, errors, _ = ridge_of(vectors, targets, "feature")
     gram, gram_errors, rows = ridge_of(vectors, targets, "gram")
     assert_allclose(gram_errors.squares, errors.squares, rtol=1e-8)
-    one, other = weighting_of(feature, errors), weighting_of(gram, gram_errors, rows)
+    one, other = weigh_directions(feature, errors), weigh_directions(gram, gram_errors, rows)
     assert_allclose(one.penalty, other.penalty, rtol=1e-9)
     assert_allclose(gram_of(vectors, one), gram_of(vectors, other), rtol=1e-7, atol=1e-9)
 
@@ -122,7 +123,7 @@ def test_without_penalty_it_is_linear_discriminant_analysis():
     """With many matrices, up to a rotation and the factor of the degrees of freedom."""
     vectors, codes, _, targets = problem(3000, 5, 4, weighted=False, spread=0.5)
     ridge, errors, _ = ridge_of(vectors, targets, "feature", [1e-8])
-    ours = weighting_of(ridge, errors)
+    ours = weigh_directions(ridge, errors)
     lda = LinearDiscriminantAnalysis(solver="eigen").fit(vectors, codes)
     theirs = lda.transform(vectors) - lda.transform(vectors).mean(axis=0)
     K, other = gram_of(vectors, ours), theirs @ theirs.T
@@ -170,7 +171,7 @@ def test_each_factor_of_the_penalty_is_taken_somewhere():
     """Classes that differ where vectors spread little want less of it, those in which none differs more."""
     rng = np.random.default_rng(0)
     codes = np.arange(80) % 2
-    targets = Targets.of(codes, np.ones(80))
+    targets = ClassTarget.from_codes(codes, np.ones(80))
     vectors = rng.normal(size=(80, 60)) * np.geomspace(10, 0.1, 60)
     ridge, _, _ = ridge_of(vectors, targets, "feature")
     apart = vectors + 3.0 * np.eye(60)[-1] * codes[:, None]
@@ -184,9 +185,9 @@ def test_the_penalty_is_that_of_ledoit_and_wolf(c):
     codes = np.repeat(np.arange(c), 200)
     rng = np.random.default_rng(0)
     vectors = (rng.normal(size=(200 * c, 40)) + rng.normal(size=(c, 40))[codes]) * np.geomspace(1, 5, 40)
-    ridge, _, rows = ridge_of(vectors, targets := Targets.of(codes, np.ones(200 * c)), "feature")
+    ridge, _, rows = ridge_of(vectors, targets := ClassTarget.from_codes(codes, np.ones(200 * c)), "feature")
     usual = ridge._replace(penalties=ridge.penalties[[ridge.usual]], usual=None)
-    shape = weighting_of(usual, usual.errors(rows, targets))
+    shape = weigh_directions(usual, usual.errors(rows, targets))
     means = np.array([vectors[codes == k].mean(axis=0) for k in range(c)])
     mean = np.mean((vectors - means[codes]) ** 2)
     share = 1 / (1 + mean * 200 * c / shape.penalty)
@@ -214,10 +215,10 @@ def test_columns_have_an_order_and_signs(n, p):
     """Classes of equal weight leave the eigenvectors to rounding; the coordinates do not hang on it."""
     vectors, codes, _, _ = problem(n - n % 4, p, 4, weighted=False)
     codes = np.arange(len(codes)) % 4
-    targets = Targets.of_classes(codes, np.ones(len(codes)), 4)
+    targets = ClassTarget.from_codes(codes, np.ones(len(codes)), 4)
     one = discriminant_weighting(vectors, targets).directions
     order = np.random.default_rng(0).permutation(len(codes))
-    moved = Targets.of_classes(codes[order], np.ones(len(codes)), 4)
+    moved = ClassTarget.from_codes(codes[order], np.ones(len(codes)), 4)
     other = discriminant_weighting(vectors[order], moved).directions
     assert_allclose(other, one, rtol=0, atol=1e-7 * np.abs(one).max())
 
@@ -226,7 +227,7 @@ def test_a_class_of_one_matrix_is_fitted_and_not_judged():
     vectors, codes, _, _ = problem(20, 6, 3, weighted=False)
     codes = np.r_[codes, 3]
     vectors = np.concatenate([vectors, 5 * np.ones((1, 6))])
-    targets = Targets.of_classes(codes, np.ones(21), 4)
+    targets = ClassTarget.from_codes(codes, np.ones(21), 4)
     assert targets.judged.tolist() == [True] * 20 + [False]
     shape = discriminant_weighting(vectors, targets)
     assert shape.directions.shape == (6, 3)
@@ -235,7 +236,7 @@ def test_a_class_of_one_matrix_is_fitted_and_not_judged():
 
 def test_every_class_of_one_matrix():
     vectors = np.random.default_rng(0).normal(size=(5, 8))
-    shape = discriminant_weighting(vectors, Targets.of_classes(np.arange(5), np.ones(5), 5))
+    shape = discriminant_weighting(vectors, ClassTarget.from_codes(np.arange(5), np.ones(5), 5))
     assert np.isfinite(shape.directions).all()
     assert shape.score == 0
 
@@ -243,13 +244,13 @@ def test_every_class_of_one_matrix():
 def test_two_identical_matrices_with_different_labels():
     vectors, codes, weight, _ = problem(12, 30, 2)
     vectors[1] = vectors[0]
-    shape = discriminant_weighting(vectors, Targets.of_classes(codes, weight, 2))
+    shape = discriminant_weighting(vectors, ClassTarget.from_codes(codes, weight, 2))
     assert np.isfinite(shape.directions).all()
     assert np.isfinite(shape.score)
 
 
 def test_identical_matrices_have_no_shape():
-    targets = Targets.of_classes(np.array([0, 1, 0, 1]), np.ones(4), 2)
+    targets = ClassTarget.from_codes(np.array([0, 1, 0, 1]), np.ones(4), 2)
     shape = discriminant_weighting(np.ones((4, 3)), targets)
     assert shape.directions.shape == (3, 0)
 
@@ -260,7 +261,7 @@ def test_scale_of_weights_and_rotation_of_vectors_change_nothing(seed, scale, n)
     vectors, codes, weight, targets = problem(n, 20, 3, seed)
     one = discriminant_weighting(vectors, targets)
     Q = np.linalg.qr(np.random.default_rng(seed).normal(size=(20, 20)))[0]
-    other = discriminant_weighting(vectors @ Q, Targets.of_classes(codes, scale * weight, 3))
+    other = discriminant_weighting(vectors @ Q, ClassTarget.from_codes(codes, scale * weight, 3))
     assert_allclose(other.penalty, scale * one.penalty, rtol=1e-6)
     K, L = gram_of(vectors, one), gram_of(vectors @ Q, other)
     assert_allclose(K / np.trace(K), L / np.trace(L), atol=1e-7)
@@ -290,7 +291,7 @@ def test_it_is_the_shape_of_the_plain_vectors(n, d, options, rng):
     metric = clone(SHAPED).set_params(**options, max_iter=20, tol=1.0).fit(X, y, weight)
     plain = clone(metric).set_params(weighting=None).fit(X, y, weight)
     vectors = plain.transform(X)
-    expected = discriminant_weighting(vectors, Targets.of_classes(y, weight, 3), learned=bool(options))
+    expected = discriminant_weighting(vectors, ClassTarget.from_codes(y, weight, 3), learned=bool(options))
     assert metric.weighting_.shape == (vectors.shape[1], 2)
     assert metric.weighting_penalty_ == pytest.approx(expected.penalty, rel=1e-9)
     assert metric.weighting_score_ == pytest.approx(expected.score, rel=1e-7)
@@ -332,20 +333,22 @@ def test_invariance_under_congruence_of_data_and_start(options, rng):
 
 @SIZES
 @pytest.mark.parametrize("stored", [False, True])
-def test_chunks_in_memory_and_in_files(n, d, stored, rng, tmp_path):
+def test_chunks_in_memory_and_in_files(n, d, stored, rng, tmp_path, chunks_of):
     X, y = labeled(rng, n, d, classes=3)
     weight = rng.uniform(0.5, 2, n)
     np.save(tmp_path / "X.npy", X)
     source = np.load(tmp_path / "X.npy", mmap_mode="r") if stored else X
     whole = clone(SHAPED).fit(X, y, weight)
-    close(clone(SHAPED).set_params(chunk_size=11).fit(source, y, weight), whole, X)
+    chunks_of(11)
+    close(clone(SHAPED).fit(source, y, weight), whole, X)
 
 
-def test_chunks_that_are_not_kept(rng, monkeypatch):
+def test_chunks_that_are_not_kept(rng, monkeypatch, chunks_of):
     X, y = labeled(rng, 120, 4, classes=3)
     whole = clone(SHAPED).fit(X, y)
-    monkeypatch.setattr("spdmetric.objectives.local.fits", lambda n, d: False)
-    close(clone(SHAPED).set_params(chunk_size=11).fit(X, y), whole, X)
+    monkeypatch.setattr("spdmetric.objectives.data.fits", lambda n, d: False)
+    chunks_of(11)
+    close(clone(SHAPED).fit(X, y), whole, X)
 
 
 @pytest.mark.parametrize("stored", [False, True])
@@ -362,10 +365,10 @@ def test_fewer_matrices_than_features_need_no_square_of_these(stored, rng, tmp_p
 
 
 @SIZES
-def test_threads_do_not_change_a_bit(n, d, rng):
+def test_threads_do_not_change_a_bit(n, d, rng, chunks_of):
     X, y = labeled(rng, n, d, classes=3)
-    metric = clone(SHAPED).set_params(chunk_size=11)
-    one, two = (clone(metric).set_params(n_jobs=k).fit(X, y) for k in (1, 2))
+    chunks_of(11)
+    one, two = (clone(SHAPED).set_params(n_jobs=k).fit(X, y) for k in (1, 2))
     np.testing.assert_array_equal(one.weighting_, two.weighting_)
 
 

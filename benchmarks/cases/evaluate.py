@@ -15,7 +15,8 @@ from benchmarks.outcomes import Outcome, Setting, lead, share
 from benchmarks.peers import load_peer
 from spdmetric.linalg.symmetric import congruence
 from spdmetric.manifolds import Ball, BallPoint, RankBall
-from spdmetric.objectives.alignment import Misalignment, Target
+from spdmetric.objectives.alignment import Misalignment
+from spdmetric.objectives.data import ClassTarget, Data
 
 # (n, d), and the most that ours may take of the eigendecomposition
 SIZES = (
@@ -49,7 +50,7 @@ def _evaluate(n: int, d: int, most: float | None, setting: Setting) -> Outcome:
     peer = load_peer("numpy_eigh")
     stack = congruence(point.factor, X)
     contestants = {
-        "ours": _evaluation(Misalignment(X, target), point),
+        "ours": _evaluation(Misalignment(Data(X, target)), point),
         peer.name: lambda: peer.module.decompose(stack),
     }
     with threadpool_limits(1):
@@ -78,7 +79,7 @@ def low_rank(n: int, d: int, rank: int) -> Case:
 
 def _low_rank(n: int, d: int, rank: int, setting: Setting) -> Outcome:
     X, codes = covariances(n, d, setting.seed)
-    objective, ball = Misalignment(X, Target.one_hot(codes)), RankBall(d, rank, 4.0)
+    objective, ball = Misalignment(Data(X, ClassTarget.from_codes(codes))), RankBall(d, rank, 4.0)
     gradient = objective.at(ball.center).gradient
     step = -gradient / np.linalg.norm(gradient)
     peer = load_peer("numpy_eigh")
@@ -98,12 +99,12 @@ def _low_rank(n: int, d: int, rank: int, setting: Setting) -> Outcome:
     return Outcome(lines, records, {"threads": 1})
 
 
-def _problem(n: int, d: int, seed: int) -> tuple[np.ndarray, Target, BallPoint]:
+def _problem(n: int, d: int, seed: int) -> tuple[np.ndarray, ClassTarget, BallPoint]:
     """Whitened matrices, and a point half way out in the ball of radius 10."""
     X, codes = whitened(covariances(n, d, seed))
     S = np.random.default_rng(seed).standard_normal((d, d))
     S = S + S.T
-    return X, Target.one_hot(codes), Ball(np.eye(d), 10.0).point(S * (5.0 / np.linalg.norm(S)))
+    return X, ClassTarget.from_codes(codes), Ball(np.eye(d), 10.0).point(S * (5.0 / np.linalg.norm(S)))
 
 
 def _evaluation(objective: Misalignment, point: BallPoint) -> Callable[[], tuple[float, np.ndarray]]:

@@ -15,7 +15,8 @@ from benchmarks.data import covariances
 from benchmarks.outcomes import Bound, Line, Outcome, Setting, quantity, share
 from benchmarks.processes import run_python
 from spdmetric.manifolds import Ball, BallPoint
-from spdmetric.objectives.alignment import Misalignment, Target
+from spdmetric.objectives.alignment import Misalignment
+from spdmetric.objectives.data import ClassTarget
 
 N_SIZES = (100, 316, 1000, 3162, 10_000, 31_623, 100_000)
 D_SIZES = (4, 8, 16, 32, 64, 128)
@@ -92,7 +93,7 @@ def _process(n: int, d: int, mode: str, setting: Setting) -> dict[str, float]:
 def measure(n: int, d: int, mode: str, repeats: int, seed: int) -> dict[str, float]:
     """Best seconds of an evaluation, and the peak of memory beyond matrices and targets."""
     X, codes = covariances(n, d, seed)
-    target, few = Target.one_hot(codes), Target.one_hot(codes[:10])
+    target, few = ClassTarget.from_codes(codes), ClassTarget.from_codes(codes[:10])
     point = Ball(np.eye(d), 10.0).point(np.diag(np.linspace(-1.0, 1.0, d)))
     make = recomputing if mode == "recomputing" else Misalignment
     load_kernels()

@@ -19,7 +19,8 @@ from reproduction.figures.plane import circle, traceless
 from spdmetric.datasets import make_toy
 from spdmetric.geometry import mean_riemann
 from spdmetric.manifolds import Ball, BallPoint, FactorPoint
-from spdmetric.objectives.alignment import LocalEvaluation, Misalignment, Target
+from spdmetric.objectives.alignment import Evaluation, Misalignment
+from spdmetric.objectives.data import ClassTarget, Data
 from spdmetric.solvers import Record, Solution, geodesic_gradient
 
 STARTS = ((0.0, 0.0), (1.5, 2.6))  # normal coordinates of the center and of another point
@@ -49,7 +50,7 @@ def compute(seed: int = 0, *, radius: float = 4.0, n_grid: int = 36) -> Ascent:
     """Evaluate the alignment of a toy set over a ball on a polar grid, and climb it from two points."""
     X, y, _, _ = make_toy(n_train=50, n_test=2, d=2, noise=3.0, random_state=DRAW + seed)
     center = mean_riemann(X)
-    objective = _Watched(X, Target.one_hot((y > 0).astype(int)))
+    objective = _Watched(Data(X, ClassTarget.from_codes((y > 0).astype(int))))
     ball = _WatchedBall(center, radius)
     grid = np.linspace(0, radius, n_grid)[:, None, None] * circle(2 * n_grid + 1)
     values = [objective.at(ball.point(S)).alignment for S in traceless(grid.reshape(-1, 2))]
@@ -60,7 +61,7 @@ def compute(seed: int = 0, *, radius: float = 4.0, n_grid: int = 36) -> Ascent:
 class _Watched(Misalignment):
     """An objective that remembers where it was evaluated."""
 
-    def at(self, point: FactorPoint) -> LocalEvaluation:
+    def at(self, point: FactorPoint) -> Evaluation:
         self.seen = [*getattr(self, "seen", ()), super().at(point)]
         return self.seen[-1]
 
@@ -84,7 +85,7 @@ class _WatchedBall(Ball):
 
 def _climb(objective: _Watched, ball: _WatchedBall, start: tuple[float, float], n: int = 41) -> Climb:
     """Run the solver; the evaluation with the value of a record is the one that was accepted."""
-    reached: list[LocalEvaluation] = []
+    reached: list[Evaluation] = []
     arcs: list[np.ndarray] = []
 
     def look(record: Record) -> None:

@@ -33,7 +33,8 @@ from spdmetric.datasets import make_toy
 from spdmetric.geometry import mean_riemann
 from spdmetric.linalg.symmetric import congruence, invsqrtm, logm
 from spdmetric.manifolds import Ball
-from spdmetric.objectives.alignment import Misalignment, Target
+from spdmetric.objectives.alignment import Misalignment
+from spdmetric.objectives.data import ClassTarget, Data
 
 
 def small_row(d):
@@ -64,9 +65,8 @@ def test_unnormalized_gradient(rng):
     X, y, *_ = make_toy(20, 2, d=4, random_state=0)
     ball = Ball(np.eye(4), 10.0)
     whitened = congruence(invsqrtm(mean_riemann(X)), X)
-    objective = ablations.Unnormalized(
-        whitened, Target.one_hot((y == 1).astype(int)), ball.point(np.zeros((4, 4)))
-    )
+    data = Data(whitened, ClassTarget.from_codes((y == 1).astype(int)))
+    objective = ablations.Unnormalized(data, ball.point(np.zeros((4, 4))))
     S, eta = symmetric(rng, 4, traceless=True), symmetric(rng, 4, traceless=True)
     here, h = objective.at(ball.point(S)), np.logspace(-2, -4, 5)
     remainder = [

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from spdmetric.estimators import LogEuclideanClassifier as LogEuclideanClassifier
     from spdmetric.estimators import LogEuclideanMetric as LogEuclideanMetric
     from spdmetric.estimators import LogEuclideanMetricCV as LogEuclideanMetricCV
+    from spdmetric.estimators import LogEuclideanRegressor as LogEuclideanRegressor
     from spdmetric.estimators import Shrinkage as Shrinkage
     from spdmetric.io.models import load as load
     from spdmetric.io.models import save as save
@@ -33,6 +34,7 @@ _NAMES = {
     "LogEuclideanClassifier": "estimators",
     "LogEuclideanMetric": "estimators",
     "LogEuclideanMetricCV": "estimators",
+    "LogEuclideanRegressor": "estimators",
     "Shrinkage": "estimators",
     "compare": "comparison.report",
     "load": "io.models",

@@ -21,7 +21,6 @@ from spdmetric.linalg.lazy import lazy
 from spdmetric.linalg.symmetric import (
     Array,
     Spectrum,
-    exp_bend,
     exp_slope,
     expm,
     invsqrtm,
@@ -38,7 +37,6 @@ class Derivatives(Protocol):
     def frame_gradient(self) -> np.ndarray: ...
     @property
     def factor_gradient(self) -> np.ndarray: ...
-    def frame_hvp(self, xi: np.ndarray) -> np.ndarray: ...
 
 
 class BallPoint:
@@ -62,10 +60,6 @@ class BallPoint:
     def gradient(self, function: Derivatives) -> Array:
         """Gradient of a function of the factor, in coordinates."""
         return self.pull(function.frame_gradient)
-
-    def hvp(self, function: Derivatives, eta: Array) -> Array:
-        """Hessian of a function of the factor, in coordinates, applied to ``eta``."""
-        return self.pull(function.frame_hvp(self.push(eta))) + self.bend(function.frame_gradient, eta)
 
     @lazy
     def S(self) -> np.ndarray:
@@ -114,40 +108,22 @@ class BallPoint:
         v = (self._P.T @ gradient @ self._P) / self._sinhc
         return sqrt(np.vdot(v, v))
 
-    def evened(self, bends: np.ndarray) -> Evened:
-        """Inverse curvature, about, where a function bends along frame vectors by ``bends``, (d, d)."""
-        return Evened(self._P, np.sqrt(np.sqrt(self._sinhc)), bends)
-
-    def bend(self, gradient: Array, eta: Array) -> Array:
-        """What the curvature of the coordinate lines adds to a Hessian-vector product.
-
-        A straight line of coordinates is not a geodesic: its acceleration, paired with
-        the ``gradient`` in the frame, is part of the second derivative of a function.
-        """
-        product = self._acceleration * (self._P.T @ eta @ self._P)[:, :, None]  # a, c, b
-        q = 2 * np.einsum("acb,ab->cb", product, gradient)
-        return self._P @ symmetrize(q) @ self._P.T
-
-    @lazy
-    def _acceleration(self) -> np.ndarray:
-        """``exp(-(a+b)/2) exp[a, c, b] - sinhc((a-c)/2) sinhc((c-b)/2) / 2``, (d, d, d)."""
-        s = self._s
-        a, c, b = s[:, None, None], s[None, :, None], s[None, None, :]
-        second = np.exp(-(a + b) / 2) * exp_bend(a, c, b)
-        return second - self._sinhc[:, :, None] * self._sinhc[None, :, :] / 2
+    def preconditioner(self, curvature: np.ndarray) -> Preconditioner:
+        """Inverse curvature, about, given an estimate of the curvature along frame vectors, (d, d)."""
+        return Preconditioner(self._P, np.sqrt(np.sqrt(self._sinhc)), curvature)
 
 
-class Evened:
+class Preconditioner:
     """Inverse curvature at a point, about: of a gradient it makes a step.
 
-    Along a frame vector xi a function bends about as ``<xi, B xi>``, B the matrix ``bends``; in its
+    Along a frame vector xi a function bends about as ``<xi, B xi>``, B the estimate of its curvature; in its
     eigenbasis the inverse of ``xi -> (B xi + xi B) / 2`` is a scaling of entries.  The trace is left, so that
     det(G) stays.  Far from the center the function is flatter where the eigenvalues of S differ more, about
     as the root of ``sinhc``: this power needed the fewest evaluations, on toys of size 8 and 20 and on EEG.
     """
 
-    def __init__(self, P: np.ndarray, gaps: np.ndarray, bends: np.ndarray):
-        b, self._Q = spectrum(bends)
+    def __init__(self, P: np.ndarray, gaps: np.ndarray, curvature: np.ndarray):
+        b, self._Q = spectrum(curvature)
         self._P, self._gaps = P, gaps
         self._scale = 2 / (b[:, None] + b)
 
@@ -286,13 +262,9 @@ class RankPoint:
         """Length of a gradient, in coordinates."""
         return sqrt(np.vdot(gradient, gradient))
 
-    def evened(self, bends: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    def preconditioner(self, curvature: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         """Gradients as they are: rotated, they would leave the coordinates of this rank."""
         return lambda gradient: gradient
-
-    def hvp(self, function: Derivatives, eta: Array) -> Array:
-        """Not known at low rank: there the secant model serves."""
-        raise TypeError("Exact second derivatives are known at full rank only.")
 
 
 class RankBall:

@@ -37,11 +37,10 @@ _SIZES = (1e-150, 1e150)  # of the largest entry of a matrix: its square must be
 _WEIGHTS = 1e12  # largest ratio of two positive weights
 _WEIGHT_SIZES = (1e-307, 1e303)  # of one that is positive: sums of many must be numbers
 LARGEST_RADIUS = 300.0  # exp(radius) and its square must be numbers, those of matrices besides
-_NEWTON_RADIUS = 20.0
 
 
-class TellsNothingError(ValueError):
-    """Matrices from which nothing can be learned of y."""
+class UninformativeDataError(ValueError):
+    """Matrices and targets from which nothing can be learned."""
 
 
 def check_spd(X: ArrayLike, *, name: str = "X", first: int = 0) -> Array:
@@ -400,8 +399,8 @@ def check_scorer(scoring: object) -> None:
         )
 
 
-def check_radius(radius: object, solver: str = "trust-region") -> float:
-    """Return a radius as a float, if a solver can go so far."""
+def check_radius(radius: object) -> float:
+    """Return a radius as a float, if float64 goes so far."""
     if not isinstance(radius, Real) or not isfinite(radius) or radius < 0:
         raise ValueError(
             f"{spell('radius', radius)}: expected a finite number >= 0, the largest affine-invariant "
@@ -414,21 +413,12 @@ def check_radius(radius: object, solver: str = "trust-region") -> float:
             "factors of up to exp(radius), which float64 cannot hold there; 10 is the default, 2 to 20 are "
             "usual."
         )
-    if solver == "newton" and radius > _NEWTON_RADIUS:
-        raise ValueError(
-            f"{spell('radius', radius)} is too large for solver='newton', whose second derivatives lose "
-            f"their digits past {_NEWTON_RADIUS:g}: use solver='trust-region', or a smaller radius."
-        )
     return radius
 
 
-def check_rank(rank: Any, solver: str) -> int | None:
-    """Return a rank that a solver can learn, None for full rank."""
+def check_rank(rank: Any) -> int | None:
+    """Return a rank, None for full rank."""
     check_count("rank", rank, optional=True)
-    if rank is not None and solver == "newton":
-        raise ValueError(
-            "solver='newton' has second derivatives at full rank only: with rank= use 'trust-region'."
-        )
     return None if rank is None else int(rank)
 
 
@@ -451,37 +441,13 @@ def check_neighbors(n_neighbors: int, fewest: int) -> int:
     return int(n_neighbors)
 
 
-def check_kernel(kernel: object, gamma: object, solver: str) -> None:
-    """Refuse parameters of the kernel that mean nothing, or nothing together."""
-    check_choice("kernel", kernel, ("linear", "rbf"))
-    if kernel == "linear" and gamma is not None:
-        raise ValueError(
-            f"gamma={gamma!r} is of the Gaussian kernel, and kernel='linear' has none: pass "
-            "kernel='rbf', or leave gamma=None."
-        )
-    if gamma is not None and (not isinstance(gamma, Real) or not isfinite(gamma) or gamma <= 0):
-        raise ValueError(
-            f"gamma={gamma!r}: expected a finite number > 0, or None to learn it with the metric."
-        )
-    if kernel == "rbf" and solver == "newton":
-        raise ValueError(
-            "solver='newton' has second derivatives for the linear kernel only: with kernel='rbf' use "
-            "'trust-region'."
-        )
-    if kernel == "rbf" and solver == "stochastic":
-        raise ValueError(
-            "solver='stochastic' takes the linear kernel apart into mini-batches; the Gaussian one compares "
-            "all pairs of matrices: with kernel='rbf' use 'trust-region'."
-        )
-
-
 def check_weighting(weighting: object, kernel: str) -> str | None:
     """Return the weighting, or say that it is not known, or not for this kernel."""
     check_choice("weighting", weighting, (None, "discriminant"))
     if weighting is not None and kernel != "linear":
         raise ValueError(
-            f"weighting={weighting!r} needs kernel='linear': with kernel={kernel!r} the metric and its gamma are "
-            "learned for distances without a weighting. Use one of the two."
+            f"weighting={weighting!r} needs kernel='linear': with kernel={kernel!r} the metric and its gamma "
+            "are learned for distances without a weighting. Use one of the two."
         )
     return None if weighting is None else str(weighting)
 
@@ -578,7 +544,7 @@ def encode(X: Array, y: Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 def is_regression(y: ArrayLike, task: str) -> bool:
-    """Whether y holds numbers to predict: told by the task, or by numbers that are not whole.
+    """Whether y holds regression targets: told by the task, or by numbers that are not whole.
 
     That is the rule of scikit-learn's `type_of_target`, which warns of numbers beyond int64.  Numbers that
     are not finite count as such too: `check_numbers` says which they are.
@@ -591,7 +557,7 @@ def is_regression(y: ArrayLike, task: str) -> bool:
 
 
 def check_numbers(X: Array, y: ArrayLike) -> np.ndarray:
-    """Return numbers to predict, (n, q), in float64, or say why they are none."""
+    """Return regression targets, (n, q), in float64, or say why they are none."""
     y = as_numpy(to_numpy(y), "y")
     if y.dtype.kind not in "fiu":
         raise ValueError(
@@ -626,15 +592,6 @@ def standardized(values: np.ndarray, weight: np.ndarray) -> np.ndarray:
             "there is nothing to predict."
         )
     return unit / spread
-
-
-def check_no_class_weight(class_weight: ClassWeight) -> None:
-    """Refuse weights of classes where there are none."""
-    if class_weight is not None:
-        raise ValueError(
-            f"class_weight={class_weight!r} is for classes, and y holds numbers to predict: pass "
-            "sample_weight to fit, or task='classification' if the numbers are labels."
-        )
 
 
 def check_classes(classes: np.ndarray) -> np.ndarray:
@@ -754,16 +711,6 @@ def weights_by_label(classes: np.ndarray, class_weight: Mapping[Hashable, float]
     weight = np.array([float(class_weight.get(label, 1.0)) for label in labels])
     check_weight_range(*weight_range(weight), "class_weight")
     return weight * weight_unit(float(weight.max()))
-
-
-def check_stream_task(task: object) -> None:
-    """Refuse streams of numbers to predict."""
-    check_choice("task", task, TASKS)
-    if task == "regression":
-        raise ValueError(
-            "task='regression': a stream is learned from for classes only, as the spread of its numbers is "
-            "not known in advance. Use fit, with solver='stochastic' for many matrices."
-        )
 
 
 def check_domains(sample_domain: Any, n: int) -> np.ndarray:

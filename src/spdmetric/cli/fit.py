@@ -232,7 +232,6 @@ def _parameters(arguments: Namespace, chooses: bool) -> dict[str, dict[str, obje
         "--folds": {"cv": arguments.folds},
         "--scoring": {"scoring": scoring},
         "--class-weight": {"class_weight": arguments.class_weight},
-        "--domains": {"unseen_domain": "recenter"} if chooses else {},
     }
     named = {f"--{name.replace('_', '-')}" for name, value in vars(arguments).items() if value is not None}
     return {option: parameters for option, parameters in found.items() if option in named}
@@ -253,7 +252,10 @@ def make_regressor(arguments: Namespace, sizes: Sizes) -> BaseEstimator:
         rank = None if arguments.rank == "full" else arguments.rank
         metric = LogEuclideanMetric(arguments.radius, rank=rank, weighting="discriminant", task="regression")
     else:
-        metric = LogEuclideanMetricCV(head="ridge" if ridge else "neighbors", task="regression")
+        metric = LogEuclideanMetricCV(
+            LogEuclideanMetric(task="regression", tol=3e-2, max_iter=40),
+            head="ridge" if ridge else "neighbors",
+        )
     before = [CommonRange()] if sizes.shared else []
     estimator = make_pipeline(*before, metric, Ridge() if ridge else KNeighborsRegressor())
     for parameters in _parameters(arguments, chooses=False).values():

@@ -29,6 +29,7 @@ from spdmetric.estimators import (
     LogEuclideanMetric,
     LogEuclideanMetricCV,
 )
+from spdmetric.estimators.cv import set_nested
 from spdmetric.validation import check_psd, smallest_rank
 
 
@@ -172,11 +173,11 @@ def _pyriemann(title: str, sentence: str, make: Make | None = None, **rest: Any)
     return Method(title, title.replace(" +", ","), "baseline", sentence, made, extra="compare", **rest)
 
 
-def _chosen(title: str, short: str, words: str, **parameters: Any) -> Method:
+def _chosen(title: str, short: str, words: str, head: str = "auto", **tried: Any) -> Method:
     sentence = (
         f"Reference point, rank and weighting of the metric and {words}, all chosen by cross-validation."
     )
-    recipe = lambda s: LogEuclideanClassifier(**parameters)  # noqa: E731
+    recipe = lambda s: LogEuclideanClassifier(LogEuclideanMetricCV(**tried) if tried else None, head=head)  # noqa: E731
     return Method(title, short, "learned", sentence, recipe, definite=False, chooses=True)
 
 
@@ -340,12 +341,13 @@ def too_few(method: Method, n: int) -> str | None:
 
 def set_where_known(estimator: BaseEstimator, **parameters: object) -> list[str]:
     """Set parameters on all steps that have them; the names of those that no step has."""
-    unknown = set(parameters)
-    for step in steps_of(estimator):
-        known = step.get_params(deep=False).keys() & parameters.keys()
-        step.set_params(**{name: parameters[name] for name in known})
-        unknown -= known
-    return sorted(unknown)
+    steps = steps_of(estimator)
+    found = {name: [set_nested(step, name, value) for step in steps] for name, value in parameters.items()}
+    return [name for name in parameters if not any(found[name])]
+
+
+# ---------------------------------------------------------------------------
+# Code to copy
 
 
 def expression(estimator: BaseEstimator, width: int = 80) -> str:

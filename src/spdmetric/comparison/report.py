@@ -34,7 +34,7 @@ from spdmetric.io.files import as_csv
 from spdmetric.io.matrices import Matrices
 from spdmetric.plots.style import need_matplotlib
 from spdmetric.validation import (
-    TellsNothingError,
+    UninformativeDataError,
     as_numbers,
     as_numpy,
     check_count,
@@ -264,7 +264,7 @@ class Report:
             warnings.simplefilter("ignore")  # the folds report theirs
             try:
                 return estimator.fit(plan.X[trained], plan.classes[plan.codes[trained]], **groups)
-            except TellsNothingError as error:  # in folds, chance differs
+            except UninformativeDataError as error:  # in folds, chance differs
                 raise ValueError(
                     f"{METHODS[method].title} was trained in every fold, and cannot be trained on all "
                     f"{len(trained)} matrices: together they hold nothing that tells the classes apart. See "

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spdmetric.caller import warn_at_caller
+from spdmetric.objectives.data import View
 from spdmetric.validation import as_numpy, check_spd, check_stack, checked_chunk
 
 if TYPE_CHECKING:
     from dask.array import Array as DaskArray
 
 
-def aligned(X: DaskArray, y: Any, sample_weight: Any) -> tuple[DaskArray, DaskArray, DaskArray | None]:
+def align_columns(X: DaskArray, y: Any, sample_weight: Any) -> tuple[DaskArray, DaskArray, DaskArray | None]:
     """Return the dask arrays X, y and weights (or None) in matching chunks, saying what was rechunked."""
     X = whole_matrices(X)
     if y is None:
@@ -71,17 +72,12 @@ def chunk_rows(X: DaskArray) -> list[slice]:
     return [slice(first, last) for first, last in pairwise(edges) if first < last]
 
 
-class Computed:
+def compute_lazily(X: DaskArray) -> View:
     """A dask array that is computed slice by slice in this process: there is no cluster."""
-
-    def __init__(self, X: DaskArray):
-        self._X, self.shape, self.dtype = X, X.shape, X.dtype
-
-    def __getitem__(self, rows: slice) -> np.ndarray:
-        return computed(self._X[rows])
+    return View(X.shape, lambda rows: compute(X[rows]))
 
 
-def computed(array: DaskArray) -> np.ndarray:
+def compute(array: DaskArray) -> np.ndarray:
     """Compute an array in this process."""
     try:
         return np.asarray(array.compute())

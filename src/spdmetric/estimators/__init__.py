@@ -4,5 +4,15 @@ from spdmetric.estimators.classifier import LogEuclideanClassifier
 from spdmetric.estimators.cv import LogEuclideanMetricCV
 from spdmetric.estimators.metric import LogEuclideanMetric
 from spdmetric.estimators.preprocessing import CommonRange, Shrinkage
+from spdmetric.estimators.regressor import LogEuclideanRegressor
+from spdmetric.estimators.transfer import TransferClassifier
 
-__all__ = ["CommonRange", "LogEuclideanClassifier", "LogEuclideanMetric", "LogEuclideanMetricCV", "Shrinkage"]
+__all__ = [
+    "CommonRange",
+    "LogEuclideanClassifier",
+    "LogEuclideanMetric",
+    "LogEuclideanMetricCV",
+    "LogEuclideanRegressor",
+    "Shrinkage",
+    "TransferClassifier",
+]

@@ -1,64 +1,76 @@
-"""From what the user gives to what is learned from: the one place that asks what kind of array X is."""
+"""From what the user gives to what is learned from: the one place that asks what kind of array X is.
+
+Domains are sessions or subjects, for instance.  Recentered by the means of their domains,
+``M^{-1/2} X M^{-1/2}``, matrices of all of them can be compared, and everything else is as without domains.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from spdmetric import validation
-from spdmetric.estimators._settings import Settings
-from spdmetric.linalg.symmetric import Array
+from spdmetric.linalg.symmetric import Array, congruence, invsqrtm
 from spdmetric.linalg.threads import Map
-from spdmetric.objectives import local
-from spdmetric.objectives.local import Data, Labeled, LocalData
-from spdmetric.validation import ClassWeight, check_psd, encode, to_numpy, weights_of
-
-# parameter, value that needs the matrices in one process, value that does not
-_NOT_ON_CLUSTERS = (
-    ("kernel", "rbf", "linear"),
-    ("solver", "newton", "trust-region"),
-    ("solver", "stochastic", "trust-region"),
-)
+from spdmetric.means import MEANS, average_over
+from spdmetric.objectives import data as records
+from spdmetric.objectives.data import ClassTarget, Data, RegressionTarget, Rows, Target, View, is_stored
+from spdmetric.validation import ClassWeight, check_domains, check_psd, check_spd, check_weights, to_numpy
 
 
-def data_of(
+def is_dask(X: Array) -> bool:
+    """Whether this is a dask array; dask is not imported to find out."""
+    return type(X).__module__.startswith("dask.array")
+
+
+# ---------------------------------------------------------------------------
+# Matrices and targets
+
+
+def check_data(
     X: Array,
     y: Array,
     sample_weight: Array,
-    settings: Settings,
     *,
-    rank: int | None,
+    class_weight: ClassWeight = None,
     task: str = "classification",
+    rank: int | None = None,
     map: Map = map,
 ) -> tuple[np.ndarray | None, Data]:
     """Check the data where they are, in memory, in a file, or on a cluster; return classes and data.
 
-    Where y holds numbers to predict, there are no classes.
+    Regression targets have no classes.  Matrices without weight are left out.
     """
     if is_dask(X):
-        return _dask_data(X, y, sample_weight, settings, rank, task, map)
-    if local.is_stored(X):
-        rows = local.row_chunks(local.stored_shape(X), settings.chunk_size)
-        return _stored_data(X, y, sample_weight, settings, rank, task, rows, map)
-    classes, labeled = checked_of(X, y, sample_weight, settings.class_weight, rank, task)
-    return classes, local.in_memory(labeled.counting, settings.chunk_size, map)
+        from spdmetric.distributed.arrays import align_columns, chunk_rows, compute, compute_lazily
+        from spdmetric.distributed.cluster import current_client
+        from spdmetric.distributed.data import check_cluster_data
+
+        X, y, sample_weight = align_columns(X, y, sample_weight)
+        client = current_client()
+        if client is not None:
+            return check_cluster_data(client, X, y, sample_weight, class_weight, task, rank)
+        rows = chunk_rows(X)
+        X = compute(X) if records.fits(X.shape[0], X.shape[1]) else compute_lazily(X)
+        y, sample_weight = (None if v is None else compute(v) for v in (y, sample_weight))
+    elif is_stored(X):
+        rows = records.row_chunks(records.stored_shape(X))
+    else:
+        classes, data = check_array_data(X, y, sample_weight, class_weight, task, rank)
+        data = data.weighted
+        return classes, data if map is data.map else Data(data.X, data.target, map=map)
+    checked = records.check_stored(X, rank, rows, map)
+    classes, target = check_target(X, y, sample_weight, class_weight, task)
+    data = Data(checked if is_stored(X) else checked[: X.shape[0]], target, rows, map).weighted
+    return classes, data
 
 
-def _targets_of(
-    X: Array, y: Array, sample_weight: Array, class_weight: ClassWeight, task: str
-) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
-    """Classes, codes and weights; or None, numbers (n, q) in units of their spread, and weights."""
-    if y is None or not validation.is_regression(y, task):
-        classes, codes = encode(X, y)
-        return classes, codes, weights_of(sample_weight, codes, classes, class_weight)
-    validation.check_no_class_weight(class_weight)
-    values = validation.check_numbers(X, y)
-    weight = weights_of(sample_weight, np.zeros(len(values), dtype=int), np.array(["all"]), None)
-    return None, validation.standardized(values, weight), weight
-
-
-def checked_of(
-    X: Array, y: Array, sample_weight: Array, class_weight: ClassWeight, rank: int | None, task: str
-) -> tuple[np.ndarray | None, Labeled]:
+def check_array_data(
+    X: Array, y: Array, sample_weight: Array, class_weight: ClassWeight, task: str, rank: int | None
+) -> tuple[np.ndarray | None, Data]:
     """Check matrices in memory; return the classes, and all matrices, those without weight too."""
     if is_dask(X):
         raise ValueError(
@@ -66,65 +78,128 @@ def checked_of(
             "workers: fit on X.compute(), or choose a radius and use LogEuclideanMetric."
         )
     X = check_psd(to_numpy(X), rank)
-    classes, *target = _targets_of(X, y, sample_weight, class_weight, task)
-    return classes, Labeled(X, *target)
+    classes, target = check_target(X, y, sample_weight, class_weight, task)
+    return classes, Data(X, target)
 
 
-def _stored_data(
-    X: Array,
-    y: Array,
-    weight: Array,
-    settings: Settings,
-    rank: int | None,
-    task: str,
-    rows: list[slice],
-    map: Map,
-) -> tuple[np.ndarray | None, LocalData]:
-    checked = local.check_stored(X, rank, rows, map)
-    classes, codes, weight = _targets_of(X, y, weight, settings.class_weight, task)
-    labeled = Labeled(checked if local.is_stored(X) else checked[: X.shape[0]], codes, weight).counting
-    if labeled.X.shape[0] < X.shape[0]:  # the chunks have moved
-        rows = local.row_chunks(labeled.X.shape, settings.chunk_size)
-    return classes, LocalData(labeled, rows=rows, map=map)
-
-
-def _dask_data(
-    X: Array, y: Array, sample_weight: Array, settings: Settings, rank: int | None, task: str, map: Map
-) -> tuple[np.ndarray | None, Data]:
-    from spdmetric.distributed.arrays import Computed, aligned, chunk_rows, computed
-    from spdmetric.distributed.cluster import Cluster, current_client
-    from spdmetric.distributed.objective import survey_all
-
-    X, y, weight = aligned(X, y, sample_weight)
-    client = current_client()
-    if client is None:
-        rows = chunk_rows(X)
-        fits = local.fits(X.shape[0], X.shape[1])
-        source = computed(X) if fits else Computed(X)
-        y, sample_weight = (None if v is None else computed(v) for v in (y, weight))
-        return _stored_data(source, y, sample_weight, settings, rank, task, rows, map)
-    for name, value, other in _NOT_ON_CLUSTERS:
-        if getattr(settings, name) == value:
-            raise ValueError(
-                f"{name}={value!r} needs the matrices in this process, and those of a dask array stay on the "
-                f"workers: use {name}={other!r}, or fit on X.compute()."
-            )
-    cluster = Cluster(client)
-    surveyed = survey_all(cluster, X, y, weight, rank)
-    if validation.is_regression(surveyed.classes, task):
+def check_target(
+    X: Array, y: Array, sample_weight: Array, class_weight: ClassWeight, task: str
+) -> tuple[np.ndarray | None, Target]:
+    """The classes, None for regression targets, and the target."""
+    if y is None or not validation.is_regression(y, task):
+        classes, codes = validation.encode(X, y)
+        weight = validation.weights_of(sample_weight, codes, classes, class_weight)
+        return classes, ClassTarget.from_codes(codes, weight, len(classes))
+    if class_weight is not None:
         raise ValueError(
-            "y holds numbers to predict, and from what stays on the workers only classes are learned: fit on "
-            "X.compute(), or without a Dask client, which computes X chunk by chunk."
+            f"class_weight={class_weight!r} is for classes, and y holds regression targets: pass "
+            "sample_weight to fit, or task='classification' if the numbers are labels."
         )
-    classes = validation.check_classes(surveyed.classes)
-    smallest, largest = surveyed.weight_range
-    validation.check_weight_range(smallest, largest)
-    unit = validation.weight_unit(largest)
-    totals = surveyed.class_weights(classes) * unit
-    scale = unit * validation.class_scale(totals.sum(), totals, classes, settings.class_weight)
-    return classes, surveyed.data(cluster, X.shape, classes, scale)
+    values = validation.check_numbers(X, y)
+    weight = check_weights(sample_weight, values)
+    weight = weight * validation.weight_unit(float(weight.max()))
+    return None, RegressionTarget.from_values(validation.standardized(values, weight), weight)
 
 
-def is_dask(X: Array) -> bool:
-    """Whether this is a dask array; dask is not imported to find out."""
-    return type(X).__module__.startswith("dask.array")
+# ---------------------------------------------------------------------------
+# Domains
+
+
+class Domains(NamedTuple):
+    """The domains that a metric was learned on."""
+
+    names: np.ndarray  # (k,), sorted
+    means: np.ndarray  # (k, d, d)
+
+
+def recenter_domains(
+    X: Array, sample_domain: Array | None, sample_weight: Array | None, *, mean: str, map: Map = map
+) -> tuple[Any, Domains | None]:
+    """Recenter the matrices of every domain by their mean, one of `means.MEANS`, by their weights.
+
+    Those of a file are recentered when they are read.  Without domains all are as they are.
+    """
+    if sample_domain is None:
+        return X, None
+    if not is_stored(X) and not is_dask(X):
+        X = check_spd(to_numpy(X))
+    names, index = np.unique(check_domains(sample_domain, X.shape[0]), return_inverse=True)
+    weight = check_weights(sample_weight, np.empty(X.shape[0]))
+    weight = weight / weight.max()
+    means = []
+    for k, name in enumerate(names.tolist()):
+        rows = np.flatnonzero((index == k) & (weight > 0))
+        means.append(domain_mean(X, rows, name, weight[rows], mean=mean, map=map))
+    return recenter_rows(X, index, means), Domains(names, np.stack(means))
+
+
+def recenter_rows(X: Array, index: np.ndarray, means: list[np.ndarray]) -> Any:
+    """Matrices, each recentered by one of the means; those of a file or a cluster when they are read."""
+    factors = np.stack([invsqrtm(mean) for mean in means])
+    if is_dask(X):
+        from spdmetric.distributed import arrays
+
+        return arrays.map_rows(X, index, partial(_whiten_rows, factors=factors))
+    if is_stored(X):
+        return View(X.shape, lambda rows: _whiten_rows(read_checked(X, rows), index[rows], factors))
+    return _whiten_rows(X, index, factors)
+
+
+def domain_mean(
+    X: Array, rows: np.ndarray, name: Any, weight: np.ndarray | None = None, *, mean: str, map: Map = map
+) -> np.ndarray:
+    """Mean of the matrices of one domain, checked already if they are in memory."""
+    if rows.size < 2:
+        raise ValueError(
+            f"Domain {name!r} of sample_domain has {rows.size} matrices with weight: expected at least two. "
+            "Recentered by its own mean a single matrix is the identity, and nothing is left of it."
+        )
+    weight = np.ones(rows.size) if weight is None else weight
+    if is_dask(X):
+        from spdmetric.distributed import arrays
+
+        average = arrays.averaging_over(X, rows, weight)
+    elif is_stored(X):
+        some = records.selected(View(X.shape, partial(read_checked, X)), rows)
+        target = ClassTarget.from_codes(np.zeros(rows.size, dtype=int), weight)
+        average = Data(some, target, map=map).average
+    else:
+        average = average_over(to_numpy(X[rows, ...]), weight)
+    return MEANS[mean](average, rows.size)
+
+
+def find_domain_means(
+    X: Array, sample_domain: Array, known: Mapping[Any, np.ndarray], *, mean: str
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Means of the domains of some matrices, and which of these each matrix belongs to.
+
+    A domain that is not known has the mean of its matrices at hand.
+    """
+    names, index = np.unique(check_domains(sample_domain, X.shape[0]), return_inverse=True)
+    means = [
+        known[name] if name in known else domain_mean(X, np.flatnonzero(index == k), name, mean=mean)
+        for k, name in enumerate(names.tolist())
+    ]
+    return means, index
+
+
+def groups_of_domains(sample_domain: Array | None) -> np.ndarray | None:
+    """Domains as groups that folds keep together, numbered as they come; None for fewer than two."""
+    if sample_domain is None:
+        return None
+    domains = check_domains(sample_domain, len(sample_domain))
+    _, first, index = np.unique(domains, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[index] if len(first) > 1 else None
+
+
+def _whiten_rows(X: np.ndarray, index: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    Z = np.empty_like(X)
+    for k in np.unique(index):
+        Z[index == k] = congruence(factors[k], X[index == k])
+    return Z
+
+
+def read_checked(X: Array, rows: Rows) -> np.ndarray:
+    """Read some matrices, and check them."""
+    first = rows.start or 0 if isinstance(rows, slice) else int(rows[0])
+    return check_spd(records.read(X, rows), first=first)

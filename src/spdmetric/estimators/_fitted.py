@@ -14,8 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from spdmetric.estimators._data import is_dask
-from spdmetric.estimators._domains import UNSEEN, Domains, means_of, read_checked, seen_from
+from spdmetric.estimators._data import Domains, find_domain_means, is_dask, read_checked, recenter_rows
 from spdmetric.estimators._progress import CallbackSupportMixin
 from spdmetric.estimators.embedding import Embedding
 from spdmetric.geometry import geodesic
@@ -23,13 +22,13 @@ from spdmetric.io.atomic import atomic_file
 from spdmetric.linalg.symmetric import Array, array_namespace, congruence
 from spdmetric.linalg.threads import one_thread
 from spdmetric.means import MEANS, average_over
-from spdmetric.objectives.local import check_memory, checked_chunks, is_stored, row_chunks, stored_shape
+from spdmetric.objectives.data import check_memory, checked_chunks, is_stored, row_chunks, stored_shape
+from spdmetric.objectives.start import Start
 from spdmetric.objectives.weighting import Weighting
 from spdmetric.solvers import Solution
 from spdmetric.validation import (
     as_float,
     as_numpy,
-    check_choice,
     check_psd,
     check_spd,
     check_vectors,
@@ -46,13 +45,10 @@ DOCUMENTATION = "https://spdmetric.readthedocs.io/en/latest/"
 class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """What `LogEuclideanMetric` and `LogEuclideanMetricCV` can do after `fit`.
 
-    All of it follows from ``embedding_`` and the means of domains; of the parameters it needs the three
-    below.
+    All of it follows from ``embedding_`` and the means of domains; of the parameters it needs ``init``.
     """
 
     init: str | Array
-    chunk_size: int | None
-    unseen_domain: str
     embedding_: Embedding
     gamma_: float | None
     domains_: np.ndarray | None = None
@@ -67,24 +63,24 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
     def _keep(
         self,
         classes: np.ndarray | None,
-        embedding: Embedding,
+        start: Start,
         solution: Solution,
         *,
-        gamma: float | None = None,
         weighting: Weighting | None = None,
         domains: Domains | None = None,
     ) -> None:
         """Set the attributes that a fit leaves behind."""
+        embedding = Embedding.from_solution(start, solution)
         self.domains_, self.domain_means_ = (None, None) if domains is None else domains
         self.classes_ = classes
         self.embedding_ = embedding if weighting is None else embedding.with_weighting(weighting.directions)
         self.weighting_penalty_ = None if weighting is None else weighting.penalty
         self.weighting_score_ = None if weighting is None else weighting.score
         self.alignment_ = 1.0 - solution.value
-        self.gamma_ = gamma
+        self.gamma_ = getattr(solution.evaluation, "gamma", None)  # of the Gaussian kernel
         self.radius_ = embedding.distance
         self.n_iter_ = solution.n_iter
-        self.solution_ = solution
+        self.solution_ = solution.without_evaluation()
 
     @property
     def components_(self) -> np.ndarray:
@@ -121,7 +117,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         Parameters
         ----------
         input_features : sequence of d str, optional
-            Names of the channels.  At full rank without a weighting an entry stands for two of them, ``C3·C4``.
+            Names of the channels.  At full rank without a weighting an entry stands for two, ``C3·C4``.
 
         Returns
         -------
@@ -137,13 +133,18 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
     # -- matrices and vectors ---------------------------------------------------
 
     def fit_transform(
-        self, X: Array, y: Array = None, sample_domain: Array | None = None, **fit_params: Any
+        self,
+        X: Array,
+        y: Array = None,
+        sample_weight: Array | None = None,
+        sample_domain: Array | None = None,
+        **fit_params: Any,
     ) -> Array:
         """`fit`, then `transform` of the same matrices.
 
         Parameters
         ----------
-        X, y, sample_domain
+        X, y, sample_weight, sample_domain
             See `fit`.
         **fit_params : dict
             What else `fit` takes.
@@ -152,9 +153,8 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         -------
         vectors : ndarray of shape (n_matrices, n_features_out)
         """
-        if sample_domain is None:
-            return super().fit_transform(X, y, **fit_params)
-        return self.fit(X, y, sample_domain=sample_domain, **fit_params).transform(X, sample_domain)
+        fitted = self.fit(X, y, sample_weight=sample_weight, sample_domain=sample_domain, **fit_params)
+        return fitted.transform(X, sample_domain)
 
     @one_thread
     def transform(self, X: Array, sample_domain: Array | None = None) -> Array:
@@ -166,14 +166,15 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
             SPD matrices, where `fit` takes them from; see `transform_to` for vectors that do
             not fit in memory.
         sample_domain : array-like of shape (n_matrices,), optional
-            Domain of each matrix, for a metric that was fitted with domains: it is seen from the mean that
-            this domain had in `fit`.  ``unseen_domain`` says what happens to others.  Without it the matrices
-            are of the session of the last `adapt`.
+            Domain of each matrix, for a metric that was fitted with domains: it is recentered by the mean
+            that this domain had in `fit`.  A domain that was not there, of two matrices or more, is recentered by
+            the mean of its matrices in X, which is transductive: the vector of a matrix then depends on the
+            others.  Without it the matrices are of the session of the last `adapt`.
 
         Returns
         -------
         vectors : ndarray of shape (n_matrices, d(d+1)/2), or (n_matrices, m(m+1)/2) at rank m
-            With a shape (n_matrices, q), q the number of columns of ``weighting_``.  float32 for float32
+            With a weighting (n_matrices, q), q the number of columns of ``weighting_``.  float32 for float32
             input; tensors, on their own device, for tensors; for a dask array a dask array, computed
             when it is asked.
         """
@@ -200,7 +201,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
 
         Parameters
         ----------
-        X : array of shape (n_matrices, d, d), np.memmap, or anything with a weighting that slices
+        X : array of shape (n_matrices, d, d), np.memmap, or anything with a shape that slices
             SPD matrices, of which a chunk is in memory at a time.
         path : str or path-like
             File to write; read it with ``np.load(path, mmap_mode="r")``.  It appears when it is
@@ -245,11 +246,11 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         return self._placed().embed(self._check_matrices(X, name=name), name=name)
 
     def _placed(self) -> Embedding:
-        """The embedding, if it is known from where matrices are to be seen."""
+        """The embedding, if it is known what matrices are to be recentered by."""
         if self.domains_ is not None and self.embedding_.domain_mean is None:
             raise ValueError(
-                "This metric was fitted with sample_domain, and does not know from which mean to see these "
-                "matrices: pass sample_domain to transform, or adapt() to their session first."
+                "This metric was fitted with sample_domain, and does not know by which mean to recenter "
+                "these matrices: pass sample_domain to transform, or adapt() to their session first."
             )
         return self.embedding_
 
@@ -259,29 +260,29 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
                 "sample_domain: this metric was fitted without. Fit it with sample_domain, or adapt() it to "
                 "each new session."
             )
-        check_choice("unseen_domain", self.unseen_domain, UNSEEN)
         single, X = is_single(X), X if is_stored(X) or is_dask(X) else self._check_matrices(X)
         known = dict(zip(self.domains_.tolist(), self.domain_means_, strict=True))
-        means, index = means_of(X, sample_domain, known, self.unseen_domain, mean=self._mean_name)
+        means, index = find_domain_means(X, sample_domain, known, mean=self._mean_name)
         if is_dask(X):
             from spdmetric.distributed import arrays
 
-            seen = replace(self.embedding_, domain_mean=None)
-            Z = arrays.transform(seen_from(X, index, means), seen.embed, seen.n_features, None)
+            whitened = replace(self.embedding_, domain_mean=None)
+            recentered = recenter_rows(X, index, means)
+            Z = arrays.transform(recentered, whitened.embed, whitened.n_features, None)
             return Z.astype(np.float32) if single else Z
         vectors = np.empty((X.shape[0], self.embedding_.n_features), np.float32 if single else np.float64)
         for k, mean in enumerate(means):
-            seen = replace(self.embedding_, domain_mean=mean)
-            for rows in np.array_split(np.flatnonzero(index == k), len(row_chunks(X.shape, self.chunk_size))):
+            embedding = replace(self.embedding_, domain_mean=mean)
+            for rows in np.array_split(np.flatnonzero(index == k), len(row_chunks(X.shape))):
                 if rows.size:
                     some = X[rows] if isinstance(X, np.ndarray) else read_checked(X, rows)
-                    vectors[rows] = seen.embed(some)
+                    vectors[rows] = embedding.embed(some)
         return vectors
 
     def _vectors_by_chunks(self, X: Array) -> Iterator[tuple[slice, np.ndarray]]:
         embedding, shape = self._placed(), stored_shape(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        parts = row_chunks(shape, self.chunk_size)
+        parts = row_chunks(shape)
         for rows, (_, chunk) in zip(parts, checked_chunks(X, embedding.rank, parts), strict=True):
             yield rows, embedding.embed(chunk, first=rows.start)
 
@@ -384,7 +385,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
 
         The factor W learned around the mean M of the training matrices becomes
         ``W M^{1/2} N^{-1/2}``, N the Riemannian mean of the new session: new matrices are
-        seen from their own mean as the training matrices were seen from theirs.
+        recentered by their own mean as the training matrices were by theirs.
 
         Parameters
         ----------
@@ -400,7 +401,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         adapted : estimator
             A copy; use it to transform the new session.
         """
-        return self._adapted(X, sample_weight, continued=False)
+        return self._adapt_to(X, sample_weight, resumed=False)
 
     def partial_adapt(self, X: Array, sample_weight: Array | None = None) -> Self:
         """Carry the metric to a new session that arrives batch by batch.
@@ -414,10 +415,10 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         adapted : estimator
             A copy; call its ``partial_adapt`` with the next batch.
         """
-        return self._adapted(X, sample_weight, continued=True)
+        return self._adapt_to(X, sample_weight, resumed=True)
 
     @one_thread
-    def _adapted(self, X: Array, sample_weight: Array | None, *, continued: bool) -> Self:
+    def _adapt_to(self, X: Array, sample_weight: Array | None, *, resumed: bool) -> Self:
         check_is_fitted(self)
         if self.domains_ is None and not (isinstance(self.init, str) and self.init == self._mean_name):
             raise ValueError(
@@ -427,7 +428,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         X = self._check_matrices(to_numpy(X))
         weight = check_weights(sample_weight, X)
         before, mean_of = self.embedding_, MEANS[self._mean_name]
-        total = (before.session_weight if continued else 0.0) + weight.sum()
+        total = (before.session_weight if resumed else 0.0) + weight.sum()
         share, weight = weight.sum() / total, weight / weight.max()
         moved = {}
         if self.domains_ is None:
@@ -436,7 +437,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
             moved["center"] = geodesic(before.center, mean, share)
         else:  # domains were whitened before anything was learned: so is the new one
             mean = mean_of(average_over(check_spd(X), weight), len(X))
-            if continued and before.domain_mean is not None:
+            if resumed and before.domain_mean is not None:
                 mean = geodesic(before.domain_mean, mean, share)
             moved["domain_mean"] = mean
         adapted = copy(self)
@@ -445,7 +446,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
 
     @property
     def _mean_name(self) -> str:
-        """Which mean domains and sessions are seen from, as in training."""
+        """Which mean domains and sessions are recentered by, as in training."""
         return "median" if isinstance(self.init, str) and self.init == "median" else "riemann"
 
     def __sklearn_tags__(self) -> Any:

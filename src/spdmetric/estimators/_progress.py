@@ -39,9 +39,9 @@ def with_progress(n_tasks: Callable[[Any], int]) -> Callable[[Fit], Fit]:
         def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
             context = self._init_callback_context(max_subtasks=n_tasks(self))
             context.call_on_fit_task_begin(estimator=self)
-            fit(self, *args, **kwargs)
+            result = fit(self, *args, **kwargs)
             context.call_on_fit_task_end(estimator=self)
-            return self
+            return result
 
         @wraps(fit)
         def either(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -53,7 +53,7 @@ def with_progress(n_tasks: Callable[[Any], int]) -> Callable[[Fit], Fit]:
     return decorate
 
 
-def reported(estimator: Any, callback: Callback, max_iter: int) -> Callback:
+def report_iterations(estimator: Any, callback: Callback, max_iter: int) -> Callback:
     """Return a callback of a solver that also tells those of scikit-learn, if there are any."""
     context = getattr(estimator, "_callback_fit_ctx", None)  # None outside a watched `fit`
     if context is None:
@@ -62,12 +62,12 @@ def reported(estimator: Any, callback: Callback, max_iter: int) -> Callback:
     def report(record: Record) -> Any:
         stop = callback(record)
         promised = record.iteration <= max_iter  # to the bar; no solver has reason to make more
-        return (promised and _tell(estimator, context, "iteration")) or stop
+        return (promised and _end_task(estimator, context, "iteration")) or stop
 
     return report
 
 
-def followed(estimator: Any, results: Iterable[Item], name: str, n_results: int) -> Iterator[Item]:
+def follow_folds(estimator: Any, results: Iterable[Item], name: str, n_results: int) -> Iterator[Item]:
     """Yield results as they come, each one a subtask of a task of its own; with ``verbose``, before a bar."""
     if getattr(estimator, "verbose", False):
         from tqdm import tqdm
@@ -80,12 +80,12 @@ def followed(estimator: Any, results: Iterable[Item], name: str, n_results: int)
     task = context.subcontext(task_name=name, max_subtasks=n_results)
     task.call_on_fit_task_begin(estimator=estimator)
     for result in results:
-        _tell(estimator, task, "candidates")
+        _end_task(estimator, task, "candidates")
         yield result
     task.call_on_fit_task_end(estimator=estimator)
 
 
-def _tell(estimator: Any, context: Any, name: str) -> bool:
+def _end_task(estimator: Any, context: Any, name: str) -> bool:
     """Report a subtask that is done; whether a callback asks to stop."""
     task = context.subcontext(task_name=name)
     task.call_on_fit_task_begin(estimator=estimator)

@@ -21,7 +21,9 @@ from spdmetric.linalg.symmetric import (
     unvech,
     vech,
 )
+from spdmetric.manifolds import RankPoint
 from spdmetric.objectives.start import Start
+from spdmetric.solvers import Solution
 from spdmetric.validation import first_true, is_tensor
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -32,8 +34,7 @@ class Embedding:
     """The vectors ``vech(Q' log(W W0 X W0' W') Q)`` of matrices X, times a weighting if there is one.
 
     The fields are all there is to know, so ``Embedding(**fields)`` makes the same one again:
-    arrays, two numbers, a flag, and perhaps a weighting and the mean of a domain.  `of` makes one from what a
-    solver found.
+    arrays, two numbers, a flag, and perhaps a weighting and the mean of a domain.
     """
 
     basis: np.ndarray  # (d, k), orthonormal columns that span the range that the training matrices share
@@ -50,7 +51,7 @@ class Embedding:
     domain_mean: np.ndarray | None = None
 
     @classmethod
-    def of(cls, start: Start, factor: np.ndarray, *, low_rank: bool, distance: float) -> Embedding:
+    def from_start(cls, start: Start, factor: np.ndarray, *, low_rank: bool, distance: float) -> Embedding:
         """Choose the frame: at full rank, the one that makes the factor symmetric.
 
         ``W W0 = U diag(sigma) V'`` is ``U V'`` times the symmetric ``V diag(sigma) V'``.
@@ -61,6 +62,13 @@ class Embedding:
             Q = U @ Vt
         return cls(*start, factor, Q, low_rank, distance)
 
+    @classmethod
+    def from_solution(cls, start: Start, solution: Solution) -> Embedding:
+        """What a solution in the coordinates of a start gives."""
+        point = solution.point
+        distance = float(np.linalg.norm(point.S))
+        return cls.from_start(start, point.factor, low_rank=isinstance(point, RankPoint), distance=distance)
+
     def with_weighting(self, directions: np.ndarray) -> Embedding:
         """The same with a weighting; its directions (p, q) come in the frame of the factor."""
         turned = vech(congruence(self.frame.T, unvech(directions.T)))
@@ -68,7 +76,7 @@ class Embedding:
 
     @property
     def mean(self) -> np.ndarray:
-        """Where matrices are seen from first, (d, d): the mean of a domain or session, or the start."""
+        """What matrices are whitened by first, (d, d): the mean of a domain or session, or the start."""
         return congruence(self.basis, self.center) if self.domain_mean is None else self.domain_mean
 
     def moved(self, mean: np.ndarray) -> Embedding:
@@ -126,7 +134,7 @@ class Embedding:
                 f"singular to compare {name}[{first + bad}] in float64: learn with a smaller radius."
             )
         if self.low_rank and bad is None:
-            bad = first_true(self._unseen(whitened))
+            bad = first_true(self._are_singular(whitened))
         if bad is not None:
             raise ValueError(
                 f"{name}[{first + bad}] is singular on the directions that this metric of rank {self.rank} "
@@ -135,27 +143,31 @@ class Embedding:
         vectors = vech(congruence(Q.T, logs))
         return vectors if self.weighting is None else vectors @ like(self.weighting, vectors)
 
-    def count_unseen(self, X: np.ndarray) -> int:
+    def count_singular(self, X: np.ndarray) -> int:
         """How many of some matrices a factor of low rank cannot compare."""
-        return int(np.count_nonzero(self._unseen(congruence(self.whitening, X))))
+        W, W0 = _unit_rows(self.factor) @ self.whitening, self.whitening
+        traces = X.reshape(len(X), -1) @ (W0.T @ W0).reshape(-1)
+        smallest = np.linalg.eigvalsh(congruence(W, X))[:, 0]
+        return int(np.count_nonzero(smallest <= len(W0) * _EPS * traces))
 
-    def _unseen(self, whitened: Array) -> Array:
+    def _are_singular(self, whitened: Array) -> Array:
         """Whether a matrix is zero, but for rounding, along a direction that the factor sees."""
         xp, whitened = array_namespace(whitened), detached(whitened)
-        unit = like(self.factor / np.linalg.norm(self.factor, axis=1, keepdims=True), whitened)
+        unit = like(_unit_rows(self.factor), whitened)
         smallest = xp.linalg.eigvalsh(congruence(unit, whitened))[:, 0]
         return smallest <= whitened.shape[-1] * _EPS * xp.linalg.trace(whitened)
 
     def restore(self, vectors: Array) -> Array:
         """Matrices of vectors, where these are: the inverse of `embed`.
 
-        At low rank the images ``W X W'``, which is as far as there is an inverse; with a weighting there is none.
+        At low rank the images ``W X W'``, which is as far as there is an inverse; with a weighting there is
+        none.
         """
         if self.weighting is not None:
             p, q = self.weighting.shape
             raise ValueError(
-                f"Vectors with a weighting keep {q} of {p} directions, and no matrix can be made of them: learn "
-                "with weighting=None, whose vectors have an inverse."
+                f"Vectors with a weighting keep {q} of {p} directions, and no matrix can be made of them: "
+                "learn with weighting=None, whose vectors have an inverse."
             )
         if vectors.ndim != 2 or vectors.shape[1] != self.n_features:
             expected, got = f"(n_matrices, {self.n_features})", tuple(vectors.shape)
@@ -170,3 +182,7 @@ class Embedding:
             return images
         back = [like(np.linalg.inv(factor), vectors) for factor in (self.factor, self.whitening)]
         return congruence(back[1], congruence(back[0], images))
+
+
+def _unit_rows(W: np.ndarray) -> np.ndarray:
+    return W / np.linalg.norm(W, axis=1, keepdims=True)

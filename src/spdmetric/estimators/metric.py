@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from functools import partial
+from math import isfinite
+from numbers import Real
 
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from spdmetric import validation
 from spdmetric.caller import warn_at_caller
-from spdmetric.estimators._data import data_of
-from spdmetric.estimators._domains import UNSEEN, seen_from_means
+from spdmetric.estimators._data import check_data, recenter_domains
 from spdmetric.estimators._fitted import FittedMetric
-from spdmetric.estimators._problem import embedding_of, problem_of, radius_path
-from spdmetric.estimators._progress import reported, with_progress
-from spdmetric.estimators._settings import settings_of
-from spdmetric.estimators._streaming import RandomState, Stream, draw_seed, solver_named
+from spdmetric.estimators._problem import Solver, find_problem, learn_weighting, solve_path
+from spdmetric.estimators._progress import report_iterations, with_progress
+from spdmetric.estimators._streaming import RandomState, Stream, draw_seed, stochastic_solver
 from spdmetric.linalg.symmetric import Array
 from spdmetric.linalg.threads import threads
-from spdmetric.objectives.local import Labeled
-from spdmetric.solvers import Callback
-from spdmetric.validation import ClassWeight, check_radius, check_rank, to_numpy
+from spdmetric.means import MEANS
+from spdmetric.objectives.data import ClassTarget, Data
+from spdmetric.objectives.start import find_start
+from spdmetric.solvers import SOLVERS, Callback, Record
+from spdmetric.validation import ClassWeight, check_choice, check_count, check_radius, to_numpy
+
+INITS = (*MEANS, "identity")
 
 
 class LogEuclideanMetric(FittedMetric):
-    """LogEuclidean metric whose reference point is learned from labels, or from numbers to predict.
+    """LogEuclidean metric whose reference point is learned from labels, or from regression targets.
 
     Maximizes the centered kernel-target alignment of the LogEuclidean kernel at G over
     the SPD matrices within a geodesic ball around G0 [Yger2015]_.  `transform` gives
@@ -47,33 +52,30 @@ class LogEuclideanMetric(FittedMetric):
         "discriminant": after the reference point, or the factor, is learned, directions are weighed in
         closed form by what they reliably tell of the classes (discriminant analysis with a shrunk
         covariance), and the distance is ``|Q'(u - v)|`` for tangent vectors u and v [Hastie1995]_.  With
-        ``radius=0`` it is a model by itself, without any search.  Needs ``kernel="linear"``.  For numbers
-        to predict it is the same with their covariance: one direction for one number.
-    task : {"auto", "classification", "regression"}, default="auto"
-        What y holds.  "auto" takes numbers that are not all whole for numbers to predict, and all else for
-        labels, as scikit-learn's `~sklearn.utils.multiclass.type_of_target` does: 1, 2, 3 can be grades or
-        names, and only you know.  For an age in years say "regression".
+        ``radius=0`` it is a model by itself, without any search.  Needs ``kernel="linear"``.  For regression
+        targets it is the same with their covariance: one direction for one target.
     init : {"riemann", "median", "logeuclid", "euclid", "identity"} or array of shape (d, d), \
             default="riemann"
         The start G0 and center of the ball: a mean of the training matrices, the
         identity, or an SPD matrix.  "median" is the geometric median, which outlying matrices hardly move;
-        domains and new sessions are then seen from their medians, too.
+        domains and new sessions are then recentered by their medians, too.
     kernel : {"linear", "rbf"}, default="linear"
         Kernel of the tangent vectors whose alignment is maximized: "linear" is the paper's,
         their inner product; "rbf", the Gaussian ``exp(-gamma distance^2)``, also brings together
-        classes of several clusters.  It compares all pairs: up to 8,000 matrices they are kept, in 16 n^2
-        bytes (1 GB); of more each pass computes them anew in little memory, in a time that grows as n^2,
-        some minutes an iteration for 20,000 matrices.
+        classes of several clusters.  It compares all pairs, of at most 8,000 matrices, in 16 n^2 bytes.
     gamma : float or None, default=None
         Of the Gaussian kernel, in units of the squared learned distance; None learns it with
         the metric, between 1/1024 and 4 divided by the squared spread of the vectors.
+    task : {"auto", "classification", "regression"}, default="auto"
+        What y holds.  "auto" takes numbers that are not all whole for regression targets, and all else for
+        labels, as scikit-learn's `~sklearn.utils.multiclass.type_of_target` does: 1, 2, 3 can be grades or
+        names, and only you know.  For an age in years say "regression".
     class_weight : {None, "balanced"} or dict {label: weight}, default=None
         None is the paper's target, in which large classes count more; "balanced"
         weighs the matrices of class k by ``n / (n_classes * n_k)``; a dict gives the weights,
         1 for labels that it leaves out.
-    solver : {"trust-region", "newton", "gradient", "stochastic"}, default="trust-region"
-        "trust-region": Riemannian trust region, its curvature learned from the steps;
-        "newton": the same with exact second derivatives, for a radius up to 20; "gradient": steepest
+    solver : {"trust-region", "gradient", "stochastic"}, default="trust-region"
+        "trust-region": Riemannian trust region, its curvature learned from the steps; "gradient": steepest
         ascent along geodesics.  These return a KKT point of the constrained problem.  "stochastic":
         Riemannian stochastic gradient on mini-batches, for many matrices; it ends near a
         KKT point after a few passes over the data.  Alignment has several local maxima in
@@ -85,11 +87,6 @@ class LogEuclideanMetric(FittedMetric):
     max_iter : int, default=1000
         Bound on the number of iterations; a warning tells when it did not suffice.  An
         iteration of the stochastic solver is a pass over the data.
-    batch_size : int or None, default=None
-        Matrices in a mini-batch of the stochastic solver and of `partial_fit`; None chooses
-        by their number and size.
-    chunk_size : int or None, default=None
-        How many matrices to handle at a time; None chooses by their size.
     n_jobs : int or None, default=None
         Threads that share the chunks of one fit; None is 1, -1 one for each core.  BLAS runs one
         thread in each of them, whatever ``n_jobs``.
@@ -100,9 +97,6 @@ class LogEuclideanMetric(FittedMetric):
         Order of the matrices in the stochastic solver and in `partial_fit`.
     verbose : bool, default=False
         Print a line for each iteration.
-    unseen_domain : {"error", "recenter"}, default="error"
-        What `transform` does with a domain that was not in `fit`: it refuses, or sees its matrices from
-        their own mean, which is transductive: what becomes of a matrix depends on the others at hand.
 
     Attributes
     ----------
@@ -115,12 +109,12 @@ class LogEuclideanMetric(FittedMetric):
     gamma_ : float or None
         The gamma of the Gaussian kernel, given or learned; None for the linear kernel.
     weighting_ : ndarray of shape (p, q) or None
-        The weighting Q: vectors without a weighting, of length p, times Q are those of `transform`.  q is at most
-        the number of classes less one, or the number of outputs.
+        The weighting Q: vectors without a weighting, of length p, times Q are those of `transform`.  q is at
+        most the number of classes less one, or the number of outputs.
     weighting_penalty_ : float or None
         Penalty of the regression that the weighting comes from: of classes Ledoit and Wolf's for their
         covariance, at radius 0 and full rank also 0.3 or 3 times that, where the leave-one-out error is
-        then clearly less; of numbers to predict the best by that error.
+        then clearly less; of regression targets the best by that error.
     weighting_score_ : float or None
         Share of the variance of the labels that it explains, each matrix left out in turn; 0 where
         every class has one matrix.  Optimistic for a learned reference point, which stays as it is.
@@ -133,7 +127,7 @@ class LogEuclideanMetric(FittedMetric):
     solution_ : Solution
         Status sentence, KKT residual and multiplier, history.
     classes_ : ndarray of shape (n_classes,) or None
-        The labels seen in `fit`; None for numbers to predict.
+        The labels seen in `fit`; None for regression targets.
     domains_ : ndarray of shape (n_domains,) or None
         The domains seen in `fit`, sorted; None without ``sample_domain``.  With it the attributes above are
         of matrices that are whitened by the means of their domains.
@@ -174,40 +168,34 @@ class LogEuclideanMetric(FittedMetric):
         *,
         rank: int | None = None,
         weighting: str | None = None,
-        task: str = "auto",
         init: str | Array = "riemann",
         kernel: str = "linear",
         gamma: float | None = None,
+        task: str = "auto",
         class_weight: ClassWeight = None,
         solver: str = "trust-region",
         tol: float = 1e-3,
         max_iter: int = 1000,
-        batch_size: int | None = None,
-        chunk_size: int | None = None,
         n_jobs: int | None = None,
         callback: Callback | None = None,
         random_state: RandomState = None,
         verbose: bool = False,
-        unseen_domain: str = "error",
     ):
         self.radius = radius
         self.rank = rank
         self.weighting = weighting
-        self.task = task
         self.init = init
         self.kernel = kernel
         self.gamma = gamma
+        self.task = task
         self.class_weight = class_weight
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
-        self.batch_size = batch_size
-        self.chunk_size = chunk_size
         self.n_jobs = n_jobs
         self.callback = callback
         self.random_state = random_state
         self.verbose = verbose
-        self.unseen_domain = unseen_domain
 
     @with_progress(lambda self: self.max_iter + 1)
     def fit(
@@ -222,45 +210,54 @@ class LogEuclideanMetric(FittedMetric):
         Parameters
         ----------
         X : array-like of shape (n_matrices, d, d)
-            SPD matrices.  ``np.memmap`` and whatever else has a weighting and slices (HDF5, Zarr) is
+            SPD matrices.  ``np.memmap`` and whatever else has a shape and slices (HDF5, Zarr) is
             read chunk by chunk, in each pass anew; a dask array stays on the workers of the
             Dask client, or is computed chunk by chunk where there is none.
         y : array-like of shape (n_matrices,) or (n_matrices, n_outputs)
-            Labels of any kind, of at least two classes; or numbers to predict, see ``task``, one or
+            Labels of any kind, of at least two classes; or regression targets, see ``task``, one or
             several for each matrix.  Each counts in units of its own spread.
         sample_weight : array-like of shape (n_matrices,), optional
             Non-negative weights: a weight of w is the matrix given w times, in the mean
             as in the alignment, except that a weighting's penalty is chosen by leaving it out with
             all of its weight.  One of zero leaves the matrix out.  Only ratios matter, up to 1e12.
         sample_domain : array-like of shape (n_matrices,), optional
-            Session or subject of each matrix, strings or whole numbers.  Every domain is seen from its own
-            Riemannian mean, by ``sample_weight``, and one metric is learned for all.  Not for dask arrays.
+            Session or subject of each matrix, strings or whole numbers.  Every domain is recentered by its
+            own Riemannian mean, by ``sample_weight``, and one metric is learned for all.
 
         Returns
         -------
         self : LogEuclideanMetric
         """
-        settings = settings_of(self.get_params(deep=False))
-        radius, rank = check_radius(self.radius, settings.solver), check_rank(self.rank, settings.solver)
-        validation.check_weighting(self.weighting, settings.kernel)
-        validation.check_choice("unseen_domain", self.unseen_domain, UNSEEN)
-        validation.check_n_jobs(self.n_jobs)
-        solver = solver_named(settings.solver, self.batch_size, self.random_state)
-        callback = reported(self, settings.report, settings.max_iter)
+        check_parameters(self)
+        callback = report_iterations(self, self._report, self.max_iter)
         with threads(self.n_jobs) as map_chunks:
-            seen, domains = seen_from_means(
+            recentered, domains = recenter_domains(
                 X, sample_domain, sample_weight, mean=self._mean_name, map=map_chunks
             )
-            classes, data = data_of(
-                seen, y, sample_weight, settings, rank=rank, task=self.task, map=map_chunks
+            classes, data = check_data(
+                recentered,
+                y,
+                sample_weight,
+                class_weight=self.class_weight,
+                task=self.task,
+                rank=self.rank,
+                map=map_chunks,
             )
-            problem = problem_of(data, rank, settings)
+            solver = self._solver(data)
+            start = find_start(data, self.init, self.rank)
+            problem = find_problem(data, start, self.rank, kernel=self.kernel, gamma=self.gamma)
             del data  # what the problem does not keep need not stay on the workers
-            (solution,) = radius_path(problem, [radius], settings, solver=solver, callback=callback)
+            (solution,) = solve_path(
+                problem,
+                [float(self.radius)],
+                solver=solver,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                callback=callback,
+            )
             validate_data(self, X, reset=True, skip_check_array=True)
-            gamma, weighting = problem.gamma(solution), problem.weighting(solution, self.weighting)
-            embedding = problem.embedding(solution)
-            self._keep(classes, embedding, solution, gamma=gamma, weighting=weighting, domains=domains)
+            weighting = None if self.weighting is None else learn_weighting(solution)
+            self._keep(classes, start, solution, weighting=weighting, domains=domains)
         self._stream = None
         if not solution.converged and solution.status.name != "CALLBACK":
             warn_at_caller(
@@ -280,17 +277,16 @@ class LogEuclideanMetric(FittedMetric):
         G0, the start and center of the ball, is that of the first batches: they are kept until
         they hold d(d+1)/2 matrices and two classes (or 4d(d+1) of one class), and G0 is fixed
         then.  Until then the metric is that at the mean of what was seen.  Afterwards matrices
-        are kept until there are ``batch_size`` of them (None: 4d, at least 32); they are cut
+        are kept until there are 4d of them, at least 32; they are cut
         into mini-batches of about that size, a step is taken by each, and they are forgotten.
         The stream should be mixed: what came first counts less and less.  ``solver``, ``tol``,
         ``max_iter`` and ``n_jobs`` are not used.
 
-        A weighting is renewed whenever the reference point is, from moments of all that was learned from: with
-        ``radius=0`` it is that of `fit`, otherwise matrices count in proportion to what had come before them,
-        as the reference point was elsewhere then.  Until two classes have come ``weighting_`` is None.  Each time
-        takes an eigendecomposition of size d(d+1)/2, or m(m+1)/2 at rank m; a larger ``batch_size`` makes it
-        rarer.  Matrices that come again count as new ones, so that many passes over a few leave the penalty
-        too small.
+        A weighting is renewed whenever the reference point is, from moments of all that was learned from:
+        with ``radius=0`` it is that of `fit`, otherwise matrices count in proportion to what had come before
+        them, as the reference point was elsewhere then.  Until two classes have come ``weighting_`` is None.
+        Each time takes an eigendecomposition of size d(d+1)/2, or m(m+1)/2 at rank m.  Matrices that come
+        again count as new ones, so that many passes over a few leave the penalty too small.
 
         Attributes are those of `fit`: ``alignment_`` is an estimate from the last
         mini-batches, ``weighting_score_`` one from the moments (generalized cross-validation),
@@ -314,46 +310,98 @@ class LogEuclideanMetric(FittedMetric):
         -------
         self : LogEuclideanMetric
         """
-        settings = settings_of(self.get_params(deep=False))
-        radius, rank = check_radius(self.radius), check_rank(self.rank, settings.solver)
-        validation.check_stream_task(self.task)
+        check_parameters(self)
+        check_choice("task", self.task, validation.TASKS)
+        if self.task == "regression":
+            raise ValueError(
+                "task='regression': a stream is learned from for classes only, as the spread of its targets "
+                "is not known in advance. Use fit, with solver='stochastic' for many matrices."
+            )
         past = self._stream
         known = None if past is None else self.classes_
-        classes = validation.check_stream(classes, known, settings.kernel, settings.class_weight)
-        validation.check_weighting(self.weighting, settings.kernel)
-        X = validation.check_psd(to_numpy(X), rank)
+        classes = validation.check_stream(classes, known, self.kernel, self.class_weight)
+        X = validation.check_psd(to_numpy(X), self.rank)
         if past is not None:
             validate_data(self, X, reset=False, skip_check_array=True)
-        codes, weight = validation.check_batch(X, y, sample_weight, classes, settings.class_weight)
+        codes, weight = validation.check_batch(X, y, sample_weight, classes, self.class_weight)
         # All is done with copies until nothing can fail any more: a call that raises changes nothing.
-        stream = Stream(classes, rank, deepcopy(self.random_state)) if past is None else past.copy()
+        stream = Stream(classes, self.rank, deepcopy(self.random_state)) if past is None else past.copy()
         with threads():
-            batch = Labeled(X, codes, weight).counting
-            absent = stream.see(
-                batch,
-                radius=radius,
-                batch_size=self.batch_size,
-                with_weighting=self.weighting is not None,
-                settings=settings,
+            batch = Data(X, ClassTarget.from_codes(codes, weight, len(classes))).weighted
+            absent = stream.learn(
+                batch, radius=float(self.radius), init=self.init, with_weighting=self.weighting is not None
             )
             solution = stream.solution
-            embedding = embedding_of(stream.start, stream.rank, solution)
         if absent.size:
             warn_at_caller(
-                f"Among the first {stream.seen.sum()} matrices of the stream, whose mean G0 is, there is "
+                f"Among the first {stream.counts.sum()} matrices of the stream, whose mean G0 is, there is "
                 f"none of {absent.tolist()}: what is learned takes no account of these classes until they "
                 "come. Mix the stream, or leave out of classes= what will never come.",
                 UserWarning,
             )
-        settings.report(stream.history[-1])
+        self._report(stream.history[-1])
         if past is None:
             validate_data(self, X, reset=True, skip_check_array=True)
             draw_seed(self.random_state)  # that of the stream, drawn from a copy
-        self._keep(classes, embedding, solution, weighting=stream.weighting)
+        self._keep(classes, stream.start, solution, weighting=stream.weighting)
         self._stream = stream
         return self
 
-    def _adapted(self, X: Array, sample_weight: Array | None, *, continued: bool) -> LogEuclideanMetric:
-        adapted = super()._adapted(X, sample_weight, continued=continued)
-        adapted._stream = None  # another session: a stream goes on in the metric that saw it
+    def _report(self, record: Record) -> object:
+        """Print a record if that is wanted, and give it to the callback."""
+        if self.verbose:
+            print(
+                f"iteration {record.iteration:4d}  alignment {1 - record.value:.6f}  "
+                f"KKT residual {record.residual:.1e}  distance {record.distance:6.3f}  "
+                f"evaluations {record.evaluations:5d}  {record.seconds:.2f} s"
+            )
+        return None if self.callback is None else self.callback(record)
+
+    def _solver(self, data: Data) -> Solver:
+        """The solver, if it and the kernel can work where the data are."""
+        for name, value, other in (("kernel", "rbf", "linear"), ("solver", "stochastic", "trust-region")):
+            if getattr(self, name) == value and not data.gathers:
+                raise ValueError(
+                    f"{name}={value!r} needs the matrices in this process, and those of a dask array stay on "
+                    f"the workers: use {name}={other!r}, or fit on X.compute()."
+                )
+        if self.solver == "stochastic":
+            return partial(stochastic_solver, random_state=self.random_state)
+        return SOLVERS[self.solver]
+
+    def _adapt_to(self, X: Array, sample_weight: Array | None, *, resumed: bool) -> LogEuclideanMetric:
+        adapted = super()._adapt_to(X, sample_weight, resumed=resumed)
+        adapted._stream = None  # another session: a stream goes on in the metric that it began with
         return adapted
+
+
+def check_parameters(metric: LogEuclideanMetric) -> None:
+    """Refuse parameters that mean nothing, or nothing together, before any data are looked at."""
+    check_radius(metric.radius)
+    check_count("rank", metric.rank, optional=True)
+    check_choice("init", metric.init, INITS, other="an SPD matrix of shape (d, d)")
+    check_choice("solver", metric.solver, (*SOLVERS, "stochastic"))
+    check_choice("kernel", metric.kernel, ("linear", "rbf"))
+    gamma = metric.gamma
+    if gamma is not None and metric.kernel == "linear":
+        raise ValueError(
+            f"gamma={gamma!r} is of the Gaussian kernel, and kernel='linear' has none: pass "
+            "kernel='rbf', or leave gamma=None."
+        )
+    if gamma is not None and (not isinstance(gamma, Real) or not isfinite(gamma) or gamma <= 0):
+        raise ValueError(
+            f"gamma={gamma!r}: expected a finite number > 0, or None to learn it with the metric."
+        )
+    if metric.kernel == "rbf" and metric.solver == "stochastic":
+        raise ValueError(
+            "solver='stochastic' takes the linear kernel apart into mini-batches; the Gaussian one compares "
+            "all pairs of matrices: with kernel='rbf' use 'trust-region'."
+        )
+    validation.check_weighting(metric.weighting, metric.kernel)
+    validation.check_class_weight(metric.class_weight)
+    if not isinstance(metric.tol, Real) or not metric.tol > 0:
+        raise ValueError(f"tol={metric.tol!r}: expected a positive number.")
+    check_count("max_iter", metric.max_iter)
+    validation.check_n_jobs(metric.n_jobs)
+    if metric.callback is not None and not callable(metric.callback):
+        raise ValueError(f"callback={metric.callback!r}: expected a function of one Record, or None.")

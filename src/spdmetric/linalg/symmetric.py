@@ -1,6 +1,6 @@
 """Stacks of symmetric matrices: one eigendecomposition, functions of it, exact derivatives.
 
-Weightings follow one grammar: ``(..., d, d)`` for a stack, ``(..., d)`` for its
+Shapes follow one grammar: ``(..., d, d)`` for a stack, ``(..., d)`` for its
 eigenvalues, ``(..., d(d+1)/2)`` for its vectors.  Every function takes the array
 namespace of its input, so NumPy arrays and tensors are treated alike.
 
@@ -12,7 +12,7 @@ that has no cancellation at any gap (see ``docs/math.md``).
 from __future__ import annotations
 
 from functools import lru_cache
-from math import factorial, sqrt
+from math import sqrt
 from typing import Any, NamedTuple
 
 import array_api_compat
@@ -197,34 +197,12 @@ def gaps(x: Array) -> Array:
 
 
 # ---------------------------------------------------------------------------
-# Divided differences of the exponential: its derivatives on matrices (Daleckii and Krein)
+# The divided difference of the exponential: its derivative on matrices (Daleckii and Krein)
 
 
 def exp_slope(x: Array, y: Array) -> Array:
     """First divided difference ``exp[x, y]``, free of cancellation."""
     return array_namespace(x).exp((x + y) / 2) * sinhc((x - y) / 2)
-
-
-def exp_bend(x: Array, y: Array, z: Array) -> Array:
-    """Second divided difference ``exp[x, y, z]``, accurate at every gap.
-
-    The quotient of slopes over the *widest* gap is accurate unless all three
-    points are close; there the series about their mean takes over.  With the
-    deviations summing to zero its symmetric polynomials are products of
-    ``e2`` and ``e3``.
-    """
-    xp = array_namespace(x)
-    x, y, z = xp.broadcast_arrays(x, y, z)
-    points = xp.sort(xp.stack([x, y, z], axis=-1), axis=-1)
-    low, middle, high = points[..., 0], points[..., 1], points[..., 2]
-    gap, m = high - low, xp.mean(points, axis=-1)
-    near = gap <= 0.01
-    a, b, c = low - m, middle - m, high - m
-    e2, e3 = a * b + b * c + c * a, a * b * c
-    c2, c4, c5, c6, c7 = (xp.exp(m) / factorial(k) for k in (2, 4, 5, 6, 7))
-    series = c2 - c4 * e2 + c5 * e3 + c6 * e2**2 - 2 * c7 * e2 * e3
-    quotient = exp_slope(middle, high) - exp_slope(low, middle)
-    return xp.where(near, series, quotient / xp.where(near, xp.ones_like(gap), gap))
 
 
 # ---------------------------------------------------------------------------
@@ -234,9 +212,6 @@ def exp_bend(x: Array, y: Array, z: Array) -> Array:
 # log(W X W') this way, and moves G = (W'W)^-1 along the geodesic that leaves it in
 # direction xi.  In the eigenbasis of A the first derivative is multiplication by
 # -h(t), t the gaps of the log-eigenvalues, h(t) = (t/2) coth(t/2).
-
-# Below this gap the divided difference of h is taken from its series.
-_NEAR = 0.006
 
 
 class LogCongruence:
@@ -270,37 +245,3 @@ class LogCongruence:
         slope = root[..., :, None] * root[..., None, :] / sinhc(gaps(self.log.values) / 2)
         B = self.log.restore(slope * self.log.rotate(M))  # (n, m, m)
         return 2 * xp.tensordot(B, WX, axes=((0, 2), (0, 1)))
-
-    def pull_derivative(self, eta: Array, M: Array, M_dot: Array) -> Array:
-        """Derivative of `pull` along ``eta`` when ``M`` itself moves by ``M_dot``."""
-        M = self.log.rotate(M)
-        R = _second_difference(gaps(self.log.values), -self.h * self.log.rotate(eta), M)
-        inner = self.h * self.log.rotate(M_dot) + R + transpose(R)
-        return -array_namespace(M).sum(self.log.restore(inner), axis=-3)
-
-
-def _second_difference(t: Array, E: Array, M: Array) -> Array:
-    """``R_ab = sum_c E_ac h[t_ab, t_cb] M_cb``, h[., .] the divided difference of h.
-
-    With ``u = t_ab / 2`` and ``v = t_cb / 2``,
-    ``h[t_ab, t_cb] = (coth u - (v / sinh v) sinhc(u - v) / sinh u) / 2``: a sum of
-    products, so R is a few matrix products instead of d**4 operations.  Pairs (a, b)
-    that nearly meet use the same identity with u and v exchanged, and triples that
-    all meet use the series of h.
-    """
-    xp = array_namespace(t)
-    near = xp.abs(t) <= _NEAR
-    u = t / 2
-    safe = xp.where(near, xp.ones_like(u), u)
-    zero = xp.zeros_like(u)
-    coth = xp.where(near, zero, 1 / xp.tanh(safe))
-    csch = xp.where(near, zero, 1 / xp.sinh(safe))
-    sigma = sinhc(u)
-    p = 1 / sigma
-    far_pairs = coth * (E @ M) - csch * ((E * sigma) @ (p * M))
-    near_pairs = E @ (coth * M) - p * ((E * sigma) @ (csch * M))
-    met = xp.where(near, M, zero)
-    x = xp.where(near, t, zero)
-    e0, e1, e2, e3 = E @ met, E @ (x * met), E @ (x**2 * met), E @ (x**3 * met)
-    series = (x * e0 + e1) / 12 - (x**3 * e0 + x**2 * e1 + x * e2 + e3) / 720
-    return xp.where(near, near_pairs / 2 + series, far_pairs / 2)

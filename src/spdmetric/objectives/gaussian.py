@@ -3,9 +3,8 @@
 The kernel of two matrices is ``k_ij = exp(-gamma delta_ij^2)``, delta the Euclidean distance
 of their tangent vectors.  Its centered kernel-target alignment is that of
 `spdmetric.objectives.alignment`, but has no form in features: all pairs are gone through, in tiles,
-each pair once.  Their distances and kernel are kept where they are few, 8 n^2 bytes at each of two
-points; past `KEPT` matrices, 1 GB, each pass computes them anew, and memory grows with n alone: some
-16 n p bytes at each point, for p features.  The numbers are the same to the last bit.
+each pair once.  Their distances and kernel are kept, 8 n^2 bytes at each of two points: 1 GB for `MOST`
+matrices.
 
 With weights w_i, ``K`` stands below for ``sqrt(w_i w_j)`` times the kernel of points centered by
 their weighted mean, and Y for rows ``sqrt(w_i) Y_i``: then ``f = <K, Y Y'> / (|K| |Y Y'|)``.
@@ -16,24 +15,24 @@ A width that is not set is *learned*: ``f = max over gamma`` at every point, wit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial import Polynomial
 
 from spdmetric.linalg.lazy import lazy
-from spdmetric.linalg.threads import Map
 from spdmetric.manifolds import FactorPoint
-from spdmetric.objectives.alignment import LocalEvaluation, Misalignment, Part, Target
+from spdmetric.objectives.alignment import Evaluation, Misalignment
+from spdmetric.objectives.data import Data, Target
 
 # Candidates for log tau, each twice the one before.  The mean of delta^2 is 2 spread^2: below,
 # the kernel is the linear one to within 0.1 %; above, it tells every matrix from every other,
 # and its alignment is that of the identity matrix, whatever the metric.
 LOG_TAUS = np.log(2) * np.arange(-10, 3)
 
-KEPT = 8000  # matrices whose tiles are kept between passes
+MOST = 8000  # matrices of which all pairs are compared
 TILE = 160  # rows and columns of pairs handled at a time: the temporaries stay in the cache
 
 
@@ -62,22 +61,16 @@ class Tile(NamedTuple):
 class KernelFamily:
     """Gaussian kernels of all widths on the same points.
 
-    Points (n, p) are centered, and in units of their spread.  The squared distances of all pairs, once a pair
-    and in tiles, are kept if there are few: 4 n^2 bytes.
+    Points (n, p) are centered, and in units of their spread.  The squared distances of all pairs are kept,
+    once a pair and in tiles.
     """
 
     def __init__(self, points: np.ndarray, target: Target):
-        Y, w = target
+        Y, w = target.Y, target.weight[:, None]
         self.points, self.target, self.norm = points, target, target.norm
-        self.weight, self.total = w[:, 0], float(w.sum())
+        self.weight, self.total = target.weight, float(target.weight.sum())
         self.probe = np.hstack([w, w * Y])  # (n, 1 + c)
-        self.keep = len(points) <= KEPT
-        self._kept = list(self._squares()) if self.keep else []
-
-    @property
-    def tiles(self) -> Iterable[Tile]:
-        """Squared distances of all pairs."""
-        return self._kept if self.keep else self._squares()
+        self.tiles = list(self._squares())
 
     def _squares(self) -> Iterator[Tile]:
         """Squared distances, in units of the squared spread."""
@@ -93,10 +86,6 @@ class KernelFamily:
                 tile = Tile(rows, columns, np.maximum(square, 0.0, out=square))
                 tile.only_pairs(square)
                 yield tile
-
-    def kernel(self, tau: float) -> Kernel:
-        """The kernel of one width."""
-        return Kernel(self, tau)
 
     def range(self) -> tuple[float, float]:
         """Smallest and largest squared distance of two points that differ, infinity and 0 if none do."""
@@ -185,17 +174,12 @@ class Kernel:
         self._family, self._tau = family, tau
         self._unit = -float(np.expm1(-tau))
 
-    @property
-    def _tiles(self) -> Iterable[Tile]:
-        return self._kept if self._family.keep else self._entries()
-
     @lazy
-    def _kept(self) -> list[Tile]:
-        return list(self._entries())
-
-    def _entries(self) -> Iterator[Tile]:
-        for tile in self._family.tiles:
-            yield tile._replace(entries=np.expm1(-self._tau * tile.entries) / self._unit)
+    def _tiles(self) -> list[Tile]:
+        return [
+            tile._replace(entries=np.expm1(-self._tau * tile.entries) / self._unit)
+            for tile in self._family.tiles
+        ]
 
     @lazy
     def _means(self) -> tuple[np.ndarray, float]:
@@ -216,7 +200,7 @@ class Kernel:
     @lazy
     def _products(self) -> tuple[float, float]:
         """Inner products of the centered kernel with the target and with itself."""
-        (Y, _), probe, w = self._family.target, self._family.probe, self._family.weight
+        Y, probe, w = self._family.target.Y, self._family.probe, self._family.weight
         mean, overall = self._means
         diagonal = overall - 2 * mean
         with_target, square = float(w**2 * diagonal @ np.sum(Y**2, axis=1)), float(w**2 @ diagonal**2)
@@ -235,7 +219,8 @@ class Kernel:
 
     def cotangents(self) -> np.ndarray:
         """``sum_j R_ij (x_i - x_j)`` of points x, R the derivative of the alignment in ``-tau square``."""
-        (Y, w), points = self._family.target, self._family.points
+        Y, points = self._family.target.Y, self._family.points
+        w = self._family.weight[:, None]
         with_target, square = self._products
         probe = w * np.hstack([points, np.ones_like(w)])
         total = np.zeros_like(probe)
@@ -310,19 +295,11 @@ def _polish(family: KernelFamily, left: float, start: float, right: float) -> tu
 class GaussianMisalignment(Misalignment):
     """``1 - f`` for the kernel ``exp(-gamma delta^2)``, by default with the best gamma at each point.
 
-    The other parameters are those of `Misalignment`; pairs are gone through in tiles in any case.
+    Pairs are gone through in tiles, whatever the chunks of the data.
     """
 
-    def __init__(
-        self,
-        X: Any,
-        target: Target,
-        *,
-        gamma: float | None = None,
-        rows: Iterable[slice] | None = None,
-        map: Map = map,
-    ):
-        super().__init__(X, target, rows=rows, map=map)
+    def __init__(self, data: Data, *, gamma: float | None = None):
+        super().__init__(data)
         self.gamma = gamma
 
     def at(self, point: FactorPoint) -> GaussianEvaluation:
@@ -330,10 +307,11 @@ class GaussianMisalignment(Misalignment):
         return GaussianEvaluation(self, point)
 
 
-class GaussianEvaluation(LocalEvaluation):
-    """Misalignment with a Gaussian kernel at a point; there are no second derivatives."""
+class GaussianEvaluation(Evaluation):
+    """Misalignment with a Gaussian kernel at a point."""
 
     _objective: GaussianMisalignment
+    gram = True  # the scatter of the features is not needed
 
     @property
     def gamma(self) -> float:
@@ -343,7 +321,7 @@ class GaussianEvaluation(LocalEvaluation):
     @lazy
     def alignment(self) -> float:
         """The centered kernel-target alignment f, between 0 and 1; minus infinity where it is unknown."""
-        if not np.isfinite(self._mean).all():
+        if not np.isfinite(self._summary.mean).all():
             return -np.inf
         return self._kernel.alignment
 
@@ -353,17 +331,6 @@ class GaussianEvaluation(LocalEvaluation):
         low, high = (-np.expm1(-self._tau * square) for square in self._family.range())
         return bool(high > np.finfo(float).tiny and low < 1)
 
-    def frame_hvp(self, xi: np.ndarray) -> np.ndarray:
-        """Not known for the Gaussian kernel: there the secant model serves."""
-        raise TypeError("Exact second derivatives are known for the linear kernel only.")
-
-    # -- first pass: the kernel -----------------------------------------------
-
-    @property
-    def gram(self) -> bool:
-        """Always: the scatter of the features is not needed."""
-        return True
-
     @lazy
     def _square_spread(self) -> float:
         return self.spread**2
@@ -371,15 +338,15 @@ class GaussianEvaluation(LocalEvaluation):
     @lazy
     def _points(self) -> np.ndarray:
         """Centered tangent vectors of all chunks in units of their spread, (n, p)."""
-        return np.concatenate([self._Phi(part) for part in self._parts]) / self.spread
+        return np.concatenate([part.features - self._summary.mean for part in self._parts]) / self.spread
 
     @lazy
     def _family(self) -> KernelFamily:
-        return KernelFamily(self._points, self._objective.target)
+        return KernelFamily(self._points, self._data.target)
 
     @lazy
     def _kernel(self) -> Kernel:
-        return self._family.kernel(self._tau)
+        return Kernel(self._family, self._tau)
 
     @lazy
     def _tau(self) -> float:
@@ -387,8 +354,6 @@ class GaussianEvaluation(LocalEvaluation):
         if gamma is None:
             return float(np.exp(best_log_tau(self._family)))
         return gamma * self._square_spread
-
-    # -- second pass: cotangents ----------------------------------------------
 
     @lazy
     def _cotangents(self) -> np.ndarray:
@@ -400,9 +365,6 @@ class GaussianEvaluation(LocalEvaluation):
             # What is held is tau, hence gamma follows the spread.  Inside the bounds the
             # derivative in tau is zero (the envelope theorem); at their ends it is not.
             along_tau = -2 * float(np.vdot(points, D))  # minus the sum of R_ij square_ij
-            share = self._objective.target.weight / self._moments.weight
+            share = self._data.target.weight[:, None] / self._summary.weight
             M += (2 * scale * along_tau) * share * points
         return M
-
-    def _cotangent(self, part: Part) -> np.ndarray:
-        return self._cotangents[part.rows]

@@ -15,8 +15,9 @@ noise.  Derivations: ``docs/math.md``, "Stochastic learning".
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,8 +26,9 @@ from spdmetric.linalg.lazy import lazy
 from spdmetric.linalg.moments import Moments, moments_of
 from spdmetric.linalg.symmetric import symmetrize, unvech, vech
 from spdmetric.manifolds import FactorPoint
-from spdmetric.objectives.alignment import Evaluation, Misalignment, default_chunk_size
-from spdmetric.objectives.weighting import FeatureRidge, Weighting, tried, weighting_of
+from spdmetric.objectives.alignment import Evaluation, Misalignment
+from spdmetric.objectives.data import Data, default_chunk_size
+from spdmetric.objectives.weighting import FeatureRidge, Weighting, weigh_directions
 
 # How much moments count when the next batch comes.  They are those of some four batches then:
 # fewer would be noisy, and more would lag behind the point.
@@ -36,35 +38,15 @@ _KEEP = 0.75
 class RunningMisalignment:
     """``1 - alignment`` of matrices that are looked at a mini-batch at a time.
 
-    X, whitened by the center, gives arrays for an array of ascending row numbers.  Y has a column for each
-    class, 1 for the class of the matrix, else 0; or centered numbers, with ``target_norm``, the norm of the
-    mean of ``Y_i' Y_i``, which for classes follows from their shares.  ``whole`` is the same to be evaluated
-    exactly; by ``work``, the number of matrices of all batches, these and others, kernels are chosen.
+    Matrices, whitened by the center, are given for an array of ascending row numbers.  ``whole`` is the same
+    to be evaluated exactly; by ``work``, the number of matrices of all batches, these and others, kernels are
+    chosen.
     """
 
-    def __init__(
-        self,
-        X: Any,
-        Y: np.ndarray,  # (n, c)
-        weight: np.ndarray,  # (n, 1)
-        *,
-        whole: Misalignment | None = None,
-        work: int | None = None,
-        target_norm: float | None = None,
-    ):
-        self.X, self.Y, self.weight, self.target_norm = X, Y, weight, target_norm
-        self.n: int = X.shape[0]
+    def __init__(self, data: Data, *, whole: Misalignment | None = None, work: int | None = None):
+        self.data, self.n = data, data.shape[0]
         self._whole, self._work = whole, work or self.n
-
-    @classmethod
-    def of(cls, objective: Misalignment) -> RunningMisalignment:
-        """The same data, for a solver that wants mini-batches."""
-        X, (Y, weight) = objective.blocks[0].X, objective.target
-        if objective.target.counts is None:
-            norm = objective.target_norm / float(weight.sum())
-            return cls(X, Y, weight, whole=objective, target_norm=norm)
-        # Centered one-hot codes are positive in the column of the class, and nowhere else.
-        return cls(X, (Y > 0).astype(float), weight, whole=objective)
+        self._Y, self._weight = data.target.uncentered, data.target.weight[:, None]
 
     def at(self, point: FactorPoint) -> Evaluation:
         """Evaluate all rows, exactly; a stream has no such thing."""
@@ -74,16 +56,16 @@ class RunningMisalignment:
 
     def moments(self, point: FactorPoint) -> Moments:
         """Moments of all rows, as samples have them."""
-        parts = np.array_split(np.arange(self.n), -(-self.n // default_chunk_size(self.X.shape[1])))
+        parts = np.array_split(np.arange(self.n), -(-self.n // default_chunk_size(self.data.shape[1])))
         return reduce(Moments.merge, (self.sample(rows, point).memory for rows in parts))
 
     def sample(self, rows: np.ndarray, point: FactorPoint, memory: Moments | None = None) -> Sample:
         """Evaluate some rows, with the moments remembered of others; without any, with their own."""
-        X = np.asarray(self.X[rows], dtype=float)
+        X = np.asarray(self.data.X[rows], dtype=float)
         # The last matrix is the center, which features are relative to.
         stack = stack_of(np.concatenate([X, np.eye(X.shape[1])[None]]), self._work)
-        here, Y, weight = stack.decompose(point.factor), self.Y[rows], self.weight[rows]
-        return Sample(here, Y, weight, point, memory, self.target_norm)
+        here, Y, weight = stack.decompose(point.factor), self._Y[rows], self._weight[rows]
+        return Sample(here, Y, weight, point, memory, self.data.target.norm_about)
 
 
 class Sample:
@@ -102,9 +84,9 @@ class Sample:
         weight: np.ndarray,
         point: FactorPoint,
         memory: Moments | None,
-        target_norm: float | None = None,
+        norm_about: Callable[[np.ndarray], float],
     ):
-        self.point, self._given_norm = point, target_norm
+        self.point, self._norm_about = point, norm_about
         self._decomposition, self._Y, self._weight = decomposition, Y, weight
         features = decomposition.features
         with np.errstate(invalid="ignore"):  # of what has left float64, as the error below says
@@ -132,10 +114,7 @@ class Sample:
 
     @lazy
     def _target_norm(self) -> float:
-        if self._given_norm is not None:
-            return self._given_norm
-        q = self._given.target_mean  # of one-hot codes: B is diag(q) - q q'
-        return float(np.linalg.norm(np.diag(q) - np.outer(q, q)))
+        return self._norm_about(self._given.target_mean)
 
     @lazy
     def gradient(self) -> np.ndarray:
@@ -155,15 +134,9 @@ class Sample:
         return np.asarray(self._decomposition.pull_factor(self._cotangent))
 
     @property
-    def bends(self) -> np.ndarray:
+    def curvature_estimate(self) -> np.ndarray:
         """The same in all directions, for want of knowing."""
         return np.eye(len(self.point.factor))
-
-    def hvp(self, eta: np.ndarray) -> np.ndarray:
-        """Not known from a mini-batch."""
-        raise TypeError("Mini-batches give first derivatives only.")
-
-    frame_hvp = hvp
 
     @lazy
     def _cotangent(self) -> np.ndarray:
@@ -189,9 +162,9 @@ class Past(NamedTuple):
     total: float  # weight of all matrices that ever came
 
     @classmethod
-    def of(cls, batch: RunningMisalignment, point: FactorPoint) -> Past:
+    def from_batch(cls, batch: RunningMisalignment, point: FactorPoint) -> Past:
         """Of one batch."""
-        w = batch.weight
+        w = batch.data.target.weight
         return cls(point, batch.moments(point), float(np.vdot(w, w)), float(w.sum()))
 
     def then(self, batch: Past) -> Past:
@@ -217,9 +190,9 @@ class Past(NamedTuple):
         q, n = moments.target_mean[came], moments.weight**2 / self.weight_squares
         scale = self.total / moments.weight  # the weighting has the unit of all, as that of `fit`
         C, A = scale * np.asarray(moments.C), scale * moments.A[:, came]
-        ridge = FeatureRidge.of(C, A, self.total * (np.diag(q) - np.outer(q, q)), self.total, n / q.size)
-        ridge = tried(ridge, learned=True)
-        weighting = weighting_of(ridge, ridge.estimated_errors(n))
+        squares = self.total * (np.diag(q) - np.outer(q, q))
+        ridge = FeatureRidge.from_scatter(C, A, squares, self.total, n / q.size, learned=True)
+        weighting = weigh_directions(ridge, ridge.estimated_errors(n))
         directions = _turned(self.point.frame.T, weighting.directions.T).T
         return weighting._replace(directions=directions) if directions.size else None
 

@@ -12,7 +12,7 @@ from scipy.linalg import eigh
 from spdmetric.caller import spell
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm, logm, spectrum
 from spdmetric.means import MEANS, Average, RowFunction
-from spdmetric.objectives.local import Data, Summand
+from spdmetric.objectives.data import Data, Summand, Target
 from spdmetric.validation import check_spd, is_definite, to_numpy
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -40,29 +40,22 @@ class Start(NamedTuple):
     @classmethod
     def at_identity(cls, d: int, logs: Data | None = None) -> Start:
         """Where learning starts among matrices around the identity: of low rank, given their logarithms."""
-        rotation = np.eye(d) if logs is None else class_directions(logs.total, d, logs.n_classes)
+        rotation = np.eye(d) if logs is None else class_directions(logs.total, d, logs.target.contrasts)
         return cls(np.eye(d), np.eye(d), rotation)
 
 
-def start_of(data: Data, rank: int | None, init: str | Array) -> Start:
+def find_start(data: Data, init: str | Array, rank: int | None) -> Start:
     """Choose where learning starts."""
     d = data.shape[1]
     if rank is not None and rank > d:
         raise ValueError(f"{spell('rank', rank)} is more than the size of the matrices, {d} x {d}.")
-    init = _check_init(init, d)
+    if not isinstance(init, str):
+        init = check_spd(np.asarray(to_numpy(init))[None], name="init")[0]
+        if init.shape != (d, d):
+            raise ValueError(f"init has shape {init.shape}, but the matrices of X are {d} x {d}.")
     if rank is None:
         return Start(np.eye(d), _center(data, init, None), np.eye(d))
     return _low_rank_start(data, init)
-
-
-def _check_init(init: str | Array, d: int) -> str | np.ndarray:
-    """Return the name of a start, or the SPD matrix that was given."""
-    if isinstance(init, str):
-        return init
-    init = check_spd(np.asarray(to_numpy(init))[None], name="init")[0]
-    if init.shape != (d, d):
-        raise ValueError(f"init has shape {init.shape}, but the matrices of X are {d} x {d}.")
-    return init
 
 
 def _low_rank_start(data: Data, init: str | np.ndarray) -> Start:
@@ -76,12 +69,12 @@ def _low_rank_start(data: Data, init: str | np.ndarray) -> Start:
         )
     center = _center(data, init, basis)
     departures = _of(logm if definite else _from_identity, _through(invsqrtm(center) @ basis.T, data.total))
-    return Start(basis, center, class_directions(departures, center.shape[0], data.n_classes))
+    return Start(basis, center, class_directions(departures, center.shape[0], data.target.contrasts))
 
 
 def _of(function: Callable[[np.ndarray], np.ndarray], total: Total) -> Total:
     """Sum over functions of matrices instead of the matrices X."""
-    return lambda f: total(lambda X, codes, weight: f(function(X), codes, weight))
+    return lambda f: total(lambda X, target: f(function(X), target))
 
 
 def _through(factor: np.ndarray, total: Total) -> Total:
@@ -89,7 +82,7 @@ def _through(factor: np.ndarray, total: Total) -> Total:
     return _of(partial(congruence, factor), total)
 
 
-def _indefinite(X: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> float:
+def _indefinite(X: np.ndarray, target: Target) -> float:
     """1 for a chunk with a singular matrix."""
     return 0.0 if is_definite(X) else 1.0
 
@@ -121,7 +114,7 @@ def common_range(average: Average, floor: float | None = None) -> np.ndarray:
 _SHRINKAGE = 1.0
 
 
-def class_directions(total: Total, d: int, n_classes: int) -> np.ndarray:
+def class_directions(total: Total, d: int, contrasts: Callable[[np.ndarray], list[np.ndarray]]) -> np.ndarray:
     """Orthogonal matrix whose first rows span the directions that tell most of the targets.
 
     The sums are over logarithms L_i of matrices whose mean is the identity: they say how these depart
@@ -131,36 +124,33 @@ def class_directions(total: Total, d: int, n_classes: int) -> np.ndarray:
     its best direction in turn, and all rows are made orthogonal to those before them.  Of
     singular matrices, ``X - I`` takes the place of the logarithm.
 
-    Class means are the regression of L on the indicators of the classes.  For numbers (no classes) it is
-    that on them and a constant, and their slopes take the place of the class means.
+    Class means are the regression of L on the indicators of the classes.  For regression targets
+    it is that on them and a constant, and their slopes take the place of the class means.
 
     Two passes over the chunks: one for the regression, one for what it leaves.
     """
 
-    def first(L: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        L, Y = L.reshape(len(L), -1), _design(codes, n_classes)
-        sums = (weight[:, None] * Y).T @ np.hstack([L, Y])
-        return np.vstack([sums, np.full(sums.shape[1], np.sum(L * L))])
+    def first(L: np.ndarray, target: Target) -> np.ndarray:
+        L, Y = L.reshape(len(L), -1), target.regressors
+        weighted = (target.weight[:, None] * Y).T
+        sums = np.hstack([weighted @ L, weighted @ Y])  # of L, which is large, there is no copy
+        return np.vstack([sums, np.full(sums.shape[1], np.vdot(L, L))])
 
     sums = total(first)
     means = (np.linalg.pinv(sums[:-1, d * d :], hermitian=True) @ sums[:-1, : d * d]).reshape(-1, d, d)
 
-    def about(L: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        left = L - np.tensordot(_design(codes, n_classes), means, axes=1)
-        left *= np.sqrt(weight)[:, None, None]
-        return np.tensordot(left, left, axes=((0, 1), (0, 1)))
+    def about(L: np.ndarray, target: Target) -> np.ndarray:
+        left = np.tensordot(target.regressors, means, axes=1)
+        np.subtract(L, left, out=left)
+        left *= np.sqrt(target.weight)[:, None, None]
+        stacked = left.reshape(-1, d)
+        return stacked.T @ stacked  # of one array with itself: half the time of another product
 
     within = total(about)
     least = _EPS * sums[-1, 0] + np.finfo(float).tiny  # of matrices that are all the same
     within = within + _SHRINKAGE * (np.trace(within) + least) / d * np.eye(d)
-    contrasts = [means[0] - means[1]] if n_classes == 2 else list(means if n_classes else means[1:])
-    best_first = [eigh(mean @ mean, within)[1][:, ::-1] for mean in contrasts]
+    best_first = [eigh(mean @ mean, within)[1][:, ::-1] for mean in contrasts(means)]
     return _orthogonalized(np.stack(best_first, axis=2).reshape(d, -1))
-
-
-def _design(codes: np.ndarray, n_classes: int) -> np.ndarray:
-    """Indicators of the classes, or a constant and the numbers."""
-    return np.eye(n_classes)[codes] if n_classes else np.column_stack([np.ones(len(codes)), codes])
 
 
 def _from_identity(X: np.ndarray) -> np.ndarray:

@@ -5,7 +5,7 @@ space by how reliable they are.  A weighting Q, (p, q), does: the distance becom
 tangent vectors u and v.  It has a closed form: ridge regression of the targets on the vectors, and the
 scores scaled so that the errors are alike in every direction [Hastie1995]_.  The penalty is the one that
 makes the covariance within classes as good as so few matrices allow [Ledoit2004]_, [Chen2010]_, or 0.3 or 3
-times as much where the leave-one-out error, which is exact, is then clearly less; of numbers to predict, it
+times as much where the leave-one-out error, which is exact, is then clearly less; of regression targets, it
 is the one of the least such error.
 
 With weights w_i, rows Phi_i of centered vectors and Y_i of centered targets, and
@@ -19,14 +19,17 @@ leverage from 1.  Derivations: ``docs/math.md``, "The weighting of a metric".
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
+
+from spdmetric.linalg.moments import Moments
+from spdmetric.objectives.data import Target
 
 _EPS = float(np.finfo(np.float64).eps)
 _TINY = float(np.finfo(np.float64).tiny)
 
-# Of numbers to predict, in units of the largest eigenvalue of C; of classes, the first and last are bounds.
+# Of regression targets, in units of the largest eigenvalue of C; of classes, the first and last are bounds.
 _PENALTIES = np.logspace(-10, 2, 25)
 # Of classes, in units of the closed form.  That makes the covariance good as a whole, whatever directions the
 # classes differ in; it is left for another whose error is less by so many standard errors of the difference.
@@ -44,51 +47,9 @@ _LEAST_SPREAD = 1e-13
 _INTERPOLATES = 0.99
 
 
-class Targets(NamedTuple):
-    """What is regressed on the vectors: classes as centered indicators, or centered numbers."""
-
-    Y: np.ndarray  # (n, c)
-    weight: np.ndarray  # (n,)
-    judged: np.ndarray  # (n,), whose errors count in the score, and of numbers in the choice of the penalty
-    n_classes: int | None  # None: the penalty is that of the least error, as for numbers
-
-    @classmethod
-    def of_classes(cls, codes: np.ndarray, weight: np.ndarray, n_classes: int) -> Targets:
-        """Indicators of classes 0, 1, ...
-
-        The only matrix of a class is fitted but not judged: without it nothing is known of the class.
-        """
-        share = np.bincount(codes, weights=weight, minlength=n_classes) / weight.sum()
-        counts = np.bincount(codes, minlength=n_classes)
-        return cls.of_centered(np.eye(n_classes)[codes] - share, weight, counts)
-
-    @classmethod
-    def of(cls, codes: np.ndarray, weight: np.ndarray) -> Targets:
-        """Class codes (n,), all classes present, or numbers to predict (n, q)."""
-        if codes.ndim == 1:
-            return cls.of_classes(codes, weight, int(codes.max()) + 1)
-        return cls.of_centered(codes - np.average(codes, axis=0, weights=weight), weight, None)
-
-    @classmethod
-    def of_centered(cls, Y: np.ndarray, weight: np.ndarray, counts: np.ndarray | None) -> Targets:
-        """Targets of a chunk that are centered already: numbers, or indicators with the counts of all chunks.
-
-        The own class is the only positive entry.  Numbers have no counts, and all are judged.
-        """
-        if counts is None:
-            return cls(Y, weight, np.ones(len(Y), bool), None)
-        return cls(Y, weight, counts[Y.argmax(axis=1)] > 1, int(np.count_nonzero(counts)))
-
-    @property
-    def per_class(self) -> float | None:
-        """How many matrices of one weight a class is worth, on the mean of the classes; None for numbers."""
-        if self.n_classes is None:
-            return None
-        return float(self.weight.sum() ** 2 / np.vdot(self.weight, self.weight)) / self.n_classes
-
-    def rows(self) -> np.ndarray:
-        """Targets times the roots of their weights, (n, c)."""
-        return np.sqrt(self.weight)[:, None] * self.Y
+def rows_of(target: Target) -> np.ndarray:
+    """Centered targets times the roots of their weights, (n, c)."""
+    return np.sqrt(target.weight)[:, None] * target.Y
 
 
 class Errors(NamedTuple):
@@ -128,32 +89,35 @@ class Weighting(NamedTuple):
     score: float  # share of the targets' variance explained, each matrix left out in turn
 
 
-def discriminant_weighting(vectors: np.ndarray, targets: Targets, *, learned: bool = False) -> Weighting:
+def discriminant_weighting(
+    vectors: np.ndarray, target: Target, *, learned: bool = False, by_error: bool = False
+) -> Weighting:
     """Weighting of vectors that are all at hand.
 
     Parameters
     ----------
     vectors : array of shape (n, p)
         Tangent vectors.
-    targets : Targets
+    target : ClassTarget or RegressionTarget
         What they should tell.
     learned : bool, default=False
         Whether they were learned from the targets already.
+    by_error : bool, default=False
+        Whether the penalty is that of the least error for classes too, as for regression targets.
 
     Returns
     -------
     weighting : Weighting
     """
-    w = targets.weight
+    w, per_class = target.weight, None if by_error else target.per_class
     rows = vectors - (w @ vectors) / w.sum()  # (n, p)
     rows *= np.sqrt(w)[:, None]
     if rows.shape[0] < rows.shape[1]:
-        gram = tried(GramRidge.of(rows @ rows.T, targets, rows.shape[1]), learned=learned)
-        return weighting_of(gram, gram.errors(targets), rows)
-    Y = targets.rows()
-    ridge = FeatureRidge.of(rows.T @ rows, rows.T @ Y, Y.T @ Y, float(w.sum()), targets.per_class)
-    ridge = tried(ridge, learned=learned)
-    return weighting_of(ridge, ridge.errors(rows, targets))
+        gram = GramRidge.from_products(rows @ rows.T, target, rows.shape[1], per_class, learned=learned)
+        return weigh_directions(gram, gram.errors(target), rows)
+    Y = rows_of(target)
+    ridge = FeatureRidge.from_scatter(rows.T @ rows, rows.T @ Y, Y.T @ Y, float(w.sum()), per_class, learned)
+    return weigh_directions(ridge, ridge.errors(rows, target))
 
 
 # ---------------------------------------------------------------------------
@@ -172,27 +136,39 @@ class FeatureRidge(NamedTuple):
     usual: int | None = None  # which of them is left only for one that is clearly better
 
     @classmethod
-    def of(
-        cls, C: np.ndarray, A: np.ndarray, squares: np.ndarray, weight: float, per_class: float | None
+    def from_scatter(
+        cls,
+        C: np.ndarray,
+        A: np.ndarray,
+        squares: np.ndarray,
+        weight: float,
+        per_class: float | None,
+        learned: bool = False,
     ) -> FeatureRidge:
-        """From ``C = sum w_i Phi_i' Phi_i`` and ``A = sum w_i Phi_i' Y_i``; see `Targets.per_class`."""
+        """From ``C = sum w_i Phi_i' Phi_i`` and ``A = sum w_i Phi_i' Y_i``; see `ClassTarget.per_class`."""
         values, basis = np.linalg.eigh(C)
         values, inner = np.maximum(values, 0.0), basis.T @ A
-        penalties = _PENALTIES[_PENALTIES >= _LEAST_OF_FEATURES] * _largest(values)
-        ridge = cls(values, basis, inner, squares, weight, penalties)
-        if per_class is None:
-            return ridge
-        found = _class_penalties(ridge, inner, squares, weight, per_class, len(C))
-        return ridge._replace(penalties=found, usual=_USUAL)
+        penalties, usual = _PENALTIES[_PENALTIES >= _LEAST_OF_FEATURES] * _largest(values), None
+        if per_class is not None:
+            penalties = _class_penalties(values, penalties, inner, squares, weight, per_class, len(C))
+            penalties, usual = _to_try(penalties, learned)
+        return cls(values, basis, inner, squares, weight, penalties, usual)
 
-    def errors(self, rows: np.ndarray, targets: Targets) -> Errors:
+    @classmethod
+    def from_moments(
+        cls, moments: Moments, squares: np.ndarray, per_class: float | None, learned: bool
+    ) -> FeatureRidge:
+        """From the moments of all matrices."""
+        return cls.from_scatter(np.asarray(moments.C), moments.A, squares, moments.weight, per_class, learned)
+
+    def errors(self, rows: np.ndarray, target: Target) -> Errors:
         """Errors of a chunk: rows are its centered vectors, times the roots of their weights."""
         inverse = 1 / (self.values[:, None] + self.penalties)  # (p, n_penalties)
-        found, Y, judged = [], targets.rows(), targets.judged
+        found, Y, judged = [], rows_of(target), target.judged
         for part in _blocks(rows.shape[0]):
             T = rows[part] @ self.basis
             residual = Y[part, None, :] - _products(T, inverse, self.inner)  # (n, n_penalties, c)
-            leverage = T**2 @ inverse + (targets.weight[part] / self.weight)[:, None]
+            leverage = T**2 @ inverse + (target.weight[part] / self.weight)[:, None]
             residual /= (1 - leverage)[:, :, None]
             found.append(_errors(residual[judged[part]], Y[part][judged[part]], self.usual))
         return sum(found[1:], start=found[0])
@@ -231,27 +207,30 @@ class GramRidge(NamedTuple):
     usual: int | None = None  # as above
 
     @classmethod
-    def of(cls, K: np.ndarray, targets: Targets, p: int) -> GramRidge:
+    def from_products(
+        cls, K: np.ndarray, target: Target, p: int, per_class: float | None, *, learned: bool = False
+    ) -> GramRidge:
         """From the inner products of rows as in `FeatureRidge.errors`, (n, n), each of length p."""
-        root = np.sqrt(targets.weight / targets.weight.sum())
+        root = np.sqrt(target.weight / target.weight.sum())
         apart = 2 * np.trace(K) + np.finfo(float).tiny
         values, basis = np.linalg.eigh(K + apart * np.outer(root, root))
         values, basis = values[:-1], basis[:, :-1]
         floor = len(K) * _EPS * max(values[-1], 0.0) if values.size else 0.0
-        values, inner = np.where(values > floor, values, 0.0), basis.T @ targets.rows()
-        ridge, per_class = cls(values, basis, inner, _PENALTIES * _largest(values)), targets.per_class
-        if per_class is None:
-            return ridge
-        along, weight = np.sqrt(values)[:, None] * inner, float(targets.weight.sum())
-        found = _class_penalties(ridge, along, inner.T @ inner, weight, per_class, p)
-        return ridge._replace(penalties=found, usual=_USUAL)
+        values, inner = np.where(values > floor, values, 0.0), basis.T @ rows_of(target)
+        penalties, usual = _PENALTIES * _largest(values), None
+        if per_class is not None:
+            along, weight = np.sqrt(values)[:, None] * inner, float(target.weight.sum())
+            penalties = _class_penalties(values, penalties, along, inner.T @ inner, weight, per_class, p)
+            penalties, usual = _to_try(penalties, learned)
+        return cls(values, basis, inner, penalties, usual)
 
-    def errors(self, targets: Targets) -> Errors:
+    def errors(self, target: Target) -> Errors:
         """Errors of all matrices."""
         left = self.penalties / (self.values[:, None] + self.penalties)  # (n - 1, n_penalties)
         leverage_left = self.basis**2 @ left  # 1 - leverage, (n, n_penalties)
         left_out = _products(self.basis, left, self.inner) / leverage_left[:, :, None]
-        return _errors(left_out[targets.judged], targets.rows()[targets.judged], self.usual)
+        judged = target.judged
+        return _errors(left_out[judged], rows_of(target)[judged], self.usual)
 
     def fit(self, penalty: float, rows: np.ndarray | None) -> Fit:
         """Coefficients at a penalty, in the space that the rows span."""
@@ -261,21 +240,22 @@ class GramRidge(NamedTuple):
         return Fit(((self.basis @ scaled).T @ rows).T, explained, penalty * self.inner.T @ scaled)
 
 
-Ridge = TypeVar("Ridge", FeatureRidge, GramRidge)
+def _to_try(penalties: np.ndarray, learned: bool) -> tuple[np.ndarray, int | None]:
+    """Penalties of classes to try, and which is the usual one: that alone where vectors were learned.
 
-
-def tried(ridge: Ridge, *, learned: bool) -> Ridge:
-    """The regression with the penalties to try; of classes, only the usual one where vectors were learned.
-
-    Errors of matrices that the vectors have seen are optimistic, and would ask for too little of it.
+    Errors of matrices that the vectors were learned from are optimistic, and would ask for too little of it.
     """
-    if ridge.usual is None or not learned:
-        return ridge
-    return ridge._replace(penalties=ridge.penalties[[ridge.usual]], usual=None)
+    return (penalties[[_USUAL]], None) if learned else (penalties, _USUAL)
 
 
 def _class_penalties(
-    ridge: FeatureRidge | GramRidge, along: np.ndarray, squares: np.ndarray, weight: float, n: float, p: int
+    values: np.ndarray,
+    bounds: np.ndarray,
+    along: np.ndarray,
+    squares: np.ndarray,
+    weight: float,
+    n: float,
+    p: int,
 ) -> np.ndarray:
     """Penalties about the one that brings S, the covariance of normal vectors in a class, closest to truth.
 
@@ -283,13 +263,12 @@ def _class_penalties(
     squared norm of S over what the covariance differs by from a multiple of the identity.  ``along`` is
     ``U' sum w_i Phi_i' Y_i``.  The middle of all penalties is taken where there is no spread within classes.
     """
-    values, bounds = ridge.values, ridge.penalties
     between = along @ _inverse_root(squares)  # (p, c - 1), a root of the scatter of the class means
-    lost = np.sum(between**2, axis=1)
-    trace = float(values.sum() - lost.sum()) / weight
+    taken = np.sum(between**2, axis=1)
+    trace = float(values.sum() - taken.sum()) / weight
     if trace * weight <= len(values) * _EPS * values.sum():
         return _FACTORS * bounds[len(bounds) // 2]
-    square = float(values @ values - 2 * values @ lost + np.sum((between.T @ between) ** 2)) / weight**2
+    square = float(values @ values - 2 * values @ taken + np.sum((between.T @ between) ** 2)) / weight**2
     noise = (trace**2 + square) / n  # in S of a class; all classes together have less of it
     distinct = square - trace**2 / p - noise / np.count_nonzero(np.diag(squares))
     penalty = weight * trace / p * noise / distinct if distinct > 0 else np.inf
@@ -324,7 +303,7 @@ def _errors(left_out: np.ndarray, targets: np.ndarray, usual: int | None) -> Err
 # From the regression to the weighting
 
 
-def weighting_of(
+def weigh_directions(
     ridge: FeatureRidge | GramRidge, errors: Errors, rows: np.ndarray | None = None
 ) -> Weighting:
     """Choose the penalty of the least error, the usual one if that is not clearly worse; scale the scores."""

@@ -22,13 +22,12 @@ from collections.abc import Callable
 
 from spdmetric.solvers.gradient import geodesic_gradient
 from spdmetric.solvers.protocols import Evaluation, Manifold, Objective
-from spdmetric.solvers.solution import Callback, Record, Solution, Status
+from spdmetric.solvers.result import Callback, Record, Solution, Status
 from spdmetric.solvers.stochastic import Descent, mini_batches, stochastic_gradient
-from spdmetric.solvers.trust_region import newton, trust_region
+from spdmetric.solvers.trust_region import trust_region
 
 SOLVERS: dict[str, Callable[..., Solution]] = {
     "trust-region": trust_region,
-    "newton": newton,
     "gradient": geodesic_gradient,
 }
 
@@ -44,7 +43,6 @@ __all__ = [
     "Status",
     "geodesic_gradient",
     "mini_batches",
-    "newton",
     "stochastic_gradient",
     "trust_region",
 ]

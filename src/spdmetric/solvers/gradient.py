@@ -6,8 +6,8 @@ import numpy as np
 
 from spdmetric.solvers.constraint import Iterate
 from spdmetric.solvers.protocols import Evaluation, Manifold, Objective, Point
-from spdmetric.solvers.run import Counted, Run
-from spdmetric.solvers.solution import Callback, Solution, Status
+from spdmetric.solvers.result import Callback, Solution, Status
+from spdmetric.solvers.run import Run
 
 # Along a geodesic of P_d eigenvalues grow exponentially: no step inside the ball is longer.
 _LONGEST = 10.0
@@ -21,6 +21,7 @@ def geodesic_gradient(
     tol: float,
     max_iter: int,
     callback: Callback | None = None,
+    here: Evaluation | None = None,
 ) -> Solution:
     """Minimize on a ball by steepest descent along geodesics, Eq. (6) of [Yger2015]_.
 
@@ -34,18 +35,18 @@ def geodesic_gradient(
     Parameters and return value are those of `trust_region`.
     """
     run = Run(objective, tol=tol, max_iter=max_iter, callback=callback)
-    first = iterate = Iterate(run.objective.at(start), manifold.radius)
+    first = iterate = Iterate(run.at(start, here), manifold.radius)
     length = None
     while True:
         status = run.ends(iterate)
-        if run.lost(status, iterate, first):
+        if run.is_worse_than_start(status, iterate, first):
             iterate, length = first, None
         elif status is not None:
             break
         if iterate.distance == 0:
             after = run.first_step(manifold, iterate)
         else:
-            there, length = _descend(iterate, run.objective, manifold, length)
+            there, length = _descend(iterate, run, manifold, length)
             after = None if there is None else Iterate(there, manifold.radius)
         if after is None:
             status = Status.STALLED
@@ -56,7 +57,7 @@ def geodesic_gradient(
 
 
 def _descend(
-    iterate: Iterate, objective: Counted, manifold: Manifold, length: float | None
+    iterate: Iterate, run: Run, manifold: Manifold, length: float | None
 ) -> tuple[Evaluation | None, float]:
     """Shorten a first guess of the step until the value falls enough (Armijo)."""
     here = iterate.here
@@ -69,7 +70,7 @@ def _descend(
         longest = min(manifold.radius, _LONGEST) / np.sqrt(-slope)
     t = longest if length is None else min(length, longest)
     while t > 1e-14 * longest:
-        there = objective.at(move(here.point, t * direction))
+        there = run.at(move(here.point, t * direction))
         if there.value <= here.value + 1e-4 * t * slope:
             return there, t
         t /= 3

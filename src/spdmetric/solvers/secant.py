@@ -31,7 +31,7 @@ class SecantModel:
 
     The pairs of steps and gradient changes are those of the interior, or those of the sphere,
     projected onto the tangent space where they are used.  Where they tell nothing, curvature is
-    that of the evened coordinates of the point, times a scale.  Where the model's minimizer lies
+    what the preconditioner of the point says, times a scale.  Where the model's minimizer lies
     beyond the edge, the straight way to it is followed as far as that.
     """
 
@@ -39,7 +39,7 @@ class SecantModel:
         self._most = memory
         self._count = 0
         self._scales: list[float] = []  # of curvature, one of each pair
-        self._at: Iterate | None = None  # where `_even` and `_lowest` belong
+        self._at: Iterate | None = None  # where `_precondition` and `_lowest` belong
         self._lowest: np.ndarray | None = None
 
     def learn(self, before: Iterate, after: Iterate) -> None:
@@ -57,8 +57,8 @@ class SecantModel:
         inner = float(step @ change)
         if inner > 1e-8 * sqrt(square) * norm(change):
             self._go_to(after)
-            even = self._even(change.reshape(after.gradient.shape))
-            self._remember(step, change, float(np.vdot(change, even)) / inner)
+            unknown = self._precondition(change.reshape(after.gradient.shape))
+            self._remember(step, change, float(np.vdot(change, unknown)) / inner)
 
     def _remember(self, step: np.ndarray, change: np.ndarray, scale: float) -> None:
         if self._count == 0:
@@ -90,10 +90,10 @@ class SecantModel:
         return Step(share * self._lowest, share * slope, -(share**2) * slope, share < 1)
 
     def _go_to(self, iterate: Iterate) -> None:
-        """Even coordinates, and the minimizer once it is known, serve for all steps from an iterate."""
+        """The preconditioner, and the minimizer once it is known, serve for all steps from an iterate."""
         if iterate is not self._at:
             self._at, self._lowest = iterate, None
-            self._even = iterate.here.point.evened(iterate.here.bends)
+            self._precondition = iterate.here.point.preconditioner(iterate.here.curvature_estimate)
 
     def _minimizer(self, iterate: Iterate) -> np.ndarray | None:
         """Where the model is lowest: minus the inverse BFGS matrix times the gradient.
@@ -120,6 +120,6 @@ class SecantModel:
         g, upper = iterate.gradient, np.asfortranarray(inner)  # of which `solve` reads the upper triangle
         a = solve(upper, steps @ g.ravel())[0]
         rest = iterate.tangent(g - (a @ changes).reshape(shape))
-        unknown = iterate.tangent(self._even(rest)) / curvature
+        unknown = iterate.tangent(self._precondition(rest)) / curvature
         b = solve(upper, diagonal * a - changes @ unknown.ravel(), trans=1)[0]
         return iterate.tangent(-unknown - (b @ steps).reshape(shape))

@@ -11,8 +11,8 @@ import numpy as np
 
 from spdmetric.solvers.constraint import Iterate
 from spdmetric.solvers.protocols import Manifold, Point, Sampled
+from spdmetric.solvers.result import Callback, Solution, Status
 from spdmetric.solvers.run import Run
-from spdmetric.solvers.solution import Callback, Solution, Status
 
 _WARM_UP = 4  # mini-batches whose gradients at the center give the direction of the first step
 _LENGTH = 0.4  # of steps, as a share of the radius, were it not for the root of their number
@@ -29,11 +29,8 @@ class Smoothed:
     gradient: np.ndarray
 
     @property
-    def bends(self) -> np.ndarray:
+    def curvature_estimate(self) -> np.ndarray:
         return np.eye(len(self.gradient))
-
-    def hvp(self, eta: np.ndarray) -> np.ndarray:
-        raise TypeError("Mini-batches give first derivatives only.")
 
 
 class Descent:
@@ -111,7 +108,7 @@ def stochastic_gradient(
     tol: float,
     max_iter: int,
     callback: Callback | None = None,
-    batch_size: int | None = None,
+    here: object = None,
     seed: int = 0,
 ) -> Solution:
     """Minimize on a ball by stochastic gradient descent: see `Descent`.
@@ -121,12 +118,12 @@ def stochastic_gradient(
     history holds estimates from the last mini-batches, and its ``evaluations`` are passes;
     value, residual and multiplier of the solution are exact, from one evaluation at the end.
 
-    Parameters and return value are those of `trust_region`, but that ``tol`` makes no run longer.  A
-    mini-batch has ``batch_size`` matrices (see `default_batch_size`); ``seed`` gives the order of the data.
+    Parameters and return value are those of `trust_region`, but that ``tol`` makes no run longer and ``here``
+    is not used.  A mini-batch has `default_batch_size` matrices; ``seed`` gives the order of the data.
     """
     # The estimate of a residual is no reason to stop: with one class in its batches it is zero.
     run = Run(objective, tol=-np.inf, max_iter=max_iter, callback=callback)
-    size = batch_size or default_batch_size(objective.n, start.S.shape[0])
+    size = default_batch_size(objective.n, start.S.shape[0])
     rng = np.random.default_rng(seed)
     first = list(islice(mini_batches(objective.n, size, np.random.default_rng(seed)), 2))
     here = objective.sample(first[-1], start, objective.sample(first[0], start).memory)
@@ -136,7 +133,7 @@ def stochastic_gradient(
     while status is None:
         seen = [descent.learn(objective, rows) for rows in mini_batches(objective.n, size, rng)]
         values.append(float(np.mean(seen)))
-        run.objective.count += 1
+        run.evaluations += 1
         iterate = descent.iterate
         status = run.ends(iterate) or (Status.NOISE if _idle(values, len(seen)) else None)
     iterate = Iterate(objective.at(iterate.here.point), manifold.radius)

@@ -1,7 +1,7 @@
 """The choice of a metric by cross-validation: candidates, folds, scores, and the rule.
 
-All candidates are learned on the same folds, and every matrix is judged by the metric and the head
-that have not seen it; the center alone, where tangent vectors are taken, is that of all matrices.  With
+All candidates are learned on the same folds, and every matrix is scored by a metric and a head that were
+learned without it; the center alone, where tangent vectors are taken, is that of all matrices.  With
 few matrices most differences between candidates are noise, so there is a candidate that is taken unless
 another is clearly better.
 """
@@ -9,6 +9,7 @@ another is clearly better.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,22 +18,24 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import GroupKFold, LeaveOneGroupOut, StratifiedGroupKFold, check_cv
 
-from spdmetric.estimators._problem import Problem, problem_of, radius_path
-from spdmetric.estimators._settings import Settings
+from spdmetric.estimators._problem import Problem, find_problem, solve_path
 from spdmetric.estimators.heads import (
     ClassMeans,
-    Neighbors,
-    averaged,
-    fitted_temperature,
+    NeighborMeans,
+    Ridge,
+    Votes,
+    fit_temperature,
     log_posterior,
-    regressed,
 )
+from spdmetric.estimators.metric import LogEuclideanMetric
 from spdmetric.linalg.batch import stack_of
+from spdmetric.linalg.moments import Moments, moments_of
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm, unvech
 from spdmetric.linalg.threads import threads
-from spdmetric.objectives.local import Labeled, in_memory, row_chunks
-from spdmetric.objectives.start import Start, start_of
-from spdmetric.objectives.weighting import Targets, discriminant_weighting
+from spdmetric.objectives.data import ClassTarget, Data, Part, Target, row_chunks
+from spdmetric.objectives.start import Start, find_start
+from spdmetric.objectives.weighting import discriminant_weighting
+from spdmetric.solvers import Solution
 from spdmetric.validation import check_splits
 
 # The default candidates.  Past LARGEST_FULL the full rank is not learned: its d(d+1)/2 directions are
@@ -65,7 +68,7 @@ class Option(NamedTuple):
     """A metric and a head to try."""
 
     metric: Candidate
-    n_neighbors: int | None  # None: class means; for numbers, ridge regression
+    n_neighbors: int | None  # None: class means, or ridge regression
 
 
 class Grid(NamedTuple):
@@ -95,14 +98,14 @@ def default_ranks(d: int, smallest: int) -> list[int | None]:
     return [None if smallest == d else smallest, *(m for m in LOW_RANKS if m < smallest)]
 
 
-def grid_of(
+def make_grid(
     radii: Sequence[float] | None,
     ranks: Sequence[int | None] | None,
     weightings: Sequence[str | None] | None,
     numbers: Sequence[int],
     size: tuple[int, int],
 ) -> Grid:
-    """Candidates that are asked for, or the default ones; ``size`` is d and the smallest rank of a matrix."""
+    """Candidates that are given, or the default ones; ``size`` is d and the smallest rank of a matrix."""
     d, smallest = size
     chosen = list(dict.fromkeys(default_ranks(d, smallest) if ranks is None else ranks))
     if ranks is not None:
@@ -120,11 +123,12 @@ def grid_of(
 # Folds
 
 
-def folds_of(
-    cv: Any, data: Labeled, classes: np.ndarray | None, groups: Array | None, random_state: int
+def make_folds(
+    cv: Any, data: Data, classes: np.ndarray | None, groups: Array | None, random_state: int
 ) -> list[Fold]:
     """Split the matrices as they are given; those without weight are left out afterwards."""
-    n, codes = len(data.codes), data.codes
+    codes = values_of(data.target)
+    n = len(codes)
     if cv is not None:
         splitter = partial(check_cv, cv, codes, classifier=classes is not None)
         splits = check_splits(cv, lambda: splitter().split(data.X, codes, groups), n)
@@ -137,7 +141,7 @@ def folds_of(
         splits = list((few or splitter).split(np.zeros(n), codes, groups))
     else:
         splits = stratified_folds(codes, random_state)
-    counts, rows = data.weight > 0, np.arange(n)
+    counts, rows = data.target.weight > 0, np.arange(n)
     folds = [(rows[train], rows[test]) for train, test in splits]
     folds = [(train[counts[train]], test[counts[test]]) for train, test in folds]
     for k, (train, test) in enumerate(folds):
@@ -160,7 +164,7 @@ def stratified_folds(codes: np.ndarray, random_state: int) -> list[Fold]:
     """Five folds, fewer for small classes, twice where there are few matrices.
 
     The matrices of a class, in random order, go to the folds in turn, so that a class of one matrix
-    or two needs no exception.  Numbers, the first of several, are dealt out in ascending order.
+    or two needs no exception.  Regression targets, by the first output, are dealt out in ascending order.
     """
     n, by_class = len(codes), codes.ndim == 1
     n_folds = int(np.clip(np.median(np.bincount(codes)) if by_class else n // 2, 2, N_FOLDS))
@@ -176,150 +180,190 @@ def stratified_folds(codes: np.ndarray, random_state: int) -> list[Fold]:
 
 
 # ---------------------------------------------------------------------------
-# Learning and judging
+# Learning and scoring
 
 
-class Answer(NamedTuple):
-    """What a head says of the matrices that a fold leaves out: of classes, before calibration."""
-
-    evidence: np.ndarray  # (n_test, c), of classes; or the numbers that it predicts
-    offset: np.ndarray  # (c,), what is known of classes before; or the mean of the numbers in training
+def values_of(target: Target) -> np.ndarray:
+    """Codes (n,) of classes, or regression targets (n, q)."""
+    return target.codes if isinstance(target, ClassTarget) else target.values
 
 
-Answered = dict[Option, Answer]
+@dataclass(frozen=True, eq=False)
+class TangentData(Data):
+    """Matrices around the identity whose tangent vectors there are known, to be evaluated there alone."""
+
+    vectors: np.ndarray = field(kw_only=True)  # (n, p)
+
+    def whitened(self, factor: np.ndarray) -> TangentData:
+        """The same: they are whitened."""
+        return self
+
+    def decompose(self, W: np.ndarray, *, gram: bool) -> tuple[Moments, list[Part]]:
+        """Moments of the vectors, in one chunk."""
+        Y, weight = self.target.Y, self.target.weight[:, None]
+        part = Part(KnownVectors(self.vectors), slice(0, len(Y)), self.target)
+        return moments_of(self.vectors, Y, weight, gram=gram), [part]
 
 
-class Seen(NamedTuple):
-    """Matrices as all folds see them: from one center, which knows nothing of y."""
+class KnownVectors(NamedTuple):
+    """What takes the place of a decomposition."""
 
-    data: Labeled  # whitened by the center
-    logs: np.ndarray | None  # (n, p), tangent vectors there; None: singular matrices, not whitened
+    features: np.ndarray  # (n, p)
 
 
-def seen_from_center(data: Labeled, grid: Grid, settings: Settings) -> tuple[Seen, Settings]:
-    """Whiten all matrices once, and tell the folds, and the final fit, where the center is.
+class Whitened(NamedTuple):
+    """All matrices, whitened by one center, which knows nothing of y."""
+
+    data: Data
+    center: np.ndarray | None  # None: no candidate is of full rank, and nothing is whitened
+    logs: np.ndarray | None  # (n, p), tangent vectors at the center
+
+    def find_problem(
+        self, rows: np.ndarray, rank: int | None, metric: LogEuclideanMetric, *, searched: bool = True
+    ) -> Problem:
+        """What to learn from some of the matrices; where they are not whitened, it looks for a center.
+
+        Where nothing is searched, at radius 0, the tangent vectors at the center are all that is needed.
+        """
+        data = self.data.take(rows)
+        data = replace(data, target=data.target.present)
+        if self.logs is None:
+            start = find_start(data, metric.init, rank)
+        elif rank is not None:
+            start = Start.at_identity(data.shape[1], Data(unvech(self.logs[rows]), data.target))
+        else:
+            start = Start.at_identity(data.shape[1])
+            if not searched and metric.kernel == "linear":
+                data = TangentData(data.X, data.target, vectors=self.logs[rows])
+        return find_problem(data, start, rank, kernel=metric.kernel, gamma=metric.gamma)
+
+
+def whiten_at_center(data: Data, grid: Grid, init: str | Array) -> Whitened:
+    """Whiten all matrices once, for the folds and the final fit.
 
     A center for each fold would cost more than all the rest where matrices are large.  Where no candidate is
     of full rank matrices may be singular, and each fold looks for its own.
     """
     if None not in grid.radii:
-        return Seen(data, None), settings
-    center = start_of(in_memory(data.counting, settings.chunk_size), None, settings.init).center
-    whitened = congruence(invsqrtm(center), data.X)
-    logs = _vectors(whitened, np.eye(len(center)))
-    return Seen(data._replace(X=whitened), logs), settings._replace(init=center)
+        return Whitened(data, None, None)
+    center = find_start(data.weighted, init, None).center
+    X = congruence(invsqrtm(center), data.X)
+    return Whitened(replace(data, X=X), center, embed(X, np.eye(len(center))))
 
 
-def ask_fold(seen: Seen, fold: Fold, grid: Grid, settings: Settings, n_classes: int | None) -> Answered:
-    """Learn all candidates on a fold, and ask them; ``n_classes`` is None for numbers."""
-    train = seen.data.take(fold[0])
-    answered: Answered = {}
+def embed(X: np.ndarray, W: np.ndarray) -> np.ndarray:
+    """Tangent vectors at a factor, (n, p), as an objective computes them."""
+    parts = [stack_of(X[rows]).decompose(W).features for rows in row_chunks(X.shape)]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def embed_training(problem: Problem, solution: Solution) -> np.ndarray:
+    """Tangent vectors at a solution of the matrices that it was learned from, (n, p)."""
+    known = solution.evaluation.vectors
+    if known is None:  # they did not fit beside the matrices
+        known = embed(problem.objective.data.X, solution.point.factor)
+    return known
+
+
+class Prediction(NamedTuple):
+    """What a head says of the matrices that a fold leaves out; of classes, before calibration."""
+
+    evidence: np.ndarray  # (n_test, c), of classes; or the predicted targets
+    offset: np.ndarray  # (c,), log prior of classes; or the mean of the training targets
+
+
+FoldScores = dict[Option, Prediction]
+
+
+def score_fold(whitened: Whitened, fold: Fold, grid: Grid, metric: LogEuclideanMetric) -> FoldScores:
+    """Learn all candidates on a fold, and predict what it leaves out."""
+    target, d = whitened.data.target.take(fold[0]), whitened.data.shape[1]
+    scores: FoldScores = {}
     with threads():
-        for metric, vectors in _learned(seen, fold, grid, settings):
+        for learned, vectors in _learn_candidates(whitened, fold, grid, metric):
             for weighting in grid.weightings:
-                known, new = _weigh(vectors, train, metric._replace(weighting=weighting))
-                for k, answer in _ask(train, known, new, grid.numbers, n_classes):
-                    answered[Option(metric._replace(weighting=weighting), k)] = answer
-    return answered
+                candidate = learned._replace(weighting=weighting)
+                known, new = _weigh(vectors, target, candidate, d)
+                for k, prediction in _predict(target, known, new, grid.numbers):
+                    scores[Option(candidate, k)] = prediction
+    return scores
 
 
-def _learned(
-    seen: Seen, fold: Fold, grid: Grid, settings: Settings
+def _learn_candidates(
+    whitened: Whitened, fold: Fold, grid: Grid, metric: LogEuclideanMetric
 ) -> Iterator[tuple[Candidate, list[np.ndarray]]]:
     """Candidates, without a weighting, and the vectors that each gives to training and test matrices."""
-    parts = [seen.data.take(rows) for rows in fold]
-    train = parts[0]._replace(codes=_present(parts[0].codes))
-    source = in_memory(train, settings.chunk_size)
+    train, test = fold
     problems: dict[bool, Problem] = {}  # of full rank, and of low rank: these share one start
+    options = {"solver": metric.solver, "tol": metric.tol, "max_iter": metric.max_iter}
     for rank, radii in grid.radii.items():
         full = rank is None
-        if full and seen.logs is not None and radii[0] == 0:
-            yield Candidate(0.0, None, None), [seen.logs[rows] for rows in fold]
+        if full and whitened.logs is not None and radii[0] == 0:
+            yield Candidate(0.0, None, None), [whitened.logs[train], whitened.logs[test]]
             radii = radii[1:]
         if not radii:
             continue
         if full not in problems:
-            problems[full] = problem_of(source, rank, settings, _start(seen, fold[0], train.codes, full))
-        problem = problems[full]._replace(rank=rank)
-        for radius, solution in zip(radii, radius_path(problem, radii, settings), strict=True):
+            problems[full] = whitened.find_problem(train, rank, metric)
+        problem = problems[full]
+        problem = problem if rank is None or rank == problem.rank else problem.at_rank(rank)
+        for radius, solution in zip(radii, solve_path(problem, radii, **options), strict=True):
             W = solution.point.factor @ problem.start.factor
-            yield Candidate(radius, rank, None), [_vectors(part.X, W) for part in parts]
+            known, new = embed_training(problem, solution), embed(whitened.data.X[test], W)
+            yield Candidate(radius, rank, None), [known, new]
 
 
-def _vectors(X: np.ndarray, W: np.ndarray) -> np.ndarray:
-    """Tangent vectors at a factor, (n, p), as an objective computes them."""
-    parts = [stack_of(X[rows]).decompose(W).features for rows in row_chunks(X.shape, None)]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
-def _start(seen: Seen, rows: np.ndarray, codes: np.ndarray, full: bool) -> Start | None:
-    """Where learning starts on some of the matrices; None where they are singular, and it is not known."""
-    if seen.logs is None:
-        return None
-    d = seen.data.X.shape[1]
-    if full:
-        return Start.at_identity(d)
-    logs = Labeled(unvech(seen.logs[rows]), codes, seen.data.weight[rows])
-    return Start.at_identity(d, in_memory(logs, None))
-
-
-def _weigh(vectors: list[np.ndarray], train: Labeled, metric: Candidate) -> list[np.ndarray]:
+def _weigh(vectors: list[np.ndarray], target: Target, metric: Candidate, d: int) -> list[np.ndarray]:
     """Training and test vectors with a weighting; without one where no direction tells anything."""
     if metric.weighting is None:
         return vectors
-    d, targets = train.X.shape[1], Targets.of(_present(train.codes), train.weight)
     learned = metric.radius > 0 or vectors[0].shape[1] < d * (d + 1) // 2
-    Q = discriminant_weighting(vectors[0], targets, learned=learned).directions
+    Q = discriminant_weighting(vectors[0], target.present, learned=learned).directions
     return [some @ Q for some in vectors] if Q.shape[1] else vectors
 
 
-def _present(codes: np.ndarray) -> np.ndarray:
-    """Codes without gaps, as a class may be absent; numbers as they are."""
-    return np.unique(codes, return_inverse=True)[1] if codes.ndim == 1 else codes
-
-
-def _ask(
-    train: Labeled, known: np.ndarray, new: np.ndarray, numbers: list[int], n_classes: int | None
-) -> Iterator[tuple[int | None, Answer]]:
-    """Answers of class means, or ridge regression, and of all numbers of neighbors."""
-    if n_classes is None:
-        level = np.average(train.codes, axis=0, weights=train.weight)
-        yield None, Answer(regressed(known, train.codes, train.weight, new), level)
-        means = averaged(known, train.codes, train.weight, new, numbers) if numbers else []
-        yield from ((k, Answer(mean, level)) for k, mean in zip(numbers, means, strict=True))
+def _predict(
+    target: Target, known: np.ndarray, new: np.ndarray, numbers: list[int]
+) -> Iterator[tuple[int | None, Prediction]]:
+    """Predictions of class means, or ridge regression, and of all numbers of neighbors."""
+    if isinstance(target, ClassTarget):
+        by_mean = ClassMeans.from_vectors(known, target)
+        yield None, Prediction(by_mean.evidence(new), by_mean.offset)
+        if numbers:
+            votes = Votes.from_vectors(known, target, max(numbers))
+            for k, evidence in zip(numbers, votes.evidence_by_number(new, numbers), strict=True):
+                yield k, Prediction(evidence, votes.offset)
         return
-    learned = known, train.codes, train.weight, n_classes
-    by_mean = ClassMeans.of(*learned)
-    yield None, Answer(by_mean.evidence(new), by_mean.offset)
+    yield None, Prediction(Ridge.from_vectors(known, target).predict(new), target.mean)
     if numbers:
-        neighbors = Neighbors.of(*learned, max(numbers))
-        for k, evidence in zip(numbers, neighbors.evidence_of(new, numbers), strict=True):
-            yield k, Answer(evidence, neighbors.offset)
+        means = NeighborMeans.from_vectors(known, target, max(numbers))
+        for k, predicted in zip(numbers, means.predict_by_number(new, numbers), strict=True):
+            yield k, Prediction(predicted, target.mean)
 
 
-class NumberAnswers(RegressorMixin, BaseEstimator):
-    """Numbers that are known already, as a regressor that scikit-learn's scorers can ask."""
+class KnownTargets(RegressorMixin, BaseEstimator):
+    """Predicted targets, as a regressor for scikit-learn's scorers."""
 
     def __init__(self, predicted: np.ndarray):
         self.predicted = predicted
 
-    def fit(self, X: np.ndarray, y: np.ndarray) -> NumberAnswers:
+    def fit(self, X: np.ndarray, y: np.ndarray) -> KnownTargets:
         """Learn nothing."""
         self.n_features_in_ = X.shape[1]
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        """The numbers, whatever X is."""
+        """The targets, whatever X is."""
         return self.predicted
 
 
-class Answers(ClassifierMixin, BaseEstimator):
-    """Posteriors that are known already, as a classifier that scikit-learn's scorers can ask."""
+class KnownPosterior(ClassifierMixin, BaseEstimator):
+    """Predicted probabilities, as a classifier for scikit-learn's scorers."""
 
     def __init__(self, posterior: np.ndarray):
         self.posterior = posterior
 
-    def fit(self, X: np.ndarray, y: np.ndarray) -> Answers:
+    def fit(self, X: np.ndarray, y: np.ndarray) -> KnownPosterior:
         """Learn the names of the classes."""
         self.classes_ = y
         return self
@@ -334,11 +378,20 @@ class Answers(ClassifierMixin, BaseEstimator):
 
 
 # ---------------------------------------------------------------------------
-# The rule
+# Scores
+
+
+class OptionScores(NamedTuple):
+    """Scores of one option."""
+
+    splits: list[float]  # of folds
+    units: np.ndarray  # (n,), of every matrix that was left out
+    right: np.ndarray  # (n,), whether its label is right
+    temperature: float
 
 
 class Table(NamedTuple):
-    """What all folds say of all options; differences between rows are paired."""
+    """Scores of all options; differences between rows are paired."""
 
     options: list[Option]
     splits: np.ndarray  # (n_options, n_folds), scores
@@ -361,82 +414,76 @@ class Table(NamedTuple):
         return found
 
 
-def table_of(
-    answered: Sequence[Answered],
+def tabulate(
+    of_folds: Sequence[FoldScores],
     folds: Sequence[Fold],
     codes: np.ndarray,
     classes: np.ndarray | None,
     scorer: Any,
 ) -> Table:
     """Score all options; a matrix that was left out several times counts by its mean."""
-    options, parts = list(answered[0]), [test for _, test in folds]
+    options, parts = list(of_folds[0]), [test for _, test in folds]
     tested, sizes = np.concatenate(parts), [len(part) for part in parts]
     _, place = np.unique(tested, return_inverse=True)
-    judged = []
+    scored = []
     for option in options:
-        answers = [fold[option] for fold in answered]
-        evidence = np.concatenate([answer.evidence for answer in answers])
-        offset = np.repeat([answer.offset for answer in answers], sizes, axis=0)
-        judge = _judge_numbers if classes is None else _judge_classes
-        judged.append(judge(evidence, offset, codes[tested], np.cumsum(sizes)[:-1], classes, scorer))
-    splits, units, right = (np.array([of[i] for of in judged]) for i in range(3))
-    temperatures = np.array([of.temperature for of in judged])
+        evidence = np.concatenate([fold[option].evidence for fold in of_folds])
+        offset = np.repeat([fold[option].offset for fold in of_folds], sizes, axis=0)
+        score = _score_targets if classes is None else _score_classes
+        scored.append(score(evidence, offset, codes[tested], np.cumsum(sizes)[:-1], classes, scorer))
+    splits, units, right, temperatures = (np.array(column) for column in zip(*scored, strict=True))
     if scorer is not None:
         return Table(options, splits, splits, splits, temperatures)
     times = np.bincount(place)
-    means = [[np.bincount(place, weights=row) / times for row in of] for of in (units, right)]
-    units, right = (np.array(of) for of in means)
+    units, right = (
+        np.array([np.bincount(place, weights=row) / times for row in rows]) for rows in (units, right)
+    )
     return Table(options, splits, units, right, temperatures)
 
 
-class Judged(NamedTuple):
-    """What is said of one option."""
-
-    splits: list[float]  # scores of folds
-    units: np.ndarray  # (n,), of every matrix that was left out
-    right: np.ndarray  # (n,)
-    temperature: float
-
-
-def _judge_classes(
+def _score_classes(
     evidence: np.ndarray, offset: np.ndarray, codes: np.ndarray, ends: np.ndarray, classes: Any, scorer: Any
-) -> Judged:
-    """Probabilities are judged as they would be used, calibrated.
+) -> OptionScores:
+    """Score probabilities as they would be used, calibrated.
 
-    A metric that tells the classes apart well is not to lose for being too sure, as those are that fit few
-    matrices closely.
+    A metric that tells the classes apart well is not to lose for being overconfident, as those are that fit
+    few matrices closely.
     """
-    temperature = fitted_temperature(evidence, offset, codes)
+    temperature = fit_temperature(evidence, offset, codes)
     posterior = log_posterior(evidence, offset, temperature)
     known = np.maximum(posterior[np.arange(len(codes)), codes], np.log(LEAST_PROBABILITY))
     splits = [float(part.mean()) for part in np.split(known, ends)]
     if scorer is not None:
         pairs = zip(np.split(posterior, ends), np.split(codes, ends), strict=True)
-        told = [(Answers(of_fold).fit(labels, classes), classes[labels]) for of_fold, labels in pairs]
-        splits = [float(check_scoring(by, scorer)(by, y[:, None], y)) for by, y in told]
-    return Judged(splits, known, posterior.argmax(axis=1) == codes, temperature)
+        known_of = [(KnownPosterior(part).fit(labels, classes), classes[labels]) for part, labels in pairs]
+        splits = [float(check_scoring(by, scorer)(by, y[:, None], y)) for by, y in known_of]
+    return OptionScores(splits, known, posterior.argmax(axis=1) == codes, temperature)
 
 
-def _judge_numbers(
+def _score_targets(
     predicted: np.ndarray, level: np.ndarray, Y: np.ndarray, ends: np.ndarray, _: Any, scorer: Any
-) -> Judged:
-    """Every matrix counts by its squared error, negated, and a fold by its R2."""
+) -> OptionScores:
+    """Score every matrix by its squared error, negated, and a fold by its R2."""
     errors, spread = (np.sum((Y - of) ** 2, axis=1) for of in (predicted, level))
     parts = zip(np.split(errors, ends), np.split(spread, ends), strict=True)
     splits = [1 - float(part.sum()) / max(float(total.sum()), _TINY) for part, total in parts]
     if scorer is not None:
         one = Y.shape[1] == 1
         pairs = zip(np.split(predicted, ends), np.split(Y, ends), strict=True)
-        told = [(NumberAnswers(p[:, 0] if one else p).fit(y, y), y[:, 0] if one else y) for p, y in pairs]
-        splits = [float(check_scoring(by, scorer)(by, y, y)) for by, y in told]
-    return Judged(splits, -errors, -errors, 1.0)
+        known_of = [(KnownTargets(p[:, 0] if one else p).fit(y, y), y[:, 0] if one else y) for p, y in pairs]
+        splits = [float(check_scoring(by, scorer)(by, y, y)) for by, y in known_of]
+    return OptionScores(splits, -errors, -errors, 1.0)
+
+
+# ---------------------------------------------------------------------------
+# The rule
 
 
 def choose(table: Table, grid: Grid, head: str, rule: str) -> Option:
     """Choose metric and head.
 
     The metric is chosen for class means, whose score is the least noisy, and then the number of
-    neighbors if these are asked for.  The best metric for neighbors is chosen apart, and taken where
+    neighbors if these are wanted.  The best metric for neighbors is chosen apart, and taken where
     it is right clearly more often: classes of several clusters have no use for their means.  In place of
     class means it is also taken where it gives the labels clearly higher probabilities.
     """
@@ -463,7 +510,7 @@ def choose(table: Table, grid: Grid, head: str, rule: str) -> Option:
     return by_labels if head == "neighbors" else table.best([second], by_labels, errors)
 
 
-def results_of(table: Table, usual: Option, *, accuracy: bool) -> dict[str, Any]:
+def lay_out_results(table: Table, usual: Option, *, accuracy: bool) -> dict[str, Any]:
     """Lay the scores out as scikit-learn does, a row for each metric and head."""
     mean = table.splits.mean(axis=1)
     gains = table.units - table.units[table.options.index(usual)]

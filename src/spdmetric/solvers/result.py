@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -32,7 +32,7 @@ class Record(NamedTuple):
     value: float
     residual: float
     distance: float  # from the center
-    evaluations: int  # so far; a Hessian-vector product counts one
+    evaluations: int  # so far
     seconds: float
 
 
@@ -46,6 +46,8 @@ class Solution:
     residual: float  # of KKT: affine-invariant length of the gradient of the Lagrangian, over the gain
     multiplier: float  # of the ball constraint; 0 inside the ball
     history: tuple[Record, ...] = field(repr=False)  # after each iteration
+    # of the objective there, so that the caller need not compute it again; it is not stored
+    evaluation: Any = field(default=None, repr=False, compare=False)
 
     @property
     def converged(self) -> bool:
@@ -55,9 +57,13 @@ class Solution:
     def n_iter(self) -> int:
         return self.history[-1].iteration
 
+    def without_evaluation(self) -> Solution:
+        """The same without the evaluation, which holds on to the data."""
+        return replace(self, evaluation=None)
+
     # Stored by skops and pickle as plain values: skops cannot make a member of an Enum.
     def __getstate__(self) -> dict[str, object]:
-        return {**vars(self), "status": self.status.name}
+        return {**vars(self), "status": self.status.name, "evaluation": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, status=Status[state["status"]])

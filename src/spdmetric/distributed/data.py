@@ -1,0 +1,360 @@
+"""Labeled matrices on the workers of a cluster: the record of `spdmetric.objectives.data`, its chunks there.
+
+Functions that begin with an underscore run on the workers, the others in the process of the client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from itertools import compress
+from operator import add
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from spdmetric import validation
+from spdmetric.distributed.arrays import chunk_rows
+from spdmetric.distributed.cluster import Cluster
+from spdmetric.linalg.lazy import lazy
+from spdmetric.linalg.moments import Moments
+from spdmetric.linalg.symmetric import congruence, symmetrize
+from spdmetric.linalg.threads import chunks, one_thread
+from spdmetric.means import RowFunction, weighted_sum
+from spdmetric.objectives.data import Chunk, ClassTarget, Data, Part, Summand, default_chunk_size
+
+if TYPE_CHECKING:
+    from dask.array import Array as DaskArray
+    from distributed import Client, Future
+
+Weight = np.ndarray | None
+
+
+class Survey(NamedTuple):
+    """What a chunk says of itself before learning starts."""
+
+    labels: np.ndarray  # those that occur
+    sums: np.ndarray  # (3, n_labels): of each the weight, its squares, and how many matrices have some
+    range: tuple[float, float]  # smallest and largest positive weight
+    symmetric: bool  # to the last digit
+    complaint: str | None  # why it cannot be used
+
+
+# ---------------------------------------------------------------------------
+# From dask arrays to the record
+
+
+def check_cluster_data(
+    client: Client,
+    X: DaskArray,
+    y: DaskArray,
+    weight: DaskArray | None,
+    class_weight: validation.ClassWeight,
+    task: str,
+    rank: int | None,
+) -> tuple[np.ndarray, ClusterData]:
+    """Check all chunks where they are; return the classes, and the record of those with weight."""
+    cluster = Cluster(client)
+    chosen = [k for k, size in enumerate(X.chunks[0]) if size]
+    n_chunks = len(X.chunks[0])
+    columns: list[list[Any]] = []
+    for array in (X, y, weight):
+        blocks = [None] * n_chunks if array is None else cluster.blocks(array)
+        columns.append([blocks[k] for k in chosen])
+    asked = cluster.each(partial(_survey, rank=rank, n_chunks=n_chunks), *columns, chosen, chunk_rows(X))
+    surveys = [_fetch_survey(cluster, future, k, n_chunks) for k, future in zip(chosen, asked, strict=True)]
+    labels = [survey.labels for survey in surveys]
+    if len({found.dtype.kind in "OUST" for found in labels}) > 1:
+        raise TypeError("y has strings in some chunks and numbers in others: expected labels of one kind.")
+    classes = np.unique(np.concatenate(labels))
+    if validation.is_regression(classes, task):
+        raise ValueError(
+            "y holds regression targets, and from what stays on the workers only classes are learned: fit on "
+            "X.compute(), or without a Dask client, which computes X chunk by chunk."
+        )
+    classes = validation.check_classes(classes)
+    low, high = zip(*(survey.range for survey in surveys), strict=True)
+    validation.check_weight_range(min(low), max(high))
+    unit = validation.weight_unit(max(high))
+    totals, squares, counts = _sum_surveys(surveys, classes)
+    scale = unit * validation.class_scale(unit * totals.sum(), unit * totals, classes, class_weight)
+    target = _target_of_all(totals * scale, float(squares @ scale**2), counts.astype(int))
+    # Empty chunks, and those without weight, are left out.
+    having = [survey.range[1] > 0 for survey in surveys]
+    kept = [list(compress(column, having)) for column in (*columns, [s.symmetric for s in surveys])]
+    blocks = cluster.each(partial(_label, classes=classes, scale=scale, target=target), *kept)
+    return classes, ClusterData(cluster, blocks, X.shape, target)
+
+
+def _sum_surveys(surveys: list[Survey], classes: np.ndarray) -> np.ndarray:
+    """Weight, its squares, and number of the matrices of each class, (3, n_classes)."""
+    total = np.zeros((3, classes.size))
+    for survey in surveys:
+        total[:, np.searchsorted(classes, survey.labels)] += survey.sums
+    return total
+
+
+def _target_of_all(totals: np.ndarray, weight_squares: float, counts: np.ndarray) -> ClassTarget:
+    """What is known of all matrices, which are elsewhere, from the weight of each class."""
+    total = float(totals.sum())
+    share = totals / total
+    B = np.diag(totals) - np.outer(totals, share)  # sum w (e - share)(e - share)' for one-hot rows e
+    nobody = np.empty(0, dtype=int), np.empty(0)
+    return ClassTarget(*nobody, share, counts, B, total, total**2 / weight_squares)
+
+
+def _fetch_survey(cluster: Cluster, future: Future, k: int, n_chunks: int) -> Survey:
+    """The survey of a chunk, or why there is none."""
+    try:
+        found = cluster.result(future)
+    except (ConnectionError, MemoryError):
+        raise
+    except Exception as error:
+        raise OSError(
+            f"Chunk {k} of {n_chunks} of X, or its labels, cannot be computed: is its file truncated or not "
+            f"there for the workers? ({type(error).__name__}: {error})"
+        ) from error
+    if found.complaint is not None:
+        raise ValueError(found.complaint)
+    return found
+
+
+@one_thread
+def _survey(
+    X: np.ndarray, y: np.ndarray, weight: Weight, k: int, rows: slice, *, rank: int | None, n_chunks: int
+) -> Survey:
+    """Check a chunk, and count its labels."""
+    try:
+        X = validation.as_numpy(X, "X")
+        validation.checked_chunk(X, rank, k, rows, n_chunks)
+        weight = np.ones(len(X)) if weight is None else validation.check_weight_values(weight, rows.start)
+        y = validation.check_label_kind(validation.as_numpy(y, "y"), "y", rows.start)
+    except (ValueError, TypeError) as error:
+        return Survey(np.empty(0), np.empty((3, 0)), (np.inf, 0.0), True, str(error))
+    labels, codes = np.unique(y, return_inverse=True)
+    sums = np.stack([np.bincount(codes, weights=of) for of in (weight, weight**2, weight > 0)])
+    symmetric = np.array_equal(X, X.transpose(0, 2, 1))
+    return Survey(labels, sums, validation.weight_range(weight), symmetric, None)
+
+
+# ---------------------------------------------------------------------------
+# Chunks on workers.  Dask moves small things to where there is time for them; it must know that these are
+# not small.
+
+
+@dataclass(frozen=True)
+class Block:
+    """A chunk on a worker."""
+
+    X: np.ndarray
+    target: ClassTarget
+    symmetric: bool
+
+    @property
+    def matrices(self) -> np.ndarray:
+        X = self.X.astype(np.float64, copy=False)
+        return X if self.symmetric else symmetrize(X)
+
+    def __sizeof__(self) -> int:
+        return int(self.X.nbytes)
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """A chunk, whitened, in pieces that are handled one at a time."""
+
+    pieces: list[Chunk]
+
+    def __sizeof__(self) -> int:
+        return sum(8 * len(piece.target.weight) * piece.X.shape[-1] ** 2 for piece in self.pieces)
+
+
+@dataclass(frozen=True)
+class DecomposedPieces:
+    """A chunk at one point."""
+
+    moments: Moments
+    parts: list[Part]  # none where they are not kept
+
+    def __sizeof__(self) -> int:
+        p = self.moments.mean.size
+        return 8 * p * p + sum(8 * len(part.features) * 3 * p for part in self.parts)
+
+
+def _label(
+    X: np.ndarray,
+    y: np.ndarray,
+    weight: Weight,
+    symmetric: bool,
+    *,
+    classes: np.ndarray,
+    scale: np.ndarray,
+    target: ClassTarget,
+) -> Block:
+    """Turn labels into codes and scale the weights by class; matrices without weight are left out."""
+    X = np.asarray(X)
+    codes = np.searchsorted(classes, validation.check_label_kind(validation.as_numpy(y, "y"), "y"))
+    weight = (np.ones(len(X)) if weight is None else np.asarray(weight, dtype=np.float64)) * scale[codes]
+    counts = weight > 0
+    X = X if counts.all() else X[counts]
+    return Block(X, replace(target, codes=codes[counts], weight=weight[counts]), symmetric)
+
+
+def _piece_size(d: int) -> int:
+    """Matrices handled at a time on a worker.
+
+    Dask has its workers give memory back at once, and to be given it anew page by page took half
+    of the time of an evaluation.  NumPy asks for huge pages for arrays of 4 MB or more: features
+    of twice that size make it do so, and cost little for leaving the cache.
+    """
+    return max(default_chunk_size(d), 2**23 // (4 * d * (d + 1)))
+
+
+@one_thread
+def _apply(f: Summand, block: Block) -> Any:
+    """Sum of a function of matrices and their target, piece by piece."""
+    X = block.matrices
+    pieces = chunks(len(X), _piece_size(X.shape[-1]))
+    return reduce(add, (f(X[rows], block.target.part(rows)) for rows in pieces))
+
+
+@one_thread
+def _whiten(block: Block, *, factor: np.ndarray, n: int) -> Pieces:
+    """Whiten a chunk and cut it into pieces; kernels are chosen by the number of all matrices."""
+    X, found = block.matrices, []
+    for rows in chunks(len(X), _piece_size(factor.shape[0])):
+        some = congruence(factor, X[rows])
+        found.append(Chunk(some, slice(0, len(some)), block.target.part(rows), n))
+    return Pieces(found)
+
+
+@one_thread
+def _decompose(pieces: Pieces, *, W: np.ndarray, keep: bool) -> DecomposedPieces:
+    """The first pass over a chunk."""
+    kept: list[Part] = []
+    merged: Moments | None = None
+    for piece in pieces.pieces:
+        part = piece.decompose(W, keep=True)
+        moments = part.moments(gram=False)
+        merged = moments if merged is None else merged.merge(moments)
+        if keep:
+            kept.append(part)
+    assert merged is not None  # empty chunks are left out
+    return DecomposedPieces(merged, kept)
+
+
+def _moments_of(here: DecomposedPieces) -> Moments:
+    """The moments alone: they travel, the parts do not."""
+    return here.moments
+
+
+@one_thread
+def _merge_moments(moments: list[Moments]) -> Moments:
+    """Moments of all chunks together, merged from left to right."""
+    return reduce(Moments.merge, moments)
+
+
+def _add_all(values: list[Any]) -> Any:
+    """Sum of values, from left to right."""
+    return reduce(add, values)
+
+
+@one_thread
+def _total(
+    pieces: Pieces | None, here: DecomposedPieces, *shared: Any, f: Callable[..., Any], W: np.ndarray
+) -> Any:
+    """The second pass over a chunk; it is decomposed again if it was not kept."""
+    return reduce(add, (f(part, *shared) for part in _parts(pieces, here, W)))
+
+
+def _parts(pieces: Pieces | None, here: DecomposedPieces, W: np.ndarray) -> Iterable[Part] | Iterator[Part]:
+    return here.parts if pieces is None else (piece.decompose(W, keep=True) for piece in pieces.pieces)
+
+
+@one_thread
+def _gather(pieces: Pieces | None, here: DecomposedPieces, *, W: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Vectors, classes and weights of a chunk."""
+    columns = [(part.features, part.target.codes, part.target.weight) for part in _parts(pieces, here, W)]
+    return tuple(map(np.concatenate, zip(*columns, strict=True)))
+
+
+# ---------------------------------------------------------------------------
+# The record
+
+
+class ClusterData(Data):
+    """Labeled matrices on the workers of a cluster; ``X`` are futures of its chunks."""
+
+    gathers = False
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        blocks: list[Future],
+        shape: tuple[int, ...],
+        target: ClassTarget,
+        keep: bool = False,
+    ):
+        vars(self).update(X=blocks, target=target, rows=None, cluster=cluster, _shape=tuple(shape), keep=keep)
+
+    cluster: Cluster
+    keep: bool  # whether chunks at a point are kept for the second pass
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n, d, d)."""
+        return self._shape
+
+    def average(self, f: RowFunction) -> np.ndarray:
+        """Weighted mean of the rows ``f(X)``, one for each matrix."""
+        return self.total(partial(_weighted_sum, f)) / self.target.total
+
+    def total(self, f: Summand) -> Any:
+        """Sum of ``f(X, target)`` over the chunks, in a fixed order."""
+        values = self.cluster.each(partial(_apply, f), self.X)
+        return self.cluster.result(self.cluster.merge(_add_all, values))
+
+    def whitened(self, factor: np.ndarray) -> ClusterData:
+        """The matrices ``W X W'``, kept on the workers."""
+        n, k = self.shape[0], factor.shape[0]
+        pieces = self.cluster.each(partial(_whiten, factor=factor, n=n), self.X)
+        keep = 8 * n * 2 * (k * k + k * (k + 1)) <= self.cluster.memory() / 3
+        return ClusterData(self.cluster, pieces, (n, k, k), self.target, keep)
+
+    def decompose(self, W: np.ndarray, *, gram: bool) -> tuple[Any, list[Any]]:
+        """Futures of the moments of all chunks together, and of the chunks at W."""
+        here = self.cluster.each(partial(_decompose, W=W, keep=self.keep), self.X)
+        return self.cluster.merge(_merge_moments, self.cluster.each(_moments_of, here)), here
+
+    def _pieces(self, parts: list[Future]) -> list[Any]:
+        return [None] * len(parts) if self.keep else self.X
+
+    def total_of_parts(self, f: Callable[..., Any], W: np.ndarray, parts: list[Future], *shared: Any) -> Any:
+        """Sum over the chunks of ``f(part, *shared)``; what is shared may be on a worker."""
+        columns = [[value] * len(parts) for value in shared]
+        values = self.cluster.each(partial(_total, f=f, W=W), self._pieces(parts), parts, *columns)
+        return self.cluster.result(self.cluster.merge(_add_all, values))
+
+    def gather(self, W: np.ndarray, parts: list[Future]) -> tuple[np.ndarray, ClassTarget]:
+        """Vectors of all matrices, brought here with their target: n p numbers."""
+        found = self.cluster.each(partial(_gather, W=W), self._pieces(parts), parts)
+        vectors, codes, weight = map(np.concatenate, zip(*map(self.cluster.result, found), strict=True))
+        return vectors, ClassTarget.from_codes(codes, weight, len(self.target.counts))
+
+    def call(self, f: Callable[..., Any], *args: Any) -> Future:
+        """Call a function on a worker."""
+        return self.cluster.submit(one_thread(f), *args)
+
+    def fetch(self, value: Any) -> Any:
+        """Bring a result of `call` here."""
+        return self.cluster.result(value)
+
+    @lazy
+    def in_memory(self) -> bool:
+        """Never in that of this process."""
+        return False
+
+
+def _weighted_sum(f: RowFunction, X: np.ndarray, target: ClassTarget) -> Any:
+    return weighted_sum(f, X, target.weight)

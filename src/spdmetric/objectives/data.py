@@ -1,0 +1,508 @@
+"""Labeled matrices: one record wherever they are, and one way to map over their chunks.
+
+`Data` holds matrices that this process can slice, in memory or in a file, and what y says of them: a
+`ClassTarget` or a `RegressionTarget`.  `spdmetric.distributed` has the same record for matrices on the
+workers of a cluster.  Whatever is computed of all matrices is a sum over chunks: of functions of the matrices
+(`Data.average`, `Data.total`), or of the matrices decomposed at a factor (`Data.decompose`,
+`Data.total_of_parts`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from array_api_compat import is_array_api_obj
+from scipy.sparse import issparse
+
+from spdmetric.linalg.batch import Decomposition, Stack, stack_of
+from spdmetric.linalg.lazy import lazy
+from spdmetric.linalg.moments import Moments
+from spdmetric.linalg.symmetric import Array, congruence, symmetrize
+from spdmetric.linalg.threads import Map, chunks
+from spdmetric.means import RowFunction
+from spdmetric.validation import check_stack, checked_chunk
+
+Rows = slice | np.ndarray  # a slice, or ascending row numbers
+
+# ---------------------------------------------------------------------------
+# Targets
+
+
+@dataclass(frozen=True, eq=False)
+class ClassTarget:
+    """Classes and weights of matrices, of all or of a chunk; what is known of all stays with a chunk.
+
+    Its rows are centered indicators.  For two classes their alignment is that of the paper's target y y'.
+    """
+
+    codes: np.ndarray  # (n,), classes 0, 1, ...
+    weight: np.ndarray  # (n,)
+    share: np.ndarray  # (c,), of the weight of all matrices
+    counts: np.ndarray  # (c,), how many matrices there are in all
+    squares: np.ndarray  # B, (c, c), of all
+    total: float  # weight of all
+    n_alike: float  # matrices of one weight that all are worth
+
+    @classmethod
+    def from_codes(
+        cls, codes: np.ndarray, weight: np.ndarray | None = None, n_classes: int | None = None
+    ) -> ClassTarget:
+        """All matrices, by default of weight 1 and with every class among them."""
+        n_classes = int(codes.max()) + 1 if n_classes is None else n_classes
+        weight = np.ones(codes.size) if weight is None else weight
+        counts = np.bincount(codes, minlength=n_classes)
+        total = float(weight.sum())
+        share = np.bincount(codes, weights=weight, minlength=n_classes) / total
+        Y = np.eye(n_classes)[codes] - share
+        n_alike = total**2 / float(np.vdot(weight, weight))
+        return cls(codes, weight, share, counts, Y.T @ (weight[:, None] * Y), total, n_alike)
+
+    def part(self, rows: slice) -> ClassTarget:
+        """Those of a chunk."""
+        return replace(self, codes=self.codes[rows], weight=self.weight[rows])
+
+    def take(self, index: np.ndarray) -> ClassTarget:
+        """Some of them, by themselves; classes may be absent."""
+        return self.from_codes(self.codes[index], self.weight[index], len(self.counts))
+
+    @property
+    def present(self) -> ClassTarget:
+        """The same without classes that are absent."""
+        if self.counts.all():
+            return self
+        return self.from_codes(np.unique(self.codes, return_inverse=True)[1], self.weight)
+
+    @property
+    def uncentered(self) -> np.ndarray:
+        """Indicators, (n, c)."""
+        return np.eye(len(self.counts))[self.codes]
+
+    @lazy
+    def Y(self) -> np.ndarray:
+        """Indicators centered by the mean of all, (n, c)."""
+        return self.uncentered - self.share
+
+    @property
+    def norm(self) -> float:
+        """The norm of B."""
+        return float(np.linalg.norm(self.squares))
+
+    def norm_about(self, mean: np.ndarray) -> float:
+        """The norm of B for weights that add up to 1, given the mean of the indicators."""
+        return float(np.linalg.norm(np.diag(mean) - np.outer(mean, mean)))
+
+    @property
+    def judged(self) -> np.ndarray:
+        """Whose errors count, (n,): without the only matrix of a class nothing is known of the class."""
+        return self.counts[self.codes] > 1
+
+    @property
+    def per_class(self) -> float | None:
+        """How many matrices of one weight a class is worth, on the mean of the classes."""
+        return self.n_alike / int(np.count_nonzero(self.counts))
+
+    @property
+    def regressors(self) -> np.ndarray:
+        """Columns that functions of the target are sums of, (n, k)."""
+        return self.uncentered
+
+    def contrasts(self, means: np.ndarray) -> list[np.ndarray]:
+        """What to tell apart, given the means of all classes: two classes share one contrast."""
+        return [means[0] - means[1]] if len(means) == 2 else list(means)
+
+
+@dataclass(frozen=True, eq=False)
+class RegressionTarget:
+    """Regression targets and weights of matrices, of all or of a chunk."""
+
+    values: np.ndarray  # (n, q), in units of their spread
+    weight: np.ndarray  # (n,)
+    mean: np.ndarray  # (q,), of all
+    squares: np.ndarray  # B, (q, q), of all
+    total: float  # weight of all
+
+    per_class = None  # there are no classes: the penalty of a weighting is that of the least error
+
+    @classmethod
+    def from_values(cls, values: np.ndarray, weight: np.ndarray | None = None) -> RegressionTarget:
+        """All matrices, by default of weight 1."""
+        weight = np.ones(len(values)) if weight is None else weight
+        mean = np.average(values, axis=0, weights=weight)
+        Y = values - mean
+        return cls(values, weight, mean, Y.T @ (weight[:, None] * Y), float(weight.sum()))
+
+    def part(self, rows: slice) -> RegressionTarget:
+        """Those of a chunk."""
+        return replace(self, values=self.values[rows], weight=self.weight[rows])
+
+    def take(self, index: np.ndarray) -> RegressionTarget:
+        """Some of them, by themselves."""
+        return self.from_values(self.values[index], self.weight[index])
+
+    @property
+    def present(self) -> RegressionTarget:
+        """The same: no classes are absent."""
+        return self
+
+    @lazy
+    def Y(self) -> np.ndarray:
+        """Targets centered by the mean of all, (n, q)."""
+        return self.values - self.mean
+
+    @property
+    def uncentered(self) -> np.ndarray:
+        """The centered targets: unlike classes they have no natural zero."""
+        return self.Y
+
+    @property
+    def norm(self) -> float:
+        """The norm of B."""
+        return float(np.linalg.norm(self.squares))
+
+    def norm_about(self, mean: np.ndarray) -> float:
+        """The norm of B for weights that add up to 1, which is that of all whatever the mean of some."""
+        return self.norm / self.total
+
+    @property
+    def judged(self) -> np.ndarray:
+        """Whose errors count, (n,): all."""
+        return np.ones(len(self.values), bool)
+
+    @property
+    def regressors(self) -> np.ndarray:
+        """A constant and the targets, (n, 1 + q)."""
+        return np.column_stack([np.ones(len(self.values)), self.values])
+
+    def contrasts(self, means: np.ndarray) -> list[np.ndarray]:
+        """The slopes, without the constant."""
+        return list(means[1:])
+
+
+Target: TypeAlias = ClassTarget | RegressionTarget
+Summand = Callable[[np.ndarray, Any], Any]  # of matrices and their target
+
+
+# ---------------------------------------------------------------------------
+# Chunks
+
+
+@dataclass(eq=False)
+class Chunk:
+    """A chunk of the data; the matrices are fetched when they are asked for."""
+
+    X: Any  # anything of shape (n, d, d) that slices to arrays
+    rows: slice
+    target: Target
+    n: int  # matrices of all chunks, by which kernels are chosen
+
+    def decompose(self, W: np.ndarray, *, keep: bool) -> Part:
+        """The chunk at a factor; with ``keep`` its matrices are packed once for all factors."""
+        stack = self._kept if keep else self._stack(False)
+        return Part(stack.decompose(W), self.rows, self.target)
+
+    @lazy
+    def _kept(self) -> Stack:
+        return self._stack(True)
+
+    def _stack(self, again: bool) -> Stack:
+        return stack_of(np.asarray(self.X[self.rows]), self.n, again=again)
+
+
+class Part(NamedTuple):
+    """One chunk at one point: its matrices decomposed, and its tangent vectors."""
+
+    decomposition: Decomposition
+    rows: slice
+    target: Target
+
+    @property
+    def features(self) -> np.ndarray:
+        return self.decomposition.features
+
+    def moments(self, *, gram: bool) -> Moments:
+        """Moments of features and targets about their means; no C in the Gram form."""
+        return self.decomposition.moments(self.target.Y, self.target.weight[:, None], gram=gram)
+
+    def centered(self, mean: np.ndarray) -> np.ndarray:
+        """Tangent vectors centered by a mean, times the roots of their weights, (n, p)."""
+        rows = self.features - mean
+        rows *= np.sqrt(self.target.weight)[:, None]
+        return rows
+
+
+# ---------------------------------------------------------------------------
+# The record
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Labeled matrices that this process can slice.
+
+    ``rows`` are the chunks, by default all of one size that depends on d; ``map`` maps a function over them,
+    the only parallel seam.
+    """
+
+    X: Any  # (n, d, d), an array, or anything that slices to arrays
+    target: Any  # a `Target` of all of them
+    rows: list[slice] | None = None
+    map: Map = map
+
+    gathers = True  # vectors of all matrices can be brought together
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n, d, d)."""
+        return tuple(self.X.shape)
+
+    @lazy
+    def in_memory(self) -> bool:
+        """Whether what is computed of all matrices is kept there too."""
+        return isinstance(self.X, np.ndarray) and fits(self.X.shape[0], self.X.shape[1])
+
+    def take(self, index: np.ndarray) -> Data:
+        """Some of them; classes may be absent."""
+        X = self.X[index] if isinstance(self.X, np.ndarray) else selected(self.X, index)
+        return Data(X, self.target.take(index), map=self.map)
+
+    @property
+    def weighted(self) -> Data:
+        """Those of positive weight."""
+        counts = self.target.weight > 0
+        return self if counts.all() else self.take(np.flatnonzero(counts))
+
+    @lazy
+    def _rows(self) -> list[slice]:
+        return row_chunks(self.X.shape) if self.rows is None else self.rows
+
+    def average(self, f: RowFunction) -> np.ndarray:
+        """Weighted mean of the rows ``f(X)``; its bits do not depend on the chunks."""
+        weight = self.target.weight
+
+        def weigh(rows: slice) -> np.ndarray:
+            values = f(self.X[rows])
+            return weight[rows].reshape(-1, *[1] * (values.ndim - 1)) * values
+
+        total: np.ndarray | float = 0.0
+        for values in self.map(weigh, self._rows):
+            values[0] += total  # NumPy adds up rows one after the other
+            total = values.sum(axis=0)
+        return total / weight.sum()
+
+    def total(self, f: Summand) -> Any:
+        """Sum of ``f(X, target)`` over the chunks, in their order."""
+        # What is in memory, and was not to be cut, is summed at once.
+        rows = [slice(0, self.shape[0])] if self.rows is None and self.in_memory else self._rows
+        return sum(self.map(lambda part: f(self.X[part], self.target.part(part)), rows))
+
+    def whitened(self, factor: np.ndarray) -> Data:
+        """The matrices ``W X W'``: in memory if these are and it fits, else whenever they are read."""
+        if self.in_memory:
+            return replace(self, X=congruence(factor, self.X), rows=self._rows)
+        return replace(self, X=whitened(self.X, factor), rows=self._rows)
+
+    # -- chunks at a factor ---------------------------------------------------
+
+    @lazy
+    def chunks(self) -> list[Chunk]:
+        """All chunks, in their order."""
+        return [Chunk(self.X, rows, self.target.part(rows), self.shape[0]) for rows in self._rows]
+
+    def decompose(self, W: np.ndarray, *, gram: bool) -> tuple[Moments, list[Part]]:
+        """Moments of all chunks at W, and the chunks there, none if they are not kept.
+
+        The Gram form needs all tangent vectors at once: there are few of them, and they are kept.
+        """
+        keep = self.in_memory
+
+        def first(chunk: Chunk) -> tuple[Moments, Part | None]:
+            part = chunk.decompose(W, keep=keep)
+            return part.moments(gram=gram), part if keep or gram else None
+
+        results = iter(self.map(first, self.chunks))
+        merged, part = next(results)
+        parts = [part]
+        for moments, part in results:
+            merged = merged.merge(moments, overwrite=True)
+            parts.append(part)
+        return merged, [part for part in parts if part is not None]
+
+    def total_of_parts(self, f: Callable[..., Any], W: np.ndarray, parts: list[Part], *shared: Any) -> Any:
+        """Sum over the chunks of ``f(part, *shared)``, each decomposed at W again if it was not kept."""
+        if parts:
+            values = self.map(lambda part: f(part, *shared), parts)
+        else:
+            values = self.map(lambda chunk: f(chunk.decompose(W, keep=False), *shared), self.chunks)
+        return reduce(add, values)
+
+    def call(self, f: Callable[..., Any], *args: Any) -> Any:
+        """Call a function where moments are: here."""
+        return f(*args)
+
+    def fetch(self, value: Any) -> Any:
+        """Bring a result of `call` here, where it is."""
+        return value
+
+
+# ---------------------------------------------------------------------------
+# Reading and checking, chunk by chunk
+
+
+def is_stored(X: Array) -> bool:
+    """Whether to read X chunk by chunk: a memory map, or what has a shape and slices but is no array."""
+    if isinstance(X, np.ndarray):
+        return isinstance(X, np.memmap)
+    has_all = all(hasattr(X, name) for name in ("shape", "dtype", "__getitem__"))
+    return has_all and not is_array_api_obj(X) and not hasattr(X, "iloc") and not issparse(X)
+
+
+def stored_shape(X: Array) -> tuple[int, ...]:
+    """Shape of a stack that is about to be read, or why it is no stack."""
+    check_stack(X, "X")
+    return tuple(X.shape)
+
+
+def row_chunks(shape: tuple[int, ...]) -> list[slice]:
+    """Chunks of a stack, of a size that depends on that of the matrices alone."""
+    return list(chunks(shape[0], default_chunk_size(shape[-1])))
+
+
+def default_chunk_size(d: int) -> int:
+    """Matrices of size d in a chunk: enough work to be worth a thread's while, and little memory."""
+    return int(max(64, min(5.5e7 / (20 * d**3), 16384))) // 8 * 8
+
+
+def read(X: Array, rows: Rows) -> np.ndarray:
+    """Read some matrices into memory, or say which cannot be read."""
+    try:
+        # Zarr has a word of its own for row numbers.
+        return np.asarray(X.oindex[rows] if hasattr(X, "oindex") else X[rows])
+    except (OSError, EOFError, RuntimeError, ValueError) as error:
+        first, last = (rows.start, rows.stop - 1) if isinstance(rows, slice) else (rows[0], rows[-1])
+        raise OSError(
+            f"Matrices {first} to {last} of X cannot be read: the file is truncated or damaged "
+            f"({type(error).__name__}: {error}). Write it again."
+        ) from error
+
+
+def checked_chunks(
+    X: Array, rank: int | None, rows: list[slice], map: Map = map
+) -> Iterator[tuple[Any, Any]]:
+    """Yield each chunk as it was read and as it was checked; errors name chunk and matrix."""
+    _check_file(X)
+
+    def checked(numbered: tuple[int, slice]) -> tuple[np.ndarray, np.ndarray]:
+        k, part = numbered
+        chunk = read(X, part)
+        return chunk, checked_chunk(chunk, rank, k, part, len(rows))
+
+    yield from map(checked, enumerate(rows))
+
+
+def check_stored(X: Array, rank: int | None, rows: list[slice], map: Map = map) -> View:
+    """Check a stack chunk by chunk."""
+    symmetric = [np.array_equal(c, c.transpose(0, 2, 1)) for c, _ in checked_chunks(X, rank, rows, map)]
+    return stored(X, symmetric=all(symmetric))
+
+
+def _check_file(X: Array) -> None:
+    """A memory map of a file that was cut short would end the process when it is read."""
+    filename = getattr(X, "filename", None)
+    if not isinstance(X, np.memmap) or filename is None or not os.path.exists(filename):
+        return
+    # Of a slice of a memory map the offset is not known; its own bytes must be there at least.
+    needed = X.nbytes + (X.offset if X.base is None or not isinstance(X.base, np.memmap) else 0)
+    if os.path.getsize(filename) < needed:
+        raise ValueError(
+            f"{filename} is truncated: it holds {os.path.getsize(filename)} bytes, {needed} are needed for X "
+            f"of shape {X.shape}. Write it again."
+        )
+
+
+# ---------------------------------------------------------------------------
+# Views
+
+
+class View:
+    """A stack of which some matrices are made whenever they are asked for."""
+
+    dtype = np.dtype(np.float64)
+
+    def __init__(self, shape: tuple[int, ...], of_rows: Callable[[Rows], np.ndarray]):
+        self.shape, self._of_rows = tuple(shape), of_rows
+
+    def __getitem__(self, rows: Rows) -> np.ndarray:
+        return self._of_rows(rows)
+
+
+def stored(X: Array, *, symmetric: bool) -> View:
+    """A stack that was checked, and is read again; it need not be symmetric to the last digit."""
+
+    def of_rows(rows: Rows) -> np.ndarray:
+        chunk = read(X, rows).astype(np.float64, copy=False)
+        return chunk if symmetric else symmetrize(chunk)
+
+    return View(X.shape, of_rows)
+
+
+def selected(X: Array, index: np.ndarray) -> View:
+    """Some matrices of a stack, in their order."""
+
+    def of_rows(rows: Rows) -> np.ndarray:
+        some = index[rows]
+        if not isinstance(rows, slice):
+            return X[some]
+        return X[slice(some[0], some[-1] + 1)][some - some[0]]
+
+    return View((index.size, *X.shape[1:]), of_rows)
+
+
+def whitened(X: Array, factor: np.ndarray) -> View:
+    """A stack of which each matrix is ``W X W'``."""
+    k = factor.shape[0]
+    return View((X.shape[0], k, k), lambda rows: congruence(factor, X[rows]))
+
+
+# ---------------------------------------------------------------------------
+# Memory
+
+_UNKNOWN_MEMORY = 8 * 2**30
+
+
+def fits(n: int, d: int) -> bool:
+    """Whether n matrices, whitened and decomposed at two points, take at most a quarter of the memory."""
+    needed = 8 * n * (2 * d * d + 2 * (d * d + d * (d + 1)))  # whitened, and packed or factored
+    return needed <= memory_limit() / 4
+
+
+def check_memory(needed: int, what: str) -> None:
+    """Refuse what needs more bytes than this process may use."""
+    limit = memory_limit()
+    if needed > limit:
+        raise MemoryError(
+            f"{what} would take {needed / 1e9:.3g} GB, and this process may use {limit / 1e9:.3g} GB: pass "
+            "fewer matrices at a time."
+        )
+
+
+def memory_limit(root: str | os.PathLike[str] = "/") -> int:
+    """Bytes that this process may use: those of the machine, or fewer where its container is given fewer.
+
+    ``root`` is the folder below which the files of control groups, of version 2 and 1, are looked for.
+    """
+    try:
+        limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    except (AttributeError, ValueError, OSError):  # not on every system
+        limits = [_UNKNOWN_MEMORY]
+    for name in ("sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            limits.append(int((Path(root) / name).read_text()))
+        except (OSError, ValueError):  # no such file, or "max": no limit
+            continue
+    return min(limits)
