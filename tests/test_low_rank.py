@@ -16,6 +16,7 @@ from spdmetric.datasets import make_toy
 from spdmetric.geometry import mean_riemann, tangent_vectors
 from spdmetric.linalg.symmetric import congruence, invsqrtm, logm
 from spdmetric.means import average_over
+from spdmetric.objectives.data import ClassTarget
 from spdmetric.objectives.start import class_directions, common_range
 
 
@@ -26,7 +27,8 @@ def accuracy(metric, draw):
 
 def directions(X, y):
     L = logm(X)
-    return class_directions(lambda f: f(L, y, np.ones(len(L))), L.shape[1], len(np.unique(y)))
+    target = ClassTarget.from_codes(np.unique(y, return_inverse=True)[1])
+    return class_directions(lambda f: f(L, target), L.shape[1], target.contrasts)
 
 
 def test_the_known_rank_beats_full_rank_by_far_on_the_toy_set():

@@ -55,8 +55,8 @@ def test_early_stop_ends_inside_the_ball_and_improves():
     relative = ablations.early_stop_factor(X, y) @ np.linalg.inv(W0)
     distance = np.linalg.norm(2 * np.log(np.linalg.svd(relative, compute_uv=False)))
     assert 0 < distance < ablations.RADIUS
-    ball, (_, whitened, target) = Ball(np.eye(6), 10.0), ablations.whiten_by_mean(X, y)
-    objective = Misalignment(whitened, target)
+    ball, (_, data) = Ball(np.eye(6), 10.0), ablations.whiten_by_mean(X, y)
+    objective = Misalignment(data)
     center = objective.at(ball.point(np.zeros((6, 6))))
     assert objective.at(ball.point(logm(relative.T @ relative))).value < center.value
 
