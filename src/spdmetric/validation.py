@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import frexp, isfinite, ldexp
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -452,22 +451,6 @@ def check_weighting(weighting: object, kernel: str) -> str | None:
     return None if weighting is None else str(weighting)
 
 
-def check_class_weight(class_weight: object) -> None:
-    """Refuse what is neither None, nor "balanced", nor positive weights by label."""
-    if not isinstance(class_weight, Mapping):
-        if class_weight is not None and class_weight != "balanced":
-            raise ValueError(
-                f"class_weight={class_weight!r}: expected one of None, 'balanced', or a dict of weights."
-            )
-        return
-    for label, weight in class_weight.items():
-        if not isinstance(weight, Real) or not isfinite(weight) or weight <= 0:
-            raise ValueError(
-                f"class_weight[{label!r}]={weight!r}: expected a finite number > 0. To leave a class out, "
-                "drop its matrices."
-            )
-
-
 # ---------------------------------------------------------------------------
 # Labels and weights
 
@@ -554,44 +537,6 @@ def is_regression(y: ArrayLike, task: str) -> bool:
     if task != "auto" or y.dtype.kind != "f" or y.ndim not in (1, 2):
         return task == "regression"
     return bool(np.any(~np.isfinite(y) | (y != np.round(y))))
-
-
-def check_numbers(X: Array, y: ArrayLike) -> np.ndarray:
-    """Return regression targets, (n, q), in float64, or say why they are none."""
-    y = as_numpy(to_numpy(y), "y")
-    if y.dtype.kind not in "fiu":
-        raise ValueError(
-            f"y has dtype {y.dtype}, and task='regression' needs numbers: expected an array of them, or "
-            "task='classification' for labels."
-        )
-    if y.ndim not in (1, 2) or 0 in y.shape:
-        raise ValueError(f"y has shape {y.shape}: expected (n_matrices,) or (n_matrices, n_outputs).")
-    check_consistent_length(X, y)
-    values = y.reshape(len(y), -1).astype(np.float64)
-    bad = np.argwhere(~np.isfinite(values))
-    if bad.size:
-        place = bad[0, 0] if y.ndim == 1 else ", ".join(map(str, bad[0]))
-        raise ValueError(
-            f"y[{place}] is {values[tuple(bad[0])]}, NaN or infinity: expected finite numbers. Drop that "
-            "matrix, or fill in its value."
-        )
-    return values
-
-
-def standardized(values: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Numbers (n, q) about their weighted means, in units of their spread; constant ones are refused."""
-    largest = np.abs(values).max(axis=0)
-    unit = values / np.where(largest > 0, largest, 1.0)  # squares stay in float64
-    unit -= np.average(unit, axis=0, weights=weight)
-    spread = np.sqrt(np.average(unit**2, axis=0, weights=weight))
-    constant = np.flatnonzero(spread <= 10 * _EPS)
-    if constant.size:
-        name = "y" if values.shape[1] == 1 else f"y[:, {constant[0]}]"
-        raise ValueError(
-            f"{name} is constant, {values[np.argmax(weight), constant[0]]:g} for every matrix with weight: "
-            "there is nothing to predict."
-        )
-    return unit / spread
 
 
 def check_classes(classes: np.ndarray) -> np.ndarray:
@@ -757,7 +702,7 @@ def check_own(X: Any, y: Any, sample_weight: Any, classes: np.ndarray) -> tuple[
     """Return the classes, as codes, and the weights of labeled matrices of a new domain."""
     y = check_labels(X, y, method="adapt")
     known = f"a class that was not in fit, whose classes are {classes.tolist()}"
-    codes = _codes_among(
+    codes = codes_among(
         classes, y, f"{known}: nothing is known of it from the others. Fit again with its matrices."
     )
     weight = check_weights(sample_weight, codes)
@@ -770,7 +715,7 @@ def check_own(X: Any, y: Any, sample_weight: Any, classes: np.ndarray) -> tuple[
     return codes, weight * weight_unit(float(weight.max()))
 
 
-def _codes_among(classes: np.ndarray, y: np.ndarray, otherwise: str) -> np.ndarray:
+def codes_among(classes: np.ndarray, y: np.ndarray, otherwise: str) -> np.ndarray:
     """Places of labels among the classes, or what to say of the first that is not there."""
     unknown = np.flatnonzero(~np.isin(y, classes))
     if unknown.size:
@@ -783,53 +728,6 @@ def check_own_weight(weight: object) -> None:
     if weight is not None and (not isinstance(weight, Real) or not 1 / _WEIGHTS <= float(weight) <= _WEIGHTS):
         between = f"between {1 / _WEIGHTS:.0e} and {_WEIGHTS:.0e}"
         raise ValueError(f"weight={weight!r}: expected a number > 0, {between}, or None to choose it.")
-
-
-def check_stream(
-    classes: Any,
-    known: np.ndarray | None,
-    kernel: str,
-    class_weight: ClassWeight,
-) -> np.ndarray:
-    """Return all classes of a stream, sorted; refuse parameters that need all the data at once."""
-    if kernel != "linear":
-        raise ValueError(
-            f"kernel={kernel!r} compares all pairs of matrices, and a stream forgets them: partial_fit needs "
-            "kernel='linear'."
-        )
-    if class_weight == "balanced":
-        raise ValueError(
-            "class_weight='balanced' needs the sizes of all classes, which a stream does not know in "
-            "advance: give a dict of weights, or pass sample_weight to partial_fit instead."
-        )
-    if classes is None:
-        if known is None:
-            raise ValueError(
-                "The first call of partial_fit needs classes=, all labels that the stream may bring."
-            )
-        return known
-    found = np.unique(check_label_kind(column_or_1d(as_numpy(to_numpy(classes), "classes")), "classes"))
-    if found.size < 2:
-        raise ValueError(f"classes={found.tolist()}: expected at least two, there is nothing to tell apart.")
-    if known is not None and not np.array_equal(found, known):
-        raise ValueError(
-            f"classes={found.tolist()} are not those of the first call, {known.tolist()}: leave them out, or "
-            "begin a new stream with a clone of the estimator."
-        )
-    return found
-
-
-def check_batch(
-    X: Array, y: Any, sample_weight: Any, classes: np.ndarray, class_weight: ClassWeight
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return codes and weights of the matrices of a batch, in which classes may be absent."""
-    y = check_labels(X, y, method="partial_fit")
-    known = f"which is not one of the classes of the stream, {classes.tolist()}"
-    codes = _codes_among(classes, y, f"{known}: name all labels in the first call of partial_fit.")
-    weight = check_weights(sample_weight, X)
-    if isinstance(class_weight, Mapping):
-        weight = weight * weights_by_label(classes, class_weight)[codes]
-    return codes, weight
 
 
 # ---------------------------------------------------------------------------
@@ -859,21 +757,6 @@ def to_numpy(x: Any) -> Any:
             f"An array of type {type(x).__name__} cannot be brought to NumPy, where learning runs ({error}): "
             "move it to the CPU first."
         ) from error
-
-
-def check_vectors(vectors: Any) -> Array:
-    """Return vectors as finite numbers in float64."""
-    if not is_tensor(vectors):
-        vectors = as_numbers(vectors, "vectors")
-    xp = array_namespace(vectors)
-    if xp.isdtype(vectors.dtype, "complex floating"):
-        raise ValueError("vectors is complex: complex data not supported, expected real numbers.")
-    vectors = as_float(vectors)
-    if vectors.ndim == 2:
-        bad = first_true(~xp.all(xp.isfinite(detached(vectors)), axis=1))
-        if bad is not None:
-            raise ValueError(f"vectors[{bad}] contains NaN or infinity: expected finite numbers.")
-    return vectors
 
 
 def is_single(x: object) -> bool:

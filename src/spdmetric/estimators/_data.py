@@ -11,6 +11,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_consistent_length
 
 from spdmetric import validation
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm
@@ -18,7 +20,17 @@ from spdmetric.linalg.threads import Map
 from spdmetric.means import MEANS, average_over
 from spdmetric.objectives import data as records
 from spdmetric.objectives.data import ClassTarget, Data, RegressionTarget, Rows, Target, View, is_stored
-from spdmetric.validation import ClassWeight, check_domains, check_psd, check_spd, check_weights, to_numpy
+from spdmetric.validation import (
+    ClassWeight,
+    as_numpy,
+    check_domains,
+    check_psd,
+    check_spd,
+    check_weights,
+    to_numpy,
+)
+
+_EPS = float(np.finfo(np.float64).eps)
 
 
 def is_dask(X: Array) -> bool:
@@ -95,10 +107,48 @@ def check_target(
             f"class_weight={class_weight!r} is for classes, and y holds regression targets: pass "
             "sample_weight to fit, or task='classification' if the numbers are labels."
         )
-    values = validation.check_numbers(X, y)
+    values = _check_values(X, y)
     weight = check_weights(sample_weight, values)
     weight = weight * validation.weight_unit(float(weight.max()))
-    return None, RegressionTarget.from_values(validation.standardized(values, weight), weight)
+    return None, RegressionTarget.from_values(_standardize(values, weight), weight)
+
+
+def _check_values(X: Array, y: ArrayLike) -> np.ndarray:
+    """Return regression targets, (n, q), in float64, or say why they are none."""
+    y = as_numpy(to_numpy(y), "y")
+    if y.dtype.kind not in "fiu":
+        raise ValueError(
+            f"y has dtype {y.dtype}, and task='regression' needs numbers: expected an array of them, or "
+            "task='classification' for labels."
+        )
+    if y.ndim not in (1, 2) or 0 in y.shape:
+        raise ValueError(f"y has shape {y.shape}: expected (n_matrices,) or (n_matrices, n_outputs).")
+    check_consistent_length(X, y)
+    values = y.reshape(len(y), -1).astype(np.float64)
+    bad = np.argwhere(~np.isfinite(values))
+    if bad.size:
+        place = bad[0, 0] if y.ndim == 1 else ", ".join(map(str, bad[0]))
+        raise ValueError(
+            f"y[{place}] is {values[tuple(bad[0])]}, NaN or infinity: expected finite numbers. Drop that "
+            "matrix, or fill in its value."
+        )
+    return values
+
+
+def _standardize(values: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Targets (n, q) about their weighted means, in units of their spread; constant ones are refused."""
+    largest = np.abs(values).max(axis=0)
+    unit = values / np.where(largest > 0, largest, 1.0)  # squares stay in float64
+    unit -= np.average(unit, axis=0, weights=weight)
+    spread = np.sqrt(np.average(unit**2, axis=0, weights=weight))
+    constant = np.flatnonzero(spread <= 10 * _EPS)
+    if constant.size:
+        name = "y" if values.shape[1] == 1 else f"y[:, {constant[0]}]"
+        raise ValueError(
+            f"{name} is constant, {values[np.argmax(weight), constant[0]]:g} for every matrix with weight: "
+            "there is nothing to predict."
+        )
+    return unit / spread
 
 
 # ---------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from spdmetric.estimators._progress import CallbackSupportMixin
 from spdmetric.estimators.embedding import Embedding
 from spdmetric.geometry import geodesic
 from spdmetric.io.atomic import atomic_file
-from spdmetric.linalg.symmetric import Array, array_namespace, congruence
+from spdmetric.linalg.symmetric import Array, array_namespace, congruence, detached
 from spdmetric.linalg.threads import one_thread
 from spdmetric.means import MEANS, average_over
 from spdmetric.objectives.data import check_memory, checked_chunks, is_stored, row_chunks, stored_shape
@@ -28,11 +28,12 @@ from spdmetric.objectives.weighting import Weighting
 from spdmetric.solvers import Solution
 from spdmetric.validation import (
     as_float,
+    as_numbers,
     as_numpy,
     check_psd,
     check_spd,
-    check_vectors,
     check_weights,
+    first_true,
     is_single,
     is_tensor,
     to_numpy,
@@ -239,7 +240,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
             At rank m, the m x m matrices ``W X W'``.
         """
         check_is_fitted(self)
-        return self.embedding_.restore(check_vectors(vectors))
+        return self.embedding_.restore(_check_vectors(vectors))
 
     def _vectors(self, X: Array, name: str = "X") -> Array:
         """Vectors of matrices in memory, in float64."""
@@ -458,3 +459,18 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         tags.input_tags.positive_only = False
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _check_vectors(vectors: Any) -> Array:
+    """Return vectors as finite numbers in float64."""
+    if not is_tensor(vectors):
+        vectors = as_numbers(vectors, "vectors")
+    xp = array_namespace(vectors)
+    if xp.isdtype(vectors.dtype, "complex floating"):
+        raise ValueError("vectors is complex: complex data not supported, expected real numbers.")
+    vectors = as_float(vectors)
+    if vectors.ndim == 2:
+        bad = first_true(~xp.all(xp.isfinite(detached(vectors)), axis=1))
+        if bad is not None:
+            raise ValueError(f"vectors[{bad}] contains NaN or infinity: expected finite numbers.")
+    return vectors

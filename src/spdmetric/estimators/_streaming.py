@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Mapping
 from copy import copy, deepcopy
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, column_or_1d
 
-from spdmetric import solvers
+from spdmetric import solvers, validation
 from spdmetric.estimators._problem import ball_around
 from spdmetric.linalg import compiled
 from spdmetric.linalg.symmetric import Array, congruence
@@ -159,3 +160,54 @@ def _enough(n: int, d: int, counts: np.ndarray) -> bool:
     """Whether G0 can be fixed: with two classes, or without if the second is too long in coming."""
     wanted = d * (d + 1) // 2  # as many as each has entries that are free
     return n >= wanted and bool(np.count_nonzero(counts) > 1 or n >= _PATIENCE * wanted)
+
+
+def check_stream(
+    classes: Any,
+    known: np.ndarray | None,
+    kernel: str,
+    class_weight: validation.ClassWeight,
+) -> np.ndarray:
+    """Return all classes of a stream, sorted; refuse parameters that need all the data at once."""
+    if kernel != "linear":
+        raise ValueError(
+            f"kernel={kernel!r} compares all pairs of matrices, and a stream forgets them: partial_fit needs "
+            "kernel='linear'."
+        )
+    if class_weight == "balanced":
+        raise ValueError(
+            "class_weight='balanced' needs the sizes of all classes, which a stream does not know in "
+            "advance: give a dict of weights, or pass sample_weight to partial_fit instead."
+        )
+    if classes is None:
+        if known is None:
+            raise ValueError(
+                "The first call of partial_fit needs classes=, all labels that the stream may bring."
+            )
+        return known
+    found = np.unique(
+        validation.check_label_kind(
+            column_or_1d(validation.as_numpy(validation.to_numpy(classes), "classes")), "classes"
+        )
+    )
+    if found.size < 2:
+        raise ValueError(f"classes={found.tolist()}: expected at least two, there is nothing to tell apart.")
+    if known is not None and not np.array_equal(found, known):
+        raise ValueError(
+            f"classes={found.tolist()} are not those of the first call, {known.tolist()}: leave them out, or "
+            "begin a new stream with a clone of the estimator."
+        )
+    return found
+
+
+def check_batch(
+    X: Array, y: Any, sample_weight: Any, classes: np.ndarray, class_weight: validation.ClassWeight
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return codes and weights of the matrices of a batch, in which classes may be absent."""
+    y = validation.check_labels(X, y, method="partial_fit")
+    known = f"which is not one of the classes of the stream, {classes.tolist()}"
+    codes = validation.codes_among(classes, y, f"{known}: name all labels in the first call of partial_fit.")
+    weight = validation.check_weights(sample_weight, X)
+    if isinstance(class_weight, Mapping):
+        weight = weight * validation.weights_by_label(classes, class_weight)[codes]
+    return codes, weight

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import deepcopy
 from functools import partial
 from math import isfinite
@@ -16,7 +17,14 @@ from spdmetric.estimators._data import check_data, recenter_domains
 from spdmetric.estimators._fitted import FittedMetric
 from spdmetric.estimators._problem import Solver, find_problem, learn_weighting, solve_path
 from spdmetric.estimators._progress import report_iterations, with_progress
-from spdmetric.estimators._streaming import RandomState, Stream, draw_seed, stochastic_solver
+from spdmetric.estimators._streaming import (
+    RandomState,
+    Stream,
+    check_batch,
+    check_stream,
+    draw_seed,
+    stochastic_solver,
+)
 from spdmetric.linalg.symmetric import Array
 from spdmetric.linalg.threads import threads
 from spdmetric.means import MEANS
@@ -319,11 +327,11 @@ class LogEuclideanMetric(FittedMetric):
             )
         past = self._stream
         known = None if past is None else self.classes_
-        classes = validation.check_stream(classes, known, self.kernel, self.class_weight)
+        classes = check_stream(classes, known, self.kernel, self.class_weight)
         X = validation.check_psd(to_numpy(X), self.rank)
         if past is not None:
             validate_data(self, X, reset=False, skip_check_array=True)
-        codes, weight = validation.check_batch(X, y, sample_weight, classes, self.class_weight)
+        codes, weight = check_batch(X, y, sample_weight, classes, self.class_weight)
         # All is done with copies until nothing can fail any more: a call that raises changes nothing.
         stream = Stream(classes, self.rank, deepcopy(self.random_state)) if past is None else past.copy()
         with threads():
@@ -398,10 +406,26 @@ def check_parameters(metric: LogEuclideanMetric) -> None:
             "all pairs of matrices: with kernel='rbf' use 'trust-region'."
         )
     validation.check_weighting(metric.weighting, metric.kernel)
-    validation.check_class_weight(metric.class_weight)
+    _check_class_weight(metric.class_weight)
     if not isinstance(metric.tol, Real) or not metric.tol > 0:
         raise ValueError(f"tol={metric.tol!r}: expected a positive number.")
     check_count("max_iter", metric.max_iter)
     validation.check_n_jobs(metric.n_jobs)
     if metric.callback is not None and not callable(metric.callback):
         raise ValueError(f"callback={metric.callback!r}: expected a function of one Record, or None.")
+
+
+def _check_class_weight(class_weight: object) -> None:
+    """Refuse what is neither None, nor "balanced", nor positive weights by label."""
+    if not isinstance(class_weight, Mapping):
+        if class_weight is not None and class_weight != "balanced":
+            raise ValueError(
+                f"class_weight={class_weight!r}: expected one of None, 'balanced', or a dict of weights."
+            )
+        return
+    for label, weight in class_weight.items():
+        if not isinstance(weight, Real) or not isfinite(weight) or weight <= 0:
+            raise ValueError(
+                f"class_weight[{label!r}]={weight!r}: expected a finite number > 0. To leave a class out, "
+                "drop its matrices."
+            )
