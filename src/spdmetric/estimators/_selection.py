@@ -93,11 +93,6 @@ class Grid(NamedTuple):
 Fold = tuple[np.ndarray, np.ndarray]  # rows to train on, rows to test on
 
 
-def default_ranks(d: int, smallest: int) -> list[int | None]:
-    """Full rank, or that of the matrix of the smallest rank, and low ranks below it."""
-    return [None if smallest == d else smallest, *(m for m in LOW_RANKS if m < smallest)]
-
-
 def make_grid(
     radii: Sequence[float] | None,
     ranks: Sequence[int | None] | None,
@@ -107,9 +102,10 @@ def make_grid(
 ) -> Grid:
     """Candidates that are given, or the default ones; ``size`` is d and the smallest rank of a matrix."""
     d, smallest = size
-    chosen = list(dict.fromkeys(default_ranks(d, smallest) if ranks is None else ranks))
-    if ranks is not None:
-        chosen.sort(key=lambda m: 0 if m is None else m)
+    if ranks is None:  # full rank, or that of the matrix of the smallest rank, and low ranks below it
+        chosen = [None if smallest == d else smallest, *(m for m in LOW_RANKS if m < smallest)]
+    else:
+        chosen = sorted(set(ranks), key=lambda m: 0 if m is None else m)
     full = FULL_RADII if d <= LARGEST_FULL else FULL_RADII[:1]
     by_rank: dict[int | None, list[float]] = {}
     for rank in chosen:

@@ -364,7 +364,10 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         rank = None if is_definite(own) else smallest_rank(own)
         metric = LogEuclideanMetricCV(
             LogEuclideanMetric(task="classification", tol=3e-2, max_iter=40),
-            **{"head": "centroid", "radii": [0.0], "ranks": [rank], "weightings": ["discriminant"]},
+            radii=[0.0],
+            ranks=[rank],
+            weightings=["discriminant"],
+            head="centroid",
         )
         try:
             training = metric.choose_and_learn(own, self.classes_[mine.codes], mine.weight, None, None)

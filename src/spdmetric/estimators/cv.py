@@ -428,8 +428,8 @@ class MetricPredictor(CallbackSupportMixin, BaseEstimator):
             )
         check_nested(self, metric)
         if isinstance(metric, LogEuclideanMetric):
-            candidate = {"radii": [metric.radius], "ranks": [metric.rank], "weightings": [metric.weighting]}
-            metric = LogEuclideanMetricCV(metric, **candidate)
+            radii, ranks, weightings = [metric.radius], [metric.rank], [metric.weighting]
+            metric = LogEuclideanMetricCV(metric, radii=radii, ranks=ranks, weightings=weightings)
         template = metric.template
         check_nested(self, template)
         if template.task not in ("auto", self._task):
