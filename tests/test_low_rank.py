@@ -15,6 +15,7 @@ from spdmetric import LogEuclideanMetric
 from spdmetric.datasets import make_toy
 from spdmetric.geometry import averaging, mean_riemann, tangent_vectors
 from spdmetric.linalg.symmetric import congruence, invsqrtm, logm
+from spdmetric.objectives.data import ClassTarget
 from spdmetric.objectives.start import class_directions, common_range
 
 
@@ -25,7 +26,8 @@ def accuracy(metric, draw):
 
 def directions(X, y):
     L = logm(X)
-    return class_directions(lambda f: f(L, y, np.ones(len(L))), L.shape[1], len(np.unique(y)))
+    target = ClassTarget.from_codes(np.unique(y, return_inverse=True)[1])
+    return class_directions(lambda f: f(L, target), L.shape[1], target.contrasts)
 
 
 def test_the_known_rank_beats_full_rank_by_far_on_the_toy_set():

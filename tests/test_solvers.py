@@ -128,7 +128,7 @@ def test_interior_optimum_is_pymanopts(solver, rng):
 
 
 def _pymanopt_value(pymanopt, objective, G0, weight):
-    """Pymanopt's trust region on P_d, the penalty through its own formula."""
+    """Pymanopt's conjugate gradients on P_d, the penalty through its own formula."""
     manifold = pymanopt.manifolds.SymmetricPositiveDefinite(4)
 
     def parts(G):
@@ -149,7 +149,9 @@ def _pymanopt_value(pymanopt, objective, G0, weight):
         return frame(G, here.frame_gradient - weight * log.log.compose(log.log.values))
 
     problem = pymanopt.Problem(manifold, cost, riemannian_gradient=gradient)
-    optimizer = pymanopt.optimizers.TrustRegions(verbosity=0, min_gradient_norm=1e-9, max_iterations=500)
+    optimizer = pymanopt.optimizers.ConjugateGradient(
+        verbosity=0, min_gradient_norm=1e-7, max_iterations=2000
+    )
     return optimizer.run(problem, initial_point=G0).cost
 
 

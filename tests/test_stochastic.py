@@ -65,7 +65,7 @@ def test_gradients_given_the_moments_add_up_to_the_gradient(pair, rng):
     whole, running = pair
     for point in points(rng):
         memory, parts = everything(running, point).memory, np.array_split(np.arange(60), 6)
-        weights = [running.weight[rows].sum() for rows in parts]
+        weights = [running.data.target.weight[rows].sum() for rows in parts]
         gradients = [running.sample(rows, point, memory).gradient for rows in parts]
         mean = np.average(gradients, axis=0, weights=weights)
         np.testing.assert_allclose(mean, whole.at(point).gradient, atol=1e-12)

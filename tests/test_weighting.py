@@ -92,13 +92,7 @@ def test_errors_at_penalties_next_to_zero():
 def test_chunks_add_up():
     vectors, _, _, targets = problem(60, 5, 3)
     ridge, whole, rows = ridge_of(vectors, targets, "feature")
-    parts = [
-        ridge.errors(
-            rows[part],
-            targets._replace(Y=targets.Y[part], weight=targets.weight[part], judged=targets.judged[part]),
-        )
-        for part in (slice(0, 23), slice(23, 60))
-    ]
+    parts = [ridge.errors(rows[part], targets.part(part)) for part in (slice(0, 23), slice(23, 60))]
     for one, other in zip(parts[0] + parts[1], whole, strict=True):
         assert_allclose(one, other, rtol=1e-12)
 
@@ -459,12 +453,12 @@ def test_classes_with_one_mean(rng):
 
 def test_sentences(rng):
     X, y = labeled(rng, 20, 3)
-    with pytest.raises(ValueError, match="shape='round': expected one of None, 'discriminant'"):
-        LogEuclideanMetric(shape="round").fit(X, y)
-    with pytest.raises(ValueError, match="shape='discriminant' needs kernel='linear'"):
+    with pytest.raises(ValueError, match="weighting='round': expected one of None, 'discriminant'"):
+        LogEuclideanMetric(weighting="round").fit(X, y)
+    with pytest.raises(ValueError, match="weighting='discriminant' needs kernel='linear'"):
         LogEuclideanMetric(weighting="discriminant", kernel="rbf").fit(X, y)
-    with pytest.raises(ValueError, match="shape='round': expected one of None, 'discriminant'"):
-        LogEuclideanMetric(shape="round").partial_fit(X, y, classes=[0, 1])
+    with pytest.raises(ValueError, match="weighting='round': expected one of None, 'discriminant'"):
+        LogEuclideanMetric(weighting="round").partial_fit(X, y, classes=[0, 1])
     metric = clone(SHAPED).fit(X, y)
     with pytest.raises(ValueError, match="keep 1 of 6 directions, and no matrix can be made"):
         metric.inverse_transform(metric.transform(X))

@@ -35,7 +35,8 @@ class Survey(NamedTuple):
     """What a chunk says of itself before learning starts."""
 
     labels: np.ndarray  # those that occur
-    sums: np.ndarray  # (3, n_labels): of each the weight, its squares, and how many matrices have some
+    sums: np.ndarray  # (3, n_labels): of each the weight, squares of it, and how many matrices have some
+    unit: float  # what weights are multiplied with before they are squared
     range: tuple[float, float]  # smallest and largest positive weight
     symmetric: bool  # to the last digit
     complaint: str | None  # why it cannot be used
@@ -77,9 +78,10 @@ def check_cluster_data(
     low, high = zip(*(survey.range for survey in surveys), strict=True)
     validation.check_weight_range(min(low), max(high))
     unit = validation.weight_unit(max(high))
-    totals, squares, counts = _sum_surveys(surveys, classes)
-    scale = unit * validation.class_scale(unit * totals.sum(), unit * totals, classes, class_weight)
+    totals, squares, counts = _sum_surveys(surveys, classes, unit)
+    scale = validation.class_scale(totals.sum(), totals, classes, class_weight)
     target = _target_of_all(totals * scale, float(squares @ scale**2), counts.astype(int))
+    scale = unit * scale
     # Empty chunks, and those without weight, are left out.
     having = [survey.range[1] > 0 for survey in surveys]
     kept = [list(compress(column, having)) for column in (*columns, [s.symmetric for s in surveys])]
@@ -87,11 +89,12 @@ def check_cluster_data(
     return classes, ClusterData(cluster, blocks, X.shape, target)
 
 
-def _sum_surveys(surveys: list[Survey], classes: np.ndarray) -> np.ndarray:
-    """Weight, its squares, and number of the matrices of each class, (3, n_classes)."""
+def _sum_surveys(surveys: list[Survey], classes: np.ndarray, unit: float) -> np.ndarray:
+    """Weight, in a unit, its squares, and number of the matrices of each class, (3, n_classes)."""
     total = np.zeros((3, classes.size))
     for survey in surveys:
-        total[:, np.searchsorted(classes, survey.labels)] += survey.sums
+        scale = np.array([[unit], [(unit / survey.unit) ** 2], [1.0]])
+        total[:, np.searchsorted(classes, survey.labels)] += scale * survey.sums
     return total
 
 
@@ -131,11 +134,13 @@ def _survey(
         weight = np.ones(len(X)) if weight is None else validation.check_weight_values(weight, rows.start)
         y = validation.check_label_kind(validation.as_numpy(y, "y"), "y", rows.start)
     except (ValueError, TypeError) as error:
-        return Survey(np.empty(0), np.empty((3, 0)), (np.inf, 0.0), True, str(error))
+        return Survey(np.empty(0), np.empty((3, 0)), 1.0, (np.inf, 0.0), True, str(error))
     labels, codes = np.unique(y, return_inverse=True)
-    sums = np.stack([np.bincount(codes, weights=of) for of in (weight, weight**2, weight > 0)])
+    low, high = validation.weight_range(weight)
+    unit = validation.weight_unit(high) if high > 0 else 1.0
+    sums = np.stack([np.bincount(codes, weights=of) for of in (weight, (unit * weight) ** 2, weight > 0)])
     symmetric = np.array_equal(X, X.transpose(0, 2, 1))
-    return Survey(labels, sums, validation.weight_range(weight), symmetric, None)
+    return Survey(labels, sums, unit, (low, high), symmetric, None)
 
 
 # ---------------------------------------------------------------------------
