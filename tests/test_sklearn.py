@@ -159,6 +159,9 @@ def test_fit_is_idempotent_and_forgets(model, data, rng):
 def test_fit_transform_is_fit_then_transform(model, data):
     X, y = data
     np.testing.assert_array_equal(clone(model).fit_transform(X, y), clone(model).fit(X, y).transform(X))
+    weight = np.arange(1, 25)  # whole numbers, which are weights by position, not domains
+    by_position = clone(model).fit_transform(X, y, weight)
+    np.testing.assert_array_equal(by_position, clone(model).fit(X, y, weight).transform(X))
 
 
 @models

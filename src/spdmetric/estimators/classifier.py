@@ -370,7 +370,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
             head="centroid",
         )
         try:
-            training = metric.choose_and_learn(own, self.classes_[mine.codes], mine.weight, None, None)
+            training = metric._choose_and_learn(own, self.classes_[mine.codes], mine.weight, None, None)
         except UninformativeDataError:
             return None
         head = ClassMeans.from_vectors(training.vectors, mine.target(len(self.classes_)))
@@ -440,4 +440,7 @@ def _find_centers(metric: LogEuclideanMetricCV, training: Training) -> ClassCent
         logs = embed(X, np.eye(X.shape[1]) if logs is None else powm(embedding.center, 0.5))
     elif logs is None:
         logs = embed(X, invsqrtm(embedding.mean))
-    return ClassCenters.from_logs(logs, training.data.target)
+    target = training.data.target
+    means = (target.weight[:, None] * target.uncentered).T @ logs
+    means /= (target.share * target.weight.sum())[:, None]
+    return ClassCenters(means - target.share @ means, target.share)
