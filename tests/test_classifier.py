@@ -9,7 +9,6 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 
-import spdmetric
 from random_matrices import labeled
 from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.datasets import make_toy
@@ -189,26 +188,6 @@ def test_temperature_is_that_of_the_labels():
     assert 0.01 < fit_temperature(evidence[:10], 0 * offset[:10], evidence[:10].argmax(axis=1)) < 2
     unsure = fit_temperature(1e6 * evidence[:60], offset[:60], rng.integers(0, 3, 60))
     assert unsure > 1e6  # evidence that tells nothing counts for nothing, however large it is
-
-
-# -- files ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("head", ["centroid", "neighbors"])
-def test_a_classifier_comes_back_from_its_file_bit_for_bit(head, toy, tmp_path):
-    X, y, X_test, _ = toy
-    model = LogEuclideanClassifier(LogEuclideanMetricCV(radii=(0, 1), ranks=(None, 3)), head=head, cv=2).fit(
-        X, y
-    )
-    spdmetric.save(model, tmp_path / "model.skops")
-    again = spdmetric.load(tmp_path / "model.skops")
-    np.testing.assert_array_equal(again.predict_proba(X_test), model.predict_proba(X_test))
-    np.testing.assert_array_equal(again.predict(X_test), model.predict(X_test))
-    assert again.get_params() == model.get_params()
-    assert again.head_ == model.head_
-    assert again.metric_.best_params_ == model.metric_.best_params_
-    adapted, other = (m.adapt(X_test).predict_proba(X_test) for m in (again, model))
-    np.testing.assert_array_equal(adapted, other)
 
 
 @pytest.mark.parametrize("q", [1, 3, 4])

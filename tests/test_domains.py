@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from random_matrices import labeled, spd
 from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV, load, save
 from spdmetric.datasets import recenter
-from spdmetric.estimators._adaptation import Kept, left_out_errors, shifted_mean
+from spdmetric.estimators._adaptation import LabeledVectors, find_left_out_errors, find_shifted_mean
 from spdmetric.estimators.heads import ClassMeans, log_posterior
 from spdmetric.geometry import distance_riemann, matrices_at, mean_riemann, tangent_vectors
 from spdmetric.linalg.symmetric import congruence, invsqrtm, sqrtm, vech
@@ -255,13 +255,13 @@ def test_left_out_errors_are_those_of_refits(rng):
     """The closed form against a regression without the matrix, at the same penalty."""
     for p in (3, 15):  # fewer features than matrices; more
         size = {3: 2, 15: 5}[p]
-        others = Kept(rng.standard_normal((8, p)), np.arange(8) % 2, rng.uniform(0.5, 2, 8), size)
-        own = Kept(rng.standard_normal((4, p)), np.arange(4) % 2, np.ones(4), size)
-        joined = others.joined(own, 3.0)
+        others = LabeledVectors(rng.standard_normal((8, p)), np.arange(8) % 2, rng.uniform(0.5, 2, 8), size)
+        own = LabeledVectors(rng.standard_normal((4, p)), np.arange(4) % 2, np.ones(4), size)
+        joined = others.join(own, 3.0)
         w, V = joined.weight, joined.vectors
         target = ClassTarget.from_codes(joined.codes, w, 2)
         penalty = discriminant_weighting(V, target, by_error=True).penalty
-        for i, found in zip(range(8, 12), left_out_errors(joined, 4, 2), strict=True):
+        for i, found in zip(range(8, 12), find_left_out_errors(joined, 4, 2), strict=True):
             k = np.arange(12) != i
             Y = np.eye(2)[joined.codes]
             mean, target = w[k] @ V[k] / w[k].sum(), w[k] @ Y[k] / w[k].sum()
@@ -431,7 +431,7 @@ def test_shares_of_a_session_are_estimated(with_domains):
 def test_a_mean_that_is_moved(rng):
     X, _ = labeled(rng, 30, 4)
     weight, target = rng.uniform(0.5, 2, 30), 0.1 * rng.standard_normal(10)
-    mean = shifted_mean(X, weight, mean_riemann(X, weight), target)
+    mean = find_shifted_mean(X, weight, mean_riemann(X, weight), target)
     np.testing.assert_allclose(
         np.average(tangent_vectors(X, mean), axis=0, weights=weight), target, atol=1e-8
     )

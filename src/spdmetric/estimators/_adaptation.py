@@ -132,13 +132,6 @@ class ClassCenters(NamedTuple):
     vectors: np.ndarray  # (c, d(d+1)/2), mean tangent vectors; their mean by the shares is zero
     share: np.ndarray  # (c,), of the weight of training
 
-    @classmethod
-    def from_logs(cls, logs: np.ndarray, target: ClassTarget) -> ClassCenters:
-        """From the tangent vectors of all matrices of training."""
-        means = (target.weight[:, None] * target.uncentered).T @ logs
-        means /= (target.share * target.weight.sum())[:, None]
-        return cls(means - target.share @ means, target.share)
-
 
 def estimate_shares(
     vectors: np.ndarray, weight: np.ndarray, head: ClassMeans, variance: float, prior: np.ndarray

@@ -93,11 +93,6 @@ class Grid(NamedTuple):
 Fold = tuple[np.ndarray, np.ndarray]  # rows to train on, rows to test on
 
 
-def default_ranks(d: int, smallest: int) -> list[int | None]:
-    """Full rank, or that of the matrix of the smallest rank, and low ranks below it."""
-    return [None if smallest == d else smallest, *(m for m in LOW_RANKS if m < smallest)]
-
-
 def make_grid(
     radii: Sequence[float] | None,
     ranks: Sequence[int | None] | None,
@@ -107,9 +102,10 @@ def make_grid(
 ) -> Grid:
     """Candidates that are given, or the default ones; ``size`` is d and the smallest rank of a matrix."""
     d, smallest = size
-    chosen = list(dict.fromkeys(default_ranks(d, smallest) if ranks is None else ranks))
-    if ranks is not None:
-        chosen.sort(key=lambda m: 0 if m is None else m)
+    if ranks is None:  # full rank, or that of the matrix of the smallest rank, and low ranks below it
+        chosen = [None if smallest == d else smallest, *(m for m in LOW_RANKS if m < smallest)]
+    else:
+        chosen = sorted(set(ranks), key=lambda m: 0 if m is None else m)
     full = FULL_RADII if d <= LARGEST_FULL else FULL_RADII[:1]
     by_rank: dict[int | None, list[float]] = {}
     for rank in chosen:
@@ -201,7 +197,8 @@ class TangentData(Data):
     def decompose(self, W: np.ndarray, *, gram: bool) -> tuple[Moments, list[Part]]:
         """Moments of the vectors, in one chunk."""
         Y, weight = self.target.Y, self.target.weight[:, None]
-        part = Part(KnownVectors(self.vectors), slice(0, len(Y)), self.target)
+        known: Any = KnownVectors(self.vectors)  # nothing else is asked of the decomposition
+        part = Part(known, slice(0, len(Y)), self.target)
         return moments_of(self.vectors, Y, weight, gram=gram), [part]
 
 
@@ -295,7 +292,6 @@ def _learn_candidates(
     """Candidates, without a weighting, and the vectors that each gives to training and test matrices."""
     train, test = fold
     problems: dict[bool, Problem] = {}  # of full rank, and of low rank: these share one start
-    options = {"solver": metric.solver, "tol": metric.tol, "max_iter": metric.max_iter}
     for rank, radii in grid.radii.items():
         full = rank is None
         if full and whitened.logs is not None and radii[0] == 0:
@@ -307,7 +303,8 @@ def _learn_candidates(
             problems[full] = whitened.find_problem(train, rank, metric)
         problem = problems[full]
         problem = problem if rank is None or rank == problem.rank else problem.at_rank(rank)
-        for radius, solution in zip(radii, solve_path(problem, radii, **options), strict=True):
+        path = solve_path(problem, radii, solver=metric.solver, tol=metric.tol, max_iter=metric.max_iter)
+        for radius, solution in zip(radii, path, strict=True):
             W = solution.point.factor @ problem.start.factor
             known, new = embed_training(problem, solution), embed(whitened.data.X[test], W)
             yield Candidate(radius, rank, None), [known, new]
@@ -487,15 +484,13 @@ def choose(table: Table, grid: Grid, head: str, rule: str) -> Option:
     it is right clearly more often: classes of several clusters have no use for their means.  In place of
     class means it is also taken where it gives the labels clearly higher probabilities.
     """
-
-    def clear(errors: float) -> float | None:
-        return None if rule == "best" else errors
+    limits = (CLEAR, CLEAR_LEARNED, CLEAR_OWN, CLEAR_HEAD)
+    clear, clear_learned, clear_own, clear_head = (None,) * 4 if rule == "best" else limits
 
     def metric_for(numbers: Sequence[int | None], usual: Option) -> Option:
         options = [Option(metric, k) for metric in grid.metrics for k in numbers]
         still = [option for option in options if option.metric.radius <= grid.usual.radius]
-        found = table.best(still, usual, clear(CLEAR))
-        return table.best(options, found, clear(CLEAR_LEARNED))
+        return table.best(options, table.best(still, usual, clear), clear_learned)
 
     first = metric_for([None], Option(grid.usual, None))
     if head in ("centroid", "ridge") or not grid.numbers:
@@ -503,11 +498,11 @@ def choose(table: Table, grid: Grid, head: str, rule: str) -> Option:
     number = min(grid.numbers, key=lambda k: abs(k - USUAL_NUMBER))
     if head == "neighbors":
         by_number = [Option(first.metric, k) for k in grid.numbers]
-        first = table.best(by_number, Option(first.metric, number), clear(CLEAR))
+        first = table.best(by_number, Option(first.metric, number), clear)
     second = metric_for(grid.numbers, Option(grid.usual, number))
-    errors = clear(CLEAR_OWN if head == "neighbors" else CLEAR_HEAD)
-    by_labels = table.best([second], first, errors, right=True)
-    return by_labels if head == "neighbors" else table.best([second], by_labels, errors)
+    if head == "neighbors":
+        return table.best([second], first, clear_own, right=True)
+    return table.best([second], table.best([second], first, clear_head, right=True), clear_head)
 
 
 def lay_out_results(table: Table, usual: Option, *, accuracy: bool) -> dict[str, Any]:

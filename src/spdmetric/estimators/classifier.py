@@ -364,10 +364,13 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         rank = None if is_definite(own) else smallest_rank(own)
         metric = LogEuclideanMetricCV(
             LogEuclideanMetric(task="classification", tol=3e-2, max_iter=40),
-            **{"head": "centroid", "radii": [0.0], "ranks": [rank], "weightings": ["discriminant"]},
+            radii=[0.0],
+            ranks=[rank],
+            weightings=["discriminant"],
+            head="centroid",
         )
         try:
-            training = metric.choose_and_learn(own, self.classes_[mine.codes], mine.weight, None, None)
+            training = metric._choose_and_learn(own, self.classes_[mine.codes], mine.weight, None, None)
         except UninformativeDataError:
             return None
         head = ClassMeans.from_vectors(training.vectors, mine.target(len(self.classes_)))
@@ -437,4 +440,7 @@ def _find_centers(metric: LogEuclideanMetricCV, training: Training) -> ClassCent
         logs = embed(X, np.eye(X.shape[1]) if logs is None else powm(embedding.center, 0.5))
     elif logs is None:
         logs = embed(X, invsqrtm(embedding.mean))
-    return ClassCenters.from_logs(logs, training.data.target)
+    target = training.data.target
+    means = (target.weight[:, None] * target.uncentered).T @ logs
+    means /= (target.share * target.weight.sum())[:, None]
+    return ClassCenters(means - target.share @ means, target.share)

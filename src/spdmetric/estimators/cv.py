@@ -184,7 +184,7 @@ class LogEuclideanMetricCV(FittedMetric):
         self.verbose = verbose
 
     @property
-    def template(self) -> LogEuclideanMetric:
+    def _template(self) -> LogEuclideanMetric:
         """The metric whose parameters all candidates share."""
         if self.metric is None:
             return LogEuclideanMetric(tol=3e-2, max_iter=40)
@@ -193,9 +193,9 @@ class LogEuclideanMetricCV(FittedMetric):
         return self.metric
 
     @property
-    def init(self) -> str | Array:
+    def init(self) -> str | Array:  # type: ignore[override]
         """Where learning starts, a parameter of ``metric``."""
-        return self.template.init
+        return self._template.init
 
     def fit(
         self,
@@ -227,12 +227,12 @@ class LogEuclideanMetricCV(FittedMetric):
         -------
         self : LogEuclideanMetricCV
         """
-        self.choose_and_learn(X, y, sample_weight, groups, sample_domain)
+        self._choose_and_learn(X, y, sample_weight, groups, sample_domain)
         return self
 
     @with_progress(lambda self: 1)
     @one_thread
-    def choose_and_learn(
+    def _choose_and_learn(
         self, X: Array, y: Array, sample_weight: Any, groups: Any, sample_domain: Any
     ) -> Training:
         """`fit`, and return what it has at hand of the training matrices."""
@@ -269,8 +269,8 @@ class LogEuclideanMetricCV(FittedMetric):
         radius, rank, kind = chosen.metric
         rows, radii = np.flatnonzero(whitened.data.target.weight > 0), grid.radii[rank]
         problem = whitened.find_problem(rows, rank, metric, searched=radii != [0.0])
-        options = {"solver": metric.solver, "tol": metric.tol, "max_iter": metric.max_iter}
-        solutions = solve_path(problem, radii, **options, callback=metric._report)
+        search = partial(solve_path, solver=metric.solver, tol=metric.tol, max_iter=metric.max_iter)
+        solutions = search(problem, radii, callback=metric._report)
         solution = solutions[radii.index(radius)]
         weighting = None if kind is None else learn_weighting(solution)
         placed = problem.start if whitened.center is None else problem.start._replace(center=whitened.center)
@@ -295,8 +295,8 @@ class LogEuclideanMetricCV(FittedMetric):
 
     def _check_parameters(self) -> LogEuclideanMetric:
         """Check the parameters, and return the metric to learn."""
-        check_nested(self, self.template)
-        metric = copy(self.template).set_params(verbose=self.verbose)
+        check_nested(self, self._template)
+        metric = copy(self._template).set_params(verbose=self.verbose)
         check_parameters(metric)
         if metric.solver == "stochastic":
             raise ValueError(
@@ -387,7 +387,7 @@ def set_nested(estimator: BaseEstimator, name: str, value: object) -> bool:
     if isinstance(estimator, MetricPredictor):
         inner = LogEuclideanMetricCV() if estimator.metric is None else estimator.metric
     elif isinstance(estimator, LogEuclideanMetricCV):
-        inner = estimator.template
+        inner = estimator._template
     else:
         return False
     found = set_nested(inner, name, value)
@@ -428,9 +428,9 @@ class MetricPredictor(CallbackSupportMixin, BaseEstimator):
             )
         check_nested(self, metric)
         if isinstance(metric, LogEuclideanMetric):
-            candidate = {"radii": [metric.radius], "ranks": [metric.rank], "weightings": [metric.weighting]}
-            metric = LogEuclideanMetricCV(metric, **candidate)
-        template = metric.template
+            radii, ranks, weightings = [metric.radius], [metric.rank], [metric.weighting]
+            metric = LogEuclideanMetricCV(metric, radii=radii, ranks=ranks, weightings=weightings)
+        template = metric._template
         check_nested(self, template)
         if template.task not in ("auto", self._task):
             raise ValueError(
@@ -449,7 +449,7 @@ class MetricPredictor(CallbackSupportMixin, BaseEstimator):
         check_head(self.head, self._task)
         if watching := getattr(self, "_skl_callbacks", None):  # those of scikit-learn follow the choice
             metric.set_callbacks(*watching)
-        training = metric.choose_and_learn(X, y, sample_weight, groups, sample_domain)
+        training = metric._choose_and_learn(X, y, sample_weight, groups, sample_domain)
         self.metric_, self.n_features_in_ = metric, metric.n_features_in_
         return training
 
