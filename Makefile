@@ -34,7 +34,7 @@ $(STAMP): pyproject.toml $(ENVIRONMENT)
 
 demo: $(STAMP)
 	$(BIN)/python examples/plot_learning.py
-	$(BIN)/spdmetric reproduce toy --quick --out results
+	$(BIN)/python -m reproduction toy --quick --out results
 
 test: $(STAMP)
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal
@@ -72,13 +72,13 @@ nightly: $(STAMP)
 # brodatz, bci2a (or bci2a-a09) and eegmmi; what is absent is named and left out.
 DATA ?= $(SPDMETRIC_DATA)
 reproduce: $(STAMP)
-	$(BIN)/spdmetric reproduce all --repeats 50 --out results/paper $(if $(DATA),--data $(DATA))
+	$(BIN)/python -m reproduction all --repeats 50 --out results/paper $(if $(DATA),--data $(DATA))
 
 # All tables and pictures that the pages quote, into docs/results, the cheap and most quoted ones first: some hours
 # on two cores. Interrupted, the same command goes on; a table that this state of the code computed is left alone.
 results: $(STAMP)
 	@test -d '$(DATA)' || { echo "make results needs DATA=FOLDER, or the variable SPDMETRIC_DATA"; exit 1; }
-	$(ONE_THREAD) $(BIN)/python docs/recompute.py --data '$(DATA)'
+	$(ONE_THREAD) $(BIN)/python -m reproduction.recompute --data '$(DATA)'
 
 # Tables and stamps of the pages, from docs/results.
 pages: $(STAMP)

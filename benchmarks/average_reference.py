@@ -1,6 +1,6 @@
 """What an average reference costs: every method on EEGMMI covariances X and on C X C, C = I - 11'/d.
 
-    python benchmarks/average_reference.py --data DATA [--channels 21] [--subjects 20] [--out FILE.json]
+    python -m benchmarks.average_reference --data DATA [--channels 21] [--subjects 20] [--out FILE.json]
 
 Leave one run out, the matrices as they are.  C X C is singular in one direction, which all of them share, so
 that `CommonRange` comes before every method.  The file is written anew after each subject.
@@ -16,11 +16,12 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
+from reproduction.methods import TABLE_METHODS
+from reproduction.stamps import Stamp, code_stamp
 from spdmetric.comparison.folds import Fold
-from spdmetric.comparison.methods import METHODS, Sizes, obstacle
+from spdmetric.comparison.methods import METHODS, Sizes, find_obstacle
 from spdmetric.io.atomic import write_atomically
 from spdmetric.io.matrices import read_matrices
-from spdmetric.paper.stamps import Stamp, code_stamp
 
 
 def referenced(X: np.ndarray) -> np.ndarray:
@@ -36,9 +37,9 @@ def accuracies(X: np.ndarray, y: np.ndarray, runs: np.ndarray) -> dict[str, floa
     for run in np.unique(runs):
         train = runs != run
         fold = Fold(X[train], y[train], X[~train])
-        sizes = Sizes.of(fold.X, fold.y)
-        for name, method in METHODS.items():
-            if obstacle(method, sizes) is None:
+        sizes = Sizes.from_data(fold.X, fold.y)
+        for name, method in {**METHODS, **TABLE_METHODS}.items():
+            if find_obstacle(method, sizes) is None:
                 hits = int(np.sum(fold.labels(method.make(sizes)) == y[~train]))
                 right[name] = right.get(name, 0) + hits
     return {name: 100 * number / len(y) for name, number in right.items()}

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +12,7 @@ from benchmarks.outcomes import Absent
 from benchmarks.processes import SWITCH
 from spdmetric.manifolds import Ball
 from spdmetric.objectives.alignment import Misalignment
-from spdmetric.objectives.data import ClassTarget, Data
+from spdmetric.objectives.data import ClassTarget, Data, View
 
 
 def kernels_used() -> bool:
@@ -43,15 +41,12 @@ def load_kernels() -> None:
             os.environ[SWITCH] = wish
 
 
-def recomputing(X: np.ndarray, target: Target) -> Misalignment:
-    """The objective in the mode that keeps no decomposition; `Absent` while there is none."""
-    if "keep" not in inspect.signature(Misalignment).parameters:
-        raise Absent("there is no recomputing mode: Misalignment takes no keep yet")
-    options: dict[str, Any] = {"keep": False}
-    return Misalignment(Data(X, target))
+def recomputing(X: np.ndarray, target: ClassTarget) -> Misalignment:
+    """The objective of matrices that are read anew in each pass: no decomposition is kept."""
+    return Misalignment(Data(View(X.shape, lambda rows: X[rows]), target))
 
 
-def threaded(X: np.ndarray, target: Target, threads: int) -> Misalignment:
+def threaded(X: np.ndarray, target: ClassTarget, threads: int) -> Misalignment:
     """The objective with its chunks mapped over threads; `Absent` without kernels, which release the lock."""
     if not kernels_used():
         raise Absent("no compiled kernels were loaded: NumPy gains little from threads")

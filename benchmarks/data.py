@@ -10,14 +10,14 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.outcomes import Absent
-from spdmetric.datasets import (
+from reproduction.datasets import (
     load_bci_iv_2a,
     load_cho2017,
     load_eegmmi_covariances,
     load_images,
     make_textures,
-    make_toy,
 )
+from spdmetric.datasets import make_toy
 from spdmetric.geometry import mean_riemann
 from spdmetric.linalg.symmetric import congruence, invsqrtm
 
@@ -39,6 +39,34 @@ def covariances(n: int, d: int, seed: int) -> Labeled:
     for rows in np.array_split(np.arange(n), max(1, n // 2000)):  # the samples need four times the memory
         samples = rng.standard_normal((rows.size, 4 * d, d)) * root[rows, None, :]
         X[rows] = samples.transpose(0, 2, 1) @ samples / (4 * d)
+    return Labeled(X, codes)
+
+
+def three_directions(n: int, d: int, seed: int, gain: float = 1.3) -> Labeled:
+    """Covariances of 2 d samples; the second class is stronger, by ``gain``, along three directions."""
+    rng = np.random.default_rng(seed)
+    directions = np.linalg.qr(rng.standard_normal((d, 3)))[0]
+    louder = np.eye(d) + (gain - 1) * directions @ directions.T
+    codes = np.arange(n) % 2
+    X = np.empty((n, d, d))
+    for k, code in enumerate(codes):
+        samples = rng.standard_normal((2 * d, d))
+        samples = samples @ louder if code else samples
+        X[k] = samples.T @ samples / (2 * d)
+    return Labeled(X, codes)
+
+
+def connectomes(n: int, d: int, seed: int, gain: float = 1.3) -> Labeled:
+    """Correlations of 150 samples with 20 latent factors, shrunk; three factors are stronger in one class."""
+    rng = np.random.default_rng(seed)
+    loadings = rng.standard_normal((20, d)) / np.sqrt(20)
+    louder = np.where(np.arange(20) < 3, gain, 1.0)
+    codes = np.arange(n) % 2
+    X = np.empty((n, d, d))
+    for k, code in enumerate(codes):
+        factors = rng.standard_normal((150, 20)) * (louder if code else 1.0)
+        samples = factors @ loadings + rng.standard_normal((150, d))
+        X[k] = 0.8 * np.corrcoef(samples, rowvar=False) + 0.2 * np.eye(d)
     return Labeled(X, codes)
 
 

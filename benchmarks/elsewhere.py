@@ -1,7 +1,7 @@
 """Accuracy on data that come with other packages: time series of aeon, digits of scikit-learn.
 
     pip install --no-deps aeon        # its folder of data is read, its code is not run
-    python benchmarks/elsewhere.py [--draws N] [--out FILE.json]
+    python -m benchmarks.elsewhere [--draws N] [--out FILE.json]
 
 None of them is of the fields that the package was made for, and none is in the tables of the paper or beyond
 it.  Covariances are shrunk (OAS); series of one channel, and short ones, are taken with some of their pasts
@@ -24,10 +24,10 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import StratifiedShuffleSplit
 from tqdm import tqdm
 
+from reproduction.stamps import Stamp, code_stamp
 from spdmetric.comparison.methods import METHODS, Sizes
 from spdmetric.comparison.statistics import Mean
 from spdmetric.io.atomic import write_atomically
-from spdmetric.paper.stamps import Stamp, code_stamp
 
 COMPARED = (
     *("spdmetric", "spdmetric-neighbors", "logeuclid-mean", "logeuclid-mean-lda"),
@@ -126,7 +126,7 @@ def accuracies(data: Labeled, size: int, draws: int) -> dict[str, np.ndarray]:
     splits = StratifiedShuffleSplit(draws, train_size=size, test_size=rest, random_state=0)
     found: dict[str, list[float]] = {name: [] for name in COMPARED}
     for train, test in splits.split(data.X, data.y):
-        sizes = Sizes.of(data.X[train], data.y[train])
+        sizes = Sizes.from_data(data.X[train], data.y[train])
         for name, scores in found.items():
             model = METHODS[name].make(sizes).fit(data.X[train], data.y[train])
             scores.append(100 * float(np.mean(model.predict(data.X[test]) == data.y[test])))

@@ -1,6 +1,6 @@
 """A session in which one class is rare: by its mean, by estimated shares, by shares that are known.
 
-    python benchmarks/label_shift.py --data DATA [--draws N] [--out FILE.json]
+    python -m benchmarks.label_shift --data DATA [--draws N] [--out FILE.json]
 
 The situation of pyRiemann's issue 490: a model is carried to a new session by the mean of a buffer of
 unlabeled matrices, and the buffer is 1:1, 1:3 or 1:9.  Balanced accuracy on other matrices of the session.
@@ -31,13 +31,14 @@ import numpy as np
 from sklearn.metrics import balanced_accuracy_score
 from tqdm import tqdm
 
-from spdmetric import LogEuclideanClassifier, datasets
+from reproduction.datasets import load_bci_iv_2a
+from reproduction.stamps import Stamp, code_stamp
+from reproduction.transfer import read_recordings
+from spdmetric import LogEuclideanClassifier
 from spdmetric.comparison.statistics import Mean
 from spdmetric.geometry import matrices_at
 from spdmetric.io.atomic import write_atomically
 from spdmetric.linalg.symmetric import congruence, expm, symmetrize
-from spdmetric.paper.stamps import Stamp, code_stamp
-from spdmetric.paper.transfer import read_recordings
 
 MOVEMENTS = ("left_hand", "right_hand", "feet", "tongue")
 RATIOS = (1, 3, 9)  # of the frequent class to the rare one
@@ -94,7 +95,7 @@ def simulated(draws: int) -> Iterator[Session]:
 
 def subject_9(data: Path, draws: int) -> Iterator[Session]:
     """Pairs of classes, learned on session T."""
-    X, y, session = datasets.load_bci_iv_2a(9, data / "bci2a-a09", classes=MOVEMENTS)
+    X, y, session = load_bci_iv_2a(9, data / "bci2a-a09", classes=MOVEMENTS)
     trained = session == np.unique(session)[-1]  # "T" comes after "E"
     for pair in combinations(np.unique(y), 2):
         old, new = (np.isin(y, pair) & of for of in (trained, ~trained))

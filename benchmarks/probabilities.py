@@ -1,6 +1,6 @@
-"""How good the probabilities are: log loss and calibration on the groups of ``spdmetric reproduce beyond``.
+"""How good the probabilities are: log loss and calibration on the groups of the table ``beyond``.
 
-    python benchmarks/probabilities.py --data DATA [--repeats N] [--out FILE.json]
+    python -m benchmarks.probabilities --data DATA [--repeats N] [--out FILE.json]
 
 `LogEuclideanClassifier` against logistic regression of tangent vectors at the mean, on the same splits.  The
 log loss of a matrix is at most ``-log 1e-6``.  The expected calibration error has ten bins of equal width of
@@ -18,11 +18,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from tqdm import tqdm
 
+from reproduction.beyond import beyond_table
+from reproduction.stamps import Stamp, code_stamp
+from reproduction.tables import FixedRow, Row
 from spdmetric import LogEuclideanClassifier, LogEuclideanMetric
 from spdmetric.io.atomic import write_atomically
-from spdmetric.paper.beyond import beyond_table
-from spdmetric.paper.stamps import Stamp, code_stamp
-from spdmetric.paper.tables import FixedRow, Row
 
 MODELS = {
     "LogEuclideanClassifier": LogEuclideanClassifier,

@@ -19,14 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from spdmetric.distributed.cluster import _ARITY
-from spdmetric.distributed.tasks import Block, Cotangents, decompose, merge_moments, prepare, pull_back
-from spdmetric.linalg.moments import Moments
+from spdmetric.linalg.moments import moments_of
 from spdmetric.manifolds import Ball
+from spdmetric.objectives.alignment import Misalignment, Target
 
 # Of no machine in particular: ten gigabits a second, and what a task costs Dask's scheduler at
 # most by its own documentation.  `on_workers` measures them where there is a cluster.
 NETWORK, TASK, LATENCY = 1.25e9, 5e-4, 1e-3
+ARITY = 8  # results that a task of the tree merges
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def tasks_per_evaluation(blocks: int) -> int:
     """Tasks: decompose, moments and pull for each block, two trees, three single ones."""
     merges, width = 0, blocks
     while width > 1:
-        width = math.ceil(width / _ARITY)
+        width = math.ceil(width / ARITY)
         merges += width
     return 3 * blocks + 2 * merges + 3
 
@@ -81,7 +81,7 @@ def levels(blocks: int) -> int:
     """Height of the tree."""
     height = 0
     while blocks > 1:
-        blocks, height = math.ceil(blocks / _ARITY), height + 1
+        blocks, height = math.ceil(blocks / ARITY), height + 1
     return height
 
 
@@ -90,7 +90,7 @@ def predict(machine: Machine, n: float, workers: int, blocks_per_worker: int = 4
     blocks = workers * blocks_per_worker
     up, height = machine.traffic / machine.network, levels(blocks)
     away = 1 - 1 / workers  # share of moments and cotangents that is not on the spot
-    joined = min(_ARITY, blocks) - 1
+    joined = min(ARITY, blocks) - 1
     return Prediction(
         compute=n / workers * machine.matrix,
         scheduler=tasks_per_evaluation(blocks) * machine.task,
@@ -115,28 +115,19 @@ def matrices(n: int, d: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def calibrate(d: int, n: int = 4000, repeats: int = 3) -> Machine:
-    """Measure what a matrix and a merge cost on one core of this machine, with the tasks themselves."""
+    """Measure what a matrix and a merge cost on one core of this machine."""
+    p = d * (d + 1) // 2
+    n = max(n, p + 1)  # fewer matrices than features would be evaluated in another way, which no worker takes
     X, codes = matrices(n, d)
-    block = Block(X, codes, np.ones(n), True)
-    pieces = prepare(block, factor=np.eye(d), target_mean=np.array([0.5, 0.5]), n=10**6)
+    objective = Misalignment(X, Target.one_hot(codes))
     point = Ball(np.eye(d), 1.0).point(np.diag(np.linspace(-0.1, 0.1, d)))
-    best, here = math.inf, None
-    for _ in range(repeats + 1):  # the first loads the kernels
-        began = time.perf_counter()
-        here = decompose(pieces, W=point.factor, keep=True)
-        pull_back(None, here, Cotangents.of(here.moments, -1.0, 1.0), W=point.factor, pull="pull")
-        best = min(best, time.perf_counter() - began)
-    assert here is not None
-    return Machine(d, matrix=best / n, merge=_merge_seconds(here.moments))
-
-
-def _merge_seconds(moments: Moments, repeats: int = 5) -> float:
-    def once() -> float:
-        began = time.perf_counter()
-        merge_moments([moments, moments])
-        return time.perf_counter() - began
-
-    return min(once() for _ in range(repeats))
+    times = [_seconds(lambda: objective.at(point).gradient) for _ in range(repeats + 1)]
+    features = np.random.default_rng(0).standard_normal((p, p))
+    one = moments_of(features, np.eye(2)[np.arange(p) % 2], np.ones((p, 1)))
+    # The first time loads the kernels.
+    return Machine(
+        d, matrix=min(times[1:]) / n, merge=min(_seconds(lambda: one.merge(one)) for _ in range(5))
+    )
 
 
 def on_workers(client: Any, d: int, n: int) -> Machine:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
+from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV
 
 RADIUS = 4.0
 FITS = 10
@@ -42,6 +42,10 @@ def cross_validations(X: np.ndarray, y: np.ndarray) -> list[float]:
 
 def one_cross_validation(X: np.ndarray, y: np.ndarray) -> list[float]:
     return [_seconds(lambda: LogEuclideanMetricCV().fit(X, y))]
+
+
+def classifier(X: np.ndarray, y: np.ndarray) -> list[float]:
+    return [_seconds(lambda: LogEuclideanClassifier().fit(X, y))]
 
 
 def decomposition(X: np.ndarray, y: np.ndarray) -> list[float]:
@@ -83,6 +87,7 @@ SESSIONS: dict[str, Callable[[np.ndarray, np.ndarray], list[float]]] = {
     "fits": fits,
     "cv": cross_validations,
     "one cv": one_cross_validation,
+    "classifier": classifier,
     "eigh": decomposition,
     "grid": grid,
     "same fits": same_fits,

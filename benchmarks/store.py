@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
@@ -13,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.outcomes import Line, Outcome, Setting
-from spdmetric.paper.stamps import code_stamp
+from reproduction.stamps import code_stamp
+from spdmetric.io.atomic import write_atomically
 
 FORMAT = 1
 _PACKAGES = ("spdmetric", "numpy", "scipy", "scikit-learn", "pyriemann", "numba", "pymanopt", "torch")
@@ -49,22 +49,9 @@ def keep(path: Path, key: str, record: Record, order: Mapping[str, int]) -> dict
     """
     records = {**load(path), key: record}
     records = dict(sorted(records.items(), key=lambda item: order.get(item[0], len(order))))
+    path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, json.dumps({"format": FORMAT, "cases": records}, indent=1, allow_nan=False) + "\n")
     return records
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write beside the file and move into place: an interrupt leaves the old file or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-        os.chmod(name, 0o644)  # mkstemp makes files for the owner only
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
 
 
 # ---------------------------------------------------------------------------

@@ -101,7 +101,7 @@ class Task:
         self._began, self._processor_began = time.perf_counter(), time.process_time()
 
     def spend(self) -> None:
-        """Count one evaluation: a value with its gradient, or a Hessian-vector product."""
+        """Count one evaluation: a value with its gradient, or a Hessian-vector product of a peer."""
         # Of the processor: a busy machine makes a run slow, but must not cut it short.
         used = time.process_time() - self._processor_began
         if self.count >= self.budget.evaluations or used > self.budget.seconds:

@@ -6,7 +6,7 @@ for each choice of the two frequencies, of what is kept of the response, of what
 filters see, and of whether gray levels are standardized.  The seeds are the same in
 every cell, so that two cells differ by their settings and not by their draws.
 
-    python benchmarks/texture_sensitivity.py --data FOLDER_OF_BRODATZ_IMAGES
+    python -m benchmarks.texture_sensitivity --data FOLDER_OF_BRODATZ_IMAGES
 
 Five repeats take some minutes on one core.
 """
@@ -31,13 +31,12 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
+from reproduction.datasets import Texture, TexturePair, gabor_responses, load_images, sample_covariances
+from reproduction.datasets.textures import SIZE
+from reproduction.stamps import Stamp, code_stamp
 from spdmetric import LogEuclideanMetric
-from spdmetric.datasets import load_images
-from spdmetric.datasets.eeg import sample_covariances
-from spdmetric.datasets.textures import SIZE, Texture, TexturePair, gabor_responses
 from spdmetric.geometry import pairwise_distance
 from spdmetric.linalg.symmetric import congruence, invsqrtm
-from spdmetric.paper.stamps import Stamp, code_stamp
 
 NAMES = ("D2", "D28", "D29", "D92")
 PAIRS = tuple(combinations(NAMES, 2))

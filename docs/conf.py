@@ -7,7 +7,7 @@ from pathlib import Path
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
-sys.path[:0] = [str(DOCS / "_ext"), str(ROOT / "src")]
+sys.path[:0] = [str(DOCS / "_ext"), str(ROOT / "src"), str(ROOT)]
 
 import api  # noqa: E402
 import commands  # noqa: E402

@@ -2,7 +2,7 @@ r"""
 Which method suits my matrices?
 ===============================
 
-:func:`spdmetric.compare` runs distances, learned metrics and rivals under nested cross-validation.  What it
+:func:`spdmetric.compare` runs distances, learned metrics and baselines under nested cross-validation.  What it
 returns prints as the answer, holds the numbers as a table, draws them, gives the winner as a fitted
 classifier, and is shown by notebooks as the page that ``spdmetric compare`` writes.
 

@@ -11,11 +11,14 @@ there.  The matrices between :math:`A` and :math:`B` can have larger determinant
 the swelling effect.  Continued beyond :math:`A` or :math:`B`, a straight line leaves the
 cone: the space is not complete.  Along the geodesic the logarithm of the determinant is
 linear, and it never leaves.
+
+The figures of the paper are made by the folder ``reproduction`` of the repository; from a clone:
+``python -m examples.plot_cone``.
 """
 
 import matplotlib.pyplot as plt
 
-from spdmetric.paper.figures import cone
+from reproduction.figures import cone
 
 cone.draw(cone.compute(), figure=plt.figure())
 plt.show()

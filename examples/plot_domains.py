@@ -14,7 +14,7 @@ shares of the classes are estimated first.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from spdmetric import LogEuclideanClassifier
+from spdmetric import LogEuclideanClassifier, LogEuclideanMetricCV
 from spdmetric.geometry import matrices_at
 from spdmetric.linalg.symmetric import congruence, expm, symmetrize
 
@@ -35,7 +35,7 @@ def subject(n):
 others = [subject(40) for _ in range(5)]
 X, y = (np.concatenate(parts) for parts in zip(*others, strict=True))
 who = np.repeat([f"subject {k}" for k in range(5)], 80)
-model = LogEuclideanClassifier(radii=(0,)).fit(X, y, sample_domain=who)
+model = LogEuclideanClassifier(LogEuclideanMetricCV(radii=(0,))).fit(X, y, sample_domain=who)
 print(model.metric_.best_params_)
 
 # %%

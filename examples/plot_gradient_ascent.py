@@ -11,11 +11,14 @@ held fixed, and two coordinates remain: :math:`G = G_0^{1/2} \exp(S) G_0^{1/2}` 
 without trace.  In these coordinates the ball :math:`\delta_r(G_0, G) \leq \varepsilon` is a
 disk, lines through its center are geodesics, and other geodesics are bent.  The center is
 nearly a saddle, and the two maxima lie on the boundary: the two runs find one each.
+
+The figures of the paper are made by the folder ``reproduction`` of the repository; from a clone:
+``python -m examples.plot_gradient_ascent``.
 """
 
 import matplotlib.pyplot as plt
 
-from spdmetric.paper.figures import ascent
+from reproduction.figures import ascent
 
 data = ascent.compute()
 ascent.draw(data, figure=plt.figure())

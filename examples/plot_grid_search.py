@@ -12,6 +12,8 @@ instead: it learns all radii of a rank in one sweep, while a grid search starts 
 
 import matplotlib.pyplot as plt
 import numpy as np
+from skimage import data
+from skimage.filters import gabor
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -19,10 +21,23 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 
 from spdmetric import LogEuclideanMetric
-from spdmetric.datasets import load_images, make_textures
 
-images = load_images()  # brick, grass and gravel, inside scikit-image
-X, y, X_test, y_test = make_textures([images["grass"], images["gravel"]], random_state=0)
+
+def draw_patches(image, n, rng, size=16):
+    """Covariances of eight Gabor responses over n random patches."""
+    image = (image - image.mean()) / image.std()
+    bank = [gabor(image, frequency, theta=k * np.pi / 4) for frequency in (0.1, 0.3) for k in range(4)]
+    responses = np.array([np.hypot(real, imaginary) for real, imaginary in bank])
+    rows, columns = (rng.integers(0, length - size, n) for length in image.shape)
+    patches = [responses[:, r : r + size, c : c + size] for r, c in zip(rows, columns, strict=True)]
+    return np.array([np.cov(patch.reshape(8, -1)) for patch in patches])
+
+
+rng = np.random.default_rng(0)
+images = [data.grass().astype(float), data.gravel().astype(float)]  # inside scikit-image, no download
+X = np.concatenate([draw_patches(image[:, :256], 25, rng) for image in images])
+X_test = np.concatenate([draw_patches(image[:, 256:], 150, rng) for image in images])
+y, y_test = np.repeat([0, 1], 25), np.repeat([0, 1], 150)
 print("training", X.shape, "test", X_test.shape)
 
 # %%

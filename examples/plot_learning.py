@@ -6,7 +6,7 @@ One draw of the 16 x 16 toy set of the paper before and after learning, and the 
 kinds of data: without learning, with the paper's metric (one neighbor each), and with
 `LogEuclideanMetricCV`, which chooses metric and number of neighbors by cross-validation.  The toy set is
 computed here, ten draws; the others are read from the results in the repository, which
-``spdmetric reproduce beyond`` writes.
+``python -m reproduction beyond`` writes.
 """
 
 import csv

@@ -1,6 +1,6 @@
 """
-A number to predict
-===================
+Regression
+==========
 
 Covariances of 16 sensors that see 8 sources: all of them have rank 8, with one null space, and the target is
 a weighted sum of the logarithms of the sources' powers, with noise that leaves an R2 of 0.97 at best

@@ -4,17 +4,12 @@ A new session: adapt the metric
 
 Electrodes are put on anew, the skin dries, the subject tires: the covariances of a new session lie
 elsewhere.  ``adapt`` needs the new matrices but not their labels.  It moves the learned factor
-from the Riemannian mean of training to that of the new session, so that new matrices are seen
-from their own mean as the training matrices were seen from theirs.
+from the Riemannian mean of training to that of the new session, so that new matrices are recentered
+by their own mean as the training matrices were by theirs.
 
-Where ``SPDMETRIC_DATA`` names a folder with the covariances of BCI Competition IV 2a, subject 9, in
-``bci2a`` or ``bci2a-a09``, the two sessions are real, left against right hand.  Otherwise the
-second session is the paper's toy set, mixed by an unknown matrix :math:`A`:
+Here the second session is the paper's toy set, mixed by an unknown matrix :math:`A`:
 :math:`X \mapsto A X A^\top`.
 """
-
-import os
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -22,21 +17,12 @@ from sklearn.decomposition import PCA
 from sklearn.neighbors import KNeighborsClassifier
 
 from spdmetric import LogEuclideanMetric
-from spdmetric.datasets import load_bci_iv_2a, make_toy
+from spdmetric.datasets import make_toy
 from spdmetric.linalg.symmetric import congruence
 
-folders = [Path(os.environ.get("SPDMETRIC_DATA", "")) / name for name in ("bci2a", "bci2a-a09")]
-folder = next((f for f in folders if f.is_dir()), None)
-if folder:
-    X, y, session = load_bci_iv_2a(9, folder)
-    trained = session == np.unique(session)[-1]  # "T" comes after "E"
-    X, y, X_new, y_new = X[trained], y[trained], X[~trained], y[~trained]
-    print("BCI IV 2a, subject 9: train on session T, test on session E")
-else:
-    X, y, X_new, y_new = make_toy(d=8, random_state=0)
-    drift = np.eye(8) + 0.3 * np.random.default_rng(1).standard_normal((8, 8))
-    X_new = congruence(drift, X_new)
-    print("toy set; the new session is mixed by an unknown matrix")
+X, y, X_new, y_new = make_toy(d=8, random_state=0)
+drift = np.eye(8) + 0.3 * np.random.default_rng(1).standard_normal((8, 8))
+X_new = congruence(drift, X_new)
 
 # %%
 # ``adapt`` for a session at hand; ``partial_adapt`` for one that arrives batch by batch.  The order

@@ -9,11 +9,14 @@ The surface holds the :math:`2 \times 2` matrices whose determinant is that of :
 hyperbolic plane, which geodesics do not leave.  The logarithmic map takes :math:`A` and
 :math:`B` to the plane that touches at :math:`G`.  It keeps distances from :math:`G` and
 shortens all others: :math:`\delta_r(A, B) \geq \delta_l^G(A, B)`.
+
+The figures of the paper are made by the folder ``reproduction`` of the repository; from a clone:
+``python -m examples.plot_tangent_plane``.
 """
 
 import matplotlib.pyplot as plt
 
-from spdmetric.paper.figures import tangent
+from reproduction.figures import tangent
 
 tangent.draw(tangent.compute(), figure=plt.figure())
 plt.show()

@@ -8,6 +8,9 @@ The Brodatz album cannot be distributed with the package.  When the environment 
 ``SPDMETRIC_DATA`` names a folder with the scans of the paper's four textures in its subfolder
 ``brodatz``, they are shown; otherwise those that come with scikit-image.  Training patches
 are cut from the left halves, test patches from the right halves.
+
+The figures of the paper are made by the folder ``reproduction`` of the repository; from a clone:
+``python -m examples.plot_textures``.
 """
 
 import os
@@ -15,8 +18,8 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-from spdmetric.datasets import load_images
-from spdmetric.paper.figures import textures
+from reproduction.datasets import load_images
+from reproduction.figures import textures
 
 folder = Path(os.environ.get("SPDMETRIC_DATA", "")) / "brodatz"
 images = load_images(folder, ["D2", "D28", "D29", "D92"]) if folder.is_dir() else load_images()

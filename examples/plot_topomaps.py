@@ -20,7 +20,7 @@ import mne
 import numpy as np
 
 from spdmetric import LogEuclideanMetric, PatternsDisplay
-from spdmetric.datasets import load_eegmmi
+from spdmetric.io.signals import read_signals
 
 # %%
 # Positions of 64 electrodes, from MNE.
@@ -97,8 +97,9 @@ if all(path.is_file() for path in files):
     mne.datasets.eegbci.standardize(raw)
     known = mne.channels.get_builtin_montages()  # MNE 1.13 gave the montage its new name
     raw.set_montage("colin27_1005" if "colin27_1005" in known else "standard_1005")
-    trials, labels, _ = load_eegmmi(7, folder)
-    recorded = draw(trials, labels, raw.pick("eeg").info, 4, "EEGMMI, subject 7")
+    trials = read_signals(files, events="T1=left_hand,T2=right_hand", band=(8.0, 30.0), window=(0.5, 2.5))
+    covariances = np.array([np.cov(signal) for signal in trials.X])
+    recorded = draw(covariances, trials.y, raw.pick("eeg").info, 4, "EEGMMI, subject 7")
     plt.show()
 else:
     print("No recordings: SPDMETRIC_DATA names no folder with eegmmi/S007R04.edf, S007R08.edf, S007R12.edf.")

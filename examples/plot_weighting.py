@@ -1,6 +1,6 @@
 """
 The weighting of a metric
-=====================
+=========================
 
 A reference point decides where matrices are flattened; ``weighting="discriminant"`` also weighs the
 directions of the flat space by what they reliably tell of the classes.  It is computed in closed

@@ -31,14 +31,17 @@ from spdmetric import (
     LogEuclideanClassifier,
     LogEuclideanMetric,
     LogEuclideanMetricCV,
+    LogEuclideanRegressor,
     Shrinkage,
 )
+from spdmetric.estimators.cv import set_nested
 
 ESTIMATORS: dict[str, BaseEstimator] = {
     "LogEuclideanMetric": LogEuclideanMetric(2.0),
     "LogEuclideanMetric, rank 2": LogEuclideanMetric(2.0, rank=2),
     "LogEuclideanMetricCV": LogEuclideanMetricCV(radii=(0, 2), ranks=(None,), cv=2),
-    "LogEuclideanClassifier": LogEuclideanClassifier(radii=(0, 2), ranks=(None,), cv=2),
+    "LogEuclideanClassifier": LogEuclideanClassifier(LogEuclideanMetricCV(radii=(0, 2), ranks=(None,)), cv=2),
+    "LogEuclideanRegressor": LogEuclideanRegressor(LogEuclideanMetricCV(radii=(0, 2), ranks=(None,)), cv=2),
     "CommonRange": CommonRange(),
     "Shrinkage": Shrinkage(),
 }
@@ -68,6 +71,13 @@ CANNOT = {
     "check_sparsify_coefficients": "there is no `coef_`",
     "check_class_weight_balanced_linear_classifier": "no linear classifier on the entries of X",
 }
+
+# What is asked of classes, and does not concern a regressor.
+OF_CLASSES = (
+    *("labels_that_are_none_are_named", "a_column_of_labels_is_taken_with_a_warning", "labels_of_many_kinds"),
+    *("one_class_is_told", "one_class_that_counts_is_told", "a_continuous_target_is_refused"),
+    "class_weights_are_sample_weights",
+)
 
 # Checks of labels and weights, for estimators that take them.
 OF_LABELS = {
@@ -340,7 +350,7 @@ def one_matrix_is_no_stack(estimator):
 @check("check_fit2d_1sample")
 def one_matrix_is_told(estimator):
     X, y = data()
-    with pytest.raises(ValueError, match=r"1 class|1 sample"):
+    with pytest.raises(ValueError, match=r"1 class|1 sample|y is constant"):
         estimator.fit(X[:1], y[:1])
 
 
@@ -489,8 +499,7 @@ def decisions_and_probabilities_agree(estimator):
 def a_continuous_target_is_refused(estimator):
     """By classifiers, and by metrics that are told that y names classes."""
     X, y = data()
-    if "task" in estimator.get_params():
-        estimator.set_params(task="classification")
+    set_nested(estimator, "task", "classification")
     with pytest.raises(ValueError, match="Unknown label type: continuous"):
         estimator.fit(X, y + np.random.default_rng(0).uniform(size=24))
 
@@ -498,7 +507,9 @@ def a_continuous_target_is_refused(estimator):
 @check("check_class_weight_classifiers")
 def class_weights_are_sample_weights(estimator):
     X, y = data()
-    by_class = clone(estimator).set_params(class_weight={0: 4.0, 1: 1.0}).fit(X, y)
+    by_class = clone(estimator)
+    set_nested(by_class, "class_weight", {0: 4.0, 1: 1.0})
+    by_class.fit(X, y)
     by_matrix = clone(estimator).fit(X, y, sample_weight=np.where(y == 0, 4.0, 1.0))
     same(outputs(by_matrix, X), outputs(by_class, X), atol=1e-9)
 

@@ -116,16 +116,6 @@ def write_mat73(folder: Path) -> list[Path]:
     return [folder / "new.mat"]
 
 
-def write_images(folder: Path) -> list[Path]:
-    from PIL import Image
-
-    pixels = np.random.default_rng(0).integers(0, 256, (48, 96), dtype=np.uint8)
-    paths = [folder / f"{ending}1.{ending}" for ending in ("gif", "png", "jpg", "tif", "bmp", "pgm")]
-    for path in paths:
-        Image.fromarray(pixels).save(path)
-    return paths
-
-
 def write_edf_runs(folder: Path) -> list[Path]:
     from formats import write_edf
 
@@ -141,10 +131,12 @@ def write_models(folder: Path) -> list[Path]:
     from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV, save
 
     X, y = matrices(np.random.default_rng(0), n=12)
-    quick = LogEuclideanMetricCV(radii=(0, 1), ranks=(None, 2), cv=2, max_iter=3)
-    save(make_pipeline(quick, KNeighborsClassifier(1)).fit(X, y), folder / "pipeline.npz")
-    save(LogEuclideanMetric(1.0).fit(X, y), folder / "metric.npz")
-    return [folder / "pipeline.npz", folder / "metric.npz"]
+    quick = LogEuclideanMetricCV(
+        LogEuclideanMetric(max_iter=3, tol=3e-2), radii=(0, 1), ranks=(None, 2), cv=2
+    )
+    save(make_pipeline(quick, KNeighborsClassifier(1)).fit(X, y), folder / "pipeline.skops")
+    save(LogEuclideanMetric(1.0).fit(X, y), folder / "metric.skops")
+    return [folder / "pipeline.skops", folder / "metric.skops"]
 
 
 def write_registry(folder: Path) -> list[Path]:
@@ -155,7 +147,7 @@ def write_registry(folder: Path) -> list[Path]:
 
     paths = []
     for k, model in enumerate(registry_models()):
-        paths.append(folder / f"model{k}.npz")
+        paths.append(folder / f"model{k}.skops")
         save(model, paths[-1], recipe=Recipe("array") if k % 2 else None)
     return paths
 
@@ -236,21 +228,9 @@ def read_matrix_file(path: Path) -> Any:
 
 
 def read_labels(path: Path) -> Any:
-    from spdmetric.io.matrices import read_column
+    from spdmetric.io.columns import read_column
 
     return (read_column(path, 200),)
-
-
-def read_image(path: Path) -> Any:
-    from spdmetric.datasets import load_images
-
-    return (load_images(path.parent, path.stem)[path.stem],)
-
-
-def read_edf_run(path: Path) -> Any:
-    from spdmetric.datasets import load_eegmmi
-
-    return tuple(load_eegmmi(1, path.parent, runs=[4]))
 
 
 def read_model(path: Path) -> Any:
@@ -276,10 +256,6 @@ def stack_of_labeled(got: Any, original: Any) -> bool:
     return shaped and all(column is None or column.shape == (len(X),) for column in columns)
 
 
-def picture(got: Any, original: Any) -> bool:
-    return got[0].ndim == 2 and got[0].dtype == np.float64 and bool(np.isfinite(got[0]).all())
-
-
 def column(got: Any, original: Any) -> bool:
     return got[0].shape == original[0].shape and got[0].dtype.kind in "ifU"
 
@@ -300,8 +276,6 @@ KINDS = {
     "csv": Kind(write_csv, read_labels, column),
     "mat": Kind(write_mat, read_matrix_file, stack_of_labeled),
     "mat73": Kind(write_mat73, read_matrix_file, stack_of_labeled),
-    "images": Kind(write_images, read_image, picture),
-    "edf": Kind(write_edf_runs, read_edf_run, stack_of_labeled),
     "model": Kind(write_models, read_model, same_model),
     "registry": Kind(write_registry, read_model, same_answers),
     "folder": Kind(write_member, read_member, stack_of_labeled),
@@ -312,7 +286,7 @@ KINDS = {
 
 
 def read_few_labels(path: Path) -> Any:
-    from spdmetric.io.matrices import read_column
+    from spdmetric.io.columns import read_column
 
     return (read_column(path, 25),)
 
@@ -330,7 +304,7 @@ def read_hostile_folder(path: Path) -> Any:
 
 HOSTILE_READERS = {
     **dict.fromkeys(("hostile.npz", "hostile.mat", "hostile73.mat"), read_matrix_file),
-    **{"hostile-model.npz": read_model, "hostile-registry.npz": read_model, "hostile.csv": read_few_labels},
+    **{"hostile.csv": read_few_labels},
     **{"hostile-signals.npz": read_both, "hostile-folder.d": read_hostile_folder},
 }
 
@@ -421,28 +395,11 @@ def harmless(got: Any) -> bool:
     """Well formed, and nothing of another file in it."""
     from hostile import SECRET
 
-    if not isinstance(got, tuple):
-        return usable(got)
     arrays = [array for array in got if array is not None]
     kept["bytes"] = sum(array.nbytes for array in arrays)
     leaks = any(array.dtype.kind == "f" and (array == SECRET).any() for array in arrays)
     secret = any(str(SECRET) in str(array[:1]) for array in arrays if array.dtype.kind == "U")
     return not leaks and not secret and (len(got) == 1 or stack_of_labeled(got, None))
-
-
-def usable(model: Any) -> bool:
-    """What is loaded can be used, and says so in a sentence where it cannot."""
-    from hostile import good_matrices, good_signals
-    from spdmetric.io.models import input_of
-
-    kept["bytes"] = 10**7
-    form, size = input_of(model)
-    X = good_signals(size or 4) if form == "signals" else good_matrices(5, size or 4)
-    try:
-        got = model.predict(X) if hasattr(model, "predict") else model.transform(X)
-    except ValueError:
-        return True
-    return len(got) == 5 and getattr(model, "memory", None) is None
 
 
 def peak_memory(reset: bool = False) -> int:

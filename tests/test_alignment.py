@@ -9,8 +9,9 @@ import pytest
 
 import literal
 from random_matrices import labeled, rank_coordinates, rotation, spd, symmetric
-from spdmetric.geometry import chunks, mean_riemann
+from spdmetric.geometry import mean_riemann
 from spdmetric.linalg.symmetric import congruence, expm, invsqrtm, logm
+from spdmetric.linalg.threads import chunks
 from spdmetric.manifolds import Ball, RankBall
 from spdmetric.objectives.alignment import Evaluation, Misalignment
 from spdmetric.objectives.data import ClassTarget, Data

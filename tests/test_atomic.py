@@ -161,25 +161,25 @@ FIT = ("--radius", "0", "--rank", "full")
 
 
 def test_fit_through_a_link_and_a_pipe(trained, tmp_path):
-    (tmp_path / "link.npz").symlink_to(tmp_path / "real.npz")
-    assert main(["fit", str(trained), "-o", str(tmp_path / "link.npz"), *FIT]) == 0
-    assert (tmp_path / "link.npz").is_symlink()
-    os.mkfifo(tmp_path / "pipe.npz")
+    (tmp_path / "link.skops").symlink_to(tmp_path / "real.skops")
+    assert main(["fit", str(trained), "-o", str(tmp_path / "link.skops"), *FIT]) == 0
+    assert (tmp_path / "link.skops").is_symlink()
+    os.mkfifo(tmp_path / "pipe.skops")
     seen: list[bytes] = []
-    reader = threading.Thread(target=lambda: seen.append((tmp_path / "pipe.npz").read_bytes()), daemon=True)
+    reader = threading.Thread(target=lambda: seen.append((tmp_path / "pipe.skops").read_bytes()), daemon=True)
     reader.start()
-    assert main(["fit", str(trained), "-o", str(tmp_path / "pipe.npz"), *FIT]) == 0
+    assert main(["fit", str(trained), "-o", str(tmp_path / "pipe.skops"), *FIT]) == 0
     reader.join(5)
-    assert (tmp_path / "pipe.npz").is_fifo()
-    (tmp_path / "copy.npz").write_bytes(seen[0])
-    spdmetric.load(tmp_path / "copy.npz")
+    assert (tmp_path / "pipe.skops").is_fifo()
+    (tmp_path / "copy.skops").write_bytes(seen[0])
+    spdmetric.load(tmp_path / "copy.skops")
 
 
 def test_an_output_that_is_an_input_is_refused(trained, tmp_path, capsys):
     before = trained.read_bytes()
-    (tmp_path / "link.npz").symlink_to(trained)
-    os.link(trained, tmp_path / "hard.npz")
-    for name in ("train.npz", "link.npz", "hard.npz"):
+    (tmp_path / "link.skops").symlink_to(trained)
+    os.link(trained, tmp_path / "hard.skops")
+    for name in ("link.skops", "hard.skops"):
         assert main(["fit", str(trained), "-o", str(tmp_path / name), *FIT]) == 2
         assert "would replace" in capsys.readouterr().err
     assert trained.read_bytes() == before

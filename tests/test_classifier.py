@@ -9,19 +9,19 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 
-import spdmetric
 from random_matrices import labeled
-from spdmetric import LogEuclideanClassifier, LogEuclideanMetricCV
+from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.datasets import make_toy
 from spdmetric.estimators.heads import (
     ClassMeans,
-    Neighbors,
-    _nearest,
-    _nearest_by_tree,
-    _nearest_of_all,
-    fitted_temperature,
+    Votes,
+    _find_among_all,
+    _find_by_tree,
+    find_nearest,
+    fit_temperature,
     log_posterior,
 )
+from spdmetric.objectives.data import ClassTarget
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def test_probabilities_and_labels(toy, fitted):
 def test_several_classes_have_a_decision_each(rng):
     X, y = labeled(rng, 45, 3)
     y = np.array(["a", "b", "c"])[np.arange(45) % 3]
-    model = LogEuclideanClassifier(radii=(0,), ranks=(None,)).fit(X, y)
+    model = LogEuclideanClassifier(LogEuclideanMetricCV(radii=(0,), ranks=(None,))).fit(X, y)
     assert model.decision_function(X).shape == (45, 3)
     assert set(model.predict(X)) <= {"a", "b", "c"}
 
@@ -121,7 +121,7 @@ def test_the_same_for_any_number_of_jobs(toy, fitted):
 
 def test_in_cross_validation(toy):
     X, y, _, _ = toy
-    assert cross_val_score(LogEuclideanClassifier(radii=(0,)), X, y, cv=3).mean() > 0.8
+    assert cross_val_score(LogEuclideanClassifier(LogEuclideanMetricCV(radii=(0,))), X, y, cv=3).mean() > 0.8
 
 
 # -- heads ------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ def test_class_means_are_linear_discriminant_analysis(rng):
     from scipy.stats import multivariate_normal
 
     Z, codes, weight = rng.standard_normal((20, 3)), np.arange(20) % 3, rng.uniform(0.5, 2, 20)
-    head = ClassMeans.of(Z, codes, weight, 3)
+    head = ClassMeans.from_vectors(Z, ClassTarget.from_codes(codes, weight))
     new = rng.standard_normal((5, 3))
     means = [np.average(Z[codes == c], axis=0, weights=weight[codes == c]) for c in range(3)]
     np.testing.assert_allclose(head.means, means)
@@ -147,14 +147,17 @@ def test_class_means_are_linear_discriminant_analysis(rng):
 
 def test_shares_count_where_they_are_not_chance(rng):
     codes = np.repeat([0, 1], [90, 10])
-    head = ClassMeans.of(rng.standard_normal((100, 2)), codes, np.ones(100), 2)
+    head = ClassMeans.from_vectors(rng.standard_normal((100, 2)), ClassTarget.from_codes(codes))
     np.testing.assert_allclose(head.share, [0.9, 0.1])
-    few = ClassMeans.of(rng.standard_normal((30, 2)), np.repeat([0, 1], [17, 13]), np.ones(30), 2)
+    few = ClassMeans.from_vectors(
+        rng.standard_normal((30, 2)), ClassTarget.from_codes(np.repeat([0, 1], [17, 13]))
+    )
     np.testing.assert_allclose(few.share, [0.5, 0.5])
 
 
 def test_an_absent_class_has_no_probability(rng):
-    head = ClassMeans.of(rng.standard_normal((6, 2)), np.array([0, 2] * 3), np.ones(6), 3)
+    target = ClassTarget.from_codes(np.array([0, 2] * 3))
+    head = ClassMeans.from_vectors(rng.standard_normal((6, 2)), target)
     posterior = np.exp(log_posterior(head.evidence(rng.standard_normal((4, 2))), head.offset))
     np.testing.assert_array_equal(posterior[:, 1], 0)
     np.testing.assert_allclose(posterior.sum(axis=1), 1)
@@ -163,7 +166,10 @@ def test_an_absent_class_has_no_probability(rng):
 @pytest.mark.parametrize("k", [1, 4, 11])
 def test_votes_of_neighbors(k, rng):
     Z, codes, weight = rng.standard_normal((30, 2)), rng.integers(0, 3, 30), rng.uniform(0.5, 2, 30)
-    head, new = Neighbors.of(Z, codes, weight, 3, k), rng.standard_normal((7, 2))
+    head, new = (
+        Votes.from_vectors(Z, ClassTarget.from_codes(codes, weight, 3), k),
+        rng.standard_normal((7, 2)),
+    )
     for row, v in zip(np.exp(head.evidence(new)), new, strict=True):
         nearest = np.argsort(np.linalg.norm(Z - v, axis=1))[:k]
         votes = np.full(3, 0.5)
@@ -178,52 +184,10 @@ def test_temperature_is_that_of_the_labels():
     evidence, offset = 4 * rng.standard_normal((20000, 3)), np.log([[0.5, 0.3, 0.2]]) + np.zeros((20000, 1))
     p = np.exp(log_posterior(evidence, offset, 3.0))
     codes = (rng.random(20000)[:, None] > p.cumsum(axis=1)).sum(axis=1)
-    assert fitted_temperature(evidence, offset, codes) == pytest.approx(3.0, rel=0.05)
-    assert 0.01 < fitted_temperature(evidence[:10], 0 * offset[:10], evidence[:10].argmax(axis=1)) < 2
-    unsure = fitted_temperature(1e6 * evidence[:60], offset[:60], rng.integers(0, 3, 60))
+    assert fit_temperature(evidence, offset, codes) == pytest.approx(3.0, rel=0.05)
+    assert 0.01 < fit_temperature(evidence[:10], 0 * offset[:10], evidence[:10].argmax(axis=1)) < 2
+    unsure = fit_temperature(1e6 * evidence[:60], offset[:60], rng.integers(0, 3, 60))
     assert unsure > 1e6  # evidence that tells nothing counts for nothing, however large it is
-
-
-# -- files ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("head", ["centroid", "neighbors"])
-def test_a_classifier_comes_back_from_its_file_bit_for_bit(head, toy, tmp_path):
-    X, y, X_test, _ = toy
-    model = LogEuclideanClassifier(head=head, radii=(0, 1), ranks=(None, 3), cv=2).fit(X, y)
-    spdmetric.save(model, tmp_path / "model.npz")
-    again = spdmetric.load(tmp_path / "model.npz")
-    np.testing.assert_array_equal(again.predict_proba(X_test), model.predict_proba(X_test))
-    np.testing.assert_array_equal(again.predict(X_test), model.predict(X_test))
-    assert again.get_params() == model.get_params()
-    assert again.head_ == model.head_
-    assert again.metric_.best_params_ == model.metric_.best_params_
-    adapted, other = (m.adapt(X_test).predict_proba(X_test) for m in (again, model))
-    np.testing.assert_array_equal(adapted, other)
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "sentence"),
-    [
-        ("codes", np.array([0, 7]), "classes other than the 2"),
-        ("n_neighbors", 99, "n_neighbors is 99"),
-        ("n_classes", 5, "n_classes is 5"),
-        ("vectors", np.zeros((2, 3)), "vectors has shape"),
-    ],
-)
-def test_heads_that_do_not_go_with_the_metric_are_refused(field, value, sentence, toy, tmp_path):
-    X, y, _, _ = toy
-    model = LogEuclideanClassifier(head="neighbors", radii=(0,), ranks=(None,), cv=2).fit(X, y)
-    vectors = model._head.vectors[:2]
-    bad = Neighbors(vectors, np.array([0, 1]), np.ones(2), 2, 1)._replace(**{field: value})
-    model._head = bad
-    with pytest.raises((ValueError, OSError), match=sentence):
-        _there_and_back(model, tmp_path / "model.npz")
-
-
-def _there_and_back(model, path):
-    spdmetric.save(model, path)
-    return spdmetric.load(path)
 
 
 @pytest.mark.parametrize("q", [1, 3, 4])
@@ -232,6 +196,76 @@ def test_a_tree_finds_the_same_neighbors(q, copies, rng):
     """Of vectors that are there several times the first, as the distances of all pairs give them."""
     known = np.tile(rng.standard_normal((2000 // copies, q)), (copies, 1))
     new = rng.standard_normal((600, q))
-    by_tree, of_all = (search(new, known, 21) for search in (_nearest_by_tree, _nearest_of_all))
+    by_tree, of_all = (search(new, known, 21) for search in (_find_by_tree, _find_among_all))
     np.testing.assert_array_equal(by_tree, of_all)
-    np.testing.assert_array_equal(_nearest(new, known, 21), of_all)
+    np.testing.assert_array_equal(find_nearest(new, known, 21), of_all)
+    np.testing.assert_array_equal(find_nearest(new, known, 21), of_all)
+
+
+@pytest.mark.parametrize(("known", "k"), [(1, 1), (21, 21), (50, 21), (400, 5), (5000, 21)])
+@pytest.mark.parametrize("digits", [1, 16])
+def test_nearest_are_those_of_a_stable_sort(known, k, digits, rng):
+    """Also where many are equally near."""
+    Z, new = np.round(rng.standard_normal((known, 2)), digits), np.round(rng.standard_normal((9, 2)), digits)
+    far = np.round(((new[:, None] - Z) ** 2).sum(axis=2), 12)
+    order = np.argsort(far, axis=1, kind="stable")[:, :k]
+    found = _find_among_all(new, Z, k)
+    np.testing.assert_allclose(np.take_along_axis(far, found, axis=1), np.take_along_axis(far, order, axis=1))
+
+
+# -- composition ------------------------------------------------------------------------------
+
+
+def test_a_metric_is_taken_as_it_is(toy):
+    X, y, X_test, _ = toy
+    inner = LogEuclideanMetric(1.0, rank=2, weighting="discriminant", tol=1e-4)
+    model = LogEuclideanClassifier(inner, head="centroid").fit(X, y)
+    assert len(model.metric_.cv_results_["params"]) == 1
+    alone = clone(inner).fit(X, y)
+    np.testing.assert_allclose(model.metric_.alignment_, alone.alignment_, rtol=1e-6)
+    own, other = (np.linalg.norm(m.transform(X_test), axis=1) for m in (model.metric_, alone))
+    np.testing.assert_allclose(own, other, rtol=1e-3)
+    assert not hasattr(inner, "embedding_")
+
+
+def test_a_choice_says_what_to_try(toy):
+    X, y, X_test, _ = toy
+    inner = LogEuclideanMetric(init="euclid", tol=3e-2, max_iter=40)
+    choice = LogEuclideanMetricCV(inner, radii=(0, 2), ranks=(None, 2), weightings=(None,), rule="best")
+    model = LogEuclideanClassifier(choice, head="neighbors", n_neighbors=3, cv=3).fit(X, y)
+    alone = clone(choice).set_params(head="neighbors", n_neighbors=3, cv=3).fit(X, y)
+    np.testing.assert_array_equal(model.metric_.transform(X_test), alone.transform(X_test))
+    assert model.metric_.cv_results_["params"] == alone.cv_results_["params"]
+    assert choice.get_params()["head"] == "neighbors"
+
+
+@pytest.mark.parametrize(
+    ("metric", "sentence"),
+    [
+        ("riemann", r"metric='riemann': expected a LogEuclideanMetric, a LogEuclideanMetricCV, or None"),
+        (LogEuclideanMetricCV(head="auto"), r"LogEuclideanMetricCV\(head='auto'\): head is a parameter of"),
+        (LogEuclideanMetricCV(n_neighbors=3), r"Pass LogEuclideanClassifier\(n_neighbors=3\) instead"),
+        (LogEuclideanMetricCV(cv=[([0], [1])]), "cv is a parameter of LogEuclideanClassifier"),
+        (LogEuclideanMetricCV(random_state=1), "random_state is a parameter of LogEuclideanClassifier"),
+        (
+            LogEuclideanMetric(class_weight="balanced"),
+            "class_weight is a parameter of LogEuclid",
+        ),
+        (LogEuclideanMetric(verbose=True), "verbose is a parameter of LogEuclideanClassifier"),
+        (LogEuclideanMetricCV(LogEuclideanMetric(class_weight={0: 2.0})), "class_weight is a parameter of"),
+        (LogEuclideanMetric(task="regression"), "task='regression', and LogEuclideanClassifier is for class"),
+        (LogEuclideanMetric(solver="stochastic"), "solver='stochastic' cannot follow a path"),
+    ],
+)
+def test_what_the_metric_inside_may_not_say(metric, sentence, toy):
+    with pytest.raises(ValueError, match=sentence):
+        LogEuclideanClassifier(metric).fit(*toy[:2])
+
+
+def test_parameters_inside_can_be_set_and_searched(toy):
+    X, y, _, _ = toy
+    model = LogEuclideanClassifier(LogEuclideanMetricCV(LogEuclideanMetric(), radii=(0,)))
+    assert model.get_params()["metric__metric__init"] == "riemann"
+    again = clone(model).set_params(metric__metric__init="euclid", metric__ranks=(2,), n_neighbors=1)
+    assert again.fit(X, y).metric_.best_params_["rank"] == 2
+    assert model.metric.metric.init == "riemann"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import warnings
@@ -12,7 +13,7 @@ import pytest
 from random_matrices import labeled
 from spdmetric import cli
 
-COMMANDS = ("toy", "fit", "predict", "show", "methods", "compare", "reproduce")
+COMMANDS = ("toy", "fit", "predict", "show", "methods", "compare")
 
 
 def run(*arguments, **options):
@@ -24,10 +25,7 @@ def test_help_is_good_reading():
     text = run("--help").stdout
     for command in COMMANDS:
         assert f"    {command}" in text
-    assert "goes on" in text
-    text = run("reproduce", "--help").stdout
-    for what in ("toy-easy", "textures", "bci", "eegmmi", "figures", "beyond", "--quick", "MotorImagery.mat"):
-        assert what in text
+    assert "resumes" in text
 
 
 @pytest.mark.parametrize("command", ["--help", "--version", *(f"{name} --help" for name in COMMANDS)])
@@ -41,7 +39,7 @@ except SystemExit as stop:
     assert stop.code == 0
 loaded = {{name.partition(".")[0] for name in sys.modules}}
 assert not loaded & {{"numpy", "scipy", "sklearn", "tqdm", "jinja2", "matplotlib"}}, loaded
-assert not [n for n in sys.modules if n.startswith(("spdmetric.paper", "spdmetric.comparison"))]
+assert not [n for n in sys.modules if n.startswith("spdmetric.comparison")]
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -51,12 +49,12 @@ assert not [n for n in sys.modules if n.startswith(("spdmetric.paper", "spdmetri
     ("arguments", "said"),
     [
         ([], "required: COMMAND"),
-        (["reproduce"], "required: WHAT"),
-        (["reproduce", "tables"], "invalid choice: 'tables'"),
-        (["reproduce", "toy", "--jobs", "0"], "expected a whole number >= 1, got '0'"),
+        (["compare"], "required: DATA"),
+        (["tables"], "invalid choice: 'tables'"),
+        (["compare", "a.npz", "--jobs", "0"], "expected a whole number >= 1, got '0'"),
         (["compare", "a.npz", "--methods", "mdm,"], "expected names, separated by commas, got 'mdm,'"),
         (["toy", "--seed", "-1"], "expected a whole number >= 0, got '-1'"),
-        (["fit", "a.npz", "-o", "b.npz", "--rank", "half"], "a whole number >= 1 or \"full\", got 'half'"),
+        (["fit", "a.npz", "-o", "b.skops", "--rank", "half"], "a whole number >= 1 or \"full\", got 'half'"),
     ],
 )
 def test_wrong_words_exit_with_2(arguments, said, capsys):
@@ -87,7 +85,7 @@ def test_errors_of_the_data_speak_of_options(command, rng, tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     X, y = labeled(rng, 8, 3)
     np.savez("several.npz", X1=X, y1=y, X2=X, y2=y)
-    out = "model.npz" if command == "fit" else "report.html"
+    out = "model.skops" if command == "fit" else "report.html"
     assert cli.main([command, "several.npz", "--out", out]) == 2
     error = capsys.readouterr().err
     assert "--subject" in error
@@ -107,3 +105,23 @@ def test_warnings_are_shown_in_a_line_and_the_hook_is_given_back(tmp_path, monke
         assert cli.main(["toy"]) == 0
     assert capsys.readouterr().err == "spdmetric: UserWarning: not so fast\n"
     assert warnings.showwarning is before
+
+
+def swallow_interruption(arguments):
+    """As compiled modules do, which turn a ^C while they are loaded into an error of their own."""
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt:
+        raise ImportError("extensions cannot be imported") from None
+
+
+def test_an_interruption_says_how_to_go_on_even_where_a_module_swallows_it(capsys, monkeypatch):
+    monkeypatch.setattr(cli.compare, "run", swallow_interruption)
+    # What runs in the background ignores ^C.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert cli.main(["compare", "a.npz"]) == 130
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert capsys.readouterr().err.endswith("same command again to resume.\n")

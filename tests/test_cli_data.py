@@ -16,7 +16,8 @@ from formats import write_edf
 from random_matrices import labeled, spd
 from spdmetric.cli import main
 from spdmetric.comparison.folds import steps_of
-from spdmetric.comparison.methods import METHODS, Sizes, program
+from spdmetric.comparison.methods import METHODS, Sizes
+from spdmetric.comparison.program import Origin, write_program
 from spdmetric.io.matrices import read_matrices
 
 WORDS = np.array(["left", "right", "both feet"])
@@ -119,7 +120,11 @@ KINDS = {
     "folder": (folder, [], "left (15), right (15)"),
     "groups": (sessions, [], "kept whole by the folds: Monday (20), Tuesday (20); --domains groups would"),
     "recordings": (recordings, ["--events", "T1=left,T2", "--window", "0", "1"], "T2 (12), left (12)"),
-    "domains": (sessions, ["--domains", "groups"], "each seen from its own mean: Monday (20), Tuesday (20)"),
+    "domains": (
+        sessions,
+        ["--domains", "groups"],
+        "each recentered by its own mean: Monday (20), Tuesday (20)",
+    ),
     "signals": (trials, ["--estimator", "lwf"], "first step: Covariances(estimator='lwf')"),
     "signals, shrunk": (trials, ["--shrink", "oas", "--estimator", "oas"], "40 signals, 3 channels, 60"),
 }
@@ -129,15 +134,15 @@ KINDS = {
 def test_any_file_is_learned_from_and_labeled(kind, here, capsys):
     write, options, said = KINDS[kind]
     write(here)
-    assert main(["fit", "data.npz", "-o", "model.npz", *options]) == 0
+    assert main(["fit", "data.npz", "-o", "model.skops", *options]) == 0
     out = capsys.readouterr().out
     assert said in out
     assert "np." not in out
     again = [option for option in options if option == "--skip-bad"] + options[:2] * ("--domains" in options)
-    assert main(["predict", "model.npz", "data.npz", "-o", "labels.csv", "--proba", *again]) == (
-        0 if hasattr(spdmetric.load("model.npz"), "predict_proba") else 2
+    assert main(["predict", "model.skops", "data.npz", "-o", "labels.csv", "--proba", *again]) == (
+        0 if hasattr(spdmetric.load("model.skops"), "predict_proba") else 2
     )
-    assert main(["predict", "model.npz", "data.npz", "-o", "labels.csv", *again]) == 0
+    assert main(["predict", "model.skops", "data.npz", "-o", "labels.csv", *again]) == 0
     out = capsys.readouterr().out
     right = float(out.partition("accuracy: ")[2].split()[0])
     assert right > 60
@@ -145,9 +150,9 @@ def test_any_file_is_learned_from_and_labeled(kind, here, capsys):
     n = int(out.partition("written: labels.csv, ")[2].split()[0])
     assert len(rows) == n + 2 * (kind == "holes")
     assert np.mean([row["label"] == row["true"] for row in rows]) > 0.6
-    assert main(["show", "model.npz"]) == 0
+    assert main(["show", "model.skops"]) == 0
     out = capsys.readouterr().out
-    assert "sha256" in out
+    assert "scikit-learn" in out
     assert re.search(r"^takes: +(matrices, (\d+) x \2|signals of \d+ channels)$", out, re.MULTILINE)
     assert "np." not in out
 
@@ -165,62 +170,64 @@ def test_any_file_is_compared_and_its_winner_labels_it(kind, here, capsys):
     options = COMPARED[kind]
     KINDS[kind][0](here)
     few = ["--methods", "euclid,svm,logeuclid-kta-rank", "--repeats", "1", "--jobs", "1"]
-    assert main(["compare", "data.npz", "--out", "page.html", "--save", "model.npz", *few, *options]) == 0
-    assert "written: model.npz" in capsys.readouterr().out
+    assert main(["compare", "data.npz", "--out", "page.html", "--save", "model.skops", *few, *options]) == 0
+    assert "written: model.skops" in capsys.readouterr().out
     assert Path("page.html").read_text().startswith("<!DOCTYPE html>")
     again = ["--skip-bad"] if kind == "holes" else []
-    assert main(["predict", "model.npz", "data.npz", "-o", "labels.csv", *again]) == 0
+    assert main(["predict", "model.skops", "data.npz", "-o", "labels.csv", *again]) == 0
     assert np.mean([row["label"] == row["true"] for row in rows_of()]) > 0.6
 
 
 def test_bad_matrices_have_empty_labels(here):
     holes(here)
-    assert main(["fit", "data.npz", "-o", "model.npz", "--skip-bad", "--radius", "0", "--rank", "full"]) == 0
-    assert main(["predict", "model.npz", "data.npz", "-o", "labels.csv", "--skip-bad", "--proba"]) == 0
+    assert (
+        main(["fit", "data.npz", "-o", "model.skops", "--skip-bad", "--radius", "0", "--rank", "full"]) == 0
+    )
+    assert main(["predict", "model.skops", "data.npz", "-o", "labels.csv", "--skip-bad", "--proba"]) == 0
     empty = [row["index"] for row in rows_of() if row["label"] == ""]
     assert empty == ["3", "38"]
     found, y = read_matrices("data.npz"), [row["p(0)"] for row in rows_of()]
     kept = np.setdiff1d(np.arange(40), [3, 38])
-    proba = spdmetric.load("model.npz").predict_proba(found.X[kept])
+    proba = spdmetric.load("model.skops").predict_proba(found.X[kept])
     assert [y[k] for k in kept] == [f"{p:.6g}" for p in proba[:, 0]]
 
 
 def test_rows_of_a_folder_are_named_after_its_files(here):
     folder(here)
-    assert main(["fit", "data.npz", "-o", "model.npz", "--radius", "0", "--rank", "full"]) == 0
-    assert main(["predict", "model.npz", "data.npz", "-o", "labels.csv"]) == 0
+    assert main(["fit", "data.npz", "-o", "model.skops", "--radius", "0", "--rank", "full"]) == 0
+    assert main(["predict", "model.skops", "data.npz", "-o", "labels.csv"]) == 0
     assert list(rows_of()[0]) == ["file", "label", "true"]
     assert rows_of()[1]["file"] == "left/trial2.npy"
 
 
 def test_labels_on_the_terminal_and_words_beside_them(here, capsys):
     words(here)
-    assert main(["fit", "data.npz", "-o", "model.npz"]) == 0
+    assert main(["fit", "data.npz", "-o", "model.skops"]) == 0
     capsys.readouterr()
-    assert main(["predict", "model.npz", "data.npz", "-o", "-"]) == 0
+    assert main(["predict", "model.skops", "data.npz", "-o", "-"]) == 0
     out, err = capsys.readouterr()
-    assert main(["predict", "model.npz", "data.npz", "-o", "labels.csv"]) == 0
+    assert main(["predict", "model.skops", "data.npz", "-o", "labels.csv"]) == 0
     assert out == Path("labels.csv").read_text()
     assert err.startswith("accuracy: ")
 
 
 def test_groups_decide_the_folds_inside(here):
     sessions(here)
-    assert main(["fit", "data.npz", "-o", "model.npz"]) == 0
+    assert main(["fit", "data.npz", "-o", "model.skops"]) == 0
     found = read_matrices("data.npz")
     expected = spdmetric.LogEuclideanClassifier().fit(found.X, found.y, groups=found.groups)
     plain = spdmetric.LogEuclideanClassifier().fit(found.X, found.y)
-    results = spdmetric.load("model.npz").metric_.cv_results_["mean_test_score"]
+    results = spdmetric.load("model.skops").metric_.cv_results_["mean_test_score"]
     np.testing.assert_array_equal(results, expected.metric_.cv_results_["mean_test_score"])
     assert not np.array_equal(results, plain.metric_.cv_results_["mean_test_score"])
 
 
 def test_domains_of_predict(here, capsys):
-    """A known domain is seen from its mean of training, a new one from its own; both as in Python."""
+    """A known domain is recentered by its mean of training, a new one from its own; both as in Python."""
     sessions(here)
     found = read_matrices("data.npz")
     Path("days.csv").write_text("session\n" + "\n".join(["Monday"] * 20 + ["Friday"] * 20))
-    assert main(["fit", "data.npz", "-o", "model.npz", "--domains", "groups"]) == 0
+    assert main(["fit", "data.npz", "-o", "model.skops", "--domains", "groups"]) == 0
     model = spdmetric.LogEuclideanClassifier()
     model.fit(found.X, found.y, sample_domain=found.groups)
     for options, domains, said in (
@@ -231,7 +238,7 @@ def test_domains_of_predict(here, capsys):
         ),
         ([], ["new"] * 40, "its own mean: all 40 matrices (transductive"),
     ):
-        assert main(["predict", "model.npz", "data.npz", "-o", "labels.csv", *options]) == 0
+        assert main(["predict", "model.skops", "data.npz", "-o", "labels.csv", *options]) == 0
         assert said in capsys.readouterr().out
         expected = model.predict(found.X, sample_domain=np.array(domains))
         assert [row["label"] for row in rows_of()] == [str(label) for label in expected]
@@ -239,26 +246,26 @@ def test_domains_of_predict(here, capsys):
 
 def test_one_matrix_is_no_domain(here, capsys):
     sessions(here)
-    assert main(["fit", "data.npz", "-o", "model.npz", "--domains", "groups", "--radius", "0"]) == 0
+    assert main(["fit", "data.npz", "-o", "model.skops", "--domains", "groups", "--radius", "0"]) == 0
     np.savez("one.npz", X=read_matrices("data.npz").X[:1])
-    assert main(["predict", "model.npz", "one.npz"]) == 2
-    assert "Domain 'new' of --domains has 1 matrices" in capsys.readouterr().err
+    assert main(["predict", "model.skops", "one.npz"]) == 2
+    assert "Domain 'new' of sample_domain has 1 matrices" in capsys.readouterr().err
 
 
 def test_numbers_and_words_for_one_domain(here, capsys):
     X, y = labeled(here, 24, 3)
     np.savez("data.npz", X=X, y=y, day=np.array(["1", "2"])[np.arange(24) // 12])
     Path("days.csv").write_text("session\n" + "\n".join("1" for _ in y))
-    assert main(["fit", "data.npz", "-o", "model.npz", "--domains", "day", "--radius", "0"]) == 0
-    assert main(["predict", "model.npz", "data.npz", "-o", "labels.csv", "--domains", "days.csv"]) == 0
+    assert main(["fit", "data.npz", "-o", "model.skops", "--domains", "day", "--radius", "0"]) == 0
+    assert main(["predict", "model.skops", "data.npz", "-o", "labels.csv", "--domains", "days.csv"]) == 0
     assert "new domain" not in capsys.readouterr().out
 
 
 def test_folds_that_are_asked_for_are_of_matrices(here, capsys):
     sessions(here)
-    assert main(["fit", "data.npz", "-o", "model.npz", "--folds", "3"]) == 0
+    assert main(["fit", "data.npz", "-o", "model.skops", "--folds", "3"]) == 0
     assert "--folds: of matrices, so that the groups are not kept whole" in capsys.readouterr().out
-    assert spdmetric.load("model.npz").cv == 3
+    assert spdmetric.load("model.skops").cv == 3
 
 
 # -- code to copy -------------------------------------------------------------------------
@@ -273,13 +280,13 @@ def test_a_saved_model_gives_the_labels_of_the_code_to_copy(name, here, capsys):
     X, y = C @ X @ C, WORDS[codes]
     np.savez("known.npz", X=X[:n], y=y[:n])
     np.savez("new.npz", X=X[n:])
-    assert main(["fit", "known.npz", "-o", "model.npz", "--method", name]) == 0
-    assert main(["predict", "model.npz", "new.npz", "-o", "labels.csv"]) == 0
+    assert main(["fit", "known.npz", "-o", "model.skops", "--method", name]) == 0
+    assert main(["predict", "model.skops", "new.npz", "-o", "labels.csv"]) == 0
     known = read_matrices("known.npz")
-    made = METHODS[name].make(Sizes.of(known.X, known.y))
+    made = METHODS[name].make(Sizes.from_data(known.X, known.y))
     capsys.readouterr()
     names: dict[str, object] = {}
-    exec(program(made, "read_matrices('known.npz')", "read_matrices('new.npz')"), names)
+    exec(write_program(made, Origin("known.npz")), names)
     labels = [row["label"] for row in rows_of()]
     assert labels == names["model"].predict(X[n:]).tolist()
     assert capsys.readouterr().out == f"{np.array(labels)}\n"
@@ -291,11 +298,11 @@ def test_code_to_copy_for_signals_and_shrinkage(name, here):
     np.savez("known.npz", X=X[:40], y=y[:40], groups=np.arange(40) // 10)
     np.savez("new.npz", X=X[40:])
     options = ["--estimator", "scm", "--shrink", "0.2"]
-    assert main(["fit", "known.npz", "-o", "model.npz", "--method", name, *options]) == 0
-    assert main(["predict", "model.npz", "new.npz", "-o", "labels.csv"]) == 0
-    model = spdmetric.load("model.npz")
+    assert main(["fit", "known.npz", "-o", "model.skops", "--method", name, *options]) == 0
+    assert main(["predict", "model.skops", "new.npz", "-o", "labels.csv"]) == 0
+    model = spdmetric.load("model.skops")
     assert [type(step).__name__ for step in steps_of(model)[:2]] == ["Covariances", "Shrinkage"]
-    code = program(model, "read_signals('known.npz')", "read_signals('new.npz')", groups="known.groups")
+    code = write_program(model, Origin("known.npz", signals=True), groups=True)
     names: dict[str, object] = {}
     exec(code, names)
     assert [row["label"] for row in rows_of()] == [str(k) for k in names["model"].predict(X[40:])]
@@ -340,7 +347,7 @@ def hermitian(folder):
     np.savez("data.npz", X=1j * np.ones((6, 3, 3)), y=["left", "right"] * 3)
 
 
-FIT = ["fit", "data.npz", "-o", "model.npz"]
+FIT = ["fit", "data.npz", "-o", "model.skops"]
 COMPARE = ["compare", "data.npz", "--out", "page.html"]
 SENTENCES = {
     "folder for a model": (words, ["predict", ".", "data.npz"], "MODEL . is a folder: expected a file that"),
@@ -356,7 +363,7 @@ SENTENCES = {
         "--neighbors 40: expected at most 33, as many",
     ),
     "complex": (hermitian, FIT, "data.npz holds complex numbers; expected real ones"),
-    "pickle": (words, ["fit", "data.npz", "-o", "m.pkl"], "--out m.pkl: expected a name that ends in .npz"),
+    "pickle": (words, ["fit", "data.npz", "-o", "m.pkl"], "--out m.pkl: expected a name that ends in .skops"),
     "bad": (holes, FIT, "2 of 40 cannot be used (X[3]: contains NaN in 1 of 9 entries; X[38]: negative"),
     "no method": (words, [*FIT, "--method", "best"], "--method best: there is no such method; 'spdmetric me"),
     "ranks": (ranks_differ, [*FIT, "--method", "svm"], "the lowest here is 3 of 5; --shrink 0.1, or another"),
@@ -384,7 +391,7 @@ SENTENCES = {
     "data to save to": (
         words,
         [*COMPARE, "--save", "data.npz"],
-        "--save data.npz would replace data.npz, which",
+        "--save data.npz: expected a name that ends in .skops",
     ),
     "one file twice": (
         words,
@@ -398,7 +405,7 @@ SENTENCES = {
     ),
     "table in .npz": (
         words,
-        ["predict", "m.npz", "data.npz", "-o", "y.npz"],
+        ["predict", "m.skops", "data.npz", "-o", "y.npz"],
         "--out y.npz: expected a name that",
     ),
     "no labels": (no_labels, COMPARE, "data has no labels: give them with --labels CSV, or store them as y"),
@@ -430,7 +437,7 @@ SENTENCES = {
 }
 
 
-@pytest.mark.parametrize("words", [["fit", "", "-o", "m.npz"], ["predict", "m.npz", ""], ["compare", ""]])
+@pytest.mark.parametrize("words", [["fit", "", "-o", "m.skops"], ["predict", "m.skops", ""], ["compare", ""]])
 def test_no_name_is_not_this_folder(words, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(words)
@@ -443,7 +450,7 @@ def test_signals_of_other_channels(here, capsys):
     with np.load("data.npz") as content:
         channels = content["X"].shape[1]
         np.savez("new.npz", X=content["X"][:, 1:])
-    assert main(["predict", "model.npz", "new.npz"]) == 2
+    assert main(["predict", "model.skops", "new.npz"]) == 2
     said = f"new.npz has {channels - 1} channels; the model was trained on {channels}."
     assert said in capsys.readouterr().err
 
@@ -451,8 +458,8 @@ def test_signals_of_other_channels(here, capsys):
 def test_a_model_where_data_are_expected(here, capsys):
     words(here)
     assert main([*FIT, "--method", "mdm"]) == 0
-    assert main(["predict", "model.npz", "model.npz"]) == 2
-    assert "model.npz: it looks like a model; expected the arrays X and y" in capsys.readouterr().err
+    assert main(["predict", "model.skops", "model.skops"]) == 2
+    assert "model.skops: it is a model; expected a file with the arrays X and y" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("case", SENTENCES)
@@ -472,20 +479,20 @@ def test_signals_for_a_model_of_matrices(here, capsys):
     words(here)
     assert main([*FIT, "--radius", "0"]) == 0
     trials(here)
-    assert main(["predict", "model.npz", "data.npz"]) == 2
+    assert main(["predict", "model.skops", "data.npz"]) == 2
     assert (
         "data.npz holds signals, and the model takes matrices: fit one on signals." in capsys.readouterr().err
     )
     Path("run.edf").write_bytes(b"0" * 300)
-    assert main(["predict", "model.npz", "run.edf"]) == 2
+    assert main(["predict", "model.skops", "run.edf"]) == 2
     assert "run.edf holds signals, and the model takes matrices" in capsys.readouterr().err
 
 
 def test_a_command_that_is_wrong_imports_no_numpy():
     """Neither where argparse refuses it, nor where its file cannot be written."""
     for arguments in (
-        ["fit", "data.npz", "-o", "model.npz", "--folds", "1"],
-        ["fit", "data.npz", "-o", "model.npz", "--shrink", "much"],
+        ["fit", "data.npz", "-o", "model.skops", "--folds", "1"],
+        ["fit", "data.npz", "-o", "model.skops", "--shrink", "much"],
         ["fit", "data.npz", "-o", "model.pkl"],
         ["predict", ".", "data.npz"],
         ["nothing"],

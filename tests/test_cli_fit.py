@@ -42,11 +42,11 @@ def run(folder, *arguments) -> int:
 
 def test_fit_and_predict_equal_the_pipeline_in_memory(files, capsys):
     folder, X, y = files
-    assert run(folder, "fit", "train.npz", "-o", "model.npz") == 0
+    assert run(folder, "fit", "train.npz", "-o", "model.skops") == 0
     said = capsys.readouterr().out
     assert "24 matrices 3 x 3, 3 classes: both hands (8), left (8), right (8)" in said
     assert "chosen: radius" in said
-    assert run(folder, "predict", "model.npz", "new.npz", "-o", "labels.csv") == 0
+    assert run(folder, "predict", "model.skops", "new.npz", "-o", "labels.csv") == 0
     model = LogEuclideanClassifier().fit(X[:24], y[:24])
     expected = model.predict(X[24:])
     rows = rows_of(folder / "labels.csv")
@@ -55,18 +55,18 @@ def test_fit_and_predict_equal_the_pipeline_in_memory(files, capsys):
     assert [row["index"] for row in rows] == [str(i) for i in range(24)]
     right = int(np.sum(expected == y[24:]))
     assert f"accuracy: {100 * right / 24:.2f} % ({right} of 24)" in capsys.readouterr().out
-    loaded = spdmetric.load(folder / "model.npz")
+    loaded = spdmetric.load(folder / "model.skops")
     assert loaded.metric_.transform(X).tobytes() == model.metric_.transform(X).tobytes()
     assert loaded.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
 
 
 def test_without_labels_there_is_no_accuracy(files, capsys):
     folder, X, _ = files
-    assert run(folder, "fit", "train.npz", "-o", "model.npz", "--radius", "1", "--rank", "full") == 0
-    assert run(folder, "predict", "model.npz", "new.npy", "-o", "labels.csv") == 0
+    assert run(folder, "fit", "train.npz", "-o", "model.skops", "--radius", "1", "--rank", "full") == 0
+    assert run(folder, "predict", "model.skops", "new.npy", "-o", "labels.csv") == 0
     assert "accuracy" not in capsys.readouterr().out
     assert list(rows_of(folder / "labels.csv")[0]) == ["index", "label"]
-    model = spdmetric.load(folder / "model.npz")
+    model = spdmetric.load(folder / "model.skops")
     assert type(model) is LogEuclideanClassifier
     assert model.metric_.best_params_["rank"] is None
     assert [row["label"] for row in rows_of(folder / "labels.csv")] == model.predict(X[24:]).tolist()
@@ -74,12 +74,12 @@ def test_without_labels_there_is_no_accuracy(files, capsys):
 
 def test_a_reader_that_has_enough_is_no_error(files, monkeypatch, capsys):
     folder, *_ = files
-    assert run(folder, "fit", "train.npz", "-o", "model.npz", "--method", "euclid") == 0
+    assert run(folder, "fit", "train.npz", "-o", "model.skops", "--method", "euclid") == 0
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as stream, monkeypatch.context() as patch:
         patch.setattr(sys, "stdout", stream)
-        assert run(folder, "predict", "model.npz", "new.npy") == 0
+        assert run(folder, "predict", "model.skops", "new.npy") == 0
     assert capsys.readouterr().err == ""
 
 
@@ -88,22 +88,25 @@ def test_labels_from_csv(files, capsys):
     np.save(folder / "train.npy", X[:24])
     (folder / "train.csv").write_text("label\n" + "\n".join(y[:24]) + "\n")
     options = ("--rank", "2", "--neighbors", "3", "--folds", "2")
-    assert run(folder, "fit", "train.npy", "--labels", "train.csv", "-o", "model.npz", *options) == 0
-    model = spdmetric.load(folder / "model.npz")
+    assert run(folder, "fit", "train.npy", "--labels", "train.csv", "-o", "model.skops", *options) == 0
+    model = spdmetric.load(folder / "model.skops")
     assert model.ranks == (2,)
     assert model.n_neighbors == model.metric_.n_neighbors_ == 3
     assert (model.head_, model.cv) == ("neighbors", 2)
 
 
 SENTENCES = {
-    "no labels": (("fit", "new.npy", "-o", "m.npz"), "has no labels to learn from: give them with --labels"),
-    "no folder": (("fit", "train.npz", "-o", "new.npy/m.npz"), "cannot write to --out"),
+    "no labels": (
+        ("fit", "new.npy", "-o", "m.skops"),
+        "has no labels to learn from: give them with --labels",
+    ),
+    "no folder": (("fit", "train.npz", "-o", "new.npy/m.skops"), "cannot write to --out"),
     "a folder": (("fit", "train.npz", "-o", "./."), "is a folder: expected the name of a file"),
-    "no file": (("fit", "none.npz", "-o", "m.npz"), "There is no file"),
-    "not a model": (("predict", "train.npz", "new.npz", "-o", "l.csv"), "not a spdmetric model"),
-    "metric alone": (("predict", "metric.npz", "new.npz", "-o", "l.csv"), "a metric without a classifier"),
+    "no file": (("fit", "none.npz", "-o", "m.skops"), "There is no file"),
+    "not a model": (("predict", "train.npz", "new.npz", "-o", "l.csv"), "but no skops file: it has X.npy"),
+    "metric alone": (("predict", "metric.skops", "new.npz", "-o", "l.csv"), "a metric without a classifier"),
     "other size": (
-        ("predict", "model.npz", "large.npz", "-o", "l.csv"),
+        ("predict", "model.skops", "large.npz", "-o", "l.csv"),
         "5 x 5; the model was trained on 3 x 3",
     ),
 }
@@ -114,8 +117,8 @@ def test_what_cannot_be_done_gets_one_sentence(case, files, rng, capsys):
     folder, X, y = files
     metric = LogEuclideanMetric(1.0, max_iter=5, tol=1.0)
     model = make_pipeline(metric, KNeighborsClassifier(1)).fit(X, y)
-    spdmetric.save(model[0], folder / "metric.npz")
-    spdmetric.save(model, folder / "model.npz")
+    spdmetric.save(model[0], folder / "metric.skops")
+    spdmetric.save(model, folder / "model.skops")
     np.savez(folder / "large.npz", X=labeled(rng, 4, 5)[0])
     arguments, sentence = SENTENCES[case]
     assert run(folder, *arguments) == 2
@@ -123,15 +126,15 @@ def test_what_cannot_be_done_gets_one_sentence(case, files, rng, capsys):
     assert sentence in said
     assert said.count("\n") == 1
     assert not (folder / "l.csv").exists()
-    assert not (folder / "m.npz").exists()
+    assert not (folder / "m.skops").exists()
 
 
 @pytest.mark.parametrize("method", ["euclid", "svm"])
 def test_the_size_is_told_of_models_that_do_not_name_it(method, files, rng, capsys):
     folder, *_ = files
     np.savez(folder / "large.npz", X=labeled(rng, 4, 5)[0])
-    assert run(folder, "fit", "train.npz", "-o", "model.npz", "--method", method) == 0
-    assert run(folder, "predict", "model.npz", "large.npz") == 2
+    assert run(folder, "fit", "train.npz", "-o", "model.skops", "--method", method) == 0
+    assert run(folder, "predict", "model.skops", "large.npz") == 2
     assert "matrices 5 x 5; the model was trained on 3 x 3" in capsys.readouterr().err
 
 
@@ -157,9 +160,9 @@ def test_progress_counts_every_task_and_leaves_no_trace(options, steps, files, m
 
     monkeypatch.setattr(tqdm, "tqdm", Bar)
     folder, X, y = files
-    assert run(folder, "fit", "train.npz", "-o", "model.npz", *options) == 0
+    assert run(folder, "fit", "train.npz", "-o", "model.skops", *options) == 0
     assert bars[0].n >= steps  # five folds; or iterations
-    model = spdmetric.load(folder / "model.npz")
+    model = spdmetric.load(folder / "model.skops")
     plain = clone(model).fit(X[:24], y[:24])
     assert plain.metric_.transform(X).tobytes() == model.metric_.transform(X).tobytes()
     assert "Bar" not in str(vars(model)) + str(vars(model.metric_))

@@ -28,12 +28,12 @@ def files(tmp_path, monkeypatch):
 @pytest.mark.parametrize("options", [[], ["--neighbors", "3"], ["--rank", "2"]], ids=str)
 def test_fit_and_predict(options, files, capsys):
     _, _, X_new, y_new = files
-    assert main(["fit", "train.npz", "-o", "model.npz", "--regression", "--radius", "0", *options]) == 0
+    assert main(["fit", "train.npz", "-o", "model.skops", "--regression", "--radius", "0", *options]) == 0
     out = capsys.readouterr().out
     assert "60 matrices 6 x 6, numbers from" in out
     assert ("brought to their common range, 4 of 6 dimensions" in out) is ("--rank" not in options)
-    assert main(["predict", "model.npz", "new.npz", "-o", "numbers.csv"]) == 0
-    model = spdmetric.load("model.npz")
+    assert main(["predict", "model.skops", "new.npz", "-o", "numbers.csv"]) == 0
+    model = spdmetric.load("model.skops")
     score = model.score(X_new, y_new)
     assert score > 0.5
     assert f"R2: {score:.3f}, mean absolute error" in capsys.readouterr().out
@@ -44,9 +44,9 @@ def test_fit_and_predict(options, files, capsys):
 
 
 def test_fit_chooses(files, capsys):
-    assert main(["fit", "train.npz", "-o", "model.npz", "--regression"]) == 0
+    assert main(["fit", "train.npz", "-o", "model.skops", "--regression"]) == 0
     assert "R2 in cross-validation 0.9" in capsys.readouterr().out
-    model = spdmetric.load("model.npz")
+    model = spdmetric.load("model.skops")
     assert type(model[1]).__name__ == "LogEuclideanMetricCV"
     assert model.score(*files[2:]) > 0.9
 
@@ -56,8 +56,8 @@ def test_fit_chooses(files, capsys):
 def test_heads_come_back(head, outputs, tmp_path):
     X, y, X_new, _ = make_regression(30, 10, d=5, rank=3, n_outputs=outputs, random_state=0)
     model = make_pipeline(CommonRange(), LogEuclideanMetric(0.0, weighting="discriminant"), head).fit(X, y)
-    spdmetric.save(model, tmp_path / "model.npz")
-    loaded = spdmetric.load(tmp_path / "model.npz")
+    spdmetric.save(model, tmp_path / "model.skops")
+    loaded = spdmetric.load(tmp_path / "model.skops")
     np.testing.assert_array_equal(loaded.predict(X_new), model.predict(X_new))
     assert loaded.predict(X_new).shape == model.predict(X_new).shape
     assert loaded.get_params()[head.__class__.__name__.lower()].get_params() == head.get_params()
@@ -74,14 +74,14 @@ def test_heads_come_back(head, outputs, tmp_path):
 )
 def test_what_cannot_be_learned_gets_one_sentence(y, options, sentence, files, capsys):
     np.savez("bad.npz", X=files[0], y=y)
-    assert main(["fit", "bad.npz", "-o", "model.npz", *options]) == 2
+    assert main(["fit", "bad.npz", "-o", "model.skops", *options]) == 2
     assert sentence in capsys.readouterr().err
 
 
 @pytest.mark.filterwarnings("default:.*whole numbers for labels:UserWarning")
 def test_few_whole_numbers_are_warned_of(files, capsys):
     np.savez("grades.npz", X=files[0], y=np.arange(60) % 5)
-    assert main(["fit", "grades.npz", "-o", "model.npz", "--regression"]) == 0
+    assert main(["fit", "grades.npz", "-o", "model.skops", "--regression"]) == 0
     assert "5 different whole numbers for labels, which --regression takes for" in capsys.readouterr().err
 
 

@@ -211,8 +211,9 @@ def test_large_numbers_do_not_push_words_out_of_the_pictures(driver, tmp_path):
 
 
 def test_many_classes_fit_and_no_mark_is_black_in_the_dark(driver, tmp_path):
-    from spdmetric.comparison import pictures
     from spdmetric.comparison.chosen import Panel
+
+    from spdmetric.comparison import pictures
 
     names, codes = [f"a class named {c:02d}" for c in range(13)], np.arange(26) % 13
     points = np.random.default_rng(0).standard_normal((26, 2))

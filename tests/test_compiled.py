@@ -20,7 +20,7 @@ from spdmetric.datasets import make_toy
 from spdmetric.geometry import mean_riemann
 from spdmetric.linalg import compiled
 from spdmetric.linalg.moments import moments_of
-from spdmetric.linalg.symmetric import LogCongruence, congruence, expm, invsqrtm, logm, unvech, vech
+from spdmetric.linalg.symmetric import LogCongruence, congruence, invsqrtm, unvech, vech
 from spdmetric.manifolds import Ball
 from spdmetric.objectives.data import ClassTarget
 
@@ -246,14 +246,6 @@ def test_h_is_accurate_at_every_gap():
 # -- threads, arrays, refusals ---------------------------------------------------------------
 
 
-def test_a_matrix_does_not_feel_its_neighbors(rng):
-    X, _ = labeled(rng, 13, 6)
-    W = invsqrtm(spd(rng, 6))
-    whole = CompiledStack.of(X).decompose(W).features
-    for i in (0, 5, 12):
-        np.testing.assert_array_equal(CompiledStack.of(X[i : i + 1]).decompose(W).features, whole[i : i + 1])
-
-
 def test_arrays_of_all_kinds(rng):
     X, _ = labeled(rng, 10, 4)
     W, rows = invsqrtm(spd(rng, 4)), rng.standard_normal((10, 10))
@@ -431,13 +423,6 @@ def test_kernels_share_no_compiled_function(name):
     for key, function in found.items():
         is_kernel = isinstance(function._cache, _Cache)
         assert is_kernel or function.targetoptions["forceinline"], key
-
-
-def test_logarithms_of_exponentials(rng):
-    S = symmetric(rng, 9, 5)
-    features = CompiledStack.of(expm(S)).decompose(np.eye(5)).features
-    np.testing.assert_allclose(features, vech(S), atol=1e-13)
-    np.testing.assert_allclose(features, vech(logm(expm(S))), atol=1e-13)
 
 
 def test_no_kind_of_array_is_compiled_for_anew(rng):

@@ -16,14 +16,15 @@ from sklearn.pipeline import make_pipeline
 from random_matrices import labeled, spd
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.datasets import make_toy
-from spdmetric.estimators import _choice
-from spdmetric.estimators._choice import Candidate, Grid, Option, Table
+from spdmetric.estimators import _selection
 from spdmetric.estimators._problem import find_problem, solve_path
+from spdmetric.estimators._selection import Candidate, Grid, Option, Table
 from spdmetric.geometry import mean_riemann
 from spdmetric.objectives.data import ClassTarget, Data
 from spdmetric.objectives.start import find_start
 
 FAST = {"radii": (0, 1, 3), "ranks": (None, 2), "weightings": (None,), "n_neighbors": 1, "cv": 3}
+RBF = {"metric": LogEuclideanMetric(kernel="rbf")}
 PLAIN = {"weightings": (None,), "n_neighbors": 1}
 
 
@@ -50,7 +51,7 @@ def test_results_are_laid_out_as_sklearns(fitted):
 def test_scores_are_those_of_refitting_every_candidate(weighting):
     """The slow way: LogEuclideanMetric in a pipeline, one fold and one candidate at a time (radius 0).
 
-    All folds are seen from the center of all matrices.
+    All folds are at the center of all matrices.
     """
     X, y = labeled(np.random.default_rng(1), 40, 4)
     center = mean_riemann(X)
@@ -80,9 +81,7 @@ def test_log_probabilities_are_those_of_normal_class_means():
     metric = LogEuclideanMetricCV(
         radii=(0,), ranks=(None,), weightings=(None,), head="centroid", cv=[fold]
     ).fit(X, y)
-    vectors = (
-        LogEuclideanMetric(0).fit(X, y).transform(X)
-    )  # seen from the center of all, which knows no labels
+    vectors = LogEuclideanMetric(0).fit(X, y).transform(X)  # at the center of all, which knows no labels
     classes = np.unique(y)
     means = {c: vectors[:20][y[:20] == c].mean(axis=0) for c in classes}
     variance = metric.temperature_ * np.mean(np.var(vectors[:20], axis=0))
@@ -104,7 +103,7 @@ def test_folds_learn_around_the_center_as_fits_of_their_own_do(d):
     assert len(rows) == (5 if d == 5 else 3)
     for row in rows:
         of, right = metric.cv_results_["params"][row], []
-        for train, test in _choice.folds_of(3, Data(X, ClassTarget.from_codes(codes)), classes, None, 0):
+        for train, test in _selection.make_folds(3, Data(X, ClassTarget.from_codes(codes)), classes, None, 0):
             alone = LogEuclideanMetric(of["radius"], rank=of["rank"], init=center, tol=3e-2, max_iter=40)
             vectors = alone.fit(X[train], y[train]).transform(X)
             predicted = NearestCentroid().fit(vectors[train], y[train]).predict(vectors[test])
@@ -173,15 +172,15 @@ def test_the_usual_candidate_is_left_for_a_clear_gain_only():
     """By half a standard error where nothing more is learned, by two in a larger radius."""
     noise = np.tile([1.0, -1.0], 50)  # a standard error of 0.1005
     grid, usual = table([noise + 0.19, noise - 0.3])
-    assert _choice.choose(usual, grid, "centroid", "clear") == Option(grid.usual, None)
-    assert _choice.choose(usual, grid, "centroid", "best").metric.radius == 2
+    assert _selection.choose(usual, grid, "centroid", "clear") == Option(grid.usual, None)
+    assert _selection.choose(usual, grid, "centroid", "best").metric.radius == 2
     grid, clear = table([noise + 0.21, noise + 0.22])
-    assert _choice.choose(clear, grid, "centroid", "clear").metric.radius == 8
+    assert _selection.choose(clear, grid, "centroid", "clear").metric.radius == 8
     grid = Grid({None: [0.0], 4: [0.0, 4.0]}, ["discriminant"], [])
     for still, learned, chosen in ((0.04, 0.1, None), (0.06, 0.3, (4, 0.0)), (0.06, 0.4, (4, 4.0))):
         units = np.array([np.zeros(100), noise + still, np.tile([1.0, 1.0, -1.0, -1.0], 25) + learned])
         scores = Table([Option(m, None) for m in grid.metrics], units, units, units, np.ones(3))
-        found = _choice.choose(scores, grid, "centroid", "clear").metric
+        found = _selection.choose(scores, grid, "centroid", "clear").metric
         assert (found.rank and (found.rank, found.radius)) == chosen
 
 
@@ -190,43 +189,43 @@ def test_neighbors_are_taken_where_they_are_right_clearly_more_often():
     for share, number in ((0.02, None), (0.2, 5)):
         right = np.zeros((6, 100))
         right[3, : int(100 * share)] = 1.0  # the usual metric with five neighbors
-        chosen = _choice.choose(scores._replace(right=right), grid, "auto", "clear")
+        chosen = _selection.choose(scores._replace(right=right), grid, "auto", "clear")
         assert chosen == Option(grid.usual, number)
-    assert _choice.choose(scores, grid, "neighbors", "clear").n_neighbors == 5
+    assert _selection.choose(scores, grid, "neighbors", "clear").n_neighbors == 5
 
 
 def test_neighbors_are_taken_where_labels_are_clearly_more_probable():
     noise = np.tile([1.0, -1.0], 50)  # a standard error of 0.1005
     for gain, number in ((0.19, None), (0.21, 5)):
         grid, scores = table([np.zeros(100), np.zeros(100), noise + gain])
-        assert _choice.choose(scores, grid, "auto", "clear") == Option(grid.usual, number)
+        assert _selection.choose(scores, grid, "auto", "clear") == Option(grid.usual, number)
 
 
-def test_the_usual_candidate_is_the_mean_with_a_shape():
-    grid = _choice.grid_of(None, None, None, [1], (16, 16))
+def test_the_usual_candidate_is_the_mean_with_a_weighting():
+    grid = _selection.make_grid(None, None, None, [1], (16, 16))
     assert grid.usual == Candidate(0.0, None, "discriminant")
     assert grid.radii == {None: [0, 2, 8], 4: [0, 4], 8: [0, 4]}
-    large = _choice.grid_of(None, None, None, [1], (64, 64))
+    large = _selection.make_grid(None, None, None, [1], (64, 64))
     assert large.radii == {None: [0], 4: [0, 4], 8: [0, 4]}
-    deficient = _choice.grid_of(None, None, None, [1], (16, 6))
+    deficient = _selection.make_grid(None, None, None, [1], (16, 6))
     assert deficient.radii == {6: [0], 4: [0, 4]}
     assert deficient.usual == Candidate(0.0, 6, "discriminant")
-    small = _choice.grid_of((1, 0), (2, None), (None,), [], (3, 3))
+    small = _selection.make_grid((1, 0), (2, None), (None,), [], (3, 3))
     assert small.usual == Candidate(0, None, None)
 
 
 def test_folds_are_stratified_and_repeated_for_few(rng):
     codes = rng.permutation(np.repeat([0, 1, 2], [30, 20, 10]))
-    folds = _choice.stratified_folds(codes, 0)
+    folds = _selection.stratified_folds(codes, 0)
     assert len(folds) == 10
     for train, test in folds:
         np.testing.assert_array_equal(np.sort(np.concatenate([train, test])), np.arange(60))
         np.testing.assert_array_equal(np.bincount(codes[test]), [6, 4, 2])
     for half in (folds[:5], folds[5:]):
         np.testing.assert_array_equal(np.sort(np.concatenate([test for _, test in half])), np.arange(60))
-    assert len(_choice.stratified_folds(np.tile([0, 1], 100), 0)) == 5
-    assert len(_choice.stratified_folds(np.repeat(np.arange(15), 3), 0)) == 6  # three to a class
-    one = _choice.stratified_folds(np.array([0, 1, 1, 1, 1, 1, 2, 2, 2, 2]), 0)
+    assert len(_selection.stratified_folds(np.tile([0, 1], 100), 0)) == 5
+    assert len(_selection.stratified_folds(np.repeat(np.arange(15), 3), 0)) == 6  # three to a class
+    one = _selection.stratified_folds(np.array([0, 1, 1, 1, 1, 1, 2, 2, 2, 2]), 0)
     assert all(len(np.unique(np.array([0, 1, 1, 1, 1, 1, 2, 2, 2, 2])[train])) >= 2 for train, _ in one)
 
 
@@ -304,19 +303,26 @@ def test_rank_deficient_matrices_with_low_ranks_only(rng):
         ({"rule": "median"}, r"rule='median': expected one of 'clear', 'best'"),
         ({"head": "svm"}, r"head='svm': expected one of 'neighbors', 'centroid', 'auto'"),
         ({"weightings": ("round",)}, r"weighting='round': expected one of None, 'discriminant'"),
-        (
-            {"weightings": ("discriminant",), "kernel": "rbf"},
-            r"weighting='discriminant' needs kernel='linear'",
-        ),
+        ({**RBF, "weightings": ("discriminant",)}, r"weighting='discriminant' needs kernel='linear'"),
         ({"n_neighbors": 0}, r"n_neighbors=0: expected a whole number"),
         ({"n_neighbors": 17}, r"n_neighbors=17: expected at most 16, as many matrices as the smallest fold"),
-        ({"solver": "sgd"}, r"solver='sgd'"),
+        ({"metric": LogEuclideanMetric(solver="sgd")}, r"solver='sgd'"),
         ({"n_jobs": 0}, r"n_jobs=0: expected a whole number"),
         ({"scoring": {"a": "accuracy"}}, r"scoring=.*expected None, the name of a scorer"),
         ({"cv": [1]}, r"cv=\[1\] cannot split 20 matrices: expected a number of folds"),
         ({"cv": [([0, 1], [20])]}, r"cannot split 20 matrices.*index 20 is out of bounds"),
         ({"cv": 11}, r"cv=11 cannot split 20 matrices.*n_splits=11 cannot be greater"),
-        ({"tol": -1}, r"tol=-1"),
+        ({"metric": LogEuclideanMetric(tol=-1)}, r"tol=-1"),
+        ({"metric": LogEuclideanMetric(solver="stochastic")}, r"solver='stochastic' cannot follow a path"),
+        ({"metric": "riemann"}, r"metric='riemann': expected a LogEuclideanMetric, or None"),
+        (
+            {"metric": LogEuclideanMetric(n_jobs=2)},
+            r"n_jobs=2\): n_jobs is a parameter of",
+        ),
+        (
+            {"metric": LogEuclideanMetric(random_state=0)},
+            r"random_state is a parameter of",
+        ),
         ({"ranks": (9,)}, r"rank=9 is more than the size"),
     ],
 )
@@ -329,7 +335,9 @@ def test_bad_data(rng):
     with pytest.raises(ValueError, match="y has 1 class"):
         LogEuclideanMetricCV().fit(spd(rng, 10, 3), np.zeros(10))
     with pytest.raises(ValueError, match=r"Fold 0 of 4 has matrices of values of y alike to learn from"):
-        LogEuclideanMetricCV(task="regression").fit(spd(rng, 4, 3), [0, 1, 1, 1])
+        LogEuclideanMetricCV(LogEuclideanMetric(task="regression", tol=3e-2, max_iter=40)).fit(
+            spd(rng, 4, 3), [0, 1, 1, 1]
+        )
 
 
 @pytest.mark.parametrize(
@@ -351,8 +359,9 @@ def test_groups_that_are_none(groups, sentence, rng):
 
 def test_callback_and_verbose_follow_the_final_fit(rng, capsys):
     seen = []
-    options = {"radii": (0, 1), "ranks": (None,), "cv": 2, "max_iter": 5}
-    metric = LogEuclideanMetricCV(callback=seen.append, **options).fit(*labeled(rng, 20, 3))
+    options = {"radii": (0, 1), "ranks": (None,), "cv": 2}
+    inner = LogEuclideanMetric(callback=seen.append, tol=3e-2, max_iter=5)
+    metric = LogEuclideanMetricCV(inner, **options).fit(*labeled(rng, 20, 3))
     assert [record.iteration for record in seen].count(0) == 2  # two radii, and no folds
     assert seen[-1].value == pytest.approx(1 - metric.path_.alignment[-1])
     assert capsys.readouterr().out == ""
@@ -421,11 +430,25 @@ def test_matrices_must_have_the_rank_that_was_chosen(rng):
         clone(metric).fit(np.concatenate([X, flat]), [*y, 0])
 
 
-def test_it_has_no_parameters_of_the_other_estimator(rng):
-    metric = LogEuclideanMetricCV(**FAST).fit(*labeled(rng, 24, 3))
-    assert not isinstance(metric, LogEuclideanMetric)
-    for name in ("radius", "rank", "weighting", "partial_fit"):
-        assert not hasattr(metric, name)
+def test_the_metric_inside_gives_the_other_parameters(rng):
+    """Of radius, rank and weighting the candidates take the place; it is not fitted itself."""
+    X, y = labeled(rng, 24, 3)
+    inner = LogEuclideanMetric(7.0, rank=2, weighting="discriminant", init="euclid", tol=3e-2, max_iter=40)
+    metric = LogEuclideanMetricCV(inner, radii=(1,), ranks=(None,), weightings=(None,), cv=2).fit(X, y)
+    alone = LogEuclideanMetric(1.0, init="euclid", tol=3e-2, max_iter=40).fit(X, y)
+    np.testing.assert_allclose(metric.reference_, alone.reference_, rtol=1e-6)
+    assert not hasattr(inner, "embedding_")
+    assert metric.get_params()["metric__init"] == "euclid"
+    again = clone(metric).set_params(metric__init="identity", metric__tol=1e-2)
+    assert (again.metric.tol, again.init, inner.init) == (1e-2, "identity", "euclid")
+    assert not np.allclose(again.fit(X, y).reference_, metric.reference_)
+
+
+def test_without_a_metric_inside_the_search_is_short(rng):
+    X, y = labeled(rng, 24, 3)
+    given = LogEuclideanMetricCV(LogEuclideanMetric(tol=3e-2, max_iter=40), cv=2).fit(X, y)
+    default = LogEuclideanMetricCV(cv=2).fit(X, y)
+    np.testing.assert_array_equal(given.cv_results_["mean_gain"], default.cv_results_["mean_gain"])
 
 
 def test_matrices_that_are_all_the_same():

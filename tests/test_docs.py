@@ -24,9 +24,8 @@ WRITTEN = {"_build", "api", "gallery", "results"}  # by the build or by commands
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"] + sorted(
     path for path in DOCS.rglob("*.md") if not WRITTEN & set(path.relative_to(DOCS).parts)
 )
-SOURCES = [
-    path for folder in ("src", "tests", "benchmarks") for path in sorted((ROOT / folder).rglob("*.py"))
-]
+FOLDERS = ("src", "tests", "benchmarks", "reproduction")
+SOURCES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
 NOT_RUN = re.compile(r"# Not run in the tests: .{10,}")
 NEEDS_DATA = re.compile(r"# Needs SPDMETRIC_DATA: .{10,}")
 # Packages that the extra `test` does not bring, and the extra that does.
@@ -106,13 +105,19 @@ def command_lines(program: str) -> list[tuple[str, str]]:
     return [(name(page), m[1]) for page in PAGES for m in pattern.finditer(page.read_text())]
 
 
-@pytest.mark.parametrize(("page", "line"), sorted(set(command_lines("spdmetric"))))
+@pytest.mark.parametrize(
+    ("page", "line"), sorted({*command_lines("spdmetric"), *command_lines("python -m reproduction")})
+)
 def test_shown_commands_are_understood(page, line, capsys):
+    from reproduction.__main__ import make_parser as make_parser_of_reproduction
     from spdmetric.cli import make_parser
 
-    code = 0
+    code, words = 0, shlex.split(line, comments=True)
     try:
-        make_parser().parse_args(shlex.split(line, comments=True)[1:])
+        if words[0] == "spdmetric":
+            make_parser().parse_args(words[1:])
+        else:
+            make_parser_of_reproduction().parse_args(words[3:])
     except SystemExit as stop:  # --help and --version end well, all else does not
         code = stop.code
     assert code == 0, f"{page}: {line}\n{capsys.readouterr().err}"
@@ -172,7 +177,7 @@ def cited_in(path: Path) -> set[str]:
 
 def test_one_bibliography(extensions):
     keys = extensions("citations").KEYS
-    sources = [*PAGES, *(ROOT / "src").rglob("*.py"), *(ROOT / "examples").glob("*.py")]
+    sources = [*PAGES, *SOURCES, *(ROOT / "examples").glob("*.py")]
     cited = {path: cited_in(path) for path in sources}
     for path, works in cited.items():
         assert works <= keys, f"{name(path)} cites {sorted(works - keys)}: add them to docs/references.bib"
@@ -180,15 +185,15 @@ def test_one_bibliography(extensions):
 
 
 def test_lists_of_works_hold_what_is_cited_beside_them():
-    for path in [DOCS / "math.md", *(ROOT / "src").rglob("*.py")]:
+    for path in [DOCS / "math.md", *SOURCES]:
         listed = set(re.findall(r"^ *(?:\.\. |- \*\*)\[(\w+)\]", path.read_text(), flags=re.M))
         assert listed <= cited_in(path), f"{name(path)} lists {sorted(listed - cited_in(path))}"
         assert path.suffix == ".py" or listed == cited_in(path), "the list of docs/math.md is complete"
 
 
-FILE = re.compile(r"`((?:src|tests|docs|benchmarks|examples)/[\w/.-]+\.\w+)`")
+FILE = re.compile(r"`((?:src|tests|docs|benchmarks|examples|reproduction)/[\w/.-]+\.\w+)`")
 IN_PACKAGE = re.compile(r"`([\w/]+\.py)`")
-DOTTED = re.compile(r"`(spdmetric(?:\.\w+)+)(?:\([^`]*\))?`")
+DOTTED = re.compile(r"`((?:spdmetric|reproduction)(?:\.\w+)+)(?:\([^`]*\))?`")
 IDENTIFIER = re.compile(r"`([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?:\([^`]*\))?`")
 
 
@@ -256,10 +261,6 @@ def test_formulas_stand_between_empty_lines(page):
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 
 
-def test_the_gallery_has_examples():
-    assert len(EXAMPLES) >= 10
-
-
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_examples_begin_with_a_title_and_a_story(example):
     compile(example.read_text(), example.name, "exec")
@@ -276,7 +277,7 @@ def test_examples_use_names_that_exist(example):
     imported = {
         alias.asname or alias.name: f"{node.module}.{alias.name}"
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("spdmetric")
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(("spdmetric", "reproduction"))
         for alias in node.names
     }
     used = {
@@ -298,17 +299,6 @@ def doc_of(path: Path) -> str:
 )
 def test_the_site_builds_without_warnings(tmp_path):
     pytest.importorskip("sphinx_gallery", reason="the site needs its extra: pip install 'spdmetric[docs]'")
-    command = [
-        sys.executable,
-        "-m",
-        "sphinx",
-        "-W",
-        "--keep-going",
-        "-q",
-        "-b",
-        "html",
-        str(DOCS),
-        str(tmp_path),
-    ]
-    built = subprocess.run(command, capture_output=True, text=True)
+    options = ("-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html")
+    built = subprocess.run([sys.executable, *options, DOCS, tmp_path], capture_output=True, text=True)
     assert built.returncode == 0, built.stderr

@@ -311,7 +311,9 @@ def test_blas_runs_one_thread_in_a_fit(rng):
 
     with threadpool_limits(2, user_api="blas"):
         LogEuclideanMetric(1.0, callback=look).fit(X, y)
-        LogEuclideanMetricCV(radii=(1,), ranks=(None,), cv=2, callback=look).fit(X, y)
+        LogEuclideanMetricCV(
+            LogEuclideanMetric(callback=look, tol=3e-2, max_iter=40), radii=(1,), ranks=(None,), cv=2
+        ).fit(X, y)
         after = {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
     assert set(seen) == {1}
     assert after == {2}

@@ -1,8 +1,7 @@
-"""The registry of methods, folds that share work, the journal, the baselines' closed forms."""
+"""The registry of methods, folds that share work, the store, the baselines' closed forms."""
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from functools import partial
@@ -17,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from random_matrices import labeled, spd
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.comparison import baselines
-from spdmetric.comparison.baselines import GMML, NCA, RCA, distances_wasserstein
+from spdmetric.comparison.baselines import NCA, distances_wasserstein
 from spdmetric.comparison.folds import Fold, steps_of
 from spdmetric.comparison.methods import (
     COMPARED,
@@ -26,15 +25,14 @@ from spdmetric.comparison.methods import (
     PAIRS,
     Sizes,
     expression,
-    given,
-    obstacle,
-    program,
+    find_obstacle,
+    set_where_known,
 )
+from spdmetric.comparison.program import Origin, write_program
 from spdmetric.comparison.statistics import Section, as_markdown, as_plain
-from spdmetric.comparison.store import Failure, Journal, JournalError, Task, attempt_each, run
+from spdmetric.comparison.store import Failure, Store, StoreError, Task, run_tasks
 from spdmetric.datasets import make_toy
 from spdmetric.geometry import pairwise_distance
-from spdmetric.paper.ablations import ABLATIONS, KNOWN
 
 
 @pytest.fixture(scope="module")
@@ -44,27 +42,26 @@ def fold():
 
 
 def labels(name, fold):
-    return fold.labels(KNOWN[name].make(Sizes.of(fold.X, fold.y)))
+    return fold.labels(METHODS[name].make(Sizes.from_data(fold.X, fold.y)))
 
 
 # -- the registry -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", KNOWN)
+@pytest.mark.parametrize("name", METHODS)
 def test_every_method_labels_test_matrices_and_is_described(name, fold):
     found = labels(name, fold)
     assert found.shape == (40,)
     assert set(found) <= {-1, 1}
-    method = KNOWN[name]
+    method = METHODS[name]
     assert method.family in FAMILIES
     assert method.sentence.endswith(".")
 
 
 def test_titles_are_unique_and_lists_are_of_known_methods():
     for field in ("title", "short"):
-        assert len({getattr(method, field) for method in KNOWN.values()}) == len(KNOWN)
+        assert len({getattr(method, field) for method in METHODS.values()}) == len(METHODS)
     assert set(COMPARED) | {name for pair in PAIRS for name in pair[:2]} <= set(METHODS)
-    assert not set(ABLATIONS) & set(METHODS)
 
 
 def test_three_classes_and_names_for_labels(rng):
@@ -83,8 +80,7 @@ def test_the_code_to_copy_runs_and_gives_the_labels_of_the_fold(name, tmp_path, 
     np.savez("known.npz", X=X, y=y)
     np.savez("new.npz", X=X_test)
     made = METHODS[name].make(Sizes(60, 4, 3, 4))
-    code = program(made, "read_matrices('known.npz')", "read_matrices('new.npz')")
-    exec(code, {})
+    exec(write_program(made, Origin("known.npz")), {})
     assert capsys.readouterr().out == f"{Fold(X, y, X_test).labels(made)}\n"
 
 
@@ -106,13 +102,13 @@ def test_ranges_that_differ_begin_at_the_euclidean_mean_with_low_ranks(rank, ran
 
 def test_sizes_know_a_common_range(rng):
     X, y = labeled(rng, 12, 4)
-    assert Sizes.of(X, y) == Sizes(12, 4, 6, 4)
+    assert Sizes.from_data(X, y) == Sizes(12, 4, 6, 4)
     C = np.eye(4) - 0.25
     centered = C @ X @ C
-    assert Sizes.of(centered, y) == Sizes(12, 4, 6, 3, shared=True)
-    assert Sizes.of(centered.astype(np.float32), y) == Sizes(12, 4, 6, 3, shared=True)
+    assert Sizes.from_data(centered, y) == Sizes(12, 4, 6, 3, shared=True)
+    assert Sizes.from_data(centered.astype(np.float32), y) == Sizes(12, 4, 6, 3, shared=True)
     A = rng.standard_normal((12, 4, 2))
-    assert Sizes.of(A @ A.swapaxes(1, 2), y) == Sizes(12, 4, 6, 2)
+    assert Sizes.from_data(A @ A.swapaxes(1, 2), y) == Sizes(12, 4, 6, 2)
 
 
 @pytest.mark.parametrize("name", ["spdmetric", "logeuclid-chosen"])
@@ -120,7 +116,7 @@ def test_groups_reach_the_folds_inside(name, rng):
     """Those of a classifier, and of a metric in a pipeline; one group is none."""
     X, y = labeled(rng, 24, 3)
     groups, seen = np.arange(24) // 8, []
-    first, *rest = steps_of(METHODS[name].make(Sizes.of(X, y)))
+    first, *rest = steps_of(METHODS[name].make(Sizes.from_data(X, y)))
 
     class Spy(type(first)):
         def fit(self, X, y, sample_weight=None, groups=None, sample_domain=None):
@@ -136,17 +132,19 @@ def test_groups_reach_the_folds_inside(name, rng):
 
 def test_parameters_are_given_to_the_steps_that_have_them():
     made = METHODS["logeuclid-chosen"].make(Sizes(60, 6, 30, 6))
-    assert given(made, class_weight="balanced", n_neighbors=3, alpha=1.0) == ["alpha"]
+    assert set_where_known(made, class_weight="balanced", n_neighbors=3, alpha=1.0) == ["alpha"]
     assert expression(made) == (
         "make_pipeline(\n    LogEuclideanMetricCV(class_weight='balanced', n_neighbors=3),\n"
         "    KNeighborsClassifier(n_neighbors=3),\n)"
     )
-    assert given(METHODS["riemann"].make(Sizes(60, 6, 30, 6)), class_weight="balanced") == ["class_weight"]
+    assert set_where_known(METHODS["riemann"].make(Sizes(60, 6, 30, 6)), class_weight="balanced") == [
+        "class_weight"
+    ]
 
 
 def test_what_the_data_do_not_allow_has_a_reason():
     def left_out(*sizes):
-        found = {name: obstacle(METHODS[name], Sizes(*sizes)) for name in COMPARED}
+        found = {name: find_obstacle(METHODS[name], Sizes(*sizes)) for name in COMPARED}
         return {name: why for name, why in found.items() if why}
 
     low = left_out(100, 6, 50, 4)
@@ -165,8 +163,8 @@ def test_without_pyriemann_the_extra_is_named(monkeypatch):
     with pytest.raises(ImportError, match=r"MDM needs pyRiemann: pip install 'spdmetric\[compare\]'"):
         METHODS["mdm"].make(Sizes(20, 4, 10, 4))
     monkeypatch.setattr("spdmetric.comparison.methods.find_spec", lambda name: None)
-    assert "spdmetric[compare]" in obstacle(METHODS["mdm"], Sizes(20, 4, 10, 4))
-    assert obstacle(METHODS["riemann"], Sizes(20, 4, 10, 4)) is None
+    assert "spdmetric[compare]" in find_obstacle(METHODS["mdm"], Sizes(20, 4, 10, 4))
+    assert find_obstacle(METHODS["riemann"], Sizes(20, 4, 10, 4)) is None
 
 
 def test_sizes_choose_a_low_rank():
@@ -204,7 +202,7 @@ def test_equal_transformers_are_fitted_once(fold, monkeypatch):
     calls = []
     fit = LogEuclideanMetric.fit
     monkeypatch.setattr(LogEuclideanMetric, "fit", lambda self, *args: calls.append(1) or fit(self, *args))
-    for name in ("logeuclid-mean", "logeuclid-mean-lda", "gmml", "rca", "nca"):
+    for name in ("logeuclid-mean", "logeuclid-mean-lda", "nca", "svm"):
         labels(name, fold)
     assert len(calls) == 1
 
@@ -226,135 +224,92 @@ def test_heads_are_sklearns(fold):
         np.testing.assert_array_equal(labels(name, fold), expected)
 
 
-# -- the journal --------------------------------------------------------------------------
+# -- the store ----------------------------------------------------------------------------
 
 
-def squares(calls, fails, names):
+def squares(calls, fails):
     def square(name):
         calls.append(name)
         if name in fails:
             raise MemoryError("too large")
         return float(name) ** 2
 
-    return attempt_each(names, square)
+    return square
 
 
-def test_failures_are_told_and_tried_again(tmp_path):
+def test_failures_are_reported_and_tried_again(tmp_path):
     """One of them for lack of memory; what succeeded is not computed again."""
-    calls, fails = [], {"3"}
-    tasks = {("row", k): Task(("2", "3"), partial(squares, calls, fails)) for k in range(2)}
-    journal = Journal(tmp_path / "a.state", {"seed": 0})
-    found = run(tasks, journal)
-    assert found["row", 1] == {"2": 4.0, "3": Failure("MemoryError: too large")}
-    assert "MemoryError" not in journal.path.read_text()
+    calls, fails, path = [], {"3"}, tmp_path / "a.state"
+    keys = [{name: {"task": k, "name": name} for name in "23"} for k in range(2)]
+    tasks = {k: Task(keys[k], partial(squares, calls, fails)) for k in range(2)}
+    assert run_tasks(tasks, Store(path))[1] == {"2": 4.0, "3": Failure("MemoryError: too large")}
+    assert "MemoryError" not in path.read_text()
     calls.clear()
     fails.clear()
-    seen = []
-    found = run(tasks, journal, progress=lambda it, done, total: seen.append((done, total)) or it)
-    assert found["row", 1] == {"2": 4.0, "3": 9.0}
-    assert calls == ["3", "3"]
-    assert seen == [(0, 2)]
-    assert run(tasks, journal) == found
-    assert calls == ["3", "3"]
+    for _ in range(2):
+        assert run_tasks(tasks, Store(path))[1] == {"2": 4.0, "3": 9.0}
+        assert calls == ["3", "3"]
 
 
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        ("hello\n", "is not a state file"),
-        ("notes", "is not a state file"),
-        ("[1]\n", "is not a state file"),
-        ('{"format": 1, "table": "toy"}\n', "format differ"),
-        ('{"format": 3, "table": "other"}\n', r"other settings \(table differ\)"),
-    ],
-)
-def test_foreign_journals_are_refused(content, sentence, tmp_path):
+def test_a_bar_counts_the_tasks(capsys, monkeypatch):
+    """In a terminal alone, and only where it is named."""
+    tasks = {k: Task({"2": {"task": k}}, partial(squares, [], ())) for k in range(3)}
+    run_tasks(tasks, Store(), progress="run")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    run_tasks(tasks, Store())
+    assert capsys.readouterr().err == ""
+    run_tasks(tasks, Store(), progress="run")
+    assert "run: 100%" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", ["hello\n", "notes", "[1]\n"])
+def test_files_of_others_are_refused(content, tmp_path):
     path = tmp_path / "toy.state"
     path.write_text(content)
-    with pytest.raises(JournalError, match=sentence), Journal(path, {"table": "toy"}).opened():
+    with pytest.raises(StoreError, match="is not a state file of spdmetric: remove it"), Store(path):
         pass
     assert path.read_text() == content
 
 
-def kept(journal):
-    with journal.opened() as found:
-        return found
-
-
-def test_a_line_cut_by_a_crash_is_dropped(tmp_path):
-    journal = Journal(tmp_path / "a.state", {})
-    assert kept(journal) == {}
-    journal.append(("row", 0), {"a": 1.5, "b": Failure("no")})
-    whole = journal.path.read_bytes()
-    with journal.path.open("ab") as file:
-        file.write('{"task": "ö'.encode())
-    assert kept(journal) == {(("row", 0), "a"): 1.5}
-    assert journal.path.read_bytes() == whole
-    journal.append(("row", 1), {"b": Failure("no")})
-    assert journal.path.read_bytes() == whole
-    assert json.loads(whole.splitlines()[0]) == {"format": 3}
-
-
-@pytest.mark.parametrize("length", [0, 1, 12])
-def test_a_run_killed_in_its_first_line_begins_anew(length, tmp_path):
+@pytest.mark.parametrize("left", ["", "{", '{"key": {"method": "ö'])
+def test_what_a_killed_run_left_of_a_line_is_cut_off(left, tmp_path):
     path = tmp_path / "a.state"
-    path.write_bytes(b'{"format": 3}\n'[:length])
-    assert kept(Journal(path, {})) == {}
-    assert path.read_bytes() == b'{"format": 3}\n'
+    path.write_text(left)
+    with Store(path) as store:
+        assert store.get({"method": "mdm"}) is None
+        store.put({"method": "mdm"}, [1.5])
+    whole = path.read_bytes()
+    path.write_bytes(whole + left.encode()[:-1])
+    with Store(path) as store:
+        assert store.get({"method": "mdm"}) == [1.5]
+    assert path.read_bytes() == whole
 
 
-ALTERED = {
-    "a label": lambda text: text.replace(b"1.5", b"2.5"),
-    "a text for a number": lambda text: text.replace(b"1.5", b'"1.5"'),
-    "a missing key": lambda text: text.replace(b'"repeat": 0, ', b""),
-    "other pieces": lambda text: text.replace(b'{"a": 1.5}', b"3"),
-    "no JSON": lambda text: b"hello\n",
-    "no object": lambda text: b"[1]\n",
-    "not Unicode": lambda text: b"\xff\xfe\n",
-    "too deep": lambda text: b"[" * 100_000 + b"\n",
-    "empty": lambda text: b"\n",
-}
+@pytest.mark.parametrize("line", [b"hello", b"[1]", b"3", b"\xff\xfe", b"[" * 100_000, b"", b'{"key": {}}'])
+def test_damaged_lines_are_left_out(line, tmp_path):
+    path = tmp_path / "a.state"
+    with Store(path) as store:
+        store.put({"k": 0}, 1.5)
+    path.write_bytes(path.read_bytes() + line + b"\n")
+    with Store(path) as store:
+        store.put({"k": 1}, 2.5)
+    with Store(path) as store:
+        assert [store.get({"k": k}) for k in range(3)] == [1.5, 2.5, None]
 
 
-@pytest.mark.parametrize("case", ALTERED)
-def test_altered_lines_are_dropped_with_a_sentence(case, tmp_path):
-    journal = Journal(tmp_path / "a.state", {})
-    kept(journal)
-    journal.append(("row", 0), {"a": 1.5})
-    head, line = journal.path.read_bytes().splitlines(keepends=True)
-    journal.append(("row", 1), {"a": 3.5})
-    good = journal.path.read_bytes().splitlines(keepends=True)[2]
-    journal.path.write_bytes(head + ALTERED[case](line) + good)
-    with pytest.warns(UserWarning, match=r"a\.state holds 1 lines that are damaged: they are dropped"):
-        assert kept(journal) == {(("row", 1), "a"): 3.5}
-    assert journal.path.read_bytes() == head + good
-
-
-def test_pieces_that_a_task_does_not_accept_are_computed_again(tmp_path):
-    calls: list[str] = []
-    task = Task(("2",), partial(squares, calls, set()), lambda name, piece: piece == 4.0)
-    journal = Journal(tmp_path / "a.state", {})
-    kept(journal)
-    journal.append(("row", 0), {"2": 5.0})  # with a digest that holds
-    with pytest.warns(UserWarning, match="1 results that cannot be right"):
-        assert run({("row", 0): task}, journal) == {("row", 0): {"2": 4.0}}
-    assert run({("row", 0): task}, journal) == {("row", 0): {"2": 4.0}}
-    assert calls == ["2"]
-
-
-def test_a_second_process_says_so_and_stops(tmp_path):
+def test_a_second_process_is_told(tmp_path):
     pytest.importorskip("fcntl")
-    journal = Journal(tmp_path / "a.state", {})
-    busy = pytest.raises(JournalError, match=r"a\.state is being written by another process: wait")
-    with journal.opened(), busy:
-        kept(Journal(journal.path, {}))
-    assert kept(journal) == {}
+    busy = pytest.raises(StoreError, match=r"a\.state is being written by another process: wait")
+    with Store(tmp_path / "a.state"), busy, Store(tmp_path / "a.state"):
+        pass
+    with Store(tmp_path / "a.state") as store:
+        assert store.get({}) is None
 
 
-def test_a_pipe_is_no_journal(tmp_path):
+def test_a_pipe_is_no_store(tmp_path):
     os.mkfifo(tmp_path / "a.state")
-    with pytest.raises(JournalError, match="not a regular file"):
-        kept(Journal(tmp_path / "a.state", {}))
+    with pytest.raises(StoreError, match="not a regular file"), Store(tmp_path / "a.state"):
+        pass
 
 
 # -- text ---------------------------------------------------------------------------------
@@ -409,31 +364,6 @@ def test_wasserstein_of_matrices_that_are_singular_in_different_directions(rng):
     assert np.allclose(found**2, expected, atol=1e-6 * sizes.max())
 
 
-def test_gmml_solves_its_equation(rng):
-    S, D = spd(rng, 2, 5)
-    A = baselines.gmml_metric(S, D)
-    np.testing.assert_allclose(A @ S @ A, D, atol=1e-10)
-
-
-def test_pair_scatters_are_those_of_the_listed_pairs(rng):
-    vectors, y = rng.standard_normal((9, 3)), np.array([0, 0, 0, 0, 1, 1, 1, 2, 2])
-    outer = {True: [], False: []}
-    for i in range(9):
-        for j in range(i):
-            difference = vectors[i] - vectors[j]
-            outer[bool(y[i] == y[j])].append(np.outer(difference, difference))
-    S, D = baselines.pair_scatters(vectors, y)
-    np.testing.assert_allclose(S, np.mean(outer[True], axis=0), atol=1e-12)
-    np.testing.assert_allclose(D, np.mean(outer[False], axis=0), atol=1e-12)
-
-
-def test_rca_makes_the_scatter_within_classes_the_identity(rng):
-    y = np.arange(40) % 3
-    vectors = rng.standard_normal((40, 6)) @ rng.standard_normal((6, 6))
-    mapped = RCA(ridge=0.0).fit(vectors, y).transform(vectors)
-    np.testing.assert_allclose(baselines.within_scatter(mapped, y), np.eye(6), atol=1e-10)
-
-
 def test_principal_axes_keep_distances_until_cut(rng):
     vectors = rng.standard_normal((8, 20))
     vectors -= vectors.mean(axis=0)
@@ -446,12 +376,11 @@ def test_principal_axes_keep_distances_until_cut(rng):
     assert baselines.principal_axes(vectors, 2).shape == (2, 20)
 
 
-@pytest.mark.parametrize("learner", [GMML(), RCA(), NCA()])
-def test_linear_maps_look_where_the_classes_differ(learner, rng):
+def test_nca_looks_where_the_classes_differ(rng):
     """One direction tells the classes apart, as wide as seven that tell nothing."""
     y = np.arange(200) % 2
     vectors = rng.standard_normal((400, 8)) * [0.5, 3, 3, 3, 3, 3, 3, 3]
     vectors[:, 0] += 4 * np.tile(y, 2)
     fold = Fold(vectors[:200], y, vectors[200:])
     plain = np.mean(fold.labels(KNeighborsClassifier(1)) == y)
-    assert np.mean(fold.labels(make_pipeline(learner, KNeighborsClassifier(1))) == y) > plain
+    assert np.mean(fold.labels(make_pipeline(NCA(), KNeighborsClassifier(1))) == y) > plain

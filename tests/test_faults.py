@@ -6,7 +6,6 @@ with the same numbers.  With ``SPDMETRIC_NIGHTLY=1`` every command is killed at 
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import resource
@@ -32,29 +31,22 @@ TRANSFORM = """
 import numpy as np, spdmetric
 from spdmetric.objectives import data
 data.default_chunk_size = lambda d: 50
-metric = spdmetric.load("model.npz").metric_
+metric = spdmetric.load("model.skops").metric_
 metric.transform_to(np.load("many.npy", mmap_mode="r"), "vectors.npy")
 """
 METHODS = "euclid,logeuclid-mean,mdm"
 COMMANDS = {
-    "fit": ("-m", "spdmetric", "fit", "train.npz", "-o", "out.npz", "--folds", "2"),
-    "predict": ("-m", "spdmetric", "predict", "model.npz", "new.npz", "-o", "labels.csv"),
+    "fit": ("-m", "spdmetric", "fit", "train.npz", "-o", "out.skops", "--folds", "2"),
+    "predict": ("-m", "spdmetric", "predict", "model.skops", "new.npz", "-o", "labels.csv"),
     "compare": (
         *("-m", "spdmetric", "compare", "train.npz", "--out", "report.html", "--jobs", "1"),
         *("--methods", METHODS, "--repeats", "2"),
     ),
     "transform_to": ("-c", TRANSFORM),
-    "reproduce": (
-        *("-m", "spdmetric", "reproduce", "toy", "--out", "results", "--repeats", "1", "--jobs", "1"),
-        *("--methods", "euclid,logeuclid-mean"),
-    ),
 }
 OUTPUTS = {
-    **{"fit": ("out.npz",), "predict": ("labels.csv",), "compare": ("report.html",)},
-    **{
-        "transform_to": ("vectors.npy",),
-        "reproduce": ("results/toy.csv", "results/toy.json", "results/toy.md"),
-    },
+    **{"fit": ("out.skops",), "predict": ("labels.csv",), "compare": ("report.html",)},
+    "transform_to": ("vectors.npy",),
 }
 
 
@@ -67,7 +59,7 @@ def folder(tmp_path_factory):
     np.savez(folder / "train.npz", X=X[:40], y=y[:40])
     np.savez(folder / "new.npz", X=X, y=y)
     np.save(folder / "many.npy", np.tile(X, (20, 1, 1)))
-    finish("fit", folder, ("-o", "model.npz", "--radius", "1", "--rank", "full"))
+    finish("fit", folder, ("-o", "model.skops", "--radius", "1", "--rank", "full"))
     return folder
 
 
@@ -75,14 +67,8 @@ def start(command, folder, more=(), **rest):
     arguments = [*COMMANDS[command], *more]
     return subprocess.Popen(
         [sys.executable, *arguments],
-        **{
-            "cwd": folder,
-            "env": ENVIRONMENT,
-            "stdout": subprocess.DEVNULL,
-            "stderr": subprocess.PIPE,
-            "text": True,
-        },
-        **rest,
+        **{"cwd": folder, "env": ENVIRONMENT, "text": True, **rest},
+        **{"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE},
     )
 
 
@@ -117,10 +103,6 @@ def numbers_in(path: Path):
         text = path.read_text()
         assert text.endswith("</html>")
         return re.findall(r'<td class="number" data-value="[^"]*">([^<]*)</td>(?!</tr>)', text)
-    if path.name == "toy.csv":
-        return [line.split(",")[:5] for line in path.read_text().splitlines()]
-    if path.suffix == ".json":
-        return sorted(json.loads(path.read_text()))
     return path.read_bytes()
 
 
@@ -177,24 +159,22 @@ def test_no_space(command, folder):
     assert process.returncode == (1 if command == "transform_to" else 2), said
     last = said.strip().splitlines()[-1]
     assert re.search(r"could not be written to its end \(File too large\)\. Free some space", last), said
-    if command != "reproduce":  # whose first tables may be small enough
-        assert numbers_of(command, folder) == [None]
+    assert numbers_of(command, folder) == [None]
     assert not list(folder.rglob("*.part"))
 
 
-@pytest.mark.parametrize("command", ["fit", "predict", "compare", "reproduce"])
+@pytest.mark.parametrize("command", ["fit", "predict", "compare"])
 def test_a_folder_that_cannot_be_written(command, capsys):
-    arguments = {"predict": ["model.npz", "new.npz"], "reproduce": ["toy"]}.get(command, ["train.npz"])
+    arguments = {"predict": ["model.skops", "new.npz"]}.get(command, ["train.npz"])
     with TemporaryDirectory() as place:
         Path(place).chmod(0o755)
         locked = Path(place) / "locked"
         locked.mkdir(mode=0o555)
-        name = {"fit": "out.npz", "predict": "out.csv", "compare": "out.html", "reproduce": ""}[command]
+        name = {"fit": "out.skops", "predict": "out.csv", "compare": "out.html"}[command]
         out = locked / name
         root = os.geteuid() == 0
-        if command != "reproduce":  # imports everything that nobody else may read
-            assert main([command, *arguments, "--out", place]) == 2
-            capsys.readouterr()
+        assert main([command, *arguments, "--out", place]) == 2  # imports what nobody else may read
+        capsys.readouterr()
         if root:  # who may write anywhere
             os.seteuid(65534)
         try:
@@ -227,27 +207,3 @@ def test_input_that_vanishes(command, folder, monkeypatch, capsys):
         (folder / name).write_bytes(content)
     assert code == 2
     assert f"There is no file {name}" in capsys.readouterr().err
-
-
-@pytest.mark.skipif(not NIGHTLY, reason="nightly: the lock itself is tested with the journal")
-def test_two_runs_on_one_output(folder):
-    """The second says so and stops; the first ends as if it were alone."""
-    pytest.importorskip("fcntl")
-    for path in folder.glob("*.state"):
-        path.unlink()
-    first = start("compare", folder, ("--repeats", "5"))
-    for _ in range(600):
-        if (folder / "report.state").exists() and (folder / "report.state").stat().st_size:
-            break
-        time.sleep(0.05)
-    second = main_in(folder, "compare", "--repeats", "5")
-    said = first.communicate()[1]
-    assert first.returncode == 0, said
-    assert second.returncode in (0, 2)  # 0 where the first had ended
-    if second.returncode:
-        assert "is being written by another process" in second.stderr
-
-
-def main_in(folder, command, *more):
-    arguments = [sys.executable, *COMMANDS[command], *more]
-    return subprocess.run(arguments, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=False)

@@ -45,23 +45,6 @@ def test_the_estimators_bring_little_beyond_sklearn_neighbors():
     assert ours <= 1.1 * neighbors
 
 
-def test_front_matter():
-    for name in (
-        "README.md",
-        "CHANGES.md",
-        "CITATION.cff",
-        "LICENSE",
-        "docs/architecture.md",
-        "docs/math.md",
-        "docs/dependencies.md",
-        "docs/speed.md",
-    ):
-        assert (ROOT / name).is_file(), name
-    readme = (ROOT / "README.md").read_text()
-    assert "make demo" in readme
-    assert "make test" in readme
-
-
 def test_every_block_of_the_readme_runs_alone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")

@@ -17,8 +17,9 @@ from sklearn.pipeline import make_pipeline
 import literal
 from random_matrices import labeled, rank_coordinates, rotation, spd, symmetric
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
-from spdmetric.geometry import chunks, mean_riemann
+from spdmetric.geometry import mean_riemann
 from spdmetric.linalg.symmetric import congruence, expm, invsqrtm, powm
+from spdmetric.linalg.threads import chunks
 from spdmetric.manifolds import Ball, RankBall
 from spdmetric.objectives import gaussian
 from spdmetric.objectives.alignment import Misalignment
@@ -425,15 +426,19 @@ def test_odd_sets(rng):
 
 def test_cross_validation_passes_the_kernel_on(rng):
     X, y = labeled(rng, 30, 3)
-    metric = LogEuclideanMetricCV(radii=(0, 1), ranks=(None, 2), cv=3, kernel="rbf").fit(X, y)
+    metric = LogEuclideanMetricCV(
+        LogEuclideanMetric(kernel="rbf", tol=3e-2, max_iter=40), radii=(0, 1), ranks=(None, 2), cv=3
+    ).fit(X, y)
     assert metric.gamma_ > 0
     rank, W = metric.best_params_["rank"], metric.components_
     assert W.shape == (3 if rank is None else rank, 3)
     assert metric.alignment_ == pytest.approx(slow_alignment(W, X, y, metric.gamma_), rel=1e-8)
-    fixed = LogEuclideanMetricCV(radii=(1,), ranks=(None,), cv=2, kernel="rbf", gamma=0.2).fit(X, y)
+    fixed = LogEuclideanMetricCV(
+        LogEuclideanMetric(kernel="rbf", gamma=0.2, tol=3e-2, max_iter=40), radii=(1,), ranks=(None,), cv=2
+    ).fit(X, y)
     assert fixed.gamma_ == pytest.approx(0.2, rel=1e-12)
     with pytest.raises(ValueError, match="gamma=-1"):
-        LogEuclideanMetricCV(kernel="rbf", gamma=-1).fit(X, y)
+        LogEuclideanMetricCV(LogEuclideanMetric(kernel="rbf", gamma=-1, tol=3e-2, max_iter=40)).fit(X, y)
 
 
 BAD_PARAMETERS = {

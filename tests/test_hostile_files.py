@@ -14,18 +14,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.io import savemat
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
 
 import hostile
 import spdmetric
 from random_matrices import labeled, spd
-from spdmetric import LogEuclideanMetric
-from spdmetric.datasets import load_images
-from spdmetric.io import matrices
-from spdmetric.io.matrices import guarded, read_column, read_matrices, unguarded
+from spdmetric.io.columns import LABEL_HEADS, guarded, read_column, unguarded
+from spdmetric.io.matrices import read_matrices
 from spdmetric.io.signals import read_signals
-from test_models import forged
 
 MEGABYTE = 10**6
 
@@ -90,11 +85,6 @@ def test_a_header_without_an_end_is_not_read(tmp_path, refused):
     start = b"\x93NUMPY\x02\x00" + struct.pack("<I", 3 * 10**8)
     path = archive(tmp_path / "a.npz", [("X.npy", start + b" " * 3 * 10**8)])
     refused(path, "cannot be read")
-
-
-def test_a_table_of_contents_without_an_end(tmp_path, refused):
-    many = archive(tmp_path / "b.npz", [(f"e{i}" + "x" * 200, b"") for i in range(5000)], zipfile.ZIP_STORED)
-    refused(many, "table of contents declares")
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
@@ -200,24 +190,13 @@ def test_millions_of_cells(name, tmp_path, refused):
     many = cells((10**6, 1), [number()] * 10**6, name)
     path = mat(tmp_path / "a.mat", *(() if name == b"data" else (GOOD,) if name == b"y" else ()), many)
     assert path.stat().st_size < MEGABYTE
-    refused(path, "expected matrices of numbers|for 2 matrices|holds more than 200000 cells|declares")
+    refused(path, "expected matrices of numbers|for 2 matrices|declares")
 
 
 def test_a_structure_of_millions(tmp_path, refused):
     names = hostile.element(5, struct.pack("<i", 8), "<") + hostile.element(1, b"data".ljust(8, b"\0"), "<")
     path = mat(tmp_path / "a.mat", cells((10**6, 1), [names, number() * 10**6], b"data", kind=2))
-    refused(path, "declares|more than 200000 cells")
-
-
-@pytest.mark.parametrize("depth", [30, 100_000])
-def test_cells_in_cells(depth, tmp_path, refused):
-    """SciPy's reader calls itself for each, and would end the process."""
-    inner = number()
-    head = cells((1, 1), [b""])[8:]
-    total = len(inner) + depth * (8 + len(head))
-    parts = [struct.pack("<II", 14, total - k * (8 + len(head)) - 8) + head for k in range(depth)]
-    path = mat(tmp_path / "a.mat", GOOD, cells((2, 1), [b"".join([*parts, inner])] * 2, b"y"))
-    refused(path, "cells within cells")
+    refused(path, "declares")
 
 
 def test_numbers_that_are_more_than_they_say(tmp_path, refused):
@@ -234,11 +213,6 @@ def test_words_of_blanks(tmp_path, refused):
     """No letters are stored, and SciPy fills the weighting with blanks."""
     path = mat(tmp_path / "a.mat", GOOD, number((2, 2**28), b"", b"y", kind=4))
     refused(path, "declares")
-
-
-@pytest.mark.parametrize("kind", [3, 5, 16, 17])
-def test_objects_of_matlab(kind, tmp_path, refused):
-    refused(mat(tmp_path / "a.mat", GOOD, cells((2, 1), [number(kind=kind)] * 2, b"y")), "object of MATLAB")
 
 
 def test_two_variables_of_one_name(tmp_path, refused):
@@ -287,9 +261,6 @@ def test_a_group_is_no_array_and_other_links_do_not_matter(tmp_path):
         ("cells of themselves", "a cell itself"),
         ("empty chunks", "y declares"),
         ("huge", "declares|shape"),
-        ("bomb", "inflates to more"),
-        ("large chunk", "larger than the whole"),
-        ("lzf", "through the filters"),
         ("words", "is text as HDF5 has it"),
         ("null", "is no array"),
     ],
@@ -297,220 +268,16 @@ def test_a_group_is_no_array_and_other_links_do_not_matter(tmp_path):
 def test_small_hdf5_files_that_make_gigabytes(kind, sentence, tmp_path, refused):
     pytest.importorskip("h5py")
     spec = {"variables": {"y": kind}, "class": "double", "good": True, "user_block": 512}
-    hostile.bomb()  # made before memory is looked at
     hostile.write_hdf5(spec, tmp_path / "a.mat")
     refused(tmp_path / "a.mat", sentence)
 
 
-@pytest.mark.parametrize("kind", ["gzip", "checksum", "numbers"])
+@pytest.mark.parametrize("kind", ["gzip", "lzf", "checksum", "numbers"])
 def test_good_hdf5_files_are_read(kind, tmp_path):
     pytest.importorskip("h5py")
     spec = {"variables": {"X": kind}, "class": "double", "good": False, "user_block": 512}
     hostile.write_hdf5(spec, tmp_path / "a.mat")
     assert sorted(read_matrices(tmp_path / "a.mat").X.shape) == [3, 3, 6]
-
-
-# ---------------------------------------------------------------------------
-# Models
-
-
-def pipeline(rng, path):
-    X, y = labeled(rng, 16, 4)
-    model = make_pipeline(LogEuclideanMetric(1.0, max_iter=5, tol=1.0), KNeighborsClassifier(1)).fit(X, y)
-    spdmetric.save(model, path)
-    return path
-
-
-def put(**arrays):
-    return forged(lambda m, a: a.update({name.replace("__", "."): value for name, value in arrays.items()}))
-
-
-def nan_at(name):
-    def change(metadata, arrays):
-        arrays[name] = arrays[name].copy()
-        arrays[name].flat[0] = np.nan
-
-    return forged(change)
-
-
-def fitted_field(**values):
-    return forged(lambda m, a: m["model"]["steps"][0][1]["fitted"].update(values))
-
-
-MODELS = {
-    "a spectrum of 15,000 entries": (put(metric__coordinates=np.ones((15_000, 1))), "coordinates has shape"),
-    "a factor of 15,000 rows": (put(metric__factor=np.ones((15_000, 4))), r"factor has shape \(15000, 4\)"),
-    "another size": (fitted_field(n_features_in_=5), r"basis has shape \(4, 4\).*\(5, 4\)"),
-    "no size": (fitted_field(n_features_in_=0), "expected at least 1"),
-    "a word for a size": (fitted_field(n_features_in_="four"), "n_features_in_ has shape"),
-    "vectors of another length": (
-        put(head__vectors=np.ones((16, 9))),
-        r"vectors has shape \(16, 9\).*\(16, 10\)",
-    ),
-    "labels of another length": (put(head__labels=np.ones(15, int)), r"labels has shape \(15,\)"),
-    "labels of other classes": (put(head__labels=np.arange(16)), "different classes"),
-    "an array too many": (put(metric__extra=np.ones(3)), "no field is stored in the array metric.extra"),
-    "a center that is none": (put(metric__center=-np.eye(4)), "its content is not one"),
-    "too many neighbors": (
-        forged(lambda m, a: m["model"]["steps"][1][1]["parameters"].update(n_neighbors=17)),
-        "its content is not one",
-    ),
-    "neighbors first": (
-        forged(lambda m, a: m["model"]["steps"].reverse()),
-        "KNeighborsClassifier takes vectors",
-    ),
-    "neighbors alone": (
-        forged(lambda m, a: m.update(model=m["model"]["steps"][1][1])),
-        "KNeighborsClassifier takes vectors",
-    ),
-    "a pipeline in itself": (
-        forged(lambda m, a: m["model"].update(steps=[["a", dict(m["model"])]])),
-        "it is made of Pipeline",
-    ),
-    "output in nothing": (
-        forged(lambda m, a: m["model"]["steps"][0][1].update(output="os")),
-        "output is 'os'",
-    ),
-    **{
-        f"NaN in {name}": (nan_at(name), "NaN")
-        for name in (
-            "metric.basis",
-            "metric.coordinates",
-            "metric.components_",
-            "metric.history",
-            "head.vectors",
-        )
-    },
-}
-
-
-@pytest.mark.parametrize("case", MODELS)
-def test_models_are_compared_when_they_are_loaded(case, rng, tmp_path, modest):
-    spoil, sentence = MODELS[case]
-    path = pipeline(rng, tmp_path / "model.npz")
-    spoil(path)
-    with pytest.raises(ValueError, match=sentence) as caught:
-        modest(spdmetric.load, path)
-    assert str(path) in str(caught.value)
-
-
-def test_what_speaks_of_a_machine_is_never_taken_from_a_file(rng, tmp_path):
-    path = pipeline(rng, tmp_path / "model.npz")
-
-    def change(metadata, arrays):
-        metadata["model"]["parameters"]["memory"] = str(tmp_path / "cache")
-        for _, step in metadata["model"]["steps"]:
-            step["parameters"]["n_jobs"] = 64
-
-    forged(change)(path)
-    loaded = spdmetric.load(path)
-    assert loaded.memory is None
-    assert loaded[0].n_jobs is None
-    assert loaded[1].n_jobs is None
-    assert not (tmp_path / "cache").exists()
-    spdmetric.save(loaded.set_params(memory=str(tmp_path / "cache")), path)
-    assert spdmetric.load(path).memory is None
-
-
-def test_long_metadata_are_neither_read_nor_written(rng, tmp_path, modest):
-    path = pipeline(rng, tmp_path / "model.npz")
-    np.savez_compressed(path, metadata=np.array(b"[" + b"[]," * 10**7 + b"0]"))
-    with pytest.raises(ValueError, match="no text of at most"):
-        modest(spdmetric.load, path)
-    np.savez(path, metadata=np.array(b'{"format": NaN}'))
-    with pytest.raises(ValueError, match="hold NaN"):
-        spdmetric.load(path)
-    metric = spdmetric.LogEuclideanMetric(0.0).fit(*labeled(rng, 8, 3))
-    metric.classes_ = np.array(["x" * 3_000_000, "y" * 3_000_000], dtype=object)
-    with pytest.raises(ValueError, match=r"too many for a file.*astype\(str\)"):
-        spdmetric.save(metric, tmp_path / "other.npz")
-
-
-def test_what_could_not_be_loaded_is_not_saved(rng, tmp_path):
-    metric = LogEuclideanMetric(0.0).fit(*labeled(rng, 8, 3))
-    metric.alignment_ = float("nan")
-    with pytest.raises(ValueError, match="alignment_ holds NaN"):
-        spdmetric.save(metric, tmp_path / "model.npz")
-    assert list(tmp_path.iterdir()) == []
-
-
-def registry_file(name, tmp_path):
-    """A file of a method of the registry, and what was saved in it."""
-    model = next(m for m in hostile.registry_models() if name in str(m))
-    spdmetric.save(model, tmp_path / "model.npz")
-    return tmp_path / "model.npz"
-
-
-def last(metadata):
-    model = metadata["model"]
-    return model["steps"][-1][1] if "steps" in model else model
-
-
-def parameter(**values):
-    return forged(lambda m, a: last(m)["parameters"].update(values))
-
-
-def fields_of_last(**values):
-    return forged(lambda m, a: last(m)["fitted"].update(values))
-
-
-OTHERS = {
-    # libsvm would follow these past the end of its arrays
-    "more support vectors than there are": (
-        *("SVC", put(head__n_support=np.array([9, 9, 900], np.int32))),
-        r"n_support is \[9, 9, 900\]",
-    ),
-    "fewer than none": ("SVC", put(head__n_support=np.array([-1, 20, 5], np.int32)), "n_support is"),
-    "a kernel of indices": ("SVC", parameter(kernel="precomputed"), "kernel 'precomputed'"),
-    "weights of other vectors": (
-        "SVC",
-        put(head__dual_coef_=np.ones((2, 3))),
-        r"dual_coef_ has shape \(2, 3\)",
-    ),
-    "a parameter that is none": ("SVC", parameter(C=-1.0), "InvalidParameterError"),
-    "more rows than classes": (
-        *("Ridge", put(head__coefficients=np.ones((5, 10)), head__intercepts=np.ones(5))),
-        "5 rows for 3 classes",
-    ),
-    "means of another size": ("MDM()", put(classifier__covmeans_=np.ones((3, 5, 4))), "covmeans_ has shape"),
-    "means that are none": (
-        "MDM()",
-        put(classifier__covmeans_=-np.ones((3, 4, 4))),
-        "its content is not one",
-    ),
-    "an unknown distance": ("MDM()", fields_of_last(metric_dist="os.system"), "its content is not one"),
-    "a map of another size": ("FgMDM", put(classifier__map=np.eye(9)), r"map has shape \(9, 9\).*\(10, 10\)"),
-    "matrices that are none": (
-        *("NearestNeighbor", put(classifier__X_=-np.stack([np.eye(4)] * 24))),
-        "not positive semi-definite",
-    ),
-    "vectors of another length": ("CSP", put(head__coef_=np.ones((3, 9))), r"coef_ has shape \(3, 9\)"),
-    "a class that is not listed": (
-        *("LinearDiscriminant", parameter(covariance_estimator={"estimator": ["Popen", {"dict": []}]})),
-        "its content is not one",
-    ),
-    "an axis too many": ("NCA", put(map__axes_=np.ones((3, 11))), r"axes_ has shape \(3, 11\)"),
-    "an unknown estimate": (
-        *("Covariances", forged(lambda m, a: m["model"]["steps"][0][1]["parameters"].update(estimator="x"))),
-        "its content is not one",
-    ),
-    "signals after matrices": (
-        *("Covariances", forged(lambda m, a: m["model"]["steps"].insert(1, m["model"]["steps"][0]))),
-        "Covariances takes signals, and cannot follow where matrices",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", OTHERS)
-def test_other_models_are_compared_when_they_are_loaded(case, tmp_path, modest):
-    pytest.importorskip("pyriemann")
-    name, spoil, sentence = OTHERS[case]
-    path = registry_file(name, tmp_path)
-    spdmetric.load(path)
-    spoil(path)
-    with pytest.raises(ValueError, match=sentence) as caught:
-        modest(spdmetric.load, path)
-    assert str(path) in str(caught.value)
 
 
 # ---------------------------------------------------------------------------
@@ -603,7 +370,7 @@ def test_predictions_come_back_as_they_were(rng, tmp_path, capsys):
     X, codes = labeled(rng, 24, 3, classes=3)
     y = np.array(["=cmd|' /C calc'!A0", "-left", '@x, "y"'])[codes]
     np.savez(tmp_path / "train.npz", X=X, y=y)
-    files = [str(tmp_path / name) for name in ("train.npz", "model.npz", "labels.csv")]
+    files = [str(tmp_path / name) for name in ("train.npz", "model.skops", "labels.csv")]
     assert main(["fit", files[0], "-o", files[1], "--radius", "0", "--rank", "full", "--neighbors", "1"]) == 0
     assert main(["predict", files[1], files[0], "-o", files[2]]) == 0
     text = (tmp_path / "labels.csv").read_text()
@@ -612,21 +379,4 @@ def test_predictions_come_back_as_they_were(rng, tmp_path, capsys):
     )
     assert np.array_equal(read_column(files[2], 24), y)
     assert np.array_equal(read_column(files[2], 24, heads=("true",)), y)
-    assert matrices.LABEL_HEADS[0] in text
-
-
-# ---------------------------------------------------------------------------
-# Images
-
-
-def test_images_of_other_formats_and_large_ones_are_refused(tmp_path, modest):
-    Image = pytest.importorskip("PIL.Image")
-    (tmp_path / "a.png").write_bytes(
-        b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 100 100\nshowpage\n%%EOF\n"
-    )
-    with pytest.raises(ValueError, match=r"a\.png cannot be read as an image"):
-        load_images(tmp_path, "a")
-    Image.new("1", (9000, 9000)).save(tmp_path / "b.png")
-    assert (tmp_path / "b.png").stat().st_size < MEGABYTE
-    with pytest.raises(ValueError, match=r"b\.png cannot be read as an image \(it declares"):
-        modest(load_images, tmp_path, "b")
+    assert LABEL_HEADS[0] in text

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from scipy.io import savemat
 
 from random_matrices import spd
-from spdmetric.io.matrices import read_column, read_matrices
+from spdmetric.io.columns import read_column
+from spdmetric.io.matrices import read_matrices
 
 LABELS = np.array(["left", "right_hand", "left", "right_hand", "left"])
 GROUPS = [1, 1, 2, 2, 2]

@@ -11,8 +11,7 @@ import pytest
 from scipy.io import savemat
 
 from formats import write_edf, write_gdf
-from spdmetric.datasets import load_eegmmi
-from spdmetric.datasets.eeg import sample_covariances
+from reproduction.datasets import load_eegmmi, sample_covariances
 from spdmetric.io.signals import Recipe, event_labels, holds_signals, read_signals
 from spdmetric.validation import bad_signals
 
@@ -347,47 +346,23 @@ def patched(at, *words):
     return spoil
 
 
-def add_directory(path, hidden=False):
-    """Put a directory of the tags at the end, as other programs do; perhaps with one that is no tag."""
-    content = bytearray(path.read_bytes())
-    found = tags(content)
-    content[found[-1][0] + 12 : found[-1][0] + 16] = bytes(4)  # the last one is not the last any more
-    content[found[1][0] + 16 : found[1][0] + 20] = struct.pack(">i", len(content))
-    entries = [content[at : at + 12] + struct.pack(">i", at) for at, _, _ in found]
-    if hidden:
-        entries.insert(3, struct.pack(">iiii", 118, 10, 4, 40))
-    content += struct.pack(">iiii", 102, 32, 16 * len(entries), -1) + b"".join(entries)
-    path.write_bytes(content)
-
-
-def test_epochs_with_a_directory(X, tmp_path):
-    path = write_epochs(tmp_path / "a-epo.fif", X)
-    add_directory(path)
-    np.testing.assert_allclose(read_signals(path).X, X, rtol=1e-12)
-
-
 @pytest.mark.parametrize(
-    ("spoil", "sentence"),
+    "spoil",
     [
-        (lambda path: path.write_bytes(b""), "cannot be read|corrupt"),
-        (lambda path: path.write_bytes(path.read_bytes()[:-50]), "tag .* is damaged|directory|corrupt"),
-        (patched(5, (2, 2**31 - 1)), "tag 5 is damaged, or ends after the end"),
-        (patched(5, (2, -4)), "tag 5 is damaged"),
-        (patched(9, (3, 16)), "its tags lead back"),
-        (patched(9, (0, 118)), "goes on in another file"),
-        (lambda path: add_directory(path, hidden=True), "directory lists other tags"),
-        (patched(1, (4, 10**9)), "cannot be read"),
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(path.read_bytes()[:-500]),
+        patched(5, (2, 2**31 - 1)),
+        patched(5, (2, -4)),
+        patched(9, (3, 16)),
     ],
-    ids=["empty", "truncated", "long", "negative", "loop", "reference", "hidden", "nowhere"],
+    ids=["empty", "truncated", "long", "negative", "loop"],
 )
-def test_damaged_and_hostile_epochs(spoil, sentence, X, tmp_path):
+def test_damaged_epochs(spoil, X, tmp_path):
     path = write_epochs(tmp_path / "a-epo.fif", X)
     spoil(path)
-    refused(path, sentence)
+    refused(path, "cannot be read: it is corrupt")
 
 
-def test_split_epochs_and_other_fif_files(rng, tmp_path):
-    write_epochs(tmp_path / "a-epo.fif", rng.standard_normal((300, 30, 300)), split_size="10MB")
-    refused(tmp_path / "a-epo.fif", "goes on in another file, which is not read")
-    (tmp_path / "a-epo.fif").rename(tmp_path / "raw.fif")
+def test_other_fif_files(X, tmp_path):
+    write_epochs(tmp_path / "a-epo.fif", X).rename(tmp_path / "raw.fif")
     refused(tmp_path / "raw.fif", "expected epochs, saved by MNE under a name that ends in -epo.fif")

@@ -13,8 +13,9 @@ from sklearn.pipeline import make_pipeline
 from random_matrices import labeled, rotation, spd
 from spdmetric import LogEuclideanMetric
 from spdmetric.datasets import make_toy
-from spdmetric.geometry import averaging, mean_riemann, tangent_vectors
+from spdmetric.geometry import mean_riemann, tangent_vectors
 from spdmetric.linalg.symmetric import congruence, invsqrtm, logm
+from spdmetric.means import average_over
 from spdmetric.objectives.data import ClassTarget
 from spdmetric.objectives.start import class_directions, common_range
 
@@ -107,10 +108,11 @@ def test_congruence_of_the_data_changes_nothing(rng):
 
 def test_projected_matrices_give_the_fit_of_the_small_ones(data_folder):
     """22 channels projected to rank 15: full rank refuses, rank 10 is the fit inside the range."""
-    from spdmetric.datasets import load_bci_iv_2a, whiten
+    from reproduction.datasets import load_bci_iv_2a
+    from spdmetric.datasets import recenter
 
     X, y, groups = load_bci_iv_2a(9, data_folder / "bci2a-a09")
-    X, y = whiten(X, groups)[::2], y[::2]
+    X, y = recenter(X, groups)[::2], y[::2]
     P = rotation(np.random.default_rng(0), 22)[:, :15]
     small, singular = congruence(P.T, X), congruence(P @ P.T, X)
     with pytest.raises(ValueError, match=r"numerical rank 15 of 22.*rank=m"):
@@ -138,7 +140,7 @@ def test_fewer_samples_than_channels(rng):
 
 def test_common_range(rng):
     P = rotation(rng, 6)[:, :4]
-    basis = common_range(averaging(congruence(P, spd(rng, 5, 4))))
+    basis = common_range(average_over(congruence(P, spd(rng, 5, 4))))
     assert basis.shape == (6, 4)
     np.testing.assert_allclose(basis @ basis.T, P @ P.T, atol=1e-10)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spdmetric import LogEuclideanClassifier, LogEuclideanMetric
+from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.datasets import make_toy
 from spdmetric.geometry import mean_riemann, median_riemann
 from spdmetric.linalg.symmetric import congruence, invsqrtm, logm, sqrtm
@@ -37,7 +37,6 @@ def test_the_gradient_vanishes_and_congruence_moves_it_along(seed, d):
     W = rng.standard_normal((d, d)) + 2 * np.eye(d)
     moved = congruence(invsqrtm(congruence(W, M)), median_riemann(congruence(W, X), weight))
     np.testing.assert_allclose(moved, np.eye(d), atol=1e-5)
-    np.testing.assert_allclose(median_riemann(X, weight, chunk_size=4), M, rtol=1e-9)
 
 
 def test_of_numbers():
@@ -55,12 +54,6 @@ def test_as_pyriemann():
     X = wishart(np.random.default_rng(1), 40, 5)
     theirs = peer.median_riemann(X, tol=1e-9, maxiter=500)
     np.testing.assert_allclose(median_riemann(X), theirs, atol=2e-3)  # theirs is not smoothed
-
-
-def test_of_equal_matrices_and_of_one():
-    X = np.repeat(wishart(np.random.default_rng(2), 1, 4), 5, axis=0)
-    np.testing.assert_allclose(median_riemann(X), X[0], rtol=1e-9)
-    np.testing.assert_allclose(median_riemann(X[:1]), X[0], rtol=1e-9)
 
 
 def test_outlying_matrices_hardly_move_it():
@@ -94,6 +87,8 @@ def test_a_spoiled_session_is_labeled_as_a_clean_one():
     spoiled = np.concatenate([X_new, bad])
     right = {}
     for init in ("riemann", "median"):
-        model = LogEuclideanClassifier(radii=(0,), init=init, cv=3).fit(X, y)
+        model = LogEuclideanClassifier(
+            LogEuclideanMetricCV(LogEuclideanMetric(init=init, tol=3e-2, max_iter=40), radii=(0,)), cv=3
+        ).fit(X, y)
         right[init] = model.adapt(spoiled).score(X_new, y_new)
     assert right["median"] >= right["riemann"]

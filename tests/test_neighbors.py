@@ -21,7 +21,8 @@ from spdmetric import (
     LogEuclideanMetricCV,
     pipelines_folder,
 )
-from spdmetric.estimators.transfer import TransferClassifier
+from spdmetric.estimators import TransferClassifier
+from spdmetric.estimators.cv import set_nested
 from spdmetric.linalg.symmetric import congruence
 
 KNN = KNeighborsClassifier(1)
@@ -59,10 +60,11 @@ def test_behind_whitening(model, rng):
     from pyriemann.preprocessing import Whitening
 
     X, y = labeled(rng, 24, 4)
-    pipe = make_pipeline(Whitening(metric="riemann"), clone(model).set_params(tol=1e-6, max_iter=1000)).fit(
-        X, y
-    )
-    alone = clone(model).set_params(tol=1e-6, max_iter=1000).fit(X, y)
+    model = clone(model)
+    set_nested(model, "tol", 1e-6)
+    set_nested(model, "max_iter", 1000)
+    pipe = make_pipeline(Whitening(metric="riemann"), clone(model)).fit(X, y)
+    alone = model.fit(X, y)
     assert pipe[-1].alignment_ == pytest.approx(alone.alignment_, abs=1e-4)
 
 
@@ -285,8 +287,8 @@ def test_older_scikit_learn_has_no_callbacks(monkeypatch):
     class Estimator(before.CallbackSupportMixin):
         @before.with_progress(lambda self: 1)
         def fit(self, X):
-            return before.reported(self, X, 1)
+            return before.report_iterations(self, X, 1)
 
     assert not hasattr(Estimator, "set_callbacks")
     assert Estimator().fit(len) is len
-    assert list(before.followed(Estimator(), [1, 2], "numbers", 2)) == [1, 2]
+    assert list(before.follow_folds(Estimator(), [1, 2], "numbers", 2)) == [1, 2]

@@ -390,7 +390,7 @@ def test_topomaps_without_data_are_simulated(monkeypatch, capsys, tmp_path):
 
 
 def test_choice():
-    model = LogEuclideanClassifier(radii=(0, 1), ranks=(None, 2), cv=3).fit(X, LABELS)
+    model = LogEuclideanClassifier(LogEuclideanMetricCV(radii=(0, 1), ranks=(None, 2)), cv=3).fit(X, LABELS)
     display = ChoiceDisplay.from_estimator(model)
     results = model.metric_.cv_results_
     assert len(display.names) == 8

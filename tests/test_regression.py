@@ -193,8 +193,8 @@ def test_learning_helps_neighbors():
 def test_a_model_of_numbers_comes_back(tmp_path):
     X, y, X_test, _ = make_regression(30, 10, d=4, n_outputs=2, random_state=0)
     metric = LogEuclideanMetric(1.0, weighting="discriminant").fit(X, y)
-    spdmetric.save(metric, tmp_path / "model.npz")
-    loaded = spdmetric.load(tmp_path / "model.npz")
+    spdmetric.save(metric, tmp_path / "model.skops")
+    loaded = spdmetric.load(tmp_path / "model.skops")
     assert loaded.classes_ is None
     np.testing.assert_array_equal(loaded.transform(X_test), metric.transform(X_test))
 
@@ -309,6 +309,6 @@ def test_the_choice_takes_weights_groups_scorers_and_heads():
 def test_a_chosen_metric_of_numbers_comes_back(tmp_path):
     X, y, X_test, _ = make_regression(40, 10, d=4, random_state=0)
     model = make_pipeline(LogEuclideanMetricCV(radii=(0,), cv=2), KNeighborsRegressor(3)).fit(X, y)
-    spdmetric.save(model, tmp_path / "model.npz")
-    loaded = spdmetric.load(tmp_path / "model.npz")
+    spdmetric.save(model, tmp_path / "model.skops")
+    loaded = spdmetric.load(tmp_path / "model.skops")
     np.testing.assert_array_equal(loaded.predict(X_test), model.predict(X_test))

@@ -14,10 +14,11 @@ import pytest
 
 from random_matrices import labeled
 from spdmetric import LogEuclideanMetric
-from spdmetric.geometry import MEANS, averaging, chunks, distance_riemann
-from spdmetric.linalg.compiled import each_block
+from spdmetric.geometry import distance_riemann
 from spdmetric.linalg.symmetric import congruence
+from spdmetric.linalg.threads import chunks, map_by_threads
 from spdmetric.manifolds import Ball
+from spdmetric.means import MEANS, average_over
 from spdmetric.objectives.alignment import Misalignment
 from spdmetric.objectives.data import (
     ClassTarget,
@@ -96,7 +97,7 @@ def test_default_chunks_give_the_bits_of_arrays(rng, tmp_path, init):
     there = metric.fit(saved(tmp_path, X), y)
     np.testing.assert_array_equal(there.reference_, reference)
     assert there.alignment_ == alignment
-    center = MEANS[init](averaging(X, np.ones(n)), n)
+    center = MEANS[init](average_over(X, np.ones(n)), n)
     np.testing.assert_array_equal(there.embedding_.center, center)
 
 
@@ -219,7 +220,7 @@ def test_threads_run_only_a_little_ahead():
         begun.append(k)
         return k
 
-    results = each_block(work, iter(range(100)), n_threads=2)
+    results = map_by_threads(work, iter(range(100)), n_threads=2)
     assert next(results) == 0
     assert len(begun) <= 6
     assert list(results) == list(range(1, 100))
@@ -233,7 +234,7 @@ def test_threads_stop_when_one_fails():
 
     before = active_count()
     with pytest.raises(ValueError, match="no"):
-        list(each_block(work, range(100), n_threads=2))
+        list(map_by_threads(work, range(100), n_threads=2))
     assert active_count() <= before + 2
 
 
@@ -244,7 +245,7 @@ def test_of_several_errors_that_of_the_first_block_is_raised():
 
     for _ in range(5):
         with pytest.raises(ValueError, match="block 0"):
-            list(each_block(work, range(6), n_threads=2))
+            list(map_by_threads(work, range(6), n_threads=2))
 
 
 _MEMORY = """

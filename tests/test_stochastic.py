@@ -250,7 +250,7 @@ def test_bad_parameters(parameters, sentence, rng):
 def test_not_for_paths_of_radii(rng):
     X, y = labeled(rng, 20, 3)
     with pytest.raises(ValueError, match="path of radii"):
-        LogEuclideanMetricCV(solver="stochastic").fit(X, y)
+        LogEuclideanMetricCV(LogEuclideanMetric(solver="stochastic", tol=3e-2, max_iter=40)).fit(X, y)
     assert not hasattr(LogEuclideanMetricCV(), "partial_fit")
 
 

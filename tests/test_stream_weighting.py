@@ -264,8 +264,8 @@ def test_copies_and_files(rng, tmp_path):
     for rows in parts[3:]:
         half.partial_fit(X[rows], y[rows])
     assert_array_equal(whole.weighting_, half.weighting_)
-    spdmetric.save(whole, tmp_path / "metric.npz")
-    loaded = spdmetric.load(tmp_path / "metric.npz")
+    spdmetric.save(whole, tmp_path / "metric.skops")
+    loaded = spdmetric.load(tmp_path / "metric.skops")
     assert_array_equal(loaded.transform(X), whole.transform(X))
     assert loaded.weighting_score_ == whole.weighting_score_
     frozen, before = whole.get_metric(), whole.get_metric()(X[0], X[1])

@@ -227,7 +227,6 @@ def test_geometry_in_other_namespaces(to, seed, d):
         agree(to, lambda A, B, metric=metric: geometry.pairwise_distance(A, B, metric), X, Y)
     for mean in (geometry.mean_euclid, geometry.mean_logeuclid, geometry.mean_riemann):
         agree(to, mean, X, w)
-        agree(to, lambda A, mean=mean: mean(A, chunk_size=2), X)
 
 
 @ways

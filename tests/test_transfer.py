@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from random_matrices import labeled
-from spdmetric import LogEuclideanClassifier, LogEuclideanMetric
-from spdmetric.datasets.whitening import whiten
-from spdmetric.estimators.transfer import TransferClassifier
+from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV
+from spdmetric.datasets import recenter
+from spdmetric.estimators import TransferClassifier
 from spdmetric.geometry import mean_riemann
 
 
@@ -25,7 +25,7 @@ def test_carried_to_a_new_subject(rng):
     pytest.importorskip("pyriemann")
     X, y, who = signals(rng)
     old, first, rest = who < 2, np.flatnonzero(who == 2)[:12], np.flatnonzero(who == 2)[12:]
-    model = TransferClassifier(classifier=LogEuclideanClassifier(radii=(0,)))
+    model = TransferClassifier(classifier=LogEuclideanClassifier(LogEuclideanMetricCV(radii=(0,))))
     covariances = model.fit(X[old], y[old], who[old]).covariance_.transform
     means = model.model_.metric_.domain_means_
     np.testing.assert_allclose(model.model_.metric_.embedding_.domain_mean, mean_riemann(means))
@@ -52,7 +52,9 @@ def test_in_moabb(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # where it makes a folder of its own
     events, channels = ["left_hand", "right_hand"], ("C3", "Cz", "C4")
     data = FakeDataset(events, n_subjects=3, n_sessions=2, n_runs=1, n_events=16, channels=channels, seed=1)
-    model = TransferClassifier(classifier=LogEuclideanClassifier(radii=(0,), ranks=(None,)))
+    model = TransferClassifier(
+        classifier=LogEuclideanClassifier(LogEuclideanMetricCV(radii=(0,), ranks=(None,)))
+    )
     common = {"paradigm": LeftRightImagery(), "datasets": [data], "overwrite": True}
     for k, (kind, options) in enumerate(
         [
@@ -75,6 +77,6 @@ def test_domains_of_pyriemann(rng):
     X, y_encoded = transfer.encode_domains(X, y, sessions)
     X, labels, domains = transfer.decode_domains(X, y_encoded)
     metric = LogEuclideanMetric(1.0).fit(X, labels, sample_domain=domains)
-    by_hand = LogEuclideanMetric(1.0).fit(whiten(X, sessions), y)
-    vectors = by_hand.transform(whiten(X, sessions))
+    by_hand = LogEuclideanMetric(1.0).fit(recenter(X, sessions), y)
+    vectors = by_hand.transform(recenter(X, sessions))
     np.testing.assert_allclose(metric.transform(X, domains), vectors, atol=1e-10)

@@ -17,23 +17,14 @@ from pathlib import Path
 
 import pytest
 
+from nightly import NIGHTLY
+
 ROOT = Path(__file__).parents[1]
 SCRIPT = Path(__file__).with_name("wheel_alone.py")
-NIGHTLY = os.environ.get("SPDMETRIC_NIGHTLY") == "1"
 OPTIONAL = (
-    "jinja2",
-    "numba",  # a hard dependency, and still to be done without where it is broken
-    "llvmlite",
-    "pyriemann",
-    "matplotlib",
-    "skimage",
-    "PIL",
-    "mne",
-    "moabb",
-    "h5py",
-    "torch",
-    "dask",
-    "pandas",
+    *("numba", "llvmlite"),  # hard dependencies, and still to be done without where they are broken
+    *("jinja2", "pyriemann", "matplotlib", "skimage", "PIL", "mne", "moabb"),
+    *("h5py", "torch", "dask", "pandas"),
 )
 
 

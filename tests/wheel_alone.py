@@ -39,10 +39,10 @@ def library(folder: Path) -> None:
     X, y, X_new, _ = make_toy(20, 10, d=4, random_state=0)
     for metric in (LogEuclideanMetric(2.0), LogEuclideanMetricCV(radii=(0, 1), ranks=(None, 2), cv=2)):
         vectors = metric.fit(X, y).transform(X_new)
-        save(metric, folder / "metric.npz")
-        assert np.array_equal(load(folder / "metric.npz").transform(X_new), vectors)
+        save(metric, folder / "metric.skops")
+        assert np.array_equal(load(folder / "metric.skops").transform(X_new), vectors)
     assert pairwise_distance(X, X_new).shape == (20, 10)
-    data, model = str(folder / "data.npz"), str(folder / "model.npz")
+    data, model = str(folder / "data.npz"), str(folder / "model.skops")
     np.savez(data, X=X, y=y)
     assert main(["fit", data, "-o", model, "--radius", "1", "--rank", "2"]) == 0
     assert main(["predict", model, data, "-o", str(folder / "labels.csv")]) == 0
@@ -51,18 +51,15 @@ def library(folder: Path) -> None:
 
 def features(folder: Path) -> dict:
     """Each optional feature: the extra that it must name, the package it needs, a use of it."""
-    import numpy as np
 
     from spdmetric.comparison.methods import METHODS, Sizes
     from spdmetric.comparison.page import need_page
-    from spdmetric.datasets import gabor_responses, load_bci_iv_2a, load_eegmmi, load_images
     from spdmetric.io.matrices import read_matrices
+    from spdmetric.io.signals import read_signals
     from spdmetric.plots import style
 
     (folder / "S001R04.edf").write_bytes(b"0")
-    (folder / "D2.gif").write_bytes(b"GIF89a")
     (folder / "new.mat").write_bytes(bytes(512) + b"\x89HDF\r\n\x1a\n" + bytes(2048))
-    image = np.random.default_rng(0).standard_normal((64, 128))
     return {
         "pyRiemann's methods": (
             "compare",
@@ -70,11 +67,11 @@ def features(folder: Path) -> dict:
             lambda: METHODS["mdm"].make(Sizes(4, 2, 2, 2)),
         ),
         "figures": ("plots", "matplotlib", style.context),
-        "textures of scikit-image": ("textures", "skimage", load_images),
-        "images of a folder": ("textures", "PIL", lambda: load_images(folder)),
-        "Gabor filters": ("textures", "skimage", lambda: gabor_responses(image)),
-        "EDF files": ("eeg", "mne", lambda: load_eegmmi(1, folder, runs=[4])),
-        "downloads by MOABB": ("eeg", "moabb", lambda: load_bci_iv_2a(1)),
+        "EDF files": (
+            "eeg",
+            "mne",
+            lambda: read_signals(folder / "S001R04.edf", events="T1", window=(0, 1)),
+        ),
         "pages": ("compare", "jinja2", need_page),
         "MATLAB 7.3": ("hdf5", "h5py", lambda: read_matrices(folder / "new.mat")),
     }

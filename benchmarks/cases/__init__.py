@@ -26,24 +26,30 @@ class Case:
 def all_cases() -> list[Case]:
     """Every case, in the order of the table."""
     from benchmarks.cases import (
+        classifier,
         default,
         evaluate,
         fit,
         growth,
         large,
         neighbors,
-        path,
         process,
+        search,
         session,
         tolerance,
     )
 
-    modules = (session, process, evaluate, fit, default, neighbors, path, growth, tolerance, large)
+    kernels = (evaluate, fit, default, neighbors, search, growth)
+    modules = (session, process, classifier, *kernels, tolerance, large)
     return [case for module in modules for case in module.cases()]
 
 
 def select(cases: Sequence[Case], patterns: Sequence[str]) -> list[Case]:
-    """Cases whose key matches one of the patterns ("fit", "fit/toy8", "evaluate/*"); all without patterns."""
+    """Cases whose key matches one of the patterns; all without patterns.
+
+    A pattern is a key ("fit/toy8"), a group ("fit"), how names begin ("default" of "fit/default-toy8"),
+    or has wildcards ("evaluate/*").
+    """
     if not patterns:
         return list(cases)
     for pattern in patterns:
@@ -56,4 +62,5 @@ def select(cases: Sequence[Case], patterns: Sequence[str]) -> list[Case]:
 
 
 def _matches(key: str, pattern: str) -> bool:
-    return fnmatchcase(key, pattern) or key.startswith(pattern.rstrip("/") + "/")
+    group, _, name = key.partition("/")
+    return fnmatchcase(key, pattern) or group == pattern.rstrip("/") or name.startswith(f"{pattern}-")

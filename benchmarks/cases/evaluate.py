@@ -99,7 +99,7 @@ def _low_rank(n: int, d: int, rank: int, setting: Setting) -> Outcome:
     return Outcome(lines, records, {"threads": 1})
 
 
-def _problem(n: int, d: int, seed: int) -> tuple[np.ndarray, Target, BallPoint]:
+def _problem(n: int, d: int, seed: int) -> tuple[np.ndarray, ClassTarget, BallPoint]:
     """Whitened matrices, and a point half way out in the ball of radius 10."""
     X, codes = whitened(covariances(n, d, seed))
     S = np.random.default_rng(seed).standard_normal((d, d))

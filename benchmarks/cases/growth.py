@@ -95,7 +95,7 @@ def measure(n: int, d: int, mode: str, repeats: int, seed: int) -> dict[str, flo
     X, codes = covariances(n, d, seed)
     target, few = ClassTarget.from_codes(codes), ClassTarget.from_codes(codes[:10])
     point = Ball(np.eye(d), 10.0).point(np.diag(np.linspace(-1.0, 1.0, d)))
-    make = recomputing if mode == "recomputing" else Misalignment
+    make = recomputing if mode == "recomputing" else lambda X, target: Misalignment(Data(X, target))
     load_kernels()
     _seconds(make(X[:10], few), point)  # libraries are loaded before memory is counted
     reset_peak()

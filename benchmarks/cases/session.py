@@ -41,14 +41,14 @@ def cases() -> list[Case]:
 
 def fits(data: Labeled, setting: Setting) -> Outcome:
     """The first, second and tenth fit of a session."""
-    with _processes(data) as process:
+    with in_processes(data) as process:
         contestants = {
             "user": process("fits"),
             "pinned": process("fits", PINNED),
             "numba": process("import numba"),
         }
-        found = _race(contestants, evenly(setting))
-    user, pinned, (numba,) = _best(found["user"]), _best(found["pinned"]), _best(found["numba"])
+        found = race_processes(contestants, evenly(setting))
+    user, pinned, (numba,) = (best_seconds(found[name]) for name in ("user", "pinned", "numba"))
     allowed = pinned[0] + numba + MOST_LOADING
     note = f"allowed: pinned {pinned[0]:.2g} s, import numba {numba:.2g} s, and {MOST_LOADING} s"
     lines = [
@@ -58,45 +58,45 @@ def fits(data: Labeled, setting: Setting) -> Outcome:
             for name, k in (("second", 1), ("tenth", 9))
         ),
     ]
-    return Outcome(lines, _records(found))
+    return Outcome(lines, records_of(found))
 
 
 def cross_validation(data: Labeled, setting: Setting) -> Outcome:
     """`LogEuclideanMetricCV` as the first and the second thing that a session does."""
-    with _processes(data) as process:
+    with in_processes(data) as process:
         contestants = {
             "user": process("cv"),
             "pinned": process("cv", PINNED),
             "fits": process("fits"),
         }
-        found = _race(contestants, evenly(setting))
-    user, pinned, warm = _best(found["user"]), _best(found["pinned"]), min(_best(found["fits"])[1:])
+        found = race_processes(contestants, evenly(setting))
+    user, pinned, fits = (best_seconds(found[name]) for name in ("user", "pinned", "fits"))
     lines = [
         share("first CV, pinned", user[0], pinned[0], most=MOST, note="loading included"),
         share("second CV, pinned", user[1], pinned[1], most=MOST),
-        share("one warm fit", user[0], warm, most=MOST_FITS, note="the first CV of a session"),
+        share("one warm fit", user[0], min(fits[1:]), most=MOST_FITS, note="the first CV of a session"),
     ]
-    return Outcome(lines, _records(found))
+    return Outcome(lines, records_of(found))
 
 
 def grid(data: Labeled, setting: Setting) -> Outcome:
     """`GridSearchCV` over ten radii and five folds."""
-    with _processes(data) as process:
+    with in_processes(data) as process:
         contestants = {"user": process("grid"), "pinned": process("same fits", PINNED)}
-        found = _race(contestants, evenly(setting))
-    (user,), (pinned,) = _best(found["user"]), _best(found["pinned"])
+        found = race_processes(contestants, evenly(setting))
+    (user,), (pinned,) = best_seconds(found["user"]), best_seconds(found["pinned"])
     note = "pinned: the same 50 fits without transforming and scoring"
-    return Outcome([share("50 fits, pinned", user, pinned, most=MOST, note=note)], _records(found))
+    return Outcome([share("50 fits, pinned", user, pinned, most=MOST, note=note)], records_of(found))
 
 
 def cross_validation_virus(setting: Setting) -> Outcome:
     """`LogEuclideanMetricCV` on 45 matrices 400 x 400."""
     if setting.quick:
         raise Absent("takes minutes: run without --quick")
-    with _processes(virus(setting.seed)) as process:
-        found = _race({"user": process("one cv"), "eigh": process("eigh", PINNED)}, setting)
-    (user,), eigh = _best(found["user"]), min(_best(found["eigh"]))
-    return Outcome([share("numpy.linalg.eigh", user, eigh, most=MOST_DECOMPOSITIONS)], _records(found))
+    with in_processes(virus(setting.seed)) as process:
+        found = race_processes({"user": process("one cv"), "eigh": process("eigh", PINNED)}, setting)
+    (user,), eigh = best_seconds(found["user"]), min(best_seconds(found["eigh"]))
+    return Outcome([share("numpy.linalg.eigh", user, eigh, most=MOST_DECOMPOSITIONS)], records_of(found))
 
 
 # ---------------------------------------------------------------------------
@@ -104,7 +104,7 @@ def cross_validation_virus(setting: Setting) -> Outcome:
 
 
 @contextmanager
-def _processes(data: Labeled) -> Iterator[Callable[..., Process]]:
+def in_processes(data: Labeled) -> Iterator[Callable[..., Process]]:
     """How to make the process of a session of `benchmarks.sessions` on these data."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "data.npz")
@@ -119,18 +119,18 @@ def _processes(data: Labeled) -> Iterator[Callable[..., Process]]:
         yield process
 
 
-def _race(contestants: Mapping[str, Process], setting: Setting) -> dict[str, list[list[float]]]:
+def race_processes(contestants: Mapping[str, Process], setting: Setting) -> dict[str, list[list[float]]]:
     """The seconds measured in each process of each contestant, which take turns."""
     return {name: [seconds for _, seconds in of_one] for name, of_one in rounds(contestants, setting).items()}
 
 
-def _best(processes: list[list[float]]) -> list[float]:
+def best_seconds(processes: list[list[float]]) -> list[float]:
     """Best of the first, the second, ... over processes: each as often repeated as the other side's."""
     return [min(seconds) for seconds in zip(*processes, strict=True)]
 
 
-def _records(found: Mapping[str, list[list[float]]]) -> dict[str, dict[str, Any]]:
+def records_of(found: Mapping[str, list[list[float]]]) -> dict[str, dict[str, Any]]:
     return {
-        name: {"seconds": _best(processes), "repeats": len(processes), "all_seconds": processes}
+        name: {"seconds": best_seconds(processes), "repeats": len(processes), "all_seconds": processes}
         for name, processes in found.items()
     }

@@ -15,7 +15,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "spdmetric.io.signals": ("read_signals", "Signals", "Recipe"),
     "spdmetric.io.models": ("load_recipe",),
     "spdmetric.validation": ("bad_matrices", "Bad", "check_spd"),
-    "spdmetric.estimators.transfer": ("TransferClassifier",),
+    "spdmetric.estimators": ("TransferClassifier",),
     "spdmetric.geometry": (
         *("tangent_vectors", "matrices_at", "log_map", "exp_map", "geodesic"),
         *("distance_euclid", "distance_logeuclid", "distance_riemann", "distance_stein", "pairwise_distance"),
@@ -34,8 +34,8 @@ API
 ===
 
 What is public is in ``spdmetric`` and in the submodules below; all else may change without notice.
-``LogEuclideanClassifier``, ``LogEuclideanMetricCV`` and ``LogEuclideanMetric`` are all that most users
-need; from ``spdmetric.geometry`` on, the page is for those who build on the mathematics. How the modules
+``LogEuclideanClassifier``, ``LogEuclideanRegressor``, ``LogEuclideanMetricCV`` and ``LogEuclideanMetric`` are all
+that most users need; from ``spdmetric.geometry`` on, the page is for those who build on the mathematics. How the modules
 depend on each other: :doc:`/architecture`.
 
 .. toctree::

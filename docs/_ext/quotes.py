@@ -26,15 +26,14 @@ RESULTS = ROOT / "docs" / "results"
 SPEED = ROOT / "benchmarks" / "results.json"
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT / "src"))  # `rivals` and `steps` are beside this file
+    sys.path[:0] = [str(ROOT / "src"), str(ROOT)]  # `rivals` is beside this file
 
 import rivals  # noqa: E402
-from steps import STEPS  # noqa: E402
 
-from spdmetric.comparison.methods import METHODS  # noqa: E402
+from reproduction.methods import KNOWN  # noqa: E402
+from reproduction.stamps import Stamp, code_stamp  # noqa: E402
+from reproduction.steps import STEPS  # noqa: E402
 from spdmetric.comparison.statistics import number  # noqa: E402
-from spdmetric.paper.ablations import KNOWN  # noqa: E402
-from spdmetric.paper.stamps import Stamp, code_stamp  # noqa: E402
 
 WRITTEN = {"_build", "api", "gallery", "results"}
 BLOCK = re.compile(r"(<!-- quote: ([^\n]*) -->\n)(.*?)(<!-- end of quote -->)", re.S)
@@ -95,6 +94,8 @@ def problems(now: str | None = None) -> list[str]:
         text, name = page.read_text(), page.relative_to(ROOT)
         try:
             untold = {s.code for s in quoted(text) if not s.holds(now) and EARLIER.format(s.code) not in text}
+            if page.name == "README.md":  # docs/claims.md tells the stamps of its numbers
+                untold = set()
             stale = written(text, now) != text
         except (ValueError, KeyError) as error:
             found.append(f"{name}: {error}")
@@ -117,6 +118,7 @@ class Quote(NamedTuple):
     rows: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
     names: tuple[str, ...] = ()  # of the rows on the page, where they are others than in the file
+    stamp: str = "shown"  # or "hidden": docs/claims.md has it
     lines: str = "rows"  # what the lines of the table are: "rows" or "methods"; "none" for the stamp alone
 
     @classmethod
@@ -124,8 +126,10 @@ class Quote(NamedTuple):
         """Read ``toy rows="6x6; 8x8" methods="euclid; riemann" lines=methods``."""
         file, *options = shlex.split(text)
         values = dict(option.split("=", 1) for option in options)
-        lists = {k: tuple(map(str.strip, v.split(";"))) for k, v in values.items() if k != "lines"}
-        return cls(file, **lists, lines=values.get("lines", "rows"))
+        lists = {
+            k: tuple(map(str.strip, v.split(";"))) for k, v in values.items() if k not in ("lines", "stamp")
+        }
+        return cls(file, **lists, stamp=values.get("stamp", "shown"), lines=values.get("lines", "rows"))
 
 
 def written(text: str, now: str | None = None) -> str:
@@ -148,7 +152,8 @@ def written(text: str, now: str | None = None) -> str:
         if quote.lines == "none":
             file = path_of(quote.file).relative_to(ROOT).as_posix()
             return f"{match[1]}`{file}`: {said[0].lower()}{said[1:]}\n{match[4]}"
-        return f"{match[1]}{table_of(quote)}{said}\n{match[4]}"
+        end = f"{said}\n" if quote.stamp == "shown" else ""
+        return f"{match[1]}{table_of(quote)}{end}{match[4]}"
 
     return BLOCK.sub(fill, text)
 
@@ -245,7 +250,10 @@ def bars() -> list[list[str]]:
 
 
 # File, entry and command of what is counted in the table of all methods.
-_BEYOND = ("`docs/results/beyond.json`", "`by_group`", "`python docs/recompute.py --data DATA --only beyond`")
+_BEYOND = (
+    *("`docs/results/beyond.json`", "`by_group`"),
+    "`python -m reproduction.recompute --data DATA --only beyond`",
+)
 
 
 def claims() -> list[list[str]]:
@@ -267,7 +275,7 @@ def claims() -> list[list[str]]:
             if quote.file in TARGETS and quote.lines != "none":
                 source = [
                     f"`docs/results/{quote.file}.json`",
-                    f"`python docs/recompute.py --data DATA --only {quote.file}`",
+                    f"`python -m reproduction.recompute --data DATA --only {quote.file}`",
                 ]
                 lines += [
                     [text, source[0], f"{row}: {KNOWN[method].short}", source[1]]
@@ -333,7 +341,7 @@ def label_shift_table(content: dict[str, Any]) -> list[list[str]]:
 def elsewhere_table(content: dict[str, Any]) -> list[list[str]]:
     """Accuracy of each method, the highest bold, a line for each set and number of training matrices."""
     names = list(content["lines"][0]["accuracy"])
-    lines = [["set, training matrices", *(METHODS[name].short for name in names), "chosen less LDA"]]
+    lines = [["set, training matrices", *(KNOWN[name].short for name in names), "chosen less LDA"]]
     for line in content["lines"]:
         texts = [f"{line['accuracy'][name]['mean']:.1f}" for name in names]
         best = max(texts, key=float)

@@ -10,8 +10,8 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+from reproduction.methods import KNOWN
 from spdmetric.comparison.statistics import number
-from spdmetric.paper.ablations import KNOWN
 
 CHOICES = ("spdmetric", "spdmetric-neighbors")
 LDA, LOGISTIC = "logeuclid-mean-lda", "logeuclid-mean-logistic"

@@ -11,11 +11,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from spdmetric.comparison.compare import compare as compare
+    from spdmetric.comparison.report import compare as compare
     from spdmetric.estimators import CommonRange as CommonRange
     from spdmetric.estimators import LogEuclideanClassifier as LogEuclideanClassifier
     from spdmetric.estimators import LogEuclideanMetric as LogEuclideanMetric
     from spdmetric.estimators import LogEuclideanMetricCV as LogEuclideanMetricCV
+    from spdmetric.estimators import LogEuclideanRegressor as LogEuclideanRegressor
     from spdmetric.estimators import Shrinkage as Shrinkage
     from spdmetric.io.models import load as load
     from spdmetric.io.models import save as save
@@ -33,8 +34,9 @@ _NAMES = {
     "LogEuclideanClassifier": "estimators",
     "LogEuclideanMetric": "estimators",
     "LogEuclideanMetricCV": "estimators",
+    "LogEuclideanRegressor": "estimators",
     "Shrinkage": "estimators",
-    "compare": "comparison.compare",
+    "compare": "comparison.report",
     "load": "io.models",
     "save": "io.models",
     "ChoiceDisplay": "plots",

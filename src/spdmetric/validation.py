@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from math import frexp, isfinite, ldexp
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import (
@@ -21,6 +21,7 @@ from scipy.sparse import issparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from spdmetric.caller import spell
 from spdmetric.linalg.symmetric import Array, array_namespace, detached, symmetrize, transpose
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -110,8 +111,9 @@ def check_symmetric(X: ArrayLike, *, name: str = "X", first: int = 0) -> Array:
         skew = detached(xp.max(xp.abs(matrices - transpose(matrices)), axis=(-2, -1)))
         bad = first_true(skew > allowed * largest)
     if bad is not None:
-        what, expected = _fault_of_matrix(to_numpy(matrices[bad, :, :]), allowed) or ("", "")
-        raise ValueError(f"{name}[{first + bad}] {what}: {expected.replace('{X}', name)}")
+        fault = _find_fault(to_numpy(matrices[bad, :, :]), name, allowed)
+        if fault is not None:
+            raise ValueError(f"{name}[{first + bad}] {fault.what}: expected {fault.expected}")
     return symmetrize(matrices) if bool(xp.any(skew > 0)) else matrices
 
 
@@ -141,7 +143,7 @@ def bad_matrices(X: np.ndarray, names: Sequence[str] | None = None) -> list[Bad]
     """
     matrices, allowed = _as_float64(X, "X")
     check_stack(matrices, "X")
-    found = {k: fault[0] for k, A in enumerate(matrices) if (fault := _fault_of_matrix(A, allowed))}
+    found = _find_faults(matrices, partial(_find_fault, name="X", allowed=allowed))
     rest = [k for k in range(len(matrices)) if k not in found]
     if rest and not _surely_definite(symmetrize(matrices[rest])):
         single = allowed == _ASYMMETRY["float32"]
@@ -151,40 +153,51 @@ def bad_matrices(X: np.ndarray, names: Sequence[str] | None = None) -> list[Bad]
 
 def bad_signals(X: np.ndarray, names: Sequence[str] | None = None) -> list[Bad]:
     """The same for signals, (n, channels, times): those with NaN or infinity, and those that are zero."""
-    return _named({k: fault[0] for k, A in enumerate(X) if (fault := _fault_of_numbers(A))}, names)
+    return _named(_find_faults(X, _find_gaps), names)
 
 
 def _named(found: Mapping[int, str], names: Sequence[str] | None) -> list[Bad]:
     return [Bad(k, names[k] if names else f"X[{k}]", why) for k, why in sorted(found.items())]
 
 
-Fault = tuple[str, str]  # what is wrong, and what was expected, with {X} for the name of the stack
+class _Fault(NamedTuple):
+    """What is wrong with a matrix, and what was expected."""
+
+    what: str
+    expected: str
 
 
-def _fault_of_numbers(A: np.ndarray) -> Fault | None:
-    """Why some numbers cannot be used, if they cannot."""
+def _find_faults(stack: np.ndarray, find: Callable[[np.ndarray], _Fault | None]) -> dict[int, str]:
+    """What is wrong with each matrix that cannot be used."""
+    return {k: fault.what for k, one in enumerate(stack) if (fault := find(one)) is not None}
+
+
+def _find_gaps(A: np.ndarray) -> _Fault | None:
     for wrong, kind in ((np.isnan(A), "NaN"), (np.isinf(A), "infinity")):
         if wrong.any():
-            advice = "expected finite numbers. Drop that matrix, or fix the signal it was estimated from."
-            return f"contains {kind} in {wrong.sum()} of {A.size} entries", advice
-    return None if A.any() else ("all entries are zero", "expected some that are not.")
+            return _Fault(
+                f"contains {kind} in {wrong.sum()} of {A.size} entries",
+                "finite numbers. Drop that matrix, or fix the signal it was estimated from.",
+            )
+    return None if A.any() else _Fault("all entries are zero", "some that are not.")
 
 
-def _fault_of_matrix(A: np.ndarray, allowed: float) -> Fault | None:
-    """Why this is no covariance matrix, as far as its entries tell."""
-    if fault := _fault_of_numbers(A):
-        return fault
+def _find_fault(A: np.ndarray, name: str, allowed: float) -> _Fault | None:
+    """Why a matrix is no covariance matrix, as far as its entries tell."""
+    if (gaps := _find_gaps(A)) is not None:
+        return gaps
     (low, high), largest, skew = _SIZES, np.abs(A).max(), np.abs(A - A.T).max()
     if not low <= largest <= high:
-        return f"has {largest:.3g} for its largest entry", (
-            f"expected between {low:g} and {high:g}, so that float64 can hold its square. Choose other units, "
-            f"for instance {{X}} / {largest:.0e}."
+        return _Fault(
+            f"has {largest:.3g} for its largest entry",
+            f"between {low:g} and {high:g}, so that float64 can hold its square. Choose other units, for "
+            f"instance {name} / {largest:.0e}.",
         )
     if skew > allowed * largest:
-        differs = f"it differs from its transpose by {skew / largest:.2g} of its largest entry"
-        return f"is not symmetric: {differs}", (
-            f"expected at most {allowed:.0e}, as rounding. If that is meant, pass ({{X}} + "
-            "{X}.transpose(0, 2, 1)) / 2."
+        return _Fault(
+            f"is not symmetric: it differs from its transpose by {skew / largest:.2g} of its largest entry",
+            f"at most {allowed:.0e}, as rounding. If that is meant, pass "
+            f"({name} + {name}.transpose(0, 2, 1)) / 2.",
         )
     return None
 
@@ -389,14 +402,15 @@ def check_radius(radius: object) -> float:
     """Return a radius as a float, if float64 goes so far."""
     if not isinstance(radius, Real) or not isfinite(radius) or radius < 0:
         raise ValueError(
-            f"radius={radius!r}: expected a finite number >= 0, the largest affine-invariant distance "
-            "from the start; 0 learns nothing. Without a bound the search runs away to degenerate G."
+            f"{spell('radius', radius)}: expected a finite number >= 0, the largest affine-invariant "
+            "distance from the start; 0 learns nothing. Without a bound the search runs away to degenerate G."
         )
     radius = float(radius)
     if radius > LARGEST_RADIUS:
         raise ValueError(
-            f"radius={radius!r}: expected at most {LARGEST_RADIUS:g}. Eigenvalues of G differ by factors of "
-            "up to exp(radius), which float64 cannot hold there; 10 is the default, 2 to 20 are usual."
+            f"{spell('radius', radius)}: expected at most {LARGEST_RADIUS:g}. Eigenvalues of G differ by "
+            "factors of up to exp(radius), which float64 cannot hold there; 10 is the default, 2 to 20 are "
+            "usual."
         )
     return radius
 
@@ -420,8 +434,8 @@ def check_neighbors(n_neighbors: int, fewest: int) -> int:
     """Return a number of neighbors, if the smallest training set of the folds has so many matrices."""
     if n_neighbors > fewest:
         raise ValueError(
-            f"n_neighbors={n_neighbors}: expected at most {fewest}, as many matrices as the smallest fold "
-            "has to learn from. Leave it out to have it chosen."
+            f"{spell('n_neighbors', n_neighbors)}: expected at most {fewest}, as many matrices as the "
+            "smallest fold has to learn from. Leave it out to have it chosen."
         )
     return int(n_neighbors)
 

@@ -11,20 +11,20 @@ from contextlib import contextmanager
 from threading import current_thread, main_thread
 from types import FrameType
 
-from spdmetric.cli import compare, fit, methods, predict, reproduce, show, toy
-from spdmetric.cli.options import one_line, printable, say
+from spdmetric.caller import spell_by
+from spdmetric.cli import compare, fit, methods, predict, show, toy
+from spdmetric.cli.options import one_line, printable, say, write_option
 
-COMMANDS = (toy, fit, predict, show, methods, compare, reproduce)
+COMMANDS = (toy, fit, predict, show, methods, compare)
 
 EPILOG = """\
 examples:
-  spdmetric fit train.npz -o model.npz             learn from labeled matrices
-  spdmetric predict model.npz new.npz -o new.csv   label other matrices
-  spdmetric show model.npz                         what a model file holds
+  spdmetric fit train.npz -o model.skops           learn from labeled matrices
+  spdmetric predict model.skops new.npz -o new.csv label other matrices
+  spdmetric show model.skops                       what a model file holds
   spdmetric compare matrices.npz --out report.html which metric suits my matrices, does learning help?
-  spdmetric reproduce toy                          Table 1 of the paper, about a minute
 
-An interrupted run of compare or reproduce goes on where it was when the same command is given again.
+An interrupted run of compare resumes when the same command is given again.
 """
 
 
@@ -32,14 +32,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return 0, or 2 after a one-line error, or 130 after an interruption."""
     arguments = make_parser().parse_args(argv)
     arguments.words = sys.argv[1:] if argv is None else list(argv)  # for the page of compare
-    with warnings.catch_warnings(), _interruptions() as interrupted:
+    with warnings.catch_warnings(), spell_by(write_option), _note_interrupts() as interrupted:
         warnings.showwarning = lambda message, category, *_: say(f"{category.__name__}: {printable(message)}")
         try:
             arguments.command.run(arguments)
         except (KeyboardInterrupt, Exception) as error:
             if interrupted or isinstance(error, KeyboardInterrupt):
-                resumes = arguments.command in (compare, reproduce)
-                say("interrupted" + "; give the same command again to go on where it was" * resumes + ".")
+                resumes = arguments.command is compare
+                say("interrupted" + "; give the same command again to resume" * resumes + ".")
                 return 130
             if not isinstance(error, (ValueError, TypeError, ImportError, OSError, MemoryError)):
                 raise
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 @contextmanager
-def _interruptions() -> Iterator[list[int]]:
+def _note_interrupts() -> Iterator[list[int]]:
     """Note every ^C: one that comes while compiled modules are loaded is turned into an error of theirs."""
     came: list[int] = []
 

@@ -44,7 +44,7 @@ AUTO = "spdmetric"  # what --method auto stands for
 def add_options(parser: ArgumentParser) -> None:
     """Add the options of the command."""
     add_data(parser)
-    parser.add_argument("-o", "--out", type=Path, required=True, metavar="MODEL.npz", help="file to write")
+    parser.add_argument("-o", "--out", type=Path, required=True, metavar="MODEL.skops", help="file to write")
     methods = "what to train, see 'spdmetric methods' (default: auto, our choice)"
     parser.add_argument("--method", default="auto", metavar="NAME", help=methods)
     parser.add_argument("--radius", type=float, metavar="R", help="largest distance of G from the mean")
@@ -69,46 +69,53 @@ def run(arguments: Namespace) -> None:
     check_model_target("--out", arguments.out, arguments.data, arguments.labels)
     if arguments.regression:
         _check_regression(arguments)
-    from sklearn.pipeline import make_pipeline
 
-    from spdmetric.cli.inputs import read_input, told
-    from spdmetric.comparison.folds import several, steps_of
+    from spdmetric.cli.inputs import describe_input, read_input, save_model
+    from spdmetric.comparison.folds import drop_single_group
     from spdmetric.comparison.methods import Sizes
-    from spdmetric.io.models import save
 
     if arguments.method != "auto":
         check_method(arguments.method)
     data = read_input(arguments.data, arguments.labels, arguments)
     y = check_labels(data, arguments)
-    sizes = Sizes.of(data.matrices.X, y)
+    sizes = Sizes.from_data(data.matrices.X, y)
     if arguments.rank not in (None, "full"):
         sizes = sizes._replace(shared=False)  # a metric of low rank does without the common range
     if not arguments.regression and arguments.method == "auto":
         check_classes(y)
     # Domains are groups too; --folds asks for folds of matrices.
-    groups = several(data.matrices.groups) if data.domains is None and arguments.folds is None else None
+    groups = (
+        drop_single_group(data.matrices.groups) if data.domains is None and arguments.folds is None else None
+    )
     if arguments.regression:
-        made = numbers_asked(arguments, sizes)
+        estimator = make_regressor(arguments, sizes)
     else:
-        made = classifier_asked(arguments, sizes, groups is not None or data.domains is not None)
-    model = make_pipeline(*data.steps, *steps_of(made))
-    learn(model, data, groups)
-    save(model if len(model) > 1 else model[0], arguments.out, recipe=data.recipe)
+        estimator = make_classifier(arguments, sizes, groups is not None or data.domains is not None)
+    learn(estimator, data, groups)
+    save_model(estimator, data, arguments.out)
     n, d, _ = data.matrices.X.shape
-    print(*told(data), f"{n} matrices {d} x {d}, {_told(y, arguments.regression)}", sep="\n")
+    print(
+        *describe_input(data),
+        f"{n} matrices {d} x {d}, {_describe_labels(y, arguments.regression)}",
+        sep="\n",
+    )
     if sizes.shared:
         print(f"brought to their common range, {sizes.smallest_rank} of {d} dimensions")
     elif not sizes.definite:
         lowest = f"the lowest rank is {sizes.smallest_rank} of {d}"
         print(f"{lowest}: a metric of low rank, from the Euclidean mean; --shrink makes them definite")
-    print(*_parts(data, groups), _learned(model, arguments), f"written: {arguments.out}", sep="\n")
+    print(
+        *_describe_groups(data, groups),
+        _describe_model(estimator, arguments),
+        f"written: {arguments.out}",
+        sep="\n",
+    )
 
 
 def learn(model: BaseEstimator, data: Input, groups: np.ndarray | None) -> None:
-    """Train a pipeline, with a bar for terminals, and for what takes longer than two seconds."""
+    """Train an estimator, with a bar for terminals, and for what takes longer than two seconds."""
     from tqdm import tqdm
 
-    from spdmetric.cli.inputs import speaking_of_options
     from spdmetric.comparison.folds import fit_keywords, steps_of
 
     columns = fit_keywords(model, groups=groups, sample_domain=data.domains)
@@ -116,10 +123,10 @@ def learn(model: BaseEstimator, data: Input, groups: np.ndarray | None) -> None:
         following = [step for step in steps_of(model) if hasattr(step, "set_callbacks")]  # scikit-learn 1.9
         for step in following:
             step.set_callbacks(Bar(bar.update))
-        with speaking_of_options():
-            model.fit(data.X, data.matrices.y, **columns)
-        for step in following:
+        model.fit(data.matrices.X, data.matrices.y, **columns)
+        for step in following:  # and the metric inside a classifier: a model file holds no bar
             step.set_callbacks()
+            getattr(step, "metric_", step).set_callbacks()
 
 
 def check_labels(data: Input, arguments: Namespace) -> np.ndarray:
@@ -187,32 +194,32 @@ def _check_regression(arguments: Namespace) -> None:
             raise ValueError(f"{option} is for classes: leave it out, or --regression.")
 
 
-def classifier_asked(arguments: Namespace, sizes: Sizes, grouped: bool) -> BaseEstimator:
+def make_classifier(arguments: Namespace, sizes: Sizes, grouped: bool) -> BaseEstimator:
     """A fresh classifier of matrices, with the options that were given."""
     import numpy as np
 
     from spdmetric import LogEuclideanClassifier
     from spdmetric.comparison.folds import steps_of
-    from spdmetric.comparison.methods import METHODS, given, obstacle
+    from spdmetric.comparison.methods import METHODS, find_obstacle, set_where_known
 
     name = AUTO if arguments.method == "auto" else arguments.method
-    if why := obstacle(METHODS[name], sizes):
+    if why := find_obstacle(METHODS[name], sizes):
         todo = "" if sizes.inside.definite else "; --shrink 0.1, or another amount, makes them definite"
         raise ValueError(f"--method {name} cannot learn from {arguments.data}: {why}{todo}.")
-    made = METHODS[name].make(sizes)
-    chooses = isinstance(steps_of(made)[-1], LogEuclideanClassifier)
+    estimator = METHODS[name].make(sizes)
+    chooses = isinstance(steps_of(estimator)[-1], LogEuclideanClassifier)
     if SCORES.get(arguments.scoring) and arguments.folds is None and not grouped:
         # Scores of scikit-learn are of folds, each of which then needs all classes.
-        given(made, cv=int(np.clip(sizes.smallest_class, 2, FOLDS)))
+        set_where_known(estimator, cv=int(np.clip(sizes.smallest_class, 2, FOLDS)))
     for option, parameters in _parameters(arguments, chooses).items():
-        if given(made, **parameters):
+        if set_where_known(estimator, **parameters):
             raise ValueError(f"{option} has no meaning for --method {name}: leave it out, or --method.")
     if arguments.domains is not None and not chooses:
         raise ValueError(
             f"--domains needs a method that keeps their means, and {name} does not: use --method auto, or "
             "--method spdmetric-neighbors."
         )
-    return made
+    return estimator
 
 
 def _parameters(arguments: Namespace, chooses: bool) -> dict[str, dict[str, object]]:
@@ -226,18 +233,18 @@ def _parameters(arguments: Namespace, chooses: bool) -> dict[str, dict[str, obje
         "--scoring": {"scoring": scoring},
         "--class-weight": {"class_weight": arguments.class_weight},
     }
-    asked = {f"--{name.replace('_', '-')}" for name, value in vars(arguments).items() if value is not None}
-    return {option: parameters for option, parameters in found.items() if option in asked}
+    named = {f"--{name.replace('_', '-')}" for name, value in vars(arguments).items() if value is not None}
+    return {option: parameters for option, parameters in found.items() if option in named}
 
 
-def numbers_asked(arguments: Namespace, sizes: Sizes) -> BaseEstimator:
+def make_regressor(arguments: Namespace, sizes: Sizes) -> BaseEstimator:
     """A metric for numbers, and what predicts them."""
     from sklearn.linear_model import Ridge
     from sklearn.neighbors import KNeighborsRegressor
     from sklearn.pipeline import make_pipeline
 
     from spdmetric import CommonRange, LogEuclideanMetric, LogEuclideanMetricCV
-    from spdmetric.comparison.methods import given
+    from spdmetric.comparison.methods import set_where_known
 
     ridge = arguments.neighbors is None
     metric: LogEuclideanMetric | LogEuclideanMetricCV
@@ -245,39 +252,42 @@ def numbers_asked(arguments: Namespace, sizes: Sizes) -> BaseEstimator:
         rank = None if arguments.rank == "full" else arguments.rank
         metric = LogEuclideanMetric(arguments.radius, rank=rank, weighting="discriminant", task="regression")
     else:
-        metric = LogEuclideanMetricCV(head="ridge" if ridge else "neighbors", task="regression")
+        metric = LogEuclideanMetricCV(
+            LogEuclideanMetric(task="regression", tol=3e-2, max_iter=40),
+            head="ridge" if ridge else "neighbors",
+        )
     before = [CommonRange()] if sizes.shared else []
-    made = make_pipeline(*before, metric, Ridge() if ridge else KNeighborsRegressor())
+    estimator = make_pipeline(*before, metric, Ridge() if ridge else KNeighborsRegressor())
     for parameters in _parameters(arguments, chooses=False).values():
-        given(made, **parameters)
-    return made
+        set_where_known(estimator, **parameters)
+    return estimator
 
 
-def _told(y: np.ndarray, regression: bool) -> str:
+def _describe_labels(y: np.ndarray, regression: bool) -> str:
     if regression:
         return f"numbers from {y.min():.4g} to {y.max():.4g}"
-    return f"{len(set(y.tolist()))} classes: {counted(y)}"
+    return f"{len(set(y.tolist()))} classes: {count_values(y)}"
 
 
-def counted(values: np.ndarray) -> str:
+def count_values(values: np.ndarray) -> str:
     """Different values and how often they occur; of many the first."""
     found = sorted(Counter(values.tolist()).items())
     counts = [f"{printable(name)[:40]} ({count})" for name, count in found]
     return ", ".join(counts if len(counts) <= 8 else [*counts[:7], "..."])
 
 
-def _parts(data: Input, groups: np.ndarray | None) -> list[str]:
+def _describe_groups(data: Input, groups: np.ndarray | None) -> list[str]:
     """What groups and domains were used for, in lines."""
     if data.domains is not None:
-        return [f"domains, each seen from its own mean: {counted(data.domains)}"]
+        return [f"domains, each recentered by its own mean: {count_values(data.domains)}"]
     if groups is None:
         apart = data.matrices.groups is not None and len(set(data.matrices.groups.tolist())) > 1
         return ["--folds: of matrices, so that the groups are not kept whole"] if apart else []
-    offer = "--domains groups would see each from its own mean"
-    return [f"groups, kept whole by the folds: {counted(groups)}; {offer}"]
+    offer = "--domains groups would recenter each by its own mean"
+    return [f"groups, kept whole by the folds: {count_values(groups)}; {offer}"]
 
 
-def _learned(model: BaseEstimator, arguments: Namespace) -> str:
+def _describe_model(model: BaseEstimator, arguments: Namespace) -> str:
     """What was learned, in a line."""
     from spdmetric.comparison.folds import steps_of
     from spdmetric.comparison.methods import METHODS
@@ -288,12 +298,12 @@ def _learned(model: BaseEstimator, arguments: Namespace) -> str:
         return f"trained: {METHODS[arguments.method].title}"
     metric = metrics[0]
     if not hasattr(metric, "best_params_"):
-        told = f"alignment {metric.alignment_:.3f}, distance from the mean {metric.radius_:.3g}"
-        return f"{told}, R2 {metric.weighting_score_:.3f} each matrix left out in turn"
-    return chosen(metric)
+        text = f"alignment {metric.alignment_:.3f}, distance from the mean {metric.radius_:.3g}"
+        return f"{text}, R2 {metric.weighting_score_:.3f} each matrix left out in turn"
+    return describe_choice(metric)
 
 
-def chosen(metric: LogEuclideanMetricCV) -> str:
+def describe_choice(metric: LogEuclideanMetricCV) -> str:
     """What cross-validation chose, in a line."""
     best = metric.best_params_
     weighting = "no weighting" if best["weighting"] is None else f"{best['weighting']} weighting"

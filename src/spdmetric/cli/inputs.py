@@ -6,21 +6,23 @@ lead from one to the other, which come before a method in a pipeline.
 
 from __future__ import annotations
 
-import re
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.pipeline import make_pipeline
 
 from spdmetric.cli.options import printable
 from spdmetric.comparison.baselines import from_pyriemann
+from spdmetric.comparison.folds import steps_of
 from spdmetric.comparison.methods import expression
 from spdmetric.estimators import Shrinkage
-from spdmetric.io.matrices import GROUP_HEADS, SIGNAL_SUFFIXES, Matrices, read_column, read_matrices
+from spdmetric.io.columns import GROUP_HEADS, read_column
+from spdmetric.io.matrices import SIGNAL_SUFFIXES, Matrices, read_matrices
+from spdmetric.io.models import save
 from spdmetric.io.signals import Recipe, Signals, holds_signals, read_signals
 from spdmetric.validation import Bad, bad_matrices, bad_signals
 
@@ -54,61 +56,43 @@ def read_input(
 
     ``steps`` and ``recipe`` are those of a model, which then decide what DATA is; otherwise the options do.
     """
-    options = (*SIGNALS, "shrink", "groups", "domains", "subject")  # of which a command may lack some
-    asked = Namespace(**{name: getattr(arguments, name, None) for name in options})
-    with speaking_of_options():
-        found = _read(path, labels, asked, steps, recipe)
-        domains = _domains(path, found, asked.domains, asked.subject)
+    wanted = (*SIGNALS, "shrink", "groups", "domains", "subject")  # of which a command may lack some
+    options = Namespace(**{name: getattr(arguments, name, None) for name in wanted})
+    found = _read(path, labels, options, steps, recipe)
+    domains = _read_domains(path, found, options.domains, options.subject)
     recipe, names = (found.recipe, None) if isinstance(found, Signals) else (None, found.names)
     if found.X.dtype.kind == "c":
         todo = "Hermitian matrices can be stored as [[Re, -Im], [Im, Re]]"
         raise ValueError(f"{path} holds complex numbers; expected real ones. {todo}.")
     bad = bad_matrices(found.X, names) if recipe is None else bad_signals(found.X)
-    _refuse(path, bad, len(found.X), getattr(arguments, "skip_bad", False))
+    _check_bad(path, bad, len(found.X), getattr(arguments, "skip_bad", False))
     kept = np.setdiff1d(np.arange(len(found.X)), [one.index for one in bad])
     y, groups, domains = (None if of is None else of[kept] for of in (found.y, found.groups, domains))
     X = matrices = found.X[kept]
-    steps = _steps(asked, signals=recipe is not None) if steps is None else steps
+    steps = _make_steps(options, signals=recipe is not None) if steps is None else steps
     for step in steps:
         matrices = step.fit_transform(matrices)
     described = Matrices(matrices, y, groups, found.name, found.notes)
     return Input(X, described, domains, names, bad, len(found.X), steps, recipe, kept)
 
 
-@contextmanager
-def speaking_of_options() -> Iterator[None]:
-    """Errors speak of options, not of arguments of Python."""
-    try:
-        yield
-    except ValueError as error:
-        options = r"\b(labels|groups|subject|events|band|window|radius|rank)=(?=([\w('\"\[-])?)"
-        text = re.sub(options, lambda m: f"--{m[1]}" + " " * bool(m[2]), str(error))
-        for word, option in (
-            ("sample_domain", "--domains"),
-            ("a number for cv", "--folds N"),
-            ("n_neighbors=", "--neighbors "),
-        ):
-            text = text.replace(word, option)
-        raise ValueError(re.sub(r"\bas \(([\d.]+), ([\d.]+)\)", r"as \1 \2", text)) from error
-
-
 def _read(
     path: Path,
     labels: str | None,
-    asked: Namespace,
+    options: Namespace,
     steps: list[BaseEstimator] | None,
     recipe: Recipe | None,
 ) -> Matrices | Signals:
     """Matrices or signals: a model knows, options say so, or the kind of file does."""
-    found = holds_signals(path, asked.subject)
+    found = holds_signals(path, options.subject)
     files = found and (path.is_dir() or path.suffix.lower() in SIGNAL_SUFFIXES)
     wanted = (
-        recipe is not None if steps is not None else files or any(getattr(asked, name) for name in SIGNALS)
+        recipe is not None if steps is not None else files or any(getattr(options, name) for name in SIGNALS)
     )
     if wanted:
-        how = {name: getattr(asked, name) for name in ("events", "band", "window")}
-        signals = read_signals(path, labels, asked.groups, subject=asked.subject, recipe=recipe, **how)
-        if symmetric(signals.X):
+        how = {name: getattr(options, name) for name in ("events", "band", "window")}
+        signals = read_signals(path, labels, options.groups, subject=options.subject, recipe=recipe, **how)
+        if _is_symmetric(signals.X):
             todo = (
                 "leave out --estimator" if recipe is None else "the model takes signals, fit one on matrices"
             )
@@ -121,48 +105,48 @@ def _read(
             f"{path} has no square matrices. These look like signals, (n, channels, times): give --estimator "
             "oas to learn from their covariances."
         )
-    return read_matrices(path, labels, asked.groups, subject=asked.subject)
+    return read_matrices(path, labels, options.groups, subject=options.subject)
 
 
-def symmetric(X: np.ndarray) -> bool:
+def _is_symmetric(X: np.ndarray) -> bool:
     """Whether an array holds symmetric matrices, 2 x 2 or larger."""
     near = dict(rtol=0.0, atol=1e-9 * np.abs(X).max())
     return 1 < X.shape[1] == X.shape[2] and all(np.allclose(A, A.T, **near) for A in X)
 
 
-def _domains(
-    path: Path, found: Matrices | Signals, asked: str | None, subject: int | None
+def _read_domains(
+    path: Path, found: Matrices | Signals, name: str | None, subject: int | None
 ) -> np.ndarray | None:
     """The domain of each matrix: the groups, a column of a .csv file, or an array of DATA."""
-    if asked is None:
+    if name is None:
         return None
-    if asked == "groups":
+    if name == "groups":
         if found.groups is None:
             raise ValueError(f"--domains groups: {path} has no groups; give a .csv file or an array's name.")
         return found.groups
-    if asked.lower().endswith(".csv"):
-        return read_column(asked, len(found.X), GROUP_HEADS)
+    if name.lower().endswith(".csv"):
+        return read_column(name, len(found.X), GROUP_HEADS)
     if isinstance(found, Signals):
-        return read_signals(path, groups=asked, subject=subject, recipe=found.recipe).groups
-    return read_matrices(path, groups=asked, subject=subject).groups
+        return read_signals(path, groups=name, subject=subject, recipe=found.recipe).groups
+    return read_matrices(path, groups=name, subject=subject).groups
 
 
-def _refuse(path: Path, bad: list[Bad], n: int, skip: bool) -> None:
+def _check_bad(path: Path, bad: list[Bad], n: int, skip: bool) -> None:
     """List all that cannot be used, unless it is to be left out and something remains."""
     if not bad or (skip and len(bad) < n):
         return
     lines = [f"{one.where}: {one.why}" for one in bad[:LISTED]]
     more = [f"and {len(bad) - LISTED} more"] if len(bad) > LISTED else []
-    todo = "nothing is left." if len(bad) == n else "mend or drop them, or give --skip-bad to go on without."
+    todo = "nothing is left." if len(bad) == n else "fix or drop them, or give --skip-bad to go on without."
     raise ValueError(f"{path}: {len(bad)} of {n} cannot be used ({'; '.join([*lines, *more])}): {todo}")
 
 
-def _steps(asked: Namespace, *, signals: bool) -> list[BaseEstimator]:
+def _make_steps(options: Namespace, *, signals: bool) -> list[BaseEstimator]:
     """What comes before a method: covariances of signals, and shrinkage."""
-    shrink, steps = asked.shrink, []
+    shrink, steps = options.shrink, []
     if signals:
         word = shrink if isinstance(shrink, str) else None
-        estimator = asked.estimator or word or "oas"
+        estimator = options.estimator or word or "oas"
         if word is not None and estimator != word:
             raise ValueError(f"--shrink {word} of signals is --estimator {word}: give one of the two.")
         steps = [from_pyriemann("estimation", "Covariances", estimator=estimator)]
@@ -175,7 +159,7 @@ def _steps(asked: Namespace, *, signals: bool) -> list[BaseEstimator]:
     return steps if shrink is None else [*steps, Shrinkage(shrink)]
 
 
-def told(data: Input) -> list[str]:
+def describe_input(data: Input) -> list[str]:
     """What was read and what was done to it, in lines."""
     lines = [*data.matrices.notes]
     if data.bad:
@@ -185,3 +169,9 @@ def told(data: Input) -> list[str]:
         n, channels, times = data.X.shape
         lines.append(f"{n} signals, {channels} channels, {times} samples")
     return lines + [f"first step: {expression(step)}" for step in data.steps]
+
+
+def save_model(fitted: BaseEstimator, data: Input, path: Path) -> None:
+    """Write a fitted estimator behind the steps that make its matrices of DATA."""
+    steps = [*data.steps, *steps_of(fitted)]
+    save(make_pipeline(*steps) if len(steps) > 1 else steps[0], path, recipe=data.recipe)

@@ -1,4 +1,4 @@
-"""What the commands share: options, checks of where to write, a progress bar, text for a terminal.
+"""What the commands share: options, checks of where to write, text for a terminal.
 
 Only the standard library is imported here, so that help and wrong options answer at once.
 """
@@ -8,12 +8,9 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TypeVar
-
-T = TypeVar("T")
 
 DATA = """
 DATA holds matrices: an .npz or .mat file (of any version) with the arrays X (n, d, d) and y, or covs and
@@ -31,14 +28,14 @@ SCORES = {"accuracy": "accuracy", "balanced": "balanced_accuracy", "auc": "roc_a
 def add_data(parser: ArgumentParser, arrays: str = "with --estimator") -> None:
     """Add DATA, and the options that say how to read it; ``arrays`` is when arrays are signals."""
     parser.description = f"{parser.description}{DATA.format(arrays)}"
-    parser.add_argument("data", type=named, metavar="DATA", help="see above")
+    parser.add_argument("data", type=existing_name, metavar="DATA", help="see above")
     parser.add_argument("--labels", metavar="L", help=f"labels: {SOURCE}")
     parser.add_argument("--subject", type=int, metavar="N", help="subject of a file that holds several")
 
 
 def add_domains(parser: ArgumentParser) -> None:
     """Add the domains, which a model that was learned on some asks for again."""
-    domains = 'sessions or subjects, each seen from its own mean: as --groups, or "groups" for the same'
+    domains = 'sessions or subjects, each recentered by its own mean: as --groups, or "groups" for the same'
     parser.add_argument("--domains", metavar="D", help=domains)
 
 
@@ -73,8 +70,8 @@ def add_run(parser: ArgumentParser, repeats: str) -> None:
     parser.add_argument("--seed", type=whole(0), default=0, metavar="S", help="of all draws (default: 0)")
     cores = os.cpu_count() or 1
     parser.add_argument("--jobs", type=whole(1), default=cores, metavar="N", help="processes (default: all)")
-    names = "names of methods, separated by commas (default: all)"
-    parser.add_argument("--methods", type=several, help=names)
+    methods = "names of methods, separated by commas (default: all)"
+    parser.add_argument("--methods", type=names, help=methods)
 
 
 def whole(least: int, word: str | None = None) -> Callable[[str], int | str]:
@@ -89,14 +86,14 @@ def whole(least: int, word: str | None = None) -> Callable[[str], int | str]:
     return convert
 
 
-def named(text: str) -> Path:
+def existing_name(text: str) -> Path:
     """The type of a file or folder to read; nothing, of a variable that is not set, is not this folder."""
     if not text:
         raise ArgumentTypeError("expected the name of a file or folder, got nothing")
     return Path(text)
 
 
-def several(text: str) -> tuple[str, ...]:
+def names(text: str) -> tuple[str, ...]:
     """The type of an option that takes names with commas between."""
     found = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
     if "" in found:
@@ -128,21 +125,26 @@ def check_target(option: str, path: Path, *inputs: Path | str | None) -> None:
         make_folder(Path(os.path.realpath(path)).parent, option)
 
 
-def check_different(targets: Mapping[str, Path | None]) -> None:
-    """Refuse one name for two files to write, by their options."""
-    seen: dict[str, str] = {}
+def check_targets(targets: Mapping[str, Path | None], *inputs: Path | str | None) -> None:
+    """The same for several files, by their options; no name may be given twice."""
+    options: dict[str, str] = {}
     for option, path in targets.items():
-        if path is not None:
-            first = seen.setdefault(os.path.realpath(path), option)
-            if first != option:
-                raise ValueError(f"{option} {path} would replace the file of {first}: name another file.")
+        if path is None:
+            continue
+        if option == "--save":
+            check_model_target(option, path, *inputs)
+        else:
+            check_target(option, path, *inputs)
+        first = options.setdefault(os.path.realpath(path), option)
+        if first != option:
+            raise ValueError(f"{option} {path} would replace the file of {first}: name another file.")
 
 
 def check_model_target(option: str, path: Path, *inputs: Path | str | None) -> None:
     """As `check_target`, for a model: its name says that it is no pickle."""
-    if path.suffix.lower() != ".npz" and not path.is_dir():
+    if path.suffix.lower() != ".skops" and not path.is_dir():
         raise ValueError(
-            f"{option} {path}: expected a name that ends in .npz. A model file holds arrays and text, no "
+            f"{option} {path}: expected a name that ends in .skops. A model file is a skops file, no "
             "pickle, so that reading one cannot run code."
         )
     check_target(option, path, *inputs)
@@ -174,11 +176,11 @@ def make_folder(folder: Path, option: str = "--out") -> None:
         raise ValueError(f"cannot write to {option} {folder}: {error.strerror or error}") from error
 
 
-def bar(name: str, finished: Iterable[T], done: int, total: int) -> Iterable[T]:
-    """Show a bar around finished tasks, in a terminal only."""
-    from tqdm import tqdm
-
-    return tqdm(finished, desc=name, initial=done, total=total, disable=None, unit="task")
+def write_option(name: str, value: object) -> str:
+    """An argument of Python as an option: ``--window 0.5 2.5``."""
+    option = "--neighbors" if name == "n_neighbors" else f"--{name}"
+    values = value if isinstance(value, (list, tuple)) else () if value is None else (value,)
+    return " ".join([option, *map(str, values)])
 
 
 def say(text: str) -> None:

@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 STDOUT = Path("-")
 # Formats of no text table.
-OTHERS = (".npz", ".npy", ".mat", ".json", ".html", ".xls", ".xlsx", ".ods", ".pkl")
+OTHERS = (".skops", ".npz", ".npy", ".mat", ".json", ".html", ".xls", ".xlsx", ".ods", ".pkl")
 NEW = "new"  # name of the domain of matrices that come without one
 
 
 def add_options(parser: ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument("model", type=Path, metavar="MODEL.npz", help=MODEL)
+    parser.add_argument("model", type=Path, metavar="MODEL.skops", help=MODEL)
     add_data(parser, "where the model was trained on such")
     out = 'file to write, or "-" for the terminal (default)'
     parser.add_argument("-o", "--out", type=Path, default=STDOUT, metavar="LABELS.csv", help=out)
@@ -58,30 +58,30 @@ def run(arguments: Namespace) -> None:
         check_target("--out", arguments.out, arguments.model, arguments.data, arguments.labels)
     from sklearn.base import is_regressor
 
-    from spdmetric.cli.inputs import read_input, speaking_of_options, told
+    from spdmetric.cli.inputs import describe_input, read_input
     from spdmetric.io.atomic import write_atomically
-    from spdmetric.io.models import load, load_recipe
+    from spdmetric.io.models import read_content
 
-    model = load(arguments.model)
+    content = read_content(arguments.model)
+    model = content["model"]
     numbers = is_regressor(model)
     _check_model(model, arguments)
-    data = read_input(arguments.data, arguments.labels, arguments, [], load_recipe(arguments.model))
+    data = read_input(arguments.data, arguments.labels, arguments, [], content["recipe"])
     _check_size(model, data, arguments)
-    columns, said = _domain_columns(model, data, arguments)
-    with speaking_of_options():
-        predicted = model.predict(data.X, **columns)
-        proba = model.predict_proba(data.X, **columns) if arguments.proba else None
+    columns, lines = _domain_columns(model, data, arguments)
+    predicted = model.predict(data.X, **columns)
+    proba = model.predict_proba(data.X, **columns) if arguments.proba else None
     text = table_of(data, predicted, proba, getattr(model, "classes_", None), "value" if numbers else "label")
-    true, told_to = data.matrices.y, sys.stderr if stdout else sys.stdout
-    said = [*told(data), *said]
+    true, stream = data.matrices.y, sys.stderr if stdout else sys.stdout
+    lines = [*describe_input(data), *lines]
     if true is not None:
-        said.append(r_squared(predicted, true) if numbers else accuracy(model.classes_, predicted, true))
+        lines.append(r_squared(predicted, true) if numbers else accuracy(model.classes_, predicted, true))
     if stdout:
         _to_terminal(text)
     else:
         write_atomically(arguments.out, text)
-        said.append(f"written: {arguments.out}, {len(predicted)} {'numbers' if numbers else 'labels'}")
-    print(*said, sep="\n", end="\n" if said else "", file=told_to)
+        lines.append(f"written: {arguments.out}, {len(predicted)} {'numbers' if numbers else 'labels'}")
+    print(*lines, sep="\n", end="\n" if lines else "", file=stream)
 
 
 def _to_terminal(text: str) -> None:
@@ -105,7 +105,7 @@ def _check_labels_target(path: Path) -> None:
 
 
 def _check_model(model: BaseEstimator, arguments: Namespace) -> None:
-    """Refuse a model that cannot do what is asked for."""
+    """Refuse a model that cannot do what is wanted."""
     if not hasattr(model, "predict"):
         raise ValueError(
             f"{arguments.model} holds a metric without a classifier, which cannot label: use "
@@ -130,10 +130,10 @@ def _check_size(model: BaseEstimator, data: Input, arguments: Namespace) -> None
 def _domain_columns(
     model: BaseEstimator, data: Input, arguments: Namespace
 ) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Domains for a model that was learned on some, and what is to be said of those that are new."""
+    """Domains for a model that was learned on some, and a line about those that are new."""
     import numpy as np
 
-    from spdmetric.cli.fit import counted
+    from spdmetric.cli.fit import count_values
     from spdmetric.comparison.folds import steps_of
 
     metric = getattr(steps_of(model)[-1], "metric_", None)
@@ -152,17 +152,19 @@ def _domain_columns(
     unseen = np.array([name not in names for name in domains.tolist()])
     if not unseen.any():
         return {"sample_domain": domains}, []
-    which = counted(domains[unseen]) if data.domains is not None else f"all {len(domains)} matrices"
-    said = f"new domain, seen from its own mean: {which} (transductive: their labels depend on each other)"
-    return {"sample_domain": domains}, [said]
+    which = count_values(domains[unseen]) if data.domains is not None else f"all {len(domains)} matrices"
+    line = (
+        f"new domain, recentered by its own mean: {which} (transductive: their labels depend on each other)"
+    )
+    return {"sample_domain": domains}, [line]
 
 
 def table_of(
     data: Input, predicted: np.ndarray, proba: np.ndarray | None, classes: np.ndarray | None, name: str
 ) -> str:
     """The table that is written; what was left out has empty cells."""
+    from spdmetric.io.columns import guarded
     from spdmetric.io.files import as_csv
-    from spdmetric.io.matrices import guarded
 
     def cell(value: str | float) -> str | float:
         return guarded(value) if isinstance(value, str) else value
@@ -201,9 +203,9 @@ def accuracy(classes: np.ndarray, predicted: np.ndarray, true: np.ndarray) -> st
         known = ", ".join(map(printable, classes[:8].tolist()))
         return f"accuracy: none of the labels of the data is one of the model's ({known})"
     right = int((predicted == true).sum())
-    said = f"accuracy: {100 * right / len(true):.2f} % ({right} of {len(true)})"
+    text = f"accuracy: {100 * right / len(true):.2f} % ({right} of {len(true)})"
     names, counts = np.unique(true, return_counts=True)
     if counts.max() <= 2 * counts.min():
-        return said
+        return text
     balanced = np.mean([np.mean(predicted[true == name] == name) for name in names])
-    return f"{said}, balanced {100 * balanced:.2f} %"
+    return f"{text}, balanced {100 * balanced:.2f} %"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from argparse import ArgumentParser, Namespace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,29 +15,27 @@ if TYPE_CHECKING:
 
 def add_options(parser: ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument("model", type=Path, metavar="MODEL.npz", help=MODEL)
+    parser.add_argument("model", type=Path, metavar="MODEL.skops", help=MODEL)
 
 
 def run(arguments: Namespace) -> None:
-    """Read the file, whose digest is checked, and print what it holds."""
+    """Read the file and print what it holds."""
     path = arguments.model
     check_model(path)
     from spdmetric.comparison.folds import steps_of
     from spdmetric.comparison.methods import expression
-    from spdmetric.io.models import input_of, load, load_recipe
-    from spdmetric.io.npy import read_npz
+    from spdmetric.io.models import input_of, read_content
 
-    model, recipe = load(path), load_recipe(path)
-    metadata = json.loads(read_npz(path, ["metadata"])["metadata"].item())
+    content = read_content(path)
+    model, recipe = content["model"], content["recipe"]
     lines = [
         ("file", f"{path}, {path.stat().st_size / 1000:.0f} kB"),
-        ("written by", f"spdmetric {metadata['spdmetric']}, format {metadata['version']}"),
-        ("sha256", metadata["sha256"]),
+        ("written by", ", ".join(f"{name} {number}" for name, number in content["versions"].items())),
         ("takes", _takes(*input_of(model))),
     ]
     if recipe is not None:
-        told = {name: value for name, value in recipe.plain().items() if value is not None}
-        lines += [(f"signals, {name}", _listed(value)) for name, value in told.items()]
+        known = {name: value for name, value in asdict(recipe).items() if value is not None}
+        lines += [(f"signals, {name}", _listed(value)) for name, value in known.items()]
     for step in steps_of(model):
         lines += [("step", expression(step)), *_fitted(step)]
     for name, value in lines:
@@ -53,7 +51,7 @@ def _takes(form: str, size: int | None) -> str:
 
 def _fitted(step: BaseEstimator) -> list[tuple[str, str]]:
     """What a step has learned."""
-    from spdmetric.cli.fit import chosen
+    from spdmetric.cli.fit import describe_choice
 
     found = []
     if hasattr(step, "basis_"):
@@ -62,7 +60,7 @@ def _fitted(step: BaseEstimator) -> list[tuple[str, str]]:
     if getattr(step, "classes_", None) is not None:
         found.append(("  classes", _listed(step.classes_.tolist())))
     if hasattr(metric, "best_params_"):
-        found.append(("  choice", chosen(metric).removeprefix("chosen: ")))
+        found.append(("  choice", describe_choice(metric).removeprefix("chosen: ")))
     if hasattr(metric, "alignment_"):
         found.append(("  alignment", f"{metric.alignment_:.4f}, {metric.radius_:.3g} from the mean"))
     if getattr(metric, "domains_", None) is not None:
@@ -71,6 +69,6 @@ def _fitted(step: BaseEstimator) -> list[tuple[str, str]]:
 
 
 def _listed(value: object) -> str:
-    if not isinstance(value, list):
+    if not isinstance(value, list | tuple):
         return str(value)
     return ", ".join(map(str, value if len(value) <= 12 else [*value[:11], f"... ({len(value)})"]))

@@ -45,46 +45,46 @@ def describe(X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None) -> 
     ranks = np.sum(values > floor[:, None], axis=1)
     definite = ranks == X.shape[1]
     condition = np.where(definite, values[:, -1] / np.where(definite, values[:, 0], 1.0), np.inf)
-    distance = _distances(X, bool(definite.all()))
+    distance = _measure_distances(X, bool(definite.all()))
     return Description(
         len(X),
         X.shape[1],
         dtype,
-        _sizes(y),
-        () if groups is None else _sizes(groups),
+        _count_sizes(y),
+        () if groups is None else _count_sizes(groups),
         condition,
         ranks,
         (float(values.mean(axis=1).min()), float(values.mean(axis=1).max())),
         distance,
-        _far(distance),
-        *_copies(X, y),
+        _find_far(distance),
+        *_count_copies(X, y),
     )
 
 
-def counted(n: int, one: str, many: str = "") -> str:
+def count_of(n: int, one: str, many: str = "") -> str:
     """``1 fold``, ``2 folds``."""
     return f"{n} {one if n == 1 else many or one + 's'}"
 
 
-def _copies(X: np.ndarray, y: np.ndarray) -> tuple[int, int]:
+def _count_copies(X: np.ndarray, y: np.ndarray) -> tuple[int, int]:
     """How many matrices are equal to an earlier one, and how many to one of another class."""
     same = np.unique(X.reshape(len(X), -1), axis=0, return_inverse=True)[1].ravel()
     kinds = np.unique(np.column_stack([same, np.unique(y, return_inverse=True)[1]]), axis=0)[:, 0]
     return len(X) - int(same.max()) - 1, int(np.sum(np.bincount(kinds)[same] > 1))
 
 
-def _sizes(labels: np.ndarray) -> tuple[tuple[str, int], ...]:
+def _count_sizes(labels: np.ndarray) -> tuple[tuple[str, int], ...]:
     names, counts = np.unique(labels, return_counts=True)
     return tuple((str(name), int(count)) for name, count in zip(names, counts, strict=True))
 
 
-def _distances(X: np.ndarray, definite: bool) -> np.ndarray:
+def _measure_distances(X: np.ndarray, definite: bool) -> np.ndarray:
     if definite:
         return np.linalg.norm(tangent_vectors(X, mean_riemann(X)), axis=1)
     return np.linalg.norm(X - X.mean(axis=0), axis=(1, 2))
 
 
-def _far(distance: np.ndarray) -> tuple[int, ...]:
+def _find_far(distance: np.ndarray) -> tuple[int, ...]:
     """Indices whose distance exceeds the median by `FAR` robust standard deviations."""
     middle = np.median(distance)
     spread = 1.4826 * np.median(np.abs(distance - middle))  # the standard deviation, were they Gaussian

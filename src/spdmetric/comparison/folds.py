@@ -30,7 +30,7 @@ class Fold:
 
     def __init__(self, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, groups: np.ndarray | None = None):
         self.X, self.y, self.X_test = X, y, X_test
-        self.groups = several(groups)  # that the folds inside keep whole
+        self.groups = drop_single_group(groups)  # that the folds inside keep whole
         self._kept: dict[Hashable, tuple[Any, float]] = {}
         self._saved = 0.0  # seconds not spent, because something was kept
 
@@ -78,7 +78,7 @@ class Fold:
         return step.fit(X, self.y, **fit_keywords(step, groups=self.groups))
 
 
-def several(groups: np.ndarray | None) -> np.ndarray | None:
+def drop_single_group(groups: np.ndarray | None) -> np.ndarray | None:
     """Groups that folds can keep apart; None where there are fewer than two."""
     return None if groups is None or len(np.unique(groups)) < 2 else groups
 

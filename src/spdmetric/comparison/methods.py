@@ -1,13 +1,12 @@
 """The one registry of methods: what each is, which data it can take, and the estimator that does it.
 
-``METHODS[name].make(sizes)`` is a fresh scikit-learn classifier; `expression` and `program` are
-the same as Python text to copy, read off the estimator that runs.  To add a method, add it to
-`METHODS`.
+``METHODS[name].make(sizes)`` is a fresh scikit-learn classifier; `expression` is the same as Python text to
+copy, read off the estimator that runs.  To add a method, add it to `METHODS`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -16,21 +15,21 @@ import numpy as np
 from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.covariance import LedoitWolf
-from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.linear_model import LogisticRegression, RidgeClassifierCV
-from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.svm import SVC
 
-from spdmetric.comparison.baselines import CSP_FILTERS, GMML, NCA, RCA, NearestNeighbor, from_pyriemann
-from spdmetric.comparison.folds import fit_keywords, steps_of
+from spdmetric.comparison.baselines import CSP_FILTERS, NCA, NearestNeighbor, from_pyriemann
+from spdmetric.comparison.folds import steps_of
 from spdmetric.estimators import (
     CommonRange,
     LogEuclideanClassifier,
     LogEuclideanMetric,
     LogEuclideanMetricCV,
 )
+from spdmetric.estimators.cv import set_nested
 from spdmetric.validation import check_psd, smallest_rank
 
 
@@ -44,7 +43,7 @@ class Sizes(NamedTuple):
     shared: bool = False  # whether matrices that are singular share one range, of that rank
 
     @classmethod
-    def of(cls, X: np.ndarray, y: np.ndarray) -> Sizes:
+    def from_data(cls, X: np.ndarray, y: np.ndarray) -> Sizes:
         """Sizes of a training set of positive semi-definite matrices."""
         (n, d, _), smallest = X.shape, int(np.unique(y, return_counts=True)[1].min())
         try:
@@ -73,10 +72,16 @@ class Sizes(NamedTuple):
     @property
     def low_ranks(self) -> tuple[int, ...]:
         """Ranks to choose among where matrices are singular, each on a range of its own."""
-        return tuple(rank for rank in LOW_RANKS if 2 * rank <= self.smallest_rank) or (self.low_rank or 1,)
+        return tuple(rank for rank in (4, 8) if 2 * rank <= self.smallest_rank) or (self.low_rank or 1,)
+
+    @property
+    def n_entries(self) -> int:
+        """Length of a tangent vector."""
+        return self.d * (self.d + 1) // 2
 
 
 Make = Callable[[Sizes], BaseEstimator]
+IsSlow = Callable[[int, int, int], bool]  # of the numbers of matrices, of rows of one, and of classes
 
 
 @dataclass(frozen=True)
@@ -92,8 +97,9 @@ class Method:
     neighbors: int = 1  # that vote
     smallest_d: int = 1  # size of the matrices below which it tells nothing
     extra: str | None = None  # of the package, that must be installed
-    sweeps: bool = False  # chooses by cross-validation
+    chooses: bool = False  # by cross-validation
     scatters: bool = False  # needs the covariance of the vectors, (p, p) with p = d(d+1)/2
+    is_slow: IsSlow = lambda n, d, n_classes: False  # so that it is run only where it is named
 
     @property
     def takes(self) -> str:
@@ -105,18 +111,16 @@ class Method:
 
     def make(self, s: Sizes) -> BaseEstimator:
         """A fresh classifier; singular matrices that share a range are brought to it first."""
-        made = self.recipe(s.inside)
+        estimator = self.recipe(s.inside)
         if not s.inside.definite:  # without a common range they have no Riemannian mean
-            given(made, init="euclid", ranks=s.low_ranks)
-        return make_pipeline(CommonRange(), *steps_of(made)) if s.shared else made
+            set_where_known(estimator, init="euclid", ranks=s.low_ranks)
+        return make_pipeline(CommonRange(), *steps_of(estimator)) if s.shared else estimator
 
-
-LOW_RANKS = (4, 8)
 
 FAMILIES = {
     "distance": "a fixed distance, nearest neighbor",
     "learned": "a learned metric",
-    "rival": "another method",
+    "baseline": "another method",
 }
 
 
@@ -138,48 +142,43 @@ def _learned(
     return Method(title, short, "learned", sentence, lambda s: make_pipeline(metric(s), head(s)), **rest)
 
 
-def _vectors(head: Make, *maps: type[BaseEstimator], **where: Any) -> Make:
-    """Tangent vectors at the mean, unless told otherwise, linear maps of them, a classifier."""
-    return lambda s: make_pipeline(LogEuclideanMetric(0.0, **where), *(made() for made in maps), head(s))
+def _vectors(head: Make) -> Make:
+    """Tangent vectors at the mean, and a classifier of them."""
+    return lambda s: make_pipeline(LogEuclideanMetric(0.0), head(s))
 
 
-def _distance(title: str, short: str, metric: str, distance: str, definite: bool = True) -> Method:
+def _has_many_pairs(n: int, d: int, n_classes: int) -> bool:
+    """Whether decomposing a matrix for each pair of matrices takes long."""
+    return n**2 * d**2 > 1e9
+
+
+def _has_long_vectors(n: int, d: int, n_classes: int) -> bool:
+    """Whether decomposing a covariance of tangent vectors takes long."""
+    return (d * (d + 1) // 2) ** 3 > 5e10
+
+
+def _distance(title: str, short: str, metric: str, distance: str, **rest: Any) -> Method:
     sentence = f"Label of the nearest training matrix by the {distance}."
-    return Method(f"{title} + 1-NN", short, "distance", sentence, lambda s: NearestNeighbor(metric), definite)
-
-
-def _at_identity(
-    name: str, words: str, head: Make, *maps: type[BaseEstimator], weighting: str | None = None
-) -> Method:
-    sentence, family = f"Tangent vectors at I, then {words}.", "rival" if weighting is None else "learned"
-    make = _vectors(head, *maps, init="identity", weighting=weighting)
-    return Method(f"LogEuclid at I + {name}", f"LE at I, {name}", family, sentence, make)
+    return Method(f"{title} + 1-NN", short, "distance", sentence, lambda s: NearestNeighbor(metric), **rest)
 
 
 def _tangent(name: str, words: str, head: Make) -> Method:
     sentence = f"Tangent vectors at the Riemannian mean, then {words}."
-    return Method(f"Tangent space + {name}", f"LE at mean, {name}", "rival", sentence, _vectors(head))
+    return Method(f"Tangent space + {name}", f"LE at mean, {name}", "baseline", sentence, _vectors(head))
 
 
-def _mapped(name: str, words: str, made: type[BaseEstimator]) -> Method:
-    sentence = f"Tangent vectors at the Riemannian mean, mapped by {words}."
-    return Method(f"Tangent space + {name} + 1-NN", name, "rival", sentence, _vectors(_NEAREST, made))
-
-
-def _pyriemann(title: str, sentence: str, make: Make | None = None, scatters: bool = False) -> Method:
+def _pyriemann(title: str, sentence: str, make: Make | None = None, **rest: Any) -> Method:
     """A method of pyRiemann, by default its classifier of that name."""
     made = make or (lambda s: from_pyriemann("classification", title))
-    return Method(
-        title, title.replace(" +", ","), "rival", sentence, made, extra="compare", scatters=scatters
-    )
+    return Method(title, title.replace(" +", ","), "baseline", sentence, made, extra="compare", **rest)
 
 
-def _chosen(title: str, short: str, words: str, **parameters: Any) -> Method:
+def _chosen(title: str, short: str, words: str, head: str = "auto", **tried: Any) -> Method:
     sentence = (
         f"Reference point, rank and weighting of the metric and {words}, all chosen by cross-validation."
     )
-    made = lambda s: LogEuclideanClassifier(**parameters)  # noqa: E731
-    return Method(title, short, "learned", sentence, made, definite=False, sweeps=True)
+    recipe = lambda s: LogEuclideanClassifier(LogEuclideanMetricCV(**tried) if tried else None, head=head)  # noqa: E731
+    return Method(title, short, "learned", sentence, recipe, definite=False, chooses=True)
 
 
 METHODS: dict[str, Method] = {
@@ -201,9 +200,11 @@ METHODS: dict[str, Method] = {
         "The metric of the paper, learned in a ball of radius 10.",
         lambda s: LogEuclideanMetric(radius=10.0),
     ),
-    "riemann": _distance("Affine-invariant", "Riemann", "riemann", "affine-invariant distance"),
+    "riemann": _distance(
+        "Affine-invariant", "Riemann", "riemann", "affine-invariant distance", is_slow=_has_many_pairs
+    ),
     "euclid": _distance("Euclid", "Euclid", "euclid", "Frobenius distance", definite=False),
-    "stein": _distance("Stein", "Stein", "stein", "symmetrized Stein divergence"),
+    "stein": _distance("Stein", "Stein", "stein", "symmetrized Stein divergence", is_slow=_has_many_pairs),
     "logeuclid-kta-rank": _learned(
         "Learned, low rank + 1-NN",
         "LE low rank",
@@ -218,50 +219,21 @@ METHODS: dict[str, Method] = {
         "A metric whose radius, rank and weighting are chosen by cross-validation for one neighbor.",
         lambda s: LogEuclideanMetricCV(n_neighbors=1),
         definite=False,
-        sweeps=True,
+        chooses=True,
     ),
     "logeuclid-mean-11nn": replace(_tangent("11-NN", "eleven nearest neighbors", _knn(11)), neighbors=11),
-    "logeuclid-mean-centroid": _tangent("centroid", "nearest class mean", lambda s: NearestCentroid()),
-    "logeuclid-mean-lda": replace(_tangent("LDA", "shrinkage LDA", _lda), scatters=True),
-    "logeuclid-mean-weighting": _learned(
-        "Tangent space + weighting + 5-NN",
-        "LE at mean, weighting, 5-NN",
-        "Tangent vectors at the Riemannian mean with a discriminant weighting, then five nearest neighbors.",
-        lambda s: LogEuclideanMetric(radius=0.0, weighting="discriminant"),
-        lambda s: KNeighborsClassifier(min(5, s.smallest_class)),
-    ),
-    "class-directions": Method(
-        "Class directions + LDA",
-        "class directions, LDA",
-        "rival",
-        "The directions in which the class means differ most, without alignment, then shrinkage LDA.",
-        lambda s: make_pipeline(LogEuclideanMetric(radius=0.0, rank=s.low_rank), _lda(s)),
-        definite=False,
-        smallest_d=4,
+    "logeuclid-mean-lda": replace(
+        _tangent("LDA", "shrinkage LDA", _lda), scatters=True, is_slow=_has_long_vectors
     ),
     "logeuclid-mean-logistic": _tangent(
         "logistic", "logistic regression", lambda s: LogisticRegression(max_iter=5000)
     ),
-    "logeuclid-identity-weighting": _at_identity(
-        "weighting + 1-NN", "a weighting, and one nearest neighbor", _NEAREST, weighting="discriminant"
-    ),
-    "logeuclid-identity-cv": _learned(
-        "Learned by CV from I + 1-NN",
-        "LE by CV from I",
-        "Tangent vectors at I, or a learned point, with the weighting by cross-validation, then 1-NN.",
-        lambda s: LogEuclideanMetricCV(init="identity", ranks=(None,), n_neighbors=1),
-        sweeps=True,
-    ),
-    "logeuclid-identity-ridge": _at_identity(
-        "ridge", "ridge regression", lambda s: RidgeClassifierCV(alphas=tuple(10.0**k for k in range(-6, 7)))
-    ),
-    # Turned to the directions that the training vectors span, which changes nothing but the time.
-    "logeuclid-identity-logistic": _at_identity(
-        "logistic", "logistic regression", lambda s: LogisticRegression(max_iter=5000), PCA
-    ),
     "mdm": _pyriemann("MDM", "Label of the nearest Riemannian class mean."),
     "fgmdm": _pyriemann(
-        "FgMDM", "MDM after a geodesic filter, which keeps the discriminant directions alone.", scatters=True
+        "FgMDM",
+        "MDM after a geodesic filter, which keeps the discriminant directions alone.",
+        scatters=True,
+        is_slow=_has_long_vectors,
     ),
     "csp-lda": _pyriemann(
         "CSP + LDA",
@@ -270,25 +242,36 @@ METHODS: dict[str, Method] = {
             from_pyriemann("spatialfilters", "CSP", nfilter=min(CSP_FILTERS, s.d)),
             LinearDiscriminantAnalysis(),
         ),
+        is_slow=lambda n, d, n_classes: n_classes > 2 and d > 64,  # it diagonalizes the class means jointly
     ),
-    "nca": _mapped("NCA", "neighborhood components analysis", NCA),
-    "gmml": _mapped("GMML", "geometric mean metric learning", GMML),
-    "rca": _mapped("RCA", "relevant component analysis", RCA),
+    "nca": Method(
+        "Tangent space + NCA + 1-NN",
+        "NCA",
+        "baseline",
+        "Tangent vectors at the Riemannian mean, mapped by neighborhood components analysis.",
+        lambda s: make_pipeline(LogEuclideanMetric(0.0), NCA(), _NEAREST(s)),
+        is_slow=lambda n, d, n_classes: n**2 > 4e6,
+    ),
     "wasserstein": _distance(
-        "Bures-Wasserstein", "Wasserstein", "wasserstein", "Bures-Wasserstein distance", False
+        "Bures-Wasserstein",
+        "Wasserstein",
+        "wasserstein",
+        "Bures-Wasserstein distance",
+        definite=False,
+        is_slow=_has_many_pairs,
     ),
     "svm": _tangent("SVM", "a support vector machine", lambda s: SVC()),
     # The first method with less and less learned: what each part of the choice is worth.
     "spdmetric-weighting": replace(
         _chosen("Chosen weighting and head", "chosen weighting", "", radii=(0.0,), ranks=(None,)),
-        sentence="The metric at the mean, with or without a weighting, and the head, chosen by cross-validation.",
+        sentence="The metric at the mean, a weighting or none, and the head, chosen by cross-validation.",
         definite=True,
     ),
     "spdmetric-mean": replace(
         _chosen(
             "Chosen head at the mean", "chosen head", "", radii=(0.0,), ranks=(None,), weightings=(None,)
         ),
-        family="rival",
+        family="baseline",
         sentence="Nearest class mean or neighbors, chosen by cross-validation, with the metric at the mean.",
         definite=True,
     ),
@@ -304,6 +287,7 @@ class Pair(NamedTuple):
     plain: str
     what: str
     head: str
+    against_mean: bool = True  # whether the other learns nothing
 
 
 # The first of them that could be run, of those against the mean, is the comparison planned beforehand.
@@ -311,11 +295,13 @@ _ALL, _EITHER = "the metric (G, its rank and a weighting)", "class means or neig
 PAIRS = (
     Pair("spdmetric", "spdmetric-mean", _ALL, _EITHER),
     Pair("spdmetric-weighting", "spdmetric-mean", "the weighting alone", _EITHER),
-    Pair("spdmetric", "spdmetric-weighting", "G and its rank beside the weighting", _EITHER),
+    Pair(
+        "spdmetric", "spdmetric-weighting", "G and its rank beside the weighting", _EITHER, against_mean=False
+    ),
     Pair("logeuclid-chosen", "logeuclid-mean", _ALL, "one nearest neighbor"),
 )
 
-# Those that `spdmetric compare` runs unless told otherwise, in the order in which it shows them.
+# Those that `spdmetric compare` runs by default, in the order in which it shows them.
 COMPARED = (
     *("spdmetric", "spdmetric-weighting", "spdmetric-mean"),
     *("euclid", "wasserstein", "logeuclid-identity", "logeuclid-mean", "riemann", "stein"),
@@ -325,14 +311,20 @@ COMPARED = (
 )
 
 
-def obstacle(method: Method, s: Sizes) -> str | None:
+def check_names(names: Iterable[str]) -> None:
+    """Refuse names of methods that the registry does not have."""
+    unknown = [name for name in names if name not in METHODS]
+    if unknown:
+        raise ValueError(f"No method {', '.join(unknown)}; there are {', '.join(METHODS)}.")
+
+
+def find_obstacle(method: Method, s: Sizes) -> str | None:
     """Why a method cannot be run, or would tell nothing, on data of these sizes; None where it can."""
     s = s.inside
     if method.definite and not s.definite:
         return f"needs matrices of full rank or one range; the lowest here is {s.smallest_rank} of {s.d}"
-    size = 8 * (s.d * (s.d + 1) // 2) ** 2
-    if method.scatters and size > LARGEST_SCATTER:
-        return f"{size / 1e9:.0f} GB for the covariance of vectors of length {s.d * (s.d + 1) // 2}"
+    if method.scatters and 8 * s.n_entries**2 > LARGEST_SCATTER:
+        return f"{8e-9 * s.n_entries**2:.0f} GB for the covariance of vectors of length {s.n_entries}"
     if s.definite and s.d < method.smallest_d:
         return f"a low rank of {s.d} x {s.d} matrices leaves too little"
     if method.extra and find_spec("pyriemann") is None:
@@ -347,14 +339,11 @@ def too_few(method: Method, n: int) -> str | None:
     return f"{method.neighbors} neighbors of {n} training matrices would be half or more of all"
 
 
-def given(estimator: BaseEstimator, **parameters: object) -> list[str]:
+def set_where_known(estimator: BaseEstimator, **parameters: object) -> list[str]:
     """Set parameters on all steps that have them; the names of those that no step has."""
     steps = steps_of(estimator)
-    for name, value in parameters.items():
-        for step in steps:
-            if name in step.get_params(deep=False):
-                step.set_params(**{name: value})
-    return [name for name in parameters if not any(name in step.get_params(deep=False) for step in steps)]
+    found = {name: [set_nested(step, name, value) for step in steps] for name, value in parameters.items()}
+    return [name for name in parameters if not any(found[name])]
 
 
 # ---------------------------------------------------------------------------
@@ -370,32 +359,3 @@ def expression(estimator: BaseEstimator, width: int = 80) -> str:
     line = f"make_pipeline({', '.join(steps)})"
     lines = "".join(f"    {step},\n" for step in steps)
     return line if len(line) <= width else f"make_pipeline(\n{lines})"
-
-
-READERS = {"read_matrices": "spdmetric.io.matrices", "read_signals": "spdmetric.io.signals"}
-
-
-def program(estimator: BaseEstimator, read: str, read_new: str, **columns: str) -> str:
-    """Python that reads a file, trains an estimator, and labels new matrices.
-
-    ``read`` and ``read_new`` are calls of a function of `READERS`, as text, and ``columns`` what else
-    `fit` is given, ``groups="known.groups"`` for instance, where a step takes it.
-    """
-    imports = {(READERS[name], name) for name in (call.partition("(")[0] for call in (read, read_new))}
-    parts = [part for step in steps_of(estimator) for part in (step, *step.get_params(deep=False).values())]
-    made = {type(part) for part in parts if isinstance(part, BaseEstimator)}
-    imports |= {(_public_module(kind), kind.__name__) for kind in made}
-    if isinstance(estimator, Pipeline):
-        imports.add(("sklearn.pipeline", "make_pipeline"))
-    lines = [f"from {module} import {name}" for module, name in sorted(imports)]
-    more = "".join(f", {name}={text}" for name, text in fit_keywords(estimator, **columns).items())
-    lines += ["", f"known = {read}", f"model = {expression(estimator)}", f"model.fit(known.X, known.y{more})"]
-    lines += ["", f"new = {read_new}", "print(model.predict(new.X))", ""]
-    return "\n".join(lines)
-
-
-def _public_module(made: type) -> str:
-    """Where a class is imported from: the part of its module's name before anything private."""
-    if made.__module__.startswith("spdmetric.estimators"):
-        return "spdmetric"
-    return made.__module__.partition("._")[0]

@@ -1,22 +1,20 @@
 """The plan of a comparison: folds, repeats and methods; all that decides the numbers.
 
 What is run follows from the sizes.  Folds are drawn once to five times, as often as ``n d^3`` fits into
-`MOST_WORK`.  Methods that decompose something for every pair of matrices are left out where ``n^2 d^2``
-exceeds `MOST_PAIRS`; NCA, which compares reduced vectors many times, where ``n^2`` does; what needs the
-covariance of the vectors, where the cube of their length exceeds `MOST_SCATTER`; CSP, which diagonalizes more
-than two class means jointly, where d exceeds `MOST_JOINT`.  What is named in ``methods`` is run at any size.
+`MOST_WORK`.  Methods that are slow for the sizes are left out, unless they are named.
 """
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from spdmetric.comparison.methods import COMPARED, METHODS, Sizes, obstacle
+from spdmetric.comparison.methods import COMPARED, METHODS, Sizes, check_names, find_obstacle
 from spdmetric.comparison.scores import SCORES
-from spdmetric.datasets import whiten
+from spdmetric.datasets import recenter
 from spdmetric.io.matrices import Matrices
 from spdmetric.linalg.symmetric import congruence
 from spdmetric.objectives.start import common_range
@@ -25,13 +23,20 @@ from spdmetric.validation import check_choice
 FOLDS = 5
 MOST_LEFT_OUT = 10  # groups that are left out one at a time; more are gathered
 MOST_WORK = 8e5
-MOST_PAIRS = {**dict.fromkeys(("wasserstein", "stein", "riemann"), 1e9), "nca": 4e6}
-MOST_SCATTER = 5e10
-MOST_JOINT = 64
-RECENTERED = "recentered"  # matrices seen from the mean of their group
-
 Split = tuple[np.ndarray, np.ndarray]  # training and test indices
 Splits = tuple[tuple[Split, ...], ...]  # folds of each repeat
+
+
+class Entry(NamedTuple):
+    """A method on the matrices as they are, or recentered."""
+
+    method: str
+    recentered: bool = False
+
+    @property
+    def title(self) -> str:
+        """Its name for readers."""
+        return METHODS[self.method].title + " (recentered)" * self.recentered
 
 
 @dataclass(frozen=True)
@@ -50,11 +55,13 @@ class Plan:
     groups: np.ndarray | None = None  # (n,), which folds inside a method keep together too
     scoring: str = "accuracy"  # a key of SCORES, that decides
     class_weight: str | None = None
-    variants: dict[str, np.ndarray] = field(default_factory=dict)  # the same matrices in another form
+    recentered: np.ndarray | None = None  # X with every group recentered; None: not to be run
 
-    def matrices(self, variant: str) -> np.ndarray:
-        """The matrices as they are (``""``), or in a form of ``variants``."""
-        return self.variants.get(variant, self.X)
+    @property
+    def entries(self) -> list[Entry]:
+        """All that is run."""
+        forms = (False,) if self.recentered is None else (False, True)
+        return [Entry(method, form) for form in forms for method in self.methods]
 
     @property
     def clusters(self) -> np.ndarray | None:
@@ -93,31 +100,26 @@ def make_plan(
     """
     check_choice("scoring", scoring, tuple(SCORES))
     check_choice("class_weight", class_weight, (None, "balanced"))
-    unknown = [name for name in methods or () if name not in METHODS]
-    if unknown:
-        raise ValueError(f"No method {', '.join(unknown)}; there are {', '.join(METHODS)}.")
-    X, y, n = _together(data, test)
+    check_names(methods or ())
+    X, y, n = _concatenate(data, test)
     classes, codes = np.unique(y, return_inverse=True)
     if test is not None:
         splits: Splits = (((np.arange(n), np.arange(n, len(X))),),)
         how = f"Every method was trained on the {n} matrices and tested on the {len(X) - n} of {test.name}."
     elif data.groups is not None:
-        splits, how = _by_groups(codes, data.groups)
+        splits, how = _split_by_groups(codes, data.groups)
     else:
-        splits, how = _by_folds(X, codes, repeats, seed)
+        splits, how = _split_by_folds(X, codes, repeats, seed)
     smallest = min(_smallest_class(codes[train]) for folds in splits for train, _ in folds)
-    n_train = min(len(train) for train, _ in splits[0])
     # Where the matrices span together no more than each of them, they have one range.
     d, basis = X.shape[1], common_range(lambda f: f(X).mean(axis=0))
-    shared = smallest_rank == basis.shape[1] < d
+    n_train, shared = min(len(train) for train, _ in splits[0]), smallest_rank == basis.shape[1] < d
     sizes = Sizes(n_train, d, smallest, smallest_rank, shared=shared)
-    reasons = {name: obstacle(METHODS[name], sizes) for name in methods or COMPARED}
-    if methods is None:  # what is asked for is run
-        reasons = {name: why or too_long(name, len(X), d, len(classes)) for name, why in reasons.items()}
-    chosen = tuple(name for name, why in reasons.items() if why is None)
-    left_out = {name: why for name, why in reasons.items() if why is not None}
-    domains = _domains(data, test, recenter, sizes.inside.definite)
-    variants = {} if domains is None else {RECENTERED: _recentered(X, domains, basis)}
+    left_out = {name: why for name in methods or COMPARED if (why := find_obstacle(METHODS[name], sizes))}
+    if methods is None:  # what is named is run at any size
+        why = f"would take long with {len(X)} matrices of size {d}; name it in the methods to run it"
+        slow = [name for name in COMPARED if METHODS[name].is_slow(len(X), d, len(classes))]
+        left_out = dict.fromkeys(slow, why) | left_out
     return Plan(
         X,
         codes,
@@ -125,32 +127,20 @@ def make_plan(
         splits,
         how,
         sizes,
-        chosen,
+        tuple(name for name in methods or COMPARED if name not in left_out),
         left_out,
         seed,
         groups=data.groups,
         scoring=scoring,
         class_weight=class_weight,
-        variants=variants,
+        recentered=_recenter(X, _find_domains(data, test, recenter, sizes.inside.definite), basis),
     )
 
 
-def too_long(name: str, n: int, d: int, n_classes: int) -> str | None:
-    """Why a method would take too long; each of n matrices is compared with most others."""
-    all_the_same = "name it in the methods to run it all the same"
-    if n**2 * (1 if name == "nca" else d**2) > MOST_PAIRS.get(name, np.inf):
-        return f"would compare {n**2 / 1e6:.0f} million pairs of {d} x {d} matrices; {all_the_same}"
-    many = (d * (d + 1) // 2) ** 3 > MOST_SCATTER and METHODS[name].scatters
-    diagonalizes = name == "csp-lda" and n_classes > 2 and d > MOST_JOINT
-    if many or diagonalizes:
-        return f"would take long with {n} matrices of size {d}; {all_the_same}"
-    return None
-
-
-def _domains(
+def _find_domains(
     data: Matrices, test: Matrices | None, recenter: bool | None, definite: bool
 ) -> np.ndarray | None:
-    """The group of each matrix that it is to be seen from; None where recentering is not asked for."""
+    """The group that each matrix is recentered by; None where recentering is not wanted."""
     if recenter is False or (recenter is None and data.groups is None):
         return None
     if data.groups is None and test is None:
@@ -166,14 +156,16 @@ def _domains(
     return domains if why is None else None
 
 
-def _recentered(X: np.ndarray, domains: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    """Each matrix seen from the Riemannian mean of its domain, in the range that all share."""
+def _recenter(X: np.ndarray, domains: np.ndarray | None, basis: np.ndarray) -> np.ndarray | None:
+    """Recenter each domain by its Riemannian mean, in the range that all matrices share."""
+    if domains is None:
+        return None
     if basis.shape[1] == X.shape[1]:
-        return whiten(X, domains)
-    return congruence(basis, whiten(congruence(basis.T, X), domains))
+        return recenter(X, domains)
+    return congruence(basis, recenter(congruence(basis.T, X), domains))
 
 
-def _together(data: Matrices, test: Matrices | None) -> tuple[np.ndarray, np.ndarray, int]:
+def _concatenate(data: Matrices, test: Matrices | None) -> tuple[np.ndarray, np.ndarray, int]:
     if test is None:
         return np.asarray(data.X, float), data.labels, len(data.X)
     if data.X.shape[1:] != test.X.shape[1:]:
@@ -190,7 +182,7 @@ def _together(data: Matrices, test: Matrices | None) -> tuple[np.ndarray, np.nda
     return X, np.concatenate([data.labels, test.labels]), len(data.X)
 
 
-def _by_groups(codes: np.ndarray, groups: np.ndarray) -> tuple[Splits, str]:
+def _split_by_groups(codes: np.ndarray, groups: np.ndarray) -> tuple[Splits, str]:
     from sklearn.model_selection import GroupKFold, LeaveOneGroupOut
 
     n_groups = len(np.unique(groups))
@@ -206,7 +198,7 @@ def _by_groups(codes: np.ndarray, groups: np.ndarray) -> tuple[Splits, str]:
     return (tuple(GroupKFold(MOST_LEFT_OUT).split(codes, codes, groups)),), how
 
 
-def _by_folds(X: np.ndarray, codes: np.ndarray, repeats: int | None, seed: int) -> tuple[Splits, str]:
+def _split_by_folds(X: np.ndarray, codes: np.ndarray, repeats: int | None, seed: int) -> tuple[Splits, str]:
     from sklearn.model_selection import StratifiedKFold
 
     counts = np.bincount(codes)

@@ -1,95 +1,205 @@
-"""A finished comparison: its answer as text, table, picture, page and file, and its winner, trained."""
+"""A whole comparison in one call, and its report: text, table, picture, page, and the trained winner."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import platform
+import time
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property
 from html import escape
+from importlib import import_module
+from importlib.util import find_spec
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from spdmetric.comparison import chosen
-from spdmetric.comparison.chosen import Drawn
-from spdmetric.comparison.describe import Description, counted
-from spdmetric.comparison.methods import METHODS, program
-from spdmetric.comparison.plan import RECENTERED
-from spdmetric.comparison.run import Comparison
-from spdmetric.comparison.verdict import Estimate, Line, Verdict, sentences, title
+from spdmetric.comparison.describe import Description, count_of, describe
+from spdmetric.comparison.folds import fit_keywords
+from spdmetric.comparison.methods import METHODS, check_names
+from spdmetric.comparison.plan import Plan, make_plan
+from spdmetric.comparison.program import Origin
+from spdmetric.comparison.run import Comparison, find_inner_groups, make_method, run_plan
+from spdmetric.comparison.scores import SCORES
+from spdmetric.comparison.store import digest
+from spdmetric.comparison.verdict import Estimate, Line, Verdict, judge, sentences
 from spdmetric.io.atomic import write_atomically
 from spdmetric.io.files import as_csv
 from spdmetric.io.matrices import Matrices
 from spdmetric.plots.style import need_matplotlib
+from spdmetric.validation import (
+    UninformativeDataError,
+    as_numbers,
+    as_numpy,
+    check_count,
+    check_groups,
+    check_label_kind,
+    check_n_jobs,
+    check_stack,
+    is_regression,
+    to_numpy,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
+    from spdmetric.comparison.pictures import LearnedMetric
+
 Row = dict[str, str | float | bool | None]  # of the table
 SCHEMA = 1  # of the .csv and .json files; see docs/guide/compare.md
-COLUMNS = (
-    *("schema", "method", "title", "family", "recentered", "score", "decides"),
-    *("mean", "se", "low", "high", "behind", "behind_se", "tied", "seconds"),
-)
-# Their types in the table schema of the .json file; the others are numbers.
-_KINDS = {"schema": "integer", **dict.fromkeys(("recentered", "decides", "tied"), "boolean")}
-_KINDS |= dict.fromkeys(("method", "title", "family", "score"), "string")
+# Columns of the table, with their types in the table schema of the .json file.
+COLUMNS = {
+    "schema": "integer",
+    **dict.fromkeys(("method", "title", "family"), "string"),
+    **{"recentered": "boolean", "score": "string", "decides": "boolean"},
+    **dict.fromkeys(("mean", "se", "low", "high", "behind", "behind_se"), "number"),
+    **{"tied": "boolean", "seconds": "number"},
+}
 
 
-@dataclass(frozen=True)
-class Origin:
-    """Where the matrices were read from, for the page and for the code to copy."""
+def compare(
+    X: ArrayLike | Matrices,
+    y: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    *,
+    test: tuple[ArrayLike, ArrayLike] | Matrices | None = None,
+    methods: str | Sequence[str] | None = None,
+    repeats: int | None = None,
+    seed: int = 0,
+    scoring: str = "accuracy",
+    class_weight: str | None = None,
+    recenter: bool | None = None,
+    channels: Sequence[str] | None = None,
+    store: str | PathLike[str] | None = None,
+    n_jobs: int = 1,
+    verbose: bool = False,
+) -> Report:
+    """Which metric suits these matrices, and does learning help?
 
-    file: str = "matrices.npz"
-    test_file: str | None = None
-    arguments: Mapping[str, object] = field(default_factory=dict)  # others of the function that reads
-    signals: bool = False
-    steps: tuple[BaseEstimator, ...] = ()  # from what was read to the matrices
-    command: str = ""  # none for arrays in Python
-    skipped: bool = False  # whether some could not be used, and were left out
-    saved: tuple[str, str] | None = None  # method and file of a model
+    Parameters
+    ----------
+    X : array-like of shape (n_matrices, d, d), or Matrices
+        SPD matrices, or what `spdmetric.io.matrices.read_matrices` returns, labels and groups included.
+    y : array-like of shape (n_matrices,), optional
+        Labels.
+    groups : array-like of shape (n_matrices,), optional
+        Sessions or subjects: whole groups are left out, in the folds inside a method too.
+    test : tuple (X_test, y_test), or Matrices, optional
+        Test matrices and their labels; without them there is cross-validation.
+    methods : str or sequence of str, optional
+        Names of `spdmetric.comparison.methods.METHODS`; most of them by default, for many matrices without
+        those that compare all pairs.
+    repeats : int, optional
+        How often the folds are drawn; by default once to five times, by the size of the data.
+    seed : int, default=0
+        Of the folds.
+    scoring : {"accuracy", "balanced", "auc", "logloss"}, default="accuracy"
+        Which score decides; all of them are computed.  Methods that choose do so by their own rule.
+    class_weight : {None, "balanced"}, default=None
+        Given to every method that takes it.
+    recenter : bool, optional
+        Whether to run every method also on matrices that are recentered by the mean of their group, which is
+        transductive; by default where there are groups.
+    channels : sequence of str, optional
+        Names of the d rows of a matrix, for the pictures.
+    store : path-like, optional
+        File in which finished results are kept: with the same file, an interrupted comparison resumes.
+    n_jobs : int, default=1
+        Processes.
+    verbose : bool, default=False
+        Whether to show a progress bar in a terminal.
 
-    def calls(self) -> tuple[str, str]:
-        """Calls of `read_matrices` or `read_signals`, for the training and the new matrices."""
-        function = "read_signals" if self.signals else "read_matrices"
-        # Where labels and groups are in the file they are found.
-        again = {name: value for name, value in self.arguments.items() if name not in ("labels", "groups")}
-        new = f"new{Path(self.file).suffix}" if self.signals else "new.npz"
-        if self.test_file is None and not self.signals:
-            again = {}
-        return _call(function, self.file, self.arguments), _call(function, self.test_file or new, again)
+    Returns
+    -------
+    report : Report
+        ``print(report)`` is the answer, ``report.table`` has the numbers, ``report.best_estimator()`` is the
+        winner trained on all matrices, ``report.save("report.html")`` writes the page, which notebooks show.
+    """
+    began = time.perf_counter()
+    check_count("repeats", repeats, optional=True)
+    check_n_jobs(n_jobs)
+    data = _check_matrices(X, y, groups, "these matrices")
+    if test is not None and not isinstance(test, Matrices):
+        test = _check_matrices(*test, None, "the test matrices")
+    _check_classes(data)
+    if channels is not None and len(channels) != data.X.shape[1]:
+        raise ValueError(f"channels has {len(channels)} names: expected {data.X.shape[1]}, one for each row.")
+    descriptions = [describe(m.X, m.labels, m.groups) for m in (data, test) if m is not None]
+    plan = make_plan(
+        data,
+        test,
+        min(int(d.ranks.min()) for d in descriptions),
+        methods=(methods,) if isinstance(methods, str) else None if methods is None else tuple(methods),
+        repeats=repeats,
+        seed=seed,
+        scoring=scoring,
+        class_weight=class_weight,
+        recenter=recenter,
+    )
+    comparison = run_plan(plan, store, jobs=n_jobs, progress="compare" if verbose else None)
+    facts = _list_facts(plan, time.perf_counter() - began, n_jobs)
+    return Report(data, test, descriptions, comparison, judge(comparison), channels, facts)
 
-    def program(self, estimator: BaseEstimator, *, groups: bool) -> str:
-        """Python that reads the same file, leaves out what was left out, trains, and labels new matrices."""
-        good = "[usable(known)]" if self.skipped else ""
-        text = program(estimator, *self.calls(), **({"groups": f"known.groups{good}"} if groups else {}))
-        if not self.skipped:
-            return text
-        bad = "bad_signals" if self.signals else "bad_matrices"
-        text = text.replace("known.X, known.y", f"known.X{good}, known.y{good}")
-        text = text.replace("new.X", "new.X[usable(new)]").replace(
-            "\nknown =", f"{_USABLE.format(bad)}known ="
+
+def _check_matrices(
+    X: ArrayLike | Matrices, y: ArrayLike | None, groups: ArrayLike | None, name: str
+) -> Matrices:
+    if isinstance(X, Matrices):
+        return X
+    if isinstance(X, (str, PathLike)):
+        raise TypeError(
+            f"compare takes matrices, and {str(X)!r} is the name of a file: pass read_matrices(...) of "
+            "spdmetric.io.matrices, or use 'spdmetric compare'."
         )
-        return f"from spdmetric.validation import {bad}\n{text}"
+    if y is None:
+        raise ValueError(f"There are no labels of {name}: pass them as y, or in test=(X_test, y_test).")
+    stack, labels = as_numbers(to_numpy(X), "X"), as_numpy(to_numpy(y), "y")
+    check_stack(stack, "X")
+    if labels.shape != stack.shape[:1]:
+        raise ValueError(f"y has shape {labels.shape}: expected one for each of {len(stack)} matrices.")
+    return Matrices(stack, check_label_kind(labels, "y"), check_groups(groups, len(stack)), name)
 
 
-_USABLE = """
+def _check_classes(data: Matrices) -> None:
+    """Refuse regression targets, before anything is computed."""
+    y = data.labels
+    if is_regression(y, "auto"):
+        some = y[y != np.round(y)][0]
+        raise ValueError(
+            f"compare is for classes, and y holds numbers that are not all whole, such as {some:.4g}: cut "
+            "them into classes, or predict them, with LogEuclideanMetric or 'spdmetric fit --regression'."
+        )
 
-def usable(found):
-    bad = {{one.index for one in {}(found.X)}}
-    return [k for k in range(len(found.X)) if k not in bad]
 
-
-"""
-
-
-def _call(function: str, file: str, arguments: Mapping[str, object]) -> str:
-    given = [repr(file), *(f"{name}={value!r}" for name, value in arguments.items())]
-    return f"{function}({', '.join(given)})"
+def _list_facts(plan: Plan, seconds: float, n_jobs: int) -> dict[str, str]:
+    """All that decides the numbers, and what it took, in words."""
+    folds, n_groups = len(plan.splits[0]), 0 if plan.groups is None else len(np.unique(plan.groups))
+    packages = {
+        "spdmetric": "spdmetric",
+        "NumPy": "numpy",
+        "scikit-learn": "sklearn",
+        "pyRiemann": "pyriemann",
+    }
+    versions = [f"{name} {import_module(m).__version__}" for name, m in packages.items() if find_spec(m)]
+    return {
+        "Date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "Versions": ", ".join([*versions, f"Python {platform.python_version()}"]),
+        "Time": f"{seconds:.0f} s, parts kept from an earlier run not counted; processes: {n_jobs}",
+        "Data digest": digest(plan.X, plan.codes),
+        "Score that decides": SCORES[plan.scoring].word,
+        "Folds": f"{folds}; repeats: {len(plan.splits)}; seed: {plan.seed}",
+        "Methods": ", ".join(plan.methods),
+        "Class weight": str(plan.class_weight or "none"),
+        "Groups": f"{n_groups}, left out whole" if n_groups else "none",
+        "Recentering": "none" if plan.recentered is None else "with and without",
+    }
 
 
 @dataclass(frozen=True)
@@ -98,7 +208,7 @@ class Report:
 
     data: Matrices
     test: Matrices | None
-    described: list[Description]  # of both
+    descriptions: list[Description]  # of both
     comparison: Comparison
     verdict: Verdict
     channels: Sequence[str] | None = None
@@ -109,13 +219,13 @@ class Report:
         return "\n".join(sentences(self.verdict))
 
     def __repr__(self) -> str:
-        methods = counted(len(self.verdict.lines), "method")
+        methods = count_of(len(self.verdict.lines), "method")
         return f"<Report on {self.data.name}: {methods}; print() it for the answer>"
 
     @property
     def rows(self) -> list[Row]:
         """The numbers, tidy: a row for each method and score; None where there is none."""
-        return [_row(line, score, self.verdict) for line in self.verdict.lines for score in line.scores]
+        return [_make_row(line, score, self.verdict) for line in self.verdict.lines for score in line.scores]
 
     @property
     def table(self) -> DataFrame | list[Row]:
@@ -124,7 +234,7 @@ class Report:
             from pandas import DataFrame
         except ImportError:
             return self.rows
-        return DataFrame(self.rows, columns=COLUMNS)
+        return DataFrame(self.rows, columns=list(COLUMNS))
 
     def best_estimator(self, method: str | None = None) -> BaseEstimator:
         """Train the winner on all the training matrices.
@@ -140,33 +250,49 @@ class Report:
         estimator : classifier
             Fitted, the same at each call.
         """
-        method = method or chosen.winner(self.verdict)
-        if method not in METHODS:
-            raise ValueError(f"No method {method}; there are {', '.join(METHODS)}.")
+        method = method or self.verdict.unaided[0]
+        check_names([method])
         if method not in self._fitted:
-            self._fitted[method] = chosen.fit_all(self.comparison.plan, method)
+            self._fitted[method] = self._fit(method)
         return self._fitted[method]
 
+    def _fit(self, method: str) -> BaseEstimator:
+        plan = self.comparison.plan
+        trained, estimator = plan.trained, make_method(plan, method)
+        groups = fit_keywords(estimator, groups=find_inner_groups(plan, trained))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the folds report theirs
+            try:
+                return estimator.fit(plan.X[trained], plan.classes[plan.codes[trained]], **groups)
+            except UninformativeDataError as error:  # in folds, chance differs
+                raise ValueError(
+                    f"{METHODS[method].title} was trained in every fold, and cannot be trained on all "
+                    f"{len(trained)} matrices: together they hold nothing that tells the classes apart. See "
+                    "whether the labels belong to the matrices."
+                ) from error
+
     @cached_property
-    def drawn(self) -> Drawn | None:
-        """The learned metric that is drawn; None where no method has one, or all matrices give none."""
-        method = chosen.drawn_method(self.verdict)
+    def learned(self) -> LearnedMetric | ValueError | None:
+        """The learned metric that is drawn; None where no method has one, an error where it has no fit."""
+        from spdmetric.comparison.pictures import describe_metric
+
+        method = self.verdict.learned
         if method is None:
             return None
         try:
             fitted = self.best_estimator(method)
-        except ValueError:  # the page says so
-            return None
-        return chosen.draw(self.comparison.plan, method, fitted)
+        except ValueError as error:  # the page says so
+            return error
+        return describe_metric(self.comparison.plan, method, fitted)
 
     def plot(self) -> Axes:
         """Draw the score that decides, of every method, with its standard error, in a figure of pyplot."""
         need_matplotlib()
         import matplotlib.pyplot as plt
 
-        from spdmetric.comparison import pictures
+        from spdmetric.comparison.pictures import draw_ranking
 
-        return pictures.ranking(self.verdict, plt.figure()).axes[0]
+        return draw_ranking(self.verdict, plt.figure()).axes[0]
 
     def save(self, path: str | PathLike[str], origin: Origin | None = None) -> None:
         """Write the page.
@@ -196,7 +322,7 @@ class Report:
 
     def as_json(self) -> str:
         """`rows` as JSON with a table schema, and beside them the answer and the facts."""
-        fields = [{"name": name, "type": _KINDS.get(name, "number")} for name in COLUMNS]
+        fields = [{"name": name, "type": kind} for name, kind in COLUMNS.items()]
         document = {
             "format": f"spdmetric.compare {SCHEMA}",
             "answer": sentences(self.verdict),
@@ -207,18 +333,17 @@ class Report:
         return json.dumps(document, indent=1) + "\n"
 
 
-def _row(line: Line, score: str, verdict: Verdict) -> Row:
-    method, _, form = line.method.partition(" ")
+def _make_row(line: Line, score: str, verdict: Verdict) -> Row:
+    method, recentered = line.entry
     decides = score == verdict.plan.scoring
-    mean, se, low, high = _numbers(line.scores[score])
-    behind, behind_se, *_ = _numbers(line.behind if decides else None)
+    behind, behind_se, *_ = _list_numbers(line.behind if decides else None)
+    facts = (SCHEMA, method, line.entry.title, METHODS[method].family, recentered, score, decides)
     tied = line is verdict.best or line.tied
-    facts = (SCHEMA, method, title(line.method), METHODS[method].family, form == RECENTERED, score, decides)
-    numbers = (mean, se, low, high, behind, behind_se, tied, line.seconds)
+    numbers = (*_list_numbers(line.scores[score]), behind, behind_se, tied, line.seconds)
     return dict(zip(COLUMNS, facts + numbers, strict=True))
 
 
-def _numbers(found: Estimate | None) -> tuple[float | None, ...]:
+def _list_numbers(found: Estimate | None) -> tuple[float | None, ...]:
     if found is None or not found.known:
         return (None if found is None else found.mean, None, None, None)
     return found.mean, found.se, found.mean - found.half, found.mean + found.half

@@ -5,171 +5,121 @@ A task is a fold and the methods that share work in it.  Nothing depends on the 
 
 from __future__ import annotations
 
-import timeit
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
+from os import PathLike
 from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from spdmetric.comparison import store as journal
 from spdmetric.comparison.folds import Fold
-from spdmetric.comparison.methods import METHODS
-from spdmetric.comparison.methods import given as given_to
-from spdmetric.comparison.plan import Plan
-from spdmetric.comparison.scores import losses
-from spdmetric.comparison.store import Failure, Journal, Key, Pieces, Plain, Progress, Task, attempt_each
+from spdmetric.comparison.methods import METHODS, set_where_known
+from spdmetric.comparison.plan import Entry, Plan
+from spdmetric.comparison.scores import compute_losses
+from spdmetric.comparison.store import Failure, Key, Result, Store, Task, digest, run_tasks
 
-# Seconds of a sweep, and logarithms for each training matrix; of the others, for each pair.  As measured.
-SWEEP, QUICK = (0.1, 200.0), (0.5, 1.0)
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one method gave for the test matrices."""
+
+    labels: np.ndarray  # (n_repeats, n_tested) codes
+    scores: np.ndarray | None = None  # (n_repeats, n_tested, 1 or n_classes), of those that have them
+    losses: np.ndarray | None = None  # (n_repeats, n_tested), where there are probabilities
+    seconds: float = 1.0  # mean of a fold
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What came out, by the name of a method and of the form of the matrices, see `named`."""
+    """What came out of a plan."""
 
     plan: Plan
-    given: dict[str, np.ndarray]  # (n_repeats, n_tested) codes
-    scores: dict[str, np.ndarray]  # (n_repeats, n_tested, 1 or n_classes), of those that have them
-    seconds: dict[str, float]  # mean of a fold
-    failed: dict[str, str]
-    warned: dict[str, str]
-    losses: dict[str, np.ndarray] = field(default_factory=dict)  # (n_repeats, n_tested), where probabilities
+    outcomes: dict[Entry, Outcome]
+    failed: dict[Entry, str]
+    warned: dict[Entry, str]
 
 
-class Place(NamedTuple):
-    """What a task belongs to."""
+class Part(NamedTuple):
+    """What a task computes."""
 
-    variant: str
-    names: tuple[str, ...]
     repeat: int
     fold: int
-
-    @property
-    def key(self) -> Key:
-        """Its name in the journal, and for those who wait."""
-        more = f" and {len(self.names) - 1} more" if len(self.names) > 1 else ""
-        return f"fold {self.fold + 1}, {named(self.names[0], self.variant)}{more}", self.repeat
+    methods: tuple[str, ...]
+    recentered: bool
 
 
-def named(method: str, variant: str) -> str:
-    """Name of a method run on a form of the matrices."""
-    return f"{method} {variant}".strip()
-
-
-def made(plan: Plan, name: str) -> BaseEstimator:
+def make_method(plan: Plan, name: str) -> BaseEstimator:
     """Make a method of these sizes, with the class weight of the plan where it takes one."""
-    estimator = METHODS[name.partition(" ")[0]].make(plan.sizes)
-    given_to(estimator, **({} if plan.class_weight is None else {"class_weight": plan.class_weight}))
+    estimator = METHODS[name].make(plan.sizes)
+    if plan.class_weight is not None:
+        set_where_known(estimator, class_weight=plan.class_weight)
     return estimator
 
 
-def run_plan(plan: Plan, path: Path, *, jobs: int = 1, progress: Progress | None = None) -> Comparison:
-    """Run what is left of a comparison; finished tasks are in the journal at ``path``.
+def run_plan(
+    plan: Plan, path: str | PathLike[str] | None = None, *, jobs: int = 1, progress: str | None = None
+) -> Comparison:
+    """Run what is left of a comparison; finished results are in the store at ``path``.
 
-    For ``jobs`` and ``progress`` see `spdmetric.comparison.store.run`.
+    For ``jobs`` and ``progress`` see `spdmetric.comparison.store.run_tasks`.
     """
-    kept, at = Journal(path, _header(plan)), {place.key: place for place in places(plan)}
+    keys = _make_keys(plan)
     tasks = {
-        key: Task(place.names, partial(_fold, plan, place), partial(_accepts, plan, place))
-        for key, place in at.items()
+        part: Task({name: keys(part, name) for name in part.methods}, partial(_start_fold, plan, part))
+        for part in list_parts(plan)
     }
-    results = journal.run(tasks, kept, jobs=jobs, progress=progress)
-    return _gathered(plan, {at[key]: pieces for key, pieces in results.items()})
+    return _gather(plan, run_tasks(tasks, Store(path), jobs=jobs, progress=progress))
 
 
-def kept_parts(plan: Plan, path: Path) -> int:
-    """How many tasks the journal has whole, so that they are not run again."""
-    with Journal(path, _header(plan)).opened() as kept:
-        return sum(all((place.key, name) in kept for name in place.names) for place in places(plan))
-
-
-def _header(plan: Plan) -> dict[str, Plain]:
-    from spdmetric import __version__
-
-    indices = [index for folds in plan.splits for split in folds for index in split]
-    return {
-        "version": __version__,
-        "data": journal.digest(plan.X, plan.codes, *indices),
-        "classes": list(map(str, plan.classes)),
-        "methods": list(plan.methods),
-        "seed": plan.seed,
-        "class_weight": plan.class_weight,
-        "forms": list(plan.variants),
-    }
-
-
-def places(plan: Plan) -> list[Place]:
+def list_parts(plan: Plan) -> list[Part]:
     """Every task, fold by fold: the time that one fold takes tells what the others will."""
-    sweeps = [(name,) for name in plan.methods if METHODS[name].sweeps]
-    others = tuple(name for name in plan.methods if not METHODS[name].sweeps)  # quick, and share their means
+    choosing = [(name,) for name in plan.methods if METHODS[name].chooses]
+    others = tuple(name for name in plan.methods if not METHODS[name].chooses)  # quick, and share their means
     return [
-        Place(variant, names, repeat, k)
+        Part(repeat, k, names, recentered)
         for repeat, folds in enumerate(plan.splits)
         for k in range(len(folds))
-        for names in (*sweeps, *([others] if others else []))
-        for variant in ("", *plan.variants)
+        for names in (*choosing, *([others] if others else []))
+        for recentered in ((False,) if plan.recentered is None else (False, True))
     ]
 
 
-def rough_seconds(plan: Plan) -> float:
-    """Guess what a run takes in one process, from the time of one logarithm of a training matrix.
+def _make_keys(plan: Plan) -> Callable[[Part, str], Key]:
+    """Keys of results: all that decides them."""
+    from spdmetric import __version__
 
-    A sweep takes some hundred of them for each training matrix; what is no sweep is dominated by methods
-    that compare all pairs.  Right to a factor of two or three.
-    """
-    some = plan.X[:50]
-    one = min(timeit.repeat(lambda: np.linalg.eigh(some), number=1, repeat=10)) / len(some)
-    total = 0.0
-    for place in places(plan):
-        train, test = map(len, plan.splits[place.repeat][place.fold])
-        sweeps = METHODS[place.names[0]].sweeps
-        fixed, each = SWEEP if sweeps else QUICK
-        total += fixed + each * one * train * (1 if sweeps else test)
-    return total
+    groups = () if plan.groups is None else (np.unique(plan.groups, return_inverse=True)[1],)
+    data = {form: digest(X, plan.codes, *groups) for form, X in _forms(plan).items()}
 
+    def key(part: Part, name: str) -> Key:
+        return {
+            "version": __version__,
+            "method": name,
+            "data": data[part.recentered],
+            "fold": digest(*plan.splits[part.repeat][part.fold]),
+            "sizes": plan.sizes,
+            "class_weight": plan.class_weight,
+        }
 
-def _accepts(plan: Plan, place: Place, name: str, piece: Plain) -> bool:
-    """Whether a kept piece can be that of a method: a class and scores for each test matrix, and so on."""
-    if not isinstance(piece, dict) or set(piece) != {"labels", "scores", "losses", "seconds", "warnings"}:
-        return False
-    n, said = len(plan.splits[place.repeat][place.fold][1]), piece["warnings"]
-    return (
-        _is_array(piece["labels"], (n,), "i")
-        and set(piece["labels"]) <= set(range(len(plan.classes)))
-        and (piece["scores"] is None or _is_array(piece["scores"], (n, _width(plan))))
-        and (piece["losses"] is None or _is_array(piece["losses"], (n,)))
-        and _is_array(piece["seconds"], ())
-        and isinstance(said, list)
-        and all(isinstance(one, str) for one in said)
-    )
+    return key
 
 
-def _is_array(value: Plain, shape: tuple[int, ...], kinds: str = "if") -> bool:
-    try:
-        found = np.asarray(value)
-    except ValueError:  # rows of different lengths
-        return False
-    return found.dtype.kind in kinds and found.shape == shape and bool(np.isfinite(found).all())
+def _forms(plan: Plan) -> dict[bool, np.ndarray]:
+    """The matrices as they are, and recentered."""
+    return {False: plan.X} | ({} if plan.recentered is None else {True: plan.recentered})
 
 
-def _width(plan: Plan) -> int:
-    """Scores of a matrix: that of the second of two classes, or one of each class."""
-    return 1 if len(plan.classes) == 2 else len(plan.classes)
-
-
-def fold_of(plan: Plan, variant: str, repeat: int, k: int) -> Fold:
+def make_fold(plan: Plan, repeat: int = 0, k: int = 0, recentered: bool = False) -> Fold:
     """One fold of a form of the matrices."""
     train, test = plan.splits[repeat][k]
-    X = plan.matrices(variant)
-    return Fold(X[train], plan.codes[train], X[test], inner_groups(plan, train))
+    X = _forms(plan)[recentered]
+    return Fold(X[train], plan.codes[train], X[test], find_inner_groups(plan, train))
 
 
-def inner_groups(plan: Plan, train: np.ndarray) -> np.ndarray | None:
+def find_inner_groups(plan: Plan, train: np.ndarray) -> np.ndarray | None:
     """Groups that folds inside a method keep together; None where leaving one out leaves one class."""
     if plan.groups is None:
         return None
@@ -179,86 +129,90 @@ def inner_groups(plan: Plan, train: np.ndarray) -> np.ndarray | None:
     return groups if len(some) > 1 and two else None
 
 
-def _fold(plan: Plan, place: Place, names: tuple[str, ...]) -> Pieces:
-    fold = fold_of(plan, place.variant, place.repeat, place.fold)
-    truth = plan.codes[plan.splits[place.repeat][place.fold][1]]
-    return attempt_each(names, lambda name: _outcome(fold, truth, made(plan, name), _width(plan)))
+def _start_fold(plan: Plan, part: Part) -> Callable[[str], Result]:
+    fold = make_fold(plan, part.repeat, part.fold, part.recentered)
+    truth = plan.codes[plan.splits[part.repeat][part.fold][1]]
+    return lambda name: _test_method(fold, truth, make_method(plan, name), len(plan.classes))
 
 
-def _outcome(fold: Fold, truth: np.ndarray, estimator: BaseEstimator, width: int) -> Plain:
+def _test_method(fold: Fold, truth: np.ndarray, estimator: BaseEstimator, n_classes: int) -> Result:
     """Labels, scores and losses of one method, its seconds and its warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         (classifier, test), fitting = fold.timed(lambda: fold.fitted(estimator))
         labels, predicting = fold.timed(lambda: classifier.predict(test))
-        told = {
-            name: np.asarray(getattr(classifier, name)(test), dtype=float)
+        decision, proba = (
+            np.asarray(getattr(classifier, name)(test), dtype=float) if hasattr(classifier, name) else None
             for name in ("decision_function", "predict_proba")
-            if hasattr(classifier, name)
-        }
-    said = dict.fromkeys(
+        )
+    messages = dict.fromkeys(
         " ".join(str(w.message).split()) for w in caught if not issubclass(w.category, DeprecationWarning)
     )
-    sure = told.get("predict_proba")
+    known = np.asarray(getattr(classifier, "classes_", ()), dtype=int)
     return {
         "labels": np.asarray(labels).tolist(),
-        "scores": _rounded(_scores(told, getattr(classifier, "classes_", ()), width)),
-        "losses": _rounded(None if sure is None else losses(sure, classifier.classes_, truth)),
+        "scores": _round(_score_classes(decision, proba, known, n_classes)),
+        "losses": _round(None if proba is None else compute_losses(proba, known, truth)),
         "seconds": round(fitting + predicting, 3),
-        "warnings": list(said),
+        "warnings": list(messages),
     }
 
 
-def _rounded(values: np.ndarray | None) -> Plain:
+def _round(values: np.ndarray | None) -> Result:
     """Nine digits of each, which is less to keep; None where some are not finite."""
     if values is None or not np.isfinite(values).all():
         return None
     return np.array([float(f"{value:.9g}") for value in values.flat]).reshape(values.shape).tolist()
 
 
-def _scores(told: dict[str, np.ndarray], known: Sequence[int], width: int) -> np.ndarray | None:
-    """How sure a classifier is, (n, 1) of the second of two classes, or (n, n_classes); None: no scores."""
-    if not told:
-        return None
+def _score_classes(
+    decision: np.ndarray | None, proba: np.ndarray | None, known: np.ndarray, n_classes: int
+) -> np.ndarray | None:
+    """Scores (n, 1) of the second of two classes, or (n, n_classes); None: the classifier has none."""
     # Probabilities of two classes are often rounded to 0 and 1; those of more are on one scale.
-    found = list(told.values())[0 if width == 1 else -1]
+    wanted = (decision, proba) if n_classes == 2 else (proba, decision)
+    found = next((scores for scores in wanted if scores is not None), None)
+    if found is None:
+        return None
     found = found[:, None] if found.ndim == 1 else found
-    if width == 1:
+    if n_classes == 2:
         return found[:, -1:]
-    if found.shape[1] == len(known) < width:  # a class that no training matrix has
-        whole = np.full((len(found), width), found.min() - 1)
+    if found.shape[1] == len(known) < n_classes:  # a class that no training matrix has
+        whole = np.full((len(found), n_classes), found.min() - 1)
         whole[:, known] = found
         return whole
-    return found if found.shape[1] == width else None
+    return found if found.shape[1] == n_classes else None
 
 
-def _gathered(plan: Plan, results: dict[Place, Pieces]) -> Comparison:
-    """From the journal to arrays."""
-    keys = [named(name, variant) for variant in ("", *plan.variants) for name in plan.methods]
-    weightings = {"labels": (), "scores": (_width(plan),), "losses": ()}
-    size = len(plan.splits), len(plan.codes)
-    found = {what: {key: np.full((*size, *of), np.nan) for key in keys} for what, of in weightings.items()}
-    seconds: dict[str, list[float]] = {key: [] for key in keys}
-    failed: dict[str, str] = {}
-    warned: dict[str, str] = {}
-    for place, pieces in results.items():
-        test = plan.splits[place.repeat][place.fold][1]
-        for name, piece in pieces.items():
-            key = named(name, place.variant)
-            if isinstance(piece, Failure):
-                failed.setdefault(key, piece.reason)
-                continue
-            for what in weightings:
-                if piece[what] is not None:
-                    found[what][key][place.repeat, test] = piece[what]
-            seconds[key].append(piece["seconds"])
-            for said in piece["warnings"]:
-                warned.setdefault(key, said)
+def _gather(plan: Plan, results: Mapping[Part, Mapping[str, Result | Failure]]) -> Comparison:
+    """From results by task to arrays by method."""
+    found: dict[Entry, dict[tuple[int, int], Result | Failure]] = {entry: {} for entry in plan.entries}
+    for part, by_name in results.items():
+        for name, result in by_name.items():
+            found[Entry(name, part.recentered)][part.repeat, part.fold] = result
+    comparison = Comparison(plan, {}, {}, {})
+    for entry, by_fold in found.items():
+        failures = [result.reason for result in by_fold.values() if isinstance(result, Failure)]
+        kept = {at: result for at, result in by_fold.items() if not isinstance(result, Failure)}
+        messages = [message for result in kept.values() for message in result["warnings"]]
+        if messages:
+            comparison.warned[entry] = messages[0]
+        if failures:
+            comparison.failed[entry] = failures[0]
+            continue
+        seconds = float(np.mean([result["seconds"] for result in kept.values()]))
+        labels, scores, losses = (_stack(plan, kept, what) for what in ("labels", "scores", "losses"))
+        assert labels is not None  # every method gives them
+        comparison.outcomes[entry] = Outcome(labels, scores, losses, seconds)
+    return comparison
 
-    def whole(what: str) -> dict[str, np.ndarray]:
-        tested = {key: found[what][key][:, plan.tested] for key in keys if key not in failed}
-        return {key: values for key, values in tested.items() if np.isfinite(values).all()}
 
-    given = {key: labels.astype(int) for key, labels in whole("labels").items()}
-    times = {key: float(np.mean(seconds[key])) for key in given}
-    return Comparison(plan, given, whole("scores"), times, failed, warned, whole("losses"))
+def _stack(plan: Plan, by_fold: Mapping[tuple[int, int], Result], what: str) -> np.ndarray | None:
+    """Values (n_repeats, n_tested, ...) in the order of the test matrices; None where some have none."""
+    if any(result[what] is None for result in by_fold.values()):
+        return None
+    some = np.asarray(by_fold[0, 0][what])
+    values = np.empty((len(plan.splits), len(plan.tested), *some.shape[1:]), dtype=some.dtype)
+    for (repeat, k), result in by_fold.items():
+        values[repeat, np.searchsorted(plan.tested, plan.splits[repeat][k][1])] = result[what]
+    return values

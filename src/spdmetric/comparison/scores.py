@@ -17,32 +17,38 @@ class Score(NamedTuple):
     """What is counted, and how numbers of it are spoken of."""
 
     word: str
-    points: str  # what is gained by being better
     unit: str = " %"
     axis: str = "per cent"
+    gain: str = "points"  # what is gained by being better,
+    gained_in: str = ""  # and of what; by default the word
     top: str = "highest"
     sign: int = 1  # -1: less is better
     scale: float = 100.0
     digits: int = 1
 
+    @property
+    def points(self) -> str:
+        """``points of accuracy``."""
+        return f"{self.gain} of {self.gained_in or self.word}"
+
 
 SCORES = {
-    "accuracy": Score("accuracy", "points of accuracy"),
-    "balanced": Score("balanced accuracy", "points of balanced accuracy"),
-    "auc": Score("AUC", "points of AUC"),
-    "logloss": Score("log loss", "nats of log-likelihood", "", "nats", "lowest", -1, 1.0, 3),
+    "accuracy": Score("accuracy"),
+    "balanced": Score("balanced accuracy"),
+    "auc": Score("AUC"),
+    "logloss": Score("log loss", "", "nats", "nats", "log-likelihood", "lowest", -1, 1.0, 3),
 }
 
 Rows = Sequence[np.ndarray]  # test matrices of each fold, as places among those tested
 
 
-def losses(probabilities: np.ndarray, classes: np.ndarray, truth: np.ndarray) -> np.ndarray:
+def compute_losses(probabilities: np.ndarray, classes: np.ndarray, truth: np.ndarray) -> np.ndarray:
     """Minus the logarithms (n,) of what was given to the true class, which may be none of the columns."""
-    given = np.sum(probabilities * (np.asarray(classes) == truth[:, None]), axis=1)
-    return -np.log(np.clip(given, np.finfo(np.float64).eps, 1.0))
+    of_truth = np.sum(probabilities * (np.asarray(classes) == truth[:, None]), axis=1)
+    return -np.log(np.clip(of_truth, np.finfo(np.float64).eps, 1.0))
 
 
-def balanced(right: np.ndarray, truth: np.ndarray) -> np.ndarray:
+def balance(right: np.ndarray, truth: np.ndarray) -> np.ndarray:
     """Values (n,) whose mean is the mean over classes of the share that is right."""
     classes, codes, counts = np.unique(truth, return_inverse=True, return_counts=True)
     of_class = np.bincount(codes, weights=right) / counts
@@ -50,7 +56,7 @@ def balanced(right: np.ndarray, truth: np.ndarray) -> np.ndarray:
     return of_class.mean() + share[codes] * (right - of_class[codes])
 
 
-def auc(scores: np.ndarray, truth: np.ndarray, folds: Rows) -> np.ndarray | None:
+def compute_auc(scores: np.ndarray, truth: np.ndarray, folds: Rows) -> np.ndarray | None:
     """Values (n,) whose mean is the AUC: of the second of two classes, or the mean of each against the rest.
 
     Only matrices of one fold are compared, for scores of different models have different scales.  None where

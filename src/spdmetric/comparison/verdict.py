@@ -10,15 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spdmetric.comparison import scores
-from spdmetric.comparison.describe import counted
+from spdmetric.comparison.describe import count_of
 from spdmetric.comparison.methods import METHODS, PAIRS
-from spdmetric.comparison.plan import RECENTERED, Plan
-from spdmetric.comparison.run import Comparison, named
-from spdmetric.comparison.scores import SCORES, Score
+from spdmetric.comparison.plan import Entry, Plan
+from spdmetric.comparison.run import Comparison, Outcome
+from spdmetric.comparison.scores import SCORES, Score, balance, compute_auc
 
 LEVEL = 0.95
-MINUS = "\N{MINUS SIGN}"
 MOST_NAMED = 6  # methods that a sentence lists
 UNLIKE = 1.5  # how many times the smallest class the largest may be before the answer speaks of it
 
@@ -44,12 +42,12 @@ class Estimate(NamedTuple):
     @property
     def interval(self) -> str:
         """``-1.0 to +3.0``, with true minus signs."""
-        return f"{self._signed(self.mean - self.half)} to {self._signed(self.mean + self.half)}"
+        return f"{self._sign(self.mean - self.half)} to {self._sign(self.mean + self.half)}"
 
     @property
     def signed(self) -> str:
         """``+3.5 ± 1.0``, with a true minus sign."""
-        return self._signed(self.mean) + self._error
+        return self._sign(self.mean) + self._error
 
     def __str__(self) -> str:
         return f"{self.mean:.{self.digits}f}" + self._error
@@ -58,38 +56,34 @@ class Estimate(NamedTuple):
     def _error(self) -> str:
         return f" ± {self.se:.{self.digits}f}" if self.known else ""
 
-    def _signed(self, value: float) -> str:
-        return f"{'+' if value >= 0 else MINUS}{abs(value):.{self.digits}f}"
+    def _sign(self, value: float) -> str:
+        return f"{value + 0.0:+.{self.digits}f}".replace("-", "\N{MINUS SIGN}")
 
 
 class Line(NamedTuple):
     """One method, on the matrices as they are or recentered."""
 
-    method: str  # see `run.named`
+    entry: Entry
     scores: dict[str, Estimate | None]  # by SCORES; None where the method does not give what it takes
     behind: Estimate | None  # behind the best in the score that decides; None for the best itself
     seconds: float
 
     @property
     def tied(self) -> bool:
-        """Whether its distance to the best cannot be told from zero."""
+        """Whether its distance to the best may be zero."""
         return self.behind is not None and self.behind.sign == 0
 
 
 class Gain(NamedTuple):
     """What something is worth: points gained by one of two methods that differ in nothing else."""
 
-    method: str
-    plain: str
-    what: str
-    head: str
+    entry: Entry
+    plain: Entry
     gain: Estimate
     same: bool  # whether no matrix makes a difference
-
-    @property
-    def recentered(self) -> bool:
-        """Whether both are seen from the means of their groups."""
-        return " " in self.plain
+    what: str = ""  # of learning: see `Pair`
+    head: str = ""
+    against_mean: bool = False
 
 
 class Verdict(NamedTuple):
@@ -108,7 +102,8 @@ class Verdict(NamedTuple):
     @property
     def planned(self) -> Gain | None:
         """What was planned beforehand: learning against the metric at the mean, not recentered."""
-        return next((pair for pair in self.learning if pair.plain.endswith("-mean")), None)
+        plain = [pair for pair in self.learning if pair.against_mean and not pair.entry.recentered]
+        return plain[0] if plain else None
 
     @property
     def ranked(self) -> tuple[Line, ...]:
@@ -118,22 +113,22 @@ class Verdict(NamedTuple):
     @property
     def unaided(self) -> list[str]:
         """Methods that can label one new matrix alone, without recentering, the best first."""
-        return [line.method for line in self.lines if " " not in line.method]
+        return [line.entry.method for line in self.lines if not line.entry.recentered]
 
     @property
-    def scored(self) -> Score:
+    def learned(self) -> str | None:
+        """The first of them with a learned metric, which is drawn; None where none has one."""
+        return next((method for method in self.unaided if METHODS[method].family == "learned"), None)
+
+    @property
+    def criterion(self) -> Score:
         """The score that decides."""
         return SCORES[self.plan.scoring]
 
     @property
-    def word(self) -> str:
-        """Its name."""
-        return self.scored.word
-
-    @property
     def top(self) -> str:
         """What the best method has: ``highest accuracy``."""
-        return f"{self.scored.top} {self.word}"
+        return f"{self.criterion.top} {self.criterion.word}"
 
     @property
     def chance(self) -> float:
@@ -141,16 +136,12 @@ class Verdict(NamedTuple):
         counts = np.bincount(self.plan.codes[self.plan.tested])
         shares = counts[counts > 0] / counts.sum()
         entropy = -np.sum(shares * np.log(shares))
-        of = {"accuracy": shares.max(), "balanced": 1 / len(shares), "auc": 0.5, "logloss": entropy}
-        return self.scored.scale * float(of[self.plan.scoring])
+        scores = {"accuracy": shares.max(), "balanced": 1 / len(shares), "auc": 0.5, "logloss": entropy}
+        return self.criterion.scale * float(scores[self.plan.scoring])
 
-    def told(self, value: float) -> str:
-        """A number of the score that decides: ``50.0 %``."""
-        return f"{value:.{self.scored.digits}f}{self.scored.unit}"
-
-    def line(self, method: str) -> Line:
+    def line(self, entry: Entry) -> Line:
         """The line of a method."""
-        return next(line for line in self.lines if line.method == method)
+        return next(line for line in self.lines if line.entry == entry)
 
     def score(self, line: Line) -> Estimate:
         """The score that decides, of a line that has it."""
@@ -183,59 +174,61 @@ def _reach(k: int) -> float:
 def judge(comparison: Comparison) -> Verdict:
     """Reduce the labels to numbers."""
     plan, clusters = comparison.plan, comparison.plan.clusters  # where there are groups, all are tested
-    if all(" " in key for key in comparison.given):  # none that can be used
+    if all(entry.recentered for entry in comparison.outcomes):  # none that can be used
         raise ValueError("No method could be run: " + "; ".join(comparison.failed.values()))
-    scored, values = SCORES[plan.scoring], {key: _values(comparison, key) for key in comparison.given}
-    deciding = {key: scored.sign * of[plan.scoring] for key, of in values.items() if plan.scoring in of}
+    criterion = SCORES[plan.scoring]
+    values = {entry: _score_matrices(plan, outcome) for entry, outcome in comparison.outcomes.items()}
+    deciding = {at: criterion.sign * own[plan.scoring] for at, own in values.items() if plan.scoring in own}
     if not deciding:
-        raise ValueError(f"No method gives scores for {scored.word}: choose another scoring.")
+        raise ValueError(f"No method gives scores for {criterion.word}: choose another scoring.")
 
-    def line(key: str, best: np.ndarray | None) -> Line:
-        own = values[key]
-        told = {
-            name: estimate(own[name], clusters, of) if name in own else None for name, of in SCORES.items()
+    def line(entry: Entry, best: np.ndarray | None) -> Line:
+        own = values[entry]
+        scores = {
+            name: estimate(own[name], clusters, s) if name in own else None for name, s in SCORES.items()
         }
-        behind = None if best is None else estimate(best - deciding[key], clusters, scored)
-        return Line(key, told, behind, comparison.seconds[key])
+        behind = None if best is None else estimate(best - deciding[entry], clusters, criterion)
+        return Line(entry, scores, behind, comparison.outcomes[entry].seconds)
 
-    def ranked(keys: list[str]) -> tuple[Line, ...]:
+    def rank(entries: list[Entry]) -> tuple[Line, ...]:
         # Equal ones in the order of the table.
-        order = sorted(keys, key=lambda key: -round(float(deciding[key].mean()), 12))
-        return tuple(line(key, deciding[order[0]] if k else None) for k, key in enumerate(order))
+        order = sorted(entries, key=lambda entry: -round(float(deciding[entry].mean()), 12))
+        return tuple(line(entry, deciding[order[0]] if k else None) for k, entry in enumerate(order))
 
-    def gain(a: str, b: str, what: str, head: str) -> Gain:
+    def gain(a: Entry, b: Entry) -> Gain:
         more = deciding[a] - deciding[b]
-        return Gain(a, b, what, head, estimate(more, clusters, scored), not more.any())
+        return Gain(a, b, estimate(more, clusters, criterion), not more.any())
 
-    distances = [key for key in deciding if METHODS.get(key) and METHODS[key].family == "distance"]
+    fixed = [at for at in deciding if METHODS[at.method].family == "distance" and not at.recentered]
     learning = [
-        (named(pair.learned, form), named(pair.plain, form), pair.what, pair.head)
-        for form in ("", *plan.variants)
+        gain(a, b)._replace(what=pair.what, head=pair.head, against_mean=pair.against_mean)
+        for form in (False, True)
         for pair in PAIRS
+        if {a := Entry(pair.learned, form), b := Entry(pair.plain, form)} <= set(deciding)
     ]
-    both = [(named(key, RECENTERED), key) for key in deciding]
+    both = [(at._replace(recentered=True), at) for at in deciding if not at.recentered]
     return Verdict(
         plan,
-        ranked(list(deciding)) + tuple(line(key, None) for key in values if key not in deciding),
-        ranked(distances) if len(distances) > 1 else (),
-        tuple(gain(*pair) for pair in learning if {*pair[:2]} <= set(deciding)),
-        tuple(gain(a, b, RECENTERED, "") for a, b in both if a in deciding),
+        rank(list(deciding)) + tuple(line(entry, None) for entry in values if entry not in deciding),
+        rank(fixed) if len(fixed) > 1 else (),
+        tuple(learning),
+        tuple(gain(*pair) for pair in both if pair[0] in deciding),
     )
 
 
-def _values(comparison: Comparison, key: str) -> dict[str, np.ndarray]:
+def _score_matrices(plan: Plan, outcome: Outcome) -> dict[str, np.ndarray]:
     """Values (n_tested,) of each score that the method has, means over the repeats."""
-    plan, truth = comparison.plan, comparison.plan.codes[comparison.plan.tested]
-    right, areas = comparison.given[key] == truth, []
-    if key in comparison.scores:
-        for of, folds in zip(comparison.scores[key], plan.splits, strict=True):
+    truth, areas = plan.codes[plan.tested], []
+    right = outcome.labels == truth
+    if outcome.scores is not None:
+        for scores, folds in zip(outcome.scores, plan.splits, strict=True):
             rows = [np.searchsorted(plan.tested, test) for _, test in folds]
-            areas.append(scores.auc(of, truth, rows))
+            areas.append(compute_auc(scores, truth, rows))
     by_repeat = {
         "accuracy": right,
-        "balanced": [scores.balanced(row.astype(float), truth) for row in right],
+        "balanced": [balance(row.astype(float), truth) for row in right],
         "auc": [area for area in areas if area is not None],
-        "logloss": comparison.losses.get(key, ()),
+        "logloss": () if outcome.losses is None else outcome.losses,
     }
     return {name: np.mean(rows, axis=0) for name, rows in by_repeat.items() if len(rows)}
 
@@ -246,7 +239,7 @@ def confusion(truth: np.ndarray, labels: np.ndarray, n_classes: int) -> np.ndarr
     return np.bincount(places.ravel(), minlength=n_classes**2).reshape(-1, n_classes) / len(labels)
 
 
-def confused(counts: np.ndarray, most: int = 10) -> list[tuple[int, int, float, float]]:
+def find_confusions(counts: np.ndarray, most: int = 10) -> list[tuple[int, int, float, float]]:
     """What was confused most often, in a confusion (c, c): true class, label given, count, of how many."""
     wrong = counts * (1 - np.eye(len(counts)))
     places = np.argsort(-wrong, axis=None, kind="stable")[:most].tolist()
@@ -260,7 +253,7 @@ def confused(counts: np.ndarray, most: int = 10) -> list[tuple[int, int, float, 
 
 def sentences(verdict: Verdict) -> list[str]:
     """The answer, for someone who reads nothing else."""
-    said = (
+    found = (
         learning_sentence(verdict),
         parts_sentence(verdict),
         recentering_sentence(verdict),
@@ -270,17 +263,7 @@ def sentences(verdict: Verdict) -> list[str]:
         singular_sentence(verdict.plan),
         groups_sentence(verdict.plan),
     )
-    return [sentence for sentence in said if sentence is not None]
-
-
-def title(key: str) -> str:
-    """Name of a method, and of the form of the matrices."""
-    method, _, form = key.partition(" ")
-    return METHODS[method].title + (f" ({form})" if form else "")
-
-
-def _and(names: list[str]) -> str:
-    return f"{', '.join(names[:-1])} and {names[-1]}"
+    return [sentence for sentence in found if sentence is not None]
 
 
 def learning_sentence(verdict: Verdict) -> str:
@@ -294,11 +277,11 @@ def learning_sentence(verdict: Verdict) -> str:
     against = (
         f"against the LogEuclidean metric at the mean, which learns nothing, with {first.head} after both"
     )
-    return f"{_answer(first, f'Learning {first.what}', verdict.scored)} {against}."
+    return f"{_answer(first, f'Learning {first.what}', verdict.criterion)} {against}."
 
 
 def _answer(pair: Gain, what: str, score: Score) -> str:
-    """Say what is gained or lost, as far as it can be told."""
+    """What is gained or lost, as far as the numbers show."""
     gain, interval = pair.gain, f" (95 % interval {pair.gain.interval})" if pair.gain.known else ""
     if pair.same:
         return f"{what} makes no difference here, not for one matrix,"
@@ -310,16 +293,15 @@ def _answer(pair: Gain, what: str, score: Score) -> str:
 
 def parts_sentence(verdict: Verdict) -> str | None:
     """What the parts of learning are worth, and learning after recentering."""
-    parts = [pair for pair in verdict.learning if not pair.recentered and pair is not verdict.planned]
-    after = [pair for pair in verdict.learning if pair.recentered][:1]
-    unit = verdict.scored.points.partition(" ")[0]
-    told = "; ".join(_part(pair, unit) for pair in parts)
-    said = [f"Taken apart, {told}."] if told else []
-    said += [f"After recentering, {_part(pair, unit)}." for pair in after]
-    return " ".join(said) or None
+    plain = [pair for pair in verdict.learning if not pair.entry.recentered and pair is not verdict.planned]
+    after = [pair for pair in verdict.learning if pair.entry.recentered][:1]
+    parts = "; ".join(_describe_part(pair, verdict.criterion.gain) for pair in plain)
+    found = [f"Taken apart, {parts}."] if parts else []
+    found += [f"After recentering, {_describe_part(pair, verdict.criterion.gain)}." for pair in after]
+    return " ".join(found) or None
 
 
-def _part(pair: Gain, unit: str) -> str:
+def _describe_part(pair: Gain, unit: str) -> str:
     """``learning G alone helps (with one nearest neighbor, +6.1 ± 2.0 points)``."""
     does = {1: "helps", -1: "hurts", 0: "has no clear effect"}[pair.gain.sign]
     if pair.same:
@@ -328,14 +310,14 @@ def _part(pair: Gain, unit: str) -> str:
 
 
 def recentering_sentence(verdict: Verdict) -> str | None:
-    """What it is worth to see each group from its own mean."""
+    """What it is worth to recenter each group by its own mean."""
     if not verdict.recentering:
         return None
     first = verdict.recentering[0]
-    what = "Recentering, each group seen from its own mean,"
+    what = "Recentering, each group by its own mean,"
     return (
-        f"{_answer(first, what, verdict.scored)} with {title(first.plain)}. It is transductive: it needs all "
-        "matrices of a new group, without their labels, before the first one can be labeled."
+        f"{_answer(first, what, verdict.criterion)} with {first.plain.title}. It is transductive: it needs "
+        "all matrices of a new group, without their labels, before the first one can be labeled."
     )
 
 
@@ -343,36 +325,35 @@ def best_sentence(verdict: Verdict) -> str:
     """Which methods are best, and how far that can be trusted."""
     best, others = verdict.best, verdict.ranked[1:]
     score, equal = verdict.score(best), [best, *(line for line in others if line.tied)]
-    told = f"{title(best.method)} has the {verdict.top}, {score}{verdict.scored.unit}"
+    criterion = verdict.criterion
     if not others:
-        told = f"One method was run, {title(best.method)}: {verdict.word} {score}{verdict.scored.unit}."
+        text = f"One method was run, {best.entry.title}: {criterion.word} {score}{criterion.unit}."
     elif len(equal) == 1:
         behind = f"each of the {len(others)} others" if len(others) > 1 else "the other"
-        told += f"; {behind} is behind it by more than chance allows."
+        text = f"{best.entry.title} has the {verdict.top}, {score}{criterion.unit}; "
+        text += f"{behind} is behind it by more than chance allows."
     else:
-        told = _tied_sentence(verdict, equal)
-    guessing = verdict.told(verdict.chance)
-    if score.known and verdict.scored.sign * (score.mean - verdict.chance) <= score.half:
-        which = f"The {verdict.scored.top}" if others else "That"
-        return f"{told} {which} is not clearly better than guessing, {guessing}."
-    optimistic = (
-        f" The {verdict.scored.top} of several numbers is optimistic: new matrices may do a little worse."
-    )
-    return f"{told} Guessing gives {guessing}.{optimistic if others else ''}"
+        text = _tied_sentence(verdict, equal)
+    guessing = f"{verdict.chance:.{criterion.digits}f}{criterion.unit}"
+    if score.known and criterion.sign * (score.mean - verdict.chance) <= score.half:
+        which = f"The {criterion.top}" if others else "That"
+        return f"{text} {which} is not clearly better than guessing, {guessing}."
+    optimistic = f" The {criterion.top} of several numbers is optimistic: new matrices may do a little worse."
+    return f"{text} Guessing gives {guessing}.{optimistic if others else ''}"
 
 
 def _tied_sentence(verdict: Verdict, equal: list[Line]) -> str:
     """Which methods are tied for the first place; the best of them is the first."""
-    n, names = len(verdict.ranked), [title(line.method) for line in equal]
+    n, names = len(verdict.ranked), [line.entry.title for line in equal]
     count = f"{len(equal)} of {n}" if len(equal) < n else "Both" if n == 2 else f"All {n}"
     kind = "results, with and without recentering," if verdict.recentering else "methods"
     if len(names) > MOST_NAMED:
         names[MOST_NAMED - 1 :] = [f"{len(names) - MOST_NAMED + 1} more (≈ in the table)"]
     ends = sorted(verdict.score(line).mean for line in (equal[0], equal[-1]))
-    numbers = dict.fromkeys(f"{value:.{verdict.scored.digits}f}" for value in ends)  # one if equal
-    quickest = title(min(equal, key=lambda line: line.seconds).method)
+    numbers = dict.fromkeys(f"{value:.{verdict.criterion.digits}f}" for value in ends)  # one if equal
+    quickest = min(equal, key=lambda line: line.seconds).entry.title
     return (
-        f"{count} {kind} are tied for the {verdict.top}, {' to '.join(numbers)}{verdict.scored.unit}: "
+        f"{count} {kind} are tied for the {verdict.top}, {' to '.join(numbers)}{verdict.criterion.unit}: "
         f"{'; '.join(names)}. The quickest of them is {quickest}."
     )
 
@@ -383,12 +364,12 @@ def imbalance_sentence(verdict: Verdict) -> str | None:
     counts = counts[counts > 0]
     if verdict.plan.scoring != "accuracy" or counts.max() <= UNLIKE * counts.min():
         return None
-    found = [(score, line.method) for line in verdict.lines if (score := line.scores["balanced"])]
-    best, method = max(found, key=lambda one: one[0].mean)
+    found = [(score, line.entry) for line in verdict.lines if (score := line.scores["balanced"])]
+    best, entry = max(found, key=lambda one: one[0].mean)
     return (
         f"The classes differ in size, {counts.min()} to {counts.max()} matrices, and accuracy is high where "
         "the small ones are neglected: read the balanced accuracy too, the mean over classes. Its highest "
-        f"is {best} %, of {title(method)}; guessing gives {100 / len(counts):.1f} %."
+        f"is {best} %, of {entry.title}; guessing gives {100 / len(counts):.1f} %."
     )
 
 
@@ -397,15 +378,15 @@ def distance_sentence(verdict: Verdict) -> str | None:
     if not verdict.fixed:
         return None
     form = " and no recentering" if verdict.recentering else ""
-    told = f"Of the {len(verdict.fixed)} fixed distances, with one nearest neighbor{form}, "
+    text = f"Of the {len(verdict.fixed)} fixed distances, with one nearest neighbor{form}, "
     equal = [line for line in verdict.fixed if line.behind is None or line.tied]
     if len(equal) == len(verdict.fixed):
-        return told + "none is clearly better than another."
-    names = [title(line.method).removesuffix(" + 1-NN") for line in equal]
-    best = f"{verdict.score(equal[0])}{verdict.scored.unit}"
+        return text + "none is clearly better than another."
+    names = [METHODS[line.entry.method].short for line in equal]
+    best = f"{verdict.score(equal[0])}{verdict.criterion.unit}"
     if len(equal) == 1:
-        return told + f"{names[0]} does best, {best}."
-    return told + f"{_and(names)} do best and cannot be told apart, up to {best}."
+        return text + f"{names[0]} does best, {best}."
+    return text + f"{', '.join(names[:-1])} and {names[-1]} do best and cannot be told apart, up to {best}."
 
 
 def singular_sentence(plan: Plan) -> str | None:
@@ -420,8 +401,8 @@ def singular_sentence(plan: Plan) -> str | None:
             f"The matrices are singular, all in the same {same} of {sizes.d}: every method was run in the "
             "range that they share."
         )
-    n = sum("full rank" in why for why in plan.left_out.values())
-    what = f"not run for that: {counted(n, 'method')}." if n else "all methods that were run allow that."
+    n = sum(METHODS[name].definite for name in plan.left_out)
+    what = f"not run for that: {count_of(n, 'method')}." if n else "all methods that were run allow that."
     return f"Some matrices are singular, and not in the same directions; {what}"
 
 
@@ -443,15 +424,15 @@ def groups_sentence(plan: Plan) -> str | None:
 
 def saved_sentence(verdict: Verdict, method: str, file: str) -> str:
     """Which method was kept in a file, and why that one."""
-    said = f"{file} holds {title(method)}, trained on all matrices"
+    text = f"{file} holds {METHODS[method].title}, trained on all matrices"
     if method != verdict.unaided[0]:
-        return f"{said}, as asked for."
+        return f"{text}, the method that was named."
     if len(verdict.lines) == 1:
-        return f"{said}."
-    if method == verdict.best.method:
+        return f"{text}."
+    if not verdict.best.entry.recentered:
         tied = any(line.tied for line in verdict.ranked)
-        return f"{said}: it {'is one of those tied for' if tied else 'has'} the {verdict.top}."
+        return f"{text}: it {'is one of those tied for' if tied else 'has'} the {verdict.top}."
     return (
-        f"{said}: it has the {verdict.top} of the methods without recentering. {title(verdict.best.method)} "
+        f"{text}: it has the {verdict.top} of the methods without recentering. {verdict.best.entry.title} "
         "is the best of all and cannot be kept, for it needs all matrices of a new group at once."
     )

@@ -1,9 +1,18 @@
 """The scikit-learn API: learn the metric, then turn SPD matrices into vectors."""
 
 from spdmetric.estimators.classifier import LogEuclideanClassifier
-from spdmetric.estimators.common_range import CommonRange
 from spdmetric.estimators.cv import LogEuclideanMetricCV
 from spdmetric.estimators.metric import LogEuclideanMetric
-from spdmetric.estimators.shrinkage import Shrinkage
+from spdmetric.estimators.preprocessing import CommonRange, Shrinkage
+from spdmetric.estimators.regressor import LogEuclideanRegressor
+from spdmetric.estimators.transfer import TransferClassifier
 
-__all__ = ["CommonRange", "LogEuclideanClassifier", "LogEuclideanMetric", "LogEuclideanMetricCV", "Shrinkage"]
+__all__ = [
+    "CommonRange",
+    "LogEuclideanClassifier",
+    "LogEuclideanMetric",
+    "LogEuclideanMetricCV",
+    "LogEuclideanRegressor",
+    "Shrinkage",
+    "TransferClassifier",
+]

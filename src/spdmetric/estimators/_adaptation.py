@@ -6,7 +6,7 @@ what many others say about few directions can be said about more of them togethe
 
 **Label shift.**  The mean of a session in which classes have other shares than in training is off by what
 the difference in shares contributes.  The distribution of the vectors around their own mean still tells
-the shares, where classes are far enough apart; then the session is seen from where its mean tangent vector
+the shares, where classes are far enough apart; then the session is recentered where its mean tangent vector
 is what such shares make it.
 """
 
@@ -32,7 +32,7 @@ _CLEAR = 1.0
 _EMPHASIS = 2.0
 
 
-class Kept(NamedTuple):
+class LabeledVectors(NamedTuple):
     """What a classifier keeps of its training matrices, n (m(m+1)/2 + 2) numbers for vectors of rank m."""
 
     vectors: np.ndarray  # (n, p), without a weighting
@@ -40,36 +40,45 @@ class Kept(NamedTuple):
     weight: np.ndarray  # (n,)
     rank: int  # of the metric; that of the vectors may be twice as much
 
-    def joined(self, own: Kept, weight: float) -> Kept:
+    def target(self, n_classes: int) -> ClassTarget:
+        """What the vectors should tell."""
+        return ClassTarget.from_codes(self.codes, self.weight, n_classes)
+
+    def join(self, own: LabeledVectors, weight: float) -> LabeledVectors:
         """Both together; an own matrix of weight 1 counts as so many of training."""
         scale = weight * self.weight.mean() / own.weight.mean()
         vectors, codes = np.concatenate([self.vectors, own.vectors]), np.concatenate([self.codes, own.codes])
-        return Kept(vectors, codes, np.concatenate([self.weight, scale * own.weight]), self.rank)
+        return LabeledVectors(vectors, codes, np.concatenate([self.weight, scale * own.weight]), self.rank)
 
 
-class Relearned(NamedTuple):
+class PooledWeighting(NamedTuple):
     """Vectors of both, and their weighting."""
 
-    pooled: Kept
+    pooled: LabeledVectors
     directions: np.ndarray  # (p, q); the identity where nothing tells the classes apart
     weight: float  # of each own matrix
 
 
-def relearned(training: Kept, own: Kept, weight: float | None, n_classes: int) -> Relearned:
-    """Learn the weighting anew; a weight of None is chosen."""
+def relearn_weighting(
+    training: LabeledVectors, own: LabeledVectors, weight: float | None, n_classes: int
+) -> PooledWeighting:
+    """Learn the weighting anew; a weight of None is chosen.
+
+    The penalty is that of the least error: several people give no draws of one distribution.
+    """
     pooled = training._replace(vectors=training.vectors * _emphasis(training))
     mine = own._replace(vectors=own.vectors * _emphasis(training))
     if weight is None:
         weights = [max(1.0, len(training.codes) / worth) for worth in WORTH]
-        errors = [left_out_errors(pooled.joined(mine, w), len(own.codes), n_classes) for w in weights]
-        weight = _clearly_least(dict(zip(weights, errors, strict=True)))
-    joined = pooled.joined(mine, weight)
-    Q = discriminant_weighting(joined.vectors, _target(joined, n_classes), by_error=True).directions
+        errors = [find_left_out_errors(pooled.join(mine, w), len(own.codes), n_classes) for w in weights]
+        weight = _choose_clearly_least(dict(zip(weights, errors, strict=True)))
+    joined = pooled.join(mine, weight)
+    Q = discriminant_weighting(joined.vectors, joined.target(n_classes), by_error=True).directions
     Q = _emphasis(training)[:, None] * Q if Q.shape[1] else np.eye(len(Q))
-    return Relearned(training.joined(own, weight), Q, weight)
+    return PooledWeighting(training.join(own, weight), Q, weight)
 
 
-def _emphasis(training: Kept) -> np.ndarray:
+def _emphasis(training: LabeledVectors) -> np.ndarray:
     """Scale of the entries of the vectors, (p,)."""
     p, m = training.vectors.shape[1], training.rank
     size = int(np.sqrt(2 * p))
@@ -78,14 +87,9 @@ def _emphasis(training: Kept) -> np.ndarray:
     return vech(scale) / vech(np.ones_like(scale))
 
 
-def _target(labeled: Kept, n_classes: int) -> ClassTarget:
-    """Classes; the penalty is that of the least error: several people give no draws of one distribution."""
-    return ClassTarget.from_codes(labeled.codes, labeled.weight, n_classes)
-
-
-def left_out_errors(joined: Kept, n_own: int, n_classes: int) -> np.ndarray:
+def find_left_out_errors(joined: LabeledVectors, n_own: int, n_classes: int) -> np.ndarray:
     """Squared error of the last matrices, each left out of the regression behind the weighting, (n_own,)."""
-    target, w = _target(joined, n_classes), joined.weight
+    target, w = joined.target(n_classes), joined.weight
     penalty = discriminant_weighting(joined.vectors, target, by_error=True).penalty
     rows = np.sqrt(w)[:, None] * (joined.vectors - w @ joined.vectors / w.sum())
     n, p = rows.shape
@@ -95,11 +99,12 @@ def left_out_errors(joined: Kept, n_own: int, n_classes: int) -> np.ndarray:
     else:
         hat = rows[-n_own:] @ np.linalg.solve(rows.T @ rows + penalty * np.eye(p), rows.T)
     leverage = np.diagonal(hat[:, -n_own:]) + w[-n_own:] / w.sum()
-    residual = (rows_of(target)[-n_own:] - hat @ rows_of(target)) / (1 - leverage)[:, None]
+    Y = rows_of(target)
+    residual = (Y[-n_own:] - hat @ Y) / (1 - leverage)[:, None]
     return np.sum(residual**2, axis=1) / w[-n_own:]
 
 
-def _clearly_least(errors: dict[float, np.ndarray]) -> float:
+def _choose_clearly_least(errors: dict[float, np.ndarray]) -> float:
     """The first weight, or the one of the least error among those that are clearly better."""
     usual = best = next(iter(errors))
     for weight, error in errors.items():
@@ -116,30 +121,22 @@ def _clearly_least(errors: dict[float, np.ndarray]) -> float:
 # The shares of training count as so many matrices of the session, which keeps estimates from little
 # evidence near them.
 _PRIOR_MATRICES = 4.0
-# By how much the logarithm of the likelihood must grow before other shares are believed.
+# By how much the logarithm of the likelihood must grow before a label shift is believed.
 _EVIDENCE = 6.0
 _STEPS, _SETTLED = 20, 1e-9
 
 
 class ClassCenters(NamedTuple):
-    """Where the classes of training are, seen from the means of their domains."""
+    """Where the classes of training are, relative to the means of their domains."""
 
     vectors: np.ndarray  # (c, d(d+1)/2), mean tangent vectors; their mean by the shares is zero
     share: np.ndarray  # (c,), of the weight of training
 
-    @classmethod
-    def of(cls, logs: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> ClassCenters:
-        """From the tangent vectors of all matrices of training."""
-        indicator = np.eye(codes.max() + 1)[codes] * weight[:, None]
-        total = indicator.sum(axis=0)
-        share, means = total / total.sum(), indicator.T @ logs / total[:, None]
-        return cls(means - share @ means, share)
 
-
-def estimated_shares(
+def estimate_shares(
     vectors: np.ndarray, weight: np.ndarray, head: ClassMeans, variance: float, prior: np.ndarray
 ) -> np.ndarray:
-    """Shares of the classes of a session whose vectors are seen from its own mean, (c,).
+    """Shares of the classes of a recentered session, (c,).
 
     The vectors are a mixture of normal distributions around the class means, all moved by what other shares
     than those of training, ``prior``, do to the mean: of all shares the most likely ones, if they are clearly
@@ -164,7 +161,7 @@ def estimated_shares(
     return np.asarray(softmax(np.append(best.x, 0.0)))
 
 
-def shifted_mean(X: np.ndarray, weight: np.ndarray, mean: np.ndarray, target: np.ndarray) -> np.ndarray:
+def find_shifted_mean(X: np.ndarray, weight: np.ndarray, mean: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Point at which the mean tangent vector is a given one, (p,), from a point near it."""
     for _ in range(_STEPS):
         step = weight @ tangent_vectors(X, mean) / weight.sum() - target

@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length
 
 from spdmetric import validation
-from spdmetric.geometry import MEANS, averaging
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm
 from spdmetric.linalg.threads import Map
+from spdmetric.means import MEANS, average_over
 from spdmetric.objectives import data as records
 from spdmetric.objectives.data import ClassTarget, Data, RegressionTarget, Rows, Target, View, is_stored
 from spdmetric.validation import (
@@ -165,7 +165,7 @@ class Domains(NamedTuple):
 def recenter_domains(
     X: Array, sample_domain: Array | None, sample_weight: Array | None, *, mean: str, map: Map = map
 ) -> tuple[Any, Domains | None]:
-    """Recenter the matrices of every domain by their mean, one of `geometry.MEANS`, by their weights.
+    """Recenter the matrices of every domain by their mean, one of `means.MEANS`, by their weights.
 
     Those of a file are recentered when they are read.  Without domains all are as they are.
     """
@@ -214,7 +214,7 @@ def domain_mean(
         target = ClassTarget.from_codes(np.zeros(rows.size, dtype=int), weight)
         average = Data(some, target, map=map).average
     else:
-        average = averaging(to_numpy(X[rows, ...]), weight)
+        average = average_over(to_numpy(X[rows, ...]), weight)
     return MEANS[mean](average, rows.size)
 
 

@@ -17,10 +17,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from spdmetric.estimators._data import Domains, find_domain_means, is_dask, read_checked, recenter_rows
 from spdmetric.estimators._progress import CallbackSupportMixin
 from spdmetric.estimators.embedding import Embedding
-from spdmetric.geometry import MEANS, averaging, geodesic
+from spdmetric.geometry import geodesic
 from spdmetric.io.atomic import atomic_file
 from spdmetric.linalg.symmetric import Array, array_namespace, congruence, detached
 from spdmetric.linalg.threads import one_thread
+from spdmetric.means import MEANS, average_over
 from spdmetric.objectives.data import check_memory, checked_chunks, is_stored, row_chunks, stored_shape
 from spdmetric.objectives.start import Start
 from spdmetric.objectives.weighting import Weighting
@@ -433,10 +434,10 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         moved = {}
         if self.domains_ is None:
             inside = check_spd(congruence(before.basis.T, X))  # singular ones have no such mean
-            mean = mean_of(averaging(inside, weight), len(X))
+            mean = mean_of(average_over(inside, weight), len(X))
             moved["center"] = geodesic(before.center, mean, share)
         else:  # domains were whitened before anything was learned: so is the new one
-            mean = mean_of(averaging(check_spd(X), weight), len(X))
+            mean = mean_of(average_over(check_spd(X), weight), len(X))
             if resumed and before.domain_mean is not None:
                 mean = geodesic(before.domain_mean, mean, share)
             moved["domain_mean"] = mean

@@ -39,9 +39,9 @@ def with_progress(n_tasks: Callable[[Any], int]) -> Callable[[Fit], Fit]:
         def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
             context = self._init_callback_context(max_subtasks=n_tasks(self))
             context.call_on_fit_task_begin(estimator=self)
-            fit(self, *args, **kwargs)
+            result = fit(self, *args, **kwargs)
             context.call_on_fit_task_end(estimator=self)
-            return self
+            return result
 
         @wraps(fit)
         def either(self: Any, *args: Any, **kwargs: Any) -> Any:

@@ -2,95 +2,95 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.special import log_softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from spdmetric.estimators._adaptation import (
     WORTH,
     ClassCenters,
-    Kept,
-    estimated_shares,
-    relearned,
-    shifted_mean,
+    LabeledVectors,
+    estimate_shares,
+    find_shifted_mean,
+    relearn_weighting,
 )
-from spdmetric.estimators._fitted import DOCUMENTATION
-from spdmetric.estimators._progress import CallbackSupportMixin
-from spdmetric.estimators.cv import LogEuclideanMetricCV
-from spdmetric.estimators.heads import ClassMeans, Head, head_of, log_posterior
-from spdmetric.geometry import tangent_vectors
-from spdmetric.linalg.symmetric import Array, triangular_root
+from spdmetric.estimators._selection import embed
+from spdmetric.estimators.cv import LogEuclideanMetricCV, MetricPredictor, Training, transform_to_numpy
+from spdmetric.estimators.heads import ClassMeans, Votes, log_posterior
+from spdmetric.estimators.metric import LogEuclideanMetric
+from spdmetric.linalg.symmetric import Array, invsqrtm, powm, triangular_root
 from spdmetric.linalg.threads import one_thread
+from spdmetric.objectives.data import ClassTarget
 from spdmetric.validation import (
     ClassWeight,
     UninformativeDataError,
     check_choice,
-    check_domains,
     check_labels,
     check_own,
     check_own_weight,
     check_weights,
-    encode,
     is_definite,
     smallest_rank,
     to_numpy,
     weight_unit,
-    weights_of,
 )
 
 
-class Opinion(NamedTuple):
-    """A metric, what labels its vectors, and how much that counts."""
+class DomainModel(NamedTuple):
+    """A metric, the head behind it, and how much its log probabilities count."""
 
     metric: LogEuclideanMetricCV
-    head: Head
+    head: ClassMeans | Votes
     share: float = 1.0
 
     def log_proba(self, X: Array, sample_domain: Array | None) -> np.ndarray:
         """Log probabilities of the classes, (n, c)."""
-        vectors = np.asarray(to_numpy(self.metric.transform(X, sample_domain)), dtype=np.float64)
+        vectors = transform_to_numpy(self.metric, X, sample_domain)
         return log_posterior(self.head.evidence(vectors), self.head.offset, self.metric.temperature_)
 
 
-class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
     """Classifier of SPD matrices: a metric and a head, both chosen by cross-validation.
 
-    `LogEuclideanMetricCV` chooses the metric and whether the nearest class mean or nearest neighbors
-    follow it.  The probabilities are calibrated on the matrices that the folds leave out.
+    Metrics of several radii, ranks and weightings are learned on the same folds, and the nearest class mean
+    or nearest neighbors follow each of them; the tangent vectors at the mean with a discriminant weighting
+    are taken unless another metric is clearly better.  The probabilities are calibrated on the matrices that
+    the folds leave out.
 
     Parameters
     ----------
+    metric : LogEuclideanMetric, LogEuclideanMetricCV or None, default=None
+        What to try.  None tries the default radii, ranks and weightings of `LogEuclideanMetricCV`.  A
+        `LogEuclideanMetric` is taken as it is, the only candidate.  A `LogEuclideanMetricCV` gives radii,
+        ranks, weightings, the rule of the choice, and the other parameters of the metric.  All that this
+        estimator has a parameter for is set here, and must have its default there.
     head : {"auto", "neighbors", "centroid"}, default="auto"
         What labels the vectors: nearest neighbors, the nearest class mean, or the class mean unless
         neighbors are clearly better.
     n_neighbors : int or None, default=None
         Number of neighbors, at most as many as there are matrices to learn from in every fold; None
-        chooses it.
-    radii : array-like of float or None, default=None
-        See `LogEuclideanMetricCV`.
-    ranks : array-like of (int or None) or None, default=None
-        See `LogEuclideanMetricCV`.
-    weightings : array-like of {None, "discriminant"} or None, default=None
-        See `LogEuclideanMetricCV`.
+        chooses among 1, 5, 11, 21, as far as the smallest class has so many matrices.
     cv : int, splitter, iterable or None, default=None
-        See `LogEuclideanMetricCV`.
+        Folds of the choice, as in scikit-learn.  None makes five stratified folds of matrices in random
+        order, fewer for small classes, twice where there are fewer than 200 matrices; with ``groups``, or
+        else domains, five stratified folds of whole groups, or each of at most five groups left out in turn.
     scoring : str, callable or None, default=None
-        See `LogEuclideanMetricCV`.
-    init : str or array of shape (d, d), default="riemann"
-        See `LogEuclideanMetric`.
+        Scorer of the choice, a name or a function of scikit-learn.  None is the mean logarithm of the
+        probability of the true label, calibrated and at least 0.001.
     class_weight : {None, "balanced"} or dict {label: weight}, default=None
-        See `LogEuclideanMetric`; the head counts matrices by their weights too, so that "balanced"
-        gives classes the same probability before anything is seen.  So does None where their numbers
-        differ by no more than chance.
+        "balanced" weighs the matrices of class k by ``n / (n_classes * n_k)``; a dict gives the weights,
+        1 for labels that it leaves out.  The head counts matrices by their weights too, so that "balanced"
+        gives classes the same prior probability.  So does None where their numbers differ by no more than
+        chance.
     n_jobs : int or None, default=None
-        Processes that share the folds and ranks; None is 1, -1 one for each core.
+        Processes that share the folds; None is 1, -1 one for each core.
     random_state : int, default=0
         Of the order of the matrices in the default folds.
     verbose : bool, default=False
@@ -124,42 +124,31 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
     (100, 2)
     """
 
-    _doc_link_module = "spdmetric"
-    _doc_link_template = DOCUMENTATION + "api/generated/spdmetric.{estimator_name}.html"
-
-    def _doc_link_url_param_generator(self) -> dict[str, str]:
-        return {"estimator_name": type(self).__name__}
-
-    # What adapt needs of training; neither is in a model file.
-    _training: Kept | None = None
+    _task = "classification"
+    # What adapt needs of training.
+    _training: LabeledVectors | None = None
     _centers: ClassCenters | None = None
-    # After adapt with labels, what the new matrices say by themselves.
-    _own: Opinion | None = None
+    # After adapt with labels, what is learned from the new matrices alone.
+    _own: DomainModel | None = None
 
     def __init__(
         self,
+        metric: LogEuclideanMetric | LogEuclideanMetricCV | None = None,
         *,
         head: str = "auto",
         n_neighbors: int | None = None,
-        radii: Sequence[float] | None = None,
-        ranks: Sequence[int | None] | None = None,
-        weightings: Sequence[str | None] | None = None,
         cv: Any = None,
         scoring: Any = None,
-        init: str | Array = "riemann",
         class_weight: ClassWeight = None,
         n_jobs: int | None = None,
         random_state: int = 0,
         verbose: bool = False,
     ):
+        self.metric = metric
         self.head = head
         self.n_neighbors = n_neighbors
-        self.radii = radii
-        self.ranks = ranks
-        self.weightings = weightings
         self.cv = cv
         self.scoring = scoring
-        self.init = init
         self.class_weight = class_weight
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -188,38 +177,24 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
             Groups that folds keep together, sessions or subjects for instance; None: the domains, if
             there are several.
         sample_domain : array-like of shape (n_matrices,), optional
-            Session or subject of each matrix: see `LogEuclideanMetric`.
+            Session or subject of each matrix, strings or whole numbers.  Every domain is recentered by its
+            own Riemannian mean, by ``sample_weight``, and one metric is learned for all.
 
         Returns
         -------
         self : LogEuclideanClassifier
         """
-        metric = LogEuclideanMetricCV(task="classification", **self.get_params(deep=False))
-        if watching := getattr(self, "_skl_callbacks", None):  # those of scikit-learn follow the choice
-            metric.set_callbacks(*watching)
-        metric.fit(X, y, sample_weight, groups, sample_domain)
-        classes, codes = encode(X, y)
-        weight = weights_of(sample_weight, codes, classes, self.class_weight)
-        counts = np.flatnonzero(weight > 0)
-        matrices = np.asarray(to_numpy(X), dtype=np.float64)
-        vectors = np.asarray(metric.transform(matrices, sample_domain))[counts]
-        number = metric.n_neighbors_
-        head = head_of(vectors, codes[counts], weight[counts], len(classes), number)
-        m = len(metric.embedding_.factor)
-        wide = _widened(metric, min(2 * m, smallest_rank(matrices[counts])))
-        vectors = np.asarray(wide.transform(matrices, sample_domain))[counts]
-        self._keep(metric, head)
-        self._training = Kept(vectors, codes[counts], weight[counts], m)
-        self._centers = None
-        if is_definite(matrices):  # else there is no mean to be moved
-            logs = _logs(metric, matrices, sample_domain)[counts]
-            self._centers = ClassCenters.of(logs, codes[counts], weight[counts])
+        training = self._fit_metric(X, y, sample_weight, groups, sample_domain)
+        target = training.data.target
+        self._store(self.metric_, _fit_head(training.vectors, target, self.metric_.n_neighbors_))
+        vectors, rank = _widen_vectors(self.metric_, training), len(self.metric_.embedding_.factor)
+        self._training = LabeledVectors(vectors, target.codes, target.weight, rank)
+        self._centers = _find_centers(self.metric_, training)
         return self
 
-    def _keep(self, metric: LogEuclideanMetricCV, head: Head, own: Opinion | None = None) -> Self:
+    def _store(self, metric: LogEuclideanMetricCV, head: ClassMeans | Votes) -> Self:
         """Set the attributes that a fit leaves behind."""
-        self.metric_, self._head, self._own = metric, head, own
-        self.n_features_in_ = metric.n_features_in_
+        self.metric_, self._head, self._own = metric, head, None
         self.classes_ = np.asarray(metric.classes_)
         self.head_ = "centroid" if metric.n_neighbors_ is None else "neighbors"
         return self
@@ -228,7 +203,7 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
     def predict_log_proba(self, X: Array, sample_domain: Array | None = None) -> np.ndarray:
         """Logarithms of `predict_proba`."""
         check_is_fitted(self)
-        known, own = Opinion(self.metric_, self._head).log_proba(X, sample_domain), self._own
+        known, own = DomainModel(self.metric_, self._head).log_proba(X, sample_domain), self._own
         if own is None or sample_domain is not None:  # a domain of training
             return known
         both = (1 - own.share) * known + own.share * own.log_proba(X, None)
@@ -242,7 +217,9 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         X : array-like of shape (n_matrices, d, d)
             SPD matrices.
         sample_domain : array-like of shape (n_matrices,), optional
-            See `LogEuclideanMetric.transform`.
+            Domain of each matrix, for a classifier that was fitted with domains; one that was not in `fit` is
+            recentered by the mean of its own matrices at hand.  Without it the matrices are of the session of
+            the last `adapt`.
 
         Returns
         -------
@@ -259,7 +236,9 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         X : array-like of shape (n_matrices, d, d)
             SPD matrices.
         sample_domain : array-like of shape (n_matrices,), optional
-            See `LogEuclideanMetric.transform`.
+            Domain of each matrix, for a classifier that was fitted with domains; one that was not in `fit` is
+            recentered by the mean of its own matrices at hand.  Without it the matrices are of the session of
+            the last `adapt`.
 
         Returns
         -------
@@ -287,7 +266,9 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         sample_weight : array-like of shape (n_matrices,), optional
             Their weights.
         sample_domain : array-like of shape (n_matrices,), optional
-            See `LogEuclideanMetric.transform`.
+            Domain of each matrix, for a classifier that was fitted with domains; one that was not in `fit` is
+            recentered by the mean of its own matrices at hand.  Without it the matrices are of the session of
+            the last `adapt`.
 
         Returns
         -------
@@ -309,12 +290,13 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
     ) -> Self:
         """Carry the classifier to a new session or subject, with or without labels.
 
-        Without labels the metric is carried, see `LogEuclideanMetric.adapt`.  With labels the new matrices,
-        seen from their mean, join those of training, at a weight of their own, and weighting and head are learned
-        anew; the reference point stays, and a factor of low rank gets as many directions again, those on
-        which the classes of training differ next most.  Where every class has two labeled matrices or more,
-        these are also asked by themselves, at their mean and with their own weighting.  The log probabilities
-        are a mean of both answers, in which n labeled matrices count n, and the others 30.
+        Without labels the metric is carried: the new matrices are recentered by their Riemannian mean, as
+        those of training were by theirs.  With labels the new matrices, recentered, join those of training,
+        at a weight of their own, and weighting and head are learned anew; the reference point stays, and a
+        factor of low rank gets as many directions again, those on which the classes of training differ next
+        most.  Where every class has two labeled matrices or more, a model is also learned from these alone,
+        at their mean and with their own weighting.  The log probabilities are a mean of both models, in
+        which n labeled matrices count n, and the others 30.
 
         Parameters
         ----------
@@ -330,8 +312,8 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
             clearly better.
         prior : {"train", "estimate"}, default="train"
             Without labels, how frequent the classes of the session are: as in training, so that its mean
-            takes the place of theirs, or as estimated from what the classifier says of them.  The latter is
-            for classes that are told apart well, and with shares far from those of training: what is learned
+            takes the place of theirs, or as estimated from the predictions (label shift).  The latter is for
+            classes that are told apart well, and with shares far from those of training: what is learned
             from weak evidence about shares is noise, and a class that is absent cannot be told from one
             whose matrices are all taken for another.
 
@@ -347,96 +329,90 @@ class LogEuclideanClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         if y is None:
             if weight is not None:
                 raise ValueError(f"weight={weight!r} is that of labeled matrices: pass y, or leave it out.")
-            adapted = self._carried(lambda metric: metric.adapt(X, sample_weight))
-            return adapted if prior == "train" else adapted._shifted(X, sample_weight)
+            adapted = self._carry(lambda metric: metric.adapt(X, sample_weight))
+            return adapted if prior == "train" else adapted._shift(X, sample_weight)
         if prior == "estimate":
             raise ValueError("prior='estimate' is for matrices without labels: leave out y, or prior.")
         check_own_weight(weight)
         (codes, own), training = check_own(X, y, sample_weight, self.classes_), self._training
         if training is None:
             raise ValueError(
-                "adapt with labels needs the vectors of the training matrices, which a model file does not "
+                "adapt with labels needs the vectors of the training matrices, which this model does not "
                 "hold: fit again, or adapt without y."
             )
         rank = triangular_root(training.vectors.shape[1])
-        metric = _widened(self.metric_.adapt(X, sample_weight), rank)
-        vectors = np.asarray(metric.transform(np.asarray(to_numpy(X), dtype=np.float64)))
+        metric = _widen(self.metric_.adapt(X, sample_weight), rank)
         counts = np.flatnonzero(own > 0)
-        mine = Kept(vectors[counts], codes[counts], own[counts], training.rank)
-        pooled, Q, weight = relearned(training, mine, weight, len(self.classes_))
+        vectors = transform_to_numpy(metric, X, None)[counts]
+        mine = LabeledVectors(vectors, codes[counts], own[counts], training.rank)
+        pooled, Q, weight = relearn_weighting(training, mine, weight, len(self.classes_))
         metric.embedding_ = replace(metric.embedding_, weighting=Q)
-        learned = pooled.vectors @ Q, pooled.codes, pooled.weight, len(self.classes_)
-        adapted = copy(self)
-        adapted._keep(
-            metric, head_of(*learned, self.metric_.n_neighbors_), self._own_opinion(X, mine, counts)
-        )
+        target = pooled.target(len(self.classes_))
+        adapted = copy(self)._store(metric, _fit_head(pooled.vectors @ Q, target, self.metric_.n_neighbors_))
+        adapted._own = self._learn_own_model(X, mine, counts)
         adapted.own_weight_ = weight
         return adapted
 
-    def _own_opinion(self, X: Array, mine: Kept, counts: np.ndarray) -> Opinion | None:
-        """What labeled matrices of a new domain say by themselves, if each class has two or more.
+    def _learn_own_model(self, X: Array, mine: LabeledVectors, counts: np.ndarray) -> DomainModel | None:
+        """Learn from the labeled matrices of a new domain alone, if each class has two or more.
 
         Nothing is learned but the weighting: few matrices tell no more.
         """
         if np.bincount(mine.codes, minlength=len(self.classes_)).min() < 2:
             return None
         own = np.asarray(to_numpy(X), dtype=np.float64)[counts]
-        ranks = [None if is_definite(own) else smallest_rank(own)]
+        rank = None if is_definite(own) else smallest_rank(own)
         metric = LogEuclideanMetricCV(
-            task="classification", head="centroid", radii=[0.0], ranks=ranks, weightings=["discriminant"]
+            LogEuclideanMetric(task="classification", tol=3e-2, max_iter=40),
+            radii=[0.0],
+            ranks=[rank],
+            weightings=["discriminant"],
+            head="centroid",
         )
         try:
-            metric.fit(own, self.classes_[mine.codes], mine.weight)
+            training = metric._choose_and_learn(own, self.classes_[mine.codes], mine.weight, None, None)
         except UninformativeDataError:
             return None
-        vectors = np.asarray(metric.transform(own))
-        head = ClassMeans.of(vectors, mine.codes, mine.weight, len(self.classes_))
-        return Opinion(metric, head, len(own) / (len(own) + WORTH[0]))
+        head = ClassMeans.from_vectors(training.vectors, mine.target(len(self.classes_)))
+        return DomainModel(metric, head, len(own) / (len(own) + WORTH[0]))
 
-    def _shifted(self, X: Array, sample_weight: Array | None) -> Self:
-        """A copy that sees a session as its estimated shares of the classes ask for."""
+    def _shift(self, X: Array, sample_weight: Array | None) -> Self:
+        """A copy that recenters a session as its estimated shares of the classes ask for."""
         centers, head, metric = self._centers, self._head, self.metric_
         if centers is None or not isinstance(head, ClassMeans):
             raise ValueError(
                 "prior='estimate' needs head_='centroid' and the class means of positive definite training "
-                "matrices, which a model file does not hold: fit again with head='centroid', or use "
-                "prior='train'."
+                "matrices: fit again with head='centroid', or use prior='train'."
             )
         X = np.asarray(to_numpy(X), dtype=np.float64)
         weight, variance = check_weights(sample_weight, X), head.variance * metric.temperature_
-        vectors = np.asarray(metric.transform(X))
-        share = estimated_shares(vectors, weight, head, variance, centers.share)
-        mean = shifted_mean(X, weight, metric.embedding_.mean, share @ centers.vectors)
+        vectors = transform_to_numpy(metric, X, None)
+        share = estimate_shares(vectors, weight, head, variance, centers.share)
+        mean = find_shifted_mean(X, weight, metric.embedding_.mean, share @ centers.vectors)
 
-        def moved(metric: LogEuclideanMetricCV) -> LogEuclideanMetricCV:
+        def move(metric: LogEuclideanMetricCV) -> LogEuclideanMetricCV:
             there = copy(metric)
             there.embedding_ = metric.embedding_.moved(mean)
             return there
 
-        adapted = self._carried(moved)
+        adapted = self._carry(move)
         adapted.prior_ = share
         return adapted
 
-    def partial_adapt(self, X: Array, sample_weight: Array | None = None) -> Self:
-        """Carry the classifier to a session that arrives batch by batch, as the metric is carried."""
-        check_is_fitted(self)
-        return self._carried(lambda metric: metric.partial_adapt(X, sample_weight))
-
-    def _carried(self, carry: Callable[[LogEuclideanMetricCV], LogEuclideanMetricCV]) -> Self:
-        """A copy whose metrics see another session."""
-        adapted, own = copy(self), self._own
-        adapted.metric_ = carry(self.metric_)
+    def _carry(self, carry: Callable[[LogEuclideanMetricCV], LogEuclideanMetricCV]) -> Self:
+        adapted, own = super()._carry(carry), self._own
         adapted._own = None if own is None else own._replace(metric=carry(own.metric))
         return adapted
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.three_d_array = True
-        return tags
+
+def _fit_head(vectors: np.ndarray, target: ClassTarget, n_neighbors: int | None) -> ClassMeans | Votes:
+    """Class means, or so many neighbors."""
+    if n_neighbors is None:
+        return ClassMeans.from_vectors(vectors, target)
+    return Votes.from_vectors(vectors, target, n_neighbors)
 
 
-def _widened(metric: LogEuclideanMetricCV, rank: int) -> LogEuclideanMetricCV:
+def _widen(metric: LogEuclideanMetricCV, rank: int) -> LogEuclideanMetricCV:
     """A copy whose vectors have no weighting, and at low rank more directions."""
     wide, embedding = copy(metric), replace(metric.embedding_, weighting=None)
     if embedding.low_rank and rank > len(embedding.factor):
@@ -446,14 +422,25 @@ def _widened(metric: LogEuclideanMetricCV, rank: int) -> LogEuclideanMetricCV:
     return wide
 
 
-def _logs(metric: LogEuclideanMetricCV, X: np.ndarray, sample_domain: Array | None) -> np.ndarray:
-    """Tangent vectors of training matrices at the mean of all, or of the domain of each."""
-    if metric.domains_ is None or metric.domain_means_ is None:
-        return tangent_vectors(X, metric.embedding_.mean)
-    domain, logs = (
-        check_domains(sample_domain, len(X)),
-        np.empty((len(X), X.shape[1] * (X.shape[1] + 1) // 2)),
-    )
-    for name, mean in zip(metric.domains_, metric.domain_means_, strict=True):
-        logs[domain == name] = tangent_vectors(X[domain == name], mean)
-    return logs
+def _widen_vectors(metric: LogEuclideanMetricCV, training: Training) -> np.ndarray:
+    """The training vectors that `_widen` gives, of twice the rank as far as the matrices have it."""
+    m = len(metric.embedding_.factor)
+    rank = min(2 * m, smallest_rank(training.data.X)) if metric.embedding_.low_rank else m
+    if rank == m:
+        return training.plain
+    return embed(training.data.X, metric.solution_.point.widened(rank).factor @ training.start.factor)
+
+
+def _find_centers(metric: LogEuclideanMetricCV, training: Training) -> ClassCenters | None:
+    """Where the classes are, from the mean of all matrices, or of the domain of each; None: there is none."""
+    X, logs, embedding = training.data.X, training.logs, metric.embedding_
+    if logs is None and not is_definite(X):
+        return None
+    if metric.domains_ is not None:  # X is whitened by the center, if there is one, and comes back from there
+        logs = embed(X, np.eye(X.shape[1]) if logs is None else powm(embedding.center, 0.5))
+    elif logs is None:
+        logs = embed(X, invsqrtm(embedding.mean))
+    target = training.data.target
+    means = (target.weight[:, None] * target.uncentered).T @ logs
+    means /= (target.share * target.weight.sum())[:, None]
+    return ClassCenters(means - target.share @ means, target.share)

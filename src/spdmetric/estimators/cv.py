@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
-from typing import Any, NamedTuple
+from numbers import Integral
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from spdmetric import validation
-from spdmetric.estimators import _choice
-from spdmetric.estimators._choice import Answered, Fold, Grid, Seen
-from spdmetric.estimators._data import check_array_data, groups_of_domains, recenter_domains
-from spdmetric.estimators._fitted import FittedMetric
-from spdmetric.estimators._problem import find_problem, learn_weighting, solve_path
-from spdmetric.estimators._progress import follow_folds, with_progress
+from spdmetric.estimators import _selection as selection
+from spdmetric.estimators._data import Domains, check_array_data, groups_of_domains, recenter_domains
+from spdmetric.estimators._fitted import DOCUMENTATION, FittedMetric
+from spdmetric.estimators._problem import learn_weighting, solve_path
+from spdmetric.estimators._progress import CallbackSupportMixin, follow_folds, with_progress
+from spdmetric.estimators._selection import Fold, FoldScores, Grid, Option, Whitened
 from spdmetric.estimators.metric import LogEuclideanMetric, check_parameters
-from spdmetric.linalg.symmetric import Array
+from spdmetric.linalg.symmetric import Array, congruence, unvech, vech
 from spdmetric.linalg.threads import one_thread
 from spdmetric.objectives.data import ClassTarget, Data, View
-from spdmetric.objectives.start import find_start
-from spdmetric.solvers import Callback, Solution
-from spdmetric.validation import ClassWeight, check_candidates, check_radius, check_rank
+from spdmetric.objectives.start import Start
+from spdmetric.solvers import Solution
+from spdmetric.validation import check_candidates, check_radius, check_rank
 
 RULES = ("clear", "best")
 HEADS = ("neighbors", "centroid", "auto", "ridge")
@@ -50,19 +52,37 @@ def describe_path(radii: Sequence[float], solutions: Sequence[Solution]) -> Path
     )
 
 
+class Training(NamedTuple):
+    """What the final fit has at hand of the matrices with weight, for a head and for `adapt`."""
+
+    rows: np.ndarray  # which of the matrices of `fit` these are
+    data: Data  # whitened by the center where there is one
+    vectors: np.ndarray  # (n, q), those of `transform`
+    plain: np.ndarray  # (n, p), without the weighting
+    logs: np.ndarray | None  # (n, d(d+1)/2), tangent vectors at the center of all matrices
+    start: Start  # of the final fit, in the coordinates of the data
+
+
 class LogEuclideanMetricCV(FittedMetric):
     """LogEuclidean metric whose radius, rank and weighting are chosen by cross-validation.
 
-    Candidates are learned on the same folds, around the center of all matrices, and each is judged by what
-    its head, neighbors or class means, says of matrices that neither has seen: the logarithm of the
+    Candidates are learned on the same folds, around the center of all matrices, and each is scored by what
+    its head, neighbors or class means, predicts for the matrices that a fold leaves out: the logarithm of the
     probability of their labels.  The usual candidate, the tangent vectors at the mean with a discriminant
-    weighting, is left only for one that is better by more than the noise of the comparison.  All radii of a rank
-    are learned in one sweep, a bounded number of steps for each: what few matrices teach is learned in the
-    first steps, and later ones rather fit noise.  For regression targets, ridge regression takes the place
-    of class means, and the squared error, in units of the spread of y, that of the logarithm.
+    weighting, is left only for one that is better by more than the noise of the comparison.  All radii of a
+    rank are learned in one sweep, a bounded number of steps for each: what few matrices teach is learned in
+    the first steps, and later ones rather fit noise.  For regression targets, ridge regression takes the
+    place of class means, and the squared error, in units of the spread of y, that of the logarithm.
 
     Parameters
     ----------
+    metric : LogEuclideanMetric or None, default=None
+        The metric to learn: its ``init``, ``kernel``, ``gamma``, ``task``, ``class_weight``, ``solver``,
+        ``tol``, ``max_iter`` and ``callback`` hold for all candidates.  The candidates take the place of its
+        ``radius``, ``rank`` and ``weighting``.  ``n_jobs``, ``random_state`` and ``verbose`` are parameters
+        of this estimator, and must have their defaults there.  The solver "stochastic" is refused.  None is
+        ``LogEuclideanMetric(tol=3e-2, max_iter=40)``; no warning is given when the steps of a radius are
+        used up.
     radii : array-like of float or None, default=None
         Radii to try; None is 0, 2, 8 at full rank, where the size d is at most 32, else 0; and 0, 4 at
         low rank.
@@ -75,14 +95,14 @@ class LogEuclideanMetricCV(FittedMetric):
         What the metric is chosen for: the nearest neighbors, the nearest class mean ("ridge" regression
         for regression targets), or the better of the two.
     n_neighbors : int or None, default=None
-        Neighbors of that classifier, at most as many as there are matrices to learn from in every fold;
+        Number of neighbors, at most as many as there are matrices to learn from in every fold;
         None chooses among 1, 5, 11, 21, as far as the smallest class has so many matrices.
     cv : int, splitter, iterable or None, default=None
         As in scikit-learn.  None makes five stratified folds of matrices in random order, fewer for small
         classes, twice where there are fewer than 200 matrices; with ``groups``, or else domains, five
         stratified folds of whole groups, or each of at most five groups left out in turn.
     scoring : str, callable or None, default=None
-        Scorer of the classifier, or regression; numbers are given to it about their mean, in units of their
+        Scorer of the classifier, or regression; targets are given to it about their mean, in units of their
         spread.  None is the mean logarithm of the probability of the true label, calibrated and at least
         0.001, or R², and differences have the standard error of a mean over matrices; with a scorer they
         have that of a mean over folds.
@@ -91,28 +111,9 @@ class LogEuclideanMetricCV(FittedMetric):
         paired difference, by two where it learns in a larger radius; and for class means neighbors with a
         metric of their own only if they are right more often, or their score is higher, by two.  "best"
         takes the highest mean score.
-    task : {"auto", "classification", "regression"}, default="auto"
-        What y holds, see `LogEuclideanMetric`.
-    init : str or array of shape (d, d), default="riemann"
-        See `LogEuclideanMetric`.
-    kernel : {"linear", "rbf"}, default="linear"
-        See `LogEuclideanMetric`.
-    gamma : float or None, default=None
-        See `LogEuclideanMetric`.
-    class_weight : {None, "balanced"} or dict {label: weight}, default=None
-        See `LogEuclideanMetric`.
-    solver : {"trust-region", "gradient"}, default="trust-region"
-        See `LogEuclideanMetric`.
-    tol : float, default=3e-2
-        Bound on the KKT residual, see `LogEuclideanMetric`.
-    max_iter : int, default=40
-        Steps for each radius; no warning is given when they are used up.
     n_jobs : int or None, default=None
-        Processes that share the folds; None is 1, -1 one for each core.  (In
-        `LogEuclideanMetric` there is one fit, and threads share its chunks.)  BLAS runs one thread
+        Processes that share the folds; None is 1, -1 one for each core.  BLAS runs one thread
         in each of them, and the result does not depend on their number.
-    callback : callable or None, default=None
-        Called in the final fit.
     random_state : int, default=0
         Of the order of the matrices in the default folds.
     verbose : bool, default=False
@@ -155,6 +156,7 @@ class LogEuclideanMetricCV(FittedMetric):
 
     def __init__(
         self,
+        metric: LogEuclideanMetric | None = None,
         *,
         radii: Sequence[float] | None = None,
         ranks: Sequence[int | None] | None = None,
@@ -164,19 +166,11 @@ class LogEuclideanMetricCV(FittedMetric):
         cv: Any = None,
         scoring: Any = None,
         rule: str = "clear",
-        task: str = "auto",
-        init: str | Array = "riemann",
-        kernel: str = "linear",
-        gamma: float | None = None,
-        class_weight: ClassWeight = None,
-        solver: str = "trust-region",
-        tol: float = 3e-2,
-        max_iter: int = 40,
         n_jobs: int | None = None,
-        callback: Callback | None = None,
         random_state: int = 0,
         verbose: bool = False,
     ):
+        self.metric = metric
         self.radii = radii
         self.ranks = ranks
         self.weightings = weightings
@@ -185,21 +179,24 @@ class LogEuclideanMetricCV(FittedMetric):
         self.cv = cv
         self.scoring = scoring
         self.rule = rule
-        self.task = task
-        self.init = init
-        self.kernel = kernel
-        self.gamma = gamma
-        self.class_weight = class_weight
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
         self.n_jobs = n_jobs
-        self.callback = callback
         self.random_state = random_state
         self.verbose = verbose
 
-    @with_progress(lambda self: 1)
-    @one_thread
+    @property
+    def _template(self) -> LogEuclideanMetric:
+        """The metric whose parameters all candidates share."""
+        if self.metric is None:
+            return LogEuclideanMetric(tol=3e-2, max_iter=40)
+        if not isinstance(self.metric, LogEuclideanMetric):
+            raise ValueError(f"metric={self.metric!r}: expected a LogEuclideanMetric, or None.")
+        return self.metric
+
+    @property
+    def init(self) -> str | Array:  # type: ignore[override]
+        """Where learning starts, a parameter of ``metric``."""
+        return self._template.init
+
     def fit(
         self,
         X: Array,
@@ -223,61 +220,85 @@ class LogEuclideanMetricCV(FittedMetric):
             Groups that folds keep together, sessions or subjects for instance; None: the domains, if
             there are several.
         sample_domain : array-like of shape (n_matrices,), optional
-            See `LogEuclideanMetric`.
+            Session or subject of each matrix, strings or whole numbers.  Every domain is recentered by its
+            own Riemannian mean, by ``sample_weight``, and one metric is learned for all.
 
         Returns
         -------
         self : LogEuclideanMetricCV
         """
-        settings = self._settings()
-        asked = self._asked(settings)
-        seen, domains = recenter_domains(X, sample_domain, sample_weight, mean=self._mean_name)
-        seen = seen[:] if isinstance(seen, View) else seen  # all folds are in memory
-        groups = groups_of_domains(sample_domain) if groups is None else groups
+        self._choose_and_learn(X, y, sample_weight, groups, sample_domain)
+        return self
+
+    @with_progress(lambda self: 1)
+    @one_thread
+    def _choose_and_learn(
+        self, X: Array, y: Array, sample_weight: Any, groups: Any, sample_domain: Any
+    ) -> Training:
+        """`fit`, and return what it has at hand of the training matrices."""
+        metric = self._check_parameters()
+        given = self._check_candidates(metric.kernel)
+        recentered, domains = recenter_domains(X, sample_domain, sample_weight, mean=self._mean_name)
+        recentered = recentered[:] if isinstance(recentered, View) else recentered  # folds are in memory
         classes, data = check_array_data(
-            seen, y, sample_weight, settings.class_weight, self.task, _rank_needed(asked[1])
+            recentered, y, sample_weight, metric.class_weight, metric.task, _find_rank_needed(given[1])
         )
-        self._check_head(classes is not None)
-        groups = validation.check_groups(groups, len(data.target.weight))
-        folds = _choice.folds_of(self.cv, data, classes, groups, self.random_state)
-        grid = self._grid(data, folds, *asked)
-        centered, settings = _choice.seen_from_center(data, grid, settings)
-        answered = self._answered(centered, grid, folds, settings, None if classes is None else len(classes))
-        table = _choice.table_of(answered, folds, _choice.values_of(data.target), classes, self.scoring)
-        chosen = _choice.choose(table, grid, self.head, self.rule)
-        radius, rank, weighting = chosen.metric
-        weighted = data.weighted
-        start = find_start(weighted, settings.init, rank)
-        problem = find_problem(weighted, start, rank, kernel=settings.kernel, gamma=settings.gamma)
-        solutions = solve_path(
-            problem,
-            grid.radii[rank],
-            solver=settings.solver,
-            tol=settings.tol,
-            max_iter=settings.max_iter,
-            callback=settings._report,
-        )
-        solution = solutions[grid.radii[rank].index(radius)]
+        check_head(self.head, "regression" if classes is None else "classification")
+        groups = groups_of_domains(sample_domain) if groups is None else groups
+        groups = validation.check_groups(groups, data.shape[0])
+        folds = selection.make_folds(self.cv, data, classes, groups, self.random_state)
+        grid = self._make_grid(data, folds, *given)
+        whitened = selection.whiten_at_center(data, grid, metric.init)
+        scores = self._score_folds(whitened, grid, folds, metric)
+        table = selection.tabulate(scores, folds, selection.values_of(data.target), classes, self.scoring)
+        chosen = selection.choose(table, grid, self.head, self.rule)
         validate_data(self, X, reset=True, skip_check_array=True)
-        learned = None if weighting is None else learn_weighting(solution)
-        self._keep(classes, start, solution, weighting=learned, domains=domains)
-        usual = _choice.Option(grid.usual, None)
-        by_accuracy = self.scoring is None and classes is not None
-        self.cv_results_ = _choice.results_of(table, usual, accuracy=by_accuracy)
+        self._store_choice(table, grid, chosen, by_accuracy=self.scoring is None and classes is not None)
+        return self._learn_chosen(whitened, grid, chosen, metric, classes, domains)
+
+    def _learn_chosen(
+        self,
+        whitened: Whitened,
+        grid: Grid,
+        chosen: Option,
+        metric: LogEuclideanMetric,
+        classes: np.ndarray | None,
+        domains: Domains | None,
+    ) -> Training:
+        """Learn the chosen metric on all matrices, from the center that the folds have used."""
+        radius, rank, kind = chosen.metric
+        rows, radii = np.flatnonzero(whitened.data.target.weight > 0), grid.radii[rank]
+        problem = whitened.find_problem(rows, rank, metric, searched=radii != [0.0])
+        search = partial(solve_path, solver=metric.solver, tol=metric.tol, max_iter=metric.max_iter)
+        solutions = search(problem, radii, callback=metric._report)
+        solution = solutions[radii.index(radius)]
+        weighting = None if kind is None else learn_weighting(solution)
+        placed = problem.start if whitened.center is None else problem.start._replace(center=whitened.center)
+        self._keep(classes, placed, solution, weighting=weighting, domains=domains)
+        self.path_ = describe_path(radii, solutions)
+        vectors = plain = selection.embed_training(problem, solution)
+        if rank is None:
+            plain = vech(congruence(self.embedding_.frame.T, unvech(vectors)))
+        vectors = plain if weighting is None else vectors @ weighting.directions
+        logs = None if whitened.logs is None else whitened.logs[rows]
+        return Training(rows, whitened.data.take(rows), vectors, plain, logs, problem.start)
+
+    def _store_choice(self, table: selection.Table, grid: Grid, chosen: Option, *, by_accuracy: bool) -> None:
+        """Set the attributes that tell of the choice."""
+        usual = Option(grid.usual, None)
+        self.cv_results_ = selection.lay_out_results(table, usual, accuracy=by_accuracy)
         self.best_index_ = table.options.index(chosen)
         self.temperature_ = float(table.temperatures[self.best_index_])
         self.best_params_ = self.cv_results_["params"][self.best_index_]
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         self.n_neighbors_ = chosen.n_neighbors
-        self.path_ = describe_path(grid.radii[rank], solutions)
-        return self
 
-    def _settings(self) -> LogEuclideanMetric:
-        """Return a metric with the parameters that both have, after a check of all."""
-        names = LogEuclideanMetric().get_params(deep=False).keys() & self.get_params(deep=False).keys()
-        settings = LogEuclideanMetric(**{name: getattr(self, name) for name in names})
-        check_parameters(settings)
-        if settings.solver == "stochastic":
+    def _check_parameters(self) -> LogEuclideanMetric:
+        """Check the parameters, and return the metric to learn."""
+        check_nested(self, self._template)
+        metric = copy(self._template).set_params(verbose=self.verbose)
+        check_parameters(metric)
+        if metric.solver == "stochastic":
             raise ValueError(
                 "solver='stochastic' cannot follow a path of radii: choose radius and rank with "
                 "'trust-region' on a part of the data, then use LogEuclideanMetric(solver='stochastic')."
@@ -287,59 +308,164 @@ class LogEuclideanMetricCV(FittedMetric):
         validation.check_choice("rule", self.rule, RULES)
         validation.check_choice("head", self.head, HEADS)
         validation.check_count("n_neighbors", self.n_neighbors, optional=True)
-        return settings
+        return metric
 
-    def _check_head(self, classes: bool) -> None:
-        """Refuse the head of the other task."""
-        other = "ridge" if classes else "centroid"
-        if self.head == other:
-            holds, use = ("labels", "centroid") if classes else ("regression targets", "ridge")
-            raise ValueError(f"head={self.head!r} is not for y that holds {holds}: use head={use!r}.")
-
-    def _asked(
-        self, settings: LogEuclideanMetric
-    ) -> tuple[list[Any] | None, list[Any] | None, list[Any] | None]:
-        """Radii, ranks and weightings that were asked for, each None where the defaults are."""
+    def _check_candidates(self, kernel: str) -> tuple[list[Any] | None, list[Any] | None, list[Any] | None]:
+        """Radii, ranks and weightings that are given, each None for the defaults."""
         radii = check_candidates("radii", self.radii, check_radius)
         ranks = check_candidates("ranks", self.ranks, check_rank)
-        given = [None] if self.weightings is None and settings.kernel != "linear" else self.weightings
-        weightings = check_candidates(
-            "weightings", given, partial(validation.check_weighting, kernel=settings.kernel)
-        )
+        given = [None] if self.weightings is None and kernel != "linear" else self.weightings
+        weightings = check_candidates("weightings", given, partial(validation.check_weighting, kernel=kernel))
         return radii, ranks, weightings
 
-    def _grid(self, data: Data, folds: list[Fold], radii: Any, ranks: Any, weightings: Any) -> Grid:
+    def _make_grid(self, data: Data, folds: list[Fold], radii: Any, ranks: Any, weightings: Any) -> Grid:
         """Candidates for these data."""
-        most = min(len(train) for train, _ in folds)
+        fewest = most = min(len(train) for train, _ in folds)
         if isinstance(data.target, ClassTarget):
-            counts = np.bincount(data.target.codes[data.target.weight > 0])
+            counts = data.weighted.target.counts
             most = min(most, counts[counts > 0].min())
         if self.head in ("centroid", "ridge"):
             numbers: list[int] = []
         elif self.n_neighbors is not None:
-            numbers = [validation.check_neighbors(self.n_neighbors, min(len(train) for train, _ in folds))]
+            numbers = [validation.check_neighbors(self.n_neighbors, fewest)]
         else:
-            numbers = [k for k in _choice.NUMBERS if k <= most]
+            numbers = [k for k in selection.NUMBERS if k <= most]
         d = data.X.shape[1]
         smallest = d if ranks is not None else validation.smallest_rank(data.X)
-        return _choice.grid_of(radii, ranks, weightings, numbers, (d, smallest))
+        return selection.make_grid(radii, ranks, weightings, numbers, (d, smallest))
 
-    def _answered(
-        self, seen: Seen, grid: Grid, folds: list[Fold], settings: LogEuclideanMetric, n_classes: int | None
-    ) -> list[Answered]:
-        """Learn all candidates on each fold, and ask them."""
-        quiet = copy(settings).set_params(
-            callback=None, verbose=False
-        )  # a callback may not reach other processes
+    def _score_folds(
+        self, whitened: Whitened, grid: Grid, folds: list[Fold], metric: LogEuclideanMetric
+    ) -> list[FoldScores]:
+        """Learn all candidates on each fold, and score them."""
+        quiet = copy(metric).set_params(callback=None)  # a callback may not reach other processes
         tasks = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            delayed(_choice.ask_fold)(seen, fold, grid, quiet, n_classes) for fold in folds
+            delayed(selection.score_fold)(whitened, fold, grid, quiet) for fold in folds
         )
         return list(follow_folds(self, tasks, "cross-validation", len(folds)))
 
 
-def _rank_needed(ranks: list[int | None] | None) -> int | None:
+def _find_rank_needed(ranks: list[int | None] | None) -> int | None:
     """Smallest rank from which all candidates can be learned; None where matrices must be definite."""
     if ranks is None:
         return 1  # the candidates follow the ranks that the matrices have
     low = [rank for rank in ranks if rank is not None]
     return max(low) if len(low) == len(ranks) else None
+
+
+def check_head(head: str, task: str) -> None:
+    """Refuse the head of the other task."""
+    other, use, holds = {
+        "classification": ("ridge", "centroid", "labels"),
+        "regression": ("centroid", "ridge", "regression targets"),
+    }[task]
+    if head == other:
+        raise ValueError(f"head={head!r} is not for y that holds {holds}: use head={use!r}.")
+
+
+def check_nested(outer: BaseEstimator, inner: BaseEstimator) -> None:
+    """Refuse a parameter of an inner estimator that the outer one has too, unless it is the default."""
+    own, defaults = outer.get_params(deep=False), type(inner)().get_params(deep=False)
+    for name in own.keys() & defaults.keys() - {"metric"}:
+        value, default = getattr(inner, name), defaults[name]
+        if value is default or (isinstance(value, (str, Integral)) and value == default):
+            continue
+        raise ValueError(
+            f"metric={type(inner).__name__}({name}={value!r}): {name} is a parameter of "
+            f"{type(outer).__name__}, and holds there. Pass {type(outer).__name__}({name}={value!r}) instead."
+        )
+
+
+def set_nested(estimator: BaseEstimator, name: str, value: object) -> bool:
+    """Set a parameter of an estimator, or of the metric inside it; return whether there is one.
+
+    Where the metric inside is None, what that stands for takes its place.
+    """
+    if name in estimator.get_params(deep=False):
+        estimator.set_params(**{name: value})
+        return True
+    if isinstance(estimator, MetricPredictor):
+        inner = LogEuclideanMetricCV() if estimator.metric is None else estimator.metric
+    elif isinstance(estimator, LogEuclideanMetricCV):
+        inner = estimator._template
+    else:
+        return False
+    found = set_nested(inner, name, value)
+    if found:
+        estimator.set_params(metric=inner)
+    return found
+
+
+# ---------------------------------------------------------------------------
+# What classifier and regressor share
+
+
+def transform_to_numpy(metric: FittedMetric, X: Array, sample_domain: Array | None) -> np.ndarray:
+    """Vectors of a metric in float64, wherever the matrices are."""
+    return np.asarray(validation.to_numpy(metric.transform(X, sample_domain)), dtype=np.float64)
+
+
+class MetricPredictor(CallbackSupportMixin, BaseEstimator):
+    """A chosen metric with a head behind it."""
+
+    _task: ClassVar[str]
+    _doc_link_module = "spdmetric"
+    _doc_link_template = DOCUMENTATION + "api/generated/spdmetric.{estimator_name}.html"
+
+    metric: LogEuclideanMetric | LogEuclideanMetricCV | None
+    head: str
+    metric_: LogEuclideanMetricCV
+
+    def _doc_link_url_param_generator(self) -> dict[str, str]:
+        return {"estimator_name": type(self).__name__}
+
+    def _make_metric(self) -> LogEuclideanMetricCV:
+        """The choice to make: what ``metric`` says to try, and this estimator's own parameters."""
+        metric = LogEuclideanMetricCV() if self.metric is None else self.metric
+        if not isinstance(metric, (LogEuclideanMetric, LogEuclideanMetricCV)):
+            raise ValueError(
+                f"metric={metric!r}: expected a LogEuclideanMetric, a LogEuclideanMetricCV, or None."
+            )
+        check_nested(self, metric)
+        if isinstance(metric, LogEuclideanMetric):
+            radii, ranks, weightings = [metric.radius], [metric.rank], [metric.weighting]
+            metric = LogEuclideanMetricCV(metric, radii=radii, ranks=ranks, weightings=weightings)
+        template = metric._template
+        check_nested(self, template)
+        if template.task not in ("auto", self._task):
+            raise ValueError(
+                f"metric has task={template.task!r}, and {type(self).__name__} is for {self._task}."
+            )
+        own = self.get_params(deep=False)
+        shared = {"task": self._task, "class_weight": own.pop("class_weight", template.class_weight)}
+        own["metric"] = LogEuclideanMetric(**{**template.get_params(deep=False), **shared})
+        return LogEuclideanMetricCV(**{**metric.get_params(deep=False), **own})
+
+    def _fit_metric(
+        self, X: Array, y: Array, sample_weight: Any, groups: Any, sample_domain: Any
+    ) -> Training:
+        """Choose and learn the metric."""
+        metric = self._make_metric()
+        check_head(self.head, self._task)
+        if watching := getattr(self, "_skl_callbacks", None):  # those of scikit-learn follow the choice
+            metric.set_callbacks(*watching)
+        training = metric._choose_and_learn(X, y, sample_weight, groups, sample_domain)
+        self.metric_, self.n_features_in_ = metric, metric.n_features_in_
+        return training
+
+    def partial_adapt(self, X: Array, sample_weight: Array | None = None) -> Self:
+        """Carry the estimator to a session that arrives batch by batch, as the metric is carried."""
+        check_is_fitted(self)
+        return self._carry(lambda metric: metric.partial_adapt(X, sample_weight))
+
+    def _carry(self, carry: Callable[[LogEuclideanMetricCV], LogEuclideanMetricCV]) -> Self:
+        """A copy whose metric is that of another session."""
+        adapted = copy(self)
+        adapted.metric_ = carry(self.metric_)
+        return adapted
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        return tags

@@ -145,12 +145,15 @@ class Embedding:
 
     def count_singular(self, X: np.ndarray) -> int:
         """How many of some matrices a factor of low rank cannot compare."""
-        return int(np.count_nonzero(self._are_singular(congruence(self.whitening, X))))
+        W, W0 = _unit_rows(self.factor) @ self.whitening, self.whitening
+        traces = X.reshape(len(X), -1) @ (W0.T @ W0).reshape(-1)
+        smallest = np.linalg.eigvalsh(congruence(W, X))[:, 0]
+        return int(np.count_nonzero(smallest <= len(W0) * _EPS * traces))
 
     def _are_singular(self, whitened: Array) -> Array:
         """Whether a matrix is zero, but for rounding, along a direction that the factor sees."""
         xp, whitened = array_namespace(whitened), detached(whitened)
-        unit = like(self.factor / np.linalg.norm(self.factor, axis=1, keepdims=True), whitened)
+        unit = like(_unit_rows(self.factor), whitened)
         smallest = xp.linalg.eigvalsh(congruence(unit, whitened))[:, 0]
         return smallest <= whitened.shape[-1] * _EPS * xp.linalg.trace(whitened)
 
@@ -179,3 +182,7 @@ class Embedding:
             return images
         back = [like(np.linalg.inv(factor), vectors) for factor in (self.factor, self.whitening)]
         return congruence(back[1], congruence(back[0], images))
+
+
+def _unit_rows(W: np.ndarray) -> np.ndarray:
+    return W / np.linalg.norm(W, axis=1, keepdims=True)

@@ -25,9 +25,9 @@ from spdmetric.estimators._streaming import (
     draw_seed,
     stochastic_solver,
 )
-from spdmetric.geometry import MEANS
 from spdmetric.linalg.symmetric import Array
 from spdmetric.linalg.threads import threads
+from spdmetric.means import MEANS
 from spdmetric.objectives.data import Data
 from spdmetric.objectives.start import find_start
 from spdmetric.solvers import SOLVERS, Callback, Record

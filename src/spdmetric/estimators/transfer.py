@@ -16,8 +16,8 @@ class TransferClassifier(ClassifierMixin, BaseEstimator):
     """Covariances, and a classifier that is carried to a new subject.
 
     Its `fit` requests what MOABB routes: the subject of each training trial, and, where the protocol has
-    them, signals of the new subject with or without labels.  Without any the new subject is seen from the
-    mean of the others' means.
+    them, signals of the new subject with or without labels.  Without any the new subject is recentered by
+    the mean of the others' means.
 
     Parameters
     ----------

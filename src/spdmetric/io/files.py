@@ -61,9 +61,8 @@ def reading(path: str | PathLike[str]) -> Iterator[None]:
             raise
         raise type(error)(f"{path} cannot be read: {error.strerror}.") from error
     except MemoryError as error:
-        raise MemoryError(
-            f"{path} needs more memory than there is: {error or 'use a larger machine'}."
-        ) from error
+        todo = str(error) or "use a larger machine"
+        raise MemoryError(f"{path} needs more memory than there is: {todo}.") from error
     except Refused as error:
         raise FileError(f"{path}: {error}") from error
     except Exception as error:

@@ -7,30 +7,31 @@ Sizes are checked first.  Whether matrices are positive definite is for the esti
 
 from __future__ import annotations
 
-import csv
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import chain
-from math import prod
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import NamedTuple
 
 import numpy as np
 
+from spdmetric.caller import spell
+from spdmetric.io.columns import (
+    GROUP_HEADS,
+    LABEL_HEADS,
+    as_column,
+    check_length,
+    read_column,
+    read_csv_matrix,
+    read_named_column,
+)
 from spdmetric.io.files import FileError, Header, Refused, check_size, listed, numbers_in, reading, shortened
-from spdmetric.io.folders import read_folder
 from spdmetric.io.matlab import mat_headers, mat_names, read_mat, structures
 from spdmetric.io.npy import npy_header, npz_headers, npz_names, read_npy, read_npz
 
-LABEL_HEADS = ("label", "labels", "y", "class", "target")
-GROUP_HEADS = ("group", "groups", "session", "run", "subject")
-FILE_HEADS = ("file", "filename", "file_name", "name", "path")
 SIGNAL_SUFFIXES = (".edf", ".gdf", ".fif")
-_LONGEST_ROW = 2**20  # letters of a row of a .csv file
+_TOOLBOX = ("data", "labels", "idxTraining", "idxTest")  # fields of the covariance toolbox
 
 
 @dataclass(frozen=True)
@@ -89,8 +90,20 @@ def read_matrices(
     if path.is_dir():
         return _read_folder(path, subject, labels, groups)
     with reading(path):
-        found = _read(path, subject, labels, groups)
+        if subject is None and holds_toolbox(path):
+            found = _read_toolbox(path, labels, groups)
+        else:
+            stored, y, g, key = read_labeled(path, subject, labels, groups, _stack_length)
+            X = _as_stack(stored) if is_mat(path) else stored
+            how = f"is stored as {stored.shape}, matrix after matrix along its last axis as MATLAB does"
+            moved = X.shape != stored.shape or X.strides != stored.strides
+            notes = (f"{key} {how}; it was read as {X.shape}.",) if moved else ()
+            found = Matrices(X, y, g, path.stem, notes)
     return replace(found, X=np.ascontiguousarray(found.X))
+
+
+# ---------------------------------------------------------------------------
+# Arrays by their names
 
 
 class Format(NamedTuple):
@@ -112,6 +125,8 @@ _FORMATS = {
     ),
 }
 Source = str | PathLike[str] | None  # of labels or groups: a .csv file, or the name of an array
+Count = Callable[[Path, str, Header, int], int]  # how many matrices or trials an array with a name holds
+Labeled = tuple[np.ndarray, np.ndarray | None, np.ndarray | None, str]  # array, labels, groups, its name
 
 
 def format_of(path: Path) -> Format:
@@ -119,37 +134,33 @@ def format_of(path: Path) -> Format:
     if path.suffix.lower() in SIGNAL_SUFFIXES:
         todo = "read them with spdmetric.io.signals.read_signals, and estimate covariances of them"
         raise Refused(f"it holds signals, not matrices: {todo}.")
+    if path.suffix.lower() == ".skops":
+        raise Refused("it is a model; expected a file with the arrays X and y, or covs and labels.")
     if path.suffix.lower() not in _FORMATS:
         raise Refused(f"unknown suffix {path.suffix!r}; expected one of {listed(_FORMATS)}.")
     return _FORMATS[path.suffix.lower()]
 
 
-def _read(path: Path, subject: int | None, labels: Source, groups: Source) -> Matrices:
-    """Compare the sizes of all arrays with each other, then read them, the matrices last."""
-    names, mat = format_of(path).names(path), path.suffix.lower() == ".mat"
-    if mat and subject is None and "data" in names and not {"X", "covs"} & set(names):
-        found = _read_toolbox(path)
-        y, g = (
-            old if given is None else column_of(path, names, given, heads, len(found.X))
-            for old, given, heads in ((found.y, labels, LABEL_HEADS), (found.groups, groups, GROUP_HEADS))
-        )
-        return replace(found, y=y, groups=g)
-    keys = layout_of(names, subject)
-    headers = format_of(path).headers(path, [key for key in keys if key in names])
+def is_mat(path: Path) -> bool:
+    """Whether a file is MATLAB's, by its name."""
+    return path.suffix.lower() == ".mat"
+
+
+def read_labeled(path: Path, subject: int | None, labels: Source, groups: Source, count: Count) -> Labeled:
+    """Compare the sizes of all arrays with each other, then read them, the one of the matrices last."""
+    names = format_of(path).names(path)
+    key, *others = layout_of(names, subject)
+    headers = format_of(path).headers(path, [name for name in (key, *others) if name in names])
     check_size(listed(headers), sum(header.nbytes for header in headers.values()), path.stat().st_size)
-    n = _stack_length(keys[0], headers[keys[0]], headers[keys[1]].size if keys[1] in headers else 0, mat)
+    n = count(path, key, headers[key], headers[others[0]].size if others[0] in headers else 0)
     y, g = (
-        None if given is None and key not in names else column_of(path, names, given or key, heads, n)
-        for given, key, heads in ((labels, keys[1], LABEL_HEADS), (groups, keys[2], GROUP_HEADS))
+        None if given is None and name not in names else _read_values(path, names, given or name, heads, n)
+        for given, name, heads in zip((labels, groups), others, (LABEL_HEADS, GROUP_HEADS), strict=True)
     )
-    stored = format_of(path).read(path, keys[0])
-    X = _as_stack(stored) if mat else stored
-    note = f"{keys[0]} is stored as {stored.shape}, matrix after matrix along its last axis as MATLAB does"
-    moved = X.shape != stored.shape or X.strides != stored.strides
-    return Matrices(X, y, g, path.stem, (f"{note}; it was read as {X.shape}.",) if moved else ())
+    return format_of(path).read(path, key), y, g, key
 
 
-def column_of(
+def _read_values(
     path: Path, names: list[str], source: str | PathLike[str], heads: tuple[str, ...], n: int
 ) -> np.ndarray:
     """A value for each matrix, from a ``.csv`` file or an array of the file itself."""
@@ -158,9 +169,8 @@ def column_of(
     name = str(source)
     if name not in names:
         raise Refused(f"it has no array {shortened(name)}: give one of {listed(names)}, or a .csv file.")
-    _check_length(name, format_of(path).headers(path, [name])[name].shape, n)
-    mat = path.suffix.lower() == ".mat"
-    return _as_column(name, format_of(path).read(path, name), n, path.stat().st_size, mat)
+    check_length(name, format_of(path).headers(path, [name])[name].shape, n)
+    return as_column(name, format_of(path).read(path, name), n, path.stat().st_size, is_mat(path))
 
 
 def subjects_in(names: Iterable[str]) -> list[int]:
@@ -177,58 +187,48 @@ def layout_of(names: list[str], subject: int | None) -> tuple[str, str, str]:
         if known:
             return (*known[0], "groups")
         if subjects:
-            raise Refused(f"it holds several subjects: pass subject=, one of {listed(subjects)}.")
-        if "metadata" in names:  # as in every file of io.models
-            raise Refused("it looks like a model; expected the arrays X and y, or covs and labels.")
+            raise Refused(f"it holds several subjects: pass {spell('subject')}, one of {listed(subjects)}.")
         raise Refused(f"expected the arrays X and y, or covs and labels; found {listed(names)}.")
     if subjects and subject not in subjects:
         raise Refused(f"it has no subject {subject}; it holds {listed(subjects)}.")
     X, y, groups = (f"{letter}{subject}" for letter in "Xyr")
     if X not in names or y not in names:
-        hint = "" if subjects else " A file of one subject is read without subject=."
+        hint = "" if subjects else f" A file of one subject is read without {spell('subject')}."
         raise Refused(f"expected the arrays {X} and {y} of subject {subject}; found {listed(names)}.{hint}")
     return X, y, groups
 
 
-def _read_folder(folder: Path, subject: int | None, labels: Source, groups: Source) -> Matrices:
-    """Matrices of the files of a folder, with the values that a table, or their subfolders, give them."""
-    if subject is not None:
-        raise FileError(f"{folder} is a folder: it is read without subject=.")
-    tables = [Path(table) for table in (labels, groups) if table is not None]
-    for table in tables:
-        if table.suffix.lower() != ".csv":
-            expected = "a .csv file with the names of the files and their values"
-            raise FileError(f"{shortened(table)} is no table for the folder {folder}: expected {expected}.")
-    found, notes = read_folder(folder, tables), []
-    if found.others:
-        notes.append(f"{len(found.others)} files without a matrix were passed over: {listed(found.others)}.")
-    y = found.y if labels is None else _column_by_name(labels, found.names, LABEL_HEADS)
-    g = None if groups is None else _column_by_name(groups, found.names, GROUP_HEADS)
-    return Matrices(found.X, y, g, folder.name or folder.resolve().name, tuple(notes), found.names)
+def holds_toolbox(path: Path) -> bool:
+    """Whether a file holds the structure ``data`` of the covariance toolbox's MotorImagery.mat."""
+    return is_mat(path) and "data" in (names := mat_names(path)) and not {"X", "covs"} & set(names)
 
 
-def _read_toolbox(path: Path) -> Matrices:
-    """The structure ``data`` of the covariance toolbox's MotorImagery.mat."""
-    fields = ("data", "labels", "idxTraining", "idxTest")
+def _read_toolbox(path: Path, labels: Source, groups: Source) -> Matrices:
+    """The structure of the covariance toolbox, unless labels or groups are given."""
     found = structures(read_mat(path, "data"))
-    if len(found) != 1 or not set(fields) <= set(found[0]):
+    if len(found) != 1 or not set(_TOOLBOX) <= set(found[0]):
         expected = "the arrays X and y, or covs and labels, or a structure data with the fields"
-        raise Refused(f"expected {expected} {listed(fields)}; found data without them.")
-    X, labels, training, test = (found[0][field] for field in fields)
+        raise Refused(f"expected {expected} {listed(_TOOLBOX)}; found data without them.")
+    X, y, training, test = (found[0][field] for field in _TOOLBOX)
     if X.ndim != 3 or X.shape[0] != X.shape[1]:
         raise Refused(f"data.data has shape {X.shape}; expected (d, d, n).")
-    n = _stack_length("data.data", Header(X.shape, X.dtype), 0, mat=True)
+    n = _stack_length(path, "data.data", Header(X.shape, X.dtype), 0)
     named = np.append(training, test)
     if named.dtype.kind not in "fiu" or not np.array_equal(np.sort(named), np.arange(1, n + 1)):
         raise Refused(
             f"idxTraining and idxTest should name each of the {n} matrices once, by numbers 1 to {n}."
         )
-    groups = np.repeat(["T", "E"], [training.size, test.size])[np.argsort(named)]
-    y = _as_column("data.labels", labels, n, path.stat().st_size, mat=True)
-    return Matrices(X.transpose(2, 0, 1), y, groups, path.stem)
+    y = as_column("data.labels", y, n, path.stat().st_size, mat=True)
+    g = np.repeat(["T", "E"], [training.size, test.size])[np.argsort(named)]
+    names = mat_names(path)
+    if labels is not None:
+        y = _read_values(path, names, labels, LABEL_HEADS, n)
+    if groups is not None:
+        g = _read_values(path, names, groups, GROUP_HEADS, n)
+    return Matrices(X.transpose(2, 0, 1), y, g, path.stem)
 
 
-def _stack_length(name: str, header: Header, n_labels: int, mat: bool) -> int:
+def _stack_length(path: Path, name: str, header: Header, n_labels: int) -> int:
     """How many matrices an array holds, or why it holds none."""
     shape = header.shape
     if header.dtype.kind not in "fiubc":
@@ -236,7 +236,7 @@ def _stack_length(name: str, header: Header, n_labels: int, mat: bool) -> int:
     if 0 in shape:
         raise Refused(f"it holds no matrices: {name} has shape {shape}.")
     last = len(shape) == 3 and shape[0] == shape[1]
-    if mat and (last or (len(shape) == 2 and shape[0] == shape[1] and n_labels == 1)):
+    if is_mat(path) and (last or (len(shape) == 2 and shape[0] == shape[1] and n_labels == 1)):
         return shape[2] if last else 1
     if len(shape) != 3 or shape[1] != shape[2]:
         hint = " It looks like (d, d, n): save its transpose(2, 0, 1)." if last else ""
@@ -262,187 +262,94 @@ def _as_stack(X: np.ndarray) -> np.ndarray:
     return X.transpose(2, 0, 1)
 
 
-def _check_length(name: str, shape: tuple[int, ...], n: int) -> None:
-    if prod(shape) != n or max(shape, default=0) != n:
-        raise Refused(f"{shortened(name)} has shape {shape} for {n} matrices; expected one entry for each.")
+# ---------------------------------------------------------------------------
+# Folders
 
 
-def _as_column(name: str, values: np.ndarray, n: int, stored: int, mat: bool = False) -> np.ndarray:
-    """One value for each matrix; those in floating point, as MATLAB has them, become integers if whole."""
-    _check_length(name, values.shape, n)
-    values = values.ravel()
-    if values.dtype == object:  # a cell array of strings
-        return _as_words(name, [str(np.squeeze(item)) for item in values], stored)
-    if values.dtype.kind == "U":
-        letters = np.ascontiguousarray(values).view(np.uint32)
-        if letters.size and (letters.max() > 0x10FFFF or (letters >> 11 == 0xD800 >> 11).any()):
-            raise Refused(f"{name} holds letters that are none, and cannot be written; expected Unicode.")
-        empty = np.flatnonzero(np.char.str_len(np.char.strip(values)) == 0)
-        if len(empty):
-            raise Refused(f"{name}[{empty[0]}] is empty; expected a number or a word for each matrix.")
-    if values.dtype.kind == "S":
-        return _decoded(name, values, stored)
-    if values.dtype.kind not in "fciubU":
-        raise Refused(f"{name} has dtype {values.dtype}; expected words or numbers, as {name}.astype(str).")
-    if values.dtype.kind not in "fc":
-        # MATLAB pads the rows of a character matrix to one length.
-        return np.char.rstrip(values) if mat and values.dtype.kind == "U" else values
-    bad = ~np.isfinite(values) | (values.dtype.kind == "c")
-    if bad.any():
-        first = int(np.argmax(bad))
-        raise Refused(f"{name}[{first}] is {values[first]}; expected a number or a word for each matrix.")
-    whole = np.all((values == np.round(values)) & (np.abs(values) < 2**53))
-    return values.astype(np.int64) if whole else values
+def _read_folder(folder: Path, subject: int | None, labels: Source, groups: Source) -> Matrices:
+    """One matrix of each file; all sizes are compared before a matrix of a ``.npy`` file is read."""
+    if subject is not None:
+        raise FileError(f"{folder} is a folder: it is read without {spell('subject')}.")
+    tables = [Path(table) for table in (labels, groups) if table is not None]
+    for table in tables:
+        if table.suffix.lower() != ".csv":
+            expected = "a .csv file with the names of the files and their values"
+            raise FileError(f"{shortened(table)} is no table for the folder {folder}: expected {expected}.")
+    left_out = {table.resolve() for table in tables}
+    paths = files_in(folder, (".npy", ".csv"), left_out)
+    found = [_header_or_matrix(path) for path in paths]
+    for path, one in zip(paths, found, strict=True):
+        if one.shape != found[0].shape:
+            this, first = f"{path} has shape {one.shape}", f"{paths[0].name} has {found[0].shape}"
+            raise FileError(f"{this}, but {first}: all matrices of a folder must have one size.")
+    X = np.empty((len(paths), *found[0].shape), np.result_type(*{one.dtype for one in found}))
+    for k, one in enumerate(found):
+        X[k] = read_npy(paths[k]) if isinstance(one, Header) else one
+    parts = [path.relative_to(folder).parts for path in paths]
+    names = tuple("/".join(part) for part in parts)
+    y = np.array([part[0] for part in parts]) if len(parts[0]) == 2 else None
+    y = y if labels is None else read_named_column(labels, names, LABEL_HEADS)
+    g = None if groups is None else read_named_column(groups, names, GROUP_HEADS)
+    others = _others(folder, left_out | {path.resolve() for path in paths})
+    notes = (f"{len(others)} files without a matrix were passed over: {listed(others)}.",) if others else ()
+    return Matrices(X, y, g, folder.name or folder.resolve().name, notes, names)
 
 
-def _decoded(name: str, values: np.ndarray, stored: int) -> np.ndarray:
-    """Bytes as the words that they spell."""
-    check_size(name, 4 * values.nbytes, stored)
-    try:
-        return np.char.decode(values, "utf-8")
-    except UnicodeDecodeError as error:
-        raise Refused(f"{name} holds bytes that are no text in UTF-8; expected words or numbers.") from error
+def files_in(folder: Path, suffixes: Collection[str], left_out: Collection[Path] = ()) -> list[Path]:
+    """Files with some suffixes in a folder or all in its subfolders, in natural order; or a sentence.
 
-
-def _as_words(name: str, words: list[str], stored: int) -> np.ndarray:
-    """Words as an array, in which each takes as much as the longest."""
-    check_size(name, 4 * len(words) * max(map(len, words), default=0), stored)
-    return np.array(words)
-
-
-def read_column(path: str | PathLike[str], n: int, heads: tuple[str, ...] = LABEL_HEADS) -> np.ndarray:
-    """Read one value for each of ``n`` matrices from a ``.csv`` file.
-
-    It has one column, with or without a header, or several, one of them under a name of ``heads``.
-    Values are numbers where each is what Python prints for it, otherwise strings, ``01`` for instance.
+    ``left_out`` are resolved paths of files that hold something else.
     """
-    with reading(path):
-        with _table(path) as rows:
-            values = _column(rows, n, heads)
-        stored = Path(path).stat().st_size
-        return _as_column("the column", _typed(values, stored), n, stored)
-
-
-def _column_by_name(path: str | PathLike[str], names: Sequence[str], heads: tuple[str, ...]) -> np.ndarray:
-    """One value for each of some files, from a table that names them; other names in it do not matter."""
-    spelled = [{name, name.rpartition("/")[2], name.rpartition(".")[0], Path(name).stem} for name in names]
-    often = Counter(key for keys in spelled for key in keys)
-    index = {key: k for k, keys in enumerate(spelled) for key in keys if often[key] == 1}
-    values: list[str | None] = [None] * len(names)
-    with reading(path), _table(path) as rows:
-        first = next(rows, [])
-        head = [cell.strip().lower() for cell in first]
-        file, value = (
-            next((head.index(name) for name in some if name in head), None) for some in (FILE_HEADS, heads)
+    found = sorted(_entries(folder, suffixes, left_out), key=lambda path: _natural(str(path)))
+    if not found:
+        there = listed(sorted(path.name for path in folder.iterdir()))
+        raise FileError(
+            f"{folder} is a folder without a file that ends in {listed(suffixes)}: it has {there}."
         )
-        if file is None or value is None:
-            if len(first) != 2:
-                columns = f"file and {heads[0]}"
-                raise Refused(f"expected the columns {columns}, or two without a header; got {len(first)}.")
-            file, value, rows = 0, 1, chain([first], rows)
-        seen = dict[str, str]()
-        for row in rows:
-            cells = [unguarded(row[at].strip()) if len(row) > at else "" for at in (file, value)]
-            k = index.get(cells[0].replace("\\", "/").removeprefix("./"))
-            if k is None:
-                continue
-            if values[k] not in (None, cells[1]):
-                raise Refused(f"it names {shortened(names[k])} twice, with different values.")
-            values[k] = seen.setdefault(cells[1], cells[1])
-        missing = [name for name, found in zip(names, values, strict=True) if not found]
-        if missing:
-            raise Refused(f"it has no value for {len(missing)} of {len(names)} files: {listed(missing)}.")
-        stored = Path(path).stat().st_size
-        return _as_column("the column", _typed([str(v) for v in values], stored), len(names), stored)
+    depths = {len(path.relative_to(folder).parts): path for path in found}
+    if len(depths) > 1 or max(depths) > 2:
+        shown = " and ".join(shortened(path.relative_to(folder)) for _, path in sorted(depths.items()))
+        expected = "all files in the folder itself, or each in a subfolder named after its class"
+        raise FileError(f"{folder} holds {shown}, at different depths; expected {expected}.")
+    return found
 
 
-@contextmanager
-def _table(path: str | PathLike[str]) -> Iterator[Iterator[list[str]]]:
-    """Rows of a ``.csv`` file."""
-    try:
-        with Path(path).open(newline="", encoding="utf-8-sig") as file:
-            yield _rows(file)
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise Refused(f"it is not a text file of comma-separated values ({error}).") from error
+def _natural(name: str) -> list[tuple[int, int | str]]:
+    """Key of the order in which ``trial2`` comes before ``trial10``."""
+    parts = re.split("([0-9]+)", name.casefold())
+    return [(0, int(part)) if part.isascii() and part.isdigit() else (1, part) for part in parts]
 
 
-def _rows(file: TextIO) -> Iterator[list[str]]:
-    """Rows that are not empty; one without an end would fill the memory."""
-    length = 0
-
-    def lines() -> Iterator[str]:
-        nonlocal length
-        while line := file.readline(_LONGEST_ROW):
-            length += len(line)
-            if length >= _LONGEST_ROW:
-                raise Refused(f"it has a row of more than {_LONGEST_ROW} letters.")
-            yield line
-
-    for row in csv.reader(lines()):
-        length = 0
-        if row:
-            yield row
+def _entries(
+    folder: Path, suffixes: Collection[str], left_out: Collection[Path], depth: int = 1
+) -> Iterator[Path]:
+    """Files with some suffixes, three levels deep at most; hidden ones are passed over."""
+    for path in folder.iterdir():
+        if path.name.startswith(".") or (left_out and path.resolve() in left_out):
+            continue
+        if path.is_symlink():
+            raise FileError(f"{path} is a link, which can lead to another file: put the file itself there.")
+        if path.is_dir() and depth < 3:
+            yield from _entries(path, suffixes, left_out, depth + 1)
+        elif path.suffix.lower() in suffixes:
+            yield path
 
 
-def _column(rows: Iterator[list[str]], n: int, heads: tuple[str, ...]) -> list[str]:
-    """The entries, below a header if there is one; nothing else is kept, and equal ones but once."""
-    first = next(rows, [])
-    head = [cell.strip().lower() for cell in first]
-    named = next((head.index(name) for name in heads if name in head), None)
-    if named is None and len(first) > 1:
-        raise Refused(f"it has several columns; expected one, or a header with one of {listed(heads)}.")
-    at, seen = named or 0, dict[str, str]()
-    values = [first[0].strip()] if first and named is None else []
-    entries = len(values)
-    for row in rows:
-        entries += 1
-        if named is None and len(row) > 1:
-            raise Refused(f"it has several columns; expected one, or a header with one of {listed(heads)}.")
-        value = row[at].strip() if len(row) > at else ""
-        if entries <= n + 1:  # what is beyond is counted only
-            values.append(seen.setdefault(value, value))
-    header = named is None and entries == n + 1 and not _is_entry(values[0], values[1:])
-    if entries != n and not header:
-        raise Refused(f"it has {entries} entries for {n} matrices; expected one for each.")
-    values = values[len(values) - n :]
-    if "" in values:
-        raise Refused(f"entry {values.index('')} is empty; expected one value for each matrix.")
-    return [unguarded(value) for value in values]
+def _others(folder: Path, known: Collection[Path]) -> list[str]:
+    """Names of files beside the matrices."""
+    beside = (path for path in folder.iterdir() if path.is_file() and path.resolve() not in known)
+    return sorted(path.name for path in beside if not path.name.startswith("."))
 
 
-def _is_entry(first: str, others: list[str]) -> bool:
-    """Whether the first row of a column is a value like the others, and no header."""
-    return first in others or all(_number(text) is not None for text in {first, *others})
-
-
-def _typed(values: list[str], stored: int) -> np.ndarray:
-    """Numbers if all are, and different ones where the texts are different."""
-    texts = dict.fromkeys(values)
-    numbers = {text: number for text in texts if (number := _number(text)) is not None}
-    if len(numbers) == len(texts) == len(set(numbers.values())):
-        return np.array([numbers[value] for value in values])
-    return _as_words("the column", values, stored)
-
-
-# What a spreadsheet takes for a formula, or passes over before one.
-_FORMULA = re.compile(r"'*[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]")
-
-
-def guarded(text: str) -> str:
-    """A word for a .csv file that no spreadsheet takes for a formula: an apostrophe before it."""
-    return f"'{text}" if _FORMULA.match(text) else text
-
-
-def unguarded(text: str) -> str:
-    """The inverse of `guarded`."""
-    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
-
-
-def _number(text: str) -> int | float | None:
-    """The number of 64 bits that Python prints as this text; NaN, where it is missing, in any case."""
-    try:
-        number = int(text) if re.fullmatch("-?[0-9]+", text) else float(text)
-    except ValueError:
-        return None
-    fits = isinstance(number, float) or abs(number) < 2**63
-    return number if fits and (repr(number) == text or number != number) else None
+def _header_or_matrix(path: Path) -> Header | np.ndarray:
+    """Shape and dtype of the one matrix of a ``.npy`` file; that of a ``.csv`` file itself."""
+    with reading(path):
+        if path.suffix.lower() == ".csv":
+            return read_csv_matrix(path)
+        found = npy_header(path)
+        if found.dtype.kind not in "fiubc":
+            raise Refused(f"it has dtype {found.dtype}; expected a matrix of numbers.")
+        if len(found.shape) != 2 or found.shape[0] != found.shape[1] or 0 in found.shape:
+            hint = "A stack of matrices is read by itself, not in a folder."
+            raise Refused(f"it has shape {found.shape}; expected one square matrix. {hint}")
+        return found

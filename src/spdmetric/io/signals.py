@@ -1,37 +1,35 @@
 """Signals in the formats that people have: arrays (n, channels, times), MNE's epochs, EDF and GDF recordings.
 
-Arrays are read as those of matrices are.  The rest is read by MNE, an extra, after the sizes that a file
-declares are compared with its own.
+Arrays are read as those of matrices are, the rest by MNE, an extra.
 """
 
 from __future__ import annotations
 
-import struct
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from math import isfinite
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from spdmetric.caller import spell
 from spdmetric.extras import needing
-from spdmetric.io.files import FileError, Header, Refused, check_size, listed, reading, shortened
-from spdmetric.io.folders import files_in
+from spdmetric.io.columns import GROUP_HEADS, LABEL_HEADS, read_column
+from spdmetric.io.files import FileError, Header, Refused, check_size, listed, reading
 from spdmetric.io.matrices import (
-    GROUP_HEADS,
-    LABEL_HEADS,
     SIGNAL_SUFFIXES,
     Source,
-    column_of,
+    files_in,
     format_of,
+    holds_toolbox,
+    is_mat,
     layout_of,
     looks_like_signals,
-    read_column,
+    read_labeled,
 )
 
 if TYPE_CHECKING:
@@ -40,6 +38,7 @@ if TYPE_CHECKING:
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 Pair = tuple[float, float]
+_KINDS = {".fif": "epochs", ".edf": "recording", ".gdf": "recording"}  # of others: arrays
 _NOT_BRAIN = ("EOG", "ECG", "EMG")  # how channels are called that some files list among the EEG
 
 
@@ -52,35 +51,6 @@ class Recipe:
     band: Pair | None = None  # Hz
     window: Pair | None = None  # seconds after the event
     channels: tuple[str, ...] | None = None
-
-    def plain(self) -> dict[str, object]:
-        """The same as a dictionary for JSON."""
-        return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
-
-    @classmethod
-    def of(cls, plain: Mapping[str, object]) -> Recipe:
-        """The inverse of `plain`; what is no recipe is refused."""
-        known = {"kind": "str", "events": "str", "band": "pair", "window": "pair", "channels": "names"}
-        if not isinstance(plain, Mapping) or set(plain) != set(known):
-            raise ValueError(f"a recipe has the fields {sorted(known)}; got {shortened(plain)}")
-        for name, rule in known.items():
-            if not _is_plain(plain[name], rule) or (name == "kind" and plain[name] not in _KINDS):
-                raise ValueError(f"{name} of the recipe is {shortened(repr(plain[name]))}")
-        values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in plain.items()}
-        return cls(**values)
-
-
-_KINDS = ("array", "epochs", "recording")
-
-
-def _is_plain(value: object, rule: str) -> bool:
-    if value is None or rule == "str":
-        return value is None or isinstance(value, str)
-    if not isinstance(value, list):
-        return False
-    if rule == "names":
-        return all(isinstance(item, str) for item in value)
-    return len(value) == 2 and all(type(item) in (int, float) and isfinite(item) for item in value)
 
 
 @dataclass(frozen=True)
@@ -142,28 +112,23 @@ def read_signals(
         events, band, window = recipe.events, recipe.band, recipe.window
     if events is not None:
         event_labels(events)
-    low_high, moments = _pair("band", band), _pair("window", window)
-    wanted = Recipe("recording", events, low_high, moments, recipe.channels if recipe else None)
-    paths = [Path(path)] if isinstance(path, str | PathLike) else [Path(one) for one in path]
-    if len(paths) == 1 and paths[0].is_dir():
-        paths = files_in(paths[0], SIGNAL_SUFFIXES)
-    if not paths:
-        raise ValueError("path is an empty list; expected the names of files.")
-    kinds = {_kind_of(one) for one in paths}
+    paths = _listed_paths(path)
+    kinds = {_KINDS.get(one.suffix.lower(), "array") for one in paths}
     if len(kinds) > 1 or (recipe is not None and kinds != {recipe.kind}):
         expected = f"{recipe.kind}s, as the model was trained on" if recipe else "files of one kind"
         raise FileError(f"{listed(paths)}: got {' and '.join(sorted(kinds))}; expected {expected}.")
-    if kinds == {"array"}:
+    channels = recipe.channels if recipe else None
+    wanted = Recipe(min(kinds), events, _pair("band", band), _pair("window", window), channels)
+    if wanted.kind == "array":
         return _read_arrays(paths, labels, groups, subject, wanted)
     if subject is not None:
-        raise FileError(f"{paths[0]} is read without subject=, which is for arrays of several subjects.")
-    wanted = replace(wanted, kind=min(kinds))
+        raise FileError(
+            f"{paths[0]} is read without {spell('subject')}, which is for arrays of several subjects."
+        )
     read = _read_epochs if wanted.kind == "epochs" else _read_recording
     found = _joined([read(one, wanted) for one in paths], paths, wanted, strict=recipe is None)
-    y, g = (
-        old if table is None else read_column(table, len(found.X), heads)
-        for old, table, heads in ((found.y, labels, LABEL_HEADS), (found.groups, groups, GROUP_HEADS))
-    )
+    y = found.y if labels is None else read_column(labels, len(found.X), LABEL_HEADS)
+    g = found.groups if groups is None else read_column(groups, len(found.X), GROUP_HEADS)
     return replace(found, y=y, groups=g)
 
 
@@ -175,19 +140,19 @@ def holds_signals(path: str | PathLike[str], subject: int | None = None) -> bool
     if path.suffix.lower() in SIGNAL_SUFFIXES:
         return True
     with reading(path):
-        names = format_of(path).names(path)
-        if path.suffix.lower() == ".mat" and "data" in names and not {"X", "covs"} & set(names):
-            return False  # the structure of the covariance toolbox
-        key = layout_of(names, subject)[0]
+        if holds_toolbox(path):
+            return False
+        key = layout_of(format_of(path).names(path), subject)[0]
         shape = format_of(path).headers(path, [key])[key].shape
         return looks_like_signals(shape) and shape[0] != shape[1]
 
 
-def _kind_of(path: Path) -> str:
-    suffix = path.suffix.lower()
-    if suffix == ".fif":
-        return "epochs"
-    return "recording" if suffix in SIGNAL_SUFFIXES else "array"
+def _listed_paths(path: Paths) -> list[Path]:
+    """Files by their names, those of a folder, or of a list."""
+    paths = [Path(path)] if isinstance(path, str | PathLike) else [Path(one) for one in path]
+    if not paths:
+        raise ValueError("path is an empty list; expected the names of files.")
+    return files_in(paths[0], SIGNAL_SUFFIXES) if len(paths) == 1 and paths[0].is_dir() else paths
 
 
 # ---------------------------------------------------------------------------
@@ -203,56 +168,30 @@ def _read_arrays(
     (path,) = paths
     if given := [name for name in ("events", "band", "window") if getattr(wanted, name) is not None]:
         only = "they are for recordings, whose trials are not cut yet"
-        raise FileError(f"{path} holds arrays: leave out {', '.join(f'{name}=' for name in given)}; {only}.")
+        raise FileError(f"{path} holds arrays: leave out {', '.join(map(spell, given))}; {only}.")
     with reading(path):
-        names = format_of(path).names(path)
-        keys = layout_of(names, subject)
-        headers = format_of(path).headers(path, [key for key in keys if key in names])
-        check_size(listed(headers), sum(header.nbytes for header in headers.values()), path.stat().st_size)
-        header = headers[keys[0]]
-        last = _trials_are_last(path, header, headers.get(keys[1]))
-        _check_signals(keys[0], header)
-        n = header.shape[2 if last else 0]
-        y, g = (
-            None if given is None and key not in names else column_of(path, names, given or key, heads, n)
-            for given, key, heads in ((labels, keys[1], LABEL_HEADS), (groups, keys[2], GROUP_HEADS))
-        )
-        stored = format_of(path).read(path, keys[0])
+        stored, y, g, key = read_labeled(path, subject, labels, groups, _count_trials)
+        if stored.dtype.kind == "c":
+            raise Refused(f"{key} holds complex numbers; expected signals of real numbers.")
+    n_labels = 0 if y is None else len(y)
+    last = is_mat(path) and n_labels == stored.shape[2] != stored.shape[0]
     X = np.ascontiguousarray(stored.transpose(2, 0, 1) if last else stored, dtype=np.float64)
-    note = f"{keys[0]} is stored as {stored.shape}, trial after trial along its last axis; read as {X.shape}."
+    note = f"{key} is stored as {stored.shape}, trial after trial along its last axis; read as {X.shape}."
     return Signals(X, y, g, path.stem, Recipe("array"), (note,) if last else ())
 
 
-def _trials_are_last(path: Path, header: Header, labels: Header | None) -> bool:
-    """Whether an array of MATLAB is (channels, times, n): as many labels as it is long tell."""
-    n = labels.size if labels is not None else None
-    return (
-        path.suffix.lower() == ".mat" and len(header.shape) == 3 and n == header.shape[2] != header.shape[0]
-    )
-
-
-def _check_signals(name: str, header: Header) -> None:
+def _count_trials(path: Path, name: str, header: Header, n_labels: int) -> int:
+    """How many trials an array holds: of MATLAB's, as many labels as its last axis is long tell that."""
+    shape = header.shape
     if header.dtype.kind not in "fiub":
         raise Refused(f"{name} has dtype {header.dtype}; expected signals of real numbers.")
-    if len(header.shape) != 3 or 0 in header.shape:
-        raise Refused(
-            f"{name} has shape {header.shape}; expected (n, channels, times), a signal for each trial."
-        )
+    if len(shape) != 3 or 0 in shape:
+        raise Refused(f"{name} has shape {shape}; expected (n, channels, times), a signal for each trial.")
+    return shape[2] if is_mat(path) and n_labels == shape[2] else shape[0]
 
 
 # ---------------------------------------------------------------------------
 # MNE
-
-
-class _Part(NamedTuple):
-    """Trials of one file."""
-
-    X: np.ndarray
-    y: np.ndarray
-    channels: tuple[str, ...]
-    rate: float
-    there: dict[str, int]  # names of all events, and how many
-    notes: list[str]
 
 
 def _pair(name: str, pair: Pair | None) -> Pair | None:
@@ -269,28 +208,35 @@ def _pair(name: str, pair: Pair | None) -> Pair | None:
 def event_labels(events: str) -> dict[str, str]:
     """Labels by the names of events: "T1=left,T2=right", or the names themselves, "T1,T2"."""
     if not isinstance(events, str):
-        raise TypeError(f"events={events!r}: expected one text, 'T1,T2' or 'T1=left,T2=right'.")
+        raise TypeError(f"{spell('events', events)}: expected one text, 'T1,T2' or 'T1=left,T2=right'.")
     found: dict[str, str] = {}
     for part in filter(None, (part.strip() for part in events.split(","))):
         name, equals, label = (piece.strip() for piece in part.partition("="))
         if not name or (equals and not label) or name in found:
-            raise ValueError(f"events={events!r}: expected different names, 'T1,T2' or 'T1=left,T2=right'.")
+            raise ValueError(
+                f"{spell('events', events)}: expected different names, 'T1,T2' or 'T1=left,T2=right'."
+            )
         found[name] = label or name
     if not found:
-        raise ValueError(f"events={events!r}: expected names, 'T1,T2' or 'T1=left,T2=right'.")
+        raise ValueError(f"{spell('events', events)}: expected names, 'T1,T2' or 'T1=left,T2=right'.")
     return found
 
 
-def _read_recording(path: Path, wanted: Recipe) -> _Part:
+Part = tuple[Signals, Counter[str]]  # trials of one file, and how many events of each name it has
+
+
+def _read_recording(path: Path, wanted: Recipe) -> Part:
     """Trials of an EDF or GDF file: the annotations of some names, after the filter."""
     raw = read_raw(path)
     with reading(path):
-        there = _counted(raw.annotations.description)
+        there = Counter(map(str, raw.annotations.description))
         if wanted.events is None:
-            todo = "pass events=, the names of those that are trials, 'T1,T2' or 'T1=left,T2=right'"
-            raise Refused(f"{todo}; it has {_told(there)}.")
+            todo = (
+                f"pass {spell('events')}, the names of those that are trials, 'T1,T2' or 'T1=left,T2=right'"
+            )
+            raise Refused(f"{todo}; it has {_with_counts(there)}.")
         if wanted.window is None:
-            raise Refused("pass window=, first and last second of a trial after its event, as (0.5, 2.5).")
+            raise Refused(f"pass {spell('window', (0.5, 2.5))}, say: first and last second after the event.")
         labels = event_labels(wanted.events)
         onsets, codes = events_of(raw, {name: k for k, name in enumerate(labels)})
         (channels, unit), rate = _channels(raw.info, wanted.channels), float(raw.info["sfreq"])
@@ -302,33 +248,32 @@ def _read_recording(path: Path, wanted: Recipe) -> _Part:
     except ValueError as error:
         raise FileError(f"{path}: {error}") from error
     left = f"{path.name}: {np.sum(~inside)} trials were left out, whose window leaves the recording."
-    y = np.array(list(labels.values()))[codes[inside]]
-    return _Part(X, y, channels, rate, there, [] if inside.all() else [left])
+    y, notes = np.array(list(labels.values()))[codes[inside]], () if inside.all() else (left,)
+    return Signals(X, y, None, path.stem, replace(wanted, channels=channels), notes, rate), there
 
 
-def _read_epochs(path: Path, wanted: Recipe) -> _Part:
+def _read_epochs(path: Path, wanted: Recipe) -> Part:
     """Trials of a file of MNE's epochs."""
     if wanted.band is not None:
-        raise FileError(f"{path} holds epochs: leave out band=, which belongs before the cut.")
+        raise FileError(f"{path} holds epochs: leave out {spell('band')}, which belongs before the cut.")
     with needing("Reading FIF files needs MNE", "eeg"):
         import mne
     with reading(path), warnings.catch_warnings():
         if not path.name.endswith(("-epo.fif", "_epo.fif")):
             raise Refused("expected epochs, saved by MNE under a name that ends in -epo.fif.")
-        _check_fif(path)
         warnings.simplefilter("error", RuntimeWarning)  # MNE's, of what is damaged
         epochs = mne.read_epochs(path, preload=True, proj=False, verbose="ERROR")
         names = {code: name for name, code in epochs.event_id.items()}
         described = np.array([names.get(code, str(code)) for code in epochs.events[:, 2].tolist()], dtype=str)
-        there = _counted(described)
+        there = Counter(described.tolist())
         labels = event_labels(wanted.events) if wanted.events else {name: name for name in there}
         kept = np.flatnonzero(np.isin(described, list(labels)))
         channels, unit = _channels(epochs.info, wanted.channels)
         X = epochs.get_data(picks=list(channels), verbose="ERROR")[kept] * unit
         if wanted.window is not None:
             X = np.ascontiguousarray(X[:, :, _moments(epochs.times, wanted.window)])
-        y = np.array([labels[name] for name in described[kept]], dtype=str)
-        return _Part(X, y, channels, float(epochs.info["sfreq"]), there, [])
+        y, rate = np.array([labels[name] for name in described[kept]], dtype=str), float(epochs.info["sfreq"])
+        return Signals(X, y, None, path.stem, replace(wanted, channels=channels), (), rate), there
 
 
 def _moments(times: np.ndarray, window: Pair) -> slice:
@@ -336,16 +281,12 @@ def _moments(times: np.ndarray, window: Pair) -> slice:
     half = 0.5 * (times[1] - times[0]) if len(times) > 1 else 0.0
     inside = np.flatnonzero((times >= window[0] - half) & (times <= window[1] + half))
     if window[0] < times[0] - half or window[1] > times[-1] + half or len(inside) < 2:
-        raise Refused(f"window={window}: its epochs go from {times[0]:g} to {times[-1]:g} seconds.")
+        raise Refused(f"{spell('window', window)}: its epochs go from {times[0]:g} to {times[-1]:g} seconds.")
     return slice(inside[0], inside[-1] + 1)
 
 
-def _counted(names: Iterable[str]) -> dict[str, int]:
-    return dict(sorted(Counter(map(str, names)).items()))
-
-
-def _told(there: Mapping[str, int]) -> str:
-    return listed(f"{name} ({count})" for name, count in there.items())
+def _with_counts(there: Counter[str]) -> str:
+    return listed(f"{name} ({count})" for name, count in sorted(there.items()))
 
 
 def _channels(info: Info, wanted: tuple[str, ...] | None) -> tuple[tuple[str, ...], float]:
@@ -368,63 +309,27 @@ def _channels(info: Info, wanted: tuple[str, ...] | None) -> tuple[tuple[str, ..
     return tuple(names), unit
 
 
-def _joined(parts: list[_Part], paths: list[Path], wanted: Recipe, *, strict: bool) -> Signals:
+def _joined(parts: list[Part], paths: list[Path], wanted: Recipe, *, strict: bool) -> Signals:
     """One set of trials, if the files agree; ``strict``: every event that was asked for must be there."""
-    first = parts[0]
-    for part, path in zip(parts, paths, strict=True):
-        for what in ("channels", "rate"):
-            if getattr(part, what) != getattr(first, what):
-                raise FileError(f"{path} has other {what} than {paths[0]}; files must agree to be joined.")
+    found = [signals for signals, _ in parts]
+    first, there = found[0], sum((counts for _, counts in parts), Counter())
+    for part, path in zip(found, paths, strict=True):
+        if (part.recipe.channels, part.rate) != (first.recipe.channels, first.rate):
+            raise FileError(f"{path} has other channels than {paths[0]}, or another rate; files must agree.")
         if part.X.shape[2] != first.X.shape[2]:
-            raise FileError(f"{path} has trials of another length than {paths[0]}; pass window=.")
-    there: Counter[str] = sum((Counter(part.there) for part in parts), Counter())
+            raise FileError(f"{path} has trials of another length than {paths[0]}; pass {spell('window')}.")
     asked = event_labels(wanted.events) if wanted.events else there
     missing = [name for name in asked if name not in there]
-    y = np.concatenate([part.y for part in parts])
-    notes = tuple(note for part in parts for note in part.notes)
+    y = np.concatenate([part.y for part in found])
+    notes = tuple(note for part in found for note in part.notes)
     if not len(y) or (strict and missing):
-        why = " ".join([f"no trial of {listed(missing or asked)}; there are {_told(there)}.", *notes])
+        why = " ".join([f"no trial of {listed(missing or asked)}; there are {_with_counts(there)}.", *notes])
         raise FileError(f"{listed(paths)}: {why}")
-    groups = np.repeat([path.stem for path in paths], [len(part.X) for part in parts])
-    X = first.X if len(parts) == 1 else np.concatenate([part.X for part in parts])
-    name = paths[0].stem if len(parts) == 1 else paths[0].resolve().parent.name
-    recipe = replace(wanted, channels=first.channels)
-    return Signals(X, y, groups if len(parts) > 1 else None, name, recipe, notes, first.rate)
-
-
-_FIF_DIRECTORY, _FIF_DIRECTORY_POINTER = 102, 101  # kinds of tags
-_FIF_REFERENCES = range(115, 119)  # those that name another file
-_MOST_TAGS = 100_000
-
-
-def _check_fif(path: Path) -> None:
-    """Follow the tags of a file as MNE will: each lies within it, and none names another file."""
-    size, tags, at, pointer = path.stat().st_size, set[tuple[int, ...]](), 0, -1
-    with path.open("rb") as file:
-        while 0 <= at < size:
-            file.seek(at)
-            kind, form, length, following = struct.unpack(">iiii", file.read(16))
-            if length < 0 or at + 16 + length > size or len(tags) >= _MOST_TAGS:
-                raise Refused(f"its tag {len(tags)} is damaged, or ends after the end of the file.")
-            if kind in _FIF_REFERENCES:
-                raise Refused("it goes on in another file, which is not read: save the epochs in one file.")
-            if kind == _FIF_DIRECTORY_POINTER:
-                pointer = int.from_bytes(file.read(4), "big", signed=True)
-            tags.add((kind, form, length, at))
-            if following > 0 and following <= at:
-                raise Refused("its tags lead back, and would be read without an end.")
-            at = following if following else at + 16 + length
-        if pointer > 0:
-            file.seek(pointer)
-            kind, form, length, _ = struct.unpack(">iiii", file.read(16))
-            entries = np.frombuffer(file.read(min(length, 16 * _MOST_TAGS)) if length > 0 else b"", ">i4")
-            found = {tuple(entry) for entry in entries[: len(entries) // 4 * 4].reshape(-1, 4).tolist()}
-            if kind != _FIF_DIRECTORY or not found <= {*tags, (-1, -1, -1, -1)}:
-                raise Refused("its directory lists other tags than the file holds: it is damaged.")
-
-
-# ---------------------------------------------------------------------------
-# Recordings
+    if len(found) == 1:
+        return first
+    groups = np.repeat([path.stem for path in paths], [len(part.X) for part in found])
+    X, name = np.concatenate([part.X for part in found]), paths[0].resolve().parent.name
+    return replace(first, X=X, y=y, groups=groups, name=name, notes=notes)
 
 
 def read_raw(path: Path) -> BaseRaw:
@@ -473,7 +378,7 @@ def cut_epochs(
         raise ValueError("Expected onsets as a list of whole numbers, samples of the signal.")
     if band is not None and not 0 < band[0] < band[1] < fs / 2:
         expected = f"two rising frequencies above 0 and below {fs / 2:g} Hz"
-        raise ValueError(f"band={band} at fs={fs:g} Hz: expected {expected}.")
+        raise ValueError(f"{spell('band', band)} at fs={fs:g} Hz: expected {expected}.")
     samples = onsets.astype(np.int64)[:, None] + window_samples(fs, window)
     outside = np.flatnonzero((samples[:, 0] < 0) | (samples[:, -1] >= signal.shape[1]))
     if len(outside):
@@ -494,8 +399,8 @@ def cut_epochs(
 def window_samples(fs: float, window: Pair) -> np.ndarray:
     """Samples of a window, its ends included, counted from the event."""
     if not np.isfinite(window).all():
-        raise ValueError(f"window={window}: expected two finite moments, in seconds.")
+        raise ValueError(f"{spell('window', window)}: expected two finite moments, in seconds.")
     first, last = (int(np.floor(moment * fs + 0.5)) for moment in window)
     if last <= first:
-        raise ValueError(f"window={window}: expected two rising moments, at least a sample apart.")
+        raise ValueError(f"{spell('window', window)}: expected two rising moments, at least a sample apart.")
     return np.arange(first, last + 1)

@@ -68,13 +68,16 @@ class PlainStack:
         spends more time on copying X than on its products.
         """
         n, (m, d) = self.X.shape[0], W.shape
+        at_identity = m == d and np.array_equal(W, np.eye(d))
         if self._again and compiled.pays_at_rank(n, d, m):
             return self._packed.decompose(W)
         WX = np.empty((n, m, d)) if 2 * m <= d else None  # kept where that needs little memory
         logs, vectors, features = np.empty((n, m)), np.empty((n, m, m)), np.empty((n, m * (m + 1) // 2))
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             for rows in _groups(n, m):
-                if WX is not None:
+                if at_identity:
+                    A = self.X[rows]
+                elif WX is not None:
                     A = _half_product(np.matmul(W, self.X[rows], out=WX[rows]), W.T, lower=True)
                 elif len(_bands(m)) == 1:
                     A = W @ self.X[rows] @ W.T

@@ -154,7 +154,9 @@ class Evaluation:
         squares, mean = self._summary.C_trace, self._summary.mean
         if self.gram:
             with np.errstate(invalid="ignore"):  # it tells of what has left float64
-                squares = sum(np.sum(p.target.weight[:, None] * (p.features - mean) ** 2) for p in self._parts)
+                squares = sum(
+                    np.sum(p.target.weight[:, None] * (p.features - mean) ** 2) for p in self._parts
+                )
         return float(np.sqrt(squares / self._summary.weight))
 
     @property

@@ -21,12 +21,12 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 from scipy.sparse import issparse
 
-from spdmetric.geometry import RowFunction, chunks
 from spdmetric.linalg.batch import Decomposition, Stack, stack_of
 from spdmetric.linalg.lazy import lazy
 from spdmetric.linalg.moments import Moments
 from spdmetric.linalg.symmetric import Array, congruence, symmetrize
-from spdmetric.linalg.threads import Map
+from spdmetric.linalg.threads import Map, chunks
+from spdmetric.means import RowFunction
 from spdmetric.validation import check_stack, checked_chunk
 
 Rows = slice | np.ndarray  # a slice, or ascending row numbers

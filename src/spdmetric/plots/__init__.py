@@ -5,10 +5,8 @@ the axes in ``ax_`` and their figure in ``figure_``.  Matplotlib is imported whe
 drawn, MNE when it is a map of the head.
 """
 
-from spdmetric.plots.choices import ChoiceDisplay
-from spdmetric.plots.paths import RadiusPathDisplay
+from spdmetric.plots.learned import ChoiceDisplay, RadiusPathDisplay, ReferenceSpectrumDisplay
 from spdmetric.plots.patterns import PatternsDisplay
-from spdmetric.plots.spectra import ReferenceSpectrumDisplay
 from spdmetric.plots.vectors import EmbeddingDisplay, PairDistanceDisplay
 
 __all__ = [

@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_consistent_length
 from spdmetric.extras import needing
 from spdmetric.geometry import mean_euclid
 from spdmetric.linalg.symmetric import congruence, spectrum, unvech
-from spdmetric.plots.axes import Metric, check_metric, row_for
+from spdmetric.plots.style import Metric, check_metric, row_for
 from spdmetric.plots.vectors import vectors_of
 from spdmetric.validation import check_psd, to_numpy
 
@@ -50,9 +50,7 @@ def patterns_of(estimator: Metric, X: ArrayLike, y: ArrayLike) -> Patterns:
     X, y = check_psd(to_numpy(X), estimator.components_.shape[0]), np.asarray(to_numpy(y))
     check_consistent_length(X, y)
     plain = copy(estimator)
-    plain.embedding_ = replace(
-        estimator.embedding_, weighting=None
-    )  # components are not weighed by a weighting
+    plain.embedding_ = replace(estimator.embedding_, weighting=None)  # which does not weigh components
     logs, classes = unvech(vectors_of(plain, X)), np.unique(y)  # (n, m, m)
     means = np.stack([logs[y == label].mean(axis=0) for label in classes])
     apart = means - means.mean(axis=0)
@@ -91,14 +89,7 @@ class PatternsDisplay:
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Metric,
-        X: ArrayLike,
-        y: ArrayLike,
-        info: mne.Info,
-        *,
-        ax: Sequence[Axes] | None = None,
-        **kwargs: Any,
+        cls, estimator: Metric, X: ArrayLike, y: ArrayLike, info: mne.Info, **kwargs: Any
     ) -> Self:
         """Draw the patterns of a fitted metric.
 
@@ -110,12 +101,12 @@ class PatternsDisplay:
             Covariances, of the training trials for instance, and labels.
         info : mne.Info
             Its d channels, in the order of the matrices, with a montage.
-        ax, **kwargs
+        **kwargs
             Passed to `plot`.
         """
         check_metric(estimator, "components")
         _check_info(info, estimator.n_features_in_)
-        return cls(patterns_of(estimator, X, y), info).plot(ax, **kwargs)
+        return cls(patterns_of(estimator, X, y), info).plot(**kwargs)
 
     def plot(
         self,

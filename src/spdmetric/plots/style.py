@@ -1,25 +1,22 @@
-"""What all figures share: sizes, palette, and a canvas that leaves matplotlib's settings alone."""
+"""What all pictures share: palette, a canvas that leaves matplotlib's settings alone, axes, and checks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
+from spdmetric.estimators import LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.extras import needing
-from spdmetric.io.atomic import atomic_file
 
 if TYPE_CHECKING:  # the figures find these types here too
     from matplotlib.axes import Axes as Axes
     from matplotlib.figure import Figure as Figure
-    from matplotlib.patheffects import AbstractPathEffect
-    from mpl_toolkits.mplot3d import Axes3D as Axes3D
 
-COLUMN = 3.4  # inches: one column of the paper
-PAGE = 7.0  # inches: both columns
+Metric: TypeAlias = LogEuclideanMetric | LogEuclideanMetricCV
 
 # Okabe and Ito (2008): told apart with every common kind of color blindness.
 BLACK = "#000000"
@@ -34,7 +31,6 @@ GRAY = "#8C8C8C"
 
 # Of each class; color is never the only difference.
 CLASS_LOOKS = list(zip((BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK, GRAY), "os^Dv<>P", strict=True))
-EUCLID, RIEMANN = VERMILLION, BLUE  # one color for each geometry in all figures
 
 _SETTINGS: Any = {
     "font.family": "sans-serif",
@@ -82,51 +78,41 @@ def canvas(width: float, height: float, figure: Figure | None = None, **others: 
         figure.draw_without_rendering()
 
 
-def solid_axes(figure: Figure, box: tuple[float, float, float, float], *, elev: float, azim: float) -> Axes3D:
-    """Add unseen axes of three dimensions in which things hide each other by their ``zorder`` alone."""
-    axes: Axes3D = figure.add_axes(box, projection="3d", computed_zorder=False, elev=elev, azim=azim)
-    axes.patch.set_visible(False)
-    axes.set_axis_off()
-    return axes
+class Display:
+    """A picture, which keeps its axes in ``ax_`` and their figure in ``figure_``."""
+
+    ax_: Axes
+    figure_: Figure
 
 
-def surface(axes: Axes3D, points: np.ndarray, **kwargs: object) -> None:
-    """Draw a surface through a grid of points, (r, c, 3), below everything else."""
-    rows, columns = points.shape[:2]
-    # As pixels also in vector files, where the seams between facets would show.
-    look = {"rcount": rows, "ccount": columns, "lw": 0, "rasterized": True, "zorder": 1}
-    axes.plot_surface(*np.moveaxis(points, -1, 0), **{**look, **kwargs})
+def check_metric(estimator: object, what: str) -> None:
+    """Refuse what is not a fitted metric, and so lacks ``what``."""
+    need_matplotlib()
+    if not isinstance(estimator, Metric):
+        expected = "expected a LogEuclideanMetric or a LogEuclideanMetricCV; of a pipeline, pass that step"
+        raise TypeError(f"{type(estimator).__name__} has no {what}: {expected}.")
+    check_is_fitted(estimator)
 
 
-def title(figure: Figure, x: float, y: float, text: str) -> None:
-    """Name a panel, at a place given in shares of the figure."""
-    figure.text(x, y, text, ha="left", va="bottom", fontsize=8)
+def axes_for(ax: Axes | None) -> tuple[Axes, Figure]:
+    """Return the axes to draw in and their figure: the given ones, or those of a new figure."""
+    row, figure = row_for(ax)
+    return row[0], figure
 
 
-def dot(
-    axes: Axes | Axes3D,
-    *where: float,
-    color: str = BLACK,
-    marker: str = "o",
-    size: float = 4.5,
-    rim: str = "white",
-) -> None:
-    """Mark a point, with a rim that lifts it from what lies below."""
-    points = [[value] for value in where]
-    axes.plot(*points, color=color, marker=marker, ms=size, mec=rim, mew=0.6, ls="none", zorder=10)
+def row_for(
+    ax: Axes | Sequence[Axes] | None, n: int = 1, size: tuple[float, float] | None = None
+) -> tuple[np.ndarray, Figure]:
+    """Return n axes and their figure: the given ones, or a row of a new figure of a size in inches."""
+    need_matplotlib()
+    import matplotlib.pyplot as plt
 
-
-def halo() -> list[AbstractPathEffect]:
-    """Path effects that lift text from lines below it."""
-    from matplotlib.patheffects import withStroke
-
-    return [withStroke(linewidth=1.8, foreground="white")]
-
-
-def save(figure: Figure, path: Path) -> Path:
-    """Write a figure as its suffix says, whole or not at all; the same figure is the same file."""
-    kind = path.suffix[1:]
-    metadata = {"Software": None} if kind == "png" else {"CreationDate": None, "Producer": None}
-    with context(), atomic_file(path) as file:
-        figure.savefig(file, format=kind, dpi=300, metadata=metadata)
-    return path
+    row = np.array(ax, dtype=object).ravel()
+    if ax is None:
+        row = plt.subplots(1, n, figsize=size, layout="constrained", squeeze=False)[1][0]
+    if row.size != n:
+        raise ValueError(f"ax holds {row.size} axes: expected {n}, one for each map, or None.")
+    for one in row:
+        if not isinstance(one, plt.Axes):
+            raise TypeError(f"ax={one!r}: expected matplotlib Axes to draw in, or None for a new figure.")
+    return row, row[0].figure

@@ -12,23 +12,18 @@ from sklearn.metrics import pairwise_distances
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from spdmetric.geometry import PAIRWISE_METRICS, mean_riemann, pairwise_distance
-from spdmetric.plots.axes import Display, axes_for
-from spdmetric.plots.style import CLASS_LOOKS, need_matplotlib
+from spdmetric.plots.style import CLASS_LOOKS, Display, axes_for, need_matplotlib
 from spdmetric.validation import check_choice, check_spd, is_regression, to_numpy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from sklearn.base import TransformerMixin
 
-MOST_NAMED = 12  # classes in a legend
-
 
 def vectors_of(estimator: TransformerMixin, X: ArrayLike) -> np.ndarray:
     """Vectors that a fitted transformer gives, as a plain array."""
     if not hasattr(estimator, "transform"):
-        expected = (
-            "a LogEuclideanMetric, or a pipeline that ends with one (pipeline[:-1] of one with a classifier)"
-        )
+        expected = "a LogEuclideanMetric, or a pipeline that ends with one (pipeline[:-1], with a classifier)"
         raise TypeError(f"{type(estimator).__name__} has no transform: expected {expected}.")
     check_is_fitted(estimator)
     vectors = np.asarray(to_numpy(estimator.transform(to_numpy(X))), dtype=np.float64)
@@ -57,7 +52,7 @@ class EmbeddingDisplay(Display):
     points : array-like of shape (n_matrices, 2)
         Coordinates in the plane.
     y : array-like of shape (n_matrices,), optional
-        Labels, named in a legend up to 12 of them; or numbers, drawn as a scale of color.
+        Labels, named in a legend up to 12 of them; or regression targets, drawn as a scale of color.
     explained : array-like of shape (2,), optional
         Shares of the variance that the two components explain.
 
@@ -78,13 +73,7 @@ class EmbeddingDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: TransformerMixin,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        *,
-        ax: Axes | None = None,
-        **kwargs: Any,
+        cls, estimator: TransformerMixin, X: ArrayLike, y: ArrayLike | None = None, **kwargs: Any
     ) -> Self:
         """Draw matrices as a fitted metric sees them.
 
@@ -96,7 +85,7 @@ class EmbeddingDisplay(Display):
             What it transforms.
         y : array-like of shape (n_matrices,), optional
             Labels, each drawn in its own color and shape.
-        ax, **kwargs
+        **kwargs
             Passed to `plot`.
         """
         vectors, y = _labeled_vectors(estimator, X, y)
@@ -104,7 +93,7 @@ class EmbeddingDisplay(Display):
             needs = "a plane needs at least 2 matrices, and 2 x 2 ones"
             raise ValueError(f"The vectors have shape {vectors.shape}: {needs}.")
         pca = PCA(2).fit(vectors)
-        return cls(pca.transform(vectors), y, explained=pca.explained_variance_ratio_).plot(ax, **kwargs)
+        return cls(pca.transform(vectors), y, explained=pca.explained_variance_ratio_).plot(**kwargs)
 
     def plot(self, ax: Axes | None = None, *, scatter_kw: dict[str, Any] | None = None) -> Self:
         """Draw.
@@ -133,7 +122,7 @@ class EmbeddingDisplay(Display):
         self.ax_.set(xlabel=f"component 1{shares[0]}", ylabel=f"component 2{shares[1]}")
         # Distances are what is learned: one unit is one unit in both directions.
         self.ax_.set_aspect("equal", adjustable="datalim")
-        if self.y is not None and 0 < len(labels) <= MOST_NAMED:
+        if self.y is not None and 0 < len(labels) <= 12:
             self.ax_.legend()
         return self
 
@@ -170,13 +159,14 @@ class PairDistanceDisplay(Display):
     @property
     def separation(self) -> tuple[float, float]:
         """Mean distance between classes over that within, before and after; NaN without two classes."""
-        y = np.zeros(len(np.asarray(self.before))) if self.y is None else np.asarray(self.y)
-        same, other = y[:, None] == y, ~np.eye(len(y), dtype=bool)
-        if same.all() or not (same & other).any():
-            return float("nan"), float("nan")
         before, after = np.asarray(self.before), np.asarray(self.after)
-        ratios = (float(D[~same].mean() / D[same & other].mean()) for D in (before, after))
-        return next(ratios), next(ratios)
+        y = np.zeros(len(before)) if self.y is None else np.asarray(self.y)
+        same = y[:, None] == y
+        within = same & ~np.eye(len(y), dtype=bool)
+        if same.all() or not within.any():
+            return float("nan"), float("nan")
+        first, second = (float(D[~same].mean() / D[within].mean()) for D in (before, after))
+        return first, second
 
     @classmethod
     def from_estimator(
@@ -186,7 +176,6 @@ class PairDistanceDisplay(Display):
         y: ArrayLike | None = None,
         *,
         before: str | TransformerMixin | None = None,
-        ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
         """Draw the distances that a fitted metric gives, beside those it started from.
@@ -197,13 +186,13 @@ class PairDistanceDisplay(Display):
             See `EmbeddingDisplay.from_estimator`; with labels, matrices are shown class by class.
         before : {"euclid", "logeuclid", "riemann", "stein"} or transformer, optional
             What to compare with; the LogEuclidean distance at the Riemannian mean of X by default.
-        ax, **kwargs
+        **kwargs
             Passed to `plot`.
         """
         vectors, y = _labeled_vectors(estimator, X, y)
         if len(vectors) < 2:
             raise ValueError("X holds one matrix: expected two or more, to have a distance.")
-        return cls(_distances(X, before), pairwise_distances(vectors), y).plot(ax, **kwargs)
+        return cls(_distances(X, before), pairwise_distances(vectors), y).plot(**kwargs)
 
     def plot(self, ax: Axes | None = None, *, cmap: str = "viridis", colorbar: bool = True) -> Self:
         """Draw.
@@ -240,9 +229,9 @@ class PairDistanceDisplay(Display):
         for end in ends[:-1]:
             self.ax_.axhline(end - 0.5, color="white", lw=1)
             self.ax_.axvline(end - 0.5, color="white", lw=1)
-        middles = ends - counts / 2 - 0.5
-        self.ax_.set_xticks(middles, [str(label) for label in labels])
-        self.ax_.set_yticks(middles, [str(label) for label in labels], rotation=90, va="center")
+        middles, names = ends - counts / 2 - 0.5, [str(label) for label in labels]
+        self.ax_.set_xticks(middles, names)
+        self.ax_.set_yticks(middles, names, rotation=90, va="center")
         self.ax_.tick_params(length=0)
 
 

@@ -20,7 +20,6 @@ kernels    forward and backward pass over a packed stack
 sums       moments of few features, and cotangents
 cache      compiled code on disk
 stack      `CompiledStack`: the kernels as functions of NumPy arrays
-threads    `each_block`: blocks of work shared by threads
 ========== =====================================================================
 """
 
@@ -33,12 +32,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spdmetric.caller import warn_at_caller
-from spdmetric.linalg.compiled.threads import each_block
 
 if TYPE_CHECKING:
     from spdmetric.linalg.compiled.stack import CompiledStack
 
-__all__ = ["EVALUATIONS", "LIMIT", "SMALLEST", "each_block", "load", "pays", "pays_at_rank"]
+__all__ = ["EVALUATIONS", "LIMIT", "SMALLEST", "load", "pays", "pays_at_rank"]
 
 LIMIT = 96  # beyond, eight matrices leave the cache and the gain over LAPACK goes; measured to 160
 # The same at low rank: rank 10 takes half of NumPy's time at size 400, nine tenths at 700.
@@ -83,7 +81,7 @@ def _works() -> bool:
     except Exception as error:  # of the many ways to be broken, each has its own
         warn_at_caller(
             f"The compiled kernels cannot be used ({type(error).__name__}: {error}): NumPy takes their "
-            "place, with the same results several times more slowly. Mend the installation of numba, or set "
+            "place, with the same results several times more slowly. Fix the installation of numba, or set "
             "SPDMETRIC_COMPILED=0 in the environment to do without it.",
             RuntimeWarning,
         )

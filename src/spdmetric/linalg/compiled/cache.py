@@ -15,7 +15,6 @@ from contextlib import suppress
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any
 
 from numba import njit
@@ -23,21 +22,8 @@ from numba.core.caching import FunctionCache
 
 from spdmetric.caller import warn_at_caller
 
-SOURCES = sorted(Path(__file__).parent.glob("*.py"))
-_DIGEST = sha256(b"\0".join(source.read_bytes() for source in SOURCES)).hexdigest()
-
-
-# What reading a damaged pickle may raise.
-_DAMAGED = (
-    OSError,
-    EOFError,
-    UnpicklingError,
-    ValueError,
-    TypeError,
-    AttributeError,
-    ImportError,
-    LookupError,
-)
+_SOURCES = sorted(Path(__file__).parent.glob("*.py"))
+_DIGEST = sha256(b"\0".join(source.read_bytes() for source in _SOURCES)).hexdigest()
 
 
 class _Cache(FunctionCache):
@@ -48,9 +34,8 @@ class _Cache(FunctionCache):
         found = None
         try:
             # numba's own method makes its compiler ready first, which takes longer than loading all kernels.
-            with self._guard_against_spurious_io_errors():
-                found = self._load_overload(sig, target_context)
-        except _DAMAGED:
+            found = self._load_overload(sig, target_context)
+        except Exception:  # a damaged file may raise nearly anything
             with suppress(OSError):
                 self.flush()
         if found is None:
@@ -60,7 +45,7 @@ class _Cache(FunctionCache):
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
             super().save_overload(sig, data)
-        except _DAMAGED as error:
+        except Exception as error:  # without a cache the kernels work all the same
             say_that_it_is_not_kept(f"{type(error).__name__}: {error}")
 
 
@@ -81,13 +66,13 @@ def say_that_it_compiles() -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-# Kernels get all their arrays from outside: they do without numba's runtime, which manages memory, and are
-# loaded sooner.
-_OPTIONS: dict[str, Any] = {"nogil": True, "_nrt": False}
-
-
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function when it is first called, and keep the result on disk."""
-    dispatcher: Any = njit(**_OPTIONS)(function)
+    """Compile a function when it is first called, and keep the result on disk.
+
+    Kernels get all their arrays from outside: they do without numba's runtime, which manages memory, and are
+    loaded sooner.
+    """
+    options: dict[str, Any] = {"nogil": True, "_nrt": False}
+    dispatcher: Any = njit(**options)(function)
     dispatcher._cache = _Cache(function)
     return dispatcher

@@ -344,7 +344,7 @@ def _coupled(lines, groups, last):  # type: ignore[no-untyped-def]
 def tridiagonalize(A, n, V, d, lines):  # type: ignore[no-untyped-def]
     """Make ``A = V T V'``, T tridiagonal, of the lower triangles of A, which are lost.
 
-    Weightings, before the axis of lanes: A at least (n, n), V (n or n + 1, even, n), d (n,), lines `LINES` by
+    Shapes, before the axis of lanes: A at least (n, n), V (n or n + 1, even, n), d (n,), lines `LINES` by
     at least n + `MORE`.
     """
     e, tau, v, p = lines[0], lines[1], lines[2], lines[3]

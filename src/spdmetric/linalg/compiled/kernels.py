@@ -1,6 +1,6 @@
 """The two passes over a stack of matrices, compiled: features of log(W X W'), and their adjoint.
 
-A *group* is LANES matrices side by side (see `spdmetric.linalg.compiled.lanes`).  Weightings,
+A *group* is LANES matrices side by side (see `spdmetric.linalg.compiled.lanes`).  Shapes,
 m and d being the sizes of W:
 
     packed   (groups, d(d+1)/2, LANES)   lower triangles of X, row by row
@@ -26,10 +26,9 @@ from spdmetric.linalg.compiled.cache import kernel
 from spdmetric.linalg.compiled.eigen import GROUPS, diagonalize, tridiagonalize
 from spdmetric.linalg.compiled.functions import log, ucothu
 from spdmetric.linalg.compiled.lanes import LANES, fill, get1, get2, part, put1, put2
-from spdmetric.linalg.compiled.products import add, inner, inner_shared, transpose
+from spdmetric.linalg.compiled.products import add, inner, inner_shared, sum_lanes, transpose
 
-_SQRT2 = float(np.sqrt(2.0))
-_HALF_SQRT2 = float(np.sqrt(0.5))
+_SQRT2, _HALF_SQRT2 = float(np.sqrt(2.0)), float(np.sqrt(0.5))
 
 # ---------------------------------------------------------------------------
 # Between arrays and lanes
@@ -79,14 +78,6 @@ def _clear(total, rows, columns):  # type: ignore[no-untyped-def]
     for i in range(rows):
         for j in range(columns):
             put2(total, i, j, fill(0.0))
-
-
-@part
-def _sum_lanes(total, i, j):  # type: ignore[no-untyped-def]
-    result = 0.0
-    for lane in range(LANES):
-        result += total[i, j, lane]
-    return result
 
 
 # ---------------------------------------------------------------------------
@@ -170,7 +161,7 @@ def _multiply(hat, values, logs, m, frame):  # type: ignore[no-untyped-def]
 
 @part
 def _adjoint(rows, m, column, first, values, logs, V, work, frame):  # type: ignore[no-untyped-def]
-    """``V (factors o V' M V) V'``, in work[0]; the lower triangle is sure."""
+    """``V (factors o V' M V) V'``, in work[0]; the lower triangle is valid."""
     M, Vt, Z, E = work[0], work[1], work[2], work[3]
     _read_cotangents(rows, m, column, first, M)
     transpose(V, m, m, Vt)
@@ -192,7 +183,7 @@ def pull_frame(rows, column, order, values, logs, vectors, work, result):  # typ
         add(work[0], m, m, total)
     for i in range(m):
         for j in range(i + 1):
-            entry = _sum_lanes(total, i, j)
+            entry = sum_lanes(total[i, j])
             result[order[i], order[j]] = entry
             result[order[j], order[i]] = entry
 
@@ -215,7 +206,7 @@ def pull_factor(rows, packed, W, column, order, values, logs, vectors, products,
         add(WX, m, d, total)
     for i in range(m):
         for j in range(d):
-            result[order[i], j] = 2.0 * _sum_lanes(total, i, j)
+            result[order[i], j] = 2.0 * sum_lanes(total[i, j])
 
 
 @kernel

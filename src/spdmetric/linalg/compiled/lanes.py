@@ -40,10 +40,6 @@ WIDE = "+avx512f" in get_host_cpu_features()
 _BARE: dict[str, Any] = {"nogil": True, "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 part = njit(**_BARE, forceinline=True)
 
-_VECTOR = ir.VectorType(ir.DoubleType(), LANES)
-_INTEGERS = ir.VectorType(ir.IntType(64), LANES)
-_BITS = ir.VectorType(ir.IntType(1), LANES)
-
 
 def plain(array: np.ndarray) -> np.ndarray:
     """The array if it is as kernels were compiled for, else a copy that is.
@@ -81,30 +77,23 @@ class Scratch(threading.local):
         return self._kept
 
 
-class _LanesType(types.Type):
-    def __init__(self) -> None:
-        super().__init__(name=f"Lanes{LANES}")
+class _VectorType(types.Type):
+    """A type of the compiler that one of LLVM's vectors holds."""
+
+    def __init__(self, name: str, vector: ir.VectorType) -> None:
+        super().__init__(name=name)
+        self.vector = vector
 
 
-class _MaskType(types.Type):
-    def __init__(self) -> None:
-        super().__init__(name=f"Mask{LANES}")
+@register_model(_VectorType)
+class _VectorModel(models.PrimitiveModel):
+    def __init__(self, dmm: object, fe_type: _VectorType) -> None:
+        super().__init__(dmm, fe_type, fe_type.vector)
 
 
-lanes_type = _LanesType()
-mask_type = _MaskType()
-
-
-@register_model(_LanesType)
-class _LanesModel(models.PrimitiveModel):
-    def __init__(self, dmm: object, fe_type: object) -> None:
-        super().__init__(dmm, fe_type, _VECTOR)
-
-
-@register_model(_MaskType)
-class _MaskModel(models.PrimitiveModel):
-    def __init__(self, dmm: object, fe_type: object) -> None:
-        super().__init__(dmm, fe_type, _BITS)
+lanes_type = _VectorType(f"Lanes{LANES}", ir.VectorType(ir.DoubleType(), LANES))
+mask_type = _VectorType(f"Mask{LANES}", ir.VectorType(ir.IntType(1), LANES))
+_VECTOR, _INTEGERS = lanes_type.vector, ir.VectorType(ir.IntType(64), LANES)
 
 
 def _splat(builder: ir.IRBuilder, scalar: ir.Value, vector: ir.VectorType) -> ir.Value:

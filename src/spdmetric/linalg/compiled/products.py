@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from spdmetric.linalg.compiled.lanes import WIDE, fill, get2, part, put2
+from spdmetric.linalg.compiled.lanes import LANES, WIDE, fill, get2, part, put2
 
 
 @part
@@ -93,3 +93,12 @@ def add(C, rows, columns, total):  # type: ignore[no-untyped-def]
     for i in range(rows):
         for j in range(columns):
             put2(total, i, j, get2(total, i, j) + get2(C, i, j))
+
+
+@part
+def sum_lanes(x):  # type: ignore[no-untyped-def]
+    """Sum of the lanes of one entry, in their order."""
+    total = 0.0
+    for lane in range(LANES):
+        total += x[lane]
+    return total

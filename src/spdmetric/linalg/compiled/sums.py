@@ -12,11 +12,10 @@ import numpy as np
 
 from spdmetric.linalg.compiled.cache import kernel
 from spdmetric.linalg.compiled.lanes import LANES, Scratch, fill, get1, get2, part, plain, put1, put2
+from spdmetric.linalg.compiled.products import sum_lanes
 from spdmetric.linalg.moments import Moments, moments_of
 
 FEW = 45  # features of 9 x 9 matrices: beyond, the moments of LANES rows leave the cache
-
-
 _TIMES = 4  # LANES rows are added to the second moments in one pass over them
 
 # Rows of q lanes and their weights, their second moments, and results.
@@ -37,14 +36,6 @@ def _gather(features, Y, weight, mean, first, Z, w):  # type: ignore[no-untyped-
 
 
 @part
-def _sum_lanes(x):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for lane in range(LANES):
-        total += x[lane]
-    return total
-
-
-@part
 def _first_moments(features, Y, weight, Z, w, total, mean):  # type: ignore[no-untyped-def]
     """Sum of the weights; ``mean`` becomes that of [features, Y], from zeros."""
     q = Z.shape[0]
@@ -55,9 +46,9 @@ def _first_moments(features, Y, weight, Z, w, total, mean):  # type: ignore[no-u
         for a in range(q):
             put2(total, 0, a, get2(total, 0, a) + get1(w, 0) * get1(Z, a))
         put2(total, 0, q, get2(total, 0, q) + get1(w, 0))
-    all_weight = _sum_lanes(total[0, q])
+    all_weight = sum_lanes(total[0, q])
     for a in range(q):
-        mean[a] = _sum_lanes(total[0, a]) / all_weight
+        mean[a] = sum_lanes(total[0, a]) / all_weight
     return all_weight
 
 
@@ -82,9 +73,9 @@ def _second_moments(features, Y, weight, mean, Z, w, total, A, C):  # type: igno
                 put2(total, a, b, entry + a3 * get1(Z3, b))
     for a in range(p):
         for b in range(a + 1):
-            C[a, b] = C[b, a] = _sum_lanes(total[a, b])
+            C[a, b] = C[b, a] = sum_lanes(total[a, b])
         for b in range(q - p):
-            A[a, b] = _sum_lanes(total[p + b, a])
+            A[a, b] = sum_lanes(total[p + b, a])
 
 
 @kernel
@@ -138,7 +129,7 @@ def cotangents(
     """Return ``w ((features - mean) right + Y across')``.
 
     With ``right = -scale ratio C``, symmetric, and ``across = scale A``, these are the
-    cotangents of the features in `spdmetric.objectives.alignment`.  Weightings: features (n, p), mean (p,),
+    cotangents of the features in `spdmetric.objectives.alignment`.  Shapes: features (n, p), mean (p,),
     centered targets Y (n, c), weight (n, 1), right (p, p), across (p, c).
     """
     n, p = features.shape

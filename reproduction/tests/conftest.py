@@ -1,0 +1,1 @@
+from fixtures import data_folder, rng  # noqa: F401

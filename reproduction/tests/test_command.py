@@ -1,0 +1,194 @@
+"""The command as a user types it: what it writes, what it says, how it ends."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from reproduction import __main__ as command
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*arguments, **options):
+    words = [sys.executable, "-m", "reproduction", *map(str, arguments)]
+    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False, **options)
+
+
+def fails(capsys, *arguments):
+    """Return the one line that the command fails with."""
+    code = command.main([str(argument) for argument in arguments])
+    error = capsys.readouterr().err.strip()
+    assert code == 2
+    assert error.startswith("error: ")
+    assert "\n" not in error
+    return error
+
+
+def rows_of(path):
+    with path.open() as file:
+        return [{**line, "seconds": None} for line in csv.DictReader(file)]
+
+
+def test_help_names_everything_and_wrong_words_end_with_2(capsys):
+    with pytest.raises(SystemExit) as stop:
+        command.main(["--help"])
+    assert stop.value.code == 0
+    said = capsys.readouterr().out
+    for what in (*command.FOLDERS, "all", "--quick", "MotorImagery.mat"):
+        assert what in said
+    for words in ([], ["tables"], ["toy", "--jobs", "0"]):
+        with pytest.raises(SystemExit) as stop:
+            command.main(words)
+        assert stop.value.code == 2
+
+
+# The columns that take no time; the whole table is a matter of minutes.
+FAST = "logeuclid-identity,logeuclid-mean,logeuclid-kta,riemann,euclid,stein"
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    """One uninterrupted run of the smallest real table."""
+    out = tmp_path_factory.mktemp("toy")
+    finished = run("toy", "--repeats", 2, "--jobs", 2, "--methods", FAST, "--out", out)
+    assert finished.returncode == 0, finished.stderr
+    return out, finished
+
+
+def test_outputs(toy):
+    out, finished = toy
+    assert {path.name for path in out.iterdir()} == {
+        f"toy.{kind}" for kind in ("csv", "json", "md", "png", "state")
+    }
+    assert "16x16" in finished.stdout
+    said = [line for line in finished.stderr.splitlines() if "compiling kernels" not in line]
+    assert said == []  # no progress bar where there is no terminal
+    lines = rows_of(out / "toy.csv")
+    assert len(lines) == 4 * 2 * 6
+    assert lines == sorted(lines, key=lambda r: (r["row"], int(r["repeat"]), r["method"]))
+    content = json.loads((out / "toy.json").read_text())
+    cell = next(e for e in content["rows"] if (e["row"], e["method"]) == ("8x8", "logeuclid-kta"))
+    mine = [float(r["accuracy"]) for r in lines if (r["row"], r["method"]) == ("8x8", "logeuclid-kta")]
+    assert cell["mean"] == pytest.approx(np.mean(mine))
+    assert (cell["n"], cell["paper"]) == (2, 86.78)
+
+
+def test_killed_and_restarted_it_gives_the_same_table(toy, tmp_path):
+    """Kill -9 in the middle, then the same command with another number of jobs."""
+    words = ["toy", "--repeats", "2", "--methods", FAST, "--out", str(tmp_path)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "reproduction", *words, "--jobs", "1"],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    state = tmp_path / "toy.state"
+    deadline = time.monotonic() + 120
+    while (not state.exists() or state.read_text().count("\n") < 18) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert 18 <= state.read_text().count("\n") < 48
+    assert not (tmp_path / "toy.csv").exists()
+    finished = run(*words, "--jobs", 2)
+    assert finished.returncode == 0, finished.stderr
+    assert rows_of(tmp_path / "toy.csv") == rows_of(toy[0] / "toy.csv")
+
+
+def test_beyond_without_data_is_the_toy_set(tmp_path, capsys):
+    words = ["beyond", "--repeats", "2", "--jobs", "1", "--out", str(tmp_path)]
+    assert command.main([*words, "--methods", "logeuclid-mean,csp-lda"]) == 0
+    said = capsys.readouterr().out
+    assert "cho: absent, needs --data." in said
+    lines = rows_of(tmp_path / "beyond.csv")
+    assert len(lines) == 4 * 2 * 2
+    content = json.loads((tmp_path / "beyond.json").read_text())
+    assert set(content["absent"]) >= {"cho", "eegmmi-64", "textures"}
+    assert {path.suffix for path in tmp_path.iterdir()} == {".csv", ".json", ".md", ".png", ".state"}
+
+
+@pytest.mark.parametrize("data", [None, "somewhere"])
+def test_all_goes_beyond_only_with_data(data, monkeypatch, tmp_path, capsys):
+    done = []
+    monkeypatch.setattr(command, "run_one", lambda what, folder, arguments: done.append((what, folder)))
+    where = [] if data is None else ["--data", str(tmp_path)]
+    assert command.main(["all", "--out", str(tmp_path / "out"), *where]) == 0
+    assert done[0][0] == "toy"
+    assert (("beyond", tmp_path) in done) is (data is not None)
+
+
+def test_missing_data_are_said(tmp_path, capsys):
+    nowhere, empty = tmp_path / "nowhere", tmp_path / "empty"
+    empty.mkdir()
+    out = tmp_path / "out"
+    assert "nowhere is not a folder" in fails(capsys, "textures", "--data", nowhere, "--out", out)
+    assert "holds no images" in fails(capsys, "textures", "--data", empty, "--out", out)
+    assert "nowhere is not a folder" in fails(capsys, "bci", "--data", nowhere, "--out", out)
+    assert "nowhere is not a folder" in fails(capsys, "toy", "--data", nowhere, "--out", out)
+    assert "looked for A09T.mat" in fails(capsys, "bci", "--data", empty, "--out", out)
+    assert "S001R04.edf" in fails(capsys, "eegmmi", "--data", empty, "--out", out)
+    assert "needs --data" in fails(capsys, "eegmmi", "--out", out)
+    assert "nowhere is not a folder" in fails(capsys, "beyond", "--data", nowhere, "--out", out)
+    assert list(out.iterdir()) == []
+
+
+def test_damaged_data_are_said(tmp_path, capsys):
+    data, out = tmp_path / "data", tmp_path / "out"
+    data.mkdir()
+    (data / "MotorImagery.mat").write_bytes(b"MATLAB 5.0 MAT-file" + bytes(200))
+    assert "MotorImagery.mat" in fails(capsys, "bci", "--data", data, "--out", out)
+    for name in ("D2", "D28", "D29", "D92"):
+        (data / f"{name}.gif").write_bytes(b"GIF89a" + bytes(20))
+    assert "D2.gif cannot be read as an image" in fails(capsys, "textures", "--data", data, "--out", out)
+    for run_number in (4, 8, 12):
+        (data / f"S001R{run_number:02d}.edf").write_bytes(bytes(300))
+    assert "S001R04.edf cannot be read" in fails(capsys, "eegmmi", "--data", data, "--out", out)
+
+
+def test_a_missing_image_lists_those_there(tmp_path, capsys):
+    Image = pytest.importorskip("PIL.Image")
+    Image.fromarray(np.random.default_rng(0).integers(0, 255, (64, 128)).astype(np.uint8)).save(
+        tmp_path / "D2.png"
+    )
+    error = fails(capsys, "textures", "--data", tmp_path, "--out", tmp_path / "out")
+    assert "no image 'D28'" in error
+    assert "there are D2" in error
+
+
+def test_an_unknown_method_lists_those_there(tmp_path, capsys):
+    error = fails(capsys, "toy", "--methods", "euclid,manhattan", "--out", tmp_path)
+    assert "no method manhattan; there are spdmetric, spdmetric-neighbors, logeuclid-identity" in error
+    assert "kta-early-stop" in error
+
+
+def test_unwritable_output_is_said_before_the_work(tmp_path, capsys):
+    (tmp_path / "file").write_text("in the way")
+    assert "File exists" in fails(capsys, "toy", "--out", tmp_path / "file")
+
+
+def test_interruption_says_how_to_go_on(tmp_path, capsys, monkeypatch):
+    from reproduction import runs
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runs, "run_table", interrupted)
+    assert command.main(["toy", "--out", str(tmp_path)]) == 130
+    assert "same command again" in capsys.readouterr().err
+
+
+def test_figures(tmp_path, capsys):
+    assert command.main(["figures", "--out", str(tmp_path)]) == 0
+    names = {path.name for path in (tmp_path / "figures").iterdir()}
+    assert len(names) == 12
+    assert {"cone.png", "ascent.pdf", "whitening.png"} <= names

@@ -1,0 +1,578 @@
+"""EEG: the protocol against a literal one, every file format against the others, every sentence."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import copytree
+
+import numpy as np
+import pytest
+from scipy.io import savemat
+from scipy.signal import butter, sosfreqz
+
+from formats import MISSING, bnci_run, write_bnci_mat, write_edf, write_gdf, write_true_labels
+from random_matrices import spd
+from reproduction.datasets.bci_iv_2a import BCI_CLASSES, _moabb_recording, bci_subjects, load_bci_iv_2a
+from reproduction.datasets.eeg import eegmmi_subjects, epoch_covariances, load_eegmmi
+from spdmetric.datasets import recenter
+from spdmetric.geometry import mean_riemann
+
+# MOABB 1.7 asks MNE 1.13 for a montage by the name that MNE is about to drop.
+pytestmark = pytest.mark.filterwarnings("ignore:Montage name 'standard_1005' is deprecated:FutureWarning")
+
+
+def needs(*modules):
+    absent = [name for name in modules if find_spec(name) is None]
+    return pytest.mark.skipif(bool(absent), reason=f"needs {', '.join(absent)}: pip install 'spdmetric[eeg]'")
+
+
+def relative(A, B):
+    return np.abs(A - B).max() / np.abs(B).max()
+
+
+# ---------------------------------------------------------------------------
+# The protocol
+
+
+def literal_covariance(signal, onset, fs):
+    """One covariance, number by number: each section of the filter as its difference equation."""
+    n_channels, n_samples = signal.shape
+    filtered = signal.copy()
+    for b0, b1, b2, _, a1, a2 in butter(5, [8.0, 30.0], "band", fs=fs, output="sos"):
+        x, filtered = filtered, np.zeros_like(filtered)
+        for t in range(n_samples):
+            filtered[:, t] = b0 * x[:, t]
+            if t >= 1:
+                filtered[:, t] += b1 * x[:, t - 1] - a1 * filtered[:, t - 1]
+            if t >= 2:
+                filtered[:, t] += b2 * x[:, t - 2] - a2 * filtered[:, t - 2]
+    first, last = onset + round(0.5 * fs), onset + round(2.5 * fs)
+    C = np.zeros((n_channels, n_channels))
+    for i in range(n_channels):
+        for j in range(n_channels):
+            u = [filtered[i, t] for t in range(first, last + 1)]
+            v = [filtered[j, t] for t in range(first, last + 1)]
+            u_mean, v_mean = sum(u) / len(u), sum(v) / len(v)
+            C[i, j] = sum((a - u_mean) * (b - v_mean) for a, b in zip(u, v, strict=True)) / (len(u) - 1)
+    return C
+
+
+@pytest.mark.parametrize("fs", [160, 250])
+def test_literally(rng, fs):
+    signal = 20 + 10 * rng.standard_normal((3, 6 * fs))
+    onsets = [fs // 2, 3 * fs]
+    X = epoch_covariances(signal, onsets, fs)
+    assert X.shape == (2, 3, 3)
+    for C, onset in zip(X, onsets, strict=True):
+        assert relative(C, literal_covariance(signal, onset, fs)) < 1e-10
+    assert np.array_equal(X, X.transpose(0, 2, 1))
+
+
+def test_filter_halves_the_power_at_its_edges():
+    _, response = sosfreqz(butter(5, [8.0, 30.0], "band", fs=250, output="sos"), worN=[8.0, 30.0], fs=250)
+    assert np.abs(response) ** 2 == pytest.approx([0.5, 0.5])
+
+
+@pytest.mark.parametrize(("fs", "n_window"), [(160, 321), (250, 501)])
+def test_both_ends_of_the_window_are_included(rng, fs, n_window):
+    signal = rng.standard_normal((2, 3 * fs))
+    onset = 10
+    length = onset + fs // 2 + n_window  # just enough
+    assert epoch_covariances(signal[:, :length], [onset], fs).shape == (1, 2, 2)
+    with pytest.raises(
+        ValueError, match=rf"samples {onset + fs // 2} to {length - 1}, .* {length - 1} samples"
+    ):
+        epoch_covariances(signal[:, : length - 1], [onset], fs)
+
+
+def test_filter_is_causal(rng):
+    signal = rng.standard_normal((2, 1000))
+    X = epoch_covariances(signal, [0], 160)
+    signal[:, 401:] = np.nan
+    assert np.array_equal(epoch_covariances(signal, [0], 160), X)
+
+
+def test_no_trials(rng):
+    assert epoch_covariances(rng.standard_normal((2, 1000)), [], 160).shape == (0, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"signal": np.zeros(1000)}, r"signal of shape \(n_channels, n_samples\), got shape \(1000,\)"),
+        ({"onsets": [0.5]}, "onsets as a list of whole numbers"),
+        ({"onsets": 3}, "onsets as a list of whole numbers"),
+        (
+            {"onsets": [0, 900]},
+            r"window of onsets\[1\] is samples 980 to 1300, but the signal has 1000 samples",
+        ),
+        ({"onsets": [-100]}, r"window of onsets\[0\] is samples -20 to 300"),
+        ({"band": (8.0, 80.0)}, r"band=\(8\.0, 80\.0\) at fs=160 Hz: .* below 80 Hz"),
+        ({"band": (30.0, 8.0)}, "two rising frequencies"),
+        ({"window": (2.5, 0.5)}, "two rising moments"),
+    ],
+)
+def test_sentences_of_the_protocol(change, match):
+    arguments = {"signal": np.zeros((2, 1000)), "onsets": [0], "fs": 160.0} | change
+    with pytest.raises(ValueError, match=match):
+        epoch_covariances(**arguments)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_missing_samples(rng, value):
+    signal = rng.standard_normal((2, 1000))
+    signal[1, 450] = value
+    with pytest.raises(ValueError, match=r"window of onsets\[1\] holds NaN or infinity.*cut the signal"):
+        epoch_covariances(signal, [0, 500], 160)
+
+
+# ---------------------------------------------------------------------------
+# Data set 2a of the BCI Competition IV: one session, written in each format
+
+FS, STEP = 250, 0.0625  # microvolts of a digital step: sums of powers of 2, exact in every format
+LABELS = ["EEG-Fz", *(6 * ["EEG"]), "EEG-C3", *(14 * ["EEG"]), "EOG-left", "EOG-central", "EOG-right"]
+
+
+class Session:
+    """A calibration run and two runs of four trials, in digital steps."""
+
+    def __init__(self, seed):
+        rng = np.random.default_rng(seed)
+        mixing = rng.standard_normal((25, 25)) + 5 * np.eye(25)
+        self.runs = [
+            np.rint(30 * mixing @ rng.standard_normal((25, n))).astype(int) for n in (700, 5700, 6000)
+        ]
+        self.trials = [[], [300, 1550, 2800, 4100], [251, 1500, 2777, 4444]]  # 0-based
+        self.y = [[], *(rng.permutation(4) + 1 for _ in range(2))]
+
+    def write_mat(self, path):
+        runs = zip(self.runs, self.trials, self.y, strict=True)
+        write_bnci_mat(path, [bnci_run(STEP * s, [t + 1 for t in trial], y, FS) for s, trial, y in runs])
+
+    def write_gdf(self, path, *, told=True, leading=False):
+        """String the runs together, with breaks after the runs or (leading) opening them."""
+        parts, events, start = [], [], 0
+        pause = np.full((25, 100), MISSING)
+        for signal, trial, y in zip(self.runs, self.trials, self.y, strict=True):
+            shift = start + (100 if leading else 0)
+            events += [(start, 32766), (start, 276)] if not trial else [(start, 32766)]
+            for t, label in zip(trial, y, strict=True):
+                events += [
+                    (shift + t, 768),
+                    (shift + t, 1023),
+                    (shift + t + 2 * FS, 768 + label if told else 783),
+                ]
+            parts += [pause, signal] if leading else [signal, pause]
+            start += signal.shape[1] + 100
+        write_gdf(path, np.hstack(parts), FS, STEP, LABELS, events)
+
+    def literal(self, i, trial):
+        return literal_covariance(STEP * self.runs[i][:22], self.trials[i][trial] + 2 * FS, FS)
+
+    @property
+    def labels(self):
+        return np.concatenate(self.y).astype(int)
+
+    @property
+    def classes(self):
+        return np.array(BCI_CLASSES)[self.labels - 1]
+
+
+@pytest.fixture(scope="module")
+def sessions():
+    return {"T": Session(1), "E": Session(2)}
+
+
+@pytest.fixture(scope="module")
+def originals(tmp_path_factory, sessions):
+    folder = tmp_path_factory.mktemp("bnci")
+    for name, session in sessions.items():
+        session.write_mat(folder / f"A03{name}.mat")
+    return folder
+
+
+@pytest.fixture
+def bnci(tmp_path, originals):
+    return Path(copytree(originals, tmp_path / "bnci"))
+
+
+def test_bnci_mat(bnci, sessions):
+    X, y, groups = load_bci_iv_2a(3, bnci, classes=BCI_CLASSES)
+    assert X.shape == (16, 22, 22)
+    assert groups.tolist() == 8 * ["T"] + 8 * ["E"]
+    assert y.tolist() == [*sessions["T"].classes, *sessions["E"].classes]
+    assert relative(X[5], sessions["T"].literal(2, 1)) < 1e-9
+    X, y, groups = load_bci_iv_2a(3, str(bnci))
+    assert len(X) == len(y) == len(groups) == 8
+    assert set(y) == {"left_hand", "right_hand"}
+    assert len(load_bci_iv_2a(3, bnci, classes=["tongue"]).X) == 4
+
+
+@needs("mne")
+def test_gdf_writer_is_read_by_mne(tmp_path, sessions):
+    import mne
+
+    path = tmp_path / "A01T.gdf"
+    sessions["T"].write_gdf(path)
+    with pytest.warns(RuntimeWarning, match="Channel names are not unique"):
+        raw = mne.io.read_raw_gdf(path, preload=True, verbose="WARNING")
+    assert raw.info["sfreq"] == FS
+    assert raw.ch_names[-3:] == ["EOG-left", "EOG-central", "EOG-right"]
+    assert np.allclose(raw.get_data()[:, :700] * 1e6, STEP * sessions["T"].runs[0], rtol=0, atol=1e-9)
+    assert np.allclose(raw.get_data()[:, 700:800] * 1e6, STEP * MISSING)
+    assert raw.annotations.description[:5].tolist() == ["32766", "276", "32766", "768", "1023"]
+    assert np.allclose(raw.annotations.onset[:4] * FS, [0, 0, 800, 1100])
+
+
+@needs("mne")
+@pytest.mark.parametrize("leading", [False, True], ids=["break after", "break before"])
+@pytest.mark.parametrize("beside", ["", "true_labels"])
+def test_gdf_equals_mat(tmp_path, bnci, sessions, leading, beside):
+    folder = tmp_path / "gdf"
+    (folder / beside).mkdir(parents=True)
+    sessions["T"].write_gdf(folder / "A03T.gdf", leading=leading)
+    sessions["E"].write_gdf(folder / "A03E.gdf", leading=leading, told=False)
+    # The competition gives the labels of both sessions, the name being that of the BNCI files.
+    for name, session in sessions.items():
+        write_true_labels(folder / beside / f"A03{name}.mat", session.labels)
+    expected = load_bci_iv_2a(3, bnci, classes=BCI_CLASSES)
+    got = load_bci_iv_2a(3, folder, classes=BCI_CLASSES)
+    assert relative(got.X, expected.X) < 1e-9
+    assert got.y.tolist() == expected.y.tolist()
+    assert got.groups.tolist() == expected.groups.tolist()
+
+
+@needs("mne")
+@pytest.mark.parametrize("leading", [False, True], ids=["break after", "break before"])
+def test_breaks_leave_no_trace(tmp_path, sessions, leading):
+    """A cue so early in its run that the filter would still ring with what came before."""
+    first, second = (part[:, :700] for part in sessions["T"].runs[1:])
+    pause = np.full((25, 100), MISSING)
+    events = [(0, 32766), (800, 32766), (905 if leading else 805, 769)]
+    digital = np.hstack([pause, first, pause, second] if leading else [first, pause, second, pause])
+    for name in ("A01T.gdf", "A01E.gdf"):
+        write_gdf(tmp_path / name, digital, FS, STEP, LABELS, events)
+    expected = epoch_covariances(STEP * second[:22], [5], FS)[0]
+    for C in load_bci_iv_2a(1, tmp_path).X:
+        assert relative(C, expected) < 1e-9
+
+
+@needs("mne")
+def test_order_of_preference(bnci, sessions, rng):
+    expected = load_bci_iv_2a(3, bnci)
+    for name in "TE":
+        (bnci / f"A03{name}.gdf").write_bytes(b"not a GDF file")
+        (bnci / f"A03{name}.mat").rename(bnci / f"A09{name}.mat")
+    write_motor_imagery(bnci / "MotorImagery.mat", spd(rng, 8, 22))
+    assert bci_subjects(bnci) == [3, 9]
+    assert np.array_equal(load_bci_iv_2a(9, bnci).X, expected.X)
+    (bnci / "A09E.mat").unlink()
+    assert len(load_bci_iv_2a(9, bnci).X) == 4
+    sessions["E"].write_gdf(bnci / "A09E.gdf")
+    assert relative(load_bci_iv_2a(9, bnci).X, expected.X) < 1e-9
+    assert bci_subjects(bnci) == [3, 9]
+
+
+def write_motor_imagery(path, X):
+    data = {"data": X.transpose(1, 2, 0), "labels": 1 + np.arange(8).reshape(8, 1) % 4}
+    savemat(path, {"data": data | {"idxTraining": np.arange(1, 5), "idxTest": np.arange(5, 9)}})
+
+
+def test_ready_made_covariances(tmp_path, rng):
+    X = spd(rng, 8, 22)
+    write_motor_imagery(tmp_path / "MotorImagery.mat", X)
+    assert bci_subjects(tmp_path) == [9]
+    got = load_bci_iv_2a(9, tmp_path)
+    assert np.array_equal(got.X, X[[0, 1, 4, 5]])
+    assert got.y.tolist() == ["left_hand", "right_hand", "left_hand", "right_hand"]
+    assert got.groups.tolist() == ["T", "T", "E", "E"]
+    with pytest.raises(FileNotFoundError, match="subject 8"):
+        load_bci_iv_2a(8, tmp_path)
+    savemat(tmp_path / "MotorImagery.mat", {"X": X, "y": np.ones(8)})
+    with pytest.raises(ValueError, match=r"MotorImagery\.mat does not tell its sessions"):
+        load_bci_iv_2a(9, tmp_path)
+
+
+def test_no_files(tmp_path, sessions):
+    assert bci_subjects(tmp_path) == []
+    with pytest.raises(FileNotFoundError) as caught:
+        load_bci_iv_2a(9, tmp_path)
+    sentence = str(caught.value)
+    for part in ("A09T.mat", "A09E.mat", "A09T.gdf", "A09E.gdf", "MotorImagery.mat", str(tmp_path)):
+        assert part in sentence
+    for part in ("data set 001-2014", "BCI Competition IV", "found none", "Without a folder MOABB downloads"):
+        assert part in sentence
+    sessions["T"].write_mat(tmp_path / "A02T.mat")
+    write_true_labels(tmp_path / "A02E.mat", [1, 2])
+    with pytest.raises(FileNotFoundError, match=r"found only A02T\.mat\.") as caught:
+        load_bci_iv_2a(2, tmp_path)
+    assert "MotorImagery.mat" not in str(caught.value)
+    for ask in (bci_subjects, eegmmi_subjects, lambda folder: load_bci_iv_2a(1, folder)):
+        with pytest.raises(FileNotFoundError, match=r"There is no folder .*nowhere"):
+            ask(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("subject", [0, 10, "1", 1.0, None])
+def test_subject_out_of_range(tmp_path, subject):
+    with pytest.raises(ValueError, match=r"subject=.*: Data set 2a has subjects 1 to 9\."):
+        load_bci_iv_2a(subject, tmp_path)
+
+
+@pytest.mark.parametrize("classes", [(), ["left"], "tongue", ["left_hand", 3]])
+def test_unknown_classes(bnci, classes):
+    with pytest.raises(
+        ValueError, match=r"classes=.*: expected some of left_hand, right_hand, feet, tongue\."
+    ):
+        load_bci_iv_2a(3, bnci, classes=classes)
+
+
+def without(run, field):
+    return {name: value for name, value in run.items() if name != field}
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (lambda run: without(run, "trial"), "A03E.mat, run 2 has no trial: expected a run as BNCI"),
+        (
+            lambda run: run | {"X": run["X"][:, :20]},
+            r"run 2: X has shape \(5700, 20\); expected \(n_samples, 25\)",
+        ),
+        (lambda run: run | {"y": run["y"][:3]}, "run 2 has 3 labels for 4 trials"),
+        (lambda run: run | {"y": run["y"] - 1}, r"run 2 has labels \[0, 1, 2, 3\]; expected numbers 1 to 4"),
+        (lambda run: run | {"X": run["X"][:3000]}, r"run 2: The window of onsets\[2\] is samples"),
+    ],
+)
+def test_bad_runs_of_a_mat_file(bnci, sessions, change, match):
+    E = sessions["E"]
+    runs = [bnci_run(STEP * E.runs[i], [t + 1 for t in E.trials[i]], E.y[i], FS) for i in range(3)]
+    runs[1] = change(runs[1])
+    write_bnci_mat(bnci / "A03E.mat", runs)
+    with pytest.raises(ValueError, match=match):
+        load_bci_iv_2a(3, bnci, classes=BCI_CLASSES)
+
+
+def test_no_trial_of_the_classes(bnci, sessions):
+    for name, session in sessions.items():
+        write_bnci_mat(bnci / f"A03{name}.mat", [bnci_run(STEP * session.runs[1], [300], [4], FS)])
+    with pytest.raises(ValueError, match=r"Subject 3 in .* has no trial of left_hand, right_hand"):
+        load_bci_iv_2a(3, bnci)
+
+
+@needs("mne")
+def test_bad_gdf_files(tmp_path, sessions):
+    train, test = tmp_path / "A03T.gdf", tmp_path / "A03E.gdf"
+    sessions["T"].write_gdf(train)
+    sessions["E"].write_gdf(test, told=False)
+    with pytest.raises(
+        FileNotFoundError, match=r"class of its 8 cues \(event 783\): put A03E\.mat .*classlabel"
+    ):
+        load_bci_iv_2a(3, tmp_path)
+    write_true_labels(tmp_path / "A03E.mat", [1, 2])
+    with pytest.raises(ValueError, match=r"A03E\.mat has 2 labels for the 8 unknown cues of A03E\.gdf"):
+        load_bci_iv_2a(3, tmp_path)
+    signal = sessions["E"].runs[1]
+    write_gdf(test, signal, FS, STEP, LABELS, [(0, 32766), (300, 768)])
+    with pytest.raises(ValueError, match=r"A03E\.gdf has no cue \(events 769, 770, 771, 772, 783\)"):
+        load_bci_iv_2a(3, tmp_path)
+    write_gdf(test, signal[:24], FS, STEP, [*LABELS[:21], *LABELS[22:]], [(0, 32766), (800, 769)])
+    with pytest.raises(ValueError, match=r"A03E\.gdf has 21 channels that are not EOG; expected 22"):
+        load_bci_iv_2a(3, tmp_path)
+
+
+@needs("mne")
+@pytest.mark.parametrize("keep", [0.0, 0.001, 0.04, 0.5, 0.9999])
+def test_truncated_gdf(tmp_path, sessions, keep):
+    for name, session in sessions.items():
+        session.write_gdf(tmp_path / f"A03{name}.gdf")
+    content = (tmp_path / "A03E.gdf").read_bytes()
+    (tmp_path / "A03E.gdf").write_bytes(content[: int(keep * len(content))])
+    with pytest.raises(ValueError, match=r"A03E\.gdf cannot be read: it is corrupt, truncated"):
+        load_bci_iv_2a(3, tmp_path)
+
+
+@pytest.mark.parametrize("keep", [0.0, 0.001, 0.5, 0.9999])
+def test_truncated_mat(bnci, keep):
+    content = (bnci / "A03E.mat").read_bytes()
+    (bnci / "A03E.mat").write_bytes(content[: int(keep * len(content))])
+    with pytest.raises(ValueError, match=r"A03E\.mat cannot be read: it is corrupt, truncated"):
+        load_bci_iv_2a(3, bnci)
+
+
+# ---------------------------------------------------------------------------
+# MOABB
+
+
+@needs("moabb")
+def test_moabb_reads_the_same_trials(bnci, sessions, monkeypatch):
+    """MOABB's own reader of data set 2a, on our files where it would look for its download."""
+    from moabb.datasets import download
+
+    monkeypatch.setenv("MOABB_DOWNLOAD_PROVIDER", "upstream")
+    monkeypatch.setattr(download, "data_dl", lambda url, *args, **kwargs: str(bnci / Path(url).name))
+    expected = load_bci_iv_2a(3, bnci, classes=BCI_CLASSES)
+    got = load_bci_iv_2a(3, classes=BCI_CLASSES)
+    assert relative(got.X, expected.X) < 1e-9
+    assert got.y.tolist() == expected.y.tolist()
+    assert got.groups.tolist() == expected.groups.tolist()
+
+
+@needs("moabb")
+@pytest.mark.parametrize("annotations", [False, True])
+def test_any_dataset_of_moabb(tmp_path, monkeypatch, annotations):
+    from moabb.datasets.fake import FakeDataset
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # where it makes a folder of its own
+    shape = {"n_subjects": 2, "n_sessions": 2, "n_runs": 2, "duration": 20, "n_events": 6, "seed": 5}
+    dataset = FakeDataset(("left_hand", "fake"), **shape, stim=not annotations, annotations=annotations)
+    X, y, groups = _moabb_recording(dataset, 2, ["left_hand"])
+    assert X.shape == (12, 3, 3)
+    assert set(y) == {"left_hand"}
+    assert groups.tolist() == 6 * ["0"] + 6 * ["1"]
+    raw = dataset.get_data(subjects=[2])[2]["0"]["1"]
+    signal = raw.get_data(picks="eeg") * 1e6
+    second = round(raw.annotations[raw.annotations.description == "left_hand"].onset[1] * 128)
+    assert relative(X[4], literal_covariance(signal, second, 128)) < 1e-9
+    with pytest.raises(ValueError, match="expected some of left_hand, fake"):
+        _moabb_recording(dataset, 2, ["tongue"])
+
+
+def test_moabb_without_a_network():
+    class Unreachable:
+        code, event_id = "BNCI2014-001", {"left_hand": 1, "right_hand": 2}
+
+        def get_data(self, subjects):
+            raise ConnectionError("no route to host")
+
+    with pytest.raises(
+        OSError, match=r"could not get subject 1 of BNCI2014-001 \(no route to host\); .* folder"
+    ):
+        _moabb_recording(Unreachable(), 1, ["left_hand"])
+
+
+# ---------------------------------------------------------------------------
+# PhysioNet EEG Motor Movement/Imagery
+
+
+def write_eegmmi(folder, subject, runs=(4, 8, 12), n_channels=64):
+    folder.mkdir(exist_ok=True)
+    rng = np.random.default_rng(subject)
+    signals = {}
+    for run in runs:
+        signals[run] = np.rint(40 * rng.standard_normal((n_channels, 160 * 16)))
+        # 4.1 * 160 is 655.9999999999999 in binary
+        marks = [(0.0, "T0"), (4.1, "T1"), (8.2, "T2"), (12.3, "T1" if run == 4 else "T2")]
+        write_edf(folder / f"S{subject:03d}R{run:02d}.edf", signals[run], 160, marks)
+    return signals
+
+
+@needs("mne", "edfio")
+def test_edf(tmp_path):
+    signals = write_eegmmi(tmp_path, 5)
+    X, y, groups = load_eegmmi(5, tmp_path)
+    assert X.shape == (9, 64, 64)
+    assert y.tolist() == [
+        "left_hand",
+        "right_hand",
+        "left_hand",
+        *(2 * ["left_hand", "right_hand", "right_hand"]),
+    ]
+    assert groups.tolist() == [4, 4, 4, 8, 8, 8, 12, 12, 12]
+    assert relative(X[3][:2, :2], literal_covariance(signals[8][:2], 656, 160)) < 1e-9
+    X, _, groups = load_eegmmi(5, str(tmp_path), runs=[12, 4])
+    assert groups.tolist() == [12, 12, 12, 4, 4, 4]
+
+
+@needs("mne", "edfio")
+def test_eegmmi_folders(tmp_path):
+    write_eegmmi(tmp_path / "S007", 7)
+    write_eegmmi(tmp_path, 2, runs=(4, 8))
+    write_eegmmi(tmp_path, 1, runs=(4, 12))
+    (tmp_path / "S003R04.edf.event").touch()
+    assert eegmmi_subjects(tmp_path) == [7]
+    assert eegmmi_subjects(tmp_path, runs=[4]) == [1, 2, 7]
+    assert len(load_eegmmi(7, tmp_path).X) == 9
+    with pytest.raises(FileNotFoundError, match=r"No S001R08\.edf in .* or its folder S001; PhysioNet"):
+        load_eegmmi(1, tmp_path)
+
+
+def test_sentences_of_eegmmi(tmp_path):
+    with pytest.raises(ValueError, match=r"subject=110: The EEG Motor .* has subjects 1 to 109"):
+        load_eegmmi(110, tmp_path)
+    for runs in ([], [4, 4], [5]):
+        with pytest.raises(
+            ValueError, match=r"expected different ones of 3, 4, 7, 8, 11, 12, .* left and the right"
+        ):
+            load_eegmmi(1, tmp_path, runs=runs)
+    with pytest.raises(FileNotFoundError, match=r"No S001R04\.edf, S001R08\.edf, S001R12\.edf in"):
+        load_eegmmi(1, tmp_path)
+    with pytest.raises(FileNotFoundError, match="There is no folder"):
+        load_eegmmi(1, tmp_path / "nowhere")
+
+
+@needs("mne", "edfio")
+def test_bad_edf_files(tmp_path):
+    write_eegmmi(tmp_path, 1, runs=[4], n_channels=3)
+    with pytest.raises(ValueError, match=r"S001R04\.edf has 3 EEG channels; expected 64"):
+        load_eegmmi(1, tmp_path, runs=[4])
+    write_edf(tmp_path / "S001R04.edf", np.zeros((64, 1600)), 160, [(0.0, "T0")])
+    with pytest.raises(ValueError, match=r"Subject 1 in .* has no trial of left_hand, right_hand"):
+        load_eegmmi(1, tmp_path, runs=[4])
+    write_edf(tmp_path / "S001R04.edf", np.zeros((64, 1600)), 160, [(8.0, "T1")])
+    with pytest.raises(ValueError, match=r"S001R04\.edf: The window of onsets\[0\] is samples 1360 to 1680"):
+        load_eegmmi(1, tmp_path, runs=[4])
+
+
+@needs("mne", "edfio")
+@pytest.mark.parametrize("keep", [0.0, 0.001, 0.02, 0.5, 0.9999])
+def test_truncated_edf(tmp_path, keep):
+    write_eegmmi(tmp_path, 1, runs=[4])
+    path = tmp_path / "S001R04.edf"
+    content = path.read_bytes()
+    path.write_bytes(content[: int(keep * len(content))])
+    with pytest.raises(ValueError, match=r"S001R04\.edf cannot be read: it is corrupt, truncated"):
+        load_eegmmi(1, tmp_path, runs=[4])
+
+
+def test_without_the_libraries(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "mne", None)
+    monkeypatch.setitem(sys.modules, "moabb.datasets", None)
+    (tmp_path / "S001R04.edf").touch()
+    with pytest.raises(ImportError, match=r"Reading EDF files needs MNE: pip install 'spdmetric\[eeg\]'"):
+        load_eegmmi(1, tmp_path, runs=[4])
+    for name in ("A01T.gdf", "A01E.gdf"):
+        (tmp_path / name).touch()
+    with pytest.raises(ImportError, match=r"Reading GDF files needs MNE: pip install 'spdmetric\[eeg\]'"):
+        load_bci_iv_2a(1, tmp_path)
+    with pytest.raises(ImportError, match=r"needs MOABB: pip install 'spdmetric\[eeg\]'"):
+        load_bci_iv_2a(1)
+
+
+# ---------------------------------------------------------------------------
+# Real data
+
+
+@needs("mne")
+@pytest.mark.parametrize("subject", [1, 7])
+def test_eegmmi_equals_the_published_protocol(data_folder, subject):
+    folder = data_folder / "eegmmi"
+    stored = np.load(folder / "covariances_S001-S020.npz")
+    X, y, groups = load_eegmmi(subject, folder)
+    for C, expected in zip(X, stored[f"X{subject}"], strict=True):
+        assert relative(C, expected) <= 1e-6
+    assert np.array_equal(y == "right_hand", stored[f"y{subject}"] == 1)
+    assert np.array_equal(groups, stored[f"r{subject}"])
+
+
+def test_real_folders(data_folder):
+    assert eegmmi_subjects(data_folder / "eegmmi") == [1, 7, 29]
+    assert bci_subjects(data_folder / "bci2a-a09") == [9]
+    X, y, groups = load_bci_iv_2a(9, data_folder / "bci2a-a09")
+    assert X.shape == (288, 22, 22)
+    for session in "TE":
+        for hand in ("left_hand", "right_hand"):
+            assert np.sum((groups == session) & (y == hand)) == 72
+    Z = recenter(X, groups)
+    assert np.allclose(mean_riemann(Z[groups == "E"]), np.eye(22), atol=1e-7)

@@ -1,0 +1,386 @@
+"""The figures of the paper: what they show is computed, and drawing them leaves no trace."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from reproduction.figures import (
+    FIGURES,
+    ascent,
+    cone,
+    deformation,
+    save_figures,
+    tangent,
+    textures,
+    whitening,
+)
+from reproduction.figures.plane import (
+    at_normal_coordinates,
+    dome,
+    embedding,
+    geodesic,
+    normal_coordinates,
+    traceless,
+)
+from spdmetric.datasets import make_toy
+from spdmetric.geometry import (
+    distance_euclid,
+    distance_logeuclid,
+    distance_riemann,
+    kernel_tangent,
+    log_map,
+    mean_riemann,
+)
+from spdmetric.linalg.symmetric import expm, sqrtm, unvech
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+
+IMAGES = {
+    "stripes": np.tile([0.0, 1.0, 2.0, 1.0], (40, 20)),
+    "ramp": np.add.outer(np.arange(40), np.arange(64)),
+}
+
+
+@pytest.fixture(scope="module")
+def climbed() -> ascent.Ascent:
+    return ascent.compute(n_grid=8)
+
+
+def entries(X: np.ndarray) -> np.ndarray:
+    """Entries a, b, c of matrices ``[[a, b], [b, c]]``: shape (..., 3)."""
+    return np.stack([X[..., 0, 0], X[..., 0, 1], X[..., 1, 1]], axis=-1)
+
+
+def length(path: np.ndarray) -> float:
+    """Affine-invariant length of a path, as the sum of the steps between its points."""
+    return float(np.sum(distance_riemann(path[:-1], path[1:])))
+
+
+def random_spd(rng: np.random.Generator, n: int) -> np.ndarray:
+    return expm(unvech(rng.standard_normal((n, 3))))
+
+
+def unimodular(rng: np.random.Generator, n: int) -> np.ndarray:
+    return at_normal_coordinates(1.5 * rng.standard_normal((n, 2)), np.eye(2))
+
+
+# ---------------------------------------------------------------------------
+# Coordinates
+
+
+def test_normal_coordinates_measure_distance_from_the_reference(rng):
+    X = unimodular(rng, 6)
+    for G in X[:2]:
+        xy = normal_coordinates(X, G)
+        np.testing.assert_allclose(np.linalg.norm(xy, axis=-1), distance_riemann(X, G), atol=1e-10)
+        np.testing.assert_allclose(at_normal_coordinates(xy, G), X, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(np.linalg.det(at_normal_coordinates(xy, 3 * G)), 9, rtol=1e-10)
+
+
+def test_traceless_matrices_have_the_norm_of_their_coordinates(rng):
+    xy = rng.standard_normal((5, 2))
+    S = traceless(xy)
+    np.testing.assert_allclose(np.trace(S, axis1=-2, axis2=-1), 0, atol=1e-15)
+    np.testing.assert_allclose(np.linalg.norm(S, axis=(-2, -1)), np.linalg.norm(xy, axis=-1))
+    np.testing.assert_allclose(normal_coordinates(expm(S)), xy, atol=1e-12)
+
+
+def test_embedding_keeps_frobenius_distances_and_shows_the_cone(rng):
+    X = random_spd(rng, 8)
+    np.testing.assert_allclose(
+        np.linalg.norm(embedding(X[:4]) - embedding(X[4:]), axis=-1), distance_euclid(X[:4], X[4:])
+    )
+    x, y, z = embedding(X).T
+    a, b, c = entries(X).T
+    np.testing.assert_allclose((z**2 - x**2 - y**2) / 2, a * c - b**2, rtol=1e-10)
+    np.testing.assert_allclose(dome(np.eye(2)), 0, atol=1e-15)
+
+
+def test_length_of_a_geodesic_is_the_distance(rng):
+    A, B = random_spd(rng, 2)
+    path = geodesic(A, B, np.linspace(0, 1, 50))
+    np.testing.assert_allclose(path[[0, -1]], [A, B], rtol=1e-10)
+    assert length(path) == pytest.approx(float(distance_riemann(A, B)), rel=1e-9)
+
+
+# ---------------------------------------------------------------------------
+# What the figures show
+
+
+def test_cone_geodesics_have_length_delta_r_and_log_linear_determinants():
+    data = cone.compute()
+    for (i, j), path in zip(cone.PAIRS, data.geodesics, strict=True):
+        assert length(path) == pytest.approx(
+            float(distance_riemann(data.points[i], data.points[j])), rel=1e-9
+        )
+        logs = np.log(np.linalg.det(path))
+        np.testing.assert_allclose(logs, logs[0] + data.t * (logs[-1] - logs[0]), atol=1e-10)
+
+
+def test_cone_shows_swelling_and_non_completeness():
+    data = cone.compute()
+    determinants = np.linalg.det(data.segments[0])
+    assert determinants.max() > 1.2 * determinants[[0, -1]].max()
+    straight = np.linalg.eigvalsh(data.segment_beyond)[:, 0]
+    curved = np.linalg.eigvalsh(data.geodesic_beyond)[:, 0]
+    assert straight[[0, -1]].max() < 0
+    assert curved.min() > 0
+    A, B, _ = data.points
+    assert data.t_exits.shape == (2,)
+    for t in data.t_exits:
+        assert np.linalg.det(A + t * (B - A)) == pytest.approx(0, abs=1e-12)
+
+
+def test_tangent_plane_shortens(rng):
+    data = tangent.compute()
+    A, B = data.points
+    assert length(data.geodesic) == pytest.approx(data.distance_riemann, rel=1e-9)
+    assert np.linalg.norm(data.plane[0] - data.plane[1]) == pytest.approx(data.distance_logeuclid, rel=1e-10)
+    assert data.distance_logeuclid == pytest.approx(float(distance_logeuclid(A, B, data.reference)))
+    assert data.distance_riemann > 1.05 * data.distance_logeuclid
+    np.testing.assert_allclose(np.linalg.det(data.geodesic), np.linalg.det(data.reference), rtol=1e-10)
+    for _ in range(20):
+        some = tangent.compute(unimodular(rng, 1)[0], tuple(map(tuple, 2 * rng.standard_normal((2, 2)))))
+        assert some.distance_riemann >= some.distance_logeuclid * (1 - 1e-10)
+
+
+def test_tangent_plane_is_the_one_of_the_log_map():
+    """The plane drawn is congruent to that of `log_map`, with the norm of its tangent space."""
+    data = tangent.compute()
+    G = data.reference
+    SA, SB = log_map(data.points, G)
+    difference = np.linalg.solve(G, SA - SB)
+    assert np.sqrt(np.trace(difference @ difference)) == pytest.approx(data.distance_logeuclid, rel=1e-10)
+    np.testing.assert_allclose(np.trace(np.linalg.solve(G, SA)), 0, atol=1e-10)
+
+
+def test_ascent_is_monotone_inside_the_ball_and_ends_at_kkt_points(climbed):
+    for path in climbed.paths:
+        # From the center the first step goes to the sphere, whatever the value there.
+        assert np.all(np.diff(path.alignment)[int(not path.points[0].any()) :] >= 0)
+        assert np.all(np.linalg.norm(path.points, axis=-1) <= climbed.radius * (1 + 1e-12))
+        assert np.all(np.linalg.norm(path.arcs, axis=-1) <= climbed.radius * (1 + 1e-12))
+        assert path.solution.converged
+        assert path.alignment[-1] > np.max(climbed.alignment) - 0.01
+
+
+def test_ascent_shows_every_iterate_of_the_solver(climbed):
+    for path in climbed.paths:
+        np.testing.assert_array_equal(1 - path.alignment, [record.value for record in path.solution.history])
+        np.testing.assert_allclose(
+            np.linalg.norm(path.points, axis=-1),
+            [record.distance for record in path.solution.history],
+            atol=1e-12,
+        )
+        np.testing.assert_allclose(path.arcs[:, 0], path.points[:-1], atol=1e-12)
+        np.testing.assert_allclose(path.arcs[:, -1], path.points[1:], atol=1e-12)
+
+
+def test_ascent_interior_steps_are_geodesics(climbed):
+    path = climbed.paths[1]
+    inside = np.linalg.norm(path.points[1:], axis=-1) < climbed.radius * (1 - 1e-9)
+    assert inside.sum() >= 4
+    for arc in path.arcs[inside]:
+        X = at_normal_coordinates(arc, climbed.center)
+        assert length(X) == pytest.approx(float(distance_riemann(X[0], X[-1])), rel=1e-7)
+
+
+def test_ascent_level_sets_are_those_of_the_alignment(climbed):
+    """Against the definition, with n x n matrices and no code of the objective."""
+    X, y, _, _ = make_toy(n_train=50, n_test=2, d=2, noise=3.0, random_state=ascent.DRAW)
+    U = np.eye(50) - 1 / 50
+    for r, a in ((0, 0), (3, 5), (7, 11)):
+        G = at_normal_coordinates(climbed.grid[r, a], climbed.center)
+        K = U @ kernel_tangent(X, reference=G) @ U
+        target = U @ np.outer(y, y) @ U
+        expected = np.sum(K * target) / np.linalg.norm(K) / np.linalg.norm(target)
+        assert climbed.alignment[r, a] == pytest.approx(expected, rel=1e-9)
+
+
+def test_deformation_discs_have_one_radius_and_only_the_own_one_stays_round():
+    data = deformation.compute()
+    for center, disc in zip(data.centers, data.discs, strict=True):
+        np.testing.assert_allclose(distance_riemann(disc, center), data.radius, rtol=1e-9)
+    for k in range(2):
+        spans = [np.linalg.svd(disc[:-1] - disc[:-1].mean(axis=0))[1] for disc in data.planes[k]]
+        flatness = np.array([small / large for large, small in spans])
+        assert flatness[k] == pytest.approx(1, abs=1e-9)
+        assert np.delete(flatness, k).max() < 0.95
+
+
+def test_deformation_edges_are_geodesics_and_straight_through_the_own_center():
+    data = deformation.compute()
+    for edge in data.edges:
+        assert length(edge) == pytest.approx(float(distance_riemann(edge[0], edge[-1])), rel=1e-9)
+    for k, point in enumerate(data.references):
+        for edge, drawn in zip(data.edges, data.edge_planes[k], strict=True):
+            ends = distance_riemann(edge[[0, -1]], point)
+            run = np.sum(np.linalg.norm(np.diff(drawn, axis=0), axis=-1))
+            straight = np.linalg.norm(drawn[-1] - drawn[0])
+            if ends.min() < 1e-7:
+                assert run == pytest.approx(straight, rel=1e-7)
+            assert straight <= distance_riemann(edge[0], edge[-1]) * (1 + 1e-9)
+
+
+def test_whitening_puts_both_means_at_the_identity():
+    data = whitening.compute(seed=3)
+    np.testing.assert_allclose(data.means_after, np.stack([np.eye(2)] * 2), atol=1e-8)
+    assert distance_riemann(*data.means_before) > 2
+    for X, M, Z in zip(data.before, data.means_before, data.after, strict=True):
+        np.testing.assert_allclose(mean_riemann(X), M, atol=1e-7)
+        np.testing.assert_allclose(distance_riemann(Z[0], Z[1:]), distance_riemann(X[0], X[1:]), rtol=1e-8)
+        np.testing.assert_allclose(sqrtm(M) @ Z @ sqrtm(M), X, rtol=1e-8, atol=1e-10)
+
+
+def test_whitening_depends_on_the_seed_alone():
+    np.testing.assert_array_equal(whitening.compute(1).before, whitening.compute(1).before)
+    assert not np.allclose(whitening.compute(1).before, whitening.compute(2).before)
+
+
+def test_textures_are_cut_in_the_middle():
+    figure = textures.draw(IMAGES)
+    assert [axes.lines[0].get_xdata()[0] for axes in figure.axes] == [39.5, 31.5]
+
+
+# ---------------------------------------------------------------------------
+# Drawing
+
+
+@pytest.fixture(scope="module")
+def drawn() -> dict:
+    return {name: figure(images=IMAGES) for name, figure in FIGURES.items()}
+
+
+def texts_drawn(figure, monkeypatch) -> list[tuple]:
+    """Texts, their sizes and their places, seen when they are drawn: only then do those in space have one."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.text import Text
+
+    found, draw = [], Text.draw
+
+    def watch(self, renderer):
+        if self.get_visible() and self.get_text().strip():
+            found.append((self.get_text(), self.get_fontsize(), Text.get_window_extent(self, renderer)))
+        draw(self, renderer)
+
+    monkeypatch.setattr(Text, "draw", watch)
+    FigureCanvasAgg(figure).draw()
+    return found
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_texts_are_readable_inside_the_page_and_apart(drawn, name, monkeypatch):
+    figure = drawn[name]
+    found = texts_drawn(figure, monkeypatch)
+    assert found
+    width, height = figure.bbox.size
+    for text, size, box in found:
+        assert size >= 7, text
+        assert -1 <= box.x0 < box.x1 <= width + 1, text
+        assert -1 <= box.y0 < box.y1 <= height + 1, text
+    for (one, _, a), (other, _, b) in combinations(found, 2):
+        wide, high = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
+        assert min(wide, high) <= 1, f"{one!r} overlaps {other!r}"
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_figures_have_the_width_of_a_column_or_a_page(drawn, name):
+    assert drawn[name].get_size_inches()[0] in (3.4, 7.0)
+
+
+def test_drawing_leaves_the_settings_and_pyplot_alone():
+    import matplotlib.pyplot as plt
+
+    before, open_before = dict(matplotlib.rcParams), plt.get_fignums()
+    whitening.draw(whitening.compute())
+    cone.draw(cone.compute())
+    assert dict(matplotlib.rcParams) == before
+    assert plt.get_fignums() == open_before
+
+
+def test_settings_are_restored_when_drawing_fails():
+    before = dict(matplotlib.rcParams)
+    with pytest.raises(AttributeError):
+        cone.draw(None)  # type: ignore[arg-type]
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_a_given_figure_is_drawn_in():
+    import matplotlib.pyplot as plt
+
+    mine = plt.figure()
+    try:
+        assert tangent.draw(tangent.compute(), figure=mine) is mine
+        assert mine.axes
+    finally:
+        plt.close(mine)
+
+
+def test_importing_the_figures_does_not_import_matplotlib():
+    code = "import sys; from reproduction.figures import cone; cone.compute(); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert "matplotlib" not in loaded.split()
+
+
+def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r"pip install 'spdmetric\[plots\]'"):
+        cone.draw(cone.compute())
+
+
+# ---------------------------------------------------------------------------
+# Files
+
+
+def test_files_are_written_complete_and_the_same_each_time(tmp_path):
+    seen: list[str] = []
+    written = save_figures(tmp_path / "new", ["whitening", "textures"], images=IMAGES, progress=seen.append)
+    names = {"whitening.png", "whitening.pdf", "textures.png", "textures.pdf"}
+    assert {path.name for path in written} == names
+    assert {path.name for path in (tmp_path / "new").iterdir()} == names
+    assert seen == ["whitening", "textures"]
+    for path in written:
+        assert path.read_bytes().startswith(b"\x89PNG" if path.suffix == ".png" else b"%PDF")
+    again = save_figures(tmp_path / "again", ["whitening"])
+    assert [path.read_bytes() for path in again] == [path.read_bytes() for path in written[:2]]
+
+
+def test_png_has_300_dots_an_inch(tmp_path):
+    (png, _) = save_figures(tmp_path, ["whitening"])
+    width, height = np.frombuffer(png.read_bytes()[16:24], dtype=">u4")
+    assert (width, height) == (2100, 780)
+
+
+def test_a_failure_leaves_the_old_file_and_no_partial_one(tmp_path, monkeypatch):
+    (tmp_path / "whitening.png").write_text("old")
+
+    def fail(self, file, **kwargs):
+        file.write(b"half")
+        raise OSError("disk full")
+
+    monkeypatch.setattr(matplotlib.figure.Figure, "savefig", fail)
+    with pytest.raises(OSError, match="disk full"):
+        save_figures(tmp_path, ["whitening"])
+    assert [path.name for path in tmp_path.iterdir()] == ["whitening.png"]
+    assert (tmp_path / "whitening.png").read_text() == "old"
+
+
+def test_an_unknown_figure_is_named_before_anything_is_written(tmp_path):
+    with pytest.raises(ValueError, match="Unknown figure 'cones'; expected one of cone, tangent"):
+        save_figures(tmp_path / "out", ["whitening", "cones"])
+    assert not (tmp_path / "out").exists()
+
+
+def test_textures_of_the_paper_can_be_drawn(data_folder):
+    from reproduction.datasets import load_images
+
+    pytest.importorskip("PIL")
+    images = load_images(data_folder / "brodatz", ["D2", "D28", "D29", "D92"])
+    figure = FIGURES["textures"](images=images)
+    assert [axes.get_xlabel() for axes in figure.axes] == ["D2", "D28", "D29", "D92"]

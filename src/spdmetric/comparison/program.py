@@ -1,0 +1,100 @@
+"""Code to copy: Python that reads the data of a comparison, trains a method, and labels new matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
+
+from spdmetric.comparison.folds import fit_keywords, steps_of
+from spdmetric.comparison.methods import expression
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the matrices were read from, for the page and for the code to copy."""
+
+    file: str = "matrices.npz"
+    test_file: str | None = None
+    arguments: Mapping[str, object] = field(default_factory=dict)  # others of the function that reads
+    signals: bool = False
+    steps: tuple[BaseEstimator, ...] = ()  # from what was read to the matrices
+    command: str = ""  # none for arrays in Python
+    skipped: bool = False  # whether some could not be used, and were left out
+    saved: tuple[str, str] | None = None  # method and file of a model
+
+    def calls(self) -> tuple[str, str]:
+        """Calls of `read_matrices` or `read_signals`, for the training and the new matrices."""
+        function = "read_signals" if self.signals else "read_matrices"
+        # Where labels and groups are in the file they are found.
+        again = {name: value for name, value in self.arguments.items() if name not in ("labels", "groups")}
+        new = f"new{Path(self.file).suffix}" if self.signals else "new.npz"
+        if self.test_file is None and not self.signals:
+            again = {}
+        return _call(function, self.file, self.arguments), _call(function, self.test_file or new, again)
+
+
+def _call(function: str, file: str, arguments: Mapping[str, object]) -> str:
+    texts = [repr(file), *(f"{name}={value!r}" for name, value in arguments.items())]
+    return f"{function}({', '.join(texts)})"
+
+
+def write_program(estimator: BaseEstimator, origin: Origin, *, groups: bool = False) -> str:
+    """Python that reads the same file, leaves out what was left out, trains, and labels new matrices.
+
+    ``groups``: whether folds inside the estimator keep those of the file together.
+    """
+    known, new = origin.calls()
+    reader = (
+        ("spdmetric.io.signals", "read_signals")
+        if origin.signals
+        else ("spdmetric.io.matrices", "read_matrices")
+    )
+    parts = [part for step in steps_of(estimator) for part in (step, *step.get_params(deep=False).values())]
+    kinds = {type(part) for part in parts if isinstance(part, BaseEstimator)}
+    imports = {reader, *((_public_module(kind), kind.__name__) for kind in kinds)}
+    if isinstance(estimator, Pipeline):
+        imports.add(("sklearn.pipeline", "make_pipeline"))
+    usable, of_known, of_new = "", "", ""
+    if origin.skipped:
+        bad = "bad_signals" if origin.signals else "bad_matrices"
+        imports.add(("spdmetric.validation", bad))
+        usable, of_known, of_new = _USABLE.format(bad=bad), "[usable(known)]", "[usable(new)]"
+    keywords = fit_keywords(estimator, groups=f"known.groups{of_known}") if groups else {}
+    columns = [
+        f"known.X{of_known}",
+        f"known.y{of_known}",
+        *(f"{name}={text}" for name, text in keywords.items()),
+    ]
+    return "\n".join(
+        [
+            *(f"from {module} import {name}" for module, name in sorted(imports)),
+            usable,
+            f"known = {known}",
+            f"model = {expression(estimator)}",
+            f"model.fit({', '.join(columns)})",
+            "",
+            f"new = {new}",
+            f"print(model.predict(new.X{of_new}))",
+            "",
+        ]
+    )
+
+
+_USABLE = """
+
+def usable(found):
+    bad = {{one.index for one in {bad}(found.X)}}
+    return [k for k in range(len(found.X)) if k not in bad]
+
+"""
+
+
+def _public_module(kind: type) -> str:
+    """Where a class is imported from: the part of its module's name before anything private."""
+    if kind.__module__.startswith("spdmetric.estimators"):
+        return "spdmetric"
+    return kind.__module__.partition("._")[0]

@@ -1,0 +1,528 @@
+"""The choice of a metric by cross-validation: candidates, folds, scores, and the rule.
+
+All candidates are learned on the same folds, and every matrix is scored by a metric and a head that were
+learned without it; the center alone, where tangent vectors are taken, is that of all matrices.  With
+few matrices most differences between candidates are noise, so there is a candidate that is taken unless
+another is clearly better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import GroupKFold, LeaveOneGroupOut, StratifiedGroupKFold, check_cv
+
+from spdmetric.estimators._problem import Problem, find_problem, solve_path
+from spdmetric.estimators.heads import (
+    ClassMeans,
+    NeighborMeans,
+    Ridge,
+    Votes,
+    fit_temperature,
+    log_posterior,
+)
+from spdmetric.estimators.metric import LogEuclideanMetric
+from spdmetric.linalg.batch import stack_of
+from spdmetric.linalg.moments import Moments, moments_of
+from spdmetric.linalg.symmetric import Array, congruence, invsqrtm, unvech
+from spdmetric.linalg.threads import threads
+from spdmetric.objectives.data import ClassTarget, Data, Part, Target, row_chunks
+from spdmetric.objectives.start import Start, find_start
+from spdmetric.objectives.weighting import discriminant_weighting
+from spdmetric.solvers import Solution
+from spdmetric.validation import check_splits
+
+# The default candidates.  Past LARGEST_FULL the full rank is not learned: its d(d+1)/2 directions are
+# far too many for the data, and cost more than all low ranks together.
+FULL_RADII, LOW_RADII, LOW_RANKS, LARGEST_FULL = (0.0, 2.0, 8.0), (0.0, 4.0), (4, 8), 32
+WEIGHTINGS = ("discriminant", None)
+NUMBERS = (1, 5, 11, 21)  # of neighbors
+USUAL_NUMBER = 21  # as far as there are so many
+
+N_FOLDS, FEW, REPEATS = 5, 200, 2  # fewer matrices than FEW are split more than once
+
+# By how many standard errors of the difference another candidate must be better than the usual one: one that
+# learns no more than that, one of a larger radius; and neighbors with a metric of their own, right more often
+# than class means, or than neighbors with the metric of class means.
+CLEAR, CLEAR_LEARNED, CLEAR_HEAD, CLEAR_OWN = 0.5, 2.0, 2.0, 1.0
+_TINY = float(np.finfo(np.float64).tiny)
+LEAST_GAIN = 1e-3  # options that tell nothing differ by less, without any noise
+LEAST_PROBABILITY = 1e-3  # of a label in the score: a class that a fold lacks has none
+
+
+class Candidate(NamedTuple):
+    """A metric to try."""
+
+    radius: float
+    rank: int | None
+    weighting: str | None
+
+
+class Option(NamedTuple):
+    """A metric and a head to try."""
+
+    metric: Candidate
+    n_neighbors: int | None  # None: class means, or ridge regression
+
+
+class Grid(NamedTuple):
+    """All that is tried."""
+
+    radii: dict[int | None, list[float]]  # for each rank, full rank first
+    weightings: list[str | None]
+    numbers: list[int]  # of neighbors
+
+    @property
+    def metrics(self) -> list[Candidate]:
+        """The candidates, the usual one first: it has a weighting, full rank and learns the least."""
+        weightings = sorted(self.weightings, key=lambda weighting: weighting is None)
+        return [Candidate(r, m, s) for m, radii in self.radii.items() for r in radii for s in weightings]
+
+    @property
+    def usual(self) -> Candidate:
+        """The metric that is taken unless another is clearly better."""
+        return self.metrics[0]
+
+
+Fold = tuple[np.ndarray, np.ndarray]  # rows to train on, rows to test on
+
+
+def make_grid(
+    radii: Sequence[float] | None,
+    ranks: Sequence[int | None] | None,
+    weightings: Sequence[str | None] | None,
+    numbers: Sequence[int],
+    size: tuple[int, int],
+) -> Grid:
+    """Candidates that are given, or the default ones; ``size`` is d and the smallest rank of a matrix."""
+    d, smallest = size
+    if ranks is None:  # full rank, or that of the matrix of the smallest rank, and low ranks below it
+        chosen = [None if smallest == d else smallest, *(m for m in LOW_RANKS if m < smallest)]
+    else:
+        chosen = sorted(set(ranks), key=lambda m: 0 if m is None else m)
+    full = FULL_RADII if d <= LARGEST_FULL else FULL_RADII[:1]
+    by_rank: dict[int | None, list[float]] = {}
+    for rank in chosen:
+        of_rank = (full if rank is None else LOW_RADII) if radii is None else radii
+        whole_range = ranks is None and rank == smallest  # no choice of directions: as full rank
+        by_rank[rank] = sorted(set(of_rank[:1] if whole_range and radii is None else of_rank))
+    return Grid(by_rank, list(dict.fromkeys(WEIGHTINGS if weightings is None else weightings)), list(numbers))
+
+
+# ---------------------------------------------------------------------------
+# Folds
+
+
+def make_folds(
+    cv: Any, data: Data, classes: np.ndarray | None, groups: Array | None, random_state: int
+) -> list[Fold]:
+    """Split the matrices as they are given; those without weight are left out afterwards."""
+    codes = values_of(data.target)
+    n = len(codes)
+    if cv is not None:
+        splitter = partial(check_cv, cv, codes, classifier=classes is not None)
+        splits = check_splits(cv, lambda: splitter().split(data.X, codes, groups), n)
+    elif groups is not None:
+        n_groups = len(np.unique(groups))
+        if n_groups < 2:
+            raise ValueError("groups has one group: expected two or more, which the folds keep apart.")
+        splitter = GroupKFold(N_FOLDS) if classes is None else StratifiedGroupKFold(N_FOLDS)
+        few = LeaveOneGroupOut() if n_groups <= N_FOLDS else None  # a fold made for classes may stay empty
+        splits = list((few or splitter).split(np.zeros(n), codes, groups))
+    else:
+        splits = stratified_folds(codes, random_state)
+    counts, rows = data.target.weight > 0, np.arange(n)
+    folds = [(rows[train], rows[test]) for train, test in splits]
+    folds = [(train[counts[train]], test[counts[test]]) for train, test in folds]
+    for k, (train, test) in enumerate(folds):
+        present = np.unique(codes[train], axis=0)
+        if len(present) < 2:
+            of = "values" if classes is None else "classes"
+            found = "of y alike" if classes is None else classes[present].tolist()
+            raise ValueError(
+                f"Fold {k} of {len(folds)} has matrices of {of} {found} to learn from: expected two {of} or "
+                "more in each fold. Use stratified folds (a number for cv), larger groups, or more matrices."
+            )
+        if test.size == 0:
+            raise ValueError(
+                f"Fold {k} of {len(folds)} has no matrices with weight to score: expected at least one."
+            )
+    return folds
+
+
+def stratified_folds(codes: np.ndarray, random_state: int) -> list[Fold]:
+    """Five folds, fewer for small classes, twice where there are few matrices.
+
+    The matrices of a class, in random order, go to the folds in turn, so that a class of one matrix
+    or two needs no exception.  Regression targets, by the first output, are dealt out in ascending order.
+    """
+    n, by_class = len(codes), codes.ndim == 1
+    n_folds = int(np.clip(np.median(np.bincount(codes)) if by_class else n // 2, 2, N_FOLDS))
+    codes = codes if by_class else codes[:, 0]
+    folds: list[Fold] = []
+    for repeat in range(REPEATS if n < FEW else 1):
+        order = np.random.default_rng([random_state, repeat]).permutation(n)
+        order = order[np.argsort(codes[order], kind="stable")]
+        fold = np.empty(n, dtype=int)
+        fold[order] = np.arange(n) % n_folds
+        folds += [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(n_folds)]
+    return folds
+
+
+# ---------------------------------------------------------------------------
+# Learning and scoring
+
+
+def values_of(target: Target) -> np.ndarray:
+    """Codes (n,) of classes, or regression targets (n, q)."""
+    return target.codes if isinstance(target, ClassTarget) else target.values
+
+
+@dataclass(frozen=True, eq=False)
+class TangentData(Data):
+    """Matrices around the identity whose tangent vectors there are known, to be evaluated there alone."""
+
+    vectors: np.ndarray = field(kw_only=True)  # (n, p)
+
+    def whitened(self, factor: np.ndarray) -> TangentData:
+        """The same: they are whitened."""
+        return self
+
+    def decompose(self, W: np.ndarray, *, gram: bool) -> tuple[Moments, list[Part]]:
+        """Moments of the vectors, in one chunk."""
+        Y, weight = self.target.Y, self.target.weight[:, None]
+        known: Any = KnownVectors(self.vectors)  # nothing else is asked of the decomposition
+        part = Part(known, slice(0, len(Y)), self.target)
+        return moments_of(self.vectors, Y, weight, gram=gram), [part]
+
+
+class KnownVectors(NamedTuple):
+    """What takes the place of a decomposition."""
+
+    features: np.ndarray  # (n, p)
+
+
+class Whitened(NamedTuple):
+    """All matrices, whitened by one center, which knows nothing of y."""
+
+    data: Data
+    center: np.ndarray | None  # None: no candidate is of full rank, and nothing is whitened
+    logs: np.ndarray | None  # (n, p), tangent vectors at the center
+
+    def find_problem(
+        self, rows: np.ndarray, rank: int | None, metric: LogEuclideanMetric, *, searched: bool = True
+    ) -> Problem:
+        """What to learn from some of the matrices; where they are not whitened, it looks for a center.
+
+        Where nothing is searched, at radius 0, the tangent vectors at the center are all that is needed.
+        """
+        data = self.data.take(rows)
+        data = replace(data, target=data.target.present)
+        if self.logs is None:
+            start = find_start(data, metric.init, rank)
+        elif rank is not None:
+            start = Start.at_identity(data.shape[1], Data(unvech(self.logs[rows]), data.target))
+        else:
+            start = Start.at_identity(data.shape[1])
+            if not searched and metric.kernel == "linear":
+                data = TangentData(data.X, data.target, vectors=self.logs[rows])
+        return find_problem(data, start, rank, kernel=metric.kernel, gamma=metric.gamma)
+
+
+def whiten_at_center(data: Data, grid: Grid, init: str | Array) -> Whitened:
+    """Whiten all matrices once, for the folds and the final fit.
+
+    A center for each fold would cost more than all the rest where matrices are large.  Where no candidate is
+    of full rank matrices may be singular, and each fold looks for its own.
+    """
+    if None not in grid.radii:
+        return Whitened(data, None, None)
+    center = find_start(data.weighted, init, None).center
+    X = congruence(invsqrtm(center), data.X)
+    return Whitened(replace(data, X=X), center, embed(X, np.eye(len(center))))
+
+
+def embed(X: np.ndarray, W: np.ndarray) -> np.ndarray:
+    """Tangent vectors at a factor, (n, p), as an objective computes them."""
+    parts = [stack_of(X[rows]).decompose(W).features for rows in row_chunks(X.shape)]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def embed_training(problem: Problem, solution: Solution) -> np.ndarray:
+    """Tangent vectors at a solution of the matrices that it was learned from, (n, p)."""
+    known = solution.evaluation.vectors
+    if known is None:  # they did not fit beside the matrices
+        known = embed(problem.objective.data.X, solution.point.factor)
+    return known
+
+
+class Prediction(NamedTuple):
+    """What a head says of the matrices that a fold leaves out; of classes, before calibration."""
+
+    evidence: np.ndarray  # (n_test, c), of classes; or the predicted targets
+    offset: np.ndarray  # (c,), log prior of classes; or the mean of the training targets
+
+
+FoldScores = dict[Option, Prediction]
+
+
+def score_fold(whitened: Whitened, fold: Fold, grid: Grid, metric: LogEuclideanMetric) -> FoldScores:
+    """Learn all candidates on a fold, and predict what it leaves out."""
+    target, d = whitened.data.target.take(fold[0]), whitened.data.shape[1]
+    scores: FoldScores = {}
+    with threads():
+        for learned, vectors in _learn_candidates(whitened, fold, grid, metric):
+            for weighting in grid.weightings:
+                candidate = learned._replace(weighting=weighting)
+                known, new = _weigh(vectors, target, candidate, d)
+                for k, prediction in _predict(target, known, new, grid.numbers):
+                    scores[Option(candidate, k)] = prediction
+    return scores
+
+
+def _learn_candidates(
+    whitened: Whitened, fold: Fold, grid: Grid, metric: LogEuclideanMetric
+) -> Iterator[tuple[Candidate, list[np.ndarray]]]:
+    """Candidates, without a weighting, and the vectors that each gives to training and test matrices."""
+    train, test = fold
+    problems: dict[bool, Problem] = {}  # of full rank, and of low rank: these share one start
+    for rank, radii in grid.radii.items():
+        full = rank is None
+        if full and whitened.logs is not None and radii[0] == 0:
+            yield Candidate(0.0, None, None), [whitened.logs[train], whitened.logs[test]]
+            radii = radii[1:]
+        if not radii:
+            continue
+        if full not in problems:
+            problems[full] = whitened.find_problem(train, rank, metric)
+        problem = problems[full]
+        problem = problem if rank is None or rank == problem.rank else problem.at_rank(rank)
+        path = solve_path(problem, radii, solver=metric.solver, tol=metric.tol, max_iter=metric.max_iter)
+        for radius, solution in zip(radii, path, strict=True):
+            W = solution.point.factor @ problem.start.factor
+            known, new = embed_training(problem, solution), embed(whitened.data.X[test], W)
+            yield Candidate(radius, rank, None), [known, new]
+
+
+def _weigh(vectors: list[np.ndarray], target: Target, metric: Candidate, d: int) -> list[np.ndarray]:
+    """Training and test vectors with a weighting; without one where no direction tells anything."""
+    if metric.weighting is None:
+        return vectors
+    learned = metric.radius > 0 or vectors[0].shape[1] < d * (d + 1) // 2
+    Q = discriminant_weighting(vectors[0], target.present, learned=learned).directions
+    return [some @ Q for some in vectors] if Q.shape[1] else vectors
+
+
+def _predict(
+    target: Target, known: np.ndarray, new: np.ndarray, numbers: list[int]
+) -> Iterator[tuple[int | None, Prediction]]:
+    """Predictions of class means, or ridge regression, and of all numbers of neighbors."""
+    if isinstance(target, ClassTarget):
+        by_mean = ClassMeans.from_vectors(known, target)
+        yield None, Prediction(by_mean.evidence(new), by_mean.offset)
+        if numbers:
+            votes = Votes.from_vectors(known, target, max(numbers))
+            for k, evidence in zip(numbers, votes.evidence_by_number(new, numbers), strict=True):
+                yield k, Prediction(evidence, votes.offset)
+        return
+    yield None, Prediction(Ridge.from_vectors(known, target).predict(new), target.mean)
+    if numbers:
+        means = NeighborMeans.from_vectors(known, target, max(numbers))
+        for k, predicted in zip(numbers, means.predict_by_number(new, numbers), strict=True):
+            yield k, Prediction(predicted, target.mean)
+
+
+class KnownTargets(RegressorMixin, BaseEstimator):
+    """Predicted targets, as a regressor for scikit-learn's scorers."""
+
+    def __init__(self, predicted: np.ndarray):
+        self.predicted = predicted
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> KnownTargets:
+        """Learn nothing."""
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """The targets, whatever X is."""
+        return self.predicted
+
+
+class KnownPosterior(ClassifierMixin, BaseEstimator):
+    """Predicted probabilities, as a classifier for scikit-learn's scorers."""
+
+    def __init__(self, posterior: np.ndarray):
+        self.posterior = posterior
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> KnownPosterior:
+        """Learn the names of the classes."""
+        self.classes_ = y
+        return self
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        """Probabilities of the classes, whatever X is."""
+        return np.exp(self.posterior)
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """The most probable classes, whatever X is."""
+        return self.classes_[self.posterior.argmax(axis=1)]
+
+
+# ---------------------------------------------------------------------------
+# Scores
+
+
+class OptionScores(NamedTuple):
+    """Scores of one option."""
+
+    splits: list[float]  # of folds
+    units: np.ndarray  # (n,), of every matrix that was left out
+    right: np.ndarray  # (n,), whether its label is right
+    temperature: float
+
+
+class Table(NamedTuple):
+    """Scores of all options; differences between rows are paired."""
+
+    options: list[Option]
+    splits: np.ndarray  # (n_options, n_folds), scores
+    units: np.ndarray  # (n_options, n), scores that are compared: of every matrix, or of folds with a scorer
+    right: np.ndarray  # (n_options, n), the same of the share of right labels
+    temperatures: np.ndarray  # (n_options,), at which probabilities agree with the labels
+
+    def best(
+        self, among: Iterable[Option], usual: Option, clear: float | None, right: bool = False
+    ) -> Option:
+        """The usual option, or the best of those that are clearly better; of all where ``clear`` is None."""
+        units = self.right if right else self.units
+        base, found, highest = units[self.options.index(usual)], usual, 0.0
+        for option in among:
+            gain = units[self.options.index(option)] - base
+            error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else np.inf
+            needed = 0.0 if clear is None else max(clear * error, LEAST_GAIN)
+            if gain.mean() > max(needed, highest + 1e-12):
+                found, highest = option, gain.mean()
+        return found
+
+
+def tabulate(
+    of_folds: Sequence[FoldScores],
+    folds: Sequence[Fold],
+    codes: np.ndarray,
+    classes: np.ndarray | None,
+    scorer: Any,
+) -> Table:
+    """Score all options; a matrix that was left out several times counts by its mean."""
+    options, parts = list(of_folds[0]), [test for _, test in folds]
+    tested, sizes = np.concatenate(parts), [len(part) for part in parts]
+    _, place = np.unique(tested, return_inverse=True)
+    scored = []
+    for option in options:
+        evidence = np.concatenate([fold[option].evidence for fold in of_folds])
+        offset = np.repeat([fold[option].offset for fold in of_folds], sizes, axis=0)
+        score = _score_targets if classes is None else _score_classes
+        scored.append(score(evidence, offset, codes[tested], np.cumsum(sizes)[:-1], classes, scorer))
+    splits, units, right, temperatures = (np.array(column) for column in zip(*scored, strict=True))
+    if scorer is not None:
+        return Table(options, splits, splits, splits, temperatures)
+    times = np.bincount(place)
+    units, right = (
+        np.array([np.bincount(place, weights=row) / times for row in rows]) for rows in (units, right)
+    )
+    return Table(options, splits, units, right, temperatures)
+
+
+def _score_classes(
+    evidence: np.ndarray, offset: np.ndarray, codes: np.ndarray, ends: np.ndarray, classes: Any, scorer: Any
+) -> OptionScores:
+    """Score probabilities as they would be used, calibrated.
+
+    A metric that tells the classes apart well is not to lose for being overconfident, as those are that fit
+    few matrices closely.
+    """
+    temperature = fit_temperature(evidence, offset, codes)
+    posterior = log_posterior(evidence, offset, temperature)
+    known = np.maximum(posterior[np.arange(len(codes)), codes], np.log(LEAST_PROBABILITY))
+    splits = [float(part.mean()) for part in np.split(known, ends)]
+    if scorer is not None:
+        pairs = zip(np.split(posterior, ends), np.split(codes, ends), strict=True)
+        known_of = [(KnownPosterior(part).fit(labels, classes), classes[labels]) for part, labels in pairs]
+        splits = [float(check_scoring(by, scorer)(by, y[:, None], y)) for by, y in known_of]
+    return OptionScores(splits, known, posterior.argmax(axis=1) == codes, temperature)
+
+
+def _score_targets(
+    predicted: np.ndarray, level: np.ndarray, Y: np.ndarray, ends: np.ndarray, _: Any, scorer: Any
+) -> OptionScores:
+    """Score every matrix by its squared error, negated, and a fold by its R2."""
+    errors, spread = (np.sum((Y - of) ** 2, axis=1) for of in (predicted, level))
+    parts = zip(np.split(errors, ends), np.split(spread, ends), strict=True)
+    splits = [1 - float(part.sum()) / max(float(total.sum()), _TINY) for part, total in parts]
+    if scorer is not None:
+        one = Y.shape[1] == 1
+        pairs = zip(np.split(predicted, ends), np.split(Y, ends), strict=True)
+        known_of = [(KnownTargets(p[:, 0] if one else p).fit(y, y), y[:, 0] if one else y) for p, y in pairs]
+        splits = [float(check_scoring(by, scorer)(by, y, y)) for by, y in known_of]
+    return OptionScores(splits, -errors, -errors, 1.0)
+
+
+# ---------------------------------------------------------------------------
+# The rule
+
+
+def choose(table: Table, grid: Grid, head: str, rule: str) -> Option:
+    """Choose metric and head.
+
+    The metric is chosen for class means, whose score is the least noisy, and then the number of
+    neighbors if these are wanted.  The best metric for neighbors is chosen apart, and taken where
+    it is right clearly more often: classes of several clusters have no use for their means.  In place of
+    class means it is also taken where it gives the labels clearly higher probabilities.
+    """
+    limits = (CLEAR, CLEAR_LEARNED, CLEAR_OWN, CLEAR_HEAD)
+    clear, clear_learned, clear_own, clear_head = (None,) * 4 if rule == "best" else limits
+
+    def metric_for(numbers: Sequence[int | None], usual: Option) -> Option:
+        options = [Option(metric, k) for metric in grid.metrics for k in numbers]
+        still = [option for option in options if option.metric.radius <= grid.usual.radius]
+        return table.best(options, table.best(still, usual, clear), clear_learned)
+
+    first = metric_for([None], Option(grid.usual, None))
+    if head in ("centroid", "ridge") or not grid.numbers:
+        return first
+    number = min(grid.numbers, key=lambda k: abs(k - USUAL_NUMBER))
+    if head == "neighbors":
+        by_number = [Option(first.metric, k) for k in grid.numbers]
+        first = table.best(by_number, Option(first.metric, number), clear)
+    second = metric_for(grid.numbers, Option(grid.usual, number))
+    if head == "neighbors":
+        return table.best([second], first, clear_own, right=True)
+    return table.best([second], table.best([second], first, clear_head, right=True), clear_head)
+
+
+def lay_out_results(table: Table, usual: Option, *, accuracy: bool) -> dict[str, Any]:
+    """Lay the scores out as scikit-learn does, a row for each metric and head."""
+    mean = table.splits.mean(axis=1)
+    gains = table.units - table.units[table.options.index(usual)]
+    n = max(2, gains.shape[1])
+    rows = [{**metric._asdict(), "n_neighbors": k} for metric, k in table.options]
+    columns: dict[str, Any] = {
+        f"param_{name}": np.array([row[name] for row in rows], dtype=object) for name in rows[0]
+    }
+    columns["param_radius"] = columns["param_radius"].astype(float)
+    return {
+        "params": rows,
+        **columns,
+        **{f"split{k}_test_score": table.splits[:, k] for k in range(table.splits.shape[1])},
+        "mean_test_score": mean,
+        "std_test_score": table.splits.std(axis=1),
+        "rank_test_score": 1 + np.array([int(np.sum(mean > m)) for m in mean]),
+        "mean_gain": gains.mean(axis=1),
+        "gain_error": gains.std(axis=1) * np.sqrt(1 / (n - 1)),
+        **({"mean_test_accuracy": table.right.mean(axis=1)} if accuracy else {}),
+    }

@@ -1,0 +1,210 @@
+"""From matrices to regression targets: the chosen metric and its head."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_is_fitted
+
+from spdmetric.estimators.cv import LogEuclideanMetricCV, MetricPredictor, transform_to_numpy
+from spdmetric.estimators.heads import NeighborMeans, Ridge
+from spdmetric.estimators.metric import LogEuclideanMetric
+from spdmetric.linalg.symmetric import Array
+from spdmetric.linalg.threads import one_thread
+from spdmetric.validation import check_numbers, check_weights, weight_unit
+
+
+class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
+    """Regression on SPD matrices: a metric and a head, both chosen by cross-validation.
+
+    Metrics of several radii, ranks and weightings are learned on the same folds, and ridge regression or
+    nearest neighbors follow each of them; the tangent vectors at the mean with a weighting are taken unless
+    another metric is clearly better, by the squared error of the matrices that the folds leave out.
+
+    Parameters
+    ----------
+    metric : LogEuclideanMetric, LogEuclideanMetricCV or None, default=None
+        What to try.  None tries the default radii, ranks and weightings of `LogEuclideanMetricCV`.  A
+        `LogEuclideanMetric` is taken as it is, the only candidate.  A `LogEuclideanMetricCV` gives radii,
+        ranks, weightings, the rule of the choice, and the other parameters of the metric.  All that this
+        estimator has a parameter for is set here, and must have its default there.
+    head : {"auto", "neighbors", "ridge"}, default="auto"
+        What follows the vectors: the mean of the nearest neighbors, ridge regression, or ridge regression
+        unless neighbors are clearly better.
+    n_neighbors : int or None, default=None
+        Number of neighbors, at most as many as there are matrices to learn from in every fold; None
+        chooses among 1, 5, 11, 21.
+    cv : int, splitter, iterable or None, default=None
+        Folds of the choice, as in scikit-learn.  None makes five folds with values of all sizes in each,
+        twice where there are fewer than 200 matrices; with ``groups``, or else domains, five folds of whole
+        groups, or each of at most five groups left out in turn.
+    scoring : str, callable or None, default=None
+        Scorer of the choice, a name or a function of scikit-learn; targets are given to it about their mean,
+        in units of their spread.  None is R².
+    n_jobs : int or None, default=None
+        Processes that share the folds; None is 1, -1 one for each core.
+    random_state : int, default=0
+        Of the order of the matrices in the default folds.
+    verbose : bool, default=False
+        Show a bar of the folds, and print the iterations of the final fit.
+
+    Attributes
+    ----------
+    metric_ : LogEuclideanMetricCV
+        The metric, with all that is known of the choice.
+    head_ : {"neighbors", "ridge"}
+        What follows the vectors of ``metric_``; its number of neighbors is ``metric_.n_neighbors_``.
+    n_features_in_ : int
+        The size d of the matrices.
+
+    Examples
+    --------
+    >>> from spdmetric import LogEuclideanRegressor
+    >>> from spdmetric.datasets import make_regression
+    >>> X, y, X_test, y_test = make_regression(n_train=80, n_test=100, d=5, random_state=0)
+    >>> model = LogEuclideanRegressor().fit(X, y)
+    >>> bool(model.score(X_test, y_test) > 0.9)
+    True
+    """
+
+    _task = "regression"
+
+    def __init__(
+        self,
+        metric: LogEuclideanMetric | LogEuclideanMetricCV | None = None,
+        *,
+        head: str = "auto",
+        n_neighbors: int | None = None,
+        cv: Any = None,
+        scoring: Any = None,
+        n_jobs: int | None = None,
+        random_state: int = 0,
+        verbose: bool = False,
+    ):
+        self.metric = metric
+        self.head = head
+        self.n_neighbors = n_neighbors
+        self.cv = cv
+        self.scoring = scoring
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @one_thread
+    def fit(
+        self,
+        X: Array,
+        y: Array,
+        sample_weight: Array | None = None,
+        groups: Array | None = None,
+        sample_domain: Array | None = None,
+    ) -> LogEuclideanRegressor:
+        """Choose and learn the metric and the head.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_matrices, d, d)
+            SPD matrices.
+        y : array-like of shape (n_matrices,) or (n_matrices, n_outputs)
+            Regression targets.  In learning each output counts in units of its own spread.
+        sample_weight : array-like of shape (n_matrices,), optional
+            Non-negative weights; a weight of zero leaves the matrix out.
+        groups : array-like of shape (n_matrices,), optional
+            Groups that folds keep together, sessions or subjects for instance; None: the domains, if
+            there are several.
+        sample_domain : array-like of shape (n_matrices,), optional
+            Session or subject of each matrix, strings or whole numbers.  Every domain is recentered by its
+            own Riemannian mean, by ``sample_weight``, and one metric is learned for all.
+
+        Returns
+        -------
+        self : LogEuclideanRegressor
+        """
+        training = self._fit_metric(X, y, sample_weight, groups, sample_domain)
+        target, number = training.data.target, self.metric_.n_neighbors_
+        self._unstandardize(check_numbers(X, y)[training.rows], target.values)
+        self._one_output = np.ndim(y) == 1
+        self.head_ = "ridge" if number is None else "neighbors"
+        self._head: Ridge | NeighborMeans = (
+            Ridge.from_vectors(training.vectors, target)
+            if number is None
+            else NeighborMeans.from_vectors(training.vectors, target, number)
+        )
+        return self
+
+    def _unstandardize(self, values: np.ndarray, Y: np.ndarray) -> None:
+        """Store level and spread of the targets, which Y, (n, q), was learned without."""
+        low, high, outputs = Y.argmin(axis=0), Y.argmax(axis=0), np.arange(Y.shape[1])
+        least, most = Y[low, outputs], Y[high, outputs]
+        self._scale = (values[high, outputs] - values[low, outputs]) / (most - least)
+        self._level = values[low, outputs] - self._scale * least
+
+    def predict(self, X: Array, sample_domain: Array | None = None) -> np.ndarray:
+        """Regression targets of matrices.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_matrices, d, d)
+            SPD matrices.
+        sample_domain : array-like of shape (n_matrices,), optional
+            Domain of each matrix, for a regressor that was fitted with domains; one that was not in `fit` is
+            recentered by the mean of its own matrices at hand.  Without it the matrices are of the session
+            of the last `adapt`.
+
+        Returns
+        -------
+        y : ndarray of shape (n_matrices,) or (n_matrices, n_outputs)
+            As in `fit`.
+        """
+        check_is_fitted(self)
+        Y = self._head.predict(transform_to_numpy(self.metric_, X, sample_domain))
+        Y = self._level + self._scale * Y
+        return Y[:, 0] if self._one_output else Y
+
+    def score(
+        self, X: Array, y: Array, sample_weight: Array | None = None, sample_domain: Array | None = None
+    ) -> float:
+        """R², the share of the variance of y that is explained, of several outputs the mean.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_matrices, d, d)
+            SPD matrices.
+        y : array-like of shape (n_matrices,) or (n_matrices, n_outputs)
+            Their targets.
+        sample_weight : array-like of shape (n_matrices,), optional
+            Their weights.
+        sample_domain : array-like of shape (n_matrices,), optional
+            Their domains, as in `predict`.
+
+        Returns
+        -------
+        score : float
+        """
+        predicted = self.predict(X, sample_domain)
+        values, weight = check_numbers(predicted, y), check_weights(sample_weight, predicted)
+        weight = weight * weight_unit(float(weight.max()))
+        return float(r2_score(values, predicted.reshape(len(predicted), -1), sample_weight=weight))
+
+    def adapt(self, X: Array, sample_weight: Array | None = None) -> Self:
+        """Carry the regressor to a new, unlabeled session.
+
+        New matrices are recentered by their own Riemannian mean, as those of training were by theirs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_matrices, d, d)
+            Matrices of the new session.  Their targets should be distributed as in training.
+        sample_weight : array-like of shape (n_matrices,), optional
+            Non-negative weights.
+
+        Returns
+        -------
+        adapted : LogEuclideanRegressor
+            A copy, for the new session.
+        """
+        check_is_fitted(self)
+        return self._carry(lambda metric: metric.adapt(X, sample_weight))

@@ -1,0 +1,233 @@
+"""One value for each matrix, label or group, of an array or a ``.csv`` file; the one reader of these."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from math import prod
+from os import PathLike
+from pathlib import Path
+from typing import TextIO
+
+import numpy as np
+
+from spdmetric.caller import spell
+from spdmetric.io.files import Refused, check_size, listed, reading, shortened
+
+LABEL_HEADS = ("label", "labels", "y", "class", "target")
+GROUP_HEADS = ("group", "groups", "session", "run", "subject")
+FILE_HEADS = ("file", "filename", "file_name", "name", "path")
+_LONGEST_ROW = 2**20  # letters of a row of a .csv file
+
+
+def _if_labels() -> str:
+    return f"If it holds the labels of the other files, pass it as {spell('labels')}."
+
+
+def read_column(path: str | PathLike[str], n: int, heads: tuple[str, ...] = LABEL_HEADS) -> np.ndarray:
+    """Read one value for each of ``n`` matrices from a ``.csv`` file.
+
+    It has one column, with or without a header, or several, one of them under a name of ``heads``.
+    Values are numbers where each is what Python prints for it, otherwise strings, ``01`` for instance.
+    """
+    with reading(path), _opened(path) as rows:
+        return _typed(_column(rows, n, heads), Path(path).stat().st_size)
+
+
+def _column(rows: Iterator[list[str]], n: int, heads: tuple[str, ...]) -> list[str]:
+    """The entries, below a header if there is one; nothing else is kept, and equal ones but once."""
+    first = next(rows, [])
+    named = _position(first, heads)
+    values, seen, entries = list[str](), dict[str, str](), 0
+    for row in chain([first] if first and named is None else [], rows):
+        if named is None and len(row) > 1:
+            raise Refused(f"it has several columns; expected one, or a header with one of {listed(heads)}.")
+        value = row[named or 0].strip() if len(row) > (named or 0) else ""
+        entries += 1
+        if entries <= n + 1:  # what is beyond is counted only
+            values.append(seen.setdefault(value, value))
+    header = named is None and entries == n + 1 and not _is_entry(values[0], values[1:])
+    if entries != n and not header:
+        raise Refused(f"it has {entries} entries for {n} matrices; expected one for each.")
+    values = values[len(values) - n :]
+    if "" in values:
+        raise Refused(f"entry {values.index('')} is empty; expected one value for each matrix.")
+    return [unguarded(value) for value in values]
+
+
+def read_named_column(path: str | PathLike[str], names: Sequence[str], heads: tuple[str, ...]) -> np.ndarray:
+    """One value for each of some files, from a table that names them; other names in it do not matter."""
+    spelled = [{name, name.rpartition("/")[2], name.rpartition(".")[0], Path(name).stem} for name in names]
+    often = Counter(key for keys in spelled for key in keys)
+    index = {key: k for k, keys in enumerate(spelled) for key in keys if often[key] == 1}
+    values, seen = [""] * len(names), dict[str, str]()
+    with reading(path), _opened(path) as rows:
+        first = next(rows, [])
+        file, value = _position(first, FILE_HEADS), _position(first, heads)
+        if file is None or value is None:
+            if len(first) != 2:
+                columns = f"file and {heads[0]}"
+                raise Refused(f"expected the columns {columns}, or two without a header; got {len(first)}.")
+            file, value, rows = 0, 1, chain([first], rows)
+        for row in rows:
+            name, found = (unguarded(row[at].strip()) if len(row) > at else "" for at in (file, value))
+            k = index.get(name.replace("\\", "/").removeprefix("./"))
+            if k is None:
+                continue
+            if values[k] not in ("", found):
+                raise Refused(f"it names {shortened(names[k])} twice, with different values.")
+            values[k] = seen.setdefault(found, found)
+        if missing := [name for name, found in zip(names, values, strict=True) if not found]:
+            raise Refused(f"it has no value for {len(missing)} of {len(names)} files: {listed(missing)}.")
+        return _typed(values, Path(path).stat().st_size)
+
+
+def read_csv_matrix(path: Path) -> np.ndarray:
+    """A matrix of numbers with commas, semicolons, tabs or blanks between, and at most a row too many."""
+    found: list[list[float]] = []
+    with _opened(path, ",;\t ") as rows:
+        for i, row in enumerate(rows, start=1):
+            if found and len(row) != len(found[0]):
+                got = f"row {i} has {len(row)} entries, the first has {len(found[0])}"
+                raise Refused(f"{got}; expected as many in each row. {_if_labels()}")
+            found.append([_as_float(cell, i, j) for j, cell in enumerate(row, start=1)])
+            if len(found) > len(row):
+                break
+    A = np.array(found, ndmin=2) if found else np.empty((0, 0))
+    if A.shape[0] != A.shape[1] or not A.size:
+        raise Refused(f"it has shape {A.shape}; expected one square matrix. {_if_labels()}")
+    return A
+
+
+def _as_float(cell: str, row: int, column: int) -> float:
+    try:
+        return float(cell)
+    except ValueError as error:
+        where = f"row {row}, column {column} holds {shortened(repr(cell))}"
+        raise Refused(f"{where}; expected a number. {_if_labels()}") from error
+
+
+@contextmanager
+def _opened(path: str | PathLike[str], separators: str = ",") -> Iterator[Iterator[list[str]]]:
+    """Rows of a ``.csv`` file, separated by the first mark of ``separators`` that its first row has."""
+    try:
+        with Path(path).open(newline="", encoding="utf-8-sig") as file:
+            first = file.read(_LONGEST_ROW).strip().partition("\n")[0].strip()
+            file.seek(0)
+            yield _rows(file, next((mark for mark in separators if mark in first), ","))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise Refused(f"it is not a text file of comma-separated values ({error}).") from error
+
+
+def _rows(file: TextIO, separator: str) -> Iterator[list[str]]:
+    """Rows that are not empty; one without an end would fill the memory."""
+    length = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal length
+        while line := file.readline(_LONGEST_ROW):
+            length += len(line)
+            if length >= _LONGEST_ROW:
+                raise Refused(f"it has a row of more than {_LONGEST_ROW} letters.")
+            yield line
+
+    for row in csv.reader(lines(), delimiter=separator):
+        length = 0
+        if separator == " ":  # any number of them between two numbers
+            row = [cell for cell in row if cell]
+        if row:
+            yield row
+
+
+def _position(row: list[str], heads: tuple[str, ...]) -> int | None:
+    """Where a row has the first of some heads that it has."""
+    head = [cell.strip().lower() for cell in row]
+    return next((head.index(name) for name in heads if name in head), None)
+
+
+def _is_entry(first: str, others: list[str]) -> bool:
+    """Whether the first row of a column is a value like the others, and no header."""
+    return first in others or all(_number(text) is not None for text in {first, *others})
+
+
+def _typed(values: list[str], stored: int) -> np.ndarray:
+    """Numbers if all are, and different ones where the texts are different."""
+    texts = dict.fromkeys(values)
+    numbers = {text: number for text in texts if (number := _number(text)) is not None}
+    if len(numbers) == len(texts) == len(set(numbers.values())):
+        return as_column("the column", np.array([numbers[value] for value in values]), len(values), stored)
+    return _as_words("the column", values, stored)
+
+
+def _number(text: str) -> int | float | None:
+    """The number of 64 bits that Python prints as this text; NaN, where it is missing, in any case."""
+    try:
+        number = int(text) if re.fullmatch("-?[0-9]+", text) else float(text)
+    except ValueError:
+        return None
+    fits = isinstance(number, float) or abs(number) < 2**63
+    return number if fits and (repr(number) == text or number != number) else None
+
+
+# What a spreadsheet takes for a formula, or passes over before one.
+_FORMULA = re.compile(r"'*[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]")
+
+
+def guarded(text: str) -> str:
+    """A word for a .csv file that no spreadsheet takes for a formula: an apostrophe before it."""
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def unguarded(text: str) -> str:
+    """The inverse of `guarded`."""
+    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
+
+
+# ---------------------------------------------------------------------------
+# Arrays
+
+
+def check_length(name: str, shape: tuple[int, ...], n: int) -> None:
+    """Refuse an array that has not one entry for each of ``n`` matrices."""
+    if prod(shape) != n or max(shape, default=0) != n:
+        raise Refused(f"{shortened(name)} has shape {shape} for {n} matrices; expected one entry for each.")
+
+
+def as_column(name: str, values: np.ndarray, n: int, stored: int, mat: bool = False) -> np.ndarray:
+    """One value for each matrix; those in floating point, as MATLAB has them, become integers if whole."""
+    check_length(name, values.shape, n)
+    values = values.ravel()
+    if values.dtype == object:  # a cell array of strings
+        return _as_words(name, [str(np.squeeze(item)) for item in values], stored)
+    if values.dtype.kind == "S":
+        check_size(name, 4 * values.nbytes, stored)
+        try:
+            return np.char.decode(values, "utf-8")
+        except UnicodeDecodeError as error:
+            raise Refused(f"{name} holds bytes that are no text in UTF-8; expected words.") from error
+    if values.dtype.kind == "U":
+        letters = np.ascontiguousarray(values).view(np.uint32)
+        if letters.size and (letters.max() > 0x10FFFF or (letters >> 11 == 0xD800 >> 11).any()):
+            raise Refused(f"{name} holds letters that are none, and cannot be written; expected Unicode.")
+        empty = np.flatnonzero(np.char.str_len(np.char.strip(values)) == 0)
+        if len(empty):
+            raise Refused(f"{name}[{empty[0]}] is empty; expected a number or a word for each matrix.")
+        return np.char.rstrip(values) if mat else values  # MATLAB pads the rows of a matrix to one length
+    if values.dtype.kind not in "fciub":
+        raise Refused(f"{name} has dtype {values.dtype}; expected words or numbers, as {name}.astype(str).")
+    bad = ~np.isfinite(values) | (values.dtype.kind == "c")
+    if bad.any():
+        first = int(np.argmax(bad))
+        raise Refused(f"{name}[{first}] is {values[first]}; expected a number or a word for each matrix.")
+    whole = values.dtype.kind == "f" and np.all((values == np.round(values)) & (np.abs(values) < 2**53))
+    return values.astype(np.int64) if whole else values
+
+
+def _as_words(name: str, words: list[str], stored: int) -> np.ndarray:
+    """Words as an array, in which each takes as much as the longest."""
+    check_size(name, 4 * len(words) * max(map(len, words), default=0), stored)
+    return np.array(words)

@@ -1,1 +1,0 @@
-"""The paper, reproduced: methods, tables with the printed numbers, figures."""

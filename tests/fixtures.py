@@ -1,0 +1,43 @@
+"""Fixtures of all tests, those of reproduction too: random numbers, and where the real data are."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(20150206)
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    folder = os.environ.get("SPDMETRIC_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("real data: set SPDMETRIC_DATA to their folder")
+    return Path(folder)
+
+
+@pytest.fixture
+def chunks_of(monkeypatch):
+    """Give chunks another size than the default, which depends on that of the matrices alone."""
+
+    def set_size(size: int) -> None:
+        monkeypatch.setattr("spdmetric.objectives.data.default_chunk_size", lambda d: size)
+
+    return set_size
+
+
+@pytest.fixture
+def batches_of(monkeypatch):
+    """Give mini-batches another size than the default."""
+
+    def set_size(size: int) -> None:
+        monkeypatch.setattr("spdmetric.estimators._streaming.batch_size", lambda d: size)
+        monkeypatch.setattr("spdmetric.solvers.stochastic.default_batch_size", lambda n, d: size)
+
+    return set_size

@@ -1,0 +1,170 @@
+"""Steps that make matrices definite: the common range loses nothing, shrinkage is scikit-learn's."""
+
+from __future__ import annotations
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.covariance import oas, shrunk_covariance
+from sklearn.utils.estimator_checks import check_estimator
+
+from random_matrices import labeled, spd
+from spdmetric import CommonRange, Shrinkage
+from spdmetric.comparison.folds import Fold
+from spdmetric.comparison.methods import COMPARED, METHODS, Sizes, find_obstacle
+from spdmetric.datasets import make_regression
+from spdmetric.geometry import distance_riemann
+from spdmetric.validation import check_spd
+
+
+@pytest.fixture
+def deficient():
+    X, _, X_new, _ = make_regression(30, 10, d=7, rank=4, random_state=1)
+    return X, X_new
+
+
+@pytest.mark.filterwarnings("ignore:Can't test estimator:sklearn.exceptions.SkipTestWarning")
+@pytest.mark.parametrize("estimator", [CommonRange(), Shrinkage()], ids=str)
+def test_sklearns_own_checks(estimator):
+    check_estimator(estimator)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_there_and_back(deficient, dtype):
+    X, X_new = (part.astype(dtype) for part in deficient)
+    X.flags.writeable = False
+    common = CommonRange().fit(X[::-1])
+    inside = common.transform(X_new)
+    check_spd(inside)
+    assert (inside.shape, inside.dtype) == ((10, 4, 4), dtype)
+    back = common.inverse_transform(inside)
+    assert back.dtype == dtype
+    np.testing.assert_allclose(back, X_new, atol=30 * np.finfo(dtype).eps * np.abs(X_new).max())
+    np.testing.assert_allclose(common.basis_.T @ common.basis_, np.eye(4), atol=1e-12)
+
+
+def test_distances_are_those_of_any_full_rank_coordinates(deficient):
+    """The powers of the sources, as coordinates of the range, have the same affine-invariant distances."""
+    X, _ = deficient
+    mixing = np.random.RandomState(1).standard_normal((7, 4))
+    back = np.linalg.pinv(mixing)
+    Z = CommonRange().fit_transform(X)
+    np.testing.assert_allclose(
+        distance_riemann(Z[0], Z[1]), distance_riemann(back @ X[0] @ back.T, back @ X[1] @ back.T), rtol=1e-9
+    )
+
+
+def test_definite_matrices_pass_as_they_are(rng):
+    X, _ = labeled(rng, 12, 3, classes=2)
+    np.testing.assert_array_equal(CommonRange().fit_transform(X), X)
+
+
+def test_all_methods_run_behind_it(deficient):
+    X, X_new = deficient
+    y = np.arange(30) % 2
+    sizes = Sizes(30, 7, 15, 4, shared=True)
+    whole = Sizes(30, 4, 15, 4)
+    inside = CommonRange().fit(X)
+    for name in COMPARED:
+        assert find_obstacle(METHODS[name], sizes) is None
+        if not METHODS[name].sweeps:
+            given = Fold(X, y, X_new).labels(METHODS[name].make(sizes))
+            expected = Fold(inside.transform(X), y, inside.transform(X_new)).labels(METHODS[name].make(whole))
+            np.testing.assert_array_equal(given, expected)
+
+
+def test_tensors_stay_where_they_are(deficient):
+    X, X_new = deficient
+    common = CommonRange().fit(strict.asarray(X))
+    inside = common.transform(strict.asarray(X_new))
+    assert type(inside) is type(strict.asarray(X))
+    np.testing.assert_allclose(np.asarray(inside), common.transform(X_new), atol=1e-12)
+    assert type(common.inverse_transform(inside)) is type(inside)
+
+
+def test_matrices_without_a_common_range_are_told(deficient, rng):
+    X, X_new = deficient
+    lower = X.copy()
+    lower[3] = X[3, :, :1] @ X[3, :1]
+    with pytest.raises(ValueError, match=r"X\[3\] has rank 1 on the common range, .* 4 of 7 dim.*1 of 30"):
+        CommonRange().fit(lower)
+    few = rng.standard_normal((20, 7, 3))
+    with pytest.raises(ValueError, match=r"X\[0\] has rank 3 .* has 7 of 7 .* not share one null space"):
+        CommonRange().fit(few @ few.transpose(0, 2, 1))
+    common = CommonRange().fit(X)
+    strange = X_new.copy()
+    strange[2] += 1e-3 * np.eye(7)
+    with pytest.raises(ValueError, match=r"X\[2\] leaves the common range .* 4 of 7 dimensions"):
+        common.transform(strange)
+    with pytest.raises(ValueError, match="features"):
+        common.transform(X_new[:, :5, :5])
+    with pytest.raises(ValueError, match=r"X\[1\] is not positive semi-definite"):
+        common.transform(X_new * np.array([1.0, -1.0] + [1.0] * 8)[:, None, None])
+    with pytest.raises(ValueError, match=r"X\[0\] has the trace 0: it is not a covariance"):
+        CommonRange().fit(0 * X)
+    with pytest.raises(ValueError, match="the common range has 4 dimensions"):
+        common.inverse_transform(X_new)
+    with pytest.raises(ValueError, match="tol=-1: expected a number from 0 to 1"):
+        clone(common).set_params(tol=-1).fit(X)
+
+
+# -- shrinkage --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("share", [1e-6, 0.3, 1.0, np.float32(0.5)])
+def test_a_share_is_that_of_scikit_learn(share, rng):
+    X = spd(rng, 4, 5)
+    expected = np.array([shrunk_covariance(A, share) for A in X])
+    np.testing.assert_allclose(Shrinkage(share).fit_transform(X), expected, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize(("n", "d"), [(4, 6), (6, 6), (50, 6), (500, 3)])
+def test_oas_of_a_matrix_is_oas_of_its_samples(n, d, rng):
+    samples = rng.standard_normal((3, n, d)) @ rng.standard_normal((d, d))
+    X = np.array([np.cov(one.T, bias=True) for one in samples])
+    found = Shrinkage("oas", n_samples=n).fit_transform(X)
+    np.testing.assert_allclose(found, [oas(one)[0] for one in samples], rtol=1e-10, atol=1e-12)
+    if n <= d:  # the rank tells the number of samples
+        np.testing.assert_allclose(Shrinkage("oas").fit_transform(X), found, rtol=1e-12)
+    else:  # else it is taken to be the least that it can be
+        least = Shrinkage("oas", n_samples=d + 1).fit_transform(X)
+        np.testing.assert_allclose(Shrinkage("oas").fit_transform(X), least, rtol=1e-12)
+
+
+@pytest.mark.parametrize("share", ["oas", 1e-3])
+def test_matrices_of_all_ranks_become_definite(share, rng):
+    d = 6
+    factors = [rng.standard_normal((d, r)) for r in (1, 2, 5, 6)]
+    X = np.array([A @ A.T for A in factors])
+    for form in (X, X.astype(np.float32)):
+        found = Shrinkage(share).fit_transform(form)
+        assert found.dtype == form.dtype
+        check_spd(found)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        ({"shrinkage": "lwf"}, r"that of Ledoit and Wolf needs the signals, see Covariances\('lwf'\)"),
+        ({"shrinkage": "other"}, "'other': expected 'oas' or a number above 0, at most 1"),
+        ({"shrinkage": 0}, "shrinkage=0: expected"),
+        ({"shrinkage": 1.5}, "shrinkage=1.5: expected"),
+        ({"shrinkage": float("nan")}, "shrinkage=nan: expected"),
+        ({"shrinkage": None}, "shrinkage=None: expected"),
+        ({"shrinkage": "oas", "n_samples": 0}, "n_samples=0: expected a whole number"),
+        ({"shrinkage": "oas", "n_samples": 2.5}, "n_samples=2.5: expected a whole number"),
+    ],
+)
+def test_parameters_that_are_none(parameters, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        Shrinkage(**parameters).fit(np.eye(2)[None])
+
+
+def test_what_is_no_covariance_matrix_is_told():
+    with pytest.raises(
+        ValueError, match=r"X\[0\] is not positive semi-definite \(all entries are zero\); 2 are"
+    ):
+        Shrinkage().fit(np.zeros((2, 3, 3)))
+    with pytest.raises(ValueError, match=r"X\[1\] is not positive semi-definite"):
+        Shrinkage().fit(np.stack([np.eye(3), -np.eye(3)]))
