@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import frexp, isfinite, ldexp
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -530,7 +531,7 @@ def is_regression(y: ArrayLike, task: str) -> bool:
     """Whether y holds regression targets: told by the task, or by numbers that are not whole.
 
     That is the rule of scikit-learn's `type_of_target`, which warns of numbers beyond int64.  Numbers that
-    are not finite count as such too: `check_numbers` says which they are.
+    are not finite count as such too: an error says later which they are.
     """
     check_choice("task", task, TASKS)
     y = as_numpy(to_numpy(y), "y")

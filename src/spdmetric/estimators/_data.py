@@ -107,13 +107,13 @@ def check_target(
             f"class_weight={class_weight!r} is for classes, and y holds regression targets: pass "
             "sample_weight to fit, or task='classification' if the numbers are labels."
         )
-    values = _check_values(X, y)
+    values = check_values(X, y)
     weight = check_weights(sample_weight, values)
     weight = weight * validation.weight_unit(float(weight.max()))
     return None, RegressionTarget.from_values(_standardize(values, weight), weight)
 
 
-def _check_values(X: Array, y: ArrayLike) -> np.ndarray:
+def check_values(X: Array, y: ArrayLike) -> np.ndarray:
     """Return regression targets, (n, q), in float64, or say why they are none."""
     y = as_numpy(to_numpy(y), "y")
     if y.dtype.kind not in "fiu":

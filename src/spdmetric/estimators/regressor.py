@@ -9,12 +9,13 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
+from spdmetric.estimators._data import check_values
 from spdmetric.estimators.cv import LogEuclideanMetricCV, MetricPredictor, transform_to_numpy
 from spdmetric.estimators.heads import NeighborMeans, Ridge
 from spdmetric.estimators.metric import LogEuclideanMetric
 from spdmetric.linalg.symmetric import Array
 from spdmetric.linalg.threads import one_thread
-from spdmetric.validation import check_numbers, check_weights, weight_unit
+from spdmetric.validation import check_weights, weight_unit
 
 
 class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
@@ -125,7 +126,7 @@ class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
         """
         training = self._fit_metric(X, y, sample_weight, groups, sample_domain)
         target, number = training.data.target, self.metric_.n_neighbors_
-        self._unstandardize(check_numbers(X, y)[training.rows], target.values)
+        self._unstandardize(check_values(X, y)[training.rows], target.values)
         self._one_output = np.ndim(y) == 1
         self.head_ = "ridge" if number is None else "neighbors"
         self._head: Ridge | NeighborMeans = (
@@ -185,7 +186,7 @@ class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
         score : float
         """
         predicted = self.predict(X, sample_domain)
-        values, weight = check_numbers(predicted, y), check_weights(sample_weight, predicted)
+        values, weight = check_values(predicted, y), check_weights(sample_weight, predicted)
         weight = weight * weight_unit(float(weight.max()))
         return float(r2_score(values, predicted.reshape(len(predicted), -1), sample_weight=weight))
 
