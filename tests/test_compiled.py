@@ -20,9 +20,10 @@ from spdmetric.datasets import make_toy
 from spdmetric.geometry import mean_riemann
 from spdmetric.linalg import compiled
 from spdmetric.linalg.moments import moments_of
-from spdmetric.linalg.symmetric import LogCongruence, congruence, invsqrtm, unvech, vech
+from spdmetric.linalg.symmetric import congruence, invsqrtm, unvech, vech
 from spdmetric.manifolds import Ball
 from spdmetric.objectives.data import ClassTarget
+from spectral import LogCongruence
 
 pytest.importorskip("numba")
 from compiled_eigh import eigh

@@ -30,11 +30,12 @@ from spdmetric import (
     means,
     validation,
 )
+from spdmetric.estimators._data import check_target
 from spdmetric.linalg import symmetric as matrices
-from spdmetric.linalg.symmetric import LogCongruence, congruence, invsqrtm, spectrum, vech
+from spdmetric.linalg.symmetric import congruence, invsqrtm, spectrum, vech
 from spdmetric.objectives.alignment import Misalignment
 from spdmetric.objectives.data import ClassTarget, Data
-from spectral import EXP, LOG, derivative, power
+from spectral import EXP, LOG, LogCongruence, derivative, power
 
 TOTAL = 10_000  # examples of a nightly run
 
@@ -452,8 +453,8 @@ def weights_of_any_scale_are_the_normalized_ones(rng, d):
 @heavy_prop
 def a_batch_that_is_refused_changes_nothing(rng, d):
     X, y = labeled(rng, 24, d)
-    model = LogEuclideanMetric(1.5, batch_size=8, random_state=np.random.RandomState(0))
-    other = LogEuclideanMetric(1.5, batch_size=8, random_state=np.random.RandomState(0))
+    model = LogEuclideanMetric(1.5, random_state=np.random.RandomState(0))
+    other = LogEuclideanMetric(1.5, random_state=np.random.RandomState(0))
     bad_X, bad_w, bad_y = X[:8].copy(), np.ones(8), y[:8].copy()
     bad_X[d % 8] = rng.choice([np.nan, 0.0, 1e200])
     bad_w[d % 8] = rng.choice([np.nan, -1.0, 1e-200])
@@ -467,7 +468,7 @@ def a_batch_that_is_refused_changes_nothing(rng, d):
             m.partial_fit(X[rows], y[rows], classes=[0, 1])
     assert np.array_equal(model.transform(X), other.transform(X))
     assert model.n_iter_ == other.n_iter_
-    assert np.array_equal(model._stream.seen, other._stream.seen)
+    assert np.array_equal(model._stream.counts, other._stream.counts)
 
 
 # ---------------------------------------------------------------------------
@@ -550,20 +551,18 @@ def a_wider_factor_has_the_rows_of_the_narrow_one(rng, d):
 
 
 @prop
-def numbers_to_predict_keep_neither_unit_nor_origin(rng, d):
-    y, weight = rng.standard_normal((9, d)), rng.uniform(0.5, 2, 9)
-    values = validation.check_numbers(np.empty((9, 1, 1)), y)
-    close(values, y, 0)
-    unit = validation.standardized(values, weight)
-    close(np.average(unit, axis=0, weights=weight), np.zeros(d))
-    close(np.average(unit**2, axis=0, weights=weight), np.ones(d))
-    close(validation.standardized(3e5 * values - 7, weight), unit, 1e-8)
+def regression_targets_keep_neither_unit_nor_origin(rng, d):
+    y, weight, X = rng.standard_normal((9, d)), rng.uniform(0.5, 2, 9), np.empty((9, 1, 1))
+    _, target = check_target(X, y, weight, None, "auto")
+    close(np.average(target.values, axis=0, weights=weight), np.zeros(d))
+    close(np.average(target.values**2, axis=0, weights=weight), np.ones(d))
+    close(check_target(X, 3e5 * y - 7, weight, None, "auto")[1].values, target.values, 1e-8)
     assert validation.is_regression(y, "auto")
     assert not validation.is_regression(np.round(y), "auto")
     assert validation.is_regression(np.round(y), "regression")
     y[4, 0] = np.nan
     with pytest.raises(ValueError, match=r"y\[4"):
-        validation.check_numbers(np.empty((9, 1, 1)), y)
+        check_target(X, y, weight, None, "auto")
 
 
 @prop

@@ -13,7 +13,6 @@ from random_matrices import labeled, spd, symmetric
 from spdmetric.datasets import make_toy
 from spdmetric.geometry import mean_riemann
 from spdmetric.linalg.symmetric import (
-    LogCongruence,
     congruence,
     expm,
     invsqrtm,
@@ -29,6 +28,7 @@ from spdmetric.objectives.data import ClassTarget, Data
 from spdmetric.solvers import SOLVERS, Status
 from spdmetric.solvers.constraint import Iterate
 from spdmetric.solvers.secant import SecantModel
+from spectral import LogCongruence
 
 solvers = pytest.mark.parametrize("solver", SOLVERS)
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from random_matrices import spd, symmetric
 from spdmetric.linalg.symmetric import (
-    LogCongruence,
     congruence,
     expm,
     invsqrtm,
@@ -23,7 +22,7 @@ from spdmetric.linalg.symmetric import (
     unvech,
     vech,
 )
-from spectral import EXP, LOG, derivative, power
+from spectral import EXP, LOG, LogCongruence, derivative, power
 
 seeds = st.integers(0, 2**32 - 1)
 

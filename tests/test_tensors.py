@@ -13,8 +13,9 @@ from sklearn.pipeline import make_pipeline
 
 from random_matrices import labeled, spd
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV, geometry
-from spdmetric.linalg.symmetric import LogCongruence, symmetrize
+from spdmetric.linalg.symmetric import symmetrize
 from spdmetric.validation import check_psd, check_spd, is_tensor, to_numpy
+from spectral import LogCongruence
 
 try:
     import torch

@@ -17,13 +17,13 @@ from typing import Protocol
 
 import numpy as np
 
-from spdmetric.linalg.lazy import lazy
 from spdmetric.linalg.symmetric import (
     Array,
     Spectrum,
     exp_slope,
     expm,
     invsqrtm,
+    lazy,
     sinhc,
     spectrum,
     symmetrize,
@@ -152,10 +152,7 @@ class Ball:
 
     def point(self, S: Array) -> BallPoint:
         """Return the point with normal coordinates ``S``."""
-        return self._at(spectrum(S))
-
-    def _at(self, coordinates: Spectrum) -> BallPoint:
-        return BallPoint(coordinates, self._root)
+        return BallPoint(spectrum(S), self._root)
 
     def retract(self, point: BallPoint, step: Array) -> BallPoint:
         """Follow a straight line of coordinates; outside the ball, return to it toward the center."""
@@ -180,7 +177,7 @@ class Ball:
         length = sqrt(s @ s)
         if length > self.radius:
             s = s * (self.radius / length)
-        return self._at(Spectrum(s, P))
+        return BallPoint(Spectrum(s, P), self._root)
 
 
 # ---------------------------------------------------------------------------

@@ -19,7 +19,6 @@ from spdmetric.caller import warn_at_caller
 from spdmetric.linalg.batch import stack_of
 from spdmetric.linalg.symmetric import (
     Array,
-    LogCongruence,
     Spectrum,
     array_namespace,
     congruence,
@@ -345,8 +344,9 @@ def _log_and_curvature(factor: Array, n: int | None) -> RowFunction:
             decomposed = stack_of(X, n).decompose(factor)
             features, spread = decomposed.features, decomposed.spread[:, None]
         else:
-            log = LogCongruence.of(congruence(factor, X)).log
-            features, spread = vech(log.compose(log.values)), log.values[..., -1:] - log.values[..., :1]
+            s = spectrum(congruence(factor, X))
+            logs = xp.log(s.values)
+            features, spread = vech(s.compose(logs)), logs[..., -1:] - logs[..., :1]
         if not bool(xp.all(xp.isfinite(spread))):
             raise ValueError(
                 "A matrix of X is no longer positive definite once it is whitened by the mean: it is too "

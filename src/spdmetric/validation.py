@@ -460,16 +460,20 @@ def check_labels(X: Array, y: Array, *, method: str = "fit") -> np.ndarray:
     """Return labels as an array, one for each matrix, none of them missing."""
     if y is None:
         raise ValueError(f"{method} requires y to be passed, but the target y is None.")
-    y = as_numpy(to_numpy(y), "y")
-    _check_label_dtype(y, "y")
-    y = column_or_1d(y, warn=True)
+    y = column_or_1d(as_numpy(to_numpy(y), "y"), warn=True)
     check_consistent_length(X, y)
     return check_label_kind(y, "y")
 
 
 def check_label_kind(y: np.ndarray, name: str, first: int = 0) -> np.ndarray:
     """Return labels, all strings or all numbers, none missing; ``first`` is what the first is called."""
-    _check_label_dtype(y, name)
+    if y.dtype.kind not in "OUTfiub":
+        hints = {"S": f" For bytes pass np.char.decode({name}, 'utf-8')."}
+        hints |= dict.fromkeys("mM", f" For dates pass {name}.astype(str).")
+        raise ValueError(
+            f"{name} has dtype {y.dtype}: expected labels that are strings, whole numbers or "
+            f"booleans.{hints.get(y.dtype.kind, '')}"
+        )
     y = y.astype(object) if y.dtype.kind == "T" else y  # scikit-learn knows no StringDType
     kind = y.dtype.kind
     missing: np.ndarray | bool = False
@@ -485,16 +489,6 @@ def check_label_kind(y: np.ndarray, name: str, first: int = 0) -> np.ndarray:
             "these matrices, or give them any label and sample_weight=0."
         )
     return _one_kind(y, name, first) if kind == "O" else y
-
-
-def _check_label_dtype(y: np.ndarray, name: str) -> None:
-    if y.dtype.kind not in "OUTfiub":
-        hints = {"S": f" For bytes pass np.char.decode({name}, 'utf-8')."}
-        hints |= dict.fromkeys("mM", f" For dates pass {name}.astype(str).")
-        hint = hints.get(y.dtype.kind, "")
-        raise ValueError(
-            f"{name} has dtype {y.dtype}: expected labels that are strings, whole numbers or booleans.{hint}"
-        )
 
 
 def _is_missing(label: object) -> bool:

@@ -17,9 +17,8 @@ import numpy as np
 from spdmetric import validation
 from spdmetric.distributed.arrays import chunk_rows
 from spdmetric.distributed.cluster import Cluster
-from spdmetric.linalg.lazy import lazy
 from spdmetric.linalg.moments import Moments
-from spdmetric.linalg.symmetric import congruence, symmetrize
+from spdmetric.linalg.symmetric import congruence, lazy, symmetrize
 from spdmetric.linalg.threads import chunks, one_thread
 from spdmetric.means import RowFunction, weighted_sum
 from spdmetric.objectives.data import Chunk, ClassTarget, Data, Part, Summand, default_chunk_size

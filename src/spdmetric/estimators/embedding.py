@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from spdmetric.linalg.batch import stack_of
-from spdmetric.linalg.lazy import lazy
 from spdmetric.linalg.symmetric import (
     Array,
     array_namespace,
@@ -15,6 +14,7 @@ from spdmetric.linalg.symmetric import (
     detached,
     expm,
     invsqrtm,
+    lazy,
     like,
     logm,
     symmetrize,

@@ -410,26 +410,20 @@ def check_parameters(metric: LogEuclideanMetric) -> None:
             "all pairs of matrices: with kernel='rbf' use 'trust-region'."
         )
     validation.check_weighting(metric.weighting, metric.kernel)
-    _check_class_weight(metric.class_weight)
+    by_label = metric.class_weight
+    if not isinstance(by_label, Mapping) and by_label not in (None, "balanced"):
+        raise ValueError(
+            f"class_weight={by_label!r}: expected one of None, 'balanced', or a dict of weights."
+        )
+    for label, weight in by_label.items() if isinstance(by_label, Mapping) else ():
+        if not isinstance(weight, Real) or not isfinite(weight) or weight <= 0:
+            raise ValueError(
+                f"class_weight[{label!r}]={weight!r}: expected a finite number > 0. To leave a class out, "
+                "drop its matrices."
+            )
     if not isinstance(metric.tol, Real) or not metric.tol > 0:
         raise ValueError(f"tol={metric.tol!r}: expected a positive number.")
     check_count("max_iter", metric.max_iter)
     validation.check_n_jobs(metric.n_jobs)
     if metric.callback is not None and not callable(metric.callback):
         raise ValueError(f"callback={metric.callback!r}: expected a function of one Record, or None.")
-
-
-def _check_class_weight(class_weight: object) -> None:
-    """Refuse what is neither None, nor "balanced", nor positive weights by label."""
-    if not isinstance(class_weight, Mapping):
-        if class_weight is not None and class_weight != "balanced":
-            raise ValueError(
-                f"class_weight={class_weight!r}: expected one of None, 'balanced', or a dict of weights."
-            )
-        return
-    for label, weight in class_weight.items():
-        if not isinstance(weight, Real) or not isfinite(weight) or weight <= 0:
-            raise ValueError(
-                f"class_weight[{label!r}]={weight!r}: expected a finite number > 0. To leave a class out, "
-                "drop its matrices."
-            )

@@ -14,9 +14,8 @@ import numpy as np
 from scipy.linalg.blas import dtrmm
 
 from spdmetric.linalg import compiled
-from spdmetric.linalg.lazy import lazy
 from spdmetric.linalg.moments import Moments, moments_of
-from spdmetric.linalg.symmetric import LogCongruence, Spectrum, transpose, unvech, vech
+from spdmetric.linalg.symmetric import Spectrum, lazy, sinhc, transpose, ucothu, unvech, vech
 
 if TYPE_CHECKING:
     from spdmetric.linalg.compiled.stack import CompiledDecomposition, CompiledStack
@@ -86,7 +85,7 @@ class PlainStack:
                 values, V = _eigh(A)
                 logs[rows], vectors[rows] = np.log(values), V
                 features[rows] = vech(_logarithm(logs[rows], V))
-        return PlainDecomposition(self.X, W, LogCongruence(Spectrum(logs, vectors)), features, WX)
+        return PlainDecomposition(self.X, W, Spectrum(logs, vectors), features, WX)
 
 
 class PlainDecomposition:
@@ -96,18 +95,18 @@ class PlainDecomposition:
         self,
         X: np.ndarray,
         W: np.ndarray,
-        log: LogCongruence,
+        log: Spectrum,
         features: np.ndarray,
         WX: np.ndarray | None = None,
     ):
-        self._X, self._W, self.log = X, W, log
+        self._X, self._W, self.log = X, W, log  # log-eigenvalues and eigenvectors of W X W'
         self.features = features  # (n, p)
         self._WX = WX  # (n, m, d)
 
     @property
     def spread(self) -> np.ndarray:
         """Largest less smallest log-eigenvalue of each matrix, (n,)."""
-        values = self.log.log.values
+        values = self.log.values
         return values[:, -1] - values[:, 0]
 
     def moments(self, Y: np.ndarray, weight: np.ndarray, *, gram: bool) -> Moments:
@@ -121,16 +120,19 @@ class PlainDecomposition:
         return weight * ((self.features - mean) @ right + Y @ across.T)
 
     def pull(self, rows: np.ndarray) -> np.ndarray:
-        """Derivative of ``sum <rows, features>`` along ``W -> exp(-xi/2) W``.
+        """Derivative of ``sum <rows, features>`` along ``W -> exp(-xi/2) W``, which moves G along a geodesic.
 
-        As `LogCongruence.pull`.  Of large matrices one triangle is enough: ``E = V' M V``, and with
-        ``h o E = N + N'`` the sum of ``V N V'`` and its transpose.
+        In the eigenbasis of ``W X W'`` the derivative of the logarithm is multiplication by -h(t), t the gaps
+        of the log-eigenvalues, ``h(t) = (t/2) coth(t/2)``.  Of large matrices one triangle is enough: with
+        ``E = V' M V`` and ``h o E = N + N'`` the sum of ``V N V'`` and its transpose.
         """
         m = self._W.shape[0]
         if len(_bands(m)) == 1:
-            return self.log.pull(unvech(rows))
+            (logs, V), M = self.log, unvech(rows)
+            h = ucothu((logs[:, :, None] - logs[:, None, :]) / 2)
+            return np.sum(V @ (-h * (transpose(V) @ M @ V)) @ transpose(V), axis=0)
         total = np.zeros((m, m))
-        for row, log, V in zip(rows, *self.log.log, strict=True):
+        for row, log, V in zip(rows, *self.log, strict=True):
             N = _half_product(V.T, unvech(row) @ V, lower=False)
             for band in _bands(m):
                 N[band, band.start :] *= _h(log[band, None], log[band.start :])
@@ -140,7 +142,12 @@ class PlainDecomposition:
 
     def pull_factor(self, rows: np.ndarray) -> np.ndarray:
         """Derivative of ``sum <rows, features>`` in the entries of W."""
-        return self.log.pull_factor(unvech(rows), self._W @ self._X if self._WX is None else self._WX)
+        (logs, V), M = self.log, unvech(rows)
+        WX = self._W @ self._X if self._WX is None else self._WX
+        root = np.exp(-logs / 2)
+        slope = root[:, :, None] * root[:, None, :] / sinhc((logs[:, :, None] - logs[:, None, :]) / 2)
+        B = V @ (slope * (transpose(V) @ M @ V)) @ transpose(V)  # D log [M], (n, m, m)
+        return 2 * np.tensordot(B, WX, axes=((0, 2), (0, 1)))
 
 
 # ---------------------------------------------------------------------------
@@ -228,7 +235,7 @@ def _logarithm(logs: np.ndarray, V: np.ndarray) -> np.ndarray:
 
 
 def _h(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """`LogCongruence.h` of log-eigenvalues ``low <= high``; what is below them is left as it comes."""
+    """H of log-eigenvalues ``low <= high``; what is below them is left as it comes."""
     u = (high - low) / 2
     u += 1e-30  # where they are equal this gives the limit, 1
     return np.divide(u, np.tanh(u), out=u)

@@ -11,17 +11,43 @@ that has no cancellation at any gap (see ``docs/math.md``).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 import array_api_compat
 import numpy as np
 from array_api_compat import device, is_numpy_array, is_torch_array
 
-from spdmetric.linalg.lazy import lazy
-
 Array = Any
+Value = TypeVar("Value")
+
+
+class lazy(Generic[Value]):
+    """`functools.cached_property` without the lock it has before Python 3.12.
+
+    The lock costs as much as a product of small matrices, of which an evaluation has few.
+    Two threads that ask at once may both compute the value; it is the same.
+    """
+
+    def __init__(self, function: Callable[[Any], Value]):
+        self._function = function
+        self.__doc__ = function.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> lazy[Value]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> Value: ...
+    def __get__(self, instance: object | None, owner: type) -> lazy[Value] | Value:
+        if instance is None:
+            return self
+        # Found in the instance's own dictionary, it is not looked for here again.
+        value = instance.__dict__[self._name] = self._function(instance)
+        return value
 
 
 def array_namespace(*arrays: Array) -> Any:
@@ -45,14 +71,6 @@ class Spectrum(NamedTuple):
     def compose(self, values: Array) -> Array:
         """Return ``V diag(values) V'``: a function of the matrices, given on the spectrum."""
         return (self.vectors * values[..., None, :]) @ transpose(self.vectors)
-
-    def rotate(self, E: Array) -> Array:
-        """Return ``V' E V``: symmetric ``E`` in the eigenbases."""
-        return transpose(self.vectors) @ E @ self.vectors
-
-    def restore(self, E: Array) -> Array:
-        """Return ``V E V'``, the inverse of `rotate`."""
-        return self.vectors @ E @ transpose(self.vectors)
 
 
 def spectrum(S: Array) -> Spectrum:
@@ -191,11 +209,6 @@ def ucothu(u: Array) -> Array:
     return u / array_namespace(u).tanh(u)
 
 
-def gaps(x: Array) -> Array:
-    """Return the differences ``x_a - x_b``, of shape (..., d, d)."""
-    return x[..., :, None] - x[..., None, :]
-
-
 # ---------------------------------------------------------------------------
 # The divided difference of the exponential: its derivative on matrices (Daleckii and Krein)
 
@@ -203,45 +216,3 @@ def gaps(x: Array) -> Array:
 def exp_slope(x: Array, y: Array) -> Array:
     """First divided difference ``exp[x, y]``, free of cancellation."""
     return array_namespace(x).exp((x + y) / 2) * sinhc((x - y) / 2)
-
-
-# ---------------------------------------------------------------------------
-# The logarithm along a congruence
-#
-# For a stack A, let L(xi) = log(exp(-xi/2) A exp(-xi/2)).  Moving W to exp(-xi/2) W moves
-# log(W X W') this way, and moves G = (W'W)^-1 along the geodesic that leaves it in
-# direction xi.  In the eigenbasis of A the first derivative is multiplication by
-# -h(t), t the gaps of the log-eigenvalues, h(t) = (t/2) coth(t/2).
-
-
-class LogCongruence:
-    """``log A`` and its derivatives in xi, where A becomes ``exp(-xi/2) A exp(-xi/2)``."""
-
-    def __init__(self, log: Spectrum):
-        self.log = log  # log-eigenvalues and eigenvectors of A
-
-    @classmethod
-    def of(cls, A: Array) -> LogCongruence:
-        s = spectrum(A)
-        return cls(Spectrum(array_namespace(A).log(s.values), s.vectors))
-
-    @lazy
-    def h(self) -> Array:
-        """``(t/2) coth(t/2)`` of the gaps t, (..., d, d)."""
-        return ucothu(gaps(self.log.values) / 2)
-
-    def push(self, eta: Array) -> Array:
-        """Derivative of ``log A`` along ``eta``."""
-        return self.log.restore(-self.h * self.log.rotate(eta))
-
-    def pull(self, M: Array) -> Array:
-        """Sum over the stack of the adjoint of `push` at ``M``."""
-        return array_namespace(M).sum(self.push(M), axis=-3)
-
-    def pull_factor(self, M: Array, WX: Array) -> Array:
-        """Derivative in W of ``sum <M, log(W X W')>``, given the products W X: ``2 sum D log[M] W X``."""
-        xp = array_namespace(M)
-        root = xp.exp(-self.log.values / 2)
-        slope = root[..., :, None] * root[..., None, :] / sinhc(gaps(self.log.values) / 2)
-        B = self.log.restore(slope * self.log.rotate(M))  # (n, m, m)
-        return 2 * xp.tensordot(B, WX, axes=((0, 2), (0, 1)))

@@ -20,9 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spdmetric.linalg.lazy import lazy
 from spdmetric.linalg.moments import Moments
-from spdmetric.linalg.symmetric import unvech
+from spdmetric.linalg.symmetric import lazy, unvech
 from spdmetric.manifolds import FactorPoint
 from spdmetric.objectives.data import Data, Part
 from spdmetric.objectives.weighting import (
@@ -72,6 +71,14 @@ class Summary(NamedTuple):
         return cls(moments.weight, moments.mean, moments.A, sqrt(np.vdot(C, C)), float(np.trace(C)))
 
 
+class FirstPass(NamedTuple):
+    """What the first pass over all chunks gives: moments and chunks where they are, and a summary here."""
+
+    moments: Any  # of all chunks together
+    parts: list[Any]  # the chunks at a point; none if they are not kept
+    summary: Summary
+
+
 class Cotangents(NamedTuple):
     """What the derivative in the features of a chunk needs to know of all the others."""
 
@@ -111,10 +118,11 @@ class Evaluation:
 
         Minus infinity where it cannot be computed, so that no solver goes there.
         """
-        mean = self._summary.mean
+        mean = self._first.summary.mean
         if not isfinite(mean @ mean):
             return -np.inf
-        return self._A_square / (self._C_norm * self._objective.target_norm)
+        A_square, C_norm = self._norms
+        return A_square / (C_norm * self._objective.target_norm)
 
     @lazy
     def gradient(self) -> np.ndarray:
@@ -124,13 +132,19 @@ class Evaluation:
     @lazy
     def frame_gradient(self) -> np.ndarray:
         """Riemannian gradient, as a symmetric matrix in the frame."""
-        xi = self._data.total_of_parts(_pull, self.point.factor, self._parts, self._cotangents)
-        return tangent_part(xi)
+        xi = self._data.total_of_parts(_pull, self.point.factor, self._first.parts, self._cotangents)
+        # f(cG) = f(G), so it has no trace; one left in by rounding would let det(G) drift.
+        d = xi.shape[0]
+        xi = xi + xi.T
+        xi *= 0.5
+        diagonal = xi.reshape(-1)[:: d + 1]  # a view
+        diagonal -= sum(diagonal.tolist()) / d
+        return xi
 
     @lazy
     def factor_gradient(self) -> np.ndarray:
         """Derivative in the entries of the factor, (m, d)."""
-        return self._data.total_of_parts(_pull_factor, self.point.factor, self._parts, self._cotangents)
+        return self._data.total_of_parts(_pull_factor, self.point.factor, self._first.parts, self._cotangents)
 
     @lazy
     def curvature_estimate(self) -> np.ndarray:
@@ -138,7 +152,7 @@ class Evaluation:
 
         More where A has more (``docs/math.md``, "Axes").
         """
-        columns = unvech(self._summary.A.T)
+        columns = unvech(self._first.summary.A.T)
         stacked = columns.reshape(-1, columns.shape[-1])
         shares = stacked.T @ stacked
         m, total = len(shares), float(np.trace(shares))
@@ -151,20 +165,20 @@ class Evaluation:
     @property
     def spread(self) -> float:
         """Root mean square distance of the tangent vectors from their mean."""
-        squares, mean = self._summary.C_trace, self._summary.mean
+        squares, mean = self._first.summary.C_trace, self._first.summary.mean
         if self.gram:
             with np.errstate(invalid="ignore"):  # it tells of what has left float64
                 squares = sum(
-                    np.sum(p.target.weight[:, None] * (p.features - mean) ** 2) for p in self._parts
+                    np.sum(p.target.weight[:, None] * (p.features - mean) ** 2) for p in self._first.parts
                 )
-        return float(np.sqrt(squares / self._summary.weight))
+        return float(np.sqrt(squares / self._first.summary.weight))
 
     @property
     def vectors(self) -> np.ndarray | None:
         """Tangent vectors of all matrices, (n, p), where they are kept."""
-        if not self._data.gathers or not self._parts:
+        if not self._data.gathers or not self._first.parts:
             return None
-        rows = [part.features for part in self._parts]
+        rows = [part.features for part in self._first.parts]
         return rows[0] if len(rows) == 1 else np.concatenate(rows)
 
     @property
@@ -178,17 +192,19 @@ class Evaluation:
 
         In Gram form from the tangent vectors.
         """
-        data, target, mean = self._data, self._data.target, self._summary.mean
+        data, target, mean = self._data, self._data.target, self._first.summary.mean
         if self.gram:
             K, per_class = self._gram_matrix, target.per_class
             gram = GramRidge.from_products(K, target, mean.size, per_class, learned=self.learned)
             return weigh_directions(gram, gram.errors(target), self._root)
         if data.shape[0] < mean.size:  # elsewhere: there are few of them
-            return discriminant_weighting(*data.gather(self.point.factor, self._parts), learned=self.learned)
+            return discriminant_weighting(
+                *data.gather(self.point.factor, self._first.parts), learned=self.learned
+            )
         ridge = data.call(
-            FeatureRidge.from_moments, self._moments, target.squares, target.per_class, self.learned
+            FeatureRidge.from_moments, self._first.moments, target.squares, target.per_class, self.learned
         )
-        errors = data.total_of_parts(_left_out, self.point.factor, self._parts, ridge, mean)
+        errors = data.total_of_parts(_left_out, self.point.factor, self._first.parts, ridge, mean)
         return data.fetch(data.call(weigh_directions, ridge, errors))
 
     # -- first pass: moments ------------------------------------------------
@@ -200,27 +216,14 @@ class Evaluation:
         return self._data.gathers and self._data.shape[0] < m * (m + 1) // 2
 
     @lazy
-    def _first_pass(self) -> tuple[Any, list[Any]]:
-        return self._data.decompose(self.point.factor, gram=self.gram)
-
-    @property
-    def _moments(self) -> Any:
-        """Moments of all chunks together, where they are."""
-        return self._first_pass[0]
-
-    @property
-    def _parts(self) -> list[Any]:
-        """The chunks at this point, where they are; none if they are not kept."""
-        return self._first_pass[1]
-
-    @lazy
-    def _summary(self) -> Summary:
-        return self._data.fetch(self._data.call(Summary.from_moments, self._moments))
+    def _first(self) -> FirstPass:
+        moments, parts = self._data.decompose(self.point.factor, gram=self.gram)
+        return FirstPass(moments, parts, self._data.fetch(self._data.call(Summary.from_moments, moments)))
 
     @lazy
     def _root(self) -> np.ndarray:
         """All centered tangent vectors, times the roots of their weights, (n, p)."""
-        rows = [part.centered(self._summary.mean) for part in self._parts]
+        rows = [part.centered(self._first.summary.mean) for part in self._first.parts]
         return rows[0] if len(rows) == 1 else np.concatenate(rows)
 
     @lazy
@@ -228,22 +231,21 @@ class Evaluation:
         return self._root @ self._root.T
 
     @lazy
-    def _A_square(self) -> float:
-        return float(np.vdot(self._summary.A, self._summary.A))
-
-    @lazy
-    def _C_norm(self) -> float:
-        return sqrt(np.vdot(self._gram_matrix, self._gram_matrix)) if self.gram else self._summary.C_norm
+    def _norms(self) -> tuple[float, float]:
+        """The squared norm of A, and the norm of C."""
+        A, K = self._first.summary.A, self._gram_matrix if self.gram else None
+        return float(np.vdot(A, A)), self._first.summary.C_norm if K is None else sqrt(np.vdot(K, K))
 
     # -- second pass: cotangents --------------------------------------------
 
     @lazy
     def _cotangents(self) -> Any:
         """What all chunks need to know to pull back: derivatives in the features, where they are."""
-        scale = -2 / (self._C_norm * self._objective.target_norm)  # the sign makes f a misalignment
-        other = -scale * self._A_square / self._C_norm**2
+        A_square, C_norm = self._norms
+        scale = -2 / (C_norm * self._objective.target_norm)  # the sign makes f a misalignment
+        other = -scale * A_square / C_norm**2
         if not self.gram:
-            return self._data.call(Cotangents.from_moments, self._moments, scale, other)
+            return self._data.call(Cotangents.from_moments, self._first.moments, scale, other)
         target = self._data.target
         Y, w = target.Y, target.weight[:, None]
         root = np.sqrt(w)
@@ -267,16 +269,3 @@ def _pull_factor(part: Part, cotangents: Cotangents | np.ndarray) -> np.ndarray:
 def _left_out(part: Part, ridge: FeatureRidge, mean: np.ndarray) -> Errors:
     """Errors of a regression of the targets on the features of a chunk, each matrix left out in turn."""
     return ridge.errors(part.centered(mean), part.target)
-
-
-def tangent_part(xi: np.ndarray) -> np.ndarray:
-    """Remove what rounding put outside the tangent space.
-
-    f(cG) = f(G), so gradients have no trace; a trace left in by rounding would let det(G) drift.
-    """
-    d = xi.shape[0]
-    xi = xi + xi.T
-    xi *= 0.5
-    diagonal = xi.reshape(-1)[:: d + 1]  # a view
-    diagonal -= sum(diagonal.tolist()) / d
-    return xi

@@ -22,9 +22,8 @@ from array_api_compat import is_array_api_obj
 from scipy.sparse import issparse
 
 from spdmetric.linalg.batch import Decomposition, Stack, stack_of
-from spdmetric.linalg.lazy import lazy
 from spdmetric.linalg.moments import Moments
-from spdmetric.linalg.symmetric import Array, congruence, symmetrize
+from spdmetric.linalg.symmetric import Array, congruence, lazy, symmetrize
 from spdmetric.linalg.threads import Map, chunks
 from spdmetric.means import RowFunction
 from spdmetric.validation import check_stack, checked_chunk
@@ -87,7 +86,7 @@ class ClassTarget:
     @lazy
     def Y(self) -> np.ndarray:
         """Indicators centered by the mean of all, (n, c)."""
-        return self.uncentered - self.share
+        return np.eye(len(self.share))[self.codes] - self.share
 
     @property
     def norm(self) -> float:
@@ -201,18 +200,14 @@ class Chunk:
     rows: slice
     target: Target
     n: int  # matrices of all chunks, by which kernels are chosen
+    _stack: Stack | None = None
 
     def decompose(self, W: np.ndarray, *, keep: bool) -> Part:
         """The chunk at a factor; with ``keep`` its matrices are packed once for all factors."""
-        stack = self._kept if keep else self._stack(False)
+        stack = self._stack or stack_of(np.asarray(self.X[self.rows]), self.n, again=keep)
+        if keep:
+            self._stack = stack
         return Part(stack.decompose(W), self.rows, self.target)
-
-    @lazy
-    def _kept(self) -> Stack:
-        return self._stack(True)
-
-    def _stack(self, again: bool) -> Stack:
-        return stack_of(np.asarray(self.X[self.rows]), self.n, again=again)
 
 
 class Part(NamedTuple):

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.polynomial import Polynomial
 
-from spdmetric.linalg.lazy import lazy
+from spdmetric.linalg.symmetric import lazy
 from spdmetric.manifolds import FactorPoint
 from spdmetric.objectives.alignment import Evaluation, Misalignment
 from spdmetric.objectives.data import Data, Target
@@ -321,7 +321,7 @@ class GaussianEvaluation(Evaluation):
     @lazy
     def alignment(self) -> float:
         """The centered kernel-target alignment f, between 0 and 1; minus infinity where it is unknown."""
-        if not np.isfinite(self._summary.mean).all():
+        if not np.isfinite(self._first.summary.mean).all():
             return -np.inf
         return self._kernel.alignment
 
@@ -338,7 +338,10 @@ class GaussianEvaluation(Evaluation):
     @lazy
     def _points(self) -> np.ndarray:
         """Centered tangent vectors of all chunks in units of their spread, (n, p)."""
-        return np.concatenate([part.features - self._summary.mean for part in self._parts]) / self.spread
+        return (
+            np.concatenate([part.features - self._first.summary.mean for part in self._first.parts])
+            / self.spread
+        )
 
     @lazy
     def _family(self) -> KernelFamily:
@@ -365,6 +368,6 @@ class GaussianEvaluation(Evaluation):
             # What is held is tau, hence gamma follows the spread.  Inside the bounds the
             # derivative in tau is zero (the envelope theorem); at their ends it is not.
             along_tau = -2 * float(np.vdot(points, D))  # minus the sum of R_ij square_ij
-            share = self._data.target.weight[:, None] / self._summary.weight
+            share = self._data.target.weight[:, None] / self._first.summary.weight
             M += (2 * scale * along_tau) * share * points
         return M

@@ -22,9 +22,8 @@ from typing import NamedTuple
 import numpy as np
 
 from spdmetric.linalg.batch import Decomposition, stack_of
-from spdmetric.linalg.lazy import lazy
 from spdmetric.linalg.moments import Moments, moments_of
-from spdmetric.linalg.symmetric import symmetrize, unvech, vech
+from spdmetric.linalg.symmetric import lazy, symmetrize, unvech, vech
 from spdmetric.manifolds import FactorPoint
 from spdmetric.objectives.alignment import Evaluation, Misalignment
 from spdmetric.objectives.data import Data, default_chunk_size

@@ -13,7 +13,7 @@ m and d being the sizes of W:
     work     (5, side, side, LANES)      scratch for five matrices; side is even, at least m and d
     lines    (GROUPS, LINES, m + MORE, LANES)   and for some vectors of each of a few groups
 
-The backward pass is that of `spdmetric.linalg.symmetric.LogCongruence`: in the eigenbasis a cotangent
+The backward pass is that of `spdmetric.linalg.batch.PlainDecomposition`: in the eigenbasis a cotangent
 is multiplied by -h(t) (frame), or by the divided difference of the logarithm (factor), which
 is ``2 h / (a + b)``.
 """

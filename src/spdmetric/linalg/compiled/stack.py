@@ -3,8 +3,8 @@
     stack = CompiledStack.of(X)          # once
     here = stack.decompose(W)            # at each factor
     here.features                        # vech(log(W X W')), (n, p)
-    here.pull(rows)                      # LogCongruence.pull of the cotangents unvech(rows)
-    here.pull_factor(rows)               # LogCongruence.pull_factor
+    here.pull(rows)                      # the derivative along W -> exp(-xi/2) W, of cotangents
+    here.pull_factor(rows)               # the derivative in the entries of W
 
 Sums over the stack are taken in the order of its matrices.
 """
