@@ -303,6 +303,7 @@ class ClusterData(Data):
         vars(self).update(X=blocks, target=target, rows=None, cluster=cluster, _shape=tuple(shape), keep=keep)
 
     cluster: Cluster
+    _shape: tuple[int, ...]
     keep: bool  # whether chunks at a point are kept for the second pass
 
     @property
