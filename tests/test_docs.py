@@ -262,15 +262,6 @@ EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_examples_begin_with_a_title_and_a_story(example):
-    compile(example.read_text(), example.name, "exec")
-    title, underline, *story = doc_of(example).strip().splitlines()
-    assert set(underline) == {"="}
-    assert len(underline) >= len(title)
-    assert len(" ".join(story)) > 80
-
-
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_examples_use_names_that_exist(example):
     """Only `make docs` runs them, which takes minutes: a renamed function is found here at once."""
     tree = ast.parse(example.read_text())
@@ -287,10 +278,6 @@ def test_examples_use_names_that_exist(example):
     }
     for dotted in sorted(used.union(imported.values())):
         assert resolves(dotted), f"{name(example)} uses {dotted}"
-
-
-def doc_of(path: Path) -> str:
-    return ast.get_docstring(ast.parse(path.read_text())) or ""
 
 
 @pytest.mark.skipif(

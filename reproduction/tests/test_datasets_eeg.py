@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import copytree
@@ -10,7 +9,7 @@ from shutil import copytree
 import numpy as np
 import pytest
 from scipy.io import savemat
-from scipy.signal import butter, sosfreqz
+from scipy.signal import butter
 
 from formats import MISSING, bnci_run, write_bnci_mat, write_edf, write_gdf, write_true_labels
 from random_matrices import spd
@@ -70,32 +69,11 @@ def test_literally(rng, fs):
     assert np.array_equal(X, X.transpose(0, 2, 1))
 
 
-def test_filter_halves_the_power_at_its_edges():
-    _, response = sosfreqz(butter(5, [8.0, 30.0], "band", fs=250, output="sos"), worN=[8.0, 30.0], fs=250)
-    assert np.abs(response) ** 2 == pytest.approx([0.5, 0.5])
-
-
-@pytest.mark.parametrize(("fs", "n_window"), [(160, 321), (250, 501)])
-def test_both_ends_of_the_window_are_included(rng, fs, n_window):
-    signal = rng.standard_normal((2, 3 * fs))
-    onset = 10
-    length = onset + fs // 2 + n_window  # just enough
-    assert epoch_covariances(signal[:, :length], [onset], fs).shape == (1, 2, 2)
-    with pytest.raises(
-        ValueError, match=rf"samples {onset + fs // 2} to {length - 1}, .* {length - 1} samples"
-    ):
-        epoch_covariances(signal[:, : length - 1], [onset], fs)
-
-
 def test_filter_is_causal(rng):
     signal = rng.standard_normal((2, 1000))
     X = epoch_covariances(signal, [0], 160)
     signal[:, 401:] = np.nan
     assert np.array_equal(epoch_covariances(signal, [0], 160), X)
-
-
-def test_no_trials(rng):
-    assert epoch_covariances(rng.standard_normal((2, 1000)), [], 160).shape == (0, 2, 2)
 
 
 @pytest.mark.parametrize(
@@ -211,22 +189,6 @@ def test_bnci_mat(bnci, sessions):
 
 
 @needs("mne")
-def test_gdf_writer_is_read_by_mne(tmp_path, sessions):
-    import mne
-
-    path = tmp_path / "A01T.gdf"
-    sessions["T"].write_gdf(path)
-    with pytest.warns(RuntimeWarning, match="Channel names are not unique"):
-        raw = mne.io.read_raw_gdf(path, preload=True, verbose="WARNING")
-    assert raw.info["sfreq"] == FS
-    assert raw.ch_names[-3:] == ["EOG-left", "EOG-central", "EOG-right"]
-    assert np.allclose(raw.get_data()[:, :700] * 1e6, STEP * sessions["T"].runs[0], rtol=0, atol=1e-9)
-    assert np.allclose(raw.get_data()[:, 700:800] * 1e6, STEP * MISSING)
-    assert raw.annotations.description[:5].tolist() == ["32766", "276", "32766", "768", "1023"]
-    assert np.allclose(raw.annotations.onset[:4] * FS, [0, 0, 800, 1100])
-
-
-@needs("mne")
 @pytest.mark.parametrize("leading", [False, True], ids=["break after", "break before"])
 @pytest.mark.parametrize("beside", ["", "true_labels"])
 def test_gdf_equals_mat(tmp_path, bnci, sessions, leading, beside):
@@ -297,35 +259,28 @@ def test_ready_made_covariances(tmp_path, rng):
 
 def test_no_files(tmp_path, sessions):
     assert bci_subjects(tmp_path) == []
-    with pytest.raises(FileNotFoundError) as caught:
+    with pytest.raises(FileNotFoundError, match=r"A09T\.mat.*A09E\.gdf.*MotorImagery\.mat.*found none"):
         load_bci_iv_2a(9, tmp_path)
-    sentence = str(caught.value)
-    for part in ("A09T.mat", "A09E.mat", "A09T.gdf", "A09E.gdf", "MotorImagery.mat", str(tmp_path)):
-        assert part in sentence
-    for part in ("data set 001-2014", "BCI Competition IV", "found none", "Without a folder MOABB downloads"):
-        assert part in sentence
     sessions["T"].write_mat(tmp_path / "A02T.mat")
-    write_true_labels(tmp_path / "A02E.mat", [1, 2])
-    with pytest.raises(FileNotFoundError, match=r"found only A02T\.mat\.") as caught:
+    with pytest.raises(FileNotFoundError, match=r"found only A02T\.mat\."):
         load_bci_iv_2a(2, tmp_path)
-    assert "MotorImagery.mat" not in str(caught.value)
     for ask in (bci_subjects, eegmmi_subjects, lambda folder: load_bci_iv_2a(1, folder)):
         with pytest.raises(FileNotFoundError, match=r"There is no folder .*nowhere"):
             ask(tmp_path / "nowhere")
 
 
-@pytest.mark.parametrize("subject", [0, 10, "1", 1.0, None])
-def test_subject_out_of_range(tmp_path, subject):
-    with pytest.raises(ValueError, match=r"subject=.*: Data set 2a has subjects 1 to 9\."):
-        load_bci_iv_2a(subject, tmp_path)
-
-
-@pytest.mark.parametrize("classes", [(), ["left"], "tongue", ["left_hand", 3]])
-def test_unknown_classes(bnci, classes):
-    with pytest.raises(
-        ValueError, match=r"classes=.*: expected some of left_hand, right_hand, feet, tongue\."
-    ):
-        load_bci_iv_2a(3, bnci, classes=classes)
+@pytest.mark.parametrize(
+    ("load", "arguments", "match"),
+    [
+        *((load_bci_iv_2a, {"subject": s}, "Data set 2a has subjects 1 to 9") for s in (0, 10, "1", 1.0)),
+        *((load_bci_iv_2a, {"classes": c}, "expected some of left_hand") for c in ((), "tongue", ["left"])),
+        *((load_eegmmi, {"runs": runs}, "expected different ones of 3, 4, 7") for runs in ([], [4, 4], [5])),
+        (load_eegmmi, {"subject": 110}, "has subjects 1 to 109"),
+    ],
+)
+def test_unknown_subjects_classes_and_runs(tmp_path, load, arguments, match):
+    with pytest.raises(ValueError, match=match):
+        load(**{"subject": 1, "folder": tmp_path, **arguments})
 
 
 def without(run, field):
@@ -382,23 +337,15 @@ def test_bad_gdf_files(tmp_path, sessions):
         load_bci_iv_2a(3, tmp_path)
 
 
-@needs("mne")
+@pytest.mark.parametrize("kind", ["mat", pytest.param("gdf", marks=needs("mne"))])
 @pytest.mark.parametrize("keep", [0.0, 0.001, 0.04, 0.5, 0.9999])
-def test_truncated_gdf(tmp_path, sessions, keep):
+def test_truncated_session(tmp_path, sessions, kind, keep):
     for name, session in sessions.items():
-        session.write_gdf(tmp_path / f"A03{name}.gdf")
-    content = (tmp_path / "A03E.gdf").read_bytes()
-    (tmp_path / "A03E.gdf").write_bytes(content[: int(keep * len(content))])
-    with pytest.raises(ValueError, match=r"A03E\.gdf cannot be read: it is corrupt, truncated"):
+        getattr(session, f"write_{kind}")(tmp_path / f"A03{name}.{kind}")
+    path = tmp_path / f"A03E.{kind}"
+    path.write_bytes(path.read_bytes()[: int(keep * path.stat().st_size)])
+    with pytest.raises(ValueError, match=rf"A03E\.{kind} cannot be read: it is corrupt, truncated"):
         load_bci_iv_2a(3, tmp_path)
-
-
-@pytest.mark.parametrize("keep", [0.0, 0.001, 0.5, 0.9999])
-def test_truncated_mat(bnci, keep):
-    content = (bnci / "A03E.mat").read_bytes()
-    (bnci / "A03E.mat").write_bytes(content[: int(keep * len(content))])
-    with pytest.raises(ValueError, match=r"A03E\.mat cannot be read: it is corrupt, truncated"):
-        load_bci_iv_2a(3, bnci)
 
 
 # ---------------------------------------------------------------------------
@@ -437,19 +384,6 @@ def test_any_dataset_of_moabb(tmp_path, monkeypatch, annotations):
     assert relative(X[4], literal_covariance(signal, second, 128)) < 1e-9
     with pytest.raises(ValueError, match="expected some of left_hand, fake"):
         _moabb_recording(dataset, 2, ["tongue"])
-
-
-def test_moabb_without_a_network():
-    class Unreachable:
-        code, event_id = "BNCI2014-001", {"left_hand": 1, "right_hand": 2}
-
-        def get_data(self, subjects):
-            raise ConnectionError("no route to host")
-
-    with pytest.raises(
-        OSError, match=r"could not get subject 1 of BNCI2014-001 \(no route to host\); .* folder"
-    ):
-        _moabb_recording(Unreachable(), 1, ["left_hand"])
 
 
 # ---------------------------------------------------------------------------
@@ -498,20 +432,6 @@ def test_eegmmi_folders(tmp_path):
         load_eegmmi(1, tmp_path)
 
 
-def test_sentences_of_eegmmi(tmp_path):
-    with pytest.raises(ValueError, match=r"subject=110: The EEG Motor .* has subjects 1 to 109"):
-        load_eegmmi(110, tmp_path)
-    for runs in ([], [4, 4], [5]):
-        with pytest.raises(
-            ValueError, match=r"expected different ones of 3, 4, 7, 8, 11, 12, .* left and the right"
-        ):
-            load_eegmmi(1, tmp_path, runs=runs)
-    with pytest.raises(FileNotFoundError, match=r"No S001R04\.edf, S001R08\.edf, S001R12\.edf in"):
-        load_eegmmi(1, tmp_path)
-    with pytest.raises(FileNotFoundError, match="There is no folder"):
-        load_eegmmi(1, tmp_path / "nowhere")
-
-
 @needs("mne", "edfio")
 def test_bad_edf_files(tmp_path):
     write_eegmmi(tmp_path, 1, runs=[4], n_channels=3)
@@ -534,20 +454,6 @@ def test_truncated_edf(tmp_path, keep):
     path.write_bytes(content[: int(keep * len(content))])
     with pytest.raises(ValueError, match=r"S001R04\.edf cannot be read: it is corrupt, truncated"):
         load_eegmmi(1, tmp_path, runs=[4])
-
-
-def test_without_the_libraries(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "mne", None)
-    monkeypatch.setitem(sys.modules, "moabb.datasets", None)
-    (tmp_path / "S001R04.edf").touch()
-    with pytest.raises(ImportError, match=r"Reading EDF files needs MNE: pip install 'spdmetric\[eeg\]'"):
-        load_eegmmi(1, tmp_path, runs=[4])
-    for name in ("A01T.gdf", "A01E.gdf"):
-        (tmp_path / name).touch()
-    with pytest.raises(ImportError, match=r"Reading GDF files needs MNE: pip install 'spdmetric\[eeg\]'"):
-        load_bci_iv_2a(1, tmp_path)
-    with pytest.raises(ImportError, match=r"needs MOABB: pip install 'spdmetric\[eeg\]'"):
-        load_bci_iv_2a(1)
 
 
 # ---------------------------------------------------------------------------
