@@ -26,7 +26,7 @@ X_new = congruence(drift, X_new)
 
 # %%
 # ``adapt`` for a session at hand; ``partial_adapt`` for one that arrives batch by batch.  The order
-# of the new session matters to the second one only: early matrices are seen from a mean that is
+# of the new session matters to the second one only: early matrices are recentered by a mean that is
 # not yet well known.
 
 metric = LogEuclideanMetric(3.0, rank=4).fit(X, y)

@@ -40,8 +40,8 @@ def draw(size, seed):
 
 def accuracy(metric, sample):
     X, y, X_test, y_test = sample
-    head = KNeighborsClassifier(5).fit(metric.fit(X, y).transform(X), y)
-    return 100 * head.score(metric.transform(X_test), y_test)
+    classifier = KNeighborsClassifier(5).fit(metric.fit(X, y).transform(X), y)
+    return 100 * classifier.score(metric.transform(X_test), y_test)
 
 
 metrics = {
