@@ -6,7 +6,7 @@ Which method suits my matrices?
 result prints as sentences, holds the numbers as a table, draws them, gives the winner as a fitted
 classifier, and is shown by notebooks as the page that ``spdmetric compare`` writes.
 
-Two classes in four sessions, each session seen through a mixture of its own: sessions are left out whole.
+Two classes in four sessions, each session mixed by a matrix of its own: sessions are left out whole.
 """
 
 import numpy as np

@@ -6,7 +6,7 @@ The metric is a transformer: what follows it, and how both are tuned, is left to
 Here a grid search chooses the radius together with the classifier behind it.  The matrices are
 covariances of Gabor responses on two textures that come with scikit-image, gravel and grass.
 
-Whoever wants only radius, rank and weighting for nearest neighbors takes ``LogEuclideanMetricCV``
+For radius, rank and weighting with nearest neighbors alone, take ``LogEuclideanMetricCV``
 instead: it learns all radii of a rank in one sweep, while a grid search starts each from nothing.
 """
 

@@ -7,7 +7,7 @@ hidden in noise.  A set is described by the covariance of its pixels, a 64 x 64 
 of each kind to learn from and two to recognize.
 
 Without learning, nearest neighbors of tangent vectors are misled by the noise in 2080 directions.  A
-weighting keeps what tells the kinds apart.
+weighting keeps what separates the kinds.
 """
 
 import matplotlib.pyplot as plt
