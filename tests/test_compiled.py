@@ -236,8 +236,17 @@ def test_arrays_of_all_kinds(rng):
     for a, b in zip(kernels(single, W, rows), kernels(single.astype(float), W, rows), strict=True):
         np.testing.assert_array_equal(a, b)
         assert a.dtype == np.float64
-    for given_rows in (rows, np.broadcast_to(rows[:1], rows.shape)):
-        assert kernels(X, W, given_rows)[1].shape == (4, 4)
+    assert kernels(X, W, np.broadcast_to(rows[:1], rows.shape))[1].shape == (4, 4)
+    for array in (frozen, np.asfortranarray(frozen)):
+        features = CompiledStack.of(array).decompose(W).features
+        features.flags.writeable = False
+        Y, w = np.asfortranarray(rng.standard_normal((10, 2))), np.ones((10, 1))
+        _, mean, _, A, C = sums.moments(features, Y, w)
+        sums.cotangents(features, mean, Y, w, C, A)
+    # Nothing is compiled anew for another kind of array.
+    functions = (compiled_kernels.forward, compiled_kernels.pull_frame, compiled_kernels.pull_factor)
+    for function in (*functions, sums._moments, sums._rows):
+        assert len(function.signatures) == 1
 
 
 # -- when it is used ---------------------------------------------------------------------------
@@ -388,20 +397,3 @@ def test_kernels_share_no_compiled_function(name):
     for key, function in found.items():
         is_kernel = isinstance(function._cache, _Cache)
         assert is_kernel or function.targetoptions["forceinline"], key
-
-
-def test_no_kind_of_array_is_compiled_for_anew(rng):
-    X, _ = labeled(rng, 10, 4)
-    rows, Y, w = rng.standard_normal((10, 10)), rng.standard_normal((10, 2)), np.ones((10, 1))
-    here = CompiledStack.of(X).decompose(np.eye(4))
-    frozen = [a.copy() for a in (rows, here.features, Y, w)]
-    for array in frozen:
-        array.flags.writeable = False
-    for R, F, targets, weight in ((rows, here.features, Y, w), frozen, map(np.asfortranarray, frozen)):
-        here.pull(R)
-        here.pull_factor(R)
-        _, mean, _, A, C = sums.moments(F, targets, weight)
-        sums.cotangents(F, mean, targets, weight, C, A)
-    functions = (compiled_kernels.forward, compiled_kernels.pull_frame, compiled_kernels.pull_factor)
-    for function in (*functions, sums._moments, sums._rows):
-        assert len(function.signatures) == 1

@@ -158,16 +158,6 @@ def test_every_public_name_is_in_the_api(extensions, tmp_path):
             )
 
 
-def test_see_also_leads_somewhere(extensions, tmp_path):
-    pages = extensions("pages")
-    api = extensions("api").public_names()
-    listed = {what for names in api.values() for what in names}
-    assert set(pages.SEE_ALSO) <= listed
-    for word in " ".join(pages.SEE_ALSO.values()).split():
-        example = ROOT / "examples" / f"{word.removeprefix('gallery/')}.py"
-        assert word in api["spdmetric"] or (DOCS / f"{word}.md").exists() or example.exists(), word
-
-
 def cited_in(path: Path) -> set[str]:
     """Keys of the works that a page, a module or an example cites; its own list of works cites none."""
     text = re.sub(r"^ *(?:\.\. |- \*\*)\[\w+\]", "", path.read_text(), flags=re.M)

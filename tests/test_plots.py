@@ -88,22 +88,18 @@ def test_draws_in_the_given_axes_and_returns_itself(Display):
     assert plt.get_fignums() == [figure.number]
     figure.draw_without_rendering()
     assert ax.has_data()
-    again = display.plot(**({"n_components": 1} if Display is PatternsDisplay else {}))
-    assert again is display
+    options = {"n_components": 1} if Display is PatternsDisplay else {}
+    assert display.plot(**options) is display
     assert display.figure_ is not figure  # its own, where no axes are given
     display.figure_.draw_without_rendering()
     with pytest.raises(TypeError, match="ax='axes': expected matplotlib Axes to draw in, or None"):
-        display.plot(ax="axes")
+        display.plot(ax="axes", **options)
 
 
 @displays
-def test_unfitted(Display):
+def test_wrong_estimators(Display):
     with pytest.raises(NotFittedError, match="not fitted yet"):
         WAYS[Display](LogEuclideanMetric())
-
-
-@displays
-def test_wrong_estimator(Display):
     with pytest.raises(TypeError, match=r"KNeighborsClassifier has no .*(that step|pipeline\[:-1\])"):
         WAYS[Display](KNeighborsClassifier().fit(X.reshape(24, -1), LABELS))
 
@@ -310,17 +306,6 @@ def test_topomaps_of_subject_7(data_folder, monkeypatch, capsys):
     assert side == louder
     assert all("C" in channel["ch_name"] for channel in strongest)  # FC, C, CP: the motor strip
     assert len(made["recorded"].ax_) == 4
-    plt.close("all")
-
-
-def test_topomaps_without_data_are_simulated(monkeypatch, capsys, tmp_path):
-    pytest.importorskip("mne")
-    monkeypatch.setattr(plt, "show", lambda: None)
-    monkeypatch.setenv("SPDMETRIC_DATA", str(tmp_path))
-    runpy.run_path(str(EXAMPLES / "plot_topomaps.py"))
-    said = capsys.readouterr().out
-    assert "No recordings: SPDMETRIC_DATA names no folder" in said
-    assert {said.partition(f"component {k} is largest at ")[2][:2] for k in (1, 2)} == {"C3", "C4"}
     plt.close("all")
 
 

@@ -76,28 +76,6 @@ def test_filter_is_causal(rng):
     assert np.array_equal(epoch_covariances(signal, [0], 160), X)
 
 
-@pytest.mark.parametrize(
-    ("change", "match"),
-    [
-        ({"signal": np.zeros(1000)}, r"signal of shape \(n_channels, n_samples\), got shape \(1000,\)"),
-        ({"onsets": [0.5]}, "onsets as a list of whole numbers"),
-        ({"onsets": 3}, "onsets as a list of whole numbers"),
-        (
-            {"onsets": [0, 900]},
-            r"window of onsets\[1\] is samples 980 to 1300, but the signal has 1000 samples",
-        ),
-        ({"onsets": [-100]}, r"window of onsets\[0\] is samples -20 to 300"),
-        ({"band": (8.0, 80.0)}, r"band=\(8\.0, 80\.0\) at fs=160 Hz: .* below 80 Hz"),
-        ({"band": (30.0, 8.0)}, "two rising frequencies"),
-        ({"window": (2.5, 0.5)}, "two rising moments"),
-    ],
-)
-def test_sentences_of_the_protocol(change, match):
-    arguments = {"signal": np.zeros((2, 1000)), "onsets": [0], "fs": 160.0} | change
-    with pytest.raises(ValueError, match=match):
-        epoch_covariances(**arguments)
-
-
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_missing_samples(rng, value):
     signal = rng.standard_normal((2, 1000))
@@ -221,22 +199,6 @@ def test_breaks_leave_no_trace(tmp_path, sessions, leading):
         assert relative(C, expected) < 1e-9
 
 
-@needs("mne")
-def test_order_of_preference(bnci, sessions, rng):
-    expected = load_bci_iv_2a(3, bnci)
-    for name in "TE":
-        (bnci / f"A03{name}.gdf").write_bytes(b"not a GDF file")
-        (bnci / f"A03{name}.mat").rename(bnci / f"A09{name}.mat")
-    write_motor_imagery(bnci / "MotorImagery.mat", spd(rng, 8, 22))
-    assert bci_subjects(bnci) == [3, 9]
-    assert np.array_equal(load_bci_iv_2a(9, bnci).X, expected.X)
-    (bnci / "A09E.mat").unlink()
-    assert len(load_bci_iv_2a(9, bnci).X) == 4
-    sessions["E"].write_gdf(bnci / "A09E.gdf")
-    assert relative(load_bci_iv_2a(9, bnci).X, expected.X) < 1e-9
-    assert bci_subjects(bnci) == [3, 9]
-
-
 def write_motor_imagery(path, X):
     data = {"data": X.transpose(1, 2, 0), "labels": 1 + np.arange(8).reshape(8, 1) % 4}
     savemat(path, {"data": data | {"idxTraining": np.arange(1, 5), "idxTest": np.arange(5, 9)}})
@@ -281,39 +243,6 @@ def test_no_files(tmp_path, sessions):
 def test_unknown_subjects_classes_and_runs(tmp_path, load, arguments, match):
     with pytest.raises(ValueError, match=match):
         load(**{"subject": 1, "folder": tmp_path, **arguments})
-
-
-def without(run, field):
-    return {name: value for name, value in run.items() if name != field}
-
-
-@pytest.mark.parametrize(
-    ("change", "match"),
-    [
-        (lambda run: without(run, "trial"), "A03E.mat, run 2 has no trial: expected a run as BNCI"),
-        (
-            lambda run: run | {"X": run["X"][:, :20]},
-            r"run 2: X has shape \(5700, 20\); expected \(n_samples, 25\)",
-        ),
-        (lambda run: run | {"y": run["y"][:3]}, "run 2 has 3 labels for 4 trials"),
-        (lambda run: run | {"y": run["y"] - 1}, r"run 2 has labels \[0, 1, 2, 3\]; expected numbers 1 to 4"),
-        (lambda run: run | {"X": run["X"][:3000]}, r"run 2: The window of onsets\[2\] is samples"),
-    ],
-)
-def test_bad_runs_of_a_mat_file(bnci, sessions, change, match):
-    E = sessions["E"]
-    runs = [bnci_run(STEP * E.runs[i], [t + 1 for t in E.trials[i]], E.y[i], FS) for i in range(3)]
-    runs[1] = change(runs[1])
-    write_bnci_mat(bnci / "A03E.mat", runs)
-    with pytest.raises(ValueError, match=match):
-        load_bci_iv_2a(3, bnci, classes=BCI_CLASSES)
-
-
-def test_no_trial_of_the_classes(bnci, sessions):
-    for name, session in sessions.items():
-        write_bnci_mat(bnci / f"A03{name}.mat", [bnci_run(STEP * session.runs[1], [300], [4], FS)])
-    with pytest.raises(ValueError, match=r"Subject 3 in .* has no trial of left_hand, right_hand"):
-        load_bci_iv_2a(3, bnci)
 
 
 @needs("mne")
@@ -430,30 +359,6 @@ def test_eegmmi_folders(tmp_path):
     assert len(load_eegmmi(7, tmp_path).X) == 9
     with pytest.raises(FileNotFoundError, match=r"No S001R08\.edf in .* or its folder S001; PhysioNet"):
         load_eegmmi(1, tmp_path)
-
-
-@needs("mne", "edfio")
-def test_bad_edf_files(tmp_path):
-    write_eegmmi(tmp_path, 1, runs=[4], n_channels=3)
-    with pytest.raises(ValueError, match=r"S001R04\.edf has 3 EEG channels; expected 64"):
-        load_eegmmi(1, tmp_path, runs=[4])
-    write_edf(tmp_path / "S001R04.edf", np.zeros((64, 1600)), 160, [(0.0, "T0")])
-    with pytest.raises(ValueError, match=r"Subject 1 in .* has no trial of left_hand, right_hand"):
-        load_eegmmi(1, tmp_path, runs=[4])
-    write_edf(tmp_path / "S001R04.edf", np.zeros((64, 1600)), 160, [(8.0, "T1")])
-    with pytest.raises(ValueError, match=r"S001R04\.edf: The window of onsets\[0\] is samples 1360 to 1680"):
-        load_eegmmi(1, tmp_path, runs=[4])
-
-
-@needs("mne", "edfio")
-@pytest.mark.parametrize("keep", [0.0, 0.001, 0.02, 0.5, 0.9999])
-def test_truncated_edf(tmp_path, keep):
-    write_eegmmi(tmp_path, 1, runs=[4])
-    path = tmp_path / "S001R04.edf"
-    content = path.read_bytes()
-    path.write_bytes(content[: int(keep * len(content))])
-    with pytest.raises(ValueError, match=r"S001R04\.edf cannot be read: it is corrupt, truncated"):
-        load_eegmmi(1, tmp_path, runs=[4])
 
 
 # ---------------------------------------------------------------------------

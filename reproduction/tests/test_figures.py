@@ -16,7 +16,6 @@ from reproduction.figures import (
     deformation,
     save_figures,
     tangent,
-    textures,
     whitening,
 )
 from reproduction.figures.plane import (
@@ -223,11 +222,6 @@ def test_whitening_puts_both_means_at_the_identity():
         np.testing.assert_allclose(mean_riemann(X), M, atol=1e-7)
         np.testing.assert_allclose(distance_riemann(Z[0], Z[1:]), distance_riemann(X[0], X[1:]), rtol=1e-8)
         np.testing.assert_allclose(sqrtm(M) @ Z @ sqrtm(M), X, rtol=1e-8, atol=1e-10)
-
-
-def test_textures_are_cut_in_the_middle():
-    figure = textures.draw(IMAGES)
-    assert [axes.lines[0].get_xdata()[0] for axes in figure.axes] == [39.5, 31.5]
 
 
 # ---------------------------------------------------------------------------
