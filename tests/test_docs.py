@@ -174,13 +174,6 @@ def test_one_bibliography(extensions):
     assert keys == set().union(*cited.values()), "docs/references.bib lists works that nothing cites"
 
 
-def test_lists_of_works_hold_what_is_cited_beside_them():
-    for path in [DOCS / "math.md", *SOURCES]:
-        listed = set(re.findall(r"^ *(?:\.\. |- \*\*)\[(\w+)\]", path.read_text(), flags=re.M))
-        assert listed <= cited_in(path), f"{name(path)} lists {sorted(listed - cited_in(path))}"
-        assert path.suffix == ".py" or listed == cited_in(path), "the list of docs/math.md is complete"
-
-
 FILE = re.compile(r"`((?:src|tests|docs|benchmarks|examples|reproduction)/[\w/.-]+\.\w+)`")
 IN_PACKAGE = re.compile(r"`([\w/]+\.py)`")
 DOTTED = re.compile(r"`((?:spdmetric|reproduction)(?:\.\w+)+)(?:\([^`]*\))?`")

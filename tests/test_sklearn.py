@@ -152,9 +152,3 @@ def test_metadata_routing(model, data):
     direct = clone(model).fit(X, y, sample_weight=w)
     np.testing.assert_array_equal(pipe["metric"].components_, direct.components_)
     assert pipe["metric"].alignment_ != clone(model).fit(X, y).alignment_
-
-
-@models
-def test_html_links_to_the_documentation(model):
-    page = f"https://spdmetric.readthedocs.io/en/latest/api/generated/spdmetric.{type(model).__name__}.html"
-    assert page in clone(model)._repr_html_()

@@ -105,16 +105,6 @@ def test_killed_and_restarted_it_gives_the_same_table(toy, tmp_path):
     assert rows_of(tmp_path / "toy.csv") == rows_of(toy[0] / "toy.csv")
 
 
-@pytest.mark.parametrize("data", [None, "somewhere"])
-def test_all_goes_beyond_only_with_data(data, monkeypatch, tmp_path, capsys):
-    done = []
-    monkeypatch.setattr(command, "run_one", lambda what, folder, arguments: done.append((what, folder)))
-    where = [] if data is None else ["--data", str(tmp_path)]
-    assert command.main(["all", "--out", str(tmp_path / "out"), *where]) == 0
-    assert done[0][0] == "toy"
-    assert (("beyond", tmp_path) in done) is (data is not None)
-
-
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -130,17 +120,6 @@ def test_missing_data_are_said(tmp_path, monkeypatch, capsys, words, sentence):
     monkeypatch.chdir(tmp_path)
     assert sentence in fails(capsys, *words, "--out", "out")
     assert list((tmp_path / "out").glob("*")) == []
-
-
-def test_an_unknown_method_lists_those_there(tmp_path, capsys):
-    error = fails(capsys, "toy", "--methods", "euclid,manhattan", "--out", tmp_path)
-    assert "no method manhattan; there are spdmetric, spdmetric-neighbors, logeuclid-identity" in error
-    assert "kta-early-stop" in error
-
-
-def test_unwritable_output_is_said_before_the_work(tmp_path, capsys):
-    (tmp_path / "file").write_text("in the way")
-    assert "File exists" in fails(capsys, "toy", "--out", tmp_path / "file")
 
 
 def test_interruption_says_how_to_go_on(tmp_path, capsys, monkeypatch):

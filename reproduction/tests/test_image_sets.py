@@ -11,8 +11,6 @@ import pytest
 
 from reproduction.__main__ import main
 from reproduction.datasets import draw_sets, load_image_sets
-from reproduction.methods import KNOWN
-from spdmetric.comparison.methods import Sizes, find_obstacle
 from spdmetric.validation import check_spd
 
 VIRUS = Path(os.environ.get("SPDMETRIC_DATA", "")) / "virus"
@@ -80,16 +78,6 @@ def test_what_is_wrong_is_told(images, change, sentence):
         load_image_sets(*change(*images))
 
 
-def test_what_is_wrong_in_a_folder_is_told(images, folder):
-    with pytest.raises(FileNotFoundError, match="not a folder, nor an"):
-        load_image_sets(folder / "nothing")
-    with pytest.raises(FileNotFoundError, match="holds no image sets: expected folders CLASS/SET"):
-        load_image_sets(folder / "moss" / "s0")
-    (folder / "fern" / "s1" / "3.png").write_bytes(b"no image")
-    with pytest.raises(ValueError, match=r"fern/s1/3.png cannot be read as an image"):
-        load_image_sets(folder)
-
-
 def test_splits_take_three_of_five():
     y = np.repeat([3, 5, 7], [5, 5, 2])
     X = np.arange(12.0)[:, None, None]
@@ -100,12 +88,6 @@ def test_splits_take_three_of_five():
     np.testing.assert_array_equal(known, draw_sets(X, y, random_state=0)[0])
     with pytest.raises(ValueError, match="Class 9 has one image set"):
         draw_sets(X[:3], np.array([8, 8, 9]))
-
-
-def test_covariances_of_long_vectors_are_not_formed():
-    virus = Sizes(45, 400, 3, 400)
-    assert find_obstacle(KNOWN["logeuclid-mean-lda"], virus).startswith("51 GB")
-    assert find_obstacle(KNOWN["logeuclid-identity-ridge"], virus) is None
 
 
 def test_the_table(folder, tmp_path, capsys):
