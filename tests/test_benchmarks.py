@@ -24,6 +24,7 @@ from benchmarks import (  # noqa: E402
     before_after,
     count_functions,
     count_lines,
+    elsewhere,
     picture,
     processes,
     run,
@@ -364,3 +365,19 @@ def test_contestants_take_turns():
     # A process is repeated as often as the others, however slow it is.
     rounds(contestants, evenly(replace(TINY, rounds=50)))
     assert seen.count("a") == seen.count("b") == 6
+
+
+def test_series_become_matrices(tmp_path):
+    series = np.random.default_rng(0).standard_normal((6, 2, 30))
+    (tmp_path / "Waves").mkdir()
+    for part, rows in (("TRAIN", series[:4]), ("TEST", series[4:])):
+        lines = [":".join(",".join(map(repr, c.tolist())) for c in one) + ":Up" for one in rows]
+        (tmp_path / "Waves" / f"Waves_{part}.ts").write_text(
+            "\n".join(["@classLabel true Up", "@data", *lines])
+        )
+    np.testing.assert_array_equal(elsewhere.read_series(tmp_path, "Waves")[0], series)
+    lagged = elsewhere.with_lags(series[0], 3, 2)
+    np.testing.assert_array_equal(lagged, np.concatenate([series[0][:, k : 26 + k] for k in (0, 2, 4)]))
+    data = elsewhere.covariances_of(tmp_path, elsewhere.Series("Waves", 3, 2, (4,)))
+    assert data.X.shape == (6, 6, 6)
+    assert np.linalg.eigvalsh(data.X).min() > 0

@@ -30,7 +30,7 @@ from spdmetric.geometry import (
     kernel_tangent,
     mean_riemann,
 )
-from spdmetric.linalg.symmetric import expm, sqrtm, unvech
+from spdmetric.linalg.symmetric import expm, sqrtm
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -46,18 +46,9 @@ def climbed() -> ascent.Ascent:
     return ascent.compute(n_grid=8)
 
 
-def entries(X: np.ndarray) -> np.ndarray:
-    """Entries a, b, c of matrices ``[[a, b], [b, c]]``: shape (..., 3)."""
-    return np.stack([X[..., 0, 0], X[..., 0, 1], X[..., 1, 1]], axis=-1)
-
-
 def length(path: np.ndarray) -> float:
     """Affine-invariant length of a path, as the sum of the steps between its points."""
     return float(np.sum(distance_riemann(path[:-1], path[1:])))
-
-
-def random_spd(rng: np.random.Generator, n: int) -> np.ndarray:
-    return expm(unvech(rng.standard_normal((n, 3))))
 
 
 def unimodular(rng: np.random.Generator, n: int) -> np.ndarray:
