@@ -26,7 +26,7 @@ from spdmetric.geometry import (
     pairwise_distance,
     tangent_vectors,
 )
-from spdmetric.linalg.symmetric import congruence, expm, invsqrtm, powm
+from spdmetric.linalg.symmetric import congruence, expm, powm
 from spdmetric.means import average_riemann
 
 seeds = st.integers(0, 2**32 - 1)
@@ -98,18 +98,11 @@ def test_means_are_pyriemanns(scale, rng):
 # -- means ----------------------------------------------------------------------
 
 
-def test_mean_of_two_is_the_midpoint_of_the_geodesic(rng):
-    A, B = spd(rng, 2, 4)
-    half = congruence(powm(A, 0.5), powm(congruence(invsqrtm(A), B), 0.5))
-    np.testing.assert_allclose(mean_riemann(np.stack([A, B])), half, rtol=1e-9)
-
-
 @pytest.mark.parametrize("spread", [2.5, 4.0])
 def test_mean_of_widely_spread_matrices(spread, rng):
     """At 4.0 rounding keeps the gradient from falling below 3e-8; that is no failure to converge."""
     X = spd(rng, 30, 5, spread=spread)
-    G = mean_riemann(X)
-    assert np.linalg.norm(tangent_vectors(X, G).mean(axis=0)) < 1e-6
+    assert gradient_length(X, mean_riemann(X)) < 1e-6
 
 
 def test_mean_says_when_it_stops_early(rng):

@@ -221,20 +221,6 @@ def test_no_files(tmp_path, sessions):
             ask(tmp_path / "nowhere")
 
 
-@pytest.mark.parametrize(
-    ("load", "arguments", "match"),
-    [
-        *((load_bci_iv_2a, {"subject": s}, "Data set 2a has subjects 1 to 9") for s in (0, 10, "1", 1.0)),
-        *((load_bci_iv_2a, {"classes": c}, "expected some of left_hand") for c in ((), "tongue", ["left"])),
-        *((load_eegmmi, {"runs": runs}, "expected different ones of 3, 4, 7") for runs in ([], [4, 4], [5])),
-        (load_eegmmi, {"subject": 110}, "has subjects 1 to 109"),
-    ],
-)
-def test_unknown_subjects_classes_and_runs(tmp_path, load, arguments, match):
-    with pytest.raises(ValueError, match=match):
-        load(**{"subject": 1, "folder": tmp_path, **arguments})
-
-
 @needs("mne")
 def test_bad_gdf_files(tmp_path, sessions):
     train, test = tmp_path / "A03T.gdf", tmp_path / "A03E.gdf"

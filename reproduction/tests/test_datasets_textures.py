@@ -54,14 +54,6 @@ def test_gray_levels_are_those_of_the_file(tmp_path, suffix):
     np.testing.assert_array_equal(images["D2"], pixels)
 
 
-def test_color_is_converted_with_a_warning(tmp_path):
-    color = np.random.default_rng(0).integers(0, 256, size=(40, 70, 3)).astype(np.uint8)
-    save(tmp_path / "wall.png", color)
-    with pytest.warns(UserWarning, match=r"wall\.png is in color: it was converted to gray"):
-        gray = load_images(tmp_path)["wall"]
-    np.testing.assert_allclose(gray, color @ [0.299, 0.587, 0.114])
-
-
 def test_bundled_images_come_from_the_installed_package(monkeypatch):
     def refuse(*args, **kwargs):
         raise AssertionError("tried to reach the network")
@@ -71,34 +63,6 @@ def test_bundled_images_come_from_the_installed_package(monkeypatch):
     assert tuple(images) == BUNDLED
     assert all(image.shape == (512, 512) and image.std() > 5 for image in images.values())
     assert list(load_images(names="Grass")) == ["Grass"]
-
-
-def truncated(path):
-    save(path, noise(shape=(200, 200)))
-    path.write_bytes(path.read_bytes()[:500])
-
-
-def animated(path):
-    Image.fromarray(noise(0)).save(path, save_all=True, append_images=[Image.fromarray(noise(1))])
-
-
-def transparent(path):
-    save(path, np.dstack([np.full((40, 70, 3), 255, np.uint8), noise()]))
-
-
-@pytest.mark.parametrize(
-    ("name", "make", "sentence"),
-    [
-        ("D2.gif", lambda path: path.write_text("<html>"), r"D2\.gif cannot be read as an image"),
-        ("D2.png", truncated, r"D2\.png cannot be read as an image .*fetch it again"),
-        ("D2.gif", animated, r"D2\.gif holds 2 pictures: expected one"),
-        ("D2.png", transparent, r"has transparent pixels"),
-    ],
-)
-def test_bad_files_get_their_sentence(tmp_path, name, make, sentence):
-    make(tmp_path / name)
-    with pytest.raises(ValueError, match=sentence):
-        load_images(tmp_path)
 
 
 # -- From pixels to covariances --------------------------------------------------
