@@ -138,8 +138,10 @@ def test_small_cases_of_every_kind():
 def test_sessions_run_in_fresh_processes(monkeypatch):
     """Untouched on one side, pinned and preloaded on the other; what they time is told by index."""
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+    seen = set()
 
     def run_python(code, name, path, state, *, environment):
+        seen.add((name, state))
         pinned = environment["OPENBLAS_NUM_THREADS"] == "1"
         assert pinned == (state == "preloaded" or name == "eigh")
         return json.dumps(
@@ -156,6 +158,9 @@ def test_sessions_run_in_fresh_processes(monkeypatch):
         assert all(line["holds"] for line in record["lines"])
     fit = run.run_case(classifier.case("tiny", connectomes, 4, 5, 1.5), TINY)
     assert [line["ratio"] for line in fit["lines"]] == pytest.approx([1.2])
+    fresh = ("fits", "cv", "grid", "import numba", "classifier", "eigh")
+    pinned = {(name, "preloaded") for name in ("fits", "cv", "same fits")}
+    assert seen == {(name, "fresh") for name in fresh} | pinned
 
 
 def test_a_session_times_itself(tmp_path):
@@ -212,17 +217,18 @@ def test_growth_measures_time_and_memory(mode):
 
 def test_only_points_in_the_ball_count_and_those_outside_can_be_pulled_back():
     data, S = whitened(toy(4, 10, 0)), np.diag([1.0, -1.0, 0.5, -0.5])
-    task, outside = (tasks.Task(data, 1.0, tasks.Budget(inf, 10)) for _ in range(2))
+    task, sphere, outside = (tasks.Task(data, 1.0, tasks.Budget(inf, 10)) for _ in range(3))
     task.evaluate(0.3 * S)
-    value, _ = task.evaluate(S / np.linalg.norm(S))
     task.evaluate(3.0 * S)  # outside
     task.visit(np.diag(np.exp(np.diag(0.3 * S))))
     task.visit(np.full((4, 4), np.nan))
     task.visit(-np.eye(4))
     trace = tasks.grade(task)
-    assert len(trace.alignment) == len(trace.outside) == 3
-    assert trace.alignment[0] == pytest.approx(trace.alignment[2], rel=1e-12)
+    assert (len(trace.alignment), len(trace.outside)) == (2, 3)
+    assert trace.alignment[0] == pytest.approx(trace.alignment[1], rel=1e-12)
+    assert trace.reach(trace.best - 1e-12)[1] == 1
     assert trace.reach(2.0) is None
+    value, _ = sphere.evaluate(S / np.linalg.norm(S))
     outside.evaluate(3 * S)
     trace = tasks.grade(outside)
     assert trace.reach(1 - value - 1e-12) is None

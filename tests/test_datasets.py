@@ -35,11 +35,11 @@ def test_distribution():
     assert trace[y == 1].var() == pytest.approx(spread, rel=0.05)
 
 
-@pytest.mark.parametrize("parameters", [{"d": 5}, {"n_train": 7}, {"n_test": 0}, {"noise": 0.5}])
-def test_bad_parameters(parameters):
-    ((name, value),) = parameters.items()
-    with pytest.raises(ValueError, match=rf"{name}={value}: expected"):
-        make_toy(**parameters)
+@pytest.mark.parametrize(("name", "value"), [("d", 5), ("n_train", 7), ("n_test", 0), ("noise", 0.5)])
+def test_bad_parameters(name, value):
+    expected = "at least 1" if name == "noise" else "an even number"
+    with pytest.raises(ValueError, match=rf"{name}={value}: expected {expected}"):
+        make_toy(**{name: value})
 
 
 # Tables of the paper, columns I, mean, KTA, delta_r, delta_e.
