@@ -63,17 +63,18 @@ class Unnormalized(Misalignment):
 class UnnormalizedEvaluation(Evaluation):
     """Value and gradient only: the secant model needs no more."""
 
-    _objective: Unnormalized
+    objective: Unnormalized
 
     @property
     def alignment(self) -> float:
         """The numerator."""
-        return self._A_square / self._objective.unit
+        return float(np.sum(self.first_pass.summary.A**2)) / self.objective.unit
 
     @property
-    def _cotangents(self) -> np.ndarray:
-        target = self._data.target
-        return -2 / self._objective.unit * target.weight[:, None] * (target.Y @ self._summary.A.T)
+    def cotangents(self) -> np.ndarray:
+        """Derivative of the numerator in the features, negated, (n, p)."""
+        target, A = self.data.target, self.first_pass.summary.A
+        return -2 / self.objective.unit * target.weight[:, None] * (target.Y @ A.T)
 
 
 def unnormalized_factor(X: np.ndarray, y: np.ndarray) -> np.ndarray:

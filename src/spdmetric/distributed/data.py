@@ -300,15 +300,18 @@ class ClusterData(Data):
         target: ClassTarget,
         keep: bool = False,
     ):
-        vars(self).update(X=blocks, target=target, rows=None, cluster=cluster, _shape=tuple(shape), keep=keep)
+        vars(self).update(
+            X=blocks, target=target, rows=None, cluster=cluster, dimensions=tuple(shape), keep=keep
+        )
 
     cluster: Cluster
+    dimensions: tuple[int, ...]
     keep: bool  # whether chunks at a point are kept for the second pass
 
     @property
     def shape(self) -> tuple[int, ...]:
         """(n, d, d)."""
-        return self._shape
+        return self.dimensions
 
     def average(self, f: RowFunction) -> np.ndarray:
         """Weighted mean of the rows ``f(X)``, one for each matrix."""
