@@ -279,7 +279,10 @@ def _parts(pieces: Pieces | None, here: DecomposedPieces, W: np.ndarray) -> Iter
 @one_thread
 def _gather(pieces: Pieces | None, here: DecomposedPieces, *, W: np.ndarray) -> tuple[np.ndarray, ...]:
     """Vectors, classes and weights of a chunk."""
-    columns = [(part.features, part.target.codes, part.target.weight) for part in _parts(pieces, here, W)]
+    columns = []
+    for part in _parts(pieces, here, W):
+        target: Any = part.target  # classes
+        columns.append((part.features, target.codes, target.weight))
     return tuple(map(np.concatenate, zip(*columns, strict=True)))
 
 
