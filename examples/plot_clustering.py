@@ -37,7 +37,7 @@ def matrices(dose):
 
 # %%
 # Clustering: three doses, 300 matrices, labels for 10 of each.  The metric is learned from the 30,
-# and k-means sees the vectors of all, but no label.
+# and k-means gets the vectors of all, but no label.
 
 dose = np.repeat([0.0, 0.5, 1.0], 100)
 X, y = matrices(dose), np.repeat([0, 1, 2], 100)

@@ -2,11 +2,11 @@ r"""
 Which method suits my matrices?
 ===============================
 
-:func:`spdmetric.compare` runs distances, learned metrics and baselines under nested cross-validation.  What it
-returns prints as the answer, holds the numbers as a table, draws them, gives the winner as a fitted
+:func:`spdmetric.compare` runs distances, learned metrics and baselines under nested cross-validation.  Its
+result prints as sentences, holds the numbers as a table, draws them, gives the winner as a fitted
 classifier, and is shown by notebooks as the page that ``spdmetric compare`` writes.
 
-Two classes in four sessions, each session seen through a mixture of its own: sessions are left out whole.
+Two classes in four sessions, each session mixed by a matrix of its own: sessions are left out whole.
 """
 
 import numpy as np
@@ -33,7 +33,7 @@ report = spdmetric.compare(
 print(report)
 
 # %%
-# The numbers, a row for each method and score.  Recentered: each session is seen from its own mean.
+# The numbers, a row for each method and score.  Recentered: each session is recentered by its own mean.
 print(report.table.query("decides")[["title", "mean", "se", "behind", "tied"]].to_string(index=False))
 
 # %%

@@ -5,7 +5,7 @@ Correlation matrices: connectomes with unknown gains
 Functional connectomes are correlations between the time courses of brain regions.  Here they are
 simulated: 20 regions driven by five networks, 90 subjects of two groups, and in the second group
 one network is coupled more weakly to another.  Scanners and head sizes scale the signal of each
-region by an unknown gain, differently in every subject, and that is what covariances see first.
+region by an unknown gain, differently in every subject, and that dominates the covariances.
 A correlation matrix is the covariance of standardized signals: the gain is gone.
 
 A correlation matrix is an SPD matrix like any other as long as there are more time points than
@@ -42,7 +42,7 @@ covariances = np.array([np.cov(signal) for signal in signals])
 correlations = np.array([np.corrcoef(signal) for signal in signals])
 
 # %%
-# Covariances or correlations, in the tangent space at their mean or seen through four learned
+# Covariances or correlations, in the tangent space at their mean or in four learned
 # directions.  With many regions and few subjects a low rank is the model to try.
 
 folds = StratifiedKFold(n_splits=5, shuffle=True, random_state=0)

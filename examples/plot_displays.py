@@ -34,8 +34,9 @@ path = RadiusPathDisplay.from_estimator(chosen, score_name="1-NN accuracy in cro
 path.ax_.set_title("How far to move the reference point")
 
 # %%
-# The choice itself: gains over the usual candidate, the mean with a discriminant weighting, with their standard
-# errors.  Another is taken only where it is clearly better; :doc:`the guide </guide/weighting>` has the rule.
+# The choice itself: gains over the usual candidate, the mean with a discriminant weighting, with
+# their standard errors.  Another is taken only where it is clearly better;
+# :doc:`the guide </guide/weighting>` has the rule.
 
 ChoiceDisplay.from_estimator(LogEuclideanClassifier().fit(X, y))
 

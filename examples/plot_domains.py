@@ -2,9 +2,9 @@
 A new subject
 =============
 
-Matrices of several subjects are learned from together, each subject seen from its own mean.  A new one is
-carried over by its mean alone, or together with a few labels; and where one of its classes is rare, the
-shares of the classes are estimated first.
+Matrices of several subjects are learned from together, each subject recentered by its own mean.  A new one is
+adapted by its mean alone, or together with a few labels; and where one of its classes is rare (label
+shift), the class proportions are estimated first.
 """
 
 # %%
@@ -61,8 +61,8 @@ plt.tight_layout()
 plt.show()
 
 # %%
-# A buffer of unlabeled matrices in which one class is rare: its mean is off, and so is all that is seen from
-# it (pyRiemann's issue 490).  The shares that are estimated put it right.
+# A buffer of unlabeled matrices in which one class is rare: its mean is off, and so is everything that
+# is recentered by it (pyRiemann's issue 490).  Estimated proportions correct it.
 
 plain, estimated, shares = [], [], []
 for _ in range(8):

@@ -5,7 +5,7 @@ A Gaussian kernel where class means are equal
 Alignment with the linear kernel brings apart the *means* of the classes in the tangent space.
 Here there is nothing to bring apart: along one hidden axis the first class lies in the middle
 and the second at both ends, so that no hyperplane of the tangent space separates them.  The
-kernel :math:`\exp(-\gamma \delta^2)` sees which matrices are near each other instead.  It learns
+kernel :math:`\exp(-\gamma \delta^2)` depends on which matrices are near each other instead.  It learns
 two directions, and its :math:`\gamma` with them.
 """
 
@@ -32,7 +32,7 @@ X, y = draw(100)
 X_test, y_test = draw(400)
 
 # %%
-# Neighbors under three metrics, and the test matrices as the metrics see them.
+# Neighbors under three metrics, and the test matrices under each metric.
 
 metrics = {
     "at the mean": LogEuclideanMetric(0),

@@ -6,7 +6,7 @@ The metric is a transformer: what follows it, and how both are tuned, is left to
 Here a grid search chooses the radius together with the classifier behind it.  The matrices are
 covariances of Gabor responses on two textures that come with scikit-image, gravel and grass.
 
-Whoever wants only radius, rank and weighting for nearest neighbors takes ``LogEuclideanMetricCV``
+For radius, rank and weighting with nearest neighbors alone, take ``LogEuclideanMetricCV``
 instead: it learns all radii of a rank in one sweep, while a grid search starts each from nothing.
 """
 
@@ -41,16 +41,18 @@ y, y_test = np.repeat([0, 1], 25), np.repeat([0, 1], 150)
 print("training", X.shape, "test", X_test.shape)
 
 # %%
-# Three heads, four radii, five folds of the training matrices.
+# Three classifiers, four radii, five folds of the training matrices.
 
-heads = {
+classifiers = {
     "1-NN": KNeighborsClassifier(1),
     "LDA": LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto"),
     "logistic": LogisticRegression(max_iter=5000),
 }
 radii = [0.0, 1.0, 2.0, 4.0]
-pipeline = Pipeline([("metric", LogEuclideanMetric()), ("head", KNeighborsClassifier())])
-search = GridSearchCV(pipeline, {"metric__radius": radii, "head": list(heads.values())}, cv=5).fit(X, y)
+pipeline = Pipeline([("metric", LogEuclideanMetric()), ("classifier", KNeighborsClassifier())])
+search = GridSearchCV(
+    pipeline, {"metric__radius": radii, "classifier": list(classifiers.values())}, cv=5
+).fit(X, y)
 print("chosen:", search.best_params_)
 print(f"in cross-validation {search.best_score_:.3f}, on the test patches {search.score(X_test, y_test):.3f}")
 
@@ -60,10 +62,10 @@ print(f"in cross-validation {search.best_score_:.3f}, on the test patches {searc
 
 results = search.cv_results_
 fig, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
-for (name, head), marker in zip(heads.items(), "o^s", strict=True):
-    of_head = [k for k, p in enumerate(results["params"]) if p["head"] is head]
-    score = 100 * results["mean_test_score"][of_head]
-    error = 100 * results["std_test_score"][of_head] / np.sqrt(5)
+for (name, classifier), marker in zip(classifiers.items(), "o^s", strict=True):
+    of_classifier = [k for k, p in enumerate(results["params"]) if p["classifier"] is classifier]
+    score = 100 * results["mean_test_score"][of_classifier]
+    error = 100 * results["std_test_score"][of_classifier] / np.sqrt(5)
     place = np.arange(len(radii)) + {"1-NN": -0.06, "LDA": 0, "logistic": 0.06}[name]
     axes.errorbar(place, score, yerr=error, marker=marker, capsize=3, label=name)
 axes.set_xticks(range(len(radii)), [f"{r:g}" for r in radii])

@@ -7,7 +7,7 @@ hidden in noise.  A set is described by the covariance of its pixels, a 64 x 64 
 of each kind to learn from and two to recognize.
 
 Without learning, nearest neighbors of tangent vectors are misled by the noise in 2080 directions.  A
-weighting keeps what tells the kinds apart.
+weighting keeps what separates the kinds.
 """
 
 import matplotlib.pyplot as plt
@@ -38,8 +38,8 @@ for name, weighting in (("without a weighting", None), ("with a weighting", "dis
     for seed in range(3):
         known, new, labels, others = train_test_split(X, y, test_size=0.4, stratify=y, random_state=seed)
         metric = LogEuclideanMetric(0, init="identity", weighting=weighting).fit(known, labels)
-        head = KNeighborsClassifier(1).fit(metric.transform(known), labels)
-        found.append(100 * head.score(metric.transform(new), others))
+        classifier = KNeighborsClassifier(1).fit(metric.transform(known), labels)
+        found.append(100 * classifier.score(metric.transform(new), others))
     accuracy[name] = np.mean(found)
     print(f"{name}: {accuracy[name]:.0f} % of {KINDS} kinds recognized, mean of {len(found)} splits")
 

@@ -23,7 +23,7 @@ chosen = LogEuclideanMetricCV(**candidates, n_neighbors=1).fit(X, y)
 print("chosen:", chosen.best_params_, f"log probability in cross-validation {chosen.best_score_:.2f}")
 
 # %%
-# Scores of all candidates, and what they are worth on matrices that nobody has seen.
+# Scores of all candidates, and their accuracy on new matrices.
 
 radii = np.unique(chosen.cv_results_["param_radius"])
 ranks = [2, 3, 4, 6, None]

@@ -6,8 +6,8 @@ Covariances of 16 sensors that see 8 sources: all of them have rank 8, with one 
 a weighted sum of the logarithms of the sources' powers, with noise that leaves an R2 of 0.97 at best
 (``make_regression``).  ``CommonRange`` brings the matrices to their 8 dimensions.
 
-The closed-form weighting weighs the 36 directions of the tangent space there by what they reliably tell of the
-number.  Five nearest neighbors without it look at all of them alike.
+The closed-form weighting weighs the 36 directions of the tangent space there by how reliably they predict the
+target.  Five nearest neighbors without it look at all of them alike.
 """
 
 import matplotlib.pyplot as plt

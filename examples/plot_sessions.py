@@ -26,7 +26,7 @@ X_new = congruence(drift, X_new)
 
 # %%
 # ``adapt`` for a session at hand; ``partial_adapt`` for one that arrives batch by batch.  The order
-# of the new session matters to the second one only: early matrices are seen from a mean that is
+# of the new session matters to the second one only: early matrices are recentered by a mean that is
 # not yet well known.
 
 metric = LogEuclideanMetric(3.0, rank=4).fit(X, y)
@@ -48,7 +48,7 @@ print(f"adapted            {accuracy(adapted.transform(X_new)):.1f} %")
 print(f"batch by batch     {course[-1][1]:.1f} % after the last")
 
 # %%
-# The new session as the metric sees it before and after, in principal components of training.
+# The new session under the metric before and after, in principal components of training.
 
 flat = PCA(2).fit(metric.transform(X))
 fig, panels = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
@@ -64,6 +64,6 @@ fig.legend(*names, loc="outside lower left", ncols=4, frameon=False, fontsize=8)
 panels[2].plot(*np.transpose(course), "o-", label="partial_adapt")
 panels[2].axhline(accuracy(adapted.transform(X_new)), color="0.3", ls="--", label="adapt, all at once")
 panels[2].axhline(accuracy(metric.transform(X_new)), color="0.6", ls=":", label="as it is")
-panels[2].set(xlabel="matrices of the new session seen", ylabel="5-NN accuracy (%)", ylim=(50, 100))
+panels[2].set(xlabel="matrices of the new session so far", ylabel="5-NN accuracy (%)", ylim=(50, 100))
 panels[2].legend(frameon=False, fontsize=8, loc="lower right")
 plt.show()

@@ -43,7 +43,7 @@ seen = np.cumsum(seen)
 
 # %%
 # The estimate comes from the moments of the last few batches and needs no matrix that is gone.  It is
-# that of the stream, whose matrices are somewhat harder to tell apart than those kept for testing,
+# that of the stream, whose matrices are somewhat harder to separate than those kept for testing,
 # and as noisy as a few hundred matrices are.
 
 batch = LogEuclideanMetric(4.0, tol=1e-4).fit(X, y)
@@ -54,6 +54,6 @@ axes.plot(seen, estimated, color="#999999", linewidth=1, label="stream, running 
 axes.plot(seen, on_test, color="#0072B2", label="stream, test matrices")
 axes.axhline(alignment(batch), color="#D55E00", linestyle="--", label="all at once, test matrices")
 axes.axhline(batch.alignment_, color="#999999", linestyle="--", label="all at once, its own matrices")
-axes.set(xlabel="matrices seen", ylabel="alignment", xlim=(0, seen[-1]), ylim=(0, None))
+axes.set(xlabel="matrices so far", ylabel="alignment", xlim=(0, seen[-1]), ylim=(0, None))
 axes.legend(frameon=False, loc="lower right")
 plt.show()

@@ -54,7 +54,7 @@ for label in y:
 X = np.array(X)
 
 # %%
-# A metric of rank 2.  The rows of its factor are turned so that the first one tells the classes apart
+# A metric of rank 2.  The rows of its factor are turned so that the first one separates the classes
 # most; the number above a map is the log-power of the component in the class where it is strongest,
 # above the mean of the two classes.  The maps have their maximum where the sources were put.
 

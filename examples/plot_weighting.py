@@ -3,7 +3,7 @@ The weighting of a metric
 =========================
 
 A reference point decides where matrices are flattened; ``weighting="discriminant"`` also weighs the
-directions of the flat space by what they reliably tell of the classes.  It is computed in closed
+directions of the flat space by how reliably they separate the classes.  It is computed in closed
 form, here at the mean of the training matrices (``radius=0``): nothing is searched.
 
 Three simulated classes of 8 x 8 matrices differ along two hidden directions of 36, and vary most along
@@ -40,8 +40,8 @@ def draw(size, seed):
 
 def accuracy(metric, sample):
     X, y, X_test, y_test = sample
-    head = KNeighborsClassifier(5).fit(metric.fit(X, y).transform(X), y)
-    return 100 * head.score(metric.transform(X_test), y_test)
+    classifier = KNeighborsClassifier(5).fit(metric.fit(X, y).transform(X), y)
+    return 100 * classifier.score(metric.transform(X_test), y_test)
 
 
 metrics = {

@@ -7,15 +7,16 @@ its denominator, which "is nicer in terms of numerical convergence but showed po
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from spdmetric.geometry import mean_riemann, tangent_vectors
-from spdmetric.linalg.symmetric import congruence, invsqrtm
+from spdmetric.linalg.batch import stack_of
+from spdmetric.linalg.symmetric import congruence, invsqrtm, symmetrize
 from spdmetric.manifolds import Ball, FactorPoint
-from spdmetric.objectives.alignment import Evaluation, Misalignment
+from spdmetric.objectives.alignment import Misalignment
 from spdmetric.objectives.data import ClassTarget, Data
 from spdmetric.solvers import Record, trust_region
 
@@ -48,33 +49,41 @@ def _on_sphere(record: Record) -> bool:
     return record.distance >= RADIUS * (1 - 1e-9)
 
 
-class Unnormalized(Misalignment):
+class Unnormalized:
     """Minus the numerator of the alignment, in units of its value where the search starts."""
 
     def __init__(self, data: Data, start: FactorPoint):
-        super().__init__(data)
-        self.unit = 1.0
-        self.unit = UnnormalizedEvaluation(self, start).alignment
+        self.data, self.normalized, self.unit = data, Misalignment(data), 1.0
+        self.unit = 1.0 - self.at(start).value
 
-    def at(self, point: FactorPoint) -> Evaluation:
+    def at(self, point: FactorPoint) -> UnnormalizedEvaluation:
         return UnnormalizedEvaluation(self, point)
 
 
-class UnnormalizedEvaluation(Evaluation):
-    """Value and gradient only: the secant model needs no more."""
+class UnnormalizedEvaluation:
+    """What the solver asks for at a point; matrices count alike."""
 
-    objective: Unnormalized
+    def __init__(self, objective: Unnormalized, point: FactorPoint):
+        self.point = point
+        self._objective = objective
+        self._here = stack_of(objective.data.X).decompose(point.factor)
+        Y = objective.data.target.Y
+        A = self._here.features.T @ Y
+        self._cotangents = -2 / objective.unit * Y @ A.T
+        self.value = 1.0 - float(np.vdot(A, A)) / objective.unit
 
-    @property
-    def alignment(self) -> float:
-        """The numerator."""
-        return float(np.sum(self.first_pass.summary.A**2)) / self.objective.unit
+    @cached_property
+    def gradient(self) -> np.ndarray:
+        return self.point.gradient(self)
 
-    @property
-    def cotangents(self) -> np.ndarray:
-        """Derivative of the numerator in the features, negated, (n, p)."""
-        target, A = self.data.target, self.first_pass.summary.A
-        return -2 / self.objective.unit * target.weight[:, None] * (target.Y @ A.T)
+    @cached_property
+    def frame_gradient(self) -> np.ndarray:
+        xi = symmetrize(self._here.pull(self._cotangents))
+        return xi - np.trace(xi) / len(xi) * np.eye(len(xi))
+
+    @cached_property
+    def curvature_estimate(self) -> np.ndarray:
+        return self._objective.normalized.at(self.point).curvature_estimate
 
 
 def unnormalized_factor(X: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -151,8 +151,13 @@ class NotAnArray:
     "check_estimators_fit_returns_self",
 )
 def fit_keeps_parameters_and_returns_self(estimator):
+    if "init" in estimator.get_params():
+        estimator.set_params(init=np.eye(3))
     before = dict(estimator.get_params(deep=False))
-    assert estimator.fit(*data()) is estimator
+    X, y = data()
+    assert estimator.fit(X, y) is estimator
+    np.testing.assert_array_equal(X, data()[0])
+    np.testing.assert_array_equal(y, data()[1])
     after = estimator.get_params(deep=False)
     assert all(after[name] is value for name, value in before.items())
     public = {name for name in vars(estimator) if not name.startswith("_")} - set(before)
@@ -180,7 +185,10 @@ def methods_take_y_second(estimator):
 @check("check_fit_idempotent")
 def fit_twice_is_fit_once(estimator):
     X, y = data()
-    same(outputs(estimator.fit(X, y), X), outputs(estimator.fit(X, y), X))
+    expected = outputs(clone(estimator).fit(X, y), X)
+    estimator.fit(*data(d=4))
+    for _ in range(2):
+        same(expected, outputs(estimator.fit(X, y), X))
 
 
 @check("check_estimators_unfitted", "check_transformers_unfitted", "check_fit_check_is_fitted")
@@ -567,3 +575,11 @@ def a_weight_of_two_is_twice(estimator):
     one, other = outputs(repeated, X), outputs(weighted, X)
     folds = ("predict_proba", "decision_function")  # their temperature is that of the folds
     same(*({name: v for name, v in found.items() if name not in folds} for found in (one, other)), atol=1e-2)
+
+
+# For metrics of every kernel, weighting and solver, which need not run through all of the checks.
+OF_ANY_METRIC = (
+    *(fit_keeps_parameters_and_returns_self, fit_twice_is_fit_once, unfitted_says_so, fit_transform_is_both),
+    *(the_size_of_matrices_is_kept, a_pickle_is_the_same, float32_stays_float32, memory_in_any_order),
+    each_matrix_is_on_its_own,
+)

@@ -95,7 +95,9 @@ def test_code_names_what_differs_from_the_defaults():
 @pytest.mark.parametrize(("rank", "ranks"), [(3, (1,)), (4, (2,)), (8, (4,)), (20, (4, 8))])
 def test_ranges_that_differ_begin_at_the_euclidean_mean_with_low_ranks(rank, ranks):
     made = METHODS["spdmetric"].make(Sizes(60, 24, 30, rank))
-    assert expression(made) == f"LogEuclideanClassifier(init='euclid', ranks={ranks})"
+    inside = "LogEuclideanMetric(init='euclid', max_iter=40, tol=0.03)"
+    choice = f"LogEuclideanMetricCV(metric={inside}, ranks={ranks})"
+    assert expression(made) == f"LogEuclideanClassifier(metric={choice})"
     shared = METHODS["spdmetric"].make(Sizes(60, 24, 30, rank, shared=True))
     assert expression(shared) == "make_pipeline(CommonRange(), LogEuclideanClassifier())"
 
@@ -134,7 +136,8 @@ def test_parameters_are_given_to_the_steps_that_have_them():
     made = METHODS["logeuclid-chosen"].make(Sizes(60, 6, 30, 6))
     assert set_where_known(made, class_weight="balanced", n_neighbors=3, alpha=1.0) == ["alpha"]
     assert expression(made) == (
-        "make_pipeline(\n    LogEuclideanMetricCV(class_weight='balanced', n_neighbors=3),\n"
+        "make_pipeline(\n    LogEuclideanMetricCV(metric=LogEuclideanMetric(class_weight='balanced', "
+        "max_iter=40, tol=0.03), n_neighbors=3),\n"
         "    KNeighborsClassifier(n_neighbors=3),\n)"
     )
     assert set_where_known(METHODS["riemann"].make(Sizes(60, 6, 30, 6)), class_weight="balanced") == [

@@ -19,27 +19,10 @@ PROGRAMS = ("reproduction", "benchmarks")  # beside the package, never installed
 
 # In reading order; a module belongs to the longest entry that begins its name.
 LAYERS = (
-    *(
-        "spdmetric",
-        "caller",
-        "extras",
-        "io.atomic",
-        "linalg.lazy",
-        "linalg",
-        "validation",
-        "means",
-        "geometry",
-        "manifolds",
-    ),
-    *("objectives", "solvers", "distributed", "estimators", "io", "datasets", "plots"),
-    *(
-        "comparison.statistics",
-        "comparison.folds",
-        "comparison.baselines",
-        "comparison.methods",
-        "comparison.store",
-    ),
-    *("comparison", "cli", "__main__"),
+    *("spdmetric", "caller", "extras", "io.atomic", "linalg.lazy", "linalg", "validation", "means"),
+    *("geometry", "manifolds", "objectives", "solvers", "distributed", "estimators", "io", "datasets"),
+    *("plots", "comparison.statistics", "comparison.folds", "comparison.baselines", "comparison.methods"),
+    *("comparison.store", "comparison", "cli", "__main__"),
 )
 ALONE = {"solvers"}  # import nothing of the package
 
@@ -52,13 +35,7 @@ EXCEPTIONS = {
     "_skl_callbacks": "whether such callbacks are set; scikit-learn has no public question",
     "_callback_fit_ctx": "the task that scikit-learn has begun, where its iterations are reported",
 }
-OF_NAMED_TUPLES = {
-    "_replace",
-    "_asdict",
-    "_fields",
-    "_field_defaults",
-    "_make",
-}  # public in spite of the name
+OF_NAMED_TUPLES = {"_replace", "_asdict", "_fields", "_field_defaults", "_make"}  # public, all the same
 
 
 @cache
@@ -256,13 +233,9 @@ def test_a_planted_private_import_is_found(line):
     assert not private_imports({"benchmarks/run.py": "from spdmetric.geometry import mean_riemann"})
 
 
-def test_no_private_attribute_of_another_package_is_used():
-    sources = {name: source for name, source in modules().items()}
-    assert private_attributes(sources, defined_names(sources)) == []
-
-
-def test_programs_use_no_private_attribute():
-    sources = {path: source for path, source in programs().items() if "tests" not in Path(path).parts}
+@pytest.mark.parametrize("read", [modules, programs])
+def test_no_private_attribute_of_another_package_is_used(read):
+    sources = {path: source for path, source in read().items() if "tests" not in Path(path).parts}
     assert private_attributes(sources, defined_names(sources)) == []
 
 

@@ -27,7 +27,7 @@ import spdmetric
 from random_matrices import labeled, spd
 from spdmetric import CommonRange, LogEuclideanMetric, LogEuclideanMetricCV, Shrinkage
 from spdmetric.comparison.folds import steps_of
-from spdmetric.comparison.methods import METHODS, Sizes
+from spdmetric.comparison.methods import METHODS, Sizes, set_where_known
 from spdmetric.estimators.embedding import Embedding
 from spdmetric.estimators.transfer import TransferClassifier
 from spdmetric.io import atomic
@@ -36,7 +36,7 @@ from spdmetric.io.signals import Recipe
 from spdmetric.manifolds import BallPoint, RankPoint
 from spdmetric.solvers import Solution
 
-QUICK_CV = {"radii": (0.0, 1.0), "ranks": [None, 2], "cv": 2, "max_iter": 5}
+QUICK_CV = {"radii": (0, 1), "ranks": (None, 2), "cv": 2}
 
 
 def fitted(metric, rng, n=16, d=4, classes=2):
@@ -182,9 +182,10 @@ QUICK = {"radii": (0.0, 1.0), "ranks": (None,), "cv": 2}
 
 def made(name, X, y, *before):
     """A method of the registry, quick, after some steps."""
-    steps = steps_of(METHODS[name].make(Sizes.from_data(X, y)))
-    for step in steps:
-        step.set_params(**{k: v for k, v in QUICK.items() if METHODS[name].sweeps and k in step.get_params()})
+    estimator = METHODS[name].make(Sizes.from_data(X, y))
+    if METHODS[name].chooses:
+        set_where_known(estimator, **QUICK)
+    steps = steps_of(estimator)
     return make_pipeline(*before, *steps) if before or len(steps) > 1 else steps[0]
 
 

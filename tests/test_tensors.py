@@ -8,8 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
 
 from random_matrices import labeled, spd
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV, geometry
@@ -115,10 +113,6 @@ def test_bad_tensors_get_the_same_sentences(to, data):
             use(to(bad))
     with pytest.raises(ValueError, match="X has 3 features, but"):
         metric.transform(to(X[:, :3, :3].copy()))
-    with pytest.raises(ValueError, match=r"pairs of shape \(n_pairs, 2, d, d\), got \(24, 4, 4\)"):
-        metric.pair_distance(to(X))
-    with pytest.raises(ValueError, match=r"\(n_matrices, 10\), got \(24, 4, 4\)"):
-        metric.inverse_transform(to(X))
     singular = X.copy()
     singular[5] = np.diag([1.0, 0.0, 0.0, 0.0])
     with pytest.raises(ValueError, match=r"X\[5\] has numerical rank 1, too low for rank=2"):
@@ -137,14 +131,6 @@ def test_an_array_that_stays_on_its_device_is_told_so(data):
 
 
 # -- torch alone ----------------------------------------------------------------
-
-
-@needs_torch
-def test_pipeline_on_torch_tensors(data):
-    X, y = data
-    pipe = make_pipeline(LogEuclideanMetric(2.0), KNeighborsClassifier(3))
-    by_tensor = clone(pipe).fit(torch.tensor(X), torch.tensor(y)).predict(torch.tensor(X))
-    np.testing.assert_array_equal(by_tensor, clone(pipe).fit(X, y).predict(X))
 
 
 @needs_torch
@@ -178,25 +164,6 @@ def test_awkward_torch_tensors(data):
         # Sums in another order round otherwise, and `tol` leaves the solution some slack.
         same(ours.transform(other), expected, atol=1e-3)
     assert not double.is_contiguous()
-
-
-@needs_torch
-def test_half_precision_is_learned_from_and_computed_with_in_float64(rng):
-    """Exactly symmetric matrices far from singular survive bfloat16; NumPy has no such type."""
-    X, y = labeled(rng, 16, 3)
-    Z = torch.tensor(X).to(torch.bfloat16)
-    metric = LogEuclideanMetric(1.0).fit(Z, y)
-    rounded = Z.to(torch.float64).numpy()
-    same(metric.transform(Z), clone(metric).fit(rounded, y).transform(rounded), atol=1e-6)
-
-
-@needs_torch
-def test_pandas_output_of_tensors(data):
-    X, y = data
-    metric = LogEuclideanMetric(1.0).fit(X, y)
-    frame = clone(metric).set_output(transform="pandas").fit(X, y).transform(torch.tensor(X))
-    np.testing.assert_allclose(frame.to_numpy(), metric.transform(X), atol=1e-9)
-    assert list(frame.columns) == list(metric.get_feature_names_out())
 
 
 # -- functions that claim the array API -------------------------------------------

@@ -26,9 +26,9 @@ RESULTS = ROOT / "docs" / "results"
 SPEED = ROOT / "benchmarks" / "results.json"
 
 if __name__ == "__main__":
-    sys.path[:0] = [str(ROOT / "src"), str(ROOT)]  # `rivals` is beside this file
+    sys.path[:0] = [str(ROOT / "src"), str(ROOT)]  # `baselines` is beside this file
 
-import rivals  # noqa: E402
+import baselines  # noqa: E402
 
 from reproduction.methods import KNOWN  # noqa: E402
 from reproduction.stamps import Stamp, code_stamp  # noqa: E402
@@ -141,11 +141,11 @@ def written(text: str, now: str | None = None) -> str:
         if quote.file == "claims":
             return f"{match[1]}{_markdown(claims())}{match[4]}"
         if quote.file == "ahead":
-            return f"{match[1]}{rivals.ahead(RESULTS, quote.rows)}\n{match[4]}"
+            return f"{match[1]}{baselines.ahead(RESULTS, quote.rows)}\n{match[4]}"
         if quote.file == "ranks":
-            return f"{match[1]}{rivals.ranks(RESULTS)}\n{match[4]}"
+            return f"{match[1]}{baselines.ranks(RESULTS)}\n{match[4]}"
         if quote.file == "differences":
-            return f"{match[1]}{_markdown(rivals.differences(RESULTS))}{match[4]}"
+            return f"{match[1]}{_markdown(baselines.differences(RESULTS))}{match[4]}"
         if quote.file in TARGETS and not (RESULTS / f"{quote.file}.json").exists():
             return f"{match[1]}Not computed yet: `make results`.\n{match[4]}"
         said = sentence_of(quote.file, now)
@@ -270,7 +270,7 @@ def claims() -> list[list[str]]:
             if quote.file == "ahead":
                 lines += [
                     [f"{KNOWN[first].short} ahead of {KNOWN[second].short}: {told}", *_BEYOND]
-                    for (first, second), told in rivals.counts(RESULTS, quote.rows).items()
+                    for (first, second), told in baselines.counts(RESULTS, quote.rows).items()
                 ]
             if quote.file in TARGETS and quote.lines != "none":
                 source = [

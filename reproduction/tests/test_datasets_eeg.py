@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import copytree
@@ -10,7 +9,7 @@ from shutil import copytree
 import numpy as np
 import pytest
 from scipy.io import savemat
-from scipy.signal import butter, sosfreqz
+from scipy.signal import butter
 
 from formats import MISSING, bnci_run, write_bnci_mat, write_edf, write_gdf, write_true_labels
 from random_matrices import spd
@@ -32,8 +31,7 @@ def relative(A, B):
     return np.abs(A - B).max() / np.abs(B).max()
 
 
-# ---------------------------------------------------------------------------
-# The protocol
+# -- The protocol ----------------------------------------------------------------
 
 
 def literal_covariance(signal, onset, fs):
@@ -70,23 +68,6 @@ def test_literally(rng, fs):
     assert np.array_equal(X, X.transpose(0, 2, 1))
 
 
-def test_filter_halves_the_power_at_its_edges():
-    _, response = sosfreqz(butter(5, [8.0, 30.0], "band", fs=250, output="sos"), worN=[8.0, 30.0], fs=250)
-    assert np.abs(response) ** 2 == pytest.approx([0.5, 0.5])
-
-
-@pytest.mark.parametrize(("fs", "n_window"), [(160, 321), (250, 501)])
-def test_both_ends_of_the_window_are_included(rng, fs, n_window):
-    signal = rng.standard_normal((2, 3 * fs))
-    onset = 10
-    length = onset + fs // 2 + n_window  # just enough
-    assert epoch_covariances(signal[:, :length], [onset], fs).shape == (1, 2, 2)
-    with pytest.raises(
-        ValueError, match=rf"samples {onset + fs // 2} to {length - 1}, .* {length - 1} samples"
-    ):
-        epoch_covariances(signal[:, : length - 1], [onset], fs)
-
-
 def test_filter_is_causal(rng):
     signal = rng.standard_normal((2, 1000))
     X = epoch_covariances(signal, [0], 160)
@@ -94,42 +75,7 @@ def test_filter_is_causal(rng):
     assert np.array_equal(epoch_covariances(signal, [0], 160), X)
 
 
-def test_no_trials(rng):
-    assert epoch_covariances(rng.standard_normal((2, 1000)), [], 160).shape == (0, 2, 2)
-
-
-@pytest.mark.parametrize(
-    ("change", "match"),
-    [
-        ({"signal": np.zeros(1000)}, r"signal of shape \(n_channels, n_samples\), got shape \(1000,\)"),
-        ({"onsets": [0.5]}, "onsets as a list of whole numbers"),
-        ({"onsets": 3}, "onsets as a list of whole numbers"),
-        (
-            {"onsets": [0, 900]},
-            r"window of onsets\[1\] is samples 980 to 1300, but the signal has 1000 samples",
-        ),
-        ({"onsets": [-100]}, r"window of onsets\[0\] is samples -20 to 300"),
-        ({"band": (8.0, 80.0)}, r"band=\(8\.0, 80\.0\) at fs=160 Hz: .* below 80 Hz"),
-        ({"band": (30.0, 8.0)}, "two rising frequencies"),
-        ({"window": (2.5, 0.5)}, "two rising moments"),
-    ],
-)
-def test_sentences_of_the_protocol(change, match):
-    arguments = {"signal": np.zeros((2, 1000)), "onsets": [0], "fs": 160.0} | change
-    with pytest.raises(ValueError, match=match):
-        epoch_covariances(**arguments)
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_missing_samples(rng, value):
-    signal = rng.standard_normal((2, 1000))
-    signal[1, 450] = value
-    with pytest.raises(ValueError, match=r"window of onsets\[1\] holds NaN or infinity.*cut the signal"):
-        epoch_covariances(signal, [0, 500], 160)
-
-
-# ---------------------------------------------------------------------------
-# Data set 2a of the BCI Competition IV: one session, written in each format
+# -- Data set 2a of the BCI Competition IV: one session, written in each format ----
 
 FS, STEP = 250, 0.0625  # microvolts of a digital step: sums of powers of 2, exact in every format
 LABELS = ["EEG-Fz", *(6 * ["EEG"]), "EEG-C3", *(14 * ["EEG"]), "EOG-left", "EOG-central", "EOG-right"]
@@ -211,22 +157,6 @@ def test_bnci_mat(bnci, sessions):
 
 
 @needs("mne")
-def test_gdf_writer_is_read_by_mne(tmp_path, sessions):
-    import mne
-
-    path = tmp_path / "A01T.gdf"
-    sessions["T"].write_gdf(path)
-    with pytest.warns(RuntimeWarning, match="Channel names are not unique"):
-        raw = mne.io.read_raw_gdf(path, preload=True, verbose="WARNING")
-    assert raw.info["sfreq"] == FS
-    assert raw.ch_names[-3:] == ["EOG-left", "EOG-central", "EOG-right"]
-    assert np.allclose(raw.get_data()[:, :700] * 1e6, STEP * sessions["T"].runs[0], rtol=0, atol=1e-9)
-    assert np.allclose(raw.get_data()[:, 700:800] * 1e6, STEP * MISSING)
-    assert raw.annotations.description[:5].tolist() == ["32766", "276", "32766", "768", "1023"]
-    assert np.allclose(raw.annotations.onset[:4] * FS, [0, 0, 800, 1100])
-
-
-@needs("mne")
 @pytest.mark.parametrize("leading", [False, True], ids=["break after", "break before"])
 @pytest.mark.parametrize("beside", ["", "true_labels"])
 def test_gdf_equals_mat(tmp_path, bnci, sessions, leading, beside):
@@ -259,22 +189,6 @@ def test_breaks_leave_no_trace(tmp_path, sessions, leading):
         assert relative(C, expected) < 1e-9
 
 
-@needs("mne")
-def test_order_of_preference(bnci, sessions, rng):
-    expected = load_bci_iv_2a(3, bnci)
-    for name in "TE":
-        (bnci / f"A03{name}.gdf").write_bytes(b"not a GDF file")
-        (bnci / f"A03{name}.mat").rename(bnci / f"A09{name}.mat")
-    write_motor_imagery(bnci / "MotorImagery.mat", spd(rng, 8, 22))
-    assert bci_subjects(bnci) == [3, 9]
-    assert np.array_equal(load_bci_iv_2a(9, bnci).X, expected.X)
-    (bnci / "A09E.mat").unlink()
-    assert len(load_bci_iv_2a(9, bnci).X) == 4
-    sessions["E"].write_gdf(bnci / "A09E.gdf")
-    assert relative(load_bci_iv_2a(9, bnci).X, expected.X) < 1e-9
-    assert bci_subjects(bnci) == [3, 9]
-
-
 def write_motor_imagery(path, X):
     data = {"data": X.transpose(1, 2, 0), "labels": 1 + np.arange(8).reshape(8, 1) % 4}
     savemat(path, {"data": data | {"idxTraining": np.arange(1, 5), "idxTest": np.arange(5, 9)}})
@@ -297,68 +211,14 @@ def test_ready_made_covariances(tmp_path, rng):
 
 def test_no_files(tmp_path, sessions):
     assert bci_subjects(tmp_path) == []
-    with pytest.raises(FileNotFoundError) as caught:
+    with pytest.raises(FileNotFoundError, match=r"A09T\.mat.*A09E\.gdf.*MotorImagery\.mat.*found none"):
         load_bci_iv_2a(9, tmp_path)
-    sentence = str(caught.value)
-    for part in ("A09T.mat", "A09E.mat", "A09T.gdf", "A09E.gdf", "MotorImagery.mat", str(tmp_path)):
-        assert part in sentence
-    for part in ("data set 001-2014", "BCI Competition IV", "found none", "Without a folder MOABB downloads"):
-        assert part in sentence
     sessions["T"].write_mat(tmp_path / "A02T.mat")
-    write_true_labels(tmp_path / "A02E.mat", [1, 2])
-    with pytest.raises(FileNotFoundError, match=r"found only A02T\.mat\.") as caught:
+    with pytest.raises(FileNotFoundError, match=r"found only A02T\.mat\."):
         load_bci_iv_2a(2, tmp_path)
-    assert "MotorImagery.mat" not in str(caught.value)
     for ask in (bci_subjects, eegmmi_subjects, lambda folder: load_bci_iv_2a(1, folder)):
         with pytest.raises(FileNotFoundError, match=r"There is no folder .*nowhere"):
             ask(tmp_path / "nowhere")
-
-
-@pytest.mark.parametrize("subject", [0, 10, "1", 1.0, None])
-def test_subject_out_of_range(tmp_path, subject):
-    with pytest.raises(ValueError, match=r"subject=.*: Data set 2a has subjects 1 to 9\."):
-        load_bci_iv_2a(subject, tmp_path)
-
-
-@pytest.mark.parametrize("classes", [(), ["left"], "tongue", ["left_hand", 3]])
-def test_unknown_classes(bnci, classes):
-    with pytest.raises(
-        ValueError, match=r"classes=.*: expected some of left_hand, right_hand, feet, tongue\."
-    ):
-        load_bci_iv_2a(3, bnci, classes=classes)
-
-
-def without(run, field):
-    return {name: value for name, value in run.items() if name != field}
-
-
-@pytest.mark.parametrize(
-    ("change", "match"),
-    [
-        (lambda run: without(run, "trial"), "A03E.mat, run 2 has no trial: expected a run as BNCI"),
-        (
-            lambda run: run | {"X": run["X"][:, :20]},
-            r"run 2: X has shape \(5700, 20\); expected \(n_samples, 25\)",
-        ),
-        (lambda run: run | {"y": run["y"][:3]}, "run 2 has 3 labels for 4 trials"),
-        (lambda run: run | {"y": run["y"] - 1}, r"run 2 has labels \[0, 1, 2, 3\]; expected numbers 1 to 4"),
-        (lambda run: run | {"X": run["X"][:3000]}, r"run 2: The window of onsets\[2\] is samples"),
-    ],
-)
-def test_bad_runs_of_a_mat_file(bnci, sessions, change, match):
-    E = sessions["E"]
-    runs = [bnci_run(STEP * E.runs[i], [t + 1 for t in E.trials[i]], E.y[i], FS) for i in range(3)]
-    runs[1] = change(runs[1])
-    write_bnci_mat(bnci / "A03E.mat", runs)
-    with pytest.raises(ValueError, match=match):
-        load_bci_iv_2a(3, bnci, classes=BCI_CLASSES)
-
-
-def test_no_trial_of_the_classes(bnci, sessions):
-    for name, session in sessions.items():
-        write_bnci_mat(bnci / f"A03{name}.mat", [bnci_run(STEP * session.runs[1], [300], [4], FS)])
-    with pytest.raises(ValueError, match=r"Subject 3 in .* has no trial of left_hand, right_hand"):
-        load_bci_iv_2a(3, bnci)
 
 
 @needs("mne")
@@ -382,27 +242,18 @@ def test_bad_gdf_files(tmp_path, sessions):
         load_bci_iv_2a(3, tmp_path)
 
 
-@needs("mne")
+@pytest.mark.parametrize("kind", ["mat", pytest.param("gdf", marks=needs("mne"))])
 @pytest.mark.parametrize("keep", [0.0, 0.001, 0.04, 0.5, 0.9999])
-def test_truncated_gdf(tmp_path, sessions, keep):
+def test_truncated_session(tmp_path, sessions, kind, keep):
     for name, session in sessions.items():
-        session.write_gdf(tmp_path / f"A03{name}.gdf")
-    content = (tmp_path / "A03E.gdf").read_bytes()
-    (tmp_path / "A03E.gdf").write_bytes(content[: int(keep * len(content))])
-    with pytest.raises(ValueError, match=r"A03E\.gdf cannot be read: it is corrupt, truncated"):
+        getattr(session, f"write_{kind}")(tmp_path / f"A03{name}.{kind}")
+    path = tmp_path / f"A03E.{kind}"
+    path.write_bytes(path.read_bytes()[: int(keep * path.stat().st_size)])
+    with pytest.raises(ValueError, match=rf"A03E\.{kind} cannot be read: it is corrupt, truncated"):
         load_bci_iv_2a(3, tmp_path)
 
 
-@pytest.mark.parametrize("keep", [0.0, 0.001, 0.5, 0.9999])
-def test_truncated_mat(bnci, keep):
-    content = (bnci / "A03E.mat").read_bytes()
-    (bnci / "A03E.mat").write_bytes(content[: int(keep * len(content))])
-    with pytest.raises(ValueError, match=r"A03E\.mat cannot be read: it is corrupt, truncated"):
-        load_bci_iv_2a(3, bnci)
-
-
-# ---------------------------------------------------------------------------
-# MOABB
+# -- MOABB -----------------------------------------------------------------------
 
 
 @needs("moabb")
@@ -439,21 +290,7 @@ def test_any_dataset_of_moabb(tmp_path, monkeypatch, annotations):
         _moabb_recording(dataset, 2, ["tongue"])
 
 
-def test_moabb_without_a_network():
-    class Unreachable:
-        code, event_id = "BNCI2014-001", {"left_hand": 1, "right_hand": 2}
-
-        def get_data(self, subjects):
-            raise ConnectionError("no route to host")
-
-    with pytest.raises(
-        OSError, match=r"could not get subject 1 of BNCI2014-001 \(no route to host\); .* folder"
-    ):
-        _moabb_recording(Unreachable(), 1, ["left_hand"])
-
-
-# ---------------------------------------------------------------------------
-# PhysioNet EEG Motor Movement/Imagery
+# -- PhysioNet EEG Motor Movement/Imagery ----------------------------------------
 
 
 def write_eegmmi(folder, subject, runs=(4, 8, 12), n_channels=64):
@@ -498,60 +335,7 @@ def test_eegmmi_folders(tmp_path):
         load_eegmmi(1, tmp_path)
 
 
-def test_sentences_of_eegmmi(tmp_path):
-    with pytest.raises(ValueError, match=r"subject=110: The EEG Motor .* has subjects 1 to 109"):
-        load_eegmmi(110, tmp_path)
-    for runs in ([], [4, 4], [5]):
-        with pytest.raises(
-            ValueError, match=r"expected different ones of 3, 4, 7, 8, 11, 12, .* left and the right"
-        ):
-            load_eegmmi(1, tmp_path, runs=runs)
-    with pytest.raises(FileNotFoundError, match=r"No S001R04\.edf, S001R08\.edf, S001R12\.edf in"):
-        load_eegmmi(1, tmp_path)
-    with pytest.raises(FileNotFoundError, match="There is no folder"):
-        load_eegmmi(1, tmp_path / "nowhere")
-
-
-@needs("mne", "edfio")
-def test_bad_edf_files(tmp_path):
-    write_eegmmi(tmp_path, 1, runs=[4], n_channels=3)
-    with pytest.raises(ValueError, match=r"S001R04\.edf has 3 EEG channels; expected 64"):
-        load_eegmmi(1, tmp_path, runs=[4])
-    write_edf(tmp_path / "S001R04.edf", np.zeros((64, 1600)), 160, [(0.0, "T0")])
-    with pytest.raises(ValueError, match=r"Subject 1 in .* has no trial of left_hand, right_hand"):
-        load_eegmmi(1, tmp_path, runs=[4])
-    write_edf(tmp_path / "S001R04.edf", np.zeros((64, 1600)), 160, [(8.0, "T1")])
-    with pytest.raises(ValueError, match=r"S001R04\.edf: The window of onsets\[0\] is samples 1360 to 1680"):
-        load_eegmmi(1, tmp_path, runs=[4])
-
-
-@needs("mne", "edfio")
-@pytest.mark.parametrize("keep", [0.0, 0.001, 0.02, 0.5, 0.9999])
-def test_truncated_edf(tmp_path, keep):
-    write_eegmmi(tmp_path, 1, runs=[4])
-    path = tmp_path / "S001R04.edf"
-    content = path.read_bytes()
-    path.write_bytes(content[: int(keep * len(content))])
-    with pytest.raises(ValueError, match=r"S001R04\.edf cannot be read: it is corrupt, truncated"):
-        load_eegmmi(1, tmp_path, runs=[4])
-
-
-def test_without_the_libraries(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "mne", None)
-    monkeypatch.setitem(sys.modules, "moabb.datasets", None)
-    (tmp_path / "S001R04.edf").touch()
-    with pytest.raises(ImportError, match=r"Reading EDF files needs MNE: pip install 'spdmetric\[eeg\]'"):
-        load_eegmmi(1, tmp_path, runs=[4])
-    for name in ("A01T.gdf", "A01E.gdf"):
-        (tmp_path / name).touch()
-    with pytest.raises(ImportError, match=r"Reading GDF files needs MNE: pip install 'spdmetric\[eeg\]'"):
-        load_bci_iv_2a(1, tmp_path)
-    with pytest.raises(ImportError, match=r"needs MOABB: pip install 'spdmetric\[eeg\]'"):
-        load_bci_iv_2a(1)
-
-
-# ---------------------------------------------------------------------------
-# Real data
+# -- Real data -------------------------------------------------------------------
 
 
 @needs("mne")

@@ -127,15 +127,15 @@ def test_an_untold_stamp_and_a_stale_table_are_found(quotes, site):
 
 def test_paired_differences_are_those_of_the_table(quotes):
     """Against the method that the file of results itself is compared with."""
-    rivals = importlib.import_module("rivals")
+    baselines = importlib.import_module("baselines")
     content = json.loads((RESULTS / "beyond.json").read_text())
     told = {(e["group"], e["method"]): e for e in content["by_group"]}
-    accuracy = rivals.accuracies(RESULTS)
+    accuracy = baselines.accuracies(RESULTS)
     for group in content["groups"]:
         entry = told[group["group"], "spdmetric"]
         expected = number(entry["difference"], entry["difference_se"], sign="+")
-        assert rivals.difference(accuracy, group, "spdmetric", entry["against"]) == expected
-    assert [len(line) for line in rivals.differences(RESULTS)] == [5] * (len(content["groups"]) + 3)
+        assert baselines.difference(accuracy, group, "spdmetric", entry["against"]) == expected
+    assert [len(line) for line in baselines.differences(RESULTS)] == [5] * (len(content["groups"]) + 3)
 
 
 def test_the_file_in_the_format_of_moabb_follows_from_the_choice(quotes, tmp_path):

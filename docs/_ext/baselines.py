@@ -1,4 +1,4 @@
-"""What README and beyond.md say of the choice and its rivals, from ``docs/results/beyond.*``."""
+"""What README and beyond.md say of the choice and its baselines, from ``docs/results/beyond.*``."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def counts(results: Path, groups: tuple[str, ...]) -> dict[tuple[str, str], str]
         wins = sum(means[group, first] > means[group, second] for group in groups)
         return f"{wins} of {len(groups)}"
 
-    rivals = ("logeuclid-mean", LDA, LOGISTIC, "fgmdm")
-    pairs = [("logeuclid-kta", "logeuclid-mean"), *(("spdmetric", rival) for rival in rivals)]
+    baselines = ("logeuclid-mean", LDA, LOGISTIC, "fgmdm")
+    pairs = [("logeuclid-kta", "logeuclid-mean"), *(("spdmetric", baseline) for baseline in baselines)]
     return {pair: count(*pair) for pair in pairs}
 
 
