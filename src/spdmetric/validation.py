@@ -460,7 +460,8 @@ def check_labels(X: Array, y: Array, *, method: str = "fit") -> np.ndarray:
     """Return labels as an array, one for each matrix, none of them missing."""
     if y is None:
         raise ValueError(f"{method} requires y to be passed, but the target y is None.")
-    y = column_or_1d(as_numpy(to_numpy(y), "y"), warn=True)
+    y = as_numpy(to_numpy(y), "y")
+    y = y if y.dtype.kind == "c" else column_or_1d(y, warn=True)  # complex ones are refused below
     check_consistent_length(X, y)
     return check_label_kind(y, "y")
 

@@ -279,7 +279,10 @@ def _parts(pieces: Pieces | None, here: DecomposedPieces, W: np.ndarray) -> Iter
 @one_thread
 def _gather(pieces: Pieces | None, here: DecomposedPieces, *, W: np.ndarray) -> tuple[np.ndarray, ...]:
     """Vectors, classes and weights of a chunk."""
-    columns = [(part.features, part.target.codes, part.target.weight) for part in _parts(pieces, here, W)]
+    columns = []
+    for part in _parts(pieces, here, W):
+        target: Any = part.target  # classes
+        columns.append((part.features, target.codes, target.weight))
     return tuple(map(np.concatenate, zip(*columns, strict=True)))
 
 
@@ -300,16 +303,18 @@ class ClusterData(Data):
         target: ClassTarget,
         keep: bool = False,
     ):
-        vars(self).update(X=blocks, target=target, rows=None, cluster=cluster, _shape=tuple(shape), keep=keep)
+        vars(self).update(
+            X=blocks, target=target, rows=None, cluster=cluster, dimensions=tuple(shape), keep=keep
+        )
 
     cluster: Cluster
-    _shape: tuple[int, ...]
+    dimensions: tuple[int, ...]
     keep: bool  # whether chunks at a point are kept for the second pass
 
     @property
     def shape(self) -> tuple[int, ...]:
         """(n, d, d)."""
-        return self._shape
+        return self.dimensions
 
     def average(self, f: RowFunction) -> np.ndarray:
         """Weighted mean of the rows ``f(X)``, one for each matrix."""

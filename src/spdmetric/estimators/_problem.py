@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import isfinite
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -117,18 +117,13 @@ def solve_path(
     solutions: list[Solution] = []
     for radius in radii:
         ball, here = ball_around(problem.start, problem.rank, radius), problem.here
-        start = here.point
+        first: dict[str, Any] = {"start": here.point, "here": here, "callback": callback}
         if solutions and (length := float(np.linalg.norm(solutions[-1].point.S))) > 0:
-            start, here = ball.point(solutions[-1].point.S * (radius / length)), None
-        if radius == 0:  # a ball of one point: nothing to search, and every gradient is normal to it
-            solution = trust_region(
-                problem.objective, ball, start, tol=np.inf, max_iter=0, callback=callback, here=here
-            )
-        else:
-            solution = named(
-                problem.objective, ball, start, tol=tol, max_iter=max_iter, callback=callback, here=here
-            )
-        solutions.append(solution)
+            first |= {"start": ball.point(solutions[-1].point.S * (radius / length)), "here": None}
+        if radius > 0:
+            solutions.append(named(problem.objective, ball, tol=tol, max_iter=max_iter, **first))
+        else:  # a ball of one point: nothing to search, and every gradient is normal to it
+            solutions.append(trust_region(problem.objective, ball, tol=np.inf, max_iter=0, **first))
     return solutions
 
 

@@ -105,7 +105,7 @@ class Evaluation:
     """
 
     def __init__(self, objective: Misalignment, point: FactorPoint):
-        self.point, self._objective, self._data = point, objective, objective.data
+        self.point, self.objective, self.data = point, objective, objective.data
 
     @property
     def value(self) -> float:
@@ -118,11 +118,11 @@ class Evaluation:
 
         Minus infinity where it cannot be computed, so that no solver goes there.
         """
-        mean = self._first.summary.mean
+        mean = self.first_pass.summary.mean
         if not isfinite(mean @ mean):
             return -np.inf
         A_square, C_norm = self._norms
-        return A_square / (C_norm * self._objective.target_norm)
+        return A_square / (C_norm * self.objective.target_norm)
 
     @lazy
     def gradient(self) -> np.ndarray:
@@ -132,7 +132,7 @@ class Evaluation:
     @lazy
     def frame_gradient(self) -> np.ndarray:
         """Riemannian gradient, as a symmetric matrix in the frame."""
-        xi = self._data.total_of_parts(_pull, self.point.factor, self._first.parts, self._cotangents)
+        xi = self.data.total_of_parts(_pull, self.point.factor, self.first_pass.parts, self.cotangents)
         # f(cG) = f(G), so it has no trace; one left in by rounding would let det(G) drift.
         d = xi.shape[0]
         xi = xi + xi.T
@@ -144,7 +144,9 @@ class Evaluation:
     @lazy
     def factor_gradient(self) -> np.ndarray:
         """Derivative in the entries of the factor, (m, d)."""
-        return self._data.total_of_parts(_pull_factor, self.point.factor, self._first.parts, self._cotangents)
+        return self.data.total_of_parts(
+            _pull_factor, self.point.factor, self.first_pass.parts, self.cotangents
+        )
 
     @lazy
     def curvature_estimate(self) -> np.ndarray:
@@ -152,7 +154,7 @@ class Evaluation:
 
         More where A has more (``docs/math.md``, "Axes").
         """
-        columns = unvech(self._first.summary.A.T)
+        columns = unvech(self.first_pass.summary.A.T)
         stacked = columns.reshape(-1, columns.shape[-1])
         shares = stacked.T @ stacked
         m, total = len(shares), float(np.trace(shares))
@@ -165,20 +167,20 @@ class Evaluation:
     @property
     def spread(self) -> float:
         """Root mean square distance of the tangent vectors from their mean."""
-        squares, mean = self._first.summary.C_trace, self._first.summary.mean
+        squares, mean = self.first_pass.summary.C_trace, self.first_pass.summary.mean
         if self.gram:
             with np.errstate(invalid="ignore"):  # it tells of what has left float64
                 squares = sum(
-                    np.sum(p.target.weight[:, None] * (p.features - mean) ** 2) for p in self._first.parts
+                    np.sum(p.target.weight[:, None] * (p.features - mean) ** 2) for p in self.first_pass.parts
                 )
-        return float(np.sqrt(squares / self._first.summary.weight))
+        return float(np.sqrt(squares / self.first_pass.summary.weight))
 
     @property
     def vectors(self) -> np.ndarray | None:
         """Tangent vectors of all matrices, (n, p), where they are kept."""
-        if not self._data.gathers or not self._first.parts:
+        if not self.data.gathers or not self.first_pass.parts:
             return None
-        rows = [part.features for part in self._first.parts]
+        rows = [part.features for part in self.first_pass.parts]
         return rows[0] if len(rows) == 1 else np.concatenate(rows)
 
     @property
@@ -192,19 +194,19 @@ class Evaluation:
 
         In Gram form from the tangent vectors.
         """
-        data, target, mean = self._data, self._data.target, self._first.summary.mean
+        data, target, mean = self.data, self.data.target, self.first_pass.summary.mean
         if self.gram:
             K, per_class = self._gram_matrix, target.per_class
             gram = GramRidge.from_products(K, target, mean.size, per_class, learned=self.learned)
             return weigh_directions(gram, gram.errors(target), self._root)
         if data.shape[0] < mean.size:  # elsewhere: there are few of them
             return discriminant_weighting(
-                *data.gather(self.point.factor, self._first.parts), learned=self.learned
+                *data.gather(self.point.factor, self.first_pass.parts), learned=self.learned
             )
         ridge = data.call(
-            FeatureRidge.from_moments, self._first.moments, target.squares, target.per_class, self.learned
+            FeatureRidge.from_moments, self.first_pass.moments, target.squares, target.per_class, self.learned
         )
-        errors = data.total_of_parts(_left_out, self.point.factor, self._first.parts, ridge, mean)
+        errors = data.total_of_parts(_left_out, self.point.factor, self.first_pass.parts, ridge, mean)
         return data.fetch(data.call(weigh_directions, ridge, errors))
 
     # -- first pass: moments ------------------------------------------------
@@ -213,17 +215,18 @@ class Evaluation:
     def gram(self) -> bool:
         """Whether there are fewer matrices than features, and they can be brought together."""
         m = self.point.factor.shape[0]
-        return self._data.gathers and self._data.shape[0] < m * (m + 1) // 2
+        return self.data.gathers and self.data.shape[0] < m * (m + 1) // 2
 
     @lazy
-    def _first(self) -> FirstPass:
-        moments, parts = self._data.decompose(self.point.factor, gram=self.gram)
-        return FirstPass(moments, parts, self._data.fetch(self._data.call(Summary.from_moments, moments)))
+    def first_pass(self) -> FirstPass:
+        """Moments of all chunks, and the chunks at this point."""
+        moments, parts = self.data.decompose(self.point.factor, gram=self.gram)
+        return FirstPass(moments, parts, self.data.fetch(self.data.call(Summary.from_moments, moments)))
 
     @lazy
     def _root(self) -> np.ndarray:
         """All centered tangent vectors, times the roots of their weights, (n, p)."""
-        rows = [part.centered(self._first.summary.mean) for part in self._first.parts]
+        rows = [part.centered(self.first_pass.summary.mean) for part in self.first_pass.parts]
         return rows[0] if len(rows) == 1 else np.concatenate(rows)
 
     @lazy
@@ -233,20 +236,20 @@ class Evaluation:
     @lazy
     def _norms(self) -> tuple[float, float]:
         """The squared norm of A, and the norm of C."""
-        A, K = self._first.summary.A, self._gram_matrix if self.gram else None
-        return float(np.vdot(A, A)), self._first.summary.C_norm if K is None else sqrt(np.vdot(K, K))
+        A, K = self.first_pass.summary.A, self._gram_matrix if self.gram else None
+        return float(np.vdot(A, A)), self.first_pass.summary.C_norm if K is None else sqrt(np.vdot(K, K))
 
     # -- second pass: cotangents --------------------------------------------
 
     @lazy
-    def _cotangents(self) -> Any:
+    def cotangents(self) -> Any:
         """What all chunks need to know to pull back: derivatives in the features, where they are."""
         A_square, C_norm = self._norms
-        scale = -2 / (C_norm * self._objective.target_norm)  # the sign makes f a misalignment
+        scale = -2 / (C_norm * self.objective.target_norm)  # the sign makes f a misalignment
         other = -scale * A_square / C_norm**2
         if not self.gram:
-            return self._data.call(Cotangents.from_moments, self._first.moments, scale, other)
-        target = self._data.target
+            return self.data.call(Cotangents.from_moments, self.first_pass.moments, scale, other)
+        target = self.data.target
         Y, w = target.Y, target.weight[:, None]
         root = np.sqrt(w)
         # A too is a sum of centered tangent vectors: both terms are one product with all of them.

@@ -328,13 +328,17 @@ class Data:
             parts.append(part)
         return merged, [part for part in parts if part is not None]
 
-    def total_of_parts(self, f: Callable[..., Any], W: np.ndarray, parts: list[Part], *shared: Any) -> Any:
+    def total_of_parts(self, f: Callable[..., Any], W: np.ndarray, parts: list[Any], *shared: Any) -> Any:
         """Sum over the chunks of ``f(part, *shared)``, each decomposed at W again if it was not kept."""
         if parts:
             values = self.map(lambda part: f(part, *shared), parts)
         else:
             values = self.map(lambda chunk: f(chunk.decompose(W, keep=False), *shared), self.chunks)
         return reduce(add, values)
+
+    def gather(self, W: np.ndarray, parts: list[Any]) -> tuple[np.ndarray, Target]:
+        """Vectors of all matrices, brought here with their target; these are kept."""
+        return np.concatenate([part.features for part in parts]), self.target
 
     def call(self, f: Callable[..., Any], *args: Any) -> Any:
         """Call a function where moments are: here."""

@@ -310,7 +310,7 @@ class GaussianMisalignment(Misalignment):
 class GaussianEvaluation(Evaluation):
     """Misalignment with a Gaussian kernel at a point."""
 
-    _objective: GaussianMisalignment
+    objective: GaussianMisalignment
     gram = True  # the scatter of the features is not needed
 
     @property
@@ -321,7 +321,7 @@ class GaussianEvaluation(Evaluation):
     @lazy
     def alignment(self) -> float:
         """The centered kernel-target alignment f, between 0 and 1; minus infinity where it is unknown."""
-        if not np.isfinite(self._first.summary.mean).all():
+        if not np.isfinite(self.first_pass.summary.mean).all():
             return -np.inf
         return self._kernel.alignment
 
@@ -339,13 +339,13 @@ class GaussianEvaluation(Evaluation):
     def _points(self) -> np.ndarray:
         """Centered tangent vectors of all chunks in units of their spread, (n, p)."""
         return (
-            np.concatenate([part.features - self._first.summary.mean for part in self._first.parts])
+            np.concatenate([part.features - self.first_pass.summary.mean for part in self.first_pass.parts])
             / self.spread
         )
 
     @lazy
     def _family(self) -> KernelFamily:
-        return KernelFamily(self._points, self._data.target)
+        return KernelFamily(self._points, self.data.target)
 
     @lazy
     def _kernel(self) -> Kernel:
@@ -353,21 +353,21 @@ class GaussianEvaluation(Evaluation):
 
     @lazy
     def _tau(self) -> float:
-        gamma = self._objective.gamma
+        gamma = self.objective.gamma
         if gamma is None:
             return float(np.exp(best_log_tau(self._family)))
         return gamma * self._square_spread
 
     @lazy
-    def _cotangents(self) -> np.ndarray:
+    def cotangents(self) -> np.ndarray:
         """Derivative of the misalignment in the features, (n, p)."""
         points, scale = self._points, self._tau / np.sqrt(self._square_spread)
         D = self._kernel.cotangents()
         M = (4 * scale) * D
-        if self._objective.gamma is None:
+        if self.objective.gamma is None:
             # What is held is tau, hence gamma follows the spread.  Inside the bounds the
             # derivative in tau is zero (the envelope theorem); at their ends it is not.
             along_tau = -2 * float(np.vdot(points, D))  # minus the sum of R_ij square_ij
-            share = self._data.target.weight[:, None] / self._first.summary.weight
+            share = self.data.target.weight[:, None] / self.first_pass.summary.weight
             M += (2 * scale * along_tau) * share * points
         return M
