@@ -68,11 +68,9 @@ def invertible(rng, d):
 
 @prop
 def a_spectrum_composes_to_its_matrix(rng, d):
-    S, E = symmetric(rng, 3, d), symmetric(rng, 3, d)
+    S = symmetric(rng, 3, d)
     s = spectrum(S)
     close(s.compose(s.values), S)
-    close(s.restore(s.rotate(E)), E)
-    close(s.rotate(S), s.values[..., None] * np.eye(d))
     assert (np.diff(s.values) >= 0).all()
 
 
@@ -130,9 +128,6 @@ def even_functions_agree_with_their_quotients(rng, d):
     close(matrices.ucothu(away), away / np.tanh(away), 1e-12)
     small = u[np.abs(u) <= 1e-3]
     close(matrices.ucothu(small), 1 + small**2 / 3, 1e-12)
-    x = rng.standard_normal(d)
-    close(matrices.gaps(x) + matrices.gaps(x).T, np.zeros((d, d)))
-    close(matrices.gaps(x)[:, 0], x - x[0])
 
 
 def functions(rng):

@@ -42,6 +42,11 @@ MODELS = {
 models = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 
 
+def inside(model, name):
+    """The name of a parameter of a metric, or of the metric inside a choice."""
+    return name if name in model.get_params(deep=False) else f"metric__{name}"
+
+
 @pytest.fixture
 def data(rng):
     return labeled(rng, 24, 3, classes=2)

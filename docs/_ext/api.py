@@ -25,7 +25,8 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         *("symmetrize", "congruence", "logm", "expm", "powm", "sqrtm", "invsqrtm", "vech", "unvech"),
     ),
     "spdmetric.manifolds": ("Ball", "BallPoint", "RankBall", "RankPoint"),
-    "spdmetric.objectives.alignment": ("Misalignment", "Target"),
+    "spdmetric.objectives.alignment": ("Misalignment",),
+    "spdmetric.objectives.data": ("Data", "ClassTarget", "RegressionTarget"),
     "spdmetric.solvers": (),
 }
 
