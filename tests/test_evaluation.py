@@ -14,6 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 from random_matrices import labeled, spd
+from reproduction.statistics import Section, as_markdown, as_plain
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.comparison import baselines
 from spdmetric.comparison.baselines import NCA, distances_wasserstein
@@ -29,7 +30,6 @@ from spdmetric.comparison.methods import (
     set_where_known,
 )
 from spdmetric.comparison.program import Origin, write_program
-from spdmetric.comparison.statistics import Section, as_markdown, as_plain
 from spdmetric.comparison.store import Failure, Store, StoreError, Task, run_tasks
 from spdmetric.datasets import make_toy
 from spdmetric.geometry import pairwise_distance

@@ -33,7 +33,6 @@ LAYERS = (
     ),
     *("objectives", "solvers", "distributed", "estimators", "io", "datasets", "plots"),
     *(
-        "comparison.statistics",
         "comparison.folds",
         "comparison.baselines",
         "comparison.methods",

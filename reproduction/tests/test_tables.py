@@ -15,6 +15,7 @@ from random_matrices import spd, symmetric
 from reproduction import ablations
 from reproduction.methods import ABLATIONS, KNOWN
 from reproduction.runs import Settings, run_table, write_csv
+from reproduction.statistics import as_markdown, as_plain
 from reproduction.summary import printed_numbers, summarize
 from reproduction.tables import (
     COLUMNS,
@@ -27,7 +28,6 @@ from reproduction.tables import (
     texture_table,
     toy_table,
 )
-from spdmetric.comparison.statistics import as_markdown, as_plain
 from spdmetric.comparison.store import Store
 from spdmetric.datasets import make_toy
 from spdmetric.geometry import mean_riemann

@@ -132,18 +132,9 @@ def _lda(_: Sizes) -> LinearDiscriminantAnalysis:
     return LinearDiscriminantAnalysis(solver="lsqr", covariance_estimator=LedoitWolf())
 
 
-_NEAREST = _knn(1)
-
-
-def _learned(
-    title: str, short: str, sentence: str, metric: Make, head: Make = _NEAREST, **rest: Any
-) -> Method:
-    return Method(title, short, "learned", sentence, lambda s: make_pipeline(metric(s), head(s)), **rest)
-
-
-def _vectors(head: Make) -> Make:
-    """Tangent vectors at the mean, and a classifier of them."""
-    return lambda s: make_pipeline(LogEuclideanMetric(0.0), head(s))
+def _at_mean(_: Sizes) -> LogEuclideanMetric:
+    """Tangent vectors at the mean."""
+    return LogEuclideanMetric(0.0)
 
 
 def _has_many_pairs(n: int, d: int, n_classes: int) -> bool:
@@ -156,20 +147,26 @@ def _has_long_vectors(n: int, d: int, n_classes: int) -> bool:
     return (d * (d + 1) // 2) ** 3 > 5e10
 
 
+def _piped(title: str, short: str, family: str, sentence: str, *steps: Make, **rest: Any) -> Method:
+    return Method(
+        title, short, family, sentence, lambda s: make_pipeline(*(step(s) for step in steps)), **rest
+    )
+
+
 def _distance(title: str, short: str, metric: str, distance: str, **rest: Any) -> Method:
     sentence = f"Label of the nearest training matrix by the {distance}."
     return Method(f"{title} + 1-NN", short, "distance", sentence, lambda s: NearestNeighbor(metric), **rest)
 
 
-def _tangent(name: str, words: str, head: Make) -> Method:
+def _tangent(name: str, words: str, head: Make, **rest: Any) -> Method:
     sentence = f"Tangent vectors at the Riemannian mean, then {words}."
-    return Method(f"Tangent space + {name}", f"LE at mean, {name}", "baseline", sentence, _vectors(head))
+    title, short = f"Tangent space + {name}", f"LE at mean, {name}"
+    return _piped(title, short, "baseline", sentence, _at_mean, head, **rest)
 
 
-def _pyriemann(title: str, sentence: str, make: Make | None = None, **rest: Any) -> Method:
-    """A method of pyRiemann, by default its classifier of that name."""
-    made = make or (lambda s: from_pyriemann("classification", title))
-    return Method(title, title.replace(" +", ","), "baseline", sentence, made, extra="compare", **rest)
+def _pyriemann(name: str, sentence: str, **rest: Any) -> Method:
+    recipe = lambda s: from_pyriemann("classification", name)  # noqa: E731
+    return Method(name, name, "baseline", sentence, recipe, extra="compare", **rest)
 
 
 def _chosen(title: str, short: str, words: str, **parameters: Any) -> Method:
@@ -186,44 +183,37 @@ METHODS: dict[str, Method] = {
         "Chosen metric + neighbors", "chosen, k-NN", "the number of neighbors", head="neighbors"
     ),
     "logeuclid-identity": _distance("LogEuclid at I", "LE at I", "logeuclid", "LogEuclidean distance at I"),
-    "logeuclid-mean": Method(
-        "LogEuclid at the mean + 1-NN",
-        "LE at mean",
-        "distance",
+    "logeuclid-mean": _piped(
+        *("LogEuclid at the mean + 1-NN", "LE at mean", "distance"),
         "Label of the nearest training matrix by the LogEuclidean distance at the Riemannian mean.",
-        _vectors(_NEAREST),
+        *(_at_mean, _knn(1)),
     ),
-    "logeuclid-kta": _learned(
-        "Learned, full rank + 1-NN",
-        "LE learned",
+    "logeuclid-kta": _piped(
+        *("Learned, full rank + 1-NN", "LE learned", "learned"),
         "The metric of the paper, learned in a ball of radius 10.",
-        lambda s: LogEuclideanMetric(radius=10.0),
+        *(lambda s: LogEuclideanMetric(radius=10.0), _knn(1)),
     ),
     "riemann": _distance(
         "Affine-invariant", "Riemann", "riemann", "affine-invariant distance", is_slow=_has_many_pairs
     ),
     "euclid": _distance("Euclid", "Euclid", "euclid", "Frobenius distance", definite=False),
     "stein": _distance("Stein", "Stein", "stein", "symmetrized Stein divergence", is_slow=_has_many_pairs),
-    "logeuclid-kta-rank": _learned(
-        "Learned, low rank + 1-NN",
-        "LE low rank",
+    "logeuclid-kta-rank": _piped(
+        *("Learned, low rank + 1-NN", "LE low rank", "learned"),
         "A metric of half the rank, learned in a ball of radius 5.",
-        lambda s: LogEuclideanMetric(radius=5.0, rank=s.low_rank, tol=1e-3),
+        *(lambda s: LogEuclideanMetric(radius=5.0, rank=s.low_rank, tol=1e-3), _knn(1)),
         definite=False,
         smallest_d=4,
     ),
-    "logeuclid-chosen": _learned(
-        "Chosen metric + 1-NN",
-        "LE chosen",
+    "logeuclid-chosen": _piped(
+        *("Chosen metric + 1-NN", "LE chosen", "learned"),
         "A metric whose radius, rank and weighting are chosen by cross-validation for one neighbor.",
-        lambda s: LogEuclideanMetricCV(n_neighbors=1),
+        *(lambda s: LogEuclideanMetricCV(n_neighbors=1), _knn(1)),
         definite=False,
         chooses=True,
     ),
-    "logeuclid-mean-11nn": replace(_tangent("11-NN", "eleven nearest neighbors", _knn(11)), neighbors=11),
-    "logeuclid-mean-lda": replace(
-        _tangent("LDA", "shrinkage LDA", _lda), scatters=True, is_slow=_has_long_vectors
-    ),
+    "logeuclid-mean-11nn": _tangent("11-NN", "eleven nearest neighbors", _knn(11), neighbors=11),
+    "logeuclid-mean-lda": _tangent("LDA", "shrinkage LDA", _lda, scatters=True, is_slow=_has_long_vectors),
     "logeuclid-mean-logistic": _tangent(
         "logistic", "logistic regression", lambda s: LogisticRegression(max_iter=5000)
     ),
@@ -234,28 +224,22 @@ METHODS: dict[str, Method] = {
         scatters=True,
         is_slow=_has_long_vectors,
     ),
-    "csp-lda": _pyriemann(
-        "CSP + LDA",
+    "csp-lda": _piped(
+        *("CSP + LDA", "CSP, LDA", "baseline"),
         f"Logarithms of the variance along {CSP_FILTERS} common spatial patterns, then LDA.",
-        lambda s: make_pipeline(
-            from_pyriemann("spatialfilters", "CSP", nfilter=min(CSP_FILTERS, s.d)),
-            LinearDiscriminantAnalysis(),
-        ),
+        lambda s: from_pyriemann("spatialfilters", "CSP", nfilter=min(CSP_FILTERS, s.d)),
+        lambda s: LinearDiscriminantAnalysis(),
+        extra="compare",
         is_slow=lambda n, d, n_classes: n_classes > 2 and d > 64,  # it diagonalizes the class means jointly
     ),
-    "nca": Method(
-        "Tangent space + NCA + 1-NN",
-        "NCA",
-        "baseline",
+    "nca": _piped(
+        *("Tangent space + NCA + 1-NN", "NCA", "baseline"),
         "Tangent vectors at the Riemannian mean, mapped by neighborhood components analysis.",
-        lambda s: make_pipeline(LogEuclideanMetric(0.0), NCA(), _NEAREST(s)),
+        *(_at_mean, lambda s: NCA(), _knn(1)),
         is_slow=lambda n, d, n_classes: n**2 > 4e6,
     ),
     "wasserstein": _distance(
-        "Bures-Wasserstein",
-        "Wasserstein",
-        "wasserstein",
-        "Bures-Wasserstein distance",
+        *("Bures-Wasserstein", "Wasserstein", "wasserstein", "Bures-Wasserstein distance"),
         definite=False,
         is_slow=_has_many_pairs,
     ),
@@ -276,28 +260,11 @@ METHODS: dict[str, Method] = {
     ),
 }
 
-LARGEST_SCATTER = 4e9  # bytes of a (p, p) matrix beyond which a method is not run, on any machine
-
-
-class Pair(NamedTuple):
-    """A method, the same one with less learned, and in words what more is learned and what follows both."""
-
-    learned: str
-    plain: str
-    what: str
-    head: str
-    against_mean: bool = True  # whether the other learns nothing
-
-
-# The first of them that could be run, of those against the mean, is the comparison planned beforehand.
-_ALL, _EITHER = "the metric (G, its rank and a weighting)", "class means or neighbors"
+# A method, and the same one with the metric at the mean: does learning help?  The first that was run answers.
 PAIRS = (
-    Pair("spdmetric", "spdmetric-mean", _ALL, _EITHER),
-    Pair("spdmetric-weighting", "spdmetric-mean", "the weighting alone", _EITHER),
-    Pair(
-        "spdmetric", "spdmetric-weighting", "G and its rank beside the weighting", _EITHER, against_mean=False
-    ),
-    Pair("logeuclid-chosen", "logeuclid-mean", _ALL, "one nearest neighbor"),
+    ("spdmetric", "spdmetric-mean"),
+    ("spdmetric-weighting", "spdmetric-mean"),
+    ("logeuclid-chosen", "logeuclid-mean"),
 )
 
 # Those that `spdmetric compare` runs by default, in the order in which it shows them.
@@ -312,8 +279,7 @@ COMPARED = (
 
 def check_names(names: Iterable[str]) -> None:
     """Refuse names of methods that the registry does not have."""
-    unknown = [name for name in names if name not in METHODS]
-    if unknown:
+    if unknown := [name for name in names if name not in METHODS]:
         raise ValueError(f"No method {', '.join(unknown)}; there are {', '.join(METHODS)}.")
 
 
@@ -322,7 +288,7 @@ def find_obstacle(method: Method, s: Sizes) -> str | None:
     s = s.inside
     if method.definite and not s.definite:
         return f"needs matrices of full rank or one range; the lowest here is {s.smallest_rank} of {s.d}"
-    if method.scatters and 8 * s.n_entries**2 > LARGEST_SCATTER:
+    if method.scatters and 8 * s.n_entries**2 > 4e9:  # bytes, on any machine
         return f"{8e-9 * s.n_entries**2:.0f} GB for the covariance of vectors of length {s.n_entries}"
     if s.definite and s.d < method.smallest_d:
         return f"a low rank of {s.d} x {s.d} matrices leaves too little"

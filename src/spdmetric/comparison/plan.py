@@ -1,7 +1,7 @@
 """The plan of a comparison: folds, repeats and methods; all that decides the numbers.
 
 What is run follows from the sizes.  Folds are drawn once to five times, as often as ``n d^3`` fits into
-`MOST_WORK`.  Methods that are slow for the sizes are left out, unless they are named.
+8e5.  Methods that are slow for the sizes are left out, unless they are named.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from spdmetric.validation import check_choice
 
 FOLDS = 5
 MOST_LEFT_OUT = 10  # groups that are left out one at a time; more are gathered
-MOST_WORK = 8e5
-Split = tuple[np.ndarray, np.ndarray]  # training and test indices
-Splits = tuple[tuple[Split, ...], ...]  # folds of each repeat
+# Of each repeat the folds, of each fold training and test indices.
+Splits = tuple[tuple[tuple[np.ndarray, np.ndarray], ...], ...]
 
 
 class Entry(NamedTuple):
@@ -58,10 +57,14 @@ class Plan:
     recentered: np.ndarray | None = None  # X with every group recentered; None: not to be run
 
     @property
+    def forms(self) -> dict[bool, np.ndarray]:
+        """The matrices as they are, and recentered."""
+        return {False: self.X} | ({} if self.recentered is None else {True: self.recentered})
+
+    @property
     def entries(self) -> list[Entry]:
         """All that is run."""
-        forms = (False,) if self.recentered is None else (False, True)
-        return [Entry(method, form) for form in forms for method in self.methods]
+        return [Entry(method, form) for form in self.forms for method in self.methods]
 
     @property
     def clusters(self) -> np.ndarray | None:
@@ -101,7 +104,10 @@ def make_plan(
     check_choice("scoring", scoring, tuple(SCORES))
     check_choice("class_weight", class_weight, (None, "balanced"))
     check_names(methods or ())
-    X, y, n = _concatenate(data, test)
+    X, y, n = np.asarray(data.X, float), data.labels, len(data.X)
+    if test is not None:
+        _check_test(data, test)
+        X, y = np.concatenate([data.X, test.X]).astype(float), np.concatenate([y, test.labels])
     classes, codes = np.unique(y, return_inverse=True)
     if test is not None:
         splits: Splits = (((np.arange(n), np.arange(n, len(X))),),)
@@ -110,11 +116,16 @@ def make_plan(
         splits, how = _split_by_groups(codes, data.groups)
     else:
         splits, how = _split_by_folds(X, codes, repeats, seed)
-    smallest = min(_smallest_class(codes[train]) for folds in splits for train, _ in folds)
+    counts = [np.unique(codes[train], return_counts=True)[1] for folds in splits for train, _ in folds]
+    if any(len(some) < 2 or np.sort(some)[-2] < 2 for some in counts):
+        raise ValueError(
+            "A training set would hold one class only, or only one with more than one matrix: expected two "
+            "classes with at least two matrices each outside each group or fold. Use other groups."
+        )
     # Where the matrices span together no more than each of them, they have one range.
     d, basis = X.shape[1], common_range(lambda f: f(X).mean(axis=0))
     n_train, shared = min(len(train) for train, _ in splits[0]), smallest_rank == basis.shape[1] < d
-    sizes = Sizes(n_train, d, smallest, smallest_rank, shared=shared)
+    sizes = Sizes(n_train, d, min(int(some.min()) for some in counts), smallest_rank, shared=shared)
     left_out = {name: why for name in methods or COMPARED if (why := find_obstacle(METHODS[name], sizes))}
     if methods is None:  # what is named is run at any size
         why = f"would take long with {len(X)} matrices of size {d}; name it in the methods to run it"
@@ -135,6 +146,19 @@ def make_plan(
         class_weight=class_weight,
         recentered=_recenter(X, _find_domains(data, test, recenter, sizes.inside.definite), basis),
     )
+
+
+def _check_test(data: Matrices, test: Matrices) -> None:
+    """Refuse test matrices of another size, or with other labels."""
+    if data.X.shape[1:] != test.X.shape[1:]:
+        raise ValueError(
+            f"{test.name} has matrices of size {test.X.shape[1]} and {data.name} of size {data.X.shape[1]}: "
+            "expected one size."
+        )
+    if unknown := sorted(set(map(str, test.labels)) - set(map(str, data.labels))):
+        raise ValueError(
+            f"{test.name} has the label {unknown[0]!r}, which {data.name} has not; expected the same labels."
+        )
 
 
 def _find_domains(
@@ -165,23 +189,6 @@ def _recenter(X: np.ndarray, domains: np.ndarray | None, basis: np.ndarray) -> n
     return congruence(basis, recenter(congruence(basis.T, X), domains))
 
 
-def _concatenate(data: Matrices, test: Matrices | None) -> tuple[np.ndarray, np.ndarray, int]:
-    if test is None:
-        return np.asarray(data.X, float), data.labels, len(data.X)
-    if data.X.shape[1:] != test.X.shape[1:]:
-        raise ValueError(
-            f"{test.name} has matrices of size {test.X.shape[1]} and {data.name} of size {data.X.shape[1]}: "
-            "expected one size."
-        )
-    unknown = sorted(set(map(str, test.labels)) - set(map(str, data.labels)))
-    if unknown:
-        raise ValueError(
-            f"{test.name} has the label {unknown[0]!r}, which {data.name} has not; expected the same labels."
-        )
-    X = np.concatenate([data.X, test.X]).astype(float)
-    return X, np.concatenate([data.labels, test.labels]), len(data.X)
-
-
 def _split_by_groups(codes: np.ndarray, groups: np.ndarray) -> tuple[Splits, str]:
     from sklearn.model_selection import GroupKFold, LeaveOneGroupOut
 
@@ -191,10 +198,7 @@ def _split_by_groups(codes: np.ndarray, groups: np.ndarray) -> tuple[Splits, str
     if n_groups <= MOST_LEFT_OUT:
         how = f"Each of the {n_groups} groups was left out in turn: trained on the rest, tested on it."
         return (tuple(LeaveOneGroupOut().split(codes, codes, groups)),), how
-    how = (
-        f"The {n_groups} groups were divided into {MOST_LEFT_OUT} folds, each left out in turn, no group in "
-        "training and test at once."
-    )
+    how = f"The {n_groups} groups were divided into {MOST_LEFT_OUT} folds, each left out in turn."
     return (tuple(GroupKFold(MOST_LEFT_OUT).split(codes, codes, groups)),), how
 
 
@@ -213,7 +217,7 @@ def _split_by_folds(X: np.ndarray, codes: np.ndarray, repeats: int | None, seed:
     # A class of two or three is in some folds only, and then has another matrix in training.
     folds = min(FOLDS, int(counts.min() if counts.min() >= 4 else counts.max()))
     if repeats is None:
-        repeats = int(np.clip(MOST_WORK // (len(X) * X.shape[1] ** 3), 1, 5))
+        repeats = int(np.clip(8e5 // (len(X) * X.shape[1] ** 3), 1, 5))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)  # as said above
         splits = tuple(
@@ -223,14 +227,3 @@ def _split_by_folds(X: np.ndarray, codes: np.ndarray, repeats: int | None, seed:
     drawn = "" if repeats == 1 else f" The folds were drawn {repeats} times."
     how = f"Stratified {folds}-fold cross-validation: each matrix was labeled by methods that never saw it."
     return splits, how + drawn
-
-
-def _smallest_class(codes: np.ndarray) -> int:
-    """Size of the smallest class of a training set."""
-    counts = np.unique(codes, return_counts=True)[1]
-    if len(counts) < 2 or np.sort(counts)[-2] < 2:
-        raise ValueError(
-            "A training set would hold one class only, or only one with more than one matrix: expected two "
-            "classes with at least two matrices each outside each group or fold. Use other groups."
-        )
-    return int(counts.min())

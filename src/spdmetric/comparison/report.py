@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
 from html import escape
 from importlib import import_module
 from importlib.util import find_spec
@@ -49,8 +48,6 @@ from spdmetric.validation import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
-
-    from spdmetric.comparison.pictures import LearnedMetric
 
 Row = dict[str, str | float | bool | None]  # of the table
 SCHEMA = 1  # of the .csv and .json files; see docs/guide/compare.md
@@ -128,7 +125,11 @@ def compare(
     data = _check_matrices(X, y, groups, "these matrices")
     if test is not None and not isinstance(test, Matrices):
         test = _check_matrices(*test, None, "the test matrices")
-    _check_classes(data)
+    if is_regression(data.labels, "auto"):
+        raise ValueError(
+            "compare is for classes, and y holds numbers that are not all whole: cut them into classes, or "
+            "predict them, with LogEuclideanMetric or 'spdmetric fit --regression'."
+        )
     if channels is not None and len(channels) != data.X.shape[1]:
         raise ValueError(f"channels has {len(channels)} names: expected {data.X.shape[1]}, one for each row.")
     descriptions = [describe(m.X, m.labels, m.groups) for m in (data, test) if m is not None]
@@ -167,27 +168,11 @@ def _check_matrices(
     return Matrices(stack, check_label_kind(labels, "y"), check_groups(groups, len(stack)), name)
 
 
-def _check_classes(data: Matrices) -> None:
-    """Refuse regression targets, before anything is computed."""
-    y = data.labels
-    if is_regression(y, "auto"):
-        some = y[y != np.round(y)][0]
-        raise ValueError(
-            f"compare is for classes, and y holds numbers that are not all whole, such as {some:.4g}: cut "
-            "them into classes, or predict them, with LogEuclideanMetric or 'spdmetric fit --regression'."
-        )
-
-
 def _list_facts(plan: Plan, seconds: float, n_jobs: int) -> dict[str, str]:
     """All that decides the numbers, and what it took, in words."""
     folds, n_groups = len(plan.splits[0]), 0 if plan.groups is None else len(np.unique(plan.groups))
-    packages = {
-        "spdmetric": "spdmetric",
-        "NumPy": "numpy",
-        "scikit-learn": "sklearn",
-        "pyRiemann": "pyriemann",
-    }
-    versions = [f"{name} {import_module(m).__version__}" for name, m in packages.items() if find_spec(m)]
+    modules = ("spdmetric", "numpy", "sklearn", "pyriemann")
+    versions = [f"{name} {import_module(name).__version__}" for name in modules if find_spec(name)]
     return {
         "Date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "Versions": ", ".join([*versions, f"Python {platform.python_version()}"]),
@@ -271,20 +256,6 @@ class Report:
                     "whether the labels belong to the matrices."
                 ) from error
 
-    @cached_property
-    def learned(self) -> LearnedMetric | ValueError | None:
-        """The learned metric that is drawn; None where no method has one, an error where it has no fit."""
-        from spdmetric.comparison.pictures import describe_metric
-
-        method = self.verdict.learned
-        if method is None:
-            return None
-        try:
-            fitted = self.best_estimator(method)
-        except ValueError as error:  # the page says so
-            return error
-        return describe_metric(self.comparison.plan, method, fitted)
-
     def plot(self) -> Axes:
         """Draw the score that decides, of every method, with its standard error, in a figure of pyplot."""
         need_matplotlib()
@@ -312,9 +283,8 @@ class Report:
         """Return the page in a frame, for notebooks."""
         from spdmetric.comparison.page import render
 
-        page = escape(render(self, Origin()))
-        look = "width:100%;height:40rem;border:1px solid #d9dee4"
-        return f'<iframe title="spdmetric.compare" srcdoc="{page}" style="{look}"></iframe>'
+        frame = '<iframe title="spdmetric.compare" srcdoc="{}" style="width:100%;height:40rem"></iframe>'
+        return frame.format(escape(render(self, Origin())))
 
     def as_csv(self) -> str:
         """`rows` as CSV; missing numbers are empty."""
