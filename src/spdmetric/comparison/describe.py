@@ -23,7 +23,6 @@ class Description:
     groups: tuple[tuple[str, int], ...]  # the same; empty where there are none
     condition: np.ndarray  # (n,), infinite where singular
     ranks: np.ndarray  # (n,)
-    scale: tuple[float, float]  # smallest and largest mean variance, trace / d
     distance: np.ndarray  # (n,), from the mean: affine-invariant, or Frobenius where singular
     far: list[int]  # indices, the farthest first
     duplicates: int  # matrices that are equal to an earlier one
@@ -56,7 +55,6 @@ def describe(X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None) -> 
         () if groups is None else _count_sizes(groups),
         np.where(definite, values[:, -1] / np.where(definite, values[:, 0], 1.0), np.inf),
         ranks,
-        (float(values.mean(axis=1).min()), float(values.mean(axis=1).max())),
         distance,
         _find_far(distance),
         len(X) - int(same.max()) - 1,

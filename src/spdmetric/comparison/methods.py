@@ -7,7 +7,7 @@ copy, read off the estimator that runs.  To add a method, add it to `METHODS`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -169,18 +169,20 @@ def _pyriemann(name: str, sentence: str, **rest: Any) -> Method:
     return Method(name, name, "baseline", sentence, recipe, extra="compare", **rest)
 
 
-def _chosen(title: str, short: str, words: str, **parameters: Any) -> Method:
-    sentence = (
-        f"Reference point, rank and weighting of the metric and {words}, all chosen by cross-validation."
-    )
-    recipe = lambda s: LogEuclideanClassifier(**parameters)  # noqa: E731
-    return Method(title, short, "learned", sentence, recipe, definite=False, chooses=True)
-
-
 METHODS: dict[str, Method] = {
-    "spdmetric": _chosen("Chosen metric and head", "chosen", "nearest class mean or neighbors"),
-    "spdmetric-neighbors": _chosen(
-        "Chosen metric + neighbors", "chosen, k-NN", "the number of neighbors", head="neighbors"
+    "spdmetric": Method(
+        *("Chosen metric and head", "chosen", "learned"),
+        "Metric (G, rank and weighting) and class means or neighbors, all chosen by cross-validation.",
+        lambda s: LogEuclideanClassifier(),
+        definite=False,
+        chooses=True,
+    ),
+    "spdmetric-neighbors": Method(
+        *("Chosen metric + neighbors", "chosen, k-NN", "learned"),
+        "Metric (G, rank and weighting) and the number of neighbors, all chosen by cross-validation.",
+        lambda s: LogEuclideanClassifier(head="neighbors"),
+        definite=False,
+        chooses=True,
     ),
     "logeuclid-identity": _distance("LogEuclid at I", "LE at I", "logeuclid", "LogEuclidean distance at I"),
     "logeuclid-mean": _piped(
@@ -245,18 +247,17 @@ METHODS: dict[str, Method] = {
     ),
     "svm": _tangent("SVM", "a support vector machine", lambda s: SVC()),
     # The first method with less and less learned: what each part of the choice is worth.
-    "spdmetric-weighting": replace(
-        _chosen("Chosen weighting and head", "chosen weighting", "", radii=(0.0,), ranks=(None,)),
-        sentence="The metric at the mean, a weighting or none, and the head, chosen by cross-validation.",
-        definite=True,
+    "spdmetric-weighting": Method(
+        *("Chosen weighting and head", "chosen weighting", "learned"),
+        "The metric at the mean, a weighting or none, and the head, chosen by cross-validation.",
+        lambda s: LogEuclideanClassifier(radii=(0.0,), ranks=(None,)),
+        chooses=True,
     ),
-    "spdmetric-mean": replace(
-        _chosen(
-            "Chosen head at the mean", "chosen head", "", radii=(0.0,), ranks=(None,), weightings=(None,)
-        ),
-        family="baseline",
-        sentence="Nearest class mean or neighbors, chosen by cross-validation, with the metric at the mean.",
-        definite=True,
+    "spdmetric-mean": Method(
+        *("Chosen head at the mean", "chosen head", "baseline"),
+        "Nearest class mean or neighbors, chosen by cross-validation, with the metric at the mean.",
+        lambda s: LogEuclideanClassifier(radii=(0.0,), ranks=(None,), weightings=(None,)),
+        chooses=True,
     ),
 }
 

@@ -33,7 +33,7 @@ def render(report: Report, origin: Origin) -> str:
     loader = PackageLoader("spdmetric.comparison", "")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
     environment.filters |= {"unbroken": _join_units, "quantile": np.quantile, "shown": shorten}
-    environment.filters |= {"share": _share, "plain": _format, "count_of": count_of}
+    environment.filters |= {"plain": _format, "count_of": count_of}
     return environment.get_template("page.html").render(_make_context(report, origin))
 
 
@@ -48,11 +48,7 @@ def _make_context(report: Report, origin: Origin) -> dict[str, object]:
     """What the template speaks of."""
     verdict, plan = report.verdict, report.comparison.plan
     answer, metric = sentences(verdict), None
-    first, classes = report.descriptions[0], np.unique(report.data.labels, return_inverse=True)[1]
-    figures = {
-        "outliers": pictures.draw_outliers(first, classes),
-        "ranking": pictures.draw_ranking(verdict),
-    }
+    figures = {"ranking": pictures.draw_ranking(verdict)}
     if verdict.learned is not None:
         try:
             fitted = report.best_estimator(verdict.learned)
@@ -61,23 +57,20 @@ def _make_context(report: Report, origin: Origin) -> dict[str, object]:
         else:
             metric = pictures.find_metric(fitted)
             figures |= pictures.draw_learned(plan, verdict.learned, fitted, report.channels)
-    drawn = {name: pictures.as_svg(figure, name) for name, figure in figures.items()}
-    style = _read("page.css") + "".join(rules for _, _, rules in drawn.values())
-    script = _read("page.js")
-    estimators = {
-        name: make_pipeline(*origin.steps, *steps_of(make_method(plan, name)))
-        if origin.steps
-        else make_method(plan, name)
-        for name, recentered in report.comparison.outcomes
-        if not recentered
-    }
+    folder = files("spdmetric.comparison")
+    style, script = (folder.joinpath(f"page.{kind}").read_text("utf-8") for kind in ("css", "js"))
+    estimators = {name: make_method(plan, name) for name in verdict.unaided}
+    if origin.steps:
+        estimators = {
+            name: make_pipeline(*origin.steps, *steps_of(made)) for name, made in estimators.items()
+        }
     groups = find_inner_groups(plan, plan.trained) is not None
     return {
-        **{"report": report, "metric": metric, "origin": origin, "pictures": drawn, "answer": answer},
+        **{"report": report, "metric": metric, "origin": origin, "answer": answer},
+        "pictures": {name: pictures.as_image(figure) for name, figure in figures.items()},
         "saved": origin.saved and saved_sentence(verdict, *origin.saved),
         **{"style": style, "script": script, "policy": make_policy(style, script)},
         "left_out": {Entry(name): why for name, why in plan.left_out.items()},
-        "median_distance": np.median(first.distance),
         **{"confusions": _count_confusions(report), "find_confusions": find_confusions},
         **{"estimators": estimators, "scores": SCORES, "methods": METHODS, "families": FAMILIES, "far": FAR},
         "program": lambda name: write_program(estimators[name], origin, groups=groups),
@@ -85,10 +78,6 @@ def _make_context(report: Report, origin: Origin) -> dict[str, object]:
         "csv": b64encode(report.as_csv().encode()).decode(),
         "json": b64encode(report.as_json().encode()).decode(),
     }
-
-
-def _read(name: str) -> str:
-    return files("spdmetric.comparison").joinpath(name).read_text("utf-8")
 
 
 def make_policy(style: str, script: str) -> str:
@@ -125,8 +114,3 @@ def shorten(name: object) -> str:
 def _format(number: float) -> str:
     """Three digits, without a power of ten where that can be read."""
     return f"{float(f'{number:.3g}'):,.0f}" if 100 <= number < 1e7 else f"{number:#.3g}"
-
-
-def _share(count: float, row: np.ndarray) -> int:
-    """Per cent of a row."""
-    return round(100 * count / max(float(row.sum()), 1e-300))

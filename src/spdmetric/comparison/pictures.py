@@ -1,4 +1,4 @@
-"""The pictures of the page, each an SVG that is part of it: narrow, so that a phone can show them.
+"""The pictures of the page, each an SVG inside it: narrow, so that a phone can show them.
 
 The learned metric that is drawn was fitted to all matrices: for use and pictures, not for a score.
 """
@@ -6,18 +6,16 @@ The learned metric that is drawn was fitted to all matrices: for use and picture
 from __future__ import annotations
 
 import io
-import re
 import warnings
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from html import unescape
 from itertools import cycle
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from spdmetric.comparison.describe import Description
 from spdmetric.comparison.folds import steps_of
 from spdmetric.comparison.methods import METHODS
 from spdmetric.comparison.plan import Plan
@@ -30,58 +28,27 @@ from spdmetric.plots.style import BLUE, CLASS_LOOKS, GRAY, VERMILLION, Metric
 
 Box = tuple[float, float, float, float]
 
-INK, FAINT, LINE, PAPER = "#1f2933", "#52606d", "#d9dee4", "#ffffff"
 FAMILY_LOOKS = {  # color, mark, and words of the legend
     "distance": (BLUE, "o", "fixed distance"),
     "learned": (VERMILLION, "D", "learned metric"),
     "baseline": (GRAY, "s", "baseline"),
 }
-# Colors that page.css gives another value in the dark.
-_COLORS = ("BLUE", "VERMILLION", "GREEN", "PURPLE", "ORANGE", "SKY", "GRAY")
-THEMED = {getattr(style, name): name.lower() for name in _COLORS}
-THEMED |= {INK: "ink", style.BLACK: "ink", "black": "ink", FAINT: "soft", LINE: "line", PAPER: "paper"}
-
 _TEXT: Any = {
     "svg.fonttype": "none",  # text stays text: searched, copied, read aloud
     "svg.hashsalt": "spdmetric",  # the same picture is the same file
     **dict.fromkeys(("font.size", "axes.labelsize", "axes.titlesize"), 9),
     **dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), 8.5),
-    **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
-    "axes.edgecolor": FAINT,
 }
 
 
-def as_svg(figure: style.Figure, name: str) -> tuple[str, str, str]:
-    """The viewBox of a figure, what stands after its opening tag, and the style of its elements.
-
-    The name is the prefix of its ids and classes: several pictures share a page.
-    """
+def as_image(figure: style.Figure) -> str:
+    """The address of a picture that is part of the page."""
     import matplotlib
 
     file = io.BytesIO()
     with matplotlib.rc_context(_TEXT):
-        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    text = file.getvalue().decode()
-    # The style is the same in all: it is in page.css.
-    text = re.sub(r"<(metadata|style)\b.*?</\1>", "", text[text.index("<svg") :], flags=re.DOTALL)
-    text = re.sub(r'\bid="', f'id="{name}-', text)
-    text = re.sub(r'(href="|url\()#', rf"\1#{name}-", text)
-    head, _, body = text.partition(">")
-    styles: dict[str, str] = {}
-
-    def by_class(found: re.Match[str]) -> str:  # a policy by hashes allows no attributes
-        return f'{found[1]}class="{styles.setdefault(unescape(found[2]), f"{name}-{len(styles)}")}"'
-
-    body = re.sub(r'(<[^<>]*?\b)style="([^"]*)"', by_class, body)  # in tags alone: a label may hold anything
-    rules = "".join(f".{key}{{{_name_colors(rule)}}}\n" for rule, key in styles.items())
-    return head.partition('viewBox="')[2].partition('"')[0], body, rules
-
-
-def _name_colors(rule: str) -> str:
-    """A rule whose colors, and what is faint, are variables of the page; alone, the picture keeps its own."""
-    for color, name in THEMED.items():
-        rule = re.sub(rf"{color}\b", f"var(--{name}, {color.lower()})", rule, flags=re.IGNORECASE)
-    return rule.replace("opacity: 0.3", "opacity: var(--faint, 0.3)")
+        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+    return "data:image/svg+xml;base64," + b64encode(file.getvalue()).decode()
 
 
 @contextmanager
@@ -91,10 +58,6 @@ def _begin(
     """A figure of the page's width and letters, which stay 9 pixels high on a phone, and axes in a box."""
     with style.canvas(4.4, height, figure, **_TEXT) as figure:
         yield figure, figure.add_axes(box)
-
-
-def _add_legend(figure: style.Figure, columns: int) -> None:
-    figure.legend(loc="upper center", ncols=columns, handletextpad=0.1, columnspacing=1.0)
 
 
 def _shorten(text: str, most: int = 24) -> str:
@@ -113,35 +76,18 @@ def draw_ranking(verdict: Verdict, figure: style.Figure | None = None) -> style.
             color, mark, _ = FAMILY_LOOKS[METHODS[method].family]
             score, aside = verdict.score(line.entry), 0.2 * bool(verdict.recentering)
             at = methods.index(method) + (aside if recentered else -aside)
-            error, inside = score.se if score.known else None, PAPER if recentered else color
+            error, inside = score.se if score.known else None, "white" if recentered else color
             axes.errorbar(score.mean, at, xerr=error, fmt=mark, color=color, ms=5, lw=1.4, mfc=inside)
-        axes.axvline(verdict.chance, color=FAINT, lw=1, ls=(0, (4, 3)))
+        axes.axvline(verdict.chance, color=GRAY, lw=1, ls=(0, (4, 3)))
         axes.set_yticks(range(len(methods)), [METHODS[method].title for method in methods])
         words = f"{verdict.criterion.word}, {verdict.criterion.axis}"
         axes.set(xlabel=words, ylim=(-0.7, len(methods) - 0.3), axisbelow=True)
         axes.tick_params(axis="y", length=0)
-        axes.grid(axis="x", color=LINE, lw=0.7)
+        axes.grid(axis="x", color="lightgray", lw=0.7)
         for family in sorted({METHODS[method].family for method in methods}):
             color, mark, words = FAMILY_LOOKS[family]
             axes.plot([], [], ls="none", marker=mark, color=color, ms=5, label=words)
-        _add_legend(figure, 3)
-    return figure
-
-
-def draw_outliers(description: Description, classes: np.ndarray) -> style.Figure:
-    """Distance of every matrix from the mean, in the order of the file."""
-    names = [name for name, _ in description.classes]
-    known = len(names) <= 4  # there is no room to name more
-    with _begin(2.3, (0.13, 0.21, 0.84, 0.66 if known else 0.74)) as (figure, axes):
-        for c, (name, (color, mark)) in enumerate(zip(names, cycle(CLASS_LOOKS), strict=False)):
-            at = np.flatnonzero(classes == c)
-            look = {"color": color, "marker": mark, "ms": 3.2, "ls": "none"}
-            axes.plot(at, description.distance[at], label=_shorten(name), **look)
-        axes.set(xlabel="matrix, in the order of the file", ylabel="distance from mean")
-        axes.set_ylim(bottom=0)
-        axes.ticklabel_format(axis="y", scilimits=(-2, 4))  # long numbers would push the words out
-        if known:
-            _add_legend(figure, 4)
+        figure.legend(loc="upper center", ncols=3, handletextpad=0.1, columnspacing=1.0)
     return figure
 
 
@@ -175,12 +121,9 @@ def draw_candidates(metric: Metric) -> style.Figure:
     n = len({(one["radius"], one["rank"], one["weighting"]) for one in metric.cv_results_["params"]})
     height = 0.7 + 0.2 * n
     with _begin(height, (0.42, 0.5 / height, 0.55, 1 - 0.55 / height)) as (figure, axes):
-        display = ChoiceDisplay.from_estimator(metric, ax=axes)
-        # To be read on paper and in the dark.
-        axes.get_yticklabels()[display.chosen].set(color=INK, weight="bold")
-        axes.locator_params(axis="x", nbins=5, steps=[1, 2, 3, 5, 10])
-        axes.set(xlabel="gain in log-likelihood, ± one s.e.", ylim=(n - 0.4, -0.6))
-        axes.tick_params(axis="y", length=0)
+        ChoiceDisplay.from_estimator(metric, ax=axes)
+        axes.locator_params(axis="x", nbins=5)
+        axes.set(xlabel="gain in log-likelihood, ± one s.e.")
     return figure
 
 
@@ -239,12 +182,12 @@ def draw_embedding(
         for c, (name, (color, mark)) in enumerate(zip(names, cycle(CLASS_LOOKS), strict=False)):
             faint, full = (own[of == c].T for own, of in zip(points, codes, strict=True))
             axes.plot(*faint[:, :500], mark, color=color, ms=3.5, alpha=0.3, mew=0, zorder=1)
-            axes.plot(*full, mark, color=color, ms=5.5, mec=PAPER, mew=0.5, label=_shorten(name))
+            axes.plot(*full, mark, color=color, ms=5.5, mec="white", mew=0.5, label=_shorten(name))
         axes.set(xlabel="first principal component", ylabel="second principal component")
         axes.set_aspect("equal", adjustable="datalim")  # distances are what is learned
         if len(axes_) == 1:
             axes.set_aspect("auto")
             axes.set(ylabel="class", yticks=[])
         if listed:
-            _add_legend(figure, min(4, len(names)))
+            figure.legend(loc="upper center", ncols=4, handletextpad=0.1, columnspacing=1.0)
     return figure

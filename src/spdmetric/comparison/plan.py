@@ -89,7 +89,6 @@ def make_plan(
     data: Matrices,
     test: Matrices | None,
     smallest_rank: int,
-    *,
     methods: tuple[str, ...] | None = None,
     repeats: int | None = None,
     seed: int = 0,
@@ -131,21 +130,10 @@ def make_plan(
         why = f"would take long with {len(X)} matrices of size {d}; name it in the methods to run it"
         slow = [name for name in COMPARED if METHODS[name].is_slow(len(X), d, len(classes))]
         left_out = dict.fromkeys(slow, why) | left_out
-    return Plan(
-        X,
-        codes,
-        classes,
-        splits,
-        how,
-        sizes,
-        tuple(name for name in methods or COMPARED if name not in left_out),
-        left_out,
-        seed,
-        groups=data.groups,
-        scoring=scoring,
-        class_weight=class_weight,
-        recentered=_recenter(X, _find_domains(data, test, recenter, sizes.inside.definite), basis),
-    )
+    domains = _find_domains(data, test, recenter, sizes.inside.definite)
+    run = tuple(name for name in methods or COMPARED if name not in left_out)
+    settings = (data.groups, scoring, class_weight, _recenter(X, domains, basis))
+    return Plan(X, codes, classes, splits, how, sizes, run, left_out, seed, *settings)
 
 
 def _check_test(data: Matrices, test: Matrices) -> None:

@@ -15,7 +15,6 @@ from importlib.util import find_spec
 from os import PathLike
 from typing import TYPE_CHECKING
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
@@ -133,17 +132,9 @@ def compare(
     if channels is not None and len(channels) != data.X.shape[1]:
         raise ValueError(f"channels has {len(channels)} names: expected {data.X.shape[1]}, one for each row.")
     descriptions = [describe(m.X, m.labels, m.groups) for m in (data, test) if m is not None]
-    plan = make_plan(
-        data,
-        test,
-        min(int(d.ranks.min()) for d in descriptions),
-        methods=(methods,) if isinstance(methods, str) else None if methods is None else tuple(methods),
-        repeats=repeats,
-        seed=seed,
-        scoring=scoring,
-        class_weight=class_weight,
-        recenter=recenter,
-    )
+    rank = min(int(d.ranks.min()) for d in descriptions)
+    names = None if methods is None else (methods,) if isinstance(methods, str) else tuple(methods)
+    plan = make_plan(data, test, rank, names, repeats, seed, scoring, class_weight, recenter)
     comparison = run_plan(plan, store, jobs=n_jobs, progress="compare" if verbose else None)
     facts = _list_facts(plan, time.perf_counter() - began, n_jobs)
     return Report(data, test, descriptions, comparison, judge(comparison), channels, facts)
@@ -170,7 +161,6 @@ def _check_matrices(
 
 def _list_facts(plan: Plan, seconds: float, n_jobs: int) -> dict[str, str]:
     """All that decides the numbers, and what it took, in words."""
-    folds, n_groups = len(plan.splits[0]), 0 if plan.groups is None else len(np.unique(plan.groups))
     modules = ("spdmetric", "numpy", "sklearn", "pyriemann")
     versions = [f"{name} {import_module(name).__version__}" for name in modules if find_spec(name)]
     return {
@@ -179,11 +169,9 @@ def _list_facts(plan: Plan, seconds: float, n_jobs: int) -> dict[str, str]:
         "Time": f"{seconds:.0f} s, parts kept from an earlier run not counted; processes: {n_jobs}",
         "Data digest": digest(plan.X, plan.codes),
         "Score that decides": SCORES[plan.scoring].word,
-        "Folds": f"{folds}; repeats: {len(plan.splits)}; seed: {plan.seed}",
+        "Folds": f"{len(plan.splits[0])}; repeats: {len(plan.splits)}; seed: {plan.seed}",
         "Methods": ", ".join(plan.methods),
         "Class weight": str(plan.class_weight or "none"),
-        "Groups": f"{n_groups}, left out whole" if n_groups else "none",
-        "Recentering": "none" if plan.recentered is None else "with and without",
     }
 
 
@@ -237,24 +225,22 @@ class Report:
         """
         method = method or self.verdict.unaided[0]
         check_names([method])
-        if method not in self._fitted:
-            self._fitted[method] = self._fit(method)
-        return self._fitted[method]
-
-    def _fit(self, method: str) -> BaseEstimator:
-        plan = self.comparison.plan
-        trained, estimator = plan.trained, make_method(plan, method)
-        groups = fit_keywords(estimator, groups=find_inner_groups(plan, trained))
+        if method in self._fitted:
+            return self._fitted[method]
+        plan, estimator = self.comparison.plan, make_method(self.comparison.plan, method)
+        X, y = plan.X[plan.trained], plan.classes[plan.codes[plan.trained]]
+        groups = fit_keywords(estimator, groups=find_inner_groups(plan, plan.trained))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the folds report theirs
             try:
-                return estimator.fit(plan.X[trained], plan.classes[plan.codes[trained]], **groups)
+                self._fitted[method] = estimator.fit(X, y, **groups)
             except TellsNothingError as error:  # in folds, chance differs
                 raise ValueError(
                     f"{METHODS[method].title} was trained in every fold, and cannot be trained on all "
-                    f"{len(trained)} matrices: together they hold nothing that tells the classes apart. See "
+                    f"{len(X)} matrices: together they hold nothing that tells the classes apart. See "
                     "whether the labels belong to the matrices."
                 ) from error
+        return self._fitted[method]
 
     def plot(self) -> Axes:
         """Draw the score that decides, of every method, with its standard error, in a figure of pyplot."""

@@ -204,10 +204,10 @@ def sentences(verdict: Verdict) -> list[str]:
     if first is None or first[0].recentered:
         found = ["Whether learning helps was not tested: run spdmetric and spdmetric-mean."]
     else:
-        plain = first[1].title
-        found = [_answer(f"Learning the metric, against {plain},", verdict.learning[first], score.gain)]
-    for plain, gain in list(verdict.recentering.items())[:1]:
-        what = f"Recentering, each group by its own mean, with {plain.title},"
+        what = f"Learning the metric, against {first[1].title},"
+        found = [_answer(what, verdict.learning[first], score.gain)]
+    for entry, gain in list(verdict.recentering.items())[:1]:
+        what = f"Recentering, each group by its own mean, with {entry.title},"
         transductive = "It needs all matrices of a new group at once, without labels."
         found.append(f"{_answer(what, gain, score.gain)} {transductive}")
     best, *tied = [verdict.best, *(line for line in verdict.ranked if line.tied)]
