@@ -23,12 +23,7 @@ from sklearn.svm import SVC
 
 from spdmetric.comparison.baselines import CSP_FILTERS, NCA, NearestNeighbor, from_pyriemann
 from spdmetric.comparison.folds import steps_of
-from spdmetric.estimators import (
-    CommonRange,
-    LogEuclideanClassifier,
-    LogEuclideanMetric,
-    LogEuclideanMetricCV,
-)
+from spdmetric.estimators import CommonRange, LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.validation import check_psd, smallest_rank
 
 
@@ -73,11 +68,6 @@ class Sizes(NamedTuple):
         """Ranks to choose among where matrices are singular, each on a range of its own."""
         return tuple(rank for rank in (4, 8) if 2 * rank <= self.smallest_rank) or (self.low_rank or 1,)
 
-    @property
-    def n_entries(self) -> int:
-        """Length of a tangent vector."""
-        return self.d * (self.d + 1) // 2
-
 
 Make = Callable[[Sizes], BaseEstimator]
 IsSlow = Callable[[int, int, int], bool]  # of the numbers of matrices, of rows of one, and of classes
@@ -97,7 +87,6 @@ class Method:
     smallest_d: int = 1  # size of the matrices below which it tells nothing
     extra: str | None = None  # of the package, that must be installed
     chooses: bool = False  # by cross-validation
-    scatters: bool = False  # needs the covariance of the vectors, (p, p) with p = d(d+1)/2
     is_slow: IsSlow = lambda n, d, n_classes: False  # so that it is run only where it is named
 
     @property
@@ -215,7 +204,7 @@ METHODS: dict[str, Method] = {
         chooses=True,
     ),
     "logeuclid-mean-11nn": _tangent("11-NN", "eleven nearest neighbors", _knn(11), neighbors=11),
-    "logeuclid-mean-lda": _tangent("LDA", "shrinkage LDA", _lda, scatters=True, is_slow=_has_long_vectors),
+    "logeuclid-mean-lda": _tangent("LDA", "shrinkage LDA", _lda, is_slow=_has_long_vectors),
     "logeuclid-mean-logistic": _tangent(
         "logistic", "logistic regression", lambda s: LogisticRegression(max_iter=5000)
     ),
@@ -223,7 +212,6 @@ METHODS: dict[str, Method] = {
     "fgmdm": _pyriemann(
         "FgMDM",
         "MDM after a geodesic filter, which keeps the discriminant directions alone.",
-        scatters=True,
         is_slow=_has_long_vectors,
     ),
     "csp-lda": _piped(
@@ -289,8 +277,6 @@ def find_obstacle(method: Method, s: Sizes) -> str | None:
     s = s.inside
     if method.definite and not s.definite:
         return f"needs matrices of full rank or one range; the lowest here is {s.smallest_rank} of {s.d}"
-    if method.scatters and 8 * s.n_entries**2 > 4e9:  # bytes, on any machine
-        return f"{8e-9 * s.n_entries**2:.0f} GB for the covariance of vectors of length {s.n_entries}"
     if s.definite and s.d < method.smallest_d:
         return f"a low rank of {s.d} x {s.d} matrices leaves too little"
     if method.extra and find_spec("pyriemann") is None:

@@ -76,8 +76,8 @@ def draw_ranking(verdict: Verdict, figure: style.Figure | None = None) -> style.
             color, mark, _ = FAMILY_LOOKS[METHODS[method].family]
             score, aside = verdict.score(line.entry), 0.2 * bool(verdict.recentering)
             at = methods.index(method) + (aside if recentered else -aside)
-            error, inside = score.se if score.known else None, "white" if recentered else color
-            axes.errorbar(score.mean, at, xerr=error, fmt=mark, color=color, ms=5, lw=1.4, mfc=inside)
+            look = {"color": color, "mfc": "white" if recentered else color, "ms": 5, "lw": 1.4}
+            axes.errorbar(score.mean, at, xerr=score.se, fmt=mark, **look)
         axes.axvline(verdict.chance, color=GRAY, lw=1, ls=(0, (4, 3)))
         axes.set_yticks(range(len(methods)), [METHODS[method].title for method in methods])
         words = f"{verdict.criterion.word}, {verdict.criterion.axis}"

@@ -137,7 +137,9 @@ def make_plan(
 
 
 def _check_test(data: Matrices, test: Matrices) -> None:
-    """Refuse test matrices of another size, or with other labels."""
+    """Refuse test matrices of another size, or with other labels, and a single one."""
+    if len(test.X) < 2:
+        raise ValueError(f"{test.name} has one matrix: expected at least two, to have a standard error.")
     if data.X.shape[1:] != test.X.shape[1:]:
         raise ValueError(
             f"{test.name} has matrices of size {test.X.shape[1]} and {data.name} of size {data.X.shape[1]}: "

@@ -300,6 +300,6 @@ def _make_row(line: Line, score: str, verdict: Verdict) -> Row:
 
 
 def _list_numbers(found: Estimate | None) -> tuple[float | None, ...]:
-    if found is None or not found.known:
-        return (None if found is None else found.mean, None, None, None)
+    if found is None:
+        return (None,) * 4
     return found.mean, found.se, found.mean - found.half, found.mean + found.half

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from os import PathLike
 
 import numpy as np
@@ -69,23 +70,14 @@ def _list_tasks(plan: Plan) -> dict[Part, Task]:
     data = {form: digest(plan.forms[form], plan.codes, *groups) for form in plan.forms}
     choosing = [(name,) for name in plan.methods if METHODS[name].chooses]
     others = tuple(name for name in plan.methods if not METHODS[name].chooses)  # quick, and share their means
+    together = [names for names in (*choosing, others) if names]
     tasks: dict[Part, Task] = {}
     for repeat, folds in enumerate(plan.splits):
-        for k, fold in enumerate(folds):
-            for names in (*choosing, *([others] if others else [])):
-                for recentered in plan.forms:
-                    key = {
-                        "version": __version__,
-                        "data": data[recentered],
-                        "fold": digest(*fold),
-                        "sizes": plan.sizes,
-                        "class_weight": plan.class_weight,
-                    }
-                    part = (repeat, k, recentered, names)
-                    tasks[part] = (
-                        {name: {**key, "method": name} for name in names},
-                        partial(_start, plan, part),
-                    )
+        for (k, fold), names, form in product(enumerate(folds), together, plan.forms):
+            key = {"version": __version__, "data": data[form], "fold": digest(*fold), "sizes": plan.sizes}
+            key |= {"class_weight": plan.class_weight}
+            part = (repeat, k, form, names)
+            tasks[part] = {name: {**key, "method": name} for name in names}, partial(_start, plan, part)
     return tasks
 
 
@@ -168,16 +160,14 @@ def _gather(plan: Plan, results: Mapping[Part, Mapping[str, Result | Failure]]) 
             for (repeat, k, recentered, _), by_name in results.items()
             if entry.method in by_name and recentered == entry.recentered
         }
-        failures = [result.reason for result in found.values() if isinstance(result, Failure)]
-        kept = {at: result for at, result in found.items() if not isinstance(result, Failure)}
-        if said := [result["warning"] for result in kept.values() if result["warning"]]:
-            comparison.warned[entry] = said[0]
-        if failures:
+        if failures := [result.reason for result in found.values() if isinstance(result, Failure)]:
             comparison.failed[entry] = failures[0]
             continue
-        labels, scores, losses = (_stack(plan, kept, what) for what in ("labels", "scores", "losses"))
+        if said := [result["warning"] for result in found.values() if result["warning"]]:
+            comparison.warned[entry] = said[0]
+        labels, scores, losses = (_stack(plan, found, what) for what in ("labels", "scores", "losses"))
         assert labels is not None  # every method gives them
-        seconds = float(np.mean([result["seconds"] for result in kept.values()]))
+        seconds = float(np.mean([result["seconds"] for result in found.values()]))
         comparison.outcomes[entry] = Outcome(labels, scores, losses, seconds)
     return comparison
 

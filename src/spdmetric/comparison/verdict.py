@@ -30,14 +30,9 @@ class Estimate(NamedTuple):
         return int(self.mean > self.half) - int(-self.mean > self.half)
 
     @property
-    def known(self) -> bool:
-        """Whether there is a standard error."""
-        return bool(np.isfinite(self.se))
-
-    @property
     def signed(self) -> str:
         """``+3.5 ± 1.0``, with a true minus sign."""
-        return self._sign(self.mean) + self._error
+        return f"{self._sign(self.mean)} ± {self.se:.{self.digits}f}"
 
     @property
     def interval(self) -> str:
@@ -45,11 +40,7 @@ class Estimate(NamedTuple):
         return f"{self._sign(self.mean - self.half)} to {self._sign(self.mean + self.half)}"
 
     def __str__(self) -> str:
-        return f"{self.mean:.{self.digits}f}" + self._error
-
-    @property
-    def _error(self) -> str:
-        return f" ± {self.se:.{self.digits}f}" if self.known else ""
+        return f"{self.mean:.{self.digits}f} ± {self.se:.{self.digits}f}"
 
     def _sign(self, value: float) -> str:
         return f"{value + 0.0:+.{self.digits}f}".replace("-", "\N{MINUS SIGN}")
@@ -128,8 +119,8 @@ def estimate(
     if clusters is not None:
         residuals = np.bincount(clusters, weights=residuals)
     k = len(residuals)
-    se = float(np.sqrt(k / (k - 1) * np.sum(residuals**2)) / len(values)) if k > 1 else float("nan")
-    half = float(t.ppf(0.975, k - 1)) * se if k > 1 else float("inf")
+    se = float(np.sqrt(k / (k - 1) * np.sum(residuals**2)) / len(values))
+    half = float(t.ppf(0.975, k - 1)) * se
     return Estimate(score.scale * float(mean), score.scale * se, score.scale * half, score.digits)
 
 
@@ -220,8 +211,7 @@ def sentences(verdict: Verdict) -> list[str]:
 def _answer(what: str, gain: Estimate, unit: str) -> str:
     """What is gained or lost, as far as the numbers show."""
     does = {1: "helps", -1: "hurts", 0: "has no clear effect"}[gain.sign]
-    interval = f" (95 % interval {gain.interval})" if gain.known else ""
-    return f"{what} {does}: {gain.signed} {unit}{interval}."
+    return f"{what} {does}: {gain.signed} {unit} (95 % interval {gain.interval})."
 
 
 def saved_sentence(verdict: Verdict, method: str, file: str) -> str:
