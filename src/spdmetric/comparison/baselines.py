@@ -51,11 +51,9 @@ class NearestNeighbor(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         """Label matrices."""
-        if self.metric == "wasserstein":
-            distances = distances_wasserstein(X, self.X_)
-        else:
-            distances = pairwise_distance(X, self.X_, self.metric)
-        return self.y_[np.argmin(distances, axis=1)]
+        own = self.metric == "wasserstein"
+        found = distances_wasserstein(X, self.X_) if own else pairwise_distance(X, self.X_, self.metric)
+        return self.y_[np.argmin(found, axis=1)]
 
 
 def distances_wasserstein(X: np.ndarray, Y: np.ndarray) -> np.ndarray:

@@ -18,7 +18,6 @@ class Description:
 
     n: int
     d: int
-    dtype: str
     classes: tuple[tuple[str, int], ...]  # name and size of each
     groups: tuple[tuple[str, int], ...]  # the same; empty where there are none
     condition: np.ndarray  # (n,), infinite where singular
@@ -36,7 +35,6 @@ class Description:
 
 def describe(X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None) -> Description:
     """Describe positive semi-definite matrices (n, d, d), others being refused, with labels and groups."""
-    dtype = str(X.dtype)
     X = check_psd(X, 1)
     values = np.linalg.eigvalsh(X)  # (n, d)
     ranks = np.sum(values > X.shape[1] * np.finfo(float).eps * values[:, -1:], axis=1)
@@ -50,7 +48,6 @@ def describe(X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None) -> 
     return Description(
         len(X),
         X.shape[1],
-        dtype,
         _count_sizes(y),
         () if groups is None else _count_sizes(groups),
         np.where(definite, values[:, -1] / np.where(definite, values[:, 0], 1.0), np.inf),

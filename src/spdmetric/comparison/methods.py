@@ -79,7 +79,7 @@ class Method:
 
     title: str
     short: str  # the head of a column; 1-NN where it names no classifier
-    family: str  # a key of FAMILIES
+    family: str  # "distance" (fixed, nearest neighbor), "learned" (metric) or "baseline"
     sentence: str
     recipe: Make  # a fresh classifier of matrices that it can take as they are
     definite: bool = True  # whether the matrices must have full rank
@@ -93,8 +93,7 @@ class Method:
     def takes(self) -> str:
         """What data it can take, in words."""
         words = "full rank, or one range" if self.definite else "any, singular ones too"
-        if self.smallest_d > 1:
-            words += f"; {self.smallest_d} x {self.smallest_d} or larger"
+        words += f"; {self.smallest_d} x {self.smallest_d} or larger" * (self.smallest_d > 1)
         return words + f"; {2 * self.neighbors} or more to learn from" * (self.neighbors > 1)
 
     def make(self, s: Sizes) -> BaseEstimator:
@@ -103,13 +102,6 @@ class Method:
         if not s.inside.definite:  # without a common range they have no Riemannian mean
             set_where_known(estimator, init="euclid", ranks=s.low_ranks)
         return make_pipeline(CommonRange(), *steps_of(estimator)) if s.shared else estimator
-
-
-FAMILIES = {
-    "distance": "a fixed distance, nearest neighbor",
-    "learned": "a learned metric",
-    "baseline": "another method",
-}
 
 
 def _knn(k: int) -> Make:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from hashlib import sha256
 from importlib.resources import files
@@ -13,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from spdmetric.comparison import pictures
 from spdmetric.comparison.describe import FAR, count_of
 from spdmetric.comparison.folds import steps_of
-from spdmetric.comparison.methods import FAMILIES, METHODS, expression
+from spdmetric.comparison.methods import METHODS, expression
 from spdmetric.comparison.plan import Entry
 from spdmetric.comparison.program import Origin, write_program
 from spdmetric.comparison.run import find_inner_groups, make_method
@@ -64,6 +65,9 @@ def _make_context(report: Report, origin: Origin) -> dict[str, object]:
         estimators = {
             name: make_pipeline(*origin.steps, *steps_of(made)) for name, made in estimators.items()
         }
+    outcomes, truth = report.comparison.outcomes, plan.codes[plan.tested]
+    shown = dict.fromkeys([verdict.best.entry, Entry(verdict.learned or verdict.unaided[0])])
+    confusions = {entry: confusion(truth, outcomes[entry].labels, len(plan.classes)) for entry in shown}
     groups = find_inner_groups(plan, plan.trained) is not None
     return {
         **{"report": report, "metric": metric, "origin": origin, "answer": answer},
@@ -71,8 +75,8 @@ def _make_context(report: Report, origin: Origin) -> dict[str, object]:
         "saved": origin.saved and saved_sentence(verdict, *origin.saved),
         **{"style": style, "script": script, "policy": make_policy(style, script)},
         "left_out": {Entry(name): why for name, why in plan.left_out.items()},
-        **{"confusions": _count_confusions(report), "find_confusions": find_confusions},
-        **{"estimators": estimators, "scores": SCORES, "methods": METHODS, "families": FAMILIES, "far": FAR},
+        **{"confusions": confusions, "find_confusions": find_confusions},
+        **{"estimators": estimators, "scores": SCORES, "methods": METHODS, "far": FAR},
         "program": lambda name: write_program(estimators[name], origin, groups=groups),
         "expression": expression,
         "csv": b64encode(report.as_csv().encode()).decode(),
@@ -89,20 +93,9 @@ def make_policy(style: str, script: str) -> str:
     )
 
 
-def _count_confusions(report: Report) -> dict[Entry, np.ndarray]:
-    """Confusion of the best method, of the best learned metric, and of no learning."""
-    plan, outcomes, verdict = report.comparison.plan, report.comparison.outcomes, report.verdict
-    wanted = [verdict.best.entry, Entry(verdict.learned or ""), Entry("logeuclid-mean")]
-    truth, n_classes = plan.codes[plan.tested], len(plan.classes)
-    shown = [entry for entry in dict.fromkeys(wanted) if entry in outcomes]
-    return {entry: confusion(truth, outcomes[entry].labels, n_classes) for entry in shown}
-
-
 def _join_units(text: str) -> str:
     """Keep numbers with their errors and units on one line, by spaces that do not break."""
-    for spaced in (" ± ", " %", " points", "≈ "):
-        text = text.replace(spaced, spaced.replace(" ", "\N{NO-BREAK SPACE}"))
-    return text
+    return re.sub(r" (?=[±%]|points)|(?<=[±≈]) ", "\N{NO-BREAK SPACE}", text)
 
 
 def shorten(name: object) -> str:

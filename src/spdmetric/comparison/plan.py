@@ -20,8 +20,6 @@ from spdmetric.linalg.symmetric import congruence
 from spdmetric.objectives.start import common_range
 from spdmetric.validation import check_choice
 
-FOLDS = 5
-MOST_LEFT_OUT = 10  # groups that are left out one at a time; more are gathered
 # Of each repeat the folds, of each fold training and test indices.
 Splits = tuple[tuple[tuple[np.ndarray, np.ndarray], ...], ...]
 
@@ -60,11 +58,6 @@ class Plan:
     def forms(self) -> dict[bool, np.ndarray]:
         """The matrices as they are, and recentered."""
         return {False: self.X} | ({} if self.recentered is None else {True: self.recentered})
-
-    @property
-    def entries(self) -> list[Entry]:
-        """All that is run."""
-        return [Entry(method, form) for form in self.forms for method in self.methods]
 
     @property
     def clusters(self) -> np.ndarray | None:
@@ -130,10 +123,10 @@ def make_plan(
         why = f"would take long with {len(X)} matrices of size {d}; name it in the methods to run it"
         slow = [name for name in COMPARED if METHODS[name].is_slow(len(X), d, len(classes))]
         left_out = dict.fromkeys(slow, why) | left_out
-    domains = _find_domains(data, test, recenter, sizes.inside.definite)
+    recentered = _recenter(X, basis if sizes.inside.definite else None, data, recenter)
     run = tuple(name for name in methods or COMPARED if name not in left_out)
-    settings = (data.groups, scoring, class_weight, _recenter(X, domains, basis))
-    return Plan(X, codes, classes, splits, how, sizes, run, left_out, seed, *settings)
+    settings = (seed, data.groups, scoring, class_weight, recentered)
+    return Plan(X, codes, classes, splits, how, sizes, run, left_out, *settings)
 
 
 def _check_test(data: Matrices, test: Matrices) -> None:
@@ -151,28 +144,23 @@ def _check_test(data: Matrices, test: Matrices) -> None:
         )
 
 
-def _find_domains(
-    data: Matrices, test: Matrices | None, recenter: bool | None, definite: bool
+def _recenter(
+    X: np.ndarray, basis: np.ndarray | None, data: Matrices, wanted: bool | None
 ) -> np.ndarray | None:
-    """The group that each matrix is recentered by; None where recentering is not wanted."""
-    if recenter is False or (recenter is None and data.groups is None):
+    """Recenter each group by its Riemannian mean, in the basis that all share; None where not wanted."""
+    if wanted is False or (wanted is None and data.groups is None):
         return None
-    if data.groups is None and test is None:
+    if data.groups is None and len(X) == len(data.X):
         raise ValueError("recenter: expected groups, sessions or subjects for instance, or test matrices.")
     groups = np.zeros(len(data.X)) if data.groups is None else data.groups
-    others = np.full(0 if test is None else len(test.X), -1)
-    domains = np.concatenate([np.unique(groups, return_inverse=True)[1], others])
-    why = None if definite else "the matrices have no common range"
+    domains = np.full(len(X), -1)  # of the test matrices
+    domains[: len(groups)] = np.unique(groups, return_inverse=True)[1]
+    why = "the matrices have no common range" if basis is None else None
     if np.unique(domains, return_counts=True)[1].min() < 2:
         why = "a group has one matrix, its own mean"
-    if why is not None and recenter:
+    if wanted and why is not None:
         raise ValueError(f"recenter: {why}. Leave it out.")
-    return domains if why is None else None
-
-
-def _recenter(X: np.ndarray, domains: np.ndarray | None, basis: np.ndarray) -> np.ndarray | None:
-    """Recenter each domain by its Riemannian mean, in the range that all matrices share."""
-    if domains is None:
+    if basis is None or why is not None:
         return None
     if basis.shape[1] == X.shape[1]:
         return recenter(X, domains)
@@ -185,11 +173,9 @@ def _split_by_groups(codes: np.ndarray, groups: np.ndarray) -> tuple[Splits, str
     n_groups = len(np.unique(groups))
     if n_groups < 2:
         raise ValueError(f"All matrices are in the group {groups[0]}: expected at least two groups.")
-    if n_groups <= MOST_LEFT_OUT:
-        how = f"Each of the {n_groups} groups was left out in turn: trained on the rest, tested on it."
-        return (tuple(LeaveOneGroupOut().split(codes, codes, groups)),), how
-    how = f"The {n_groups} groups were divided into {MOST_LEFT_OUT} folds, each left out in turn."
-    return (tuple(GroupKFold(MOST_LEFT_OUT).split(codes, codes, groups)),), how
+    splitter, folds = (LeaveOneGroupOut(), "alone") if n_groups <= 10 else (GroupKFold(10), "in ten folds")
+    how = f"Each of the {n_groups} groups was left out in turn, {folds}: trained on the rest, tested on it."
+    return (tuple(splitter.split(codes, codes, groups)),), how
 
 
 def _split_by_folds(X: np.ndarray, codes: np.ndarray, repeats: int | None, seed: int) -> tuple[Splits, str]:
@@ -199,13 +185,13 @@ def _split_by_folds(X: np.ndarray, codes: np.ndarray, repeats: int | None, seed:
     if len(counts) < 2:
         raise ValueError("All matrices have one label: expected at least two classes.")
     if counts.min() < 2 or np.sort(counts)[-2] < 4:
-        listed = ", ".join(map(str, np.sort(counts)[:8])) + ", ..." * (len(counts) > 8)
+        listed = ", ".join(map(str, np.sort(counts)[:8]))
         raise ValueError(
             f"The classes have {listed} matrices: expected at least 2 of every class, and at least 4 of the "
             "two largest ones, to train, to choose and to test on."
         )
     # A class of two or three is in some folds only, and then has another matrix in training.
-    folds = min(FOLDS, int(counts.min() if counts.min() >= 4 else counts.max()))
+    folds = min(5, int(counts.min() if counts.min() >= 4 else counts.max()))
     if repeats is None:
         repeats = int(np.clip(8e5 // (len(X) * X.shape[1] ** 3), 1, 5))
     with warnings.catch_warnings():

@@ -18,31 +18,22 @@ from typing import TYPE_CHECKING
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from spdmetric.comparison.describe import Description, count_of, describe
+from spdmetric import validation
+from spdmetric.comparison.describe import Description, describe
 from spdmetric.comparison.folds import fit_keywords
 from spdmetric.comparison.methods import METHODS, check_names
+from spdmetric.comparison.page import render
+from spdmetric.comparison.pictures import draw_ranking
 from spdmetric.comparison.plan import Plan, make_plan
 from spdmetric.comparison.program import Origin
 from spdmetric.comparison.run import Comparison, find_inner_groups, make_method, run_plan
 from spdmetric.comparison.scores import SCORES
 from spdmetric.comparison.store import digest
-from spdmetric.comparison.verdict import Estimate, Line, Verdict, judge, sentences
+from spdmetric.comparison.verdict import Line, Verdict, judge, sentences
 from spdmetric.io.atomic import write_atomically
 from spdmetric.io.files import as_csv
 from spdmetric.io.matrices import Matrices
 from spdmetric.plots.style import need_matplotlib
-from spdmetric.validation import (
-    TellsNothingError,
-    as_numbers,
-    as_numpy,
-    check_count,
-    check_groups,
-    check_label_kind,
-    check_n_jobs,
-    check_stack,
-    is_regression,
-    to_numpy,
-)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -119,12 +110,12 @@ def compare(
         winner trained on all matrices, ``report.save("report.html")`` writes the page, which notebooks show.
     """
     began = time.perf_counter()
-    check_count("repeats", repeats, optional=True)
-    check_n_jobs(n_jobs)
+    validation.check_count("repeats", repeats, optional=True)
+    validation.check_n_jobs(n_jobs)
     data = _check_matrices(X, y, groups, "these matrices")
     if test is not None and not isinstance(test, Matrices):
         test = _check_matrices(*test, None, "the test matrices")
-    if is_regression(data.labels, "auto"):
+    if validation.is_regression(data.labels, "auto"):
         raise ValueError(
             "compare is for classes, and y holds numbers that are not all whole: cut them into classes, or "
             "predict them, with LogEuclideanMetric or 'spdmetric fit --regression'."
@@ -152,11 +143,16 @@ def _check_matrices(
         )
     if y is None:
         raise ValueError(f"There are no labels of {name}: pass them as y, or in test=(X_test, y_test).")
-    stack, labels = as_numbers(to_numpy(X), "X"), as_numpy(to_numpy(y), "y")
-    check_stack(stack, "X")
+    stack, labels = (
+        validation.as_numbers(validation.to_numpy(X), "X"),
+        validation.as_numpy(validation.to_numpy(y), "y"),
+    )
+    validation.check_stack(stack, "X")
     if labels.shape != stack.shape[:1]:
         raise ValueError(f"y has shape {labels.shape}: expected one for each of {len(stack)} matrices.")
-    return Matrices(stack, check_label_kind(labels, "y"), check_groups(groups, len(stack)), name)
+    return Matrices(
+        stack, validation.check_label_kind(labels, "y"), validation.check_groups(groups, len(stack)), name
+    )
 
 
 def _list_facts(plan: Plan, seconds: float, n_jobs: int) -> dict[str, str]:
@@ -192,8 +188,7 @@ class Report:
         return "\n".join(sentences(self.verdict))
 
     def __repr__(self) -> str:
-        methods = count_of(len(self.verdict.lines), "method")
-        return f"<Report on {self.data.name}: {methods}; print() it for the answer>"
+        return f"<Report on {self.data.name}: {len(self.verdict.lines)} results; print() it for the answer>"
 
     @property
     def rows(self) -> list[Row]:
@@ -234,7 +229,7 @@ class Report:
             warnings.simplefilter("ignore")  # the folds report theirs
             try:
                 self._fitted[method] = estimator.fit(X, y, **groups)
-            except TellsNothingError as error:  # in folds, chance differs
+            except validation.TellsNothingError as error:  # in folds, chance differs
                 raise ValueError(
                     f"{METHODS[method].title} was trained in every fold, and cannot be trained on all "
                     f"{len(X)} matrices: together they hold nothing that tells the classes apart. See "
@@ -246,8 +241,6 @@ class Report:
         """Draw the score that decides, of every method, with its standard error, in a figure of pyplot."""
         need_matplotlib()
         import matplotlib.pyplot as plt
-
-        from spdmetric.comparison.pictures import draw_ranking
 
         return draw_ranking(self.verdict, plt.figure()).axes[0]
 
@@ -261,14 +254,10 @@ class Report:
         origin : Origin, optional
             Where the matrices were read from, for the code to copy.
         """
-        from spdmetric.comparison.page import render
-
         write_atomically(path, render(self, origin or Origin()).encode(errors="replace"))
 
     def _repr_html_(self) -> str:
         """Return the page in a frame, for notebooks."""
-        from spdmetric.comparison.page import render
-
         frame = '<iframe title="spdmetric.compare" srcdoc="{}" style="width:100%;height:40rem"></iframe>'
         return frame.format(escape(render(self, Origin())))
 
@@ -292,14 +281,8 @@ class Report:
 def _make_row(line: Line, score: str, verdict: Verdict) -> Row:
     method, recentered = line.entry
     decides = score == verdict.plan.scoring
-    behind, behind_se, *_ = _list_numbers(line.behind if decides else None)
     facts = (SCHEMA, method, line.entry.title, METHODS[method].family, recentered, score, decides)
-    tied = line is verdict.best or line.tied
-    numbers = (*_list_numbers(line.scores[score]), behind, behind_se, tied, line.seconds)
-    return dict(zip(COLUMNS, facts + numbers, strict=True))
-
-
-def _list_numbers(found: Estimate | None) -> tuple[float | None, ...]:
-    if found is None:
-        return (None,) * 4
-    return found.mean, found.se, found.mean - found.half, found.mean + found.half
+    behind = (line.behind.mean, line.behind.se) if line.behind and decides else (None, None)
+    own, tied = line.scores[score], line is verdict.best or line.tied
+    numbers = (own.mean, own.se, own.mean - own.half, own.mean + own.half) if own else (None,) * 4
+    return dict(zip(COLUMNS, (*facts, *numbers, *behind, tied, line.seconds), strict=True))

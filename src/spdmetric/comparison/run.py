@@ -19,7 +19,7 @@ from spdmetric.comparison.folds import Fold
 from spdmetric.comparison.methods import METHODS, set_where_known
 from spdmetric.comparison.plan import Entry, Plan
 from spdmetric.comparison.scores import compute_losses
-from spdmetric.comparison.store import Failure, Result, Store, Task, digest, run_tasks
+from spdmetric.comparison.store import Failure, Key, Result, Store, Task, digest, run_tasks
 
 Part = tuple[int, int, bool, tuple[str, ...]]  # of a task: repeat, fold, whether recentered, methods
 
@@ -71,11 +71,11 @@ def _list_tasks(plan: Plan) -> dict[Part, Task]:
     choosing = [(name,) for name in plan.methods if METHODS[name].chooses]
     others = tuple(name for name in plan.methods if not METHODS[name].chooses)  # quick, and share their means
     together = [names for names in (*choosing, others) if names]
+    settings = {"sizes": plan.sizes, "class_weight": plan.class_weight}
     tasks: dict[Part, Task] = {}
     for repeat, folds in enumerate(plan.splits):
         for (k, fold), names, form in product(enumerate(folds), together, plan.forms):
-            key = {"version": __version__, "data": data[form], "fold": digest(*fold), "sizes": plan.sizes}
-            key |= {"class_weight": plan.class_weight}
+            key: Key = {"version": __version__, "data": data[form], "fold": digest(*fold), **settings}
             part = (repeat, k, form, names)
             tasks[part] = {name: {**key, "method": name} for name in names}, partial(_start, plan, part)
     return tasks
@@ -154,11 +154,12 @@ def _score_classes(
 def _gather(plan: Plan, results: Mapping[Part, Mapping[str, Result | Failure]]) -> Comparison:
     """From results by task to arrays by method."""
     comparison = Comparison(plan, {}, {}, {})
-    for entry in plan.entries:
-        found = {
-            (repeat, k): by_name[entry.method]
-            for (repeat, k, recentered, _), by_name in results.items()
-            if entry.method in by_name and recentered == entry.recentered
+    for form, name in product(plan.forms, plan.methods):
+        entry = Entry(name, form)
+        found: dict[tuple[int, int], Result] = {
+            (repeat, k): by_name[name]
+            for (repeat, k, recentered, names), by_name in results.items()
+            if name in names and recentered == form
         }
         if failures := [result.reason for result in found.values() if isinstance(result, Failure)]:
             comparison.failed[entry] = failures[0]

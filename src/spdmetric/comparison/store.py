@@ -48,16 +48,12 @@ class Store:
 
     def __enter__(self) -> Store:
         if self.path is not None:
+            if is_special(self.path):
+                raise self._refuse("is not a regular file: remove it")
             with saying(self.path, "cannot be written"):
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                if is_special(self.path):
-                    raise self._refuse("is not a regular file: remove it")
                 self._file = self.path.open("ab+")
-            try:
-                self._results = self._read(self._file)
-            except ValueError:
-                self._file.close()
-                raise
+            self._results = self._read(self._file)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -79,6 +75,7 @@ class Store:
                 os.fsync(self._file.fileno())
 
     def _refuse(self, why: str) -> ValueError:
+        self.__exit__()
         return ValueError(f"{self.path} {why}, or choose another --out.")
 
     def _read(self, file: BinaryIO) -> dict[str, Result]:
@@ -106,8 +103,7 @@ def digest(*arrays: np.ndarray) -> str:
     """Short fingerprint of some arrays, for a key."""
     found = hashlib.sha256()
     for array in arrays:
-        found.update(str((array.shape, array.dtype.str)).encode())
-        found.update(np.ascontiguousarray(array).tobytes())
+        found.update(str((array.shape, array.dtype.str)).encode() + np.ascontiguousarray(array).tobytes())
     return found.hexdigest()[:16]
 
 

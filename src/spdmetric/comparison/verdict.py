@@ -142,9 +142,7 @@ def judge(comparison: Comparison) -> Verdict:
 
     def line(entry: Entry) -> Line:
         own = values[entry]
-        scores = {
-            name: estimate(own[name], clusters, s) if name in own else None for name, s in SCORES.items()
-        }
+        scores = {key: estimate(own[key], clusters, s) if key in own else None for key, s in SCORES.items()}
         behind = gain(order[0], entry) if entry in order[1:] else None
         return Line(entry, scores, behind, comparison.outcomes[entry].seconds)
 
