@@ -161,8 +161,8 @@ def draw_embedding(
             axes.plot(*faint[:, :500], mark, color=color, ms=3.5, alpha=0.3, mew=0, zorder=1)
             axes.plot(*full, mark, color=color, ms=5.5, mec="white", mew=0.5, label=name)
         axes.set(xlabel="first principal component", ylabel="class" if one else "second principal component")
-        if not one:
-            axes.set_aspect("equal", adjustable="datalim")  # distances are what is learned
+        # Distances are what is learned; classes have no order.
+        axes.set(**({"yticks": []} if one else {"aspect": "equal", "adjustable": "datalim"}))
         if len(names) <= 8:
             figure.legend(loc="outside upper center", ncols=min(4, len(names)))
     return figure
