@@ -36,7 +36,6 @@ from spdmetric.comparison.plan import Entry, make_plan
 from spdmetric.comparison.program import Origin
 from spdmetric.comparison.report import COLUMNS
 from spdmetric.comparison.run import Comparison, Outcome, run_plan
-from spdmetric.comparison.store import Store
 from spdmetric.datasets import recenter
 from spdmetric.io.matrices import Matrices
 from spdmetric.linalg.symmetric import unvech
@@ -237,30 +236,6 @@ def test_what_the_data_do_not_allow_is_left_out_with_a_reason():
 FAST = ("euclid", "logeuclid-mean", "mdm")
 
 
-def test_interrupted_and_resumed_is_the_same(tmp_path, monkeypatch):
-    plan, path = plan_of(toy(), methods=FAST, repeats=2), tmp_path / "cut.state"
-    whole = run_plan(plan)
-    put, kept = Store.put, []
-
-    def stop(store, key, result):
-        put(store, key, result)
-        kept.append(key)
-        if len(kept) == 12:  # four folds of three methods
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(Store, "put", stop)
-    with pytest.raises(KeyboardInterrupt):
-        run_plan(plan, path)
-    assert len(path.read_text().splitlines()) == 12
-    with path.open("a") as file:
-        file.write('{"key": {"vers')  # killed within a line
-    monkeypatch.setattr(Store, "put", lambda store, key, result: kept.append(key) or put(store, key, result))
-    rest = run_plan(plan, path)
-    assert len(kept) == len(path.read_text().splitlines()) == 30
-    for entry, outcome in whole.outcomes.items():
-        assert np.array_equal(outcome.labels, rest.outcomes[entry].labels)
-
-
 def test_results_of_other_settings_are_computed_beside(tmp_path):
     """And more repeats of the same folds resume."""
     path = tmp_path / "a.state"
@@ -324,14 +299,6 @@ def test_what_all_matrices_do_not_give_is_said_and_not_drawn(tmp_path):
         report.best_estimator()
 
 
-def test_the_legend_names_the_kinds_that_are_there():
-    from spdmetric.comparison import pictures
-
-    figure = pictures.draw_ranking(verdict.judge(made_up({"spdmetric": NINETY, "euclid": EIGHTY})))
-    told = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert sorted(told) == ["fixed distance", "learned metric"]
-
-
 @pytest.mark.parametrize(
     ("name", "sizes", "slow"),
     [
@@ -354,26 +321,6 @@ def test_slow_methods_are_run_where_they_are_named(monkeypatch):
     assert "mdm" not in plan_of(toy()).methods
     assert "would take long with 40 matrices of size 4" in plan_of(toy()).left_out["mdm"]
     assert plan_of(toy(), methods=("mdm",)).methods == ("mdm",)
-
-
-@pytest.mark.parametrize("error", [MemoryError("too large"), ValueError("bad luck")])
-def test_what_failed_is_tried_again_and_nothing_else(error, tmp_path, monkeypatch):
-    """An error of one fold is not a result: the same command again computes that fold."""
-    data, journal, folds = toy(), tmp_path / "a.state", []
-
-    def compared(turns):
-        method = Fails(error, turns)
-        counted = replace(METHODS["mdm"], recipe=lambda s: folds.append(0) or method)
-        monkeypatch.setitem(METHODS, "mdm", counted)
-        return spdmetric.compare(data, methods=FAST, repeats=1, store=journal)
-
-    first = compared(iter([False, True, False, False, False]))
-    assert set(first.comparison.failed) == {Entry("mdm")}
-    assert len(folds) == 5
-    again = compared(iter([False]))  # one fold, once
-    assert again.comparison.failed == {}
-    assert len(folds) == 6
-    assert Entry("mdm") in again.comparison.outcomes
 
 
 # ---------------------------------------------------------------------------
@@ -511,43 +458,16 @@ def test_the_winner_can_label_one_matrix_and_what_is_drawn_has_a_metric():
             "'a.mat', labels='cue', subject=3",
             "'b.mat', subject=3",
         ),
+        (
+            Origin("a.edf", None, {"events": "T1,T2"}, signals=True),
+            "'a.edf', events='T1,T2'",
+            "'new.edf', events='T1,T2'",
+        ),
     ],
 )
 def test_the_code_reads_what_was_read(origin, known, new):
-    assert origin.calls() == (f"read_matrices({known})", f"read_matrices({new})")
-
-
-def test_the_code_reads_signals_in_the_same_way():
-    origin = Origin("a.edf", None, {"events": "T1,T2", "window": [0.0, 2.0]}, signals=True)
-    rest = "events='T1,T2', window=[0.0, 2.0]"
-    assert origin.calls() == (f"read_signals('a.edf', {rest})", f"read_signals('new.edf', {rest})")
-
-
-def test_the_code_names_the_subject(tmp_path, monkeypatch, capsys):
-    """Copied from the page, it reads the matrices of that subject, not the whole file."""
-    X, y = matrices()
-    monkeypatch.chdir(tmp_path)
-    codes = np.unique(y, return_inverse=True)[1]
-    np.savez("several.npz", X1=X[::-1], y1=codes[::-1], X2=X, y2=codes)
-    command = [
-        "compare",
-        "several.npz",
-        "--subject",
-        "2",
-        "--methods",
-        "euclid",
-        "--jobs",
-        "1",
-        "--repeats",
-        "1",
-    ]
-    assert main(command) == 0
-    text = unescape(re.search("<pre.*?><code>(.*?)</code>", (tmp_path / "report.html").read_text(), re.S)[1])
-    assert "known = read_matrices('several.npz', subject=2)" in text
-    np.savez("new.npz", X=X)
-    capsys.readouterr()
-    exec(text, {})
-    assert capsys.readouterr().out == f"{codes}\n"
+    function = "read_signals" if origin.signals else "read_matrices"
+    assert origin.calls() == (f"{function}({known})", f"{function}({new})")
 
 
 def test_the_code_leaves_out_what_was_left_out(tmp_path, monkeypatch, capsys):
@@ -619,13 +539,15 @@ def test_page_is_balanced_and_its_ids_are_its_own(outline):
     assert {*named, *linked} <= set(ids)
 
 
-def test_page_asks_the_network_for_nothing(page, outline):
+def test_page_asks_the_network_for_nothing_and_escapes_what_users_write(page, outline):
     for tag, attrs in outline.elements:
         for key in ("src", "href"):
             value = attrs.get(key, "#")
             assert value.startswith(("#", "data:")), (tag, value[:60])
     assert "default-src 'none'" in page.read_text("utf-8")
     assert "@import" not in page.read_text("utf-8")
+    assert "&lt;b&gt;left&lt;/b&gt; &amp; co" in page.read_text("utf-8")
+    assert "<b>left" not in page.read_text("utf-8")
 
 
 def test_the_policy_has_the_hashes_of_what_is_there(page, outline):
@@ -657,13 +579,6 @@ def test_page_is_made_for_everyone(outline):
     assert len(images) == len(outline.all("figure")) >= 5
     assert all(len(image["alt"]) > 20 for image in images)
     assert all("scope" in th for th in outline.all("th"))
-
-
-def test_page_escapes_what_users_write(page):
-    text = page.read_text("utf-8")
-    assert "&lt;b&gt;left&lt;/b&gt; &amp; co" in text
-    assert "<b>left" not in text
-    assert "toy &lt;1&gt;" in text
 
 
 def test_page_has_its_tables_and_sentences(page, outline):
@@ -748,24 +663,6 @@ def test_a_test_file_and_groups_from_the_command_line(tmp_path, capsys):
     assert main([*common, "--test", str(tmp_path / "later.npz"), "--out", str(tmp_path / "t.html")]) == 0
     assert "tested on the 20 of later" in (tmp_path / "t.html").read_text("utf-8")
     assert "read_matrices(&#39;later.npz&#39;)" in (tmp_path / "t.html").read_text("utf-8")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["absent.npz"], "There is no file absent.npz"),
-        (["here.npz", "--out", "."], "is a folder: expected the name of a file"),
-        (["here.npz", "--out", "page.txt"], "ends in .html"),
-        (["here.npz"], "here has no labels"),
-    ],
-)
-def test_errors_are_one_line(arguments, message, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    np.savez("here.npz", X=matrices()[0])
-    assert main(["compare", *arguments]) == 2
-    said = capsys.readouterr().err
-    assert message in said
-    assert said.count("\n") == 1
 
 
 def test_arrays_are_compared_without_files(tmp_path):
@@ -1043,6 +940,9 @@ def test_another_method_can_be_saved(tmp_path):
         (["--csv", "."], "is a folder"),
         (["--channels", "C3,C4"], "channels has 2 names: expected 4"),
         (["--recenter"], "recenter: expected groups, sessions or subjects"),
+        (["--out", "."], "is a folder: expected the name of a file"),
+        (["--out", "page.txt"], "ends in .html"),
+        (["--labels", "absent.csv"], "absent.csv"),
     ],
 )
 def test_what_cannot_be_written_or_done_is_said_before_the_work(
@@ -1053,7 +953,9 @@ def test_what_cannot_be_written_or_done_is_said_before_the_work(
     X, y = matrices()
     np.savez("toy.npz", X=X, y=y)
     assert main(["compare", "toy.npz", *wrong]) == 2
-    assert message in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
 
 
 def test_a_report_in_a_notebook(tmp_path, monkeypatch):
@@ -1096,15 +998,6 @@ def test_features_are_pairs_of_channels(rng):
     assert low.get_feature_names_out(["C3", "Cz", "C4", "Pz"])[0] == "logeuclideanmetric0"
     with pytest.raises(ValueError, match="length equal to number of features"):
         metric.get_feature_names_out(["C3", "Cz"])
-
-
-@pytest.mark.parametrize("kind", [spdmetric.LogEuclideanMetricCV, spdmetric.LogEuclideanClassifier])
-def test_a_verbose_choice_shows_a_bar(kind, capsys):
-    X, y = matrices(20)
-    kind(radii=(0.0,), ranks=(None,), cv=3, verbose=True).fit(X, y)
-    assert re.search(r"cross-validation: +100%\|.*\| 3/3", capsys.readouterr().err)
-    kind(radii=(0.0,), ranks=(None,), cv=3).fit(X, y)
-    assert "cross-validation" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
