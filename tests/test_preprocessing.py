@@ -68,7 +68,7 @@ def test_all_methods_run_behind_it(deficient):
     inside = CommonRange().fit(X)
     for name in COMPARED:
         assert find_obstacle(METHODS[name], sizes) is None
-        if not METHODS[name].sweeps:
+        if not METHODS[name].chooses:
             given = Fold(X, y, X_new).labels(METHODS[name].make(sizes))
             expected = Fold(inside.transform(X), y, inside.transform(X_new)).labels(METHODS[name].make(whole))
             np.testing.assert_array_equal(given, expected)
