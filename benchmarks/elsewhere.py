@@ -25,8 +25,8 @@ from sklearn.model_selection import StratifiedShuffleSplit
 from tqdm import tqdm
 
 from reproduction.stamps import Stamp, code_stamp
+from reproduction.statistics import Mean
 from spdmetric.comparison.methods import METHODS, Sizes
-from spdmetric.comparison.statistics import Mean
 from spdmetric.io.atomic import write_atomically
 
 COMPARED = (

@@ -33,9 +33,9 @@ from tqdm import tqdm
 
 from reproduction.datasets import load_bci_iv_2a
 from reproduction.stamps import Stamp, code_stamp
+from reproduction.statistics import Mean
 from reproduction.transfer import read_recordings
 from spdmetric import LogEuclideanClassifier
-from spdmetric.comparison.statistics import Mean
 from spdmetric.geometry import matrices_at
 from spdmetric.io.atomic import write_atomically
 from spdmetric.linalg.symmetric import congruence, expm, symmetrize

@@ -82,6 +82,10 @@ class UnnormalizedEvaluation:
         return xi - np.trace(xi) / len(xi) * np.eye(len(xi))
 
     @cached_property
+    def factor_gradient(self) -> np.ndarray:
+        return np.asarray(self._here.pull_factor(self._cotangents))
+
+    @cached_property
     def curvature_estimate(self) -> np.ndarray:
         return self._objective.normalized.at(self.point).curvature_estimate
 

@@ -15,12 +15,12 @@ import numpy as np
 from reproduction import style
 from reproduction.methods import KNOWN
 from reproduction.stamps import Stamp, code_stamp
+from reproduction.statistics import Section, as_markdown, as_plain
 from reproduction.summary import summarize
 from reproduction.tables import Result, Row, Table
 from reproduction.tasks import Work, finish
 from spdmetric.comparison.folds import Fold
 from spdmetric.comparison.methods import Method, Sizes
-from spdmetric.comparison.statistics import Section, as_markdown, as_plain
 from spdmetric.io.atomic import write_atomically
 
 

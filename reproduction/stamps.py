@@ -26,7 +26,7 @@ ASIDE = (
 )
 # What the tables take of the comparison; the rest makes its page.
 OF_COMPARISON = tuple(
-    f"spdmetric/comparison/{name}.py" for name in ("baselines", "folds", "methods", "statistics", "store")
+    f"spdmetric/comparison/{name}.py" for name in ("baselines", "folds", "methods", "store")
 )
 
 

@@ -20,8 +20,8 @@ import numpy as np
 
 from reproduction import style
 from reproduction.methods import KNOWN
+from reproduction.statistics import Mean, Section, number, ranks, wilcoxon
 from reproduction.tables import Group, Result, Table
-from spdmetric.comparison.statistics import Mean, Section, number, ranks, wilcoxon
 
 LEVEL = 0.05
 LEARNED = "logeuclid-kta"  # the method that is tested against each other one

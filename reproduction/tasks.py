@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spdmetric.comparison.store import Failure, Store, Task, digest, run_tasks
+from spdmetric.comparison.store import Failure, Store, digest, run_tasks
 
 __all__ = ["Key", "Work", "digest", "finish"]
 
@@ -36,7 +36,7 @@ def finish(
     tasks = {}
     for (row, repeat), work in works.items():
         common = {**settings, "row": row, "repeat": repeat}
-        tasks[row, repeat] = Task({name: {**common, "method": name} for name in work.names}, work.prepare)
+        tasks[row, repeat] = ({name: {**common, "method": name} for name in work.names}, work.prepare)
     found = run_tasks(tasks, Store(path), jobs=jobs, progress=progress)
     failed = [
         f"{name} in row {row}, repeat {repeat}: {result.reason}"

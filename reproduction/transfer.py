@@ -20,10 +20,10 @@ from reproduction import style
 from reproduction.datasets import eegmmi_covariance_subjects, load_eegmmi_covariances
 from reproduction.runs import write_results
 from reproduction.stamps import code_stamp
+from reproduction.statistics import Mean, Section, number
 from reproduction.tables import Result
 from reproduction.tasks import Work, digest, finish
 from spdmetric import LogEuclideanClassifier
-from spdmetric.comparison.statistics import Mean, Section, number
 from spdmetric.datasets import recenter
 from spdmetric.geometry import tangent_vectors
 

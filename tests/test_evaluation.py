@@ -20,7 +20,6 @@ from spdmetric.comparison.baselines import NCA, distances_wasserstein
 from spdmetric.comparison.folds import Fold, steps_of
 from spdmetric.comparison.methods import (
     COMPARED,
-    FAMILIES,
     METHODS,
     PAIRS,
     Sizes,
@@ -29,8 +28,7 @@ from spdmetric.comparison.methods import (
     set_where_known,
 )
 from spdmetric.comparison.program import Origin, write_program
-from spdmetric.comparison.statistics import Section, as_markdown, as_plain
-from spdmetric.comparison.store import Failure, Store, StoreError, Task, run_tasks
+from spdmetric.comparison.store import Failure, Store, run_tasks
 from spdmetric.datasets import make_toy
 from spdmetric.geometry import pairwise_distance
 
@@ -54,7 +52,7 @@ def test_every_method_labels_test_matrices_and_is_described(name, fold):
     assert found.shape == (40,)
     assert set(found) <= {-1, 1}
     method = METHODS[name]
-    assert method.family in FAMILIES
+    assert method.family in ("distance", "learned", "baseline")
     assert method.sentence.endswith(".")
 
 
@@ -244,7 +242,7 @@ def test_failures_are_reported_and_tried_again(tmp_path):
     """One of them for lack of memory; what succeeded is not computed again."""
     calls, fails, path = [], {"3"}, tmp_path / "a.state"
     keys = [{name: {"task": k, "name": name} for name in "23"} for k in range(2)]
-    tasks = {k: Task(keys[k], partial(squares, calls, fails)) for k in range(2)}
+    tasks = {k: (keys[k], partial(squares, calls, fails)) for k in range(2)}
     assert run_tasks(tasks, Store(path))[1] == {"2": 4.0, "3": Failure("MemoryError: too large")}
     assert "MemoryError" not in path.read_text()
     calls.clear()
@@ -256,7 +254,7 @@ def test_failures_are_reported_and_tried_again(tmp_path):
 
 def test_a_bar_counts_the_tasks(capsys, monkeypatch):
     """In a terminal alone, and only where it is named."""
-    tasks = {k: Task({"2": {"task": k}}, partial(squares, [], ())) for k in range(3)}
+    tasks = {k: ({"2": {"task": k}}, partial(squares, [], ())) for k in range(3)}
     run_tasks(tasks, Store(), progress="run")
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     run_tasks(tasks, Store())
@@ -269,7 +267,7 @@ def test_a_bar_counts_the_tasks(capsys, monkeypatch):
 def test_files_of_others_are_refused(content, tmp_path):
     path = tmp_path / "toy.state"
     path.write_text(content)
-    with pytest.raises(StoreError, match="is not a state file of spdmetric: remove it"), Store(path):
+    with pytest.raises(ValueError, match="is not a state file of spdmetric: remove it"), Store(path):
         pass
     assert path.read_text() == content
 
@@ -302,7 +300,7 @@ def test_damaged_lines_are_left_out(line, tmp_path):
 
 def test_a_second_process_is_told(tmp_path):
     pytest.importorskip("fcntl")
-    busy = pytest.raises(StoreError, match=r"a\.state is being written by another process: wait")
+    busy = pytest.raises(ValueError, match=r"a\.state is being written by another process: wait")
     with Store(tmp_path / "a.state"), busy, Store(tmp_path / "a.state"):
         pass
     with Store(tmp_path / "a.state") as store:
@@ -311,22 +309,8 @@ def test_a_second_process_is_told(tmp_path):
 
 def test_a_pipe_is_no_store(tmp_path):
     os.mkfifo(tmp_path / "a.state")
-    with pytest.raises(StoreError, match="not a regular file"), Store(tmp_path / "a.state"):
+    with pytest.raises(ValueError, match="not a regular file"), Store(tmp_path / "a.state"):
         pass
-
-
-# -- text ---------------------------------------------------------------------------------
-
-
-def test_tables_as_text():
-    section = Section("Title", [["", "a"], ["row", "**1.00** ± 2"]], ["Bold: the best."])
-    assert as_markdown(section, section).splitlines()[:7] == [
-        *("# Title", "", "|  | a |", "| --- | --- |", "| row | **1.00** ± 2 |", "", "Bold: the best."),
-    ]
-    assert "## Title" in as_markdown(section, section)
-    assert as_plain(section).splitlines() == [
-        *("Title", "", "             a", "row  1.00* ± 2", "", "*: the best."),
-    ]
 
 
 # -- baselines ----------------------------------------------------------------------------

@@ -21,8 +21,8 @@ PROGRAMS = ("reproduction", "benchmarks")  # beside the package, never installed
 LAYERS = (
     *("spdmetric", "caller", "extras", "io.atomic", "linalg.lazy", "linalg", "validation", "means"),
     *("geometry", "manifolds", "objectives", "solvers", "distributed", "estimators", "io", "datasets"),
-    *("plots", "comparison.statistics", "comparison.folds", "comparison.baselines", "comparison.methods"),
-    *("comparison.store", "comparison", "cli", "__main__"),
+    *("plots", "comparison.folds", "comparison.baselines", "comparison.methods", "comparison.store"),
+    *("comparison", "cli", "__main__"),
 )
 ALONE = {"solvers"}  # import nothing of the package
 

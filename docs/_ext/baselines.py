@@ -11,7 +11,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from reproduction.methods import KNOWN
-from spdmetric.comparison.statistics import number
+from reproduction.statistics import number
 
 CHOICES = ("spdmetric", "spdmetric-neighbors")
 LDA, LOGISTIC = "logeuclid-mean-lda", "logeuclid-mean-logistic"

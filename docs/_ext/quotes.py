@@ -32,8 +32,8 @@ import baselines  # noqa: E402
 
 from reproduction.methods import KNOWN  # noqa: E402
 from reproduction.stamps import Stamp, code_stamp  # noqa: E402
+from reproduction.statistics import number  # noqa: E402
 from reproduction.steps import STEPS  # noqa: E402
-from spdmetric.comparison.statistics import number  # noqa: E402
 
 WRITTEN = {"_build", "api", "gallery", "results"}
 BLOCK = re.compile(r"(<!-- quote: ([^\n]*) -->\n)(.*?)(<!-- end of quote -->)", re.S)

@@ -11,9 +11,9 @@ from random_matrices import labeled
 from reproduction import beyond
 from reproduction.datasets import load_cho2017
 from reproduction.runs import Settings, run_table
+from reproduction.statistics import as_markdown, as_plain
 from reproduction.summary import summarize
 from reproduction.tables import DrawnRow, FixedRow, Group, Result, Table, folds_of
-from spdmetric.comparison.statistics import as_markdown, as_plain
 from spdmetric.comparison.store import Store
 from spdmetric.datasets import make_toy
 from spdmetric.geometry import mean_riemann

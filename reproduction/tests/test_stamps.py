@@ -14,8 +14,8 @@ import pytest
 from reproduction import stamps
 from reproduction.runs import Settings, run_table, verify_table, write_table
 from reproduction.stamps import Stamp, code_stamp, stamp_part
+from reproduction.statistics import number
 from reproduction.tables import TABLES
-from spdmetric.comparison.statistics import number
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"

@@ -32,10 +32,6 @@ def from_pyriemann(module: str, name: str, **parameters: object) -> BaseEstimato
     return made(**parameters)
 
 
-# ---------------------------------------------------------------------------
-# On matrices
-
-
 class NearestNeighbor(ClassifierMixin, BaseEstimator):
     """Label of the nearest training matrix.
 
@@ -55,11 +51,9 @@ class NearestNeighbor(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         """Label matrices."""
-        if self.metric == "wasserstein":
-            distances = distances_wasserstein(X, self.X_)
-        else:
-            distances = pairwise_distance(X, self.X_, self.metric)
-        return self.y_[np.argmin(distances, axis=1)]
+        own = self.metric == "wasserstein"
+        found = distances_wasserstein(X, self.X_) if own else pairwise_distance(X, self.X_, self.metric)
+        return self.y_[np.argmin(found, axis=1)]
 
 
 def distances_wasserstein(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -71,10 +65,6 @@ def distances_wasserstein(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         values = np.linalg.eigvalsh(root @ X @ root)
         columns.append(np.sqrt(np.maximum(values, 0)).sum(axis=1))
     return np.sqrt(np.maximum(traces - 2 * np.stack(columns, axis=1), 0))
-
-
-# ---------------------------------------------------------------------------
-# On vectors
 
 
 def principal_axes(vectors: np.ndarray, at_most: int) -> np.ndarray:

@@ -10,7 +10,6 @@ from spdmetric.geometry import mean_riemann, tangent_vectors
 from spdmetric.validation import check_psd
 
 FAR = 5.0  # robust standard deviations beyond which a matrix is called far
-EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -19,14 +18,12 @@ class Description:
 
     n: int
     d: int
-    dtype: str
     classes: tuple[tuple[str, int], ...]  # name and size of each
     groups: tuple[tuple[str, int], ...]  # the same; empty where there are none
     condition: np.ndarray  # (n,), infinite where singular
     ranks: np.ndarray  # (n,)
-    scale: tuple[float, float]  # smallest and largest mean variance, trace / d
     distance: np.ndarray  # (n,), from the mean: affine-invariant, or Frobenius where singular
-    far: tuple[int, ...]  # indices, the farthest first
+    far: list[int]  # indices, the farthest first
     duplicates: int  # matrices that are equal to an earlier one
     contradictory: int  # matrices that are equal to one of another class
 
@@ -38,39 +35,33 @@ class Description:
 
 def describe(X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None) -> Description:
     """Describe positive semi-definite matrices (n, d, d), others being refused, with labels and groups."""
-    dtype = str(X.dtype)
     X = check_psd(X, 1)
     values = np.linalg.eigvalsh(X)  # (n, d)
-    floor = X.shape[1] * EPS * values[:, -1]
-    ranks = np.sum(values > floor[:, None], axis=1)
+    ranks = np.sum(values > X.shape[1] * np.finfo(float).eps * values[:, -1:], axis=1)
     definite = ranks == X.shape[1]
-    condition = np.where(definite, values[:, -1] / np.where(definite, values[:, 0], 1.0), np.inf)
-    distance = _measure_distances(X, bool(definite.all()))
+    if definite.all():
+        distance = np.linalg.norm(tangent_vectors(X, mean_riemann(X)), axis=1)
+    else:
+        distance = np.linalg.norm(X - X.mean(axis=0), axis=(1, 2))
+    same = np.unique(X.reshape(len(X), -1), axis=0, return_inverse=True)[1].ravel()
+    kinds = np.unique(np.column_stack([same, np.unique(y, return_inverse=True)[1]]), axis=0)[:, 0]
     return Description(
         len(X),
         X.shape[1],
-        dtype,
         _count_sizes(y),
         () if groups is None else _count_sizes(groups),
-        condition,
+        np.where(definite, values[:, -1] / np.where(definite, values[:, 0], 1.0), np.inf),
         ranks,
-        (float(values.mean(axis=1).min()), float(values.mean(axis=1).max())),
         distance,
         _find_far(distance),
-        *_count_copies(X, y),
+        len(X) - int(same.max()) - 1,
+        int(np.sum(np.bincount(kinds)[same] > 1)),
     )
 
 
-def count_of(n: int, one: str, many: str = "") -> str:
+def count_of(n: int, one: str) -> str:
     """``1 fold``, ``2 folds``."""
-    return f"{n} {one if n == 1 else many or one + 's'}"
-
-
-def _count_copies(X: np.ndarray, y: np.ndarray) -> tuple[int, int]:
-    """How many matrices are equal to an earlier one, and how many to one of another class."""
-    same = np.unique(X.reshape(len(X), -1), axis=0, return_inverse=True)[1].ravel()
-    kinds = np.unique(np.column_stack([same, np.unique(y, return_inverse=True)[1]]), axis=0)[:, 0]
-    return len(X) - int(same.max()) - 1, int(np.sum(np.bincount(kinds)[same] > 1))
+    return f"{n} {one}" + "s" * (n != 1)
 
 
 def _count_sizes(labels: np.ndarray) -> tuple[tuple[str, int], ...]:
@@ -78,15 +69,9 @@ def _count_sizes(labels: np.ndarray) -> tuple[tuple[str, int], ...]:
     return tuple((str(name), int(count)) for name, count in zip(names, counts, strict=True))
 
 
-def _measure_distances(X: np.ndarray, definite: bool) -> np.ndarray:
-    if definite:
-        return np.linalg.norm(tangent_vectors(X, mean_riemann(X)), axis=1)
-    return np.linalg.norm(X - X.mean(axis=0), axis=(1, 2))
-
-
-def _find_far(distance: np.ndarray) -> tuple[int, ...]:
+def _find_far(distance: np.ndarray) -> list[int]:
     """Indices whose distance exceeds the median by `FAR` robust standard deviations."""
     middle = np.median(distance)
     spread = 1.4826 * np.median(np.abs(distance - middle))  # the standard deviation, were they Gaussian
-    far = np.flatnonzero(distance > middle + FAR * spread) if spread > 0 else np.array([], dtype=int)
-    return tuple(int(i) for i in far[np.argsort(-distance[far], kind="stable")])
+    order = np.argsort(-distance, kind="stable")
+    return order[(distance[order] > middle + FAR * spread) & (spread > 0)].tolist()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -12,13 +12,6 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 T = TypeVar("T")
-
-
-class Vectors(NamedTuple):
-    """Training and test matrices, or vectors of them."""
-
-    train: np.ndarray  # (n, ...)
-    test: np.ndarray  # (n_test, ...)
 
 
 class Fold:
@@ -37,12 +30,10 @@ class Fold:
     def once(self, name: Hashable, make: Callable[[], T]) -> T:
         """Value of ``make()``, computed the first time the name is asked for."""
         if name in self._kept:
-            value, seconds = self._kept[name]
-            self._saved += seconds
-            return value
-        value, seconds = self.timed(make)
-        self._kept[name] = value, seconds
-        return value
+            self._saved += self._kept[name][1]
+        else:
+            self._kept[name] = self.timed(make)
+        return self._kept[name][0]
 
     def timed(self, make: Callable[[], T]) -> tuple[T, float]:
         """Value of ``make()``, and the seconds that it would take with nothing kept."""
@@ -59,22 +50,22 @@ class Fold:
         """The fitted classifier, and what it is to label: test matrices, or the vectors of them."""
         *steps, classifier = steps_of(estimator)
         train, test = self.vectors(steps)
-        return self._fitted(classifier, train), test
+        return self._fit(classifier, train), test
 
-    def vectors(self, steps: Sequence[BaseEstimator]) -> Vectors:
-        """What transformers, one after the other, make of the matrices; equal ones are fitted once."""
+    def vectors(self, steps: Sequence[BaseEstimator]) -> tuple[np.ndarray, np.ndarray]:
+        """Transformed training and test matrices; equal transformers are fitted once."""
         if not steps:
-            return Vectors(self.X, self.X_test)
-        *before, last = steps
+            return self.X, self.X_test
+
+        def transform() -> tuple[np.ndarray, np.ndarray]:
+            train, test = self.vectors(steps[:-1])
+            fitted = self._fit(steps[-1], train)
+            return fitted.transform(train), fitted.transform(test)
+
         # Estimators with the same parameters have the same text.
-        name = tuple(step.__repr__(N_CHAR_MAX=10**6) for step in steps)
-        return self.once(name, lambda: self._transformed(last, self.vectors(before)))
+        return self.once(tuple(step.__repr__(N_CHAR_MAX=10**6) for step in steps), transform)
 
-    def _transformed(self, step: BaseEstimator, vectors: Vectors) -> Vectors:
-        fitted = self._fitted(step, vectors.train)
-        return Vectors(fitted.transform(vectors.train), fitted.transform(vectors.test))
-
-    def _fitted(self, step: BaseEstimator, X: np.ndarray) -> BaseEstimator:
+    def _fit(self, step: BaseEstimator, X: np.ndarray) -> BaseEstimator:
         return step.fit(X, self.y, **fit_keywords(step, groups=self.groups))
 
 

@@ -7,7 +7,7 @@ copy, read off the estimator that runs.  To add a method, add it to `METHODS`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -23,12 +23,7 @@ from sklearn.svm import SVC
 
 from spdmetric.comparison.baselines import CSP_FILTERS, NCA, NearestNeighbor, from_pyriemann
 from spdmetric.comparison.folds import steps_of
-from spdmetric.estimators import (
-    CommonRange,
-    LogEuclideanClassifier,
-    LogEuclideanMetric,
-    LogEuclideanMetricCV,
-)
+from spdmetric.estimators import CommonRange, LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.estimators.cv import set_nested
 from spdmetric.validation import check_psd, smallest_rank
 
@@ -74,11 +69,6 @@ class Sizes(NamedTuple):
         """Ranks to choose among where matrices are singular, each on a range of its own."""
         return tuple(rank for rank in (4, 8) if 2 * rank <= self.smallest_rank) or (self.low_rank or 1,)
 
-    @property
-    def n_entries(self) -> int:
-        """Length of a tangent vector."""
-        return self.d * (self.d + 1) // 2
-
 
 Make = Callable[[Sizes], BaseEstimator]
 IsSlow = Callable[[int, int, int], bool]  # of the numbers of matrices, of rows of one, and of classes
@@ -90,7 +80,7 @@ class Method:
 
     title: str
     short: str  # the head of a column; 1-NN where it names no classifier
-    family: str  # a key of FAMILIES
+    family: str  # "distance" (fixed, nearest neighbor), "learned" (metric) or "baseline"
     sentence: str
     recipe: Make  # a fresh classifier of matrices that it can take as they are
     definite: bool = True  # whether the matrices must have full rank
@@ -98,15 +88,13 @@ class Method:
     smallest_d: int = 1  # size of the matrices below which it tells nothing
     extra: str | None = None  # of the package, that must be installed
     chooses: bool = False  # by cross-validation
-    scatters: bool = False  # needs the covariance of the vectors, (p, p) with p = d(d+1)/2
     is_slow: IsSlow = lambda n, d, n_classes: False  # so that it is run only where it is named
 
     @property
     def takes(self) -> str:
         """What data it can take, in words."""
         words = "full rank, or one range" if self.definite else "any, singular ones too"
-        if self.smallest_d > 1:
-            words += f"; {self.smallest_d} x {self.smallest_d} or larger"
+        words += f"; {self.smallest_d} x {self.smallest_d} or larger" * (self.smallest_d > 1)
         return words + f"; {2 * self.neighbors} or more to learn from" * (self.neighbors > 1)
 
     def make(self, s: Sizes) -> BaseEstimator:
@@ -115,13 +103,6 @@ class Method:
         if not s.inside.definite:  # without a common range they have no Riemannian mean
             set_where_known(estimator, init="euclid", ranks=s.low_ranks)
         return make_pipeline(CommonRange(), *steps_of(estimator)) if s.shared else estimator
-
-
-FAMILIES = {
-    "distance": "a fixed distance, nearest neighbor",
-    "learned": "a learned metric",
-    "baseline": "another method",
-}
 
 
 def _knn(k: int) -> Make:
@@ -133,18 +114,9 @@ def _lda(_: Sizes) -> LinearDiscriminantAnalysis:
     return LinearDiscriminantAnalysis(solver="lsqr", covariance_estimator=LedoitWolf())
 
 
-_NEAREST = _knn(1)
-
-
-def _learned(
-    title: str, short: str, sentence: str, metric: Make, head: Make = _NEAREST, **rest: Any
-) -> Method:
-    return Method(title, short, "learned", sentence, lambda s: make_pipeline(metric(s), head(s)), **rest)
-
-
-def _vectors(head: Make) -> Make:
-    """Tangent vectors at the mean, and a classifier of them."""
-    return lambda s: make_pipeline(LogEuclideanMetric(0.0), head(s))
+def _at_mean(_: Sizes) -> LogEuclideanMetric:
+    """Tangent vectors at the mean."""
+    return LogEuclideanMetric(0.0)
 
 
 def _has_many_pairs(n: int, d: int, n_classes: int) -> bool:
@@ -157,74 +129,75 @@ def _has_long_vectors(n: int, d: int, n_classes: int) -> bool:
     return (d * (d + 1) // 2) ** 3 > 5e10
 
 
+def _piped(title: str, short: str, family: str, sentence: str, *steps: Make, **rest: Any) -> Method:
+    return Method(
+        title, short, family, sentence, lambda s: make_pipeline(*(step(s) for step in steps)), **rest
+    )
+
+
 def _distance(title: str, short: str, metric: str, distance: str, **rest: Any) -> Method:
     sentence = f"Label of the nearest training matrix by the {distance}."
     return Method(f"{title} + 1-NN", short, "distance", sentence, lambda s: NearestNeighbor(metric), **rest)
 
 
-def _tangent(name: str, words: str, head: Make) -> Method:
+def _tangent(name: str, words: str, head: Make, **rest: Any) -> Method:
     sentence = f"Tangent vectors at the Riemannian mean, then {words}."
-    return Method(f"Tangent space + {name}", f"LE at mean, {name}", "baseline", sentence, _vectors(head))
+    title, short = f"Tangent space + {name}", f"LE at mean, {name}"
+    return _piped(title, short, "baseline", sentence, _at_mean, head, **rest)
 
 
-def _pyriemann(title: str, sentence: str, make: Make | None = None, **rest: Any) -> Method:
-    """A method of pyRiemann, by default its classifier of that name."""
-    made = make or (lambda s: from_pyriemann("classification", title))
-    return Method(title, title.replace(" +", ","), "baseline", sentence, made, extra="compare", **rest)
-
-
-def _chosen(title: str, short: str, words: str, head: str = "auto", **tried: Any) -> Method:
-    sentence = (
-        f"Reference point, rank and weighting of the metric and {words}, all chosen by cross-validation."
-    )
-    recipe = lambda s: LogEuclideanClassifier(LogEuclideanMetricCV(**tried) if tried else None, head=head)  # noqa: E731
-    return Method(title, short, "learned", sentence, recipe, definite=False, chooses=True)
+def _pyriemann(name: str, sentence: str, **rest: Any) -> Method:
+    recipe = lambda s: from_pyriemann("classification", name)  # noqa: E731
+    return Method(name, name, "baseline", sentence, recipe, extra="compare", **rest)
 
 
 METHODS: dict[str, Method] = {
-    "spdmetric": _chosen("Chosen metric and head", "chosen", "nearest class mean or neighbors"),
-    "spdmetric-neighbors": _chosen(
-        "Chosen metric + neighbors", "chosen, k-NN", "the number of neighbors", head="neighbors"
+    "spdmetric": Method(
+        *("Chosen metric and head", "chosen", "learned"),
+        "Metric (G, rank and weighting) and class means or neighbors, all chosen by cross-validation.",
+        lambda s: LogEuclideanClassifier(),
+        definite=False,
+        chooses=True,
+    ),
+    "spdmetric-neighbors": Method(
+        *("Chosen metric + neighbors", "chosen, k-NN", "learned"),
+        "Metric (G, rank and weighting) and the number of neighbors, all chosen by cross-validation.",
+        lambda s: LogEuclideanClassifier(head="neighbors"),
+        definite=False,
+        chooses=True,
     ),
     "logeuclid-identity": _distance("LogEuclid at I", "LE at I", "logeuclid", "LogEuclidean distance at I"),
-    "logeuclid-mean": Method(
-        "LogEuclid at the mean + 1-NN",
-        "LE at mean",
-        "distance",
+    "logeuclid-mean": _piped(
+        *("LogEuclid at the mean + 1-NN", "LE at mean", "distance"),
         "Label of the nearest training matrix by the LogEuclidean distance at the Riemannian mean.",
-        _vectors(_NEAREST),
+        *(_at_mean, _knn(1)),
     ),
-    "logeuclid-kta": _learned(
-        "Learned, full rank + 1-NN",
-        "LE learned",
+    "logeuclid-kta": _piped(
+        *("Learned, full rank + 1-NN", "LE learned", "learned"),
         "The metric of the paper, learned in a ball of radius 10.",
-        lambda s: LogEuclideanMetric(radius=10.0),
+        *(lambda s: LogEuclideanMetric(radius=10.0), _knn(1)),
     ),
     "riemann": _distance(
         "Affine-invariant", "Riemann", "riemann", "affine-invariant distance", is_slow=_has_many_pairs
     ),
     "euclid": _distance("Euclid", "Euclid", "euclid", "Frobenius distance", definite=False),
     "stein": _distance("Stein", "Stein", "stein", "symmetrized Stein divergence", is_slow=_has_many_pairs),
-    "logeuclid-kta-rank": _learned(
-        "Learned, low rank + 1-NN",
-        "LE low rank",
+    "logeuclid-kta-rank": _piped(
+        *("Learned, low rank + 1-NN", "LE low rank", "learned"),
         "A metric of half the rank, learned in a ball of radius 5.",
-        lambda s: LogEuclideanMetric(radius=5.0, rank=s.low_rank, tol=1e-3),
+        *(lambda s: LogEuclideanMetric(radius=5.0, rank=s.low_rank, tol=1e-3), _knn(1)),
         definite=False,
         smallest_d=4,
     ),
-    "logeuclid-chosen": _learned(
-        "Chosen metric + 1-NN",
-        "LE chosen",
+    "logeuclid-chosen": _piped(
+        *("Chosen metric + 1-NN", "LE chosen", "learned"),
         "A metric whose radius, rank and weighting are chosen by cross-validation for one neighbor.",
-        lambda s: LogEuclideanMetricCV(n_neighbors=1),
+        *(lambda s: LogEuclideanMetricCV(n_neighbors=1), _knn(1)),
         definite=False,
         chooses=True,
     ),
-    "logeuclid-mean-11nn": replace(_tangent("11-NN", "eleven nearest neighbors", _knn(11)), neighbors=11),
-    "logeuclid-mean-lda": replace(
-        _tangent("LDA", "shrinkage LDA", _lda), scatters=True, is_slow=_has_long_vectors
-    ),
+    "logeuclid-mean-11nn": _tangent("11-NN", "eleven nearest neighbors", _knn(11), neighbors=11),
+    "logeuclid-mean-lda": _tangent("LDA", "shrinkage LDA", _lda, is_slow=_has_long_vectors),
     "logeuclid-mean-logistic": _tangent(
         "logistic", "logistic regression", lambda s: LogisticRegression(max_iter=5000)
     ),
@@ -232,73 +205,50 @@ METHODS: dict[str, Method] = {
     "fgmdm": _pyriemann(
         "FgMDM",
         "MDM after a geodesic filter, which keeps the discriminant directions alone.",
-        scatters=True,
         is_slow=_has_long_vectors,
     ),
-    "csp-lda": _pyriemann(
-        "CSP + LDA",
+    "csp-lda": _piped(
+        *("CSP + LDA", "CSP, LDA", "baseline"),
         f"Logarithms of the variance along {CSP_FILTERS} common spatial patterns, then LDA.",
-        lambda s: make_pipeline(
-            from_pyriemann("spatialfilters", "CSP", nfilter=min(CSP_FILTERS, s.d)),
-            LinearDiscriminantAnalysis(),
-        ),
+        lambda s: from_pyriemann("spatialfilters", "CSP", nfilter=min(CSP_FILTERS, s.d)),
+        lambda s: LinearDiscriminantAnalysis(),
+        extra="compare",
         is_slow=lambda n, d, n_classes: n_classes > 2 and d > 64,  # it diagonalizes the class means jointly
     ),
-    "nca": Method(
-        "Tangent space + NCA + 1-NN",
-        "NCA",
-        "baseline",
+    "nca": _piped(
+        *("Tangent space + NCA + 1-NN", "NCA", "baseline"),
         "Tangent vectors at the Riemannian mean, mapped by neighborhood components analysis.",
-        lambda s: make_pipeline(LogEuclideanMetric(0.0), NCA(), _NEAREST(s)),
+        *(_at_mean, lambda s: NCA(), _knn(1)),
         is_slow=lambda n, d, n_classes: n**2 > 4e6,
     ),
     "wasserstein": _distance(
-        "Bures-Wasserstein",
-        "Wasserstein",
-        "wasserstein",
-        "Bures-Wasserstein distance",
+        *("Bures-Wasserstein", "Wasserstein", "wasserstein", "Bures-Wasserstein distance"),
         definite=False,
         is_slow=_has_many_pairs,
     ),
     "svm": _tangent("SVM", "a support vector machine", lambda s: SVC()),
     # The first method with less and less learned: what each part of the choice is worth.
-    "spdmetric-weighting": replace(
-        _chosen("Chosen weighting and head", "chosen weighting", "", radii=(0.0,), ranks=(None,)),
-        sentence="The metric at the mean, a weighting or none, and the head, chosen by cross-validation.",
-        definite=True,
+    "spdmetric-weighting": Method(
+        *("Chosen weighting and head", "chosen weighting", "learned"),
+        "The metric at the mean, a weighting or none, and the head, chosen by cross-validation.",
+        lambda s: LogEuclideanClassifier(LogEuclideanMetricCV(radii=(0.0,), ranks=(None,))),
+        chooses=True,
     ),
-    "spdmetric-mean": replace(
-        _chosen(
-            "Chosen head at the mean", "chosen head", "", radii=(0.0,), ranks=(None,), weightings=(None,)
+    "spdmetric-mean": Method(
+        *("Chosen head at the mean", "chosen head", "baseline"),
+        "Nearest class mean or neighbors, chosen by cross-validation, with the metric at the mean.",
+        lambda s: LogEuclideanClassifier(
+            LogEuclideanMetricCV(radii=(0.0,), ranks=(None,), weightings=(None,))
         ),
-        family="baseline",
-        sentence="Nearest class mean or neighbors, chosen by cross-validation, with the metric at the mean.",
-        definite=True,
+        chooses=True,
     ),
 }
 
-LARGEST_SCATTER = 4e9  # bytes of a (p, p) matrix beyond which a method is not run, on any machine
-
-
-class Pair(NamedTuple):
-    """A method, the same one with less learned, and in words what more is learned and what follows both."""
-
-    learned: str
-    plain: str
-    what: str
-    head: str
-    against_mean: bool = True  # whether the other learns nothing
-
-
-# The first of them that could be run, of those against the mean, is the comparison planned beforehand.
-_ALL, _EITHER = "the metric (G, its rank and a weighting)", "class means or neighbors"
+# A method, and the same one with the metric at the mean: does learning help?  The first that was run answers.
 PAIRS = (
-    Pair("spdmetric", "spdmetric-mean", _ALL, _EITHER),
-    Pair("spdmetric-weighting", "spdmetric-mean", "the weighting alone", _EITHER),
-    Pair(
-        "spdmetric", "spdmetric-weighting", "G and its rank beside the weighting", _EITHER, against_mean=False
-    ),
-    Pair("logeuclid-chosen", "logeuclid-mean", _ALL, "one nearest neighbor"),
+    ("spdmetric", "spdmetric-mean"),
+    ("spdmetric-weighting", "spdmetric-mean"),
+    ("logeuclid-chosen", "logeuclid-mean"),
 )
 
 # Those that `spdmetric compare` runs by default, in the order in which it shows them.
@@ -313,8 +263,7 @@ COMPARED = (
 
 def check_names(names: Iterable[str]) -> None:
     """Refuse names of methods that the registry does not have."""
-    unknown = [name for name in names if name not in METHODS]
-    if unknown:
+    if unknown := [name for name in names if name not in METHODS]:
         raise ValueError(f"No method {', '.join(unknown)}; there are {', '.join(METHODS)}.")
 
 
@@ -323,8 +272,6 @@ def find_obstacle(method: Method, s: Sizes) -> str | None:
     s = s.inside
     if method.definite and not s.definite:
         return f"needs matrices of full rank or one range; the lowest here is {s.smallest_rank} of {s.d}"
-    if method.scatters and 8 * s.n_entries**2 > LARGEST_SCATTER:
-        return f"{8e-9 * s.n_entries**2:.0f} GB for the covariance of vectors of length {s.n_entries}"
     if s.definite and s.d < method.smallest_d:
         return f"a low rank of {s.d} x {s.d} matrices leaves too little"
     if method.extra and find_spec("pyriemann") is None:

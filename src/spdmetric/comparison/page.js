@@ -26,7 +26,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
   });
 }
-// What can be copied gets a button, and so does every picture that can be saved.
+// What can be copied gets a button.
 const button = (words, work) => {
   const made = document.createElement("button");
   made.type = "button";
@@ -41,26 +41,4 @@ const copied = (text, made) => {
 };
 for (const place of document.querySelectorAll("[data-copy]")) {
   place.after(button("Copy", (made) => copied(place.textContent, made)));
-}
-// A picture alone brings the rules of its classes, with the colors of paper in place of the variables.
-const alone = (svg, name) => {
-  const rules = Array.from(document.styleSheets[0].cssRules, (rule) => rule.cssText)
-    .filter((text) => text.startsWith(`.${name}-`))
-    .map((text) => text.replace(/var\(--[\w-]+, ([^)]+)\)/g, "$1"));
-  const copy = svg.cloneNode(true), style = document.createElementNS(svg.namespaceURI, "style");
-  style.textContent = `*{stroke-linejoin:round;stroke-linecap:butt}${rules.join("")}`;
-  copy.prepend(style);
-  return new XMLSerializer().serializeToString(copy);
-};
-for (const svg of document.querySelectorAll("figure svg")) {
-  const name = svg.getAttribute("aria-labelledby").replace(/-title$/, "");
-  const save = button("Save SVG", () => {
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([alone(svg, name)], { type: "image/svg+xml" }));
-    link.download = `${name}.svg`;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-  });
-  save.setAttribute("aria-label", `Save SVG of the picture ${name}`);
-  svg.parentElement.querySelector("figcaption").append(" ", save);
 }

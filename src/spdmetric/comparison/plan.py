@@ -1,7 +1,7 @@
 """The plan of a comparison: folds, repeats and methods; all that decides the numbers.
 
 What is run follows from the sizes.  Folds are drawn once to five times, as often as ``n d^3`` fits into
-`MOST_WORK`.  Methods that are slow for the sizes are left out, unless they are named.
+8e5.  Methods that are slow for the sizes are left out, unless they are named.
 """
 
 from __future__ import annotations
@@ -20,11 +20,8 @@ from spdmetric.linalg.symmetric import congruence
 from spdmetric.objectives.start import common_range
 from spdmetric.validation import check_choice
 
-FOLDS = 5
-MOST_LEFT_OUT = 10  # groups that are left out one at a time; more are gathered
-MOST_WORK = 8e5
-Split = tuple[np.ndarray, np.ndarray]  # training and test indices
-Splits = tuple[tuple[Split, ...], ...]  # folds of each repeat
+# Of each repeat the folds, of each fold training and test indices.
+Splits = tuple[tuple[tuple[np.ndarray, np.ndarray], ...], ...]
 
 
 class Entry(NamedTuple):
@@ -58,10 +55,9 @@ class Plan:
     recentered: np.ndarray | None = None  # X with every group recentered; None: not to be run
 
     @property
-    def entries(self) -> list[Entry]:
-        """All that is run."""
-        forms = (False,) if self.recentered is None else (False, True)
-        return [Entry(method, form) for form in forms for method in self.methods]
+    def forms(self) -> dict[bool, np.ndarray]:
+        """The matrices as they are, and recentered."""
+        return {False: self.X} | ({} if self.recentered is None else {True: self.recentered})
 
     @property
     def clusters(self) -> np.ndarray | None:
@@ -86,7 +82,6 @@ def make_plan(
     data: Matrices,
     test: Matrices | None,
     smallest_rank: int,
-    *,
     methods: tuple[str, ...] | None = None,
     repeats: int | None = None,
     seed: int = 0,
@@ -101,7 +96,10 @@ def make_plan(
     check_choice("scoring", scoring, tuple(SCORES))
     check_choice("class_weight", class_weight, (None, "balanced"))
     check_names(methods or ())
-    X, y, n = _concatenate(data, test)
+    X, y, n = np.asarray(data.X, float), data.labels, len(data.X)
+    if test is not None:
+        _check_test(data, test)
+        X, y = np.concatenate([data.X, test.X]).astype(float), np.concatenate([y, test.labels])
     classes, codes = np.unique(y, return_inverse=True)
     if test is not None:
         splits: Splits = (((np.arange(n), np.arange(n, len(X))),),)
@@ -110,76 +108,63 @@ def make_plan(
         splits, how = _split_by_groups(codes, data.groups)
     else:
         splits, how = _split_by_folds(X, codes, repeats, seed)
-    smallest = min(_smallest_class(codes[train]) for folds in splits for train, _ in folds)
+    counts = [np.unique(codes[train], return_counts=True)[1] for folds in splits for train, _ in folds]
+    if any(len(some) < 2 or np.sort(some)[-2] < 2 for some in counts):
+        raise ValueError(
+            "A training set would hold one class only, or only one with more than one matrix: expected two "
+            "classes with at least two matrices each outside each group or fold. Use other groups."
+        )
     # Where the matrices span together no more than each of them, they have one range.
     d, basis = X.shape[1], common_range(lambda f: f(X).mean(axis=0))
     n_train, shared = min(len(train) for train, _ in splits[0]), smallest_rank == basis.shape[1] < d
-    sizes = Sizes(n_train, d, smallest, smallest_rank, shared=shared)
+    sizes = Sizes(n_train, d, min(int(some.min()) for some in counts), smallest_rank, shared=shared)
     left_out = {name: why for name in methods or COMPARED if (why := find_obstacle(METHODS[name], sizes))}
     if methods is None:  # what is named is run at any size
         why = f"would take long with {len(X)} matrices of size {d}; name it in the methods to run it"
         slow = [name for name in COMPARED if METHODS[name].is_slow(len(X), d, len(classes))]
         left_out = dict.fromkeys(slow, why) | left_out
-    return Plan(
-        X,
-        codes,
-        classes,
-        splits,
-        how,
-        sizes,
-        tuple(name for name in methods or COMPARED if name not in left_out),
-        left_out,
-        seed,
-        groups=data.groups,
-        scoring=scoring,
-        class_weight=class_weight,
-        recentered=_recenter(X, _find_domains(data, test, recenter, sizes.inside.definite), basis),
-    )
+    recentered = _recenter(X, basis if sizes.inside.definite else None, data, recenter)
+    run = tuple(name for name in methods or COMPARED if name not in left_out)
+    settings = (seed, data.groups, scoring, class_weight, recentered)
+    return Plan(X, codes, classes, splits, how, sizes, run, left_out, *settings)
 
 
-def _find_domains(
-    data: Matrices, test: Matrices | None, recenter: bool | None, definite: bool
-) -> np.ndarray | None:
-    """The group that each matrix is recentered by; None where recentering is not wanted."""
-    if recenter is False or (recenter is None and data.groups is None):
-        return None
-    if data.groups is None and test is None:
-        raise ValueError("recenter: expected groups, sessions or subjects for instance, or test matrices.")
-    groups = np.zeros(len(data.X)) if data.groups is None else data.groups
-    others = np.full(0 if test is None else len(test.X), -1)
-    domains = np.concatenate([np.unique(groups, return_inverse=True)[1], others])
-    why = None if definite else "the matrices have no common range"
-    if np.unique(domains, return_counts=True)[1].min() < 2:
-        why = "a group has one matrix, its own mean"
-    if why is not None and recenter:
-        raise ValueError(f"recenter: {why}. Leave it out.")
-    return domains if why is None else None
-
-
-def _recenter(X: np.ndarray, domains: np.ndarray | None, basis: np.ndarray) -> np.ndarray | None:
-    """Recenter each domain by its Riemannian mean, in the range that all matrices share."""
-    if domains is None:
-        return None
-    if basis.shape[1] == X.shape[1]:
-        return recenter(X, domains)
-    return congruence(basis, recenter(congruence(basis.T, X), domains))
-
-
-def _concatenate(data: Matrices, test: Matrices | None) -> tuple[np.ndarray, np.ndarray, int]:
-    if test is None:
-        return np.asarray(data.X, float), data.labels, len(data.X)
+def _check_test(data: Matrices, test: Matrices) -> None:
+    """Refuse test matrices of another size, or with other labels, and a single one."""
+    if len(test.X) < 2:
+        raise ValueError(f"{test.name} has one matrix: expected at least two, to have a standard error.")
     if data.X.shape[1:] != test.X.shape[1:]:
         raise ValueError(
             f"{test.name} has matrices of size {test.X.shape[1]} and {data.name} of size {data.X.shape[1]}: "
             "expected one size."
         )
-    unknown = sorted(set(map(str, test.labels)) - set(map(str, data.labels)))
-    if unknown:
+    if unknown := sorted(set(map(str, test.labels)) - set(map(str, data.labels))):
         raise ValueError(
             f"{test.name} has the label {unknown[0]!r}, which {data.name} has not; expected the same labels."
         )
-    X = np.concatenate([data.X, test.X]).astype(float)
-    return X, np.concatenate([data.labels, test.labels]), len(data.X)
+
+
+def _recenter(
+    X: np.ndarray, basis: np.ndarray | None, data: Matrices, wanted: bool | None
+) -> np.ndarray | None:
+    """Recenter each group by its Riemannian mean, in the basis that all share; None where not wanted."""
+    if wanted is False or (wanted is None and data.groups is None):
+        return None
+    if data.groups is None and len(X) == len(data.X):
+        raise ValueError("recenter: expected groups, sessions or subjects for instance, or test matrices.")
+    groups = np.zeros(len(data.X)) if data.groups is None else data.groups
+    domains = np.full(len(X), -1)  # of the test matrices
+    domains[: len(groups)] = np.unique(groups, return_inverse=True)[1]
+    why = "the matrices have no common range" if basis is None else None
+    if np.unique(domains, return_counts=True)[1].min() < 2:
+        why = "a group has one matrix, its own mean"
+    if wanted and why is not None:
+        raise ValueError(f"recenter: {why}. Leave it out.")
+    if basis is None or why is not None:
+        return None
+    if basis.shape[1] == X.shape[1]:
+        return recenter(X, domains)
+    return congruence(basis, recenter(congruence(basis.T, X), domains))
 
 
 def _split_by_groups(codes: np.ndarray, groups: np.ndarray) -> tuple[Splits, str]:
@@ -188,14 +173,9 @@ def _split_by_groups(codes: np.ndarray, groups: np.ndarray) -> tuple[Splits, str
     n_groups = len(np.unique(groups))
     if n_groups < 2:
         raise ValueError(f"All matrices are in the group {groups[0]}: expected at least two groups.")
-    if n_groups <= MOST_LEFT_OUT:
-        how = f"Each of the {n_groups} groups was left out in turn: trained on the rest, tested on it."
-        return (tuple(LeaveOneGroupOut().split(codes, codes, groups)),), how
-    how = (
-        f"The {n_groups} groups were divided into {MOST_LEFT_OUT} folds, each left out in turn, no group in "
-        "training and test at once."
-    )
-    return (tuple(GroupKFold(MOST_LEFT_OUT).split(codes, codes, groups)),), how
+    splitter, folds = (LeaveOneGroupOut(), "alone") if n_groups <= 10 else (GroupKFold(10), "in ten folds")
+    how = f"Each of the {n_groups} groups was left out in turn, {folds}: trained on the rest, tested on it."
+    return (tuple(splitter.split(codes, codes, groups)),), how
 
 
 def _split_by_folds(X: np.ndarray, codes: np.ndarray, repeats: int | None, seed: int) -> tuple[Splits, str]:
@@ -205,15 +185,15 @@ def _split_by_folds(X: np.ndarray, codes: np.ndarray, repeats: int | None, seed:
     if len(counts) < 2:
         raise ValueError("All matrices have one label: expected at least two classes.")
     if counts.min() < 2 or np.sort(counts)[-2] < 4:
-        listed = ", ".join(map(str, np.sort(counts)[:8])) + ", ..." * (len(counts) > 8)
+        listed = ", ".join(map(str, np.sort(counts)[:8]))
         raise ValueError(
             f"The classes have {listed} matrices: expected at least 2 of every class, and at least 4 of the "
             "two largest ones, to train, to choose and to test on."
         )
     # A class of two or three is in some folds only, and then has another matrix in training.
-    folds = min(FOLDS, int(counts.min() if counts.min() >= 4 else counts.max()))
+    folds = min(5, int(counts.min() if counts.min() >= 4 else counts.max()))
     if repeats is None:
-        repeats = int(np.clip(MOST_WORK // (len(X) * X.shape[1] ** 3), 1, 5))
+        repeats = int(np.clip(8e5 // (len(X) * X.shape[1] ** 3), 1, 5))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)  # as said above
         splits = tuple(
@@ -223,14 +203,3 @@ def _split_by_folds(X: np.ndarray, codes: np.ndarray, repeats: int | None, seed:
     drawn = "" if repeats == 1 else f" The folds were drawn {repeats} times."
     how = f"Stratified {folds}-fold cross-validation: each matrix was labeled by methods that never saw it."
     return splits, how + drawn
-
-
-def _smallest_class(codes: np.ndarray) -> int:
-    """Size of the smallest class of a training set."""
-    counts = np.unique(codes, return_counts=True)[1]
-    if len(counts) < 2 or np.sort(counts)[-2] < 2:
-        raise ValueError(
-            "A training set would hold one class only, or only one with more than one matrix: expected two "
-            "classes with at least two matrices each outside each group or fold. Use other groups."
-        )
-    return int(counts.min())

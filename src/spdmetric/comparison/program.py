@@ -28,18 +28,16 @@ class Origin:
 
     def calls(self) -> tuple[str, str]:
         """Calls of `read_matrices` or `read_signals`, for the training and the new matrices."""
-        function = "read_signals" if self.signals else "read_matrices"
         # Where labels and groups are in the file they are found.
         again = {name: value for name, value in self.arguments.items() if name not in ("labels", "groups")}
         new = f"new{Path(self.file).suffix}" if self.signals else "new.npz"
         if self.test_file is None and not self.signals:
             again = {}
-        return _call(function, self.file, self.arguments), _call(function, self.test_file or new, again)
+        return self._call(self.file, self.arguments), self._call(self.test_file or new, again)
 
-
-def _call(function: str, file: str, arguments: Mapping[str, object]) -> str:
-    texts = [repr(file), *(f"{name}={value!r}" for name, value in arguments.items())]
-    return f"{function}({', '.join(texts)})"
+    def _call(self, file: str, arguments: Mapping[str, object]) -> str:
+        texts = [repr(file), *(f"{name}={value!r}" for name, value in arguments.items())]
+        return f"{'read_signals' if self.signals else 'read_matrices'}({', '.join(texts)})"
 
 
 def write_program(estimator: BaseEstimator, origin: Origin, *, groups: bool = False) -> str:
@@ -48,46 +46,38 @@ def write_program(estimator: BaseEstimator, origin: Origin, *, groups: bool = Fa
     ``groups``: whether folds inside the estimator keep those of the file together.
     """
     known, new = origin.calls()
-    reader = (
-        ("spdmetric.io.signals", "read_signals")
-        if origin.signals
-        else ("spdmetric.io.matrices", "read_matrices")
-    )
-    parts = [part for step in steps_of(estimator) for part in (step, *step.get_params(deep=False).values())]
+    parts = [part for step in steps_of(estimator) for part in (step, *step.get_params().values())]
     kinds = {type(part) for part in parts if isinstance(part, BaseEstimator)}
-    imports = {reader, *((_public_module(kind), kind.__name__) for kind in kinds)}
+    what = "signals" if origin.signals else "matrices"
+    imports = {(f"spdmetric.io.{what}", f"read_{what}"), *((_public_module(k), k.__name__) for k in kinds)}
     if isinstance(estimator, Pipeline):
         imports.add(("sklearn.pipeline", "make_pipeline"))
     usable, of_known, of_new = "", "", ""
     if origin.skipped:
-        bad = "bad_signals" if origin.signals else "bad_matrices"
-        imports.add(("spdmetric.validation", bad))
-        usable, of_known, of_new = _USABLE.format(bad=bad), "[usable(known)]", "[usable(new)]"
-    keywords = fit_keywords(estimator, groups=f"known.groups{of_known}") if groups else {}
-    columns = [
-        f"known.X{of_known}",
-        f"known.y{of_known}",
-        *(f"{name}={text}" for name, text in keywords.items()),
+        imports.add(("spdmetric.validation", f"bad_{what}"))
+        usable, of_known, of_new = _USABLE.format(what=what), "[usable(known)]", "[usable(new)]"
+    columns = [f"known.X{of_known}", f"known.y{of_known}"]
+    if groups:
+        keywords = fit_keywords(estimator, groups=f"known.groups{of_known}")
+        columns += [f"{name}={text}" for name, text in keywords.items()]
+    lines = [
+        *(f"from {module} import {name}" for module, name in sorted(imports)),
+        usable,
+        f"known = {known}",
+        f"model = {expression(estimator)}",
+        f"model.fit({', '.join(columns)})",
+        "",
+        f"new = {new}",
+        f"print(model.predict(new.X{of_new}))",
+        "",
     ]
-    return "\n".join(
-        [
-            *(f"from {module} import {name}" for module, name in sorted(imports)),
-            usable,
-            f"known = {known}",
-            f"model = {expression(estimator)}",
-            f"model.fit({', '.join(columns)})",
-            "",
-            f"new = {new}",
-            f"print(model.predict(new.X{of_new}))",
-            "",
-        ]
-    )
+    return "\n".join(lines)
 
 
 _USABLE = """
 
 def usable(found):
-    bad = {{one.index for one in {bad}(found.X)}}
+    bad = {{one.index for one in bad_{what}(found.X)}}
     return [k for k in range(len(found.X)) if k not in bad]
 
 """

@@ -9,48 +9,35 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
 from html import escape
 from importlib import import_module
 from importlib.util import find_spec
 from os import PathLike
 from typing import TYPE_CHECKING
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from spdmetric.comparison.describe import Description, count_of, describe
+from spdmetric import validation
+from spdmetric.comparison.describe import Description, describe
 from spdmetric.comparison.folds import fit_keywords
 from spdmetric.comparison.methods import METHODS, check_names
+from spdmetric.comparison.page import render
+from spdmetric.comparison.pictures import draw_ranking
 from spdmetric.comparison.plan import Plan, make_plan
 from spdmetric.comparison.program import Origin
 from spdmetric.comparison.run import Comparison, find_inner_groups, make_method, run_plan
 from spdmetric.comparison.scores import SCORES
 from spdmetric.comparison.store import digest
-from spdmetric.comparison.verdict import Estimate, Line, Verdict, judge, sentences
+from spdmetric.comparison.verdict import Line, Verdict, judge, sentences
 from spdmetric.io.atomic import write_atomically
 from spdmetric.io.files import as_csv
 from spdmetric.io.matrices import Matrices
 from spdmetric.plots.style import need_matplotlib
-from spdmetric.validation import (
-    UninformativeDataError,
-    as_numbers,
-    as_numpy,
-    check_count,
-    check_groups,
-    check_label_kind,
-    check_n_jobs,
-    check_stack,
-    is_regression,
-    to_numpy,
-)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
-
-    from spdmetric.comparison.pictures import LearnedMetric
 
 Row = dict[str, str | float | bool | None]  # of the table
 SCHEMA = 1  # of the .csv and .json files; see docs/guide/compare.md
@@ -123,26 +110,22 @@ def compare(
         winner trained on all matrices, ``report.save("report.html")`` writes the page, which notebooks show.
     """
     began = time.perf_counter()
-    check_count("repeats", repeats, optional=True)
-    check_n_jobs(n_jobs)
+    validation.check_count("repeats", repeats, optional=True)
+    validation.check_n_jobs(n_jobs)
     data = _check_matrices(X, y, groups, "these matrices")
     if test is not None and not isinstance(test, Matrices):
         test = _check_matrices(*test, None, "the test matrices")
-    _check_classes(data)
+    if validation.is_regression(data.labels, "auto"):
+        raise ValueError(
+            "compare is for classes, and y holds numbers that are not all whole: cut them into classes, or "
+            "predict them, with LogEuclideanMetric or 'spdmetric fit --regression'."
+        )
     if channels is not None and len(channels) != data.X.shape[1]:
         raise ValueError(f"channels has {len(channels)} names: expected {data.X.shape[1]}, one for each row.")
     descriptions = [describe(m.X, m.labels, m.groups) for m in (data, test) if m is not None]
-    plan = make_plan(
-        data,
-        test,
-        min(int(d.ranks.min()) for d in descriptions),
-        methods=(methods,) if isinstance(methods, str) else None if methods is None else tuple(methods),
-        repeats=repeats,
-        seed=seed,
-        scoring=scoring,
-        class_weight=class_weight,
-        recenter=recenter,
-    )
+    rank = min(int(d.ranks.min()) for d in descriptions)
+    names = None if methods is None else (methods,) if isinstance(methods, str) else tuple(methods)
+    plan = make_plan(data, test, rank, names, repeats, seed, scoring, class_weight, recenter)
     comparison = run_plan(plan, store, jobs=n_jobs, progress="compare" if verbose else None)
     facts = _list_facts(plan, time.perf_counter() - began, n_jobs)
     return Report(data, test, descriptions, comparison, judge(comparison), channels, facts)
@@ -160,45 +143,31 @@ def _check_matrices(
         )
     if y is None:
         raise ValueError(f"There are no labels of {name}: pass them as y, or in test=(X_test, y_test).")
-    stack, labels = as_numbers(to_numpy(X), "X"), as_numpy(to_numpy(y), "y")
-    check_stack(stack, "X")
+    stack, labels = (
+        validation.as_numbers(validation.to_numpy(X), "X"),
+        validation.as_numpy(validation.to_numpy(y), "y"),
+    )
+    validation.check_stack(stack, "X")
     if labels.shape != stack.shape[:1]:
         raise ValueError(f"y has shape {labels.shape}: expected one for each of {len(stack)} matrices.")
-    return Matrices(stack, check_label_kind(labels, "y"), check_groups(groups, len(stack)), name)
-
-
-def _check_classes(data: Matrices) -> None:
-    """Refuse regression targets, before anything is computed."""
-    y = data.labels
-    if is_regression(y, "auto"):
-        some = y[y != np.round(y)][0]
-        raise ValueError(
-            f"compare is for classes, and y holds numbers that are not all whole, such as {some:.4g}: cut "
-            "them into classes, or predict them, with LogEuclideanMetric or 'spdmetric fit --regression'."
-        )
+    return Matrices(
+        stack, validation.check_label_kind(labels, "y"), validation.check_groups(groups, len(stack)), name
+    )
 
 
 def _list_facts(plan: Plan, seconds: float, n_jobs: int) -> dict[str, str]:
     """All that decides the numbers, and what it took, in words."""
-    folds, n_groups = len(plan.splits[0]), 0 if plan.groups is None else len(np.unique(plan.groups))
-    packages = {
-        "spdmetric": "spdmetric",
-        "NumPy": "numpy",
-        "scikit-learn": "sklearn",
-        "pyRiemann": "pyriemann",
-    }
-    versions = [f"{name} {import_module(m).__version__}" for name, m in packages.items() if find_spec(m)]
+    modules = ("spdmetric", "numpy", "sklearn", "pyriemann")
+    versions = [f"{name} {import_module(name).__version__}" for name in modules if find_spec(name)]
     return {
         "Date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "Versions": ", ".join([*versions, f"Python {platform.python_version()}"]),
         "Time": f"{seconds:.0f} s, parts kept from an earlier run not counted; processes: {n_jobs}",
         "Data digest": digest(plan.X, plan.codes),
         "Score that decides": SCORES[plan.scoring].word,
-        "Folds": f"{folds}; repeats: {len(plan.splits)}; seed: {plan.seed}",
+        "Folds": f"{len(plan.splits[0])}; repeats: {len(plan.splits)}; seed: {plan.seed}",
         "Methods": ", ".join(plan.methods),
         "Class weight": str(plan.class_weight or "none"),
-        "Groups": f"{n_groups}, left out whole" if n_groups else "none",
-        "Recentering": "none" if plan.recentered is None else "with and without",
     }
 
 
@@ -219,8 +188,7 @@ class Report:
         return "\n".join(sentences(self.verdict))
 
     def __repr__(self) -> str:
-        methods = count_of(len(self.verdict.lines), "method")
-        return f"<Report on {self.data.name}: {methods}; print() it for the answer>"
+        return f"<Report on {self.data.name}: {len(self.verdict.lines)} results; print() it for the answer>"
 
     @property
     def rows(self) -> list[Row]:
@@ -252,45 +220,27 @@ class Report:
         """
         method = method or self.verdict.unaided[0]
         check_names([method])
-        if method not in self._fitted:
-            self._fitted[method] = self._fit(method)
-        return self._fitted[method]
-
-    def _fit(self, method: str) -> BaseEstimator:
-        plan = self.comparison.plan
-        trained, estimator = plan.trained, make_method(plan, method)
-        groups = fit_keywords(estimator, groups=find_inner_groups(plan, trained))
+        if method in self._fitted:
+            return self._fitted[method]
+        plan, estimator = self.comparison.plan, make_method(self.comparison.plan, method)
+        X, y = plan.X[plan.trained], plan.classes[plan.codes[plan.trained]]
+        groups = fit_keywords(estimator, groups=find_inner_groups(plan, plan.trained))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the folds report theirs
             try:
-                return estimator.fit(plan.X[trained], plan.classes[plan.codes[trained]], **groups)
-            except UninformativeDataError as error:  # in folds, chance differs
+                self._fitted[method] = estimator.fit(X, y, **groups)
+            except validation.UninformativeDataError as error:  # in folds, chance differs
                 raise ValueError(
                     f"{METHODS[method].title} was trained in every fold, and cannot be trained on all "
-                    f"{len(trained)} matrices: together they hold nothing that tells the classes apart. See "
+                    f"{len(X)} matrices: together they hold nothing that tells the classes apart. See "
                     "whether the labels belong to the matrices."
                 ) from error
-
-    @cached_property
-    def learned(self) -> LearnedMetric | ValueError | None:
-        """The learned metric that is drawn; None where no method has one, an error where it has no fit."""
-        from spdmetric.comparison.pictures import describe_metric
-
-        method = self.verdict.learned
-        if method is None:
-            return None
-        try:
-            fitted = self.best_estimator(method)
-        except ValueError as error:  # the page says so
-            return error
-        return describe_metric(self.comparison.plan, method, fitted)
+        return self._fitted[method]
 
     def plot(self) -> Axes:
         """Draw the score that decides, of every method, with its standard error, in a figure of pyplot."""
         need_matplotlib()
         import matplotlib.pyplot as plt
-
-        from spdmetric.comparison.pictures import draw_ranking
 
         return draw_ranking(self.verdict, plt.figure()).axes[0]
 
@@ -304,17 +254,12 @@ class Report:
         origin : Origin, optional
             Where the matrices were read from, for the code to copy.
         """
-        from spdmetric.comparison.page import render
-
         write_atomically(path, render(self, origin or Origin()).encode(errors="replace"))
 
     def _repr_html_(self) -> str:
         """Return the page in a frame, for notebooks."""
-        from spdmetric.comparison.page import render
-
-        page = escape(render(self, Origin()))
-        look = "width:100%;height:40rem;border:1px solid #d9dee4"
-        return f'<iframe title="spdmetric.compare" srcdoc="{page}" style="{look}"></iframe>'
+        frame = '<iframe title="spdmetric.compare" srcdoc="{}" style="width:100%;height:40rem"></iframe>'
+        return frame.format(escape(render(self, Origin())))
 
     def as_csv(self) -> str:
         """`rows` as CSV; missing numbers are empty."""
@@ -336,14 +281,8 @@ class Report:
 def _make_row(line: Line, score: str, verdict: Verdict) -> Row:
     method, recentered = line.entry
     decides = score == verdict.plan.scoring
-    behind, behind_se, *_ = _list_numbers(line.behind if decides else None)
     facts = (SCHEMA, method, line.entry.title, METHODS[method].family, recentered, score, decides)
-    tied = line is verdict.best or line.tied
-    numbers = (*_list_numbers(line.scores[score]), behind, behind_se, tied, line.seconds)
-    return dict(zip(COLUMNS, facts + numbers, strict=True))
-
-
-def _list_numbers(found: Estimate | None) -> tuple[float | None, ...]:
-    if found is None or not found.known:
-        return (None if found is None else found.mean, None, None, None)
-    return found.mean, found.se, found.mean - found.half, found.mean + found.half
+    behind = (line.behind.mean, line.behind.se) if line.behind and decides else (None, None)
+    own, tied = line.scores[score], line is verdict.best or line.tied
+    numbers = (own.mean, own.se, own.mean - own.half, own.mean + own.half) if own else (None,) * 4
+    return dict(zip(COLUMNS, (*facts, *numbers, *behind, tied, line.seconds), strict=True))

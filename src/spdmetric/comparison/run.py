@@ -9,8 +9,8 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from os import PathLike
-from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -20,6 +20,8 @@ from spdmetric.comparison.methods import METHODS, set_where_known
 from spdmetric.comparison.plan import Entry, Plan
 from spdmetric.comparison.scores import compute_losses
 from spdmetric.comparison.store import Failure, Key, Result, Store, Task, digest, run_tasks
+
+Part = tuple[int, int, bool, tuple[str, ...]]  # of a task: repeat, fold, whether recentered, methods
 
 
 @dataclass(frozen=True)
@@ -42,15 +44,6 @@ class Comparison:
     warned: dict[Entry, str]
 
 
-class Part(NamedTuple):
-    """What a task computes."""
-
-    repeat: int
-    fold: int
-    methods: tuple[str, ...]
-    recentered: bool
-
-
 def make_method(plan: Plan, name: str) -> BaseEstimator:
     """Make a method of these sizes, with the class weight of the plan where it takes one."""
     estimator = METHODS[name].make(plan.sizes)
@@ -66,56 +59,32 @@ def run_plan(
 
     For ``jobs`` and ``progress`` see `spdmetric.comparison.store.run_tasks`.
     """
-    keys = _make_keys(plan)
-    tasks = {
-        part: Task({name: keys(part, name) for name in part.methods}, partial(_start_fold, plan, part))
-        for part in list_parts(plan)
-    }
-    return _gather(plan, run_tasks(tasks, Store(path), jobs=jobs, progress=progress))
+    return _gather(plan, run_tasks(_list_tasks(plan), Store(path), jobs=jobs, progress=progress))
 
 
-def list_parts(plan: Plan) -> list[Part]:
+def _list_tasks(plan: Plan) -> dict[Part, Task]:
     """Every task, fold by fold: the time that one fold takes tells what the others will."""
-    choosing = [(name,) for name in plan.methods if METHODS[name].chooses]
-    others = tuple(name for name in plan.methods if not METHODS[name].chooses)  # quick, and share their means
-    return [
-        Part(repeat, k, names, recentered)
-        for repeat, folds in enumerate(plan.splits)
-        for k in range(len(folds))
-        for names in (*choosing, *([others] if others else []))
-        for recentered in ((False,) if plan.recentered is None else (False, True))
-    ]
-
-
-def _make_keys(plan: Plan) -> Callable[[Part, str], Key]:
-    """Keys of results: all that decides them."""
     from spdmetric import __version__
 
     groups = () if plan.groups is None else (np.unique(plan.groups, return_inverse=True)[1],)
-    data = {form: digest(X, plan.codes, *groups) for form, X in _forms(plan).items()}
-
-    def key(part: Part, name: str) -> Key:
-        return {
-            "version": __version__,
-            "method": name,
-            "data": data[part.recentered],
-            "fold": digest(*plan.splits[part.repeat][part.fold]),
-            "sizes": plan.sizes,
-            "class_weight": plan.class_weight,
-        }
-
-    return key
-
-
-def _forms(plan: Plan) -> dict[bool, np.ndarray]:
-    """The matrices as they are, and recentered."""
-    return {False: plan.X} | ({} if plan.recentered is None else {True: plan.recentered})
+    data = {form: digest(plan.forms[form], plan.codes, *groups) for form in plan.forms}
+    choosing = [(name,) for name in plan.methods if METHODS[name].chooses]
+    others = tuple(name for name in plan.methods if not METHODS[name].chooses)  # quick, and share their means
+    together = [names for names in (*choosing, others) if names]
+    settings = {"sizes": plan.sizes, "class_weight": plan.class_weight}
+    tasks: dict[Part, Task] = {}
+    for repeat, folds in enumerate(plan.splits):
+        for (k, fold), names, form in product(enumerate(folds), together, plan.forms):
+            key: Key = {"version": __version__, "data": data[form], "fold": digest(*fold), **settings}
+            part = (repeat, k, form, names)
+            tasks[part] = {name: {**key, "method": name} for name in names}, partial(_start, plan, part)
+    return tasks
 
 
 def make_fold(plan: Plan, repeat: int = 0, k: int = 0, recentered: bool = False) -> Fold:
     """One fold of a form of the matrices."""
     train, test = plan.splits[repeat][k]
-    X = _forms(plan)[recentered]
+    X = plan.forms[recentered]
     return Fold(X[train], plan.codes[train], X[test], find_inner_groups(plan, train))
 
 
@@ -129,9 +98,9 @@ def find_inner_groups(plan: Plan, train: np.ndarray) -> np.ndarray | None:
     return groups if len(some) > 1 and two else None
 
 
-def _start_fold(plan: Plan, part: Part) -> Callable[[str], Result]:
-    fold = make_fold(plan, part.repeat, part.fold, part.recentered)
-    truth = plan.codes[plan.splits[part.repeat][part.fold][1]]
+def _start(plan: Plan, part: Part) -> Callable[[str], Result]:
+    repeat, k, recentered, _ = part
+    fold, truth = make_fold(plan, repeat, k, recentered), plan.codes[plan.splits[repeat][k][1]]
     return lambda name: _test_method(fold, truth, make_method(plan, name), len(plan.classes))
 
 
@@ -145,16 +114,14 @@ def _test_method(fold: Fold, truth: np.ndarray, estimator: BaseEstimator, n_clas
             np.asarray(getattr(classifier, name)(test), dtype=float) if hasattr(classifier, name) else None
             for name in ("decision_function", "predict_proba")
         )
-    messages = dict.fromkeys(
-        " ".join(str(w.message).split()) for w in caught if not issubclass(w.category, DeprecationWarning)
-    )
+    said = [str(w.message) for w in caught if not issubclass(w.category, DeprecationWarning)]
     known = np.asarray(getattr(classifier, "classes_", ()), dtype=int)
     return {
         "labels": np.asarray(labels).tolist(),
         "scores": _round(_score_classes(decision, proba, known, n_classes)),
         "losses": _round(None if proba is None else compute_losses(proba, known, truth)),
         "seconds": round(fitting + predicting, 3),
-        "warnings": list(messages),
+        "warning": " ".join(said[0].split()) if said else None,
     }
 
 
@@ -170,11 +137,11 @@ def _score_classes(
 ) -> np.ndarray | None:
     """Scores (n, 1) of the second of two classes, or (n, n_classes); None: the classifier has none."""
     # Probabilities of two classes are often rounded to 0 and 1; those of more are on one scale.
-    wanted = (decision, proba) if n_classes == 2 else (proba, decision)
-    found = next((scores for scores in wanted if scores is not None), None)
+    first, second = (decision, proba) if n_classes == 2 else (proba, decision)
+    found = second if first is None else first
     if found is None:
         return None
-    found = found[:, None] if found.ndim == 1 else found
+    found = found.reshape(len(found), -1)
     if n_classes == 2:
         return found[:, -1:]
     if found.shape[1] == len(known) < n_classes:  # a class that no training matrix has
@@ -186,23 +153,22 @@ def _score_classes(
 
 def _gather(plan: Plan, results: Mapping[Part, Mapping[str, Result | Failure]]) -> Comparison:
     """From results by task to arrays by method."""
-    found: dict[Entry, dict[tuple[int, int], Result | Failure]] = {entry: {} for entry in plan.entries}
-    for part, by_name in results.items():
-        for name, result in by_name.items():
-            found[Entry(name, part.recentered)][part.repeat, part.fold] = result
     comparison = Comparison(plan, {}, {}, {})
-    for entry, by_fold in found.items():
-        failures = [result.reason for result in by_fold.values() if isinstance(result, Failure)]
-        kept = {at: result for at, result in by_fold.items() if not isinstance(result, Failure)}
-        messages = [message for result in kept.values() for message in result["warnings"]]
-        if messages:
-            comparison.warned[entry] = messages[0]
-        if failures:
+    for form, name in product(plan.forms, plan.methods):
+        entry = Entry(name, form)
+        found: dict[tuple[int, int], Result] = {
+            (repeat, k): by_name[name]
+            for (repeat, k, recentered, names), by_name in results.items()
+            if name in names and recentered == form
+        }
+        if failures := [result.reason for result in found.values() if isinstance(result, Failure)]:
             comparison.failed[entry] = failures[0]
             continue
-        seconds = float(np.mean([result["seconds"] for result in kept.values()]))
-        labels, scores, losses = (_stack(plan, kept, what) for what in ("labels", "scores", "losses"))
+        if said := [result["warning"] for result in found.values() if result["warning"]]:
+            comparison.warned[entry] = said[0]
+        labels, scores, losses = (_stack(plan, found, what) for what in ("labels", "scores", "losses"))
         assert labels is not None  # every method gives them
+        seconds = float(np.mean([result["seconds"] for result in found.values()]))
         comparison.outcomes[entry] = Outcome(labels, scores, losses, seconds)
     return comparison
 

@@ -19,24 +19,18 @@ class Score(NamedTuple):
     word: str
     unit: str = " %"
     axis: str = "per cent"
-    gain: str = "points"  # what is gained by being better,
-    gained_in: str = ""  # and of what; by default the word
+    gain: str = "points"  # what is gained by being better
     top: str = "highest"
     sign: int = 1  # -1: less is better
     scale: float = 100.0
     digits: int = 1
-
-    @property
-    def points(self) -> str:
-        """``points of accuracy``."""
-        return f"{self.gain} of {self.gained_in or self.word}"
 
 
 SCORES = {
     "accuracy": Score("accuracy"),
     "balanced": Score("balanced accuracy"),
     "auc": Score("AUC"),
-    "logloss": Score("log loss", "", "nats", "nats", "log-likelihood", "lowest", -1, 1.0, 3),
+    "logloss": Score("log loss", "", "nats", "nats", "lowest", -1, 1.0, 3),
 }
 
 Rows = Sequence[np.ndarray]  # test matrices of each fold, as places among those tested

@@ -3,15 +3,6 @@
 A result is plain data, and its key names all that decides it: version, method, a digest of the data.  It is
 looked up by that key, so results of other settings are never mixed up.  Nothing may depend on the order of
 the tasks, and BLAS runs in one thread, so any number of processes gives the same numbers.
-
-    def start(X, y, X_test):                            # picklable, with functools.partial
-        fold = Fold(X, y, X_test)                       # what the results of a task share
-        return lambda name: fold.labels(METHODS[name].make(...)).tolist()
-
-    keys = {"mdm": {"version": "1.0", "method": "mdm", "data": digest(X, y)}, ...}
-    tasks = {0: Task(keys, partial(start, X, y, X_test)), ...}
-    found = run_tasks(tasks, Store(path), jobs=2)
-    found[0]["mdm"]                                     # plain data, or a Failure
 """
 
 from __future__ import annotations
@@ -39,12 +30,8 @@ except ImportError:  # Windows: a second process on one file is not noticed
 T = TypeVar("T")
 Result = Any  # what JSON gives back as it was: numbers, words, lists, dicts of them
 Key = Mapping[str, Any]  # likewise
-
-_BEGINNING = b'{"key": '  # of each line
-
-
-class StoreError(ValueError):
-    """The file cannot be used."""
+Start = Callable[[], Callable[[str], Result]]  # does what results share; what it returns computes one by name
+Task = tuple[Mapping[str, Key], Start]  # results of one process: keys by name, and a picklable start
 
 
 class Store:
@@ -61,8 +48,12 @@ class Store:
 
     def __enter__(self) -> Store:
         if self.path is not None:
-            self._file = _open_alone(self.path)
-            self._results = _read(self._file)
+            if is_special(self.path):
+                raise self._refuse("is not a regular file: remove it")
+            with saying(self.path, "cannot be written"):
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self._file = self.path.open("ab+")
+            self._results = self._read(self._file)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -72,70 +63,47 @@ class Store:
 
     def get(self, key: Key) -> Result | None:
         """The result of a key; None where there is none."""
-        return self._results.get(_as_text(key))
+        return self._results.get(json.dumps(key, sort_keys=True))
 
     def put(self, key: Key, result: Result) -> None:
         """Keep a result; it is on disk when this returns."""
-        self._results[_as_text(key)] = result
+        self._results[json.dumps(key, sort_keys=True)] = result
         if self.path is not None and self._file is not None:
             with saying(self.path, "could not be written to its end"):
                 self._file.write(json.dumps({"key": key, "result": result}).encode() + b"\n")
                 self._file.flush()
                 os.fsync(self._file.fileno())
 
+    def _refuse(self, why: str) -> ValueError:
+        self.__exit__()
+        return ValueError(f"{self.path} {why}, or choose another --out.")
 
-def _open_alone(path: Path) -> BinaryIO:
-    """Open a file of results, which no other process may have open, or say why it cannot be used."""
-    with saying(path, "cannot be written"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if is_special(path):
-            raise StoreError(f"{path} is not a regular file: remove it, or choose another --out.")
-        file = path.open("ab+")
-    try:
-        if fcntl is not None:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    def _read(self, file: BinaryIO) -> dict[str, Result]:
+        """Lock the file, read whole lines, and cut off what a killed process left of the last one."""
+        try:
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise self._refuse("is being written by another process: wait until it ends") from error
         file.seek(0)
-        first = file.read(len(_BEGINNING))
-        if not _BEGINNING.startswith(first):
-            raise StoreError(f"{path} is not a state file of spdmetric: remove it, or choose another --out.")
-    except BlockingIOError as error:
-        file.close()
-        raise StoreError(
-            f"{path} is being written by another process: wait until it ends, or choose another --out."
-        ) from error
-    except StoreError:
-        file.close()
-        raise
-    return file
-
-
-def _read(file: BinaryIO) -> dict[str, Result]:
-    """Read whole lines, and cut off what a killed process left of the last one."""
-    file.seek(0)
-    text = file.read()
-    whole = text.rfind(b"\n") + 1
-    file.truncate(whole)
-    return dict(found for line in text[:whole].splitlines() if (found := _parse(line)) is not None)
-
-
-def _as_text(key: Key) -> str:
-    return json.dumps(key, sort_keys=True)
-
-
-def _parse(line: bytes) -> tuple[str, Result] | None:
-    try:
-        content = json.loads(line)
-        return _as_text(content["key"]), content["result"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return None
+        text, beginning = file.read(), b'{"key": '
+        if not beginning.startswith(text[: len(beginning)]):
+            raise self._refuse("is not a state file of spdmetric: remove it")
+        whole = text.rfind(b"\n") + 1
+        file.truncate(whole)
+        found = {}
+        for line in text[:whole].splitlines():
+            with suppress(ValueError, KeyError, TypeError, RecursionError):
+                content = json.loads(line)
+                found[json.dumps(content["key"], sort_keys=True)] = content["result"]
+        return found
 
 
 def digest(*arrays: np.ndarray) -> str:
     """Short fingerprint of some arrays, for a key."""
     found = hashlib.sha256()
     for array in arrays:
-        found.update(str((array.shape, array.dtype.str)).encode())
-        found.update(np.ascontiguousarray(array).tobytes())
+        found.update(str((array.shape, array.dtype.str)).encode() + np.ascontiguousarray(array).tobytes())
     return found.hexdigest()[:16]
 
 
@@ -143,13 +111,6 @@ class Failure(NamedTuple):
     """Why a result could not be computed; it is not kept, so the next run tries again."""
 
     reason: str
-
-
-class Task(NamedTuple):
-    """Results that are computed in one process: their keys by name, and what shares their common work."""
-
-    keys: Mapping[str, Key]
-    start: Callable[[], Callable[[str], Result]]  # gives the function that computes a result by its name
 
 
 def run_tasks(
@@ -164,21 +125,22 @@ def run_tasks(
     from tqdm import tqdm
 
     with store:
-        found = {at: {name: store.get(key) for name, key in task.keys.items()} for at, task in tasks.items()}
-        left = {at: [name for name, kept in found[at].items() if kept is None] for at in tasks}
-        left = {at: names for at, names in left.items() if names}
+        found = {at: {name: store.get(key) for name, key in keys.items()} for at, (keys, _) in tasks.items()}
+        left = {
+            at: names for at in tasks if (names := [name for name, kept in found[at].items() if kept is None])
+        }
         workers = Parallel(n_jobs=min(jobs, max(1, len(left))), return_as="generator_unordered")
         with _block_interrupts():
-            results = workers(delayed(_run_one)(at, tasks[at].start, names) for at, names in left.items())
+            results = workers(delayed(_run_one)(at, tasks[at][1], names) for at, names in left.items())
         hidden = None if progress else True  # None: where there is no terminal
         done, total = len(tasks) - len(left), len(tasks)
         try:
             with tqdm(desc=progress, initial=done, total=total, unit="task", disable=hidden) as bar:
                 for at, new in results:
+                    found[at] |= new
                     for name, result in new.items():
-                        found[at][name] = result
                         if not isinstance(result, Failure):
-                            store.put(tasks[at].keys[name], result)
+                            store.put(tasks[at][0][name], result)
                     bar.update()
         finally:
             with warnings.catch_warnings():
@@ -200,9 +162,7 @@ def _block_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _run_one(
-    at: T, start: Callable[[], Callable[[str], Result]], names: list[str]
-) -> tuple[T, dict[str, Result | Failure]]:
+def _run_one(at: T, start: Start, names: list[str]) -> tuple[T, dict[str, Result | Failure]]:
     from threadpoolctl import threadpool_limits
 
     results: dict[str, Result | Failure] = {}
