@@ -184,7 +184,7 @@ def made(name, X, y, *before):
     """A method of the registry, quick, after some steps."""
     steps = steps_of(METHODS[name].make(Sizes.from_data(X, y)))
     for step in steps:
-        step.set_params(**{k: v for k, v in QUICK.items() if METHODS[name].sweeps and k in step.get_params()})
+        step.set_params(**{k: v for k, v in QUICK.items() if METHODS[name].chooses and k in step.get_params()})
     return make_pipeline(*before, *steps) if before or len(steps) > 1 else steps[0]
 
 
