@@ -275,8 +275,8 @@ def test_order_of_preference(bnci, sessions, rng):
     assert bci_subjects(bnci) == [3, 9]
 
 
-def write_motor_imagery(path, X):
-    data = {"data": X.transpose(1, 2, 0), "labels": 1 + np.arange(8).reshape(8, 1) % 4}
+def write_motor_imagery(path, X, labels=8):
+    data = {"data": X.transpose(1, 2, 0), "labels": 1 + np.arange(labels).reshape(-1, 1) % 4}
     savemat(path, {"data": data | {"idxTraining": np.arange(1, 5), "idxTest": np.arange(5, 9)}})
 
 
@@ -292,6 +292,9 @@ def test_ready_made_covariances(tmp_path, rng):
         load_bci_iv_2a(8, tmp_path)
     savemat(tmp_path / "MotorImagery.mat", {"X": X, "y": np.ones(8)})
     with pytest.raises(ValueError, match=r"MotorImagery\.mat does not tell its sessions"):
+        load_bci_iv_2a(9, tmp_path)
+    write_motor_imagery(tmp_path / "MotorImagery.mat", X[:7], labels=7)
+    with pytest.raises(ValueError, match="idxTraining and idxTest should name each of 7 matrices once"):
         load_bci_iv_2a(9, tmp_path)
 
 
