@@ -66,7 +66,7 @@ def test_heads_come_back(head, outputs, tmp_path):
 @pytest.mark.parametrize(
     ("y", "options", "sentence"),
     [
-        (np.arange(60) / 7, [], "not all whole for labels, such as 0.1429: give --regression"),
+        (np.arange(60) / 7, [], "labels that are not all whole, such as 0.1429: give --regression"),
         (np.array(["a", "b"] * 30), ["--regression"], "has words for labels, such as 'a': leave it out"),
         (np.full(60, 2.5), ["--regression"], "y is constant, 2.5 for every matrix"),
         (np.r_[np.nan, np.arange(59) / 7], ["--regression"], "y[0] is nan"),
@@ -82,7 +82,7 @@ def test_what_cannot_be_learned_gets_one_sentence(y, options, sentence, files, c
 def test_few_whole_numbers_are_warned_of(files, capsys):
     np.savez("grades.npz", X=files[0], y=np.arange(60) % 5)
     assert main(["fit", "grades.npz", "-o", "model.skops", "--regression"]) == 0
-    assert "5 different whole numbers for labels, which --regression takes for" in capsys.readouterr().err
+    assert "5 different whole numbers for labels: leave out --regression" in capsys.readouterr().err
 
 
 def test_compare_is_for_classes(files, capsys):

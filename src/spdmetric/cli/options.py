@@ -138,7 +138,7 @@ def check_method(name: str) -> None:
     from spdmetric.comparison.methods import METHODS
 
     if name not in METHODS:
-        raise ValueError(f"--method {printable(name)}: there is none; 'spdmetric methods' lists all.")
+        raise ValueError(f"--method {printable(name)}: there is no such method; see 'spdmetric methods'.")
 
 
 def make_folder(folder: Path, option: str = "--out") -> None:
