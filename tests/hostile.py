@@ -168,7 +168,7 @@ def containers(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
             "class": usually(1, 2, 3, 5, 16, 17, 99),
             "dims": usually((6, 1), (1, 1), (2, 3), (0, 0), (10**6, 1), (2**31 - 1, 2**31 - 1), (-1, 1)),
             "children": st.lists(inner, max_size=6),
-            "fields": usually(["data"], ["labels", "idxTraining", "idxTest", "data"], [], ["a"] * 30),
+            "fields": usually(["data"], ["labels", "data"], [], ["a"] * 30),
             "repeat": rarely(300_000, 1),  # the first child, over and over
             "name_length": usually(32, 0, 1, -1, 2**31 - 1),
         }
@@ -271,26 +271,9 @@ def nested(depth: int, order: str) -> bytes:
 
 KINDS_OF_DATA = (
     *("numbers", "numbers", "numbers", "gzip", "char", "cells", "empty chunks", "large chunk", "lzf"),
-    *(
-        "external",
-        "external link",
-        "soft link",
-        "loop",
-        "virtual",
-        "group",
-        "words",
-        "compound",
-        "scaleoffset",
-    ),
-    *(
-        "cells of large",
-        "cells of external",
-        "cells of nothing",
-        "cells of groups",
-        "cells of themselves",
-        "null",
-    ),
-    *("many cells of one", "huge", "type", "checksum"),
+    *("external", "external link", "soft link", "loop", "virtual", "group", "words", "compound", "type"),
+    *("cells of large", "cells of external", "cells of nothing", "cells of groups", "cells of themselves"),
+    *("null", "many cells of one", "huge", "checksum", "scaleoffset"),
 )
 HDF5 = st.fixed_dictionaries(
     {
@@ -330,52 +313,45 @@ def write_hdf5(spec: dict[str, Any], path: Path) -> None:
 def add_data(file: Any, name: str, kind: str, path: Path) -> None:
     import h5py
 
-    X, refs = good_matrices(), h5py.ref_dtype
-    secret, shape = path.with_name("secret.bin"), (6, 3, 3)
-    if kind == "external":
-        file.create_dataset(name, shape, "f8", external=[(str(secret), 0, h5py.h5f.UNLIMITED)])
-    elif kind == "external link":
-        file[name] = h5py.ExternalLink("secret.h5", "/X")
-    elif kind in ("soft link", "loop"):
-        file[name] = h5py.SoftLink("/nowhere" if kind == "soft link" else f"/{name}")
+    X, shape, secret = good_matrices(), (6, 3, 3), path.with_name("secret.bin")
+    layout = h5py.VirtualLayout(shape, "f8")
+    layout[:] = h5py.VirtualSource(str(path.with_name("secret.h5")), "X", shape)
+    stored = {
+        "external link": h5py.ExternalLink("secret.h5", "/X"),
+        "soft link": h5py.SoftLink("/nowhere"),
+        "loop": h5py.SoftLink(f"/{name}"),
+        "compound": np.zeros(6, dtype=[("real", "f8"), ("imag", "f8")]),
+        "null": h5py.Empty("f8"),
+        "type": np.array([b"left"] * 6, dtype="S100000"),
+        "char": np.full((5, 6), 97, dtype=np.uint16),
+        "numbers": X if name in ("X", "covs") else np.arange(6.0)[None],
+    }
+    options: dict[str, dict[str, Any]] = {
+        "external": dict(shape=shape, dtype="f8", external=[(str(secret), 0, h5py.h5f.UNLIMITED)]),
+        "words": dict(data=["left"] * 6, dtype=h5py.string_dtype()),
+        "empty chunks": dict(shape=(10**4, 300, 300), dtype="f8", chunks=(1, 300, 300)),
+        "huge": dict(shape=(2**40, 2**20), dtype="f8", chunks=(1, 1024)),
+        "large chunk": dict(shape=shape, dtype="f8", chunks=(2**18, 10, 10), maxshape=(None,) * 3),
+        "gzip": dict(data=X, chunks=(2, 3, 3), compression="gzip", shuffle=True),
+        "lzf": dict(data=X, chunks=(2, 3, 3), compression="lzf", shuffle=True),
+        "checksum": dict(data=X, chunks=(2, 3, 3), compression="gzip", fletcher32=True),
+        "scaleoffset": dict(data=X, chunks=(2, 3, 3), scaleoffset=4),
+    }
+    if "cells" in kind:
+        add_cells(file, name, kind, secret)
     elif kind == "virtual":
-        layout = h5py.VirtualLayout(shape, "f8")
-        layout[:] = h5py.VirtualSource(str(path.with_name("secret.h5")), "X", shape)
         file.create_virtual_dataset(name, layout)
     elif kind == "group":
         file.create_group(name)
-    elif kind == "words":
-        file.create_dataset(name, data=["left"] * 6, dtype=h5py.string_dtype())
-    elif kind == "compound":
-        file[name] = np.zeros(6, dtype=[("real", "f8"), ("imag", "f8")])
-    elif kind == "null":
-        file[name] = h5py.Empty("f8")
-    elif kind == "type":
-        file[name] = np.array([b"left"] * 6, dtype="S100000")
-    elif kind == "empty chunks":
-        file.create_dataset(name, (10**4, 300, 300), "f8", chunks=(1, 300, 300))
-    elif kind == "huge":
-        file.create_dataset(name, (2**40, 2**20), "f8", chunks=(1, 1024))
-    elif kind == "large chunk":
-        chunks = (2**18, 10, 10)
-        free = (None, None, None)
-        file.create_dataset(name, (6, 3, 3), "f8", chunks=chunks, maxshape=free, compression="gzip")
-    elif kind in ("gzip", "lzf"):
-        file.create_dataset(name, data=X, chunks=(2, 3, 3), compression=kind, shuffle=True)
-    elif kind == "checksum":
-        file.create_dataset(name, data=X, chunks=(2, 3, 3), compression="gzip", fletcher32=True)
-    elif kind == "scaleoffset":
-        file.create_dataset(name, data=X, chunks=(2, 3, 3), scaleoffset=4)
-    elif kind == "char":
-        file[name] = np.full((5, 6), 97, dtype=np.uint16)
-        file[name].attrs["MATLAB_class"] = np.bytes_("char")
-    elif "cells" in kind:
-        add_cells(file, name, kind, secret, refs)
+    elif kind in options:
+        file.create_dataset(name, **options[kind])
     else:
-        file[name] = X if name in ("X", "covs") else np.arange(6.0)[None]
+        file[name] = stored[kind]
+    if kind == "char":
+        file[name].attrs["MATLAB_class"] = np.bytes_("char")
 
 
-def add_cells(file: Any, name: str, kind: str, secret: Path, refs: Any) -> None:
+def add_cells(file: Any, name: str, kind: str, secret: Path) -> None:
     import h5py
 
     inner = file.require_group("#refs#")
@@ -392,46 +368,10 @@ def add_cells(file: Any, name: str, kind: str, secret: Path, refs: Any) -> None:
         target = inner.create_dataset(f"{name}0", data=letters, chunks=(10**6, 1), compression="gzip")
     else:
         target = inner.create_dataset(f"{name}0", data=np.full((5, 1), 97, dtype=np.uint16))
-    dataset = file.create_dataset(name, (1, 6), dtype=refs)
+    dataset = file.create_dataset(name, (1, 6), dtype=h5py.ref_dtype)
     if kind != "cells of nothing":
         dataset[0] = [(dataset if kind == "cells of themselves" else target).ref] * 6
     dataset.attrs["MATLAB_class"] = np.bytes_("cell")
-
-
-# ---------------------------------------------------------------------------
-# Models: damaged, not built from parts
-
-
-def good_signals(channels: int = 4) -> np.ndarray:
-    return np.random.default_rng(0).standard_normal((5, channels, 4 * channels + 20))
-
-
-@lru_cache
-def registry_models() -> list[Any]:
-    """Every class that a model of the registry is made of."""
-    from pyriemann.estimation import Covariances
-    from sklearn.decomposition import PCA
-    from sklearn.linear_model import LogisticRegression, RidgeClassifierCV
-    from sklearn.neighbors import NearestCentroid
-    from sklearn.pipeline import make_pipeline
-
-    from spdmetric import CommonRange, LogEuclideanMetric, Shrinkage
-    from spdmetric.comparison.folds import steps_of
-    from spdmetric.comparison.methods import METHODS, Sizes
-
-    X, y = good_matrices(24, 4), np.array(["left", "right", "up"])[np.arange(24) % 3]
-    signals = np.random.default_rng(1).standard_normal((24, 4, 40))
-    names = (
-        *("euclid", "logeuclid-mean-lda", "svm", "logeuclid-mean-logistic", "mdm", "fgmdm", "csp-lda", "nca"),
-    )
-    made = [METHODS[name].make(Sizes.from_data(X, y)).fit(X, y) for name in names]
-    # Classes that a saved pipeline may have although no method of the registry has them.
-    for steps in ((NearestCentroid(),), (RidgeClassifierCV(),), (PCA(), LogisticRegression())):
-        made.append(make_pipeline(LogEuclideanMetric(0.0), *steps).fit(X, y))
-    for step, name in ((Shrinkage(0.1), "mdm"), (CommonRange(), "svm")):
-        steps = steps_of(METHODS[name].make(Sizes.from_data(X, y)))
-        made.append(make_pipeline(Covariances("oas"), step, *steps).fit(signals, y))
-    return made
 
 
 # ---------------------------------------------------------------------------
@@ -520,7 +460,6 @@ def write_folder(spec: list[dict[str, Any]], path: Path) -> None:
 
 HOSTILE = {
     "hostile-folder.d": Hostile(FOLDER, write_folder),
-    "hostile-signals.npz": Hostile(NPZ, write_npz),
     "hostile.npz": Hostile(NPZ, write_npz),
     "hostile.mat": Hostile(MAT, write_mat),
     "hostile73.mat": Hostile(HDF5, write_hdf5),

@@ -174,9 +174,9 @@ def test_a_folder_of_recordings(edf, signal):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"window": (0, 1)}, r"pass events=.*; it has T0 \(1\), T1 \(2\), T2 \(2\)"),
-        ({"events": "T1"}, r"pass .* window=\(0.5, 2.5\), the first and last second"),
-        ({"events": "T1,T9", "window": (0, 1)}, r"no trial of T9; there are T0 \(1\), T1 \(2\), T2 \(2\)"),
+        ({"window": (0, 1)}, r"pass events=.*; it has T0, T1, T2"),
+        ({"events": "T1"}, r"pass .* window=\(0.5, 2.5\), seconds after them"),
+        ({"events": "T1,T9", "window": (0, 1)}, r"no trial of T9; there are T0, T1, T2"),
         ({**CUT, "band": (8, 60)}, r"band=\(8.0, 60.0\) at fs=100 Hz: expected two rising frequencies"),
         ({**CUT, "window": (1, 0.5)}, r"window=\(1.0, 0.5\): expected two rising moments"),
         ({**CUT, "window": (float("nan"), 0.5)}, r"window=\(nan, 0.5\): expected two rising moments"),
@@ -291,7 +291,7 @@ def test_epochs_of_several_files(X, tmp_path):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"events": "up"}, r"no trial of up; there are left \(3\), right \(3\)"),
+        ({"events": "up"}, r"no trial of up; there are left, right"),
         ({"band": (8, 30)}, "expected epochs, .* without band="),
         ({"window": (0, 5)}, r"window=\(0.0, 5.0\): its epochs go from -0.1 to 0.29 seconds"),
     ],
