@@ -263,13 +263,10 @@ def read_few_labels(path: Path) -> Any:
     return (read_column(path, 25),)
 
 
-def read_hostile_folder(path: Path) -> Any:
-    return read_matrix_file(path.with_suffix(""))
-
-
 HOSTILE_READERS = {
-    **dict.fromkeys(("hostile.npz", "hostile.mat", "hostile73.mat"), read_matrix_file),
-    **{"hostile.csv": read_few_labels, "hostile-folder.d": read_hostile_folder},
+    "hostile.npz": read_matrix_file,
+    "hostile73.mat": read_matrix_file,
+    "hostile.csv": read_few_labels,
 }
 
 

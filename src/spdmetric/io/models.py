@@ -7,6 +7,7 @@ a file that names another one is refused before anything is made of it.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from copy import copy
 from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
@@ -182,10 +183,8 @@ def _versions() -> dict[str, str]:
 
     found = {"spdmetric": __version__}
     for package in _PACKAGES:
-        try:
+        with suppress(PackageNotFoundError):  # pyRiemann is an extra
             found[package] = version(package)
-        except PackageNotFoundError:  # pyRiemann is an extra
-            continue
     return found
 
 

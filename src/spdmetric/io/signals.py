@@ -196,9 +196,9 @@ def _read_recording(path: Path, wanted: Recipe) -> Part:
 
     there = Counter(map(str, raw.annotations.description))
     if wanted.events is None or wanted.window is None:
-        todo = f"pass {spell('events', 'T1,T2')}, the names of those that are trials, and "
-        todo += f"{spell('window', (0.5, 2.5))}, the first and last second after them"
-        raise FileError(f"{path}: {todo}; it has {_with_counts(there)}.")
+        events, window = spell("events", "T1,T2"), spell("window", (0.5, 2.5))
+        todo = f"pass {events}, the names of those that are trials, and {window}, seconds after them"
+        raise FileError(f"{path}: {todo}; it has {listed(sorted(there))}.")
     labels = event_labels(wanted.events)
     with reading(path):
         codes = {name: k for k, name in enumerate(labels) if name in there}
@@ -238,7 +238,7 @@ def _read_epochs(path: Path, wanted: Recipe) -> Part:
         channels, unit = _pick_channels(epochs.info, wanted.channels)
         X = epochs.get_data(picks=list(channels), verbose="ERROR")[kept] * unit
         if wanted.window is not None:
-            X = np.ascontiguousarray(X[:, :, _find_moments(epochs.times, wanted.window)])
+            X = X[:, :, _find_moments(epochs.times, wanted.window)].copy()
         y, rate = np.array([labels[name] for name in described[kept]], dtype=str), float(epochs.info["sfreq"])
         return Signals(X, y, None, path.stem, replace(wanted, channels=channels), (), rate), there
 
@@ -250,10 +250,6 @@ def _find_moments(times: np.ndarray, window: Pair) -> slice:
     if window[0] < times[0] - half or window[1] > times[-1] + half or len(inside) < 2:
         raise Refused(f"{spell('window', window)}: its epochs go from {times[0]:g} to {times[-1]:g} seconds.")
     return slice(inside[0], inside[-1] + 1)
-
-
-def _with_counts(there: Counter[str]) -> str:
-    return listed(f"{name} ({count})" for name, count in sorted(there.items()))
 
 
 def _pick_channels(info: Info, wanted: tuple[str, ...] | None) -> tuple[tuple[str, ...], float]:
@@ -279,10 +275,8 @@ def _join(parts: list[Part], paths: list[Path], wanted: Recipe, *, strict: bool)
     found = [signals for signals, _ in parts]
     first, there = found[0], sum((counts for _, counts in parts), Counter())
     for part, path in zip(found, paths, strict=True):
-        if (part.recipe.channels, part.rate, part.X.shape[2]) != (
-            *(first.recipe.channels, first.rate),
-            first.X.shape[2],
-        ):
+        pairs = ((of.recipe.channels, of.rate, of.X.shape[2]) for of in (part, first))
+        if next(pairs) != next(pairs):
             other = "other channels, another rate or trials of another length"
             raise FileError(f"{path} has {other} than {paths[0]}; files must agree.")
     asked = event_labels(wanted.events) if wanted.events else there
@@ -290,7 +284,9 @@ def _join(parts: list[Part], paths: list[Path], wanted: Recipe, *, strict: bool)
     y = np.concatenate([part.y for part in found])
     notes = tuple(note for part in found for note in part.notes)
     if not len(y) or (strict and missing):
-        why = " ".join([f"no trial of {listed(missing or asked)}; there are {_with_counts(there)}.", *notes])
+        why = " ".join(
+            [f"no trial of {listed(missing or asked)}; there are {listed(sorted(there))}.", *notes]
+        )
         raise FileError(f"{listed(paths)}: {why}")
     if len(found) == 1:
         return first
