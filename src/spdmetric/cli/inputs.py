@@ -20,8 +20,9 @@ from spdmetric.comparison.baselines import from_pyriemann
 from spdmetric.comparison.folds import steps_of
 from spdmetric.comparison.methods import expression
 from spdmetric.estimators import Shrinkage
+from spdmetric.io.arrays import SIGNAL_SUFFIXES
 from spdmetric.io.columns import GROUP_HEADS, read_column
-from spdmetric.io.matrices import SIGNAL_SUFFIXES, Matrices, read_matrices
+from spdmetric.io.matrices import Matrices, read_matrices
 from spdmetric.io.models import save
 from spdmetric.io.signals import Recipe, Signals, holds_signals, read_signals
 from spdmetric.validation import Bad, bad_matrices, bad_signals

@@ -127,12 +127,6 @@ def check_suffix(option: str, path: Path | None, *suffixes: str) -> None:
         raise ValueError(f"{option} {path}: expected a name that ends in {suffixes[0]}.")
 
 
-def check_model(path: Path) -> None:
-    """Refuse a folder for a model."""
-    if path.is_dir():
-        raise ValueError(f"MODEL {path} is a folder: expected a file that 'spdmetric fit' wrote.")
-
-
 def check_method(name: str) -> None:
     """Refuse a method that the registry does not have."""
     from spdmetric.comparison.methods import METHODS

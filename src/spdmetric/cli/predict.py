@@ -20,7 +20,6 @@ from spdmetric.cli.options import (
     add_data,
     add_domains,
     add_skip,
-    check_model,
     check_suffix,
     check_targets,
     printable,
@@ -50,7 +49,6 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> None:
     """Read model and matrices, and write the labels."""
-    check_model(arguments.model)
     stdout = arguments.out == STDOUT
     if not stdout:
         check_suffix("--out", arguments.out, ".csv", ".txt", ".tsv", "")

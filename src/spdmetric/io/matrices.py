@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from math import prod
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from spdmetric.caller import spell
+from spdmetric.io.arrays import find_format, is_mat, npy_header
 from spdmetric.io.columns import (
     GROUP_HEADS,
     LABEL_HEADS,
@@ -28,10 +28,7 @@ from spdmetric.io.columns import (
     read_named_column,
 )
 from spdmetric.io.files import FileError, Header, Refused, check_size, listed, reading, shortened
-from spdmetric.io.matlab import mat_header, mat_names, read_mat
-from spdmetric.io.npy import npy_header, npz_header, npz_names, read_npz
 
-SIGNAL_SUFFIXES = (".edf", ".gdf", ".fif")
 _MATRIX_SUFFIXES = (".npy", ".csv")  # of the files of a folder
 
 
@@ -102,39 +99,9 @@ def read_matrices(
 # Arrays by their names
 
 
-class Format(NamedTuple):
-    """How to list the names of the arrays of a file, to look at one, and to read one."""
-
-    names: Callable[[Path], list[str]]
-    header: Callable[[Path, str], Header]
-    read: Callable[[Path, str], np.ndarray]
-
-
-_FORMATS = {
-    ".npz": Format(npz_names, npz_header, read_npz),
-    ".mat": Format(mat_names, mat_header, read_mat),
-    # Its only array is called X.
-    ".npy": Format(lambda _: ["X"], lambda path, _: npy_header(path), lambda path, _: np.load(path)),
-}
 Source = str | PathLike[str] | None  # of labels or groups: a .csv file, or the name of an array
 Count = Callable[[Path, str, Header, int], int]  # how many matrices or trials an array with a name holds
 Labeled = tuple[np.ndarray, np.ndarray | None, np.ndarray | None, str]  # array, labels, groups, its name
-
-
-def is_mat(path: Path) -> bool:
-    """Whether a file is MATLAB's, by its name."""
-    return path.suffix.lower() == ".mat"
-
-
-def find_format(path: Path) -> Format:
-    """How a file is read, by its suffix."""
-    suffix = path.suffix.lower()
-    if suffix in SIGNAL_SUFFIXES:
-        raise Refused("it holds signals, not matrices: spdmetric.io.signals.read_signals reads them.")
-    if suffix not in _FORMATS:
-        what = "it is a model" if suffix == ".skops" else f"unknown suffix {path.suffix!r}"
-        raise Refused(f"{what}; expected a file with the arrays X and y, one of {listed(_FORMATS)}.")
-    return _FORMATS[suffix]
 
 
 def find_header(path: Path, subject: int | None) -> Header:

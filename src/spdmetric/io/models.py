@@ -18,9 +18,9 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from spdmetric.io.arrays import member_header, open_archive
 from spdmetric.io.atomic import write_atomically
 from spdmetric.io.files import Refused, check_size, described, listed, reading, shortened
-from spdmetric.io.npy import member_header, open_archive
 from spdmetric.io.signals import Recipe
 
 FORMAT, VERSION = "spdmetric model", 1  # raised whenever a file of the former version would be read wrongly

@@ -18,17 +18,10 @@ from numpy.typing import ArrayLike
 
 from spdmetric.caller import spell
 from spdmetric.extras import needing
+from spdmetric.io.arrays import SIGNAL_SUFFIXES, is_mat
 from spdmetric.io.columns import GROUP_HEADS, LABEL_HEADS, read_column
 from spdmetric.io.files import FileError, Header, Refused, check_size, listed, reading
-from spdmetric.io.matrices import (
-    SIGNAL_SUFFIXES,
-    Source,
-    find_files,
-    find_header,
-    is_mat,
-    looks_like_signals,
-    read_labeled,
-)
+from spdmetric.io.matrices import Source, find_files, find_header, looks_like_signals, read_labeled
 
 if TYPE_CHECKING:
     from mne import Info

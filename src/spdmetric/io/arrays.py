@@ -1,30 +1,118 @@
-"""MATLAB's files: version 4 to 7 by SciPy, version 7.3, which is HDF5, by h5py.
+"""Arrays of a file by their names: NumPy's ``.npz`` and ``.npy``, MATLAB's ``.mat`` of any version.
 
-Neither library bounds what a small file can make it allocate, so what a variable declares, and what cells and
-structures inflate to, is compared with the size of the file first.  HDF5 can also name other files: that is
-refused.
+What an array declares is compared with the size of the file before memory is asked for: the libraries do
+not bound what a small file can make them allocate.  HDF5 can also name other files: that is refused.
 """
 
 from __future__ import annotations
 
+import zipfile
 import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
+from io import BytesIO
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.lib import format as npy
 
 from spdmetric.extras import needing
-from spdmetric.io.files import Header, Refused, check_size, size_limit
+from spdmetric.io.files import Header, Refused, check_size, listed, size_limit
 
 if TYPE_CHECKING:
     import h5py
 
+SIGNAL_SUFFIXES = (".edf", ".gdf", ".fif")
+_PICKLE = b"\x80"  # what pickles begin with
+_LONGEST_HEADER = 2**16  # of a .npy file
+_READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 _NUMBERS = {"double": "f8", "single": "f4", "logical": "u1"}
 _NUMBERS |= {f"{sign}int{8 * n}": f"{sign or 'i'}{n}" for sign in ("", "u") for n in (1, 2, 4, 8)}
 _COMPRESSED = 15  # type of an element
 _PIECE = 2**20  # bytes that are inflated at a time
+
+
+# ---------------------------------------------------------------------------
+# NumPy
+
+
+def npy_header(path: Path) -> Header:
+    """Shape and dtype of the array of a ``.npy`` file."""
+    with path.open("rb") as file:
+        return _header("the array", file, path.stat().st_size)
+
+
+def npz_names(path: Path) -> list[str]:
+    """Names of the arrays of a ``.npz`` file."""
+    with open_archive(path) as archive:
+        return [name.removesuffix(".npy") for name in archive.namelist()]
+
+
+def npz_header(path: Path, name: str) -> Header:
+    """Shape and dtype of an array of a ``.npz`` file."""
+    with open_archive(path) as archive:
+        return member_header(archive, name if name in archive.namelist() else f"{name}.npy")
+
+
+def read_npz(path: Path, name: str) -> np.ndarray:
+    """Read an array of a ``.npz`` file."""
+    with np.load(path, allow_pickle=False) as content:
+        return content[name]
+
+
+@contextmanager
+def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
+    """Open a zip archive whose members have different names and zip's own compression, or none."""
+    if not zipfile.is_zipfile(path):
+        with path.open("rb") as file:
+            _refuse_pickles(file.read(1) == _PICKLE)
+        raise Refused("it is not a zip archive, but corrupt, truncated or of another format.")
+    with zipfile.ZipFile(path) as archive:
+        known = set[str]()
+        for info in archive.infolist():
+            if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                method = f"is compressed by method {info.compress_type}"
+                raise Refused(f"{info.filename} {method}; expected zip's own.")
+            archive.open(info).close()  # tells a name that was damaged in the table of contents
+            if (name := info.filename.removesuffix(".npy")) in known:
+                raise Refused(f"it has two arrays with the name {name}; expected one.")
+            known.add(name)
+        yield archive
+
+
+def member_header(archive: zipfile.ZipFile, name: str) -> Header:
+    """Shape and dtype of an array of an archive."""
+    with archive.open(name) as file:
+        return _header(name.removesuffix(".npy"), file, archive.getinfo(name).file_size)
+
+
+def _header(name: str, file: IO[bytes], size: int) -> Header:
+    """Shape and dtype of an array that has ``size`` bytes, header included."""
+    start = BytesIO(file.read(_LONGEST_HEADER))  # whatever length it declares
+    _refuse_pickles(start.getvalue()[:1] == _PICKLE)
+    version = npy.read_magic(start)
+    if version not in _READERS:
+        raise Refused(f"{name} is of version {version} of NumPy's format; save it again with numpy.save.")
+    shape, _, dtype = _READERS[version](start)
+    _refuse_pickles(dtype.hasobject)
+    declared = start.tell() + prod(shape) * dtype.itemsize
+    if min(shape, default=1) < 0 or dtype.itemsize == 0 or declared != size:
+        what = f"{name} declares {declared} bytes, by shape {shape} and dtype {dtype}"
+        raise Refused(f"{what}, but has {size}: it is damaged or truncated.")
+    return Header(shape, dtype)
+
+
+def _refuse_pickles(pickled: bool) -> None:
+    if pickled:
+        why = "it holds pickled Python objects, which are refused because reading them can run code"
+        raise Refused(f"{why}; save numbers or strings instead, for instance y.astype(str).")
+
+
+# ---------------------------------------------------------------------------
+# MATLAB, versions 4 to 7 by SciPy, version 7.3, which is HDF5, by h5py
 
 
 def mat_names(path: Path) -> list[str]:
@@ -70,10 +158,6 @@ def read_mat(path: Path, name: str) -> np.ndarray:
     return np.char.rstrip(found) if found.dtype.kind == "U" else found  # MATLAB pads rows to one length
 
 
-# ---------------------------------------------------------------------------
-# Versions 4 to 7
-
-
 def _variables(path: Path) -> dict[str, Header]:
     """Variables by name; of what is neither number nor text the dtype is object."""
     stat = path.stat()
@@ -111,10 +195,6 @@ def _inflated_size(path: Path, size: int) -> int:
                     break
                 inflated += len(stream.decompress(packed, _PIECE))
     return inflated
-
-
-# ---------------------------------------------------------------------------
-# Version 7.3
 
 
 def _is_hdf5(path: Path) -> bool:
@@ -175,3 +255,39 @@ def _text(codes: np.ndarray) -> str:
     if codes.dtype == np.uint16:
         return np.ravel(codes).astype("<u2").tobytes().decode("utf-16-le")
     return "".join(map(chr, np.ravel(codes))) if codes.dtype.kind == "u" else str(np.squeeze(codes))
+
+
+# ---------------------------------------------------------------------------
+# By suffix
+
+
+class Format(NamedTuple):
+    """How to list the names of the arrays of a file, to look at one, and to read one."""
+
+    names: Callable[[Path], list[str]]
+    header: Callable[[Path, str], Header]
+    read: Callable[[Path, str], np.ndarray]
+
+
+_FORMATS = {
+    ".npz": Format(npz_names, npz_header, read_npz),
+    ".mat": Format(mat_names, mat_header, read_mat),
+    # Its only array is called X.
+    ".npy": Format(lambda _: ["X"], lambda path, _: npy_header(path), lambda path, _: np.load(path)),
+}
+
+
+def is_mat(path: Path) -> bool:
+    """Whether a file is MATLAB's, by its name."""
+    return path.suffix.lower() == ".mat"
+
+
+def find_format(path: Path) -> Format:
+    """How a file is read, by its suffix."""
+    suffix = path.suffix.lower()
+    if suffix in SIGNAL_SUFFIXES:
+        raise Refused("it holds signals, not matrices: spdmetric.io.signals.read_signals reads them.")
+    if suffix not in _FORMATS:
+        what = "it is a model" if suffix == ".skops" else f"unknown suffix {path.suffix!r}"
+        raise Refused(f"{what}; expected a file with the arrays X and y, one of {listed(_FORMATS)}.")
+    return _FORMATS[suffix]
