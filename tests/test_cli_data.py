@@ -366,7 +366,7 @@ SENTENCES = {
     "nothing to save": (words, [*COMPARE, "--method", "svm"], "--method is what --save trains"),
     "table in .npz": (words, ["predict", "m.skops", "data.npz", "-o", "y.npz"], "ends in .csv"),
     "no labels": (no_labels, COMPARE, "data has no labels: give --labels CSV, or store them as y"),
-    "channels": (words, [*COMPARE, "--channels", "C3,C4"], "2 different names: expected 3"),
+    "channels": (words, [*COMPARE, "--channels", "C3,C4"], "--channels has 2 names: expected 3"),
     "group asked for": (one_group, [*COMPARE, "--groups", "groups"], "in the group monday: expected at"),
     "one of a class": (one_alone, FIT, "Only one matrix has the label 'right': expected two classes"),
     "folds": (words, [*FIT, "--folds", "41"], "--folds 41: the largest class has 14 matrices; expected"),

@@ -119,7 +119,7 @@ def _check_input(matrices: Matrices, others: Matrices | None, arguments: Namespa
             raise ValueError(f"{found.name} has no labels: give {option} CSV, or store them as y in it.")
     channels, d = arguments.channels, matrices.X.shape[1]
     if channels is not None and len(channels) != d:
-        raise ValueError(f"--channels has {len(channels)} different names: expected {d}, one for each row.")
+        raise ValueError(f"--channels has {len(channels)} names: expected {d}, one for each row.")
     groups = set() if matrices.groups is None else set(matrices.groups.tolist())
     if len(groups) == 1 and others is None and arguments.groups is None and not arguments.recenter:
         say(f"all matrices are in one group, {printable(*groups)}: not used")
