@@ -1,4 +1,4 @@
-"""Hostile files made from parts: archives, MATLAB files of both kinds, models, tables.
+"""Hostile files made from parts: archives, HDF5, tables.
 
 Every kind is a strategy of specifications and a function that writes one of them as a file.  The parts
 are what such files are really made of, each right or wrong on its own: names, shapes, types, lengths,
@@ -11,9 +11,7 @@ import io
 import re
 import struct
 import zipfile
-import zlib
 from collections.abc import Callable
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -138,132 +136,11 @@ def good_matrices(n: int = 6, d: int = 3) -> np.ndarray:
 
 
 # ---------------------------------------------------------------------------
-# .mat of version 5: elements within elements
-
-NUMERIC = st.fixed_dictionaries(
-    {
-        "class": usually(6, 7, 9, 12, 15),
-        "dims": usually((3, 3, 6), (6, 1), (6, 3, 3), (1, 1), (0, 0), (-1, -8), (2**30, 2**30), (6,) * 40),
-        "type": usually(9, 2, 7, 1, 18),  # double, uint8, single, int8, utf32
-        "data": st.one_of(usually("exact", "short", "empty"), rarely("large", "exact")),
-        "complex": usually(False, True),
-        "length": usually(None, 2**32 - 1, 0),
-    }
-)
-CHAR = st.fixed_dictionaries(
-    {
-        "class": st.just(4),
-        "dims": usually((6, 5), (1, 5), (6, 0), (10**5, 10**4), (2**31 - 1, 1)),
-        "type": usually(16, 17, 4, 1),  # utf8, utf16, uint16, int8
-        "data": usually("exact", "short", "empty"),
-        "complex": st.just(False),
-        "length": usually(None, 2**32 - 1),
-    }
-)
+# .mat of version 5: the parts that `test_hostile_files.py` puts together
 
 
-def containers(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    return st.fixed_dictionaries(
-        {
-            "class": usually(1, 2, 3, 5, 16, 17, 99),
-            "dims": usually((6, 1), (1, 1), (2, 3), (0, 0), (10**6, 1), (2**31 - 1, 2**31 - 1), (-1, 1)),
-            "children": st.lists(inner, max_size=6),
-            "fields": usually(["data"], ["labels", "idxTraining", "idxTest", "data"], [], ["a"] * 30),
-            "repeat": rarely(300_000, 1),  # the first child, over and over
-            "name_length": usually(32, 0, 1, -1, 2**31 - 1),
-        }
-    )
-
-
-MATRIX = st.recursive(st.one_of(NUMERIC, CHAR), containers, max_leaves=8)
-MAT = st.fixed_dictionaries(
-    {
-        "variables": st.lists(
-            st.tuples(st.sampled_from(["X", "y", "covs", "labels", "data", "groups", "", "\x1b[2J"]), MATRIX),
-            min_size=1,
-            max_size=4,
-        ),
-        "good": st.booleans(),
-        "compressed": st.booleans(),
-        "order": usually("<", ">"),
-        "deep": usually(0, 20),  # an X of cells in cells
-        "length": usually(None, 0, 8, 2**32 - 1),  # of the first variable
-    }
-)
-
-
-def element(kind: int, data: bytes, order: str, length: int | None = None) -> bytes:
-    size = len(data) if length is None else length
-    return struct.pack(f"{order}II", kind, size) + data + bytes(-len(data) % 8)
-
-
-def matrix(spec: dict[str, Any], name: bytes, order: str) -> bytes:
-    flags = spec["class"] | (0x800 if spec.get("complex") else 0)
-    dims = struct.pack(f"{order}{len(spec['dims'])}i", *spec["dims"])
-    parts = [
-        element(6, struct.pack(f"{order}II", flags, 0), order),
-        element(5, dims, order),
-        element(1, name, order),
-    ]
-    if "children" in spec:
-        if spec["class"] == 2:
-            names = b"".join(field.encode().ljust(32, b"\0") for field in spec["fields"])
-            parts.append(element(5, struct.pack(f"{order}i", spec["name_length"]), order))
-            parts.append(element(1, names, order))
-        inner = [matrix(child, b"", order) for child in spec["children"]]
-        parts += inner[:1] * (
-            spec["repeat"] - 1 if spec["repeat"] > 1 and len(inner[0] if inner else b"") < 200 else 0
-        )
-        parts += inner
-    else:
-        parts += [numbers(spec, order)] * (1 + spec["complex"])
-    return element(14, b"".join(parts), order)
-
-
-def numbers(spec: dict[str, Any], order: str) -> bytes:
-    width = {9: 8, 7: 4, 17: 2, 4: 2, 18: 4}.get(spec["type"], 1)
-    count = int(np.prod([float(abs(n)) for n in spec["dims"]]))
-    whole = min(count * width, 10**5)
-    size = {"exact": whole, "short": whole // 2, "large": LARGE, "empty": 0}[spec["data"]]
-    data = bytes([1]) * size if size < 10**6 else bytes(size)
-    return element(spec["type"], data, order, spec["length"])
-
-
-def write_mat(spec: dict[str, Any], path: Path) -> None:
-    order = spec["order"]
-    taken = ("X", "covs") if spec["good"] else ()
-    found = [
-        matrix(m, name.encode(), order) for name, m in dict(spec["variables"]).items() if name not in taken
-    ]
-    if spec["good"]:
-        good = np.asfortranarray(good_matrices().transpose(1, 2, 0)).astype(f"{order}f8")
-        data = element(9, good.tobytes(order="F"), order)
-        head = [
-            element(6, struct.pack(f"{order}II", 6, 0), order),
-            element(5, struct.pack(f"{order}3i", 3, 3, 6), order),
-        ]
-        found.insert(0, element(14, b"".join([*head, element(1, b"X", order), data]), order))
-    if spec["deep"]:
-        found.append(nested(spec["deep"], order))
-    if spec["compressed"]:
-        packed = [zlib.compress(one, 1) for one in found]
-        found = [struct.pack(f"{order}II", 15, len(one)) + one for one in packed]
-    if spec["length"] is not None and found:
-        found[0] = found[0][:4] + struct.pack(f"{order}I", spec["length"]) + found[0][8:]
-    marks = {"<": b"\x00\x01IM", ">": b"\x01\x00MI"}
-    path.write_bytes(b"MATLAB 5.0 MAT-file".ljust(124) + marks[order] + b"".join(found))
-
-
-@lru_cache
-def nested(depth: int, order: str) -> bytes:
-    inner = matrix(
-        {"class": 6, "dims": (1, 1), "type": 9, "data": "exact", "complex": False, "length": None}, b"", order
-    )
-    for k in range(depth):
-        dims = struct.pack(f"{order}2i", 1, 1)
-        head = element(6, struct.pack(f"{order}II", 1, 0), order) + element(5, dims, order)
-        inner = element(14, head + element(1, b"labels" if k == depth - 1 else b"", order) + inner, order)
-    return inner
+def element(kind: int, data: bytes, order: str) -> bytes:
+    return struct.pack(f"{order}II", kind, len(data)) + data + bytes(-len(data) % 8)
 
 
 # ---------------------------------------------------------------------------
@@ -271,26 +148,9 @@ def nested(depth: int, order: str) -> bytes:
 
 KINDS_OF_DATA = (
     *("numbers", "numbers", "numbers", "gzip", "char", "cells", "empty chunks", "large chunk", "lzf"),
-    *(
-        "external",
-        "external link",
-        "soft link",
-        "loop",
-        "virtual",
-        "group",
-        "words",
-        "compound",
-        "scaleoffset",
-    ),
-    *(
-        "cells of large",
-        "cells of external",
-        "cells of nothing",
-        "cells of groups",
-        "cells of themselves",
-        "null",
-    ),
-    *("many cells of one", "huge", "type", "checksum"),
+    *("external", "external link", "soft link", "loop", "virtual", "group", "words", "compound", "type"),
+    *("cells of large", "cells of external", "cells of nothing", "cells of groups", "cells of themselves"),
+    *("null", "many cells of one", "huge", "checksum", "scaleoffset"),
 )
 HDF5 = st.fixed_dictionaries(
     {
@@ -330,52 +190,45 @@ def write_hdf5(spec: dict[str, Any], path: Path) -> None:
 def add_data(file: Any, name: str, kind: str, path: Path) -> None:
     import h5py
 
-    X, refs = good_matrices(), h5py.ref_dtype
-    secret, shape = path.with_name("secret.bin"), (6, 3, 3)
-    if kind == "external":
-        file.create_dataset(name, shape, "f8", external=[(str(secret), 0, h5py.h5f.UNLIMITED)])
-    elif kind == "external link":
-        file[name] = h5py.ExternalLink("secret.h5", "/X")
-    elif kind in ("soft link", "loop"):
-        file[name] = h5py.SoftLink("/nowhere" if kind == "soft link" else f"/{name}")
+    X, shape, secret = good_matrices(), (6, 3, 3), path.with_name("secret.bin")
+    layout = h5py.VirtualLayout(shape, "f8")
+    layout[:] = h5py.VirtualSource(str(path.with_name("secret.h5")), "X", shape)
+    stored = {
+        "external link": h5py.ExternalLink("secret.h5", "/X"),
+        "soft link": h5py.SoftLink("/nowhere"),
+        "loop": h5py.SoftLink(f"/{name}"),
+        "compound": np.zeros(6, dtype=[("real", "f8"), ("imag", "f8")]),
+        "null": h5py.Empty("f8"),
+        "type": np.array([b"left"] * 6, dtype="S100000"),
+        "char": np.full((5, 6), 97, dtype=np.uint16),
+        "numbers": X if name in ("X", "covs") else np.arange(6.0)[None],
+    }
+    options: dict[str, dict[str, Any]] = {
+        "external": dict(shape=shape, dtype="f8", external=[(str(secret), 0, h5py.h5f.UNLIMITED)]),
+        "words": dict(data=["left"] * 6, dtype=h5py.string_dtype()),
+        "empty chunks": dict(shape=(10**4, 300, 300), dtype="f8", chunks=(1, 300, 300)),
+        "huge": dict(shape=(2**40, 2**20), dtype="f8", chunks=(1, 1024)),
+        "large chunk": dict(shape=shape, dtype="f8", chunks=(2**18, 10, 10), maxshape=(None,) * 3),
+        "gzip": dict(data=X, chunks=(2, 3, 3), compression="gzip", shuffle=True),
+        "lzf": dict(data=X, chunks=(2, 3, 3), compression="lzf", shuffle=True),
+        "checksum": dict(data=X, chunks=(2, 3, 3), compression="gzip", fletcher32=True),
+        "scaleoffset": dict(data=X, chunks=(2, 3, 3), scaleoffset=4),
+    }
+    if "cells" in kind:
+        add_cells(file, name, kind, secret)
     elif kind == "virtual":
-        layout = h5py.VirtualLayout(shape, "f8")
-        layout[:] = h5py.VirtualSource(str(path.with_name("secret.h5")), "X", shape)
         file.create_virtual_dataset(name, layout)
     elif kind == "group":
         file.create_group(name)
-    elif kind == "words":
-        file.create_dataset(name, data=["left"] * 6, dtype=h5py.string_dtype())
-    elif kind == "compound":
-        file[name] = np.zeros(6, dtype=[("real", "f8"), ("imag", "f8")])
-    elif kind == "null":
-        file[name] = h5py.Empty("f8")
-    elif kind == "type":
-        file[name] = np.array([b"left"] * 6, dtype="S100000")
-    elif kind == "empty chunks":
-        file.create_dataset(name, (10**4, 300, 300), "f8", chunks=(1, 300, 300))
-    elif kind == "huge":
-        file.create_dataset(name, (2**40, 2**20), "f8", chunks=(1, 1024))
-    elif kind == "large chunk":
-        chunks = (2**18, 10, 10)
-        free = (None, None, None)
-        file.create_dataset(name, (6, 3, 3), "f8", chunks=chunks, maxshape=free, compression="gzip")
-    elif kind in ("gzip", "lzf"):
-        file.create_dataset(name, data=X, chunks=(2, 3, 3), compression=kind, shuffle=True)
-    elif kind == "checksum":
-        file.create_dataset(name, data=X, chunks=(2, 3, 3), compression="gzip", fletcher32=True)
-    elif kind == "scaleoffset":
-        file.create_dataset(name, data=X, chunks=(2, 3, 3), scaleoffset=4)
-    elif kind == "char":
-        file[name] = np.full((5, 6), 97, dtype=np.uint16)
-        file[name].attrs["MATLAB_class"] = np.bytes_("char")
-    elif "cells" in kind:
-        add_cells(file, name, kind, secret, refs)
+    elif kind in options:
+        file.create_dataset(name, **options[kind])
     else:
-        file[name] = X if name in ("X", "covs") else np.arange(6.0)[None]
+        file[name] = stored[kind]
+    if kind == "char":
+        file[name].attrs["MATLAB_class"] = np.bytes_("char")
 
 
-def add_cells(file: Any, name: str, kind: str, secret: Path, refs: Any) -> None:
+def add_cells(file: Any, name: str, kind: str, secret: Path) -> None:
     import h5py
 
     inner = file.require_group("#refs#")
@@ -392,46 +245,10 @@ def add_cells(file: Any, name: str, kind: str, secret: Path, refs: Any) -> None:
         target = inner.create_dataset(f"{name}0", data=letters, chunks=(10**6, 1), compression="gzip")
     else:
         target = inner.create_dataset(f"{name}0", data=np.full((5, 1), 97, dtype=np.uint16))
-    dataset = file.create_dataset(name, (1, 6), dtype=refs)
+    dataset = file.create_dataset(name, (1, 6), dtype=h5py.ref_dtype)
     if kind != "cells of nothing":
         dataset[0] = [(dataset if kind == "cells of themselves" else target).ref] * 6
     dataset.attrs["MATLAB_class"] = np.bytes_("cell")
-
-
-# ---------------------------------------------------------------------------
-# Models: damaged, not built from parts
-
-
-def good_signals(channels: int = 4) -> np.ndarray:
-    return np.random.default_rng(0).standard_normal((5, channels, 4 * channels + 20))
-
-
-@lru_cache
-def registry_models() -> list[Any]:
-    """Every class that a model of the registry is made of."""
-    from pyriemann.estimation import Covariances
-    from sklearn.decomposition import PCA
-    from sklearn.linear_model import LogisticRegression, RidgeClassifierCV
-    from sklearn.neighbors import NearestCentroid
-    from sklearn.pipeline import make_pipeline
-
-    from spdmetric import CommonRange, LogEuclideanMetric, Shrinkage
-    from spdmetric.comparison.folds import steps_of
-    from spdmetric.comparison.methods import METHODS, Sizes
-
-    X, y = good_matrices(24, 4), np.array(["left", "right", "up"])[np.arange(24) % 3]
-    signals = np.random.default_rng(1).standard_normal((24, 4, 40))
-    names = (
-        *("euclid", "logeuclid-mean-lda", "svm", "logeuclid-mean-logistic", "mdm", "fgmdm", "csp-lda", "nca"),
-    )
-    made = [METHODS[name].make(Sizes.from_data(X, y)).fit(X, y) for name in names]
-    # Classes that a saved pipeline may have although no method of the registry has them.
-    for steps in ((NearestCentroid(),), (RidgeClassifierCV(),), (PCA(), LogisticRegression())):
-        made.append(make_pipeline(LogEuclideanMetric(0.0), *steps).fit(X, y))
-    for step, name in ((Shrinkage(0.1), "mdm"), (CommonRange(), "svm")):
-        steps = steps_of(METHODS[name].make(Sizes.from_data(X, y)))
-        made.append(make_pipeline(Covariances("oas"), step, *steps).fit(signals, y))
-    return made
 
 
 # ---------------------------------------------------------------------------
@@ -468,61 +285,8 @@ def write_csv(spec: dict[str, Any], path: Path) -> None:
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
 
 
-# ---------------------------------------------------------------------------
-# Folders of matrices
-
-PARTS = st.fixed_dictionaries(
-    {
-        "name": st.sampled_from(
-            ["a.npy", "b.npy", "trial2.npy", "x/a.npy", "x/b.npy", "y/c.npy", "x/y/z.npy", "x/y/z/deep.npy"]
-            + ["a.csv", "x/b.csv", "labels.csv", ".hidden", "README.md", "\u202e.npy", "\x1b[2J.npy", "e.npz"]
-        ),
-        "content": st.one_of(
-            usually("matrix", "text", "empty", "secret", "pipe", "folder", "loop", "bytes"), MEMBERS
-        ),
-        "text": usually(
-            "1,2,3\n2,5,1\n3,1,9\n", "a,b\n", "1;2\n2;1", "1," * 10**5, "nan,1\n1,1e400", "\n" * 99
-        ),
-    }
-)
-FOLDER = st.lists(PARTS, max_size=6)
-
-
-def write_folder(spec: list[dict[str, Any]], path: Path) -> None:
-    """Write a folder beside the path, named without its suffix."""
-    import os
-    import shutil
-
-    folder = path.with_suffix("")
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    secret = path.with_name("secret.npy")
-    np.save(secret, np.full((3, 3), SECRET))
-    for part in spec:
-        target, content = folder / part["name"], part["content"]
-        if target.exists() or target.is_symlink() or any(p.is_file() for p in target.parents):
-            continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if isinstance(content, dict):
-            target.write_bytes(npy(content))
-        elif content == "matrix" and target.suffix == ".npy":
-            np.save(target, good_matrices(1)[0])
-        elif content in ("secret", "loop"):
-            target.symlink_to(secret if content == "secret" else folder)
-        elif content == "pipe":
-            os.mkfifo(target)
-        elif content == "folder":
-            target.mkdir()
-        else:
-            texts = {"empty": b"", "bytes": b"\xff\x00\x93NUMPY"}
-            target.write_bytes(texts.get(content, part["text"].encode()))
-
-
 HOSTILE = {
-    "hostile-folder.d": Hostile(FOLDER, write_folder),
-    "hostile-signals.npz": Hostile(NPZ, write_npz),
     "hostile.npz": Hostile(NPZ, write_npz),
-    "hostile.mat": Hostile(MAT, write_mat),
     "hostile73.mat": Hostile(HDF5, write_hdf5),
     "hostile.csv": Hostile(CSV, write_csv),
 }

@@ -7,10 +7,8 @@ import subprocess
 import sys
 import warnings
 
-import numpy as np
 import pytest
 
-from random_matrices import labeled
 from spdmetric import cli
 
 COMMANDS = ("toy", "fit", "predict", "show", "methods", "compare")
@@ -71,25 +69,6 @@ def test_blanks_between_names_do_not_matter():
         "mdm",
         "svm",
     )
-
-
-def test_help_of_predict_speaks_of_its_own_options(capsys):
-    with pytest.raises(SystemExit):
-        cli.main(["predict", "--help"])
-    assert "--estimator" not in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("command", ["fit", "compare"])
-def test_errors_of_the_data_speak_of_options(command, rng, tmp_path, monkeypatch, capsys):
-    """The library says ``subject=``; a command says ``--subject``."""
-    monkeypatch.chdir(tmp_path)
-    X, y = labeled(rng, 8, 3)
-    np.savez("several.npz", X1=X, y1=y, X2=X, y2=y)
-    out = "model.skops" if command == "fit" else "report.html"
-    assert cli.main([command, "several.npz", "--out", out]) == 2
-    error = capsys.readouterr().err
-    assert "--subject" in error
-    assert "subject=" not in error
 
 
 def test_warnings_are_shown_in_a_line_and_the_hook_is_given_back(tmp_path, monkeypatch, capsys):

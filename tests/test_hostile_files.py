@@ -97,7 +97,7 @@ def test_other_compressions_are_refused(method, tmp_path, refused):
     [
         ({"shape": (-1, -6, 9)}, "declares"),
         ({"shape": (2**62, 2**62)}, "declares"),
-        ({"shape": (10**9, 0)}, "holds no matrices"),
+        ({"shape": (10**9, 0)}, "expected matrices of numbers"),
         ({"descr": "|V0", "shape": (10**18,)}, "declares"),
         ({"descr": "[('a', '|O')]"}, "pickled"),
         ({"version": (9, 9)}, "version"),
@@ -122,7 +122,7 @@ def test_letters_that_are_none(tmp_path, refused):
     for code in (0x110000, 0xD800):
         y.view(np.uint32)[0] = code
         np.savez(tmp_path / "a.npz", X=spd(np.random.default_rng(0), 6, 3), y=y)
-        refused(tmp_path / "a.npz", "letters that are none")
+        refused(tmp_path / "a.npz", "corrupt.*Unicode")
 
 
 def test_names_do_not_steer_the_terminal_nor_fill_it(tmp_path, refused):
@@ -185,38 +185,31 @@ def test_the_builder_makes_files_that_are_read(tmp_path):
         assert read_matrices(path).X.tolist() == [np.eye(3).tolist()] * 2
 
 
-@pytest.mark.parametrize("name", [b"X", b"y", b"data"])
+@pytest.mark.parametrize("name", [b"X", b"y"])
 def test_millions_of_cells(name, tmp_path, refused):
     many = cells((10**6, 1), [number()] * 10**6, name)
-    path = mat(tmp_path / "a.mat", *(() if name == b"data" else (GOOD,) if name == b"y" else ()), many)
+    path = mat(tmp_path / "a.mat", *([GOOD] if name == b"y" else []), many)
     assert path.stat().st_size < MEGABYTE
     refused(path, "expected matrices of numbers|for 2 matrices|declares")
 
 
 def test_a_structure_of_millions(tmp_path, refused):
     names = hostile.element(5, struct.pack("<i", 8), "<") + hostile.element(1, b"data".ljust(8, b"\0"), "<")
-    path = mat(tmp_path / "a.mat", cells((10**6, 1), [names, number() * 10**6], b"data", kind=2))
+    path = mat(tmp_path / "a.mat", cells((10**6, 1), [names, number() * 10**6], b"X", kind=2))
     refused(path, "declares")
 
 
-def test_numbers_that_are_more_than_they_say(tmp_path, refused):
-    path = mat(tmp_path / "a.mat", number((3, 3, 2), bytes(10**8), b"X"))
-    refused(path, "declares")
+@pytest.mark.parametrize(
+    ("dims", "size"), [((-3, -3, 2), 144), ((2**31 - 1, 2**31 - 1, 2), 144), ((3, 3, 2), 10**8)]
+)
+def test_shapes_that_cannot_be(dims, size, tmp_path, refused):
+    refused(mat(tmp_path / "a.mat", number(dims, bytes(size), b"X")), "shape|declares")
 
 
-@pytest.mark.parametrize("dims", [(-3, -3, 2), (2**31 - 1, 2**31 - 1, 2)])
-def test_shapes_that_cannot_be(dims, tmp_path, refused):
-    refused(mat(tmp_path / "a.mat", number(dims, bytes(144), b"X")), "shape|declares")
-
-
-def test_words_of_blanks(tmp_path, refused):
-    """No letters are stored, and SciPy fills the weighting with blanks."""
-    path = mat(tmp_path / "a.mat", GOOD, number((2, 2**28), b"", b"y", kind=4))
-    refused(path, "declares")
-
-
-def test_two_variables_of_one_name(tmp_path, refused):
-    refused(mat(tmp_path / "a.mat", GOOD, GOOD), "two variables with the name X")
+def test_words_of_blanks_and_two_variables_of_one_name(tmp_path, refused):
+    """No letters are stored, and SciPy fills the shape with blanks."""
+    refused(mat(tmp_path / "a.mat", GOOD, number((2, 2**28), b"", b"y", kind=4)), "declares")
+    refused(mat(tmp_path / "a.mat", GOOD, GOOD), "X is there twice")
 
 
 def test_a_long_label_is_not_repeated_for_all(tmp_path, refused):
@@ -261,7 +254,7 @@ def test_a_group_is_no_array_and_other_links_do_not_matter(tmp_path):
         ("cells of themselves", "a cell itself"),
         ("empty chunks", "y declares"),
         ("huge", "declares|shape"),
-        ("words", "is text as HDF5 has it"),
+        ("words", "has the type object; expected numbers, or words"),
         ("null", "is no array"),
     ],
 )
@@ -307,10 +300,6 @@ def test_signals_that_lie_about_their_size(tmp_path, modest):
     with pytest.raises(ValueError, match="declares") as caught:
         modest(read_signals, path)
     assert str(path) in str(caught.value)
-    X = member(shape=(10**6, 2, 4)) + bytes(64 * 10**6 - 10**6)
-    path = archive(tmp_path / "b.npz", [("X.npy", X), ("y.npy", member(shape=(5,)))], zipfile.ZIP_STORED)
-    with pytest.raises(ValueError, match=r"y has shape \(5,\) for 1000000 matrices"):
-        modest(read_signals, path)
 
 
 # ---------------------------------------------------------------------------
@@ -339,21 +328,7 @@ def test_one_long_label_is_not_repeated_for_all(tmp_path, modest):
         modest(read_column, tmp_path / "y.csv", 10_000)
 
 
-FORMULAS = [
-    "=1+1",
-    "+1",
-    "-1",
-    "@SUM(A1)",
-    "\t=1",
-    "\r=1",
-    "'=1",
-    "''-x",
-    '=HYPERLINK("a")',
-    "\uff1d1",
-    "'",
-    "'a",
-    "a",
-]
+FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "'=1", "''-x", "\uff1d1", "'", "'a", "a"]
 
 
 def test_no_spreadsheet_runs_a_label_and_our_reader_gets_it_back(tmp_path):

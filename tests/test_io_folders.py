@@ -103,8 +103,8 @@ def test_what_is_wrong_with_a_table(X, tmp_path):
     refused(folder, r"no value for 10 of 12 files: 2\.npy, 3\.npy", table)
     table.write_bytes(b"\xff\xfe")
     refused(folder, "not a text file", table)
-    refused(folder, "labels is no table for the folder", "labels")
-    refused(folder, "without subject=", subject=3)
+    for options in ({"labels": "labels"}, {"subject": 3}):
+        refused(folder, r"expected no subject=, and labels or groups from a \.csv file", **options)
     with pytest.raises(FileNotFoundError, match="There is no file"):
         read_matrices(folder, tmp_path / "none.csv")
 
@@ -125,18 +125,18 @@ def test_what_is_wrong_with_a_folder(X, tmp_path):
     ("name", "content", "sentence"),
     [
         ("b.npy", np.eye(4), r"b\.npy has shape \(4, 4\), but a\.npy has \(3, 3\): all matrices of a folder"),
-        ("b.npy", np.ones((3, 2)), r"it has shape \(3, 2\); expected one square matrix"),
-        ("b.npy", np.ones((2, 3, 3)), "A stack of matrices is read by itself"),
-        ("b.npy", np.array([["a"]]), "expected a matrix of numbers"),
+        ("b.npy", np.ones((3, 2)), r"shape \(3, 2\); expected one square matrix"),
+        ("b.npy", np.ones((2, 3, 3)), "expected one square matrix of numbers, not a stack"),
+        ("b.npy", np.array([["a"]]), "expected one square matrix of numbers"),
         ("b.npy", np.array([[None]], dtype=object), "pickled"),
         ("b.npy", b"\x93NUMPY", "corrupt, truncated"),
-        ("b.csv", "file,label\na,left\n", r"row 1, column 1 holds '(a|file)'; expected a number"),
-        ("b.csv", "a,1\nb,2\nc,3\n", r"row 1, column 1 holds 'a'; .*pass it as labels="),
-        ("b.csv", "1,2,3\n1,2\n1,2,3\n", "row 2 has 2 entries, the first has 3; expected as many"),
-        ("b.csv", "1 2 3\n4 x 6\n7 8 9\n", "row 2, column 2 holds 'x'; expected a number"),
-        ("b.csv", "", r"it has shape \(0, 0\); .*pass it as labels="),
-        ("b.csv", b"\xff\xfe\x00", "not a text file of comma-separated values"),
-        ("b.csv", "1," * 10**6, "row of more than"),
+        ("b.csv", "file,label\na,left\n", "expected a matrix of numbers .*(a|file)"),
+        ("b.csv", "a,1\nb,2\nc,3\n", "'a' to float64 at row 0, column 1.*pass it as labels="),
+        ("b.csv", "1,2,3\n1,2\n1,2,3\n", "columns changed from 3 to 2 at row 2"),
+        ("b.csv", "1 2 3\n4 x 6\n7 8 9\n", "'x' to float64 at row 1, column 2"),
+        ("b.csv", "", "it is empty; .*pass it as labels="),
+        ("b.csv", b"\xff\xfe\x00", "corrupt, truncated or of another format"),
+        ("b.csv", "1," * 10**6, "expected a matrix of numbers"),
     ],
 )
 def test_the_file_that_differs_is_named(name, content, sentence, tmp_path):
@@ -187,14 +187,9 @@ def test_entries_that_are_not_finite_are_read(tmp_path):
     assert np.isnan(read_matrices(tmp_path).X[0, 0, 0])
 
 
-@pytest.mark.parametrize("suffix", [".edf", ".gdf", ".fif"])
-def test_recordings_are_no_matrices(suffix, tmp_path):
-    path = tmp_path / f"run{suffix}"
-    path.write_bytes(b"0")
-    refused(path, "holds signals, not matrices: read them with")
-
-
 def test_signals_are_no_matrices(rng, tmp_path):
+    (tmp_path / "run.edf").write_bytes(b"0")
+    refused(tmp_path / "run.edf", "holds signals, not matrices: .*read_signals")
     np.savez(tmp_path / "set.npz", X=rng.standard_normal((20, 8, 100)), y=np.arange(20))
     refused(tmp_path / "set.npz", r"These look like signals, \(n, channels, times\)")
     np.savez(tmp_path / "set.npz", X=rng.standard_normal((8, 8, 100)), y=np.arange(100))

@@ -41,52 +41,65 @@ def write_hdf5(path, arrays):
                 dataset.attrs["MATLAB_class"] = np.bytes_("double")
 
 
+def write(path, **arrays):
+    savemat(path, arrays) if path.suffix == ".mat" else np.savez(path, **arrays)
+
+
+def refused(path, message, kind=ValueError, **options):
+    with pytest.raises(kind, match=message) as error:
+        read_matrices(path, **options)
+    assert str(path) in str(error.value)
+
+
 # ---------------------------------------------------------------------------
 # Layouts
 
 
 @pytest.mark.parametrize(("matrices", "labels"), [("X", "y"), ("covs", "labels")])
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
-def test_npz(tmp_path, X, matrices, labels, save):
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_npz(tmp_path, X, matrices, labels, save, dtype):
     path = tmp_path / "set.npz"
-    save(path, **{matrices: X.astype(np.float32), labels: LABELS, "groups": GROUPS})
-    got = read_matrices(path)
-    assert got.X.dtype == np.float32
-    assert np.array_equal(got.X, X.astype(np.float32))
-    assert np.array_equal(got.y, LABELS)
+    save(path, **{matrices: X.astype(dtype), labels: LABELS, "groups": GROUPS})
+    got = read_matrices(str(path))
+    assert got.X.dtype == dtype
+    assert np.array_equal(got.X, X.astype(dtype))
+    assert np.array_equal(got.labels, LABELS)
     assert got.groups.tolist() == GROUPS
-    assert got.name == "set"
-    assert got.notes == ()
-
-
-def test_labels_and_groups_may_be_absent(tmp_path, X):
-    np.savez(tmp_path / "set.npz", covs=X)
-    got = read_matrices(tmp_path / "set.npz")
-    assert got.y is None
-    assert got.groups is None
+    assert (got.name, got.notes) == ("set", ())
+    save(path, **{matrices: X})
+    got = read_matrices(path)
+    assert (got.y, got.groups) == (None, None)
+    with pytest.raises(ValueError, match="set has no labels: store them as y or labels"):
+        got.labels  # noqa: B018
 
 
 @pytest.mark.parametrize("axes", [(0, 1, 2), (1, 2, 0)], ids=["n, d, d", "d, d, n"])
-@pytest.mark.parametrize("write", [savemat, write_hdf5], ids=["v5", "v7.3"])
-@pytest.mark.parametrize("n", [3, 5])
-def test_mat_with_either_order_of_axes(tmp_path, X, axes, write, n):
+@pytest.mark.parametrize(
+    "save",
+    [savemat, lambda path, arrays: savemat(path, arrays, do_compression=True), write_hdf5],
+    ids=["v5", "v7", "v7.3"],
+)
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+def test_mat_with_either_order_of_axes(tmp_path, X, axes, save, n):
     path = tmp_path / "set.mat"
-    write(path, {"X": X[:n].transpose(axes), "y": np.arange(n, dtype=float)[:, None] + 1})
+    save(path, {"X": X[:n].transpose(axes), "y": np.arange(n, dtype=float)[:, None] + 1})
     got = read_matrices(path)
     assert np.array_equal(got.X, X[:n])
     assert got.y.tolist() == list(range(1, n + 1))
     assert got.y.dtype.kind == "i"  # MATLAB's doubles, but whole
-    if axes == (1, 2, 0):
+    if axes == (1, 2, 0) and n > 1:
         assert "MATLAB" in got.notes[0]
         assert str((n, 3, 3)) in got.notes[0]
-    else:
+    elif n > 1:
         assert got.notes == ()
 
 
-@pytest.mark.parametrize("write", [savemat, write_hdf5], ids=["v5", "v7.3"])
-def test_mat_with_words(tmp_path, X, write):
+@pytest.mark.parametrize("save", [savemat, write_hdf5], ids=["v5", "v7.3"])
+@pytest.mark.parametrize("labels", [LABELS, LABELS.astype(object)], ids=["char matrix", "cell array"])
+def test_mat_with_words(tmp_path, X, save, labels):
     path = tmp_path / "set.mat"
-    write(path, {"covs": X, "labels": LABELS.astype(object), "groups": np.array(GROUPS)[:, None]})
+    save(path, {"covs": X, "labels": labels, "groups": np.array(GROUPS)[:, None]})
     got = read_matrices(path)
     assert np.array_equal(got.y, LABELS)
     assert got.groups.tolist() == GROUPS
@@ -97,60 +110,45 @@ def test_text_of_hdf5_says_where_labels_can_be(tmp_path, X, labels):
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "set.mat", "w") as file:
         file["X"], file["y"] = X, labels
-    refused(tmp_path / "set.mat", r"y is text as HDF5 has it, not MATLAB; .* \.csv file, labels=FILE")
+    refused(tmp_path / "set.mat", r"y has the type .*words as MATLAB stores them; .* \.csv file")
 
 
 def test_npy_with_csv(tmp_path, X):
     np.save(tmp_path / "set.npy", X)
     (tmp_path / "labels.csv").write_text("label\n" + "\n".join(LABELS) + "\n")
-    (tmp_path / "groups.csv").write_text("\n".join(map(str, GROUPS)) + "\n")
+    (tmp_path / "groups.csv").write_text("1_11\n11_1\n01\n1\n001\n")
     assert read_matrices(tmp_path / "set.npy").y is None
     got = read_matrices(tmp_path / "set.npy", tmp_path / "labels.csv", tmp_path / "groups.csv")
     assert np.array_equal(got.X, X)
     assert np.array_equal(got.y, LABELS)
-    assert got.groups.tolist() == GROUPS
-
-
-def test_groups_in_csv_stay_as_many_as_they_are(tmp_path, X):
-    np.savez(tmp_path / "set.npz", X=X, y=LABELS)
-    (tmp_path / "groups.csv").write_text("1_11\n11_1\n01\n1\n001\n")
-    got = read_matrices(tmp_path / "set.npz", groups=tmp_path / "groups.csv").groups
-    assert got.tolist() == ["1_11", "11_1", "01", "1", "001"]
-
-
-def test_two_arrays_of_one_name_are_refused(tmp_path, X):
-    np.savez(tmp_path / "set.npz", X=X)
-    with zipfile.ZipFile(tmp_path / "set.npz", "a") as archive:
-        archive.writestr("X", npy_header((1, 1, 1)) + bytes(8))
-    refused(tmp_path / "set.npz", "two arrays with the name X")
+    assert got.groups.tolist() == ["1_11", "11_1", "01", "1", "001"]
+    with pytest.raises(FileNotFoundError) as error:
+        read_matrices(tmp_path / "set.npy", labels=tmp_path / "y.csv")
+    assert str(error.value) == f"There is no file {tmp_path / 'y.csv'}: nothing has this name."
 
 
 def test_other_arrays_of_the_file_may_be_named(tmp_path, X):
     path = tmp_path / "set.npz"
-    np.savez(path, X=X, y=LABELS, session=GROUPS, hand=np.arange(5))
+    np.savez(path, X=X, y=LABELS, session=GROUPS, hand=np.char.encode(LABELS, "utf-8"))
     got = read_matrices(path, "hand", "session")
-    assert got.y.tolist() == [0, 1, 2, 3, 4]
+    assert got.y.dtype.kind == "U"  # bytes are the words that they spell
+    assert np.array_equal(got.y, LABELS)
     assert got.groups.tolist() == GROUPS
-    with pytest.raises(ValueError, match=r"no array feet: give one of X, y, session, hand, or a \.csv"):
-        read_matrices(path, "feet")
+    refused(path, r"no array feet: give one of X, y, session, hand, or a \.csv", labels="feet")
 
 
 def test_subjects(tmp_path, X):
     path = tmp_path / "set.npz"
-    np.savez(path, X1=X, y1=LABELS, r1=GROUPS, X2=2 * X, y2=LABELS)
+    np.savez(path, X1=X, y1=LABELS, r1=GROUPS, X12=2 * X, y12=LABELS, X7=X)
     assert read_matrices(path, subject=1).groups.tolist() == GROUPS
-    assert np.array_equal(read_matrices(path, subject=2).X, 2 * X)
-    with pytest.raises(ValueError, match="several subjects"):
-        read_matrices(path)
-
-
-def test_toolbox_file(data_folder):
-    path = data_folder / "bci2a-a09" / "MotorImagery.mat"
-    if not path.is_file():
-        pytest.skip("bci2a-a09/MotorImagery.mat is not in SPDMETRIC_DATA")
-    got = read_matrices(path)
-    assert got.X.shape == (576, 22, 22)
-    assert set(got.groups) == {"T", "E"}
+    got = read_matrices(path, subject=12)
+    assert np.array_equal(got.X, 2 * X)
+    assert got.groups is None
+    refused(path, "holds several subjects: pass subject=, one of 1, 7, 12")
+    for subject in (2, 7):
+        refused(path, f"arrays X{subject} and y{subject} .* it holds subjects 1, 7, 12", subject=subject)
+    np.savez(path, X=X, labels=LABELS)
+    refused(path, "expected the arrays X3 and y3 of subject 3; .*leave out subject=", subject=3)
 
 
 # ---------------------------------------------------------------------------
@@ -193,9 +191,8 @@ def test_column(tmp_path, text, expected):
         (b"a\na\nb\nb\n", "4 entries for 3 matrices"),
         (b"1\n2\n3\n4\n", "4 entries for 3 matrices"),
         (b"1,2\n3,4\n5,6\n", "several columns"),
-        (b"index,label\n0,a\n1,\n2,a\n", "entry 1 is empty"),
+        (b"index,label\n0,a\n1,\n2,a\n", r"the column\[1\] is empty"),
         (b"\xff\xfe\n1\n2\n", "not a text file"),
-        (b"1\nnan\n2\n", r"the column\[1\] is nan"),
         (b"1\nNaN\n2\n", r"the column\[1\] is nan"),
     ],
 )
@@ -212,68 +209,69 @@ def test_bad_column_gets_a_sentence(tmp_path, content, message):
 
 
 def test_missing_and_unknown(tmp_path):
-    with pytest.raises(FileNotFoundError, match="There is no file"):
-        read_matrices(tmp_path / "set.npz")
+    refused(tmp_path / "none.npz", "There is no file", FileNotFoundError)
     (tmp_path / "set.txt").touch()
-    with pytest.raises(ValueError, match=r"unknown suffix '.txt'; expected one of \.npz, \.mat, \.npy"):
-        read_matrices(tmp_path / "set.txt")
-
-
-def test_a_missing_companion_is_the_one_that_is_named(tmp_path, X):
-    np.save(tmp_path / "X.npy", X)
-    with pytest.raises(FileNotFoundError) as error:
-        read_matrices(tmp_path / "X.npy", labels=tmp_path / "y.csv")
-    assert str(error.value) == f"There is no file {tmp_path / 'y.csv'}: nothing has this name."
-
-
-def test_bytes_are_the_words_that_they_spell(tmp_path, X):
-    np.savez(tmp_path / "set.npz", X=X, y=np.char.encode(LABELS, "utf-8"))
-    y = read_matrices(tmp_path / "set.npz").y
-    assert y.dtype.kind == "U"
-    assert y.tolist() == LABELS.tolist()
-
-
-def refused(path, message):
-    with pytest.raises(ValueError, match=message) as error:
-        read_matrices(path)
-    assert str(path) in str(error.value)
+    refused(tmp_path / "set.txt", r"unknown suffix '.txt'; .* one of \.npz, \.mat, \.npy")
+    (tmp_path / "folder.npz").mkdir()
+    refused(tmp_path / "folder.npz", r"folder without a file that ends in \.npy, \.csv: it has nothing")
 
 
 def test_pickles_are_refused(tmp_path, X):
     np.savez(tmp_path / "a.npz", X=X, y=np.array([None] * 5))
     np.save(tmp_path / "b.npy", np.array([None] * 5))
-    (tmp_path / "c.npy").write_bytes(pickle.dumps(X))
-    for name in ("a.npz", "b.npy", "c.npy"):
-        refused(tmp_path / name, "pickled")
+    for name in ("c.npy", "d.npz"):
+        (tmp_path / name).write_bytes(pickle.dumps(X))
+    for name in ("a.npz", "b.npy", "c.npy", "d.npz"):
+        refused(tmp_path / name, r"holds pickled Python objects, which are refused.*y\.astype\(str\)")
+    # Nobody asked for the pickled one: it is not read.
+    np.savez(tmp_path / "a.npz", X=X, y=LABELS, comment=np.array([{}], dtype=object))
+    assert np.array_equal(read_matrices(tmp_path / "a.npz").X, X)
+
+
+TWO = np.ones((2, 2, 2))
+BAD_ARRAYS = [
+    ({}, "found nothing"),
+    ({"A": np.eye(3), "labels": [1]}, "expected the arrays X and y, or covs and labels; found A, labels"),
+    ({"X": np.eye(3), "y": np.zeros(3)}, r"shape \(3, 3\); expected \(n, d, d\), a stack of"),
+    ({"X": np.ones((2, 2, 5)), "y": np.zeros(5)}, r"save its transpose\(2, 0, 1\)"),
+    ({"X": np.ones((4, 2, 2)), "y": np.zeros(5)}, r"shape \(5,\) for 4 matrices; expected one entry"),
+    ({"X": np.ones((6, 2, 2)), "y": np.ones((2, 3))}, r"y has shape \(2, 3\) for 6 matrices"),
+    ({"X": TWO, "y": [1, 2], "groups": [1, 2, 3]}, r"groups has shape \(3,\) for 2 matrices"),
+    ({"X": np.ones((0, 2, 2)), "y": np.zeros(0)}, r"shape \(0, 2, 2\); expected matrices"),
+    ({"X": TWO, "y": np.array([1, np.nan])}, r"y\[1\] is nan"),
+    ({"X": np.array([[["a"]]]), "y": [1]}, "expected matrices of numbers"),
+    ({"X": TWO, "y": np.array(["a", " "])}, r"y\[1\] is empty; expected a number or a word"),
+    ({"X": TWO, "y": np.array([b"\xff", b"b"])}, "UnicodeDecodeError"),
+    ({"X": TWO, "y": np.array([1, 2], "M8[D]")}, r"datetime64\[D\]; expected words or numbers"),
+]
+
+
+@pytest.mark.parametrize(("arrays", "message"), BAD_ARRAYS)
+def test_bad_arrays_get_a_sentence(tmp_path, arrays, message):
+    np.savez(tmp_path / "set.npz", **arrays)
+    refused(tmp_path / "set.npz", message)
 
 
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"A": np.eye(3)}, "expected the arrays X and y"),
-        ({"X": np.eye(3), "y": np.zeros(3)}, r"shape \(3, 3\); expected \(n, d, d\)"),
-        ({"X": np.ones((2, 2, 5)), "y": np.zeros(5)}, "transpose"),
-        ({"X": np.ones((4, 2, 2)), "y": np.zeros(5)}, r"shape \(5,\) for 4 matrices"),
-        ({"X": np.ones((0, 2, 2)), "y": np.zeros(0)}, "holds no matrices"),
-        ({"X": np.ones((2, 2, 2)), "y": np.array([1, np.nan])}, r"y\[1\] is nan"),
-        ({"X": np.array([[["a"]]]), "y": [1]}, "expected matrices of numbers"),
-        (
-            {"X": np.ones((2, 2, 2)), "y": np.array(["a", " "])},
-            r"y\[1\] is empty; expected a number or a word",
-        ),
-        (
-            {"X": np.ones((2, 2, 2)), "y": np.array([b"\xff", b"b"])},
-            "y holds bytes that are no text in UTF-8",
-        ),
-        (
-            {"X": np.ones((2, 2, 2)), "y": np.array([1, 2], "M8[D]")},
-            r"datetime64\[D\]; expected words or numb",
-        ),
+        ({"A": TWO}, "expected the arrays X and y, or covs and labels; found A"),
+        ({"X": np.ones((4, 2, 2)), "y": np.zeros(5)}, r"y has shape \(1, 5\) for 4 matrices"),
+        ({"X": np.ones((5, 2, 3)), "y": np.zeros(5)}, r"X has shape \(5, 2, 3\)"),
+        ({"X": np.eye(3), "y": np.zeros(5)}, r"X has shape \(3, 3\)"),
+        ({"X": TWO, "y": {"a": 1}}, r"y has shape|y declares"),
     ],
 )
-def test_bad_arrays_get_a_sentence(tmp_path, arrays, message):
-    np.savez(tmp_path / "set.npz", **arrays)
-    refused(tmp_path / "set.npz", message)
+def test_bad_variables_of_matlab_get_a_sentence(tmp_path, arrays, message):
+    savemat(tmp_path / "set.mat", arrays)
+    refused(tmp_path / "set.mat", message)
+
+
+def test_two_arrays_of_one_name_are_refused(tmp_path, X):
+    np.savez(tmp_path / "set.npz", X=X)
+    with zipfile.ZipFile(tmp_path / "set.npz", "a") as archive:
+        archive.writestr("X", npy_header((1, 1, 1)) + bytes(8))
+    refused(tmp_path / "set.npz", "two arrays with the name X")
 
 
 def npy_header(shape) -> bytes:
@@ -303,29 +301,34 @@ def test_a_bomb_is_refused(tmp_path):
     refused(tmp_path / "a.npz", "more than 100 times")
 
 
-KINDS = ("npz", "npy", "v5.mat", "v5z.mat")
+@pytest.mark.parametrize("suffix", [".npz", ".mat"])
+def test_truncated_and_other_files(tmp_path, rng, suffix):
+    path = tmp_path / f"set{suffix}"
+    write(path, X=spd(rng, 20, 6), y=np.arange(20))
+    content = path.read_bytes()
+    for keep in (0.0, 0.02, 0.3, 0.7, 0.98):
+        path.write_bytes(content[: int(keep * len(content))])
+        refused(path, "corrupt, truncated or of another format")
+    path.write_bytes(b"#" + rng.bytes(5000))
+    refused(path, "corrupt, truncated or of another format")
+    path.write_bytes(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM" + bytes(400))
+    refused(path, "corrupt, truncated or of another format")
 
 
-def written(kind, path):
-    X = spd(np.random.default_rng(0), 6, 3)
-    y = np.arange(6) % 2
+@pytest.mark.parametrize("kind", ["npz", "npy", "v5.mat", "v5z.mat"])
+@given(data=st.data())
+def test_damaged_files_are_read_or_refused_with_a_sentence(tmp_path_factory, kind, data):
+    path = tmp_path_factory.mktemp("damaged") / f"set.{kind.split('.')[-1]}"
+    X, y = spd(np.random.default_rng(0), 6, 3), np.arange(6) % 2
     if kind == "npz":
         np.savez_compressed(path, X=X, y=y)
     elif kind == "npy":
         np.save(path, X)
     else:
         savemat(path, {"X": X, "y": y}, do_compression=kind == "v5z.mat")
-    return path.read_bytes()
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@given(data=st.data())
-def test_damaged_files_are_read_or_refused_with_a_sentence(tmp_path_factory, kind, data):
-    path = tmp_path_factory.mktemp("damaged") / f"set.{kind.split('.')[-1]}"
-    content = bytearray(written(kind, path))
+    content = bytearray(path.read_bytes())
     cut = data.draw(st.integers(0, len(content)), label="cut")
-    flips = data.draw(st.lists(st.integers(0, len(content) * 8 - 1), max_size=8), label="flips")
-    for flip in flips:
+    for flip in data.draw(st.lists(st.integers(0, len(content) * 8 - 1), max_size=8), label="flips"):
         content[flip // 8] ^= 1 << flip % 8
     path.write_bytes(content[:cut])
     try:
@@ -334,3 +337,18 @@ def test_damaged_files_are_read_or_refused_with_a_sentence(tmp_path_factory, kin
         assert str(path) in str(error)  # noqa: PT017 - the file may as well be read
     else:
         assert got.X.ndim == 3
+
+
+# ---------------------------------------------------------------------------
+# Real data
+
+
+def test_real_files(data_folder):
+    got = read_matrices(data_folder / "cho2017" / "subject01.npz")
+    assert got.X.shape == (200, 16, 16)
+    assert np.unique(got.y).tolist() == ["left_hand", "right_hand"]
+    path = data_folder / "eegmmi" / "covariances_S001-S020.npz"
+    got = read_matrices(path, subject=20)
+    assert (got.X.shape, got.X.dtype) == ((45, 64, 64), np.float32)
+    assert np.unique(got.groups).tolist() == [4, 8, 12]
+    refused(path, "it holds subjects 1, 2, .*, 20", subject=29)

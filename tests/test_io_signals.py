@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import struct
 from pathlib import Path
 
 import numpy as np
@@ -78,13 +77,13 @@ def test_arrays_of_several_subjects(X, tmp_path):
 @pytest.mark.parametrize(
     ("content", "sentence", "options"),
     [
-        ({"X": np.ones((6, 4))}, r"X has shape \(6, 4\); expected \(n, channels, times\)", {}),
-        ({"X": np.ones((0, 4, 5))}, r"X has shape \(0, 4, 5\)", {}),
-        ({"X": np.ones((6, 4, 5), complex)}, "expected signals of real numbers", {}),
+        ({"X": np.ones((6, 4))}, r"shape \(6, 4\); expected real numbers, \(n, channels, times\)", {}),
+        ({"X": np.ones((0, 4, 5))}, r"shape \(0, 4, 5\)", {}),
+        ({"X": np.ones((6, 4, 5), complex)}, "dtype complex128 .* expected real numbers", {}),
         ({"X": np.ones((6, 4, 5)), "y": np.arange(5)}, r"y has shape \(5,\) for 6 matrices", {}),
         (
             {"X": np.ones((6, 4, 5))},
-            "leave out band=, window=; they are for recordings",
+            "trials are cut already: leave out band=, window=",
             {"band": (1, 2), "window": (0, 1)},
         ),
         ({"Z": np.ones((6, 4, 5))}, "expected the arrays X and y", {}),
@@ -152,7 +151,7 @@ def test_the_order_of_channels_is_that_of_the_recipe(edf, signal):
     wanted = Recipe("recording", "T1", None, (0.2, 0.9), ("E2", "E0"))
     np.testing.assert_allclose(read_signals(edf, recipe=wanted).X[0], signal[[2, 0], 120:191], atol=1e-6)
     other = Recipe("recording", "T1", None, (0.2, 0.9), ("E2", "Cz"))
-    refused(edf, "no channel Cz, as the model needs; it has E0, E1, E2", recipe=other)
+    refused(edf, "has the channels E0, E1, E2 .*; expected Cz, as the model needs", recipe=other)
 
 
 def test_a_folder_of_recordings(edf, signal):
@@ -167,20 +166,20 @@ def test_a_folder_of_recordings(edf, signal):
     labels.write_text("\n".join("abcdef"))
     assert read_signals(edf.parent, labels, **CUT).y.tolist() == list("abcdef")
     write_edf(edf.with_name("run3.edf"), signal[:2], RATE, ANNOTATIONS)
-    with pytest.raises(ValueError, match=r"run3\.edf has other channels than .*run1\.edf"):
+    with pytest.raises(ValueError, match=r"run3\.edf has other channels, .* than .*run1\.edf"):
         read_signals(edf.parent, **CUT)
 
 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({}, r"pass events=, .*; it has T0 \(1\), T1 \(2\), T2 \(2\)"),
-        ({"events": "T1"}, r"pass window=, first and last second"),
-        ({"events": "T1,T9", "window": (0, 1)}, r"no trial of T9; there are T0 \(1\), T1 \(2\), T2 \(2\)"),
+        ({"window": (0, 1)}, r"pass events=.*; it has T0, T1, T2"),
+        ({"events": "T1"}, r"pass .* window=\(0.5, 2.5\), seconds after them"),
+        ({"events": "T1,T9", "window": (0, 1)}, r"no trial of T9; there are T0, T1, T2"),
         ({**CUT, "band": (8, 60)}, r"band=\(8.0, 60.0\) at fs=100 Hz: expected two rising frequencies"),
         ({**CUT, "window": (1, 0.5)}, r"window=\(1.0, 0.5\): expected two rising moments"),
-        ({**CUT, "window": (float("nan"), 0.5)}, r"window=\(nan, 0.5\): expected two finite moments"),
-        ({**CUT, "window": (0, float("inf"))}, r"window=\(0.0, inf\): expected two finite moments"),
+        ({**CUT, "window": (float("nan"), 0.5)}, r"window=\(nan, 0.5\): expected two rising moments"),
+        ({**CUT, "window": (0, float("inf"))}, r"window=\(0.0, inf\): expected two rising moments"),
         ({**CUT, "window": (5, 20)}, "no trial of T1, T2;.* 4 trials were left out, whose window leaves"),
         ({**CUT, "subject": 3}, "without subject="),
     ],
@@ -191,23 +190,8 @@ def test_what_a_recording_needs(options, sentence, edf):
 
 @pytest.mark.parametrize("events", ["", " , ", "T1=", "=left", "T1,T1"])
 def test_events_that_are_none(events):
-    with pytest.raises(ValueError, match=r"expected .*names, 'T1,T2' or 'T1=left,T2=right'"):
+    with pytest.raises(ValueError, match=r"expected different names, 'T1,T2' or 'T1=left,T2=right'"):
         event_labels(events)
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"events": ["T1", "T2"]}, r"events=\['T1', 'T2'\]: expected one text, 'T1,T2'"),
-        ({"recipe": {"events": "T1"}}, r"recipe=.*: expected that of signals read before"),
-        ({"band": [8]}, r"band=\[8\]: expected two numbers"),
-        ({"window": "ab"}, r"window='ab': expected two numbers"),
-    ],
-    ids=str,
-)
-def test_options_of_another_type(options, sentence):
-    with pytest.raises((TypeError, ValueError), match=sentence):
-        read_signals("any.edf", **options)
 
 
 def test_gdf(rng, tmp_path):
@@ -299,15 +283,15 @@ def test_epochs_of_several_files(X, tmp_path):
     with pytest.raises(ValueError, match="trials of another length"):
         read_signals(tmp_path)
     (tmp_path / "d.edf").write_bytes(b"0")
-    with pytest.raises(ValueError, match="got epochs and recording; expected files of one kind"):
+    with pytest.raises(ValueError, match="got epochs and recording; expected files of one type"):
         read_signals(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"events": "up"}, r"no trial of up; there are left \(3\), right \(3\)"),
-        ({"band": (8, 30)}, "leave out band="),
+        ({"events": "up"}, r"no trial of up; there are left, right"),
+        ({"band": (8, 30)}, "expected epochs, .* without band="),
         ({"window": (0, 5)}, r"window=\(0.0, 5.0\): its epochs go from -0.1 to 0.29 seconds"),
     ],
 )
@@ -324,45 +308,10 @@ def test_epochs_that_cannot_be_used_are_read_and_listed(X, tmp_path):
     ]
 
 
-def tags(content):
-    """Where the tags of a FIF file begin, with their kinds."""
-    at, found = 0, []
-    while 0 <= at < len(content):
-        kind, _, size, following = struct.unpack(">iiii", content[at : at + 16])
-        found.append((at, kind, size))
-        at = following or at + 16 + size
-    return found
-
-
-def patched(at, *words):
-    def spoil(path):
-        content = bytearray(path.read_bytes())
-        found = tags(content)
-        start = found[at][0] if isinstance(at, int) else next(a for a, kind, _ in found if kind == at[0])
-        for k, word in words:
-            content[start + 4 * k : start + 4 * k + 4] = struct.pack(">i", word)
+def test_other_and_damaged_fif_files(X, tmp_path):
+    path = write_epochs(tmp_path / "b-epo.fif", X)
+    for content in (path.read_bytes()[:-500], b""):
         path.write_bytes(content)
-
-    return spoil
-
-
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda path: path.write_bytes(b""),
-        lambda path: path.write_bytes(path.read_bytes()[:-500]),
-        patched(5, (2, 2**31 - 1)),
-        patched(5, (2, -4)),
-        patched(9, (3, 16)),
-    ],
-    ids=["empty", "truncated", "long", "negative", "loop"],
-)
-def test_damaged_epochs(spoil, X, tmp_path):
-    path = write_epochs(tmp_path / "a-epo.fif", X)
-    spoil(path)
-    refused(path, "cannot be read: it is corrupt")
-
-
-def test_other_fif_files(X, tmp_path):
+        refused(path, "cannot be read: it is corrupt")
     write_epochs(tmp_path / "a-epo.fif", X).rename(tmp_path / "raw.fif")
     refused(tmp_path / "raw.fif", "expected epochs, saved by MNE under a name that ends in -epo.fif")

@@ -30,7 +30,6 @@ from spdmetric.comparison.folds import steps_of
 from spdmetric.comparison.methods import METHODS, Sizes, set_where_known
 from spdmetric.estimators.embedding import Embedding
 from spdmetric.estimators.transfer import TransferClassifier
-from spdmetric.io import atomic
 from spdmetric.io.models import TRUSTED, input_of, load_recipe
 from spdmetric.io.signals import Recipe
 from spdmetric.manifolds import BallPoint, RankPoint
@@ -82,8 +81,8 @@ METRICS = {
     "low rank": LogEuclideanMetric(2.0, rank=2),
     "gaussian": LogEuclideanMetric(2.0, kernel="rbf", max_iter=20),
     "given init": LogEuclideanMetric(1.0, init=np.diag([1.0, 2.0, 3.0, 4.0])),
-    "shape": LogEuclideanMetric(2.0, weighting="discriminant"),
-    "shape at low rank": LogEuclideanMetric(2.0, rank=3, weighting="discriminant"),
+    "weighting": LogEuclideanMetric(2.0, weighting="discriminant"),
+    "weighting at low rank": LogEuclideanMetric(2.0, rank=3, weighting="discriminant"),
     "one iteration": LogEuclideanMetric(np.float64(5.0), max_iter=1),
     "CV": LogEuclideanMetricCV(**QUICK_CV),
     "CV at low rank": LogEuclideanMetricCV(**QUICK_CV | {"ranks": (2, 3)}),
@@ -107,35 +106,14 @@ def test_a_metric_comes_back_bit_for_bit(case, rng, tmp_path):
     assert same(metric.solution_.point.S, loaded.solution_.point.S)
 
 
-@pytest.mark.parametrize("d", [1, 5, 9, 24])
-def test_transform_is_the_same_at_every_size(d, rng, tmp_path):
-    metric = fitted(LogEuclideanMetric(3.0, max_iter=10), rng, n=20, d=d)
-    loaded, X = there_and_back(metric, tmp_path), spd(rng, 40, d)
-    assert same(metric.transform(X), loaded.transform(X))
-
-
 def test_what_is_loaded_is_a_normal_estimator(rng, tmp_path):
     metric = fitted(LogEuclideanMetricCV(**QUICK_CV), rng)
     loaded = there_and_back(metric, tmp_path)
-    assert loaded.get_params() == metric.get_params()
     assert clone(loaded).get_params() == metric.get_params()
-    assert loaded.n_features_in_ == 4
-    assert loaded.classes_.tolist() == [0, 1]
-    assert loaded.best_params_ == metric.best_params_
     assert list(loaded.get_feature_names_out()) == list(metric.get_feature_names_out())
-    assert loaded.solution_.status is metric.solution_.status
     fitted(loaded, rng)  # and it can be fitted again
     with pytest.raises(ValueError, match="features"):
         loaded.transform(spd(rng, 2, 3))
-
-
-def test_output_in_pandas_is_remembered(rng, tmp_path):
-    pd = pytest.importorskip("pandas")
-    model = make_pipeline(LogEuclideanMetric(1.0), KNeighborsClassifier(1)).set_output(transform="pandas")
-    X, y = labeled(rng, 12, 3)
-    loaded = there_and_back(model.fit(X, y), tmp_path)
-    assert isinstance(loaded[0].transform(X), pd.DataFrame)
-    assert same(loaded.predict(X), model.predict(X))
 
 
 LABELS = {
@@ -149,28 +127,16 @@ LABELS = {
 
 
 @pytest.mark.parametrize("kind", LABELS)
-@pytest.mark.parametrize("metric", [LogEuclideanMetric(1.0), LogEuclideanMetricCV(**QUICK_CV)])
-def test_a_pipeline_predicts_the_same(kind, metric, rng, tmp_path):
+@pytest.mark.parametrize("algorithm", ["brute", "kd_tree", "ball_tree"])
+def test_a_pipeline_predicts_the_same(kind, algorithm, rng, tmp_path):
     X, codes = labeled(rng, 20, 3)
-    model = make_pipeline(clone(metric), KNeighborsClassifier(1)).fit(X, LABELS[kind][codes])
+    neighbors = KNeighborsClassifier(1, algorithm=algorithm)
+    model = make_pipeline(LogEuclideanMetric(1.0), neighbors).fit(X, LABELS[kind][codes])
     loaded, new = there_and_back(model, tmp_path), spd(rng, 50, 3)
     assert list(loaded.named_steps) == list(model.named_steps)
     assert same(loaded.predict(new), model.predict(new))
     assert same(loaded.predict_proba(new), model.predict_proba(new))
     assert same(loaded.classes_, model.classes_)
-    assert loaded.score(X, LABELS[kind][codes]) == 1.0
-
-
-@pytest.mark.parametrize("algorithm", ["brute", "kd_tree", "ball_tree", "auto"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_neighbors_are_the_same_in_every_way_to_find_them(algorithm, dtype, rng, tmp_path):
-    X, y = labeled(rng, 60, 3, classes=3)
-    judge = KNeighborsClassifier(4, weights="distance", algorithm=algorithm, metric_params=None)
-    model = make_pipeline(LogEuclideanMetric(1.0), judge).fit(X.astype(dtype), y)
-    loaded, new = there_and_back(model, tmp_path), spd(rng, 50, 3)
-    assert same(loaded.predict_proba(new), model.predict_proba(new))
-    for one, other in zip(*(m[-1].kneighbors(m[0].transform(new)) for m in (loaded, model)), strict=True):
-        assert same(one, other)
 
 
 # ---------------------------------------------------------------------------
@@ -259,12 +225,8 @@ def test_every_estimator_of_the_package(rng, tmp_path):
         data = signals if isinstance(model, TransferClassifier) else X
         model.fit(data, np.log(np.arange(2, 32)) if is_regressor(model) else y)
         loaded = there_and_back(model, tmp_path)
-        assert same(
-            *(
-                used.predict(data) if hasattr(model, "predict") else used.transform(data)
-                for used in (loaded, model)
-            )
-        )
+        way = "predict" if hasattr(model, "predict") else "transform"
+        assert same(getattr(loaded, way)(data), getattr(model, way)(data))
 
 
 def test_every_trusted_type_is_there():
@@ -275,9 +237,7 @@ def test_every_trusted_type_is_there():
         assert isinstance(getattr(__import__(module, fromlist=[made_of]), made_of), type), name
 
 
-@pytest.mark.parametrize(
-    "name", ["logeuclid-mean-lda", "svm", "mdm", "fgmdm", "csp-lda", "euclid", "spdmetric"]
-)
+@pytest.mark.parametrize("name", ["logeuclid-mean-lda", "svm", "mdm", "csp-lda", "spdmetric"])
 def test_steps_before_a_method_are_kept(name, rng, tmp_path):
     estimation = pytest.importorskip("pyriemann.estimation")
     signals = rng.standard_normal((40, 5, 60)) * (1 + np.arange(40)[:, None, None] % 2)
@@ -300,6 +260,8 @@ def test_estimators_that_are_parameters_come_back(rng, tmp_path):
     loaded = there_and_back(model.fit(X, y), tmp_path)
     assert isinstance(loaded[-1].covariance_estimator, LedoitWolf)
     assert same(clone(loaded).fit(X, y).predict_proba(X), model.predict_proba(X))
+    model = make_pipeline(LogEuclideanMetric(0.0), GaussianNB()).fit(X, y)  # no method of the registry
+    assert same(there_and_back(model, tmp_path).predict_proba(X), model.predict_proba(X))
 
 
 RECIPE = Recipe("recording", "T1=left,T2=right", (8.0, 30.0), (0.5, 2.5), ("C3", "C4"))
@@ -327,26 +289,11 @@ def test_a_file_tells_the_versions_that_wrote_it(rng, tmp_path):
         assert all(info.compress_type == zipfile.ZIP_STORED for info in archive.infolist())
 
 
-@pytest.mark.parametrize("name", ["model.pkl", "model.joblib", "model.JSON", "model.v2"])
+@pytest.mark.parametrize("name", ["model.pkl", "model.JSON"])
 def test_a_name_of_another_format_is_refused(name, rng, tmp_path):
     with pytest.raises(ValueError, match=rf"{name}: expected a name that ends in \.skops"):
         spdmetric.save(fitted(LogEuclideanMetric(1.0), rng), tmp_path / name)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_failed_save_leaves_the_former_model(rng, tmp_path, monkeypatch):
-    path, metric = tmp_path / "model.skops", fitted(LogEuclideanMetric(1.0), rng)
-    spdmetric.save(metric, path)
-    before = path.read_bytes()
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(atomic.os, "replace", full)
-    with pytest.raises(OSError, match="No space"):
-        spdmetric.save(metric, path)
-    assert path.read_bytes() == before
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_what_load_would_refuse_is_not_saved(rng, tmp_path):
@@ -365,12 +312,6 @@ def test_what_load_would_refuse_is_not_saved(rng, tmp_path):
         with pytest.raises(ValueError, match="not fitted"):
             spdmetric.save(model, path)
     assert not path.exists()
-
-
-def test_other_estimators_of_scikit_learn_can_follow(rng, tmp_path):
-    X, y = labeled(rng, 20, 3)
-    model = make_pipeline(LogEuclideanMetric(0.0), GaussianNB()).fit(X, y)
-    assert same(there_and_back(model, tmp_path).predict_proba(X), model.predict_proba(X))
 
 
 # ---------------------------------------------------------------------------
@@ -418,19 +359,6 @@ PLANTED = {
         "test_models.Planted",
     ),
     "object": (node("ObjectNode", "test_models", "Planted"), "test_models.Planted"),
-    "method": (
-        node(
-            "MethodNode",
-            "sklearn.neighbors._classification",
-            "KNeighborsClassifier",
-            content={
-                "func": "fit",
-                "obj": node("ObjectNode", "sklearn.neighbors._classification", "KNeighborsClassifier")
-                | {"__id__": 2},
-            },
-        ),
-        "KNeighborsClassifier.fit",
-    ),
 }
 
 
@@ -498,7 +426,6 @@ def in_content(**changes):
 
 
 BAD_FILES = {
-    "empty": (lambda p: p.write_bytes(b""), "is not a zip archive"),
     "text": (lambda p: p.write_text("index,label\n"), "is not a zip archive"),
     "pickle": (lambda p: p.write_bytes(pickle.dumps([1])), "holds pickled Python objects"),
     "truncated": (lambda p: p.write_bytes(p.read_bytes()[:-200]), "corrupt, truncated"),
@@ -508,14 +435,12 @@ BAD_FILES = {
     ),
     "other arrays": (lambda p: p.write_bytes(NPZ.getvalue()), "zip archive, but no skops file: it has"),
     "other skops file": (lambda p: skops.io.dump(GaussianNB(), p), "skops file but not a spdmetric model"),
-    "other format": (in_content(format="x"), "skops file but not a spdmetric model"),
     "newer": (
         in_content(version=2, versions="9.1"),
         "of version 2; this spdmetric reads version 1: use the one that wrote it, 9.1",
     ),
     "no estimator": (in_content(model=[1.0]), "holds a list; expected an estimator"),
     "newer skops": (in_schema(lambda s: s.update(protocol=99)), "skops protocol 99"),
-    "no tree": (in_schema(lambda s: s.clear()), "cannot be read: it is corrupt"),
     "unknown node": (parameter(node("NoSuchNode", "os", "system")), "Can't find loader NoSuchNode"),
     "without an end": (
         lambda p: rewritten(p, lambda n, c: b"[" * 10**6 if n == "schema.json" else c),
@@ -537,11 +462,6 @@ def test_every_bad_file_gets_its_sentence(case, rng, tmp_path):
         spdmetric.load(path)
     assert str(path) in str(raised.value)
     assert "\n" not in str(raised.value)
-
-
-def test_a_missing_file(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"There is no file .*nothing\.skops"):
-        spdmetric.load(tmp_path / "nothing.skops")
 
 
 def test_a_model_that_refers_to_itself_is_refused(rng, tmp_path):

@@ -19,7 +19,6 @@ from reproduction.datasets.files import (
     read_raw,
 )
 from spdmetric.extras import needing
-from spdmetric.io.matrices import read_matrices
 
 if TYPE_CHECKING:
     from mne.io import BaseRaw
@@ -180,12 +179,19 @@ def _class_names(numbers: np.ndarray, name: str, expected: int) -> np.ndarray:
 
 
 def _ready_made(path: Path, classes: Collection[str]) -> Recording:
-    found = read_matrices(path)
-    if found.groups is None:
-        raise ValueError(f"{path} does not tell its sessions; expected idxTraining and idxTest.")
-    y = _class_names(found.labels, str(path), expected=len(found.X))
+    """The structure of the covariance toolbox: matrices (d, d, n), and the numbers of those of a session."""
+    data = read_mat(path, "data")
+    if not isinstance(data, dict) or not {"data", "labels", "idxTraining", "idxTest"} <= set(data):
+        expected = "the structure data with data, labels, idxTraining and idxTest"
+        raise ValueError(f"{path} does not tell its sessions; expected {expected}.")
+    X = np.ascontiguousarray(data["data"].transpose(2, 0, 1))
+    named = np.append(data["idxTraining"], data["idxTest"])
+    if not np.array_equal(np.sort(named), np.arange(1, len(X) + 1)):
+        raise ValueError(f"{path}: idxTraining and idxTest should name each of {len(X)} matrices once.")
+    sessions = np.repeat(["T", "E"], [np.size(data["idxTraining"]), np.size(data["idxTest"])])
+    y = _class_names(data["labels"], str(path), expected=len(X))
     wanted = np.isin(y, list(classes))
-    return Recording(found.X[wanted], y[wanted], found.groups[wanted])
+    return Recording(X[wanted], y[wanted], sessions[np.argsort(named)][wanted])
 
 
 # ---------------------------------------------------------------------------

@@ -207,6 +207,9 @@ def test_ready_made_covariances(tmp_path, rng):
     savemat(tmp_path / "MotorImagery.mat", {"X": X, "y": np.ones(8)})
     with pytest.raises(ValueError, match=r"MotorImagery\.mat does not tell its sessions"):
         load_bci_iv_2a(9, tmp_path)
+    write_motor_imagery(tmp_path / "MotorImagery.mat", X[:7], labels=7)
+    with pytest.raises(ValueError, match="idxTraining and idxTest should name each of 7 matrices once"):
+        load_bci_iv_2a(9, tmp_path)
 
 
 def test_no_files(tmp_path, sessions):

@@ -10,6 +10,7 @@ resumes when the same command is given again: finished folds are in the file bes
 
 from __future__ import annotations
 
+import os
 import shlex
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from dataclasses import replace
@@ -21,13 +22,15 @@ from spdmetric.cli.options import (
     SOURCE,
     add_data,
     add_matrices,
-    add_run,
     add_signals,
     check_method,
+    check_suffix,
     check_targets,
     existing_name,
+    names,
     printable,
     say,
+    whole,
 )
 
 if TYPE_CHECKING:
@@ -59,8 +62,14 @@ def add_options(parser: ArgumentParser) -> None:
     weight = "classes count alike, whatever their sizes, in methods that can weigh them"
     parser.add_argument("--class-weight", choices=("balanced",), help=weight)
     channels = "names of the channels, separated by commas, for the pictures"
-    parser.add_argument("--channels", type=lambda text: text.split(","), metavar="NAMES", help=channels)
-    add_run(parser, "how often the folds are drawn (default: 1 to 5, by size)")
+    parser.add_argument("--channels", type=names, metavar="NAMES", help=channels)
+    repeats = "how often the folds are drawn (default: 1 to 5, by size)"
+    parser.add_argument("--repeats", type=whole(1), metavar="N", help=repeats)
+    parser.add_argument("--seed", type=whole(0), default=0, metavar="S", help="of all draws (default: 0)")
+    cores = os.cpu_count() or 1
+    parser.add_argument("--jobs", type=whole(1), default=cores, metavar="N", help="processes (default: all)")
+    methods = "names of methods, separated by commas (default: all)"
+    parser.add_argument("--methods", type=names, help=methods)
     add_matrices(parser)
     add_signals(parser)
 
@@ -74,22 +83,20 @@ def run(arguments: Namespace) -> None:
     need_page()
     out, labels, test = arguments.out, arguments.labels, arguments.test
     targets = {"--out": out, "--csv": arguments.csv, "--json": arguments.json, "--save": arguments.save}
+    check_suffix("--out", out, ".html", ".htm")
+    check_suffix("--save", arguments.save, ".skops")
     check_targets(targets, arguments.data, labels, test)
-    if out.suffix.lower() not in (".html", ".htm"):
-        raise ValueError(f"--out {out}: expected a name that ends in .html.")
+    if arguments.method is not None and arguments.save is None:
+        raise ValueError("--method is what --save trains: give --save MODEL.skops, or --methods to run some.")
     if arguments.method is not None:
-        if arguments.save is None:
-            raise ValueError(
-                "--method is what --save trains: give --save MODEL.npz, or --methods to run some."
-            )
         check_method(arguments.method)
     data = read_input(arguments.data, labels, arguments)
     others = None
     if test is not None:
         array = None if labels is None or labels.endswith(".csv") else labels
-        others = _note_bad(read_input(test, arguments.test_labels or array, arguments))
+        others = read_input(test, arguments.test_labels or array, arguments).matrices
     report = compare(
-        _check_input(_note_bad(data), others, arguments),
+        _check_input(data.matrices, others, arguments),
         test=others,
         methods=arguments.methods,
         repeats=arguments.repeats,
@@ -105,26 +112,14 @@ def run(arguments: Namespace) -> None:
     _write(report, data, arguments)
 
 
-def _note_bad(data: Input) -> Matrices:
-    """The matrices, with a note of those that were left out."""
-    if not data.bad:
-        return data.matrices
-    some = ", ".join(f"{one.where} ({one.why})" for one in data.bad[:10])
-    more = f", and {len(data.bad) - 10} more" if len(data.bad) > 10 else ""
-    note = f"Left out by --skip-bad, {len(data.bad)} of {data.n_all}: {printable(some)}{more}."
-    return replace(data.matrices, notes=(*data.matrices.notes, note))
-
-
 def _check_input(matrices: Matrices, others: Matrices | None, arguments: Namespace) -> Matrices:
     """The matrices to compare on, or a sentence; one group that nobody named is left aside, with a note."""
     for option, found in (("--labels", matrices), ("--test-labels", others)):
         if found is not None and found.y is None:
-            raise ValueError(
-                f"{found.name} has no labels: give them with {option} CSV, or store them as y in it."
-            )
-    names, d = arguments.channels, matrices.X.shape[1]
-    if names is not None and len(names) != d:
-        raise ValueError(f"--channels has {len(names)} names: expected {d}, one for each row.")
+            raise ValueError(f"{found.name} has no labels: give {option} CSV, or store them as y in it.")
+    channels, d = arguments.channels, matrices.X.shape[1]
+    if channels is not None and len(channels) != d:
+        raise ValueError(f"--channels has {len(channels)} names: expected {d}, one for each row.")
     groups = set() if matrices.groups is None else set(matrices.groups.tolist())
     if len(groups) == 1 and others is None and arguments.groups is None and not arguments.recenter:
         say(f"all matrices are in one group, {printable(*groups)}: not used")
@@ -155,11 +150,10 @@ def _write(report: Report, data: Input, arguments: Namespace) -> None:
     if saved:
         save_model(report.best_estimator(arguments.method), data, arguments.save)
     report.save(arguments.out, origin)
-    written = [arguments.out]
+    print(report, "", f"written: {arguments.out}", sep="\n")
     for path, text in ((arguments.csv, report.as_csv), (arguments.json, report.as_json)):
         if path is not None:
-            write_atomically(path, text().encode())
-            written.append(path)
-    print(report, "", *(f"written: {path}" for path in written), sep="\n")
+            write_atomically(path, text())
+            print(f"written: {path}")
     if saved:
         print(f"written: {arguments.save}", printable(saved_sentence(report.verdict, *saved)), sep="\n")

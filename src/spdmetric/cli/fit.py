@@ -2,7 +2,7 @@
 
 By default a metric and what labels its vectors are learned: radius, rank and weighting are chosen by
 cross-validation as far as they are not given.  --method takes any other that 'spdmetric methods' lists.
-With --regression the labels are numbers to predict, and ridge regression follows the metric, unless
+With --regression the labels are regression targets, and ridge regression follows the metric, unless
 --neighbors is given.  Matrices that are singular in the same directions are brought to their common range
 first, unless --rank is given; where ranks differ, --shrink makes them all definite.
 """
@@ -23,7 +23,8 @@ from spdmetric.cli.options import (
     add_matrices,
     add_signals,
     check_method,
-    check_model_target,
+    check_suffix,
+    check_targets,
     printable,
     whole,
 )
@@ -51,7 +52,7 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--rank", type=whole(1, "full"), metavar="M", help='directions to learn, or "full"')
     neighbors = "label by K neighbors; default: chosen, with --regression ridge regression"
     parser.add_argument("--neighbors", type=whole(1), metavar="K", help=neighbors)
-    parser.add_argument("--regression", action="store_true", help="the labels are numbers to predict")
+    parser.add_argument("--regression", action="store_true", help="the labels are regression targets")
     folds = "of the choice; default: 5, twice for fewer than 200 matrices"
     parser.add_argument("--folds", type=whole(2), metavar="N", help=folds)
     parser.add_argument("--scoring", choices=SCORES, help="by what to choose (default: logloss)")
@@ -66,9 +67,13 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> None:
     """Read, learn, write the model, and say what was learned."""
-    check_model_target("--out", arguments.out, arguments.data, arguments.labels)
-    if arguments.regression:
-        _check_regression(arguments)
+    check_suffix("--out", arguments.out, ".skops")
+    check_targets({"--out": arguments.out}, arguments.data, arguments.labels)
+    classes = {"--method": arguments.method != "auto", "--domains": arguments.domains}
+    classes |= {"--scoring": arguments.scoring, "--class-weight": arguments.class_weight}
+    if arguments.regression and any(classes.values()):
+        given = ", ".join(option for option, value in classes.items() if value)
+        raise ValueError(f"{given} is for classes: leave it out, or --regression.")
 
     from spdmetric.cli.inputs import describe_input, read_input, save_model
     from spdmetric.comparison.folds import drop_single_group
@@ -81,8 +86,6 @@ def run(arguments: Namespace) -> None:
     sizes = Sizes.from_data(data.matrices.X, y)
     if arguments.rank not in (None, "full"):
         sizes = sizes._replace(shared=False)  # a metric of low rank does without the common range
-    if not arguments.regression and arguments.method == "auto":
-        check_classes(y)
     # Domains are groups too; --folds asks for folds of matrices.
     groups = (
         drop_single_group(data.matrices.groups) if data.domains is None and arguments.folds is None else None
@@ -93,23 +96,14 @@ def run(arguments: Namespace) -> None:
         estimator = make_classifier(arguments, sizes, groups is not None or data.domains is not None)
     learn(estimator, data, groups)
     save_model(estimator, data, arguments.out)
-    n, d, _ = data.matrices.X.shape
-    print(
-        *describe_input(data),
-        f"{n} matrices {d} x {d}, {_describe_labels(y, arguments.regression)}",
-        sep="\n",
-    )
+    lines = [*describe_input(data), _describe_labels(data.matrices.X, y, arguments.regression)]
     if sizes.shared:
-        print(f"brought to their common range, {sizes.smallest_rank} of {d} dimensions")
+        lines.append(f"brought to their common range, {sizes.smallest_rank} of {sizes.d} dimensions")
     elif not sizes.definite:
-        lowest = f"the lowest rank is {sizes.smallest_rank} of {d}"
-        print(f"{lowest}: a metric of low rank, from the Euclidean mean; --shrink makes them definite")
-    print(
-        *_describe_groups(data, groups),
-        _describe_model(estimator, arguments),
-        f"written: {arguments.out}",
-        sep="\n",
-    )
+        lowest = f"the lowest rank is {sizes.smallest_rank} of {sizes.d}"
+        lines.append(f"{lowest}: a metric of low rank, from the Euclidean mean; --shrink makes them definite")
+    lines += [*_describe_groups(data, groups), _describe_model(estimator, arguments)]
+    print(*lines, f"written: {arguments.out}", sep="\n")
 
 
 def learn(model: BaseEstimator, data: Input, groups: np.ndarray | None) -> None:
@@ -130,68 +124,47 @@ def learn(model: BaseEstimator, data: Input, groups: np.ndarray | None) -> None:
 
 
 def check_labels(data: Input, arguments: Namespace) -> np.ndarray:
-    """Labels to learn from, or a sentence; a warning where numbers look like classes."""
+    """Labels to learn from, or a sentence."""
     import numpy as np
 
-    from spdmetric.caller import warn_at_caller
     from spdmetric.validation import is_regression
 
     y, path = data.matrices.y, arguments.data
     if y is None:
         raise ValueError(f"{path} has no labels to learn from: give them with --labels CSV.")
-    if not arguments.regression and is_regression(y, "auto"):
-        raise ValueError(
-            f"{path} has numbers that are not all whole for labels, such as "
-            f"{y[y != np.round(y)][0]:.4g}: give --regression to predict numbers; classes are words or whole "
-            "numbers."
-        )
-    if arguments.regression and y.dtype.kind not in "fiu":
-        raise ValueError(
-            f"--regression needs numbers, and {path} has words for labels, such as {str(y[0])!r}: "
-            "leave it out to learn classes."
-        )
     (found, counts), n = np.unique(y, return_counts=True), len(y)
-    if not arguments.regression and len(found) < 2:
+    if arguments.regression:
+        _check_numbers(found, arguments)
+    elif is_regression(y, "auto"):
+        some = f"labels that are not all whole, such as {y[y != np.round(y)][0]:.4g}"
+        raise ValueError(f"{path} has {some}: give --regression; classes are words or whole numbers.")
+    elif len(found) < 2:
         option = "--labels" if arguments.events is None else "--events"
-        raise ValueError(
-            f"{path} has one class, {str(found[0])!r} for all {n} matrices: expected two or more; {option} "
-            "can name other labels."
-        )
+        only = f"has one class, {str(found[0])!r} for all {n} matrices"
+        raise ValueError(f"{path} {only}: expected two or more; {option} can name other labels.")
+    elif arguments.method == "auto" and np.sum(counts > 1) < 2:  # a fold can hold all matrices of a class
+        names = ", ".join(repr(str(name)) for name in found[counts == 1][:8])
+        expected = "two classes with two or more; --method mdm, which chooses nothing, does with one"
+        raise ValueError(f"Only one matrix has the label {names}: expected {expected}.")
     most = n if arguments.regression else int(counts.max())
     if arguments.folds is not None and arguments.folds > most:
         of = f"there are {n} matrices" if arguments.regression else f"the largest class has {most} matrices"
         raise ValueError(f"--folds {arguments.folds}: {of}; expected at most {most}.")
     if arguments.neighbors is not None and arguments.neighbors > n:
         raise ValueError(f"--neighbors {arguments.neighbors}: there are {n} matrices; expected at most {n}.")
-    if arguments.regression and len(found) <= FEW_VALUES and (found == np.round(found)).all():
-        warn_at_caller(
-            f"{path} has {len(found)} different whole numbers for labels, which --regression takes "
-            "for numbers to predict: leave it out if they name classes.",
-            UserWarning,
-        )
     return y
 
 
-def check_classes(y: np.ndarray) -> None:
-    """Refuse classes of which a fold can hold all matrices, so that it has none to learn from."""
-    import numpy as np
+def _check_numbers(found: np.ndarray, arguments: Namespace) -> None:
+    """Refuse regression targets that are words; warn of those that look like classes."""
+    from spdmetric.caller import warn_at_caller
 
-    found, counts = np.unique(y, return_counts=True)
-    if len(found) - np.sum(counts == 1) < 2:
-        names = ", ".join(repr(str(name)) for name in found[counts == 1][:8])
-        raise ValueError(
-            f"Only one matrix has the label {names}: expected two classes with two or more, for folds to "
-            "choose by; --method mdm, which chooses nothing, does with one."
-        )
-
-
-def _check_regression(arguments: Namespace) -> None:
-    """Refuse options of classes."""
-    options = {"--method": arguments.method != "auto", "--domains": arguments.domains}
-    options |= {"--scoring": arguments.scoring, "--class-weight": arguments.class_weight}
-    for option, is_given in options.items():
-        if is_given:
-            raise ValueError(f"{option} is for classes: leave it out, or --regression.")
+    if found.dtype.kind not in "fiu":
+        some = f"{arguments.data} has words for labels, such as {str(found[0])!r}"
+        raise ValueError(f"--regression needs numbers, and {some}: leave it out to learn classes.")
+    if len(found) <= FEW_VALUES and (found == found.round()).all():
+        some = f"{arguments.data} has {len(found)} different whole numbers for labels"
+        warn_at_caller(f"{some}: leave out --regression if they name classes.", UserWarning)
 
 
 def make_classifier(arguments: Namespace, sizes: Sizes, grouped: bool) -> BaseEstimator:
@@ -215,10 +188,8 @@ def make_classifier(arguments: Namespace, sizes: Sizes, grouped: bool) -> BaseEs
         if set_where_known(estimator, **parameters):
             raise ValueError(f"{option} has no meaning for --method {name}: leave it out, or --method.")
     if arguments.domains is not None and not chooses:
-        raise ValueError(
-            f"--domains needs a method that keeps their means, and {name} does not: use --method auto, or "
-            "--method spdmetric-neighbors."
-        )
+        todo = "use --method auto, or --method spdmetric-neighbors"
+        raise ValueError(f"--domains needs a method that keeps their means, and {name} does not: {todo}.")
     return estimator
 
 
@@ -263,10 +234,11 @@ def make_regressor(arguments: Namespace, sizes: Sizes) -> BaseEstimator:
     return estimator
 
 
-def _describe_labels(y: np.ndarray, regression: bool) -> str:
+def _describe_labels(X: np.ndarray, y: np.ndarray, regression: bool) -> str:
+    matrices = "{} matrices {} x {}".format(*X.shape)
     if regression:
-        return f"numbers from {y.min():.4g} to {y.max():.4g}"
-    return f"{len(set(y.tolist()))} classes: {count_values(y)}"
+        return f"{matrices}, numbers from {y.min():.4g} to {y.max():.4g}"
+    return f"{matrices}, {len(set(y.tolist()))} classes: {count_values(y)}"
 
 
 def count_values(values: np.ndarray) -> str:

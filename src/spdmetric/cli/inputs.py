@@ -20,8 +20,9 @@ from spdmetric.comparison.baselines import from_pyriemann
 from spdmetric.comparison.folds import steps_of
 from spdmetric.comparison.methods import expression
 from spdmetric.estimators import Shrinkage
+from spdmetric.io.arrays import SIGNAL_SUFFIXES
 from spdmetric.io.columns import GROUP_HEADS, read_column
-from spdmetric.io.matrices import SIGNAL_SUFFIXES, Matrices, read_matrices
+from spdmetric.io.matrices import Matrices, read_matrices
 from spdmetric.io.models import save
 from spdmetric.io.signals import Recipe, Signals, holds_signals, read_signals
 from spdmetric.validation import Bad, bad_matrices, bad_signals
@@ -38,8 +39,7 @@ class Input:
     matrices: Matrices  # (n, d, d), what the steps make of it; with labels and groups
     domains: np.ndarray | None  # (n,)
     names: Sequence[str] | None  # (n_all,), of files with one matrix each
-    bad: list[Bad]  # what was left out
-    n_all: int  # with the bad ones
+    n_all: int  # with what was left out
     steps: list[BaseEstimator]  # from X to the matrices
     recipe: Recipe | None  # of signals: how to read others in the same way
     kept: np.ndarray  # rows of the file that are in X
@@ -58,53 +58,41 @@ def read_input(
     """
     wanted = (*SIGNALS, "shrink", "groups", "domains", "subject")  # of which a command may lack some
     options = Namespace(**{name: getattr(arguments, name, None) for name in wanted})
-    found = _read(path, labels, options, steps, recipe)
+    found = _read(path, labels, options, steps is not None, recipe)
     domains = _read_domains(path, found, options.domains, options.subject)
     recipe, names = (found.recipe, None) if isinstance(found, Signals) else (None, found.names)
     if found.X.dtype.kind == "c":
         todo = "Hermitian matrices can be stored as [[Re, -Im], [Im, Re]]"
         raise ValueError(f"{path} holds complex numbers; expected real ones. {todo}.")
     bad = bad_matrices(found.X, names) if recipe is None else bad_signals(found.X)
-    _check_bad(path, bad, len(found.X), getattr(arguments, "skip_bad", False))
+    notes = (*found.notes, *_describe_bad(path, bad, len(found.X), getattr(arguments, "skip_bad", False)))
     kept = np.setdiff1d(np.arange(len(found.X)), [one.index for one in bad])
     y, groups, domains = (None if of is None else of[kept] for of in (found.y, found.groups, domains))
     X = matrices = found.X[kept]
     steps = _make_steps(options, signals=recipe is not None) if steps is None else steps
     for step in steps:
         matrices = step.fit_transform(matrices)
-    described = Matrices(matrices, y, groups, found.name, found.notes)
-    return Input(X, described, domains, names, bad, len(found.X), steps, recipe, kept)
+    described = Matrices(matrices, y, groups, found.name, notes)
+    return Input(X, described, domains, names, len(found.X), steps, recipe, kept)
 
 
 def _read(
-    path: Path,
-    labels: str | None,
-    options: Namespace,
-    steps: list[BaseEstimator] | None,
-    recipe: Recipe | None,
+    path: Path, labels: str | None, options: Namespace, of_model: bool, recipe: Recipe | None
 ) -> Matrices | Signals:
-    """Matrices or signals: a model knows, options say so, or the kind of file does."""
+    """Matrices or signals: a model knows, options say so, or the type of file does."""
     found = holds_signals(path, options.subject)
     files = found and (path.is_dir() or path.suffix.lower() in SIGNAL_SUFFIXES)
-    wanted = (
-        recipe is not None if steps is not None else files or any(getattr(options, name) for name in SIGNALS)
-    )
+    wanted = recipe is not None if of_model else files or any(getattr(options, name) for name in SIGNALS)
     if wanted:
         how = {name: getattr(options, name) for name in ("events", "band", "window")}
         signals = read_signals(path, labels, options.groups, subject=options.subject, recipe=recipe, **how)
         if _is_symmetric(signals.X):
-            todo = (
-                "leave out --estimator" if recipe is None else "the model takes signals, fit one on matrices"
-            )
+            todo = "the model takes signals, fit one on matrices" if of_model else "leave out --estimator"
             raise ValueError(f"{path} holds symmetric matrices, no signals (n, channels, times): {todo}.")
         return signals
-    if found and steps is not None:
-        raise ValueError(f"{path} holds signals, and the model takes matrices: fit one on signals.")
     if found:
-        raise ValueError(
-            f"{path} has no square matrices. These look like signals, (n, channels, times): give --estimator "
-            "oas to learn from their covariances."
-        )
+        todo = "the model takes matrices, fit one on signals" if of_model else "give --estimator oas"
+        raise ValueError(f"{path} holds signals, (n, channels, times), no square matrices: {todo}.")
     return read_matrices(path, labels, options.groups, subject=options.subject)
 
 
@@ -131,14 +119,16 @@ def _read_domains(
     return read_matrices(path, groups=name, subject=subject).groups
 
 
-def _check_bad(path: Path, bad: list[Bad], n: int, skip: bool) -> None:
-    """List all that cannot be used, unless it is to be left out and something remains."""
-    if not bad or (skip and len(bad) < n):
-        return
-    lines = [f"{one.where}: {one.why}" for one in bad[:LISTED]]
-    more = [f"and {len(bad) - LISTED} more"] if len(bad) > LISTED else []
+def _describe_bad(path: Path, bad: list[Bad], n: int, skip: bool) -> list[str]:
+    """A note of all that cannot be used; an error, unless it is to be left out and something remains."""
+    if not bad:
+        return []
+    some = [f"{one.where} ({one.why})" for one in bad[:LISTED]]
+    text = printable(", ".join([*some, *([f"and {len(bad) - LISTED} more"] if len(bad) > LISTED else [])]))
+    if skip and len(bad) < n:
+        return [f"Left out by --skip-bad, {len(bad)} of {n}: {text}."]
     todo = "nothing is left." if len(bad) == n else "fix or drop them, or give --skip-bad to go on without."
-    raise ValueError(f"{path}: {len(bad)} of {n} cannot be used ({'; '.join([*lines, *more])}): {todo}")
+    raise ValueError(f"{path}: {len(bad)} of {n} cannot be used, {text}: {todo}")
 
 
 def _make_steps(options: Namespace, *, signals: bool) -> list[BaseEstimator]:
@@ -152,23 +142,15 @@ def _make_steps(options: Namespace, *, signals: bool) -> list[BaseEstimator]:
         steps = [from_pyriemann("estimation", "Covariances", estimator=estimator)]
         shrink = None if word else shrink
     elif shrink == "lwf":
-        raise ValueError(
-            "--shrink lwf needs the signals that the matrices were estimated from: give those, or --shrink "
-            "oas, or a number such as --shrink 0.1."
-        )
+        raise ValueError("--shrink lwf needs signals: give those, or --shrink oas, or --shrink 0.1.")
     return steps if shrink is None else [*steps, Shrinkage(shrink)]
 
 
 def describe_input(data: Input) -> list[str]:
     """What was read and what was done to it, in lines."""
-    lines = [*data.matrices.notes]
-    if data.bad:
-        some = ", ".join(one.where for one in data.bad[:LISTED])
-        lines.append(f"left out {len(data.bad)} of {data.n_all}: {printable(some)}")
-    if data.recipe is not None:
-        n, channels, times = data.X.shape
-        lines.append(f"{n} signals, {channels} channels, {times} samples")
-    return lines + [f"first step: {expression(step)}" for step in data.steps]
+    signals = "{} signals, {} channels, {} samples".format(*data.X.shape) if data.recipe else None
+    steps = [f"first step: {expression(step)}" for step in data.steps]
+    return [*data.matrices.notes, *([signals] if signals else []), *steps]
 
 
 def save_model(fitted: BaseEstimator, data: Input, path: Path) -> None:

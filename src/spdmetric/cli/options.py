@@ -64,16 +64,6 @@ def add_skip(parser: ArgumentParser) -> None:
     parser.add_argument("--skip-bad", action="store_true", help=bad)
 
 
-def add_run(parser: ArgumentParser, repeats: str) -> None:
-    """Add what decides how much is computed, and by how many processes."""
-    parser.add_argument("--repeats", type=whole(1), metavar="N", help=repeats)
-    parser.add_argument("--seed", type=whole(0), default=0, metavar="S", help="of all draws (default: 0)")
-    cores = os.cpu_count() or 1
-    parser.add_argument("--jobs", type=whole(1), default=cores, metavar="N", help="processes (default: all)")
-    methods = "names of methods, separated by commas (default: all)"
-    parser.add_argument("--methods", type=names, help=methods)
-
-
 def whole(least: int, word: str | None = None) -> Callable[[str], int | str]:
     """Make the type of an option that takes a whole number, or one word instead."""
 
@@ -114,46 +104,27 @@ def shrink(text: str) -> str | float:
     return amount
 
 
-def check_target(option: str, path: Path, *inputs: Path | str | None) -> None:
-    """Fail before the work, not after, where a file cannot be written; its folder is made."""
-    if path.is_dir():
-        raise ValueError(f"{option} {path} is a folder: expected the name of a file.")
-    for source in inputs:
-        if source is not None and path.exists() and Path(source).exists() and path.samefile(source):
-            raise ValueError(f"{option} {path} would replace {source}, which is read: name another file.")
-    if not path.exists() or path.is_file():  # what is neither is written through
-        make_folder(Path(os.path.realpath(path)).parent, option)
-
-
 def check_targets(targets: Mapping[str, Path | None], *inputs: Path | str | None) -> None:
-    """The same for several files, by their options; no name may be given twice."""
+    """Fail before the work, not after, where files cannot be written, by their options; folders are made."""
     options: dict[str, str] = {}
     for option, path in targets.items():
         if path is None:
             continue
-        if option == "--save":
-            check_model_target(option, path, *inputs)
-        else:
-            check_target(option, path, *inputs)
-        first = options.setdefault(os.path.realpath(path), option)
-        if first != option:
+        if path.is_dir():
+            raise ValueError(f"{option} {path} is a folder: expected the name of a file.")
+        for source in inputs:
+            if source is not None and path.exists() and Path(source).exists() and path.samefile(source):
+                raise ValueError(f"{option} {path} would replace {source}, which is read: name another file.")
+        if (first := options.setdefault(os.path.realpath(path), option)) != option:
             raise ValueError(f"{option} {path} would replace the file of {first}: name another file.")
+        if not path.exists() or path.is_file():  # what is neither is written through
+            make_folder(Path(os.path.realpath(path)).parent, option)
 
 
-def check_model_target(option: str, path: Path, *inputs: Path | str | None) -> None:
-    """As `check_target`, for a model: its name says that it is no pickle."""
-    if path.suffix.lower() != ".skops" and not path.is_dir():
-        raise ValueError(
-            f"{option} {path}: expected a name that ends in .skops. A model file is a skops file, no "
-            "pickle, so that reading one cannot run code."
-        )
-    check_target(option, path, *inputs)
-
-
-def check_model(path: Path) -> None:
-    """Refuse a folder for a model."""
-    if path.is_dir():
-        raise ValueError(f"MODEL {path} is a folder: expected a file that 'spdmetric fit' wrote.")
+def check_suffix(option: str, path: Path | None, *suffixes: str) -> None:
+    """Refuse a name that promises another format: a model file is no pickle, labels are a text table."""
+    if path is not None and not path.is_dir() and path.suffix.lower() not in suffixes:
+        raise ValueError(f"{option} {path}: expected a name that ends in {suffixes[0]}.")
 
 
 def check_method(name: str) -> None:
@@ -161,9 +132,7 @@ def check_method(name: str) -> None:
     from spdmetric.comparison.methods import METHODS
 
     if name not in METHODS:
-        raise ValueError(
-            f"--method {printable(name)}: there is no such method; 'spdmetric methods' lists all."
-        )
+        raise ValueError(f"--method {printable(name)}: there is no such method; see 'spdmetric methods'.")
 
 
 def make_folder(folder: Path, option: str = "--out") -> None:

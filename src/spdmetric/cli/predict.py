@@ -20,8 +20,8 @@ from spdmetric.cli.options import (
     add_data,
     add_domains,
     add_skip,
-    check_model,
-    check_target,
+    check_suffix,
+    check_targets,
     printable,
 )
 
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from spdmetric.cli.inputs import Input
 
 STDOUT = Path("-")
-# Formats of no text table.
-OTHERS = (".skops", ".npz", ".npy", ".mat", ".json", ".html", ".xls", ".xlsx", ".ods", ".pkl")
 NEW = "new"  # name of the domain of matrices that come without one
 
 
@@ -51,11 +49,10 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> None:
     """Read model and matrices, and write the labels."""
-    check_model(arguments.model)
     stdout = arguments.out == STDOUT
     if not stdout:
-        _check_labels_target(arguments.out)
-        check_target("--out", arguments.out, arguments.model, arguments.data, arguments.labels)
+        check_suffix("--out", arguments.out, ".csv", ".txt", ".tsv", "")
+        check_targets({"--out": arguments.out}, arguments.model, arguments.data, arguments.labels)
     from sklearn.base import is_regressor
 
     from spdmetric.cli.inputs import describe_input, read_input
@@ -96,21 +93,11 @@ def _to_terminal(text: str) -> None:
         os.close(nowhere)
 
 
-def _check_labels_target(path: Path) -> None:
-    """Refuse a name that promises another format."""
-    if path.suffix.lower() in OTHERS:
-        raise ValueError(
-            f"--out {path}: expected a name that ends in .csv; labels are comma-separated values."
-        )
-
-
 def _check_model(model: BaseEstimator, arguments: Namespace) -> None:
     """Refuse a model that cannot do what is wanted."""
     if not hasattr(model, "predict"):
-        raise ValueError(
-            f"{arguments.model} holds a metric without a classifier, which cannot label: use "
-            "'spdmetric fit', or save a LogEuclideanClassifier."
-        )
+        todo = "use 'spdmetric fit', or save a LogEuclideanClassifier"
+        raise ValueError(f"{arguments.model} holds a metric without a classifier: {todo}.")
     if arguments.proba and not hasattr(model, "predict_proba"):
         raise ValueError(f"{arguments.model} holds a model without probabilities: leave out --proba.")
 
@@ -121,9 +108,8 @@ def _check_size(model: BaseEstimator, data: Input, arguments: Namespace) -> None
 
     d, known = data.X.shape[1], input_of(model)[1]
     if known not in (None, d):
-        got, trained = (
-            (f"{d} channels", f"{known}") if data.recipe else (f"matrices {d} x {d}", f"{known} x {known}")
-        )
+        form = "{0} channels" if data.recipe else "matrices {0} x {0}"
+        got, trained = form.format(d), form.format(known)
         raise ValueError(f"{arguments.data} has {got}; the model was trained on {trained}.")
 
 
@@ -148,15 +134,10 @@ def _domain_columns(
         domains = np.full(len(data.X), name)
     elif known.dtype.kind == "U":
         domains = domains.astype(str)
-    names = set(known.tolist())
-    unseen = np.array([name not in names for name in domains.tolist()])
-    if not unseen.any():
-        return {"sample_domain": domains}, []
+    unseen = ~np.isin(domains, known)
     which = count_values(domains[unseen]) if data.domains is not None else f"all {len(domains)} matrices"
-    line = (
-        f"new domain, recentered by its own mean: {which} (transductive: their labels depend on each other)"
-    )
-    return {"sample_domain": domains}, [line]
+    line = f"new domain, recentered by its own mean (transductive: labels depend on each other): {which}"
+    return {"sample_domain": domains}, [line] if unseen.any() else []
 
 
 def table_of(
@@ -166,14 +147,12 @@ def table_of(
     from spdmetric.io.columns import guarded
     from spdmetric.io.files import as_csv
 
-    def cell(value: str | float) -> str | float:
-        return guarded(value) if isinstance(value, str) else value
-
-    columns = [[cell(value) for value in predicted.tolist()]]
+    columns = [predicted.tolist()]
     head = ["index" if data.names is None else "file", name]
     if data.matrices.y is not None:
-        columns.append([cell(value) for value in data.matrices.y.tolist()])
+        columns.append(data.matrices.y.tolist())
         head.append("true")
+    columns = [[guarded(cell) if isinstance(cell, str) else cell for cell in column] for column in columns]
     if proba is not None and classes is not None:
         columns += [[f"{value:.6g}" for value in column] for column in proba.T.tolist()]
         head += [f"p({label})" for label in classes.tolist()]

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spdmetric.cli.options import MODEL, check_model, printable
+from spdmetric.cli.options import MODEL, printable
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -21,7 +21,6 @@ def add_options(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> None:
     """Read the file and print what it holds."""
     path = arguments.model
-    check_model(path)
     from spdmetric.comparison.folds import steps_of
     from spdmetric.comparison.methods import expression
     from spdmetric.io.models import input_of, read_content

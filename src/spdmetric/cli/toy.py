@@ -1,6 +1,6 @@
 """Write the toy set of the paper: toy-train.npz, 50 matrices 8 x 8, and toy-new.npz, 500 more.
 
-With --regression, 200 matrices 16 x 16 of rank 8 with a number to predict, and 500 more.
+With --regression, 200 matrices 16 x 16 of rank 8 with regression targets, and 500 more.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from spdmetric.cli.options import make_folder, whole
 def add_options(parser: ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("--out", type=Path, default=Path("."), metavar="DIR", help="default: here")
-    parser.add_argument("--regression", action="store_true", help="numbers to predict, not classes")
+    parser.add_argument("--regression", action="store_true", help="regression targets, not classes")
     parser.add_argument("--seed", type=whole(0), default=0, metavar="S", help="default: 0")
 
 

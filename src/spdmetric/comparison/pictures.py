@@ -162,7 +162,10 @@ def draw_embedding(
             axes.plot(*full, mark, color=color, ms=5.5, mec="white", mew=0.5, label=name)
         axes.set(xlabel="first principal component", ylabel="class" if one else "second principal component")
         # Distances are what is learned; classes have no order.
-        axes.set(**({"yticks": []} if one else {"aspect": "equal", "adjustable": "datalim"}))
+        if one:
+            axes.set_yticks([])
+        else:
+            axes.set_aspect("equal", adjustable="datalim")
         if len(names) <= 8:
             figure.legend(loc="outside upper center", ncols=min(4, len(names)))
     return figure

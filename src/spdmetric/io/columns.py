@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, islice
 from math import prod
 from os import PathLike
 from pathlib import Path
@@ -16,16 +16,12 @@ from typing import TextIO
 import numpy as np
 
 from spdmetric.caller import spell
-from spdmetric.io.files import Refused, check_size, listed, reading, shortened
+from spdmetric.io.files import Refused, check_size, described, listed, reading, shortened
 
 LABEL_HEADS = ("label", "labels", "y", "class", "target")
 GROUP_HEADS = ("group", "groups", "session", "run", "subject")
 FILE_HEADS = ("file", "filename", "file_name", "name", "path")
 _LONGEST_ROW = 2**20  # letters of a row of a .csv file
-
-
-def _if_labels() -> str:
-    return f"If it holds the labels of the other files, pass it as {spell('labels')}."
 
 
 def read_column(path: str | PathLike[str], n: int, heads: tuple[str, ...] = LABEL_HEADS) -> np.ndarray:
@@ -34,29 +30,21 @@ def read_column(path: str | PathLike[str], n: int, heads: tuple[str, ...] = LABE
     It has one column, with or without a header, or several, one of them under a name of ``heads``.
     Values are numbers where each is what Python prints for it, otherwise strings, ``01`` for instance.
     """
-    with reading(path), _opened(path) as rows:
-        return _typed(_column(rows, n, heads), Path(path).stat().st_size)
-
-
-def _column(rows: Iterator[list[str]], n: int, heads: tuple[str, ...]) -> list[str]:
-    """The entries, below a header if there is one; nothing else is kept, and equal ones but once."""
-    first = next(rows, [])
-    named = _position(first, heads)
-    values, seen, entries = list[str](), dict[str, str](), 0
-    for row in chain([first] if first and named is None else [], rows):
-        if named is None and len(row) > 1:
-            raise Refused(f"it has several columns; expected one, or a header with one of {listed(heads)}.")
-        value = row[named or 0].strip() if len(row) > (named or 0) else ""
-        entries += 1
-        if entries <= n + 1:  # what is beyond is counted only
-            values.append(seen.setdefault(value, value))
-    header = named is None and entries == n + 1 and not _is_entry(values[0], values[1:])
-    if entries != n and not header:
-        raise Refused(f"it has {entries} entries for {n} matrices; expected one for each.")
-    values = values[len(values) - n :]
-    if "" in values:
-        raise Refused(f"entry {values.index('')} is empty; expected one value for each matrix.")
-    return [unguarded(value) for value in values]
+    with reading(path), _open_table(path) as rows:
+        first = next(rows, [])
+        named = _position(first, heads)
+        values, known, entries = list[str](), dict[str, str](), 0
+        for row in chain([first] if first and named is None else [], rows):
+            if named is None and len(row) > 1:
+                raise Refused(f"it has several columns; expected one, or a header, one of {listed(heads)}.")
+            value = row[named or 0].strip() if len(row) > (named or 0) else ""
+            entries += 1
+            if entries <= n + 1:  # what is beyond is counted only; equal values are kept once
+                values.append(known.setdefault(value, value))
+        header = named is None and entries == n + 1 and not _is_entry(values[0], values[1:])
+        if entries != n and not header:
+            raise Refused(f"it has {entries} entries for {n} matrices; expected one for each.")
+        return _as_array(values[len(values) - n :], Path(path).stat().st_size)
 
 
 def read_named_column(path: str | PathLike[str], names: Sequence[str], heads: tuple[str, ...]) -> np.ndarray:
@@ -64,83 +52,74 @@ def read_named_column(path: str | PathLike[str], names: Sequence[str], heads: tu
     spelled = [{name, name.rpartition("/")[2], name.rpartition(".")[0], Path(name).stem} for name in names]
     often = Counter(key for keys in spelled for key in keys)
     index = {key: k for k, keys in enumerate(spelled) for key in keys if often[key] == 1}
-    values, seen = [""] * len(names), dict[str, str]()
-    with reading(path), _opened(path) as rows:
+    values, known = [""] * len(names), dict[str, str]()
+    with reading(path), _open_table(path) as rows:
         first = next(rows, [])
         file, value = _position(first, FILE_HEADS), _position(first, heads)
         if file is None or value is None:
             if len(first) != 2:
-                columns = f"file and {heads[0]}"
-                raise Refused(f"expected the columns {columns}, or two without a header; got {len(first)}.")
+                expected = f"the columns file and {heads[0]}, or two without a header"
+                raise Refused(f"expected {expected}; got {len(first)}.")
             file, value, rows = 0, 1, chain([first], rows)
         for row in rows:
-            name, found = (unguarded(row[at].strip()) if len(row) > at else "" for at in (file, value))
-            k = index.get(name.replace("\\", "/").removeprefix("./"))
-            if k is None:
-                continue
-            if values[k] not in ("", found):
+            name, found = (row[at].strip() if len(row) > at else "" for at in (file, value))
+            k = index.get(unguarded(name).replace("\\", "/").removeprefix("./"))
+            if k is not None and values[k] not in ("", found):
                 raise Refused(f"it names {shortened(names[k])} twice, with different values.")
-            values[k] = seen.setdefault(found, found)
+            if k is not None:
+                values[k] = known.setdefault(found, found)
         if missing := [name for name, found in zip(names, values, strict=True) if not found]:
             raise Refused(f"it has no value for {len(missing)} of {len(names)} files: {listed(missing)}.")
-        return _typed(values, Path(path).stat().st_size)
+        return _as_array(values, Path(path).stat().st_size)
 
 
 def read_csv_matrix(path: Path) -> np.ndarray:
-    """A matrix of numbers with commas, semicolons, tabs or blanks between, and at most a row too many."""
-    found: list[list[float]] = []
-    with _opened(path, ",;\t ") as rows:
-        for i, row in enumerate(rows, start=1):
-            if found and len(row) != len(found[0]):
-                got = f"row {i} has {len(row)} entries, the first has {len(found[0])}"
-                raise Refused(f"{got}; expected as many in each row. {_if_labels()}")
-            found.append([_as_float(cell, i, j) for j, cell in enumerate(row, start=1)])
-            if len(found) > len(row):
-                break
-    A = np.array(found, ndmin=2) if found else np.empty((0, 0))
-    if A.shape[0] != A.shape[1] or not A.size:
-        raise Refused(f"it has shape {A.shape}; expected one square matrix. {_if_labels()}")
+    """A matrix of numbers with commas, semicolons, tabs or blanks between; at most a row too many is read."""
+    with path.open(encoding="utf-8-sig") as file:
+        first = file.read(_LONGEST_ROW).lstrip().partition("\n")[0].strip()
+        if not first:
+            raise Refused(f"it is empty; expected one square matrix. {_offer_labels()}")
+        file.seek(0)
+        mark = next((mark for mark in ",;\t" if mark in first), None)
+        try:
+            rows = islice(filter(str.strip, file), len(first.split(mark)) + 1)
+            A = np.loadtxt(rows, comments=None, delimiter=mark, quotechar='"', ndmin=2)
+        except ValueError as error:
+            raise Refused(f"expected a matrix of numbers ({described(error)}). {_offer_labels()}") from error
+    if A.shape[0] != A.shape[1]:
+        raise Refused(f"it has shape {A.shape}; expected one square matrix. {_offer_labels()}")
     return A
 
 
-def _as_float(cell: str, row: int, column: int) -> float:
-    try:
-        return float(cell)
-    except ValueError as error:
-        where = f"row {row}, column {column} holds {shortened(repr(cell))}"
-        raise Refused(f"{where}; expected a number. {_if_labels()}") from error
+def _offer_labels() -> str:
+    return f"If it holds the labels of the other files, pass it as {spell('labels')}."
 
 
 @contextmanager
-def _opened(path: str | PathLike[str], separators: str = ",") -> Iterator[Iterator[list[str]]]:
-    """Rows of a ``.csv`` file, separated by the first mark of ``separators`` that its first row has."""
+def _open_table(path: str | PathLike[str]) -> Iterator[Iterator[list[str]]]:
+    """Rows of a ``.csv`` file that are not empty."""
     try:
         with Path(path).open(newline="", encoding="utf-8-sig") as file:
-            first = file.read(_LONGEST_ROW).strip().partition("\n")[0].strip()
-            file.seek(0)
-            yield _rows(file, next((mark for mark in separators if mark in first), ","))
+            yield filter(None, _rows(file))
     except (UnicodeDecodeError, csv.Error) as error:
         raise Refused(f"it is not a text file of comma-separated values ({error}).") from error
 
 
-def _rows(file: TextIO, separator: str) -> Iterator[list[str]]:
-    """Rows that are not empty; one without an end would fill the memory."""
-    length = 0
+def _rows(file: TextIO) -> Iterator[list[str]]:
+    """Rows of at most so many letters: one without an end would fill the memory."""
+    letters = 0
 
     def lines() -> Iterator[str]:
-        nonlocal length
+        nonlocal letters
         while line := file.readline(_LONGEST_ROW):
-            length += len(line)
-            if length >= _LONGEST_ROW:
+            letters += len(line)
+            if letters >= _LONGEST_ROW:
                 raise Refused(f"it has a row of more than {_LONGEST_ROW} letters.")
             yield line
 
-    for row in csv.reader(lines(), delimiter=separator):
-        length = 0
-        if separator == " ":  # any number of them between two numbers
-            row = [cell for cell in row if cell]
-        if row:
-            yield row
+    for row in csv.reader(lines()):
+        letters = 0
+        yield row
 
 
 def _position(row: list[str], heads: tuple[str, ...]) -> int | None:
@@ -154,11 +133,11 @@ def _is_entry(first: str, others: list[str]) -> bool:
     return first in others or all(_number(text) is not None for text in {first, *others})
 
 
-def _typed(values: list[str], stored: int) -> np.ndarray:
+def _as_array(values: list[str], stored: int) -> np.ndarray:
     """Numbers if all are, and different ones where the texts are different."""
-    texts = dict.fromkeys(values)
-    numbers = {text: number for text in texts if (number := _number(text)) is not None}
-    if len(numbers) == len(texts) == len(set(numbers.values())):
+    values = [unguarded(value) for value in values]
+    numbers = {text: number for text in set(values) if (number := _number(text)) is not None}
+    if len(numbers) == len(set(values)) == len(set(numbers.values())):
         return as_column("the column", np.array([numbers[value] for value in values]), len(values), stored)
     return _as_words("the column", values, stored)
 
@@ -187,41 +166,26 @@ def unguarded(text: str) -> str:
     return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
 
 
-# ---------------------------------------------------------------------------
-# Arrays
-
-
 def check_length(name: str, shape: tuple[int, ...], n: int) -> None:
     """Refuse an array that has not one entry for each of ``n`` matrices."""
     if prod(shape) != n or max(shape, default=0) != n:
         raise Refused(f"{shortened(name)} has shape {shape} for {n} matrices; expected one entry for each.")
 
 
-def as_column(name: str, values: np.ndarray, n: int, stored: int, mat: bool = False) -> np.ndarray:
+def as_column(name: str, values: np.ndarray, n: int, stored: int) -> np.ndarray:
     """One value for each matrix; those in floating point, as MATLAB has them, become integers if whole."""
     check_length(name, values.shape, n)
     values = values.ravel()
-    if values.dtype == object:  # a cell array of strings
-        return _as_words(name, [str(np.squeeze(item)) for item in values], stored)
     if values.dtype.kind == "S":
         check_size(name, 4 * values.nbytes, stored)
-        try:
-            return np.char.decode(values, "utf-8")
-        except UnicodeDecodeError as error:
-            raise Refused(f"{name} holds bytes that are no text in UTF-8; expected words.") from error
-    if values.dtype.kind == "U":
-        letters = np.ascontiguousarray(values).view(np.uint32)
-        if letters.size and (letters.max() > 0x10FFFF or (letters >> 11 == 0xD800 >> 11).any()):
-            raise Refused(f"{name} holds letters that are none, and cannot be written; expected Unicode.")
-        empty = np.flatnonzero(np.char.str_len(np.char.strip(values)) == 0)
-        if len(empty):
-            raise Refused(f"{name}[{empty[0]}] is empty; expected a number or a word for each matrix.")
-        return np.char.rstrip(values) if mat else values  # MATLAB pads the rows of a matrix to one length
-    if values.dtype.kind not in "fciub":
+        values = np.char.decode(values, "utf-8")
+    if values.dtype.kind in "OU":  # of a cell array, or words
+        words = [item if isinstance(item, str) else str(np.squeeze(item)) for item in values.tolist()]
+        return _as_words(name, words, stored)
+    if values.dtype.kind not in "fiub":
         raise Refused(f"{name} has dtype {values.dtype}; expected words or numbers, as {name}.astype(str).")
-    bad = ~np.isfinite(values) | (values.dtype.kind == "c")
-    if bad.any():
-        first = int(np.argmax(bad))
+    if not np.isfinite(values).all():
+        first = int(np.argmin(np.isfinite(values)))
         raise Refused(f"{name}[{first}] is {values[first]}; expected a number or a word for each matrix.")
     whole = values.dtype.kind == "f" and np.all((values == np.round(values)) & (np.abs(values) < 2**53))
     return values.astype(np.int64) if whole else values
@@ -229,5 +193,9 @@ def as_column(name: str, values: np.ndarray, n: int, stored: int, mat: bool = Fa
 
 def _as_words(name: str, words: list[str], stored: int) -> np.ndarray:
     """Words as an array, in which each takes as much as the longest."""
+    if not all(map(str.strip, words)):
+        empty = next(k for k, word in enumerate(words) if not word.strip())
+        raise Refused(f"{name}[{empty}] is empty; expected a number or a word for each matrix.")
     check_size(name, 4 * len(words) * max(map(len, words), default=0), stored)
+    "".join(words).encode().decode()  # raises on letters that are none, and could not be written
     return np.array(words)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import StringIO
@@ -15,10 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-# Matrices of measured numbers are never compressed to a hundredth: what declares more is damaged or hostile.
-LARGEST_RATIO = 100
-SMALL = 64 * 2**20  # bytes that any file may declare
-_LISTED = 24  # names in a sentence, and the letters of one that are shown
+_LISTED = 24  # names in a sentence
+_OBJECT = 250  # bytes that an object of Python takes, however little is in it
 
 
 class Header(NamedTuple):
@@ -28,14 +25,9 @@ class Header(NamedTuple):
     dtype: np.dtype
 
     @property
-    def size(self) -> int:
-        """Number of entries."""
-        return prod(self.shape)
-
-    @property
     def nbytes(self) -> int:
         """Bytes that the array will take."""
-        return self.size * self.dtype.itemsize
+        return prod(self.shape) * max(self.dtype.itemsize, _OBJECT * self.dtype.hasobject)
 
 
 class Refused(ValueError):
@@ -61,8 +53,7 @@ def reading(path: str | PathLike[str]) -> Iterator[None]:
             raise
         raise type(error)(f"{path} cannot be read: {error.strerror}.") from error
     except MemoryError as error:
-        todo = str(error) or "use a larger machine"
-        raise MemoryError(f"{path} needs more memory than there is: {todo}.") from error
+        raise MemoryError(f"{path} needs more memory than there is.") from error
     except Refused as error:
         raise FileError(f"{path}: {error}") from error
     except Exception as error:
@@ -70,12 +61,15 @@ def reading(path: str | PathLike[str]) -> Iterator[None]:
         raise FileError(f"{path} cannot be read: {why}.") from error
 
 
+def size_limit(stored: int) -> int:
+    """Bytes that a file may declare: measured numbers are never compressed to a hundredth."""
+    return max(64 * 2**20, 100 * stored)
+
+
 def check_size(name: str, declared: int, stored: int) -> None:
-    """Refuse an array that declares far more bytes than are stored, before memory is asked for."""
-    if declared > max(SMALL, LARGEST_RATIO * stored):
-        much = (
-            f"{declared / 2**20:.0f} MB, more than {LARGEST_RATIO} times the {stored / 2**20:.2g} MB stored"
-        )
+    """Refuse what declares far more bytes than are stored, before memory is asked for."""
+    if declared > size_limit(stored):
+        much = f"{declared / 2**20:.0f} MB, more than 100 times the {stored / 2**20:.2g} MB stored"
         raise Refused(f"{name} declares {much}: the file is damaged, or not made of measured matrices.")
 
 
@@ -86,12 +80,7 @@ def as_csv(rows: Iterable[Iterable[object]]) -> str:
     return text.getvalue()
 
 
-def numbers_in(pattern: str, names: Iterable[str]) -> list[int]:
-    """The numbers, ascending, that names hold where a pattern has its group."""
-    return sorted(int(match[1]) for match in (re.fullmatch(pattern, name) for name in names) if match)
-
-
-def shortened(name: object, longest: int = 4 * _LISTED) -> str:
+def shortened(name: object, longest: int = 96) -> str:
     """A name of a file for a sentence: not too long, and what does not print is spelled out."""
     text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(name)[:longest])
     return text + "..." * (len(str(name)) > longest)
@@ -104,5 +93,5 @@ def listed(names: Iterable[object]) -> str:
 
 
 def described(error: Exception) -> str:
-    """Kind and message of an error of another library, in one line."""
+    """Type and message of an error of another library, in one line."""
     return f"{type(error).__name__}: {shortened(' '.join(str(error).split()), 300)}"

@@ -8,15 +8,16 @@ Sizes are checked first.  Whether matrices are positive definite is for the esti
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from math import prod
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from spdmetric.caller import spell
+from spdmetric.io.arrays import find_format, is_mat, npy_header
 from spdmetric.io.columns import (
     GROUP_HEADS,
     LABEL_HEADS,
@@ -26,12 +27,9 @@ from spdmetric.io.columns import (
     read_csv_matrix,
     read_named_column,
 )
-from spdmetric.io.files import FileError, Header, Refused, check_size, listed, numbers_in, reading, shortened
-from spdmetric.io.matlab import mat_headers, mat_names, read_mat, structures
-from spdmetric.io.npy import npy_header, npz_headers, npz_names, read_npy, read_npz
+from spdmetric.io.files import FileError, Header, Refused, check_size, listed, reading, shortened
 
-SIGNAL_SUFFIXES = (".edf", ".gdf", ".fif")
-_TOOLBOX = ("data", "labels", "idxTraining", "idxTest")  # fields of the covariance toolbox
+_MATRIX_SUFFIXES = (".npy", ".csv")  # of the files of a folder
 
 
 @dataclass(frozen=True)
@@ -69,11 +67,9 @@ def read_matrices(
     path : str or path-like
         ``.npz`` or ``.mat`` (of any version) with the array ``X`` or ``covs``, and optionally
         ``y`` or ``labels``, and ``groups``; or with ``X3``, ``y3`` and optionally ``r3`` (the
-        groups) for subject 3 of several; ``.mat`` with the structure ``data`` of the covariance
-        toolbox, whose groups are the sessions "T" (training) and "E" (evaluation); or ``.npy``
-        with the matrices alone.  A stack that ``.mat`` stores as (d, d, n) is transposed.  Or a
-        folder of ``.npy`` and ``.csv`` files with one matrix each; the subfolders, if there are
-        any, are the labels.
+        groups) for subject 3 of several; or ``.npy`` with the matrices alone.  A stack that
+        ``.mat`` stores as (d, d, n) is transposed.  Or a folder of ``.npy`` and ``.csv`` files
+        with one matrix each; the subfolders, if there are any, are the labels.
     labels, groups : str or path-like, optional
         A ``.csv`` file with a value for each matrix, or the name of an array of the file.  Groups
         are sessions, runs or subjects.  For a folder, a ``.csv`` file with two columns: the names of
@@ -90,151 +86,79 @@ def read_matrices(
     if path.is_dir():
         return _read_folder(path, subject, labels, groups)
     with reading(path):
-        if subject is None and holds_toolbox(path):
-            found = _read_toolbox(path, labels, groups)
-        else:
-            stored, y, g, key = read_labeled(path, subject, labels, groups, _stack_length)
-            X = _as_stack(stored) if is_mat(path) else stored
+        stored, y, g, key = read_labeled(path, subject, labels, groups, _count_matrices)
+        X = _as_stack(stored) if is_mat(path) else stored
+        notes: tuple[str, ...] = ()
+        if X.shape != stored.shape or X.strides != stored.strides:
             how = f"is stored as {stored.shape}, matrix after matrix along its last axis as MATLAB does"
-            moved = X.shape != stored.shape or X.strides != stored.strides
-            notes = (f"{key} {how}; it was read as {X.shape}.",) if moved else ()
-            found = Matrices(X, y, g, path.stem, notes)
-    return replace(found, X=np.ascontiguousarray(found.X))
+            notes = (f"{key} {how}; it was read as {X.shape}.",)
+    return Matrices(np.ascontiguousarray(X), y, g, path.stem, notes)
 
 
 # ---------------------------------------------------------------------------
 # Arrays by their names
 
 
-class Format(NamedTuple):
-    """How to list the names of the arrays of a file, to look at some, and to read one."""
-
-    names: Callable[[Path], list[str]]
-    headers: Callable[[Path, list[str]], dict[str, Header]]
-    read: Callable[[Path, str], np.ndarray]
-
-
-_FORMATS = {
-    ".npz": Format(npz_names, npz_headers, lambda path, name: read_npz(path, [name])[name]),
-    ".mat": Format(mat_names, mat_headers, read_mat),
-    # Its only array is called X.
-    ".npy": Format(
-        lambda path: ["X"],
-        lambda path, names: {name: npy_header(path) for name in names},
-        lambda path, name: read_npy(path),
-    ),
-}
 Source = str | PathLike[str] | None  # of labels or groups: a .csv file, or the name of an array
 Count = Callable[[Path, str, Header, int], int]  # how many matrices or trials an array with a name holds
 Labeled = tuple[np.ndarray, np.ndarray | None, np.ndarray | None, str]  # array, labels, groups, its name
 
 
-def format_of(path: Path) -> Format:
-    """How a file is read, by its suffix."""
-    if path.suffix.lower() in SIGNAL_SUFFIXES:
-        todo = "read them with spdmetric.io.signals.read_signals, and estimate covariances of them"
-        raise Refused(f"it holds signals, not matrices: {todo}.")
-    if path.suffix.lower() == ".skops":
-        raise Refused("it is a model; expected a file with the arrays X and y, or covs and labels.")
-    if path.suffix.lower() not in _FORMATS:
-        raise Refused(f"unknown suffix {path.suffix!r}; expected one of {listed(_FORMATS)}.")
-    return _FORMATS[path.suffix.lower()]
-
-
-def is_mat(path: Path) -> bool:
-    """Whether a file is MATLAB's, by its name."""
-    return path.suffix.lower() == ".mat"
+def find_header(path: Path, subject: int | None) -> Header:
+    """Shape and dtype of the matrices or signals of a file."""
+    known = find_format(path)
+    return known.header(path, find_names(known.names(path), subject)[0])
 
 
 def read_labeled(path: Path, subject: int | None, labels: Source, groups: Source, count: Count) -> Labeled:
     """Compare the sizes of all arrays with each other, then read them, the one of the matrices last."""
-    names = format_of(path).names(path)
-    key, *others = layout_of(names, subject)
-    headers = format_of(path).headers(path, [name for name in (key, *others) if name in names])
+    known = find_format(path)
+    names = known.names(path)
+    key, *others = find_names(names, subject)
+    sources = [given or name for given, name in zip((labels, groups), others, strict=True)]
+    headers = {name: known.header(path, name) for name in (key, *map(str, sources)) if name in names}
     check_size(listed(headers), sum(header.nbytes for header in headers.values()), path.stat().st_size)
-    n = count(path, key, headers[key], headers[others[0]].size if others[0] in headers else 0)
-    y, g = (
-        None if given is None and name not in names else _read_values(path, names, given or name, heads, n)
-        for given, name, heads in zip((labels, groups), others, (LABEL_HEADS, GROUP_HEADS), strict=True)
-    )
-    return format_of(path).read(path, key), y, g, key
+    n_labels = prod(headers[str(sources[0])].shape) if str(sources[0]) in headers else 0
+    n = count(path, key, headers[key], n_labels)
 
-
-def _read_values(
-    path: Path, names: list[str], source: str | PathLike[str], heads: tuple[str, ...], n: int
-) -> np.ndarray:
-    """A value for each matrix, from a ``.csv`` file or an array of the file itself."""
-    if Path(source).suffix.lower() == ".csv":
-        return read_column(source, n, heads)
-    name = str(source)
-    if name not in names:
+    def read(source: str | PathLike[str], given: Source, heads: tuple[str, ...]) -> np.ndarray | None:
+        if Path(source).suffix.lower() == ".csv":
+            return read_column(source, n, heads)
+        name = str(source)
+        if name in headers:
+            check_length(name, headers[name].shape, n)
+            return as_column(name, known.read(path, name), n, path.stat().st_size)
+        if given is None:
+            return None
         raise Refused(f"it has no array {shortened(name)}: give one of {listed(names)}, or a .csv file.")
-    check_length(name, format_of(path).headers(path, [name])[name].shape, n)
-    return as_column(name, format_of(path).read(path, name), n, path.stat().st_size, is_mat(path))
+
+    y, g = map(read, sources, (labels, groups), (LABEL_HEADS, GROUP_HEADS))
+    return known.read(path, key), y, g, key
 
 
-def subjects_in(names: Iterable[str]) -> list[int]:
-    """Subjects of a file with the arrays ``X1``, ``X2``, ..."""
-    return numbers_in(r"X([0-9]+)", names)
-
-
-def layout_of(names: list[str], subject: int | None) -> tuple[str, str, str]:
+def find_names(names: list[str], subject: int | None) -> tuple[str, str, str]:
     """Names of matrices, labels and groups: those whose labels are there too, or of matrices alone."""
-    subjects = subjects_in(names)
-    if subject is None:
-        pairs = (("X", "y"), ("covs", "labels"), ("X", "labels"), ("covs", "y"))
-        known = sorted((pair for pair in pairs if pair[0] in names), key=lambda pair: pair[1] not in names)
-        if known:
-            return (*known[0], "groups")
-        if subjects:
-            raise Refused(f"it holds several subjects: pass {spell('subject')}, one of {listed(subjects)}.")
-        raise Refused(f"expected the arrays X and y, or covs and labels; found {listed(names)}.")
-    if subjects and subject not in subjects:
-        raise Refused(f"it has no subject {subject}; it holds {listed(subjects)}.")
-    X, y, groups = (f"{letter}{subject}" for letter in "Xyr")
-    if X not in names or y not in names:
-        hint = "" if subjects else f" A file of one subject is read without {spell('subject')}."
-        raise Refused(f"expected the arrays {X} and {y} of subject {subject}; found {listed(names)}.{hint}")
-    return X, y, groups
+    subjects = sorted(int(name[1:]) for name in names if re.fullmatch("X[0-9]+", name))
+    if subject is not None:
+        X, y, groups = (f"{letter}{subject}" for letter in "Xyr")
+        if X in names and y in names:
+            return X, y, groups
+        hint = f"subjects {listed(subjects)}" if subjects else f"one subject: leave out {spell('subject')}"
+        raise Refused(f"expected the arrays {X} and {y} of subject {subject}; it holds {hint}.")
+    pairs = (("X", "y"), ("covs", "labels"), ("X", "labels"), ("covs", "y"))
+    known = sorted((pair for pair in pairs if pair[0] in names), key=lambda pair: pair[1] not in names)
+    if known:
+        return (*known[0], "groups")
+    if subjects:
+        raise Refused(f"it holds several subjects: pass {spell('subject')}, one of {listed(subjects)}.")
+    raise Refused(f"expected the arrays X and y, or covs and labels; found {listed(names)}.")
 
 
-def holds_toolbox(path: Path) -> bool:
-    """Whether a file holds the structure ``data`` of the covariance toolbox's MotorImagery.mat."""
-    return is_mat(path) and "data" in (names := mat_names(path)) and not {"X", "covs"} & set(names)
-
-
-def _read_toolbox(path: Path, labels: Source, groups: Source) -> Matrices:
-    """The structure of the covariance toolbox, unless labels or groups are given."""
-    found = structures(read_mat(path, "data"))
-    if len(found) != 1 or not set(_TOOLBOX) <= set(found[0]):
-        expected = "the arrays X and y, or covs and labels, or a structure data with the fields"
-        raise Refused(f"expected {expected} {listed(_TOOLBOX)}; found data without them.")
-    X, y, training, test = (found[0][field] for field in _TOOLBOX)
-    if X.ndim != 3 or X.shape[0] != X.shape[1]:
-        raise Refused(f"data.data has shape {X.shape}; expected (d, d, n).")
-    n = _stack_length(path, "data.data", Header(X.shape, X.dtype), 0)
-    named = np.append(training, test)
-    if named.dtype.kind not in "fiu" or not np.array_equal(np.sort(named), np.arange(1, n + 1)):
-        raise Refused(
-            f"idxTraining and idxTest should name each of the {n} matrices once, by numbers 1 to {n}."
-        )
-    y = as_column("data.labels", y, n, path.stat().st_size, mat=True)
-    g = np.repeat(["T", "E"], [training.size, test.size])[np.argsort(named)]
-    names = mat_names(path)
-    if labels is not None:
-        y = _read_values(path, names, labels, LABEL_HEADS, n)
-    if groups is not None:
-        g = _read_values(path, names, groups, GROUP_HEADS, n)
-    return Matrices(X.transpose(2, 0, 1), y, g, path.stem)
-
-
-def _stack_length(path: Path, name: str, header: Header, n_labels: int) -> int:
+def _count_matrices(path: Path, name: str, header: Header, n_labels: int) -> int:
     """How many matrices an array holds, or why it holds none."""
     shape = header.shape
-    if header.dtype.kind not in "fiubc":
-        raise Refused(f"{name} has dtype {header.dtype}; expected matrices of numbers.")
-    if 0 in shape:
-        raise Refused(f"it holds no matrices: {name} has shape {shape}.")
+    if header.dtype.kind not in "fiubc" or 0 in shape:
+        raise Refused(f"{name} has dtype {header.dtype} and shape {shape}; expected matrices of numbers.")
     last = len(shape) == 3 and shape[0] == shape[1]
     if is_mat(path) and (last or (len(shape) == 2 and shape[0] == shape[1] and n_labels == 1)):
         return shape[2] if last else 1
@@ -268,43 +192,42 @@ def _as_stack(X: np.ndarray) -> np.ndarray:
 
 def _read_folder(folder: Path, subject: int | None, labels: Source, groups: Source) -> Matrices:
     """One matrix of each file; all sizes are compared before a matrix of a ``.npy`` file is read."""
-    if subject is not None:
-        raise FileError(f"{folder} is a folder: it is read without {spell('subject')}.")
     tables = [Path(table) for table in (labels, groups) if table is not None]
-    for table in tables:
-        if table.suffix.lower() != ".csv":
-            expected = "a .csv file with the names of the files and their values"
-            raise FileError(f"{shortened(table)} is no table for the folder {folder}: expected {expected}.")
+    if subject is not None or any(table.suffix.lower() != ".csv" for table in tables):
+        expected = f"no {spell('subject')}, and labels or groups from a .csv file that names the files"
+        raise FileError(f"{folder} is a folder: expected {expected}.")
     left_out = {table.resolve() for table in tables}
-    paths = files_in(folder, (".npy", ".csv"), left_out)
+    paths = find_files(folder, _MATRIX_SUFFIXES, left_out)
     found = [_header_or_matrix(path) for path in paths]
     for path, one in zip(paths, found, strict=True):
         if one.shape != found[0].shape:
             this, first = f"{path} has shape {one.shape}", f"{paths[0].name} has {found[0].shape}"
             raise FileError(f"{this}, but {first}: all matrices of a folder must have one size.")
     X = np.empty((len(paths), *found[0].shape), np.result_type(*{one.dtype for one in found}))
-    for k, one in enumerate(found):
-        X[k] = read_npy(paths[k]) if isinstance(one, Header) else one
+    for k, (path, one) in enumerate(zip(paths, found, strict=True)):
+        with reading(path):
+            X[k] = np.load(path) if isinstance(one, Header) else one
     parts = [path.relative_to(folder).parts for path in paths]
     names = tuple("/".join(part) for part in parts)
     y = np.array([part[0] for part in parts]) if len(parts[0]) == 2 else None
     y = y if labels is None else read_named_column(labels, names, LABEL_HEADS)
     g = None if groups is None else read_named_column(groups, names, GROUP_HEADS)
-    others = _others(folder, left_out | {path.resolve() for path in paths})
+    others = [path.name for path in _visible(folder) if path.suffix.lower() not in ("", *_MATRIX_SUFFIXES)]
     notes = (f"{len(others)} files without a matrix were passed over: {listed(others)}.",) if others else ()
     return Matrices(X, y, g, folder.name or folder.resolve().name, notes, names)
 
 
-def files_in(folder: Path, suffixes: Collection[str], left_out: Collection[Path] = ()) -> list[Path]:
+def find_files(folder: Path, suffixes: Collection[str], left_out: Collection[Path] = ()) -> list[Path]:
     """Files with some suffixes in a folder or all in its subfolders, in natural order; or a sentence.
 
     ``left_out`` are resolved paths of files that hold something else.
     """
-    found = sorted(_entries(folder, suffixes, left_out), key=lambda path: _natural(str(path)))
+    there = [path for path in _walk(folder) if path.suffix.lower() in suffixes]
+    found = sorted((path for path in there if path.resolve() not in left_out), key=_natural)
     if not found:
-        there = listed(sorted(path.name for path in folder.iterdir()))
+        names = listed(path.name for path in _visible(folder))
         raise FileError(
-            f"{folder} is a folder without a file that ends in {listed(suffixes)}: it has {there}."
+            f"{folder} is a folder without a file that ends in {listed(suffixes)}: it has {names}."
         )
     depths = {len(path.relative_to(folder).parts): path for path in found}
     if len(depths) > 1 or max(depths) > 2:
@@ -314,31 +237,26 @@ def files_in(folder: Path, suffixes: Collection[str], left_out: Collection[Path]
     return found
 
 
-def _natural(name: str) -> list[tuple[int, int | str]]:
+def _natural(path: Path) -> list[tuple[int, int | str]]:
     """Key of the order in which ``trial2`` comes before ``trial10``."""
-    parts = re.split("([0-9]+)", name.casefold())
+    parts = re.split("([0-9]+)", str(path).casefold())
     return [(0, int(part)) if part.isascii() and part.isdigit() else (1, part) for part in parts]
 
 
-def _entries(
-    folder: Path, suffixes: Collection[str], left_out: Collection[Path], depth: int = 1
-) -> Iterator[Path]:
-    """Files with some suffixes, three levels deep at most; hidden ones are passed over."""
-    for path in folder.iterdir():
-        if path.name.startswith(".") or (left_out and path.resolve() in left_out):
-            continue
+def _visible(folder: Path) -> list[Path]:
+    """What is in a folder, without what is hidden."""
+    return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+
+
+def _walk(folder: Path, depth: int = 1) -> Iterator[Path]:
+    """Files of a folder, three levels deep at most."""
+    for path in _visible(folder):
         if path.is_symlink():
             raise FileError(f"{path} is a link, which can lead to another file: put the file itself there.")
         if path.is_dir() and depth < 3:
-            yield from _entries(path, suffixes, left_out, depth + 1)
-        elif path.suffix.lower() in suffixes:
+            yield from _walk(path, depth + 1)
+        else:
             yield path
-
-
-def _others(folder: Path, known: Collection[Path]) -> list[str]:
-    """Names of files beside the matrices."""
-    beside = (path for path in folder.iterdir() if path.is_file() and path.resolve() not in known)
-    return sorted(path.name for path in beside if not path.name.startswith("."))
 
 
 def _header_or_matrix(path: Path) -> Header | np.ndarray:
@@ -347,9 +265,7 @@ def _header_or_matrix(path: Path) -> Header | np.ndarray:
         if path.suffix.lower() == ".csv":
             return read_csv_matrix(path)
         found = npy_header(path)
-        if found.dtype.kind not in "fiubc":
-            raise Refused(f"it has dtype {found.dtype}; expected a matrix of numbers.")
-        if len(found.shape) != 2 or found.shape[0] != found.shape[1] or 0 in found.shape:
-            hint = "A stack of matrices is read by itself, not in a folder."
-            raise Refused(f"it has shape {found.shape}; expected one square matrix. {hint}")
+        if found.dtype.kind not in "fiubc" or len(found.shape) != 2 or len({*found.shape, 0}) != 2:
+            got = f"it has dtype {found.dtype} and shape {found.shape}"
+            raise Refused(f"{got}; expected one square matrix of numbers, not a stack of them.")
         return found

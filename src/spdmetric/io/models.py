@@ -7,6 +7,7 @@ a file that names another one is refused before anything is made of it.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from copy import copy
 from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
@@ -17,9 +18,9 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from spdmetric.io.arrays import member_header, open_archive
 from spdmetric.io.atomic import write_atomically
 from spdmetric.io.files import Refused, check_size, described, listed, reading, shortened
-from spdmetric.io.npy import member_header, opened_archive
 from spdmetric.io.signals import Recipe
 
 FORMAT, VERSION = "spdmetric model", 1  # raised whenever a file of the former version would be read wrongly
@@ -185,10 +186,8 @@ def _versions() -> dict[str, str]:
 
     found = {"spdmetric": __version__}
     for package in _PACKAGES:
-        try:
+        with suppress(PackageNotFoundError):  # pyRiemann is an extra
             found[package] = version(package)
-        except PackageNotFoundError:  # pyRiemann is an extra
-            continue
     return found
 
 
@@ -202,7 +201,7 @@ def _unknown_types(data: bytes) -> list[str]:
 def _read_checked(path: Path) -> bytes:
     """The bytes of a file whose members are not compressed, and whose arrays are as large as they say."""
     stored = path.stat().st_size
-    with opened_archive(path) as archive:
+    with open_archive(path) as archive:
         sizes = {info.filename: info.file_size for info in archive.infolist()}
         if "schema.json" not in sizes:
             raise Refused(f"it is a zip archive, but no skops file: it has {listed(sizes)}.")
@@ -210,7 +209,7 @@ def _read_checked(path: Path) -> bytes:
             raise Refused(f"it unpacks to {sum(sizes.values())} bytes, more than its own {stored}: refused.")
         for info in archive.infolist():
             if info.filename.endswith(".npy"):
-                member_header(archive, info)
+                member_header(archive, info.filename)
         loaded = 0
 
         def count(node: dict[str, Any]) -> None:  # an array can be named any number of times

@@ -18,19 +18,10 @@ from numpy.typing import ArrayLike
 
 from spdmetric.caller import spell
 from spdmetric.extras import needing
+from spdmetric.io.arrays import SIGNAL_SUFFIXES, is_mat
 from spdmetric.io.columns import GROUP_HEADS, LABEL_HEADS, read_column
 from spdmetric.io.files import FileError, Header, Refused, check_size, listed, reading
-from spdmetric.io.matrices import (
-    SIGNAL_SUFFIXES,
-    Source,
-    files_in,
-    format_of,
-    holds_toolbox,
-    is_mat,
-    layout_of,
-    looks_like_signals,
-    read_labeled,
-)
+from spdmetric.io.matrices import Source, find_files, find_header, looks_like_signals, read_labeled
 
 if TYPE_CHECKING:
     from mne import Info
@@ -107,26 +98,25 @@ def read_signals(
     signals : Signals
     """
     if recipe is not None:
-        if not isinstance(recipe, Recipe):
-            raise TypeError(f"recipe={recipe!r}: expected that of signals read before, signals.recipe.")
         events, band, window = recipe.events, recipe.band, recipe.window
     if events is not None:
-        event_labels(events)
-    paths = _listed_paths(path)
+        event_labels(events)  # or a sentence, before anything is read
+    paths = [Path(path)] if isinstance(path, str | PathLike) else [Path(one) for one in path]
+    if len(paths) == 1 and paths[0].is_dir():
+        paths = find_files(paths[0], SIGNAL_SUFFIXES)
     kinds = {_KINDS.get(one.suffix.lower(), "array") for one in paths}
-    if len(kinds) > 1 or (recipe is not None and kinds != {recipe.kind}):
-        expected = f"{recipe.kind}s, as the model was trained on" if recipe else "files of one kind"
+    if len(kinds) != 1 or (recipe is not None and kinds != {recipe.kind}):
+        expected = "files of one type" if recipe is None else f"{recipe.kind}s, as the model was trained on"
         raise FileError(f"{listed(paths)}: got {' and '.join(sorted(kinds))}; expected {expected}.")
     channels = recipe.channels if recipe else None
-    wanted = Recipe(min(kinds), events, _pair("band", band), _pair("window", window), channels)
+    band, window = (pair and (float(pair[0]), float(pair[1])) for pair in (band, window))
+    wanted = Recipe(min(kinds), events, band, window, channels)
     if wanted.kind == "array":
         return _read_arrays(paths, labels, groups, subject, wanted)
     if subject is not None:
-        raise FileError(
-            f"{paths[0]} is read without {spell('subject')}, which is for arrays of several subjects."
-        )
+        raise FileError(f"{paths[0]} is read without {spell('subject')}, which is for arrays.")
     read = _read_epochs if wanted.kind == "epochs" else _read_recording
-    found = _joined([read(one, wanted) for one in paths], paths, wanted, strict=recipe is None)
+    found = _join([read(one, wanted) for one in paths], paths, wanted, strict=recipe is None)
     y = found.y if labels is None else read_column(labels, len(found.X), LABEL_HEADS)
     g = found.groups if groups is None else read_column(groups, len(found.X), GROUP_HEADS)
     return replace(found, y=y, groups=g)
@@ -140,19 +130,8 @@ def holds_signals(path: str | PathLike[str], subject: int | None = None) -> bool
     if path.suffix.lower() in SIGNAL_SUFFIXES:
         return True
     with reading(path):
-        if holds_toolbox(path):
-            return False
-        key = layout_of(format_of(path).names(path), subject)[0]
-        shape = format_of(path).headers(path, [key])[key].shape
+        shape = find_header(path, subject).shape
         return looks_like_signals(shape) and shape[0] != shape[1]
-
-
-def _listed_paths(path: Paths) -> list[Path]:
-    """Files by their names, those of a folder, or of a list."""
-    paths = [Path(path)] if isinstance(path, str | PathLike) else [Path(one) for one in path]
-    if not paths:
-        raise ValueError("path is an empty list; expected the names of files.")
-    return files_in(paths[0], SIGNAL_SUFFIXES) if len(paths) == 1 and paths[0].is_dir() else paths
 
 
 # ---------------------------------------------------------------------------
@@ -163,16 +142,13 @@ def _read_arrays(
     paths: list[Path], labels: Source, groups: Source, subject: int | None, wanted: Recipe
 ) -> Signals:
     """Trials of an array, of which MATLAB may have them along the last axis."""
-    if len(paths) > 1:
-        raise FileError(f"{listed(paths)}: several files of arrays are not read at once; join their arrays.")
-    (path,) = paths
-    if given := [name for name in ("events", "band", "window") if getattr(wanted, name) is not None]:
-        only = "they are for recordings, whose trials are not cut yet"
-        raise FileError(f"{path} holds arrays: leave out {', '.join(map(spell, given))}; {only}.")
+    path = paths[0]
+    options = [spell(name) for name in ("events", "band", "window") if getattr(wanted, name) is not None]
+    if len(paths) > 1 or options:
+        todo = "expected one file, whose trials are cut already"
+        raise FileError(f"{listed(paths)}: {todo}" + f": leave out {', '.join(options)}." * bool(options))
     with reading(path):
         stored, y, g, key = read_labeled(path, subject, labels, groups, _count_trials)
-        if stored.dtype.kind == "c":
-            raise Refused(f"{key} holds complex numbers; expected signals of real numbers.")
     n_labels = 0 if y is None else len(y)
     last = is_mat(path) and n_labels == stored.shape[2] != stored.shape[0]
     X = np.ascontiguousarray(stored.transpose(2, 0, 1) if last else stored, dtype=np.float64)
@@ -183,10 +159,9 @@ def _read_arrays(
 def _count_trials(path: Path, name: str, header: Header, n_labels: int) -> int:
     """How many trials an array holds: of MATLAB's, as many labels as its last axis is long tell that."""
     shape = header.shape
-    if header.dtype.kind not in "fiub":
-        raise Refused(f"{name} has dtype {header.dtype}; expected signals of real numbers.")
-    if len(shape) != 3 or 0 in shape:
-        raise Refused(f"{name} has shape {shape}; expected (n, channels, times), a signal for each trial.")
+    if header.dtype.kind not in "fiub" or len(shape) != 3 or 0 in shape:
+        expected = "real numbers, (n, channels, times), a signal for each trial"
+        raise Refused(f"{name} has dtype {header.dtype} and shape {shape}; expected {expected}.")
     return shape[2] if is_mat(path) and n_labels == shape[2] else shape[0]
 
 
@@ -194,31 +169,13 @@ def _count_trials(path: Path, name: str, header: Header, n_labels: int) -> int:
 # MNE
 
 
-def _pair(name: str, pair: Pair | None) -> Pair | None:
-    """Two numbers, or None."""
-    if pair is None:
-        return None
-    try:
-        first, last = pair
-        return float(first), float(last)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name}={pair!r}: expected two numbers, as (0.5, 2.5).") from error
-
-
 def event_labels(events: str) -> dict[str, str]:
     """Labels by the names of events: "T1=left,T2=right", or the names themselves, "T1,T2"."""
-    if not isinstance(events, str):
-        raise TypeError(f"{spell('events', events)}: expected one text, 'T1,T2' or 'T1=left,T2=right'.")
-    found: dict[str, str] = {}
-    for part in filter(None, (part.strip() for part in events.split(","))):
-        name, equals, label = (piece.strip() for piece in part.partition("="))
-        if not name or (equals and not label) or name in found:
-            raise ValueError(
-                f"{spell('events', events)}: expected different names, 'T1,T2' or 'T1=left,T2=right'."
-            )
-        found[name] = label or name
-    if not found:
-        raise ValueError(f"{spell('events', events)}: expected names, 'T1,T2' or 'T1=left,T2=right'.")
+    parts = [part.partition("=") for part in events.split(",") if part.strip()]
+    found = {name.strip(): label.strip() or name.strip() for name, _, label in parts}
+    if not found or len(found) < len(parts) or "" in found or any(e and not v.strip() for _, e, v in parts):
+        expected = "different names, 'T1,T2' or 'T1=left,T2=right'"
+        raise ValueError(f"{spell('events', events)}: expected {expected}.")
     return found
 
 
@@ -227,19 +184,23 @@ Part = tuple[Signals, Counter[str]]  # trials of one file, and how many events o
 
 def _read_recording(path: Path, wanted: Recipe) -> Part:
     """Trials of an EDF or GDF file: the annotations of some names, after the filter."""
-    raw = read_raw(path)
+    raw = _read_raw(path)
+    import mne
+
+    there = Counter(map(str, raw.annotations.description))
+    if wanted.events is None or wanted.window is None:
+        events, window = spell("events", "T1,T2"), spell("window", (0.5, 2.5))
+        todo = f"pass {events}, the names of those that are trials, and {window}, seconds after them"
+        raise FileError(f"{path}: {todo}; it has {listed(sorted(there))}.")
+    labels = event_labels(wanted.events)
     with reading(path):
-        there = Counter(map(str, raw.annotations.description))
-        if wanted.events is None:
-            todo = (
-                f"pass {spell('events')}, the names of those that are trials, 'T1,T2' or 'T1=left,T2=right'"
-            )
-            raise Refused(f"{todo}; it has {_with_counts(there)}.")
-        if wanted.window is None:
-            raise Refused(f"pass {spell('window', (0.5, 2.5))}, say: first and last second after the event.")
-        labels = event_labels(wanted.events)
-        onsets, codes = events_of(raw, {name: k for k, name in enumerate(labels)})
-        (channels, unit), rate = _channels(raw.info, wanted.channels), float(raw.info["sfreq"])
+        codes = {name: k for k, name in enumerate(labels) if name in there}
+        # Onsets are stored in seconds: MNE rounds them to the nearest sample.
+        found = (
+            mne.events_from_annotations(raw, codes, verbose="ERROR")[0] if codes else np.empty((0, 3), int)
+        )
+        onsets = found[:, 0] - raw.first_samp
+        (channels, unit), rate = _pick_channels(raw.info, wanted.channels), float(raw.info["sfreq"])
         signal = raw.get_data(picks=list(channels)) * unit
     try:
         samples = window_samples(rate, wanted.window)
@@ -248,19 +209,18 @@ def _read_recording(path: Path, wanted: Recipe) -> Part:
     except ValueError as error:
         raise FileError(f"{path}: {error}") from error
     left = f"{path.name}: {np.sum(~inside)} trials were left out, whose window leaves the recording."
-    y, notes = np.array(list(labels.values()))[codes[inside]], () if inside.all() else (left,)
+    y, notes = np.array(list(labels.values()))[found[inside, 2]], () if inside.all() else (left,)
     return Signals(X, y, None, path.stem, replace(wanted, channels=channels), notes, rate), there
 
 
 def _read_epochs(path: Path, wanted: Recipe) -> Part:
     """Trials of a file of MNE's epochs."""
-    if wanted.band is not None:
-        raise FileError(f"{path} holds epochs: leave out {spell('band')}, which belongs before the cut.")
     with needing("Reading FIF files needs MNE", "eeg"):
         import mne
     with reading(path), warnings.catch_warnings():
-        if not path.name.endswith(("-epo.fif", "_epo.fif")):
-            raise Refused("expected epochs, saved by MNE under a name that ends in -epo.fif.")
+        if wanted.band is not None or not path.name.endswith(("-epo.fif", "_epo.fif")):
+            todo = f"without {spell('band')}, which belongs before the cut"
+            raise Refused(f"expected epochs, saved by MNE under a name that ends in -epo.fif, {todo}.")
         warnings.simplefilter("error", RuntimeWarning)  # MNE's, of what is damaged
         epochs = mne.read_epochs(path, preload=True, proj=False, verbose="ERROR")
         names = {code: name for name, code in epochs.event_id.items()}
@@ -268,15 +228,15 @@ def _read_epochs(path: Path, wanted: Recipe) -> Part:
         there = Counter(described.tolist())
         labels = event_labels(wanted.events) if wanted.events else {name: name for name in there}
         kept = np.flatnonzero(np.isin(described, list(labels)))
-        channels, unit = _channels(epochs.info, wanted.channels)
+        channels, unit = _pick_channels(epochs.info, wanted.channels)
         X = epochs.get_data(picks=list(channels), verbose="ERROR")[kept] * unit
         if wanted.window is not None:
-            X = np.ascontiguousarray(X[:, :, _moments(epochs.times, wanted.window)])
+            X = X[:, :, _find_moments(epochs.times, wanted.window)].copy()
         y, rate = np.array([labels[name] for name in described[kept]], dtype=str), float(epochs.info["sfreq"])
         return Signals(X, y, None, path.stem, replace(wanted, channels=channels), (), rate), there
 
 
-def _moments(times: np.ndarray, window: Pair) -> slice:
+def _find_moments(times: np.ndarray, window: Pair) -> slice:
     """The samples of epochs that lie in a window, its ends included."""
     half = 0.5 * (times[1] - times[0]) if len(times) > 1 else 0.0
     inside = np.flatnonzero((times >= window[0] - half) & (times <= window[1] + half))
@@ -285,11 +245,7 @@ def _moments(times: np.ndarray, window: Pair) -> slice:
     return slice(inside[0], inside[-1] + 1)
 
 
-def _with_counts(there: Counter[str]) -> str:
-    return listed(f"{name} ({count})" for name, count in sorted(there.items()))
-
-
-def _channels(info: Info, wanted: tuple[str, ...] | None) -> tuple[tuple[str, ...], float]:
+def _pick_channels(info: Info, wanted: tuple[str, ...] | None) -> tuple[tuple[str, ...], float]:
     """Names of the EEG channels, of the MEG channels where there are none, or those that are wanted.
 
     And what their signals are multiplied with: MNE has EEG in volt.
@@ -300,30 +256,30 @@ def _channels(info: Info, wanted: tuple[str, ...] | None) -> tuple[tuple[str, ..
     if not len(picked):
         picked, unit = mne.pick_types(info, meg=True), 1.0
     names = [name for k in picked if not (name := info["ch_names"][k]).upper().startswith(_NOT_BRAIN)]
-    if wanted is not None:
-        if missing := [name for name in wanted if name not in info["ch_names"]]:
-            raise Refused(f"it has no channel {listed(missing)}, as the model needs; it has {listed(names)}.")
-        return wanted, unit
-    if len(names) < 2:
-        raise Refused(f"it has {len(names)} channels of EEG or MEG; expected two or more.")
-    return tuple(names), unit
+    missing = [name for name in wanted or () if name not in info["ch_names"]]
+    if missing or len(wanted or names) < 2:
+        expected = f"{listed(missing)}, as the model needs" if missing else "two or more"
+        raise Refused(f"it has the channels {listed(names)} of EEG or MEG; expected {expected}.")
+    return tuple(wanted or names), unit
 
 
-def _joined(parts: list[Part], paths: list[Path], wanted: Recipe, *, strict: bool) -> Signals:
+def _join(parts: list[Part], paths: list[Path], wanted: Recipe, *, strict: bool) -> Signals:
     """One set of trials, if the files agree; ``strict``: every event that was asked for must be there."""
     found = [signals for signals, _ in parts]
     first, there = found[0], sum((counts for _, counts in parts), Counter())
     for part, path in zip(found, paths, strict=True):
-        if (part.recipe.channels, part.rate) != (first.recipe.channels, first.rate):
-            raise FileError(f"{path} has other channels than {paths[0]}, or another rate; files must agree.")
-        if part.X.shape[2] != first.X.shape[2]:
-            raise FileError(f"{path} has trials of another length than {paths[0]}; pass {spell('window')}.")
+        pairs = ((of.recipe.channels, of.rate, of.X.shape[2]) for of in (part, first))
+        if next(pairs) != next(pairs):
+            other = "other channels, another rate or trials of another length"
+            raise FileError(f"{path} has {other} than {paths[0]}; files must agree.")
     asked = event_labels(wanted.events) if wanted.events else there
     missing = [name for name in asked if name not in there]
     y = np.concatenate([part.y for part in found])
     notes = tuple(note for part in found for note in part.notes)
     if not len(y) or (strict and missing):
-        why = " ".join([f"no trial of {listed(missing or asked)}; there are {_with_counts(there)}.", *notes])
+        why = " ".join(
+            [f"no trial of {listed(missing or asked)}; there are {listed(sorted(there))}.", *notes]
+        )
         raise FileError(f"{listed(paths)}: {why}")
     if len(found) == 1:
         return first
@@ -332,12 +288,11 @@ def _joined(parts: list[Part], paths: list[Path], wanted: Recipe, *, strict: boo
     return replace(first, X=X, y=y, groups=groups, name=name, notes=notes)
 
 
-def read_raw(path: Path) -> BaseRaw:
+def _read_raw(path: Path) -> BaseRaw:
     """Read an EDF or GDF file; whatever MNE raises on a damaged one becomes a sentence."""
-    kind = path.suffix[1:].lower()
-    with needing(f"Reading {kind.upper()} files needs MNE", "eeg"):
+    with needing("Reading EDF and GDF files needs MNE", "eeg"):
         import mne
-    reader = {"edf": mne.io.read_raw_edf, "gdf": mne.io.read_raw_gdf}[kind]
+    reader = {".edf": mne.io.read_raw_edf, ".gdf": mne.io.read_raw_gdf}[path.suffix.lower()]
     with warnings.catch_warnings(), reading(path):
         # MNE would go on with what is left of a truncated file.
         warnings.filterwarnings("error", message="Number of records from the header does not match")
@@ -349,17 +304,6 @@ def read_raw(path: Path) -> BaseRaw:
         # Channels of a low rate are given that of the highest.
         check_size("the signal", 8 * len(raw.ch_names) * raw.n_times, path.stat().st_size)
         return raw.load_data(verbose="WARNING")
-
-
-def events_of(raw: BaseRaw, codes: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
-    """Samples, counted from the first one of the signal, and codes of the annotations named in ``codes``."""
-    import mne
-
-    if not set(codes) & set(raw.annotations.description):
-        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    # Onsets are stored in seconds: MNE rounds them to the nearest sample.
-    found, _ = mne.events_from_annotations(raw, codes, verbose="ERROR")
-    return found[:, 0] - raw.first_samp, found[:, 2]
 
 
 def cut_epochs(
@@ -398,9 +342,7 @@ def cut_epochs(
 
 def window_samples(fs: float, window: Pair) -> np.ndarray:
     """Samples of a window, its ends included, counted from the event."""
-    if not np.isfinite(window).all():
-        raise ValueError(f"{spell('window', window)}: expected two finite moments, in seconds.")
-    first, last = (int(np.floor(moment * fs + 0.5)) for moment in window)
-    if last <= first:
-        raise ValueError(f"{spell('window', window)}: expected two rising moments, at least a sample apart.")
-    return np.arange(first, last + 1)
+    first, last = np.floor(np.asarray(window) * fs + 0.5)
+    if not np.isfinite(window).all() or last <= first:
+        raise ValueError(f"{spell('window', window)}: expected two rising moments, in seconds.")
+    return np.arange(int(first), int(last) + 1)
