@@ -24,7 +24,6 @@ LAYERS = (
         "caller",
         "extras",
         "io.atomic",
-        "linalg.lazy",
         "linalg",
         "validation",
         "means",
@@ -227,7 +226,7 @@ def test_every_module_keeps_the_layers():
         ("objectives.alignment", "from spdmetric.objectives import gaussian", "cycle"),
         ("plots.learned", "from spdmetric.means import _EPS", "private name"),
         ("io.models", "from spdmetric.estimators import _problem", "private module"),
-        ("solvers.gradient", "from spdmetric.linalg.lazy import lazy", "nothing of the package"),
+        ("solvers.gradient", "from spdmetric.linalg.symmetric import vech", "nothing of the package"),
         ("comparison.page", "from spdmetric import cli", "later layer"),
     ],
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import cached_property, partial, reduce
 from itertools import compress
 from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,7 +17,6 @@ import numpy as np
 from spdmetric import validation
 from spdmetric.distributed.arrays import chunk_rows
 from spdmetric.distributed.cluster import Cluster
-from spdmetric.linalg.lazy import lazy
 from spdmetric.linalg.moments import Moments
 from spdmetric.linalg.symmetric import congruence, symmetrize
 from spdmetric.linalg.threads import chunks, one_thread
@@ -355,7 +354,7 @@ class ClusterData(Data):
         """Bring a result of `call` here."""
         return self.cluster.result(value)
 
-    @lazy
+    @cached_property
     def in_memory(self) -> bool:
         """Never in that of this process."""
         return False

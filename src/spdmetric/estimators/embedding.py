@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from spdmetric.linalg.batch import stack_of
-from spdmetric.linalg.lazy import lazy
 from spdmetric.linalg.symmetric import (
     Array,
     array_namespace,
@@ -96,18 +96,18 @@ class Embedding:
         m = len(self.factor)
         return m * (m + 1) // 2 if self.weighting is None else self.weighting.shape[1]
 
-    @lazy
+    @cached_property
     def whitening(self) -> np.ndarray:
         """W0, of shape (k, d)."""
         factor = Start(self.basis, self.center, self.rotation).factor
         return factor if self.domain_mean is None else factor @ invsqrtm(self.domain_mean)
 
-    @lazy
+    @cached_property
     def components(self) -> np.ndarray:
         """``Q'W W0``, of shape (m, d): at full rank ``G^{-1/2}``."""
         return self.frame.T @ self.factor @ self.whitening
 
-    @lazy
+    @cached_property
     def reference(self) -> np.ndarray:
         """The reference point G, of shape (d, d); without meaning at low rank."""
         _, sigma, Vt = np.linalg.svd(self.factor @ self.whitening)

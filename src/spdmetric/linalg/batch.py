@@ -7,22 +7,30 @@ There are two kinds: in NumPy, to be read and to judge by, and compiled
 
 from __future__ import annotations
 
-from functools import lru_cache
+import os
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from scipy.linalg.blas import dtrmm
 
 from spdmetric.linalg import compiled
-from spdmetric.linalg.lazy import lazy
 from spdmetric.linalg.moments import Moments, moments_of
-from spdmetric.linalg.symmetric import LogCongruence, Spectrum, transpose, unvech, vech
+from spdmetric.linalg.symmetric import LogCongruence, Spectrum, unvech, vech
 
 if TYPE_CHECKING:
     from spdmetric.linalg.compiled.stack import CompiledDecomposition, CompiledStack
 
 Stack: TypeAlias = "PlainStack | CompiledStack"
 Decomposition: TypeAlias = "PlainDecomposition | CompiledDecomposition"
+
+LIMIT = 96  # beyond, eight matrices leave the cache and the gain over LAPACK goes; measured to 160
+# The same at low rank: rank 10 takes half of NumPy's time at size 400, nine tenths at 700.
+LIMIT_AT_RANK = 512
+
+# n d^3 of the smallest problem for the kernels, that is 40 matrices of size 8.  A fit of that size takes
+# 0.1 s with NumPy, half of it with the kernels: loading them pays from some ten such fits in a process on.
+SMALLEST = 40 * 8**3
 
 
 def stack_of(X: np.ndarray, n: int | None = None, *, again: bool = False) -> Stack:
@@ -32,7 +40,25 @@ def stack_of(X: np.ndarray, n: int | None = None, *, again: bool = False) -> Sta
     is the same in whatever company it comes.  With ``again`` it will be decomposed many times, and may keep
     what is the same each time.
     """
-    return compiled.load().of(X) if compiled.pays(n, X.shape[1]) else PlainStack(X, again=again)
+    return compiled.load().of(X) if pays(n, X.shape[1]) else PlainStack(X, again=again)
+
+
+def pays(n: int | None, d: int) -> bool:
+    """Whether the kernels are to evaluate n matrices of size d, 40 if that is not known, some thirty times.
+
+    The answer depends on the sizes, on what is installed and on the environment alone, never on what
+    the process did before: ``SPDMETRIC_COMPILED=0`` keeps all problems with NumPy,
+    ``SPDMETRIC_COMPILED=1`` none that the kernels can do.
+    """
+    wish = os.environ.get("SPDMETRIC_COMPILED")
+    if wish == "0" or not 1 <= d <= LIMIT or os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+        return False
+    return (wish == "1" or (40 if n is None else n) * d**3 >= SMALLEST) and compiled.works()
+
+
+def pays_at_rank(n: int, d: int, m: int) -> bool:
+    """Whether the kernels are to evaluate n matrices of size d many times at factors of low rank m."""
+    return d <= LIMIT_AT_RANK and pays(n * d**2 // m**2, m)
 
 
 class PlainStack:
@@ -49,11 +75,11 @@ class PlainStack:
     def d(self) -> int:
         return self.X.shape[-1]
 
-    @lazy
+    @cached_property
     def _factors(self) -> list[np.ndarray | None]:
         return [_cholesky(X) for X in self.X]
 
-    @lazy
+    @cached_property
     def _packed(self) -> CompiledStack:
         return compiled.load().of(self.X)
 
@@ -69,7 +95,7 @@ class PlainStack:
         """
         n, (m, d) = self.X.shape[0], W.shape
         at_identity = m == d and np.array_equal(W, np.eye(d))
-        if self._again and compiled.pays_at_rank(n, d, m):
+        if self._again and 2 * m <= d and pays_at_rank(n, d, m):
             return self._packed.decompose(W)
         WX = np.empty((n, m, d)) if 2 * m <= d else None  # kept where that needs little memory
         logs, vectors, features = np.empty((n, m)), np.empty((n, m, m)), np.empty((n, m * (m + 1) // 2))
@@ -123,12 +149,12 @@ class PlainDecomposition:
     def pull(self, rows: np.ndarray) -> np.ndarray:
         """Derivative of ``sum <rows, features>`` along ``W -> exp(-xi/2) W``.
 
-        As `LogCongruence.pull`.  Of large matrices one triangle is enough: ``E = V' M V``, and with
+        The sum of `LogCongruence.push`.  Of large matrices one triangle is enough: ``E = V' M V``, and with
         ``h o E = N + N'`` the sum of ``V N V'`` and its transpose.
         """
         m = self._W.shape[0]
         if len(_bands(m)) == 1:
-            return self.log.pull(unvech(rows))
+            return self.log.push(unvech(rows)).sum(axis=0)
         total = np.zeros((m, m))
         for row, log, V in zip(rows, *self.log.log, strict=True):
             N = _half_product(V.T, unvech(row) @ V, lower=False)
@@ -171,7 +197,7 @@ def _bands(m: int) -> list[slice]:
 
     Large are those that the kernels leave to NumPy; the others, all in one band, go by the plain formulas.
     """
-    width = 72 if m > compiled.LIMIT else m  # a multiple of 24: OpenBLAS takes that many rows at a time
+    width = 72 if m > LIMIT else m  # a multiple of 24: OpenBLAS takes that many rows at a time
     return [slice(k, min(k + width, m)) for k in range(0, m, width)]
 
 
@@ -219,16 +245,16 @@ def _logarithm(logs: np.ndarray, V: np.ndarray) -> np.ndarray:
     """
     m = logs.shape[-1]
     if len(_bands(m)) == 1:
-        return (V * logs[:, None, :]) @ transpose(V)
+        return (V * logs[:, None, :]) @ V.mT
     low = logs[:, :1]
     root = V * np.sqrt(logs - low)[:, None, :]
-    L = root @ transpose(root)
+    L = root @ root.mT
     L.reshape(-1, m * m)[:, :: m + 1] += low
     return L
 
 
 def _h(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """`LogCongruence.h` of log-eigenvalues ``low <= high``; what is below them is left as it comes."""
+    """``(t/2) coth(t/2)`` of the gaps of log-eigenvalues ``low <= high``; those below come as they are."""
     u = (high - low) / 2
     u += 1e-30  # where they are equal this gives the limit, 1
     return np.divide(u, np.tanh(u), out=u)

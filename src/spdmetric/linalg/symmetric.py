@@ -19,8 +19,6 @@ import array_api_compat
 import numpy as np
 from array_api_compat import device, is_numpy_array, is_torch_array
 
-from spdmetric.linalg.lazy import lazy
-
 Array = Any
 
 
@@ -44,15 +42,15 @@ class Spectrum(NamedTuple):
 
     def compose(self, values: Array) -> Array:
         """Return ``V diag(values) V'``: a function of the matrices, given on the spectrum."""
-        return (self.vectors * values[..., None, :]) @ transpose(self.vectors)
+        return (self.vectors * values[..., None, :]) @ self.vectors.mT
 
     def rotate(self, E: Array) -> Array:
         """Return ``V' E V``: symmetric ``E`` in the eigenbases."""
-        return transpose(self.vectors) @ E @ self.vectors
+        return self.vectors.mT @ E @ self.vectors
 
     def restore(self, E: Array) -> Array:
         """Return ``V E V'``, the inverse of `rotate`."""
-        return self.vectors @ E @ transpose(self.vectors)
+        return self.vectors @ E @ self.vectors.mT
 
 
 def spectrum(S: Array) -> Spectrum:
@@ -61,19 +59,14 @@ def spectrum(S: Array) -> Spectrum:
     return Spectrum(values, vectors)
 
 
-def transpose(A: Array) -> Array:
-    """Transpose of each matrix of a stack."""
-    return array_namespace(A).matrix_transpose(A)
-
-
 def symmetrize(A: Array) -> Array:
     """Symmetric part of each matrix of a stack."""
-    return (A + transpose(A)) / 2
+    return (A + A.mT) / 2
 
 
 def congruence(W: Array, X: Array) -> Array:
     """Return ``W X W'`` for each matrix of a stack, exactly symmetric."""
-    return symmetrize(W @ X @ transpose(W))
+    return symmetrize(W @ X @ W.mT)
 
 
 # ---------------------------------------------------------------------------
@@ -171,29 +164,21 @@ def triangular_root(p: int) -> int:
 
 
 # ---------------------------------------------------------------------------
-# Three even functions without cancellation
-
-
-def _off_zero(u: Array) -> Array:
-    """Return ``u`` with zeros replaced by numbers so small that the functions below take their limits."""
-    return array_namespace(u).where(u == 0, 1e-30, u)
+# Two even functions without cancellation; in place of zeros, numbers so small that they take their limits
 
 
 def sinhc(u: Array) -> Array:
     """``sinh(u) / u``."""
-    u = _off_zero(u)
-    return array_namespace(u).sinh(u) / u
+    xp = array_namespace(u)
+    u = xp.where(u == 0, 1e-30, u)
+    return xp.sinh(u) / u
 
 
 def ucothu(u: Array) -> Array:
     """``u coth(u)``: smooth, at least 1, and ``1 + u**2 / 3`` near zero."""
-    u = _off_zero(u)
-    return u / array_namespace(u).tanh(u)
-
-
-def gaps(x: Array) -> Array:
-    """Return the differences ``x_a - x_b``, of shape (..., d, d)."""
-    return x[..., :, None] - x[..., None, :]
+    xp = array_namespace(u)
+    u = xp.where(u == 0, 1e-30, u)
+    return u / xp.tanh(u)
 
 
 # ---------------------------------------------------------------------------
@@ -225,23 +210,16 @@ class LogCongruence:
         s = spectrum(A)
         return cls(Spectrum(array_namespace(A).log(s.values), s.vectors))
 
-    @lazy
-    def h(self) -> Array:
-        """``(t/2) coth(t/2)`` of the gaps t, (..., d, d)."""
-        return ucothu(gaps(self.log.values) / 2)
-
     def push(self, eta: Array) -> Array:
-        """Derivative of ``log A`` along ``eta``."""
-        return self.log.restore(-self.h * self.log.rotate(eta))
-
-    def pull(self, M: Array) -> Array:
-        """Sum over the stack of the adjoint of `push` at ``M``."""
-        return array_namespace(M).sum(self.push(M), axis=-3)
+        """Derivative of ``log A`` along ``eta``; it is its own adjoint."""
+        x, V = self.log
+        h = ucothu((x[..., :, None] - x[..., None, :]) / 2)
+        return V @ (-h * (V.mT @ eta @ V)) @ V.mT
 
     def pull_factor(self, M: Array, WX: Array) -> Array:
         """Derivative in W of ``sum <M, log(W X W')>``, given the products W X: ``2 sum D log[M] W X``."""
-        xp = array_namespace(M)
-        root = xp.exp(-self.log.values / 2)
-        slope = root[..., :, None] * root[..., None, :] / sinhc(gaps(self.log.values) / 2)
+        xp, x = array_namespace(M), self.log.values
+        root = xp.exp(-x / 2)
+        slope = root[..., :, None] * root[..., None, :] / sinhc((x[..., :, None] - x[..., None, :]) / 2)
         B = self.log.restore(slope * self.log.rotate(M))  # (n, m, m)
         return 2 * xp.tensordot(B, WX, axes=((0, 2), (0, 1)))

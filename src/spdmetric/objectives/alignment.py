@@ -15,12 +15,12 @@ features the Gram form gives the same numbers, with n^2 p operations instead of 
 
 from __future__ import annotations
 
+from functools import cached_property
 from math import isfinite, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from spdmetric.linalg.lazy import lazy
 from spdmetric.linalg.moments import Moments
 from spdmetric.linalg.symmetric import unvech
 from spdmetric.manifolds import FactorPoint
@@ -105,7 +105,7 @@ class Evaluation:
         """The misalignment, ``1 - alignment``."""
         return 1.0 - self.alignment
 
-    @lazy
+    @cached_property
     def alignment(self) -> float:
         """The centered kernel-target alignment f, between 0 and 1.
 
@@ -116,23 +116,23 @@ class Evaluation:
             return -np.inf
         return self._A_square / (self._C_norm * self._objective.target_norm)
 
-    @lazy
+    @cached_property
     def gradient(self) -> np.ndarray:
         """Gradient in the coordinates of the manifold."""
         return self.point.gradient(self)
 
-    @lazy
+    @cached_property
     def frame_gradient(self) -> np.ndarray:
         """Riemannian gradient, as a symmetric matrix in the frame."""
         xi = self._data.total_of_parts(_pull, self.point.factor, self._parts, self._cotangents)
         return tangent_part(xi)
 
-    @lazy
+    @cached_property
     def factor_gradient(self) -> np.ndarray:
         """Derivative in the entries of the factor, (m, d)."""
         return self._data.total_of_parts(_pull_factor, self.point.factor, self._parts, self._cotangents)
 
-    @lazy
+    @cached_property
     def curvature_estimate(self) -> np.ndarray:
         """How much f bends along directions of the frame, about: a matrix whose trace is its size.
 
@@ -193,13 +193,13 @@ class Evaluation:
 
     # -- first pass: moments ------------------------------------------------
 
-    @lazy
+    @cached_property
     def gram(self) -> bool:
         """Whether there are fewer matrices than features, and they can be brought together."""
         m = self.point.factor.shape[0]
         return self._data.gathers and self._data.shape[0] < m * (m + 1) // 2
 
-    @lazy
+    @cached_property
     def _first_pass(self) -> tuple[Any, list[Any]]:
         return self._data.decompose(self.point.factor, gram=self.gram)
 
@@ -213,31 +213,31 @@ class Evaluation:
         """The chunks at this point, where they are; none if they are not kept."""
         return self._first_pass[1]
 
-    @lazy
+    @cached_property
     def _summary(self) -> Summary:
         return self._data.fetch(self._data.call(Summary.from_moments, self._moments))
 
-    @lazy
+    @cached_property
     def _root(self) -> np.ndarray:
         """All centered tangent vectors, times the roots of their weights, (n, p)."""
         rows = [part.centered(self._summary.mean) for part in self._parts]
         return rows[0] if len(rows) == 1 else np.concatenate(rows)
 
-    @lazy
+    @cached_property
     def _gram_matrix(self) -> np.ndarray:
         return self._root @ self._root.T
 
-    @lazy
+    @cached_property
     def _A_square(self) -> float:
         return float(np.vdot(self._summary.A, self._summary.A))
 
-    @lazy
+    @cached_property
     def _C_norm(self) -> float:
         return sqrt(np.vdot(self._gram_matrix, self._gram_matrix)) if self.gram else self._summary.C_norm
 
     # -- second pass: cotangents --------------------------------------------
 
-    @lazy
+    @cached_property
     def _cotangents(self) -> Any:
         """What all chunks need to know to pull back: derivatives in the features, where they are."""
         scale = -2 / (self._C_norm * self._objective.target_norm)  # the sign makes f a misalignment

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from operator import add
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -22,7 +22,6 @@ from array_api_compat import is_array_api_obj
 from scipy.sparse import issparse
 
 from spdmetric.linalg.batch import Decomposition, Stack, stack_of
-from spdmetric.linalg.lazy import lazy
 from spdmetric.linalg.moments import Moments
 from spdmetric.linalg.symmetric import Array, congruence, symmetrize
 from spdmetric.linalg.threads import Map, chunks
@@ -84,7 +83,7 @@ class ClassTarget:
         """Indicators, (n, c)."""
         return np.eye(len(self.counts))[self.codes]
 
-    @lazy
+    @cached_property
     def Y(self) -> np.ndarray:
         """Indicators centered by the mean of all, (n, c)."""
         return self.uncentered - self.share
@@ -151,7 +150,7 @@ class RegressionTarget:
         """The same: no classes are absent."""
         return self
 
-    @lazy
+    @cached_property
     def Y(self) -> np.ndarray:
         """Targets centered by the mean of all, (n, q)."""
         return self.values - self.mean
@@ -207,7 +206,7 @@ class Chunk:
         stack = self._kept if keep else self._stack(False)
         return Part(stack.decompose(W), self.rows, self.target)
 
-    @lazy
+    @cached_property
     def _kept(self) -> Stack:
         return self._stack(True)
 
@@ -261,7 +260,7 @@ class Data:
         """(n, d, d)."""
         return tuple(self.X.shape)
 
-    @lazy
+    @cached_property
     def in_memory(self) -> bool:
         """Whether what is computed of all matrices is kept there too."""
         return isinstance(self.X, np.ndarray) and fits(self.X.shape[0], self.X.shape[1])
@@ -277,7 +276,7 @@ class Data:
         counts = self.target.weight > 0
         return self if counts.all() else self.take(np.flatnonzero(counts))
 
-    @lazy
+    @cached_property
     def _rows(self) -> list[slice]:
         return row_chunks(self.X.shape) if self.rows is None else self.rows
 
@@ -309,7 +308,7 @@ class Data:
 
     # -- chunks at a factor ---------------------------------------------------
 
-    @lazy
+    @cached_property
     def chunks(self) -> list[Chunk]:
         """All chunks, in their order."""
         return [Chunk(self.X, rows, self.target.part(rows), self.shape[0]) for rows in self._rows]

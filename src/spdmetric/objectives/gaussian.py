@@ -16,13 +16,13 @@ A width that is not set is *learned*: ``f = max over gamma`` at every point, wit
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial import Polynomial
 
-from spdmetric.linalg.lazy import lazy
 from spdmetric.manifolds import FactorPoint
 from spdmetric.objectives.alignment import Evaluation, Misalignment
 from spdmetric.objectives.data import Data, Target
@@ -174,14 +174,14 @@ class Kernel:
         self._family, self._tau = family, tau
         self._unit = -float(np.expm1(-tau))
 
-    @lazy
+    @cached_property
     def _tiles(self) -> list[Tile]:
         return [
             tile._replace(entries=np.expm1(-self._tau * tile.entries) / self._unit)
             for tile in self._family.tiles
         ]
 
-    @lazy
+    @cached_property
     def _means(self) -> tuple[np.ndarray, float]:
         """Weighted means of the rows, (n,), and of all entries."""
         w, total = self._family.weight, self._family.total
@@ -197,7 +197,7 @@ class Kernel:
         K -= mean[tile.columns] - overall
         return tile.only_pairs(K)
 
-    @lazy
+    @cached_property
     def _products(self) -> tuple[float, float]:
         """Inner products of the centered kernel with the target and with itself."""
         Y, probe, w = self._family.target.Y, self._family.probe, self._family.weight
@@ -318,7 +318,7 @@ class GaussianEvaluation(Evaluation):
         """The gamma set, or the best one here."""
         return self._tau / self._square_spread
 
-    @lazy
+    @cached_property
     def alignment(self) -> float:
         """The centered kernel-target alignment f, between 0 and 1; minus infinity where it is unknown."""
         if not np.isfinite(self._summary.mean).all():
@@ -331,31 +331,31 @@ class GaussianEvaluation(Evaluation):
         low, high = (-np.expm1(-self._tau * square) for square in self._family.range())
         return bool(high > np.finfo(float).tiny and low < 1)
 
-    @lazy
+    @cached_property
     def _square_spread(self) -> float:
         return self.spread**2
 
-    @lazy
+    @cached_property
     def _points(self) -> np.ndarray:
         """Centered tangent vectors of all chunks in units of their spread, (n, p)."""
         return np.concatenate([part.features - self._summary.mean for part in self._parts]) / self.spread
 
-    @lazy
+    @cached_property
     def _family(self) -> KernelFamily:
         return KernelFamily(self._points, self._data.target)
 
-    @lazy
+    @cached_property
     def _kernel(self) -> Kernel:
         return Kernel(self._family, self._tau)
 
-    @lazy
+    @cached_property
     def _tau(self) -> float:
         gamma = self._objective.gamma
         if gamma is None:
             return float(np.exp(best_log_tau(self._family)))
         return gamma * self._square_spread
 
-    @lazy
+    @cached_property
     def _cotangents(self) -> np.ndarray:
         """Derivative of the misalignment in the features, (n, p)."""
         points, scale = self._points, self._tau / np.sqrt(self._square_spread)

@@ -16,13 +16,12 @@ noise.  Derivations: ``docs/math.md``, "Stochastic learning".
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
+from functools import cached_property, reduce
 from typing import NamedTuple
 
 import numpy as np
 
 from spdmetric.linalg.batch import Decomposition, stack_of
-from spdmetric.linalg.lazy import lazy
 from spdmetric.linalg.moments import Moments, moments_of
 from spdmetric.linalg.symmetric import symmetrize, unvech, vech
 from spdmetric.manifolds import FactorPoint
@@ -105,30 +104,30 @@ class Sample:
         """Estimate of the misalignment."""
         return 1.0 - self.alignment
 
-    @lazy
+    @cached_property
     def alignment(self) -> float:
         """Estimate of the alignment, exact without a memory; 0 as long as there is a single class."""
         own, given = self._own, self._given
         scale = np.sqrt(np.vdot(own.C, given.C)) * self._target_norm
         return float(np.clip(np.vdot(own.A, given.A) / scale, 0, 1)) if scale > 0 else 0.0
 
-    @lazy
+    @cached_property
     def _target_norm(self) -> float:
         return self._norm_about(self._given.target_mean)
 
-    @lazy
+    @cached_property
     def gradient(self) -> np.ndarray:
         """Estimate of the gradient, in the coordinates of the manifold."""
         return self.point.gradient(self)
 
-    @lazy
+    @cached_property
     def frame_gradient(self) -> np.ndarray:
         """Estimate of the Riemannian gradient, in the frame of the factor."""
         xi = symmetrize(self._decomposition.pull(self._cotangent))
         # f(cG) = f(G): no trace, and none left in by rounding.
         return xi - np.trace(xi) / xi.shape[0] * np.eye(xi.shape[0])
 
-    @lazy
+    @cached_property
     def factor_gradient(self) -> np.ndarray:
         """Estimate of the derivative in the entries of the factor, (m, d)."""
         return np.asarray(self._decomposition.pull_factor(self._cotangent))
@@ -138,7 +137,7 @@ class Sample:
         """The same in all directions, for want of knowing."""
         return np.eye(len(self.point.factor))
 
-    @lazy
+    @cached_property
     def _cotangent(self) -> np.ndarray:
         """Derivative of the misalignment in the features of the batch and of the center, (n + 1, p)."""
         given = self._given

@@ -3,7 +3,7 @@
     stack = CompiledStack.of(X)          # once
     here = stack.decompose(W)            # at each factor
     here.features                        # vech(log(W X W')), (n, p)
-    here.pull(rows)                      # LogCongruence.pull of the cotangents unvech(rows)
+    here.pull(rows)                      # LogCongruence.push of unvech(rows), summed
     here.pull_factor(rows)               # LogCongruence.pull_factor
 
 Sums over the stack are taken in the order of its matrices.
