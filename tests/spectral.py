@@ -16,7 +16,6 @@ from spdmetric.linalg.symmetric import (
     exp_slope,
     sinhc,
     spectrum,
-    transpose,
     ucothu,
 )
 
@@ -111,9 +110,9 @@ def gaps(x: Array) -> Array:
 
 def _rotate(s: Spectrum, E: Array) -> Array:
     """Symmetric ``E`` in the eigenbases."""
-    return transpose(s.vectors) @ E @ s.vectors
+    return s.vectors.mT @ E @ s.vectors
 
 
 def _restore(s: Spectrum, E: Array) -> Array:
     """The inverse of `_rotate`."""
-    return s.vectors @ E @ transpose(s.vectors)
+    return s.vectors @ E @ s.vectors.mT

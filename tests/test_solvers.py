@@ -26,8 +26,8 @@ from spdmetric.manifolds import Ball
 from spdmetric.objectives.alignment import Misalignment
 from spdmetric.objectives.data import ClassTarget, Data
 from spdmetric.solvers import SOLVERS, Status
-from spdmetric.solvers.constraint import Iterate
-from spdmetric.solvers.secant import SecantModel
+from spdmetric.solvers.run import Iterate
+from spdmetric.solvers.trust_region import SecantModel
 from spectral import LogCongruence
 
 solvers = pytest.mark.parametrize("solver", SOLVERS)

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from reproduction.datasets.files import Folder, events_of, existing_folder, numbers_in, read_raw
 from spdmetric.io.signals import cut_epochs
-from spdmetric.linalg.symmetric import symmetrize, transpose
+from spdmetric.linalg.symmetric import symmetrize
 
 
 class Recording(NamedTuple):
@@ -78,7 +78,7 @@ def epoch_covariances(
 def sample_covariances(V: np.ndarray) -> np.ndarray:
     """Covariances of variables, (n, n_variables, n_samples), their means removed."""
     V = V - V.mean(axis=-1, keepdims=True)
-    return symmetrize(V @ transpose(V)) / (V.shape[-1] - 1)
+    return symmetrize(V @ V.mT) / (V.shape[-1] - 1)
 
 
 def gather(runs: Iterable[Run], classes: Collection[str], source: str) -> Recording:

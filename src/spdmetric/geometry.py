@@ -19,8 +19,8 @@ from collections.abc import Callable
 import numpy as np
 from array_api_compat import device
 
-from spdmetric.linalg.batch import stack_of
-from spdmetric.linalg.compiled import EVALUATIONS, pays
+from spdmetric.linalg.batch import pays, stack_of
+from spdmetric.linalg.compiled import EVALUATIONS
 from spdmetric.linalg.symmetric import (
     Array,
     array_namespace,
@@ -32,12 +32,10 @@ from spdmetric.linalg.symmetric import (
     powm,
     spectrum,
     sqrtm,
-    transpose,
     unvech,
     vech,
 )
 from spdmetric.linalg.threads import one_thread
-from spdmetric.means import Frame
 from spdmetric.means import mean_euclid as mean_euclid
 from spdmetric.means import mean_logeuclid as mean_logeuclid
 from spdmetric.means import mean_riemann as mean_riemann
@@ -79,21 +77,28 @@ def matrices_at(vectors: Array, reference: Array) -> Array:
 
 def log_map(X: Array, reference: Array) -> Array:
     """Riemannian logarithm ``G^{1/2} log(G^{-1/2} X G^{-1/2}) G^{1/2}``, equation (9) of [Yger2015]_."""
-    return Frame.from_spectrum(spectrum(reference)).apply(logm, X)
+    return _apply_at(reference, logm, X)
 
 
 def exp_map(S: Array, reference: Array) -> Array:
     """Riemannian exponential, the inverse of `log_map`, equation (8) of [Yger2015]_."""
-    return Frame.from_spectrum(spectrum(reference)).apply(expm, S)
+    return _apply_at(reference, expm, S)
 
 
 def geodesic(A: Array, B: Array, t: float) -> Array:
     """Point at share ``t`` of the affine-invariant geodesic from ``A`` to ``B``."""
-    return Frame.from_spectrum(spectrum(A)).apply(lambda X: powm(X, t), B)
+    return _apply_at(A, lambda X: powm(X, t), B)
 
 
 # ---------------------------------------------------------------------------
 # Distances and inner products
+
+
+def _apply_at(reference: Array, function: Callable[[Array], Array], X: Array) -> Array:
+    """Apply a function of matrices in coordinates in which the reference is the identity."""
+    s = spectrum(reference)
+    root, factor = s.compose(s.values**0.5), s.compose(s.values**-0.5)
+    return congruence(root, function(congruence(factor, X)))
 
 
 def distance_euclid(A: Array, B: Array) -> Array:
@@ -143,7 +148,7 @@ def kernel_tangent(X: Array, Y: Array | None = None, reference: Array | None = N
     """
     vectors = tangent_vectors(X, reference)
     others = vectors if Y is None else tangent_vectors(Y, reference)
-    return vectors @ transpose(others)
+    return vectors @ others.mT
 
 
 @one_thread
@@ -199,7 +204,7 @@ def _symmetric(distance: Callable[[Array, Array], Array], X: Array) -> Array:
     zeros = xp.zeros(n, dtype=X.dtype, device=device(X))
     below = [xp.concat([zeros[: j + 1], distance(X[j + 1 :, ...], X[j, ...])]) for j in range(n - 1)]
     D = xp.stack([*below, zeros], axis=-1)
-    return D + transpose(D)
+    return D + D.mT
 
 
 def _riemann_for(X: Array, Y: Array | None) -> Callable[[Array, Array], Array]:

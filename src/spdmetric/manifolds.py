@@ -23,7 +23,6 @@ from spdmetric.linalg.symmetric import (
     exp_slope,
     expm,
     invsqrtm,
-    lazy,
     sinhc,
     spectrum,
     symmetrize,
@@ -45,7 +44,7 @@ class BallPoint:
     Two kinds of tangent vectors meet here.  *Coordinate* vectors are changes of S.
     *Frame* vectors xi belong to the factor ``W = diag(exp(-s/2)) P' W0``: they move W to
     ``exp(-xi/2) W``, G along its geodesic, and their affine-invariant length is their
-    Frobenius norm.  `push` turns coordinate vectors into frame vectors, `pull` turns
+    Frobenius norm.  `push` turns coordinate vectors into frame vectors, `gradient` turns
     gradients in the frame into gradients in the coordinates.
 
     The eigenvalues s ascend, so the factor is graded by rows, the largest first.  The
@@ -54,18 +53,16 @@ class BallPoint:
     """
 
     def __init__(self, coordinates: Spectrum, root: np.ndarray):
-        self._s, self._P = coordinates
-        self.factor = np.exp(-self._s / 2)[:, None] * (self._P.T @ root)  # (d, d)
+        s, P = self._s, self._P = coordinates
+        self.factor = np.exp(-s / 2)[:, None] * (P.T @ root)  # (d, d)
+        S = (P * s) @ P.T
+        self.S = (S + S.T) / 2  # normal coordinates, (d, d)
+        half = s / 2
+        self._sinhc = sinhc(half[:, None] - half)
 
     def gradient(self, function: Derivatives) -> Array:
-        """Gradient of a function of the factor, in coordinates."""
-        return self.pull(function.frame_gradient)
-
-    @lazy
-    def S(self) -> np.ndarray:
-        """Normal coordinates, (d, d)."""
-        S = (self._P * self._s) @ self._P.T
-        return (S + S.T) / 2
+        """Gradient of a function of the factor in coordinates: that in the frame by the adjoint of `push`."""
+        return self._P @ (self._sinhc * function.frame_gradient) @ self._P.T
 
     @property
     def coordinates(self) -> np.ndarray:
@@ -82,25 +79,16 @@ class BallPoint:
         """Orthogonal matrix P: ``P W`` is ``exp(-S/2) W0``, which moves as smoothly as S."""
         return self._P
 
-    @lazy
-    def _sinhc(self) -> np.ndarray:
-        half = self._s / 2
-        return sinhc(half[:, None] - half)
-
     def push(self, eta: Array) -> Array:
         """Frame vector of a coordinate vector."""
         return self._sinhc * (self._P.T @ eta @ self._P)
 
-    def pull(self, gradient: Array) -> Array:
-        """Gradient in coordinates of a gradient in the frame: the adjoint of `push`."""
-        return self._P @ (self._sinhc * gradient) @ self._P.T
-
     def riemannian_gradient(self, gradient: Array) -> Array:
-        """Coordinate vector of the affine-invariant gradient: `pull` undone, then `push` undone."""
+        """Coordinate vector of the affine-invariant gradient: `gradient` undone, then `push` undone."""
         return self._P @ ((self._P.T @ gradient @ self._P) / self._sinhc**2) @ self._P.T
 
     def orthonormal_gradient(self, gradient: Array) -> Array:
-        """The gradient in the frame, on the axes of S: `pull` undone, and the frame turned back."""
+        """The gradient in the frame, on the axes of S: `gradient` undone, and the frame turned back."""
         return self._P @ ((self._P.T @ gradient @ self._P) / self._sinhc) @ self._P.T
 
     def norm(self, gradient: Array) -> float:
@@ -108,34 +96,29 @@ class BallPoint:
         v = (self._P.T @ gradient @ self._P) / self._sinhc
         return sqrt(np.vdot(v, v))
 
-    def preconditioner(self, curvature: np.ndarray) -> Preconditioner:
-        """Inverse curvature, about, given an estimate of the curvature along frame vectors, (d, d)."""
-        return Preconditioner(self._P, np.sqrt(np.sqrt(self._sinhc)), curvature)
+    def preconditioner(self, curvature: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        """Inverse curvature, about, as a function that makes a step of a gradient.
 
+        Along a frame vector xi a function bends about as ``<xi, B xi>``, B the given estimate of its
+        curvature, (d, d); in its eigenbasis the inverse of ``xi -> (B xi + xi B) / 2`` is a scaling of
+        entries.  The trace is left, so that det(G) stays.  Far from the center the function is flatter where
+        the eigenvalues of S differ more, about as the root of ``sinhc``: this power needed the fewest
+        evaluations, on toys of size 8 and 20 and on EEG.
+        """
+        P, d, flatness = self._P, len(self._P), np.sqrt(np.sqrt(self._sinhc))
+        b, Q = np.linalg.eigh(curvature)
+        scale = 2 / (b[:, None] + b)
 
-class Preconditioner:
-    """Inverse curvature at a point, about: of a gradient it makes a step.
+        def precondition(gradient: np.ndarray) -> np.ndarray:
+            X = Q.T @ (flatness * (P.T @ gradient @ P)) @ Q
+            diagonal = X.reshape(-1)[:: d + 1]  # a view
+            mean = sum(diagonal.tolist()) / d
+            diagonal -= mean
+            X *= scale
+            diagonal += mean - sum(diagonal.tolist()) / d
+            return P @ (flatness * (Q @ X @ Q.T)) @ P.T
 
-    Along a frame vector xi a function bends about as ``<xi, B xi>``, B the estimate of its curvature; in its
-    eigenbasis the inverse of ``xi -> (B xi + xi B) / 2`` is a scaling of entries.  The trace is left, so that
-    det(G) stays.  Far from the center the function is flatter where the eigenvalues of S differ more, about
-    as the root of ``sinhc``: this power needed the fewest evaluations, on toys of size 8 and 20 and on EEG.
-    """
-
-    def __init__(self, P: np.ndarray, gaps: np.ndarray, curvature: np.ndarray):
-        b, self._Q = spectrum(curvature)
-        self._P, self._gaps = P, gaps
-        self._scale = 2 / (b[:, None] + b)
-
-    def __call__(self, gradient: np.ndarray) -> np.ndarray:
-        P, Q, d = self._P, self._Q, len(self._P)
-        X = Q.T @ (self._gaps * (P.T @ gradient @ P)) @ Q
-        diagonal = X.reshape(-1)[:: d + 1]  # a view
-        mean = sum(diagonal.tolist()) / d
-        diagonal -= mean
-        X *= self._scale
-        diagonal += mean - sum(diagonal.tolist()) / d
-        return P @ (self._gaps * (Q @ X @ Q.T)) @ P.T
+        return precondition
 
 
 class Ball:
@@ -148,7 +131,8 @@ class Ball:
     @property
     def center(self) -> BallPoint:
         """The center of the ball."""
-        return self.point(np.zeros_like(self._root))
+        d = len(self._root)
+        return BallPoint(Spectrum(np.zeros(d), np.eye(d)), self._root)
 
     def point(self, S: Array) -> BallPoint:
         """Return the point with normal coordinates ``S``."""

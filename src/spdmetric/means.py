@@ -7,7 +7,7 @@ matrices in one array, in a file, or on the workers of a cluster.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import truediv
 from typing import NamedTuple
 
@@ -19,7 +19,6 @@ from spdmetric.caller import warn_at_caller
 from spdmetric.linalg.batch import stack_of
 from spdmetric.linalg.symmetric import (
     Array,
-    Spectrum,
     array_namespace,
     congruence,
     detached,
@@ -29,7 +28,6 @@ from spdmetric.linalg.symmetric import (
     powm,
     spectrum,
     symmetrize,
-    transpose,
     triangular_root,
     ucothu,
     unvech,
@@ -39,7 +37,7 @@ from spdmetric.linalg.threads import one_thread
 
 RowFunction = Callable[[Array], Array]  # of a stack of matrices, one row for each
 Average = Callable[[RowFunction], Array]  # the weighted mean of the rows
-Guess = Callable[[Array, float], Array]  # a vector over a guessed Hessian, given its mean curvature
+Guess = Callable[[Array, float], Array]  # a vector over a guessed Hessian, given the mean curvature
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -124,23 +122,26 @@ def average_riemann(
     average: Average, n: int | None = None, *, tol: float = 1e-9, max_iter: int = 200
 ) -> Array:
     """`mean_riemann`, given how to average."""
-    s = spectrum(_between_means(average))
-    frame = Frame.from_spectrum(s)
-    condition = float(detached(s.values[-1] / s.values[0]))
-    here, axes = _first_mean_log(average, frame, n)
-    secants, rate = Secants(axes.solve), 1.0
+    frame, condition = _start_frame(average)
+    d = frame.factor.shape[-1]
+    p = d * (d + 1) // 2
+    rows = average(partial(_log_and_square, factor=frame.factor, n=n))
+    J = unvech(_traceless(detached(rows[p : 2 * p])))
+    guess = _guess_hessian(unvech(detached(rows[:p])) - J @ J)
+    here, secants, rate = MeanLog.from_rows(rows[p:], frame), Secants(), 1.0
     for _ in range(max_iter):
-        step = secants.solve(here.J, here.curvature)
+        step = secants.solve(here.J, here.curvature, guess)
         # The smallest log-eigenvalues are known no better than to the condition numbers times eps.
-        floor = s.values.shape[-1] * _EPS * (here.condition + condition)
+        floor = d * _EPS * (here.condition + condition)
         if min(rate, 1.0) * here.length <= max(tol, floor):
             return here.frame.move(step).point
-        there = _mean_log(average, here.frame.move(step), n)
+        frame = here.frame.move(step)
+        there = MeanLog.from_rows(average(partial(_log_and_curvature, factor=frame.factor, n=n)), frame)
         if there.length < here.length:
             secants.learn(detached(step), detached(here.J - there.J))
         else:  # the secants have misled: forget them, and take a step that cannot be too long
-            secants, step = Secants(axes.solve), here.J * (2 / (1 + here.bound))
-            there = _mean_log(average, here.frame.move(step), n)
+            secants, frame = Secants(), here.frame.move(here.J * (2 / (1 + here.bound)))
+            there = MeanLog.from_rows(average(partial(_log_and_curvature, factor=frame.factor, n=n)), frame)
         rate, here = there.length / here.length, there
     warn_at_caller(
         f"The Riemannian mean stopped after {max_iter} iterations with a gradient of length "
@@ -160,26 +161,27 @@ def average_median(
     of distances would grow.
     """
     tiny = 1e-150  # a distance whose square is still a number
-    frame = Frame.from_spectrum(spectrum(_between_means(average)))
-    spread = float(detached(average(_by_distance(frame.factor, n, tiny))[-1]))
+    frame, _ = _start_frame(average)
+    spread = float(detached(average(partial(_by_distance, factor=frame.factor, n=n, near=tiny))[-1]))
     bound = max(tol * spread, 100 * frame.factor.shape[-1] * _EPS)  # of matrices that are the same
     near = max(0.01 * spread, tiny)  # distances below it count as squares
-    here, secants, length = average(_by_distance(frame.factor, n, near)), Secants(truediv), 1.0
+    here = average(partial(_by_distance, factor=frame.factor, n=n, near=near))
+    secants, length = Secants(), 1.0
     for _ in range(max_iter):
-        step = secants.solve(here[:-2], float(detached(here[-2])))
+        step = secants.solve(here[:-2], float(detached(here[-2])), truediv)
         size = float(array_namespace(step).linalg.vector_norm(detached(step)))
         if length * size <= bound:
             return frame.point
         step = step * (length * min(1.0, 2 * spread / size))  # a sum of distances may be flat for long
         moved = frame.move(step)
-        there = average(_by_distance(moved.factor, n, near))
+        there = average(partial(_by_distance, factor=moved.factor, n=n, near=near))
         if float(detached(there[-1])) <= float(detached(here[-1])) * (1 + 4 * _EPS):
             secants.learn(detached(step), detached(here[:-2] - there[:-2]))
             frame, here, length = moved, there, 1.0
             continue
         length /= 2
         if length < 0.02:  # the secants have misled: forget them
-            secants = Secants(truediv)
+            secants = Secants()
     warn_at_caller(
         f"The median stopped after {max_iter} iterations: look for matrices that are near singular.",
         ConvergenceWarning,
@@ -196,15 +198,6 @@ MEANS: dict[str, Callable[[Average, int | None], Array]] = {
 }
 
 
-def _between_means(average: Average) -> Array:
-    """Half way between the arithmetic and the harmonic mean, whose errors are opposite to first order."""
-    mean = average(lambda X: X)
-    xp = array_namespace(mean)
-    harmonic = symmetrize(xp.linalg.inv(average(xp.linalg.inv)))
-    usable = bool(xp.all(xp.isfinite(harmonic))) and bool(xp.all(spectrum(harmonic).values > 0))
-    return Frame.from_spectrum(spectrum(mean)).apply(lambda B: powm(B, 0.5), harmonic) if usable else mean
-
-
 # ---------------------------------------------------------------------------
 # Steps on the manifold
 
@@ -215,23 +208,30 @@ class Frame(NamedTuple):
     root: Array  # (d, d)
     factor: Array  # (d, d)
 
-    @classmethod
-    def from_spectrum(cls, s: Spectrum) -> Frame:
-        return cls(s.compose(s.values**0.5), s.compose(s.values**-0.5))
-
     @property
     def point(self) -> Array:
-        return self.root @ transpose(self.root)
-
-    def apply(self, function: Callable[[Array], Array], X: Array) -> Array:
-        """Apply a function of matrices in these coordinates."""
-        return congruence(self.root, function(congruence(self.factor, X)))
+        return self.root @ self.root.mT
 
     def move(self, step: Array) -> Frame:
         """Return the frame after a step along a geodesic, given as a vector in these coordinates."""
         half = spectrum(unvech(step) / 2)
         grown, shrunk = (half.compose(array_namespace(step).exp(sign * half.values)) for sign in (1, -1))
         return Frame(self.root @ grown, shrunk @ self.factor)
+
+
+def _start_frame(average: Average) -> tuple[Frame, float]:
+    """The frame half way between the arithmetic and the harmonic mean, and the condition number there.
+
+    The errors of the two are opposite to first order.
+    """
+    start = average(lambda X: X)
+    s, xp = spectrum(start), array_namespace(start)
+    harmonic = symmetrize(xp.linalg.inv(average(xp.linalg.inv)))
+    if bool(xp.all(xp.isfinite(harmonic))) and bool(xp.all(spectrum(harmonic).values > 0)):
+        root, factor = s.compose(s.values**0.5), s.compose(s.values**-0.5)
+        s = spectrum(congruence(root, powm(congruence(factor, harmonic), 0.5)))
+    frame = Frame(s.compose(s.values**0.5), s.compose(s.values**-0.5))
+    return frame, float(detached(s.values[-1] / s.values[0]))
 
 
 class MeanLog(NamedTuple):
@@ -246,53 +246,30 @@ class MeanLog(NamedTuple):
 
     @classmethod
     def from_rows(cls, mean: Array, frame: Frame) -> MeanLog:
+        """From the mean of `_log_and_curvature`."""
         J, rest = mean[:-3], [float(detached(mean[k])) for k in (-3, -2, -1)]
         return cls(frame, J, float(array_namespace(J).linalg.vector_norm(detached(J))), *rest)
 
 
-def _mean_log(average: Average, frame: Frame, n: int | None) -> MeanLog:
-    return MeanLog.from_rows(average(_log_and_curvature(frame.factor, n)), frame)
-
-
-def _first_mean_log(average: Average, frame: Frame, n: int | None) -> tuple[MeanLog, Axes]:
-    """The same, and the axes that the scatter of the logarithms has."""
-    take_log = _log_and_curvature(frame.factor, n)
-    d = frame.factor.shape[-1]
-    p = d * (d + 1) // 2
-
-    def rows(X: Array) -> Array:
-        logs = take_log(X)
-        L = unvech(_traceless(logs[:, :p]))
-        return array_namespace(X).concat([vech(L @ L), logs], axis=-1)
-
-    mean = average(rows)
-    J = unvech(_traceless(detached(mean[p : 2 * p])))
-    return MeanLog.from_rows(mean[p:], frame), Axes.from_scatter(unvech(detached(mean[:p])) - J @ J)
-
-
-class Axes(NamedTuple):
-    """A guess of the Hessian of half the mean squared distance, diagonal on the axes of a scatter matrix.
+def _guess_hessian(M: Array) -> Guess:
+    """The inverse of a guess of the Hessian of half the mean squared distance.
 
     To second order in the logarithms L the Hessian is ``x -> x + mean [L, [L, x]] / 12``.  The main part of
     that mean is ``M x + x M``, with M the mean of L^2: it is diagonal on the axes of M (``docs/math.md``).
     """
+    xp, (values, P) = array_namespace(M), spectrum(M)
+    square = values[:, None] + values[None, :]  # of the root mean square gap
+    excess = ucothu(xp.sqrt(xp.where(square > 0, square, 0.0)) / 2) - 1  # of the curvature over 1
+    mean = float(xp.mean(excess))
+    excess = excess / mean if mean > 0 else excess
 
-    vectors: Array  # (d, d)
-    excess: Array  # (d, d), of the curvature over 1, 1 on the mean
+    def solve(q: Array, curvature: float) -> Array:
+        """Along the trace the Hessian is 1, exactly."""
+        rest = _traceless(q)
+        hat = P.mT @ unvech(rest) @ P / (1 + (curvature - 1) * excess)
+        return q - rest + _traceless(vech(P @ hat @ P.mT))
 
-    @classmethod
-    def from_scatter(cls, M: Array) -> Axes:
-        xp, (values, vectors) = array_namespace(M), spectrum(M)
-        square = values[:, None] + values[None, :]  # of the root mean square gap
-        excess = ucothu(xp.sqrt(_positive_part(square)) / 2) - 1
-        mean = float(xp.mean(excess))
-        return cls(vectors, excess / mean if mean > 0 else excess)
-
-    def solve(self, q: Array, curvature: float) -> Array:
-        """Inverse of the guess times a vector, given the mean curvature; it is 1 along the trace, exactly."""
-        P, rest = self.vectors, _traceless(q)
-        hat = transpose(P) @ unvech(rest) @ P / (1 + (curvature - 1) * self.excess)
-        return q - rest + _traceless(vech(P @ hat @ transpose(P)))
+    return solve
 
 
 class Secants:
@@ -302,78 +279,72 @@ class Secants:
     for a median as the same in all directions.
     """
 
-    def __init__(self, guess: Guess, memory: int = 8):
-        self._guess, self._memory = guess, memory
+    def __init__(self, memory: int = 8):
+        self._memory = memory
         self._pairs: list[tuple[Array, Array, float]] = []  # step, change of the gradient, 1 / their product
 
     def learn(self, step: Array, change: Array) -> None:
-        product = _inner(step, change)
+        product = array_namespace(step).sum(step * change)
         if product > 0:
             self._pairs = [*self._pairs[1 - self._memory :], (step, change, 1 / product)]
 
-    def solve(self, gradient: Array, curvature: float) -> Array:
+    def solve(self, gradient: Array, curvature: float, guess: Guess) -> Array:
         """Inverse Hessian times a gradient."""
-        q, shares = gradient, []
+        xp, q, shares = array_namespace(gradient), gradient, []
         for step, change, scale in reversed(self._pairs):
-            shares.append(scale * _inner(step, q))
+            shares.append(scale * xp.sum(step * q))
             q = q - shares[-1] * change
-        q = self._guess(q, curvature)
+        q = guess(q, curvature)
         for (step, change, scale), share in zip(self._pairs, reversed(shares), strict=True):
-            q = q + (share - scale * _inner(change, q)) * step
+            q = q + (share - scale * xp.sum(change * q)) * step
         return q
-
-
-def _inner(a: Array, b: Array) -> Array:
-    return array_namespace(a).sum(a * b)
 
 
 # ---------------------------------------------------------------------------
 # Rows to average
 
 
-def _log_and_curvature(factor: Array, n: int | None) -> RowFunction:
-    """Map X to the vector of ``log(W X W')``, behind it two curvatures and the condition number.
+def _log_and_curvature(X: Array, factor: Array, n: int | None) -> Array:
+    """The vectors of ``log(W X W')``, behind them two curvatures and the condition number.
 
     Along an eigenvector pair with gap t of log-eigenvalues the curvature of half the squared distance is
     ``(t/2) coth(t/2)``; its mean is taken at the root mean square gap, which the vector tells.
     """
-
-    def rows(X: Array) -> Array:
-        xp, d = array_namespace(X), X.shape[-1]
-        if isinstance(X, np.ndarray):
-            decomposed = stack_of(X, n).decompose(factor)
-            features, spread = decomposed.features, decomposed.spread[:, None]
-        else:
-            s = spectrum(congruence(factor, X))
-            logs = xp.log(s.values)
-            features, spread = vech(s.compose(logs)), logs[..., -1:] - logs[..., :1]
-        if not bool(xp.all(xp.isfinite(spread))):
-            raise ValueError(
-                "A matrix of X is no longer positive definite once it is whitened by the mean: it is too "
-                "close to singular for float64. Estimate the matrices with shrinkage, or bring the channels "
-                "to comparable units."
-            )
-        along = features @ like(_unit_trace(d), features)
-        square = xp.sum(features * features, axis=-1) - along**2
-        gap = xp.sqrt(_positive_part(square) * (2 / max(d - 1, 1)))
-        pairs, others = d * (d - 1) / 2, d - 1
-        curvature = (others + pairs * ucothu(gap / 2)) / max(others + pairs, 1) + float(d == 1)
-        return xp.concat([features, curvature[:, None], ucothu(spread / 2), xp.exp(spread)], axis=-1)
-
-    return rows
+    xp, d = array_namespace(X), X.shape[-1]
+    if isinstance(X, np.ndarray):
+        decomposed = stack_of(X, n).decompose(factor)
+        features, spread = decomposed.features, decomposed.spread[:, None]
+    else:
+        s = spectrum(congruence(factor, X))
+        logs = xp.log(s.values)
+        features, spread = vech(s.compose(logs)), logs[..., -1:] - logs[..., :1]
+    if not bool(xp.all(xp.isfinite(spread))):
+        raise ValueError(
+            "A matrix of X is no longer positive definite once it is whitened by the mean: it is too "
+            "close to singular for float64. Estimate the matrices with shrinkage, or bring the channels "
+            "to comparable units."
+        )
+    along = features @ like(_unit_trace(d), features)
+    square = xp.sum(features * features, axis=-1) - along**2
+    gap = xp.sqrt(xp.where(square > 0, square, 0.0) * (2 / max(d - 1, 1)))
+    pairs, others = d * (d - 1) / 2, d - 1
+    curvature = (others + pairs * ucothu(gap / 2)) / max(others + pairs, 1) + float(d == 1)
+    return xp.concat([features, curvature[:, None], ucothu(spread / 2), xp.exp(spread)], axis=-1)
 
 
-def _by_distance(factor: Array, n: int | None, near: float) -> RowFunction:
-    """Map X to its tangent vector over its distance, behind it one over the distance, and the distance."""
-    take_log = _log_and_curvature(factor, n)
+def _log_and_square(X: Array, factor: Array, n: int | None) -> Array:
+    """The same, before it the vectors of the squared logarithms without their traces."""
+    logs, d = _log_and_curvature(X, factor, n), X.shape[-1]
+    L = unvech(_traceless(logs[:, : d * (d + 1) // 2]))
+    return array_namespace(X).concat([vech(L @ L), logs], axis=-1)
 
-    def rows(X: Array) -> Array:
-        features = take_log(X)[:, :-3]
-        xp = array_namespace(features)
-        distance = xp.sqrt(xp.sum(features * features, axis=-1) + near**2)[:, None]
-        return xp.concat([features / distance, 1 / distance, distance], axis=-1)
 
-    return rows
+def _by_distance(X: Array, factor: Array, n: int | None, near: float) -> Array:
+    """Tangent vectors over their distances, behind them one over the distance, and the distance."""
+    features = _log_and_curvature(X, factor, n)[:, :-3]
+    xp = array_namespace(features)
+    distance = xp.sqrt(xp.sum(features * features, axis=-1) + near**2)[:, None]
+    return xp.concat([features / distance, 1 / distance, distance], axis=-1)
 
 
 @lru_cache(maxsize=32)
@@ -386,8 +357,3 @@ def _traceless(vectors: Array) -> Array:
     """Vectors of matrices without their traces, (..., p)."""
     trace = like(_unit_trace(triangular_root(vectors.shape[-1])), vectors)
     return vectors - (vectors @ trace)[..., None] * trace
-
-
-def _positive_part(x: Array) -> Array:
-    xp = array_namespace(x)
-    return xp.where(x > 0, x, xp.zeros_like(x))

@@ -23,7 +23,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from spdmetric.caller import spell
-from spdmetric.linalg.symmetric import Array, array_namespace, detached, symmetrize, transpose
+from spdmetric.linalg.symmetric import Array, array_namespace, detached, symmetrize
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -109,7 +109,7 @@ def check_symmetric(X: ArrayLike, *, name: str = "X", first: int = 0) -> Array:
     largest = detached(xp.max(xp.abs(matrices), axis=(-2, -1)))  # NaN and infinity show here
     bad = first_true(~((largest == 0) | ((largest >= low) & (largest <= high))))
     if bad is None:
-        skew = detached(xp.max(xp.abs(matrices - transpose(matrices)), axis=(-2, -1)))
+        skew = detached(xp.max(xp.abs(matrices - matrices.mT), axis=(-2, -1)))
         bad = first_true(skew > allowed * largest)
     if bad is not None:
         fault = _find_fault(to_numpy(matrices[bad, :, :]), name, allowed)

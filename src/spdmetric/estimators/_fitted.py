@@ -80,8 +80,8 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         self.alignment_ = 1.0 - solution.value
         self.gamma_ = getattr(solution.evaluation, "gamma", None)  # of the Gaussian kernel
         self.radius_ = embedding.distance
-        self.n_iter_ = solution.n_iter
-        self.solution_ = solution.without_evaluation()
+        self.n_iter_ = solution.history[-1].iteration
+        self.solution_ = replace(solution, evaluation=None)  # which holds on to the data
 
     @property
     def components_(self) -> np.ndarray:

@@ -267,10 +267,10 @@ class LogEuclideanMetric(FittedMetric):
             weighting = None if self.weighting is None else learn_weighting(solution)
             self._keep(classes, start, solution, weighting=weighting, domains=domains)
         self._stream = None
-        if not solution.converged and solution.status.name != "CALLBACK":
+        if solution.status.name not in ("CONVERGED", "NOISE", "CALLBACK"):
             warn_at_caller(
                 f"{type(self).__name__}: {solution.status.value} (KKT residual {solution.residual:.2g}, "
-                f"tol={self.tol:.2g}, {solution.n_iter} iterations)",
+                f"tol={self.tol:.2g}, {self.n_iter_} iterations)",
                 ConvergenceWarning,
             )
         return self

@@ -7,6 +7,7 @@ There are two kinds: in NumPy, to be read and to judge by, and compiled
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -15,13 +16,21 @@ from scipy.linalg.blas import dtrmm
 
 from spdmetric.linalg import compiled
 from spdmetric.linalg.moments import Moments, moments_of
-from spdmetric.linalg.symmetric import Spectrum, lazy, sinhc, transpose, ucothu, unvech, vech
+from spdmetric.linalg.symmetric import Spectrum, lazy, sinhc, ucothu, unvech, vech
 
 if TYPE_CHECKING:
     from spdmetric.linalg.compiled.stack import CompiledDecomposition, CompiledStack
 
 Stack: TypeAlias = "PlainStack | CompiledStack"
 Decomposition: TypeAlias = "PlainDecomposition | CompiledDecomposition"
+
+LIMIT = 96  # beyond, eight matrices leave the cache and the gain over LAPACK goes; measured to 160
+# The same at low rank: rank 10 takes half of NumPy's time at size 400, nine tenths at 700.
+LIMIT_AT_RANK = 512
+
+# n d^3 of the smallest problem for the kernels, that is 40 matrices of size 8.  A fit of that size takes
+# 0.1 s with NumPy, half of it with the kernels: loading them pays from some ten such fits in a process on.
+SMALLEST = 40 * 8**3
 
 
 def stack_of(X: np.ndarray, n: int | None = None, *, again: bool = False) -> Stack:
@@ -31,7 +40,25 @@ def stack_of(X: np.ndarray, n: int | None = None, *, again: bool = False) -> Sta
     is the same in whatever company it comes.  With ``again`` it will be decomposed many times, and may keep
     what is the same each time.
     """
-    return compiled.load().of(X) if compiled.pays(n, X.shape[1]) else PlainStack(X, again=again)
+    return compiled.load().of(X) if pays(n, X.shape[1]) else PlainStack(X, again=again)
+
+
+def pays(n: int | None, d: int) -> bool:
+    """Whether the kernels are to evaluate n matrices of size d, 40 if that is not known, some thirty times.
+
+    The answer depends on the sizes, on what is installed and on the environment alone, never on what
+    the process did before: ``SPDMETRIC_COMPILED=0`` keeps all problems with NumPy,
+    ``SPDMETRIC_COMPILED=1`` none that the kernels can do.
+    """
+    wish = os.environ.get("SPDMETRIC_COMPILED")
+    if wish == "0" or not 1 <= d <= LIMIT or os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+        return False
+    return (wish == "1" or (40 if n is None else n) * d**3 >= SMALLEST) and compiled.works()
+
+
+def pays_at_rank(n: int, d: int, m: int) -> bool:
+    """Whether the kernels are to evaluate n matrices of size d many times at factors of low rank m."""
+    return d <= LIMIT_AT_RANK and pays(n * d**2 // m**2, m)
 
 
 class PlainStack:
@@ -68,7 +95,7 @@ class PlainStack:
         """
         n, (m, d) = self.X.shape[0], W.shape
         at_identity = m == d and np.array_equal(W, np.eye(d))
-        if self._again and compiled.pays_at_rank(n, d, m):
+        if self._again and 2 * m <= d and pays_at_rank(n, d, m):
             return self._packed.decompose(W)
         WX = np.empty((n, m, d)) if 2 * m <= d else None  # kept where that needs little memory
         logs, vectors, features = np.empty((n, m)), np.empty((n, m, m)), np.empty((n, m * (m + 1) // 2))
@@ -130,7 +157,7 @@ class PlainDecomposition:
         if len(_bands(m)) == 1:
             (logs, V), M = self.log, unvech(rows)
             h = ucothu((logs[:, :, None] - logs[:, None, :]) / 2)
-            return np.sum(V @ (-h * (transpose(V) @ M @ V)) @ transpose(V), axis=0)
+            return np.sum(V @ (-h * (V.mT @ M @ V)) @ V.mT, axis=0)
         total = np.zeros((m, m))
         for row, log, V in zip(rows, *self.log, strict=True):
             N = _half_product(V.T, unvech(row) @ V, lower=False)
@@ -146,7 +173,7 @@ class PlainDecomposition:
         WX = self._W @ self._X if self._WX is None else self._WX
         root = np.exp(-logs / 2)
         slope = root[:, :, None] * root[:, None, :] / sinhc((logs[:, :, None] - logs[:, None, :]) / 2)
-        B = V @ (slope * (transpose(V) @ M @ V)) @ transpose(V)  # D log [M], (n, m, m)
+        B = V @ (slope * (V.mT @ M @ V)) @ V.mT  # D log [M], (n, m, m)
         return 2 * np.tensordot(B, WX, axes=((0, 2), (0, 1)))
 
 
@@ -178,7 +205,7 @@ def _bands(m: int) -> list[slice]:
 
     Large are those that the kernels leave to NumPy; the others, all in one band, go by the plain formulas.
     """
-    width = 72 if m > compiled.LIMIT else m  # a multiple of 24: OpenBLAS takes that many rows at a time
+    width = 72 if m > LIMIT else m  # a multiple of 24: OpenBLAS takes that many rows at a time
     return [slice(k, min(k + width, m)) for k in range(0, m, width)]
 
 
@@ -226,16 +253,16 @@ def _logarithm(logs: np.ndarray, V: np.ndarray) -> np.ndarray:
     """
     m = logs.shape[-1]
     if len(_bands(m)) == 1:
-        return (V * logs[:, None, :]) @ transpose(V)
+        return (V * logs[:, None, :]) @ V.mT
     low = logs[:, :1]
     root = V * np.sqrt(logs - low)[:, None, :]
-    L = root @ transpose(root)
+    L = root @ root.mT
     L.reshape(-1, m * m)[:, :: m + 1] += low
     return L
 
 
 def _h(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """H of log-eigenvalues ``low <= high``; what is below them is left as it comes."""
+    """``(t/2) coth(t/2)`` of the gaps of log-eigenvalues ``low <= high``; those below come as they are."""
     u = (high - low) / 2
     u += 1e-30  # where they are equal this gives the limit, 1
     return np.divide(u, np.tanh(u), out=u)

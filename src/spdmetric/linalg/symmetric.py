@@ -70,7 +70,7 @@ class Spectrum(NamedTuple):
 
     def compose(self, values: Array) -> Array:
         """Return ``V diag(values) V'``: a function of the matrices, given on the spectrum."""
-        return (self.vectors * values[..., None, :]) @ transpose(self.vectors)
+        return (self.vectors * values[..., None, :]) @ self.vectors.mT
 
 
 def spectrum(S: Array) -> Spectrum:
@@ -79,19 +79,14 @@ def spectrum(S: Array) -> Spectrum:
     return Spectrum(values, vectors)
 
 
-def transpose(A: Array) -> Array:
-    """Transpose of each matrix of a stack."""
-    return array_namespace(A).matrix_transpose(A)
-
-
 def symmetrize(A: Array) -> Array:
     """Symmetric part of each matrix of a stack."""
-    return (A + transpose(A)) / 2
+    return (A + A.mT) / 2
 
 
 def congruence(W: Array, X: Array) -> Array:
     """Return ``W X W'`` for each matrix of a stack, exactly symmetric."""
-    return symmetrize(W @ X @ transpose(W))
+    return symmetrize(W @ X @ W.mT)
 
 
 # ---------------------------------------------------------------------------
@@ -189,24 +184,21 @@ def triangular_root(p: int) -> int:
 
 
 # ---------------------------------------------------------------------------
-# Three even functions without cancellation
-
-
-def _off_zero(u: Array) -> Array:
-    """Return ``u`` with zeros replaced by numbers so small that the functions below take their limits."""
-    return array_namespace(u).where(u == 0, 1e-30, u)
+# Two even functions without cancellation; in place of zeros, numbers so small that they take their limits
 
 
 def sinhc(u: Array) -> Array:
     """``sinh(u) / u``."""
-    u = _off_zero(u)
-    return array_namespace(u).sinh(u) / u
+    xp = array_namespace(u)
+    u = xp.where(u == 0, 1e-30, u)
+    return xp.sinh(u) / u
 
 
 def ucothu(u: Array) -> Array:
     """``u coth(u)``: smooth, at least 1, and ``1 + u**2 / 3`` near zero."""
-    u = _off_zero(u)
-    return u / array_namespace(u).tanh(u)
+    xp = array_namespace(u)
+    u = xp.where(u == 0, 1e-30, u)
+    return u / xp.tanh(u)
 
 
 # ---------------------------------------------------------------------------

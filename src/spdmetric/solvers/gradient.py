@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from spdmetric.solvers.constraint import Iterate
 from spdmetric.solvers.protocols import Evaluation, Manifold, Objective, Point
 from spdmetric.solvers.result import Callback, Solution, Status
-from spdmetric.solvers.run import Run
+from spdmetric.solvers.run import Iterate, Run
 
 # Along a geodesic of P_d eigenvalues grow exponentially: no step inside the ball is longer.
 _LONGEST = 10.0

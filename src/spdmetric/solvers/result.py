@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -56,10 +56,6 @@ class Solution:
     @property
     def n_iter(self) -> int:
         return self.history[-1].iteration
-
-    def without_evaluation(self) -> Solution:
-        """The same without the evaluation, which holds on to the data."""
-        return replace(self, evaluation=None)
 
     # Stored by skops and pickle as plain values: skops cannot make a member of an Enum.
     def __getstate__(self) -> dict[str, object]:

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from spdmetric.solvers.constraint import Iterate
 from spdmetric.solvers.protocols import Manifold, Point, Sampled
 from spdmetric.solvers.result import Callback, Solution, Status
-from spdmetric.solvers.run import Run
+from spdmetric.solvers.run import Iterate, Run
 
 _WARM_UP = 4  # mini-batches whose gradients at the center give the direction of the first step
 _LENGTH = 0.4  # of steps, as a share of the radius, were it not for the root of their number
