@@ -63,17 +63,17 @@ class Unnormalized(Misalignment):
 class UnnormalizedEvaluation(Evaluation):
     """Value and gradient only: the secant model needs no more."""
 
-    _objective: Unnormalized
+    objective: Unnormalized
 
     @property
     def alignment(self) -> float:
         """The numerator."""
-        return self._A_square / self._objective.unit
+        return float(np.vdot(self.summary.A, self.summary.A)) / self.objective.unit
 
     @property
     def _cotangents(self) -> np.ndarray:
-        target = self._data.target
-        return -2 / self._objective.unit * target.weight[:, None] * (target.Y @ self._summary.A.T)
+        target = self.data.target
+        return -2 / self.objective.unit * target.weight[:, None] * (target.Y @ self.summary.A.T)
 
 
 def unnormalized_factor(X: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -107,11 +107,12 @@ def check_symmetric(X: ArrayLike, *, name: str = "X", first: int = 0) -> Array:
     check_stack(matrices, name)
     xp, (low, high) = array_namespace(matrices), _SIZES
     largest = detached(xp.max(xp.abs(matrices), axis=(-2, -1)))  # NaN and infinity show here
-    bad = first_true(~((largest == 0) | ((largest >= low) & (largest <= high))))
-    if bad is None:
+    wrong = ~((largest == 0) | ((largest >= low) & (largest <= high)))
+    if not bool(xp.any(wrong)):
         skew = detached(xp.max(xp.abs(matrices - matrices.mT), axis=(-2, -1)))
-        bad = first_true(skew > allowed * largest)
-    if bad is not None:
+        wrong = skew > allowed * largest
+    if bool(xp.any(wrong)):
+        bad = int(xp.argmax(xp.astype(wrong, xp.int64)))  # the first
         fault = _find_fault(to_numpy(matrices[bad, :, :]), name, allowed)
         if fault is not None:
             raise ValueError(f"{name}[{first + bad}] {fault.what}: expected {fault.expected}")
@@ -461,7 +462,6 @@ def check_labels(X: Array, y: Array, *, method: str = "fit") -> np.ndarray:
     if y is None:
         raise ValueError(f"{method} requires y to be passed, but the target y is None.")
     y = as_numpy(to_numpy(y), "y")
-    _check_label_dtype(y, "y")
     y = column_or_1d(y, warn=True)
     check_consistent_length(X, y)
     return check_label_kind(y, "y")
@@ -469,7 +469,13 @@ def check_labels(X: Array, y: Array, *, method: str = "fit") -> np.ndarray:
 
 def check_label_kind(y: np.ndarray, name: str, first: int = 0) -> np.ndarray:
     """Return labels, all strings or all numbers, none missing; ``first`` is what the first is called."""
-    _check_label_dtype(y, name)
+    if y.dtype.kind not in "OUTfiub":
+        hints = {"S": f" For bytes pass np.char.decode({name}, 'utf-8')."}
+        hints |= dict.fromkeys("mM", f" For dates pass {name}.astype(str).")
+        raise ValueError(
+            f"{name} has dtype {y.dtype}: expected labels that are strings, whole numbers or booleans."
+            + hints.get(y.dtype.kind, "")
+        )
     y = y.astype(object) if y.dtype.kind == "T" else y  # scikit-learn knows no StringDType
     kind = y.dtype.kind
     missing: np.ndarray | bool = False
@@ -485,16 +491,6 @@ def check_label_kind(y: np.ndarray, name: str, first: int = 0) -> np.ndarray:
             "these matrices, or give them any label and sample_weight=0."
         )
     return _one_kind(y, name, first) if kind == "O" else y
-
-
-def _check_label_dtype(y: np.ndarray, name: str) -> None:
-    if y.dtype.kind not in "OUTfiub":
-        hints = {"S": f" For bytes pass np.char.decode({name}, 'utf-8')."}
-        hints |= dict.fromkeys("mM", f" For dates pass {name}.astype(str).")
-        hint = hints.get(y.dtype.kind, "")
-        raise ValueError(
-            f"{name} has dtype {y.dtype}: expected labels that are strings, whole numbers or booleans.{hint}"
-        )
 
 
 def _is_missing(label: object) -> bool:
@@ -518,13 +514,6 @@ def _one_kind(y: np.ndarray, name: str, first: int) -> np.ndarray:
         f"{name}[{first + k}] is {y[k]!r}, of type {type(y[k]).__name__}{other}: expected labels that are "
         f"all strings or all numbers that NumPy can hold. Pass [{spell} for label in {name}]."
     )
-
-
-def encode(X: Array, y: Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return the classes, sorted, and the class of each matrix as a code 0, 1, ..."""
-    y = check_labels(X, y)
-    classes, codes = np.unique(y, return_inverse=True)
-    return check_classes(classes), codes
 
 
 def is_regression(y: ArrayLike, task: str) -> bool:
@@ -612,17 +601,6 @@ def weight_unit(largest: float) -> float:
     Of four, as roots of weights are taken too.
     """
     return ldexp(1.0, min(-2 * ((frexp(largest)[1] - 1) // 2), 1022))
-
-
-def weights_of(
-    sample_weight: Array, codes: np.ndarray, classes: np.ndarray, class_weight: ClassWeight
-) -> np.ndarray:
-    """Weights of the matrices, those of their classes included; zero for matrices that do not count."""
-    weight = check_weights(sample_weight, codes)
-    weight = weight * weight_unit(float(weight.max()))
-    totals = np.bincount(codes, weights=weight, minlength=classes.size)
-    scale = class_scale(weight.sum(), totals, classes, class_weight)
-    return weight if class_weight is None else weight * scale[codes]
 
 
 def class_scale(

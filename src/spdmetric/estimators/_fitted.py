@@ -71,7 +71,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         domains: Domains | None = None,
     ) -> None:
         """Set the attributes that a fit leaves behind."""
-        embedding = Embedding.from_solution(start, solution)
+        embedding = Embedding.from_point(start, solution.point)
         self.domains_, self.domain_means_ = (None, None) if domains is None else domains
         self.classes_ = classes
         self.embedding_ = embedding if weighting is None else embedding.with_weighting(weighting.directions)
@@ -168,9 +168,9 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
             not fit in memory.
         sample_domain : array-like of shape (n_matrices,), optional
             Domain of each matrix, for a metric that was fitted with domains: it is recentered by the mean
-            that this domain had in `fit`.  A domain that was not there, of two matrices or more, is recentered by
-            the mean of its matrices in X, which is transductive: the vector of a matrix then depends on the
-            others.  Without it the matrices are of the session of the last `adapt`.
+            that this domain had in `fit`.  A domain that was not there, of two matrices or more, is
+            recentered by the mean of its matrices in X, which is transductive: the vector of a matrix then
+            depends on the others.  Without it the matrices are of the session of the last `adapt`.
 
         Returns
         -------

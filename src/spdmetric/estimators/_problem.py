@@ -32,10 +32,6 @@ class Problem(NamedTuple):
     rank: int | None
     here: Evaluation  # at the start
 
-    def ball(self, radius: float) -> Ball | RankBall:
-        """The points within a distance of the start."""
-        return ball_around(self.start, self.rank, radius)
-
     def at_rank(self, rank: int) -> Problem:
         """The same of another low rank."""
         return self._replace(rank=rank, here=self.objective.at(ball_around(self.start, rank, 0.0).center))
@@ -88,14 +84,13 @@ def find_problem(
 
 def _check_comparable(data: Data, start: Start, rank: int) -> None:
     """Refuse matrices that are singular on the directions where learning starts."""
-    factor = np.eye(rank, len(start.center))
-    embedding = Embedding.from_start(start, factor, low_rank=True, distance=0.0)
+    embedding = Embedding.from_point(start, ball_around(start, rank, 0.0).center)
     singular = int(data.total(partial(_count_singular, embedding)))
     if singular:
         raise ValueError(
             f"{singular} of {data.shape[0]} matrices of X cannot be compared with the start: they are "
-            f"singular on the {rank} directions on which the classes differ most. Choose a smaller rank, drop them, "
-            "or estimate the matrices with shrinkage."
+            f"singular on the {rank} directions on which the classes differ most. Choose a smaller rank, "
+            "drop them, or estimate the matrices with shrinkage."
         )
 
 
@@ -120,7 +115,7 @@ def solve_path(
     named = SOLVERS[solver] if isinstance(solver, str) else solver
     solutions: list[Solution] = []
     for radius in radii:
-        ball, here = problem.ball(radius), problem.here
+        ball, here = ball_around(problem.start, problem.rank, radius), problem.here
         start = here.point
         if solutions and (length := float(np.linalg.norm(solutions[-1].point.S))) > 0:
             start, here = ball.point(solutions[-1].point.S * (radius / length)), None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from copy import deepcopy
 from functools import partial
 from math import isfinite
@@ -15,7 +15,7 @@ from spdmetric import validation
 from spdmetric.caller import warn_at_caller
 from spdmetric.estimators._data import check_data, recenter_domains
 from spdmetric.estimators._fitted import FittedMetric
-from spdmetric.estimators._problem import Solver, find_problem, learn_weighting, solve_path
+from spdmetric.estimators._problem import find_problem, learn_weighting, solve_path
 from spdmetric.estimators._progress import report_iterations, with_progress
 from spdmetric.estimators._streaming import (
     RandomState,
@@ -239,9 +239,11 @@ class LogEuclideanMetric(FittedMetric):
         check_parameters(self)
         callback = report_iterations(self, self._report, self.max_iter)
         with threads(self.n_jobs) as map_chunks:
-            recentered, domains = recenter_domains(
-                X, sample_domain, sample_weight, mean=self._mean_name, map=map_chunks
-            )
+            recentered, domains = X, None
+            if sample_domain is not None:
+                recentered, domains = recenter_domains(
+                    X, sample_domain, sample_weight, mean=self._mean_name, map=map_chunks
+                )
             classes, data = check_data(
                 recentered,
                 y,
@@ -251,7 +253,9 @@ class LogEuclideanMetric(FittedMetric):
                 rank=self.rank,
                 map=map_chunks,
             )
-            solver = self._solver(data)
+            if not data.gathers:
+                self._check_for_cluster()
+            solver = SOLVERS.get(self.solver) or partial(stochastic_solver, random_state=self.random_state)
             start = find_start(data, self.init, self.rank)
             problem = find_problem(data, start, self.rank, kernel=self.kernel, gamma=self.gamma)
             del data  # what the problem does not keep need not stay on the workers
@@ -365,17 +369,14 @@ class LogEuclideanMetric(FittedMetric):
             )
         return None if self.callback is None else self.callback(record)
 
-    def _solver(self, data: Data) -> Solver:
-        """The solver, if it and the kernel can work where the data are."""
+    def _check_for_cluster(self) -> None:
+        """Refuse kernel and solver that need all matrices in this process."""
         for name, value, other in (("kernel", "rbf", "linear"), ("solver", "stochastic", "trust-region")):
-            if getattr(self, name) == value and not data.gathers:
+            if getattr(self, name) == value:
                 raise ValueError(
                     f"{name}={value!r} needs the matrices in this process, and those of a dask array stay on "
                     f"the workers: use {name}={other!r}, or fit on X.compute()."
                 )
-        if self.solver == "stochastic":
-            return partial(stochastic_solver, random_state=self.random_state)
-        return SOLVERS[self.solver]
 
     def _adapt_to(self, X: Array, sample_weight: Array | None, *, resumed: bool) -> LogEuclideanMetric:
         adapted = super()._adapt_to(X, sample_weight, resumed=resumed)
@@ -406,7 +407,12 @@ def check_parameters(metric: LogEuclideanMetric) -> None:
             "all pairs of matrices: with kernel='rbf' use 'trust-region'."
         )
     validation.check_weighting(metric.weighting, metric.kernel)
-    _check_class_weight(metric.class_weight)
+    if isinstance(metric.class_weight, Mapping):
+        _check_weights_by_label(metric.class_weight)
+    elif metric.class_weight is not None and metric.class_weight != "balanced":
+        raise ValueError(
+            f"class_weight={metric.class_weight!r}: expected one of None, 'balanced', or a dict of weights."
+        )
     if not isinstance(metric.tol, Real) or not metric.tol > 0:
         raise ValueError(f"tol={metric.tol!r}: expected a positive number.")
     check_count("max_iter", metric.max_iter)
@@ -415,14 +421,8 @@ def check_parameters(metric: LogEuclideanMetric) -> None:
         raise ValueError(f"callback={metric.callback!r}: expected a function of one Record, or None.")
 
 
-def _check_class_weight(class_weight: object) -> None:
-    """Refuse what is neither None, nor "balanced", nor positive weights by label."""
-    if not isinstance(class_weight, Mapping):
-        if class_weight is not None and class_weight != "balanced":
-            raise ValueError(
-                f"class_weight={class_weight!r}: expected one of None, 'balanced', or a dict of weights."
-            )
-        return
+def _check_weights_by_label(class_weight: Mapping[Hashable, object]) -> None:
+    """Refuse weights that are not positive."""
     for label, weight in class_weight.items():
         if not isinstance(weight, Real) or not isfinite(weight) or weight <= 0:
             raise ValueError(

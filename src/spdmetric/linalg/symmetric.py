@@ -199,11 +199,10 @@ def exp_slope(x: Array, y: Array) -> Array:
 # -h(t), t the gaps of the log-eigenvalues, h(t) = (t/2) coth(t/2).
 
 
-class LogCongruence:
+class LogCongruence(NamedTuple):
     """``log A`` and its derivatives in xi, where A becomes ``exp(-xi/2) A exp(-xi/2)``."""
 
-    def __init__(self, log: Spectrum):
-        self.log = log  # log-eigenvalues and eigenvectors of A
+    log: Spectrum  # log-eigenvalues and eigenvectors of A
 
     @classmethod
     def of(cls, A: Array) -> LogCongruence:

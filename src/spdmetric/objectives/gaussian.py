@@ -67,7 +67,7 @@ class KernelFamily:
 
     def __init__(self, points: np.ndarray, target: Target):
         Y, w = target.Y, target.weight[:, None]
-        self.points, self.target, self.norm = points, target, target.norm
+        self.points, self.target, self.norm = points, target, float(np.linalg.norm(target.squares))
         self.weight, self.total = target.weight, float(target.weight.sum())
         self.probe = np.hstack([w, w * Y])  # (n, 1 + c)
         self.tiles = list(self._squares())
@@ -303,15 +303,15 @@ class GaussianMisalignment(Misalignment):
         self.gamma = gamma
 
     def at(self, point: FactorPoint) -> GaussianEvaluation:
-        """Return the lazy evaluation at a point."""
+        """Evaluate at a point."""
         return GaussianEvaluation(self, point)
 
 
 class GaussianEvaluation(Evaluation):
     """Misalignment with a Gaussian kernel at a point."""
 
-    _objective: GaussianMisalignment
-    gram = True  # the scatter of the features is not needed
+    objective: GaussianMisalignment
+    needs_scatter = False
 
     @property
     def gamma(self) -> float:
@@ -321,7 +321,7 @@ class GaussianEvaluation(Evaluation):
     @cached_property
     def alignment(self) -> float:
         """The centered kernel-target alignment f, between 0 and 1; minus infinity where it is unknown."""
-        if not np.isfinite(self._summary.mean).all():
+        if not np.isfinite(self.summary.mean).all():
             return -np.inf
         return self._kernel.alignment
 
@@ -338,11 +338,11 @@ class GaussianEvaluation(Evaluation):
     @cached_property
     def _points(self) -> np.ndarray:
         """Centered tangent vectors of all chunks in units of their spread, (n, p)."""
-        return np.concatenate([part.features - self._summary.mean for part in self._parts]) / self.spread
+        return np.concatenate([part.features - self.summary.mean for part in self.parts]) / self.spread
 
     @cached_property
     def _family(self) -> KernelFamily:
-        return KernelFamily(self._points, self._data.target)
+        return KernelFamily(self._points, self.data.target)
 
     @cached_property
     def _kernel(self) -> Kernel:
@@ -350,7 +350,7 @@ class GaussianEvaluation(Evaluation):
 
     @cached_property
     def _tau(self) -> float:
-        gamma = self._objective.gamma
+        gamma = self.objective.gamma
         if gamma is None:
             return float(np.exp(best_log_tau(self._family)))
         return gamma * self._square_spread
@@ -361,10 +361,10 @@ class GaussianEvaluation(Evaluation):
         points, scale = self._points, self._tau / np.sqrt(self._square_spread)
         D = self._kernel.cotangents()
         M = (4 * scale) * D
-        if self._objective.gamma is None:
+        if self.objective.gamma is None:
             # What is held is tau, hence gamma follows the spread.  Inside the bounds the
             # derivative in tau is zero (the envelope theorem); at their ends it is not.
             along_tau = -2 * float(np.vdot(points, D))  # minus the sum of R_ij square_ij
-            share = self._data.target.weight[:, None] / self._summary.weight
+            share = self.data.target.weight[:, None] / self.summary.weight
             M += (2 * scale * along_tau) * share * points
         return M
