@@ -172,7 +172,7 @@ def test_the_usual_candidate_is_left_for_a_clear_gain_only():
     """By half a standard error where nothing more is learned, by two in a larger radius."""
     noise = np.tile([1.0, -1.0], 50)  # a standard error of 0.1005
     grid, usual = table([noise + 0.19, noise - 0.3])
-    assert _selection.choose(usual, grid, "centroid", "clear") == Option(grid.usual, None)
+    assert _selection.choose(usual, grid, "centroid", "clear") == Option(grid.metrics[0], None)
     assert _selection.choose(usual, grid, "centroid", "best").metric.radius == 2
     grid, clear = table([noise + 0.21, noise + 0.22])
     assert _selection.choose(clear, grid, "centroid", "clear").metric.radius == 8
@@ -190,7 +190,7 @@ def test_neighbors_are_taken_where_they_are_right_clearly_more_often():
         right = np.zeros((6, 100))
         right[3, : int(100 * share)] = 1.0  # the usual metric with five neighbors
         chosen = _selection.choose(scores._replace(right=right), grid, "auto", "clear")
-        assert chosen == Option(grid.usual, number)
+        assert chosen == Option(grid.metrics[0], number)
     assert _selection.choose(scores, grid, "neighbors", "clear").n_neighbors == 5
 
 
@@ -198,20 +198,20 @@ def test_neighbors_are_taken_where_labels_are_clearly_more_probable():
     noise = np.tile([1.0, -1.0], 50)  # a standard error of 0.1005
     for gain, number in ((0.19, None), (0.21, 5)):
         grid, scores = table([np.zeros(100), np.zeros(100), noise + gain])
-        assert _selection.choose(scores, grid, "auto", "clear") == Option(grid.usual, number)
+        assert _selection.choose(scores, grid, "auto", "clear") == Option(grid.metrics[0], number)
 
 
 def test_the_usual_candidate_is_the_mean_with_a_weighting():
     grid = _selection.make_grid(None, None, None, [1], (16, 16))
-    assert grid.usual == Candidate(0.0, None, "discriminant")
+    assert grid.metrics[0] == Candidate(0.0, None, "discriminant")
     assert grid.radii == {None: [0, 2, 8], 4: [0, 4], 8: [0, 4]}
     large = _selection.make_grid(None, None, None, [1], (64, 64))
     assert large.radii == {None: [0], 4: [0, 4], 8: [0, 4]}
     deficient = _selection.make_grid(None, None, None, [1], (16, 6))
     assert deficient.radii == {6: [0], 4: [0, 4]}
-    assert deficient.usual == Candidate(0.0, 6, "discriminant")
+    assert deficient.metrics[0] == Candidate(0.0, 6, "discriminant")
     small = _selection.make_grid((1, 0), (2, None), (None,), [], (3, 3))
-    assert small.usual == Candidate(0, None, None)
+    assert small.metrics[0] == Candidate(0, None, None)
 
 
 def test_folds_are_stratified_and_repeated_for_few(rng):

@@ -210,7 +210,7 @@ def test_chunks_that_are_not_kept_give_the_same_bits(rng):
         for source in (X, Sliceable(X))
     )
     np.testing.assert_array_equal(anew.gradient, kept.gradient)
-    assert not anew.first_pass.parts
+    assert not anew.parts
 
 
 def test_threads_run_only_a_little_ahead():

@@ -7,6 +7,7 @@ matrices in one array, in a file, or on the workers of a cluster.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from operator import truediv
 from typing import NamedTuple
@@ -272,6 +273,7 @@ def _guess_hessian(M: Array) -> Guess:
     return solve
 
 
+@dataclass
 class Secants:
     """Limited-memory BFGS in the frame of the factor, in which vectors stay parallel along each step.
 
@@ -279,23 +281,23 @@ class Secants:
     for a median as the same in all directions.
     """
 
-    def __init__(self, memory: int = 8):
-        self._memory = memory
-        self._pairs: list[tuple[Array, Array, float]] = []  # step, change of the gradient, 1 / their product
+    memory: int = 8
+    # Step, change of the gradient, 1 / their product.
+    pairs: list[tuple[Array, Array, float]] = field(default_factory=list)
 
     def learn(self, step: Array, change: Array) -> None:
         product = array_namespace(step).sum(step * change)
         if product > 0:
-            self._pairs = [*self._pairs[1 - self._memory :], (step, change, 1 / product)]
+            self.pairs = [*self.pairs[1 - self.memory :], (step, change, 1 / product)]
 
     def solve(self, gradient: Array, curvature: float, guess: Guess) -> Array:
         """Inverse Hessian times a gradient."""
         xp, q, shares = array_namespace(gradient), gradient, []
-        for step, change, scale in reversed(self._pairs):
+        for step, change, scale in reversed(self.pairs):
             shares.append(scale * xp.sum(step * q))
             q = q - shares[-1] * change
         q = guess(q, curvature)
-        for (step, change, scale), share in zip(self._pairs, reversed(shares), strict=True):
+        for (step, change, scale), share in zip(self.pairs, reversed(shares), strict=True):
             q = q + (share - scale * xp.sum(change * q)) * step
         return q
 

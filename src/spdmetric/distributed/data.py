@@ -17,7 +17,7 @@ import numpy as np
 from spdmetric import validation
 from spdmetric.distributed.arrays import chunk_rows
 from spdmetric.distributed.cluster import Cluster
-from spdmetric.linalg.moments import Moments
+from spdmetric.linalg.moments import Moments, Summary
 from spdmetric.linalg.symmetric import congruence, lazy, symmetrize
 from spdmetric.linalg.threads import chunks, one_thread
 from spdmetric.means import RowFunction, weighted_sum
@@ -240,7 +240,7 @@ def _decompose(pieces: Pieces, *, W: np.ndarray, keep: bool) -> DecomposedPieces
     merged: Moments | None = None
     for piece in pieces.pieces:
         part = piece.decompose(W, keep=True)
-        moments = part.moments(gram=False)
+        moments = part.decomposition.moments(part.target.Y, part.target.weight[:, None], gram=False)
         merged = moments if merged is None else merged.merge(moments)
         if keep:
             kept.append(part)
@@ -303,18 +303,11 @@ class ClusterData(Data):
         target: ClassTarget,
         keep: bool = False,
     ):
-        vars(self).update(
-            X=blocks, target=target, rows=None, cluster=cluster, dimensions=tuple(shape), keep=keep
-        )
+        vars(self).update(X=blocks, target=target, rows=None, cluster=cluster, shape=tuple(shape), keep=keep)
 
     cluster: Cluster
     dimensions: tuple[int, ...]
     keep: bool  # whether chunks at a point are kept for the second pass
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(n, d, d)."""
-        return self.dimensions
 
     def average(self, f: RowFunction) -> np.ndarray:
         """Weighted mean of the rows ``f(X)``, one for each matrix."""
@@ -332,10 +325,11 @@ class ClusterData(Data):
         keep = 8 * n * 2 * (k * k + k * (k + 1)) <= self.cluster.memory() / 3
         return ClusterData(self.cluster, pieces, (n, k, k), self.target, keep)
 
-    def decompose(self, W: np.ndarray, *, gram: bool) -> tuple[Any, list[Any]]:
-        """Futures of the moments of all chunks together, and of the chunks at W."""
+    def decompose(self, W: np.ndarray, *, gram: bool) -> tuple[Any, Summary, list[Any]]:
+        """Moments of all chunks together and the chunks at W as futures, and what they say in short."""
         here = self.cluster.each(partial(_decompose, W=W, keep=self.keep), self.X)
-        return self.cluster.merge(_merge_moments, self.cluster.each(_moments_of, here)), here
+        moments = self.cluster.merge(_merge_moments, self.cluster.each(_moments_of, here))
+        return moments, self.fetch(self.call(Summary.from_moments, moments)), here
 
     def _pieces(self, parts: list[Future]) -> list[Any]:
         return [None] * len(parts) if self.keep else self.X

@@ -99,8 +99,13 @@ def check_target(
 ) -> tuple[np.ndarray | None, Target]:
     """The classes, None for regression targets, and the target."""
     if y is None or not validation.is_regression(y, task):
-        classes, codes = validation.encode(X, y)
-        weight = validation.weights_of(sample_weight, codes, classes, class_weight)
+        classes, codes = np.unique(validation.check_labels(X, y), return_inverse=True)
+        classes = validation.check_classes(classes)
+        weight = check_weights(sample_weight, codes)
+        weight = weight * validation.weight_unit(float(weight.max()))
+        totals = np.bincount(codes, weights=weight, minlength=classes.size)
+        scale = validation.class_scale(weight.sum(), totals, classes, class_weight)
+        weight = weight if class_weight is None else weight * scale[codes]
         return classes, ClassTarget.from_codes(codes, weight, len(classes))
     if class_weight is not None:
         raise ValueError(
@@ -163,14 +168,12 @@ class Domains(NamedTuple):
 
 
 def recenter_domains(
-    X: Array, sample_domain: Array | None, sample_weight: Array | None, *, mean: str, map: Map = map
-) -> tuple[Any, Domains | None]:
+    X: Array, sample_domain: Array, sample_weight: Array | None, *, mean: str, map: Map = map
+) -> tuple[Any, Domains]:
     """Recenter the matrices of every domain by their mean, one of `means.MEANS`, by their weights.
 
-    Those of a file are recentered when they are read.  Without domains all are as they are.
+    Those of a file are recentered when they are read.
     """
-    if sample_domain is None:
-        return X, None
     if not is_stored(X) and not is_dask(X):
         X = check_spd(to_numpy(X))
     names, index = np.unique(check_domains(sample_domain, X.shape[0]), return_inverse=True)
@@ -233,10 +236,8 @@ def find_domain_means(
     return means, index
 
 
-def groups_of_domains(sample_domain: Array | None) -> np.ndarray | None:
+def groups_of_domains(sample_domain: Array) -> np.ndarray | None:
     """Domains as groups that folds keep together, numbered as they come; None for fewer than two."""
-    if sample_domain is None:
-        return None
     domains = check_domains(sample_domain, len(sample_domain))
     _, first, index = np.unique(domains, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[index] if len(first) > 1 else None

@@ -71,7 +71,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         domains: Domains | None = None,
     ) -> None:
         """Set the attributes that a fit leaves behind."""
-        embedding = Embedding.from_solution(start, solution)
+        embedding = Embedding.from_point(start, solution.point)
         self.domains_, self.domain_means_ = (None, None) if domains is None else domains
         self.classes_ = classes
         self.embedding_ = embedding if weighting is None else embedding.with_weighting(weighting.directions)

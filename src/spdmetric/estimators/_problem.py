@@ -84,8 +84,7 @@ def find_problem(
 
 def _check_comparable(data: Data, start: Start, rank: int) -> None:
     """Refuse matrices that are singular on the directions where learning starts."""
-    factor = np.eye(rank, len(start.center))
-    embedding = Embedding.from_start(start, factor, low_rank=True, distance=0.0)
+    embedding = Embedding.from_point(start, ball_around(start, rank, 0.0).center)
     singular = int(data.total(partial(_count_singular, embedding)))
     if singular:
         raise ValueError(

@@ -29,7 +29,7 @@ from spdmetric.estimators.heads import (
 )
 from spdmetric.estimators.metric import LogEuclideanMetric
 from spdmetric.linalg.batch import stack_of
-from spdmetric.linalg.moments import Moments, moments_of
+from spdmetric.linalg.moments import Moments, Summary, moments_of
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm, unvech
 from spdmetric.linalg.threads import threads
 from spdmetric.objectives.data import ClassTarget, Data, Part, Target, row_chunks
@@ -80,14 +80,12 @@ class Grid(NamedTuple):
 
     @property
     def metrics(self) -> list[Candidate]:
-        """The candidates, the usual one first: it has a weighting, full rank and learns the least."""
+        """The candidates; the first is taken unless another is clearly better.
+
+        It has a weighting, full rank, and learns the least.
+        """
         weightings = sorted(self.weightings, key=lambda weighting: weighting is None)
         return [Candidate(r, m, s) for m, radii in self.radii.items() for r in radii for s in weightings]
-
-    @property
-    def usual(self) -> Candidate:
-        """The metric that is taken unless another is clearly better."""
-        return self.metrics[0]
 
 
 Fold = tuple[np.ndarray, np.ndarray]  # rows to train on, rows to test on
@@ -184,7 +182,7 @@ def values_of(target: Target) -> np.ndarray:
     return target.codes if isinstance(target, ClassTarget) else target.values
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class TangentData(Data):
     """Matrices around the identity whose tangent vectors there are known, to be evaluated there alone."""
 
@@ -194,18 +192,13 @@ class TangentData(Data):
         """The same: they are whitened."""
         return self
 
-    def decompose(self, W: np.ndarray, *, gram: bool) -> tuple[Moments, list[Part]]:
+    def decompose(self, W: np.ndarray, *, gram: bool) -> tuple[Moments, Summary, list[Part]]:
         """Moments of the vectors, in one chunk."""
         Y, weight = self.target.Y, self.target.weight[:, None]
-        known: Any = KnownVectors(self.vectors)  # nothing else is asked of the decomposition
-        part = Part(known, slice(0, len(Y)), self.target)
-        return moments_of(self.vectors, Y, weight, gram=gram), [part]
-
-
-class KnownVectors(NamedTuple):
-    """What takes the place of a decomposition."""
-
-    features: np.ndarray  # (n, p)
+        nothing: Any = None  # is asked of a decomposition
+        part = Part(nothing, self.vectors, slice(0, len(Y)), self.target)
+        moments = moments_of(self.vectors, Y, weight, gram=gram)
+        return moments, Summary.from_moments(moments), [part]
 
 
 class Whitened(NamedTuple):
@@ -329,7 +322,7 @@ def _predict(
         if numbers:
             votes = Votes.from_vectors(known, target, max(numbers))
             for k, evidence in zip(numbers, votes.evidence_by_number(new, numbers), strict=True):
-                yield k, Prediction(evidence, votes.offset)
+                yield k, Prediction(evidence, np.zeros(evidence.shape[1]))
         return
     yield None, Prediction(Ridge.from_vectors(known, target).predict(new), target.mean)
     if numbers:
@@ -487,19 +480,22 @@ def choose(table: Table, grid: Grid, head: str, rule: str) -> Option:
     limits = (CLEAR, CLEAR_LEARNED, CLEAR_OWN, CLEAR_HEAD)
     clear, clear_learned, clear_own, clear_head = (None,) * 4 if rule == "best" else limits
 
+    metrics = grid.metrics
+    least = metrics[0]
+
     def metric_for(numbers: Sequence[int | None], usual: Option) -> Option:
-        options = [Option(metric, k) for metric in grid.metrics for k in numbers]
-        still = [option for option in options if option.metric.radius <= grid.usual.radius]
+        options = [Option(metric, k) for metric in metrics for k in numbers]
+        still = [option for option in options if option.metric.radius <= least.radius]
         return table.best(options, table.best(still, usual, clear), clear_learned)
 
-    first = metric_for([None], Option(grid.usual, None))
+    first = metric_for([None], Option(least, None))
     if head in ("centroid", "ridge") or not grid.numbers:
         return first
     number = min(grid.numbers, key=lambda k: abs(k - USUAL_NUMBER))
     if head == "neighbors":
         by_number = [Option(first.metric, k) for k in grid.numbers]
         first = table.best(by_number, Option(first.metric, number), clear)
-    second = metric_for(grid.numbers, Option(grid.usual, number))
+    second = metric_for(grid.numbers, Option(least, number))
     if head == "neighbors":
         return table.best([second], first, clear_own, right=True)
     return table.best([second], table.best([second], first, clear_head, right=True), clear_head)

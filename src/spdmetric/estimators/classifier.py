@@ -186,17 +186,23 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         """
         training = self._fit_metric(X, y, sample_weight, groups, sample_domain)
         target = training.data.target
-        self._store(self.metric_, _fit_head(training.vectors, target, self.metric_.n_neighbors_))
+        self._store(self.metric_, training.vectors, target)
         vectors, rank = _widen_vectors(self.metric_, training), len(self.metric_.embedding_.factor)
         self._training = LabeledVectors(vectors, target.codes, target.weight, rank)
         self._centers = _find_centers(self.metric_, training)
         return self
 
-    def _store(self, metric: LogEuclideanMetricCV, head: ClassMeans | Votes) -> Self:
-        """Set the attributes that a fit leaves behind."""
-        self.metric_, self._head, self._own = metric, head, None
+    def _store(self, metric: LogEuclideanMetricCV, vectors: np.ndarray, target: ClassTarget) -> Self:
+        """Fit the head, class means or neighbors, and set the attributes that a fit leaves behind."""
+        n_neighbors = metric.n_neighbors_
+        self.metric_, self._own = metric, None
         self.classes_ = np.asarray(metric.classes_)
-        self.head_ = "centroid" if metric.n_neighbors_ is None else "neighbors"
+        self.head_ = "centroid" if n_neighbors is None else "neighbors"
+        self._head = (
+            ClassMeans.from_vectors(vectors, target)
+            if n_neighbors is None
+            else Votes.from_vectors(vectors, target, n_neighbors)
+        )
         return self
 
     @one_thread
@@ -348,7 +354,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         pooled, Q, weight = relearn_weighting(training, mine, weight, len(self.classes_))
         metric.embedding_ = replace(metric.embedding_, weighting=Q)
         target = pooled.target(len(self.classes_))
-        adapted = copy(self)._store(metric, _fit_head(pooled.vectors @ Q, target, self.metric_.n_neighbors_))
+        adapted = copy(self)._store(metric, pooled.vectors @ Q, target)
         adapted._own = self._learn_own_model(X, mine, counts)
         adapted.own_weight_ = weight
         return adapted
@@ -403,13 +409,6 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         adapted, own = super()._carry(carry), self._own
         adapted._own = None if own is None else own._replace(metric=carry(own.metric))
         return adapted
-
-
-def _fit_head(vectors: np.ndarray, target: ClassTarget, n_neighbors: int | None) -> ClassMeans | Votes:
-    """Class means, or so many neighbors."""
-    if n_neighbors is None:
-        return ClassMeans.from_vectors(vectors, target)
-    return Votes.from_vectors(vectors, target, n_neighbors)
 
 
 def _widen(metric: LogEuclideanMetricCV, rank: int) -> LogEuclideanMetricCV:

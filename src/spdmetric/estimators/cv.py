@@ -25,7 +25,6 @@ from spdmetric.linalg.symmetric import Array, congruence, unvech, vech
 from spdmetric.linalg.threads import one_thread
 from spdmetric.objectives.data import ClassTarget, Data, View
 from spdmetric.objectives.start import Start
-from spdmetric.solvers import Solution
 from spdmetric.validation import check_candidates, check_radius, check_rank
 
 RULES = ("clear", "best")
@@ -39,17 +38,6 @@ class Path(NamedTuple):
     alignment: np.ndarray
     distance: np.ndarray  # reached; at most the radius
     condition: np.ndarray  # condition number of exp(S): how stretched the metric is
-
-
-def describe_path(radii: Sequence[float], solutions: Sequence[Solution]) -> Path:
-    """Reduce a path to arrays."""
-    points = [solution.point for solution in solutions]
-    return Path(
-        radius=np.array(radii, dtype=float),
-        alignment=np.array([1 - solution.value for solution in solutions]),
-        distance=np.array([np.linalg.norm(point.S) for point in points]),
-        condition=np.exp([point.spread for point in points]),
-    )
 
 
 class Training(NamedTuple):
@@ -238,14 +226,18 @@ class LogEuclideanMetricCV(FittedMetric):
         """`fit`, and return what it has at hand of the training matrices."""
         metric = self._check_parameters()
         given = self._check_candidates(metric.kernel)
-        recentered, domains = recenter_domains(X, sample_domain, sample_weight, mean=self._mean_name)
-        recentered = recentered[:] if isinstance(recentered, View) else recentered  # folds are in memory
+        ranks = [1] if given[1] is None else given[1]  # by default they follow those that the matrices have
+        needed = None if None in ranks else max(ranks)  # None: matrices must be definite
+        recentered, domains = X, None
+        if sample_domain is not None:
+            recentered, domains = recenter_domains(X, sample_domain, sample_weight, mean=self._mean_name)
+            recentered = recentered[:] if isinstance(recentered, View) else recentered  # folds are in memory
+            groups = groups_of_domains(sample_domain) if groups is None else groups
         classes, data = check_array_data(
-            recentered, y, sample_weight, metric.class_weight, metric.task, _find_rank_needed(given[1])
+            recentered, y, sample_weight, metric.class_weight, metric.task, needed
         )
         check_head(self.head, "regression" if classes is None else "classification")
-        groups = groups_of_domains(sample_domain) if groups is None else groups
-        groups = validation.check_groups(groups, data.shape[0])
+        groups = None if groups is None else validation.check_groups(groups, data.shape[0])
         folds = selection.make_folds(self.cv, data, classes, groups, self.random_state)
         grid = self._make_grid(data, folds, *given)
         whitened = selection.whiten_at_center(data, grid, metric.init)
@@ -253,7 +245,14 @@ class LogEuclideanMetricCV(FittedMetric):
         table = selection.tabulate(scores, folds, selection.values_of(data.target), classes, self.scoring)
         chosen = selection.choose(table, grid, self.head, self.rule)
         validate_data(self, X, reset=True, skip_check_array=True)
-        self._store_choice(table, grid, chosen, by_accuracy=self.scoring is None and classes is not None)
+        by_accuracy = self.scoring is None and classes is not None
+        usual = Option(grid.metrics[0], None)
+        self.cv_results_ = selection.lay_out_results(table, usual, accuracy=by_accuracy)
+        self.best_index_ = table.options.index(chosen)
+        self.temperature_ = float(table.temperatures[self.best_index_])
+        self.best_params_ = self.cv_results_["params"][self.best_index_]
+        self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
+        self.n_neighbors_ = chosen.n_neighbors
         return self._learn_chosen(whitened, grid, chosen, metric, classes, domains)
 
     def _learn_chosen(
@@ -275,23 +274,19 @@ class LogEuclideanMetricCV(FittedMetric):
         weighting = None if kind is None else learn_weighting(solution)
         placed = problem.start if whitened.center is None else problem.start._replace(center=whitened.center)
         self._keep(classes, placed, solution, weighting=weighting, domains=domains)
-        self.path_ = describe_path(radii, solutions)
+        points = [solution.point for solution in solutions]
+        self.path_ = Path(
+            radius=np.array(radii, dtype=float),
+            alignment=np.array([1 - solution.value for solution in solutions]),
+            distance=np.array([np.linalg.norm(point.S) for point in points]),
+            condition=np.exp([point.spread for point in points]),
+        )
         vectors = plain = selection.embed_training(problem, solution)
         if rank is None:
             plain = vech(congruence(self.embedding_.frame.T, unvech(vectors)))
         vectors = plain if weighting is None else vectors @ weighting.directions
         logs = None if whitened.logs is None else whitened.logs[rows]
         return Training(rows, whitened.data.take(rows), vectors, plain, logs, problem.start)
-
-    def _store_choice(self, table: selection.Table, grid: Grid, chosen: Option, *, by_accuracy: bool) -> None:
-        """Set the attributes that tell of the choice."""
-        usual = Option(grid.usual, None)
-        self.cv_results_ = selection.lay_out_results(table, usual, accuracy=by_accuracy)
-        self.best_index_ = table.options.index(chosen)
-        self.temperature_ = float(table.temperatures[self.best_index_])
-        self.best_params_ = self.cv_results_["params"][self.best_index_]
-        self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
-        self.n_neighbors_ = chosen.n_neighbors
 
     def _check_parameters(self) -> LogEuclideanMetric:
         """Check the parameters, and return the metric to learn."""
@@ -343,14 +338,6 @@ class LogEuclideanMetricCV(FittedMetric):
             delayed(selection.score_fold)(whitened, fold, grid, quiet) for fold in folds
         )
         return list(follow_folds(self, tasks, "cross-validation", len(folds)))
-
-
-def _find_rank_needed(ranks: list[int | None] | None) -> int | None:
-    """Smallest rank from which all candidates can be learned; None where matrices must be definite."""
-    if ranks is None:
-        return 1  # the candidates follow the ranks that the matrices have
-    low = [rank for rank in ranks if rank is not None]
-    return max(low) if len(low) == len(ranks) else None
 
 
 def check_head(head: str, task: str) -> None:

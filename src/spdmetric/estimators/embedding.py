@@ -21,9 +21,8 @@ from spdmetric.linalg.symmetric import (
     unvech,
     vech,
 )
-from spdmetric.manifolds import RankPoint
+from spdmetric.manifolds import FactorPoint, RankPoint
 from spdmetric.objectives.start import Start
-from spdmetric.solvers import Solution
 from spdmetric.validation import first_true, is_tensor
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -51,23 +50,16 @@ class Embedding:
     domain_mean: np.ndarray | None = None
 
     @classmethod
-    def from_start(cls, start: Start, factor: np.ndarray, *, low_rank: bool, distance: float) -> Embedding:
-        """Choose the frame: at full rank, the one that makes the factor symmetric.
+    def from_point(cls, start: Start, point: FactorPoint) -> Embedding:
+        """The embedding at a point in the coordinates of a start; at full rank its factor is made symmetric.
 
         ``W W0 = U diag(sigma) V'`` is ``U V'`` times the symmetric ``V diag(sigma) V'``.
         """
-        Q = np.eye(len(factor))
+        Q, low_rank = np.eye(len(point.factor)), isinstance(point, RankPoint)
         if not low_rank:
-            U, _, Vt = np.linalg.svd(factor @ start.factor)
+            U, _, Vt = np.linalg.svd(point.factor @ start.factor)
             Q = U @ Vt
-        return cls(*start, factor, Q, low_rank, distance)
-
-    @classmethod
-    def from_solution(cls, start: Start, solution: Solution) -> Embedding:
-        """What a solution in the coordinates of a start gives."""
-        point = solution.point
-        distance = float(np.linalg.norm(point.S))
-        return cls.from_start(start, point.factor, low_rank=isinstance(point, RankPoint), distance=distance)
+        return cls(*start, point.factor, Q, low_rank, float(np.linalg.norm(point.S)))
 
     def with_weighting(self, directions: np.ndarray) -> Embedding:
         """The same with a weighting; its directions (p, q) come in the frame of the factor."""

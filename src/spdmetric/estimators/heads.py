@@ -53,7 +53,10 @@ class ClassMeans(NamedTuple):
 
     def evidence(self, vectors: np.ndarray) -> np.ndarray:
         """Log likelihood of every class but for a constant, (n, c)."""
-        return -_squared_distances(vectors, self.means) / (2 * self.variance)
+        center = self.means.mean(axis=0)  # taken out first, which keeps digits
+        one, other = vectors - center, self.means - center
+        squares = np.sum(one**2, axis=1)[:, None] + np.sum(other**2, axis=1)
+        return -np.maximum(squares - 2 * one @ other.T, 0.0) / (2 * self.variance)
 
     @property
     def offset(self) -> np.ndarray:
@@ -81,6 +84,7 @@ class Votes(NamedTuple):
     vectors: np.ndarray  # (n, q)
     votes: np.ndarray  # (n, c), the weight of each, of mean 1, in the column of its class
     n_neighbors: int
+    offset: float = 0.0  # of the evidence: the votes hold the prior
 
     @classmethod
     def from_vectors(cls, vectors: np.ndarray, target: ClassTarget, n_neighbors: int) -> Votes:
@@ -92,11 +96,6 @@ class Votes(NamedTuple):
         """Log share of the votes, (n, c)."""
         return self.evidence_by_number(vectors, [self.n_neighbors])[0]
 
-    @property
-    def offset(self) -> np.ndarray:
-        """Nothing: the votes hold the prior."""
-        return np.zeros(self.votes.shape[1])
-
     def evidence_by_number(self, vectors: np.ndarray, numbers: Sequence[int]) -> list[np.ndarray]:
         """The same for several numbers of neighbors, from one search."""
         nearest = find_nearest(vectors, self.vectors, max(numbers))
@@ -104,7 +103,7 @@ class Votes(NamedTuple):
         return [np.log(of_k / of_k.sum(axis=1, keepdims=True)) for of_k in votes]
 
 
-def log_posterior(evidence: np.ndarray, offset: np.ndarray, temperature: float = 1.0) -> np.ndarray:
+def log_posterior(evidence: np.ndarray, offset: np.ndarray | float, temperature: float = 1.0) -> np.ndarray:
     """Log probabilities of the classes, (n, c); a high temperature trusts the evidence less."""
     return log_softmax(evidence / temperature + offset, axis=1)
 
@@ -185,14 +184,6 @@ class NeighborMeans(NamedTuple):
 
 # ---------------------------------------------------------------------------
 # Distances
-
-
-def _squared_distances(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Of all pairs, (n, m); the shared mean is taken out first, which keeps digits."""
-    center = other.mean(axis=0)
-    one, other = one - center, other - center
-    squares = np.sum(one**2, axis=1)[:, None] + np.sum(other**2, axis=1)
-    return np.maximum(squares - 2 * one @ other.T, 0.0)
 
 
 def find_nearest(new: np.ndarray, known: np.ndarray, k: int) -> np.ndarray:

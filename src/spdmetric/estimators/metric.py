@@ -15,7 +15,7 @@ from spdmetric import validation
 from spdmetric.caller import warn_at_caller
 from spdmetric.estimators._data import check_data, recenter_domains
 from spdmetric.estimators._fitted import FittedMetric
-from spdmetric.estimators._problem import Solver, find_problem, learn_weighting, solve_path
+from spdmetric.estimators._problem import find_problem, learn_weighting, solve_path
 from spdmetric.estimators._progress import report_iterations, with_progress
 from spdmetric.estimators._streaming import (
     RandomState,
@@ -28,7 +28,6 @@ from spdmetric.estimators._streaming import (
 from spdmetric.linalg.symmetric import Array
 from spdmetric.linalg.threads import threads
 from spdmetric.means import MEANS
-from spdmetric.objectives.data import Data
 from spdmetric.objectives.start import find_start
 from spdmetric.solvers import SOLVERS, Callback, Record
 from spdmetric.validation import ClassWeight, check_choice, check_count, check_radius, to_numpy
@@ -239,9 +238,11 @@ class LogEuclideanMetric(FittedMetric):
         check_parameters(self)
         callback = report_iterations(self, self._report, self.max_iter)
         with threads(self.n_jobs) as map_chunks:
-            recentered, domains = recenter_domains(
-                X, sample_domain, sample_weight, mean=self._mean_name, map=map_chunks
-            )
+            recentered, domains = X, None
+            if sample_domain is not None:
+                recentered, domains = recenter_domains(
+                    X, sample_domain, sample_weight, mean=self._mean_name, map=map_chunks
+                )
             classes, data = check_data(
                 recentered,
                 y,
@@ -251,7 +252,9 @@ class LogEuclideanMetric(FittedMetric):
                 rank=self.rank,
                 map=map_chunks,
             )
-            solver = self._solver(data)
+            if not data.gathers:
+                self._check_for_cluster()
+            solver = SOLVERS.get(self.solver) or partial(stochastic_solver, random_state=self.random_state)
             start = find_start(data, self.init, self.rank)
             problem = find_problem(data, start, self.rank, kernel=self.kernel, gamma=self.gamma)
             del data  # what the problem does not keep need not stay on the workers
@@ -369,17 +372,14 @@ class LogEuclideanMetric(FittedMetric):
             )
         return None if self.callback is None else self.callback(record)
 
-    def _solver(self, data: Data) -> Solver:
-        """The solver, if it and the kernel can work where the data are."""
+    def _check_for_cluster(self) -> None:
+        """Refuse kernel and solver that need all matrices in this process."""
         for name, value, other in (("kernel", "rbf", "linear"), ("solver", "stochastic", "trust-region")):
-            if getattr(self, name) == value and not data.gathers:
+            if getattr(self, name) == value:
                 raise ValueError(
                     f"{name}={value!r} needs the matrices in this process, and those of a dask array stay on "
                     f"the workers: use {name}={other!r}, or fit on X.compute()."
                 )
-        if self.solver == "stochastic":
-            return partial(stochastic_solver, random_state=self.random_state)
-        return SOLVERS[self.solver]
 
     def _adapt_to(self, X: Array, sample_weight: Array | None, *, resumed: bool) -> LogEuclideanMetric:
         adapted = super()._adapt_to(X, sample_weight, resumed=resumed)

@@ -8,8 +8,9 @@ There are two kinds: in NumPy, to be read and to judge by, and compiled
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.linalg.blas import dtrmm
@@ -61,6 +62,7 @@ def pays_at_rank(n: int, d: int, m: int) -> bool:
     return d <= LIMIT_AT_RANK and pays(n * d**2 // m**2, m)
 
 
+@dataclass(eq=False)
 class PlainStack:
     """A stack in NumPy; of large matrices lower triangles are read.
 
@@ -68,8 +70,8 @@ class PlainStack:
     the matrices themselves; at low rank, instead, what the kernels pack, half as much.
     """
 
-    def __init__(self, X: np.ndarray, *, again: bool = False):
-        self.X, self._again = X, again
+    X: np.ndarray  # (n, d, d)
+    again: bool = False  # whether it will be decomposed many times
 
     @property
     def d(self) -> int:
@@ -85,7 +87,7 @@ class PlainStack:
 
     def _congruence(self, W: np.ndarray, k: int) -> np.ndarray:
         """``W X W'`` of the k-th matrix, a large one."""
-        return _congruence(W, self.X[k], self._factors[k] if self._again else _cholesky(self.X[k]))
+        return _congruence(W, self.X[k], self._factors[k] if self.again else _cholesky(self.X[k]))
 
     def decompose(self, W: np.ndarray) -> Decomposition:
         """Decompose ``W X W'``; where it has left float64 its logarithm is NaN.
@@ -95,12 +97,15 @@ class PlainStack:
         """
         n, (m, d) = self.X.shape[0], W.shape
         at_identity = m == d and np.array_equal(W, np.eye(d))
-        if self._again and 2 * m <= d and pays_at_rank(n, d, m):
+        if self.again and 2 * m <= d and pays_at_rank(n, d, m):
             return self._packed.decompose(W)
         WX = np.empty((n, m, d)) if 2 * m <= d else None  # kept where that needs little memory
         logs, vectors, features = np.empty((n, m)), np.empty((n, m, m)), np.empty((n, m * (m + 1) // 2))
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            for rows in _groups(n, m):
+            # Matrices to work on at a time: their temporaries stay in the cache, large ones go alone.
+            size = max(1, 40_000 // m**2) if len(_bands(m)) == 1 else 1
+            for first in range(0, n, size):
+                rows = slice(first, min(first + size, n))
                 if at_identity:
                     A = self.X[rows]
                 elif WX is not None:
@@ -115,20 +120,14 @@ class PlainStack:
         return PlainDecomposition(self.X, W, Spectrum(logs, vectors), features, WX)
 
 
-class PlainDecomposition:
+class PlainDecomposition(NamedTuple):
     """A stack in NumPy, decomposed at W."""
 
-    def __init__(
-        self,
-        X: np.ndarray,
-        W: np.ndarray,
-        log: Spectrum,
-        features: np.ndarray,
-        WX: np.ndarray | None = None,
-    ):
-        self._X, self._W, self.log = X, W, log  # log-eigenvalues and eigenvectors of W X W'
-        self.features = features  # (n, p)
-        self._WX = WX  # (n, m, d)
+    X: np.ndarray  # (n, d, d)
+    W: np.ndarray  # (m, d)
+    log: Spectrum  # log-eigenvalues and eigenvectors of W X W'
+    features: np.ndarray  # (n, p)
+    WX: np.ndarray | None = None  # (n, m, d), where they are kept
 
     @property
     def spread(self) -> np.ndarray:
@@ -153,7 +152,7 @@ class PlainDecomposition:
         of the log-eigenvalues, ``h(t) = (t/2) coth(t/2)``.  Of large matrices one triangle is enough: with
         ``E = V' M V`` and ``h o E = N + N'`` the sum of ``V N V'`` and its transpose.
         """
-        m = self._W.shape[0]
+        m = self.W.shape[0]
         if len(_bands(m)) == 1:
             (logs, V), M = self.log, unvech(rows)
             h = ucothu((logs[:, :, None] - logs[:, None, :]) / 2)
@@ -170,7 +169,7 @@ class PlainDecomposition:
     def pull_factor(self, rows: np.ndarray) -> np.ndarray:
         """Derivative of ``sum <rows, features>`` in the entries of W."""
         (logs, V), M = self.log, unvech(rows)
-        WX = self._W @ self._X if self._WX is None else self._WX
+        WX = self.W @ self.X if self.WX is None else self.WX
         root = np.exp(-logs / 2)
         slope = root[:, :, None] * root[:, None, :] / sinhc((logs[:, :, None] - logs[:, None, :]) / 2)
         B = V @ (slope * (V.mT @ M @ V)) @ V.mT  # D log [M], (n, m, m)
@@ -191,12 +190,6 @@ def _eigh(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             return np.full(A.shape[:2], np.nan), np.full(A.shape, np.nan)
         values, vectors = zip(*map(_eigh, np.array_split(A, 2)), strict=True)
         return np.concatenate(values), np.concatenate(vectors)
-
-
-def _groups(n: int, m: int) -> list[slice]:
-    """Matrices of size m to work on at a time: their temporaries stay in the cache, large ones go alone."""
-    size = max(1, 40_000 // m**2) if len(_bands(m)) == 1 else 1
-    return [slice(k, min(k + size, n)) for k in range(0, n, size)]
 
 
 @lru_cache(maxsize=32)

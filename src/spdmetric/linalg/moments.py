@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -39,6 +40,22 @@ class Moments(NamedTuple):
                 self.A + other.A + np.outer(across, target_step),
                 C,
             )
+
+
+class Summary(NamedTuple):
+    """What is sent from where the moments are: p c numbers instead of p^2."""
+
+    weight: float
+    mean: np.ndarray  # (p,)
+    A: np.ndarray  # (p, c)
+    C_norm: float
+    C_trace: float
+
+    @classmethod
+    def from_moments(cls, moments: Moments) -> Summary:
+        """All but C itself."""
+        C = np.atleast_2d(moments.C)
+        return cls(moments.weight, moments.mean, moments.A, sqrt(np.vdot(C, C)), float(np.trace(C)))
 
 
 def moments_of(features: np.ndarray, Y: np.ndarray, weight: np.ndarray, *, gram: bool = False) -> Moments:

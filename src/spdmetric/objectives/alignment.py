@@ -16,7 +16,7 @@ features the Gram form gives the same numbers, with n^2 p operations instead of 
 from __future__ import annotations
 
 from math import isfinite, sqrt
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -48,57 +48,15 @@ class Misalignment:
 
     def __init__(self, data: Data):
         self.data = data
-        self.target_norm: float = data.target.norm
+        self.target_norm = float(np.linalg.norm(data.target.squares))  # of B
 
     def at(self, point: FactorPoint) -> Evaluation:
-        """Return the lazy evaluation at a point."""
+        """Evaluate at a point."""
         return Evaluation(self, point)
 
 
-class Summary(NamedTuple):
-    """What is sent from where the moments are: p c numbers instead of p^2."""
-
-    weight: float
-    mean: np.ndarray  # (p,)
-    A: np.ndarray  # (p, c)
-    C_norm: float
-    C_trace: float
-
-    @classmethod
-    def from_moments(cls, moments: Moments) -> Summary:
-        """All but C itself."""
-        C = np.atleast_2d(moments.C)
-        return cls(moments.weight, moments.mean, moments.A, sqrt(np.vdot(C, C)), float(np.trace(C)))
-
-
-class FirstPass(NamedTuple):
-    """What the first pass over all chunks gives: moments and chunks where they are, and a summary here."""
-
-    moments: Any  # of all chunks together
-    parts: list[Any]  # the chunks at a point; none if they are not kept
-    summary: Summary
-
-
-class Cotangents(NamedTuple):
-    """What the derivative in the features of a chunk needs to know of all the others."""
-
-    mean: np.ndarray  # (p,)
-    right: np.ndarray  # (p, p)
-    across: np.ndarray  # (p, c)
-
-    @classmethod
-    def from_moments(cls, moments: Moments, of_A: float, of_C: float) -> Cotangents:
-        """Scale A and C by the coefficients of an `Evaluation`."""
-        return cls(moments.mean, of_C * np.asarray(moments.C), of_A * moments.A)
-
-    def rows(self, part: Part) -> np.ndarray:
-        """Derivative of the misalignment in the features of a chunk."""
-        Y, weight = part.target.Y, part.target.weight[:, None]
-        return part.decomposition.cotangents(self.mean, Y, weight, self.right, self.across)
-
-
 class Evaluation:
-    """Misalignment at a point: immutable, and nothing is computed before it is asked for.
+    """Misalignment at a point: ``value`` is computed at once, derivatives when they are asked for.
 
     ``gradient`` is in the coordinates of the point's manifold; ``frame_gradient`` is in the frame of its
     factor, the derivative along W -> exp(-xi/2) W, that is along the geodesic of G.
@@ -106,23 +64,29 @@ class Evaluation:
 
     def __init__(self, objective: Misalignment, point: FactorPoint):
         self.point, self.objective, self.data = point, objective, objective.data
+        n, m = self.data.shape[0], point.factor.shape[0]
+        # In Gram form where there are fewer matrices than features, and they can be brought together.
+        self.gram = self.data.gathers and (n < m * (m + 1) // 2 or not self.needs_scatter)
+        # Moments of all chunks together and the chunks at this point, where they are; none if not kept.
+        self.moments, self.summary, self.parts = self.data.decompose(point.factor, gram=self.gram)
+        self.value = 1.0 - self.alignment
 
-    @property
-    def value(self) -> float:
-        """The misalignment, ``1 - alignment``."""
-        return 1.0 - self.alignment
+    needs_scatter = True  # of the features, C, unless it is replaced by the Gram form
 
     @lazy
     def alignment(self) -> float:
         """The centered kernel-target alignment f, between 0 and 1.
 
-        Minus infinity where it cannot be computed, so that no solver goes there.
+        Minus infinity where it cannot be computed, so that no solver goes there; 0 where all matrices, or all
+        targets, are the same.
         """
-        mean = self.first_pass.summary.mean
+        mean, A = self.summary.mean, self.summary.A
         if not isfinite(mean @ mean):
             return -np.inf
-        A_square, C_norm = self._norms
-        return A_square / (C_norm * self.objective.target_norm)
+        K = self._gram_matrix if self.gram else None
+        self._C_norm = self.summary.C_norm if K is None else sqrt(np.vdot(K, K))
+        scale = self._C_norm * self.objective.target_norm
+        return float(np.vdot(A, A)) / scale if scale > 0 else 0.0
 
     @lazy
     def gradient(self) -> np.ndarray:
@@ -131,22 +95,21 @@ class Evaluation:
 
     @lazy
     def frame_gradient(self) -> np.ndarray:
-        """Riemannian gradient, as a symmetric matrix in the frame."""
-        xi = self.data.total_of_parts(_pull, self.point.factor, self.first_pass.parts, self.cotangents)
-        # f(cG) = f(G), so it has no trace; one left in by rounding would let det(G) drift.
-        d = xi.shape[0]
+        """Riemannian gradient, as a symmetric matrix in the frame.
+
+        f(cG) = f(G), so it has no trace; one left in by rounding would let det(G) drift.
+        """
+        xi = self.data.total_of_parts(_pull, self.point.factor, self.parts, self._cotangents)
         xi = xi + xi.T
         xi *= 0.5
-        diagonal = xi.reshape(-1)[:: d + 1]  # a view
-        diagonal -= sum(diagonal.tolist()) / d
+        diagonal = xi.reshape(-1)[:: len(xi) + 1]  # a view
+        diagonal -= sum(diagonal.tolist()) / len(xi)
         return xi
 
     @lazy
     def factor_gradient(self) -> np.ndarray:
         """Derivative in the entries of the factor, (m, d)."""
-        return self.data.total_of_parts(
-            _pull_factor, self.point.factor, self.first_pass.parts, self.cotangents
-        )
+        return self.data.total_of_parts(_pull_factor, self.point.factor, self.parts, self._cotangents)
 
     @lazy
     def curvature_estimate(self) -> np.ndarray:
@@ -154,7 +117,7 @@ class Evaluation:
 
         More where A has more (``docs/math.md``, "Axes").
         """
-        columns = unvech(self.first_pass.summary.A.T)
+        columns = unvech(self.summary.A.T)
         stacked = columns.reshape(-1, columns.shape[-1])
         shares = stacked.T @ stacked
         m, total = len(shares), float(np.trace(shares))
@@ -167,66 +130,42 @@ class Evaluation:
     @property
     def spread(self) -> float:
         """Root mean square distance of the tangent vectors from their mean."""
-        squares, mean = self.first_pass.summary.C_trace, self.first_pass.summary.mean
+        squares, mean = self.summary.C_trace, self.summary.mean
         if self.gram:
             with np.errstate(invalid="ignore"):  # it tells of what has left float64
-                squares = sum(
-                    np.sum(p.target.weight[:, None] * (p.features - mean) ** 2) for p in self.first_pass.parts
-                )
-        return float(np.sqrt(squares / self.first_pass.summary.weight))
+                squares = sum(np.sum(p.target.weight[:, None] * (p.features - mean) ** 2) for p in self.parts)
+        return float(np.sqrt(squares / self.summary.weight))
 
     @property
     def vectors(self) -> np.ndarray | None:
         """Tangent vectors of all matrices, (n, p), where they are kept."""
-        if not self.data.gathers or not self.first_pass.parts:
+        if not self.data.gathers or not self.parts:
             return None
-        rows = [part.features for part in self.first_pass.parts]
+        rows = [part.features for part in self.parts]
         return rows[0] if len(rows) == 1 else np.concatenate(rows)
-
-    @property
-    def learned(self) -> bool:
-        """Whether labels had a part in the point: at full rank not at the center, at low rank always."""
-        m, d = self.point.factor.shape
-        return m < d or bool(self.point.S.any())
 
     def weighting(self) -> Weighting:
         """How much each direction counts: from the moments, and one more pass for the errors.
 
         In Gram form from the tangent vectors.
         """
-        data, target, mean = self.data, self.data.target, self.first_pass.summary.mean
+        data, target, mean, (m, d) = self.data, self.data.target, self.summary.mean, self.point.factor.shape
+        # Whether labels had a part in the point: at full rank not at the center, at low rank always.
+        learned = m < d or bool(self.point.S.any())
         if self.gram:
             K, per_class = self._gram_matrix, target.per_class
-            gram = GramRidge.from_products(K, target, mean.size, per_class, learned=self.learned)
+            gram = GramRidge.from_products(K, target, mean.size, per_class, learned=learned)
             return weigh_directions(gram, gram.errors(target), self._root)
         if data.shape[0] < mean.size:  # elsewhere: there are few of them
-            return discriminant_weighting(
-                *data.gather(self.point.factor, self.first_pass.parts), learned=self.learned
-            )
-        ridge = data.call(
-            FeatureRidge.from_moments, self.first_pass.moments, target.squares, target.per_class, self.learned
-        )
-        errors = data.total_of_parts(_left_out, self.point.factor, self.first_pass.parts, ridge, mean)
+            return discriminant_weighting(*data.gather(self.point.factor, self.parts), learned=learned)
+        ridge = data.call(FeatureRidge.from_moments, self.moments, target.squares, target.per_class, learned)
+        errors = data.total_of_parts(_left_out, self.point.factor, self.parts, ridge, mean)
         return data.fetch(data.call(weigh_directions, ridge, errors))
-
-    # -- first pass: moments ------------------------------------------------
-
-    @lazy
-    def gram(self) -> bool:
-        """Whether there are fewer matrices than features, and they can be brought together."""
-        m = self.point.factor.shape[0]
-        return self.data.gathers and self.data.shape[0] < m * (m + 1) // 2
-
-    @lazy
-    def first_pass(self) -> FirstPass:
-        """Moments of all chunks, and the chunks at this point."""
-        moments, parts = self.data.decompose(self.point.factor, gram=self.gram)
-        return FirstPass(moments, parts, self.data.fetch(self.data.call(Summary.from_moments, moments)))
 
     @lazy
     def _root(self) -> np.ndarray:
         """All centered tangent vectors, times the roots of their weights, (n, p)."""
-        rows = [part.centered(self.first_pass.summary.mean) for part in self.first_pass.parts]
+        rows = [part.centered(self.summary.mean) for part in self.parts]
         return rows[0] if len(rows) == 1 else np.concatenate(rows)
 
     @lazy
@@ -234,21 +173,12 @@ class Evaluation:
         return self._root @ self._root.T
 
     @lazy
-    def _norms(self) -> tuple[float, float]:
-        """The squared norm of A, and the norm of C."""
-        A, K = self.first_pass.summary.A, self._gram_matrix if self.gram else None
-        return float(np.vdot(A, A)), self.first_pass.summary.C_norm if K is None else sqrt(np.vdot(K, K))
-
-    # -- second pass: cotangents --------------------------------------------
-
-    @lazy
-    def cotangents(self) -> Any:
+    def _cotangents(self) -> Any:
         """What all chunks need to know to pull back: derivatives in the features, where they are."""
-        A_square, C_norm = self._norms
-        scale = -2 / (C_norm * self.objective.target_norm)  # the sign makes f a misalignment
-        other = -scale * A_square / C_norm**2
+        scale = -2 / (self._C_norm * self.objective.target_norm)  # the sign makes f a misalignment
+        other = -scale * float(np.vdot(self.summary.A, self.summary.A)) / self._C_norm**2
         if not self.gram:
-            return self.data.call(Cotangents.from_moments, self.first_pass.moments, scale, other)
+            return self.data.call(_scale, self.moments, scale, other)
         target = self.data.target
         Y, w = target.Y, target.weight[:, None]
         root = np.sqrt(w)
@@ -256,17 +186,24 @@ class Evaluation:
         return (root * other * self._gram_matrix + scale * w * (Y @ (root * Y).T)) @ self._root
 
 
-def _rows(part: Part, cotangents: Cotangents | np.ndarray) -> np.ndarray:
+def _scale(moments: Moments, of_A: float, of_C: float) -> Moments:
+    return moments._replace(A=of_A * moments.A, C=of_C * np.asarray(moments.C))
+
+
+def _rows(part: Part, known: Moments | np.ndarray) -> np.ndarray:
     """Derivative of the misalignment in the features of a chunk, (n, p)."""
-    return cotangents[part.rows] if isinstance(cotangents, np.ndarray) else cotangents.rows(part)
+    if isinstance(known, np.ndarray):
+        return known[part.rows]
+    Y, weight = part.target.Y, part.target.weight[:, None]
+    return part.decomposition.cotangents(known.mean, Y, weight, np.asarray(known.C), known.A)
 
 
-def _pull(part: Part, cotangents: Cotangents | np.ndarray) -> np.ndarray:
-    return part.decomposition.pull(_rows(part, cotangents))
+def _pull(part: Part, known: Moments | np.ndarray) -> np.ndarray:
+    return part.decomposition.pull(_rows(part, known))
 
 
-def _pull_factor(part: Part, cotangents: Cotangents | np.ndarray) -> np.ndarray:
-    return part.decomposition.pull_factor(_rows(part, cotangents))
+def _pull_factor(part: Part, known: Moments | np.ndarray) -> np.ndarray:
+    return part.decomposition.pull_factor(_rows(part, known))
 
 
 def _left_out(part: Part, ridge: FeatureRidge, mean: np.ndarray) -> Errors:

@@ -22,7 +22,7 @@ from array_api_compat import is_array_api_obj
 from scipy.sparse import issparse
 
 from spdmetric.linalg.batch import Decomposition, Stack, stack_of
-from spdmetric.linalg.moments import Moments
+from spdmetric.linalg.moments import Moments, Summary
 from spdmetric.linalg.symmetric import Array, congruence, lazy, symmetrize
 from spdmetric.linalg.threads import Map, chunks
 from spdmetric.means import RowFunction
@@ -86,12 +86,7 @@ class ClassTarget:
     @lazy
     def Y(self) -> np.ndarray:
         """Indicators centered by the mean of all, (n, c)."""
-        return np.eye(len(self.share))[self.codes] - self.share
-
-    @property
-    def norm(self) -> float:
-        """The norm of B."""
-        return float(np.linalg.norm(self.squares))
+        return np.eye(len(self.counts))[self.codes] - self.share
 
     def norm_about(self, mean: np.ndarray) -> float:
         """The norm of B for weights that add up to 1, given the mean of the indicators."""
@@ -160,14 +155,9 @@ class RegressionTarget:
         """The centered targets: unlike classes they have no natural zero."""
         return self.Y
 
-    @property
-    def norm(self) -> float:
-        """The norm of B."""
-        return float(np.linalg.norm(self.squares))
-
     def norm_about(self, mean: np.ndarray) -> float:
         """The norm of B for weights that add up to 1, which is that of all whatever the mean of some."""
-        return self.norm / self.total
+        return float(np.linalg.norm(self.squares)) / self.total
 
     @property
     def judged(self) -> np.ndarray:
@@ -200,30 +190,25 @@ class Chunk:
     rows: slice
     target: Target
     n: int  # matrices of all chunks, by which kernels are chosen
-    _stack: Stack | None = None
+    stack: Stack | None = None  # packed once for all factors
 
     def decompose(self, W: np.ndarray, *, keep: bool) -> Part:
-        """The chunk at a factor; with ``keep`` its matrices are packed once for all factors."""
-        stack = self._stack or stack_of(np.asarray(self.X[self.rows]), self.n, again=keep)
-        if keep:
-            self._stack = stack
-        return Part(stack.decompose(W), self.rows, self.target)
+        """The chunk at a factor; with ``keep`` its stack is kept for others."""
+        stack = self.stack
+        if stack is None:
+            stack = stack_of(np.asarray(self.X[self.rows]), self.n, again=keep)
+            self.stack = stack if keep else None
+        here = stack.decompose(W)
+        return Part(here, here.features, self.rows, self.target)
 
 
 class Part(NamedTuple):
     """One chunk at one point: its matrices decomposed, and its tangent vectors."""
 
     decomposition: Decomposition
+    features: np.ndarray  # (n, p), tangent vectors
     rows: slice
     target: Target
-
-    @property
-    def features(self) -> np.ndarray:
-        return self.decomposition.features
-
-    def moments(self, *, gram: bool) -> Moments:
-        """Moments of features and targets about their means; no C in the Gram form."""
-        return self.decomposition.moments(self.target.Y, self.target.weight[:, None], gram=gram)
 
     def centered(self, mean: np.ndarray) -> np.ndarray:
         """Tangent vectors centered by a mean, times the roots of their weights, (n, p)."""
@@ -236,7 +221,7 @@ class Part(NamedTuple):
 # The record
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Data:
     """Labeled matrices that this process can slice.
 
@@ -251,10 +236,9 @@ class Data:
 
     gathers = True  # vectors of all matrices can be brought together
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(n, d, d)."""
-        return tuple(self.X.shape)
+    def __post_init__(self) -> None:
+        self.shape = tuple(self.X.shape)  # (n, d, d)
+        self._rows = row_chunks(self.shape) if self.rows is None else self.rows
 
     @lazy
     def in_memory(self) -> bool:
@@ -271,10 +255,6 @@ class Data:
         """Those of positive weight."""
         counts = self.target.weight > 0
         return self if counts.all() else self.take(np.flatnonzero(counts))
-
-    @lazy
-    def _rows(self) -> list[slice]:
-        return row_chunks(self.X.shape) if self.rows is None else self.rows
 
     def average(self, f: RowFunction) -> np.ndarray:
         """Weighted mean of the rows ``f(X)``; its bits do not depend on the chunks."""
@@ -309,8 +289,8 @@ class Data:
         """All chunks, in their order."""
         return [Chunk(self.X, rows, self.target.part(rows), self.shape[0]) for rows in self._rows]
 
-    def decompose(self, W: np.ndarray, *, gram: bool) -> tuple[Moments, list[Part]]:
-        """Moments of all chunks at W, and the chunks there, none if they are not kept.
+    def decompose(self, W: np.ndarray, *, gram: bool) -> tuple[Moments, Summary, list[Part]]:
+        """Moments of all chunks at W, their summary, and the chunks there, none if they are not kept.
 
         The Gram form needs all tangent vectors at once: there are few of them, and they are kept.
         """
@@ -318,7 +298,8 @@ class Data:
 
         def first(chunk: Chunk) -> tuple[Moments, Part | None]:
             part = chunk.decompose(W, keep=keep)
-            return part.moments(gram=gram), part if keep or gram else None
+            moments = part.decomposition.moments(part.target.Y, part.target.weight[:, None], gram=gram)
+            return moments, part if keep or gram else None
 
         results = iter(self.map(first, self.chunks))
         merged, part = next(results)
@@ -326,7 +307,7 @@ class Data:
         for moments, part in results:
             merged = merged.merge(moments, overwrite=True)
             parts.append(part)
-        return merged, [part for part in parts if part is not None]
+        return merged, Summary.from_moments(merged), [part for part in parts if part is not None]
 
     def total_of_parts(self, f: Callable[..., Any], W: np.ndarray, parts: list[Any], *shared: Any) -> Any:
         """Sum over the chunks of ``f(part, *shared)``, each decomposed at W again if it was not kept."""
@@ -472,12 +453,13 @@ def whitened(X: Array, factor: np.ndarray) -> View:
 # Memory
 
 _UNKNOWN_MEMORY = 8 * 2**30
+_ALWAYS_FITS = 2**26  # a quarter of less memory than Python with NumPy and SciPy needs to work at all
 
 
 def fits(n: int, d: int) -> bool:
     """Whether n matrices, whitened and decomposed at two points, take at most a quarter of the memory."""
     needed = 8 * n * (2 * d * d + 2 * (d * d + d * (d + 1)))  # whitened, and packed or factored
-    return needed <= memory_limit() / 4
+    return needed <= _ALWAYS_FITS or needed <= memory_limit() / 4
 
 
 def check_memory(needed: int, what: str) -> None:

@@ -67,7 +67,7 @@ class KernelFamily:
 
     def __init__(self, points: np.ndarray, target: Target):
         Y, w = target.Y, target.weight[:, None]
-        self.points, self.target, self.norm = points, target, target.norm
+        self.points, self.target, self.norm = points, target, float(np.linalg.norm(target.squares))
         self.weight, self.total = target.weight, float(target.weight.sum())
         self.probe = np.hstack([w, w * Y])  # (n, 1 + c)
         self.tiles = list(self._squares())
@@ -303,7 +303,7 @@ class GaussianMisalignment(Misalignment):
         self.gamma = gamma
 
     def at(self, point: FactorPoint) -> GaussianEvaluation:
-        """Return the lazy evaluation at a point."""
+        """Evaluate at a point."""
         return GaussianEvaluation(self, point)
 
 
@@ -311,7 +311,7 @@ class GaussianEvaluation(Evaluation):
     """Misalignment with a Gaussian kernel at a point."""
 
     objective: GaussianMisalignment
-    gram = True  # the scatter of the features is not needed
+    needs_scatter = False
 
     @property
     def gamma(self) -> float:
@@ -321,7 +321,7 @@ class GaussianEvaluation(Evaluation):
     @lazy
     def alignment(self) -> float:
         """The centered kernel-target alignment f, between 0 and 1; minus infinity where it is unknown."""
-        if not np.isfinite(self.first_pass.summary.mean).all():
+        if not np.isfinite(self.summary.mean).all():
             return -np.inf
         return self._kernel.alignment
 
@@ -338,10 +338,7 @@ class GaussianEvaluation(Evaluation):
     @lazy
     def _points(self) -> np.ndarray:
         """Centered tangent vectors of all chunks in units of their spread, (n, p)."""
-        return (
-            np.concatenate([part.features - self.first_pass.summary.mean for part in self.first_pass.parts])
-            / self.spread
-        )
+        return np.concatenate([part.features - self.summary.mean for part in self.parts]) / self.spread
 
     @lazy
     def _family(self) -> KernelFamily:
@@ -359,7 +356,7 @@ class GaussianEvaluation(Evaluation):
         return gamma * self._square_spread
 
     @lazy
-    def cotangents(self) -> np.ndarray:
+    def _cotangents(self) -> np.ndarray:
         """Derivative of the misalignment in the features, (n, p)."""
         points, scale = self._points, self._tau / np.sqrt(self._square_spread)
         D = self._kernel.cotangents()
@@ -368,6 +365,6 @@ class GaussianEvaluation(Evaluation):
             # What is held is tau, hence gamma follows the spread.  Inside the bounds the
             # derivative in tau is zero (the envelope theorem); at their ends it is not.
             along_tau = -2 * float(np.vdot(points, D))  # minus the sum of R_ij square_ij
-            share = self.data.target.weight[:, None] / self.first_pass.summary.weight
+            share = self.data.target.weight[:, None] / self.summary.weight
             M += (2 * scale * along_tau) * share * points
         return M

@@ -93,9 +93,11 @@ def _center(data: Data, init: str | np.ndarray, basis: np.ndarray | None) -> np.
         return init if basis is None else congruence(basis.T, init)
     if init == "identity":
         return np.eye(data.shape[1] if basis is None else basis.shape[1])
+    if basis is None:
+        return MEANS[init](data.average, data.shape[0])
 
     def average(f: RowFunction) -> np.ndarray:
-        return data.average(f if basis is None else lambda X: f(congruence(basis.T, X)))
+        return data.average(lambda X: f(congruence(basis.T, X)))
 
     return MEANS[init](average, data.shape[0])
 

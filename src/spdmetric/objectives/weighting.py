@@ -66,12 +66,6 @@ class Errors(NamedTuple):
         squares, products = self.squares + other.squares, self.products + other.products
         return Errors(squares, products, self.total + other.total, self.gaps + other.gaps, self.n + other.n)
 
-    def clearly_less(self, usual: int) -> np.ndarray:
-        """Penalties whose errors are less than those at the usual one by more than noise."""
-        gain = self.squares[usual] - self.squares
-        noise = np.sqrt(np.maximum(self.gaps - gain**2 / max(self.n, 1), 0.0))
-        return np.flatnonzero(gain > _CLEARLY * noise)
-
 
 class Fit(NamedTuple):
     """Ridge regression at one penalty."""
@@ -133,7 +127,9 @@ class FeatureRidge(NamedTuple):
     squares: np.ndarray  # sum w_i Y_i' Y_i, (c, c)
     weight: float  # of all matrices
     penalties: np.ndarray  # to try
-    usual: int | None = None  # which of them is left only for one that is clearly better
+    # Which of them is left only for one that is clearly better.  Of vectors that were learned it is the only
+    # one: errors of the matrices that they were learned from are optimistic, and ask for too little of it.
+    usual: int | None = None
 
     @classmethod
     def from_scatter(
@@ -151,7 +147,7 @@ class FeatureRidge(NamedTuple):
         penalties, usual = _PENALTIES[_PENALTIES >= _LEAST_OF_FEATURES] * _largest(values), None
         if per_class is not None:
             penalties = _class_penalties(values, penalties, inner, squares, weight, per_class, len(C))
-            penalties, usual = _to_try(penalties, learned)
+            penalties, usual = (penalties[[_USUAL]], None) if learned else (penalties, _USUAL)
         return cls(values, basis, inner, squares, weight, penalties, usual)
 
     @classmethod
@@ -165,7 +161,8 @@ class FeatureRidge(NamedTuple):
         """Errors of a chunk: rows are its centered vectors, times the roots of their weights."""
         inverse = 1 / (self.values[:, None] + self.penalties)  # (p, n_penalties)
         found, Y, judged = [], rows_of(target), target.judged
-        for part in _blocks(rows.shape[0]):
+        for start in range(0, rows.shape[0], 1024):
+            part = slice(start, start + 1024)
             T = rows[part] @ self.basis
             residual = Y[part, None, :] - _products(T, inverse, self.inner)  # (n, n_penalties, c)
             leverage = T**2 @ inverse + (target.weight[part] / self.weight)[:, None]
@@ -221,7 +218,7 @@ class GramRidge(NamedTuple):
         if per_class is not None:
             along, weight = np.sqrt(values)[:, None] * inner, float(target.weight.sum())
             penalties = _class_penalties(values, penalties, along, inner.T @ inner, weight, per_class, p)
-            penalties, usual = _to_try(penalties, learned)
+            penalties, usual = (penalties[[_USUAL]], None) if learned else (penalties, _USUAL)
         return cls(values, basis, inner, penalties, usual)
 
     def errors(self, target: Target) -> Errors:
@@ -238,14 +235,6 @@ class GramRidge(NamedTuple):
         scaled = self.inner / (self.values + penalty)[:, None]
         explained = (self.inner * self.values[:, None]).T @ scaled
         return Fit(((self.basis @ scaled).T @ rows).T, explained, penalty * self.inner.T @ scaled)
-
-
-def _to_try(penalties: np.ndarray, learned: bool) -> tuple[np.ndarray, int | None]:
-    """Penalties of classes to try, and which is the usual one: that alone where vectors were learned.
-
-    Errors of matrices that the vectors were learned from are optimistic, and would ask for too little of it.
-    """
-    return (penalties[[_USUAL]], None) if learned else (penalties, _USUAL)
 
 
 def _class_penalties(
@@ -280,10 +269,6 @@ def _largest(values: np.ndarray) -> float:
     return float(values[-1]) if values.size and values[-1] * _PENALTIES[0] > _TINY else 1.0
 
 
-def _blocks(n: int, size: int = 1024) -> list[slice]:
-    return [slice(start, start + size) for start in range(0, n, size)]
-
-
 def _products(left: np.ndarray, scales: np.ndarray, right: np.ndarray) -> np.ndarray:
     """``left diag(scales_l) right`` for every column l of scales, as one product; (n, l, c)."""
     k, n_scales = scales.shape
@@ -310,7 +295,10 @@ def weigh_directions(
     judged, usual = errors.total > 0, ridge.usual
     k = int(np.argmin(errors.squares)) if judged else len(errors.squares) // 2
     if usual is not None:
-        k = min([usual, *errors.clearly_less(usual)], key=lambda k: errors.squares[k])
+        gain = errors.squares[usual] - errors.squares
+        noise = np.sqrt(np.maximum(errors.gaps - gain**2 / max(errors.n, 1), 0.0))
+        better = np.flatnonzero(gain > _CLEARLY * noise)
+        k = min([usual, *better], key=lambda k: errors.squares[k])
     penalty = float(ridge.penalties[k])
     fit = ridge.fit(penalty, rows)
     score = 1.0 - float(errors.squares[k]) / errors.total if judged else 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, field
 from math import sqrt
 
 import numpy as np
@@ -61,20 +62,23 @@ class Iterate:
         return float(max(0.0, (-b + sqrt(max(b * b - a * c, 0.0))) / a))
 
 
+@dataclass(eq=False)
 class Run:
     """The bookkeeping that all solvers share: counting evaluations, history, when to stop."""
 
-    def __init__(self, objective: Objective, *, tol: float, max_iter: int, callback: Callback | None = None):
-        self._objective, self.evaluations = objective, 0
-        self.tol, self.max_iter, self.callback = tol, max_iter, callback
-        self.history: list[Record] = []
-        self._share = 1.0  # of the radius, that the next step from the center is to take
-        self._began = time.perf_counter()
+    objective: Objective
+    tol: float = field(kw_only=True)
+    max_iter: int = field(kw_only=True)
+    callback: Callback | None = field(default=None, kw_only=True)
+    evaluations: int = field(default=0, init=False)
+    history: list[Record] = field(default_factory=list, init=False)
+    share: float = field(default=1.0, init=False)  # of the radius, that the next step from the center takes
+    began: float = field(default_factory=time.perf_counter, init=False)
 
     def at(self, point: Point, known: Evaluation | None = None) -> Evaluation:
         """Evaluate the objective, unless that is known, and count it."""
         self.evaluations += 1
-        return self._objective.at(point) if known is None else known
+        return self.objective.at(point) if known is None else known
 
     def ends(self, iterate: Iterate) -> Status | None:
         """Record an iterate; return a status if the run is over."""
@@ -84,7 +88,7 @@ class Run:
             residual=iterate.residual,
             distance=iterate.distance,
             evaluations=self.evaluations,
-            seconds=time.perf_counter() - self._began,
+            seconds=time.perf_counter() - self.began,
         )
         self.history.append(record)
         stop = self.callback is not None and self.callback(record) is True
@@ -105,8 +109,8 @@ class Run:
         `is_worse_than_start` takes half the step.
         """
         here, g = center.here, center.gradient
-        step = (self._share * manifold.radius / norm(g)) * g
-        self._share /= 2
+        step = (self.share * manifold.radius / norm(g)) * g
+        self.share /= 2
         while norm(step) > 1e-3 * manifold.radius:
             both = [self.at(manifold.retract(here.point, sign * step)) for sign in (-1, 1)]
             there = min(both, key=lambda evaluation: evaluation.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from math import sqrt
 from typing import NamedTuple
 
@@ -110,6 +111,7 @@ class Step(NamedTuple):
     at_edge: bool
 
 
+@dataclass(eq=False)
 class SecantModel:
     """Limited-memory BFGS in compact form [Byrd1994]_: a step costs no evaluation.
 
@@ -119,12 +121,11 @@ class SecantModel:
     beyond the edge, the straight way to it is followed as far as that.
     """
 
-    def __init__(self, memory: int = 50):
-        self._most = memory
-        self._count = 0
-        self._scales: list[float] = []  # of curvature, one of each pair
-        self._at: Iterate | None = None  # where `_precondition` and `_lowest` belong
-        self._lowest: np.ndarray | None = None
+    memory: int = 50
+    _count: int = 0
+    _scales: list[float] = field(default_factory=list)  # of curvature, one of each pair
+    _at: Iterate | None = None  # where `_precondition` and `_lowest` belong
+    _lowest: np.ndarray | None = None
 
     def learn(self, before: Iterate, after: Iterate) -> None:
         if before.active != after.active:
@@ -146,7 +147,7 @@ class SecantModel:
 
     def _remember(self, step: np.ndarray, change: np.ndarray, scale: float) -> None:
         if self._count == 0:
-            self._memory = min(self._most, max(20, 1_000_000 // step.size))  # 16 MB, if that is 20 pairs
+            self._memory = min(self.memory, max(20, 1_000_000 // step.size))  # 16 MB, if that is 20 pairs
             self._pairs = np.empty((2, self._memory, step.size))  # steps, changes
             self._inner = np.empty((self._memory, self._memory))  # steps by changes
             self._scales = []
