@@ -515,13 +515,6 @@ def _one_kind(y: np.ndarray, name: str, first: int) -> np.ndarray:
     )
 
 
-def encode(X: Array, y: Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return the classes, sorted, and the class of each matrix as a code 0, 1, ..."""
-    y = check_labels(X, y)
-    classes, codes = np.unique(y, return_inverse=True)
-    return check_classes(classes), codes
-
-
 def is_regression(y: ArrayLike, task: str) -> bool:
     """Whether y holds regression targets: told by the task, or by numbers that are not whole.
 
@@ -607,17 +600,6 @@ def weight_unit(largest: float) -> float:
     Of four, as roots of weights are taken too.
     """
     return ldexp(1.0, min(-2 * ((frexp(largest)[1] - 1) // 2), 1022))
-
-
-def weights_of(
-    sample_weight: Array, codes: np.ndarray, classes: np.ndarray, class_weight: ClassWeight
-) -> np.ndarray:
-    """Weights of the matrices, those of their classes included; zero for matrices that do not count."""
-    weight = check_weights(sample_weight, codes)
-    weight = weight * weight_unit(float(weight.max()))
-    totals = np.bincount(codes, weights=weight, minlength=classes.size)
-    scale = class_scale(weight.sum(), totals, classes, class_weight)
-    return weight if class_weight is None else weight * scale[codes]
 
 
 def class_scale(

@@ -99,8 +99,13 @@ def check_target(
 ) -> tuple[np.ndarray | None, Target]:
     """The classes, None for regression targets, and the target."""
     if y is None or not validation.is_regression(y, task):
-        classes, codes = validation.encode(X, y)
-        weight = validation.weights_of(sample_weight, codes, classes, class_weight)
+        classes, codes = np.unique(validation.check_labels(X, y), return_inverse=True)
+        validation.check_classes(classes)
+        weight = check_weights(sample_weight, codes)
+        weight = weight * validation.weight_unit(float(weight.max()))
+        totals = np.bincount(codes, weights=weight, minlength=classes.size)
+        scale = validation.class_scale(weight.sum(), totals, classes, class_weight)
+        weight = weight if class_weight is None else weight * scale[codes]
         return classes, ClassTarget.from_codes(codes, weight, len(classes))
     if class_weight is not None:
         raise ValueError(
