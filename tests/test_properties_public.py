@@ -421,12 +421,12 @@ def what_does_not_fit_is_named(rng, d):
 
 @prop
 def weights_of_any_scale_are_the_normalized_ones(rng, d):
-    codes, classes = np.arange(12) % 2, np.array([0, 1])
+    codes = np.arange(12) % 2
     ratio = 10.0 ** rng.uniform(0, 11.9)
     w = ratio ** rng.uniform(0, 1, 12) * (rng.uniform(size=12) < 0.9)
     w[:2] = 1, ratio
     scaled = 10.0 ** rng.uniform(-300, 288) * w
-    expected, found = (validation.weights_of(v, codes, classes, None) for v in (w, scaled))
+    expected, found = (check_target(codes, codes, v, None, "auto")[1].weight for v in (w, scaled))
     assert 1 <= found.max() < 4
     assert np.array_equal(found > 0, w > 0)
     np.testing.assert_allclose(found / found.sum(), expected / expected.sum(), rtol=1e-13)
