@@ -90,7 +90,7 @@ def test_labels_from_csv(files, capsys):
     options = ("--rank", "2", "--neighbors", "3", "--folds", "2")
     assert run(folder, "fit", "train.npy", "--labels", "train.csv", "-o", "model.skops", *options) == 0
     model = spdmetric.load(folder / "model.skops")
-    assert model.ranks == (2,)
+    assert model.metric.ranks == (2,)
     assert model.n_neighbors == model.metric_.n_neighbors_ == 3
     assert (model.head_, model.cv) == ("neighbors", 2)
 

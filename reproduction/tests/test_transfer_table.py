@@ -22,7 +22,7 @@ from reproduction.transfer import (
     run_transfer,
     write_transfer,
 )
-from spdmetric import LogEuclideanClassifier
+from spdmetric import LogEuclideanClassifier, LogEuclideanMetricCV
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_the_first_trials_are_of_both_classes_in_their_order(recordings):
 
 def test_all_arms_and_files(recordings, monkeypatch, tmp_path):
     monkeypatch.setattr(transfer, "CHANNELS", (4,))
-    quick = partial(LogEuclideanClassifier, radii=(0,))
+    quick = partial(LogEuclideanClassifier, LogEuclideanMetricCV(radii=(0,)))
     monkeypatch.setattr(transfer, "LogEuclideanClassifier", quick)
     monkeypatch.setattr(transfer, "read_recordings", lambda data: recordings)
     results = run_transfer(Path(), tmp_path)

@@ -49,7 +49,7 @@ class Store:
     def __enter__(self) -> Store:
         if self.path is not None:
             if is_special(self.path):
-                raise self._refuse("is not a regular file: remove it")
+                raise ValueError(f"{self.path} is not a regular file: remove it, or choose another --out.")
             with saying(self.path, "cannot be written"):
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 self._file = self.path.open("ab+")
@@ -74,21 +74,23 @@ class Store:
                 self._file.flush()
                 os.fsync(self._file.fileno())
 
-    def _refuse(self, why: str) -> ValueError:
-        self.__exit__()
-        return ValueError(f"{self.path} {why}, or choose another --out.")
-
     def _read(self, file: BinaryIO) -> dict[str, Result]:
         """Lock the file, read whole lines, and cut off what a killed process left of the last one."""
         try:
             if fcntl is not None:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise self._refuse("is being written by another process: wait until it ends") from error
+            self.__exit__()
+            raise ValueError(
+                f"{self.path} is being written by another process: wait until it ends, or choose another --out."
+            ) from error
         file.seek(0)
         text, beginning = file.read(), b'{"key": '
         if not beginning.startswith(text[: len(beginning)]):
-            raise self._refuse("is not a state file of spdmetric: remove it")
+            self.__exit__()
+            raise ValueError(
+                f"{self.path} is not a state file of spdmetric: remove it, or choose another --out."
+            )
         whole = text.rfind(b"\n") + 1
         file.truncate(whole)
         found = {}
