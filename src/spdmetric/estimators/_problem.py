@@ -115,8 +115,9 @@ def solve_path(
     named = SOLVERS[solver] if isinstance(solver, str) else solver
     solutions: list[Solution] = []
     for radius in radii:
-        ball, here = ball_around(problem.start, problem.rank, radius), problem.here
-        start = here.point
+        ball = ball_around(problem.start, problem.rank, radius)
+        start = problem.here.point
+        here: Evaluation | None = problem.here
         if solutions and (length := float(np.linalg.norm(solutions[-1].point.S))) > 0:
             start, here = ball.point(solutions[-1].point.S * (radius / length)), None
         if radius == 0:  # a ball of one point: nothing to search, and every gradient is normal to it
