@@ -117,10 +117,17 @@ def make_grid(
 
 
 def make_folds(
-    cv: Any, data: Data, classes: np.ndarray | None, groups: Array | None, random_state: int
+    cv: Any,
+    data: Data,
+    codes: np.ndarray,
+    classes: np.ndarray | None,
+    groups: Array | None,
+    random_state: int,
 ) -> list[Fold]:
-    """Split the matrices as they are given; those without weight are left out afterwards."""
-    codes = values_of(data.target)
+    """Split the matrices as they are given; those without weight are left out afterwards.
+
+    ``codes`` are those of the classes, (n,), or regression targets, (n, q).
+    """
     n = len(codes)
     if cv is not None:
         splitter = partial(check_cv, cv, codes, classifier=classes is not None)
@@ -174,11 +181,6 @@ def stratified_folds(codes: np.ndarray, random_state: int) -> list[Fold]:
 
 # ---------------------------------------------------------------------------
 # Learning and scoring
-
-
-def values_of(target: Target) -> np.ndarray:
-    """Codes (n,) of classes, or regression targets (n, q)."""
-    return target.codes if isinstance(target, ClassTarget) else target.values
 
 
 @dataclass(eq=False)

@@ -237,11 +237,12 @@ class LogEuclideanMetricCV(FittedMetric):
         )
         check_head(self.head, "regression" if classes is None else "classification")
         groups = None if groups is None else validation.check_groups(groups, data.shape[0])
-        folds = selection.make_folds(self.cv, data, classes, groups, self.random_state)
+        codes = data.target.values if classes is None else data.target.codes
+        folds = selection.make_folds(self.cv, data, codes, classes, groups, self.random_state)
         grid = self._make_grid(data, folds, *given)
         whitened = selection.whiten_at_center(data, grid, metric.init)
         scores = self._score_folds(whitened, grid, folds, metric)
-        table = selection.tabulate(scores, folds, selection.values_of(data.target), classes, self.scoring)
+        table = selection.tabulate(scores, folds, codes, classes, self.scoring)
         chosen = selection.choose(table, grid, self.head, self.rule)
         validate_data(self, X, reset=True, skip_check_array=True)
         by_accuracy = self.scoring is None and classes is not None
