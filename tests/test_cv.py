@@ -103,7 +103,8 @@ def test_folds_learn_around_the_center_as_fits_of_their_own_do(d):
     assert len(rows) == (5 if d == 5 else 3)
     for row in rows:
         of, right = metric.cv_results_["params"][row], []
-        for train, test in _selection.make_folds(3, Data(X, ClassTarget.from_codes(codes)), classes, None, 0):
+        data = Data(X, ClassTarget.from_codes(codes))
+        for train, test in _selection.make_folds(3, data, codes, classes, None, 0):
             alone = LogEuclideanMetric(of["radius"], rank=of["rank"], init=center, tol=3e-2, max_iter=40)
             vectors = alone.fit(X[train], y[train]).transform(X)
             predicted = NearestCentroid().fit(vectors[train], y[train]).predict(vectors[test])

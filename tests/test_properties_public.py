@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from math import ceil
+from types import SimpleNamespace
 
 import array_api_strict as strict
 import numpy as np
@@ -80,7 +81,7 @@ def the_symmetric_part_is_a_projection(rng, d):
     S = matrices.symmetrize(A)
     assert np.array_equal(S.mT, S)
     assert np.array_equal(matrices.symmetrize(S), S)
-    close(matrices.symmetrize(A - matrices.transpose(A)), 0 * A)
+    close(matrices.symmetrize(A - A.mT), 0 * A)
 
 
 @prop
@@ -310,9 +311,10 @@ def moves_end_inside_the_ball_and_distances_are_norms(rng, d):
 def push_and_pull_are_adjoint(rng, d):
     point = manifolds.Ball(spd(rng, d), 10.0).point(symmetric(rng, d))
     eta, g = symmetric(rng, d), symmetric(rng, d)
-    close(np.vdot(point.pull(g), eta), np.vdot(g, point.push(eta)))
-    close(point.push(point.riemannian_gradient(point.pull(g))), g, 1e-8)
-    close(point.norm(point.pull(g)), np.linalg.norm(g), 1e-8)
+    pulled = point.gradient(SimpleNamespace(frame_gradient=g))
+    close(np.vdot(pulled, eta), np.vdot(g, point.push(eta)))
+    close(point.push(point.riemannian_gradient(pulled)), g, 1e-8)
+    close(point.norm(pulled), np.linalg.norm(g), 1e-8)
 
 
 @prop

@@ -189,8 +189,8 @@ def test_breaks_leave_no_trace(tmp_path, sessions, leading):
         assert relative(C, expected) < 1e-9
 
 
-def write_motor_imagery(path, X):
-    data = {"data": X.transpose(1, 2, 0), "labels": 1 + np.arange(8).reshape(8, 1) % 4}
+def write_motor_imagery(path, X, labels=8):
+    data = {"data": X.transpose(1, 2, 0), "labels": 1 + np.arange(labels).reshape(-1, 1) % 4}
     savemat(path, {"data": data | {"idxTraining": np.arange(1, 5), "idxTest": np.arange(5, 9)}})
 
 

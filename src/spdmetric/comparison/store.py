@@ -82,7 +82,8 @@ class Store:
         except BlockingIOError as error:
             self.__exit__()
             raise ValueError(
-                f"{self.path} is being written by another process: wait until it ends, or choose another --out."
+                f"{self.path} is being written by another process: wait until it ends, or choose another "
+                "--out."
             ) from error
         file.seek(0)
         text, beginning = file.read(), b'{"key": '

@@ -35,7 +35,6 @@ from spdmetric.linalg.threads import threads
 from spdmetric.objectives.data import ClassTarget, Data, Part, Target, row_chunks
 from spdmetric.objectives.start import Start, find_start
 from spdmetric.objectives.weighting import discriminant_weighting
-from spdmetric.solvers import Solution
 from spdmetric.validation import check_splits
 
 # The default candidates.  Past LARGEST_FULL the full rank is not learned: its d(d+1)/2 directions are
@@ -118,10 +117,17 @@ def make_grid(
 
 
 def make_folds(
-    cv: Any, data: Data, classes: np.ndarray | None, groups: Array | None, random_state: int
+    cv: Any,
+    data: Data,
+    codes: np.ndarray,
+    classes: np.ndarray | None,
+    groups: Array | None,
+    random_state: int,
 ) -> list[Fold]:
-    """Split the matrices as they are given; those without weight are left out afterwards."""
-    codes = values_of(data.target)
+    """Split the matrices as they are given; those without weight are left out afterwards.
+
+    ``codes`` are those of the classes, (n,), or regression targets, (n, q).
+    """
     n = len(codes)
     if cv is not None:
         splitter = partial(check_cv, cv, codes, classifier=classes is not None)
@@ -175,11 +181,6 @@ def stratified_folds(codes: np.ndarray, random_state: int) -> list[Fold]:
 
 # ---------------------------------------------------------------------------
 # Learning and scoring
-
-
-def values_of(target: Target) -> np.ndarray:
-    """Codes (n,) of classes, or regression targets (n, q)."""
-    return target.codes if isinstance(target, ClassTarget) else target.values
 
 
 @dataclass(eq=False)
@@ -247,14 +248,6 @@ def embed(X: np.ndarray, W: np.ndarray) -> np.ndarray:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def embed_training(problem: Problem, solution: Solution) -> np.ndarray:
-    """Tangent vectors at a solution of the matrices that it was learned from, (n, p)."""
-    known = solution.evaluation.vectors
-    if known is None:  # they did not fit beside the matrices
-        known = embed(problem.objective.data.X, solution.point.factor)
-    return known
-
-
 class Prediction(NamedTuple):
     """What a head says of the matrices that a fold leaves out; of classes, before calibration."""
 
@@ -299,7 +292,7 @@ def _learn_candidates(
         path = solve_path(problem, radii, solver=metric.solver, tol=metric.tol, max_iter=metric.max_iter)
         for radius, solution in zip(radii, path, strict=True):
             W = solution.point.factor @ problem.start.factor
-            known, new = embed_training(problem, solution), embed(whitened.data.X[test], W)
+            known, new = solution.evaluation.vectors, embed(whitened.data.X[test], W)
             yield Candidate(radius, rank, None), [known, new]
 
 

@@ -224,8 +224,7 @@ class LogEuclideanMetricCV(FittedMetric):
         self, X: Array, y: Array, sample_weight: Any, groups: Any, sample_domain: Any
     ) -> Training:
         """`fit`, and return what it has at hand of the training matrices."""
-        metric = self._check_parameters()
-        given = self._check_candidates(metric.kernel)
+        metric, given = self._check_parameters()
         ranks = [1] if given[1] is None else given[1]  # by default they follow those that the matrices have
         needed = None if None in ranks else max(ranks)  # None: matrices must be definite
         recentered, domains = X, None
@@ -238,11 +237,12 @@ class LogEuclideanMetricCV(FittedMetric):
         )
         check_head(self.head, "regression" if classes is None else "classification")
         groups = None if groups is None else validation.check_groups(groups, data.shape[0])
-        folds = selection.make_folds(self.cv, data, classes, groups, self.random_state)
+        codes = data.target.values if classes is None else data.target.codes
+        folds = selection.make_folds(self.cv, data, codes, classes, groups, self.random_state)
         grid = self._make_grid(data, folds, *given)
         whitened = selection.whiten_at_center(data, grid, metric.init)
         scores = self._score_folds(whitened, grid, folds, metric)
-        table = selection.tabulate(scores, folds, selection.values_of(data.target), classes, self.scoring)
+        table = selection.tabulate(scores, folds, codes, classes, self.scoring)
         chosen = selection.choose(table, grid, self.head, self.rule)
         validate_data(self, X, reset=True, skip_check_array=True)
         by_accuracy = self.scoring is None and classes is not None
@@ -281,15 +281,15 @@ class LogEuclideanMetricCV(FittedMetric):
             distance=np.array([np.linalg.norm(point.S) for point in points]),
             condition=np.exp([point.spread for point in points]),
         )
-        vectors = plain = selection.embed_training(problem, solution)
+        vectors = plain = solution.evaluation.vectors
         if rank is None:
             plain = vech(congruence(self.embedding_.frame.T, unvech(vectors)))
         vectors = plain if weighting is None else vectors @ weighting.directions
         logs = None if whitened.logs is None else whitened.logs[rows]
         return Training(rows, whitened.data.take(rows), vectors, plain, logs, problem.start)
 
-    def _check_parameters(self) -> LogEuclideanMetric:
-        """Check the parameters, and return the metric to learn."""
+    def _check_parameters(self) -> tuple[LogEuclideanMetric, tuple[list[Any] | None, ...]]:
+        """Check the parameters; return the metric to learn; radii, ranks and weightings that are given."""
         check_nested(self, self._template)
         metric = copy(self._template).set_params(verbose=self.verbose)
         check_parameters(metric)
@@ -303,15 +303,12 @@ class LogEuclideanMetricCV(FittedMetric):
         validation.check_choice("rule", self.rule, RULES)
         validation.check_choice("head", self.head, HEADS)
         validation.check_count("n_neighbors", self.n_neighbors, optional=True)
-        return metric
-
-    def _check_candidates(self, kernel: str) -> tuple[list[Any] | None, list[Any] | None, list[Any] | None]:
-        """Radii, ranks and weightings that are given, each None for the defaults."""
+        kernel = metric.kernel
         radii = check_candidates("radii", self.radii, check_radius)
         ranks = check_candidates("ranks", self.ranks, check_rank)
         given = [None] if self.weightings is None and kernel != "linear" else self.weightings
         weightings = check_candidates("weightings", given, partial(validation.check_weighting, kernel=kernel))
-        return radii, ranks, weightings
+        return metric, (radii, ranks, weightings)
 
     def _make_grid(self, data: Data, folds: list[Fold], radii: Any, ranks: Any, weightings: Any) -> Grid:
         """Candidates for these data."""

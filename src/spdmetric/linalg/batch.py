@@ -8,7 +8,7 @@ There are two kinds: in NumPy, to be read and to judge by, and compiled
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -17,7 +17,7 @@ from scipy.linalg.blas import dtrmm
 
 from spdmetric.linalg import compiled
 from spdmetric.linalg.moments import Moments, moments_of
-from spdmetric.linalg.symmetric import Spectrum, lazy, sinhc, ucothu, unvech, vech
+from spdmetric.linalg.symmetric import Spectrum, sinhc, ucothu, unvech, vech
 
 if TYPE_CHECKING:
     from spdmetric.linalg.compiled.stack import CompiledDecomposition, CompiledStack
@@ -72,22 +72,19 @@ class PlainStack:
 
     X: np.ndarray  # (n, d, d)
     again: bool = False  # whether it will be decomposed many times
+    factors: dict[int, np.ndarray | None] = field(default_factory=dict)  # those that are kept, by number
+    packed: CompiledStack | None = None
 
     @property
     def d(self) -> int:
         return self.X.shape[-1]
 
-    @lazy
-    def _factors(self) -> list[np.ndarray | None]:
-        return [_cholesky(X) for X in self.X]
-
-    @lazy
-    def _packed(self) -> CompiledStack:
-        return compiled.load().of(self.X)
-
     def _congruence(self, W: np.ndarray, k: int) -> np.ndarray:
         """``W X W'`` of the k-th matrix, a large one."""
-        return _congruence(W, self.X[k], self._factors[k] if self.again else _cholesky(self.X[k]))
+        C = self.factors[k] if k in self.factors else _cholesky(self.X[k])
+        if self.again:
+            self.factors[k] = C
+        return _congruence(W, self.X[k], C)
 
     def decompose(self, W: np.ndarray) -> Decomposition:
         """Decompose ``W X W'``; where it has left float64 its logarithm is NaN.
@@ -98,7 +95,8 @@ class PlainStack:
         n, (m, d) = self.X.shape[0], W.shape
         at_identity = m == d and np.array_equal(W, np.eye(d))
         if self.again and 2 * m <= d and pays_at_rank(n, d, m):
-            return self._packed.decompose(W)
+            self.packed = self.packed or compiled.load().of(self.X)
+            return self.packed.decompose(W)
         WX = np.empty((n, m, d)) if 2 * m <= d else None  # kept where that needs little memory
         logs, vectors, features = np.empty((n, m)), np.empty((n, m, m)), np.empty((n, m * (m + 1) // 2))
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):

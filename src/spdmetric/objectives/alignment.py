@@ -137,11 +137,11 @@ class Evaluation:
         return float(np.sqrt(squares / self.summary.weight))
 
     @property
-    def vectors(self) -> np.ndarray | None:
-        """Tangent vectors of all matrices, (n, p), where they are kept."""
-        if not self.data.gathers or not self.parts:
-            return None
-        rows = [part.features for part in self.parts]
+    def vectors(self) -> np.ndarray:
+        """Tangent vectors of all matrices, (n, p), if they can be brought together."""
+        # Where they did not fit beside the matrices, chunks are decomposed again.
+        parts = self.parts or (chunk.decompose(self.point.factor, keep=False) for chunk in self.data.chunks)
+        rows = [part.features for part in parts]
         return rows[0] if len(rows) == 1 else np.concatenate(rows)
 
     def weighting(self) -> Weighting:

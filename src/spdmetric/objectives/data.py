@@ -259,13 +259,10 @@ class Data:
     def average(self, f: RowFunction) -> np.ndarray:
         """Weighted mean of the rows ``f(X)``; its bits do not depend on the chunks."""
         weight = self.target.weight
-
-        def weigh(rows: slice) -> np.ndarray:
-            values = f(self.X[rows])
-            return weight[rows].reshape(-1, *[1] * (values.ndim - 1)) * values
-
         total: np.ndarray | float = 0.0
-        for values in self.map(weigh, self._rows):
+        of_chunks = self.map(lambda rows: f(self.X[rows]), self._rows)
+        for rows, values in zip(self._rows, of_chunks, strict=True):
+            values = weight[rows].reshape(-1, *[1] * (values.ndim - 1)) * values
             values[0] += total  # NumPy adds up rows one after the other
             total = values.sum(axis=0)
         return total / weight.sum()
