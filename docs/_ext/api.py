@@ -36,8 +36,8 @@ API
 
 What is public is in ``spdmetric`` and in the submodules below; all else may change without notice.
 ``LogEuclideanClassifier``, ``LogEuclideanRegressor``, ``LogEuclideanMetricCV`` and ``LogEuclideanMetric`` are
-all that most users need; from ``spdmetric.geometry`` on, the page is for those who build on the mathematics. How
-the modules depend on each other: :doc:`/architecture`.
+all that most users need; from ``spdmetric.geometry`` on, the page is for those who build on the mathematics.
+How the modules depend on each other: :doc:`/architecture`.
 
 .. toctree::
    :maxdepth: 1

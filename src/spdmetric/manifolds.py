@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import sqrt
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
@@ -27,15 +27,6 @@ from spdmetric.linalg.symmetric import (
     spectrum,
     symmetrize,
 )
-
-
-class Derivatives(Protocol):
-    """What a point may ask of a function of its factor W, to know its derivatives in S."""
-
-    @property
-    def frame_gradient(self) -> np.ndarray: ...
-    @property
-    def factor_gradient(self) -> np.ndarray: ...
 
 
 class BallPoint:
@@ -60,7 +51,7 @@ class BallPoint:
         half = s / 2
         self._sinhc = sinhc(half[:, None] - half)
 
-    def gradient(self, function: Derivatives) -> Array:
+    def gradient(self, function: Any) -> Array:
         """Gradient of a function of the factor in coordinates: that in the frame by the adjoint of `push`."""
         return self._P @ (self._sinhc * function.frame_gradient) @ self._P.T
 
@@ -215,7 +206,7 @@ class RankPoint:
         """The identity: rows of ``exp(-S/2)`` move smoothly as they are."""
         return np.eye(len(self.S))
 
-    def gradient(self, function: Derivatives) -> Array:
+    def gradient(self, function: Any) -> Array:
         """Gradient of a function of the factor, in coordinates.
 
         The derivative of exp(-S/2) is self-adjoint, so the gradient in the factor, with

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import frexp, isfinite, ldexp
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from array_api_compat import (
@@ -115,7 +115,7 @@ def check_symmetric(X: ArrayLike, *, name: str = "X", first: int = 0) -> Array:
         bad = int(xp.argmax(xp.astype(wrong, xp.int64)))  # the first
         fault = _find_fault(to_numpy(matrices[bad, :, :]), name, allowed)
         if fault is not None:
-            raise ValueError(f"{name}[{first + bad}] {fault.what}: expected {fault.expected}")
+            raise ValueError(f"{name}[{first + bad}] {fault[0]}: expected {fault[1]}")
     return symmetrize(matrices) if bool(xp.any(skew > 0)) else matrices
 
 
@@ -162,26 +162,22 @@ def _named(found: Mapping[int, str], names: Sequence[str] | None) -> list[Bad]:
     return [Bad(k, names[k] if names else f"X[{k}]", why) for k, why in sorted(found.items())]
 
 
-class _Fault(NamedTuple):
-    """What is wrong with a matrix, and what was expected."""
-
-    what: str
-    expected: str
+_Fault = tuple[str, str]  # what is wrong with a matrix, and what was expected
 
 
 def _find_faults(stack: np.ndarray, find: Callable[[np.ndarray], _Fault | None]) -> dict[int, str]:
     """What is wrong with each matrix that cannot be used."""
-    return {k: fault.what for k, one in enumerate(stack) if (fault := find(one)) is not None}
+    return {k: fault[0] for k, one in enumerate(stack) if (fault := find(one)) is not None}
 
 
 def _find_gaps(A: np.ndarray) -> _Fault | None:
     for wrong, kind in ((np.isnan(A), "NaN"), (np.isinf(A), "infinity")):
         if wrong.any():
-            return _Fault(
+            return (
                 f"contains {kind} in {wrong.sum()} of {A.size} entries",
                 "finite numbers. Drop that matrix, or fix the signal it was estimated from.",
             )
-    return None if A.any() else _Fault("all entries are zero", "some that are not.")
+    return None if A.any() else ("all entries are zero", "some that are not.")
 
 
 def _find_fault(A: np.ndarray, name: str, allowed: float) -> _Fault | None:
@@ -190,13 +186,13 @@ def _find_fault(A: np.ndarray, name: str, allowed: float) -> _Fault | None:
         return gaps
     (low, high), largest, skew = _SIZES, np.abs(A).max(), np.abs(A - A.T).max()
     if not low <= largest <= high:
-        return _Fault(
+        return (
             f"has {largest:.3g} for its largest entry",
             f"between {low:g} and {high:g}, so that float64 can hold its square. Choose other units, for "
             f"instance {name} / {largest:.0e}.",
         )
     if skew > allowed * largest:
-        return _Fault(
+        return (
             f"is not symmetric: it differs from its transpose by {skew / largest:.2g} of its largest entry",
             f"at most {allowed:.0e}, as rounding. If that is meant, pass "
             f"({name} + {name}.transpose(0, 2, 1)) / 2.",

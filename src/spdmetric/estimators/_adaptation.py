@@ -51,20 +51,14 @@ class LabeledVectors(NamedTuple):
         return LabeledVectors(vectors, codes, np.concatenate([self.weight, scale * own.weight]), self.rank)
 
 
-class PooledWeighting(NamedTuple):
-    """Vectors of both, and their weighting."""
-
-    pooled: LabeledVectors
-    directions: np.ndarray  # (p, q); the identity where nothing tells the classes apart
-    weight: float  # of each own matrix
-
-
 def relearn_weighting(
     training: LabeledVectors, own: LabeledVectors, weight: float | None, n_classes: int
-) -> PooledWeighting:
+) -> tuple[LabeledVectors, np.ndarray, float]:
     """Learn the weighting anew; a weight of None is chosen.
 
-    The penalty is that of the least error: several people give no draws of one distribution.
+    Returns the vectors of both, the directions (p, q), the identity where nothing tells the classes apart,
+    and the weight of each own matrix.  The penalty is that of the least error: several people give no draws
+    of one distribution.
     """
     pooled = training._replace(vectors=training.vectors * _emphasis(training))
     mine = own._replace(vectors=own.vectors * _emphasis(training))
@@ -75,7 +69,7 @@ def relearn_weighting(
     joined = pooled.join(mine, weight)
     Q = discriminant_weighting(joined.vectors, joined.target(n_classes), by_error=True).directions
     Q = _emphasis(training)[:, None] * Q if Q.shape[1] else np.eye(len(Q))
-    return PooledWeighting(training.join(own, weight), Q, weight)
+    return training.join(own, weight), Q, weight
 
 
 def _emphasis(training: LabeledVectors) -> np.ndarray:

@@ -36,14 +36,6 @@ MOST = 8000  # matrices of which all pairs are compared
 TILE = 160  # rows and columns of pairs handled at a time: the temporaries stay in the cache
 
 
-class Slope(NamedTuple):
-    """Alignment as a function of log tau: value and two derivatives."""
-
-    value: float
-    first: float
-    second: float
-
-
 class Tile(NamedTuple):
     """Pairs (i, j), i < j, of some rows and some columns; an entry with j <= i is no pair, and 0."""
 
@@ -100,8 +92,8 @@ class KernelFamily:
     # Matrices here are ``(k - 1) / (1 - exp(-tau))`` and its derivatives, 0 on the diagonal:
     # centering removes the 1, and no digits are lost as tau -> 0.
 
-    def slope(self, log_tau: float) -> Slope:
-        """Alignment and its derivatives in log tau."""
+    def slope(self, log_tau: float) -> tuple[float, float, float]:
+        """Alignment and its first two derivatives in log tau."""
         tau = float(np.exp(log_tau))
         unit = -np.expm1(-tau)
         sums = _Sums(self, 3)
@@ -119,7 +111,7 @@ class KernelFamily:
         q2 = 2 * (sums.inner(1, 1) + sums.inner(0, 2)) / square
         scale = sqrt(square) * self.norm
         second = n2 - n1 * q1 + n * (0.75 * q1**2 - q2 / 2)
-        return Slope(float(n / scale), float((n1 - n * q1 / 2) / scale), float(second / scale))
+        return float(n / scale), float((n1 - n * q1 / 2) / scale), float(second / scale)
 
     def on_grid(self) -> np.ndarray:
         """Alignments on the grid; ``exp(-2 tau D) - 1 = E^2 + 2 E`` with E that of tau."""
@@ -277,15 +269,15 @@ def _polish(family: KernelFamily, left: float, start: float, right: float) -> tu
     """
     x = start
     for _ in range(60):
-        here = family.slope(x)
-        left, right = (x, right) if here.first > 0 else (left, x)
-        newton = x - here.first / here.second if here.second < 0 else np.inf
+        value, first, second = family.slope(x)
+        left, right = (x, right) if first > 0 else (left, x)
+        newton = x - first / second if second < 0 else np.inf
         there = newton if left <= newton <= right else (left + right) / 2
         # Convergence is quadratic: after a step of 1e-8 nothing is left but rounding.
         if abs(there - x) < 1e-8:
-            return there, here.value
+            return there, value
         x = there
-    return x, here.value
+    return x, value
 
 
 # ---------------------------------------------------------------------------

@@ -50,16 +50,13 @@ class Objective(Protocol):
     def at(self, point: Any) -> Evaluation: ...
 
 
-class Sample(Evaluation, Protocol):
-    """A function estimated from some rows of its data, and from what was remembered of others."""
-
-    @property
-    def memory(self) -> object: ...
-
-
 class Sampled(Objective, Protocol):
-    """A function that can be estimated from rows of its data."""
+    """A function that can be estimated from rows of its data.
+
+    A sample is an `Evaluation` from some rows and what was remembered of others; it has a ``memory`` for the
+    next one.
+    """
 
     @property
     def n(self) -> int: ...
-    def sample(self, rows: np.ndarray, point: Any, memory: Any = None) -> Sample: ...
+    def sample(self, rows: np.ndarray, point: Any, memory: Any = None) -> Any: ...

@@ -125,8 +125,8 @@ def stochastic_gradient(
     size = default_batch_size(objective.n, start.S.shape[0])
     rng = np.random.default_rng(seed)
     first = list(islice(mini_batches(objective.n, size, np.random.default_rng(seed)), 2))
-    here = objective.sample(first[-1], start, objective.sample(first[0], start).memory)
-    iterate = Iterate(here, manifold.radius)
+    sample = objective.sample(first[-1], start, objective.sample(first[0], start).memory)
+    iterate = Iterate(sample, manifold.radius)
     descent, values = Descent(manifold, start), []
     status = run.ends(iterate)
     while status is None:
