@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from spdmetric.linalg.moments import moments_of
+from spdmetric.linalg.moments import compute_moments
 from spdmetric.manifolds import Ball
 from spdmetric.objectives.alignment import Misalignment, Target
 
@@ -123,7 +123,7 @@ def calibrate(d: int, n: int = 4000, repeats: int = 3) -> Machine:
     point = Ball(np.eye(d), 1.0).point(np.diag(np.linspace(-0.1, 0.1, d)))
     times = [_seconds(lambda: objective.at(point).gradient) for _ in range(repeats + 1)]
     features = np.random.default_rng(0).standard_normal((p, p))
-    one = moments_of(features, np.eye(2)[np.arange(p) % 2], np.ones((p, 1)))
+    one = compute_moments(features, np.eye(2)[np.arange(p) % 2], np.ones((p, 1)))
     # The first time loads the kernels.
     return Machine(
         d, matrix=min(times[1:]) / n, merge=min(_seconds(lambda: one.merge(one)) for _ in range(5))

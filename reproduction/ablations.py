@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from spdmetric.geometry import mean_riemann, tangent_vectors
-from spdmetric.linalg.batch import stack_of
+from spdmetric.linalg.batch import make_stack
 from spdmetric.linalg.symmetric import congruence, invsqrtm, symmetrize
 from spdmetric.manifolds import Ball, FactorPoint
 from spdmetric.objectives.alignment import Misalignment
@@ -66,7 +66,7 @@ class UnnormalizedEvaluation:
     def __init__(self, objective: Unnormalized, point: FactorPoint):
         self.point = point
         self._objective = objective
-        self._here = stack_of(objective.data.X).decompose(point.factor)
+        self._here = make_stack(objective.data.X).decompose(point.factor)
         Y = objective.data.target.Y
         A = self._here.features.T @ Y
         self._cotangents = -2 / objective.unit * Y @ A.T

@@ -19,7 +19,7 @@ from random_matrices import labeled, rotation, spd, symmetric
 from spdmetric.datasets import make_toy
 from spdmetric.geometry import mean_riemann
 from spdmetric.linalg import batch
-from spdmetric.linalg.moments import moments_of
+from spdmetric.linalg.moments import compute_moments
 from spdmetric.linalg.symmetric import congruence, invsqrtm, unvech, vech
 from spdmetric.manifolds import Ball
 from spdmetric.objectives.data import ClassTarget
@@ -122,7 +122,7 @@ def test_moments_and_cotangents(n, p, gram, rng):
     Y = ClassTarget.from_codes(np.append(codes, [0, 1, 2])).part(slice(n)).Y
     target = Y, rng.uniform(0.5, 2, (n, 1))
     ours = sums.moments(features, *target, gram=gram)
-    theirs = moments_of(features, *target, gram=gram)
+    theirs = compute_moments(features, *target, gram=gram)
     for a, b in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-11 * n)
     C, across = symmetric(rng, p), rng.standard_normal((p, 3))
@@ -279,8 +279,8 @@ def test_sizes_and_settings_choose(monkeypatch):
 
 def test_nothing_is_loaded_before_it_pays():
     code = (
-        "import sys, numpy as np; from spdmetric.linalg.batch import stack_of\n"
-        "stack_of(np.eye(4)[None]); print('numba' in sys.modules)"
+        "import sys, numpy as np; from spdmetric.linalg.batch import make_stack\n"
+        "make_stack(np.eye(4)[None]); print('numba' in sys.modules)"
     )
     assert run(code)[0] == ["False"]
 
@@ -299,10 +299,10 @@ import sys
 {BROKEN[how]}
 import numpy as np
 from spdmetric.geometry import pairwise_distance
-from spdmetric.linalg.batch import stack_of
+from spdmetric.linalg.batch import make_stack
 X = np.exp(np.arange(100.0) / 100)[:, None, None] * np.eye(8)
 for _ in range(2):
-    print(type(stack_of(X)).__name__, pairwise_distance(np.concatenate([X] * 3)).shape)
+    print(type(make_stack(X)).__name__, pairwise_distance(np.concatenate([X] * 3)).shape)
 """
     out, warned = run(code)
     assert out == ["PlainStack (300, 300)"] * 2

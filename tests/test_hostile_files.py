@@ -18,7 +18,7 @@ from scipy.io import savemat
 import hostile
 import spdmetric
 from random_matrices import labeled, spd
-from spdmetric.io.columns import LABEL_HEADS, guarded, read_column, unguarded
+from spdmetric.io.columns import LABEL_HEADS, guard_formula, read_column, remove_guard
 from spdmetric.io.matrices import read_matrices
 from spdmetric.io.signals import read_signals
 
@@ -333,10 +333,10 @@ FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "'=1", "''-x", "\uff
 
 def test_no_spreadsheet_runs_a_label_and_our_reader_gets_it_back(tmp_path):
     for text in FORMULAS:
-        assert unguarded(guarded(text)) == text
-        assert guarded(text)[0] not in "=+-@\t\r\uff1d"
-    assert guarded("plain") == "plain"
-    assert guarded("'a") == "'a"
+        assert remove_guard(guard_formula(text)) == text
+        assert guard_formula(text)[0] not in "=+-@\t\r\uff1d"
+    assert guard_formula("plain") == "plain"
+    assert guard_formula("'a") == "'a"
 
 
 def test_predictions_come_back_as_they_were(rng, tmp_path, capsys):

@@ -26,7 +26,7 @@ from spdmetric.objectives.data import (
     default_chunk_size,
     is_stored,
     memory_limit,
-    selected,
+    select_rows,
     stored,
     whitened,
 )
@@ -174,7 +174,7 @@ def test_what_counts_as_stored(data, tmp_path):
 def test_views(data):
     X, _ = data
     index = np.array([0, 3, 4, 17, 90])
-    np.testing.assert_array_equal(selected(X, index)[slice(1, 4)], X[[3, 4, 17]])
+    np.testing.assert_array_equal(select_rows(X, index)[slice(1, 4)], X[[3, 4, 17]])
     W = np.arange(12.0).reshape(3, 4)
     view = whitened(stored(Sliceable(X), symmetric=True), W)
     assert view.shape == (600, 3, 3)

@@ -67,7 +67,7 @@ def _says(node: ast.AST) -> tuple[str, ast.expr] | None:
     if isinstance(node, ast.Call) and ast.unparse(node.func) in WARNS and node.args:
         kind = ast.unparse(node.args[1]) if len(node.args) > 1 else "UserWarning"
         return kind.rpartition(".")[2], node.args[0]
-    if isinstance(node, ast.Call) and ast.unparse(node.func) == "needing":
+    if isinstance(node, ast.Call) and ast.unparse(node.func) == "require_extra":
         what, extra, *otherwise = node.args
         before, after = ast.Constant(": pip install 'spdmetric["), ast.Constant("]'")
         return "ImportError", ast.JoinedStr([what, before, extra, after, *otherwise, ast.Constant(".")])

@@ -18,7 +18,7 @@ from reproduction.datasets.files import (
     read_mat,
     read_raw,
 )
-from spdmetric.extras import needing
+from spdmetric.extras import require_extra
 
 if TYPE_CHECKING:
     from mne.io import BaseRaw
@@ -64,7 +64,7 @@ def load_bci_iv_2a(
     check_subject(subject, 9, "Data set 2a")
     check_classes(classes, BCI_CLASSES)
     if folder is None:
-        with needing("Downloading data set 2a needs MOABB", "eeg", ", or pass the files' folder"):
+        with require_extra("Downloading data set 2a needs MOABB", "eeg", ", or pass the files' folder"):
             from moabb.datasets import BNCI2014_001
         recording = _moabb_recording(BNCI2014_001(), subject, classes)
         sessions = np.where(np.char.endswith(recording.groups, "train"), "T", "E")

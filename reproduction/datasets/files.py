@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spdmetric.extras import needing
+from spdmetric.extras import require_extra
 
 if TYPE_CHECKING:
     from mne.io import BaseRaw
@@ -35,7 +35,7 @@ def numbers_in(pattern: str, names: Iterable[str]) -> list[int]:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
+def explain_unreadable(path: Path) -> Iterator[None]:
     """Turn whatever a library raises on a damaged file into one sentence that names the file."""
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {path}.")
@@ -49,7 +49,7 @@ def reading(path: Path) -> Iterator[None]:
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
     """Arrays of an ``.npz`` file by name."""
-    with reading(path), np.load(path) as archive:
+    with explain_unreadable(path), np.load(path) as archive:
         return dict(archive)
 
 
@@ -57,7 +57,7 @@ def read_mat(path: Path, name: str) -> Any:
     """A variable of a MATLAB file, structures as dictionaries; None where the file has no such variable."""
     from scipy.io import loadmat
 
-    with reading(path):
+    with explain_unreadable(path):
         return loadmat(path, variable_names=[name], simplify_cells=True).get(name)
 
 
@@ -65,17 +65,17 @@ def has_variable(path: Path, name: str) -> bool:
     """Whether a MATLAB file has a variable."""
     from scipy.io import whosmat
 
-    with reading(path):
+    with explain_unreadable(path):
         return any(known == name for known, *_ in whosmat(path))
 
 
 def read_raw(path: Path) -> BaseRaw:
     """Read an EDF or GDF file."""
     kind = path.suffix[1:].lower()
-    with needing(f"Reading {kind.upper()} files needs MNE", "eeg"):
+    with require_extra(f"Reading {kind.upper()} files needs MNE", "eeg"):
         import mne
     reader = {"edf": mne.io.read_raw_edf, "gdf": mne.io.read_raw_gdf}[kind]
-    with warnings.catch_warnings(), reading(path):
+    with warnings.catch_warnings(), explain_unreadable(path):
         # MNE would go on with what is left of a truncated file.
         warnings.filterwarnings("error", message="Number of records from the header does not match")
         # The trial that a recording stops in; whether its window is whole is asked later.

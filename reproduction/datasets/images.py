@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spdmetric.extras import needing
+from spdmetric.extras import require_extra
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -57,7 +57,7 @@ def load_images(
 def _bundled_files() -> dict[str, list[Path]]:
     """Find the images inside the installed scikit-image; nothing is downloaded."""
     what = "The textures brick, grass and gravel come with scikit-image"
-    with needing(what, "textures", ", or give a folder of images"):
+    with require_extra(what, "textures", ", or give a folder of images"):
         import skimage
     folder = Path(skimage.__file__).parent / "data"
     files = {name: [folder / f"{name}.png"] for name in BUNDLED}
@@ -94,7 +94,7 @@ def _find(name: str, files: dict[str, list[Path]], where: str) -> Path:
 
 def read_gray(path: Path) -> np.ndarray:
     """Gray levels of an image file, or why it cannot be read."""
-    with needing("Reading images needs Pillow", "textures"):
+    with require_extra("Reading images needs Pillow", "textures"):
         from PIL import Image
     try:
         with Image.open(path, formats=_FORMATS) as picture:  # no others: Pillow can start programs for some

@@ -21,7 +21,7 @@ from sklearn.utils import check_random_state
 from reproduction.datasets.eeg import sample_covariances
 from reproduction.datasets.files import Seed
 from reproduction.datasets.images import check_image, check_varied
-from spdmetric.extras import needing
+from spdmetric.extras import require_extra
 from spdmetric.validation import check_choice, check_count
 
 SIZE = 16  # height and width of the patches
@@ -90,7 +90,7 @@ def _gabor_kernels(frequencies: Sequence[float], n_angles: int) -> list[np.ndarr
         what = "numbers in (0, 0.5], in cycles per pixel; 0.5 is the finest that pixels can show"
         raise ValueError(f"frequencies={tuple(frequencies)}: expected {what}.")
     check_count("n_angles", n_angles)
-    with needing("Gabor filters need scikit-image", "textures"):
+    with require_extra("Gabor filters need scikit-image", "textures"):
         from skimage.filters import gabor_kernel
     angles = np.pi * np.arange(n_angles) / n_angles
     return [gabor_kernel(frequency, theta=angle) for frequency in frequencies for angle in angles]

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def needing(what: str, extra: str, otherwise: str = "") -> Iterator[None]:
+def require_extra(what: str, extra: str, otherwise: str = "") -> Iterator[None]:
     """Say which extra of the package to install where an import in the block fails."""
     try:
         yield

@@ -19,7 +19,7 @@ from collections.abc import Callable
 import numpy as np
 from array_api_compat import device
 
-from spdmetric.linalg.batch import pays, stack_of
+from spdmetric.linalg.batch import make_stack, pays
 from spdmetric.linalg.compiled import EVALUATIONS
 from spdmetric.linalg.symmetric import (
     Array,
@@ -214,6 +214,6 @@ def _riemann_for(X: Array, Y: Array | None) -> Callable[[Array, Array], Array]:
         return distance_riemann
 
     def compiled(X: np.ndarray, B: np.ndarray) -> np.ndarray:
-        return np.linalg.norm(stack_of(X, n).decompose(invsqrtm(B)).features, axis=-1).astype(X.dtype)
+        return np.linalg.norm(make_stack(X, n).decompose(invsqrtm(B)).features, axis=-1).astype(X.dtype)
 
     return compiled

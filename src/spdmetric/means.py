@@ -17,7 +17,7 @@ from array_api_compat import device
 from sklearn.exceptions import ConvergenceWarning
 
 from spdmetric.caller import warn_at_caller
-from spdmetric.linalg.batch import stack_of
+from spdmetric.linalg.batch import make_stack
 from spdmetric.linalg.symmetric import (
     Array,
     array_namespace,
@@ -314,7 +314,7 @@ def _log_and_curvature(X: Array, factor: Array, n: int | None) -> Array:
     """
     xp, d = array_namespace(X), X.shape[-1]
     if isinstance(X, np.ndarray):
-        decomposed = stack_of(X, n).decompose(factor)
+        decomposed = make_stack(X, n).decompose(factor)
         features, spread = decomposed.features, decomposed.spread[:, None]
     else:
         s = spectrum(congruence(factor, X))

@@ -339,7 +339,7 @@ def _refuse_low_rank(values: Array, ranks: Array, rank: int, name: str, first: i
         )
 
 
-def checked_chunk(chunk: Array, rank: int | None, k: int, rows: slice, n_chunks: int) -> Array:
+def check_chunk(chunk: Array, rank: int | None, k: int, rows: slice, n_chunks: int) -> Array:
     """Apply `check_psd` to chunk k of a longer stack, saying which chunk it is."""
     if len(chunk) != rows.stop - rows.start:
         raise ValueError(

@@ -17,7 +17,7 @@ from importlib import import_module
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 
-from spdmetric.extras import needing
+from spdmetric.extras import require_extra
 from spdmetric.geometry import pairwise_distance
 from spdmetric.linalg.symmetric import spectrum
 
@@ -27,7 +27,7 @@ CSP_FILTERS = 6
 
 def from_pyriemann(module: str, name: str, **parameters: object) -> BaseEstimator:
     """Make an estimator of pyRiemann, which is imported here only."""
-    with needing(f"{name} needs pyRiemann", "compare"):
+    with require_extra(f"{name} needs pyRiemann", "compare"):
         made = getattr(import_module(f"pyriemann.{module}"), name)
     return made(**parameters)
 

@@ -20,7 +20,7 @@ from spdmetric.comparison.program import Origin, write_program
 from spdmetric.comparison.run import find_inner_groups, make_method
 from spdmetric.comparison.scores import SCORES
 from spdmetric.comparison.verdict import confusion, find_confusions, saved_sentence, sentences
-from spdmetric.extras import needing
+from spdmetric.extras import require_extra
 
 if TYPE_CHECKING:
     from spdmetric.comparison.report import Report
@@ -40,7 +40,7 @@ def render(report: Report, origin: Origin) -> str:
 
 def need_page() -> None:
     """Say which extra is missing, before anything is computed in vain."""
-    with needing("The page needs Jinja2 and matplotlib", "compare"):
+    with require_extra("The page needs Jinja2 and matplotlib", "compare"):
         import jinja2  # noqa: F401
         import matplotlib  # noqa: F401
 

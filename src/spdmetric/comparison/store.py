@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
 
-from spdmetric.io.atomic import is_special, saying
+from spdmetric.io.atomic import explain_os_error, is_special
 
 try:
     import fcntl
@@ -50,7 +50,7 @@ class Store:
         if self.path is not None:
             if is_special(self.path):
                 raise ValueError(f"{self.path} is not a regular file: remove it, or choose another --out.")
-            with saying(self.path, "cannot be written"):
+            with explain_os_error(self.path, "cannot be written"):
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 self._file = self.path.open("ab+")
             self._results = self._read(self._file)
@@ -69,7 +69,7 @@ class Store:
         """Keep a result; it is on disk when this returns."""
         self._results[json.dumps(key, sort_keys=True)] = result
         if self.path is not None and self._file is not None:
-            with saying(self.path, "could not be written to its end"):
+            with explain_os_error(self.path, "could not be written to its end"):
                 self._file.write(json.dumps({"key": key, "result": result}).encode() + b"\n")
                 self._file.flush()
                 os.fsync(self._file.fileno())

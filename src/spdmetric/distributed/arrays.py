@@ -11,7 +11,7 @@ import numpy as np
 
 from spdmetric.caller import warn_at_caller
 from spdmetric.objectives.data import View
-from spdmetric.validation import as_numpy, check_spd, check_stack, checked_chunk
+from spdmetric.validation import as_numpy, check_chunk, check_spd, check_stack
 
 if TYPE_CHECKING:
     from dask.array import Array as DaskArray
@@ -90,7 +90,7 @@ def compute(array: DaskArray) -> np.ndarray:
         ) from error
 
 
-def averaging_over(X: DaskArray, rows: np.ndarray, weight: np.ndarray) -> Callable[[Any], np.ndarray]:
+def average_over_rows(X: DaskArray, rows: np.ndarray, weight: np.ndarray) -> Callable[[Any], np.ndarray]:
     """Averages of functions over some matrices of a dask array, each chunk where it is.
 
     The sums of chunks are added in their order, so that nothing hangs on the scheduling.
@@ -171,5 +171,5 @@ def _embed_block(
     if len(X) == 0:
         return np.empty((0, p), dtype=dtype)
     rows = slice(*where["array-location"][0])
-    checked = checked_chunk(X, rank, where["chunk-location"][0], rows, n_chunks)
+    checked = check_chunk(X, rank, where["chunk-location"][0], rows, n_chunks)
     return embed(checked, first=rows.start).astype(dtype, copy=False)

@@ -129,7 +129,7 @@ def _survey(
     """Check a chunk, and count its labels."""
     try:
         X = validation.as_numpy(X, "X")
-        validation.checked_chunk(X, rank, k, rows, n_chunks)
+        validation.check_chunk(X, rank, k, rows, n_chunks)
         weight = np.ones(len(X)) if weight is None else validation.check_weight_values(weight, rows.start)
         y = validation.check_label_kind(validation.as_numpy(y, "y"), "y", rows.start)
     except (ValueError, TypeError) as error:

@@ -211,9 +211,9 @@ def domain_mean(
     if is_dask(X):
         from spdmetric.distributed import arrays
 
-        average = arrays.averaging_over(X, rows, weight)
+        average = arrays.average_over_rows(X, rows, weight)
     elif is_stored(X):
-        some = records.selected(View(X.shape, partial(read_checked, X)), rows)
+        some = records.select_rows(View(X.shape, partial(read_checked, X)), rows)
         target = ClassTarget.from_codes(np.zeros(rows.size, dtype=int), weight)
         average = Data(some, target, map=map).average
     else:

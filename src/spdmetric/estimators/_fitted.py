@@ -22,7 +22,7 @@ from spdmetric.io.atomic import atomic_file
 from spdmetric.linalg.symmetric import Array, array_namespace, congruence, detached
 from spdmetric.linalg.threads import one_thread
 from spdmetric.means import MEANS, average_over
-from spdmetric.objectives.data import check_memory, checked_chunks, is_stored, row_chunks, stored_shape
+from spdmetric.objectives.data import check_chunks, check_memory, is_stored, row_chunks, stored_shape
 from spdmetric.objectives.start import Start
 from spdmetric.objectives.weighting import Weighting
 from spdmetric.solvers import Solution
@@ -284,7 +284,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         embedding, shape = self._placed(), stored_shape(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         parts = row_chunks(shape)
-        for rows, (_, chunk) in zip(parts, checked_chunks(X, embedding.rank, parts), strict=True):
+        for rows, (_, chunk) in zip(parts, check_chunks(X, embedding.rank, parts), strict=True):
             yield rows, embedding.embed(chunk, first=rows.start)
 
     def _check_matrices(self, X: Array, *, name: str = "X") -> Array:

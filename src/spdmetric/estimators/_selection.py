@@ -28,8 +28,8 @@ from spdmetric.estimators.heads import (
     log_posterior,
 )
 from spdmetric.estimators.metric import LogEuclideanMetric
-from spdmetric.linalg.batch import stack_of
-from spdmetric.linalg.moments import Moments, Summary, moments_of
+from spdmetric.linalg.batch import make_stack
+from spdmetric.linalg.moments import Moments, Summary, compute_moments
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm, unvech
 from spdmetric.linalg.threads import threads
 from spdmetric.objectives.data import ClassTarget, Data, Part, Target, row_chunks
@@ -198,7 +198,7 @@ class TangentData(Data):
         Y, weight = self.target.Y, self.target.weight[:, None]
         nothing: Any = None  # is asked of a decomposition
         part = Part(nothing, self.vectors, slice(0, len(Y)), self.target)
-        moments = moments_of(self.vectors, Y, weight, gram=gram)
+        moments = compute_moments(self.vectors, Y, weight, gram=gram)
         return moments, Summary.from_moments(moments), [part]
 
 
@@ -244,7 +244,7 @@ def whiten_at_center(data: Data, grid: Grid, init: str | Array) -> Whitened:
 
 def embed(X: np.ndarray, W: np.ndarray) -> np.ndarray:
     """Tangent vectors at a factor, (n, p), as an objective computes them."""
-    parts = [stack_of(X[rows]).decompose(W).features for rows in row_chunks(X.shape)]
+    parts = [make_stack(X[rows]).decompose(W).features for rows in row_chunks(X.shape)]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 

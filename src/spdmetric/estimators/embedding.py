@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from spdmetric.linalg.batch import stack_of
+from spdmetric.linalg.batch import make_stack
 from spdmetric.linalg.symmetric import (
     Array,
     array_namespace,
@@ -117,7 +117,7 @@ class Embedding:
             logs = logm(congruence(W, whitened))
         else:
             Q, whitened = self.frame, congruence(self.whitening, X)
-            logs = unvech(stack_of(whitened).decompose(self.factor).features)
+            logs = unvech(make_stack(whitened).decompose(self.factor).features)
         xp = array_namespace(logs)
         bad = first_true(~xp.all(xp.isfinite(detached(logs)), axis=(-2, -1)))
         if bad is not None and not self.low_rank:

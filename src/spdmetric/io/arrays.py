@@ -19,8 +19,8 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.lib import format as npy
 
-from spdmetric.extras import needing
-from spdmetric.io.files import Header, Refused, check_size, listed, size_limit
+from spdmetric.extras import require_extra
+from spdmetric.io.files import Header, Refused, check_size, list_some, size_limit
 
 if TYPE_CHECKING:
     import h5py
@@ -205,7 +205,7 @@ def _is_hdf5(path: Path) -> bool:
 
 
 def _open_hdf5(path: Path) -> h5py.File:
-    with needing("Reading MATLAB 7.3 files needs h5py", "hdf5"):
+    with require_extra("Reading MATLAB 7.3 files needs h5py", "hdf5"):
         import h5py
     return h5py.File(path, "r")
 
@@ -289,5 +289,5 @@ def find_format(path: Path) -> Format:
         raise Refused("it holds signals, not matrices: spdmetric.io.signals.read_signals reads them.")
     if suffix not in _FORMATS:
         what = "it is a model" if suffix == ".skops" else f"unknown suffix {path.suffix!r}"
-        raise Refused(f"{what}; expected a file with the arrays X and y, one of {listed(_FORMATS)}.")
+        raise Refused(f"{what}; expected a file with the arrays X and y, one of {list_some(_FORMATS)}.")
     return _FORMATS[suffix]

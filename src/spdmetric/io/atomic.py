@@ -19,10 +19,10 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     terminal, a device) is written through.
     """
     if is_special(path):
-        with saying(path, "cannot be written"), Path(path).open("wb") as through:
+        with explain_os_error(path, "cannot be written"), Path(path).open("wb") as through:
             yield through
         return
-    with saying(path, "cannot be written"):
+    with explain_os_error(path, "cannot be written"):
         target = Path(os.path.realpath(path))
         if target.is_symlink():  # resolved, and still a link: it leads to itself
             raise OSError(40, "Too many levels of symbolic links")
@@ -31,7 +31,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     try:
         if target.exists():
             copymode(target, part)  # before there is anything to be read
-        with saying(path, "could not be written to its end"):
+        with explain_os_error(path, "could not be written to its end"):
             with file:
                 yield file
                 file.flush()
@@ -56,7 +56,7 @@ def is_special(path: str | os.PathLike[str]) -> bool:
 
 
 @contextmanager
-def saying(path: str | os.PathLike[str], what: str) -> Iterator[None]:
+def explain_os_error(path: str | os.PathLike[str], what: str) -> Iterator[None]:
     """Name the file of the caller, not the temporary one, in errors of the system."""
     try:
         yield

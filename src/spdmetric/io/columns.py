@@ -16,7 +16,7 @@ from typing import TextIO
 import numpy as np
 
 from spdmetric.caller import spell
-from spdmetric.io.files import Refused, check_size, described, listed, reading, shortened
+from spdmetric.io.files import Refused, check_size, describe_error, explain_unreadable, list_some, shorten
 
 LABEL_HEADS = ("label", "labels", "y", "class", "target")
 GROUP_HEADS = ("group", "groups", "session", "run", "subject")
@@ -30,13 +30,15 @@ def read_column(path: str | PathLike[str], n: int, heads: tuple[str, ...] = LABE
     It has one column, with or without a header, or several, one of them under a name of ``heads``.
     Values are numbers where each is what Python prints for it, otherwise strings, ``01`` for instance.
     """
-    with reading(path), _open_table(path) as rows:
+    with explain_unreadable(path), _open_table(path) as rows:
         first = next(rows, [])
         named = _position(first, heads)
         values, known, entries = list[str](), dict[str, str](), 0
         for row in chain([first] if first and named is None else [], rows):
             if named is None and len(row) > 1:
-                raise Refused(f"it has several columns; expected one, or a header, one of {listed(heads)}.")
+                raise Refused(
+                    f"it has several columns; expected one, or a header, one of {list_some(heads)}."
+                )
             value = row[named or 0].strip() if len(row) > (named or 0) else ""
             entries += 1
             if entries <= n + 1:  # what is beyond is counted only; equal values are kept once
@@ -53,7 +55,7 @@ def read_named_column(path: str | PathLike[str], names: Sequence[str], heads: tu
     often = Counter(key for keys in spelled for key in keys)
     index = {key: k for k, keys in enumerate(spelled) for key in keys if often[key] == 1}
     values, known = [""] * len(names), dict[str, str]()
-    with reading(path), _open_table(path) as rows:
+    with explain_unreadable(path), _open_table(path) as rows:
         first = next(rows, [])
         file, value = _position(first, FILE_HEADS), _position(first, heads)
         if file is None or value is None:
@@ -63,13 +65,13 @@ def read_named_column(path: str | PathLike[str], names: Sequence[str], heads: tu
             file, value, rows = 0, 1, chain([first], rows)
         for row in rows:
             name, found = (row[at].strip() if len(row) > at else "" for at in (file, value))
-            k = index.get(unguarded(name).replace("\\", "/").removeprefix("./"))
+            k = index.get(remove_guard(name).replace("\\", "/").removeprefix("./"))
             if k is not None and values[k] not in ("", found):
-                raise Refused(f"it names {shortened(names[k])} twice, with different values.")
+                raise Refused(f"it names {shorten(names[k])} twice, with different values.")
             if k is not None:
                 values[k] = known.setdefault(found, found)
         if missing := [name for name, found in zip(names, values, strict=True) if not found]:
-            raise Refused(f"it has no value for {len(missing)} of {len(names)} files: {listed(missing)}.")
+            raise Refused(f"it has no value for {len(missing)} of {len(names)} files: {list_some(missing)}.")
         return _as_array(values, Path(path).stat().st_size)
 
 
@@ -85,7 +87,9 @@ def read_csv_matrix(path: Path) -> np.ndarray:
             rows = islice(filter(str.strip, file), len(first.split(mark)) + 1)
             A = np.loadtxt(rows, comments=None, delimiter=mark, quotechar='"', ndmin=2)
         except ValueError as error:
-            raise Refused(f"expected a matrix of numbers ({described(error)}). {_offer_labels()}") from error
+            raise Refused(
+                f"expected a matrix of numbers ({describe_error(error)}). {_offer_labels()}"
+            ) from error
     if A.shape[0] != A.shape[1]:
         raise Refused(f"it has shape {A.shape}; expected one square matrix. {_offer_labels()}")
     return A
@@ -135,7 +139,7 @@ def _is_entry(first: str, others: list[str]) -> bool:
 
 def _as_array(values: list[str], stored: int) -> np.ndarray:
     """Numbers if all are, and different ones where the texts are different."""
-    values = [unguarded(value) for value in values]
+    values = [remove_guard(value) for value in values]
     numbers = {text: number for text in set(values) if (number := _number(text)) is not None}
     if len(numbers) == len(set(values)) == len(set(numbers.values())):
         return as_column("the column", np.array([numbers[value] for value in values]), len(values), stored)
@@ -156,20 +160,20 @@ def _number(text: str) -> int | float | None:
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]")
 
 
-def guarded(text: str) -> str:
+def guard_formula(text: str) -> str:
     """A word for a .csv file that no spreadsheet takes for a formula: an apostrophe before it."""
     return f"'{text}" if _FORMULA.match(text) else text
 
 
-def unguarded(text: str) -> str:
-    """The inverse of `guarded`."""
+def remove_guard(text: str) -> str:
+    """The inverse of `guard_formula`."""
     return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
 
 
 def check_length(name: str, shape: tuple[int, ...], n: int) -> None:
     """Refuse an array that has not one entry for each of ``n`` matrices."""
     if prod(shape) != n or max(shape, default=0) != n:
-        raise Refused(f"{shortened(name)} has shape {shape} for {n} matrices; expected one entry for each.")
+        raise Refused(f"{shorten(name)} has shape {shape} for {n} matrices; expected one entry for each.")
 
 
 def as_column(name: str, values: np.ndarray, n: int, stored: int) -> np.ndarray:

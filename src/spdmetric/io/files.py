@@ -31,7 +31,7 @@ class Header(NamedTuple):
 
 
 class Refused(ValueError):
-    """What is wrong with a file; `reading` puts its name before."""
+    """What is wrong with a file; `explain_unreadable` puts its name before."""
 
 
 class FileError(ValueError):
@@ -39,7 +39,7 @@ class FileError(ValueError):
 
 
 @contextmanager
-def reading(path: str | PathLike[str]) -> Iterator[None]:
+def explain_unreadable(path: str | PathLike[str]) -> Iterator[None]:
     """Turn whatever is raised on a missing or damaged file into one sentence that names the file."""
     if not Path(path).is_file():
         there = "it is a folder, a pipe or a device" if Path(path).exists() else "nothing has this name"
@@ -57,7 +57,7 @@ def reading(path: str | PathLike[str]) -> Iterator[None]:
     except Refused as error:
         raise FileError(f"{path}: {error}") from error
     except Exception as error:
-        why = f"it is corrupt, truncated or of another format ({described(error)})"
+        why = f"it is corrupt, truncated or of another format ({describe_error(error)})"
         raise FileError(f"{path} cannot be read: {why}.") from error
 
 
@@ -80,18 +80,18 @@ def as_csv(rows: Iterable[Iterable[object]]) -> str:
     return text.getvalue()
 
 
-def shortened(name: object, longest: int = 96) -> str:
+def shorten(name: object, longest: int = 96) -> str:
     """A name of a file for a sentence: not too long, and what does not print is spelled out."""
     text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(name)[:longest])
     return text + "..." * (len(str(name)) > longest)
 
 
-def listed(names: Iterable[object]) -> str:
+def list_some(names: Iterable[object]) -> str:
     """Names for a sentence."""
-    shown = list(map(shortened, islice(names, _LISTED + 1)))
+    shown = list(map(shorten, islice(names, _LISTED + 1)))
     return ", ".join([*shown[:_LISTED], "..."] if len(shown) > _LISTED else shown) or "nothing"
 
 
-def described(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """Type and message of an error of another library, in one line."""
-    return f"{type(error).__name__}: {shortened(' '.join(str(error).split()), 300)}"
+    return f"{type(error).__name__}: {shorten(' '.join(str(error).split()), 300)}"

@@ -27,7 +27,7 @@ from spdmetric.io.columns import (
     read_csv_matrix,
     read_named_column,
 )
-from spdmetric.io.files import FileError, Header, Refused, check_size, listed, reading, shortened
+from spdmetric.io.files import FileError, Header, Refused, check_size, explain_unreadable, list_some, shorten
 
 _MATRIX_SUFFIXES = (".npy", ".csv")  # of the files of a folder
 
@@ -85,7 +85,7 @@ def read_matrices(
     path = Path(path)
     if path.is_dir():
         return _read_folder(path, subject, labels, groups)
-    with reading(path):
+    with explain_unreadable(path):
         stored, y, g, key = read_labeled(path, subject, labels, groups, _count_matrices)
         X = _as_stack(stored) if is_mat(path) else stored
         notes: tuple[str, ...] = ()
@@ -117,7 +117,7 @@ def read_labeled(path: Path, subject: int | None, labels: Source, groups: Source
     key, *others = find_names(names, subject)
     sources = [given or name for given, name in zip((labels, groups), others, strict=True)]
     headers = {name: known.header(path, name) for name in (key, *map(str, sources)) if name in names}
-    check_size(listed(headers), sum(header.nbytes for header in headers.values()), path.stat().st_size)
+    check_size(list_some(headers), sum(header.nbytes for header in headers.values()), path.stat().st_size)
     n_labels = prod(headers[str(sources[0])].shape) if str(sources[0]) in headers else 0
     n = count(path, key, headers[key], n_labels)
 
@@ -130,7 +130,7 @@ def read_labeled(path: Path, subject: int | None, labels: Source, groups: Source
             return as_column(name, known.read(path, name), n, path.stat().st_size)
         if given is None:
             return None
-        raise Refused(f"it has no array {shortened(name)}: give one of {listed(names)}, or a .csv file.")
+        raise Refused(f"it has no array {shorten(name)}: give one of {list_some(names)}, or a .csv file.")
 
     y, g = map(read, sources, (labels, groups), (LABEL_HEADS, GROUP_HEADS))
     return known.read(path, key), y, g, key
@@ -143,15 +143,15 @@ def find_names(names: list[str], subject: int | None) -> tuple[str, str, str]:
         X, y, groups = (f"{letter}{subject}" for letter in "Xyr")
         if X in names and y in names:
             return X, y, groups
-        hint = f"subjects {listed(subjects)}" if subjects else f"one subject: leave out {spell('subject')}"
+        hint = f"subjects {list_some(subjects)}" if subjects else f"one subject: leave out {spell('subject')}"
         raise Refused(f"expected the arrays {X} and {y} of subject {subject}; it holds {hint}.")
     pairs = (("X", "y"), ("covs", "labels"), ("X", "labels"), ("covs", "y"))
     known = sorted((pair for pair in pairs if pair[0] in names), key=lambda pair: pair[1] not in names)
     if known:
         return (*known[0], "groups")
     if subjects:
-        raise Refused(f"it holds several subjects: pass {spell('subject')}, one of {listed(subjects)}.")
-    raise Refused(f"expected the arrays X and y, or covs and labels; found {listed(names)}.")
+        raise Refused(f"it holds several subjects: pass {spell('subject')}, one of {list_some(subjects)}.")
+    raise Refused(f"expected the arrays X and y, or covs and labels; found {list_some(names)}.")
 
 
 def _count_matrices(path: Path, name: str, header: Header, n_labels: int) -> int:
@@ -205,7 +205,7 @@ def _read_folder(folder: Path, subject: int | None, labels: Source, groups: Sour
             raise FileError(f"{this}, but {first}: all matrices of a folder must have one size.")
     X = np.empty((len(paths), *found[0].shape), np.result_type(*{one.dtype for one in found}))
     for k, (path, one) in enumerate(zip(paths, found, strict=True)):
-        with reading(path):
+        with explain_unreadable(path):
             X[k] = np.load(path) if isinstance(one, Header) else one
     parts = [path.relative_to(folder).parts for path in paths]
     names = tuple("/".join(part) for part in parts)
@@ -213,7 +213,9 @@ def _read_folder(folder: Path, subject: int | None, labels: Source, groups: Sour
     y = y if labels is None else read_named_column(labels, names, LABEL_HEADS)
     g = None if groups is None else read_named_column(groups, names, GROUP_HEADS)
     others = [path.name for path in _visible(folder) if path.suffix.lower() not in ("", *_MATRIX_SUFFIXES)]
-    notes = (f"{len(others)} files without a matrix were passed over: {listed(others)}.",) if others else ()
+    notes = (
+        (f"{len(others)} files without a matrix were passed over: {list_some(others)}.",) if others else ()
+    )
     return Matrices(X, y, g, folder.name or folder.resolve().name, notes, names)
 
 
@@ -225,13 +227,13 @@ def find_files(folder: Path, suffixes: Collection[str], left_out: Collection[Pat
     there = [path for path in _walk(folder) if path.suffix.lower() in suffixes]
     found = sorted((path for path in there if path.resolve() not in left_out), key=_natural)
     if not found:
-        names = listed(path.name for path in _visible(folder))
+        names = list_some(path.name for path in _visible(folder))
         raise FileError(
-            f"{folder} is a folder without a file that ends in {listed(suffixes)}: it has {names}."
+            f"{folder} is a folder without a file that ends in {list_some(suffixes)}: it has {names}."
         )
     depths = {len(path.relative_to(folder).parts): path for path in found}
     if len(depths) > 1 or max(depths) > 2:
-        shown = " and ".join(shortened(path.relative_to(folder)) for _, path in sorted(depths.items()))
+        shown = " and ".join(shorten(path.relative_to(folder)) for _, path in sorted(depths.items()))
         expected = "all files in the folder itself, or each in a subfolder named after its class"
         raise FileError(f"{folder} holds {shown}, at different depths; expected {expected}.")
     return found
@@ -261,7 +263,7 @@ def _walk(folder: Path, depth: int = 1) -> Iterator[Path]:
 
 def _header_or_matrix(path: Path) -> Header | np.ndarray:
     """Shape and dtype of the one matrix of a ``.npy`` file; that of a ``.csv`` file itself."""
-    with reading(path):
+    with explain_unreadable(path):
         if path.suffix.lower() == ".csv":
             return read_csv_matrix(path)
         found = npy_header(path)

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spdmetric.io.arrays import member_header, open_archive
 from spdmetric.io.atomic import write_atomically
-from spdmetric.io.files import Refused, check_size, described, listed, reading, shortened
+from spdmetric.io.files import Refused, check_size, describe_error, explain_unreadable, list_some, shorten
 from spdmetric.io.signals import Recipe
 
 FORMAT, VERSION = "spdmetric model", 1  # raised whenever a file of the former version would be read wrongly
@@ -107,10 +107,10 @@ def save(model: BaseEstimator, path: str | PathLike[str], *, recipe: Recipe | No
         data = dumps(content | {"model": _without_streams(model)})
     except Exception as error:
         todo = "After set_fit_request or set_score_request it refers to itself, which skops does not store"
-        raise ValueError(f"The model cannot be stored ({described(error)}). {todo}.") from error
+        raise ValueError(f"The model cannot be stored ({describe_error(error)}). {todo}.") from error
     if unknown := _unknown_types(data):
         todo = "set the parameter that holds it to a plain value first, as set_params(callback=None)"
-        raise ValueError(f"The model holds {listed(unknown)}, which a model file does not hold: {todo}.")
+        raise ValueError(f"The model holds {list_some(unknown)}, which a model file does not hold: {todo}.")
     _check_model(model)
     write_atomically(path, data)
 
@@ -140,17 +140,17 @@ def read_content(path: str | PathLike[str]) -> dict[str, Any]:
     """All that a model file holds: model, recipe and the versions of the packages that wrote it."""
     from skops.io import loads
 
-    with reading(path):
+    with explain_unreadable(path):
         data = _read_checked(Path(path))
         if unknown := _unknown_types(data):
             todo = "Nothing was made of it: load models of people you trust, saved by spdmetric.save"
-            raise Refused(f"it holds {listed(unknown)}, which is not a type of a model file. {todo}.")
+            raise Refused(f"it holds {list_some(unknown)}, which is not a type of a model file. {todo}.")
         content = loads(data, trusted=sorted(TRUSTED))
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise Refused(f"it is a skops file but not a {FORMAT} of spdmetric.save or 'spdmetric fit'.")
         if content.get("version") != VERSION:
-            got = f"it is of version {shortened(content.get('version'))}"
-            todo = f"use the one that wrote it, {shortened(content.get('versions'))}"
+            got = f"it is of version {shorten(content.get('version'))}"
+            todo = f"use the one that wrote it, {shorten(content.get('versions'))}"
             raise Refused(f"{got}; this spdmetric reads version {VERSION}: {todo}.")
         _check_model(content["model"])
         if not isinstance(content["recipe"], Recipe | None):
@@ -204,7 +204,7 @@ def _read_checked(path: Path) -> bytes:
     with open_archive(path) as archive:
         sizes = {info.filename: info.file_size for info in archive.infolist()}
         if "schema.json" not in sizes:
-            raise Refused(f"it is a zip archive, but no skops file: it has {listed(sizes)}.")
+            raise Refused(f"it is a zip archive, but no skops file: it has {list_some(sizes)}.")
         if sum(sizes.values()) > stored:
             raise Refused(f"it unpacks to {sum(sizes.values())} bytes, more than its own {stored}: refused.")
         for info in archive.infolist():

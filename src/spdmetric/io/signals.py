@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from spdmetric.caller import spell
-from spdmetric.extras import needing
+from spdmetric.extras import require_extra
 from spdmetric.io.arrays import SIGNAL_SUFFIXES, is_mat
 from spdmetric.io.columns import GROUP_HEADS, LABEL_HEADS, read_column
-from spdmetric.io.files import FileError, Header, Refused, check_size, listed, reading
+from spdmetric.io.files import FileError, Header, Refused, check_size, explain_unreadable, list_some
 from spdmetric.io.matrices import Source, find_files, find_header, looks_like_signals, read_labeled
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def read_signals(
     kinds = {_KINDS.get(one.suffix.lower(), "array") for one in paths}
     if len(kinds) != 1 or (recipe is not None and kinds != {recipe.kind}):
         expected = "files of one type" if recipe is None else f"{recipe.kind}s, as the model was trained on"
-        raise FileError(f"{listed(paths)}: got {' and '.join(sorted(kinds))}; expected {expected}.")
+        raise FileError(f"{list_some(paths)}: got {' and '.join(sorted(kinds))}; expected {expected}.")
     channels = recipe.channels if recipe else None
     band, window = (pair and (float(pair[0]), float(pair[1])) for pair in (band, window))
     wanted = Recipe(min(kinds), events, band, window, channels)
@@ -129,7 +129,7 @@ def holds_signals(path: str | PathLike[str], subject: int | None = None) -> bool
         return any(one.suffix.lower() in SIGNAL_SUFFIXES for one in path.iterdir())
     if path.suffix.lower() in SIGNAL_SUFFIXES:
         return True
-    with reading(path):
+    with explain_unreadable(path):
         shape = find_header(path, subject).shape
         return looks_like_signals(shape) and shape[0] != shape[1]
 
@@ -146,8 +146,8 @@ def _read_arrays(
     options = [spell(name) for name in ("events", "band", "window") if getattr(wanted, name) is not None]
     if len(paths) > 1 or options:
         todo = "expected one file, whose trials are cut already"
-        raise FileError(f"{listed(paths)}: {todo}" + f": leave out {', '.join(options)}." * bool(options))
-    with reading(path):
+        raise FileError(f"{list_some(paths)}: {todo}" + f": leave out {', '.join(options)}." * bool(options))
+    with explain_unreadable(path):
         stored, y, g, key = read_labeled(path, subject, labels, groups, _count_trials)
     n_labels = 0 if y is None else len(y)
     last = is_mat(path) and n_labels == stored.shape[2] != stored.shape[0]
@@ -191,9 +191,9 @@ def _read_recording(path: Path, wanted: Recipe) -> Part:
     if wanted.events is None or wanted.window is None:
         events, window = spell("events", "T1,T2"), spell("window", (0.5, 2.5))
         todo = f"pass {events}, the names of those that are trials, and {window}, seconds after them"
-        raise FileError(f"{path}: {todo}; it has {listed(sorted(there))}.")
+        raise FileError(f"{path}: {todo}; it has {list_some(sorted(there))}.")
     labels = event_labels(wanted.events)
-    with reading(path):
+    with explain_unreadable(path):
         codes = {name: k for k, name in enumerate(labels) if name in there}
         # Onsets are stored in seconds: MNE rounds them to the nearest sample.
         found = (
@@ -215,9 +215,9 @@ def _read_recording(path: Path, wanted: Recipe) -> Part:
 
 def _read_epochs(path: Path, wanted: Recipe) -> Part:
     """Trials of a file of MNE's epochs."""
-    with needing("Reading FIF files needs MNE", "eeg"):
+    with require_extra("Reading FIF files needs MNE", "eeg"):
         import mne
-    with reading(path), warnings.catch_warnings():
+    with explain_unreadable(path), warnings.catch_warnings():
         if wanted.band is not None or not path.name.endswith(("-epo.fif", "_epo.fif")):
             todo = f"without {spell('band')}, which belongs before the cut"
             raise Refused(f"expected epochs, saved by MNE under a name that ends in -epo.fif, {todo}.")
@@ -258,8 +258,8 @@ def _pick_channels(info: Info, wanted: tuple[str, ...] | None) -> tuple[tuple[st
     names = [name for k in picked if not (name := info["ch_names"][k]).upper().startswith(_NOT_BRAIN)]
     missing = [name for name in wanted or () if name not in info["ch_names"]]
     if missing or len(wanted or names) < 2:
-        expected = f"{listed(missing)}, as the model needs" if missing else "two or more"
-        raise Refused(f"it has the channels {listed(names)} of EEG or MEG; expected {expected}.")
+        expected = f"{list_some(missing)}, as the model needs" if missing else "two or more"
+        raise Refused(f"it has the channels {list_some(names)} of EEG or MEG; expected {expected}.")
     return tuple(wanted or names), unit
 
 
@@ -278,9 +278,9 @@ def _join(parts: list[Part], paths: list[Path], wanted: Recipe, *, strict: bool)
     notes = tuple(note for part in found for note in part.notes)
     if not len(y) or (strict and missing):
         why = " ".join(
-            [f"no trial of {listed(missing or asked)}; there are {listed(sorted(there))}.", *notes]
+            [f"no trial of {list_some(missing or asked)}; there are {list_some(sorted(there))}.", *notes]
         )
-        raise FileError(f"{listed(paths)}: {why}")
+        raise FileError(f"{list_some(paths)}: {why}")
     if len(found) == 1:
         return first
     groups = np.repeat([path.stem for path in paths], [len(part.X) for part in found])
@@ -290,10 +290,10 @@ def _join(parts: list[Part], paths: list[Path], wanted: Recipe, *, strict: bool)
 
 def _read_raw(path: Path) -> BaseRaw:
     """Read an EDF or GDF file; whatever MNE raises on a damaged one becomes a sentence."""
-    with needing("Reading EDF and GDF files needs MNE", "eeg"):
+    with require_extra("Reading EDF and GDF files needs MNE", "eeg"):
         import mne
     reader = {".edf": mne.io.read_raw_edf, ".gdf": mne.io.read_raw_gdf}[path.suffix.lower()]
-    with warnings.catch_warnings(), reading(path):
+    with warnings.catch_warnings(), explain_unreadable(path):
         # MNE would go on with what is left of a truncated file.
         warnings.filterwarnings("error", message="Number of records from the header does not match")
         # The trial that a recording stops in; whether its window is whole is asked later.

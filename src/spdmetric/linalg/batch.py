@@ -1,7 +1,7 @@
 """Stacks of SPD matrices as the objective sees them: decomposed at a factor, cotangents pulled back.
 
 There are two kinds: in NumPy, to be read and to judge by, and compiled
-(`spdmetric.linalg.compiled`), to be fast.  `stack_of` chooses, and of large matrices at low rank
+(`spdmetric.linalg.compiled`), to be fast.  `make_stack` chooses, and of large matrices at low rank
 `PlainStack.decompose`, by the sizes and the environment's settings alone; the results agree to some 1e-12.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg.blas import dtrmm
 
 from spdmetric.linalg import compiled
-from spdmetric.linalg.moments import Moments, moments_of
+from spdmetric.linalg.moments import Moments, compute_moments
 from spdmetric.linalg.symmetric import Spectrum, sinhc, ucothu, unvech, vech
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ LIMIT_AT_RANK = 512
 SMALLEST = 40 * 8**3
 
 
-def stack_of(X: np.ndarray, n: int | None = None, *, again: bool = False) -> Stack:
+def make_stack(X: np.ndarray, n: int | None = None, *, again: bool = False) -> Stack:
     """Return the stack for n matrices of this size, X among them.
 
     Without n the kind depends on the size of the matrices alone: what is computed of a matrix then
@@ -135,7 +135,7 @@ class PlainDecomposition(NamedTuple):
 
     def moments(self, Y: np.ndarray, weight: np.ndarray, *, gram: bool) -> Moments:
         """Moments of features and targets about their means."""
-        return moments_of(self.features, Y, weight, gram=gram)
+        return compute_moments(self.features, Y, weight, gram=gram)
 
     def cotangents(
         self, mean: np.ndarray, Y: np.ndarray, weight: np.ndarray, right: np.ndarray, across: np.ndarray

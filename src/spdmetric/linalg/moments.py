@@ -58,7 +58,9 @@ class Summary(NamedTuple):
         return cls(moments.weight, moments.mean, moments.A, sqrt(np.vdot(C, C)), float(np.trace(C)))
 
 
-def moments_of(features: np.ndarray, Y: np.ndarray, weight: np.ndarray, *, gram: bool = False) -> Moments:
+def compute_moments(
+    features: np.ndarray, Y: np.ndarray, weight: np.ndarray, *, gram: bool = False
+) -> Moments:
     """Moments of features (n, p) and targets (n, c) with weights (n, 1) about their means.
 
     C is 0 where the Gram form replaces it.  Features that are not finite show in the mean.

@@ -21,12 +21,12 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 from scipy.sparse import issparse
 
-from spdmetric.linalg.batch import Decomposition, Stack, stack_of
+from spdmetric.linalg.batch import Decomposition, Stack, make_stack
 from spdmetric.linalg.moments import Moments, Summary
 from spdmetric.linalg.symmetric import Array, congruence, lazy, symmetrize
 from spdmetric.linalg.threads import Map, chunks
 from spdmetric.means import RowFunction
-from spdmetric.validation import check_stack, checked_chunk
+from spdmetric.validation import check_chunk, check_stack
 
 Rows = slice | np.ndarray  # a slice, or ascending row numbers
 
@@ -196,7 +196,7 @@ class Chunk:
         """The chunk at a factor; with ``keep`` its stack is kept for others."""
         stack = self.stack
         if stack is None:
-            stack = stack_of(np.asarray(self.X[self.rows]), self.n, again=keep)
+            stack = make_stack(np.asarray(self.X[self.rows]), self.n, again=keep)
             self.stack = stack if keep else None
         here = stack.decompose(W)
         return Part(here, here.features, self.rows, self.target)
@@ -247,7 +247,7 @@ class Data:
 
     def take(self, index: np.ndarray) -> Data:
         """Some of them; classes may be absent."""
-        X = self.X[index] if isinstance(self.X, np.ndarray) else selected(self.X, index)
+        X = self.X[index] if isinstance(self.X, np.ndarray) else select_rows(self.X, index)
         return Data(X, self.target.take(index), map=self.map)
 
     @property
@@ -368,23 +368,21 @@ def read(X: Array, rows: Rows) -> np.ndarray:
         ) from error
 
 
-def checked_chunks(
-    X: Array, rank: int | None, rows: list[slice], map: Map = map
-) -> Iterator[tuple[Any, Any]]:
+def check_chunks(X: Array, rank: int | None, rows: list[slice], map: Map = map) -> Iterator[tuple[Any, Any]]:
     """Yield each chunk as it was read and as it was checked; errors name chunk and matrix."""
     _check_file(X)
 
     def checked(numbered: tuple[int, slice]) -> tuple[np.ndarray, np.ndarray]:
         k, part = numbered
         chunk = read(X, part)
-        return chunk, checked_chunk(chunk, rank, k, part, len(rows))
+        return chunk, check_chunk(chunk, rank, k, part, len(rows))
 
     yield from map(checked, enumerate(rows))
 
 
 def check_stored(X: Array, rank: int | None, rows: list[slice], map: Map = map) -> View:
     """Check a stack chunk by chunk."""
-    symmetric = [np.array_equal(c, c.transpose(0, 2, 1)) for c, _ in checked_chunks(X, rank, rows, map)]
+    symmetric = [np.array_equal(c, c.transpose(0, 2, 1)) for c, _ in check_chunks(X, rank, rows, map)]
     return stored(X, symmetric=all(symmetric))
 
 
@@ -428,7 +426,7 @@ def stored(X: Array, *, symmetric: bool) -> View:
     return View(X.shape, of_rows)
 
 
-def selected(X: Array, index: np.ndarray) -> View:
+def select_rows(X: Array, index: np.ndarray) -> View:
     """Some matrices of a stack, in their order."""
 
     def of_rows(rows: Rows) -> np.ndarray:

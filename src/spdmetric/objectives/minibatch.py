@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spdmetric.linalg.batch import Decomposition, stack_of
-from spdmetric.linalg.moments import Moments, moments_of
+from spdmetric.linalg.batch import Decomposition, make_stack
+from spdmetric.linalg.moments import Moments, compute_moments
 from spdmetric.linalg.symmetric import lazy, symmetrize, unvech, vech
 from spdmetric.manifolds import FactorPoint
 from spdmetric.objectives.alignment import Evaluation, Misalignment
@@ -62,7 +62,7 @@ class RunningMisalignment:
         """Evaluate some rows, with the moments remembered of others; without any, with their own."""
         X = np.asarray(self.data.X[rows], dtype=float)
         # The last matrix is the center, which features are relative to.
-        stack = stack_of(np.concatenate([X, np.eye(X.shape[1])[None]]), self._work)
+        stack = make_stack(np.concatenate([X, np.eye(X.shape[1])[None]]), self._work)
         here, Y, weight = stack.decompose(point.factor), self._Y[rows], self._weight[rows]
         return Sample(here, Y, weight, point, memory, self.data.target.norm_about)
 
@@ -95,7 +95,7 @@ class Sample:
                 "At this distance from its start the reference point is too close to singular to compare "
                 "these matrices in float64: learn with a smaller radius."
             )
-        own = moments_of(self._features, Y, weight)
+        own = compute_moments(self._features, Y, weight)
         self.memory = own if memory is None else _faded(memory, _KEEP).merge(own)
         self._own, self._given = _averages(own), _averages(own if memory is None else memory)
 

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length
 
-from spdmetric.extras import needing
+from spdmetric.extras import require_extra
 from spdmetric.geometry import mean_euclid
 from spdmetric.linalg.symmetric import congruence, spectrum, unvech
 from spdmetric.plots.style import Metric, check_metric, row_for
@@ -142,7 +142,7 @@ class PatternsDisplay:
 
 
 def _mne() -> ModuleType:
-    with needing("Maps of the head need MNE", "eeg"):
+    with require_extra("Maps of the head need MNE", "eeg"):
         import mne
     return mne
 

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from spdmetric.estimators import LogEuclideanMetric, LogEuclideanMetricCV
-from spdmetric.extras import needing
+from spdmetric.extras import require_extra
 
 if TYPE_CHECKING:  # the figures find these types here too
     from matplotlib.axes import Axes as Axes
@@ -52,7 +52,7 @@ _SETTINGS: Any = {
 
 def need_matplotlib() -> None:
     """Say which extra is missing, before anything is computed in vain."""
-    with needing("Drawing needs matplotlib", "plots"):
+    with require_extra("Drawing needs matplotlib", "plots"):
         import matplotlib  # noqa: F401
 
 
