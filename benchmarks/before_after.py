@@ -1,6 +1,6 @@
 """The benchmark of two checkouts in turn, and how every line of it changed.
 
-    git worktree add ../before before-small
+    git worktree add ../before COMMIT
     python benchmarks/before_after.py ../before . --rounds 7
     python benchmarks/before_after.py ../before . --python ../before/.venv/bin/python .venv/bin/python
 
