@@ -140,7 +140,7 @@ def make_folds(
         few = LeaveOneGroupOut() if n_groups <= N_FOLDS else None  # a fold made for classes may stay empty
         splits = list((few or splitter).split(np.zeros(n), codes, groups))
     else:
-        splits = stratified_folds(codes, random_state)
+        splits = stratified_folds(codes, random_state, by_class=classes is not None)
     counts, rows = data.target.weight > 0, np.arange(n)
     folds = [(rows[train], rows[test]) for train, test in splits]
     folds = [(train[counts[train]], test[counts[test]]) for train, test in folds]
@@ -160,13 +160,13 @@ def make_folds(
     return folds
 
 
-def stratified_folds(codes: np.ndarray, random_state: int) -> list[Fold]:
+def stratified_folds(codes: np.ndarray, random_state: int, *, by_class: bool = True) -> list[Fold]:
     """Five folds, fewer for small classes, twice where there are few matrices.
 
     The matrices of a class, in random order, go to the folds in turn, so that a class of one matrix
     or two needs no exception.  Regression targets, by the first output, are dealt out in ascending order.
     """
-    n, by_class = len(codes), codes.ndim == 1
+    n = len(codes)
     n_folds = int(np.clip(np.median(np.bincount(codes)) if by_class else n // 2, 2, N_FOLDS))
     codes = codes if by_class else codes[:, 0]
     folds: list[Fold] = []
