@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -100,8 +101,49 @@ def test_draws_in_the_given_axes_and_returns_itself(Display):
 def test_wrong_estimators(Display):
     with pytest.raises(NotFittedError, match="not fitted yet"):
         WAYS[Display](LogEuclideanMetric())
-    with pytest.raises(TypeError, match=r"KNeighborsClassifier has no .*(that step|pipeline\[:-1\])"):
+    with pytest.raises(TypeError, match=r"KNeighborsClassifier has no .*pipeline that holds"):
         WAYS[Display](KNeighborsClassifier().fit(X.reshape(24, -1), LABELS))
+
+
+@displays
+def test_metrics_are_found_in_pipelines_and_classifiers(Display):
+    """The same picture, and it says which step was drawn."""
+    model = LogEuclideanClassifier(LogEuclideanMetric(1.0, tol=3e-2), cv=2).fit(X, LABELS)
+    inside = make_pipeline("passthrough", model)  # fitted already
+    directly, *others = (WAYS[Display](one) for one in (model.metric_, model, inside))
+    assert directly.estimator_name == "LogEuclideanMetricCV"
+    names = ["LogEuclideanClassifier", "step 'logeuclideanclassifier' of a pipeline"]
+    for display, name in zip(others, names, strict=True):
+        assert display.estimator_name == f"metric_ of {name}"
+        for field in fields(display):
+            one, other = getattr(directly, field.name), getattr(display, field.name)
+            assert field.name == "info" or repr(one) == repr(other)
+
+
+def test_steps_before_the_metric_prepare_the_matrices():
+    from pyriemann.estimation import Covariances
+
+    signals = RNG.standard_normal((24, 4, 30)) * (1 + Y[:, None, None])
+    pipe = make_pipeline(Covariances("oas"), LogEuclideanMetric(1.0), KNeighborsClassifier(1))
+    pipe.fit(signals, LABELS)
+    display = PairDistanceDisplay.from_estimator(pipe, signals, LABELS)
+    matrices = pipe[0].transform(signals)
+    directly = PairDistanceDisplay.from_estimator(pipe[1], matrices, LABELS)
+    np.testing.assert_array_equal(display.after, directly.after)
+    np.testing.assert_array_equal(display.before, directly.before)
+
+
+def test_vectors_of_one_entry_are_drawn_on_a_line():
+    metric = LogEuclideanMetric(0.0, weighting="discriminant").fit(X, LABELS)
+    display = EmbeddingDisplay.from_estimator(metric, X, LABELS)
+    assert display.points.shape == (24, 1)
+    assert sum(bar.get_height() for bar in display.ax_.patches) == 24
+    assert display.ax_.get_ylabel() == "matrices"
+    assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["left", "right"]
+    values = Y + 0.1 * RNG.standard_normal(24)
+    metric = LogEuclideanMetric(0.0, weighting="discriminant").fit(X, values)
+    display = EmbeddingDisplay.from_estimator(metric, X, values)
+    np.testing.assert_allclose(display.ax_.collections[0].get_offsets()[:, 1], values)
 
 
 # -- the radius path --------------------------------------------------------------
@@ -178,7 +220,7 @@ def test_embedding_through_a_pipeline_and_of_pandas():
     assert EmbeddingDisplay.from_estimator(frames, X, LABELS).points.shape == (24, 2)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         EmbeddingDisplay.from_estimator(METRIC, X, LABELS[:3])
-    with pytest.raises(ValueError, match="a plane needs at least 2 matrices"):
+    with pytest.raises(ValueError, match="X holds one matrix: expected two or more"):
         EmbeddingDisplay.from_estimator(METRIC, X[:1])
 
 

@@ -2,7 +2,7 @@
 
 Layers, in reading order: `linalg` (symmetric matrices and their derivatives), `validation`,
 `geometry` (of the data), `manifolds` (of the parameter), `objectives`, `solvers`, `distributed`,
-`estimators`, `io`, `datasets`, `plots`, `evaluation`, `paper`, `comparison`, `cli`.
+`estimators`, `io`, `datasets`, `plots`, `comparison`, `cli`.
 
 Every public name is imported when it is asked for: ``import spdmetric`` loads nothing else.
 """

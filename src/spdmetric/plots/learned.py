@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
-from spdmetric.estimators import LogEuclideanClassifier, LogEuclideanMetricCV
+from spdmetric.estimators import LogEuclideanMetricCV
 from spdmetric.linalg.symmetric import congruence, invsqrtm, logm
-from spdmetric.plots.style import BLUE, GRAY, VERMILLION, Display, Metric, axes_for, check_metric
+from spdmetric.plots.style import BLUE, GRAY, VERMILLION, Display, axes_for, find_metric
 from spdmetric.validation import check_choice
 
 if TYPE_CHECKING:
@@ -51,27 +51,27 @@ class ChoiceDisplay(Display):
     chosen: int
 
     @classmethod
-    def from_estimator(cls, estimator: LogEuclideanMetricCV | LogEuclideanClassifier, **kwargs: Any) -> Self:
+    def from_estimator(cls, estimator: BaseEstimator, **kwargs: Any) -> Self:
         """Draw the choice of a fitted estimator, a line for each metric with the classifier that was chosen.
 
         Parameters
         ----------
-        estimator : LogEuclideanMetricCV or LogEuclideanClassifier
-            Fitted.
+        estimator : LogEuclideanMetricCV, LogEuclideanClassifier, LogEuclideanRegressor or Pipeline
+            Fitted; of a pipeline, the last such step.
         **kwargs
             Passed to `plot`.
         """
-        metric = getattr(estimator, "metric_", estimator)
-        check_metric(metric, "choice")
+        metric, name, _ = find_metric(estimator, "choice")
         if not isinstance(metric, LogEuclideanMetricCV):
             raise TypeError("A LogEuclideanMetric chooses nothing: expected a LogEuclideanMetricCV.")
         results, rows = metric.cv_results_, _rows_like_best(metric, "n_neighbors")
-        return cls(
+        display = cls(
             [_name(results["params"][i]) for i in rows],
             results["mean_gain"][rows],
             results["gain_error"][rows],
             chosen=rows.index(metric.best_index_),
-        ).plot(**kwargs)
+        )
+        return display._named(name).plot(**kwargs)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw.
@@ -130,7 +130,7 @@ class RadiusPathDisplay(Display):
     @classmethod
     def from_estimator(
         cls,
-        estimator: Metric,
+        estimator: BaseEstimator,
         X: ArrayLike | None = None,
         y: ArrayLike | None = None,
         *,
@@ -141,9 +141,9 @@ class RadiusPathDisplay(Display):
 
         Parameters
         ----------
-        estimator : LogEuclideanMetricCV or LogEuclideanMetric
-            Fitted.  The former knows its path and scores; of the latter, copies with other
-            radii are fitted to X and y.
+        estimator : LogEuclideanMetricCV, LogEuclideanMetric, or what holds one
+            Fitted: also a classifier, a regressor, or a pipeline.  A `LogEuclideanMetricCV` knows its path
+            and scores; of a `LogEuclideanMetric`, copies with other radii are fitted to X and y.
         X, y : array-like, optional
             Matrices and labels, for a `LogEuclideanMetric` only.
         radii : sequence of float, default=(0, 1, 2, 4, 8, 16)
@@ -151,18 +151,18 @@ class RadiusPathDisplay(Display):
         **kwargs
             Passed to `plot`.
         """
-        check_metric(estimator, "radius")
-        if isinstance(estimator, LogEuclideanMetricCV):
-            score, error = _scores_along(estimator)
-            path, chosen = estimator.path_, estimator.best_params_["radius"]
+        metric, name, X = find_metric(estimator, "radius", X)
+        if isinstance(metric, LogEuclideanMetricCV):
+            score, error = _scores_along(metric)
+            path, chosen = metric.path_, metric.best_params_["radius"]
             display = cls(path.radius, path.alignment, score=score, score_error=error, chosen=chosen)
-            return display.plot(**kwargs)
+            return display._named(name).plot(**kwargs)
         if X is None or y is None:
             todo = "pass X and y to learn others, or draw the path of a LogEuclideanMetricCV"
             raise ValueError(f"A LogEuclideanMetric knows its own radius only: {todo}.")
-        fits = [clone(estimator).set_params(radius=radius).fit(X, y) for radius in sorted(radii)]
+        fits = [clone(metric).set_params(radius=radius).fit(X, y) for radius in sorted(radii)]
         alignment = np.array([fit.alignment_ for fit in fits])
-        return cls(np.array(sorted(radii), dtype=float), alignment).plot(**kwargs)
+        return cls(np.array(sorted(radii), dtype=float), alignment)._named(name).plot(**kwargs)
 
     def plot(self, ax: Axes | None = None, *, score_name: str = "score in cross-validation") -> Self:
         """Draw.
@@ -225,23 +225,24 @@ class ReferenceSpectrumDisplay(Display):
     movement: ArrayLike
 
     @classmethod
-    def from_estimator(cls, estimator: Metric, **kwargs: Any) -> Self:
+    def from_estimator(cls, estimator: BaseEstimator, **kwargs: Any) -> Self:
         """Draw the spectrum of a fitted metric of full rank.
 
         Parameters
         ----------
-        estimator : LogEuclideanMetric or LogEuclideanMetricCV
-            Fitted, of full rank.
+        estimator : LogEuclideanMetric, LogEuclideanMetricCV, or what holds one
+            Fitted, of full rank: also a classifier, a regressor, or a pipeline.
         **kwargs
             Passed to `plot`.
         """
-        check_metric(estimator, "reference point")
-        G = estimator.reference_  # at low rank this says why there is none
-        G0 = congruence(estimator.embedding_.basis, estimator.embedding_.center)
+        metric, name, _ = find_metric(estimator, "reference point")
+        G = metric.reference_  # at low rank this says why there is none
+        G0 = congruence(metric.embedding_.basis, metric.embedding_.center)
         values, vectors = np.linalg.eigh(G)
         moved = np.linalg.eigvalsh(logm(congruence(invsqrtm(G0), G)))
         start = np.linalg.eigvalsh(G0)
-        return cls(values[::-1], vectors[:, ::-1], start[::-1], moved[::-1]).plot(**kwargs)
+        display = cls(values[::-1], vectors[:, ::-1], start[::-1], moved[::-1])
+        return display._named(name).plot(**kwargs)
 
     def plot(self, ax: Axes | None = None, *, kind: str = "spectrum") -> Self:
         """Draw.

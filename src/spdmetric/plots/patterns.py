@@ -22,12 +22,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length
 
 from spdmetric.extras import require_extra
 from spdmetric.geometry import mean_euclid
 from spdmetric.linalg.symmetric import congruence, spectrum, unvech
-from spdmetric.plots.style import Metric, check_metric, row_for
+from spdmetric.plots.style import Display, Metric, find_metric, row_for
 from spdmetric.plots.vectors import vectors_of
 from spdmetric.validation import check_psd, to_numpy
 
@@ -66,7 +67,7 @@ def patterns_of(estimator: Metric, X: ArrayLike, y: ArrayLike) -> Patterns:
 
 
 @dataclass(eq=False, repr=False)
-class PatternsDisplay:
+class PatternsDisplay(Display):
     """Patterns of the components of a metric, as maps of the head.
 
     It is recommended to use `from_estimator`.  Drawing needs MNE (extra ``eeg``).
@@ -89,24 +90,25 @@ class PatternsDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Metric, X: ArrayLike, y: ArrayLike, info: mne.Info, **kwargs: Any
+        cls, estimator: BaseEstimator, X: ArrayLike, y: ArrayLike, info: mne.Info, **kwargs: Any
     ) -> Self:
         """Draw the patterns of a fitted metric.
 
         Parameters
         ----------
-        estimator : LogEuclideanMetric or LogEuclideanMetricCV
-            Fitted to covariances of the channels; of low rank, or the maps are many.
+        estimator : LogEuclideanMetric, LogEuclideanMetricCV, or what holds one
+            Fitted to covariances of the channels; of low rank, or the maps are many.  Also a classifier, or
+            a pipeline with such a step.
         X, y : array-like of shape (n_matrices, d, d) and (n_matrices,)
-            Covariances, of the training trials for instance, and labels.
+            Covariances, of the training trials for instance, and labels; of a pipeline, what it takes.
         info : mne.Info
             Its d channels, in the order of the matrices, with a montage.
         **kwargs
             Passed to `plot`.
         """
-        check_metric(estimator, "components")
-        _check_info(info, estimator.n_features_in_)
-        return cls(patterns_of(estimator, X, y), info).plot(**kwargs)
+        metric, name, X = find_metric(estimator, "components", X)
+        _check_info(info, metric.n_features_in_)
+        return cls(patterns_of(metric, X, y), info)._named(name).plot(**kwargs)
 
     def plot(
         self,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from spdmetric.estimators import LogEuclideanMetric, LogEuclideanMetricCV
+from spdmetric.estimators.cv import MetricPredictor
 from spdmetric.extras import require_extra
 
 if TYPE_CHECKING:  # the figures find these types here too
@@ -79,19 +82,43 @@ def canvas(width: float, height: float, figure: Figure | None = None, **others: 
 
 
 class Display:
-    """A picture, which keeps its axes in ``ax_`` and their figure in ``figure_``."""
+    """A picture, which keeps its axes in ``ax_`` and their figure in ``figure_``.
 
-    ax_: Axes
+    ``estimator_name`` says which metric `from_estimator` took: of a classifier, or of a step of a pipeline.
+    """
+
+    ax_: Any  # Axes, or an array of them
     figure_: Figure
+    estimator_name: str | None = None
+
+    def _named(self, name: str) -> Self:
+        self.estimator_name = name
+        return self
 
 
-def check_metric(estimator: object, what: str) -> None:
-    """Refuse what is not a fitted metric, and so lacks ``what``."""
+def find_metric(estimator: object, what: str, X: ArrayLike | None = None) -> tuple[Metric, str, Any]:
+    """Find the fitted metric in an estimator; return it, its name, and X as it reaches the metric.
+
+    It is the estimator itself, the ``metric_`` of a classifier or regressor, or that of the last such step of
+    a pipeline.  An estimator without a metric has no ``what`` to draw.
+    """
     need_matplotlib()
-    if not isinstance(estimator, Metric):
-        expected = "expected a LogEuclideanMetric or a LogEuclideanMetricCV; of a pipeline, pass that step"
-        raise TypeError(f"{type(estimator).__name__} has no {what}: {expected}.")
-    check_is_fitted(estimator)
+    step, name = estimator, type(estimator).__name__
+    if isinstance(estimator, Pipeline):
+        places = [k for k, (_, s) in enumerate(estimator.steps) if isinstance(s, Metric | MetricPredictor)]
+        if places:
+            name, step = estimator.steps[places[-1]]
+            name = f"step {name!r} of a pipeline"
+            if X is not None and places[-1]:
+                check_is_fitted(step)
+                X = estimator[: places[-1]].transform(X)
+    if not isinstance(step, Metric | MetricPredictor):
+        raise TypeError(
+            f"{name} has no {what}: expected a LogEuclideanMetric, a LogEuclideanMetricCV, a classifier or "
+            "regressor with one, or a pipeline that holds such a step."
+        )
+    check_is_fitted(step)
+    return (step.metric_, f"metric_ of {name}", X) if isinstance(step, MetricPredictor) else (step, name, X)
 
 
 def axes_for(ax: Axes | None) -> tuple[Axes, Figure]:

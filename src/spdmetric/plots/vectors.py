@@ -12,19 +12,16 @@ from sklearn.metrics import pairwise_distances
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from spdmetric.geometry import PAIRWISE_METRICS, mean_riemann, pairwise_distance
-from spdmetric.plots.style import CLASS_LOOKS, Display, axes_for, need_matplotlib
+from spdmetric.plots.style import CLASS_LOOKS, Display, axes_for, find_metric
 from spdmetric.validation import check_choice, check_spd, is_regression, to_numpy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from sklearn.base import TransformerMixin
+    from sklearn.base import BaseEstimator, TransformerMixin
 
 
 def vectors_of(estimator: TransformerMixin, X: ArrayLike) -> np.ndarray:
     """Vectors that a fitted transformer gives, as a plain array."""
-    if not hasattr(estimator, "transform"):
-        expected = "a LogEuclideanMetric, or a pipeline that ends with one (pipeline[:-1], with a classifier)"
-        raise TypeError(f"{type(estimator).__name__} has no transform: expected {expected}.")
     check_is_fitted(estimator)
     vectors = np.asarray(to_numpy(estimator.transform(to_numpy(X))), dtype=np.float64)
     if vectors.ndim != 2:
@@ -32,29 +29,38 @@ def vectors_of(estimator: TransformerMixin, X: ArrayLike) -> np.ndarray:
     return vectors
 
 
-def _labeled_vectors(
-    estimator: TransformerMixin, X: ArrayLike, y: ArrayLike | None
-) -> tuple[np.ndarray, np.ndarray | None]:
-    need_matplotlib()
-    vectors, labels = vectors_of(estimator, X), to_numpy(y)
+def _find_vectors(
+    estimator: BaseEstimator, X: ArrayLike, y: ArrayLike | None
+) -> tuple[np.ndarray, np.ndarray | None, Any, str]:
+    """Vectors, labels, the matrices that the metric sees, and its name; of any transformer, too."""
+    try:
+        metric, name, X = find_metric(estimator, "vectors", X)
+    except TypeError:
+        if not hasattr(estimator, "transform"):
+            raise
+        metric, name = estimator, type(estimator).__name__
+    vectors, labels = vectors_of(metric, X), to_numpy(y)
     check_consistent_length(vectors, labels)
-    return vectors, labels
+    if len(vectors) < 2:
+        raise ValueError("X holds one matrix: expected two or more, to have a distance.")
+    return vectors, labels, X, name
 
 
 @dataclass(eq=False, repr=False)
 class EmbeddingDisplay(Display):
     """Matrices in the plane of their two principal components, after `transform`.
 
-    It is recommended to use `from_estimator`.
+    Vectors of one entry, as a weighting for two classes gives them, are drawn as histograms, or against
+    regression targets.  It is recommended to use `from_estimator`.
 
     Parameters
     ----------
-    points : array-like of shape (n_matrices, 2)
-        Coordinates in the plane.
+    points : array-like of shape (n_matrices, 2) or (n_matrices, 1)
+        Coordinates in the plane, or on a line.
     y : array-like of shape (n_matrices,), optional
         Labels, named in a legend up to 12 of them; or regression targets, drawn as a scale of color.
     explained : array-like of shape (2,), optional
-        Shares of the variance that the two components explain.
+        Shares of the variance that the components explain.
 
     Examples
     --------
@@ -73,27 +79,25 @@ class EmbeddingDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: TransformerMixin, X: ArrayLike, y: ArrayLike | None = None, **kwargs: Any
+        cls, estimator: BaseEstimator, X: ArrayLike, y: ArrayLike | None = None, **kwargs: Any
     ) -> Self:
         """Draw matrices as a fitted metric sees them.
 
         Parameters
         ----------
-        estimator : transformer
-            Fitted: a `LogEuclideanMetric`, or a pipeline that ends with one.
+        estimator : LogEuclideanMetric, what holds one, or another transformer
+            Fitted: also a classifier, a regressor, or a pipeline with such a step.
         X : array-like of shape (n_matrices, d, d)
-            What it transforms.
+            What it takes.
         y : array-like of shape (n_matrices,), optional
             Labels, each drawn in its own color and shape.
         **kwargs
             Passed to `plot`.
         """
-        vectors, y = _labeled_vectors(estimator, X, y)
-        if min(vectors.shape) < 2:
-            needs = "a plane needs at least 2 matrices, and 2 x 2 ones"
-            raise ValueError(f"The vectors have shape {vectors.shape}: {needs}.")
-        pca = PCA(2).fit(vectors)
-        return cls(pca.transform(vectors), y, explained=pca.explained_variance_ratio_).plot(**kwargs)
+        vectors, y, _, name = _find_vectors(estimator, X, y)
+        pca = PCA(min(2, vectors.shape[1])).fit(vectors)
+        display = cls(pca.transform(vectors), y, explained=pca.explained_variance_ratio_)
+        return display._named(name).plot(**kwargs)
 
     def plot(self, ax: Axes | None = None, *, scatter_kw: dict[str, Any] | None = None) -> Self:
         """Draw.
@@ -103,25 +107,34 @@ class EmbeddingDisplay(Display):
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
         scatter_kw : dict, optional
-            Passed to ``Axes.scatter``.
+            Passed to ``Axes.scatter``; without meaning for histograms.
         """
         self.ax_, self.figure_ = axes_for(ax)
         points, look = np.asarray(self.points), {"s": 22, "alpha": 0.8, "lw": 0, **(scatter_kw or {})}
         y = np.zeros(len(points)) if self.y is None else np.asarray(self.y)
-        labels = np.unique(y)
-        if is_regression(y, "auto"):
-            drawn = self.ax_.scatter(points[:, 0], points[:, 1], **{"c": y, "cmap": "viridis", **look})
-            self.figure_.colorbar(drawn, ax=self.ax_, label="y")
-            labels = labels[:0]
-        for k, label in enumerate(labels):
-            color, marker = CLASS_LOOKS[k % len(CLASS_LOOKS)]
-            own = {"color": color, "marker": marker, "label": str(label), **look}
-            self.ax_.scatter(*points[y == label].T, **own)
+        labels, on_line = np.unique(y), points.shape[1] == 1
         explained = np.asarray(() if self.explained is None else self.explained)
         shares = [f", {share:.0%} of variance" for share in explained] or ["", ""]
-        self.ax_.set(xlabel=f"component 1{shares[0]}", ylabel=f"component 2{shares[1]}")
-        # Distances are what is learned: one unit is one unit in both directions.
-        self.ax_.set_aspect("equal", adjustable="datalim")
+        self.ax_.set(xlabel="component 1" if on_line else f"component 1{shares[0]}")
+        if is_regression(y, "auto"):
+            up = y if on_line else points[:, 1]
+            drawn = self.ax_.scatter(points[:, 0], up, **{"c": y, "cmap": "viridis", **look})
+            self.figure_.colorbar(drawn, ax=self.ax_, label="y")
+            labels = labels[:0]
+        bins = np.histogram_bin_edges(points[:, 0], "sturges")
+        for k, label in enumerate(labels):
+            color, marker = CLASS_LOOKS[k % len(CLASS_LOOKS)]
+            own: dict[str, Any] = {"color": color, "label": str(label)}
+            if on_line:
+                self.ax_.hist(points[y == label, 0], bins, alpha=0.6, **own)
+            else:
+                self.ax_.scatter(*points[y == label].T, **{"marker": marker, **own, **look})
+        if on_line:
+            self.ax_.set(ylabel="matrices" if len(labels) else "y")
+        else:
+            self.ax_.set(ylabel=f"component 2{shares[1]}")
+            # Distances are what is learned: one unit is one unit in both directions.
+            self.ax_.set_aspect("equal", adjustable="datalim")
         if self.y is not None and 0 < len(labels) <= 12:
             self.ax_.legend()
         return self
@@ -171,7 +184,7 @@ class PairDistanceDisplay(Display):
     @classmethod
     def from_estimator(
         cls,
-        estimator: TransformerMixin,
+        estimator: BaseEstimator,
         X: ArrayLike,
         y: ArrayLike | None = None,
         *,
@@ -189,10 +202,8 @@ class PairDistanceDisplay(Display):
         **kwargs
             Passed to `plot`.
         """
-        vectors, y = _labeled_vectors(estimator, X, y)
-        if len(vectors) < 2:
-            raise ValueError("X holds one matrix: expected two or more, to have a distance.")
-        return cls(_distances(X, before), pairwise_distances(vectors), y).plot(**kwargs)
+        vectors, y, X, name = _find_vectors(estimator, X, y)
+        return cls(_distances(X, before), pairwise_distances(vectors), y)._named(name).plot(**kwargs)
 
     def plot(self, ax: Axes | None = None, *, cmap: str = "viridis", colorbar: bool = True) -> Self:
         """Draw.
