@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from spdmetric.estimators import LogEuclideanMetricCV as LogEuclideanMetricCV
     from spdmetric.estimators import LogEuclideanRegressor as LogEuclideanRegressor
     from spdmetric.estimators import Shrinkage as Shrinkage
+    from spdmetric.io.frames import stack_frame as stack_frame
     from spdmetric.io.models import load as load
     from spdmetric.io.models import save as save
     from spdmetric.plots import ChoiceDisplay as ChoiceDisplay
@@ -39,6 +40,7 @@ _NAMES = {
     "compare": "comparison.report",
     "load": "io.models",
     "save": "io.models",
+    "stack_frame": "io.frames",
     "ChoiceDisplay": "plots",
     "EmbeddingDisplay": "plots",
     "PairDistanceDisplay": "plots",
