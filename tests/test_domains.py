@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import copy
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import logsumexp
 from sklearn import config_context
@@ -14,14 +15,17 @@ from sklearn.pipeline import make_pipeline
 
 from random_matrices import labeled, spd
 from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV, load, save
+from spdmetric.comparison.plan import make_plan
 from spdmetric.datasets import recenter
 from spdmetric.estimators._adaptation import LabeledVectors, find_left_out_errors, find_shifted_mean
 from spdmetric.estimators.heads import ClassMeans, log_posterior
 from spdmetric.geometry import distance_riemann, matrices_at, mean_riemann, tangent_vectors
+from spdmetric.io.matrices import Matrices
 from spdmetric.linalg.symmetric import congruence, invsqrtm, sqrtm, vech
 from spdmetric.manifolds import RankPoint
 from spdmetric.objectives.data import ClassTarget
 from spdmetric.objectives.weighting import discriminant_weighting
+from spdmetric.validation import check_domains
 
 
 def sessions(rng, n=72, d=4, n_domains=3):
@@ -449,3 +453,34 @@ def test_shares_that_cannot_be_estimated(subjects, rng):
     )
     with pytest.raises(ValueError, match="head_='centroid'"):
         neighbors.adapt(X, prior="estimate")
+
+
+@pytest.mark.parametrize("dtype", ["uint64", "int64", "int8", "U3", "category"])
+def test_domains_keep_their_identity(rng, dtype):
+    """Hashes of pandas are of uint64, and three of them near 2**63 are no two numbers of float64."""
+    X, y = labeled(rng, 24, 3)
+    top = {"uint64": 2**63 + 5, "int64": 2**62, "int8": 120}.get(dtype, 700)
+    kind = "uint64" if dtype == "uint64" else "int64"
+    given = np.array([1, top, top + 1], dtype=kind)[np.arange(24) % 3]
+    given = pd.Series(given.astype(str)).astype("category") if dtype == "category" else given.astype(dtype)
+    metric = LogEuclideanMetric(1.0, tol=1e-2).fit(X, y, sample_domain=given)
+    assert len(metric.domains_) == 3
+    assert set(metric.domains_.tolist()) == set(np.asarray(given).tolist())
+    np.testing.assert_array_equal(metric.transform(X, given)[:3], metric.transform(X[:3], given[:3]))
+
+
+def test_numbers_that_no_integer_type_holds():
+    with pytest.raises(ValueError, match="from -1 to 9223372036854775808: expected a range that int64 or"):
+        check_domains([-1, 2**63], 2)
+
+
+def test_float32_is_symmetric_up_to_its_own_rounding(rng):
+    """Everywhere, adaptation with labels and to other shares included; `compare` runs as many methods."""
+    X, y = labeled(rng, 40, 3)
+    noise = 3e-7 * np.abs(X).max(axis=(1, 2), keepdims=True) * rng.standard_normal(X.shape)
+    rough = (X + noise).astype(np.float32)
+    model = LogEuclideanClassifier(cv=2, head="centroid").fit(rough, y)
+    for adapted in (model.adapt(rough), model.adapt(rough, y), model.adapt(rough, prior="estimate")):
+        assert adapted.predict(rough).shape == (40,)
+    plan = make_plan(Matrices(rough, y, None, "rough"), None, 3)
+    np.testing.assert_array_equal(plan.X, plan.X.mT)

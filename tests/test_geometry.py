@@ -23,6 +23,7 @@ from spdmetric.geometry import (
     mean_euclid,
     mean_logeuclid,
     mean_riemann,
+    median_riemann,
     pairwise_distance,
     tangent_vectors,
 )
@@ -196,3 +197,10 @@ def test_a_step_that_misleads_is_taken_back():
     """Two matrices far apart in one direction: secants of the first steps are poor."""
     X = np.array([np.diag([1e4, 1e-4, 1.0]), np.diag([1.0, 1e4, 1e-4]), np.eye(3) + 0.9 * (1 - np.eye(3))])
     assert gradient_length(X, mean_riemann(X)) <= 1e-6
+
+
+@pytest.mark.parametrize("mean", [mean_euclid, mean_logeuclid, mean_riemann, median_riemann])
+@pytest.mark.parametrize("weight", [np.ones(1), np.ones(3), np.ones((4, 1)), [1.0, 2.0, 1.0]])
+def test_means_want_one_weight_for_each_matrix(rng, mean, weight):
+    with pytest.raises(ValueError, match=r"sample_weight has shape .*, expected \(4,\): one for each matrix"):
+        mean(spd(rng, 4, 3), weight)

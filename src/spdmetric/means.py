@@ -107,8 +107,13 @@ def median_riemann(X: Array, sample_weight: Array | None = None) -> Array:
 
 def average_over(X: Array, sample_weight: Array | None = None) -> Average:
     """Return the average over the matrices of an array."""
-    xp = array_namespace(X)
-    w = xp.ones(X.shape[0], dtype=X.dtype, device=device(X)) if sample_weight is None else sample_weight
+    xp, n = array_namespace(X), X.shape[0]
+    if sample_weight is None:
+        w = xp.ones(n, dtype=X.dtype, device=device(X))
+    else:
+        w = sample_weight if hasattr(sample_weight, "shape") else xp.asarray(sample_weight)
+    if tuple(w.shape) != (n,):
+        raise ValueError(f"sample_weight has shape {tuple(w.shape)}, expected ({n},): one for each matrix.")
     return lambda f: weighted_sum(f, X, w) / xp.sum(w)
 
 

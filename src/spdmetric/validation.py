@@ -648,7 +648,16 @@ def check_domains(sample_domain: Any, n: int) -> np.ndarray:
             raise ValueError(
                 f"sample_domain[{i}] is {domain!r}: expected strings, or whole numbers, for all matrices."
             )
-    return np.array(domains)
+    if kind is str:
+        return np.array(domains)
+    # By themselves, integers of int64 and uint64 together would become float64, and lose digits.
+    for dtype in (np.int64, np.uint64):
+        if np.iinfo(dtype).min <= min(domains) and max(domains) <= np.iinfo(dtype).max:
+            return np.array(domains, dtype=dtype)
+    raise ValueError(
+        f"sample_domain has whole numbers from {min(domains)} to {max(domains)}: expected a range that int64 "
+        "or uint64 can hold. Pass them as strings."
+    )
 
 
 def check_groups(groups: ArrayLike | None, n: int) -> np.ndarray | None:

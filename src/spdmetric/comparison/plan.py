@@ -18,7 +18,7 @@ from spdmetric.datasets import recenter
 from spdmetric.io.matrices import Matrices
 from spdmetric.linalg.symmetric import congruence
 from spdmetric.objectives.start import common_range
-from spdmetric.validation import check_choice
+from spdmetric.validation import check_choice, check_symmetric
 
 # Of each repeat the folds, of each fold training and test indices.
 Splits = tuple[tuple[tuple[np.ndarray, np.ndarray], ...], ...]
@@ -96,10 +96,11 @@ def make_plan(
     check_choice("scoring", scoring, tuple(SCORES))
     check_choice("class_weight", class_weight, (None, "balanced"))
     check_names(methods or ())
-    X, y, n = np.asarray(data.X, float), data.labels, len(data.X)
+    # Matrices of float32 are symmetric up to rounding of float32: they are averaged before they are cast.
+    X, y, n = check_symmetric(data.X), data.labels, len(data.X)
     if test is not None:
         _check_test(data, test)
-        X, y = np.concatenate([data.X, test.X]).astype(float), np.concatenate([y, test.labels])
+        X, y = np.concatenate([X, check_symmetric(test.X)]), np.concatenate([y, test.labels])
     classes, codes = np.unique(y, return_inverse=True)
     if test is not None:
         splits: Splits = (((np.arange(n), np.arange(n, len(X))),),)

@@ -35,6 +35,7 @@ from spdmetric.validation import (
     check_labels,
     check_own,
     check_own_weight,
+    check_symmetric,
     check_weights,
     is_definite,
     smallest_rank,
@@ -366,7 +367,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         """
         if np.bincount(mine.codes, minlength=len(self.classes_)).min() < 2:
             return None
-        own = np.asarray(to_numpy(X), dtype=np.float64)[counts]
+        own = check_symmetric(to_numpy(X))[counts]
         rank = None if is_definite(own) else smallest_rank(own)
         metric = LogEuclideanMetricCV(
             LogEuclideanMetric(task="classification", tol=3e-2, max_iter=40),
@@ -390,7 +391,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
                 "prior='estimate' needs head_='centroid' and the class means of positive definite training "
                 "matrices: fit again with head='centroid', or use prior='train'."
             )
-        X = np.asarray(to_numpy(X), dtype=np.float64)
+        X = check_symmetric(to_numpy(X))
         weight, variance = check_weights(sample_weight, X), head.variance * metric.temperature_
         vectors = transform_to_numpy(metric, X, None)
         share = estimate_shares(vectors, weight, head, variance, centers.share)

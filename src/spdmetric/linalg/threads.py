@@ -5,12 +5,14 @@ Small matrices gain nothing from threads inside BLAS, and lose much where other 
 
 from __future__ import annotations
 
+import atexit
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache, partial, wraps
+from queue import Empty, SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
 from joblib import effective_n_jobs
@@ -34,8 +36,38 @@ def threads(n_jobs: int | None = 1) -> Iterator[Map]:
     Inside a worker of joblib it is one thread: the workers are parallel already.
     """
     n_threads = effective_n_jobs(n_jobs)
-    with _controller().limit(limits=1, user_api="blas"):
+    _LIMIT.enter()
+    try:
         yield map if n_threads == 1 else partial(map_by_threads, n_threads=n_threads)
+    finally:
+        _LIMIT.leave()
+
+
+class _Limit:
+    """One thread in BLAS, for the whole process: set by the first who enters, lifted by the last who leaves.
+
+    Each restoring what it had found, calls that overlap would leave the limit of another behind.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._inside = threading.Lock(), 0
+        self._limiter: Any = None
+
+    def enter(self) -> None:
+        with self._lock:
+            if self._limiter is None:
+                self._limiter = _controller().limit(limits=1, user_api="blas")
+            self._inside += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._limiter.restore_original_limits()
+                self._limiter = None
+
+
+_LIMIT = _Limit()
 
 
 def map_by_threads(function: Callable[[Item], R], chunks: Iterable[Item], *, n_threads: int) -> Iterator[R]:
@@ -44,27 +76,70 @@ def map_by_threads(function: Callable[[Item], R], chunks: Iterable[Item], *, n_t
     The function should release the interpreter lock, as all kernels do, and not call this itself.  Threads
     run at most two chunks each ahead, so that the memory of results does not grow with the number of chunks.
     """
-    waiting: deque[Future[R]] = deque()
+    tasks, wanted = _start_workers(n_threads), [True]  # emptied where nothing is wanted any more
+    waiting: deque[SimpleQueue[tuple[bool, Any]]] = deque()
     try:
         for chunk in chunks:
-            waiting.append(_pool(n_threads).submit(function, chunk))
+            waiting.append(SimpleQueue())
+            tasks.put((function, chunk, waiting[-1], wanted))
             if len(waiting) > 2 * n_threads:
-                yield waiting.popleft().result()
+                yield _receive(waiting.popleft())
         while waiting:
-            yield waiting.popleft().result()
+            yield _receive(waiting.popleft())
     finally:  # an error, or nobody asks any more
-        for future in waiting:
-            future.cancel()
+        wanted.clear()
 
 
+def _receive(answer: SimpleQueue[tuple[bool, R]]) -> R:
+    """The result of a chunk, when it is there; an error is raised here."""
+    done, value = answer.get()
+    if not done:
+        raise value  # type: ignore[misc]
+    return value
+
+
+# Executors of the standard library take locks in Python code, and ^C at the wrong moment leaves one of them
+# held: the process then never ends.  The queues below are atomic, so that an interruption finds no lock.
 @lru_cache(maxsize=4)
-def _pool(n_threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(n_threads, thread_name_prefix="spdmetric")
+def _start_workers(n_threads: int) -> SimpleQueue[Any]:
+    """Start threads that work on what comes through a queue, until the process ends."""
+    tasks: SimpleQueue[Any] = SimpleQueue()
+    for k in range(n_threads):
+        threading.Thread(target=_work, args=(tasks,), name=f"spdmetric_{k}", daemon=True).start()
+    atexit.register(_stop_workers, tasks, n_threads)
+    return tasks
 
 
-# A forked process inherits the pool but not its threads, and would wait for them for ever.
+def _work(tasks: SimpleQueue[Any]) -> None:
+    while (task := tasks.get()) is not None:
+        function, chunk, answer, wanted = task
+        try:
+            answer.put((True, function(chunk)) if wanted else (False, None))
+        except BaseException as error:  # it is raised where the result is wanted
+            answer.put((False, error))
+        del task, function, chunk, answer, wanted  # nothing is held on to until the next task
+
+
+def _stop_workers(tasks: SimpleQueue[Any], n_threads: int) -> None:
+    """Let no thread begin anything while the interpreter is taken down."""
+    try:
+        while True:
+            tasks.get_nowait()
+    except Empty:
+        pass
+    for _ in range(n_threads):
+        tasks.put(None)
+
+
+def _begin_anew() -> None:
+    """In a forked process, which inherits queues and locks, but not the threads that would answer."""
+    global _LIMIT
+    _start_workers.cache_clear()
+    _LIMIT = _Limit()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+    os.register_at_fork(after_in_child=_begin_anew)
 
 
 def one_thread(function: Callable[P, R]) -> Callable[P, R]:
