@@ -14,7 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 from sklearn.pipeline import make_pipeline
 
 from random_matrices import labeled, spd
-from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
+from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.datasets import make_toy
 from spdmetric.estimators import _selection
 from spdmetric.estimators._problem import find_problem, solve_path
@@ -456,3 +456,38 @@ def test_matrices_that_are_all_the_same():
     X = np.repeat(np.diag([1.0, 2.0, 3.0, 4.0])[None], 6, axis=0)
     with pytest.raises(ValueError, match="All matrices of X are the same"):
         LogEuclideanMetricCV().fit(X, [0, 1, 0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("names", ["acb", "bac", "bca", "cab", "cba"])
+@pytest.mark.parametrize("groups", [None, np.arange(60) // 5])
+def test_class_names_change_nothing_but_names(names, groups, rng):
+    """The order of names decides neither directions, nor folds, nor ties."""
+    X, y = labeled(rng, 60, 6, classes=3)
+    codes, names = np.unique(y, return_inverse=True)[1], np.array(list(names))
+    found = []
+    for of in (np.array(list("abc")), names):
+        metric = LogEuclideanMetric(2.0, rank=2, weighting="discriminant").fit(X, of[codes])
+        chosen = LogEuclideanMetricCV(radii=[0.0], ranks=[2, 3]).fit(X, of[codes], groups=groups)
+        model = LogEuclideanClassifier(LogEuclideanMetricCV(radii=[0.0, 2.0], ranks=[2]), head="neighbors")
+        model.fit(X, of[codes], groups=groups)
+        probabilities = model.predict_proba(X)[:, np.searchsorted(np.sort(of), of)]
+        predicted = np.argsort(of)[np.searchsorted(np.sort(of), model.predict(X))]
+        scores = chosen.cv_results_["mean_test_score"], chosen.cv_results_["mean_test_accuracy"]
+        found.append([metric.transform(X), chosen.transform(X), probabilities, predicted, *scores])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-9)
+
+
+def test_a_matrix_without_weight_decides_nothing(rng):
+    X, y = labeled(rng, 40, 6)
+    weight, outlier = np.r_[np.ones(40), 0.0], np.diag([1.0, 0, 0, 0, 0, 0])
+    with_outlier = np.concatenate([X, outlier[None]]), np.append(y, y[0]), weight
+    folds = [(np.arange(40) % 4 != k, np.arange(40) % 4 == k) for k in range(4)]
+    folds = [(np.flatnonzero(train), np.flatnonzero(test)) for train, test in folds]
+    alone = LogEuclideanMetricCV(cv=folds).fit(X, y)
+    beside = LogEuclideanMetricCV(cv=[(np.append(train, 40), test) for train, test in folds])
+    beside.fit(*with_outlier)
+    assert beside.best_params_ == alone.best_params_
+    np.testing.assert_array_equal(beside.transform(X), alone.transform(X))
+    model = LogEuclideanClassifier().fit(*with_outlier)
+    assert model.metric_.cv_results_["param_rank"][0] is None

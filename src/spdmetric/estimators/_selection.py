@@ -26,13 +26,14 @@ from spdmetric.estimators.heads import (
     Votes,
     fit_temperature,
     log_posterior,
+    order_classes,
 )
 from spdmetric.estimators.metric import LogEuclideanMetric
 from spdmetric.linalg.batch import make_stack
 from spdmetric.linalg.moments import Moments, Summary, compute_moments
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm, unvech
 from spdmetric.linalg.threads import threads
-from spdmetric.objectives.data import ClassTarget, Data, Part, Target, row_chunks
+from spdmetric.objectives.data import ClassTarget, Data, Part, Rows, Target, row_chunks
 from spdmetric.objectives.start import Start, find_start
 from spdmetric.objectives.weighting import discriminant_weighting
 from spdmetric.validation import check_splits
@@ -124,26 +125,31 @@ def make_folds(
     groups: Array | None,
     random_state: int,
 ) -> list[Fold]:
-    """Split the matrices as they are given; those without weight are left out afterwards.
+    """Split the matrices as they are given; then those without weight are left out, and not counted.
 
-    ``codes`` are those of the classes, (n,), or regression targets, (n, q).
+    ``codes`` are those of the classes, (n,), or regression targets, (n, q).  Folds are made of classes
+    numbered as they come, whatever their names.
     """
-    n = len(codes)
+    n, labels = (
+        len(codes),
+        codes if classes is None else np.argsort(order_classes(codes, len(classes)))[codes],
+    )
     if cv is not None:
-        splitter = partial(check_cv, cv, codes, classifier=classes is not None)
-        splits = check_splits(cv, lambda: splitter().split(data.X, codes, groups), n)
+        splitter = partial(check_cv, cv, labels, classifier=classes is not None)
+        splits = check_splits(cv, lambda: splitter().split(data.X, labels, groups), n)
     elif groups is not None:
         n_groups = len(np.unique(groups))
         if n_groups < 2:
             raise ValueError("groups has one group: expected two or more, which the folds keep apart.")
         splitter = GroupKFold(N_FOLDS) if classes is None else StratifiedGroupKFold(N_FOLDS)
         few = LeaveOneGroupOut() if n_groups <= N_FOLDS else None  # a fold made for classes may stay empty
-        splits = list((few or splitter).split(np.zeros(n), codes, groups))
+        splits = list((few or splitter).split(np.zeros(n), labels, groups))
     else:
-        splits = stratified_folds(codes, random_state, by_class=classes is not None)
+        splits = stratified_folds(labels, random_state, by_class=classes is not None)
     counts, rows = data.target.weight > 0, np.arange(n)
     folds = [(rows[train], rows[test]) for train, test in splits]
-    folds = [(train[counts[train]], test[counts[test]]) for train, test in folds]
+    place, codes = np.cumsum(counts) - 1, codes[counts]  # among those with weight
+    folds = [(place[train[counts[train]]], place[test[counts[test]]]) for train, test in folds]
     for k, (train, test) in enumerate(folds):
         present = np.unique(codes[train], axis=0)
         if len(present) < 2:
@@ -210,7 +216,7 @@ class Whitened(NamedTuple):
     logs: np.ndarray | None  # (n, p), tangent vectors at the center
 
     def find_problem(
-        self, rows: np.ndarray, rank: int | None, metric: LogEuclideanMetric, *, searched: bool = True
+        self, rows: Rows, rank: int | None, metric: LogEuclideanMetric, *, searched: bool = True
     ) -> Problem:
         """What to learn from some of the matrices; where they are not whitened, it looks for a center.
 
@@ -237,7 +243,7 @@ def whiten_at_center(data: Data, grid: Grid, init: str | Array) -> Whitened:
     """
     if None not in grid.radii:
         return Whitened(data, None, None)
-    center = find_start(data.weighted, init, None).center
+    center = find_start(data, init, None).center
     X = congruence(invsqrtm(center), data.X)
     return Whitened(replace(data, X=X), center, embed(X, np.eye(len(center))))
 
@@ -343,8 +349,9 @@ class KnownTargets(RegressorMixin, BaseEstimator):
 class KnownPosterior(ClassifierMixin, BaseEstimator):
     """Predicted probabilities, as a classifier for scikit-learn's scorers."""
 
-    def __init__(self, posterior: np.ndarray):
+    def __init__(self, posterior: np.ndarray, order: np.ndarray):
         self.posterior = posterior
+        self.order = order  # of the classes, the first of equally probable ones is taken
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> KnownPosterior:
         """Learn the names of the classes."""
@@ -357,7 +364,7 @@ class KnownPosterior(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         """The most probable classes, whatever X is."""
-        return self.classes_[self.posterior.argmax(axis=1)]
+        return self.classes_[self.order[self.posterior[:, self.order].argmax(axis=1)]]
 
 
 # ---------------------------------------------------------------------------
@@ -438,9 +445,13 @@ def _score_classes(
     splits = [float(part.mean()) for part in np.split(known, ends)]
     if scorer is not None:
         pairs = zip(np.split(posterior, ends), np.split(codes, ends), strict=True)
-        known_of = [(KnownPosterior(part).fit(labels, classes), classes[labels]) for part, labels in pairs]
+        order = order_classes(codes, len(classes))
+        known_of = [
+            (KnownPosterior(part, order).fit(labels, classes), classes[labels]) for part, labels in pairs
+        ]
         splits = [float(check_scoring(by, scorer)(by, y[:, None], y)) for by, y in known_of]
-    return OptionScores(splits, known, posterior.argmax(axis=1) == codes, temperature)
+    tied = posterior == posterior.max(axis=1, keepdims=True)  # a label is right once, whatever their order
+    return OptionScores(splits, known, tied[np.arange(len(codes)), codes] / tied.sum(axis=1), temperature)
 
 
 def _score_targets(

@@ -23,7 +23,7 @@ from spdmetric.estimators._adaptation import (
 )
 from spdmetric.estimators._selection import embed
 from spdmetric.estimators.cv import LogEuclideanMetricCV, MetricPredictor, Training, transform_to_numpy
-from spdmetric.estimators.heads import ClassMeans, Votes, log_posterior
+from spdmetric.estimators.heads import ClassMeans, Votes, log_posterior, order_classes
 from spdmetric.estimators.metric import LogEuclideanMetric
 from spdmetric.linalg.symmetric import Array, invsqrtm, powm, triangular_root
 from spdmetric.linalg.threads import one_thread
@@ -199,6 +199,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         self.metric_, self._own = metric, None
         self.classes_ = np.asarray(metric.classes_)
         self.head_ = "centroid" if n_neighbors is None else "neighbors"
+        self._order = order_classes(target.codes, len(self.classes_))
         self._head = (
             ClassMeans.from_vectors(vectors, target)
             if n_neighbors is None
@@ -251,8 +252,8 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         -------
         labels : ndarray of shape (n_matrices,)
         """
-        known = self.predict_log_proba(X, sample_domain)
-        return self.classes_[np.argmax(known, axis=1)]
+        known = self.predict_log_proba(X, sample_domain)[:, self._order]
+        return self.classes_[self._order][np.argmax(known, axis=1)]
 
     def decision_function(self, X: Array, sample_domain: Array | None = None) -> np.ndarray:
         """Log probabilities, of two classes the log odds of the second, (n_matrices,)."""

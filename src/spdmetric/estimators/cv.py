@@ -239,6 +239,8 @@ class LogEuclideanMetricCV(FittedMetric):
         groups = None if groups is None else validation.check_groups(groups, data.shape[0])
         codes = data.target.values if classes is None else data.target.codes
         folds = selection.make_folds(self.cv, data, codes, classes, groups, self.random_state)
+        rows = np.flatnonzero(data.target.weight > 0)
+        data, codes = data.weighted, codes[rows]
         grid = self._make_grid(data, folds, *given)
         whitened = selection.whiten_at_center(data, grid, metric.init)
         scores = self._score_folds(whitened, grid, folds, metric)
@@ -253,7 +255,7 @@ class LogEuclideanMetricCV(FittedMetric):
         self.best_params_ = self.cv_results_["params"][self.best_index_]
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         self.n_neighbors_ = chosen.n_neighbors
-        return self._learn_chosen(whitened, grid, chosen, metric, classes, domains)
+        return self._learn_chosen(whitened, grid, chosen, metric, classes, domains)._replace(rows=rows)
 
     def _learn_chosen(
         self,
@@ -266,8 +268,8 @@ class LogEuclideanMetricCV(FittedMetric):
     ) -> Training:
         """Learn the chosen metric on all matrices, from the center that the folds have used."""
         radius, rank, kind = chosen.metric
-        rows, radii = np.flatnonzero(whitened.data.target.weight > 0), grid.radii[rank]
-        problem = whitened.find_problem(rows, rank, metric, searched=radii != [0.0])
+        every, radii = slice(None), grid.radii[rank]
+        problem = whitened.find_problem(every, rank, metric, searched=radii != [0.0])
         search = partial(solve_path, solver=metric.solver, tol=metric.tol, max_iter=metric.max_iter)
         solutions = search(problem, radii, callback=metric._report)
         solution = solutions[radii.index(radius)]
@@ -285,8 +287,8 @@ class LogEuclideanMetricCV(FittedMetric):
         if rank is None:
             plain = vech(congruence(self.embedding_.frame.T, unvech(vectors)))
         vectors = plain if weighting is None else vectors @ weighting.directions
-        logs = None if whitened.logs is None else whitened.logs[rows]
-        return Training(rows, whitened.data.take(rows), vectors, plain, logs, problem.start)
+        rows = np.arange(whitened.data.shape[0])
+        return Training(rows, whitened.data, vectors, plain, whitened.logs, problem.start)
 
     def _check_parameters(self) -> tuple[LogEuclideanMetric, tuple[list[Any] | None, ...]]:
         """Check the parameters; return the metric to learn; radii, ranks and weightings that are given."""
@@ -314,7 +316,7 @@ class LogEuclideanMetricCV(FittedMetric):
         """Candidates for these data."""
         fewest = most = min(len(train) for train, _ in folds)
         if isinstance(data.target, ClassTarget):
-            counts = data.weighted.target.counts
+            counts = data.target.counts
             most = min(most, counts[counts > 0].min())
         if self.head in ("centroid", "ridge"):
             numbers: list[int] = []

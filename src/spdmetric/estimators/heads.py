@@ -78,6 +78,13 @@ def _find_prior(share: np.ndarray, n: int) -> np.ndarray:
     return np.where(present, equal if by_chance > _BY_CHANCE else share, 0.0)
 
 
+def order_classes(codes: np.ndarray, n_classes: int) -> np.ndarray:
+    """Classes in the order in which they come, absent ones last, (c,): ties hang on no names."""
+    first = np.full(n_classes, len(codes))
+    np.minimum.at(first, codes, np.arange(len(codes)))
+    return np.argsort(first, kind="stable")
+
+
 class Votes(NamedTuple):
     """Votes of the nearest training vectors, each by its weight."""
 

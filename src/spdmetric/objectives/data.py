@@ -67,7 +67,7 @@ class ClassTarget:
         """Those of a chunk."""
         return replace(self, codes=self.codes[rows], weight=self.weight[rows])
 
-    def take(self, index: np.ndarray) -> ClassTarget:
+    def take(self, index: Rows) -> ClassTarget:
         """Some of them, by themselves; classes may be absent."""
         return self.from_codes(self.codes[index], self.weight[index], len(self.counts))
 
@@ -136,7 +136,7 @@ class RegressionTarget:
         """Those of a chunk."""
         return replace(self, values=self.values[rows], weight=self.weight[rows])
 
-    def take(self, index: np.ndarray) -> RegressionTarget:
+    def take(self, index: Rows) -> RegressionTarget:
         """Some of them, by themselves."""
         return self.from_values(self.values[index], self.weight[index])
 
@@ -245,9 +245,13 @@ class Data:
         """Whether what is computed of all matrices is kept there too."""
         return isinstance(self.X, np.ndarray) and fits(self.X.shape[0], self.X.shape[1])
 
-    def take(self, index: np.ndarray) -> Data:
+    def take(self, index: Rows) -> Data:
         """Some of them; classes may be absent."""
-        X = self.X[index] if isinstance(self.X, np.ndarray) else select_rows(self.X, index)
+        X = (
+            self.X[index]
+            if isinstance(self.X, np.ndarray)
+            else select_rows(self.X, np.arange(self.shape[0])[index])
+        )
         return Data(X, self.target.take(index), map=self.map)
 
     @property

@@ -123,8 +123,8 @@ def class_directions(total: Total, d: int, contrasts: Callable[[np.ndarray], lis
     from it.  A direction u tells class c apart by ``|L_c u|^2 / sum_i |(L_i - L_{c_i}) u|^2``,
     L_c the mean of a class: Fisher's ratio, a generalized eigenproblem for each class.  Two
     classes depart in opposite directions and share one problem; of more, each class gives
-    its best direction in turn, and all rows are made orthogonal to those before them.  Of
-    singular matrices, ``X - I`` takes the place of the logarithm.
+    its best direction, the clearest first, then its second best, and all rows are made orthogonal to those
+    before them.  Of singular matrices, ``X - I`` takes the place of the logarithm.
 
     Class means are the regression of L on the indicators of the classes.  For regression targets
     it is that on them and a constant, and their slopes take the place of the class means.
@@ -151,8 +151,10 @@ def class_directions(total: Total, d: int, contrasts: Callable[[np.ndarray], lis
     within = total(about)
     least = _EPS * sums[-1, 0] + np.finfo(float).tiny  # of matrices that are all the same
     within = within + _SHRINKAGE * (np.trace(within) + least) / d * np.eye(d)
-    best_first = [eigh(mean @ mean, within)[1][:, ::-1] for mean in contrasts(means)]
-    return _orthogonalized(np.stack(best_first, axis=2).reshape(d, -1))
+    ratios, found = zip(*(eigh(mean @ mean, within) for mean in contrasts(means)), strict=True)
+    order = np.argsort(-np.stack(ratios, axis=1)[::-1], axis=1, kind="stable")  # (d, c), for each round
+    best_first = np.take_along_axis(np.stack(found, axis=2)[:, ::-1], order[None], axis=2)
+    return _orthogonalized(best_first.reshape(d, -1))
 
 
 def _from_identity(X: np.ndarray) -> np.ndarray:

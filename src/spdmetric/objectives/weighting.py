@@ -319,21 +319,16 @@ def _directions(fit: Fit, left_out: np.ndarray) -> np.ndarray:
         contrasts = np.linalg.qr(root)[0]
         errors = contrasts.T @ left_out @ contrasts
         shrunk = errors / np.trace(errors) * len(errors) + np.eye(len(errors))
-        return fit.coefficients @ _signed(contrasts @ _inverse_root(shrunk))
+        return _signed(fit.coefficients @ (contrasts @ _inverse_root(shrunk)))
     share, theta = share[known][::-1], root @ theta[:, known][:, ::-1]  # what is explained best comes first
     rest = np.einsum("ij,ik,kj->j", theta, fit.unexplained, theta)
-    return fit.coefficients @ _signed(theta / np.sqrt(share * np.maximum(rest, _LEAST_UNEXPLAINED)))
+    return _signed(fit.coefficients @ (theta / np.sqrt(share * np.maximum(rest, _LEAST_UNEXPLAINED))))
 
 
-def _signed(scores: np.ndarray) -> np.ndarray:
-    """Columns, each with the sign that does not hang on rounding: scores tend to grow from class to class.
-
-    The root leaves no ties: (1, -2, 1) has none with the numbers of the classes.  It is centered, as
-    scores of classes that differ by a constant are the same.
-    """
-    root = np.sqrt(np.arange(len(scores)))
-    growth = (root - root.mean()) @ scores if len(scores) > 1 else scores[0]
-    return np.where(growth < 0, -1.0, 1.0) * scores
+def _signed(directions: np.ndarray) -> np.ndarray:
+    """Columns, each with its largest entry positive: the sign hangs neither on LAPACK nor on class names."""
+    largest = np.abs(directions).argmax(axis=0)
+    return np.where(np.take_along_axis(directions, largest[None], axis=0) < 0, -1.0, 1.0) * directions
 
 
 def _inverse_root(S: np.ndarray) -> np.ndarray:
