@@ -309,9 +309,6 @@ def test_changes_are_of_medians():
     assert "**worse**" in before_after.show(rounds)
 
 
-# -- what is missing ------------------------------------------------------------
-
-
 # -- keeping ----------------------------------------------------------------------
 
 

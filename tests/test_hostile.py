@@ -337,6 +337,8 @@ def test_vectors_that_are_of_no_matrix(case, data):
 
 def test_pairs_that_are_none(data):
     metric = LogEuclideanMetric(2.0).fit(*data)
+    with pytest.raises(ValueError, match=r"Expected pairs of shape \(n_pairs, 2, d, d\), got \(24, 3, 3\)"):
+        metric.pair_distance(data[0])
     with pytest.raises(ValueError, match="one array: all matrices must have one size"):
         metric.pair_distance([[np.eye(3), np.eye(2)]])
     with pytest.raises(ValueError, match=r"two matrices of one size, got \(3, 3\) and \(2, 2\)"):

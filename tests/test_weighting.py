@@ -228,21 +228,6 @@ def test_a_class_of_one_matrix_is_fitted_and_not_judged():
     assert np.isfinite(shape.directions).all()
 
 
-def test_every_class_of_one_matrix():
-    vectors = np.random.default_rng(0).normal(size=(5, 8))
-    shape = discriminant_weighting(vectors, ClassTarget.from_codes(np.arange(5), np.ones(5), 5))
-    assert np.isfinite(shape.directions).all()
-    assert shape.score == 0
-
-
-def test_two_identical_matrices_with_different_labels():
-    vectors, codes, weight, _ = problem(12, 30, 2)
-    vectors[1] = vectors[0]
-    shape = discriminant_weighting(vectors, ClassTarget.from_codes(codes, weight, 2))
-    assert np.isfinite(shape.directions).all()
-    assert np.isfinite(shape.score)
-
-
 def test_identical_matrices_have_no_shape():
     targets = ClassTarget.from_codes(np.array([0, 1, 0, 1]), np.ones(4), 2)
     shape = discriminant_weighting(np.ones((4, 3)), targets)
