@@ -15,7 +15,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from random_matrices import labeled, rotation
+from random_matrices import labeled, rotation, spd
 from spdmetric import CommonRange, LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV, geometry
 from spdmetric.datasets import make_toy
 from spdmetric.estimators import _fitted, embedding

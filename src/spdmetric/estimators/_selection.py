@@ -130,10 +130,8 @@ def make_folds(
     ``codes`` are those of the classes, (n,), or regression targets, (n, q).  Folds are made of classes
     numbered as they come, whatever their names.
     """
-    n, labels = (
-        len(codes),
-        codes if classes is None else np.argsort(order_classes(codes, len(classes)))[codes],
-    )
+    n = len(codes)
+    labels = codes if classes is None else np.argsort(order_classes(codes, len(classes)))[codes]
     if cv is not None:
         splitter = partial(check_cv, cv, labels, classifier=classes is not None)
         splits = check_splits(cv, lambda: splitter().split(data.X, labels, groups), n)
