@@ -136,22 +136,6 @@ def write_models(folder: Path) -> list[Path]:
     return [folder / "pipeline.skops", folder / "metric.skops"]
 
 
-def write_member(folder: Path) -> list[Path]:
-    """One matrix, which is put into a folder before it is read."""
-    A = matrices(np.random.default_rng(0))[0][0]
-    np.save(folder / "b.npy", A)
-    np.savetxt(folder / "b.csv", A, delimiter=",")
-    return [folder / "b.npy", folder / "b.csv"]
-
-
-def write_signals(folder: Path) -> list[Path]:
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((6, 3, 20)), np.arange(6) % 2
-    np.savez(folder / "signals.npz", X=X, y=y)
-    np.save(folder / "signals.npy", X.astype(np.int16))
-    return [folder / "signals.npz", folder / "signals.npy"]
-
-
 def write_fif(folder: Path) -> list[Path]:
     import mne
 
@@ -168,23 +152,6 @@ def read_signal_file(path: Path) -> Any:
 
     events = {"events": "T1,T2", "window": (0.5, 2.5)} if path.suffix == ".edf" else {}
     found = read_signals(path, **events)
-    return found.X, found.y, found.groups
-
-
-def read_member(path: Path) -> Any:
-    """The folder of a file, in which there is another, good one."""
-    from spdmetric.io.matrices import read_matrices
-
-    if not (path.parent / "a.npy").exists():
-        np.save(path.parent / "a.npy", np.eye(4))
-    others = [other for other in path.parent.glob("b.*") if other != path]
-    for other in others:
-        other.rename(other.with_name(f".{other.name}"))
-    try:
-        found = read_matrices(path.parent)
-    finally:
-        for other in others:
-            other.with_name(f".{other.name}").rename(other)
     return found.X, found.y, found.groups
 
 
@@ -250,8 +217,6 @@ KINDS = {
     "mat": Kind(write_mat, read_matrix_file, stack_of_labeled),
     "mat73": Kind(write_mat73, read_matrix_file, stack_of_labeled),
     "model": Kind(write_models, read_model, same_model),
-    "folder": Kind(write_member, read_member, stack_of_labeled),
-    "signals": Kind(write_signals, read_signal_file, stack_of_signals),
     "fif": Kind(write_fif, read_signal_file, stack_of_signals),
     "edf-signals": Kind(write_edf_runs, read_signal_file, stack_of_signals),
 }
