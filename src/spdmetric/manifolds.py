@@ -303,22 +303,20 @@ class ViewPoint:
     def __init__(self, views: Iterable[BallPoint | RankPoint], scales: tuple[float, ...]):
         self.views = tuple(views)
         self.factor = Factors(tuple(view.factor for view in self.views), scales)
-        stops = np.cumsum([view.S.shape[1] for view in self.views]).tolist()
-        self._places = [
-            (slice(0, len(view.S)), slice(stop - view.S.shape[1], stop))
-            for view, stop in zip(self.views, stops, strict=True)
-        ]
-        self.S = np.zeros((max(len(view.S) for view in self.views), stops[-1]))
         self.S = self._join(view.S for view in self.views)
 
     def split(self, S: np.ndarray) -> list[np.ndarray]:
         """What belongs to each view."""
-        return [S[place] for place in self._places]
+        sizes = [view.S.shape for view in self.views]
+        stops = np.cumsum([columns for _, columns in sizes]).tolist()
+        places = zip(sizes, stops, strict=True)
+        return [S[:rows, stop - columns : stop] for (rows, columns), stop in places]
 
     def _join(self, blocks: Iterable[np.ndarray]) -> np.ndarray:
-        joined = np.zeros_like(self.S)
-        for place, block in zip(self._places, blocks, strict=True):
-            joined[place] = block
+        sizes = [view.S.shape for view in self.views]
+        joined = np.zeros((max(rows for rows, _ in sizes), sum(columns for _, columns in sizes)))
+        for place, block in zip(self.split(joined), blocks, strict=True):
+            place[...] = block
         return joined
 
     def gradient(self, function: Any) -> Array:

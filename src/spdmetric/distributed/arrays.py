@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spdmetric.caller import warn_at_caller
-from spdmetric.objectives.data import View
+from spdmetric.objectives.data import LazyStack
 from spdmetric.validation import as_numpy, check_chunk, check_spd, check_stack
 
 if TYPE_CHECKING:
@@ -72,9 +72,9 @@ def chunk_rows(X: DaskArray) -> list[slice]:
     return [slice(first, last) for first, last in pairwise(edges) if first < last]
 
 
-def compute_lazily(X: DaskArray) -> View:
+def compute_lazily(X: DaskArray) -> LazyStack:
     """A dask array that is computed slice by slice in this process: there is no cluster."""
-    return View(X.shape, lambda rows: compute(X[rows]))
+    return LazyStack(X.shape, lambda rows: compute(X[rows]))
 
 
 def compute(array: DaskArray) -> np.ndarray:

@@ -19,7 +19,7 @@ from spdmetric.linalg.symmetric import Array, congruence, invsqrtm
 from spdmetric.linalg.threads import Map
 from spdmetric.means import MEANS, average_over
 from spdmetric.objectives import data as records
-from spdmetric.objectives.data import ClassTarget, Data, RegressionTarget, Rows, Target, View, is_stored
+from spdmetric.objectives.data import ClassTarget, Data, LazyStack, RegressionTarget, Rows, Target, is_stored
 from spdmetric.validation import (
     ClassWeight,
     as_numpy,
@@ -194,7 +194,7 @@ def recenter_rows(X: Array, index: np.ndarray, means: list[np.ndarray]) -> Any:
 
         return arrays.map_rows(X, index, partial(_whiten_rows, factors=factors))
     if is_stored(X):
-        return View(X.shape, lambda rows: _whiten_rows(read_checked(X, rows), index[rows], factors))
+        return LazyStack(X.shape, lambda rows: _whiten_rows(read_checked(X, rows), index[rows], factors))
     return _whiten_rows(X, index, factors)
 
 
@@ -213,7 +213,7 @@ def domain_mean(
 
         average = arrays.average_over_rows(X, rows, weight)
     elif is_stored(X):
-        some = records.select_rows(View(X.shape, partial(read_checked, X)), rows)
+        some = records.select_rows(LazyStack(X.shape, partial(read_checked, X)), rows)
         target = ClassTarget.from_codes(np.zeros(rows.size, dtype=int), weight)
         average = Data(some, target, map=map).average
     else:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from math import isfinite
+from math import inf, isfinite, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from spdmetric.estimators.embedding import Embedding
-from spdmetric.manifolds import Ball, RankBall
+from spdmetric.estimators.embedding import embedding_at
+from spdmetric.manifolds import Ball, RankBall, ViewBall
 from spdmetric.objectives.alignment import Evaluation, Misalignment
 from spdmetric.objectives.data import Data
 from spdmetric.objectives.gaussian import MOST, GaussianEvaluation, GaussianMisalignment
-from spdmetric.objectives.start import Start
+from spdmetric.objectives.start import Start, ViewStarts
 from spdmetric.objectives.weighting import Weighting
 from spdmetric.solvers import SOLVERS, Callback, Solution, trust_region
-from spdmetric.validation import UninformativeDataError
+from spdmetric.validation import UninformativeDataError, check_radius
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -27,7 +27,7 @@ Solver = Callable[..., Solution]
 class Problem(NamedTuple):
     """An objective in the coordinates of its start, evaluated there."""
 
-    start: Start
+    start: Start | ViewStarts
     objective: Misalignment
     rank: int | None
     here: Evaluation  # at the start
@@ -37,21 +37,31 @@ class Problem(NamedTuple):
         return self._replace(rank=rank, here=self.objective.at(ball_around(self.start, rank, 0.0).center))
 
 
-def ball_around(start: Start, rank: int | None, radius: float) -> Ball | RankBall:
-    """Return the points within a distance of a start."""
+def ball_around(start: Start | ViewStarts, rank: int | None, radius: float) -> Ball | RankBall | ViewBall:
+    """Return the points within a distance of a start; of several views, in the mean square of the views."""
+    if isinstance(start, ViewStarts):
+        sizes, V = [len(view.center) for view in start.views], len(start.views)
+        ranks = [None if rank is None else min(rank, k) for k in sizes]
+        balls: list[Any] = [ball_around(view, m, inf) for view, m in zip(start.views, ranks, strict=True)]
+        return ViewBall(balls, start.scales, check_radius(sqrt(V) * radius))
     k = start.center.shape[0]
     return Ball(np.eye(k), radius) if rank is None else RankBall(k, rank, radius)
 
 
 def find_problem(
-    data: Data, start: Start, rank: int | None, *, kernel: str = "linear", gamma: float | None = None
+    data: Data,
+    start: Start | ViewStarts,
+    rank: int | None,
+    *,
+    kernel: str = "linear",
+    gamma: float | None = None,
 ) -> Problem:
     """Whiten the data at their start, and evaluate the objective there.
 
     Whitened once, the data keep one set of rounding errors, however ill-conditioned they
     are, and the objective stays smooth.
     """
-    n, d, _ = data.shape
+    n, d = data.shape[0], data.shape[-1]
     if kernel == "rbf" and n > MOST:
         raise ValueError(
             f"kernel='rbf' compares all pairs of matrices, and X has {n}: expected at most {MOST}. Use "
@@ -82,9 +92,9 @@ def find_problem(
     return Problem(start, objective, rank, here)
 
 
-def _check_comparable(data: Data, start: Start, rank: int) -> None:
+def _check_comparable(data: Data, start: Start | ViewStarts, rank: int) -> None:
     """Refuse matrices that are singular on the directions where learning starts."""
-    embedding = Embedding.from_point(start, ball_around(start, rank, 0.0).center)
+    embedding = embedding_at(start, ball_around(start, rank, 0.0).center)
     singular = int(data.total(partial(_count_singular, embedding)))
     if singular:
         raise ValueError(
@@ -94,7 +104,7 @@ def _check_comparable(data: Data, start: Start, rank: int) -> None:
         )
 
 
-def _count_singular(embedding: Embedding, X: np.ndarray, target: object) -> np.ndarray:
+def _count_singular(embedding: Any, X: np.ndarray, target: object) -> np.ndarray:
     return np.array(embedding.count_singular(X))
 
 
@@ -118,7 +128,7 @@ def solve_path(
         ball, here = ball_around(problem.start, problem.rank, radius), problem.here
         first: dict[str, Any] = {"start": here.point, "here": here, "callback": callback}
         if solutions and (length := float(np.linalg.norm(solutions[-1].point.S))) > 0:
-            first |= {"start": ball.point(solutions[-1].point.S * (radius / length)), "here": None}
+            first |= {"start": ball.point(solutions[-1].point.S * (ball.radius / length)), "here": None}
         if radius > 0:
             solutions.append(named(problem.objective, ball, tol=tol, max_iter=max_iter, **first))
         else:  # a ball of one point: nothing to search, and every gradient is normal to it

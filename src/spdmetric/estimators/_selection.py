@@ -29,7 +29,7 @@ from spdmetric.estimators.heads import (
     order_classes,
 )
 from spdmetric.estimators.metric import LogEuclideanMetric
-from spdmetric.linalg.batch import make_stack
+from spdmetric.linalg.batch import Factor, make_stack
 from spdmetric.linalg.moments import Moments, Summary, compute_moments
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm, unvech
 from spdmetric.linalg.threads import threads
@@ -193,11 +193,11 @@ class TangentData(Data):
 
     vectors: np.ndarray = field(kw_only=True)  # (n, p)
 
-    def whitened(self, factor: np.ndarray) -> TangentData:
+    def whitened(self, factor: Factor) -> TangentData:
         """The same: they are whitened."""
         return self
 
-    def decompose(self, W: np.ndarray, *, gram: bool) -> tuple[Moments, Summary, list[Part]]:
+    def decompose(self, W: Factor, *, gram: bool) -> tuple[Moments, Summary, list[Part]]:
         """Moments of the vectors, in one chunk."""
         Y, weight = self.target.Y, self.target.weight[:, None]
         nothing: Any = None  # is asked of a decomposition

@@ -23,7 +23,7 @@ from spdmetric.estimators._selection import Fold, FoldScores, Grid, Option, Whit
 from spdmetric.estimators.metric import LogEuclideanMetric, check_parameters
 from spdmetric.linalg.symmetric import Array, congruence, unvech, vech
 from spdmetric.linalg.threads import one_thread
-from spdmetric.objectives.data import ClassTarget, Data, View
+from spdmetric.objectives.data import ClassTarget, Data, LazyStack
 from spdmetric.objectives.start import Start
 from spdmetric.validation import check_candidates, check_radius, check_rank
 
@@ -230,7 +230,9 @@ class LogEuclideanMetricCV(FittedMetric):
         recentered, domains = X, None
         if sample_domain is not None:
             recentered, domains = recenter_domains(X, sample_domain, sample_weight, mean=self._mean_name)
-            recentered = recentered[:] if isinstance(recentered, View) else recentered  # folds are in memory
+            recentered = (
+                recentered[:] if isinstance(recentered, LazyStack) else recentered
+            )  # folds are in memory
             groups = groups_of_domains(sample_domain) if groups is None else groups
         classes, data = check_array_data(
             recentered, y, sample_weight, metric.class_weight, metric.task, needed

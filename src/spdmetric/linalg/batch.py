@@ -8,7 +8,7 @@ There are two kinds: in NumPy, to be read and to judge by, and compiled
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 OneStack: TypeAlias = "PlainStack | CompiledStack"
 OneDecomposition: TypeAlias = "PlainDecomposition | CompiledDecomposition"
-Stack: TypeAlias = "OneStack | ViewStacks"
+Factor: TypeAlias = "np.ndarray | Factors"
+Stack: TypeAlias = Any  # OneStack or ViewStacks: each takes a factor of its own kind
 Decomposition: TypeAlias = "OneDecomposition | ViewDecomposition"
 
 LIMIT = 96  # beyond, eight matrices leave the cache and the gain over LAPACK goes; measured to 160
@@ -91,7 +92,7 @@ class PlainStack:
             self.factors[k] = C
         return _congruence(W, self.X[k], C)
 
-    def decompose(self, W: np.ndarray) -> Decomposition:
+    def decompose(self, W: np.ndarray) -> OneDecomposition:
         """Decompose ``W X W'``; where it has left float64 its logarithm is NaN.
 
         At low rank the kernels are worth packing a stack for that is used again: for few rows of W, BLAS
@@ -189,6 +190,11 @@ class PerView(tuple):
     def __add__(self, other: tuple) -> PerView:
         return PerView(one + more for one, more in zip(self, other, strict=True))
 
+    @property
+    def T(self) -> PerView:
+        """Transposes."""
+        return PerView(one.T for one in self)
+
 
 class Factors(NamedTuple):
     """A factor of each view, and what the features of the view are multiplied with."""
@@ -213,17 +219,17 @@ class Views:
         return Views(tuple(view[rows] for view in self.views))
 
 
-def count_features(W: np.ndarray | Factors) -> int:
+def count_features(W: Factor) -> int:
     """Length of the tangent vectors at a factor."""
     if isinstance(W, Factors):
         return sum(map(count_features, W.views))
     return len(W) * (len(W) + 1) // 2
 
 
-def view_columns(W: np.ndarray | Factors) -> Iterator[slice]:
-    """Where the features of each view are."""
+def view_columns(views: Iterable[np.ndarray]) -> Iterator[slice]:
+    """Where the features of each view are, given its factor or another matrix of as many rows."""
     stop = 0
-    for view in W.views if isinstance(W, Factors) else (W,):
+    for view in views:
         start, stop = stop, stop + count_features(view)
         yield slice(start, stop)
 
@@ -238,7 +244,7 @@ class ViewStacks:
         """Decompose each view at its factor."""
         parts: list[OneDecomposition] = []
         features = np.empty((0, 0))
-        for stack, factor, scale, columns in zip(self.stacks, *W, view_columns(W), strict=True):
+        for stack, factor, scale, columns in zip(self.stacks, *W, view_columns(W.views), strict=True):
             part = stack.decompose(factor)
             if not parts:
                 features = np.empty((len(part.features), count_features(W)))
@@ -272,7 +278,7 @@ class ViewDecomposition:
         return PerView(part.pull_factor(some) for part, some in self._of_views(rows))
 
     def _of_views(self, rows: np.ndarray) -> Iterator[tuple[OneDecomposition, np.ndarray]]:
-        for part, scale, columns in zip(self.parts, self.W.scales, view_columns(self.W), strict=True):
+        for part, scale, columns in zip(self.parts, self.W.scales, view_columns(self.W.views), strict=True):
             yield part, scale * rows[:, columns]
 
 
