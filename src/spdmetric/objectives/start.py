@@ -61,8 +61,9 @@ def find_start(data: Data, init: str | Array, rank: int | None) -> Start:
             raise ValueError(f"init has shape {init.shape}, but the matrices of X are {d} x {d}.")
     if rank is not None:
         return _low_rank_start(data, init)
-    center = init
-    if isinstance(init, str):
+    if not isinstance(init, str):
+        center = init
+    else:
         center = np.eye(d) if init == "identity" else MEANS[init](data.average, data.shape[0])
     return Start(np.eye(d), center, np.eye(d))
 
