@@ -97,13 +97,13 @@ class Evaluation:
     @lazy
     def frame_gradient(self) -> np.ndarray | PerView:
         """Riemannian gradient, as a symmetric matrix in the frame, of several views one of each."""
-        xi = self.data.total_of_parts(_pull, self.point.factor, self.parts, self._cotangents)
+        xi = self.data.total_of_parts(_pull, self.point.factor, self.parts, self._cotangents, False)
         return PerView(map(_traceless, xi)) if isinstance(xi, PerView) else _traceless(xi)
 
     @lazy
     def factor_gradient(self) -> np.ndarray | PerView:
         """Derivative in the entries of the factor, (m, d), of several views one of each."""
-        return self.data.total_of_parts(_pull_factor, self.point.factor, self.parts, self._cotangents)
+        return self.data.total_of_parts(_pull, self.point.factor, self.parts, self._cotangents, True)
 
     @lazy
     def curvature_estimate(self) -> np.ndarray | PerView:
@@ -201,20 +201,15 @@ def _scale(moments: Moments, of_A: float, of_C: float) -> Moments:
     return moments._replace(A=of_A * moments.A, C=of_C * np.asarray(moments.C))
 
 
-def _rows(part: Part, known: Moments | np.ndarray) -> np.ndarray:
-    """Derivative of the misalignment in the features of a chunk, (n, p)."""
+def _pull(part: Part, known: Moments | np.ndarray, to_factor: bool) -> np.ndarray | PerView:
+    """Derivative of the misalignment in the frame, or the factor, from that in the features of a chunk."""
+    here = part.decomposition
     if isinstance(known, np.ndarray):
-        return known[part.rows]
-    Y, weight = part.target.Y, part.target.weight[:, None]
-    return part.decomposition.cotangents(known.mean, Y, weight, np.asarray(known.C), known.A)
-
-
-def _pull(part: Part, known: Moments | np.ndarray) -> np.ndarray | PerView:
-    return part.decomposition.pull(_rows(part, known))
-
-
-def _pull_factor(part: Part, known: Moments | np.ndarray) -> np.ndarray | PerView:
-    return part.decomposition.pull_factor(_rows(part, known))
+        rows = known[part.rows]
+    else:
+        Y, weight = part.target.Y, part.target.weight[:, None]
+        rows = here.cotangents(known.mean, Y, weight, np.asarray(known.C), known.A)
+    return here.pull_factor(rows) if to_factor else here.pull(rows)
 
 
 def _left_out(part: Part, ridge: FeatureRidge, mean: np.ndarray) -> Errors:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from math import isfinite, sqrt
+from math import inf, isfinite, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,9 +13,10 @@ from scipy.linalg import eigh
 from spdmetric.caller import spell
 from spdmetric.linalg.batch import Factors, make_stack, view_columns
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm, logm, spectrum
+from spdmetric.manifolds import Ball, RankBall, ViewBall
 from spdmetric.means import MEANS, Average, RowFunction
 from spdmetric.objectives.data import Data, OneView, Summand, Target, whiten
-from spdmetric.validation import UninformativeDataError, check_spd, is_definite, to_numpy
+from spdmetric.validation import UninformativeDataError, check_radius, check_spd, is_definite, to_numpy
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -39,6 +40,11 @@ class Start(NamedTuple):
         """W0, of shape (k, d): the coordinates of X are ``W0 X W0'``."""
         return self.rotation @ invsqrtm(self.center) @ self.basis.T
 
+    def ball(self, rank: int | None, radius: float) -> Ball | RankBall:
+        """The points within a distance of it, in its coordinates."""
+        k = self.center.shape[0]
+        return Ball(np.eye(k), radius) if rank is None else RankBall(k, rank, radius)
+
     @classmethod
     def at_identity(cls, d: int, logs: Data | OneView | None = None) -> Start:
         """Where learning starts among matrices around the identity: of low rank, given their logarithms."""
@@ -59,6 +65,12 @@ class ViewStarts(NamedTuple):
     def factor(self) -> Factors:
         """W0 of each view."""
         return Factors(tuple(start.factor for start in self.views), self.scales)
+
+    def ball(self, rank: int | None, radius: float) -> ViewBall:
+        """The points within a distance of it, in the mean square of the views."""
+        ranks = [None if rank is None else min(rank, len(start.center)) for start in self.views]
+        balls = [start.ball(m, inf) for start, m in zip(self.views, ranks, strict=True)]
+        return ViewBall(balls, self.scales, check_radius(sqrt(len(balls)) * radius))
 
     @classmethod
     def at_identity(cls, sizes: Sequence[int], scales: tuple[float, ...], logs: Data | None) -> ViewStarts:
@@ -83,9 +95,13 @@ def find_start(data: Data | OneView, init: str | Array, rank: int | None) -> Any
         init = check_spd(np.asarray(to_numpy(init))[None], name="init")[0]
         if init.shape != (d, d):
             raise ValueError(f"init has shape {init.shape}, but the matrices of X are {d} x {d}.")
-    if rank is None:
-        return Start(np.eye(d), _center(data, init, None), np.eye(d))
-    return _low_rank_start(data, init)
+    if rank is not None:
+        return _low_rank_start(data, init)
+    if not isinstance(init, str):
+        center = init
+    else:
+        center = np.eye(d) if init == "identity" else MEANS[init](data.average, data.shape[0])
+    return Start(np.eye(d), center, np.eye(d))
 
 
 def _find_view_starts(data: Data, init: str | Array, rank: int | None) -> ViewStarts:
@@ -151,7 +167,14 @@ def _low_rank_start(data: Data | OneView, init: str | np.ndarray) -> Start:
             "their common range, and some are singular there (fewer samples than channels?): pass "
             "init='euclid', or estimate the matrices with shrinkage."
         )
-    center = _center(data, init, basis)
+
+    def average(f: RowFunction) -> np.ndarray:
+        return data.average(lambda X: f(congruence(basis.T, X)))
+
+    if not isinstance(init, str):
+        center = congruence(basis.T, init)
+    else:
+        center = np.eye(basis.shape[1]) if init == "identity" else MEANS[init](average, data.shape[0])
     departures = _of(logm if definite else _from_identity, _through(invsqrtm(center) @ basis.T, data.total))
     return Start(basis, center, class_directions(departures, center.shape[0], data.target.contrasts))
 
@@ -169,21 +192,6 @@ def _through(factor: np.ndarray, total: Total) -> Total:
 def _indefinite(X: np.ndarray, target: Target) -> float:
     """1 for a chunk with a singular matrix."""
     return 0.0 if is_definite(X) else 1.0
-
-
-def _center(data: Data | OneView, init: str | np.ndarray, basis: np.ndarray | None) -> np.ndarray:
-    """G0, in a basis if one is given."""
-    if not isinstance(init, str):
-        return init if basis is None else congruence(basis.T, init)
-    if init == "identity":
-        return np.eye(data.shape[-1] if basis is None else basis.shape[1])
-    if basis is None:
-        return MEANS[init](data.average, data.shape[0])
-
-    def average(f: RowFunction) -> np.ndarray:
-        return data.average(lambda X: f(congruence(basis.T, X)))
-
-    return MEANS[init](average, data.shape[0])
 
 
 def common_range(average: Average, floor: float | None = None) -> np.ndarray:
