@@ -143,6 +143,10 @@ class Embedding:
         vectors = vech(congruence(Q.T, logs))
         return vectors if self.weighting is None else vectors @ like(self.weighting, vectors)
 
+    def update(self, change: Callable[..., Embedding], *arrays: np.ndarray) -> Embedding:
+        """The same after a change, given arrays (..., d, d)."""
+        return change(self, *arrays)
+
     def count_singular(self, X: np.ndarray) -> int:
         """How many of some matrices a factor of low rank cannot compare."""
         W, W0 = _unit_rows(self.factor) @ self.whitening, self.whitening
@@ -196,6 +200,11 @@ class ViewEmbedding:
     def frame(self) -> PerView:
         """Those of the views."""
         return PerView(view.frame for view in self.views)
+
+    @property
+    def session_weight(self) -> float:
+        """Of the samples of a new session that the centers are the means of."""
+        return self.views[0].session_weight
 
     @property
     def low_rank(self) -> bool:

@@ -348,7 +348,7 @@ def is_stored(X: Array) -> bool:
 
 def stored_shape(X: Array) -> tuple[int, ...]:
     """Shape of a stack that is about to be read, or why it is no stack."""
-    check_stack(X, "X")
+    check_stack(X, "X", views=True)
     return tuple(X.shape)
 
 
@@ -456,6 +456,12 @@ def whiten(factor: Factor, X: Any) -> Any:
 def take_view(X: Any, v: int, size: int) -> np.ndarray:
     """The v-th view of samples, or of means, of its own size: what is beyond is padding."""
     return X.views[v] if isinstance(X, Views) else X[..., v, :size, :size]
+
+
+def view_sizes(differ: np.ndarray) -> list[int]:
+    """Sizes of views, given which rows differ from those of the identity somewhere, (views, d)."""
+    d = differ.shape[1]
+    return [d - int(np.argmax(row[::-1])) if row.any() else d for row in differ]
 
 
 def whitened_shape(n: int, factor: Factor) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from spdmetric.linalg.batch import Factors, make_stack, view_columns
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm, logm, spectrum
 from spdmetric.manifolds import Ball, RankBall, ViewBall
 from spdmetric.means import MEANS, Average, RowFunction
-from spdmetric.objectives.data import Data, OneView, Summand, Target, whiten
+from spdmetric.objectives.data import Data, OneView, Summand, Target, view_sizes, whiten
 from spdmetric.validation import UninformativeDataError, check_radius, check_spd, is_definite, to_numpy
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -125,9 +125,7 @@ def find_sizes(data: Data) -> list[int]:
 
     They say nothing, so that they can be left out wherever they come from.
     """
-    differ = data.total(_count_differences) > 0  # (views, d)
-    d = differ.shape[1]
-    return [d - int(np.argmax(row[::-1])) if row.any() else d for row in differ]
+    return view_sizes(data.total(_count_differences) > 0)
 
 
 def _count_differences(X: np.ndarray, target: Target) -> np.ndarray:
