@@ -15,7 +15,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from spdmetric import validation
 from spdmetric.estimators import _selection as selection
-from spdmetric.estimators._data import Domains, check_array_data, groups_of_domains, recenter_domains
+from spdmetric.estimators._data import (
+    Domains,
+    check_array_data,
+    groups_of_domains,
+    recenter_domains,
+    share_between_domains,
+    warn_if_confounded,
+)
 from spdmetric.estimators._fitted import DOCUMENTATION, FittedMetric
 from spdmetric.estimators._problem import learn_weighting, solve_path
 from spdmetric.estimators._progress import CallbackSupportMixin, follow_folds, with_progress
@@ -231,10 +238,13 @@ class LogEuclideanMetricCV(FittedMetric):
         if sample_domain is not None:
             recentered, domains = recenter_domains(X, sample_domain, sample_weight, mean=self._mean_name)
             recentered = recentered[:] if isinstance(recentered, View) else recentered  # folds are in memory
-            groups = groups_of_domains(sample_domain) if groups is None else groups
+            if groups is None and not isinstance(self.cv, Integral):  # a number of folds takes no groups
+                groups = groups_of_domains(sample_domain)
         classes, data = check_array_data(
             recentered, y, sample_weight, metric.class_weight, metric.task, needed
         )
+        if sample_domain is not None:
+            warn_if_confounded(share_between_domains(y, sample_domain, sample_weight, metric.task))
         check_head(self.head, "regression" if classes is None else "classification")
         groups = None if groups is None else validation.check_groups(groups, data.shape[0])
         codes = data.target.values if classes is None else data.target.codes
