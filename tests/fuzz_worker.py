@@ -170,7 +170,7 @@ def read_matrix_file(path: Path) -> Any:
 
 
 def read_labels(path: Path) -> Any:
-    from spdmetric.io.columns import read_column
+    from spdmetric.io.tables import read_column
 
     return (read_column(path, 200),)
 
@@ -223,7 +223,7 @@ KINDS = {
 
 
 def read_few_labels(path: Path) -> Any:
-    from spdmetric.io.columns import read_column
+    from spdmetric.io.tables import read_column
 
     return (read_column(path, 25),)
 

@@ -18,9 +18,9 @@ from scipy.io import savemat
 import hostile
 import spdmetric
 from random_matrices import labeled, spd
-from spdmetric.io.columns import LABEL_HEADS, guard_formula, read_column, remove_guard
 from spdmetric.io.matrices import read_matrices
 from spdmetric.io.signals import read_signals
+from spdmetric.io.tables import LABEL_HEADS, guard_formula, read_column, remove_guard
 
 MEGABYTE = 10**6
 

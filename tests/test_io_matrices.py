@@ -11,8 +11,8 @@ import pytest
 from scipy.io import savemat
 
 from random_matrices import spd
-from spdmetric.io.columns import read_column
 from spdmetric.io.matrices import read_matrices
+from spdmetric.io.tables import read_column
 
 LABELS = np.array(["left", "right_hand", "left", "right_hand", "left"])
 GROUPS = [1, 1, 2, 2, 2]
