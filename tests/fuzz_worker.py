@@ -40,8 +40,7 @@ class Kind(NamedTuple):
     right: Callable[[Any, Any], bool]  # is what was read of a damaged file right, given the original
 
 
-# ---------------------------------------------------------------------------
-# Damage
+# -- Damage ----------------------------------------------------------------------------
 
 
 def damaged(content: bytes, rng: np.random.Generator) -> bytes:
@@ -67,8 +66,7 @@ def damaged(content: bytes, rng: np.random.Generator) -> bytes:
     return bytes(changed)
 
 
-# ---------------------------------------------------------------------------
-# The kinds
+# -- The kinds -------------------------------------------------------------------------
 
 
 def matrices(rng: np.random.Generator, n: int = 6, d: int = 4) -> tuple[np.ndarray, np.ndarray]:
@@ -235,8 +233,7 @@ HOSTILE_READERS = {
 }
 
 
-# ---------------------------------------------------------------------------
-# The run
+# -- The run ---------------------------------------------------------------------------
 
 
 def outcome(kind: Kind, path: Path, original: Any) -> str:

@@ -30,8 +30,7 @@ def refused(path, sentence, **options):
     assert "\n" not in str(caught.value)
 
 
-# ---------------------------------------------------------------------------
-# Arrays
+# -- Arrays ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int16])
@@ -112,8 +111,7 @@ def test_a_recipe_is_for_files_of_its_kind(X, tmp_path):
     refused(tmp_path / "set.npz", "got array; expected epochs", recipe=Recipe("epochs"))
 
 
-# ---------------------------------------------------------------------------
-# Recordings
+# -- Recordings ------------------------------------------------------------------------
 
 RATE = 100
 ANNOTATIONS = [(1.0, "T1"), (3.0, "T2"), (5.0, "T0"), (7.0, "T1"), (9.5, "T2")]
@@ -230,8 +228,7 @@ def test_without_mne_the_extra_is_named(tmp_path, monkeypatch):
             read_signals(tmp_path / name, **CUT)
 
 
-# ---------------------------------------------------------------------------
-# Epochs
+# -- Epochs ----------------------------------------------------------------------------
 
 
 def write_epochs(path, X, names=("left", "right"), tmin=-0.1, **options):
