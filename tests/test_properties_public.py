@@ -328,7 +328,7 @@ def secants_solve_what_they_learned(rng, d):
     secants.learn(step, change)
     close(secants.solve(change, 2.0, np.divide), step, 1e-7)
     frame = means.Frame(np.eye(d), np.eye(d)).move(step)
-    close(frame.point, matrices.expm(matrices.unvech(step)), 1e-8)
+    close(frame.root @ frame.root.T, matrices.expm(matrices.unvech(step)), 1e-8)
     close(frame.root @ frame.factor, np.eye(d), 1e-8)
 
 
