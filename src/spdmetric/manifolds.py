@@ -345,10 +345,10 @@ class ViewPoint:
             f(part) for f, part in zip(of_views, self.split(gradient), strict=True)
         )
 
-    @property
-    def coordinates(self) -> np.ndarray:
-        """All that a file needs to keep."""
-        return self.S
+    def widened(self, *ranks: int) -> ViewPoint:
+        """More rows for each view, which is of low rank."""
+        views: Iterable[Any] = self.views
+        return ViewPoint((view.widened(m) for view, m in zip(views, ranks, strict=True)), self.factor.scales)
 
     @property
     def learned(self) -> bool:

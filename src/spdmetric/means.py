@@ -131,17 +131,17 @@ def average_riemann(
     frame, condition = _start_frame(average)
     d = frame.factor.shape[-1]
     p = d * (d + 1) // 2
-    rows = average(partial(_log_and_square, factor=frame.factor, n=n))
+    rows = average(partial(_log_and_curvature, factor=frame.factor, n=n, square=True))
     J = unvech(_traceless(detached(rows[p : 2 * p])))
     guess = _guess_hessian(unvech(detached(rows[:p])) - J @ J)
     here, secants, rate = MeanLog.from_rows(rows[p:], frame), Secants(), 1.0
     for _ in range(max_iter):
         step = secants.solve(here.J, here.curvature, guess)
+        frame = here.frame.move(step)
         # The smallest log-eigenvalues are known no better than to the condition numbers times eps.
         floor = d * _EPS * (here.condition + condition)
         if min(rate, 1.0) * here.length <= max(tol, floor):
-            return here.frame.move(step).point
-        frame = here.frame.move(step)
+            return frame.root @ frame.root.mT
         there = MeanLog.from_rows(average(partial(_log_and_curvature, factor=frame.factor, n=n)), frame)
         if there.length < here.length:
             secants.learn(detached(step), detached(here.J - there.J))
@@ -154,7 +154,7 @@ def average_riemann(
         f"{here.length:.2g} (tol={tol:.2g}): raise max_iter, or look for outlying matrices.",
         ConvergenceWarning,
     )
-    return here.frame.point
+    return here.frame.root @ here.frame.root.mT
 
 
 def average_median(
@@ -177,7 +177,7 @@ def average_median(
         step = secants.solve(here[:-2], float(detached(here[-2])), truediv)
         size = float(array_namespace(step).linalg.vector_norm(detached(step)))
         if length * size <= bound:
-            return frame.point
+            return frame.root @ frame.root.mT
         step = step * (length * min(1.0, 2 * spread / size))  # a sum of distances may be flat for long
         moved = frame.move(step)
         there = average(partial(_by_distance, factor=moved.factor, n=n, near=near))
@@ -192,7 +192,7 @@ def average_median(
         f"The median stopped after {max_iter} iterations: look for matrices that are near singular.",
         ConvergenceWarning,
     )
-    return frame.point
+    return frame.root @ frame.root.mT
 
 
 # By name, given how to average over n matrices.
@@ -213,10 +213,6 @@ class Frame(NamedTuple):
 
     root: Array  # (d, d)
     factor: Array  # (d, d)
-
-    @property
-    def point(self) -> Array:
-        return self.root @ self.root.mT
 
     def move(self, step: Array) -> Frame:
         """Return the frame after a step along a geodesic, given as a vector in these coordinates."""
@@ -311,8 +307,10 @@ class Secants:
 # Rows to average
 
 
-def _log_and_curvature(X: Array, factor: Array, n: int | None) -> Array:
+def _log_and_curvature(X: Array, factor: Array, n: int | None, square: bool = False) -> Array:
     """The vectors of ``log(W X W')``, behind them two curvatures and the condition number.
+
+    With ``square``, before them the vectors of the squared logarithms without their traces.
 
     Along an eigenvector pair with gap t of log-eigenvalues the curvature of half the squared distance is
     ``(t/2) coth(t/2)``; its mean is taken at the root mean square gap, which the vector tells.
@@ -332,18 +330,15 @@ def _log_and_curvature(X: Array, factor: Array, n: int | None) -> Array:
             "to comparable units."
         )
     along = features @ like(_unit_trace(d), features)
-    square = xp.sum(features * features, axis=-1) - along**2
-    gap = xp.sqrt(xp.where(square > 0, square, 0.0) * (2 / max(d - 1, 1)))
+    rest = xp.sum(features * features, axis=-1) - along**2
+    gap = xp.sqrt(xp.where(rest > 0, rest, 0.0) * (2 / max(d - 1, 1)))
     pairs, others = d * (d - 1) / 2, d - 1
     curvature = (others + pairs * ucothu(gap / 2)) / max(others + pairs, 1) + float(d == 1)
-    return xp.concat([features, curvature[:, None], ucothu(spread / 2), xp.exp(spread)], axis=-1)
-
-
-def _log_and_square(X: Array, factor: Array, n: int | None) -> Array:
-    """The same, before it the vectors of the squared logarithms without their traces."""
-    logs, d = _log_and_curvature(X, factor, n), X.shape[-1]
-    L = unvech(_traceless(logs[:, : d * (d + 1) // 2]))
-    return array_namespace(X).concat([vech(L @ L), logs], axis=-1)
+    rows = [features, curvature[:, None], ucothu(spread / 2), xp.exp(spread)]
+    if square:
+        L = unvech(_traceless(features))
+        rows = [vech(L @ L), *rows]
+    return xp.concat(rows, axis=-1)
 
 
 def _by_distance(X: Array, factor: Array, n: int | None, near: float) -> Array:

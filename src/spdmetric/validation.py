@@ -104,7 +104,9 @@ def is_definite(X: Array) -> bool:
 
 
 def smallest_rank(X: Array) -> int:
-    """Smallest numerical rank of a matrix of a checked stack."""
+    """Smallest numerical rank of a matrix of a checked stack, or of several views of samples."""
+    if X.ndim == 4:
+        return min(smallest_rank(X[:, v, :, :]) for v in range(X.shape[1]))
     if _surely_definite(X):
         return int(X.shape[-1])
     return int(array_namespace(X).min(_values_and_ranks(X)[1]))
@@ -399,15 +401,6 @@ def check_n_jobs(n_jobs: object) -> None:
     """Refuse what is not a whole number other than 0, nor None."""
     if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
         raise ValueError(f"n_jobs={n_jobs!r}: expected a whole number, -1 for one a core, or None.")
-
-
-def check_scorer(scoring: object) -> None:
-    """Refuse what is not None, the name of a scorer, or a function; one number is compared."""
-    if scoring is not None and not isinstance(scoring, str) and not callable(scoring):
-        raise ValueError(
-            f"scoring={scoring!r}: expected None, the name of a scorer of scikit-learn, or a function of "
-            "estimator, X and y."
-        )
 
 
 def check_radius(radius: object) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, Self
@@ -16,7 +17,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from spdmetric import validation
 from spdmetric.estimators import _selection as selection
-from spdmetric.estimators._data import Domains, check_target, groups_of_domains, recenter_domains
+from spdmetric.estimators._data import (
+    Domains,
+    check_target,
+    groups_of_domains,
+    recenter_domains,
+    warn_if_confounded,
+)
 from spdmetric.estimators._fitted import (
     DOCUMENTATION,
     CallbackSupportMixin,
@@ -24,13 +31,15 @@ from spdmetric.estimators._fitted import (
     follow_folds,
     with_progress,
 )
-from spdmetric.estimators._selection import Fold, FoldScores, Grid, Option, Whitened
+from spdmetric.estimators._selection import Fold, Grid, Option, Whitened
+from spdmetric.estimators.embedding import turn_vectors
 from spdmetric.estimators.metric import LogEuclideanMetric, check_parameters, learn_weighting, solve_path
-from spdmetric.linalg.symmetric import Array, congruence, unvech, vech
+from spdmetric.linalg.symmetric import Array
 from spdmetric.linalg.threads import one_thread
 from spdmetric.objectives.data import ClassTarget, Data, LazyStack
-from spdmetric.objectives.start import Start
+from spdmetric.objectives.start import Start, ViewStarts
 from spdmetric.validation import check_candidates, check_radius, check_rank
+from spdmetric.views import view_names
 
 RULES = ("clear", "best")
 HEADS = ("neighbors", "centroid", "auto", "ridge")
@@ -52,8 +61,8 @@ class Training(NamedTuple):
     data: Data  # whitened by the center where there is one
     vectors: np.ndarray  # (n, q), those of `transform`
     plain: np.ndarray  # (n, p), without the weighting
-    logs: np.ndarray | None  # (n, d(d+1)/2), tangent vectors at the center of all matrices
-    start: Start  # of the final fit, in the coordinates of the data
+    logs: np.ndarray | None  # (n, p), tangent vectors at the center of all matrices, without scales of views
+    start: Start | ViewStarts  # of the final fit, in the coordinates of the data
 
 
 class LogEuclideanMetricCV(FittedMetric):
@@ -235,18 +244,20 @@ class LogEuclideanMetricCV(FittedMetric):
         recentered, domains = X, None
         if sample_domain is not None:
             recentered, domains = recenter_domains(X, sample_domain, sample_weight, mean=self._mean_name)
-            recentered = (
-                recentered[:] if isinstance(recentered, LazyStack) else recentered
-            )  # folds are in memory
-            groups = groups_of_domains(sample_domain) if groups is None else groups
+            if isinstance(recentered, LazyStack):
+                recentered = recentered[:]  # folds are in memory
+            if groups is None and not isinstance(self.cv, Integral):  # a number of folds takes no groups
+                groups = groups_of_domains(sample_domain)
         if is_dask_array(X):
             raise ValueError(
                 "Cross-validation needs the matrices in this process, and those of a dask array stay on the "
                 "workers: fit on X.compute(), or choose a radius and use LogEuclideanMetric."
             )
-        matrices = validation.check_psd(validation.to_numpy(recentered), needed)
+        matrices = validation.check_samples(validation.to_numpy(recentered), needed)
         classes, target = check_target(matrices, y, sample_weight, metric.class_weight, metric.task)
         data = Data(matrices, target)
+        if sample_domain is not None:
+            warn_if_confounded(y, sample_domain, sample_weight, metric.task)
         check_head(self.head, "regression" if classes is None else "classification")
         groups = None if groups is None else validation.check_groups(groups, data.shape[0])
         codes = data.target.values if classes is None else data.target.codes
@@ -254,8 +265,17 @@ class LogEuclideanMetricCV(FittedMetric):
         rows = np.flatnonzero(data.target.weight > 0)
         data, codes = data.weighted, codes[rows]
         grid = self._make_grid(data, folds, *given)
-        whitened = selection.whiten_at_center(data, grid, metric.init)
-        scores = self._score_folds(whitened, grid, folds, metric)
+        # The first view alone stands for itself; of a single metric that is given there is nothing to choose.
+        several = matrices.ndim == 4 and matrices.shape[1] > 1 and len(grid.metrics) > 1
+        parts = [data]
+        if several:
+            grid, parts = grid._replace(views=("first", "all")), [replace(data, X=data.X[:, :1]), data]
+        whitened = [selection.whiten_at_center(part, grid, metric.init) for part in parts]
+        quiet = copy(metric).set_params(callback=None)  # a callback may not reach other processes
+        tasks = Parallel(n_jobs=self.n_jobs, return_as="generator")(
+            delayed(selection.score_fold)(whitened, fold, grid, quiet) for fold in folds
+        )
+        scores = list(follow_folds(self, tasks, "cross-validation", len(folds)))
         table = selection.tabulate(scores, folds, codes, classes, self.scoring)
         chosen = selection.choose(table, grid, self.head, self.rule)
         by_accuracy = self.scoring is None and classes is not None
@@ -266,7 +286,11 @@ class LogEuclideanMetricCV(FittedMetric):
         self.best_params_ = self.cv_results_["params"][self.best_index_]
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         self.n_neighbors_ = chosen.n_neighbors
-        return self._learn_chosen(whitened, grid, chosen, metric, classes, domains)._replace(rows=rows)
+        used = whitened[grid.views.index(chosen.metric.views)]
+        training = self._learn_chosen(
+            used, grid, chosen, metric, classes, domains, matrices.shape, view_names(X)
+        )
+        return training._replace(rows=rows)
 
     def _learn_chosen(
         self,
@@ -276,30 +300,34 @@ class LogEuclideanMetricCV(FittedMetric):
         metric: LogEuclideanMetric,
         classes: np.ndarray | None,
         domains: Domains | None,
+        shape: tuple[int, ...],
+        names: tuple[str, ...] | None,
     ) -> Training:
         """Learn the chosen metric on all matrices, from the center that the folds have used."""
-        radius, rank, kind = chosen.metric
+        radius, rank, kind, _ = chosen.metric
         every, radii = slice(None), grid.radii[rank]
         problem = whitened.find_problem(every, rank, metric, searched=radii != [0.0])
         search = partial(solve_path, solver=metric.solver, tol=metric.tol, max_iter=metric.max_iter)
         solutions = search(problem, radii, callback=metric._report)
         solution = solutions[radii.index(radius)]
         weighting = None if kind is None else learn_weighting(solution)
-        placed = problem.start if whitened.center is None else problem.start._replace(center=whitened.center)
-        self._keep(classes, placed, solution, weighting=weighting, domains=domains)
+        start: Any = problem.start
+        placed = start if whitened.center is None else start.placed_at(whitened.center)
+        self._keep(classes, placed, solution, shape, names, weighting=weighting, domains=domains)
         points = [solution.point for solution in solutions]
+        n_views = len(start.views) if isinstance(start, ViewStarts) else 1
         self.path_ = Path(
             radius=np.array(radii, dtype=float),
             alignment=np.array([1 - solution.value for solution in solutions]),
-            distance=np.array([np.linalg.norm(point.S) for point in points]),
+            distance=np.array([np.linalg.norm(point.S) for point in points]) / np.sqrt(n_views),
             condition=np.exp([point.spread for point in points]),
         )
         vectors = plain = solution.evaluation.vectors
         if rank is None:
-            plain = vech(congruence(self.embedding_.frame.T, unvech(vectors)))
+            plain = turn_vectors(self.embedding_.frame, vectors)
         vectors = plain if weighting is None else vectors @ weighting.directions
         rows = np.arange(whitened.data.shape[0])
-        return Training(rows, whitened.data, vectors, plain, whitened.logs, problem.start)
+        return Training(rows, whitened.data, vectors, plain, whitened.unscaled_logs, problem.start)
 
     def _check_parameters(self) -> tuple[LogEuclideanMetric, tuple[list[Any] | None, ...]]:
         """Check the parameters; return the metric to learn; radii, ranks and weightings that are given."""
@@ -312,7 +340,11 @@ class LogEuclideanMetricCV(FittedMetric):
                 "'trust-region' on a part of the data, then use LogEuclideanMetric(solver='stochastic')."
             )
         validation.check_n_jobs(self.n_jobs)
-        validation.check_scorer(self.scoring)
+        if self.scoring is not None and not isinstance(self.scoring, str) and not callable(self.scoring):
+            raise ValueError(
+                f"scoring={self.scoring!r}: expected None, the name of a scorer of scikit-learn, or a "
+                "function of estimator, X and y."
+            )
         validation.check_choice("rule", self.rule, RULES)
         validation.check_choice("head", self.head, HEADS)
         validation.check_count("n_neighbors", self.n_neighbors, optional=True)
@@ -335,19 +367,9 @@ class LogEuclideanMetricCV(FittedMetric):
             numbers = [validation.check_neighbors(self.n_neighbors, fewest)]
         else:
             numbers = [k for k in selection.NUMBERS if k <= most]
-        d = data.X.shape[1]
+        d = data.shape[-1]
         smallest = d if ranks is not None else validation.smallest_rank(data.X)
         return selection.make_grid(radii, ranks, weightings, numbers, (d, smallest))
-
-    def _score_folds(
-        self, whitened: Whitened, grid: Grid, folds: list[Fold], metric: LogEuclideanMetric
-    ) -> list[FoldScores]:
-        """Learn all candidates on each fold, and score them."""
-        quiet = copy(metric).set_params(callback=None)  # a callback may not reach other processes
-        tasks = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            delayed(selection.score_fold)(whitened, fold, grid, quiet) for fold in folds
-        )
-        return list(follow_folds(self, tasks, "cross-validation", len(folds)))
 
 
 def check_head(head: str, task: str) -> None:
@@ -416,8 +438,10 @@ class MetricPredictor(CallbackSupportMixin, BaseEstimator):
     def _doc_link_url_param_generator(self) -> dict[str, str]:
         return {"estimator_name": type(self).__name__}
 
-    def _make_metric(self) -> LogEuclideanMetricCV:
-        """The choice to make: what ``metric`` says to try, and this estimator's own parameters."""
+    def _fit_metric(
+        self, X: Array, y: Array, sample_weight: Any, groups: Any, sample_domain: Any
+    ) -> Training:
+        """Choose and learn the metric, from what ``metric`` says to try and this estimator's parameters."""
         metric = LogEuclideanMetricCV() if self.metric is None else self.metric
         if not isinstance(metric, (LogEuclideanMetric, LogEuclideanMetricCV)):
             raise ValueError(
@@ -436,13 +460,7 @@ class MetricPredictor(CallbackSupportMixin, BaseEstimator):
         own = self.get_params(deep=False)
         shared = {"task": self._task, "class_weight": own.pop("class_weight", template.class_weight)}
         own["metric"] = LogEuclideanMetric(**{**template.get_params(deep=False), **shared})
-        return LogEuclideanMetricCV(**{**metric.get_params(deep=False), **own})
-
-    def _fit_metric(
-        self, X: Array, y: Array, sample_weight: Any, groups: Any, sample_domain: Any
-    ) -> Training:
-        """Choose and learn the metric."""
-        metric = self._make_metric()
+        metric = LogEuclideanMetricCV(**{**metric.get_params(deep=False), **own})
         check_head(self.head, self._task)
         if watching := getattr(self, "_skl_callbacks", None):  # those of scikit-learn follow the choice
             metric.set_callbacks(*watching)

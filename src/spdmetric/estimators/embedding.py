@@ -91,6 +91,15 @@ class Embedding:
         return len(self.factor) if self.low_rank else None
 
     @property
+    def ranks(self) -> tuple[int, ...]:
+        """Number of rows of the factor, as of several views."""
+        return (len(self.factor),)
+
+    def with_point(self, point: Any) -> Embedding:
+        """The same of another point, of low rank."""
+        return replace(self, factor=point.factor, frame=np.eye(len(point.factor)))
+
+    @property
     def n_features(self) -> int:
         """Length of the vectors."""
         m = len(self.factor)
@@ -214,7 +223,16 @@ class ViewEmbedding:
     @property
     def rank(self) -> int | None:
         """Smallest rank that matrices of a view must have; None where they must be definite."""
-        return min(len(view.factor) for view in self.views) if self.low_rank else None
+        return min(self.ranks) if self.low_rank else None
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """Number of rows of each factor."""
+        return tuple(len(view.factor) for view in self.views)
+
+    def with_point(self, point: Any) -> ViewEmbedding:
+        """The same of another point, of low rank."""
+        return replace(self, views=tuple(map(Embedding.with_point, self.views, point.views)))
 
     @property
     def distance(self) -> float:
@@ -231,8 +249,7 @@ class ViewEmbedding:
     @property
     def components(self) -> np.ndarray:
         """Factors of all views, (views, m, d); what a smaller view has not is zero."""
-        m = max(len(view.factor) for view in self.views)
-        W = np.zeros((len(self.views), m, self.size))
+        W = np.zeros((len(self.views), max(self.ranks), self.size))
         for padded, view in zip(W, self.views, strict=True):
             padded[: len(view.factor), : len(view.basis)] = view.components
         return W

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from spdmetric import validation
 from spdmetric.caller import warn_at_caller
-from spdmetric.estimators._data import check_data, recenter_domains
+from spdmetric.estimators._data import check_data, recenter_domains, warn_if_confounded
 from spdmetric.estimators._fitted import FittedMetric, end_task, with_progress
 from spdmetric.estimators._streaming import (
     RandomState,
@@ -264,6 +264,8 @@ class LogEuclideanMetric(FittedMetric):
                 rank=self.rank,
                 map=map_chunks,
             )
+            if sample_domain is not None:
+                warn_if_confounded(y, sample_domain, sample_weight, self.task)
             if not data.gathers:
                 self._check_for_cluster()
             solver = SOLVERS.get(self.solver) or partial(stochastic_solver, random_state=self.random_state)
@@ -459,7 +461,12 @@ class Problem(NamedTuple):
 
     def at_rank(self, rank: int) -> Problem:
         """The same of another low rank."""
-        return self._replace(rank=rank, here=self.objective.at(self.start.ball(rank, 0.0).center))
+        start: Any = self.start
+        center: Any = start.ball(rank, 0.0).center
+        if isinstance(start, ViewStarts):
+            start = start.rescaled(self.objective.data, [view.factor for view in center.views])
+            center = start.ball(rank, 0.0).center
+        return Problem(start, self.objective, rank, self.objective.at(center))
 
 
 def find_problem(

@@ -43,6 +43,7 @@ TRUSTED = frozenset(
         "spdmetric.estimators.embedding.ViewEmbedding",
         "spdmetric.estimators._adaptation.ClassCenters",
         "spdmetric.estimators._adaptation.LabeledVectors",
+        "spdmetric.estimators.filterbank.FilterBankCovariances",
         "spdmetric.estimators.preprocessing.CommonRange",
         "spdmetric.estimators.preprocessing.Shrinkage",
         "spdmetric.estimators.transfer.TransferClassifier",

@@ -219,6 +219,13 @@ class Views:
         return Views(tuple(view[rows] for view in self.views))
 
 
+def compose(W: Factor, start: Factor) -> Any:
+    """The factor ``W W0``, of each view."""
+    if isinstance(W, Factors) and isinstance(start, Factors):
+        return Factors(tuple(map(np.matmul, W.views, start.views)), W.scales)
+    return np.asarray(W) @ np.asarray(start)
+
+
 def count_features(W: Factor) -> int:
     """Length of the tangent vectors at a factor."""
     if isinstance(W, Factors):

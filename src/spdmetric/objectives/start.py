@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from math import inf, isfinite, sqrt
 from typing import Any, NamedTuple
@@ -35,6 +35,10 @@ class Start(NamedTuple):
     center: np.ndarray  # (k, k), G0 in that basis
     rotation: np.ndarray  # (k, k)
 
+    def placed_at(self, center: Start) -> Start:
+        """The same, of matrices that were whitened by the center of another start."""
+        return self._replace(center=center.center)
+
     @property
     def factor(self) -> np.ndarray:
         """W0, of shape (k, d): the coordinates of X are ``W0 X W0'``."""
@@ -65,6 +69,16 @@ class ViewStarts(NamedTuple):
     def factor(self) -> Factors:
         """W0 of each view."""
         return Factors(tuple(start.factor for start in self.views), self.scales)
+
+    def placed_at(self, center: ViewStarts) -> ViewStarts:
+        """The same, of matrices that were whitened by the centers of others."""
+        return self._replace(views=tuple(map(Start.placed_at, self.views, center.views)))
+
+    def rescaled(self, data: Data, factors: Iterable[np.ndarray]) -> ViewStarts:
+        """The same with scales that give the tangent vectors of all views at some factors one spread."""
+        if len(self.views) == 1:
+            return self
+        return self._replace(scales=_find_scales(data, Factors(tuple(factors), (1.0,) * len(self.views))))
 
     def ball(self, rank: int | None, radius: float) -> ViewBall:
         """The points within a distance of it, in the mean square of the views."""
@@ -114,10 +128,7 @@ def _find_view_starts(data: Data, init: str | Array, rank: int | None) -> ViewSt
     for v, (k, own) in enumerate(zip(find_sizes(data), inits, strict=True)):
         own = own if isinstance(own, str) else own[:k, :k]
         starts.append(find_start(OneView(data, v, k), own, None if rank is None else min(rank, k)))
-    if V == 1:
-        return ViewStarts(tuple(starts), (1.0,))
-    factors = [start.factor if rank is None else start.factor[:rank] for start in starts]
-    return ViewStarts(tuple(starts), _find_scales(data, Factors(tuple(factors), (1.0,) * V)))
+    return ViewStarts(tuple(starts), (1.0,) * V).rescaled(data, (start.factor[:rank] for start in starts))
 
 
 def find_sizes(data: Data) -> list[int]:
