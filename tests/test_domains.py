@@ -9,15 +9,24 @@ import pandas as pd
 import pytest
 from scipy.special import logsumexp
 from sklearn import config_context
+from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import LeaveOneGroupOut, cross_validate
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 from random_matrices import labeled, spd
-from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV, load, save
+from spdmetric import (
+    LogEuclideanClassifier,
+    LogEuclideanMetric,
+    LogEuclideanMetricCV,
+    LogEuclideanRegressor,
+    load,
+    save,
+)
 from spdmetric.comparison.plan import make_plan
 from spdmetric.datasets import recenter
 from spdmetric.estimators._adaptation import LabeledVectors, find_left_out_errors, find_shifted_mean
+from spdmetric.estimators._data import CONFOUNDED, share_between_domains
 from spdmetric.estimators.heads import ClassMeans, log_posterior
 from spdmetric.geometry import distance_riemann, matrices_at, mean_riemann, tangent_vectors
 from spdmetric.io.matrices import Matrices
@@ -347,7 +356,10 @@ def test_what_cannot_be_done_with_domains(rng):
     with pytest.raises(ValueError, match="not positive definite"):
         LogEuclideanMetric(1.0, rank=2).fit(singular, y, sample_domain=domain)
     # The labels are those of the domains: every fold lacks a class.
-    with pytest.raises(ValueError, match="expected two classes or more in each fold"):
+    with (
+        pytest.warns(UserWarning, match="carry the target: 100%"),
+        pytest.raises(ValueError, match="expected two classes or more in each fold"),
+    ):
         LogEuclideanMetricCV().fit(X[domain < 2], domain[domain < 2], sample_domain=domain[domain < 2])
 
 
@@ -440,3 +452,63 @@ def test_float32_is_symmetric_up_to_its_own_rounding(rng):
         assert adapted.predict(rough).shape == (40,)
     plan = make_plan(Matrices(rough, y, None, "rough"), None, 3)
     np.testing.assert_array_equal(plan.X, plan.X.mT)
+
+
+# ---------------------------------------------------------------------------
+# domains that carry the target
+
+
+def target_of(domain, share, n_classes, rng):
+    """Targets of which a share of the variance is that of their domains; 0 classes: regression targets."""
+    if n_classes:
+        of_domain = (np.arange(domain.max() + 1) % n_classes)[domain]
+        return np.where(
+            rng.uniform(size=domain.size) < share, of_domain, rng.integers(0, n_classes, domain.size)
+        )
+    level = rng.standard_normal(domain.max() + 1)
+    level = (level - level.mean()) / level.std()
+    return np.sqrt(share) * level[domain] + np.sqrt(1 - share) * rng.standard_normal(domain.size)
+
+
+@pytest.mark.parametrize("n_classes", [0, 2, 4])
+def test_the_share_between_domains_is_an_adjusted_r2(n_classes, rng):
+    domain = rng.integers(0, 5, 60)
+    y = target_of(domain, 0.5, n_classes, rng)
+    Y = np.eye(n_classes)[y] if n_classes else y[:, None]
+    w = rng.integers(0, 2, 60)  # counts matrices
+    n, dummies = w.sum(), np.eye(5)[domain]
+    predicted = LinearRegression().fit(dummies, Y, w).predict(dummies)
+    about = Y - np.average(Y, axis=0, weights=w)
+    r2 = 1 - np.sum(w @ (Y - predicted) ** 2) / np.sum(w @ about**2)
+    expected = 1 - (1 - r2) * (n - 1) / (n - 5)
+    names = np.array(list("edcba"))[domain]
+    np.testing.assert_allclose(share_between_domains(y, names, w), expected, atol=1e-12)
+
+
+def test_domains_carry_the_target_where_it_is_mostly_theirs_never_where_unrelated(rng):
+    for draw in range(200):
+        domain = np.repeat(np.arange(rng.integers(3, 21)), rng.integers(5, 51))
+        shares = [
+            share_between_domains(target_of(domain, share, (0, 2, 4)[draw % 3], rng), domain)
+            for share in (0, 0.9)
+        ]
+        assert shares[0] < CONFOUNDED <= shares[1]
+
+
+def test_subjects_of_eegmmi_do_not_carry_the_target(data_folder):
+    path = data_folder / "eegmmi" / "covariances_S001-S020.npz"
+    with np.load(path) as file:
+        y = [file[f"y{k}"] for k in range(1, 21)]
+    assert abs(share_between_domains(np.concatenate(y), np.repeat(np.arange(20), [len(v) for v in y]))) < 0.05
+
+
+@pytest.mark.parametrize(
+    "estimator", [*ESTIMATORS[:1], ESTIMATORS[-1], LogEuclideanClassifier(cv=2), LogEuclideanRegressor(cv=2)]
+)
+def test_domains_that_carry_the_target_are_warned_of(estimator, rng):
+    X, _, domain = sessions(rng)
+    y = target_of(domain, 0.9, 0 if isinstance(estimator, LogEuclideanRegressor) else 2, rng)
+    share = share_between_domains(y, domain)
+    with pytest.warns(UserWarning, match=f"carry the target: {share:.0%} of the variance of y") as caught:
+        estimator.fit(X, y, sample_domain=domain)
+    assert [warning.filename for warning in caught] == [__file__]

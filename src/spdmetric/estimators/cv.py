@@ -16,7 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from spdmetric import validation
 from spdmetric.estimators import _selection as selection
-from spdmetric.estimators._data import Domains, check_target, groups_of_domains, recenter_domains
+from spdmetric.estimators._data import (
+    Domains,
+    check_target,
+    groups_of_domains,
+    recenter_domains,
+    warn_if_confounded,
+)
 from spdmetric.estimators._fitted import (
     DOCUMENTATION,
     CallbackSupportMixin,
@@ -236,7 +242,8 @@ class LogEuclideanMetricCV(FittedMetric):
         if sample_domain is not None:
             recentered, domains = recenter_domains(X, sample_domain, sample_weight, mean=self._mean_name)
             recentered = recentered[:] if isinstance(recentered, View) else recentered  # folds are in memory
-            groups = groups_of_domains(sample_domain) if groups is None else groups
+            if groups is None and not isinstance(self.cv, Integral):  # a number of folds takes no groups
+                groups = groups_of_domains(sample_domain)
         if is_dask_array(X):
             raise ValueError(
                 "Cross-validation needs the matrices in this process, and those of a dask array stay on the "
@@ -245,6 +252,8 @@ class LogEuclideanMetricCV(FittedMetric):
         matrices = validation.check_psd(validation.to_numpy(recentered), needed)
         classes, target = check_target(matrices, y, sample_weight, metric.class_weight, metric.task)
         data = Data(matrices, target)
+        if sample_domain is not None:
+            warn_if_confounded(y, sample_domain, sample_weight, metric.task)
         check_head(self.head, "regression" if classes is None else "classification")
         groups = None if groups is None else validation.check_groups(groups, data.shape[0])
         codes = data.target.values if classes is None else data.target.codes
