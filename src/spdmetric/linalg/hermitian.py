@@ -74,7 +74,7 @@ def unvech_complex(v: Array) -> Array:
 
 @lru_cache(maxsize=32)
 def _twins(d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Where the vector of the real matrix has each entry of the complex one, twice; the sign of the second."""
+    """Where the vector of the real matrix has each entry, twice, and the sign of the second."""
     place = np.zeros((2 * d, 2 * d), dtype=np.int64)
     place[np.triu_indices(2 * d)] = np.arange(d * (2 * d + 1))
     (i, j), (k, m) = np.triu_indices(d), np.triu_indices(d, 1)
