@@ -145,7 +145,7 @@ class FilterBankCovariances(TransformerMixin, BaseEstimator):
         if signals.dtype.kind == "c":
             raise ValueError("X is complex: complex data not supported, expected real signals.")
         if signals.ndim != 3:
-            got = f"{signals.ndim} dimensions and shape {signals.shape}. Reshape your data; for one trial X[None]"
+            got = f"{signals.ndim} dimensions and shape {signals.shape}. Reshape your data"
             raise ValueError(f"Expected X of shape (n_trials, n_channels, n_times), got {got}.")
         if 0 in signals.shape:
             got = f"shape {signals.shape}, 0 sample(s)"
