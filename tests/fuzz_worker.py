@@ -40,8 +40,7 @@ class Kind(NamedTuple):
     right: Callable[[Any, Any], bool]  # is what was read of a damaged file right, given the original
 
 
-# ---------------------------------------------------------------------------
-# Damage
+# -- Damage ----------------------------------------------------------------------------
 
 
 def damaged(content: bytes, rng: np.random.Generator) -> bytes:
@@ -67,8 +66,7 @@ def damaged(content: bytes, rng: np.random.Generator) -> bytes:
     return bytes(changed)
 
 
-# ---------------------------------------------------------------------------
-# The kinds
+# -- The kinds -------------------------------------------------------------------------
 
 
 def matrices(rng: np.random.Generator, n: int = 6, d: int = 4) -> tuple[np.ndarray, np.ndarray]:
@@ -136,22 +134,6 @@ def write_models(folder: Path) -> list[Path]:
     return [folder / "pipeline.skops", folder / "metric.skops"]
 
 
-def write_member(folder: Path) -> list[Path]:
-    """One matrix, which is put into a folder before it is read."""
-    A = matrices(np.random.default_rng(0))[0][0]
-    np.save(folder / "b.npy", A)
-    np.savetxt(folder / "b.csv", A, delimiter=",")
-    return [folder / "b.npy", folder / "b.csv"]
-
-
-def write_signals(folder: Path) -> list[Path]:
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((6, 3, 20)), np.arange(6) % 2
-    np.savez(folder / "signals.npz", X=X, y=y)
-    np.save(folder / "signals.npy", X.astype(np.int16))
-    return [folder / "signals.npz", folder / "signals.npy"]
-
-
 def write_fif(folder: Path) -> list[Path]:
     import mne
 
@@ -171,23 +153,6 @@ def read_signal_file(path: Path) -> Any:
     return found.X, found.y, found.groups
 
 
-def read_member(path: Path) -> Any:
-    """The folder of a file, in which there is another, good one."""
-    from spdmetric.io.matrices import read_matrices
-
-    if not (path.parent / "a.npy").exists():
-        np.save(path.parent / "a.npy", np.eye(4))
-    others = [other for other in path.parent.glob("b.*") if other != path]
-    for other in others:
-        other.rename(other.with_name(f".{other.name}"))
-    try:
-        found = read_matrices(path.parent)
-    finally:
-        for other in others:
-            other.with_name(f".{other.name}").rename(other)
-    return found.X, found.y, found.groups
-
-
 def stack_of_signals(got: Any, original: Any) -> bool:
     X, y, groups = got
     return (
@@ -203,7 +168,7 @@ def read_matrix_file(path: Path) -> Any:
 
 
 def read_labels(path: Path) -> Any:
-    from spdmetric.io.columns import read_column
+    from spdmetric.io.tables import read_column
 
     return (read_column(path, 200),)
 
@@ -250,15 +215,13 @@ KINDS = {
     "mat": Kind(write_mat, read_matrix_file, stack_of_labeled),
     "mat73": Kind(write_mat73, read_matrix_file, stack_of_labeled),
     "model": Kind(write_models, read_model, same_model),
-    "folder": Kind(write_member, read_member, stack_of_labeled),
-    "signals": Kind(write_signals, read_signal_file, stack_of_signals),
     "fif": Kind(write_fif, read_signal_file, stack_of_signals),
     "edf-signals": Kind(write_edf_runs, read_signal_file, stack_of_signals),
 }
 
 
 def read_few_labels(path: Path) -> Any:
-    from spdmetric.io.columns import read_column
+    from spdmetric.io.tables import read_column
 
     return (read_column(path, 25),)
 
@@ -270,8 +233,7 @@ HOSTILE_READERS = {
 }
 
 
-# ---------------------------------------------------------------------------
-# The run
+# -- The run ---------------------------------------------------------------------------
 
 
 def outcome(kind: Kind, path: Path, original: Any) -> str:

@@ -11,12 +11,10 @@ import numpy as np
 import pytest
 import tqdm
 from sklearn.base import clone
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
 
 import spdmetric
 from random_matrices import labeled
-from spdmetric import LogEuclideanClassifier, LogEuclideanMetric
+from spdmetric import LogEuclideanClassifier
 from spdmetric.cli import main
 from spdmetric.cli.predict import accuracy
 
@@ -93,31 +91,6 @@ def test_labels_from_csv(files, capsys):
     assert model.metric.ranks == (2,)
     assert model.n_neighbors == model.metric_.n_neighbors_ == 3
     assert (model.head_, model.cv) == ("neighbors", 2)
-
-
-SENTENCES = {
-    "no labels": (("fit", "new.npy", "-o", "m.skops"), "has no labels to learn from: give them with --lab"),
-    "no folder": (("fit", "train.npz", "-o", "new.npy/m.skops"), "cannot write to --out"),
-    "no file": (("fit", "none.npz", "-o", "m.skops"), "There is no file"),
-    "not a model": (("predict", "train.npz", "new.npz", "-o", "l.csv"), "but no skops file: it has X.npy"),
-    "metric alone": (("predict", "metric.skops", "new.npz", "-o", "l.csv"), "a metric without a classifier"),
-}
-
-
-@pytest.mark.parametrize("case", SENTENCES)
-def test_what_cannot_be_done_gets_one_sentence(case, files, rng, capsys):
-    folder, X, y = files
-    metric = LogEuclideanMetric(1.0, max_iter=5, tol=1.0)
-    model = make_pipeline(metric, KNeighborsClassifier(1)).fit(X, y)
-    spdmetric.save(model[0], folder / "metric.skops")
-    spdmetric.save(model, folder / "model.skops")
-    arguments, sentence = SENTENCES[case]
-    assert run(folder, *arguments) == 2
-    said = capsys.readouterr().err
-    assert sentence in said
-    assert said.count("\n") == 1
-    assert not (folder / "l.csv").exists()
-    assert not (folder / "m.skops").exists()
 
 
 @pytest.mark.parametrize("method", ["euclid", "svm", "auto"])

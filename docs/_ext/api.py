@@ -56,7 +56,7 @@ TOPICS = (
             "spdmetric": ("stack_frame", "save", "load"),
             "spdmetric.datasets": ("make_toy", "make_regression", "recenter"),
             "spdmetric.io.matrices": ("read_matrices", "Matrices"),
-            "spdmetric.io.signals": ("read_signals", "Signals", "Recipe"),
+            "spdmetric.io.signals": ("read_signals", "estimate_covariances", "Signals", "Recipe"),
             "spdmetric.io.models": ("load_recipe",),
             "spdmetric.validation": ("bad_matrices", "Bad", "check_spd"),
         },
