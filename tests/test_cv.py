@@ -315,7 +315,7 @@ def test_random_states_are_those_of_sklearn(rng):
 
 @pytest.mark.parametrize("ranks", [(None,), (2,)], ids=str)
 def test_folds_of_equal_matrices(ranks, rng):
-    """Where nothing is searched, such a fold knows nothing, and else it is not said that all of X are equal."""
+    """Where nothing is searched, such a fold knows nothing; else nothing untrue is said of X."""
     X, y = labeled(rng, 64, 3)
     X[:32] = np.eye(3)
     halves = [(np.arange(32), np.arange(32, 64)), (np.arange(32, 64), np.arange(32))]
