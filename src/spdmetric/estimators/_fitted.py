@@ -312,7 +312,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
             xp, place = array_namespace(X), partial(array_namespace(X).asarray, device=device(X))
             parts = [np.flatnonzero(index == k) for k in range(len(means))]
             of_parts = [
-                replace(self.embedding_, domain_mean=mean).embed(xp.take(X, place(rows), axis=0))
+                self.embedding_.with_domain_mean(mean).embed(xp.take(X, place(rows), axis=0))
                 for mean, rows in zip(means, parts, strict=True)
             ]
             Z = xp.take(xp.concat(of_parts), place(np.argsort(np.concatenate(parts))), axis=0)
