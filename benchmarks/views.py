@@ -5,11 +5,11 @@
 cost
     CPU time, in one process, of a value and gradient of V views of n samples over that of V n matrices.
 msr-action3d
-    Skeletons, 20 actions, leave one subject out: covariances of the whole sequence, its first, second and middle
-    half.
+    Skeletons, 20 actions, leave one subject out: covariances of the whole sequence, its first, second and
+    middle half.
 eegmmi within, eegmmi across
-    Imagined fists, 21 channels, 8-30 Hz and five bands within it: leave one run out of a subject, 30 trials to
-    learn from; leave one subject out, each recentered by its own mean.
+    Imagined fists, 21 channels, 8-30 Hz and five bands within it: leave one run out of a subject, 30 trials
+    to learn from; leave one subject out, each recentered by its own mean.
 ssvep
     8 channels at three frequencies: the whole 24 x 24 matrix, and its three diagonal blocks; the first
     recording is for testing.
