@@ -221,10 +221,16 @@ def test_folds_are_stratified_and_repeated_for_few(rng):
 
 def test_classes_of_one_matrix_have_their_place(rng):
     X, y = labeled(rng, 30, 3)
-    y = np.where(np.arange(30) == 7, 9, y)
-    metric = LogEuclideanMetricCV().fit(X, y)
+    with pytest.warns(UserWarning, match="Only one matrix has the label 9: it is") as caught:
+        metric = LogEuclideanMetricCV().fit(X, np.where(np.arange(30) == 7, 9, y))
+    assert [warning.filename for warning in caught] == [__file__]
     assert 9 in metric.classes_
     assert metric.n_neighbors_ == 1
+    with pytest.warns(UserWarning, match="label 'lo'"):
+        model = LogEuclideanClassifier().fit(X[:12], np.where(np.arange(12) == 3, "lo", "hi"))
+    assert model.predict_proba(X).shape == (30, 2)
+    with pytest.raises(ValueError, match="Each of the 30 classes of y has one matrix: expected several"):
+        LogEuclideanClassifier().fit(X, np.arange(30))
 
 
 def test_identical_matrices_with_different_labels(rng):

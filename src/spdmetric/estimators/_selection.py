@@ -166,8 +166,9 @@ def make_folds(
 def stratified_folds(codes: np.ndarray, random_state: int, *, by_class: bool = True) -> list[Fold]:
     """Five folds, fewer for small classes, twice where there are few matrices.
 
-    The matrices of a class, in random order, go to the folds in turn, so that a class of one matrix
-    or two needs no exception.  Regression targets, by the first output, are dealt out in ascending order.
+    The matrices of a class, in random order, go to the folds in turn.  The only matrix of a class is never
+    left out: nothing would be known of its class.  Regression targets, by the first output, are dealt out in
+    ascending order.
     """
     n = len(codes)
     n_folds = int(np.clip(np.median(np.bincount(codes)) if by_class else n // 2, 2, N_FOLDS))
@@ -176,8 +177,9 @@ def stratified_folds(codes: np.ndarray, random_state: int, *, by_class: bool = T
     for repeat in range(REPEATS if n < FEW else 1):
         order = np.random.default_rng([random_state, repeat]).permutation(n)
         order = order[np.argsort(codes[order], kind="stable")]
-        fold = np.empty(n, dtype=int)
-        fold[order] = np.arange(n) % n_folds
+        order = order[np.bincount(codes)[codes[order]] > 1] if by_class else order
+        fold = np.full(n, -1)
+        fold[order] = np.arange(len(order)) % n_folds
         folds += [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(n_folds)]
     return folds
 

@@ -36,6 +36,7 @@ from spdmetric.validation import (
     check_labels,
     check_own,
     check_own_weight,
+    check_size,
     check_symmetric,
     check_weights,
     is_definite,
@@ -212,6 +213,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
     def predict_log_proba(self, X: Array, sample_domain: Array | None = None) -> np.ndarray:
         """Logarithms of `predict_proba`."""
         check_is_fitted(self)
+        check_size(self, X)
         known, own = DomainModel(self.metric_, self._head).log_proba(X, sample_domain), self._own
         if own is None or sample_domain is not None:  # a domain of training
             return known
@@ -334,6 +336,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
             ``prior_`` the estimated shares of the classes.
         """
         check_is_fitted(self)
+        check_size(self, X)
         check_choice("prior", prior, ("train", "estimate"))
         if y is None:
             if weight is not None:

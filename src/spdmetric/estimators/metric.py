@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import validate_data
 
 from spdmetric import validation
 from spdmetric.caller import warn_at_caller
@@ -346,7 +345,7 @@ class LogEuclideanMetric(FittedMetric):
         classes = check_stream(classes, known, self.kernel, self.class_weight)
         X = validation.check_psd(to_numpy(X), self.rank)
         if past is not None:
-            validate_data(self, X, reset=False, skip_check_array=True)
+            validation.check_size(self, X)
         codes, weight = check_batch(X, y, sample_weight, classes, self.class_weight)
         # All is done with copies until nothing can fail any more: a call that raises changes nothing.
         stream = Stream(classes, self.rank, deepcopy(self.random_state)) if past is None else past.copy()

@@ -16,7 +16,7 @@ from spdmetric.estimators.heads import NeighborMeans, Ridge
 from spdmetric.estimators.metric import LogEuclideanMetric
 from spdmetric.linalg.symmetric import Array
 from spdmetric.linalg.threads import one_thread
-from spdmetric.validation import check_weights, weight_unit
+from spdmetric.validation import check_size, check_weights, weight_unit
 
 
 class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
@@ -162,6 +162,7 @@ class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
             As in `fit`.
         """
         check_is_fitted(self)
+        check_size(self, X)
         Y = self._head.predict(transform_to_numpy(self.metric_, X, sample_domain))
         Y = self._level + self._scale * Y
         return Y[:, 0] if self._one_output else Y
@@ -209,4 +210,5 @@ class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
             A copy, for the new session.
         """
         check_is_fitted(self)
+        check_size(self, X)
         return self._carry(lambda metric: metric.adapt(X, sample_weight))
