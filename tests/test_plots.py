@@ -246,14 +246,6 @@ def test_pair_distances_before_and_after():
     np.testing.assert_allclose(by_metric.before, display.before, atol=1e-7)
 
 
-def test_tensors_are_drawn_too():
-    strict = pytest.importorskip("array_api_strict")
-    display = PairDistanceDisplay.from_estimator(METRIC, strict.asarray(X), strict.asarray(Y))
-    np.testing.assert_allclose(
-        display.after, PairDistanceDisplay.from_estimator(METRIC, X, Y).after, atol=1e-9
-    )
-
-
 # -- patterns -----------------------------------------------------------------------
 
 
@@ -314,7 +306,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 def test_topomaps_of_subject_7(data_folder, monkeypatch, capsys):
     """Imagining a fist quiets the motor cortex of the other side: its own side is louder."""
     monkeypatch.setattr(plt, "show", lambda: None)
-    made = runpy.run_path(str(EXAMPLES / "plot_topomaps.py"))
+    made = runpy.run_path(str(EXAMPLES / "eeg" / "plot_topomaps.py"))
     assert "45 trials" in capsys.readouterr().out
     patterns, channels = made["recorded"].patterns, made["raw"].info["chs"]
     strongest = [channels[k] for k in np.abs(patterns.patterns[:2]).argmax(axis=1)]

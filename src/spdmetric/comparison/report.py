@@ -31,8 +31,8 @@ from spdmetric.comparison.scores import SCORES
 from spdmetric.comparison.store import digest
 from spdmetric.comparison.verdict import Line, Verdict, judge, sentences
 from spdmetric.io.atomic import write_atomically
-from spdmetric.io.files import as_csv
 from spdmetric.io.matrices import Matrices
+from spdmetric.io.tables import as_csv
 from spdmetric.plots.style import need_matplotlib
 
 if TYPE_CHECKING:

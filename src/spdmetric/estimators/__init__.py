@@ -2,6 +2,7 @@
 
 from spdmetric.estimators.classifier import LogEuclideanClassifier
 from spdmetric.estimators.cv import LogEuclideanMetricCV
+from spdmetric.estimators.filterbank import FilterBankCovariances
 from spdmetric.estimators.metric import LogEuclideanMetric
 from spdmetric.estimators.preprocessing import CommonRange, Shrinkage
 from spdmetric.estimators.regressor import LogEuclideanRegressor
@@ -9,6 +10,7 @@ from spdmetric.estimators.transfer import TransferClassifier
 
 __all__ = [
     "CommonRange",
+    "FilterBankCovariances",
     "LogEuclideanClassifier",
     "LogEuclideanMetric",
     "LogEuclideanMetricCV",

@@ -11,10 +11,12 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from array_api_compat import is_dask_array
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length
 
 from spdmetric import validation
+from spdmetric.caller import warn_at_caller
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm
 from spdmetric.linalg.threads import Map
 from spdmetric.means import MEANS, average_over
@@ -31,11 +33,7 @@ from spdmetric.validation import (
 )
 
 _EPS = float(np.finfo(np.float64).eps)
-
-
-def is_dask(X: Array) -> bool:
-    """Whether this is a dask array; dask is not imported to find out."""
-    return type(X).__module__.startswith("dask.array")
+CONFOUNDED = 0.4  # share of the variance of y between domains from which on a user is told
 
 
 # ---------------------------------------------------------------------------
@@ -56,7 +54,7 @@ def check_data(
 
     Regression targets have no classes.  Matrices without weight are left out.
     """
-    if is_dask(X):
+    if is_dask_array(X):
         from spdmetric.distributed.arrays import align_columns, chunk_rows, compute, compute_lazily
         from spdmetric.distributed.cluster import current_client
         from spdmetric.distributed.data import check_cluster_data
@@ -71,27 +69,14 @@ def check_data(
     elif is_stored(X):
         rows = records.row_chunks(records.stored_shape(X))
     else:
-        classes, data = check_array_data(X, y, sample_weight, class_weight, task, rank)
-        data = data.weighted
-        return classes, data if map is data.map else Data(data.X, data.target, map=map)
-    checked = records.check_stored(X, rank, rows, map)
+        rows = None
+    if rows is None:
+        X = checked = check_psd(to_numpy(X), rank)
+    else:
+        checked = records.check_stored(X, rank, rows, map)
+        checked = checked if is_stored(X) else checked[: X.shape[0]]
     classes, target = check_target(X, y, sample_weight, class_weight, task)
-    data = Data(checked if is_stored(X) else checked[: X.shape[0]], target, rows, map).weighted
-    return classes, data
-
-
-def check_array_data(
-    X: Array, y: Array, sample_weight: Array, class_weight: ClassWeight, task: str, rank: int | None
-) -> tuple[np.ndarray | None, Data]:
-    """Check matrices in memory; return the classes, and all matrices, those without weight too."""
-    if is_dask(X):
-        raise ValueError(
-            "Cross-validation needs the matrices in this process, and those of a dask array stay on the "
-            "workers: fit on X.compute(), or choose a radius and use LogEuclideanMetric."
-        )
-    X = check_psd(to_numpy(X), rank)
-    classes, target = check_target(X, y, sample_weight, class_weight, task)
-    return classes, Data(X, target)
+    return classes, Data(checked, target, rows, map).weighted
 
 
 def check_target(
@@ -174,7 +159,7 @@ def recenter_domains(
 
     Those of a file are recentered when they are read.
     """
-    if not is_stored(X) and not is_dask(X):
+    if not is_stored(X) and not is_dask_array(X):
         X = check_spd(to_numpy(X))
     names, index = np.unique(check_domains(sample_domain, X.shape[0]), return_inverse=True)
     weight = check_weights(sample_weight, np.empty(X.shape[0]))
@@ -186,10 +171,40 @@ def recenter_domains(
     return recenter_rows(X, index, means), Domains(names, np.stack(means))
 
 
+def share_between_domains(
+    y: Array, sample_domain: Array, sample_weight: Array | None = None, task: str = "auto"
+) -> float:
+    """Share of the variance of y that lies between domains, adjusted for their number as R² is.
+
+    Of labels it is that of their indicators, of several outputs each in units of its spread.  Recentering
+    removes what it stands for.  It is near 0, or below, where domains have nothing to do with y.
+    """
+    target = check_target(y, y, sample_weight, None, task)[1]
+    index = np.unique(check_domains(sample_domain, len(target.Y)), return_inverse=True)[1]
+    w, Y = target.weight / target.weight.sum(), target.Y
+    sums, size = np.zeros((index.max() + 1, Y.shape[1])), np.bincount(index, weights=w)
+    np.add.at(sums, index, w[:, None] * Y)
+    n, k, size = 1 / np.vdot(w, w), np.count_nonzero(size), size[:, None]
+    between = np.sum(np.divide(sums**2, size, where=size > 0, out=sums)) / np.sum(w @ Y**2)
+    return float(1 - (1 - between) * (n - 1) / (n - k)) if n > k else 0.0
+
+
+def warn_if_confounded(y: Array, sample_domain: Array, sample_weight: Array | None, task: str) -> None:
+    """Warn of domains that carry the target, see `share_between_domains`."""
+    share = share_between_domains(y, sample_domain, sample_weight, task)
+    if share >= CONFOUNDED:
+        warn_at_caller(
+            f"Domains carry the target: {share:.0%} of the variance of y lies between the domains of "
+            "sample_domain (adjusted for their number), and recentering each by its own mean removes what "
+            "the matrices tell of that. Compare with a fit without sample_domain.",
+            UserWarning,
+        )
+
+
 def recenter_rows(X: Array, index: np.ndarray, means: list[np.ndarray]) -> Any:
     """Matrices, each recentered by one of the means; those of a file or a cluster when they are read."""
     factors = np.stack([invsqrtm(mean) for mean in means])
-    if is_dask(X):
+    if is_dask_array(X):
         from spdmetric.distributed import arrays
 
         return arrays.map_rows(X, index, partial(_whiten_rows, factors=factors))
@@ -208,7 +223,7 @@ def domain_mean(
             "Recentered by its own mean a single matrix is the identity, and nothing is left of it."
         )
     weight = np.ones(rows.size) if weight is None else weight
-    if is_dask(X):
+    if is_dask_array(X):
         from spdmetric.distributed import arrays
 
         average = arrays.average_over_rows(X, rows, weight)
