@@ -221,14 +221,15 @@ def test_folds_are_stratified_and_repeated_for_few(rng):
 
 @pytest.mark.parametrize("grouped", [False, True])
 def test_of_many_matrices_some_are_drawn_for_the_choice(rng, monkeypatch, grouped):
-    """The same share of each class in each fold, at least one; all are learned from, and those of given cv."""
+    """The same share of each class in each fold, at least one; folds that are given are taken whole."""
     monkeypatch.setattr(_selection, "LEAST_DRAWN", 60)
     monkeypatch.setattr(_selection, "MOST_ROWS", 0)
     X, _ = labeled(rng, 306, 3)
     codes = rng.permutation(np.repeat([0, 1, 2], [200, 100, 6]))
     data = Data(X, ClassTarget.from_codes(codes, np.where(np.arange(306) == 9, 0.0, 1.0)))
     groups = np.arange(306) % 30 if grouped else None
-    whole = _selection.make_folds(5 if groups is None else GroupKFold(5), data, codes, np.arange(3), groups, 0)
+    given = GroupKFold(5) if grouped else 5
+    whole = _selection.make_folds(given, data, codes, np.arange(3), groups, 0)
     assert sum(len(test) for _, test in whole) == 305
     folds = _selection.make_folds(None, data, codes, np.arange(3), groups, 0)
     kept = np.delete(codes, 9)
