@@ -28,6 +28,7 @@ from sklearn.utils.validation import check_is_fitted
 from random_matrices import labeled
 from spdmetric import (
     CommonRange,
+    FilterBankCovariances,
     LogEuclideanClassifier,
     LogEuclideanMetric,
     LogEuclideanMetricCV,
@@ -44,6 +45,7 @@ ESTIMATORS: dict[str, BaseEstimator] = {
     "LogEuclideanRegressor": LogEuclideanRegressor(LogEuclideanMetricCV(radii=(0, 2), ranks=(None,)), cv=2),
     "CommonRange": CommonRange(),
     "Shrinkage": Shrinkage(),
+    "FilterBankCovariances": FilterBankCovariances(),
 }
 
 Check = Callable[[BaseEstimator], None]
@@ -345,7 +347,7 @@ def what_numpy_can_read(estimator):
 def one_matrix_is_no_stack(estimator):
     X, y = data()
     for stack in (X[0], X[0, 0], X[None]):
-        with pytest.raises(ValueError, match=r"Expected X of shape \(n_matrices, d, d\)"):
+        with pytest.raises(ValueError, match=r"Expected X of shape \(n_"):
             clone(estimator).fit(stack, y)
     estimator.fit(X, y)
     for use in uses(estimator).values():

@@ -18,6 +18,7 @@ from spdmetric.estimators.metric import find_problem, solve_path
 from spdmetric.geometry import mean_riemann
 from spdmetric.objectives.data import ClassTarget, Data
 from spdmetric.objectives.start import find_start
+from spdmetric.validation import UninformativeDataError
 
 FAST = {"radii": (0, 1, 3), "ranks": (None, 2), "weightings": (None,), "n_neighbors": 1, "cv": 3}
 RBF = {"metric": LogEuclideanMetric(kernel="rbf")}
@@ -292,11 +293,38 @@ def test_rank_deficient_matrices_with_low_ranks_only(rng):
             r"random_state is a parameter of",
         ),
         ({"ranks": (9,)}, r"rank=9 is more than the size"),
+        ({"ranks": (2, 9)}, r"rank=9 is more than the size of the matrices, 3 x 3"),
+        ({"ranks": (None, 9)}, r"rank=9 is more than the size"),
+        ({"random_state": -1}, r"random_state=-1: expected a whole number from 0"),
+        ({"random_state": "0"}, r"random_state='0': expected a whole number from 0"),
     ],
 )
 def test_bad_parameters(parameters, sentence, rng):
     with pytest.raises(ValueError, match=sentence):
         LogEuclideanMetricCV(**parameters).fit(*labeled(rng, 20, 3))
+
+
+def test_random_states_are_those_of_sklearn(rng):
+    X, y = labeled(rng, 20, 3)
+    model = LogEuclideanMetricCV(radii=(0,), ranks=(None,), random_state=None)
+    scores = [clone(model).set_params(random_state=np.random.RandomState(k)).fit(X, y) for k in (0, 0, 1)]
+    scores = [one.cv_results_["split0_test_score"].tolist() for one in scores]
+    assert scores[0] == scores[1] != scores[2]
+    assert model.fit(X, y).best_score_ < 0
+
+
+@pytest.mark.parametrize("ranks", [(None,), (2,)], ids=str)
+def test_folds_of_equal_matrices(ranks, rng):
+    """Where nothing is searched, such a fold knows nothing; else nothing untrue is said of X."""
+    X, y = labeled(rng, 64, 3)
+    X[:32] = np.eye(3)
+    halves = [(np.arange(32), np.arange(32, 64)), (np.arange(32, 64), np.arange(32))]
+    with pytest.raises(UninformativeDataError, match="in each fold of a cross-validation too"):
+        LogEuclideanMetricCV(ranks=ranks, cv=halves).fit(X, y)
+    with pytest.raises(UninformativeDataError, match="to learn from are the same"):
+        LogEuclideanMetricCV(ranks=ranks).fit(np.tile(np.eye(3), (64, 1, 1)), y)
+    metric = LogEuclideanMetricCV(LogEuclideanMetric(init="identity"), radii=(0,), ranks=(None,), cv=halves)
+    assert np.isfinite(metric.fit(X, y).cv_results_["mean_test_score"]).all()  # and no overflow is warned of
 
 
 def test_bad_data(rng):

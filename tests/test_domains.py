@@ -30,7 +30,7 @@ from spdmetric.estimators._data import CONFOUNDED, share_between_domains
 from spdmetric.estimators.heads import ClassMeans, log_posterior
 from spdmetric.geometry import distance_riemann, matrices_at, mean_riemann, tangent_vectors
 from spdmetric.io.matrices import Matrices
-from spdmetric.linalg.symmetric import congruence, invsqrtm, sqrtm, vech
+from spdmetric.linalg.symmetric import congruence, invsqrtm, sqrtm, symmetrize, vech
 from spdmetric.objectives.data import ClassTarget
 from spdmetric.objectives.weighting import discriminant_weighting
 from spdmetric.validation import check_domains
@@ -440,6 +440,20 @@ def test_domains_keep_their_identity(rng, dtype):
 def test_numbers_that_no_integer_type_holds():
     with pytest.raises(ValueError, match="from -1 to 9223372036854775808: expected a range that int64 or"):
         check_domains([-1, 2**63], 2)
+
+
+@pytest.mark.parametrize("condition", [1e6, 1e12])
+def test_shares_of_a_session_of_matrices_far_apart(condition, rng):
+    d = 4
+    X, y = labeled(rng, 40, d)
+    model = LogEuclideanClassifier(LogEuclideanMetric(0.0), cv=2, head="centroid").fit(X, y)
+    axes = np.linalg.qr(rng.standard_normal((30, d, d)))[0]
+    far = symmetrize((axes * np.geomspace(1, condition, d)) @ axes.mT)
+    assert np.isfinite(model.adapt(far, prior="estimate").predict_proba(far)).all()
+    mean, target = mean_riemann(far), 0.1 * rng.standard_normal(d * (d + 1) // 2)
+    found = find_shifted_mean(far, np.ones(30), mean, target)
+    misses = [np.linalg.norm(tangent_vectors(far, point).mean(axis=0) - target) for point in (mean, found)]
+    assert misses[1] < 1e-3 * misses[0]
 
 
 def test_float32_is_symmetric_up_to_its_own_rounding(rng):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from random_matrices import labeled, spd
-from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV, geometry
+from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV, geometry
 from spdmetric.linalg.symmetric import symmetrize
 from spdmetric.validation import is_tensor, to_numpy
 
@@ -90,6 +90,20 @@ def test_start_and_groups_as_tensors(to, data):
     chosen = LogEuclideanMetricCV(radii=(0, 1), ranks=(None,), cv=GroupKFold(3))
     by_tensor = clone(chosen).fit(to(X), to(y), groups=to(groups))
     assert by_tensor.best_score_ == clone(chosen).fit(X, y, groups=groups).best_score_
+
+
+@ways
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_domains(to, dtype, data):
+    X, y, domain = symmetrize(data[0]).astype(dtype), data[1], np.arange(len(data[1])) // 2 % 3
+    ours = LogEuclideanMetric(2.0).fit(to(X), to(y), sample_domain=to(domain))
+    theirs = LogEuclideanMetric(2.0).fit(X, y, sample_domain=domain)
+    for domains in (domain, domain + 2):  # the latter is new
+        expected = theirs.transform(X, domains)
+        assert str(expected.dtype) in str(ours.transform(to(X), domains).dtype)
+        same(ours.transform(to(X), to(domains)), expected, atol=1e-6)
+    chosen = LogEuclideanClassifier(LogEuclideanMetric(0.0)).fit(to(X), to(y), sample_domain=domain)
+    assert chosen.predict(to(X), to(domain)).shape == (len(X),)
 
 
 @ways

@@ -387,6 +387,16 @@ def check_n_jobs(n_jobs: object) -> None:
         raise ValueError(f"n_jobs={n_jobs!r}: expected a whole number, -1 for one a core, or None.")
 
 
+def check_random_state(random_state: object) -> None:
+    """Refuse what is no seed, no `numpy.random.RandomState`, nor None."""
+    whole = isinstance(random_state, Integral) and 0 <= int(random_state) < 2**32
+    if random_state is not None and not whole and not isinstance(random_state, np.random.RandomState):
+        raise ValueError(
+            f"random_state={random_state!r}: expected a whole number from 0 to 2**32 - 1, a RandomState of "
+            "NumPy, or None for another order each time."
+        )
+
+
 def check_radius(radius: object) -> float:
     """Return a radius as a float, if float64 goes so far."""
     if not isinstance(radius, Real) or not isfinite(radius) or radius < 0:

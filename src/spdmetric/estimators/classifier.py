@@ -22,6 +22,7 @@ from spdmetric.estimators._adaptation import (
     relearn_weighting,
 )
 from spdmetric.estimators._selection import embed
+from spdmetric.estimators._streaming import RandomState
 from spdmetric.estimators.cv import LogEuclideanMetricCV, MetricPredictor, Training, transform_to_numpy
 from spdmetric.estimators.heads import ClassMeans, Votes, log_posterior, order_classes
 from spdmetric.estimators.metric import LogEuclideanMetric
@@ -92,7 +93,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         chance.
     n_jobs : int or None, default=None
         Processes that share the folds; None is 1, -1 one for each core.
-    random_state : int, default=0
+    random_state : int, RandomState or None, default=0
         Of the order of the matrices in the default folds.
     verbose : bool, default=False
         Show a bar of the folds, and print the iterations of the final fit.
@@ -142,7 +143,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         scoring: Any = None,
         class_weight: ClassWeight = None,
         n_jobs: int | None = None,
-        random_state: int = 0,
+        random_state: RandomState = 0,
         verbose: bool = False,
     ):
         self.metric = metric

@@ -15,6 +15,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from spdmetric import validation
+from spdmetric.caller import spell
 from spdmetric.estimators import _selection as selection
 from spdmetric.estimators._data import (
     Domains,
@@ -31,6 +32,7 @@ from spdmetric.estimators._fitted import (
     with_progress,
 )
 from spdmetric.estimators._selection import Fold, Grid, Option, Whitened
+from spdmetric.estimators._streaming import RandomState, draw_seed
 from spdmetric.estimators.metric import LogEuclideanMetric, check_parameters, learn_weighting, solve_path
 from spdmetric.linalg.symmetric import Array, congruence, unvech, vech
 from spdmetric.linalg.threads import one_thread
@@ -113,7 +115,7 @@ class LogEuclideanMetricCV(FittedMetric):
     n_jobs : int or None, default=None
         Processes that share the folds; None is 1, -1 one for each core.  BLAS runs one thread
         in each of them, and the result does not depend on their number.
-    random_state : int, default=0
+    random_state : int, RandomState or None, default=0
         Of the order of the matrices in the default folds.
     verbose : bool, default=False
         Show a bar of the folds, and print the iterations of the final fit.
@@ -166,7 +168,7 @@ class LogEuclideanMetricCV(FittedMetric):
         scoring: Any = None,
         rule: str = "clear",
         n_jobs: int | None = None,
-        random_state: int = 0,
+        random_state: RandomState = 0,
         verbose: bool = False,
     ):
         self.metric = metric
@@ -257,7 +259,8 @@ class LogEuclideanMetricCV(FittedMetric):
         check_head(self.head, "regression" if classes is None else "classification")
         groups = None if groups is None else validation.check_groups(groups, data.shape[0])
         codes = data.target.values if classes is None else data.target.codes
-        folds = selection.make_folds(self.cv, data, codes, classes, groups, self.random_state)
+        seed = self.random_state if isinstance(self.random_state, Integral) else draw_seed(self.random_state)
+        folds = selection.make_folds(self.cv, data, codes, classes, groups, int(seed))
         rows = np.flatnonzero(data.target.weight > 0)
         data, codes = data.weighted, codes[rows]
         grid = self._make_grid(data, folds, *given)
@@ -328,6 +331,7 @@ class LogEuclideanMetricCV(FittedMetric):
                 f"scoring={self.scoring!r}: expected None, the name of a scorer of scikit-learn, or a "
                 "function of estimator, X and y."
             )
+        validation.check_random_state(self.random_state)
         validation.check_choice("rule", self.rule, RULES)
         validation.check_choice("head", self.head, HEADS)
         validation.check_count("n_neighbors", self.n_neighbors, optional=True)
@@ -351,6 +355,10 @@ class LogEuclideanMetricCV(FittedMetric):
         else:
             numbers = [k for k in selection.NUMBERS if k <= most]
         d = data.X.shape[1]
+        if too_high := [rank for rank in ranks or () if rank is not None and rank > d]:
+            raise ValueError(
+                f"{spell('rank', too_high[0])} is more than the size of the matrices, {d} x {d}."
+            )
         smallest = d if ranks is not None else validation.smallest_rank(data.X)
         return selection.make_grid(radii, ranks, weightings, numbers, (d, smallest))
 

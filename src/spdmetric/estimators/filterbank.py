@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from spdmetric.extras import require_extra
 from spdmetric.linalg.symmetric import Array
+from spdmetric.validation import as_numbers, bad_signals
 
 Pair = tuple[float, float]
 
@@ -140,14 +141,18 @@ class FilterBankCovariances(TransformerMixin, BaseEstimator):
             raise ValueError("sfreq=None: bands and windows need the sampling rate of arrays, in Hz.")
         if sfreq is not None and not (isinstance(sfreq, Real) and 0 < sfreq < np.inf):
             raise ValueError(f"sfreq={sfreq!r}: expected a positive number, the sampling rate in Hz.")
-        signals = np.asarray(X)
-        if signals.ndim != 3 or signals.dtype.kind not in "fiu":
-            got = f"shape {signals.shape} and dtype {signals.dtype}"
-            raise ValueError(f"Expected real signals of shape (n_trials, n_channels, n_times), got {got}.")
+        signals = as_numbers(X, "X")
+        if signals.dtype.kind == "c":
+            raise ValueError("X is complex: complex data not supported, expected real signals.")
+        if signals.ndim != 3:
+            got = f"{signals.ndim} dimensions and shape {signals.shape}. Reshape your data"
+            raise ValueError(f"Expected X of shape (n_trials, n_channels, n_times), got {got}.")
+        if 0 in signals.shape:
+            got = f"shape {signals.shape}, 0 sample(s)"
+            raise ValueError(f"X is empty: {got}; a minimum of 1 is required of each.")
         signals = signals.astype(np.float64, copy=False)
-        bad = np.flatnonzero(~np.isfinite(signals).all(axis=(1, 2)))
-        if bad.size:
-            raise ValueError(f"X[{bad[0]}] contains NaN or infinity: drop that trial, or fill the gap.")
+        if bad := bad_signals(signals):
+            raise ValueError(f"{bad[0].where} {bad[0].why}: drop that trial, or fill the gap.")
         return signals, 1.0 if sfreq is None else float(sfreq), first
 
     def __sklearn_tags__(self) -> Any:

@@ -441,6 +441,7 @@ def check_parameters(metric: LogEuclideanMetric) -> None:
         raise ValueError(f"tol={metric.tol!r}: expected a positive number.")
     check_count("max_iter", metric.max_iter)
     validation.check_n_jobs(metric.n_jobs)
+    validation.check_random_state(metric.random_state)
     if metric.callback is not None and not callable(metric.callback):
         raise ValueError(f"callback={metric.callback!r}: expected a function of one Record, or None.")
 
@@ -489,8 +490,8 @@ def find_problem(
         )
     if spread <= 100 * d * _EPS:
         raise UninformativeDataError(
-            "All matrices of X are the same: their alignment with the labels is undefined. Expected at least "
-            "two different matrices."
+            "All matrices to learn from are the same: their alignment with the labels is undefined. Expected "
+            "at least two different ones, in each fold of a cross-validation too."
         )
     if gamma is not None and isinstance(here, GaussianEvaluation) and not here.resolved:
         raise ValueError(

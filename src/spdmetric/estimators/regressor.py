@@ -10,6 +10,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from spdmetric.estimators._data import check_values
+from spdmetric.estimators._streaming import RandomState
 from spdmetric.estimators.cv import LogEuclideanMetricCV, MetricPredictor, transform_to_numpy
 from spdmetric.estimators.heads import NeighborMeans, Ridge
 from spdmetric.estimators.metric import LogEuclideanMetric
@@ -47,7 +48,7 @@ class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
         in units of their spread.  None is R².
     n_jobs : int or None, default=None
         Processes that share the folds; None is 1, -1 one for each core.
-    random_state : int, default=0
+    random_state : int, RandomState or None, default=0
         Of the order of the matrices in the default folds.
     verbose : bool, default=False
         Show a bar of the folds, and print the iterations of the final fit.
@@ -82,7 +83,7 @@ class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
         cv: Any = None,
         scoring: Any = None,
         n_jobs: int | None = None,
-        random_state: int = 0,
+        random_state: RandomState = 0,
         verbose: bool = False,
     ):
         self.metric = metric
