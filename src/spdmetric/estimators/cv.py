@@ -102,6 +102,8 @@ class LogEuclideanMetricCV(FittedMetric):
         As in scikit-learn.  None makes five stratified folds of matrices in random order, fewer for small
         classes, twice where there are fewer than 200 matrices; with ``groups``, or else domains, five
         stratified folds of whole groups, or each of at most five groups left out in turn.
+        Of more than 2,000 matrices, or 60,000 / d where that is more, so many are drawn for these folds, the
+        same share of each class in each fold; what is chosen is learned from all.
     scoring : str, callable or None, default=None
         Scorer of the classifier, or regression; targets are given to it about their mean, in units of their
         spread.  None is the mean logarithm of the probability of the true label, calibrated and at least

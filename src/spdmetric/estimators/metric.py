@@ -463,9 +463,15 @@ class Problem(NamedTuple):
 
 
 def find_problem(
-    data: Data, start: Start, rank: int | None, *, kernel: str = "linear", gamma: float | None = None
+    data: Data,
+    start: Start,
+    rank: int | None,
+    *,
+    kernel: str = "linear",
+    gamma: float | None = None,
+    whitened: bool = False,
 ) -> Problem:
-    """Whiten the data at their start, and evaluate the objective there.
+    """Whiten the data at their start unless they are, and evaluate the objective there.
 
     Whitened once, the data keep one set of rounding errors, however ill-conditioned they
     are, and the objective stays smooth.
@@ -478,8 +484,13 @@ def find_problem(
         )
     if rank is not None:
         _check_comparable(data, start, rank)
-    whitened = data.whitened(start.factor)
-    objective = Misalignment(whitened) if kernel == "linear" else GaussianMisalignment(whitened, gamma=gamma)
+    rotation = start.rotation if whitened else None
+    data = data if whitened else data.whitened(start.factor)
+    objective = (
+        Misalignment(data, rotation)
+        if kernel == "linear"
+        else GaussianMisalignment(data, rotation, gamma=gamma)
+    )
     here = objective.at(start.ball(rank, 0.0).center)
     spread = here.spread
     if not isfinite(spread):
