@@ -294,7 +294,7 @@ def check_stack(X: Array, name: str) -> None:
 
 def check_size(estimator: Any, X: Any) -> None:
     """Refuse matrices of another size than those that an estimator was fitted on."""
-    shape, expected = getattr(X, "shape", ()), estimator.n_features_in_
+    shape, expected = tuple(getattr(X, "shape", ())), estimator.n_features_in_
     if len(shape) > 2 and shape[-1] != expected:
         raise ValueError(
             f"X has {shape[-2]} x {shape[-1]} matrices, but {type(estimator).__name__} was fitted on "
