@@ -66,6 +66,11 @@ class ViewStarts(NamedTuple):
     scales: tuple[float, ...]
 
     @property
+    def rotation(self) -> Factors:
+        """That of each view."""
+        return Factors(tuple(start.rotation for start in self.views), self.scales)
+
+    @property
     def factor(self) -> Factors:
         """W0 of each view."""
         return Factors(tuple(start.factor for start in self.views), self.scales)
