@@ -285,7 +285,7 @@ def test_labels_that_cannot_be(subjects):
             model.adapt(X, y, weight=weight)
     with pytest.raises(ValueError, match="is that of labeled matrices"):
         model.adapt(X, weight=2.0)
-    with pytest.raises(ValueError, match="X has 3 features"):
+    with pytest.raises(ValueError, match="X has 3 x 3 matrices"):
         model.adapt(X[:, :3, :3], y)
 
 
@@ -338,7 +338,7 @@ def test_what_cannot_be_done_with_domains(rng):
         metric.transform(X)
     with pytest.raises(ValueError, match="pass sample_domain to transform, or adapt"):
         metric.pairwise_kernel(X)
-    with pytest.raises(ValueError, match="X has 3 features"):
+    with pytest.raises(ValueError, match="X has 3 x 3 matrices"):
         metric.adapt(labeled(rng, 12, 3)[0])
     with pytest.raises(ValueError, match="fitted without"):
         LogEuclideanMetric(1.0).fit(X, y).transform(X, domain)
