@@ -99,13 +99,13 @@ class Evaluation:
         return self.point.gradient(self)
 
     @lazy
-    def frame_gradient(self) -> np.ndarray | PerView:
+    def frame_gradient(self) -> Any:
         """Riemannian gradient, as a symmetric matrix in the frame, of several views one of each."""
         xi = self.data.total_of_parts(_pull, self.factor, self.parts, self._cotangents, False)
         return PerView(map(_traceless, xi)) if isinstance(xi, PerView) else _traceless(xi)
 
     @lazy
-    def factor_gradient(self) -> np.ndarray | PerView:
+    def factor_gradient(self) -> Any:
         """Derivative in the entries of the factor of the point, (m, d), of several views one of each."""
         R = self.objective.rotation
         there = self.data.total_of_parts(_pull, self.factor, self.parts, self._cotangents, True)
