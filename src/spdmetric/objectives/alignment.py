@@ -116,7 +116,7 @@ class Evaluation:
         )
 
     @lazy
-    def curvature_estimate(self) -> np.ndarray | PerView:
+    def curvature_estimate(self) -> Any:
         """How much f bends along directions of the frame, about: a matrix whose trace is its size.
 
         More where A has more (``docs/math.md``, "Axes").
