@@ -413,16 +413,6 @@ def test_folds_are_those_of_the_matrices_as_given(rng):
     np.testing.assert_array_equal(given.components_, without.components_)
 
 
-def test_candidates_as_arrays(rng):
-    X, y = labeled(rng, 24, 3)
-    plain = LogEuclideanMetricCV(radii=(0.0, 1.0), ranks=(1, 2), cv=2).fit(X, y)
-    arrays = LogEuclideanMetricCV(radii=np.array([0.0, 1.0]), ranks=np.array([1, 2]), cv=2).fit(X, y)
-    assert arrays.best_params_ == plain.best_params_
-    assert arrays.cv_results_["params"] == plain.cv_results_["params"]
-    with pytest.raises(ValueError, match="radii is empty"):
-        LogEuclideanMetricCV(radii=np.array([])).fit(X, y)
-
-
 @pytest.mark.parametrize("ranks", [(None,), (2,)])
 def test_a_fold_of_one_class_is_named(ranks, rng):
     X, y = labeled(rng, 20, 3)

@@ -86,15 +86,6 @@ def test_a_new_session_is_seen_from_its_mean(estimator, rng):
         metric.transform(X[new][:1], domain[new][:1])
 
 
-@pytest.mark.parametrize("rank", [None, 2])
-def test_one_domain_for_all_is_no_domain(rank, rng):
-    X, y, _ = sessions(rng, n_domains=1)
-    pairs = np.stack([X[:-1], X[1:]], axis=1)
-    plain = LogEuclideanMetric(2.0, rank=rank).fit(X, y)
-    metric = LogEuclideanMetric(2.0, rank=rank).fit(X, y, sample_domain=["all"] * len(X))
-    np.testing.assert_allclose(metric.adapt(X).pair_distance(pairs), plain.pair_distance(pairs), rtol=1e-8)
-
-
 def test_weights_count_in_the_means(rng):
     X, y, domain = sessions(rng)
     weight = rng.integers(0, 3, len(X)).astype(float)
