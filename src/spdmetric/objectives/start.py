@@ -94,13 +94,8 @@ class ViewStarts(NamedTuple):
     @classmethod
     def at_identity(cls, sizes: Sequence[int], scales: tuple[float, ...], logs: Data | None) -> ViewStarts:
         """Among matrices around the identity: of low rank, given their logarithms."""
-        return cls(
-            tuple(
-                Start.at_identity(k, None if logs is None else OneView(logs, v, k))
-                for v, k in enumerate(sizes)
-            ),
-            scales,
-        )
+        known = [None if logs is None else OneView.from_data(logs, v, k) for v, k in enumerate(sizes)]
+        return cls(tuple(map(Start.at_identity, sizes, known)), scales)
 
 
 def find_start(data: Data | OneView, init: str | Array, rank: int | None) -> Any:
@@ -132,7 +127,7 @@ def _find_view_starts(data: Data, init: str | Array, rank: int | None) -> ViewSt
     starts = []
     for v, (k, own) in enumerate(zip(find_sizes(data), inits, strict=True)):
         own = own if isinstance(own, str) else own[:k, :k]
-        starts.append(find_start(OneView(data, v, k), own, None if rank is None else min(rank, k)))
+        starts.append(find_start(OneView.from_data(data, v, k), own, None if rank is None else min(rank, k)))
     return ViewStarts(tuple(starts), (1.0,) * V).rescaled(data, (start.factor[:rank] for start in starts))
 
 
