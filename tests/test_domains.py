@@ -86,15 +86,6 @@ def test_a_new_session_is_seen_from_its_mean(estimator, rng):
         metric.transform(X[new][:1], domain[new][:1])
 
 
-@pytest.mark.parametrize("rank", [None, 2])
-def test_one_domain_for_all_is_no_domain(rank, rng):
-    X, y, _ = sessions(rng, n_domains=1)
-    pairs = np.stack([X[:-1], X[1:]], axis=1)
-    plain = LogEuclideanMetric(2.0, rank=rank).fit(X, y)
-    metric = LogEuclideanMetric(2.0, rank=rank).fit(X, y, sample_domain=["all"] * len(X))
-    np.testing.assert_allclose(metric.adapt(X).pair_distance(pairs), plain.pair_distance(pairs), rtol=1e-8)
-
-
 def test_weights_count_in_the_means(rng):
     X, y, domain = sessions(rng)
     weight = rng.integers(0, 3, len(X)).astype(float)
@@ -294,7 +285,7 @@ def test_labels_that_cannot_be(subjects):
             model.adapt(X, y, weight=weight)
     with pytest.raises(ValueError, match="is that of labeled matrices"):
         model.adapt(X, weight=2.0)
-    with pytest.raises(ValueError, match="X has 3 features"):
+    with pytest.raises(ValueError, match="X has 3 x 3 matrices"):
         model.adapt(X[:, :3, :3], y)
 
 
@@ -347,7 +338,7 @@ def test_what_cannot_be_done_with_domains(rng):
         metric.transform(X)
     with pytest.raises(ValueError, match="pass sample_domain to transform, or adapt"):
         metric.pairwise_kernel(X)
-    with pytest.raises(ValueError, match="X has 3 features"):
+    with pytest.raises(ValueError, match="X has 3 x 3 matrices"):
         metric.adapt(labeled(rng, 12, 3)[0])
     with pytest.raises(ValueError, match="fitted without"):
         LogEuclideanMetric(1.0).fit(X, y).transform(X, domain)

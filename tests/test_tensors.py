@@ -124,7 +124,7 @@ def test_bad_tensors_get_the_same_sentences(to, data):
     for use in (metric.transform, lambda Z: LogEuclideanMetric(1.0).fit(Z, y)):
         with pytest.raises(ValueError, match=r"X\[3\] is not positive definite"):
             use(to(bad))
-    with pytest.raises(ValueError, match="X has 3 features, but"):
+    with pytest.raises(ValueError, match="X has 3 x 3 matrices, but"):
         metric.transform(to(X[:, :3, :3].copy()))
     singular = X.copy()
     singular[5] = np.diag([1.0, 0.0, 0.0, 0.0])

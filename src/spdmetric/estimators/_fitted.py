@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar, cast
 import numpy as np
 from array_api_compat import device, is_dask_array
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from spdmetric.estimators._data import Domains, find_domain_means, read_checked, recenter_rows
 from spdmetric.estimators.embedding import Embedding
@@ -32,6 +32,7 @@ from spdmetric.validation import (
     as_numbers,
     as_numpy,
     check_psd,
+    check_size,
     check_spd,
     check_weights,
     first_true,
@@ -199,7 +200,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         if is_dask_array(X):
             from spdmetric.distributed import arrays
 
-            validate_data(self, X, reset=False, skip_check_array=True)
+            check_size(self, X)
             embedding = self._placed()
             return arrays.transform(X, embedding.embed, embedding.n_features, embedding.rank)
         if not is_stored(X):
@@ -306,14 +307,14 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
 
     def _vectors_by_chunks(self, X: Array) -> Iterator[tuple[slice, np.ndarray]]:
         embedding, shape = self._placed(), stored_shape(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        check_size(self, X)
         parts = row_chunks(shape)
         for rows, (_, chunk) in zip(parts, check_chunks(X, embedding.rank, parts), strict=True):
             yield rows, embedding.embed(chunk, first=rows.start)
 
     def _check_matrices(self, X: Array, *, name: str = "X") -> Array:
         X = check_psd(X, self.embedding_.rank, name=name)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        check_size(self, X)
         return X
 
     # -- pairs --------------------------------------------------------------------

@@ -15,7 +15,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from spdmetric import validation
-from spdmetric.caller import spell
+from spdmetric.caller import spell, warn_at_caller
 from spdmetric.estimators import _selection as selection
 from spdmetric.estimators._data import (
     Domains,
@@ -102,6 +102,8 @@ class LogEuclideanMetricCV(FittedMetric):
         As in scikit-learn.  None makes five stratified folds of matrices in random order, fewer for small
         classes, twice where there are fewer than 200 matrices; with ``groups``, or else domains, five
         stratified folds of whole groups, or each of at most five groups left out in turn.
+        Of more than 2,000 matrices, or 60,000 / d where that is more, so many are drawn for these folds, the
+        same share of each class in each fold; what is chosen is learned from all.
     scoring : str, callable or None, default=None
         Scorer of the classifier, or regression; targets are given to it about their mean, in units of their
         spread.  None is the mean logarithm of the probability of the true label, calibrated and at least
@@ -259,6 +261,8 @@ class LogEuclideanMetricCV(FittedMetric):
         check_head(self.head, "regression" if classes is None else "classification")
         groups = None if groups is None else validation.check_groups(groups, data.shape[0])
         codes = data.target.values if classes is None else data.target.codes
+        if classes is not None:
+            check_class_sizes(classes, data.weighted.target.counts)
         seed = self.random_state if isinstance(self.random_state, Integral) else draw_seed(self.random_state)
         folds = selection.make_folds(self.cv, data, codes, classes, groups, int(seed))
         rows = np.flatnonzero(data.target.weight > 0)
@@ -373,6 +377,23 @@ def check_head(head: str, task: str) -> None:
         raise ValueError(f"head={head!r} is not for y that holds {holds}: use head={use!r}.")
 
 
+def check_class_sizes(classes: np.ndarray, counts: np.ndarray) -> None:
+    """Refuse classes of one matrix each, and warn of some."""
+    single = classes[counts == 1].tolist()
+    if len(single) == len(classes):
+        raise ValueError(
+            f"Each of the {len(single)} classes of y has one matrix: expected several of a class, to learn "
+            "what they have in common. Are these regression targets, or names of matrices?"
+        )
+    if single:
+        names = ", ".join(map(repr, single[:8])) + (" and others" if len(single) > 8 else "")
+        warn_at_caller(
+            f"Only one matrix has the label {names}: it is learned from, but no default fold leaves it out, "
+            "and nothing tells how well its class is recognized. Expected two or more.",
+            UserWarning,
+        )
+
+
 def check_nested(outer: BaseEstimator, inner: BaseEstimator) -> None:
     """Refuse a parameter of an inner estimator that the outer one has too, unless it is the default."""
     own, defaults = outer.get_params(deep=False), type(inner)().get_params(deep=False)
@@ -462,6 +483,7 @@ class MetricPredictor(CallbackSupportMixin, BaseEstimator):
     def partial_adapt(self, X: Array, sample_weight: Array | None = None) -> Self:
         """Carry the estimator to a session that arrives batch by batch, as the metric is carried."""
         check_is_fitted(self)
+        validation.check_size(self, X)
         return self._carry(lambda metric: metric.partial_adapt(X, sample_weight))
 
     def _carry(self, carry: Callable[[LogEuclideanMetricCV], LogEuclideanMetricCV]) -> Self:

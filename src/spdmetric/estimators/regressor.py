@@ -16,7 +16,7 @@ from spdmetric.estimators.heads import NeighborMeans, Ridge
 from spdmetric.estimators.metric import LogEuclideanMetric
 from spdmetric.linalg.symmetric import Array
 from spdmetric.linalg.threads import one_thread
-from spdmetric.validation import check_weights, weight_unit
+from spdmetric.validation import check_size, check_weights, weight_unit
 
 
 class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
@@ -43,6 +43,8 @@ class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
         Folds of the choice, as in scikit-learn.  None makes five folds with values of all sizes in each,
         twice where there are fewer than 200 matrices; with ``groups``, or else domains, five folds of whole
         groups, or each of at most five groups left out in turn.
+        Of more than 2,000 matrices, or 60,000 / d where that is more, so many are drawn for these folds;
+        what is chosen is learned from all.
     scoring : str, callable or None, default=None
         Scorer of the choice, a name or a function of scikit-learn; targets are given to it about their mean,
         in units of their spread.  None is R².
@@ -162,6 +164,7 @@ class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
             As in `fit`.
         """
         check_is_fitted(self)
+        check_size(self, X)
         Y = self._head.predict(transform_to_numpy(self.metric_, X, sample_domain))
         Y = self._level + self._scale * Y
         return Y[:, 0] if self._one_output else Y
@@ -209,4 +212,5 @@ class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
             A copy, for the new session.
         """
         check_is_fitted(self)
+        check_size(self, X)
         return self._carry(lambda metric: metric.adapt(X, sample_weight))
