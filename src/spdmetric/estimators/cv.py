@@ -18,7 +18,6 @@ from spdmetric import validation
 from spdmetric.estimators import _selection as selection
 from spdmetric.estimators._data import Domains, check_target, groups_of_domains, recenter_domains
 from spdmetric.estimators._fitted import (
-    DOCUMENTATION,
     CallbackSupportMixin,
     FittedMetric,
     follow_folds,
@@ -402,15 +401,10 @@ class MetricPredictor(CallbackSupportMixin, BaseEstimator):
     """A chosen metric with a head behind it."""
 
     _task: ClassVar[str]
-    _doc_link_module = "spdmetric"
-    _doc_link_template = DOCUMENTATION + "api/generated/spdmetric.{estimator_name}.html"
 
     metric: LogEuclideanMetric | LogEuclideanMetricCV | None
     head: str
     metric_: LogEuclideanMetricCV
-
-    def _doc_link_url_param_generator(self) -> dict[str, str]:
-        return {"estimator_name": type(self).__name__}
 
     def _fit_metric(
         self, X: Array, y: Array, sample_weight: Any, groups: Any, sample_domain: Any
