@@ -9,19 +9,28 @@ import pandas as pd
 import pytest
 from scipy.special import logsumexp
 from sklearn import config_context
+from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import LeaveOneGroupOut, cross_validate
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 from random_matrices import labeled, spd
-from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV, load, save
+from spdmetric import (
+    LogEuclideanClassifier,
+    LogEuclideanMetric,
+    LogEuclideanMetricCV,
+    LogEuclideanRegressor,
+    load,
+    save,
+)
 from spdmetric.comparison.plan import make_plan
 from spdmetric.datasets import recenter
 from spdmetric.estimators._adaptation import LabeledVectors, find_left_out_errors, find_shifted_mean
+from spdmetric.estimators._data import CONFOUNDED, share_between_domains
 from spdmetric.estimators.heads import ClassMeans, log_posterior
 from spdmetric.geometry import distance_riemann, matrices_at, mean_riemann, tangent_vectors
 from spdmetric.io.matrices import Matrices
-from spdmetric.linalg.symmetric import congruence, invsqrtm, sqrtm, vech
+from spdmetric.linalg.symmetric import congruence, invsqrtm, sqrtm, symmetrize, vech
 from spdmetric.objectives.data import ClassTarget
 from spdmetric.objectives.weighting import discriminant_weighting
 from spdmetric.validation import check_domains
@@ -75,15 +84,6 @@ def test_a_new_session_is_seen_from_its_mean(estimator, rng):
     np.testing.assert_allclose(metric.transform(X[new], domain[new]), expected, atol=1e-11)
     with pytest.raises(ValueError, match="Domain 3 of sample_domain has 1 matrices with weight"):
         metric.transform(X[new][:1], domain[new][:1])
-
-
-@pytest.mark.parametrize("rank", [None, 2])
-def test_one_domain_for_all_is_no_domain(rank, rng):
-    X, y, _ = sessions(rng, n_domains=1)
-    pairs = np.stack([X[:-1], X[1:]], axis=1)
-    plain = LogEuclideanMetric(2.0, rank=rank).fit(X, y)
-    metric = LogEuclideanMetric(2.0, rank=rank).fit(X, y, sample_domain=["all"] * len(X))
-    np.testing.assert_allclose(metric.adapt(X).pair_distance(pairs), plain.pair_distance(pairs), rtol=1e-8)
 
 
 def test_weights_count_in_the_means(rng):
@@ -285,7 +285,7 @@ def test_labels_that_cannot_be(subjects):
             model.adapt(X, y, weight=weight)
     with pytest.raises(ValueError, match="is that of labeled matrices"):
         model.adapt(X, weight=2.0)
-    with pytest.raises(ValueError, match="X has 3 features"):
+    with pytest.raises(ValueError, match="X has 3 x 3 matrices"):
         model.adapt(X[:, :3, :3], y)
 
 
@@ -309,6 +309,20 @@ def test_routed_through_a_pipeline(rng):
         by_hand = make_pipeline(LogEuclideanMetric(1.0), KNeighborsClassifier(3))
         expected.append(by_hand.fit(Z[domain != k], y[domain != k]).score(Z[domain == k], y[domain == k]))
     np.testing.assert_array_equal(found["test_score"], expected)
+
+
+@pytest.mark.parametrize("estimator", [LogEuclideanMetricCV, LogEuclideanClassifier, LogEuclideanRegressor])
+def test_groups_of_a_splitter_do_not_collide_with_those_of_fit(estimator, rng):
+    X, y, domain = sessions(rng)
+    y = y + 0.1 * rng.standard_normal(len(y)) if estimator is LogEuclideanRegressor else y
+    options = {"radii": [0], "ranks": [None]}
+    model = estimator(**options) if estimator is LogEuclideanMetricCV else estimator(LogEuclideanMetric(0.0))
+    model = make_pipeline(model, KNeighborsClassifier()) if estimator is LogEuclideanMetricCV else model
+    options = {"cv": LeaveOneGroupOut(), "error_score": "raise"}
+    expected = cross_validate(model, X, y, groups=domain, **options)["test_score"]
+    with config_context(enable_metadata_routing=True):
+        found = cross_validate(model, X, y, params={"groups": domain}, **options)["test_score"]
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize(
@@ -338,7 +352,7 @@ def test_what_cannot_be_done_with_domains(rng):
         metric.transform(X)
     with pytest.raises(ValueError, match="pass sample_domain to transform, or adapt"):
         metric.pairwise_kernel(X)
-    with pytest.raises(ValueError, match="X has 3 features"):
+    with pytest.raises(ValueError, match="X has 3 x 3 matrices"):
         metric.adapt(labeled(rng, 12, 3)[0])
     with pytest.raises(ValueError, match="fitted without"):
         LogEuclideanMetric(1.0).fit(X, y).transform(X, domain)
@@ -347,7 +361,10 @@ def test_what_cannot_be_done_with_domains(rng):
     with pytest.raises(ValueError, match="not positive definite"):
         LogEuclideanMetric(1.0, rank=2).fit(singular, y, sample_domain=domain)
     # The labels are those of the domains: every fold lacks a class.
-    with pytest.raises(ValueError, match="expected two classes or more in each fold"):
+    with (
+        pytest.warns(UserWarning, match="carry the target: 100%"),
+        pytest.raises(ValueError, match="expected two classes or more in each fold"),
+    ):
         LogEuclideanMetricCV().fit(X[domain < 2], domain[domain < 2], sample_domain=domain[domain < 2])
 
 
@@ -430,6 +447,20 @@ def test_numbers_that_no_integer_type_holds():
         check_domains([-1, 2**63], 2)
 
 
+@pytest.mark.parametrize("condition", [1e6, 1e12])
+def test_shares_of_a_session_of_matrices_far_apart(condition, rng):
+    d = 4
+    X, y = labeled(rng, 40, d)
+    model = LogEuclideanClassifier(LogEuclideanMetric(0.0), cv=2, head="centroid").fit(X, y)
+    axes = np.linalg.qr(rng.standard_normal((30, d, d)))[0]
+    far = symmetrize((axes * np.geomspace(1, condition, d)) @ axes.mT)
+    assert np.isfinite(model.adapt(far, prior="estimate").predict_proba(far)).all()
+    mean, target = mean_riemann(far), 0.1 * rng.standard_normal(d * (d + 1) // 2)
+    found = find_shifted_mean(far, np.ones(30), mean, target)
+    misses = [np.linalg.norm(tangent_vectors(far, point).mean(axis=0) - target) for point in (mean, found)]
+    assert misses[1] < 1e-3 * misses[0]
+
+
 def test_float32_is_symmetric_up_to_its_own_rounding(rng):
     """Everywhere, adaptation with labels and to other shares included; `compare` runs as many methods."""
     X, y = labeled(rng, 40, 3)
@@ -440,3 +471,63 @@ def test_float32_is_symmetric_up_to_its_own_rounding(rng):
         assert adapted.predict(rough).shape == (40,)
     plan = make_plan(Matrices(rough, y, None, "rough"), None, 3)
     np.testing.assert_array_equal(plan.X, plan.X.mT)
+
+
+# ---------------------------------------------------------------------------
+# domains that carry the target
+
+
+def target_of(domain, share, n_classes, rng):
+    """Targets of which a share of the variance is that of their domains; 0 classes: regression targets."""
+    if n_classes:
+        of_domain = (np.arange(domain.max() + 1) % n_classes)[domain]
+        return np.where(
+            rng.uniform(size=domain.size) < share, of_domain, rng.integers(0, n_classes, domain.size)
+        )
+    level = rng.standard_normal(domain.max() + 1)
+    level = (level - level.mean()) / level.std()
+    return np.sqrt(share) * level[domain] + np.sqrt(1 - share) * rng.standard_normal(domain.size)
+
+
+@pytest.mark.parametrize("n_classes", [0, 2, 4])
+def test_the_share_between_domains_is_an_adjusted_r2(n_classes, rng):
+    domain = rng.integers(0, 5, 60)
+    y = target_of(domain, 0.5, n_classes, rng)
+    Y = np.eye(n_classes)[y] if n_classes else y[:, None]
+    w = rng.integers(0, 2, 60)  # counts matrices
+    n, dummies = w.sum(), np.eye(5)[domain]
+    predicted = LinearRegression().fit(dummies, Y, w).predict(dummies)
+    about = Y - np.average(Y, axis=0, weights=w)
+    r2 = 1 - np.sum(w @ (Y - predicted) ** 2) / np.sum(w @ about**2)
+    expected = 1 - (1 - r2) * (n - 1) / (n - 5)
+    names = np.array(list("edcba"))[domain]
+    np.testing.assert_allclose(share_between_domains(y, names, w), expected, atol=1e-12)
+
+
+def test_domains_carry_the_target_where_it_is_mostly_theirs_never_where_unrelated(rng):
+    for draw in range(200):
+        domain = np.repeat(np.arange(rng.integers(3, 21)), rng.integers(5, 51))
+        shares = [
+            share_between_domains(target_of(domain, share, (0, 2, 4)[draw % 3], rng), domain)
+            for share in (0, 0.9)
+        ]
+        assert shares[0] < CONFOUNDED <= shares[1]
+
+
+def test_subjects_of_eegmmi_do_not_carry_the_target(data_folder):
+    path = data_folder / "eegmmi" / "covariances_S001-S020.npz"
+    with np.load(path) as file:
+        y = [file[f"y{k}"] for k in range(1, 21)]
+    assert abs(share_between_domains(np.concatenate(y), np.repeat(np.arange(20), [len(v) for v in y]))) < 0.05
+
+
+@pytest.mark.parametrize(
+    "estimator", [*ESTIMATORS[:1], ESTIMATORS[-1], LogEuclideanClassifier(cv=2), LogEuclideanRegressor(cv=2)]
+)
+def test_domains_that_carry_the_target_are_warned_of(estimator, rng):
+    X, _, domain = sessions(rng)
+    y = target_of(domain, 0.9, 0 if isinstance(estimator, LogEuclideanRegressor) else 2, rng)
+    share = share_between_domains(y, domain)
+    with pytest.warns(UserWarning, match=f"carry the target: {share:.0%} of the variance of y") as caught:
+        estimator.fit(X, y, sample_domain=domain)
+    assert [warning.filename for warning in caught] == [__file__]

@@ -18,12 +18,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from spdmetric.caller import warn_at_caller
 from spdmetric.linalg.batch import make_stack
+from spdmetric.linalg.hermitian import to_complex, to_real
 from spdmetric.linalg.symmetric import (
     Array,
     array_namespace,
     congruence,
     detached,
     expm,
+    is_complex,
     like,
     logm,
     powm,
@@ -63,7 +65,7 @@ def mean_riemann(
     Parameters
     ----------
     X : array of shape (n, d, d)
-        SPD matrices.
+        SPD matrices, or Hermitian positive definite ones.
     sample_weight : array of shape (n,), optional
         Non-negative weights; a weight of 2 is the matrix given twice.
     tol : float, default=1e-9
@@ -83,6 +85,8 @@ def mean_riemann(
     h_i, the largest value of ``(t/2) coth(t/2)`` over the gaps t of the log-eigenvalues of the
     whitened X_i.
     """
+    if is_complex(X):
+        return to_complex(mean_riemann(to_real(X), sample_weight, tol=tol, max_iter=max_iter))
     return average_riemann(average_over(X, sample_weight), X.shape[0], tol=tol, max_iter=max_iter)
 
 
@@ -98,6 +102,8 @@ def median_riemann(X: Array, sample_weight: Array | None = None) -> Array:
     .. [Fletcher2009] P. T. Fletcher, S. Venkatasubramanian and S. Joshi, "The geometric median on
        Riemannian manifolds with application to robust atlas estimation", NeuroImage 45, 2009.
     """
+    if is_complex(X):
+        return to_complex(median_riemann(to_real(X), sample_weight))
     return average_median(average_over(X, sample_weight), X.shape[0])
 
 

@@ -86,13 +86,27 @@ def check_psd(X: ArrayLike, rank: int | None, *, name: str = "X", first: int = 0
     return X
 
 
+def check_samples(X: Any, rank: int | None, *, name: str = "X", first: int = 0) -> Array:
+    """`check_psd` of matrices (n, d, d), or of every view of samples (n, views, d, d)."""
+    X = X if is_tensor(X) else as_numpy(X, name)
+    if len(X.shape) != 4:
+        return check_psd(X, rank, name=name, first=first)
+    check_stack(X, name, views=True)
+    views = [X[:, v, :, :] for v in range(X.shape[1])]
+    checked = [check_psd(of, rank, name=f"{name}[:, {v}]", first=first) for v, of in enumerate(views)]
+    same = all(one is other for one, other in zip(views, checked, strict=True))
+    return X if same else array_namespace(checked[0]).stack(checked, axis=1)
+
+
 def is_definite(X: Array) -> bool:
     """Whether every matrix of a checked stack is numerically positive definite."""
     return smallest_rank(X) == X.shape[-1]
 
 
 def smallest_rank(X: Array) -> int:
-    """Smallest numerical rank of a matrix of a checked stack."""
+    """Smallest numerical rank of a matrix of a checked stack, or of several views of samples."""
+    if X.ndim == 4:
+        return min(smallest_rank(X[:, v, :, :]) for v in range(X.shape[1]))
     if _surely_definite(X):
         return int(X.shape[-1])
     return int(array_namespace(X).min(_values_and_ranks(X)[1]))
@@ -209,7 +223,21 @@ def _negative(A: np.ndarray, single: bool) -> str | None:
     return f"negative eigenvalues: the smallest is {values[0]:.3g}, the largest {values[-1]:.3g}"
 
 
+_SIGNALS = (
+    "look like signals, (n_trials, n_channels, n_times), and expected are SPD matrices, (n_matrices, d, d). "
+    "Estimate these first, with pyriemann.estimation.Covariances: "
+    'make_pipeline(Covariances("oas"), LogEuclideanClassifier()).'
+)
+
+
 def _as_float64(X: Any, name: str) -> tuple[Array, float]:
+    if hasattr(X, "get_data"):  # MNE's
+        raise TypeError(f"{type(X).__name__} {_SIGNALS} Covariances takes {name}.get_data().")
+    if hasattr(X, "iloc"):  # pandas'
+        raise TypeError(
+            f"{name} is a {type(X).__name__}: expected an array of shape (n_matrices, d, d). "
+            f"spdmetric.stack_frame({name}) makes one of what groupby(...).corr() gives."
+        )
     if not is_tensor(X):
         X = as_numbers(X, name)
     xp = array_namespace(X)
@@ -241,6 +269,8 @@ def as_numbers(x: ArrayLike, name: str) -> np.ndarray:
 
 def as_numpy(x: ArrayLike, name: str) -> np.ndarray:
     """Return what is no tensor as one NumPy array; nothing masked, sparse or ragged."""
+    if isinstance(x, Mapping):
+        raise TypeError(f"{name} is a dict: expected an array. Of views spdmetric.stack_views makes one.")
     if issparse(x):
         raise TypeError(f"{name} is a sparse {type(x).__name__}: expected a dense array, call toarray().")
     if isinstance(x, np.ma.MaskedArray):
@@ -259,13 +289,15 @@ def as_numpy(x: ArrayLike, name: str) -> np.ndarray:
         ) from error
 
 
-def check_stack(X: Array, name: str) -> None:
-    """Refuse what has not the weighting of a stack of square matrices."""
+def check_stack(X: Array, name: str, *, views: bool = False) -> None:
+    """Refuse what has not the shape of a stack of square matrices, or of several where there may be views."""
     shape = tuple(X.shape)
-    if len(shape) != 3 or shape[-1] != shape[-2]:
+    if not 3 <= len(shape) <= 3 + views or shape[-1] != shape[-2]:
         hint = ""
         if len(shape) == 2:
             hint = f" For a single matrix pass {name}[None]; vectors are not matrices (Reshape your data)."
+        elif len(shape) == 3:
+            hint = f" They {_SIGNALS}"
         raise ValueError(
             f"Expected {name} of shape (n_matrices, d, d), a stack of square matrices, "
             f"got {len(shape)} dimensions and shape {shape}.{hint}"
@@ -273,6 +305,16 @@ def check_stack(X: Array, name: str) -> None:
     if 0 in shape:
         raise ValueError(
             f"{name} is empty: shape {shape}, 0 sample(s); a minimum of 1 is required, of size d >= 1."
+        )
+
+
+def check_size(estimator: Any, X: Any) -> None:
+    """Refuse matrices of another size than those that an estimator was fitted on."""
+    shape, expected = tuple(getattr(X, "shape", ())), estimator.n_features_in_
+    if len(shape) > 2 and shape[-1] != expected:
+        raise ValueError(
+            f"X has {shape[-2]} x {shape[-1]} matrices, but {type(estimator).__name__} was fitted on "
+            f"{expected} x {expected} ones."
         )
 
 
@@ -347,7 +389,7 @@ def check_chunk(chunk: Array, rank: int | None, k: int, rows: slice, n_chunks: i
             "expected: is its file truncated?"
         )
     try:
-        return check_psd(chunk, rank, first=rows.start)
+        return check_samples(chunk, rank, first=rows.start)
     except ValueError as error:
         raise ValueError(
             f"{error} (In chunk {k} of {n_chunks}, which begins with X[{rows.start}] and holds "
@@ -385,6 +427,16 @@ def check_n_jobs(n_jobs: object) -> None:
     """Refuse what is not a whole number other than 0, nor None."""
     if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
         raise ValueError(f"n_jobs={n_jobs!r}: expected a whole number, -1 for one a core, or None.")
+
+
+def check_random_state(random_state: object) -> None:
+    """Refuse what is no seed, no `numpy.random.RandomState`, nor None."""
+    whole = isinstance(random_state, Integral) and 0 <= int(random_state) < 2**32
+    if random_state is not None and not whole and not isinstance(random_state, np.random.RandomState):
+        raise ValueError(
+            f"random_state={random_state!r}: expected a whole number from 0 to 2**32 - 1, a RandomState of "
+            "NumPy, or None for another order each time."
+        )
 
 
 def check_radius(radius: object) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, Self
@@ -15,8 +16,15 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from spdmetric import validation
+from spdmetric.caller import spell, warn_at_caller
 from spdmetric.estimators import _selection as selection
-from spdmetric.estimators._data import Domains, check_target, groups_of_domains, recenter_domains
+from spdmetric.estimators._data import (
+    Domains,
+    check_target,
+    groups_of_domains,
+    recenter_domains,
+    warn_if_confounded,
+)
 from spdmetric.estimators._fitted import (
     CallbackSupportMixin,
     FittedMetric,
@@ -24,12 +32,15 @@ from spdmetric.estimators._fitted import (
     with_progress,
 )
 from spdmetric.estimators._selection import Fold, Grid, Option, Whitened
+from spdmetric.estimators._streaming import RandomState, draw_seed
+from spdmetric.estimators.embedding import turn_vectors
 from spdmetric.estimators.metric import LogEuclideanMetric, check_parameters, learn_weighting, solve_path
-from spdmetric.linalg.symmetric import Array, congruence, unvech, vech
+from spdmetric.linalg.symmetric import Array
 from spdmetric.linalg.threads import one_thread
-from spdmetric.objectives.data import ClassTarget, Data, View
-from spdmetric.objectives.start import Start
+from spdmetric.objectives.data import ClassTarget, Data, LazyStack
+from spdmetric.objectives.start import Start, ViewStarts
 from spdmetric.validation import check_candidates, check_radius, check_rank
+from spdmetric.views import view_names
 
 RULES = ("clear", "best")
 HEADS = ("neighbors", "centroid", "auto", "ridge")
@@ -51,8 +62,8 @@ class Training(NamedTuple):
     data: Data  # whitened by the center where there is one
     vectors: np.ndarray  # (n, q), those of `transform`
     plain: np.ndarray  # (n, p), without the weighting
-    logs: np.ndarray | None  # (n, d(d+1)/2), tangent vectors at the center of all matrices
-    start: Start  # of the final fit, in the coordinates of the data
+    logs: np.ndarray | None  # (n, p), tangent vectors at the center of all matrices, without scales of views
+    start: Start | ViewStarts  # of the final fit, in the coordinates of the data
 
 
 class LogEuclideanMetricCV(FittedMetric):
@@ -93,6 +104,8 @@ class LogEuclideanMetricCV(FittedMetric):
         As in scikit-learn.  None makes five stratified folds of matrices in random order, fewer for small
         classes, twice where there are fewer than 200 matrices; with ``groups``, or else domains, five
         stratified folds of whole groups, or each of at most five groups left out in turn.
+        Of more than 2,000 matrices, or 60,000 / d where that is more, so many are drawn for these folds, the
+        same share of each class in each fold; what is chosen is learned from all.
     scoring : str, callable or None, default=None
         Scorer of the classifier, or regression; targets are given to it about their mean, in units of their
         spread.  None is the mean logarithm of the probability of the true label, calibrated and at least
@@ -106,7 +119,7 @@ class LogEuclideanMetricCV(FittedMetric):
     n_jobs : int or None, default=None
         Processes that share the folds; None is 1, -1 one for each core.  BLAS runs one thread
         in each of them, and the result does not depend on their number.
-    random_state : int, default=0
+    random_state : int, RandomState or None, default=0
         Of the order of the matrices in the default folds.
     verbose : bool, default=False
         Show a bar of the folds, and print the iterations of the final fit.
@@ -146,6 +159,9 @@ class LogEuclideanMetricCV(FittedMetric):
     True
     """
 
+    # Groups that are routed to a splitter do not come here unless set_fit_request(groups=True) says so.
+    __metadata_request__fit: ClassVar = {"groups": False}
+
     def __init__(
         self,
         metric: LogEuclideanMetric | None = None,
@@ -159,7 +175,7 @@ class LogEuclideanMetricCV(FittedMetric):
         scoring: Any = None,
         rule: str = "clear",
         n_jobs: int | None = None,
-        random_state: int = 0,
+        random_state: RandomState = 0,
         verbose: bool = False,
     ):
         self.metric = metric
@@ -234,24 +250,36 @@ class LogEuclideanMetricCV(FittedMetric):
         recentered, domains = X, None
         if sample_domain is not None:
             recentered, domains = recenter_domains(X, sample_domain, sample_weight, mean=self._mean_name)
-            recentered = recentered[:] if isinstance(recentered, View) else recentered  # folds are in memory
-            groups = groups_of_domains(sample_domain) if groups is None else groups
+            if isinstance(recentered, LazyStack):
+                recentered = recentered[:]  # folds are in memory
+            if groups is None and not isinstance(self.cv, Integral):  # a number of folds takes no groups
+                groups = groups_of_domains(sample_domain)
         if is_dask_array(X):
             raise ValueError(
                 "Cross-validation needs the matrices in this process, and those of a dask array stay on the "
                 "workers: fit on X.compute(), or choose a radius and use LogEuclideanMetric."
             )
-        matrices = validation.check_psd(validation.to_numpy(recentered), needed)
+        matrices = validation.check_samples(validation.to_numpy(recentered), needed)
         classes, target = check_target(matrices, y, sample_weight, metric.class_weight, metric.task)
         data = Data(matrices, target)
+        if sample_domain is not None:
+            warn_if_confounded(y, sample_domain, sample_weight, metric.task)
         check_head(self.head, "regression" if classes is None else "classification")
         groups = None if groups is None else validation.check_groups(groups, data.shape[0])
         codes = data.target.values if classes is None else data.target.codes
-        folds = selection.make_folds(self.cv, data, codes, classes, groups, self.random_state)
+        if classes is not None:
+            check_class_sizes(classes, data.weighted.target.counts)
+        seed = self.random_state if isinstance(self.random_state, Integral) else draw_seed(self.random_state)
+        folds = selection.make_folds(self.cv, data, codes, classes, groups, int(seed))
         rows = np.flatnonzero(data.target.weight > 0)
         data, codes = data.weighted, codes[rows]
         grid = self._make_grid(data, folds, *given)
-        whitened = selection.whiten_at_center(data, grid, metric.init)
+        # The first view alone stands for itself; of a single metric that is given there is nothing to choose.
+        several = matrices.ndim == 4 and matrices.shape[1] > 1 and len(grid.metrics) > 1
+        parts = [data]
+        if several:
+            grid, parts = grid._replace(views=("first", "all")), [replace(data, X=data.X[:, :1]), data]
+        whitened = [selection.whiten_at_center(part, grid, metric.init) for part in parts]
         quiet = copy(metric).set_params(callback=None)  # a callback may not reach other processes
         tasks = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             delayed(selection.score_fold)(whitened, fold, grid, quiet) for fold in folds
@@ -267,7 +295,11 @@ class LogEuclideanMetricCV(FittedMetric):
         self.best_params_ = self.cv_results_["params"][self.best_index_]
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         self.n_neighbors_ = chosen.n_neighbors
-        return self._learn_chosen(whitened, grid, chosen, metric, classes, domains)._replace(rows=rows)
+        used = whitened[grid.views.index(chosen.metric.views)]
+        training = self._learn_chosen(
+            used, grid, chosen, metric, classes, domains, matrices.shape, view_names(X)
+        )
+        return training._replace(rows=rows)
 
     def _learn_chosen(
         self,
@@ -277,30 +309,34 @@ class LogEuclideanMetricCV(FittedMetric):
         metric: LogEuclideanMetric,
         classes: np.ndarray | None,
         domains: Domains | None,
+        shape: tuple[int, ...],
+        names: tuple[str, ...] | None,
     ) -> Training:
         """Learn the chosen metric on all matrices, from the center that the folds have used."""
-        radius, rank, kind = chosen.metric
+        radius, rank, kind, _ = chosen.metric
         every, radii = slice(None), grid.radii[rank]
         problem = whitened.find_problem(every, rank, metric, searched=radii != [0.0])
         search = partial(solve_path, solver=metric.solver, tol=metric.tol, max_iter=metric.max_iter)
         solutions = search(problem, radii, callback=metric._report)
         solution = solutions[radii.index(radius)]
         weighting = None if kind is None else learn_weighting(solution)
-        placed = problem.start if whitened.center is None else problem.start._replace(center=whitened.center)
-        self._keep(classes, placed, solution, weighting=weighting, domains=domains)
+        start: Any = problem.start
+        placed = start if whitened.center is None else start.placed_at(whitened.center)
+        self._keep(classes, placed, solution, shape, names, weighting=weighting, domains=domains)
         points = [solution.point for solution in solutions]
+        n_views = len(start.views) if isinstance(start, ViewStarts) else 1
         self.path_ = Path(
             radius=np.array(radii, dtype=float),
             alignment=np.array([1 - solution.value for solution in solutions]),
-            distance=np.array([np.linalg.norm(point.S) for point in points]),
+            distance=np.array([np.linalg.norm(point.S) for point in points]) / np.sqrt(n_views),
             condition=np.exp([point.spread for point in points]),
         )
         vectors = plain = solution.evaluation.vectors
         if rank is None:
-            plain = vech(congruence(self.embedding_.frame.T, unvech(vectors)))
+            plain = turn_vectors(self.embedding_.frame, vectors)
         vectors = plain if weighting is None else vectors @ weighting.directions
         rows = np.arange(whitened.data.shape[0])
-        return Training(rows, whitened.data, vectors, plain, whitened.logs, problem.start)
+        return Training(rows, whitened.data, vectors, plain, whitened.unscaled_logs, problem.start)
 
     def _check_parameters(self) -> tuple[LogEuclideanMetric, tuple[list[Any] | None, ...]]:
         """Check the parameters; return the metric to learn; radii, ranks and weightings that are given."""
@@ -318,6 +354,7 @@ class LogEuclideanMetricCV(FittedMetric):
                 f"scoring={self.scoring!r}: expected None, the name of a scorer of scikit-learn, or a "
                 "function of estimator, X and y."
             )
+        validation.check_random_state(self.random_state)
         validation.check_choice("rule", self.rule, RULES)
         validation.check_choice("head", self.head, HEADS)
         validation.check_count("n_neighbors", self.n_neighbors, optional=True)
@@ -340,7 +377,11 @@ class LogEuclideanMetricCV(FittedMetric):
             numbers = [validation.check_neighbors(self.n_neighbors, fewest)]
         else:
             numbers = [k for k in selection.NUMBERS if k <= most]
-        d = data.X.shape[1]
+        d = data.shape[-1]
+        if too_high := [rank for rank in ranks or () if rank is not None and rank > d]:
+            raise ValueError(
+                f"{spell('rank', too_high[0])} is more than the size of the matrices, {d} x {d}."
+            )
         smallest = d if ranks is not None else validation.smallest_rank(data.X)
         return selection.make_grid(radii, ranks, weightings, numbers, (d, smallest))
 
@@ -353,6 +394,23 @@ def check_head(head: str, task: str) -> None:
     }[task]
     if head == other:
         raise ValueError(f"head={head!r} is not for y that holds {holds}: use head={use!r}.")
+
+
+def check_class_sizes(classes: np.ndarray, counts: np.ndarray) -> None:
+    """Refuse classes of one matrix each, and warn of some."""
+    single = classes[counts == 1].tolist()
+    if len(single) == len(classes):
+        raise ValueError(
+            f"Each of the {len(single)} classes of y has one matrix: expected several of a class, to learn "
+            "what they have in common. Are these regression targets, or names of matrices?"
+        )
+    if single:
+        names = ", ".join(map(repr, single[:8])) + (" and others" if len(single) > 8 else "")
+        warn_at_caller(
+            f"Only one matrix has the label {names}: it is learned from, but no default fold leaves it out, "
+            "and nothing tells how well its class is recognized. Expected two or more.",
+            UserWarning,
+        )
 
 
 def check_nested(outer: BaseEstimator, inner: BaseEstimator) -> None:
@@ -400,6 +458,7 @@ def transform_to_numpy(metric: FittedMetric, X: Array, sample_domain: Array | No
 class MetricPredictor(CallbackSupportMixin, BaseEstimator):
     """A chosen metric with a head behind it."""
 
+    __metadata_request__fit: ClassVar = {"groups": False}  # as above
     _task: ClassVar[str]
 
     metric: LogEuclideanMetric | LogEuclideanMetricCV | None
@@ -439,6 +498,7 @@ class MetricPredictor(CallbackSupportMixin, BaseEstimator):
     def partial_adapt(self, X: Array, sample_weight: Array | None = None) -> Self:
         """Carry the estimator to a session that arrives batch by batch, as the metric is carried."""
         check_is_fitted(self)
+        validation.check_size(self, X)
         return self._carry(lambda metric: metric.partial_adapt(X, sample_weight))
 
     def _carry(self, carry: Callable[[LogEuclideanMetricCV], LogEuclideanMetricCV]) -> Self:

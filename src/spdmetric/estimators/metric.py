@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import validate_data
 
 from spdmetric import validation
 from spdmetric.caller import warn_at_caller
-from spdmetric.estimators._data import check_data, recenter_domains
+from spdmetric.estimators._data import check_data, recenter_domains, warn_if_confounded
 from spdmetric.estimators._fitted import FittedMetric, end_task, with_progress
 from spdmetric.estimators._streaming import (
     RandomState,
@@ -25,14 +24,15 @@ from spdmetric.estimators._streaming import (
     draw_seed,
     stochastic_solver,
 )
-from spdmetric.estimators.embedding import Embedding
+from spdmetric.estimators.embedding import AnyEmbedding, embedding_at
+from spdmetric.linalg.batch import compose
 from spdmetric.linalg.symmetric import Array
 from spdmetric.linalg.threads import threads
 from spdmetric.means import MEANS
 from spdmetric.objectives.alignment import Evaluation, Misalignment
 from spdmetric.objectives.data import Data
 from spdmetric.objectives.gaussian import MOST, GaussianEvaluation, GaussianMisalignment
-from spdmetric.objectives.start import Start, find_start
+from spdmetric.objectives.start import Start, ViewStarts, find_start
 from spdmetric.objectives.weighting import Weighting
 from spdmetric.solvers import SOLVERS, Callback, Record, Solution, trust_region
 from spdmetric.validation import (
@@ -43,6 +43,7 @@ from spdmetric.validation import (
     check_radius,
     to_numpy,
 )
+from spdmetric.views import view_names
 
 INITS = (*MEANS, "identity")
 _EPS = float(np.finfo(np.float64).eps)
@@ -264,11 +265,14 @@ class LogEuclideanMetric(FittedMetric):
                 rank=self.rank,
                 map=map_chunks,
             )
+            if sample_domain is not None:
+                warn_if_confounded(y, sample_domain, sample_weight, self.task)
             if not data.gathers:
                 self._check_for_cluster()
             solver = SOLVERS.get(self.solver) or partial(stochastic_solver, random_state=self.random_state)
             start = find_start(data, self.init, self.rank)
             problem = find_problem(data, start, self.rank, kernel=self.kernel, gamma=self.gamma)
+            shape = data.shape
             del data  # what the problem does not keep need not stay on the workers
             (solution,) = solve_path(
                 problem,
@@ -279,7 +283,7 @@ class LogEuclideanMetric(FittedMetric):
                 callback=self._report,
             )
             weighting = None if self.weighting is None else learn_weighting(solution)
-            self._keep(classes, start, solution, weighting=weighting, domains=domains)
+            self._keep(classes, start, solution, shape, view_names(X), weighting=weighting, domains=domains)
         self._stream = None
         if solution.status.name not in ("CONVERGED", "NOISE", "CALLBACK"):
             warn_at_caller(
@@ -342,9 +346,10 @@ class LogEuclideanMetric(FittedMetric):
         past = self._stream
         known = None if past is None else self.classes_
         classes = check_stream(classes, known, self.kernel, self.class_weight)
-        X = validation.check_psd(to_numpy(X), self.rank)
+        names = view_names(X)
+        X = validation.check_samples(to_numpy(X), self.rank)
         if past is not None:
-            validate_data(self, X, reset=False, skip_check_array=True)
+            self._check_shape(X, names)
         codes, weight = check_batch(X, y, sample_weight, classes, self.class_weight)
         # All is done with copies until nothing can fail any more: a call that raises changes nothing.
         stream = Stream(classes, self.rank, deepcopy(self.random_state)) if past is None else past.copy()
@@ -368,7 +373,7 @@ class LogEuclideanMetric(FittedMetric):
         self._report(stream.history[-1])
         if past is None:
             draw_seed(self.random_state)  # that of the stream, drawn from a copy
-        self._keep(classes, stream.start, solution, weighting=stream.weighting)
+        self._keep(classes, stream.start, solution, X.shape, names, weighting=stream.weighting)
         self._stream = stream
         return self
 
@@ -439,6 +444,7 @@ def check_parameters(metric: LogEuclideanMetric) -> None:
         raise ValueError(f"tol={metric.tol!r}: expected a positive number.")
     check_count("max_iter", metric.max_iter)
     validation.check_n_jobs(metric.n_jobs)
+    validation.check_random_state(metric.random_state)
     if metric.callback is not None and not callable(metric.callback):
         raise ValueError(f"callback={metric.callback!r}: expected a function of one Record, or None.")
 
@@ -450,25 +456,38 @@ def check_parameters(metric: LogEuclideanMetric) -> None:
 class Problem(NamedTuple):
     """An objective in the coordinates of its start, evaluated there."""
 
-    start: Start
+    start: Start | ViewStarts
     objective: Misalignment
     rank: int | None
     here: Evaluation  # at the start
 
     def at_rank(self, rank: int) -> Problem:
         """The same of another low rank."""
-        return self._replace(rank=rank, here=self.objective.at(self.start.ball(rank, 0.0).center))
+        start: Any = self.start
+        center: Any = start.ball(rank, 0.0).center
+        if isinstance(start, ViewStarts):
+            R = self.objective.rotation
+            factor = center.factor if R is None else compose(center.factor, R)
+            start = start.rescaled(self.objective.data, factor.views)
+            center = start.ball(rank, 0.0).center
+        return Problem(start, self.objective, rank, self.objective.at(center))
 
 
 def find_problem(
-    data: Data, start: Start, rank: int | None, *, kernel: str = "linear", gamma: float | None = None
+    data: Data,
+    start: Start | ViewStarts,
+    rank: int | None,
+    *,
+    kernel: str = "linear",
+    gamma: float | None = None,
+    whitened: bool = False,
 ) -> Problem:
-    """Whiten the data at their start, and evaluate the objective there.
+    """Whiten the data at their start unless they are, and evaluate the objective there.
 
     Whitened once, the data keep one set of rounding errors, however ill-conditioned they
     are, and the objective stays smooth.
     """
-    n, d, _ = data.shape
+    n, d = data.shape[0], data.shape[-1]
     if kernel == "rbf" and n > MOST:
         raise ValueError(
             f"kernel='rbf' compares all pairs of matrices, and X has {n}: expected at most {MOST}. Use "
@@ -476,8 +495,13 @@ def find_problem(
         )
     if rank is not None:
         _check_comparable(data, start, rank)
-    whitened = data.whitened(start.factor)
-    objective = Misalignment(whitened) if kernel == "linear" else GaussianMisalignment(whitened, gamma=gamma)
+    rotation = start.rotation if whitened else None
+    data = data if whitened else data.whitened(start.factor)
+    objective = (
+        Misalignment(data, rotation)
+        if kernel == "linear"
+        else GaussianMisalignment(data, rotation, gamma=gamma)
+    )
     here = objective.at(start.ball(rank, 0.0).center)
     spread = here.spread
     if not isfinite(spread):
@@ -487,8 +511,8 @@ def find_problem(
         )
     if spread <= 100 * d * _EPS:
         raise UninformativeDataError(
-            "All matrices of X are the same: their alignment with the labels is undefined. Expected at least "
-            "two different matrices."
+            "All matrices to learn from are the same: their alignment with the labels is undefined. Expected "
+            "at least two different ones, in each fold of a cross-validation too."
         )
     if gamma is not None and isinstance(here, GaussianEvaluation) and not here.resolved:
         raise ValueError(
@@ -499,9 +523,9 @@ def find_problem(
     return Problem(start, objective, rank, here)
 
 
-def _check_comparable(data: Data, start: Start, rank: int) -> None:
+def _check_comparable(data: Data, start: Start | ViewStarts, rank: int) -> None:
     """Refuse matrices that are singular on the directions where learning starts."""
-    embedding = Embedding.from_point(start, start.ball(rank, 0.0).center)
+    embedding = embedding_at(start, start.ball(rank, 0.0).center)
     singular = int(data.total(partial(_count_singular, embedding)))
     if singular:
         raise ValueError(
@@ -511,7 +535,7 @@ def _check_comparable(data: Data, start: Start, rank: int) -> None:
         )
 
 
-def _count_singular(embedding: Embedding, X: np.ndarray, target: object) -> np.ndarray:
+def _count_singular(embedding: AnyEmbedding, X: np.ndarray, target: object) -> np.ndarray:
     return np.array(embedding.count_singular(X))
 
 
@@ -535,7 +559,7 @@ def solve_path(
         ball, here = problem.start.ball(problem.rank, radius), problem.here
         first: dict[str, Any] = {"start": here.point, "here": here, "callback": callback}
         if solutions and (length := float(np.linalg.norm(solutions[-1].point.S))) > 0:
-            first |= {"start": ball.point(solutions[-1].point.S * (radius / length)), "here": None}
+            first |= {"start": ball.point(solutions[-1].point.S * (ball.radius / length)), "here": None}
         if radius > 0:
             solutions.append(named(problem.objective, ball, tol=tol, max_iter=max_iter, **first))
         else:  # a ball of one point: nothing to search, and every gradient is normal to it

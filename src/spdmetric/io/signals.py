@@ -451,9 +451,7 @@ def _join(parts: list[Part], paths: list[Path], wanted: Recipe, *, strict: bool)
     if len(found) == 1:
         return first
     files = [np.full(len(part.X), path.stem) for part, path in zip(found, paths, strict=True)]
-    groups = np.concatenate(
-        [of if part.groups is None else part.groups for of, part in zip(files, found, strict=True)]
-    )
+    groups = [of if part.groups is None else part.groups for of, part in zip(files, found, strict=True)]
     X, name = np.concatenate([part.X for part in found]), paths[0].resolve().parent.name
     places = tuple(place for part in found for place in part.places or ())
     return replace(first, X=X, y=y, groups=np.concatenate(groups), name=name, notes=notes, places=places)
