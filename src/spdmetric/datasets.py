@@ -20,12 +20,7 @@ Labeled = tuple[np.ndarray, np.ndarray]
 
 
 def make_toy(
-    n_train: int = 50,
-    n_test: int = 500,
-    *,
-    d: int = 8,
-    noise: float = 6.0,
-    random_state: Seed = None,
+    n_train: int = 50, n_test: int = 500, *, d: int = 8, noise: float = 6.0, random_state: Seed = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Make one draw of a toy set of [Yger2015]_, training and test part.
 

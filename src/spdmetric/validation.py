@@ -10,13 +10,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from array_api_compat import (
-    is_array_api_obj,
-    is_cupy_array,
-    is_dask_array,
-    is_numpy_array,
-    is_torch_array,
-)
+from array_api_compat import is_array_api_obj, is_cupy_array, is_dask_array, is_numpy_array, is_torch_array
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.utils.multiclass import check_classification_targets
@@ -107,12 +101,11 @@ def check_symmetric(X: ArrayLike, *, name: str = "X", first: int = 0) -> Array:
     check_stack(matrices, name)
     xp, (low, high) = array_namespace(matrices), _SIZES
     largest = detached(xp.max(xp.abs(matrices), axis=(-2, -1)))  # NaN and infinity show here
-    wrong = ~((largest == 0) | ((largest >= low) & (largest <= high)))
-    if not bool(xp.any(wrong)):
+    bad = first_true(~((largest == 0) | ((largest >= low) & (largest <= high))))
+    if bad is None:
         skew = detached(xp.max(xp.abs(matrices - matrices.mT), axis=(-2, -1)))
-        wrong = skew > allowed * largest
-    if bool(xp.any(wrong)):
-        bad = int(xp.argmax(xp.astype(wrong, xp.int64)))  # the first
+        bad = first_true(skew > allowed * largest)
+    if bad is not None:
         fault = _find_fault(to_numpy(matrices[bad, :, :]), name, allowed)
         if fault is not None:
             raise ValueError(f"{name}[{first + bad}] {fault[0]}: expected {fault[1]}")
@@ -260,15 +253,13 @@ def as_numpy(x: ArrayLike, name: str) -> np.ndarray:
 
 
 def check_stack(X: Array, name: str) -> None:
-    """Refuse what has not the weighting of a stack of square matrices."""
+    """Refuse what has not the shape of a stack of square matrices."""
     shape = tuple(X.shape)
     if len(shape) != 3 or shape[-1] != shape[-2]:
-        hint = ""
-        if len(shape) == 2:
-            hint = f" For a single matrix pass {name}[None]; vectors are not matrices (Reshape your data)."
+        hint = f" For a single matrix pass {name}[None]; vectors are not matrices (Reshape your data)."
         raise ValueError(
             f"Expected {name} of shape (n_matrices, d, d), a stack of square matrices, "
-            f"got {len(shape)} dimensions and shape {shape}.{hint}"
+            f"got {len(shape)} dimensions and shape {shape}.{hint if len(shape) == 2 else ''}"
         )
     if 0 in shape:
         raise ValueError(
@@ -465,11 +456,7 @@ def check_label_kind(y: np.ndarray, name: str, first: int = 0) -> np.ndarray:
         )
     y = y.astype(object) if y.dtype.kind == "T" else y  # scikit-learn knows no StringDType
     kind = y.dtype.kind
-    missing: np.ndarray | bool = False
-    if kind == "f":
-        missing = ~np.isfinite(y)
-    elif kind == "O":
-        missing = np.array([_is_missing(label) for label in y], dtype=bool)
+    missing = ~np.isfinite(y) if kind == "f" else [kind == "O" and _is_missing(label) for label in y]
     if np.any(missing):
         k = int(np.argmax(missing))
         raise ValueError(

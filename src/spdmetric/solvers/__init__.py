@@ -26,10 +26,7 @@ from spdmetric.solvers.result import Callback, Record, Solution, Status
 from spdmetric.solvers.stochastic import Descent, mini_batches, stochastic_gradient
 from spdmetric.solvers.trust_region import trust_region
 
-SOLVERS: dict[str, Callable[..., Solution]] = {
-    "trust-region": trust_region,
-    "gradient": geodesic_gradient,
-}
+SOLVERS: dict[str, Callable[..., Solution]] = {"trust-region": trust_region, "gradient": geodesic_gradient}
 
 __all__ = [
     "SOLVERS",
