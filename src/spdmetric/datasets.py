@@ -213,16 +213,14 @@ def _calibrate(
 def _training_mask(train: Array | None, groups: np.ndarray, how: str) -> np.ndarray:
     if train is None:
         raise ValueError(f"how={how!r} needs train: the training groups, or a mask over the matrices.")
-    train = np.asarray(train)
-    if train.dtype == bool and train.ndim == 1:
-        if len(train) != len(groups):
-            raise ValueError(f"The mask train has {len(train)} entries for {len(groups)} matrices.")
-        mask = train
-    else:
+    mask = train = np.asarray(train)
+    if train.dtype != bool or train.ndim != 1:
         if unknown := np.setdiff1d(train, groups).tolist():
             known = np.unique(groups).tolist()
             raise ValueError(f"train names the groups {unknown}, but the groups are {known}.")
         mask = np.isin(groups, train)
+    if len(mask) != len(groups):
+        raise ValueError(f"The mask train has {len(mask)} entries for {len(groups)} matrices.")
     if not mask.any():
         raise ValueError("train selects no matrix; expected at least one to recenter by.")
     return mask

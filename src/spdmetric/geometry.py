@@ -47,8 +47,7 @@ from spdmetric.means import median_riemann as median_riemann
 
 PAIRWISE_METRICS = ("euclid", "logeuclid", "riemann", "stein")
 
-# ---------------------------------------------------------------------------
-# The tangent space at G
+# -- The tangent space at G ---------------------------------------------------
 
 
 @one_thread
@@ -100,8 +99,7 @@ def geodesic(A: Array, B: Array, t: float) -> Array:
     return _apply_at(A, lambda X: powm(X, t), B)
 
 
-# ---------------------------------------------------------------------------
-# Distances and inner products
+# -- Distances and inner products ---------------------------------------------
 
 
 def _apply_at(reference: Array, function: Callable[[Array], Array], X: Array) -> Array:

@@ -396,8 +396,7 @@ def check_choice(name: str, value: object, valid: tuple[object, ...], other: str
         )
 
 
-# ---------------------------------------------------------------------------
-# Parameters of learning
+# -- Parameters of learning ---------------------------------------------------
 
 
 def check_n_jobs(n_jobs: object) -> None:
@@ -469,8 +468,7 @@ def check_weighting(weighting: object, kernel: str) -> str | None:
     return None if weighting is None else str(weighting)
 
 
-# ---------------------------------------------------------------------------
-# Labels and weights
+# -- Labels and weights -------------------------------------------------------
 
 
 def check_labels(X: Array, y: Array, *, method: str = "fit") -> np.ndarray:
@@ -730,8 +728,7 @@ def check_own_weight(weight: object) -> None:
         raise ValueError(f"weight={weight!r}: expected a number > 0, {between}, or None to choose it.")
 
 
-# ---------------------------------------------------------------------------
-# Arrays that are not NumPy's: learning brings them to NumPy, all else stays where they are
+# -- Arrays that are not NumPy's: learning brings them to NumPy, all else stays where they are
 
 
 def is_tensor(x: object) -> bool:

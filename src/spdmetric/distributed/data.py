@@ -41,8 +41,7 @@ class Survey(NamedTuple):
     complaint: str | None  # why it cannot be used
 
 
-# ---------------------------------------------------------------------------
-# From dask arrays to the record
+# -- From dask arrays to the record -------------------------------------------
 
 
 def check_cluster_data(
@@ -142,8 +141,7 @@ def _survey(
     return Survey(labels, sums, unit, (low, high), symmetric, None)
 
 
-# ---------------------------------------------------------------------------
-# Chunks on workers.  Dask moves small things to where there is time for them; it must know that these are
+# -- Chunks on workers.  Dask moves small things to where there is time for them; it must know that these are
 # not small.
 
 
@@ -281,8 +279,7 @@ def _gather(pieces: Pieces | None, here: DecomposedPieces, *, W: np.ndarray) -> 
     return tuple(map(np.concatenate, zip(*columns, strict=True)))
 
 
-# ---------------------------------------------------------------------------
-# The record
+# -- The record ---------------------------------------------------------------
 
 
 class ClusterData(Data):

@@ -65,8 +65,7 @@ def is_complex(X: Array) -> bool:
     return array_namespace(X).isdtype(X.dtype, "complex floating")
 
 
-# ---------------------------------------------------------------------------
-# One eigendecomposition
+# -- One eigendecomposition ---------------------------------------------------
 
 
 class Spectrum(NamedTuple):
@@ -101,8 +100,7 @@ def congruence(W: Array, X: Array) -> Array:
     return symmetrize(W @ X @ adjoint(W))
 
 
-# ---------------------------------------------------------------------------
-# Functions of symmetric matrices
+# -- Functions of symmetric matrices ------------------------------------------
 
 
 def expm(S: Array) -> Array:
@@ -133,8 +131,7 @@ def invsqrtm(X: Array) -> Array:
     return powm(X, -0.5)
 
 
-# ---------------------------------------------------------------------------
-# Vectors: the upper triangle, row by row, off-diagonal entries times sqrt(2),
+# -- Vectors: the upper triangle, row by row, off-diagonal entries times sqrt(2),
 # so that Euclidean and Frobenius geometry are the same.
 
 
@@ -195,8 +192,7 @@ def triangular_root(p: int) -> int:
     return d
 
 
-# ---------------------------------------------------------------------------
-# Two even functions without cancellation; in place of zeros, numbers so small that they take their limits
+# -- Two even functions without cancellation; in place of zeros, numbers so small that they take their limits
 
 
 def sinhc(u: Array) -> Array:
@@ -213,8 +209,7 @@ def ucothu(u: Array) -> Array:
     return u / xp.tanh(u)
 
 
-# ---------------------------------------------------------------------------
-# The divided difference of the exponential: its derivative on matrices (Daleckii and Krein)
+# -- The divided difference of the exponential: its derivative on matrices (Daleckii and Krein)
 
 
 def exp_slope(x: Array, y: Array) -> Array:

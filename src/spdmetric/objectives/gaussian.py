@@ -168,10 +168,8 @@ class Kernel:
 
     @lazy
     def _tiles(self) -> list[Tile]:
-        return [
-            tile._replace(entries=np.expm1(-self._tau * tile.entries) / self._unit)
-            for tile in self._family.tiles
-        ]
+        tau, unit = self._tau, self._unit
+        return [t._replace(entries=np.expm1(-tau * t.entries) / unit) for t in self._family.tiles]
 
     @lazy
     def _means(self) -> tuple[np.ndarray, float]:
@@ -205,7 +203,6 @@ class Kernel:
 
     @property
     def alignment(self) -> float:
-        """Alignment of the kernel."""
         with_target, square = self._products
         return with_target / (sqrt(square) * self._family.norm)
 
@@ -229,8 +226,7 @@ class Kernel:
         return total[:, -1:] * points - total[:, :-1]
 
 
-# ---------------------------------------------------------------------------
-# The best width
+# -- The best width -----------------------------------------------------------
 
 
 def best_log_tau(family: KernelFamily) -> float:
@@ -280,8 +276,7 @@ def _polish(family: KernelFamily, left: float, start: float, right: float) -> tu
     return x, value
 
 
-# ---------------------------------------------------------------------------
-# The objective
+# -- The objective ------------------------------------------------------------
 
 
 class GaussianMisalignment(Misalignment):
@@ -295,7 +290,6 @@ class GaussianMisalignment(Misalignment):
         self.gamma = gamma
 
     def at(self, point: FactorPoint) -> GaussianEvaluation:
-        """Evaluate at a point."""
         return GaussianEvaluation(self, point)
 
 
@@ -313,9 +307,7 @@ class GaussianEvaluation(Evaluation):
     @lazy
     def alignment(self) -> float:
         """The centered kernel-target alignment f, between 0 and 1; minus infinity where it is unknown."""
-        if not np.isfinite(self.summary.mean).all():
-            return -np.inf
-        return self._kernel.alignment
+        return self._kernel.alignment if np.isfinite(self.summary.mean).all() else -np.inf
 
     @property
     def resolved(self) -> bool:
@@ -343,9 +335,7 @@ class GaussianEvaluation(Evaluation):
     @lazy
     def _tau(self) -> float:
         gamma = self.objective.gamma
-        if gamma is None:
-            return float(np.exp(best_log_tau(self._family)))
-        return gamma * self._square_spread
+        return float(np.exp(best_log_tau(self._family))) if gamma is None else gamma * self._square_spread
 
     @lazy
     def _cotangents(self) -> np.ndarray:

@@ -114,8 +114,7 @@ def discriminant_weighting(
     return weigh_directions(ridge, ridge.errors(rows, target))
 
 
-# ---------------------------------------------------------------------------
-# Ridge regression for all penalties at once
+# -- Ridge regression for all penalties at once -------------------------------
 
 
 class FeatureRidge(NamedTuple):
@@ -154,7 +153,6 @@ class FeatureRidge(NamedTuple):
     def from_moments(
         cls, moments: Moments, squares: np.ndarray, per_class: float | None, learned: bool
     ) -> FeatureRidge:
-        """From the moments of all matrices."""
         return cls.from_scatter(np.asarray(moments.C), moments.A, squares, moments.weight, per_class, learned)
 
     def errors(self, rows: np.ndarray, target: Target) -> Errors:
@@ -222,7 +220,6 @@ class GramRidge(NamedTuple):
         return cls(values, basis, inner, penalties, usual)
 
     def errors(self, target: Target) -> Errors:
-        """Errors of all matrices."""
         left = self.penalties / (self.values[:, None] + self.penalties)  # (n - 1, n_penalties)
         leverage_left = self.basis**2 @ left  # 1 - leverage, (n, n_penalties)
         left_out = _products(self.basis, left, self.inner) / leverage_left[:, :, None]
@@ -284,8 +281,7 @@ def _errors(left_out: np.ndarray, targets: np.ndarray, usual: int | None) -> Err
     return Errors(squares.sum(axis=0), products, float(np.vdot(targets, targets)), gaps, len(targets))
 
 
-# ---------------------------------------------------------------------------
-# From the regression to the weighting
+# -- From the regression to the weighting -------------------------------------
 
 
 def weigh_directions(
