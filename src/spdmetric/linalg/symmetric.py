@@ -4,9 +4,8 @@ Shapes follow one grammar: ``(..., d, d)`` for a stack, ``(..., d)`` for its
 eigenvalues, ``(..., d(d+1)/2)`` for its vectors.  Every function takes the array
 namespace of its input, so NumPy arrays and tensors are treated alike.
 
-Derivatives are written with divided differences.  Their textbook form
-``(f(a) - f(b)) / (a - b)`` loses all digits when eigenvalues meet, so each is in a form
-that has no cancellation at any gap (see ``docs/math.md``).
+Derivatives are written with divided differences.  Their textbook form ``(f(a) - f(b)) / (a - b)`` loses all
+digits when eigenvalues meet, so each is in a form that has no cancellation at any gap (see ``docs/math.md``).
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """The objective with a Gaussian kernel: alignment where classes are not told apart by their means.
 
-The kernel of two matrices is ``k_ij = exp(-gamma delta_ij^2)``, delta the Euclidean distance
-of their tangent vectors.  Its centered kernel-target alignment is that of
-`spdmetric.objectives.alignment`, but has no form in features: all pairs are gone through, in tiles,
-each pair once.  Their distances and kernel are kept, 8 n^2 bytes at each of two points: 1 GB for `MOST`
-matrices.
+The kernel of two matrices is ``k_ij = exp(-gamma delta_ij^2)``, delta the Euclidean distance of their tangent
+vectors.  Its centered kernel-target alignment is that of `spdmetric.objectives.alignment`, but has no form in
+features: all pairs are gone through, in tiles, each pair once.  Their distances and kernel are kept, 8 n^2
+bytes at each of two points: 1 GB for `MOST` matrices.
 
 With weights w_i, ``K`` stands below for ``sqrt(w_i w_j)`` times the kernel of points centered by
 their weighted mean, and Y for rows ``sqrt(w_i) Y_i``: then ``f = <K, Y Y'> / (|K| |Y Y'|)``.

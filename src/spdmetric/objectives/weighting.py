@@ -9,12 +9,11 @@ times as much where the leave-one-out error, which is exact, is then clearly les
 is the one of the least such error.
 
 With weights w_i, rows Phi_i of centered vectors and Y_i of centered targets, and
-``C = sum w_i Phi_i' Phi_i = U diag(e) U'``, the coefficients ``B = (C + penalty)^-1 sum w_i Phi_i' Y_i``
-and the error of every matrix left out with its weight are known for all penalties at once.  There are
-two forms: `FeatureRidge` needs the moments of all matrices and one more pass for the errors, which it
-estimates from the moments where the matrices are gone;
-`GramRidge`, for fewer matrices than features, forms nothing of size p x p and never subtracts a
-leverage from 1.  Derivations: ``docs/math.md``, "The weighting of a metric".
+``C = sum w_i Phi_i' Phi_i = U diag(e) U'``, the coefficients ``B = (C + penalty)^-1 sum w_i Phi_i' Y_i`` and
+the error of every matrix left out with its weight are known for all penalties at once.  There are two forms:
+`FeatureRidge` needs the moments of all matrices and one more pass for the errors, which it estimates from the
+moments where the matrices are gone; `GramRidge`, for fewer matrices than features, forms nothing of size p x
+p and never subtracts a leverage from 1.  Derivations: ``docs/math.md``, "The weighting of a metric".
 """
 
 from __future__ import annotations
