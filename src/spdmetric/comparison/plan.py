@@ -198,8 +198,8 @@ def _split_by_folds(X: np.ndarray, codes: np.ndarray, repeats: int | None, seed:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)  # as said above
         splits = tuple(
-            tuple(StratifiedKFold(folds, shuffle=True, random_state=1000 * seed + r).split(X, codes))
-            for r in range(repeats)
+            tuple(StratifiedKFold(folds, shuffle=True, random_state=draw % 2**32).split(X, codes))
+            for draw in range(1000 * seed, 1000 * seed + repeats)
         )
     drawn = "" if repeats == 1 else f" The folds were drawn {repeats} times."
     how = f"Stratified {folds}-fold cross-validation: each matrix was labeled by methods that never saw it."
