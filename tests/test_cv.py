@@ -17,8 +17,8 @@ from random_matrices import labeled, spd
 from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.datasets import make_toy
 from spdmetric.estimators import _selection
-from spdmetric.estimators._problem import find_problem, solve_path
 from spdmetric.estimators._selection import Candidate, Grid, Option, Table
+from spdmetric.estimators.metric import find_problem, solve_path
 from spdmetric.geometry import mean_riemann
 from spdmetric.objectives.data import ClassTarget, Data
 from spdmetric.objectives.start import find_start

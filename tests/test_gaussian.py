@@ -417,7 +417,7 @@ def test_bad_parameters_get_a_sentence(case, rng):
 
 
 def test_more_matrices_than_pairs_can_be_kept_of_are_refused(rng, monkeypatch):
-    monkeypatch.setattr("spdmetric.estimators._problem.MOST", 19)
+    monkeypatch.setattr("spdmetric.estimators.metric.MOST", 19)
     with pytest.raises(ValueError, match="compares all pairs of matrices, and X has 20: expected at most 19"):
         LogEuclideanMetric(1.0, kernel="rbf").fit(*middle_and_ends(rng, 20, 3))
 

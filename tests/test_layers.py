@@ -203,7 +203,7 @@ def test_every_module_keeps_the_layers():
         ("estimators.metric", "import spdmetric.io.models", "later layer"),
         ("objectives.alignment", "from spdmetric.objectives import gaussian", "cycle"),
         ("plots.learned", "from spdmetric.means import _EPS", "private name"),
-        ("io.models", "from spdmetric.estimators import _problem", "private module"),
+        ("io.models", "from spdmetric.estimators import _data", "private module"),
         ("solvers.gradient", "from spdmetric.linalg.symmetric import lazy", "nothing of the package"),
         ("comparison.page", "from spdmetric import cli", "later layer"),
     ],

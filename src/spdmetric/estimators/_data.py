@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from array_api_compat import is_dask_array
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length
 
@@ -33,11 +34,6 @@ from spdmetric.validation import (
 _EPS = float(np.finfo(np.float64).eps)
 
 
-def is_dask(X: Array) -> bool:
-    """Whether this is a dask array; dask is not imported to find out."""
-    return type(X).__module__.startswith("dask.array")
-
-
 # ---------------------------------------------------------------------------
 # Matrices and targets
 
@@ -56,7 +52,7 @@ def check_data(
 
     Regression targets have no classes.  Matrices without weight are left out.
     """
-    if is_dask(X):
+    if is_dask_array(X):
         from spdmetric.distributed.arrays import align_columns, chunk_rows, compute, compute_lazily
         from spdmetric.distributed.cluster import current_client
         from spdmetric.distributed.data import check_cluster_data
@@ -71,27 +67,14 @@ def check_data(
     elif is_stored(X):
         rows = records.row_chunks(records.stored_shape(X))
     else:
-        classes, data = check_array_data(X, y, sample_weight, class_weight, task, rank)
-        data = data.weighted
-        return classes, data if map is data.map else Data(data.X, data.target, map=map)
-    checked = records.check_stored(X, rank, rows, map)
+        rows = None
+    if rows is None:
+        X = checked = check_psd(to_numpy(X), rank)
+    else:
+        checked = records.check_stored(X, rank, rows, map)
+        checked = checked if is_stored(X) else checked[: X.shape[0]]
     classes, target = check_target(X, y, sample_weight, class_weight, task)
-    data = Data(checked if is_stored(X) else checked[: X.shape[0]], target, rows, map).weighted
-    return classes, data
-
-
-def check_array_data(
-    X: Array, y: Array, sample_weight: Array, class_weight: ClassWeight, task: str, rank: int | None
-) -> tuple[np.ndarray | None, Data]:
-    """Check matrices in memory; return the classes, and all matrices, those without weight too."""
-    if is_dask(X):
-        raise ValueError(
-            "Cross-validation needs the matrices in this process, and those of a dask array stay on the "
-            "workers: fit on X.compute(), or choose a radius and use LogEuclideanMetric."
-        )
-    X = check_psd(to_numpy(X), rank)
-    classes, target = check_target(X, y, sample_weight, class_weight, task)
-    return classes, Data(X, target)
+    return classes, Data(checked, target, rows, map).weighted
 
 
 def check_target(
@@ -174,7 +157,7 @@ def recenter_domains(
 
     Those of a file are recentered when they are read.
     """
-    if not is_stored(X) and not is_dask(X):
+    if not is_stored(X) and not is_dask_array(X):
         X = check_spd(to_numpy(X))
     names, index = np.unique(check_domains(sample_domain, X.shape[0]), return_inverse=True)
     weight = check_weights(sample_weight, np.empty(X.shape[0]))
@@ -189,7 +172,7 @@ def recenter_domains(
 def recenter_rows(X: Array, index: np.ndarray, means: list[np.ndarray]) -> Any:
     """Matrices, each recentered by one of the means; those of a file or a cluster when they are read."""
     factors = np.stack([invsqrtm(mean) for mean in means])
-    if is_dask(X):
+    if is_dask_array(X):
         from spdmetric.distributed import arrays
 
         return arrays.map_rows(X, index, partial(_whiten_rows, factors=factors))
@@ -208,7 +191,7 @@ def domain_mean(
             "Recentered by its own mean a single matrix is the identity, and nothing is left of it."
         )
     weight = np.ones(rows.size) if weight is None else weight
-    if is_dask(X):
+    if is_dask_array(X):
         from spdmetric.distributed import arrays
 
         average = arrays.average_over_rows(X, rows, weight)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import wraps
 from itertools import combinations_with_replacement
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
+from array_api_compat import is_dask_array
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from spdmetric.estimators._data import Domains, find_domain_means, is_dask, read_checked, recenter_rows
-from spdmetric.estimators._progress import CallbackSupportMixin
+from spdmetric.estimators._data import Domains, find_domain_means, read_checked, recenter_rows
 from spdmetric.estimators.embedding import Embedding
 from spdmetric.geometry import geodesic
 from spdmetric.io.atomic import atomic_file
@@ -38,6 +39,18 @@ from spdmetric.validation import (
     is_tensor,
     to_numpy,
 )
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands for scikit-learn's: nothing can be set, so nothing is ever called."""
+
+    def with_callbacks(method: Any) -> Any:
+        """Return the method as it is."""
+        return method
+
 
 # Where the documentation will be; the pages are those that `make docs` builds.
 DOCUMENTATION = "https://spdmetric.readthedocs.io/en/latest/"
@@ -82,6 +95,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         self.radius_ = embedding.distance
         self.n_iter_ = solution.history[-1].iteration
         self.solution_ = replace(solution, evaluation=None)  # which holds on to the data
+        self.n_features_in_ = len(start.basis)
 
     @property
     def components_(self) -> np.ndarray:
@@ -182,7 +196,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         check_is_fitted(self)
         if sample_domain is not None:
             return self._transform_domains(X, sample_domain)
-        if is_dask(X):
+        if is_dask_array(X):
             from spdmetric.distributed import arrays
 
             validate_data(self, X, reset=False, skip_check_array=True)
@@ -213,7 +227,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         path : Path
         """
         check_is_fitted(self)
-        X = X if is_stored(X) or is_dask(X) else as_numpy(to_numpy(X), "X")
+        X = X if is_stored(X) or is_dask_array(X) else as_numpy(to_numpy(X), "X")
         dtype = np.dtype(np.float32 if is_single(X) else np.float64)
         shape = (stored_shape(X)[0], self.embedding_.n_features)
         with atomic_file(path) as file:
@@ -261,10 +275,10 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
                 "sample_domain: this metric was fitted without. Fit it with sample_domain, or adapt() it to "
                 "each new session."
             )
-        single, X = is_single(X), X if is_stored(X) or is_dask(X) else self._check_matrices(X)
+        single, X = is_single(X), X if is_stored(X) or is_dask_array(X) else self._check_matrices(X)
         known = dict(zip(self.domains_.tolist(), self.domain_means_, strict=True))
         means, index = find_domain_means(X, sample_domain, known, mean=self._mean_name)
-        if is_dask(X):
+        if is_dask_array(X):
             from spdmetric.distributed import arrays
 
             whitened = replace(self.embedding_, domain_mean=None)
@@ -474,3 +488,61 @@ def _check_vectors(vectors: Any) -> Array:
         if bad is not None:
             raise ValueError(f"vectors[{bad}] contains NaN or infinity: expected finite numbers.")
     return vectors
+
+
+# ---------------------------------------------------------------------------
+# scikit-learn's callbacks, its progress bar among them: a `fit` is a task, its iterations are subtasks.  With
+# one older than 1.9 the estimators have no `set_callbacks`.
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+Item = TypeVar("Item")
+
+
+def with_progress(n_tasks: Callable[[Any], int]) -> Callable[[Fit], Fit]:
+    """Make a `fit` a task for scikit-learn's callbacks, of at most so many subtasks.
+
+    Without callbacks it is the method itself that runs.
+    """
+
+    def decorate(fit: Fit) -> Fit:
+        @with_callbacks
+        def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
+            context = self._init_callback_context(max_subtasks=n_tasks(self))
+            context.call_on_fit_task_begin(estimator=self)
+            result = fit(self, *args, **kwargs)
+            context.call_on_fit_task_end(estimator=self)
+            return result
+
+        @wraps(fit)
+        def either(self: Any, *args: Any, **kwargs: Any) -> Any:
+            chosen = watched if getattr(self, "_skl_callbacks", None) else fit
+            return chosen(self, *args, **kwargs)
+
+        return cast(Fit, either)
+
+    return decorate
+
+
+def follow_folds(estimator: Any, results: Iterable[Item], name: str, n_results: int) -> Iterator[Item]:
+    """Yield results as they come, each one a subtask of a task of its own; with ``verbose``, before a bar."""
+    if getattr(estimator, "verbose", False):
+        from tqdm import tqdm
+
+        results = tqdm(results, desc=name, total=n_results, unit="fold")
+    context = getattr(estimator, "_callback_fit_ctx", None)  # None outside a watched `fit`
+    if context is None:
+        yield from results
+        return
+    task = context.subcontext(task_name=name, max_subtasks=n_results)
+    task.call_on_fit_task_begin(estimator=estimator)
+    for result in results:
+        end_task(estimator, task, "candidates")
+        yield result
+    task.call_on_fit_task_end(estimator=estimator)
+
+
+def end_task(estimator: Any, context: Any, name: str) -> bool:
+    """Report a subtask that is done; whether a callback asks to stop."""
+    task = context.subcontext(task_name=name)
+    task.call_on_fit_task_begin(estimator=estimator)
+    return bool(task.call_on_fit_task_end(estimator=estimator))

@@ -18,7 +18,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import GroupKFold, LeaveOneGroupOut, StratifiedGroupKFold, check_cv
 
-from spdmetric.estimators._problem import Problem, find_problem, solve_path
 from spdmetric.estimators.heads import (
     ClassMeans,
     NeighborMeans,
@@ -28,7 +27,7 @@ from spdmetric.estimators.heads import (
     log_posterior,
     order_classes,
 )
-from spdmetric.estimators.metric import LogEuclideanMetric
+from spdmetric.estimators.metric import LogEuclideanMetric, Problem, find_problem, solve_path
 from spdmetric.linalg.batch import make_stack
 from spdmetric.linalg.moments import Moments, Summary, compute_moments
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm, unvech

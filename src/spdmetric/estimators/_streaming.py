@@ -12,7 +12,6 @@ import numpy as np
 from sklearn.utils import check_random_state, column_or_1d
 
 from spdmetric import solvers, validation
-from spdmetric.estimators._problem import ball_around
 from spdmetric.linalg import compiled
 from spdmetric.linalg.symmetric import Array, congruence
 from spdmetric.objectives.alignment import Misalignment
@@ -141,7 +140,7 @@ class Stream:
     def _begin(self, batch: Data, radius: float, init: str | Array) -> None:
         """Start at the mean of the matrices so far."""
         self.start = find_start(Data(batch.X, batch.target.present), init, self.rank)
-        ball = ball_around(self.start, self.rank, radius)
+        ball = self.start.ball(self.rank, radius)
         self.descent = Descent(ball, ball.center)
         objective = self._objective(batch)
         self.descent.value = objective.sample(np.arange(objective.n), self.descent.point).value

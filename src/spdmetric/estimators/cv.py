@@ -9,18 +9,23 @@ from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from array_api_compat import is_dask_array
 from sklearn.base import BaseEstimator
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from spdmetric import validation
 from spdmetric.estimators import _selection as selection
-from spdmetric.estimators._data import Domains, check_array_data, groups_of_domains, recenter_domains
-from spdmetric.estimators._fitted import DOCUMENTATION, FittedMetric
-from spdmetric.estimators._problem import learn_weighting, solve_path
-from spdmetric.estimators._progress import CallbackSupportMixin, follow_folds, with_progress
+from spdmetric.estimators._data import Domains, check_target, groups_of_domains, recenter_domains
+from spdmetric.estimators._fitted import (
+    DOCUMENTATION,
+    CallbackSupportMixin,
+    FittedMetric,
+    follow_folds,
+    with_progress,
+)
 from spdmetric.estimators._selection import Fold, FoldScores, Grid, Option, Whitened
-from spdmetric.estimators.metric import LogEuclideanMetric, check_parameters
+from spdmetric.estimators.metric import LogEuclideanMetric, check_parameters, learn_weighting, solve_path
 from spdmetric.linalg.symmetric import Array, congruence, unvech, vech
 from spdmetric.linalg.threads import one_thread
 from spdmetric.objectives.data import ClassTarget, Data, View
@@ -232,9 +237,14 @@ class LogEuclideanMetricCV(FittedMetric):
             recentered, domains = recenter_domains(X, sample_domain, sample_weight, mean=self._mean_name)
             recentered = recentered[:] if isinstance(recentered, View) else recentered  # folds are in memory
             groups = groups_of_domains(sample_domain) if groups is None else groups
-        classes, data = check_array_data(
-            recentered, y, sample_weight, metric.class_weight, metric.task, needed
-        )
+        if is_dask_array(X):
+            raise ValueError(
+                "Cross-validation needs the matrices in this process, and those of a dask array stay on the "
+                "workers: fit on X.compute(), or choose a radius and use LogEuclideanMetric."
+            )
+        matrices = validation.check_psd(validation.to_numpy(recentered), needed)
+        classes, target = check_target(matrices, y, sample_weight, metric.class_weight, metric.task)
+        data = Data(matrices, target)
         check_head(self.head, "regression" if classes is None else "classification")
         groups = None if groups is None else validation.check_groups(groups, data.shape[0])
         codes = data.target.values if classes is None else data.target.codes
@@ -246,7 +256,6 @@ class LogEuclideanMetricCV(FittedMetric):
         scores = self._score_folds(whitened, grid, folds, metric)
         table = selection.tabulate(scores, folds, codes, classes, self.scoring)
         chosen = selection.choose(table, grid, self.head, self.rule)
-        validate_data(self, X, reset=True, skip_check_array=True)
         by_accuracy = self.scoring is None and classes is not None
         usual = Option(grid.metrics[0], None)
         self.cv_results_ = selection.lay_out_results(table, usual, accuracy=by_accuracy)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from functools import partial
 from math import isfinite
 from numbers import Real
+from typing import Any, NamedTuple
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from spdmetric import validation
 from spdmetric.caller import warn_at_caller
 from spdmetric.estimators._data import check_data, recenter_domains
-from spdmetric.estimators._fitted import FittedMetric
-from spdmetric.estimators._problem import find_problem, learn_weighting, solve_path
-from spdmetric.estimators._progress import report_iterations, with_progress
+from spdmetric.estimators._fitted import FittedMetric, end_task, with_progress
 from spdmetric.estimators._streaming import (
     RandomState,
     Stream,
@@ -25,14 +25,27 @@ from spdmetric.estimators._streaming import (
     draw_seed,
     stochastic_solver,
 )
+from spdmetric.estimators.embedding import Embedding
 from spdmetric.linalg.symmetric import Array
 from spdmetric.linalg.threads import threads
 from spdmetric.means import MEANS
-from spdmetric.objectives.start import find_start
-from spdmetric.solvers import SOLVERS, Callback, Record
-from spdmetric.validation import ClassWeight, check_choice, check_count, check_radius, to_numpy
+from spdmetric.objectives.alignment import Evaluation, Misalignment
+from spdmetric.objectives.data import Data
+from spdmetric.objectives.gaussian import MOST, GaussianEvaluation, GaussianMisalignment
+from spdmetric.objectives.start import Start, find_start
+from spdmetric.objectives.weighting import Weighting
+from spdmetric.solvers import SOLVERS, Callback, Record, Solution, trust_region
+from spdmetric.validation import (
+    ClassWeight,
+    UninformativeDataError,
+    check_choice,
+    check_count,
+    check_radius,
+    to_numpy,
+)
 
 INITS = (*MEANS, "identity")
+_EPS = float(np.finfo(np.float64).eps)
 
 
 class LogEuclideanMetric(FittedMetric):
@@ -236,7 +249,6 @@ class LogEuclideanMetric(FittedMetric):
         self : LogEuclideanMetric
         """
         check_parameters(self)
-        callback = report_iterations(self, self._report, self.max_iter)
         with threads(self.n_jobs) as map_chunks:
             recentered, domains = X, None
             if sample_domain is not None:
@@ -264,9 +276,8 @@ class LogEuclideanMetric(FittedMetric):
                 solver=solver,
                 tol=self.tol,
                 max_iter=self.max_iter,
-                callback=callback,
+                callback=self._report,
             )
-            validate_data(self, X, reset=True, skip_check_array=True)
             weighting = None if self.weighting is None else learn_weighting(solution)
             self._keep(classes, start, solution, weighting=weighting, domains=domains)
         self._stream = None
@@ -356,21 +367,24 @@ class LogEuclideanMetric(FittedMetric):
             )
         self._report(stream.history[-1])
         if past is None:
-            validate_data(self, X, reset=True, skip_check_array=True)
             draw_seed(self.random_state)  # that of the stream, drawn from a copy
         self._keep(classes, stream.start, solution, weighting=stream.weighting)
         self._stream = stream
         return self
 
     def _report(self, record: Record) -> object:
-        """Print a record if that is wanted, and give it to the callback."""
+        """Print a record if that is wanted, and give it to the callback and to those of scikit-learn."""
         if self.verbose:
             print(
                 f"iteration {record.iteration:4d}  alignment {1 - record.value:.6f}  "
                 f"KKT residual {record.residual:.1e}  distance {record.distance:6.3f}  "
                 f"evaluations {record.evaluations:5d}  {record.seconds:.2f} s"
             )
-        return None if self.callback is None else self.callback(record)
+        stop = None if self.callback is None else self.callback(record)
+        context = getattr(self, "_callback_fit_ctx", None)  # None outside a watched `fit`
+        if context is not None and record.iteration <= self.max_iter:  # no more were promised to the bar
+            stop = end_task(self, context, "iteration") or stop
+        return stop
 
     def _check_for_cluster(self) -> None:
         """Refuse kernel and solver that need all matrices in this process."""
@@ -427,3 +441,115 @@ def check_parameters(metric: LogEuclideanMetric) -> None:
     validation.check_n_jobs(metric.n_jobs)
     if metric.callback is not None and not callable(metric.callback):
         raise ValueError(f"callback={metric.callback!r}: expected a function of one Record, or None.")
+
+
+# ---------------------------------------------------------------------------
+# The learning problem as the solvers see it: where it starts, the objective, the ball
+
+
+class Problem(NamedTuple):
+    """An objective in the coordinates of its start, evaluated there."""
+
+    start: Start
+    objective: Misalignment
+    rank: int | None
+    here: Evaluation  # at the start
+
+    def at_rank(self, rank: int) -> Problem:
+        """The same of another low rank."""
+        return self._replace(rank=rank, here=self.objective.at(self.start.ball(rank, 0.0).center))
+
+
+def find_problem(
+    data: Data, start: Start, rank: int | None, *, kernel: str = "linear", gamma: float | None = None
+) -> Problem:
+    """Whiten the data at their start, and evaluate the objective there.
+
+    Whitened once, the data keep one set of rounding errors, however ill-conditioned they
+    are, and the objective stays smooth.
+    """
+    n, d, _ = data.shape
+    if kernel == "rbf" and n > MOST:
+        raise ValueError(
+            f"kernel='rbf' compares all pairs of matrices, and X has {n}: expected at most {MOST}. Use "
+            "kernel='linear', or learn from some of the matrices."
+        )
+    if rank is not None:
+        _check_comparable(data, start, rank)
+    whitened = data.whitened(start.factor)
+    objective = Misalignment(whitened) if kernel == "linear" else GaussianMisalignment(whitened, gamma=gamma)
+    here = objective.at(start.ball(rank, 0.0).center)
+    spread = here.spread
+    if not isfinite(spread):
+        raise ValueError(
+            "A matrix of X cannot be compared with the start in float64: together they are too close to "
+            "singular. Estimate the matrices with shrinkage, or choose another init."
+        )
+    if spread <= 100 * d * _EPS:
+        raise UninformativeDataError(
+            "All matrices of X are the same: their alignment with the labels is undefined. Expected at least "
+            "two different matrices."
+        )
+    if gamma is not None and isinstance(here, GaussianEvaluation) and not here.resolved:
+        raise ValueError(
+            f"gamma={gamma!r}: with it the Gaussian kernel is, in float64, the same for all pairs of "
+            "matrices, and nothing can be learned. Expected a number near one over the squared spread of the "
+            f"tangent vectors, {1 / spread**2:.2g}, or None to learn it."
+        )
+    return Problem(start, objective, rank, here)
+
+
+def _check_comparable(data: Data, start: Start, rank: int) -> None:
+    """Refuse matrices that are singular on the directions where learning starts."""
+    embedding = Embedding.from_point(start, start.ball(rank, 0.0).center)
+    singular = int(data.total(partial(_count_singular, embedding)))
+    if singular:
+        raise ValueError(
+            f"{singular} of {data.shape[0]} matrices of X cannot be compared with the start: they are "
+            f"singular on the {rank} directions on which the classes differ most. Choose a smaller rank, "
+            "drop them, or estimate the matrices with shrinkage."
+        )
+
+
+def _count_singular(embedding: Embedding, X: np.ndarray, target: object) -> np.ndarray:
+    return np.array(embedding.count_singular(X))
+
+
+def solve_path(
+    problem: Problem,
+    radii: Sequence[float],
+    *,
+    solver: Callable[..., Solution] | str = "trust-region",
+    tol: float,
+    max_iter: int,
+    callback: Callback | None = None,
+) -> list[Solution]:
+    """Solve a problem for all radii, ascending, each from the solution before it.
+
+    A solution on one sphere, stretched to the next, is a good start there: the whole path
+    costs little more than its last point alone.
+    """
+    named = SOLVERS[solver] if isinstance(solver, str) else solver
+    solutions: list[Solution] = []
+    for radius in radii:
+        ball, here = problem.start.ball(problem.rank, radius), problem.here
+        first: dict[str, Any] = {"start": here.point, "here": here, "callback": callback}
+        if solutions and (length := float(np.linalg.norm(solutions[-1].point.S))) > 0:
+            first |= {"start": ball.point(solutions[-1].point.S * (radius / length)), "here": None}
+        if radius > 0:
+            solutions.append(named(problem.objective, ball, tol=tol, max_iter=max_iter, **first))
+        else:  # a ball of one point: nothing to search, and every gradient is normal to it
+            solutions.append(trust_region(problem.objective, ball, tol=np.inf, max_iter=0, **first))
+    return solutions
+
+
+def learn_weighting(solution: Solution) -> Weighting:
+    """The weighting of the tangent vectors at a solution, in the frame of its factor."""
+    weighting: Weighting = solution.evaluation.weighting()
+    if weighting.directions.shape[1] == 0:
+        raise UninformativeDataError(
+            "The classes have the same mean tangent vector, or the regression targets do not depend on it: "
+            "no direction says anything of y, and there is no weighting to learn. See whether X and y belong "
+            "together; without a weighting (weighting=None, weightings=[None]) neighbors can still be asked."
+        )
+    return weighting

@@ -36,11 +36,18 @@ def threads(n_jobs: int | None = 1) -> Iterator[Map]:
     Inside a worker of joblib it is one thread: the workers are parallel already.
     """
     n_threads = effective_n_jobs(n_jobs)
-    _LIMIT.enter()
+    with _LIMIT.lock:
+        if _LIMIT.limiter is None:
+            _LIMIT.limiter = _controller().limit(limits=1, user_api="blas")
+        _LIMIT.inside += 1
     try:
         yield map if n_threads == 1 else partial(map_by_threads, n_threads=n_threads)
     finally:
-        _LIMIT.leave()
+        with _LIMIT.lock:
+            _LIMIT.inside -= 1
+            if _LIMIT.inside == 0:
+                _LIMIT.limiter.restore_original_limits()
+                _LIMIT.limiter = None
 
 
 class _Limit:
@@ -50,21 +57,8 @@ class _Limit:
     """
 
     def __init__(self) -> None:
-        self._lock, self._inside = threading.Lock(), 0
-        self._limiter: Any = None
-
-    def enter(self) -> None:
-        with self._lock:
-            if self._limiter is None:
-                self._limiter = _controller().limit(limits=1, user_api="blas")
-            self._inside += 1
-
-    def leave(self) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                self._limiter.restore_original_limits()
-                self._limiter = None
+        self.lock, self.inside = threading.Lock(), 0
+        self.limiter: Any = None
 
 
 _LIMIT = _Limit()

@@ -99,7 +99,7 @@ class Evaluation:
 
         f(cG) = f(G), so it has no trace; one left in by rounding would let det(G) drift.
         """
-        xi = self.data.total_of_parts(_pull, self.point.factor, self.parts, self._cotangents)
+        xi = self.data.total_of_parts(_pull, self.point.factor, self.parts, self._cotangents, False)
         xi = xi + xi.T
         xi *= 0.5
         diagonal = xi.reshape(-1)[:: len(xi) + 1]  # a view
@@ -109,7 +109,7 @@ class Evaluation:
     @lazy
     def factor_gradient(self) -> np.ndarray:
         """Derivative in the entries of the factor, (m, d)."""
-        return self.data.total_of_parts(_pull_factor, self.point.factor, self.parts, self._cotangents)
+        return self.data.total_of_parts(_pull, self.point.factor, self.parts, self._cotangents, True)
 
     @lazy
     def curvature_estimate(self) -> np.ndarray:
@@ -190,20 +190,15 @@ def _scale(moments: Moments, of_A: float, of_C: float) -> Moments:
     return moments._replace(A=of_A * moments.A, C=of_C * np.asarray(moments.C))
 
 
-def _rows(part: Part, known: Moments | np.ndarray) -> np.ndarray:
-    """Derivative of the misalignment in the features of a chunk, (n, p)."""
+def _pull(part: Part, known: Moments | np.ndarray, to_factor: bool) -> np.ndarray:
+    """Derivative of the misalignment in the frame, or the factor, from that in the features of a chunk."""
+    here = part.decomposition
     if isinstance(known, np.ndarray):
-        return known[part.rows]
-    Y, weight = part.target.Y, part.target.weight[:, None]
-    return part.decomposition.cotangents(known.mean, Y, weight, np.asarray(known.C), known.A)
-
-
-def _pull(part: Part, known: Moments | np.ndarray) -> np.ndarray:
-    return part.decomposition.pull(_rows(part, known))
-
-
-def _pull_factor(part: Part, known: Moments | np.ndarray) -> np.ndarray:
-    return part.decomposition.pull_factor(_rows(part, known))
+        rows = known[part.rows]
+    else:
+        Y, weight = part.target.Y, part.target.weight[:, None]
+        rows = here.cotangents(known.mean, Y, weight, np.asarray(known.C), known.A)
+    return here.pull_factor(rows) if to_factor else here.pull(rows)
 
 
 def _left_out(part: Part, ridge: FeatureRidge, mean: np.ndarray) -> Errors:

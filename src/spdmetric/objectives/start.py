@@ -11,6 +11,7 @@ from scipy.linalg import eigh
 
 from spdmetric.caller import spell
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm, logm, spectrum
+from spdmetric.manifolds import Ball, RankBall
 from spdmetric.means import MEANS, Average, RowFunction
 from spdmetric.objectives.data import Data, Summand, Target
 from spdmetric.validation import check_spd, is_definite, to_numpy
@@ -37,6 +38,11 @@ class Start(NamedTuple):
         """W0, of shape (k, d): the coordinates of X are ``W0 X W0'``."""
         return self.rotation @ invsqrtm(self.center) @ self.basis.T
 
+    def ball(self, rank: int | None, radius: float) -> Ball | RankBall:
+        """The points within a distance of it, in its coordinates."""
+        k = self.center.shape[0]
+        return Ball(np.eye(k), radius) if rank is None else RankBall(k, rank, radius)
+
     @classmethod
     def at_identity(cls, d: int, logs: Data | None = None) -> Start:
         """Where learning starts among matrices around the identity: of low rank, given their logarithms."""
@@ -53,9 +59,13 @@ def find_start(data: Data, init: str | Array, rank: int | None) -> Start:
         init = check_spd(np.asarray(to_numpy(init))[None], name="init")[0]
         if init.shape != (d, d):
             raise ValueError(f"init has shape {init.shape}, but the matrices of X are {d} x {d}.")
-    if rank is None:
-        return Start(np.eye(d), _center(data, init, None), np.eye(d))
-    return _low_rank_start(data, init)
+    if rank is not None:
+        return _low_rank_start(data, init)
+    if not isinstance(init, str):
+        center = init
+    else:
+        center = np.eye(d) if init == "identity" else MEANS[init](data.average, data.shape[0])
+    return Start(np.eye(d), center, np.eye(d))
 
 
 def _low_rank_start(data: Data, init: str | np.ndarray) -> Start:
@@ -67,7 +77,14 @@ def _low_rank_start(data: Data, init: str | np.ndarray) -> Start:
             "their common range, and some are singular there (fewer samples than channels?): pass "
             "init='euclid', or estimate the matrices with shrinkage."
         )
-    center = _center(data, init, basis)
+
+    def average(f: RowFunction) -> np.ndarray:
+        return data.average(lambda X: f(congruence(basis.T, X)))
+
+    if not isinstance(init, str):
+        center = congruence(basis.T, init)
+    else:
+        center = np.eye(basis.shape[1]) if init == "identity" else MEANS[init](average, data.shape[0])
     departures = _of(logm if definite else _from_identity, _through(invsqrtm(center) @ basis.T, data.total))
     return Start(basis, center, class_directions(departures, center.shape[0], data.target.contrasts))
 
@@ -85,21 +102,6 @@ def _through(factor: np.ndarray, total: Total) -> Total:
 def _indefinite(X: np.ndarray, target: Target) -> float:
     """1 for a chunk with a singular matrix."""
     return 0.0 if is_definite(X) else 1.0
-
-
-def _center(data: Data, init: str | np.ndarray, basis: np.ndarray | None) -> np.ndarray:
-    """G0, in a basis if one is given."""
-    if not isinstance(init, str):
-        return init if basis is None else congruence(basis.T, init)
-    if init == "identity":
-        return np.eye(data.shape[1] if basis is None else basis.shape[1])
-    if basis is None:
-        return MEANS[init](data.average, data.shape[0])
-
-    def average(f: RowFunction) -> np.ndarray:
-        return data.average(lambda X: f(congruence(basis.T, X)))
-
-    return MEANS[init](average, data.shape[0])
 
 
 def common_range(average: Average, floor: float | None = None) -> np.ndarray:

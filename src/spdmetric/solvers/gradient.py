@@ -38,7 +38,8 @@ def geodesic_gradient(
     length = None
     while True:
         status = run.ends(iterate)
-        if run.is_worse_than_start(status, iterate, first):
+        if status is Status.CONVERGED and first.distance == 0 and iterate.here.value > first.here.value:
+            # Far from the center every gradient is small, and the value may be higher than there.
             iterate, length = first, None
         elif status is not None:
             break

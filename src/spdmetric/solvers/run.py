@@ -51,16 +51,6 @@ class Iterate:
         """Project onto the directions of the next step."""
         return v if self.normal is None else v - np.vdot(self.normal, v) * self.normal
 
-    def reach(self, step: np.ndarray, radius: float) -> float:
-        """Share of a step that stays in the ball; steps along the sphere are brought back instead."""
-        if self.active:
-            return 1.0
-        S = self.here.point.S
-        a, b, c = np.vdot(step, step), np.vdot(S, step), np.vdot(S, S) - radius**2
-        if a + 2 * b + c <= 0:
-            return 1.0
-        return float(max(0.0, (-b + sqrt(max(b * b - a * c, 0.0))) / a))
-
 
 @dataclass(eq=False)
 class Run:
@@ -106,7 +96,7 @@ class Run:
         It need not be lower than at the center.  To first order the function is the same at S and at -S, so
         the gradient there tells little of how far to go, and shortening the step until the value falls would
         leave a run close to where it began, the closer the more alike the matrices are.  A run that comes
-        `is_worse_than_start` takes half the step.
+        to rest above the center takes half the step.
         """
         here, g = center.here, center.gradient
         step = (self.share * manifold.radius / norm(g)) * g
@@ -118,13 +108,6 @@ class Run:
                 return Iterate(there, manifold.radius)
             step = step / 2
         return None
-
-    def is_worse_than_start(self, status: Status | None, iterate: Iterate, first: Iterate) -> bool:
-        """Whether a run rests where the value is higher than at the center that it came from.
-
-        Far from the center all is flat: there every gradient is small.
-        """
-        return status is Status.CONVERGED and first.distance == 0 and iterate.here.value > first.here.value
 
     def probe_sphere(self, manifold: Manifold, iterate: Iterate) -> Iterate | None:
         """Where a run that has come to rest inside the ball goes on, if the value is lower on the sphere.

@@ -54,7 +54,8 @@ def trust_region(
     model, delta = SecantModel(), 0.5 * manifold.radius
     while True:
         status = run.ends(iterate)
-        if run.is_worse_than_start(status, iterate, first):
+        if status is Status.CONVERGED and first.distance == 0 and iterate.here.value > first.here.value:
+            # Far from the center every gradient is small, and the value may be higher than there.
             iterate, model, delta, status = first, SecantModel(), 0.5 * manifold.radius, None
         after: Iterate | None
         if status is None and iterate.distance == 0:
@@ -80,7 +81,10 @@ def trusted_step(
 ) -> tuple[Iterate, float]:
     """One step of the trust region: where to go on from, and the radius to trust there."""
     step, slope, bend, at_edge = model.step(iterate, delta)
-    share = iterate.reach(step, manifold.radius)
+    share, S = 1.0, iterate.here.point.S
+    a, b, c = np.vdot(step, step), np.vdot(S, step), np.vdot(S, S) - manifold.radius**2
+    if not iterate.active and a + 2 * b + c > 0:  # as far as the sphere; along it, steps are brought back
+        share = float(max(0.0, (-b + sqrt(max(b * b - a * c, 0.0))) / a))
     if share == 0:
         return iterate, delta / 4
     length, predicted = norm(step), -share * slope - 0.5 * share**2 * bend
