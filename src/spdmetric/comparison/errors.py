@@ -82,8 +82,8 @@ def estimate_mean(values: np.ndarray, design: Design, counted: float, *, bounded
     # Wilson's interval of a share, of as many matrices as would have this error.
     share, shrunk = min(max(mean, 0.0), 1.0), variance / (smooth * (1 - smooth))
     half = np.sqrt(share * (1 - share) * shrunk + shrunk**2 / 4)
-    ends = [(mean + shrunk / 2 + side * half) / (1 + shrunk) for side in (-1, 1)]
-    return Estimate(mean, np.sqrt(max(alone, spread)), *map(float, ends))
+    low, high = ((mean + shrunk / 2 + side * half) / (1 + shrunk) for side in (-1, 1))
+    return Estimate(mean, float(np.sqrt(max(alone, spread))), float(low), float(high))
 
 
 def estimate_difference(values: np.ndarray, design: Design, counted: float, span: float = 1.0) -> Estimate:
