@@ -13,7 +13,7 @@ transfer   a new subject of EEGMMI with 0 to 30 labeled trials, with and without
            folder with covariances_S001-S020.npz); about an hour
 figures    the six figures (--data: a folder of texture images for one of them)
 beyond     other methods beside the paper's, over all data (--data: a folder with some of the
-           folders bci2a, cho2017, eegmmi, brodatz; without, the toy set alone); hours, or some ten
+           folders bci2a, cho2017, eegmmi, ssvep, brodatz; without, the toy set alone); hours, or some ten
            minutes with --quick: five EEGMMI subjects, none across subjects, two draws or folds a row
 all        everything above (--data: a folder with the folders brodatz, bci2a, eegmmi and virus);
            beyond only where --data is given

@@ -84,6 +84,14 @@ def _across(folder: Path) -> dict[str, Row]:
     return {"eegmmi-across": FixedRow(whitened, trials.y, np.isin(trials.subject, TESTED_ON)[None])}
 
 
+def _ssvep(folder: Path) -> dict[str, Row]:
+    """The first recording of each subject is tested, the others are learned from; nothing is whitened."""
+    recordings = {s: datasets.load_ssvep(s, folder) for s in datasets.ssvep_subjects(folder)}
+    return {
+        f"ssvep {s}": FixedRow(r.X, r.y, (r.groups == r.groups.min())[None]) for s, r in recordings.items()
+    }
+
+
 class Source(NamedTuple):
     """Where the rows of a group come from."""
 
@@ -97,6 +105,7 @@ _PAIRS = {f"{a} vs {b}": (a, b) for a, b in combinations(BCI_CLASSES, 2)}
 _BCI, _BCI_FOLDERS = "BCI IV 2a, subject 9, T to E, {}, sessions whitened apart", ("bci2a", "bci2a-a09")
 _EEGMMI = "EEGMMI, imagined fists, {} channels, leave one run out, both sides whitened"
 _ACROSS = "EEGMMI, 64 channels, subjects 1-10 to subjects 11-20, each whitened by its own mean"
+_SSVEP = "SSVEP, three frequencies and rest, the first recording tested, the others to learn from"
 
 # In the order in which they are shown.
 GROUPS = {
@@ -111,6 +120,7 @@ GROUPS = {
     "eegmmi-21": Source(_EEGMMI.format(21), ("eegmmi",), partial(_eegmmi, MOTOR_STRIP), "rows"),
     "eegmmi-64": Source(_EEGMMI.format(64), ("eegmmi",), partial(_eegmmi, 64), "rows"),
     "eegmmi-across": Source(_ACROSS, ("eegmmi",), _across),
+    "ssvep": Source(_SSVEP, ("ssvep",), _ssvep, "rows"),
     "textures": Source("six pairs of Brodatz textures", ("brodatz",), lambda f: texture_table(f).rows),
 }
 

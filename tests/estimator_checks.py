@@ -141,8 +141,7 @@ class NotAnArray:
         return self._values
 
 
-# ---------------------------------------------------------------------------
-# What fit does to the estimator
+# -- What fit does to the estimator ----------------------------------------------------
 
 
 @check(
@@ -243,8 +242,7 @@ def in_a_pipeline_it_is_the_same(estimator):
     same(outputs(estimator.fit(X, y), X), outputs(pipe, X))
 
 
-# ---------------------------------------------------------------------------
-# Kinds of X
+# -- Kinds of X ------------------------------------------------------------------------
 
 
 @check("check_estimators_dtypes")
@@ -409,8 +407,7 @@ def fit_transform_is_both(estimator):
         np.testing.assert_array_equal(together, apart)
 
 
-# ---------------------------------------------------------------------------
-# Labels
+# -- Labels ----------------------------------------------------------------------------
 
 
 @check("check_requires_y_none")
@@ -522,8 +519,7 @@ def class_weights_are_sample_weights(estimator):
     same(outputs(by_matrix, X), outputs(by_class, X), atol=1e-9)
 
 
-# ---------------------------------------------------------------------------
-# Weights
+# -- Weights ---------------------------------------------------------------------------
 
 
 @check("check_sample_weights_pandas_series", "check_sample_weights_list", "check_sample_weights_not_an_array")

@@ -40,8 +40,7 @@ class Kind(NamedTuple):
     right: Callable[[Any, Any], bool]  # is what was read of a damaged file right, given the original
 
 
-# ---------------------------------------------------------------------------
-# Damage
+# -- Damage ----------------------------------------------------------------------------
 
 
 def damaged(content: bytes, rng: np.random.Generator) -> bytes:
@@ -67,8 +66,7 @@ def damaged(content: bytes, rng: np.random.Generator) -> bytes:
     return bytes(changed)
 
 
-# ---------------------------------------------------------------------------
-# The kinds
+# -- The kinds -------------------------------------------------------------------------
 
 
 def matrices(rng: np.random.Generator, n: int = 6, d: int = 4) -> tuple[np.ndarray, np.ndarray]:
@@ -170,7 +168,7 @@ def read_matrix_file(path: Path) -> Any:
 
 
 def read_labels(path: Path) -> Any:
-    from spdmetric.io.columns import read_column
+    from spdmetric.io.tables import read_column
 
     return (read_column(path, 200),)
 
@@ -223,7 +221,7 @@ KINDS = {
 
 
 def read_few_labels(path: Path) -> Any:
-    from spdmetric.io.columns import read_column
+    from spdmetric.io.tables import read_column
 
     return (read_column(path, 25),)
 
@@ -235,8 +233,7 @@ HOSTILE_READERS = {
 }
 
 
-# ---------------------------------------------------------------------------
-# The run
+# -- The run ---------------------------------------------------------------------------
 
 
 def outcome(kind: Kind, path: Path, original: Any) -> str:

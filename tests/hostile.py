@@ -39,8 +39,7 @@ def rarely(value: Any, otherwise: Any) -> st.SearchStrategy[Any]:
     return st.sampled_from([otherwise] * 40 + [value])
 
 
-# ---------------------------------------------------------------------------
-# .npz
+# -- .npz ------------------------------------------------------------------------------
 
 ARRAY_NAMES = ("X", "y", "groups", "covs", "labels", "X1", "y1", "r1")
 SHAPES = st.one_of(
@@ -135,16 +134,14 @@ def good_matrices(n: int = 6, d: int = 3) -> np.ndarray:
     return A @ A.transpose(0, 2, 1)
 
 
-# ---------------------------------------------------------------------------
-# .mat of version 5: the parts that `test_hostile_files.py` puts together
+# -- .mat of version 5: the parts that `test_hostile_files.py` puts together -----------
 
 
 def element(kind: int, data: bytes, order: str) -> bytes:
     return struct.pack(f"{order}II", kind, len(data)) + data + bytes(-len(data) % 8)
 
 
-# ---------------------------------------------------------------------------
-# .mat of version 7.3: HDF5
+# -- .mat of version 7.3: HDF5 ---------------------------------------------------------
 
 KINDS_OF_DATA = (
     *("numbers", "numbers", "numbers", "gzip", "char", "cells", "empty chunks", "large chunk", "lzf"),
@@ -251,8 +248,7 @@ def add_cells(file: Any, name: str, kind: str, secret: Path) -> None:
     dataset.attrs["MATLAB_class"] = np.bytes_("cell")
 
 
-# ---------------------------------------------------------------------------
-# Tables
+# -- Tables ----------------------------------------------------------------------------
 
 CELLS = st.one_of(
     st.sampled_from(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import replace
 from math import inf
 from pathlib import Path
 from types import SimpleNamespace
@@ -37,20 +36,15 @@ from benchmarks import task as tasks  # noqa: E402
 from benchmarks.cases import (  # noqa: E402
     Case,
     all_cases,
-    classifier,
     default,
     evaluate,
     fit,
     growth,
-    large,
     neighbors,
     search,
-    select,
     session,
-    tolerance,
 )
-from benchmarks.clock import evenly, rounds  # noqa: E402
-from benchmarks.data import connectomes, covariances, toy, whitened  # noqa: E402
+from benchmarks.data import covariances, toy, whitened  # noqa: E402
 from benchmarks.outcomes import Outcome, Setting, lead, share  # noqa: E402
 from benchmarks.peers import load_peer, peers_of  # noqa: E402
 
@@ -82,18 +76,6 @@ def test_keys_are_distinct_and_every_group_is_there():
         **dict.fromkeys(("evaluate", "iterate", "fit", "knn", "pairwise", "cv", "growth"), "kernel"),
         **dict.fromkeys(("mean", "tolerance"), "result"),  # the last of mean counts passes
     }
-
-
-def test_selection_by_key_group_and_pattern():
-    cases = all_cases()
-    assert [c.key for c in select(cases, ["fit/toy8"])] == ["fit/toy8"]
-    assert {c.key for c in select(cases, ["growth"])} == {"growth/n", "growth/d"}
-    default = select(cases, ["default"])
-    assert default == select(cases, ["fit/default-*"])
-    assert {c.key for c in default} < {c.key for c in select(cases, ["fit"])}
-    assert select(cases, []) == cases
-    with pytest.raises(ValueError, match="No case matches 'speed'"):
-        select(cases, ["speed"])
 
 
 # -- cases ----------------------------------------------------------------------
@@ -135,34 +117,6 @@ def test_small_cases_of_every_kind():
     assert [line["holds"] for line in record["lines"]] == [True, True]
 
 
-def test_sessions_run_in_fresh_processes(monkeypatch):
-    """Untouched on one side, pinned and preloaded on the other; what they time is told by index."""
-    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
-    seen = set()
-
-    def run_python(code, name, path, state, *, environment):
-        seen.add((name, state))
-        pinned = environment["OPENBLAS_NUM_THREADS"] == "1"
-        assert pinned == (state == "preloaded" or name == "eigh")
-        return json.dumps(
-            [(1.0 if pinned else 1.2) * (k + 1) for k in range({"fits": 10, "cv": 2}.get(name, 1))]
-        )
-
-    monkeypatch.setattr(session, "run_python", run_python)
-    data = covariances(20, 4, 0)
-    record = run.run_case(Case("session/fits", lambda s: session.fits(data, s), "user"), TINY)
-    assert record["contestants"]["user"]["seconds"][9] == pytest.approx(12.0)
-    assert [line["ratio"] for line in record["lines"][1:]] == pytest.approx([1.2, 1.2])
-    for work in (session.fits, session.cross_validation, session.grid):
-        record = run.run_case(Case("session", lambda s, work=work: work(data, s), "user"), TINY)
-        assert all(line["holds"] for line in record["lines"])
-    fit = run.run_case(classifier.case("tiny", connectomes, 4, 5, 1.5), TINY)
-    assert [line["ratio"] for line in fit["lines"]] == pytest.approx([1.2])
-    fresh = ("fits", "cv", "grid", "import numba", "classifier", "eigh")
-    pinned = {(name, "preloaded") for name in ("fits", "cv", "same fits")}
-    assert seen == {(name, "fresh") for name in fresh} | pinned
-
-
 def test_a_session_times_itself(tmp_path):
     X, codes = covariances(20, 4, 0)
     np.savez(tmp_path / "data.npz", X=X, y=codes)
@@ -175,33 +129,6 @@ def test_a_session_times_itself(tmp_path):
     for name, work in sessions.SESSIONS.items():
         if name not in ("grid", "same fits", "cv"):
             assert all(seconds > 0 for seconds in work(X, codes))
-
-
-def test_tolerance_cases_grade_what_is_reached(monkeypatch):
-    monkeypatch.setattr(tolerance, "SETS", {"tiny": (lambda: toy(4, 10, 0), 100)})
-    record = run.run_case(Case("evaluations", tolerance.evaluations, "result"), TINY)
-    assert record["status"] == "ok", record.get("traceback")
-    assert record["contestants"]["tiny"]["evaluations_before"] == 100
-    assert record["lines"][-1]["ratio"] == record["contestants"]["tiny"]["evaluations"] / 100
-    outcome = tolerance.concentrated(toy(4, 10, 0), (1e-3, 1e-4), 2.0)
-    assert [line.meaning for line in outcome.lines] == [
-        "reached / radius",
-        "alignment lost",
-        "points apart / radius",
-    ]
-    assert outcome.lines[0].holds
-    for outcome in (tolerance.flipped(TINY, 60), tolerance.many_classes(TINY, 40, 4, 5)):
-        assert all(line.holds for line in outcome.lines if line.meaning == "reached / radius")
-
-
-def test_large_fits_need_a_long_run_and_read_from_disk(tmp_path):
-    record = run.run_case(large.case(100, 4), TINY)
-    assert record["status"] == "absent"
-    assert "without --quick" in record["message"]
-    large.write(str(tmp_path), 100, 4, 0)
-    found = large.measure(str(tmp_path))
-    assert found["evaluations"] >= 1
-    assert found["lost"] < 0.1
 
 
 @pytest.mark.parametrize("mode", ["whole", "recomputing"])
@@ -359,16 +286,6 @@ def test_documents_show_the_stored_results(name):
     assert table.with_tables(document, store.load(run.DEFAULT_OUT)) == document, (
         "run: python benchmarks/run.py --into README.md docs/speed.md"
     )
-
-
-def test_contestants_take_turns():
-    seen = []
-    contestants = {name: (lambda name=name: seen.append(name)) for name in "ab"}
-    rounds(contestants, replace(TINY, rounds=3, patience=60.0))
-    assert seen == ["a", "b", "b", "a", "a", "b"]
-    # A process is repeated as often as the others, however slow it is.
-    rounds(contestants, evenly(replace(TINY, rounds=50)))
-    assert seen.count("a") == seen.count("b") == 6
 
 
 def test_series_become_matrices(tmp_path):

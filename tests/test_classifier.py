@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.metrics import log_loss
-from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 
 from random_matrices import labeled
@@ -44,26 +42,6 @@ def clusters(rng, n):
     return np.einsum("ij,nj,kj->nik", A, np.exp(logs), A), np.where(side.prod(axis=1) > 0, "same", "other")
 
 
-def test_probabilities_and_labels(toy, fitted):
-    _, _, X, y = toy
-    probabilities = fitted.predict_proba(X)
-    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
-    np.testing.assert_array_equal(fitted.predict(X), fitted.classes_[probabilities.argmax(axis=1)])
-    np.testing.assert_allclose(np.log(probabilities), fitted.predict_log_proba(X))
-    odds = np.log(probabilities[:, 1] / probabilities[:, 0])
-    np.testing.assert_allclose(fitted.decision_function(X), odds, rtol=1e-6)
-    assert fitted.score(X, y) > 0.9
-    assert log_loss(y, probabilities, labels=fitted.classes_) < 0.3
-
-
-def test_several_classes_have_a_decision_each(rng):
-    X, y = labeled(rng, 45, 3)
-    y = np.array(["a", "b", "c"])[np.arange(45) % 3]
-    model = LogEuclideanClassifier(LogEuclideanMetricCV(radii=(0,), ranks=(None,))).fit(X, y)
-    assert model.decision_function(X).shape == (45, 3)
-    assert set(model.predict(X)) <= {"a", "b", "c"}
-
-
 def test_neighbors_are_those_of_sklearn(toy):
     X, y, X_test, _ = toy
     model = LogEuclideanClassifier(head="neighbors").fit(X, y)
@@ -93,35 +71,10 @@ def test_a_class_that_is_rare_is_rarely_said(rng):
     assert (shared.predict(X) == 1).mean() <= (balanced.predict(X) == 1).mean()
 
 
-def test_a_weight_of_zero_leaves_out(rng):
-    X, y = labeled(rng, 40, 3)
-    weight = np.where(np.arange(40) % 8 == 3, 0.0, 1.0)
-    folds = [(np.arange(20), np.arange(20, 40)), (np.arange(20, 40), np.arange(20))]
-    model = LogEuclideanClassifier(cv=folds, head="neighbors").fit(X, y, weight)
-    kept = np.flatnonzero(weight)
-    moved = [tuple(np.flatnonzero(np.isin(kept, part)) for part in fold) for fold in folds]
-    without = LogEuclideanClassifier(cv=moved, head="neighbors").fit(X[kept], y[kept])
-    np.testing.assert_array_equal(model.predict_proba(X), without.predict_proba(X))
-
-
-def test_adapted_to_a_session_that_was_moved(toy, fitted):
-    """A session seen through another mixing is labeled as it would be without it."""
-    _, _, X, _ = toy
-    A = np.diag([3.0, 0.5, 1, 2, 1, 0.2])
-    here, there = fitted.adapt(X), fitted.adapt(A @ X @ A)
-    assert np.mean(here.predict(X) == there.predict(A @ X @ A)) > 0.98
-    assert fitted.metric_.embedding_.session_weight == 0
-
-
 def test_the_same_for_any_number_of_jobs(toy, fitted):
     X, y, X_test, _ = toy
     again = clone(fitted).set_params(n_jobs=2).fit(X, y)
     np.testing.assert_array_equal(again.predict_proba(X_test), fitted.predict_proba(X_test))
-
-
-def test_in_cross_validation(toy):
-    X, y, _, _ = toy
-    assert cross_val_score(LogEuclideanClassifier(LogEuclideanMetricCV(radii=(0,))), X, y, cv=3).mean() > 0.8
 
 
 # -- heads ------------------------------------------------------------------------------------

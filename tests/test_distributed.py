@@ -204,16 +204,6 @@ def test_bad_chunks_are_named(data, arrays, client):
         metric.transform(X).compute()
 
 
-@pytest.mark.parametrize("scale", [1e-300, 1e300])
-def test_weights_of_any_scale(data, arrays, client, scale):
-    weight = np.linspace(1, 2, 800)
-    plain, scaled = (LogEuclideanMetric(1.0).fit(*arrays, sample_weight=w) for w in (weight, scale * weight))
-    assert scaled.alignment_ == pytest.approx(plain.alignment_, abs=1e-8)
-    weight[700] = 1e13
-    with pytest.raises(ValueError, match=r"from 1 to 1e\+13: .* at most 1e\+12"):
-        LogEuclideanMetric(1.0).fit(*arrays, sample_weight=weight)
-
-
 def test_bad_labels_are_named_by_their_place_in_all(data, arrays, client):
     words = np.array(["a", "b", "c"], dtype=object)[data[1]]
     words[300] = None
@@ -374,7 +364,7 @@ def test_domains(init, with_client, data, arrays, request):
     if with_client:
         request.getfixturevalue("client")
     X, y = data
-    session = np.array(["tuesday", "monday", "monday"])[np.arange(len(y)) % 3]
+    session = np.array(["tuesday", "monday", "monday"])[np.arange(len(y)) // 3 % 3]
     X = np.where((session == "monday")[:, None, None], 4 * X, X)
     lazy = dask_array.from_array(X, chunks=(CHUNKS, 3, 3))
     here = LogEuclideanMetric(2.0, init=init).fit(X, y, sample_domain=session)

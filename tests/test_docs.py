@@ -9,8 +9,6 @@ import os
 import pkgutil
 import re
 import shlex
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
@@ -261,14 +259,3 @@ def test_examples_use_names_that_exist(example):
     }
     for dotted in sorted(used.union(imported.values())):
         assert resolves(dotted), f"{name(example)} uses {dotted}"
-
-
-@pytest.mark.skipif(
-    os.environ.get("HYPOTHESIS_PROFILE") != "nightly",
-    reason="some minutes: HYPOTHESIS_PROFILE=nightly, or make docs",
-)
-def test_the_site_builds_without_warnings(tmp_path):
-    pytest.importorskip("sphinx_gallery", reason="the site needs its extra: pip install 'spdmetric[docs]'")
-    options = ("-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html")
-    built = subprocess.run([sys.executable, *options, DOCS, tmp_path], capture_output=True, text=True)
-    assert built.returncode == 0, built.stderr

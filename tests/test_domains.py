@@ -9,20 +9,28 @@ import pandas as pd
 import pytest
 from scipy.special import logsumexp
 from sklearn import config_context
+from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import LeaveOneGroupOut, cross_validate
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 from random_matrices import labeled, spd
-from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV, load, save
+from spdmetric import (
+    LogEuclideanClassifier,
+    LogEuclideanMetric,
+    LogEuclideanMetricCV,
+    LogEuclideanRegressor,
+    load,
+    save,
+)
 from spdmetric.comparison.plan import make_plan
 from spdmetric.datasets import recenter
 from spdmetric.estimators._adaptation import LabeledVectors, find_left_out_errors, find_shifted_mean
+from spdmetric.estimators._data import CONFOUNDED, share_between_domains
 from spdmetric.estimators.heads import ClassMeans, log_posterior
 from spdmetric.geometry import distance_riemann, matrices_at, mean_riemann, tangent_vectors
 from spdmetric.io.matrices import Matrices
 from spdmetric.linalg.symmetric import congruence, invsqrtm, sqrtm, vech
-from spdmetric.manifolds import RankPoint
 from spdmetric.objectives.data import ClassTarget
 from spdmetric.objectives.weighting import discriminant_weighting
 from spdmetric.validation import check_domains
@@ -78,16 +86,6 @@ def test_a_new_session_is_seen_from_its_mean(estimator, rng):
         metric.transform(X[new][:1], domain[new][:1])
 
 
-def test_a_stream_of_a_new_session_ends_near_its_mean(rng):
-    X, y, domain = sessions(rng, 120, n_domains=2)
-    metric = LogEuclideanMetric(1.0).fit(X, y, sample_domain=domain)
-    stream = metric
-    for batch in np.array_split(X[domain == 1], 5):
-        stream = stream.partial_adapt(batch)
-    assert distance_riemann(stream.embedding_.domain_mean, metric.domain_means_[1]) < 0.2
-    assert stream.embedding_.session_weight == 60
-
-
 @pytest.mark.parametrize("rank", [None, 2])
 def test_one_domain_for_all_is_no_domain(rank, rng):
     X, y, _ = sessions(rng, n_domains=1)
@@ -104,18 +102,6 @@ def test_weights_count_in_the_means(rng):
     many = np.repeat(np.arange(len(X)), weight.astype(int))
     again = LogEuclideanMetric(1.0).fit(X[many], y[many], sample_domain=domain[many])
     np.testing.assert_allclose(metric.domain_means_, again.domain_means_, rtol=1e-7, atol=1e-9)
-
-
-@pytest.mark.parametrize(
-    "estimator", [LogEuclideanMetric(2.0), LogEuclideanMetricCV(radii=(0, 1), ranks=(2,))]
-)
-def test_names_do_not_matter(estimator, rng):
-    X, y, domain = sessions(rng, 84, n_domains=7)
-    vectors = estimator.fit(X, y, sample_domain=domain).transform(X, domain)
-    named = np.array(["g", "b", "d", "a", "f", "c", "e"])[domain]
-    np.testing.assert_array_equal(estimator.fit(X, y, sample_domain=named).transform(X, named), vectors)
-    floats = estimator.fit(X, y, sample_domain=domain.astype(float).tolist())
-    np.testing.assert_array_equal(floats.transform(X, domain), vectors)
 
 
 def test_a_memory_map_and_threads(rng, tmp_path, chunks_of):
@@ -230,13 +216,6 @@ def test_own_labels_speak_for_themselves_where_each_class_has_two(subjects):
     assert copy(both).fit(X, y)._own is None
 
 
-def test_rows_are_added_to_a_factor(rng):
-    point = RankPoint(rng.standard_normal((2, 6)))
-    wide = point.widened(4)
-    np.testing.assert_allclose(wide.factor[:2], point.factor, atol=1e-12)
-    np.testing.assert_allclose(np.linalg.norm(wide.S), np.linalg.norm(point.S))
-
-
 @pytest.mark.parametrize("ranks", [(2,), (None,)])
 def test_in_model_files(ranks, rng, tmp_path):
     X, y, domain = sessions(rng, 96, n_domains=3)
@@ -273,20 +252,6 @@ def test_left_out_errors_are_those_of_refits(rng):
             B = np.linalg.solve(C, (w[k, None] * (V[k] - mean)).T @ (Y[k] - target))
             error = np.sum((Y[i] - target - (V[i] - mean) @ B) ** 2)
             assert found == pytest.approx(error, rel=1e-8)
-
-
-def test_labels_of_a_new_domain_help_where_it_is_of_its_own():
-    """Another rotation of the classes in the new domain: its labels tell, its mean cannot."""
-    rng = np.random.default_rng(3)
-    X, y, domain = sessions(rng, 240, n_domains=3)
-    new = domain == 2
-    y = np.where(new, 1 - y, y)  # the classes have changed sides
-    model = LogEuclideanClassifier(LogEuclideanMetricCV(radii=(0,), ranks=(2,))).fit(
-        X[~new], y[~new], sample_domain=domain[~new]
-    )
-    first, rest = np.flatnonzero(new)[:40], np.flatnonzero(new)[40:]
-    assert model.adapt(X[rest]).score(X[rest], y[rest]) < 0.4
-    assert model.adapt(X[first], y[first], weight=100).score(X[rest], y[rest]) > 0.6
 
 
 def test_after_labels_a_session_goes_on(subjects):
@@ -391,7 +356,10 @@ def test_what_cannot_be_done_with_domains(rng):
     with pytest.raises(ValueError, match="not positive definite"):
         LogEuclideanMetric(1.0, rank=2).fit(singular, y, sample_domain=domain)
     # The labels are those of the domains: every fold lacks a class.
-    with pytest.raises(ValueError, match="expected two classes or more in each fold"):
+    with (
+        pytest.warns(UserWarning, match="carry the target: 100%"),
+        pytest.raises(ValueError, match="expected two classes or more in each fold"),
+    ):
         LogEuclideanMetricCV().fit(X[domain < 2], domain[domain < 2], sample_domain=domain[domain < 2])
 
 
@@ -484,3 +452,63 @@ def test_float32_is_symmetric_up_to_its_own_rounding(rng):
         assert adapted.predict(rough).shape == (40,)
     plan = make_plan(Matrices(rough, y, None, "rough"), None, 3)
     np.testing.assert_array_equal(plan.X, plan.X.mT)
+
+
+# ---------------------------------------------------------------------------
+# domains that carry the target
+
+
+def target_of(domain, share, n_classes, rng):
+    """Targets of which a share of the variance is that of their domains; 0 classes: regression targets."""
+    if n_classes:
+        of_domain = (np.arange(domain.max() + 1) % n_classes)[domain]
+        return np.where(
+            rng.uniform(size=domain.size) < share, of_domain, rng.integers(0, n_classes, domain.size)
+        )
+    level = rng.standard_normal(domain.max() + 1)
+    level = (level - level.mean()) / level.std()
+    return np.sqrt(share) * level[domain] + np.sqrt(1 - share) * rng.standard_normal(domain.size)
+
+
+@pytest.mark.parametrize("n_classes", [0, 2, 4])
+def test_the_share_between_domains_is_an_adjusted_r2(n_classes, rng):
+    domain = rng.integers(0, 5, 60)
+    y = target_of(domain, 0.5, n_classes, rng)
+    Y = np.eye(n_classes)[y] if n_classes else y[:, None]
+    w = rng.integers(0, 2, 60)  # counts matrices
+    n, dummies = w.sum(), np.eye(5)[domain]
+    predicted = LinearRegression().fit(dummies, Y, w).predict(dummies)
+    about = Y - np.average(Y, axis=0, weights=w)
+    r2 = 1 - np.sum(w @ (Y - predicted) ** 2) / np.sum(w @ about**2)
+    expected = 1 - (1 - r2) * (n - 1) / (n - 5)
+    names = np.array(list("edcba"))[domain]
+    np.testing.assert_allclose(share_between_domains(y, names, w), expected, atol=1e-12)
+
+
+def test_domains_carry_the_target_where_it_is_mostly_theirs_never_where_unrelated(rng):
+    for draw in range(200):
+        domain = np.repeat(np.arange(rng.integers(3, 21)), rng.integers(5, 51))
+        shares = [
+            share_between_domains(target_of(domain, share, (0, 2, 4)[draw % 3], rng), domain)
+            for share in (0, 0.9)
+        ]
+        assert shares[0] < CONFOUNDED <= shares[1]
+
+
+def test_subjects_of_eegmmi_do_not_carry_the_target(data_folder):
+    path = data_folder / "eegmmi" / "covariances_S001-S020.npz"
+    with np.load(path) as file:
+        y = [file[f"y{k}"] for k in range(1, 21)]
+    assert abs(share_between_domains(np.concatenate(y), np.repeat(np.arange(20), [len(v) for v in y]))) < 0.05
+
+
+@pytest.mark.parametrize(
+    "estimator", [*ESTIMATORS[:1], ESTIMATORS[-1], LogEuclideanClassifier(cv=2), LogEuclideanRegressor(cv=2)]
+)
+def test_domains_that_carry_the_target_are_warned_of(estimator, rng):
+    X, _, domain = sessions(rng)
+    y = target_of(domain, 0.9, 0 if isinstance(estimator, LogEuclideanRegressor) else 2, rng)
+    share = share_between_domains(y, domain)
+    with pytest.warns(UserWarning, match=f"carry the target: {share:.0%} of the variance of y") as caught:
+        estimator.fit(X, y, sample_domain=domain)
+    assert [warning.filename for warning in caught] == [__file__]

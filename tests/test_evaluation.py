@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from random_matrices import labeled, spd
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.comparison import baselines
-from spdmetric.comparison.baselines import NCA, distances_wasserstein
+from spdmetric.comparison.baselines import distances_wasserstein
 from spdmetric.comparison.folds import Fold, steps_of
 from spdmetric.comparison.methods import (
     COMPARED,
@@ -27,7 +27,6 @@ from spdmetric.comparison.methods import (
     find_obstacle,
     set_where_known,
 )
-from spdmetric.comparison.program import Origin, write_program
 from spdmetric.comparison.store import Failure, Store, run_tasks
 from spdmetric.datasets import make_toy
 from spdmetric.geometry import pairwise_distance
@@ -60,26 +59,6 @@ def test_titles_are_unique_and_lists_are_of_known_methods():
     for field in ("title", "short"):
         assert len({getattr(method, field) for method in METHODS.values()}) == len(METHODS)
     assert set(COMPARED) | {name for pair in PAIRS for name in pair[:2]} <= set(METHODS)
-
-
-def test_three_classes_and_names_for_labels(rng):
-    X, codes = labeled(rng, 24, 3, classes=3)
-    y = np.array(["left", "right", "feet"])[codes]
-    fold = Fold(X[:18], y[:18], X[18:])
-    for name in METHODS:
-        assert set(labels(name, fold)) <= {"left", "right", "feet"}, name
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_the_code_to_copy_runs_and_gives_the_labels_of_the_fold(name, tmp_path, monkeypatch, capsys):
-    X, y, X_test, _ = make_toy(60, 12, d=4, random_state=3)
-    y = np.array(["no", "perhaps"])[(y > 0).astype(int)]
-    monkeypatch.chdir(tmp_path)
-    np.savez("known.npz", X=X, y=y)
-    np.savez("new.npz", X=X_test)
-    made = METHODS[name].make(Sizes(60, 4, 3, 4))
-    exec(write_program(made, Origin("known.npz")), {})
-    assert capsys.readouterr().out == f"{Fold(X, y, X_test).labels(made)}\n"
 
 
 def test_code_names_what_differs_from_the_defaults():
@@ -333,14 +312,6 @@ def test_wasserstein_is_that_of_pyriemann(rng):
     assert np.allclose(distances_wasserstein(X, Y), expected, rtol=1e-9)
 
 
-def test_wasserstein_of_singular_diagonal_matrices():
-    """Matrices that commute: the distance of their square roots."""
-    a = np.array([[4.0, 0.0, 1.0], [9.0, 1.0, 0.0]])
-    X = np.array([np.diag(row) for row in a])
-    expected = np.linalg.norm(np.sqrt(a)[:, None] - np.sqrt(a), axis=-1)
-    assert np.allclose(distances_wasserstein(X, X), expected, atol=1e-7)
-
-
 def test_wasserstein_of_matrices_that_are_singular_in_different_directions(rng):
     """Of FF' and GG' it is tr FF' + tr GG' minus twice the sum of the singular values of F'G."""
     F = 30 * rng.standard_normal((6, 21, 12))
@@ -361,13 +332,3 @@ def test_principal_axes_keep_distances_until_cut(rng):
         np.linalg.norm(reduced[0] - reduced[1]), np.linalg.norm(vectors[0] - vectors[1])
     )
     assert baselines.principal_axes(vectors, 2).shape == (2, 20)
-
-
-def test_nca_looks_where_the_classes_differ(rng):
-    """One direction tells the classes apart, as wide as seven that tell nothing."""
-    y = np.arange(200) % 2
-    vectors = rng.standard_normal((400, 8)) * [0.5, 3, 3, 3, 3, 3, 3, 3]
-    vectors[:, 0] += 4 * np.tile(y, 2)
-    fold = Fold(vectors[:200], y, vectors[200:])
-    plain = np.mean(fold.labels(KNeighborsClassifier(1)) == y)
-    assert np.mean(fold.labels(make_pipeline(NCA(), KNeighborsClassifier(1))) == y) > plain

@@ -83,15 +83,6 @@ def test_wide_kernels_tend_to_the_linear_one(seed, exponent):
     np.testing.assert_allclose(wide.frame_gradient, linear.frame_gradient, atol=10 * bound)
 
 
-@WIDTHS
-def test_two_matrices_are_aligned_with_two_classes(gamma, rng):
-    here = at_factor(
-        GaussianMisalignment(Data(spd(rng, 2, 3), ClassTarget.from_codes(np.arange(2))), gamma=gamma),
-        np.eye(3),
-    )
-    assert here.alignment == pytest.approx(1.0, abs=1e-12)
-
-
 def test_what_float64_cannot_hold_is_no_place_to_go(rng):
     X, codes = labeled(rng, 8, 3)
     here = at_factor(
@@ -180,6 +171,7 @@ def test_the_width_is_in_units_of_the_spread(rng):
 @WIDTHS
 def test_taylor_slope(gamma, n, weighted, rng):
     X, codes = labeled(rng, n, 4, classes=3)
+    X[3] = X[0]  # two of one matrix: a distance of zero has a gradient too
     target = ClassTarget.from_codes(codes, rng.uniform(0.5, 2, n) if weighted else None)
     objective, ball = (
         GaussianMisalignment(Data(X, target, list(chunks(len(X), 5))), gamma=gamma),
@@ -233,22 +225,6 @@ def test_gradient_at_the_ends_of_the_bounds(end):
         for t, there in zip(h, moved, strict=True)
     ]
     assert slope(h, remainder) == pytest.approx(2, abs=0.05)
-
-
-@WIDTHS
-def test_gradient_is_that_of_finite_differences(gamma, rng):
-    X, codes = labeled(rng, 10, 3)
-    X[2] = X[0]  # two of one matrix: a distance of zero has a gradient too
-    objective, W = (
-        GaussianMisalignment(Data(X, ClassTarget.from_codes(codes)), gamma=gamma),
-        invsqrtm(spd(rng, 3)),
-    )
-    numeric, h = np.zeros((3, 3)), 1e-5
-    for i, j in np.ndindex(3, 3):
-        E = np.zeros((3, 3))
-        E[i, j] = h
-        numeric[i, j] = (at_factor(objective, W + E).value - at_factor(objective, W - E).value) / (2 * h)
-    np.testing.assert_allclose(at_factor(objective, W).factor_gradient, numeric, atol=1e-8)
 
 
 # -- invariances --------------------------------------------------------------------------
@@ -343,14 +319,6 @@ def test_fit_improves_alignment_inside_the_ball(gamma, rank, solver, rng):
     assert gamma is None or metric.gamma_ == pytest.approx(gamma, rel=1e-12)
 
 
-def test_a_learned_width_is_at_least_as_good_as_any_other(rng):
-    X, y = labeled(rng, 30, 4)
-    learned = LogEuclideanMetric(0, kernel="rbf").fit(X, y)
-    for factor in (0.1, 0.5, 0.9, 1.1, 2, 10):
-        other = LogEuclideanMetric(0, kernel="rbf", gamma=factor * learned.gamma_).fit(X, y)
-        assert other.alignment_ < learned.alignment_
-
-
 def test_the_linear_kernel_has_no_gamma(rng):
     X, y = labeled(rng, 20, 3)
     assert LogEuclideanMetric(1.0).fit(X, y).gamma_ is None
@@ -396,9 +364,6 @@ def test_cross_validation_passes_the_kernel_on(rng):
 BAD_PARAMETERS = {
     "kernel": ({"kernel": "gaussian"}, r"kernel='gaussian': expected one of 'linear', 'rbf'"),
     "negative": ({"kernel": "rbf", "gamma": -1}, r"gamma=-1: expected a finite number > 0, or None"),
-    "zero": ({"kernel": "rbf", "gamma": 0.0}, r"gamma=0.0: expected a finite number > 0"),
-    "NaN": ({"kernel": "rbf", "gamma": np.nan}, r"gamma=nan: expected a finite number"),
-    "infinite": ({"kernel": "rbf", "gamma": np.inf}, r"gamma=inf: expected a finite number"),
     "words": ({"kernel": "rbf", "gamma": "scale"}, r"gamma='scale': expected a finite number"),
     "linear": ({"gamma": 1.0}, r"gamma=1.0 is of the Gaussian kernel, and kernel='linear' has none"),
     "narrow": ({"kernel": "rbf", "gamma": 1e6}, r"gamma=1000000.0: .* the same for all .*near .*0\.\d"),

@@ -18,9 +18,9 @@ from scipy.io import savemat
 import hostile
 import spdmetric
 from random_matrices import labeled, spd
-from spdmetric.io.columns import LABEL_HEADS, guard_formula, read_column, remove_guard
 from spdmetric.io.matrices import read_matrices
 from spdmetric.io.signals import read_signals
+from spdmetric.io.tables import LABEL_HEADS, guard_formula, read_column, remove_guard
 
 MEGABYTE = 10**6
 
@@ -57,8 +57,7 @@ def refused(modest):
     return check
 
 
-# ---------------------------------------------------------------------------
-# .npz
+# -- .npz ------------------------------------------------------------------------------
 
 
 def member(**changes):
@@ -151,8 +150,7 @@ def test_folders_pipes_and_links(tmp_path):
     assert read_matrices(tmp_path / "good.npz").X.shape == (6, 3, 3)
 
 
-# ---------------------------------------------------------------------------
-# .mat, version 5
+# -- .mat, version 5 -------------------------------------------------------------------
 
 
 def number(dims=(1, 1), data=bytes(8), name=b"", kind=6):
@@ -177,12 +175,6 @@ def mat(path, *variables, compressed=True):
 
 
 GOOD = number((3, 3, 2), np.stack([np.eye(3)] * 2, axis=2).tobytes(order="F"), b"X")
-
-
-def test_the_builder_makes_files_that_are_read(tmp_path):
-    for compressed in (False, True):
-        path = mat(tmp_path / "a.mat", GOOD, cells((2, 1), [number()] * 2, b"y"), compressed=compressed)
-        assert read_matrices(path).X.tolist() == [np.eye(3).tolist()] * 2
 
 
 @pytest.mark.parametrize("name", [b"X", b"y"])
@@ -219,8 +211,7 @@ def test_a_long_label_is_not_repeated_for_all(tmp_path, refused):
     refused(tmp_path / "a.mat", "y declares")
 
 
-# ---------------------------------------------------------------------------
-# .mat, version 7.3
+# -- .mat, version 7.3 -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["X", "y"])
@@ -273,8 +264,7 @@ def test_good_hdf5_files_are_read(kind, tmp_path):
     assert sorted(read_matrices(tmp_path / "a.mat").X.shape) == [3, 3, 6]
 
 
-# ---------------------------------------------------------------------------
-# Folders and signals
+# -- Folders and signals ---------------------------------------------------------------
 
 
 def test_a_table_for_a_matrix(tmp_path, modest):
@@ -302,8 +292,7 @@ def test_signals_that_lie_about_their_size(tmp_path, modest):
     assert str(path) in str(caught.value)
 
 
-# ---------------------------------------------------------------------------
-# Tables
+# -- Tables ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

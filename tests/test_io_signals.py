@@ -11,7 +11,7 @@ from scipy.io import savemat
 
 from formats import write_edf, write_gdf
 from reproduction.datasets import load_eegmmi, sample_covariances
-from spdmetric.io.signals import Recipe, event_labels, holds_signals, read_signals
+from spdmetric.io.signals import Recipe, estimate_covariances, event_labels, holds_signals, read_signals
 from spdmetric.validation import bad_signals
 
 N, CHANNELS, TIMES = 6, 3, 40
@@ -30,8 +30,7 @@ def refused(path, sentence, **options):
     assert "\n" not in str(caught.value)
 
 
-# ---------------------------------------------------------------------------
-# Arrays
+# -- Arrays ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int16])
@@ -71,7 +70,7 @@ def test_arrays_of_several_subjects(X, tmp_path):
     np.savez(tmp_path / "set.npz", X3=X, y3=LABELS, r3=np.arange(N))
     assert read_signals(tmp_path / "set.npz", subject=3).groups.tolist() == list(range(N))
     refused(tmp_path / "set.npz", "pass subject=, one of 3")
-    assert holds_signals(tmp_path / "set.npz", 3)
+    assert holds_signals(tmp_path / "set.npz", subject=3)
 
 
 @pytest.mark.parametrize(
@@ -112,8 +111,7 @@ def test_a_recipe_is_for_files_of_its_kind(X, tmp_path):
     refused(tmp_path / "set.npz", "got array; expected epochs", recipe=Recipe("epochs"))
 
 
-# ---------------------------------------------------------------------------
-# Recordings
+# -- Recordings ------------------------------------------------------------------------
 
 RATE = 100
 ANNOTATIONS = [(1.0, "T1"), (3.0, "T2"), (5.0, "T0"), (7.0, "T1"), (9.5, "T2")]
@@ -180,8 +178,17 @@ def test_a_folder_of_recordings(edf, signal):
         ({**CUT, "window": (1, 0.5)}, r"window=\(1.0, 0.5\): expected two rising moments"),
         ({**CUT, "window": (float("nan"), 0.5)}, r"window=\(nan, 0.5\): expected two rising moments"),
         ({**CUT, "window": (0, float("inf"))}, r"window=\(0.0, inf\): expected two rising moments"),
-        ({**CUT, "window": (5, 20)}, "no trial of T1, T2;.* 4 trials were left out, whose window leaves"),
+        (
+            {**CUT, "window": (5, 20)},
+            r"window=\(5.0, 20.0\) is longer than the signal, 1000 samples at 100 Hz",
+        ),
+        ({**CUT, "window": (4, 12)}, "no trial of T1, T2;.* 4 trials were left out, whose window leaves"),
         ({**CUT, "subject": 3}, "without subject="),
+        ({**CUT, "matrices": "X"}, "without matrices="),
+        (
+            {**CUT, "groups": "day"},
+            "groups='day': expected a .csv file, a column of metadata, or a part of the",
+        ),
     ],
 )
 def test_what_a_recording_needs(options, sentence, edf):
@@ -230,8 +237,7 @@ def test_without_mne_the_extra_is_named(tmp_path, monkeypatch):
             read_signals(tmp_path / name, **CUT)
 
 
-# ---------------------------------------------------------------------------
-# Epochs
+# -- Epochs ----------------------------------------------------------------------------
 
 
 def write_epochs(path, X, names=("left", "right"), tmin=-0.1, **options):
@@ -282,8 +288,8 @@ def test_epochs_of_several_files(X, tmp_path):
     write_epochs(tmp_path / "c-epo.fif", X[:, :, :20])
     with pytest.raises(ValueError, match="trials of another length"):
         read_signals(tmp_path)
-    (tmp_path / "d.edf").write_bytes(b"0")
-    with pytest.raises(ValueError, match="got epochs and recording; expected files of one type"):
+    write_edf(tmp_path / "b.edf", np.ones((3, RATE)), RATE, [])
+    with pytest.raises(ValueError, match=r"b\.edf: got recording; expected files of one type"):
         read_signals(tmp_path)
 
 
@@ -291,7 +297,7 @@ def test_epochs_of_several_files(X, tmp_path):
     ("options", "sentence"),
     [
         ({"events": "up"}, r"no trial of up; there are left, right"),
-        ({"band": (8, 30)}, "expected epochs, .* without band="),
+        ({"band": (8, 30)}, "it holds epochs: leave out band=, which belongs before the cut"),
         ({"window": (0, 5)}, r"window=\(0.0, 5.0\): its epochs go from -0.1 to 0.29 seconds"),
     ],
 )
@@ -313,5 +319,34 @@ def test_other_and_damaged_fif_files(X, tmp_path):
     for content in (path.read_bytes()[:-500], b""):
         path.write_bytes(content)
         refused(path, "cannot be read: it is corrupt")
-    write_epochs(tmp_path / "a-epo.fif", X).rename(tmp_path / "raw.fif")
-    refused(tmp_path / "raw.fif", "expected epochs, saved by MNE under a name that ends in -epo.fif")
+
+
+def test_epochs_in_memory_and_their_metadata(X, tmp_path):
+    """A column of the metadata is a group; names of channels come along to the matrices."""
+    import pandas as pd
+    from pyriemann.estimation import Covariances
+
+    mne = pytest.importorskip("mne")
+    epochs = mne.read_epochs(write_epochs(tmp_path / "a-epo.fif", X), verbose="ERROR")
+    epochs.metadata = pd.DataFrame({"run": [1, 1, 1, 2, 2, 2], "hand": list("lrlrlr")})
+    found = read_signals(epochs, labels="hand", groups="run")
+    np.testing.assert_allclose(found.X, X, rtol=1e-12)
+    assert (found.y.tolist(), found.groups.tolist()) == (list("lrlrlr"), [1, 1, 1, 2, 2, 2])
+    assert found.places[1] == ("a-epo.fif", 10.0)
+    with pytest.raises(ValueError, match=r"groups='day': .*; its metadata have run, hand"):
+        read_signals(epochs, groups="day")
+    matrices = estimate_covariances(epochs, groups="run")
+    assert np.array_equal(matrices.X, Covariances("oas").transform(found.X))
+    assert (matrices.channels, matrices.groups.tolist()) == (("E0", "E1", "E2"), [1, 1, 1, 2, 2, 2])
+    assert matrices.y.tolist() == LABELS.tolist()
+    assert np.array_equal(estimate_covariances(X, "scm").X, Covariances("scm").transform(X))
+
+
+@pytest.mark.parametrize("wrong", [np.eye(3), np.ones((2, 3, 4), complex), [["a"]]])
+def test_what_are_no_signals(wrong):
+    with pytest.raises(ValueError, match=r"Expected signals, real numbers \(n, channels, times\), or Epochs"):
+        estimate_covariances(wrong)
+    with pytest.raises(
+        TypeError, match=r"Expected the name of a file or a folder, .* or Raw or Epochs of MNE"
+    ):
+        read_signals([wrong])

@@ -6,18 +6,15 @@ import pickle
 
 import numpy as np
 import pytest
-from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
 
 from random_matrices import labeled, rotation, spd
 from spdmetric import LogEuclideanMetric
 from spdmetric.datasets import make_toy
 from spdmetric.geometry import mean_riemann, tangent_vectors
 from spdmetric.linalg.symmetric import congruence, invsqrtm, logm
-from spdmetric.means import average_over
 from spdmetric.objectives.data import ClassTarget
-from spdmetric.objectives.start import class_directions, common_range
+from spdmetric.objectives.start import class_directions
 
 
 def accuracy(metric, draw):
@@ -138,20 +135,7 @@ def test_fewer_samples_than_channels(rng):
         LogEuclideanMetric(rank=5, init="euclid").fit(X, y)
 
 
-def test_common_range(rng):
-    P = rotation(rng, 6)[:, :4]
-    basis = common_range(average_over(congruence(P, spd(rng, 5, 4))))
-    assert basis.shape == (6, 4)
-    np.testing.assert_allclose(basis @ basis.T, P @ P.T, atol=1e-10)
-
-
 # -- scikit-learn and bad input -------------------------------------------------------------
-
-
-def test_pipeline(rng):
-    X, y = labeled(rng, 30, 4)
-    model = make_pipeline(LogEuclideanMetric(2.0, rank=2, tol=1e-4), KNeighborsClassifier(3))
-    assert cross_val_score(model, X, y, cv=3).shape == (3,)
 
 
 @pytest.mark.parametrize(
@@ -165,11 +149,3 @@ def test_pipeline(rng):
 def test_bad_parameters(parameters, sentence, rng):
     with pytest.raises(ValueError, match=sentence):
         LogEuclideanMetric(**parameters).fit(*labeled(rng, 10, 4))
-
-
-def test_single_precision_and_lists(rng):
-    X, y = labeled(rng, 20, 4)
-    plain = LogEuclideanMetric(2.0, rank=2).fit(X, y)
-    single = LogEuclideanMetric(2.0, rank=2).fit(X.astype(np.float32), y)
-    assert single.transform(X.astype(np.float32)).dtype == np.float32
-    assert single.alignment_ == pytest.approx(plain.alignment_, rel=1e-3)

@@ -11,7 +11,6 @@ import sys
 import warnings
 import zipfile
 from io import BytesIO
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -106,16 +105,6 @@ def test_a_metric_comes_back_bit_for_bit(case, rng, tmp_path):
     assert same(metric.solution_.point.S, loaded.solution_.point.S)
 
 
-def test_what_is_loaded_is_a_normal_estimator(rng, tmp_path):
-    metric = fitted(LogEuclideanMetricCV(**QUICK_CV), rng)
-    loaded = there_and_back(metric, tmp_path)
-    assert clone(loaded).get_params() == metric.get_params()
-    assert list(loaded.get_feature_names_out()) == list(metric.get_feature_names_out())
-    fitted(loaded, rng)  # and it can be fitted again
-    with pytest.raises(ValueError, match="features"):
-        loaded.transform(spd(rng, 2, 3))
-
-
 LABELS = {
     "whole numbers": np.array([3, -1]),
     "small numbers": np.array([1, 2], dtype=np.uint8),
@@ -139,8 +128,7 @@ def test_a_pipeline_predicts_the_same(kind, algorithm, rng, tmp_path):
     assert same(loaded.classes_, model.classes_)
 
 
-# ---------------------------------------------------------------------------
-# The registry
+# -- The registry ----------------------------------------------------------------------
 
 
 QUICK = {"radii": (0.0, 1.0), "ranks": (None,), "cv": 2}
@@ -201,17 +189,6 @@ def test_every_method_predicts_the_same_in_a_fresh_process(classes, rng, tmp_pat
     assert set(said) == set(METHODS)
     assert [name for name in METHODS if not same(said[name], expected[name])] == []
     assert sum("adapted" in found for found in said.values()) >= 2
-
-
-def test_a_loaded_classifier_adapts_again_and_again(rng, tmp_path):
-    X, y = labeled(rng, 40, 3)
-    model = made("spdmetric", X, y).fit(X, y)
-    for _ in range(2):
-        loaded, own = there_and_back(model, tmp_path), spd(rng, 8, 3)
-        adapted = model.adapt(own, y[:8])
-        assert same(loaded.adapt(own, y[:8]).predict_proba(X), adapted.predict_proba(X))
-        assert same(there_and_back(adapted, tmp_path).predict_proba(X), adapted.predict_proba(X))
-        model = loaded
 
 
 def test_every_estimator_of_the_package(rng, tmp_path):
@@ -275,8 +252,7 @@ def test_a_recipe_is_kept(recipe, rng, tmp_path):
     assert spdmetric.load(path).radius == 0.0
 
 
-# ---------------------------------------------------------------------------
-# The file
+# -- The file --------------------------------------------------------------------------
 
 
 def test_a_file_tells_the_versions_that_wrote_it(rng, tmp_path):
@@ -314,8 +290,7 @@ def test_what_load_would_refuse_is_not_saved(rng, tmp_path):
     assert not path.exists()
 
 
-# ---------------------------------------------------------------------------
-# Files that are not models of ours
+# -- Files that are not models of ours -------------------------------------------------
 
 
 def rewritten(path, change=lambda name, content: content, *, compress=zipfile.ZIP_STORED, more=()):
@@ -472,13 +447,3 @@ def test_a_model_that_refers_to_itself_is_refused(rng, tmp_path):
     with pytest.raises(ValueError, match=r"cannot be stored .*After set_fit_request"):
         spdmetric.save(fitted(metric, rng), tmp_path / "model.skops")
     assert list(tmp_path.iterdir()) == []
-
-
-def documented_blocks():
-    text = (Path(__file__).parents[1] / "docs" / "models.md").read_text()
-    return re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-
-
-@pytest.mark.parametrize("block", documented_blocks(), ids=range(3))
-def test_the_page_on_models_is_true(block, capsys):
-    exec(compile(block, "docs/models.md", "exec"), {})

@@ -22,7 +22,6 @@ from spdmetric import (
     pipelines_folder,
 )
 from spdmetric.estimators import TransferClassifier
-from spdmetric.estimators.cv import set_nested
 from spdmetric.linalg.symmetric import congruence
 
 KNN = KNeighborsClassifier(1)
@@ -54,48 +53,12 @@ def test_behind_covariances(model, rng):
     assert cross_val_score(pipe, X, y, cv=4).mean() > 0.85
 
 
-@models
-def test_behind_whitening(model, rng):
-    """Learning starts at the mean, so whitening by it first changes nothing but the coordinates."""
-    from pyriemann.preprocessing import Whitening
-
-    X, y = labeled(rng, 24, 4)
-    model = clone(model)
-    set_nested(model, "tol", 1e-6)
-    set_nested(model, "max_iter", 1000)
-    pipe = make_pipeline(Whitening(metric="riemann"), clone(model)).fit(X, y)
-    alone = model.fit(X, y)
-    assert pipe[-1].alignment_ == pytest.approx(alone.alignment_, abs=1e-4)
-
-
-def test_whitening_to_fewer_dimensions(rng):
-    from pyriemann.preprocessing import Whitening
-
-    X, y = labeled(rng, 24, 5)
-    pipe = make_pipeline(Whitening(dim_red={"n_components": 3}), LogEuclideanMetric(1.0), KNN).fit(X, y)
-    assert pipe[1].n_features_in_ == 3
-    assert pipe.score(X, y) == 1.0
-
-
 def two_sessions(rng):
     """The same classes seen through two mixings."""
     X, y = labeled(rng, 80, 4)
     moved = congruence(np.diag([3.0, 1.0, 0.5, 2.0]) + 0.3 * rng.standard_normal((4, 4)), X[40:])
     domains = np.repeat(["first", "second"], 40)
     return np.concatenate([X[:40], moved]), y, domains
-
-
-def test_behind_tlcenter(rng):
-    from pyriemann.transfer import TLCenter, encode_domains
-
-    X, y, domains = two_sessions(rng)
-    X_enc, y_enc = encode_domains(X, y, domains)
-    centered = TLCenter("second").fit_transform(X_enc, y_enc)
-    pipe = make_pipeline(LogEuclideanMetric(2.0), KNN)
-    first, second = domains == "first", domains == "second"
-    across = clone(pipe).fit(centered[first], y[first]).score(centered[second], y[second])
-    raw = clone(pipe).fit(X[first], y[first]).score(X[second], y[second])
-    assert across > max(raw, 0.8)
 
 
 def test_inside_tlclassifier(rng):
@@ -113,11 +76,6 @@ def test_inside_tlclassifier(rng):
 
 NAMES = {"LE-I + 1NN", "LE-mean + 1NN", "LE-learned + 1NN", "LE-rank4 + 1NN", "LE-CV + 1NN", "spdmetric"}
 NAMES |= {"spdmetric transfer"}
-# Of MNE, MOABB and h5py among themselves; nothing of ours is silenced.
-theirs = [
-    pytest.mark.filterwarnings("ignore:Montage name:FutureWarning"),
-    pytest.mark.filterwarnings("ignore:Creating a dataset without passing data or dtype"),
-]
 
 
 def moabb_configs(tmp_path):
@@ -152,39 +110,6 @@ def test_moabb_parses_the_pipeline_files(rng, tmp_path):
     assert steps["LE-learned + 1NN"].radius_ > 5
     assert steps["LE-rank4 + 1NN"].components_.shape == (4, 6)
     assert isinstance(steps["LE-CV + 1NN"], LogEuclideanMetricCV)
-
-
-@theirs[0]
-@theirs[1]
-def test_moabb_evaluates_them_on_its_fake_dataset(tmp_path):
-    pytest.importorskip("moabb")
-    from moabb.datasets.fake import FakeDataset
-    from moabb.evaluations import WithinSessionEvaluation
-    from moabb.paradigms import LeftRightImagery
-
-    data = FakeDataset(
-        ["left_hand", "right_hand"],
-        n_sessions=1,
-        n_runs=1,
-        n_subjects=1,
-        n_events=30,
-        duration=120,
-        channels=("C3", "Cz", "C4", "FC3", "FC4"),
-        seed=1,
-    )
-    evaluation = WithinSessionEvaluation(
-        paradigm=LeftRightImagery(),
-        datasets=[data],
-        overwrite=True,
-        hdf5_path=str(tmp_path / "results"),
-        random_state=0,
-    )
-    # Five nested searches for the one by cross-validation would take most of the time of this file.
-    pipelines = {name: c["pipeline"] for name, c in moabb_configs(tmp_path).items() if name != "LE-CV + 1NN"}
-    results = evaluation.process(pipelines)
-    assert set(results["pipeline"]) == NAMES - {"LE-CV + 1NN"}
-    assert results["score"].between(0.2, 0.8).all()  # of noise nothing can be learned
-    assert (results["channels"] == 5).all()
 
 
 # -- scikit-learn's callbacks --------------------------------------------------------
@@ -263,16 +188,6 @@ def test_callbacks_follow_the_cross_validation(data):
     assert tasks.ended[-2:] == ["cross-validation", "fit"]
     assert chosen.best_params_ == clone(MODELS["chosen"]).fit(*data).best_params_
     chosen.set_callbacks(ProgressBar()).fit(*data)
-
-
-def test_progress_bar_of_a_pipeline(data, capsys):
-    needs_callbacks()
-    from sklearn.callback import ProgressBar
-
-    pytest.importorskip("rich")
-    pipe = make_pipeline(LogEuclideanMetric(2.0)).set_callbacks(ProgressBar())
-    pipe.fit(*data)
-    assert "LogEuclideanMetric" in capsys.readouterr().out
 
 
 def test_older_scikit_learn_has_no_callbacks(monkeypatch):

@@ -246,14 +246,6 @@ def test_pair_distances_before_and_after():
     np.testing.assert_allclose(by_metric.before, display.before, atol=1e-7)
 
 
-def test_tensors_are_drawn_too():
-    strict = pytest.importorskip("array_api_strict")
-    display = PairDistanceDisplay.from_estimator(METRIC, strict.asarray(X), strict.asarray(Y))
-    np.testing.assert_allclose(
-        display.after, PairDistanceDisplay.from_estimator(METRIC, X, Y).after, atol=1e-9
-    )
-
-
 # -- patterns -----------------------------------------------------------------------
 
 

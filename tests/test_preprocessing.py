@@ -22,20 +22,6 @@ def deficient():
     return X, X_new
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_there_and_back(deficient, dtype):
-    X, X_new = (part.astype(dtype) for part in deficient)
-    X.flags.writeable = False
-    common = CommonRange().fit(X[::-1])
-    inside = common.transform(X_new)
-    check_spd(inside)
-    assert (inside.shape, inside.dtype) == ((10, 4, 4), dtype)
-    back = common.inverse_transform(inside)
-    assert back.dtype == dtype
-    np.testing.assert_allclose(back, X_new, atol=30 * np.finfo(dtype).eps * np.abs(X_new).max())
-    np.testing.assert_allclose(common.basis_.T @ common.basis_, np.eye(4), atol=1e-12)
-
-
 def test_distances_are_those_of_any_full_rank_coordinates(deficient):
     """The powers of the sources, as coordinates of the range, have the same affine-invariant distances."""
     X, _ = deficient

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 import time
-from threading import active_count
 
 import numpy as np
 import pytest
 
 from random_matrices import labeled
 from spdmetric import LogEuclideanMetric
-from spdmetric.geometry import distance_riemann
-from spdmetric.linalg.symmetric import congruence
 from spdmetric.linalg.threads import chunks, map_by_threads
 from spdmetric.manifolds import Ball
 from spdmetric.means import MEANS, average_over
@@ -24,11 +20,7 @@ from spdmetric.objectives.data import (
     ClassTarget,
     Data,
     default_chunk_size,
-    is_stored,
     memory_limit,
-    select_rows,
-    stored,
-    whitened,
 )
 
 
@@ -110,17 +102,6 @@ def test_weights_of_zero_leave_matrices_out(data, tmp_path, rng, chunks_of):
     np.testing.assert_array_equal(there.reference_, here.reference_)
 
 
-@pytest.mark.parametrize("chunk_size", [3, 37, 10_000])
-def test_other_chunks_agree(data, tmp_path, chunk_size, chunks_of):
-    X, y = data
-    X, y = X[:200], y[:200]
-    here = LogEuclideanMetric(2.0, tol=1e-10).fit(X, y)
-    chunks_of(chunk_size)
-    there = LogEuclideanMetric(2.0, tol=1e-10).fit(saved(tmp_path, X), y)
-    assert abs(there.alignment_ - here.alignment_) <= 1e-12
-    assert distance_riemann(there.reference_, here.reference_) <= 1e-7
-
-
 def test_float32_and_rounding_asymmetry(data, tmp_path, chunks_of):
     chunks_of(70)
     X, y = data
@@ -161,24 +142,6 @@ def test_hdf5_and_zarr(data, tmp_path, library, chunks_of):
     expected = LogEuclideanMetric(2.0).fit(X, y)
     np.testing.assert_array_equal(metric.reference_, expected.reference_)
     np.testing.assert_array_equal(metric.transform(source), expected.transform(X))
-
-
-def test_what_counts_as_stored(data, tmp_path):
-    X, _ = data
-    assert is_stored(saved(tmp_path, X))
-    assert is_stored(Sliceable(X))
-    assert not is_stored(X)
-    assert not is_stored(X.tolist())
-
-
-def test_views(data):
-    X, _ = data
-    index = np.array([0, 3, 4, 17, 90])
-    np.testing.assert_array_equal(select_rows(X, index)[slice(1, 4)], X[[3, 4, 17]])
-    W = np.arange(12.0).reshape(3, 4)
-    view = whitened(stored(Sliceable(X), symmetric=True), W)
-    assert view.shape == (600, 3, 3)
-    np.testing.assert_array_equal(view[slice(5, 9)], congruence(W, X[5:9]))
 
 
 # -- memory ------------------------------------------------------------------------
@@ -224,18 +187,6 @@ def test_threads_run_only_a_little_ahead():
     assert next(results) == 0
     assert len(begun) <= 6
     assert list(results) == list(range(1, 100))
-
-
-def test_threads_stop_when_one_fails():
-    def work(k):
-        if k == 3:
-            raise ValueError("no")
-        return k
-
-    before = active_count()
-    with pytest.raises(ValueError, match="no"):
-        list(map_by_threads(work, range(100), n_threads=2))
-    assert active_count() <= before + 2
 
 
 def test_of_several_errors_that_of_the_first_block_is_raised():
@@ -320,25 +271,6 @@ def test_disk_full(data, tmp_path):
     )
     assert "vectors.npy could not be written to its end" in run.stdout, run.stderr
     assert not list(out.parent.iterdir())
-
-
-def test_failure_keeps_the_file_that_was_there(data, tmp_path):
-    X, y = data
-    metric = LogEuclideanMetric(1.0).fit(X, y)
-    path = metric.transform_to(X, tmp_path / "vectors.npy")
-    before = path.read_bytes()
-    X = X.copy()
-    X[500] = np.nan
-    with pytest.raises(ValueError, match=r"X\[500\] contains NaN"):
-        metric.transform_to(X, path)
-    assert path.read_bytes() == before
-    assert len(list(tmp_path.iterdir())) == 1
-
-
-def test_no_such_folder(data, tmp_path):
-    metric = LogEuclideanMetric(0.0).fit(*data)
-    with pytest.raises(FileNotFoundError, match=re.escape(str(tmp_path / "no" / "v.npy"))):
-        metric.transform_to(data[0], tmp_path / "no" / "v.npy")
 
 
 # -- bad input -----------------------------------------------------------------------

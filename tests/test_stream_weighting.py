@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -15,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-import spdmetric
 from random_matrices import labeled, rank_coordinates, spd, symmetric
 from spdmetric import LogEuclideanMetric
 from spdmetric.datasets import make_toy
@@ -57,8 +54,7 @@ def likeness(vectors, one, other):
     return np.linalg.norm(S.T @ T) ** 2 / (np.linalg.norm(S.T @ S) * np.linalg.norm(T.T @ T))
 
 
-# ---------------------------------------------------------------------------
-# The point stays
+# -- The point stays -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -115,8 +111,7 @@ def test_the_first_batch_has_the_shape_of_fit(rng, one_penalty):
     assert_allclose(metric.transform(X), whole.transform(X), atol=1e-6)
 
 
-# ---------------------------------------------------------------------------
-# The point moves
+# -- The point moves -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rank", [None, 2])
@@ -184,8 +179,7 @@ def test_a_long_stream_comes_near_the_shape_of_all():
     assert ours > theirs - 0.01
 
 
-# ---------------------------------------------------------------------------
-# Errors from moments
+# -- Errors from moments ---------------------------------------------------------------
 
 
 def test_errors_from_moments_take_the_mean_leverage(rng):
@@ -205,8 +199,7 @@ def test_errors_from_moments_take_the_mean_leverage(rng):
     assert found.squares[0] == pytest.approx(exact.squares[0], rel=0.02)
 
 
-# ---------------------------------------------------------------------------
-# Classes that come late, and all else that a stream must bear
+# -- Classes that come late, and all else that a stream must bear ----------------------
 
 
 def test_no_shape_before_there_are_two_classes(one_penalty, rng):
@@ -254,70 +247,3 @@ def test_the_shape_does_not_change_what_is_learned(rng):
         plain.partial_fit(X[rows], y[rows], classes=[0, 1])
     assert_array_equal(plain.components_, shaped.components_)
     assert plain.alignment_ == shaped.alignment_
-
-
-def test_copies_and_files(rng, tmp_path):
-    X, y = labeled(rng, 120, 3)
-    parts = np.split(np.arange(120), range(20, 120, 20))
-    whole = streamed(X, y, range(20, 120, 20), radius=2.0)
-    half = pickle.loads(pickle.dumps(streamed(X[:60], y[:60], [20, 40], radius=2.0)))
-    for rows in parts[3:]:
-        half.partial_fit(X[rows], y[rows])
-    assert_array_equal(whole.weighting_, half.weighting_)
-    spdmetric.save(whole, tmp_path / "metric.skops")
-    loaded = spdmetric.load(tmp_path / "metric.skops")
-    assert_array_equal(loaded.transform(X), whole.transform(X))
-    assert loaded.weighting_score_ == whole.weighting_score_
-    frozen, before = whole.get_metric(), whole.get_metric()(X[0], X[1])
-    whole.partial_fit(X[:40], y[:40])
-    assert frozen(X[0], X[1]) == before
-
-
-def test_a_call_that_raises_changes_no_shape(rng):
-    X, y = labeled(rng, 120, 3)
-    metric, other = (streamed(X[:80], y[:80], [40], radius=2.0) for _ in range(2))
-    before = dict(vars(metric))
-
-    def refuses(record):
-        raise KeyError("the user's own")
-
-    with pytest.raises(KeyError):
-        metric.set_params(callback=refuses).partial_fit(X[80:], y[80:])
-    metric.set_params(callback=None)
-    assert {name: id(value) for name, value in vars(metric).items()} == {
-        name: id(value) for name, value in before.items()
-    }
-    metric.partial_fit(X[80:], y[80:])
-    other.partial_fit(X[80:], y[80:])
-    assert_array_equal(metric.weighting_, other.weighting_)
-
-
-def test_float32_that_must_not_be_written_to(rng):
-    X, y = labeled(rng, 120, 3)
-    X = X.astype(np.float32)
-    X.setflags(write=False)
-    metric, double = (streamed(A, y, [40, 80], radius=2.0) for A in (X, X.astype(float)))
-    assert metric.transform(X).dtype == np.float32
-    assert_allclose(metric.weighting_, double.weighting_, rtol=1e-6, atol=1e-9)
-
-
-def test_weights_of_zero_are_absent(rng):
-    X, y = labeled(rng, 120, 3)
-    keep = np.arange(120) % 3 > 0
-    with_weight = LogEuclideanMetric(0.0, weighting="discriminant").partial_fit(X, y, [0, 1], 1.0 * keep)
-    without = LogEuclideanMetric(0.0, weighting="discriminant").partial_fit(X[keep], y[keep], [0, 1])
-    assert_array_equal(with_weight.weighting_, without.weighting_)
-
-
-def test_matrices_one_by_one_wait_for_each_other(rng, batches_of):
-    """The weighting is renewed with the reference point, not by every matrix."""
-    batches_of(8)
-    X, y = labeled(rng, 70, 3)
-    metric, weightings = LogEuclideanMetric(1.0, weighting="discriminant", random_state=0), []
-    for k in range(70):
-        weightings.append(metric.partial_fit(X[k : k + 1], y[k : k + 1], classes=[0, 1]).weighting_)
-    assert weightings[0] is None
-    found = [s for s in weightings if s is not None]
-    renewed = sum(not np.array_equal(a, b) for a, b in pairwise(found))
-    assert 8 <= renewed <= 12
-    assert np.isfinite(metric.transform(X)).all()

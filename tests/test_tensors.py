@@ -12,8 +12,7 @@ from sklearn.base import clone
 from random_matrices import labeled, spd
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV, geometry
 from spdmetric.linalg.symmetric import symmetrize
-from spdmetric.validation import check_psd, check_spd, is_tensor, to_numpy
-from spectral import LogCongruence
+from spdmetric.validation import is_tensor, to_numpy
 
 try:
     import torch
@@ -208,22 +207,6 @@ def test_a_reference_of_numpy_beside_tensors(to, data):
     same(geometry.kernel_tangent(to(X), reference=G), geometry.kernel_tangent(X, reference=G))
     vectors = geometry.tangent_vectors(X, G)
     same(geometry.matrices_at(to(vectors), G), geometry.matrices_at(vectors, G))
-
-
-@ways
-def test_checks_and_derivatives_in_other_namespaces(to, data, rng):
-    X, _ = data
-    same(check_spd(to(X)), check_spd(X))
-    same(check_psd(to(X), 2), check_psd(X, 2))
-    eta, M = (symmetrize(rng.standard_normal((24, 4, 4))) for _ in range(2))
-    ours, theirs = LogCongruence.of(to(X)), LogCongruence.of(X)
-    same(ours.push(to(eta)), theirs.push(eta))
-    same(ours.pull(to(M)), theirs.pull(M))
-    W = rng.standard_normal((2, 4))
-    same(
-        LogCongruence.of(to(W @ X @ W.T)).pull_factor(to(M[:, :2, :2]), to(W @ X)),
-        LogCongruence.of(W @ X @ W.T).pull_factor(M[:, :2, :2], W @ X),
-    )
 
 
 @needs_torch

@@ -12,7 +12,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "spdmetric": (),
     "spdmetric.datasets": (),
     "spdmetric.io.matrices": ("read_matrices", "Matrices"),
-    "spdmetric.io.signals": ("read_signals", "Signals", "Recipe"),
+    "spdmetric.io.signals": ("read_signals", "estimate_covariances", "Signals", "Recipe"),
     "spdmetric.io.models": ("load_recipe",),
     "spdmetric.validation": ("bad_matrices", "Bad", "check_spd"),
     "spdmetric.estimators": ("TransferClassifier",),

@@ -19,6 +19,8 @@ from reproduction.datasets.prepared import (
     eegmmi_covariance_subjects,
     load_cho2017,
     load_eegmmi_covariances,
+    load_ssvep,
+    ssvep_subjects,
 )
 from reproduction.datasets.textures import (
     Texture,
@@ -47,7 +49,9 @@ __all__ = [
     "load_eegmmi_covariances",
     "load_image_sets",
     "load_images",
+    "load_ssvep",
     "make_textures",
     "patch_covariances",
     "sample_covariances",
+    "ssvep_subjects",
 ]

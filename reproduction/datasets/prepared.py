@@ -1,7 +1,8 @@
-"""Covariances that are estimated already: two sets of motor imagery."""
+"""Covariances that are estimated already: two sets of motor imagery, one of evoked potentials."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from reproduction.datasets.eeg import Recording
 from reproduction.datasets.files import Folder, existing_folder, numbers_in, read_arrays
 
-EEGMMI_FILE = "covariances_S001-S020.npz"
+EEGMMI_FILE, SSVEP_FILE = "covariances_S001-S020.npz", "covariances.npz"
 
 
 class Covariances(NamedTuple):
@@ -52,7 +53,7 @@ def load_cho2017(subject: int, folder: Folder) -> Covariances:
 
 def eegmmi_covariance_subjects(folder: Folder) -> list[int]:
     """Subjects in the file of EEGMMI covariances in a folder."""
-    return numbers_in("X([0-9]+)", read_arrays(existing_folder(folder) / EEGMMI_FILE))
+    return _subjects_in(existing_folder(folder) / EEGMMI_FILE)
 
 
 def load_eegmmi_covariances(subject: int, folder: Folder) -> Recording:
@@ -70,7 +71,43 @@ def load_eegmmi_covariances(subject: int, folder: Folder) -> Recording:
     recording : Recording
         64 x 64 matrices, the first 21 channels the motor strip; the groups are the runs.
     """
-    path = existing_folder(folder) / EEGMMI_FILE
+    return _load_subject(existing_folder(folder) / EEGMMI_FILE, subject)
+
+
+def ssvep_subjects(folder: Folder) -> list[int]:
+    """Subjects in the file of SSVEP covariances in a folder."""
+    return _subjects_in(existing_folder(folder) / SSVEP_FILE)
+
+
+def load_ssvep(subject: int, folder: Folder) -> Recording:
+    """Covariances of one subject who looks at one of three flickering lights, or at none [Kalunga2016]_.
+
+    Parameters
+    ----------
+    subject : int
+        One of `ssvep_subjects`.
+    folder : str or path-like
+        Folder with ``covariances.npz``: arrays ``X1``, ``y1``, ``r1`` for subject 1.
+
+    Returns
+    -------
+    recording : Recording
+        24 x 24 matrices, of eight channels filtered around each of the three frequencies; the groups are
+        the recordings.
+
+    References
+    ----------
+    .. [Kalunga2016] E. K. Kalunga, S. Chevallier, Q. Barthélemy, K. Djouani, E. Monacelli and Y. Hamam,
+       "Online SSVEP-based BCI using Riemannian geometry", Neurocomputing 191, 2016.
+    """
+    return _load_subject(existing_folder(folder) / SSVEP_FILE, subject)
+
+
+def _subjects_in(path: Path) -> list[int]:
+    return numbers_in("X([0-9]+)", read_arrays(path))
+
+
+def _load_subject(path: Path, subject: int) -> Recording:
     found = read_arrays(path)
     names = [f"{letter}{subject}" for letter in "Xyr"]
     if missing := ", ".join(name for name in names if name not in found):

@@ -9,7 +9,7 @@ import pytest
 
 from random_matrices import labeled
 from reproduction import beyond
-from reproduction.datasets import load_cho2017
+from reproduction.datasets import load_cho2017, load_ssvep
 from reproduction.runs import Settings, run_table
 from reproduction.statistics import as_markdown, as_plain
 from reproduction.summary import summarize
@@ -23,7 +23,7 @@ CHEAP = ("logeuclid-mean", "logeuclid-mean-11nn", "csp-lda")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Twenty subjects of EEGMMI and one of Cho 2017, of twelve random 4 x 4 matrices each."""
+    """Twenty subjects of EEGMMI, one of Cho 2017, two of SSVEP, of random 4 x 4 matrices each."""
     rng = np.random.default_rng(0)
     data = tmp_path_factory.mktemp("data")
     (data / "cho2017").mkdir()
@@ -35,6 +35,10 @@ def folder(tmp_path_factory):
         X, y = labeled(rng, 12, 4)
         arrays |= {f"X{s}": X.astype(np.float32), f"y{s}": y, f"r{s}": np.repeat([4, 8, 12], 4)}
     np.savez(data / "eegmmi" / "covariances_S001-S020.npz", **arrays)
+    (data / "ssvep").mkdir()
+    X, y = labeled(rng, 18, 4, classes=3)
+    runs = {"r1": np.repeat([0, 1, 2], 6), "r2": np.repeat([3, 2, 2], 6)}
+    np.savez(data / "ssvep" / "covariances.npz", X1=X, y1=y, X2=X, y2=y, **runs)
     return data
 
 
@@ -43,7 +47,14 @@ def folder(tmp_path_factory):
 
 def test_absent_folders_are_named(folder):
     table = beyond.beyond_table(folder)
-    assert [g.name for g in table.groups] == ["toy", "cho", "eegmmi-21", "eegmmi-64", "eegmmi-across"]
+    assert [g.name for g in table.groups] == [
+        "toy",
+        "cho",
+        "eegmmi-21",
+        "eegmmi-64",
+        "eegmmi-across",
+        "ssvep",
+    ]
     assert table.absent == {
         "subject 9, pairs": f"no folder bci2a or bci2a-a09 in {folder}",
         "subject 9, four": f"no folder bci2a or bci2a-a09 in {folder}",
@@ -65,6 +76,17 @@ def test_rows_of_the_groups(folder):
     X, _, X_test, _ = table.rows["eegmmi-across"].split(0, 0)
     for part in (X[:12], X_test[:12]):  # each subject is whitened by its own mean
         np.testing.assert_allclose(mean_riemann(part), np.eye(4), atol=1e-7)
+
+
+def test_the_first_recording_of_ssvep_is_tested_as_it_is(folder):
+    table, X = beyond.beyond_table(folder), load_ssvep(1, folder / "ssvep").X
+    rows = {"ssvep 1": np.arange(18) < 6, "ssvep 2": np.arange(18) >= 6}
+    assert {g.name: g.rows for g in table.groups}["ssvep"] == tuple(rows)
+    for name, tested in rows.items():
+        X_train, _, X_test, _ = table.rows[name].split(0, 0)
+        assert len(table.rows[name].tests) == 1
+        np.testing.assert_array_equal(X_test, X[tested])
+        np.testing.assert_array_equal(X_train, X[~tested])
 
 
 def test_folds_are_stratified_whole_and_the_same_for_every_seed(rng):
@@ -124,7 +146,12 @@ def test_the_whole_resumes_a_quick_run(folder, tmp_path, monkeypatch):
     assert set(quick) < set(whole)
     summary = summarize(table, quick, CHEAP, 0)
     assert summary.absent["eegmmi-across"] == "not part of a quick run"
-    assert {g.name: len(g.rows) for g in summary.groups} == {"cho": 1, "eegmmi-21": 5, "eegmmi-64": 5}
+    assert {g.name: len(g.rows) for g in summary.groups} == {
+        "cho": 1,
+        "eegmmi-21": 5,
+        "eegmmi-64": 5,
+        "ssvep": 2,
+    }
     assert {r.method for r in whole if r.row == "eegmmi-64 7"} == {"logeuclid-mean", "csp-lda"}
     assert {r.method for r in whole if r.row == "eegmmi-across"} == set(CHEAP)
 
@@ -223,7 +250,7 @@ def test_real_folders(data_folder):
     assert [g.name for g in table.groups] == list(beyond.GROUPS)
     groups = {g.name: g for g in table.groups}
     assert len(groups["subject 9, pairs"].rows) == 6
-    assert [g.n_train for g in table.groups] == [50, 144, 288, 160, 30, 30, 450, 50]
+    assert [g.n_train for g in table.groups] == [50, 144, 288, 160, 30, 30, 450, 32, 50]
     assert load_cho2017(1, data_folder / "cho2017").X.shape == (200, 16, 16)
     X, _, X_test, _ = table.rows["eegmmi-21 3"].split(0, 0)
     assert X.shape[1:] == X_test.shape[1:] == (21, 21)

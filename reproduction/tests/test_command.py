@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -83,28 +80,6 @@ def test_outputs(toy):
     assert (cell["n"], cell["paper"]) == (2, 86.78)
 
 
-def test_killed_and_restarted_it_gives_the_same_table(toy, tmp_path):
-    """Kill -9 in the middle, then the same command with another number of jobs."""
-    words = ["toy", "--repeats", "2", "--methods", FAST, "--out", str(tmp_path)]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "reproduction", *words, "--jobs", "1"],
-        cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    state = tmp_path / "toy.state"
-    deadline = time.monotonic() + 120
-    while (not state.exists() or state.read_text().count("\n") < 18) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    assert 18 <= state.read_text().count("\n") < 48
-    assert not (tmp_path / "toy.csv").exists()
-    finished = run(*words, "--jobs", 2)
-    assert finished.returncode == 0, finished.stderr
-    assert rows_of(tmp_path / "toy.csv") == rows_of(toy[0] / "toy.csv")
-
-
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -131,10 +106,3 @@ def test_interruption_says_how_to_go_on(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(runs, "run_table", interrupted)
     assert command.main(["toy", "--out", str(tmp_path)]) == 130
     assert "same command again" in capsys.readouterr().err
-
-
-def test_figures(tmp_path, capsys):
-    assert command.main(["figures", "--out", str(tmp_path)]) == 0
-    names = {path.name for path in (tmp_path / "figures").iterdir()}
-    assert len(names) == 12
-    assert {"cone.png", "ascent.pdf", "whitening.png"} <= names

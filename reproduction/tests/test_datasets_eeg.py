@@ -13,7 +13,7 @@ from scipy.signal import butter
 
 from formats import MISSING, bnci_run, write_bnci_mat, write_edf, write_gdf, write_true_labels
 from random_matrices import spd
-from reproduction.datasets.bci_iv_2a import BCI_CLASSES, _moabb_recording, bci_subjects, load_bci_iv_2a
+from reproduction.datasets.bci_iv_2a import BCI_CLASSES, bci_subjects, load_bci_iv_2a
 from reproduction.datasets.eeg import eegmmi_subjects, epoch_covariances, load_eegmmi
 from spdmetric.datasets import recenter
 from spdmetric.geometry import mean_riemann
@@ -271,26 +271,6 @@ def test_moabb_reads_the_same_trials(bnci, sessions, monkeypatch):
     assert relative(got.X, expected.X) < 1e-9
     assert got.y.tolist() == expected.y.tolist()
     assert got.groups.tolist() == expected.groups.tolist()
-
-
-@needs("moabb")
-@pytest.mark.parametrize("annotations", [False, True])
-def test_any_dataset_of_moabb(tmp_path, monkeypatch, annotations):
-    from moabb.datasets.fake import FakeDataset
-
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # where it makes a folder of its own
-    shape = {"n_subjects": 2, "n_sessions": 2, "n_runs": 2, "duration": 20, "n_events": 6, "seed": 5}
-    dataset = FakeDataset(("left_hand", "fake"), **shape, stim=not annotations, annotations=annotations)
-    X, y, groups = _moabb_recording(dataset, 2, ["left_hand"])
-    assert X.shape == (12, 3, 3)
-    assert set(y) == {"left_hand"}
-    assert groups.tolist() == 6 * ["0"] + 6 * ["1"]
-    raw = dataset.get_data(subjects=[2])[2]["0"]["1"]
-    signal = raw.get_data(picks="eeg") * 1e6
-    second = round(raw.annotations[raw.annotations.description == "left_hand"].onset[1] * 128)
-    assert relative(X[4], literal_covariance(signal, second, 128)) < 1e-9
-    with pytest.raises(ValueError, match="expected some of left_hand, fake"):
-        _moabb_recording(dataset, 2, ["tongue"])
 
 
 # -- PhysioNet EEG Motor Movement/Imagery ----------------------------------------

@@ -113,14 +113,6 @@ def test_shapes_labels_and_definiteness(pair):
         assert np.linalg.eigvalsh(stack).min() > 0
 
 
-def test_the_seed_makes_the_draw(pair):
-    first, again, other = (make_textures(pair, 10, 10, random_state=seed) for seed in (3, 3, 4))
-    for a, b in zip(first, again, strict=True):
-        np.testing.assert_array_equal(a, b)
-    assert not np.allclose(first[0], other[0])
-    assert not np.allclose(first[2], other[2])
-
-
 def test_filtering_once_gives_the_same_draws(pair):
     once = TexturePair.of(pair)
     for seed in (0, 1):
@@ -182,19 +174,14 @@ def test_of_an_odd_width_the_right_half_has_the_middle_column():
     [
         (dict(images=[noise()] * 3), r"Got 3 images: expected a pair"),
         (dict(images=[np.zeros((40, 70, 3)), noise()]), r"images\[0\] has shape \(40, 70, 3\).*a gray image"),
-        (dict(images=["D2", "D28"]), r"images\[0\] has shape \(\) and dtype <U2"),
-        (dict(images=[noise(), noise() + 0j]), r"images\[1\] .*dtype complex128"),
         (dict(images=[noise(), np.where(noise() > 250, np.inf, 1.0)]), r"images\[1\] contains NaN or inf"),
         (dict(images=[noise(), noise(shape=(40, 63))]), r"63 wide: expected at least 16 and 64"),
-        (dict(images=[noise(), noise(shape=(15, 70))]), r"15 pixels high and 70 wide"),
         (dict(images=[noise(), np.ones((40, 70))]), r"images\[1\] is constant \(every pixel is 1\)"),
         (
             dict(images=[noise() * (np.arange(70) < 35), noise()]),
             r"right half of images\[0\] is constant",
         ),
         (dict(n_train=7), r"n_train=7: expected an even number >= 2, half of it for each"),
-        (dict(n_test=0), r"n_test=0: expected an even number"),
-        (dict(n_train=8.0), r"n_train=8\.0: expected an even number"),
         (dict(n_train=2000), r"1000 patches were asked of the left half of images\[0\]: expected 1 to 500"),
     ],
 )
@@ -248,18 +235,3 @@ def test_brodatz_standardized_reaches_the_mean_of_the_paper(brodatz):
     by_pair = mean_accuracies([Texture(image) for image in brodatz.values()])
     assert 0.75 < by_pair.mean() < 0.84
     assert 0.65 < by_pair[0] < 0.85  # D2 and D28: 0.74 in the long run, 0.864 in the paper
-
-
-def test_brodatz_raw_follows_the_paper_pair_by_pair(brodatz):
-    """With gray levels kept, easy and hard pairs are those of the paper (see the sensitivity study)."""
-    paper = [86.37, 75.50, 74.88, 75.83, 97.87, 83.68]
-    settings = Settings(standardize=False)
-    raw = mean_accuracies([Variant(image, settings, name=name) for name, image in brodatz.items()])
-    assert np.corrcoef(raw, paper)[0, 1] > 0.8
-    assert 0.70 < raw[0] < 0.95  # D2 and D28: 0.78 in the long run
-
-
-def test_bundled_textures_can_be_told_apart():
-    images = load_images()
-    pair = TexturePair.of((images["brick"], images["gravel"]))
-    assert np.mean([accuracy(pair, seed) for seed in range(3)]) > 0.75

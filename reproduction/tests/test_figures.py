@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from itertools import combinations
 
 import numpy as np
@@ -194,24 +192,6 @@ def test_texts_are_readable_inside_the_page_and_apart(drawn, name, monkeypatch):
     for (one, _, a), (other, _, b) in combinations(found, 2):
         wide, high = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
         assert min(wide, high) <= 1, f"{one!r} overlaps {other!r}"
-
-
-def test_drawing_leaves_the_settings_and_pyplot_alone():
-    import matplotlib.pyplot as plt
-
-    before, open_before = dict(matplotlib.rcParams), plt.get_fignums()
-    whitening.draw(whitening.compute())
-    cone.draw(cone.compute())
-    with pytest.raises(AttributeError):
-        cone.draw(None)  # type: ignore[arg-type]
-    assert dict(matplotlib.rcParams) == before
-    assert plt.get_fignums() == open_before
-
-
-def test_importing_the_figures_does_not_import_matplotlib():
-    code = "import sys; from reproduction.figures import cone; cone.compute(); print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
-    assert "matplotlib" not in loaded.split()
 
 
 # -- Files -----------------------------------------------------------------------

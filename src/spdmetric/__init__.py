@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from spdmetric.comparison.report import compare as compare
     from spdmetric.estimators import CommonRange as CommonRange
+    from spdmetric.estimators import FilterBankCovariances as FilterBankCovariances
     from spdmetric.estimators import LogEuclideanClassifier as LogEuclideanClassifier
     from spdmetric.estimators import LogEuclideanMetric as LogEuclideanMetric
     from spdmetric.estimators import LogEuclideanMetricCV as LogEuclideanMetricCV
@@ -32,6 +33,7 @@ __version__ = "0.2.0"
 
 _NAMES = {
     "CommonRange": "estimators",
+    "FilterBankCovariances": "estimators",
     "LogEuclideanClassifier": "estimators",
     "LogEuclideanMetric": "estimators",
     "LogEuclideanMetricCV": "estimators",

@@ -8,6 +8,8 @@ distance at G into the Euclidean one (Theorem 2 of [Yger2015]_).
 Naming trap: the inner product here, the paper's k_G, is pyRiemann's
 ``kernel_riemann(Cref=G)``; its ``kernel_logeuclid(Cref=G)`` is another kernel.
 
+Hermitian positive definite matrices are compared in the same way, by all functions and means.
+
 Nothing is checked here, where most of the time is spent: `spdmetric.validation.check_spd` says of a stack
 whether it holds SPD matrices, or what is wrong with the first that is none.
 """
@@ -21,6 +23,7 @@ from array_api_compat import device
 
 from spdmetric.linalg.batch import make_stack, pays
 from spdmetric.linalg.compiled import EVALUATIONS
+from spdmetric.linalg.hermitian import unvech_complex, vech_complex
 from spdmetric.linalg.symmetric import (
     Array,
     array_namespace,
@@ -28,6 +31,7 @@ from spdmetric.linalg.symmetric import (
     congruence,
     expm,
     invsqrtm,
+    is_complex,
     logm,
     powm,
     spectrum,
@@ -54,7 +58,7 @@ def tangent_vectors(X: Array, reference: Array | None = None, *, factor: Array |
     Parameters
     ----------
     X : array of shape (..., d, d)
-        SPD matrices.
+        SPD matrices, or Hermitian positive definite ones.
     reference : array of shape (d, d), optional
         The reference point G; the identity by default.  Beside a tensor X it may be
         NumPy's, as the estimators keep it.
@@ -64,15 +68,21 @@ def tangent_vectors(X: Array, reference: Array | None = None, *, factor: Array |
     Returns
     -------
     vectors : array of shape (..., d(d+1)/2), or (..., m(m+1)/2)
+        For Hermitian matrices real ones of d^2 or m^2 entries: the real parts, then the imaginary ones.
     """
     if factor is None and reference is not None:
         factor = invsqrtm(reference)
-    return vech(logm(X if factor is None else congruence(beside(factor, X), X)))
+    return _entries(logm(X if factor is None else congruence(beside(factor, X), X)))
 
 
 def matrices_at(vectors: Array, reference: Array) -> Array:
-    """SPD matrices whose `tangent_vectors` at ``reference`` are the given ones."""
-    return congruence(beside(sqrtm(reference), vectors), expm(unvech(vectors)))
+    """SPD matrices whose `tangent_vectors` at ``reference`` are the given ones; it is complex if they are."""
+    logs = unvech_complex(vectors) if is_complex(reference) else unvech(vectors)
+    return congruence(beside(sqrtm(reference), logs), expm(logs))
+
+
+def _entries(S: Array) -> Array:
+    return vech_complex(S) if is_complex(S) else vech(S)
 
 
 def log_map(X: Array, reference: Array) -> Array:
@@ -104,7 +114,7 @@ def _apply_at(reference: Array, function: Callable[[Array], Array], X: Array) ->
 def distance_euclid(A: Array, B: Array) -> Array:
     """Frobenius distance, equation (1) of [Yger2015]_."""
     xp = array_namespace(A, B)
-    return xp.linalg.vector_norm(vech(A - B), axis=-1)
+    return xp.linalg.vector_norm(_entries(A - B), axis=-1)
 
 
 @one_thread
@@ -173,7 +183,7 @@ def pairwise_distance(
     """
     X, Y = _floating(X), None if Y is None else _floating(Y)
     if metric == "euclid":
-        return _distances_of_vectors(vech(X), None if Y is None else vech(Y))
+        return _distances_of_vectors(_entries(X), None if Y is None else _entries(Y))
     if metric == "logeuclid":
         others = None if Y is None else tangent_vectors(Y, reference)
         return _distances_of_vectors(tangent_vectors(X, reference), others)
@@ -186,9 +196,10 @@ def pairwise_distance(
 
 
 def _floating(X: Array) -> Array:
-    """Return integers as float64, floats as they are."""
+    """Return integers as float64, real and complex floats as they are."""
     xp = array_namespace(X)
-    return X if xp.isdtype(X.dtype, "real floating") else xp.asarray(X, dtype=xp.float64)
+    floats = ("real floating", "complex floating")
+    return X if xp.isdtype(X.dtype, floats) else xp.asarray(X, dtype=xp.float64)
 
 
 def _distances_of_vectors(u: Array, v: Array | None) -> Array:
@@ -201,7 +212,7 @@ def _distances_of_vectors(u: Array, v: Array | None) -> Array:
 def _symmetric(distance: Callable[[Array, Array], Array], X: Array) -> Array:
     """Distances of all pairs of one stack, each computed once."""
     xp, n = array_namespace(X), X.shape[0]
-    zeros = xp.zeros(n, dtype=X.dtype, device=device(X))
+    zeros = xp.zeros(n, dtype=xp.real(X).dtype if is_complex(X) else X.dtype, device=device(X))
     below = [xp.concat([zeros[: j + 1], distance(X[j + 1 :, ...], X[j, ...])]) for j in range(n - 1)]
     D = xp.stack([*below, zeros], axis=-1)
     return D + D.mT
@@ -210,7 +221,7 @@ def _symmetric(distance: Callable[[Array, Array], Array], X: Array) -> Array:
 def _riemann_for(X: Array, Y: Array | None) -> Callable[[Array, Array], Array]:
     """Return the quickest `distance_riemann` of a stack from one matrix, given how many there will be."""
     n = X.shape[0] * (X.shape[0] // 2 if Y is None else Y.shape[0]) // EVALUATIONS
-    if type(X) is not np.ndarray or not pays(n, X.shape[-1]):
+    if type(X) is not np.ndarray or is_complex(X) or not pays(n, X.shape[-1]):
         return distance_riemann
 
     def compiled(X: np.ndarray, B: np.ndarray) -> np.ndarray:

@@ -18,12 +18,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from spdmetric.caller import warn_at_caller
 from spdmetric.linalg.batch import make_stack
+from spdmetric.linalg.hermitian import to_complex, to_real
 from spdmetric.linalg.symmetric import (
     Array,
     array_namespace,
     congruence,
     detached,
     expm,
+    is_complex,
     like,
     logm,
     powm,
@@ -63,7 +65,7 @@ def mean_riemann(
     Parameters
     ----------
     X : array of shape (n, d, d)
-        SPD matrices.
+        SPD matrices, or Hermitian positive definite ones.
     sample_weight : array of shape (n,), optional
         Non-negative weights; a weight of 2 is the matrix given twice.
     tol : float, default=1e-9
@@ -83,6 +85,8 @@ def mean_riemann(
     h_i, the largest value of ``(t/2) coth(t/2)`` over the gaps t of the log-eigenvalues of the
     whitened X_i.
     """
+    if is_complex(X):
+        return to_complex(mean_riemann(to_real(X), sample_weight, tol=tol, max_iter=max_iter))
     return average_riemann(average_over(X, sample_weight), X.shape[0], tol=tol, max_iter=max_iter)
 
 
@@ -98,6 +102,8 @@ def median_riemann(X: Array, sample_weight: Array | None = None) -> Array:
     .. [Fletcher2009] P. T. Fletcher, S. Venkatasubramanian and S. Joshi, "The geometric median on
        Riemannian manifolds with application to robust atlas estimation", NeuroImage 45, 2009.
     """
+    if is_complex(X):
+        return to_complex(median_riemann(to_real(X), sample_weight))
     return average_median(average_over(X, sample_weight), X.shape[0])
 
 
@@ -131,17 +137,17 @@ def average_riemann(
     frame, condition = _start_frame(average)
     d = frame.factor.shape[-1]
     p = d * (d + 1) // 2
-    rows = average(partial(_log_and_square, factor=frame.factor, n=n))
+    rows = average(partial(_log_and_curvature, factor=frame.factor, n=n, square=True))
     J = unvech(_traceless(detached(rows[p : 2 * p])))
     guess = _guess_hessian(unvech(detached(rows[:p])) - J @ J)
     here, secants, rate = MeanLog.from_rows(rows[p:], frame), Secants(), 1.0
     for _ in range(max_iter):
         step = secants.solve(here.J, here.curvature, guess)
+        frame = here.frame.move(step)
         # The smallest log-eigenvalues are known no better than to the condition numbers times eps.
         floor = d * _EPS * (here.condition + condition)
         if min(rate, 1.0) * here.length <= max(tol, floor):
-            return here.frame.move(step).point
-        frame = here.frame.move(step)
+            return frame.root @ frame.root.mT
         there = MeanLog.from_rows(average(partial(_log_and_curvature, factor=frame.factor, n=n)), frame)
         if there.length < here.length:
             secants.learn(detached(step), detached(here.J - there.J))
@@ -154,7 +160,7 @@ def average_riemann(
         f"{here.length:.2g} (tol={tol:.2g}): raise max_iter, or look for outlying matrices.",
         ConvergenceWarning,
     )
-    return here.frame.point
+    return here.frame.root @ here.frame.root.mT
 
 
 def average_median(
@@ -177,7 +183,7 @@ def average_median(
         step = secants.solve(here[:-2], float(detached(here[-2])), truediv)
         size = float(array_namespace(step).linalg.vector_norm(detached(step)))
         if length * size <= bound:
-            return frame.point
+            return frame.root @ frame.root.mT
         step = step * (length * min(1.0, 2 * spread / size))  # a sum of distances may be flat for long
         moved = frame.move(step)
         there = average(partial(_by_distance, factor=moved.factor, n=n, near=near))
@@ -192,7 +198,7 @@ def average_median(
         f"The median stopped after {max_iter} iterations: look for matrices that are near singular.",
         ConvergenceWarning,
     )
-    return frame.point
+    return frame.root @ frame.root.mT
 
 
 # By name, given how to average over n matrices.
@@ -213,10 +219,6 @@ class Frame(NamedTuple):
 
     root: Array  # (d, d)
     factor: Array  # (d, d)
-
-    @property
-    def point(self) -> Array:
-        return self.root @ self.root.mT
 
     def move(self, step: Array) -> Frame:
         """Return the frame after a step along a geodesic, given as a vector in these coordinates."""
@@ -311,8 +313,10 @@ class Secants:
 # Rows to average
 
 
-def _log_and_curvature(X: Array, factor: Array, n: int | None) -> Array:
+def _log_and_curvature(X: Array, factor: Array, n: int | None, square: bool = False) -> Array:
     """The vectors of ``log(W X W')``, behind them two curvatures and the condition number.
+
+    With ``square``, before them the vectors of the squared logarithms without their traces.
 
     Along an eigenvector pair with gap t of log-eigenvalues the curvature of half the squared distance is
     ``(t/2) coth(t/2)``; its mean is taken at the root mean square gap, which the vector tells.
@@ -332,18 +336,15 @@ def _log_and_curvature(X: Array, factor: Array, n: int | None) -> Array:
             "to comparable units."
         )
     along = features @ like(_unit_trace(d), features)
-    square = xp.sum(features * features, axis=-1) - along**2
-    gap = xp.sqrt(xp.where(square > 0, square, 0.0) * (2 / max(d - 1, 1)))
+    rest = xp.sum(features * features, axis=-1) - along**2
+    gap = xp.sqrt(xp.where(rest > 0, rest, 0.0) * (2 / max(d - 1, 1)))
     pairs, others = d * (d - 1) / 2, d - 1
     curvature = (others + pairs * ucothu(gap / 2)) / max(others + pairs, 1) + float(d == 1)
-    return xp.concat([features, curvature[:, None], ucothu(spread / 2), xp.exp(spread)], axis=-1)
-
-
-def _log_and_square(X: Array, factor: Array, n: int | None) -> Array:
-    """The same, before it the vectors of the squared logarithms without their traces."""
-    logs, d = _log_and_curvature(X, factor, n), X.shape[-1]
-    L = unvech(_traceless(logs[:, : d * (d + 1) // 2]))
-    return array_namespace(X).concat([vech(L @ L), logs], axis=-1)
+    rows = [features, curvature[:, None], ucothu(spread / 2), xp.exp(spread)]
+    if square:
+        L = unvech(_traceless(features))
+        rows = [vech(L @ L), *rows]
+    return xp.concat(rows, axis=-1)
 
 
 def _by_distance(X: Array, factor: Array, n: int | None, near: float) -> Array:

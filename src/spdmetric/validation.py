@@ -387,15 +387,6 @@ def check_n_jobs(n_jobs: object) -> None:
         raise ValueError(f"n_jobs={n_jobs!r}: expected a whole number, -1 for one a core, or None.")
 
 
-def check_scorer(scoring: object) -> None:
-    """Refuse what is not None, the name of a scorer, or a function; one number is compared."""
-    if scoring is not None and not isinstance(scoring, str) and not callable(scoring):
-        raise ValueError(
-            f"scoring={scoring!r}: expected None, the name of a scorer of scikit-learn, or a function of "
-            "estimator, X and y."
-        )
-
-
 def check_radius(radius: object) -> float:
     """Return a radius as a float, if float64 goes so far."""
     if not isinstance(radius, Real) or not isfinite(radius) or radius < 0:

@@ -21,10 +21,10 @@ from spdmetric.comparison.folds import steps_of
 from spdmetric.comparison.methods import expression
 from spdmetric.estimators import Shrinkage
 from spdmetric.io.arrays import SIGNAL_SUFFIXES
-from spdmetric.io.columns import GROUP_HEADS, read_column
 from spdmetric.io.matrices import Matrices, read_matrices
 from spdmetric.io.models import save
 from spdmetric.io.signals import Recipe, Signals, holds_signals, read_signals
+from spdmetric.io.tables import GROUP_HEADS, read_column
 from spdmetric.validation import Bad, bad_matrices, bad_signals
 
 SIGNALS = ("events", "band", "window", "estimator")  # options that only signals have
@@ -80,7 +80,7 @@ def _read(
     path: Path, labels: str | None, options: Namespace, of_model: bool, recipe: Recipe | None
 ) -> Matrices | Signals:
     """Matrices or signals: a model knows, options say so, or the type of file does."""
-    found = holds_signals(path, options.subject)
+    found = holds_signals(path, subject=options.subject)
     files = found and (path.is_dir() or path.suffix.lower() in SIGNAL_SUFFIXES)
     wanted = recipe is not None if of_model else files or any(getattr(options, name) for name in SIGNALS)
     if wanted:

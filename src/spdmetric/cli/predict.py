@@ -144,22 +144,18 @@ def table_of(
     data: Input, predicted: np.ndarray, proba: np.ndarray | None, classes: np.ndarray | None, name: str
 ) -> str:
     """The table that is written; what was left out has empty cells."""
-    from spdmetric.io.columns import guard_formula
-    from spdmetric.io.files import as_csv
+    from spdmetric.io.tables import as_csv
 
     columns = [predicted.tolist()]
     head = ["index" if data.names is None else "file", name]
     if data.matrices.y is not None:
         columns.append(data.matrices.y.tolist())
         head.append("true")
-    columns = [
-        [guard_formula(cell) if isinstance(cell, str) else cell for cell in column] for column in columns
-    ]
     if proba is not None and classes is not None:
         columns += [[f"{value:.6g}" for value in column] for column in proba.T.tolist()]
         head += [f"p({label})" for label in classes.tolist()]
     rows = dict(zip(data.kept.tolist(), zip(*columns, strict=True), strict=True))
-    first = range(data.n_all) if data.names is None else [guard_formula(text) for text in data.names]
+    first = range(data.n_all) if data.names is None else data.names
     empty = ("",) * len(columns)
     return as_csv([head, *((place, *rows.get(k, empty)) for k, place in enumerate(first))])
 

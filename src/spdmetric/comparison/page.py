@@ -20,6 +20,7 @@ from spdmetric.comparison.plan import Entry
 from spdmetric.comparison.program import Origin, write_program
 from spdmetric.comparison.run import find_inner_groups, make_method
 from spdmetric.comparison.verdict import (
+    confound_sentence,
     confusion,
     failure_sentence,
     find_confusions,
@@ -87,7 +88,7 @@ def _make_context(report: Report, origin: Origin) -> dict[str, object]:
         "pictures": {name: pictures.as_image(figure) for name, figure in figures.items()},
         "saved": _tell_saved(report, origin),
         **{"ties": tie_sentence(verdict), "failures": failure_sentence(report.comparison)},
-        "warned": [],
+        "warned": [*filter(None, [confound_sentence(plan)])],
         "title": origin.title or _ask_question(report, origin),
         **{"style": style, "script": script, "policy": make_policy(style, script)},
         "left_out": {Entry(name): why for name, why in plan.left_out.items()},

@@ -20,7 +20,6 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from spdmetric import validation
-from spdmetric.comparison.baselines import from_pyriemann
 from spdmetric.comparison.describe import Description, describe
 from spdmetric.comparison.folds import fit_keywords
 from spdmetric.comparison.methods import METHODS, REGRESSORS, check_names, find_method
@@ -31,11 +30,20 @@ from spdmetric.comparison.program import Origin
 from spdmetric.comparison.run import Comparison, find_inner_groups, make_method, run_plan
 from spdmetric.comparison.scores import SCORES
 from spdmetric.comparison.store import digest
-from spdmetric.comparison.verdict import Line, Verdict, failure_sentence, judge, sentences, tie_sentence
+from spdmetric.comparison.verdict import (
+    Line,
+    Verdict,
+    confound_sentence,
+    failure_sentence,
+    judge,
+    sentences,
+    tie_sentence,
+)
 from spdmetric.io.atomic import write_atomically
-from spdmetric.io.files import as_csv
 from spdmetric.io.frames import stack_frame
 from spdmetric.io.matrices import Matrices
+from spdmetric.io.signals import estimate_covariances
+from spdmetric.io.tables import as_csv
 from spdmetric.plots.style import need_matplotlib
 
 if TYPE_CHECKING:
@@ -120,10 +128,10 @@ def compare(
     began = time.perf_counter()
     validation.check_count("repeats", repeats, optional=True)
     validation.check_n_jobs(n_jobs)
-    data, names, info = _check_matrices(X, y, groups, "these matrices")
-    channels = names if channels is None else channels
+    data = _check_matrices(X, y, groups, "these matrices")
+    channels = data.channels if channels is None else channels
     if test is not None and not isinstance(test, Matrices):
-        test = _check_matrices(*test, None, "the test matrices")[0]
+        test = _check_matrices(*test, None, "the test matrices")
     if channels is not None and len(channels) != data.X.shape[1]:
         raise ValueError(f"channels has {len(channels)} names: expected {data.X.shape[1]}, one for each row.")
     descriptions = [describe(m.X, m.labels, m.groups) for m in (data, test) if m is not None]
@@ -132,50 +140,45 @@ def compare(
     plan = make_plan(data, test, rank, wanted, repeats, seed, scoring, class_weight, recenter)
     comparison = run_plan(plan, store, jobs=n_jobs, progress="compare" if verbose else None)
     facts = _list_facts(plan, time.perf_counter() - began, n_jobs)
-    return Report(data, test, descriptions, comparison, judge(comparison), channels, facts, info)
+    return Report(data, test, descriptions, comparison, judge(comparison), channels, facts, _find_places(X))
 
 
-def _check_matrices(
-    X: ArrayLike | Matrices, y: ArrayLike | None, groups: ArrayLike | None, name: str
-) -> tuple[Matrices, Sequence[str] | None, Info | None]:
-    """Matrices with labels, and where X tells them the names of the channels and their places."""
-    names: Sequence[str] | None = None
-    info: Info | None = None
-    notes: tuple[str, ...] = ()
+def _check_matrices(X: Any, y: ArrayLike | None, groups: ArrayLike | None, name: str) -> Matrices:
+    """Matrices with labels; names of channels where X has them."""
     if isinstance(X, Matrices):
-        return X, None, None
+        return X
     if isinstance(X, (str, PathLike)):
         raise TypeError(
             f"compare takes matrices, and {str(X)!r} is the name of a file: pass read_matrices(...) of "
             "spdmetric.io.matrices, or use 'spdmetric compare'."
         )
-    if hasattr(X, "get_data") and hasattr(X, "event_id"):
-        X, y, names, info = _read_epochs(X, y)
-    elif hasattr(X, "columns"):
-        X, _, names = stack_frame(X)
+    channels: Sequence[str] | None = None
+    notes: tuple[str, ...] = ()
+    if hasattr(X, "columns"):
+        X, _, channels = stack_frame(X)
+    elif hasattr(X, "get_data") or (np.ndim(X) == 3 and np.shape(X)[1] != np.shape(X)[2]):
+        found = estimate_covariances(X)
+        X, channels, y = found.X, found.channels, found.y if y is None else y
+        notes = (*found.notes, "The matrices are covariances of the signals, estimated by OAS.")
     if y is None:
         raise ValueError(f"There are no labels of {name}: pass them as y, or in test=(X_test, y_test).")
     stack, labels = (
         validation.as_numbers(validation.to_numpy(X), "X"),
         validation.as_numpy(validation.to_numpy(y), "y"),
     )
-    if stack.ndim == 3 and stack.shape[1] != stack.shape[2]:
-        stack = from_pyriemann("estimation", "Covariances", estimator="oas").fit_transform(stack)
-        notes = ("The matrices are covariances of the signals, estimated by OAS.",)
     validation.check_stack(stack, "X")
     if labels.shape != stack.shape[:1]:
         raise ValueError(f"y has shape {labels.shape}: expected one for each of {len(stack)} matrices.")
     kept = validation.check_label_kind(labels, "y"), validation.check_groups(groups, len(stack))
-    return Matrices(stack, *kept, name, notes), names, info
+    return Matrices(stack, *kept, name, notes, channels=None if channels is None else tuple(channels))
 
 
-def _read_epochs(epochs: Any, y: ArrayLike | None) -> tuple[np.ndarray, ArrayLike, list[str], Info | None]:
-    """Signals of the data channels in microvolt, labels, and channels with their places if they have some."""
-    picked = epochs.copy().load_data().pick("data")
-    words = {code: word for word, code in picked.event_id.items()}
-    y = [words[code] for code in picked.events[:, 2]] if y is None else y
-    placed = picked.info.get_montage() is not None
-    return 1e6 * picked.get_data(copy=False), y, picked.ch_names, picked.info if placed else None
+def _find_places(X: object) -> Info | None:
+    """Channels of Epochs with places of their own."""
+    if not hasattr(X, "get_data"):
+        return None
+    info: Info = X.copy().pick("data").info  # type: ignore[attr-defined]
+    return info if info.get_montage() is not None else None
 
 
 def _list_facts(plan: Plan, seconds: float, n_jobs: int) -> dict[str, str]:
@@ -210,7 +213,8 @@ class Report:
     _fitted: dict[str, BaseEstimator] = field(default_factory=dict, init=False, repr=False)
 
     def __str__(self) -> str:
-        more = tie_sentence(self.verdict), failure_sentence(self.comparison)
+        plan = self.comparison.plan
+        more = tie_sentence(self.verdict), failure_sentence(self.comparison), confound_sentence(plan)
         return "\n".join([*sentences(self.verdict), *filter(None, more)])
 
     def __repr__(self) -> str:

@@ -16,6 +16,7 @@ from spdmetric.comparison.methods import PAIRS, find_method
 from spdmetric.comparison.plan import Entry, Plan
 from spdmetric.comparison.run import Comparison, Outcome
 from spdmetric.comparison.scores import SCORES, Score, balance, compute_auc, explain_variance
+from spdmetric.estimators import CONFOUNDED, share_between_domains
 
 # What everybody knows, to compare with.
 REFERENCES = ("logeuclid-mean-lda", "logeuclid-mean-ridge")
@@ -249,6 +250,21 @@ def failure_sentence(comparison: Comparison) -> str:
     total, why = len(names) + len(comparison.outcomes), next(iter(comparison.failed.values()))
     listed = "; ".join(names) if len(names) <= 3 else f"{'; '.join(names[:3])} and {len(names) - 3} others"
     return f"{len(names)} of {total} methods failed and are not compared: {listed} ({why})."
+
+
+def confound_sentence(plan: Plan) -> str:
+    """A warning where recentering removes what groups tell of the target; empty where it does not."""
+    if plan.recentered is None or plan.groups is None:
+        return ""
+    task = "regression" if plan.classes is None else "classification"
+    share = share_between_domains(plan.codes[: len(plan.groups)], plan.groups, task=task)
+    if share < CONFOUNDED:
+        return ""
+    what = "targets" if plan.classes is None else "labels"
+    return (
+        f"Groups carry the target: {share:.0%} of the variance of the {what} lies between them, and "
+        "recentering removes what the matrices tell of that."
+    )
 
 
 _UNSEEN = "on matrices it had not seen"

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length
 
 from spdmetric import validation
+from spdmetric.caller import warn_at_caller
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm
 from spdmetric.linalg.threads import Map
 from spdmetric.means import MEANS, average_over
@@ -32,6 +33,7 @@ from spdmetric.validation import (
 )
 
 _EPS = float(np.finfo(np.float64).eps)
+CONFOUNDED = 0.4  # share of the variance of y between domains from which on a user is told
 
 
 # ---------------------------------------------------------------------------
@@ -167,6 +169,36 @@ def recenter_domains(
         rows = np.flatnonzero((index == k) & (weight > 0))
         means.append(domain_mean(X, rows, name, weight[rows], mean=mean, map=map))
     return recenter_rows(X, index, means), Domains(names, np.stack(means))
+
+
+def share_between_domains(
+    y: Array, sample_domain: Array, sample_weight: Array | None = None, task: str = "auto"
+) -> float:
+    """Share of the variance of y that lies between domains, adjusted for their number as R² is.
+
+    Of labels it is that of their indicators, of several outputs each in units of its spread.  Recentering
+    removes what it stands for.  It is near 0, or below, where domains have nothing to do with y.
+    """
+    target = check_target(y, y, sample_weight, None, task)[1]
+    index = np.unique(check_domains(sample_domain, len(target.Y)), return_inverse=True)[1]
+    w, Y = target.weight / target.weight.sum(), target.Y
+    sums, size = np.zeros((index.max() + 1, Y.shape[1])), np.bincount(index, weights=w)
+    np.add.at(sums, index, w[:, None] * Y)
+    n, k, size = 1 / np.vdot(w, w), np.count_nonzero(size), size[:, None]
+    between = np.sum(np.divide(sums**2, size, where=size > 0, out=sums)) / np.sum(w @ Y**2)
+    return float(1 - (1 - between) * (n - 1) / (n - k)) if n > k else 0.0
+
+
+def warn_if_confounded(y: Array, sample_domain: Array, sample_weight: Array | None, task: str) -> None:
+    """Warn of domains that carry the target, see `share_between_domains`."""
+    share = share_between_domains(y, sample_domain, sample_weight, task)
+    if share >= CONFOUNDED:
+        warn_at_caller(
+            f"Domains carry the target: {share:.0%} of the variance of y lies between the domains of "
+            "sample_domain (adjusted for their number), and recentering each by its own mean removes what "
+            "the matrices tell of that. Compare with a fit without sample_domain.",
+            UserWarning,
+        )
 
 
 def recenter_rows(X: Array, index: np.ndarray, means: list[np.ndarray]) -> Any:

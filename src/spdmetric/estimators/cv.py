@@ -16,7 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from spdmetric import validation
 from spdmetric.estimators import _selection as selection
-from spdmetric.estimators._data import Domains, check_target, groups_of_domains, recenter_domains
+from spdmetric.estimators._data import (
+    Domains,
+    check_target,
+    groups_of_domains,
+    recenter_domains,
+    warn_if_confounded,
+)
 from spdmetric.estimators._fitted import (
     DOCUMENTATION,
     CallbackSupportMixin,
@@ -24,7 +30,7 @@ from spdmetric.estimators._fitted import (
     follow_folds,
     with_progress,
 )
-from spdmetric.estimators._selection import Fold, FoldScores, Grid, Option, Whitened
+from spdmetric.estimators._selection import Fold, Grid, Option, Whitened
 from spdmetric.estimators.metric import LogEuclideanMetric, check_parameters, learn_weighting, solve_path
 from spdmetric.linalg.symmetric import Array, congruence, unvech, vech
 from spdmetric.linalg.threads import one_thread
@@ -236,7 +242,8 @@ class LogEuclideanMetricCV(FittedMetric):
         if sample_domain is not None:
             recentered, domains = recenter_domains(X, sample_domain, sample_weight, mean=self._mean_name)
             recentered = recentered[:] if isinstance(recentered, View) else recentered  # folds are in memory
-            groups = groups_of_domains(sample_domain) if groups is None else groups
+            if groups is None and not isinstance(self.cv, Integral):  # a number of folds takes no groups
+                groups = groups_of_domains(sample_domain)
         if is_dask_array(X):
             raise ValueError(
                 "Cross-validation needs the matrices in this process, and those of a dask array stay on the "
@@ -245,6 +252,8 @@ class LogEuclideanMetricCV(FittedMetric):
         matrices = validation.check_psd(validation.to_numpy(recentered), needed)
         classes, target = check_target(matrices, y, sample_weight, metric.class_weight, metric.task)
         data = Data(matrices, target)
+        if sample_domain is not None:
+            warn_if_confounded(y, sample_domain, sample_weight, metric.task)
         check_head(self.head, "regression" if classes is None else "classification")
         groups = None if groups is None else validation.check_groups(groups, data.shape[0])
         codes = data.target.values if classes is None else data.target.codes
@@ -253,7 +262,11 @@ class LogEuclideanMetricCV(FittedMetric):
         data, codes = data.weighted, codes[rows]
         grid = self._make_grid(data, folds, *given)
         whitened = selection.whiten_at_center(data, grid, metric.init)
-        scores = self._score_folds(whitened, grid, folds, metric)
+        quiet = copy(metric).set_params(callback=None)  # a callback may not reach other processes
+        tasks = Parallel(n_jobs=self.n_jobs, return_as="generator")(
+            delayed(selection.score_fold)(whitened, fold, grid, quiet) for fold in folds
+        )
+        scores = list(follow_folds(self, tasks, "cross-validation", len(folds)))
         table = selection.tabulate(scores, folds, codes, classes, self.scoring)
         chosen = selection.choose(table, grid, self.head, self.rule)
         by_accuracy = self.scoring is None and classes is not None
@@ -310,7 +323,11 @@ class LogEuclideanMetricCV(FittedMetric):
                 "'trust-region' on a part of the data, then use LogEuclideanMetric(solver='stochastic')."
             )
         validation.check_n_jobs(self.n_jobs)
-        validation.check_scorer(self.scoring)
+        if self.scoring is not None and not isinstance(self.scoring, str) and not callable(self.scoring):
+            raise ValueError(
+                f"scoring={self.scoring!r}: expected None, the name of a scorer of scikit-learn, or a "
+                "function of estimator, X and y."
+            )
         validation.check_choice("rule", self.rule, RULES)
         validation.check_choice("head", self.head, HEADS)
         validation.check_count("n_neighbors", self.n_neighbors, optional=True)
@@ -336,16 +353,6 @@ class LogEuclideanMetricCV(FittedMetric):
         d = data.X.shape[1]
         smallest = d if ranks is not None else validation.smallest_rank(data.X)
         return selection.make_grid(radii, ranks, weightings, numbers, (d, smallest))
-
-    def _score_folds(
-        self, whitened: Whitened, grid: Grid, folds: list[Fold], metric: LogEuclideanMetric
-    ) -> list[FoldScores]:
-        """Learn all candidates on each fold, and score them."""
-        quiet = copy(metric).set_params(callback=None)  # a callback may not reach other processes
-        tasks = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            delayed(selection.score_fold)(whitened, fold, grid, quiet) for fold in folds
-        )
-        return list(follow_folds(self, tasks, "cross-validation", len(folds)))
 
 
 def check_head(head: str, task: str) -> None:
@@ -414,8 +421,10 @@ class MetricPredictor(CallbackSupportMixin, BaseEstimator):
     def _doc_link_url_param_generator(self) -> dict[str, str]:
         return {"estimator_name": type(self).__name__}
 
-    def _make_metric(self) -> LogEuclideanMetricCV:
-        """The choice to make: what ``metric`` says to try, and this estimator's own parameters."""
+    def _fit_metric(
+        self, X: Array, y: Array, sample_weight: Any, groups: Any, sample_domain: Any
+    ) -> Training:
+        """Choose and learn the metric, from what ``metric`` says to try and this estimator's parameters."""
         metric = LogEuclideanMetricCV() if self.metric is None else self.metric
         if not isinstance(metric, (LogEuclideanMetric, LogEuclideanMetricCV)):
             raise ValueError(
@@ -434,13 +443,7 @@ class MetricPredictor(CallbackSupportMixin, BaseEstimator):
         own = self.get_params(deep=False)
         shared = {"task": self._task, "class_weight": own.pop("class_weight", template.class_weight)}
         own["metric"] = LogEuclideanMetric(**{**template.get_params(deep=False), **shared})
-        return LogEuclideanMetricCV(**{**metric.get_params(deep=False), **own})
-
-    def _fit_metric(
-        self, X: Array, y: Array, sample_weight: Any, groups: Any, sample_domain: Any
-    ) -> Training:
-        """Choose and learn the metric."""
-        metric = self._make_metric()
+        metric = LogEuclideanMetricCV(**{**metric.get_params(deep=False), **own})
         check_head(self.head, self._task)
         if watching := getattr(self, "_skl_callbacks", None):  # those of scikit-learn follow the choice
             metric.set_callbacks(*watching)

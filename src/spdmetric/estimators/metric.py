@@ -15,7 +15,7 @@ from sklearn.utils.validation import validate_data
 
 from spdmetric import validation
 from spdmetric.caller import warn_at_caller
-from spdmetric.estimators._data import check_data, recenter_domains
+from spdmetric.estimators._data import check_data, recenter_domains, warn_if_confounded
 from spdmetric.estimators._fitted import FittedMetric, end_task, with_progress
 from spdmetric.estimators._streaming import (
     RandomState,
@@ -264,6 +264,8 @@ class LogEuclideanMetric(FittedMetric):
                 rank=self.rank,
                 map=map_chunks,
             )
+            if sample_domain is not None:
+                warn_if_confounded(y, sample_domain, sample_weight, self.task)
             if not data.gathers:
                 self._check_for_cluster()
             solver = SOLVERS.get(self.solver) or partial(stochastic_solver, random_state=self.random_state)

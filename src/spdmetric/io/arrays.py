@@ -25,7 +25,7 @@ from spdmetric.io.files import Header, Refused, check_size, list_some, size_limi
 if TYPE_CHECKING:
     import h5py
 
-SIGNAL_SUFFIXES = (".edf", ".gdf", ".fif")
+SIGNAL_SUFFIXES = (".edf", ".bdf", ".gdf", ".vhdr", ".set", ".fif")
 _PICKLE = b"\x80"  # what pickles begin with
 _LONGEST_HEADER = 2**16  # of a .npy file
 _READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
@@ -117,7 +117,7 @@ def _refuse_pickles(pickled: bool) -> None:
 
 def mat_names(path: Path) -> list[str]:
     """Names of the variables of a ``.mat`` file of any version."""
-    if not _is_hdf5(path):
+    if not is_hdf5(path):
         return list(_variables(path))
     with _open_hdf5(path) as file:
         import h5py
@@ -133,7 +133,7 @@ def mat_names(path: Path) -> list[str]:
 
 def mat_header(path: Path, name: str) -> Header:
     """Shape and dtype of a variable, in MATLAB's order of axes; rows of text are words, cells are objects."""
-    if not _is_hdf5(path):
+    if not is_hdf5(path):
         return _variables(path)[name]
     with _open_hdf5(path) as file:
         dataset = _check_dataset(name, file, name)
@@ -147,7 +147,7 @@ def read_mat(path: Path, name: str) -> np.ndarray:
     """Read a variable of a ``.mat`` file of any version."""
     from scipy.io import loadmat
 
-    if _is_hdf5(path):
+    if is_hdf5(path):
         with _open_hdf5(path) as file:
             found = _hdf5_array(name, file, path.stat().st_size)
     else:
@@ -168,7 +168,7 @@ def _variables(path: Path) -> dict[str, Header]:
 def _variables_at(path: Path, size: int, time: int) -> dict[str, Header]:
     from scipy.io import whosmat
 
-    check_size("it", _inflated_size(path, size), size)
+    check_inflated(path)
     found: dict[str, Header] = {}
     for name, shape, kind in whosmat(path, chars_as_strings=False):
         if name in found or min(shape, default=0) < 0:
@@ -180,9 +180,9 @@ def _variables_at(path: Path, size: int, time: int) -> dict[str, Header]:
     return found
 
 
-def _inflated_size(path: Path, size: int) -> int:
-    """Bytes that the compressed variables of a file inflate to, counted up to what is too much."""
-    inflated, at = 0, 128
+def check_inflated(path: Path) -> None:
+    """Refuse a file whose compressed variables inflate to far more than is stored."""
+    inflated, at, size = 0, 128, path.stat().st_size
     with path.open("rb") as file:
         order = {b"IM": "<u4", b"MI": ">u4"}.get(file.read(128)[126:])
         while order is not None and at < size and inflated <= size_limit(size):
@@ -194,10 +194,10 @@ def _inflated_size(path: Path, size: int) -> int:
                 if not (packed := stream.unconsumed_tail or file.read(_PIECE)):
                     break
                 inflated += len(stream.decompress(packed, _PIECE))
-    return inflated
+    check_size("it", inflated, size)
 
 
-def _is_hdf5(path: Path) -> bool:
+def is_hdf5(path: Path) -> bool:
     """Whether the signature is there: MATLAB puts 512 bytes of its own before it."""
     with path.open("rb") as file:
         start = file.read(2056)
@@ -235,15 +235,19 @@ def _hdf5_array(name: str, file: h5py.File, size: int) -> np.ndarray:
     value = dataset[()].T
     if not dataset.dtype.hasobject:
         return np.array([_text(row) for row in value]) if _is_text(dataset) and value.ndim == 2 else value
-    texts, taken = [], 0
+    texts, taken = np.empty(value.size, dtype=object), 0
     for k, reference in enumerate(np.ravel(value)):
         cell = _check_dataset(f"cell {k} of {name}", file, reference) if reference else None
-        if cell is None or cell.dtype.hasobject:
+        if (
+            cell is None or cell.dtype.hasobject or cell.attrs.get("MATLAB_empty")
+        ):  # of which the shape is stored
             raise Refused(f"cell {k} of {name} is empty or a cell itself; expected a word or a number.")
         taken += Header(cell.shape, np.dtype("U1")).nbytes
         check_size(name, taken, size)
-        texts.append(_text(cell[()].T))
-    return np.array(texts, dtype=object)
+        content = cell[()].T
+        bare = "MATLAB_class" not in cell.attrs and cell.dtype == np.uint16
+        texts[k] = _text(content) if bare or _is_text(cell) else content
+    return texts
 
 
 def _is_text(dataset: h5py.Dataset) -> bool:
@@ -251,10 +255,8 @@ def _is_text(dataset: h5py.Dataset) -> bool:
 
 
 def _text(codes: np.ndarray) -> str:
-    """A MATLAB string, stored as the numbers of its characters; a number as it is."""
-    if codes.dtype == np.uint16:
-        return np.ravel(codes).astype("<u2").tobytes().decode("utf-16-le")
-    return "".join(map(chr, np.ravel(codes))) if codes.dtype.kind == "u" else str(np.squeeze(codes))
+    """A MATLAB string."""
+    return np.ravel(codes).astype("<u2").tobytes().decode("utf-16-le")
 
 
 # ---------------------------------------------------------------------------

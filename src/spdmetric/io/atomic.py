@@ -26,7 +26,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         target = Path(os.path.realpath(path))
         if target.is_symlink():  # resolved, and still a link: it leads to itself
             raise OSError(40, "Too many levels of symbolic links")
-        part = target.with_name(f".{target.name[:200]}.{token_hex(8)}.part")  # beside it: on one file system
+        part = target.with_name(f".{token_hex(8)}.part")  # beside it: on one file system; names have an end
         file = part.open("xb")  # fails where the name is taken, by a link too
     try:
         if target.exists():

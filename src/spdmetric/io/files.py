@@ -1,11 +1,9 @@
-"""What readers and writers of files share: how large arrays may be, errors that name the file, CSV."""
+"""What readers and writers of files share: how large arrays may be, errors that name the file."""
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from io import StringIO
 from itertools import islice
 from math import prod
 from os import PathLike
@@ -71,13 +69,6 @@ def check_size(name: str, declared: int, stored: int) -> None:
     if declared > size_limit(stored):
         much = f"{declared / 2**20:.0f} MB, more than 100 times the {stored / 2**20:.2g} MB stored"
         raise Refused(f"{name} declares {much}: the file is damaged, or not made of measured matrices.")
-
-
-def as_csv(rows: Iterable[Iterable[object]]) -> str:
-    """Rows as comma-separated values; None is empty."""
-    text = StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()
 
 
 def shorten(name: object, longest: int = 96) -> str:

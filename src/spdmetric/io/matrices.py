@@ -18,7 +18,8 @@ import numpy as np
 
 from spdmetric.caller import spell
 from spdmetric.io.arrays import find_format, is_mat, npy_header
-from spdmetric.io.columns import (
+from spdmetric.io.files import FileError, Header, Refused, check_size, explain_unreadable, list_some, shorten
+from spdmetric.io.tables import (
     GROUP_HEADS,
     LABEL_HEADS,
     as_column,
@@ -27,7 +28,6 @@ from spdmetric.io.columns import (
     read_csv_matrix,
     read_named_column,
 )
-from spdmetric.io.files import FileError, Header, Refused, check_size, explain_unreadable, list_some, shorten
 
 _MATRIX_SUFFIXES = (".npy", ".csv")  # of the files of a folder
 
@@ -42,6 +42,7 @@ class Matrices:
     name: str  # of the file, without folder and suffix
     notes: tuple[str, ...] = ()  # what was done to them when they were read, in sentences
     names: tuple[str, ...] | None = None  # of the files of a folder, one for each matrix
+    channels: tuple[str, ...] | None = None  # names of the rows, one for each
 
     @property
     def labels(self) -> np.ndarray:
@@ -58,6 +59,7 @@ def read_matrices(
     labels: str | PathLike[str] | None = None,
     groups: str | PathLike[str] | None = None,
     *,
+    matrices: str | None = None,
     subject: int | None = None,
 ) -> Matrices:
     """Read matrices, and their labels and groups where there are any.
@@ -69,11 +71,14 @@ def read_matrices(
         ``y`` or ``labels``, and ``groups``; or with ``X3``, ``y3`` and optionally ``r3`` (the
         groups) for subject 3 of several; or ``.npy`` with the matrices alone.  A stack that
         ``.mat`` stores as (d, d, n) is transposed.  Or a folder of ``.npy`` and ``.csv`` files
-        with one matrix each; the subfolders, if there are any, are the labels.
+        with one matrix each, these as pandas writes ``frame.corr()`` or as numbers alone; the
+        subfolders, if there are any, are the labels.
     labels, groups : str or path-like, optional
         A ``.csv`` file with a value for each matrix, or the name of an array of the file.  Groups
         are sessions, runs or subjects.  For a folder, a ``.csv`` file with two columns: the names of
         the files, and their values.
+    matrices : str, optional
+        The name of the array of matrices, if it is another.
     subject : int, optional
         Which subject to read from a file that holds several.
 
@@ -84,9 +89,9 @@ def read_matrices(
     """
     path = Path(path)
     if path.is_dir():
-        return _read_folder(path, subject, labels, groups)
+        return _read_folder(path, matrices or subject, labels, groups)
     with explain_unreadable(path):
-        stored, y, g, key = read_labeled(path, subject, labels, groups, _count_matrices)
+        stored, y, g, key = read_labeled(path, matrices, subject, labels, groups, _count_matrices)
         X = _as_stack(stored) if is_mat(path) else stored
         notes: tuple[str, ...] = ()
         if X.shape != stored.shape or X.strides != stored.strides:
@@ -104,18 +109,20 @@ Count = Callable[[Path, str, Header, int], int]  # how many matrices or trials a
 Labeled = tuple[np.ndarray, np.ndarray | None, np.ndarray | None, str]  # array, labels, groups, its name
 
 
-def find_header(path: Path, subject: int | None) -> Header:
+def find_header(path: Path, matrices: str | None = None, subject: int | None = None) -> Header:
     """Shape and dtype of the matrices or signals of a file."""
     known = find_format(path)
-    return known.header(path, find_names(known.names(path), subject)[0])
+    return known.header(path, find_names(known.names(path), matrices, subject)[0])
 
 
-def read_labeled(path: Path, subject: int | None, labels: Source, groups: Source, count: Count) -> Labeled:
+def read_labeled(
+    path: Path, matrices: str | None, subject: int | None, labels: Source, groups: Source, count: Count
+) -> Labeled:
     """Compare the sizes of all arrays with each other, then read them, the one of the matrices last."""
     known = find_format(path)
     names = known.names(path)
-    key, *others = find_names(names, subject)
-    sources = [given or name for given, name in zip((labels, groups), others, strict=True)]
+    key, *others = find_names(names, matrices, subject)
+    sources = [name if given is None else given for given, name in zip((labels, groups), others, strict=True)]
     headers = {name: known.header(path, name) for name in (key, *map(str, sources)) if name in names}
     check_size(list_some(headers), sum(header.nbytes for header in headers.values()), path.stat().st_size)
     n_labels = prod(headers[str(sources[0])].shape) if str(sources[0]) in headers else 0
@@ -136,22 +143,26 @@ def read_labeled(path: Path, subject: int | None, labels: Source, groups: Source
     return known.read(path, key), y, g, key
 
 
-def find_names(names: list[str], subject: int | None) -> tuple[str, str, str]:
+def find_names(names: list[str], matrices: str | None, subject: int | None) -> tuple[str, str, str]:
     """Names of matrices, labels and groups: those whose labels are there too, or of matrices alone."""
-    subjects = sorted(int(name[1:]) for name in names if re.fullmatch("X[0-9]+", name))
+    subjects = sorted(int(name[1:]) for name in names if re.fullmatch("X[0-9]{1,18}", name))
+    if matrices is not None and (matrices not in names or subject is not None):
+        todo = f"it has {list_some(names)}" if subject is None else f"leave out {spell('subject')}"
+        raise Refused(f"{spell('matrices', shorten(matrices))}: expected the name of an array; {todo}.")
     if subject is not None:
         X, y, groups = (f"{letter}{subject}" for letter in "Xyr")
         if X in names and y in names:
             return X, y, groups
         hint = f"subjects {list_some(subjects)}" if subjects else f"one subject: leave out {spell('subject')}"
         raise Refused(f"expected the arrays {X} and {y} of subject {subject}; it holds {hint}.")
-    pairs = (("X", "y"), ("covs", "labels"), ("X", "labels"), ("covs", "y"))
-    known = sorted((pair for pair in pairs if pair[0] in names), key=lambda pair: pair[1] not in names)
-    if known:
-        return (*known[0], "groups")
+    given = [name for name in ("X", "covs", matrices) if name in names and matrices in (None, name)]
+    pairs = [(name, labels) for name in given for labels in ("y", "labels", "y")[name == "covs" :][:2]]
+    if pairs:
+        return (*min(pairs, key=lambda pair: pair[1] not in names), "groups")
     if subjects:
         raise Refused(f"it holds several subjects: pass {spell('subject')}, one of {list_some(subjects)}.")
-    raise Refused(f"expected the arrays X and y, or covs and labels; found {list_some(names)}.")
+    todo = f"for others pass {spell('matrices')} and {spell('labels')} with their names"
+    raise Refused(f"expected the arrays X and y, or covs and labels; found {list_some(names)}: {todo}.")
 
 
 def _count_matrices(path: Path, name: str, header: Header, n_labels: int) -> int:
@@ -190,19 +201,22 @@ def _as_stack(X: np.ndarray) -> np.ndarray:
 # Folders
 
 
-def _read_folder(folder: Path, subject: int | None, labels: Source, groups: Source) -> Matrices:
+def _read_folder(folder: Path, array: str | int | None, labels: Source, groups: Source) -> Matrices:
     """One matrix of each file; all sizes are compared before a matrix of a ``.npy`` file is read."""
     tables = [Path(table) for table in (labels, groups) if table is not None]
-    if subject is not None or any(table.suffix.lower() != ".csv" for table in tables):
-        expected = f"no {spell('subject')}, and labels or groups from a .csv file that names the files"
+    if array is not None or any(table.suffix.lower() != ".csv" for table in tables):
+        arrays = f"{spell('matrices')} or {spell('subject')}"
+        expected = f"no {arrays}, and labels or groups from a .csv file that names the files"
         raise FileError(f"{folder} is a folder: expected {expected}.")
     left_out = {table.resolve() for table in tables}
     paths = find_files(folder, _MATRIX_SUFFIXES, left_out)
-    found = [_header_or_matrix(path) for path in paths]
-    for path, one in zip(paths, found, strict=True):
+    found, channels = zip(*map(_header_or_matrix, paths), strict=True)
+    for path, one, rows in zip(paths, found, channels, strict=True):
         if one.shape != found[0].shape:
             this, first = f"{path} has shape {one.shape}", f"{paths[0].name} has {found[0].shape}"
             raise FileError(f"{this}, but {first}: all matrices of a folder must have one size.")
+        if rows != channels[0]:
+            raise FileError(f"{path} and {paths[0].name} have different names of rows; expected the same.")
     X = np.empty((len(paths), *found[0].shape), np.result_type(*{one.dtype for one in found}))
     for k, (path, one) in enumerate(zip(paths, found, strict=True)):
         with explain_unreadable(path):
@@ -216,7 +230,7 @@ def _read_folder(folder: Path, subject: int | None, labels: Source, groups: Sour
     notes = (
         (f"{len(others)} files without a matrix were passed over: {list_some(others)}.",) if others else ()
     )
-    return Matrices(X, y, g, folder.name or folder.resolve().name, notes, names)
+    return Matrices(X, y, g, folder.name or folder.resolve().name, notes, names, channels[0])
 
 
 def find_files(folder: Path, suffixes: Collection[str], left_out: Collection[Path] = ()) -> list[Path]:
@@ -261,8 +275,8 @@ def _walk(folder: Path, depth: int = 1) -> Iterator[Path]:
             yield path
 
 
-def _header_or_matrix(path: Path) -> Header | np.ndarray:
-    """Shape and dtype of the one matrix of a ``.npy`` file; that of a ``.csv`` file itself."""
+def _header_or_matrix(path: Path) -> tuple[Header | np.ndarray, tuple[str, ...] | None]:
+    """Shape and dtype of the one matrix of a ``.npy`` file; that of a ``.csv`` file itself, and its names."""
     with explain_unreadable(path):
         if path.suffix.lower() == ".csv":
             return read_csv_matrix(path)
@@ -270,4 +284,4 @@ def _header_or_matrix(path: Path) -> Header | np.ndarray:
         if found.dtype.kind not in "fiubc" or len(found.shape) != 2 or len({*found.shape, 0}) != 2:
             got = f"it has dtype {found.dtype} and shape {found.shape}"
             raise Refused(f"{got}; expected one square matrix of numbers, not a stack of them.")
-        return found
+        return found, None

@@ -42,6 +42,7 @@ TRUSTED = frozenset(
         "spdmetric.estimators.embedding.Embedding",
         "spdmetric.estimators._adaptation.ClassCenters",
         "spdmetric.estimators._adaptation.LabeledVectors",
+        "spdmetric.estimators.filterbank.FilterBankCovariances",
         "spdmetric.estimators.preprocessing.CommonRange",
         "spdmetric.estimators.preprocessing.Shrinkage",
         "spdmetric.estimators.transfer.TransferClassifier",

@@ -1,36 +1,45 @@
-"""Signals in the formats that people have: arrays (n, channels, times), MNE's epochs, EDF and GDF recordings.
+"""Signals in the formats that people have: arrays (n, channels, times), and all recordings and epochs of MNE.
 
 Arrays are read as those of matrices are, the rest by MNE, an extra.
 """
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from os import PathLike
+from os.path import abspath
 from pathlib import Path
-from typing import TYPE_CHECKING
+from sys import maxsize
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from spdmetric.caller import spell
 from spdmetric.extras import require_extra
-from spdmetric.io.arrays import SIGNAL_SUFFIXES, is_mat
-from spdmetric.io.columns import GROUP_HEADS, LABEL_HEADS, read_column
+from spdmetric.io.arrays import SIGNAL_SUFFIXES, check_inflated, is_hdf5, is_mat
 from spdmetric.io.files import FileError, Header, Refused, check_size, explain_unreadable, list_some
-from spdmetric.io.matrices import Source, find_files, find_header, looks_like_signals, read_labeled
+from spdmetric.io.matrices import Matrices, Source, find_files, find_header, looks_like_signals, read_labeled
+from spdmetric.io.tables import GROUP_HEADS, LABEL_HEADS, as_column, read_column
 
 if TYPE_CHECKING:
-    from mne import Info
+    from mne import BaseEpochs, Info
     from mne.io import BaseRaw
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 Pair = tuple[float, float]
-_KINDS = {".fif": "epochs", ".edf": "recording", ".gdf": "recording"}  # of others: arrays
 _NOT_BRAIN = ("EOG", "ECG", "EMG")  # how channels are called that some files list among the EEG
+_NOT_TO_TELL = (
+    r"Limited \d+ annotation",  # the trial that a recording stops in
+    "Channel names are not unique",  # most channels of the competition's files are called "EEG"
+    "This filename .* does not conform to MNE naming",
+    "No coordinate information found|.*channel positions|Not setting position",
+)
 
 
 @dataclass(frozen=True)
@@ -55,13 +64,15 @@ class Signals:
     recipe: Recipe  # with the names of the channels, where they are known
     notes: tuple[str, ...] = ()  # what was done to them when they were read, in sentences
     rate: float | None = None  # Hz
+    places: tuple[tuple[str, float], ...] | None = None  # file and second of the event, one for each trial
 
 
 def read_signals(
-    path: Paths,
+    source: Paths | BaseRaw | BaseEpochs,
     labels: Source = None,
     groups: Source = None,
     *,
+    matrices: str | None = None,
     subject: int | None = None,
     events: str | None = None,
     band: Pair | None = None,
@@ -72,12 +83,16 @@ def read_signals(
 
     Parameters
     ----------
-    path : str, path-like or a sequence of them
+    source : str, path-like, a sequence of them, or Raw or Epochs of MNE
         ``.npz``, ``.mat`` or ``.npy`` with an array (n, channels, times), named as `read_matrices` has
-        it; MNE's epochs, ``-epo.fif``; a recording with annotations, ``.edf`` or ``.gdf``; several of
-        the last two, or a folder of them, whose groups are then the files.
+        it; a recording with annotations or a stimulus channel, ``.edf``, ``.bdf``, ``.gdf``, ``.vhdr``
+        (BrainVision), ``.set`` (EEGLAB) or ``.fif``; epochs, ``.fif`` or ``.set``; several of these, or
+        a folder of them, whose groups are then the files.
     labels, groups : str or path-like, optional
-        A ``.csv`` file with a value for each trial; of arrays also the name of one.
+        A ``.csv`` file with a value for each trial; of arrays also the name of one, of epochs a column of
+        their metadata, of recordings what their names tell: "run" of ``S001R04.edf`` or ``run-04.edf``.
+    matrices : str, optional
+        The name of the array of signals, if it is another than X.
     subject : int, optional
         Which subject to read from arrays of several.
     events : str, optional
@@ -101,28 +116,102 @@ def read_signals(
         events, band, window = recipe.events, recipe.band, recipe.window
     if events is not None:
         event_labels(events)  # or a sentence, before anything is read
-    paths = [Path(path)] if isinstance(path, str | PathLike) else [Path(one) for one in path]
-    if len(paths) == 1 and paths[0].is_dir():
-        paths = find_files(paths[0], SIGNAL_SUFFIXES)
-    kinds = {_KINDS.get(one.suffix.lower(), "array") for one in paths}
-    if len(kinds) != 1 or (recipe is not None and kinds != {recipe.kind}):
-        expected = "files of one type" if recipe is None else f"{recipe.kind}s, as the model was trained on"
-        raise FileError(f"{list_some(paths)}: got {' and '.join(sorted(kinds))}; expected {expected}.")
-    channels = recipe.channels if recipe else None
     band, window = (pair and (float(pair[0]), float(pair[1])) for pair in (band, window))
-    wanted = Recipe(min(kinds), events, band, window, channels)
-    if wanted.kind == "array":
-        return _read_arrays(paths, labels, groups, subject, wanted)
-    if subject is not None:
-        raise FileError(f"{paths[0]} is read without {spell('subject')}, which is for arrays.")
-    read = _read_epochs if wanted.kind == "epochs" else _read_recording
-    found = _join([read(one, wanted) for one in paths], paths, wanted, strict=recipe is None)
-    y = found.y if labels is None else read_column(labels, len(found.X), LABEL_HEADS)
-    g = found.groups if groups is None else read_column(groups, len(found.X), GROUP_HEADS)
+    wanted = Recipe("array", events, band, window, recipe.channels if recipe else None)
+    if isinstance(source, str | PathLike) or hasattr(source, "get_data"):
+        source = [source]
+    sources: list[Any] = [one if hasattr(one, "get_data") else _as_path(one) for one in source]
+    if len(sources) == 1 and isinstance(sources[0], Path) and sources[0].is_dir():
+        sources = find_files(sources[0], SIGNAL_SUFFIXES)
+    first = recipe.kind if recipe else None
+    parts: list[Part] = []
+    for one in sources:
+        array = isinstance(one, Path) and one.suffix.lower() not in SIGNAL_SUFFIXES
+        signals = None if array else _open(one) if isinstance(one, Path) else one
+        kind = "array" if array else "epochs" if hasattr(signals, "event_id") else "recording"
+        if kind != (first := first or kind):
+            expected = (
+                "files of one type" if recipe is None else f"{recipe.kind}, as the model was trained on"
+            )
+            raise FileError(f"{_name(one)}: got {kind}; expected {expected}.")
+        wanted = replace(wanted, kind=kind)
+        if array:
+            return _read_arrays(sources, labels, groups, matrices, subject, wanted)
+        if matrices is not None or subject is not None:
+            option = spell("subject" if matrices is None else "matrices")
+            raise FileError(f"{_name(one)} is read without {option}, which is for arrays.")
+        cut = _cut_trials if kind == "recording" else _select_epochs
+        with explain_unreadable(one) if isinstance(one, Path) else nullcontext():
+            part, there, columns = cut(signals, one, wanted)
+            y, g = (
+                own if given is None or _is_table(given) else _find_column(str(given), part, columns, option)
+                for given, own, option in ((labels, part.y, "labels"), (groups, part.groups, "groups"))
+            )
+        parts.append((replace(part, y=y, groups=g), there))
+    found = _join(parts, [_name(one) for one in sources], wanted, strict=recipe is None)
+    y, g = (
+        read_column(given, len(found.X), heads) if given is not None and _is_table(given) else own
+        for given, heads, own in ((labels, LABEL_HEADS, found.y), (groups, GROUP_HEADS, found.groups))
+    )
     return replace(found, y=y, groups=g)
 
 
-def holds_signals(path: str | PathLike[str], subject: int | None = None) -> bool:
+def estimate_covariances(
+    signals: Signals | BaseEpochs | ArrayLike, estimator: str = "oas", **options: Any
+) -> Matrices:
+    """Estimate a covariance matrix of each signal, with the names of its channels.
+
+    Parameters
+    ----------
+    signals : Signals, Epochs of MNE, or array-like of shape (n, channels, times)
+        What `read_signals` returns, or takes; labels of epochs are the names of their events.
+    estimator : str, default="oas"
+        In the words of ``pyriemann.estimation.Covariances``.
+    **options
+        Of `read_signals`, for epochs: ``groups="run"`` is a column of their metadata.
+
+    Returns
+    -------
+    matrices : Matrices
+        With labels and groups where the signals have them.
+    """
+    with require_extra("Covariances of signals need pyRiemann", "compare"):
+        from pyriemann.estimation import Covariances
+    if hasattr(signals, "get_data"):
+        signals = read_signals(signals, **options)
+    if not isinstance(signals, Signals):
+        X = np.asarray(signals)
+        if X.dtype.kind not in "fiub" or X.ndim != 3 or 0 in X.shape:
+            got = f"an array of shape {X.shape} and dtype {X.dtype}"
+            raise ValueError(f"Expected signals, real numbers (n, channels, times), or Epochs, got {got}.")
+        signals = Signals(X.astype(np.float64), None, None, "signals", Recipe("array"))
+    X = Covariances(estimator).fit_transform(signals.X)
+    return Matrices(
+        X, signals.y, signals.groups, signals.name, signals.notes, channels=signals.recipe.channels
+    )
+
+
+def _as_path(source: object) -> Path:
+    if not isinstance(source, str | PathLike):
+        expected = "the name of a file or a folder, several of them, or Raw or Epochs of MNE"
+        todo = "; arrays are signals already, see estimate_covariances" if hasattr(source, "shape") else ""
+        raise TypeError(f"Expected {expected}, got {type(source).__name__}{todo}.")
+    return Path(source)
+
+
+def _is_table(source: str | PathLike[str]) -> bool:
+    return Path(source).suffix.lower() == ".csv"
+
+
+def _name(source: Any) -> Path:
+    """Where signals come from; those that MNE has in memory have a name too."""
+    if isinstance(source, Path):
+        return source
+    known = [*(getattr(source, "filenames", None) or ()), getattr(source, "filename", None)]
+    return Path(next(filter(None, known), type(source).__name__))
+
+
+def holds_signals(path: str | PathLike[str], matrices: str | None = None, subject: int | None = None) -> bool:
     """Whether what has this name holds signals rather than matrices, as far as its headers tell."""
     path = Path(path)
     if path.is_dir():
@@ -130,7 +219,7 @@ def holds_signals(path: str | PathLike[str], subject: int | None = None) -> bool
     if path.suffix.lower() in SIGNAL_SUFFIXES:
         return True
     with explain_unreadable(path):
-        shape = find_header(path, subject).shape
+        shape = find_header(path, matrices, subject).shape
         return looks_like_signals(shape) and shape[0] != shape[1]
 
 
@@ -139,7 +228,12 @@ def holds_signals(path: str | PathLike[str], subject: int | None = None) -> bool
 
 
 def _read_arrays(
-    paths: list[Path], labels: Source, groups: Source, subject: int | None, wanted: Recipe
+    paths: list[Path],
+    labels: Source,
+    groups: Source,
+    matrices: str | None,
+    subject: int | None,
+    wanted: Recipe,
 ) -> Signals:
     """Trials of an array, of which MATLAB may have them along the last axis."""
     path = paths[0]
@@ -148,7 +242,7 @@ def _read_arrays(
         todo = "expected one file, whose trials are cut already"
         raise FileError(f"{list_some(paths)}: {todo}" + f": leave out {', '.join(options)}." * bool(options))
     with explain_unreadable(path):
-        stored, y, g, key = read_labeled(path, subject, labels, groups, _count_trials)
+        stored, y, g, key = read_labeled(path, matrices, subject, labels, groups, _count_trials)
     n_labels = 0 if y is None else len(y)
     last = is_mat(path) and n_labels == stored.shape[2] != stored.shape[0]
     X = np.ascontiguousarray(stored.transpose(2, 0, 1) if last else stored, dtype=np.float64)
@@ -169,6 +263,10 @@ def _count_trials(path: Path, name: str, header: Header, n_labels: int) -> int:
 # MNE
 
 
+Columns = dict[str, np.ndarray]  # what metadata of epochs say of each trial
+Part = tuple[Signals, Counter[str]]  # trials of one file, and how many events of each name it has
+
+
 def event_labels(events: str) -> dict[str, str]:
     """Labels by the names of events: "T1=left,T2=right", or the names themselves, "T1,T2"."""
     parts = [part.partition("=") for part in events.split(",") if part.strip()]
@@ -179,61 +277,130 @@ def event_labels(events: str) -> dict[str, str]:
     return found
 
 
-Part = tuple[Signals, Counter[str]]  # trials of one file, and how many events of each name it has
+def _open(path: Path) -> BaseRaw | BaseEpochs:
+    """Open what MNE reads, by its suffix; whatever it raises on a damaged file becomes a sentence."""
+    with require_extra(f"Reading {path.suffix} files needs MNE", "eeg"):
+        import mne
+    with explain_unreadable(path), warnings.catch_warnings():
+        # MNE would go on with what is left of a truncated file.
+        warnings.filterwarnings("error", message="Number of records from the header does not match")
+        if path.suffix.lower() == ".fif":  # of what is damaged
+            warnings.simplefilter("error", RuntimeWarning)
+        for message in _NOT_TO_TELL:
+            warnings.filterwarnings("ignore", message=message)
+        suffix = path.suffix.lower()
+        if suffix == ".set" and _count_trials_of_set(path) > 1:
+            return mne.read_epochs_eeglab(path, verbose="WARNING")
+        if suffix == ".vhdr":
+            _check_names(re.findall(r"(?im)^\s*(?:Data|Marker)File\s*[=:](.*)$", path.read_text("latin-1")))
+        try:
+            raw = mne.io.read_raw(path, preload=False, verbose="WARNING")
+        except ValueError:
+            if suffix != ".fif":
+                raise
+            return mne.read_epochs(path, proj=False, preload=True, verbose="WARNING")
+        files = [Path(name) for name in raw.filenames if name is not None]
+        if any(Path(abspath(one)).parent != Path(abspath(path)).parent for one in files):
+            _check_names(list(map(str, files)))
+        # Channels of a low rate are given that of the highest.
+        stored = sum(one.stat().st_size for one in files)
+        check_size("the signal", 8 * len(raw.ch_names) * raw.n_times, stored)
+        return raw.load_data(verbose="WARNING")
 
 
-def _read_recording(path: Path, wanted: Recipe) -> Part:
-    """Trials of an EDF or GDF file: the annotations of some names, after the filter."""
-    raw = _read_raw(path)
+def _count_trials_of_set(path: Path) -> int:
+    """Trials of an EEGLAB file, which can name a file with its data."""
+    from scipy.io import loadmat
+
+    if is_hdf5(path):
+        raise Refused("it is of MATLAB 7.3, where data can be in any file; save it as version 7 in EEGLAB.")
+    check_inflated(path)
+    content = loadmat(path, variable_names=["EEG", "data", "trials"], simplify_cells=True)
+    content = content.get("EEG", content)
+    if isinstance(content.get("data"), str):
+        _check_names([content["data"]])
+    return int(content.get("trials", 1))
+
+
+def _check_names(names: list[str]) -> None:
+    """Refuse names of files that lead to another folder."""
+    if elsewhere := [name.strip() for name in names if "/" in name or "\\" in name]:
+        raise Refused(f"it names the file {list_some(elsewhere)}; expected a file in its own folder.")
+
+
+def _cut_trials(raw: BaseRaw, source: Any, wanted: Recipe) -> tuple[Signals, Counter[str], Columns]:
+    """Trials of a recording: the annotations of some names, or codes of a stimulus channel."""
     import mne
 
-    there = Counter(map(str, raw.annotations.description))
+    codes = {name: k for k, name in enumerate(dict.fromkeys(map(str, raw.annotations.description)))}
+    marks = np.empty((0, 3), dtype=int)
+    if codes:  # with onsets in seconds, which MNE rounds to the nearest sample
+        marks = mne.events_from_annotations(raw, codes, regexp=None, verbose="ERROR")[0]
+    elif len(mne.pick_types(raw.info, meg=False, stim=True)):
+        marks = mne.find_events(raw, shortest_event=1, verbose="ERROR")
+        codes = {str(code): code for code in marks[:, 2].tolist()}
+    names = {code: name for name, code in codes.items()}
+    described = np.array([names[code] for code in marks[:, 2].tolist()], dtype=str)
+    there = Counter(described.tolist())
     if wanted.events is None or wanted.window is None:
         events, window = spell("events", "T1,T2"), spell("window", (0.5, 2.5))
         todo = f"pass {events}, the names of those that are trials, and {window}, seconds after them"
-        raise FileError(f"{path}: {todo}; it has {list_some(sorted(there))}.")
+        raise Refused(f"{todo}; it has {list_some(sorted(there))}.")
     labels = event_labels(wanted.events)
-    with explain_unreadable(path):
-        codes = {name: k for k, name in enumerate(labels) if name in there}
-        # Onsets are stored in seconds: MNE rounds them to the nearest sample.
-        found = (
-            mne.events_from_annotations(raw, codes, verbose="ERROR")[0] if codes else np.empty((0, 3), int)
-        )
-        onsets = found[:, 0] - raw.first_samp
-        (channels, unit), rate = _pick_channels(raw.info, wanted.channels), float(raw.info["sfreq"])
-        signal = raw.get_data(picks=list(channels)) * unit
-    try:
-        samples = window_samples(rate, wanted.window)
-        inside = (onsets + samples[0] >= 0) & (onsets + samples[-1] < signal.shape[1])
-        X = cut_epochs(signal, onsets[inside], rate, band=wanted.band, window=wanted.window)
-    except ValueError as error:
-        raise FileError(f"{path}: {error}") from error
-    left = f"{path.name}: {np.sum(~inside)} trials were left out, whose window leaves the recording."
-    y, notes = np.array(list(labels.values()))[found[inside, 2]], () if inside.all() else (left,)
-    return Signals(X, y, None, path.stem, replace(wanted, channels=channels), notes, rate), there
+    kept = np.isin(described, list(labels))
+    onsets, described = marks[kept, 0] - raw.first_samp, described[kept]
+    (channels, unit), rate = _pick_channels(raw.info, wanted.channels), float(raw.info["sfreq"])
+    moments = window_samples(rate, wanted.window)
+    inside = (onsets + float(moments[0]) >= 0) & (onsets + float(moments[-1]) < raw.n_times)
+    taken = 8 * np.sum(inside) * len(channels) * (moments[-1] - moments[0] + 1)
+    check_size("the trials", int(taken), 8 * len(raw.ch_names) * raw.n_times)
+    signal = raw.get_data(picks=list(channels)) * unit
+    X = cut_epochs(signal, onsets[inside], rate, band=wanted.band, window=wanted.window)
+    name = _name(source)
+    left = f"{name.name}: {np.sum(~inside)} trials were left out, whose window leaves the recording."
+    y, notes = (
+        np.array([labels[event] for event in described[inside]], dtype=str),
+        () if inside.all() else (left,),
+    )
+    places = tuple((name.name, float(onset) / rate) for onset in onsets[inside])
+    found = replace(wanted, channels=channels)
+    return Signals(X, y, None, name.stem, found, notes, rate, places), there, {}
 
 
-def _read_epochs(path: Path, wanted: Recipe) -> Part:
-    """Trials of a file of MNE's epochs."""
-    with require_extra("Reading FIF files needs MNE", "eeg"):
-        import mne
-    with explain_unreadable(path), warnings.catch_warnings():
-        if wanted.band is not None or not path.name.endswith(("-epo.fif", "_epo.fif")):
-            todo = f"without {spell('band')}, which belongs before the cut"
-            raise Refused(f"expected epochs, saved by MNE under a name that ends in -epo.fif, {todo}.")
-        warnings.simplefilter("error", RuntimeWarning)  # MNE's, of what is damaged
-        epochs = mne.read_epochs(path, preload=True, proj=False, verbose="ERROR")
-        names = {code: name for name, code in epochs.event_id.items()}
-        described = np.array([names.get(code, str(code)) for code in epochs.events[:, 2].tolist()], dtype=str)
-        there = Counter(described.tolist())
-        labels = event_labels(wanted.events) if wanted.events else {name: name for name in there}
-        kept = np.flatnonzero(np.isin(described, list(labels)))
-        channels, unit = _pick_channels(epochs.info, wanted.channels)
-        X = epochs.get_data(picks=list(channels), verbose="ERROR")[kept] * unit
-        if wanted.window is not None:
-            X = X[:, :, _find_moments(epochs.times, wanted.window)].copy()
-        y, rate = np.array([labels[name] for name in described[kept]], dtype=str), float(epochs.info["sfreq"])
-        return Signals(X, y, None, path.stem, replace(wanted, channels=channels), (), rate), there
+def _select_epochs(epochs: BaseEpochs, source: Any, wanted: Recipe) -> tuple[Signals, Counter[str], Columns]:
+    """Trials of epochs: those of some events, and their metadata."""
+    if wanted.band is not None:
+        raise Refused(f"it holds epochs: leave out {spell('band')}, which belongs before the cut.")
+    names, name = {code: name for name, code in epochs.event_id.items()}, _name(source)
+    described = np.array([names.get(code, str(code)) for code in epochs.events[:, 2].tolist()], dtype=str)
+    there = Counter(described.tolist())
+    labels = event_labels(wanted.events) if wanted.events else {name: name for name in there}
+    kept = np.flatnonzero(np.isin(described, list(labels)))
+    channels, unit = _pick_channels(epochs.info, wanted.channels)
+    X = epochs.get_data(picks=list(channels), verbose="ERROR")[kept] * unit
+    if wanted.window is not None:
+        X = X[:, :, _find_moments(epochs.times, wanted.window)].copy()
+    y, rate = np.array([labels[event] for event in described[kept]], dtype=str), float(epochs.info["sfreq"])
+    places = tuple((name.name, float(sample) / rate) for sample in epochs.events[kept, 0])
+    columns = (
+        {} if epochs.metadata is None else {str(k): v.to_numpy()[kept] for k, v in epochs.metadata.items()}
+    )
+    found = replace(wanted, channels=channels)
+    return Signals(X, y, None, name.stem, found, (), rate, places), there, columns
+
+
+def _find_column(name: str, part: Signals, columns: Columns, option: str) -> np.ndarray:
+    """A value for each trial: of the metadata, or one for all, which the name of the file tells."""
+    if name in columns:
+        return as_column(name, columns[name], len(part.X), maxsize)
+    word, letter = re.escape(name), re.escape(name[:1].upper())
+    # As BIDS has it, "sub-01_run-2", or "run2", or "S001R04".
+    pattern = rf"(?:^|[_-])(?i:{word}|{word[:3]})[_-]?([^_-]+)|{letter}([0-9]+)"
+    if found := re.search(pattern, part.name) if name else None:
+        return np.full(len(part.X), found[1] or found[2])
+    there = f"its metadata have {list_some(columns)}" if columns else "it has no metadata"
+    expected = "a .csv file, a column of metadata, or a part of the name of the file, as run of S001R04"
+    raise Refused(f"{spell(option, name)}: expected {expected}; {there}.")
 
 
 def _find_moments(times: np.ndarray, window: Pair) -> slice:
@@ -288,24 +455,6 @@ def _join(parts: list[Part], paths: list[Path], wanted: Recipe, *, strict: bool)
     return replace(first, X=X, y=y, groups=groups, name=name, notes=notes)
 
 
-def _read_raw(path: Path) -> BaseRaw:
-    """Read an EDF or GDF file; whatever MNE raises on a damaged one becomes a sentence."""
-    with require_extra("Reading EDF and GDF files needs MNE", "eeg"):
-        import mne
-    reader = {".edf": mne.io.read_raw_edf, ".gdf": mne.io.read_raw_gdf}[path.suffix.lower()]
-    with warnings.catch_warnings(), explain_unreadable(path):
-        # MNE would go on with what is left of a truncated file.
-        warnings.filterwarnings("error", message="Number of records from the header does not match")
-        # The trial that a recording stops in; whether its window is whole is asked later.
-        warnings.filterwarnings("ignore", message=r"Limited \d+ annotation")
-        # Most channels of the competition's files are called "EEG".
-        warnings.filterwarnings("ignore", message="Channel names are not unique")
-        raw = reader(path, preload=False, verbose="WARNING")
-        # Channels of a low rate are given that of the highest.
-        check_size("the signal", 8 * len(raw.ch_names) * raw.n_times, path.stat().st_size)
-        return raw.load_data(verbose="WARNING")
-
-
 def cut_epochs(
     signal: ArrayLike, onsets: ArrayLike, fs: float, *, band: Pair | None, window: Pair
 ) -> np.ndarray:
@@ -317,32 +466,36 @@ def cut_epochs(
 
     signal, onsets = np.asarray(signal, dtype=np.float64), np.asarray(onsets)
     if signal.ndim != 2:
-        raise ValueError(f"Expected a signal of shape (n_channels, n_samples), got shape {signal.shape}.")
+        raise Refused(f"Expected a signal of shape (n_channels, n_samples), got shape {signal.shape}.")
     if onsets.ndim != 1 or not np.array_equal(onsets, np.floor(onsets)):
-        raise ValueError("Expected onsets as a list of whole numbers, samples of the signal.")
+        raise Refused("Expected onsets as a list of whole numbers, samples of the signal.")
     if band is not None and not 0 < band[0] < band[1] < fs / 2:
         expected = f"two rising frequencies above 0 and below {fs / 2:g} Hz"
-        raise ValueError(f"{spell('band', band)} at fs={fs:g} Hz: expected {expected}.")
-    samples = onsets.astype(np.int64)[:, None] + window_samples(fs, window)
+        raise Refused(f"{spell('band', band)} at fs={fs:g} Hz: expected {expected}.")
+    moments, onsets = window_samples(fs, window), onsets.astype(np.int64)
+    if moments[-1] - moments[0] >= signal.shape[1]:  # before anything of that size is made
+        long = f"{signal.shape[1]} samples at {fs:g} Hz"
+        raise Refused(f"{spell('window', window)} is longer than the signal, {long}.")
+    samples = onsets[:, None] + np.arange(moments[0], moments[-1] + 1)
     outside = np.flatnonzero((samples[:, 0] < 0) | (samples[:, -1] >= signal.shape[1]))
     if len(outside):
         k = outside[0]
         got = f"The window of onsets[{k}] is samples {samples[k, 0]} to {samples[k, -1]}"
-        raise ValueError(f"{got}, but the signal has {signal.shape[1]} samples; leave that trial out.")
+        raise Refused(f"{got}, but the signal has {signal.shape[1]} samples; leave that trial out.")
     filtered = signal if band is None else sosfilt(butter(5, band, "band", fs=fs, output="sos"), signal)
     epochs = filtered[:, samples].transpose(1, 0, 2)  # (n_trials, n_channels, n_times)
     missing = np.flatnonzero(~np.isfinite(epochs).all(axis=(1, 2)))
     if len(missing):
-        raise ValueError(
+        raise Refused(
             f"The window of onsets[{missing[0]}] holds NaN or infinity after the filter, which spreads a "
             "missing sample over all that follow; cut the signal after the missing samples."
         )
     return epochs
 
 
-def window_samples(fs: float, window: Pair) -> np.ndarray:
+def window_samples(fs: float, window: Pair) -> range:
     """Samples of a window, its ends included, counted from the event."""
     first, last = np.floor(np.asarray(window) * fs + 0.5)
     if not np.isfinite(window).all() or last <= first:
-        raise ValueError(f"{spell('window', window)}: expected two rising moments, in seconds.")
-    return np.arange(int(first), int(last) + 1)
+        raise Refused(f"{spell('window', window)}: expected two rising moments, in seconds.")
+    return range(int(first), int(last) + 1)

@@ -58,6 +58,13 @@ def array_namespace(*arrays: Array) -> Any:
     return np
 
 
+def is_complex(X: Array) -> bool:
+    """Whether an array is of complex numbers."""
+    if type(X) is np.ndarray:
+        return X.dtype.kind == "c"
+    return array_namespace(X).isdtype(X.dtype, "complex floating")
+
+
 # ---------------------------------------------------------------------------
 # One eigendecomposition
 
@@ -70,7 +77,7 @@ class Spectrum(NamedTuple):
 
     def compose(self, values: Array) -> Array:
         """Return ``V diag(values) V'``: a function of the matrices, given on the spectrum."""
-        return (self.vectors * values[..., None, :]) @ self.vectors.mT
+        return (self.vectors * values[..., None, :]) @ adjoint(self.vectors)
 
 
 def spectrum(S: Array) -> Spectrum:
@@ -79,14 +86,19 @@ def spectrum(S: Array) -> Spectrum:
     return Spectrum(values, vectors)
 
 
+def adjoint(A: Array) -> Array:
+    """Transpose of each matrix of a stack, conjugate where it is complex."""
+    return array_namespace(A).conj(A.mT) if is_complex(A) else A.mT
+
+
 def symmetrize(A: Array) -> Array:
-    """Symmetric part of each matrix of a stack."""
-    return (A + A.mT) / 2
+    """Symmetric part of each matrix of a stack; the Hermitian one of complex matrices."""
+    return (A + adjoint(A)) / 2
 
 
 def congruence(W: Array, X: Array) -> Array:
     """Return ``W X W'`` for each matrix of a stack, exactly symmetric."""
-    return symmetrize(W @ X @ W.mT)
+    return symmetrize(W @ X @ adjoint(W))
 
 
 # ---------------------------------------------------------------------------
