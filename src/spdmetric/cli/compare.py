@@ -105,12 +105,16 @@ def run(arguments: Namespace) -> None:
         scoring=arguments.scoring or ("r2" if arguments.regression else None),
         class_weight=arguments.class_weight,
         recenter=arguments.recenter,
-        channels=arguments.channels or data.matrices.channels or (data.recipe and data.recipe.channels),
+        channels=arguments.channels or _find_channels(data),
         store=out.with_suffix(".state"),
         n_jobs=arguments.jobs,
         verbose=True,
     )
     _write(report, data, arguments)
+
+
+def _find_channels(data: Input) -> tuple[str, ...] | None:
+    return data.matrices.channels if data.recipe is None else data.recipe.channels
 
 
 def _check_input(matrices: Matrices, others: Matrices | None, arguments: Namespace) -> Matrices:

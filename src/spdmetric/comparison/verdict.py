@@ -16,7 +16,6 @@ from spdmetric.comparison.methods import PAIRS, find_method
 from spdmetric.comparison.plan import Entry, Plan
 from spdmetric.comparison.run import Comparison, Outcome
 from spdmetric.comparison.scores import SCORES, Score, balance, compute_auc, explain_variance
-from spdmetric.estimators import CONFOUNDED, share_between_domains
 
 # What everybody knows, to compare with.
 REFERENCES = ("logeuclid-mean-lda", "logeuclid-mean-ridge")
@@ -219,7 +218,7 @@ def headline(verdict: Verdict) -> str:
         )
         return f"{text} seen (95 % interval {low}): these data do not tell them apart."
     if score.sign * (verdict.chance - (own.low if score.sign > 0 else own.high)) >= 0:
-        text = f"Nothing here is clearly better than guessing: the best of {len(plain)}, {title}, has"
+        text = f"Nothing here is clearly better than guessing: the best of {len(plain)}, {title}:"
         return f"{text} {show(own.mean)} {_UNSEEN} ({_guess(verdict, show)}), within {noise}."
     text = f"Use {title}: {show(own.mean)} {_UNSEEN} ({_guess(verdict, show)})."
     other = known[0]
@@ -256,9 +255,12 @@ def confound_sentence(plan: Plan) -> str:
     """A warning where recentering removes what groups tell of the target; empty where it does not."""
     if plan.recentered is None or plan.groups is None:
         return ""
-    task = "regression" if plan.classes is None else "classification"
-    share = share_between_domains(plan.codes[: len(plan.groups)], plan.groups, task=task)
-    if share < CONFOUNDED:
+    codes, groups = plan.codes[: len(plan.groups)], np.unique(plan.groups, return_inverse=True)[1]
+    Y = codes[:, None] if plan.classes is None else np.eye(len(plan.classes))[codes]
+    n, k = len(Y), groups.max() + 1
+    inside = sum(np.sum((Y[groups == g] - Y[groups == g].mean(axis=0)) ** 2) for g in range(k))
+    share = 1 - inside / np.sum((Y - Y.mean(axis=0)) ** 2) * (n - 1) / max(1, n - k)  # as an adjusted R²
+    if share < 0.4:  # as the estimators warn
         return ""
     what = "targets" if plan.classes is None else "labels"
     return (

@@ -1,6 +1,5 @@
 """The scikit-learn API: learn the metric, then turn SPD matrices into vectors."""
 
-from spdmetric.estimators._data import CONFOUNDED, share_between_domains
 from spdmetric.estimators.classifier import LogEuclideanClassifier
 from spdmetric.estimators.cv import LogEuclideanMetricCV
 from spdmetric.estimators.filterbank import FilterBankCovariances
@@ -10,7 +9,6 @@ from spdmetric.estimators.regressor import LogEuclideanRegressor
 from spdmetric.estimators.transfer import TransferClassifier
 
 __all__ = [
-    "CONFOUNDED",
     "CommonRange",
     "FilterBankCovariances",
     "LogEuclideanClassifier",
@@ -19,5 +17,4 @@ __all__ = [
     "LogEuclideanRegressor",
     "Shrinkage",
     "TransferClassifier",
-    "share_between_domains",
 ]
