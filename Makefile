@@ -33,7 +33,7 @@ $(STAMP): pyproject.toml $(ENVIRONMENT)
 	@touch $(STAMP)
 
 demo: $(STAMP)
-	$(BIN)/python examples/plot_learning.py
+	$(BIN)/python examples/first_steps/plot_learning.py
 	$(BIN)/python -m reproduction toy --quick --out results
 
 test: $(STAMP)

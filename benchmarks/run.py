@@ -53,7 +53,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         default=[],
         type=Path,
         metavar="FILE",
-        help="put the stored results into these documents (README.md docs/speed.md), run nothing",
+        help="put the stored results into these documents (docs/speed.md), run nothing",
     )
     return parser.parse_args(arguments)
 

@@ -122,31 +122,8 @@ def _theirs(row: Sequence[str]) -> str:
     return "not run" if row[-1].startswith("missing") else row[4]
 
 
-def highlights(records: Mapping[str, Mapping[str, Any]]) -> str:
-    """The few lines of `HIGHLIGHTS`, as far as they were measured."""
-    measured = {(row[0], row[2]): row for row in rows(records)}
-    cells = [
-        (what, measured[line][3], against, measured[line][4], measured[line][5])
-        for line, (what, against) in HIGHLIGHTS.items()
-        if line in measured
-    ]
-    return _markdown([("as a user gets it", "time", "beside it", "time", "ratio"), *cells])
-
-
-# What a reader of the README sees: what a user gets with every default, losses included.
-_PINNED = "one BLAS thread, kernels loaded"
-HIGHLIGHTS = {
-    ("session/fits", "second fit, pinned"): ("the second `fit` of a session", _PINNED),
-    ("session/fits", "tenth fit, pinned"): ("the tenth `fit`", _PINNED),
-    ("session/cv", "first CV, pinned"): ("`LogEuclideanMetricCV().fit`, loading included", _PINNED),
-    ("session/grid", "50 fits, pinned"): (
-        "`GridSearchCV`, ten radii, five folds",
-        "its 50 fits alone, pinned",
-    ),
-    ("process/toy8", "NumPy path"): ("a whole process, 50 matrices 8 x 8", "without compiled kernels"),
-}
 # Documents have a pair of marks for each table that they show.
-TABLES = {"all": brief, "highlights": highlights}
+TABLES = {"all": brief}
 BEGIN, END = "<!-- speed: {} (benchmarks/run.py --into) -->", "<!-- end of speed -->"
 
 

@@ -11,6 +11,7 @@ sys.path[:0] = [str(DOCS / "_ext"), str(ROOT / "src"), str(ROOT)]
 
 import api  # noqa: E402
 import commands  # noqa: E402
+import gallery  # noqa: E402
 import sentences  # noqa: E402
 
 import spdmetric  # noqa: E402
@@ -23,6 +24,7 @@ version = release = spdmetric.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
     "numpydoc",
     "myst_parser",
     "sphinxcontrib.bibtex",
@@ -30,10 +32,11 @@ extensions = [
     "citations",
     "sphinx-mathjax-offline",
     "pages",
+    "gallery",
     "quotes",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["_build", "images", "gallery/**/*.md5", "gallery/**/*.ipynb"]
+exclude_patterns = ["_build", "images", "api/backreferences", "gallery/**/*.md5", "gallery/**/*.ipynb"]
 default_role = "py:obj"
 highlight_language = "default"
 
@@ -64,11 +67,15 @@ numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
 sphinx_gallery_conf = {
-    "reset_modules": ("matplotlib", "palette.reset"),
+    "reset_modules": ("matplotlib", "gallery.reset"),
     "examples_dirs": [str(ROOT / "examples")],
     "gallery_dirs": ["gallery"],
     "filename_pattern": r"plot_",
-    "within_subsection_order": "FileNameSortKey",
+    "subsection_order": [f"../examples/{section}" for section in gallery.SECTIONS],
+    "within_subsection_order": "gallery.Order",
+    "backreferences_dir": gallery.BACKREFERENCES,
+    "doc_module": ("spdmetric",),
+    "thumbnail_size": (800, 280),  # site.css shows the middle of wide pictures
     "download_all_examples": False,
     "show_memory": False,
     "write_computation_times": False,  # their page loads scripts from the network
@@ -86,11 +93,17 @@ html_css_files = ["site.css"]
 html_js_files = ["sort.js"]
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {page: [] for page in ("index", "start", "troubleshooting", "references")}
+html_sidebars = {
+    page: [] for page in ("index", "start", "how_it_works", "troubleshooting", "changes", "references")
+}
+html_logo = "_static/logo.svg"
+html_favicon = "_static/favicon.svg"
 html_theme_options = {
     "show_nav_level": 1,
-    "header_links_before_dropdown": 8,
+    "header_links_before_dropdown": 7,
     "navbar_align": "left",
+    "navbar_end": ["version", "theme-switcher", "navbar-icon-links"],
+    "logo": {"text": "spdmetric"},
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": ["sphinx-version"],

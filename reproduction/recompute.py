@@ -76,7 +76,7 @@ def note_time(step: Step, seconds: float, jobs: int, now: str) -> None:
 
 def draw_first_picture() -> None:
     """The picture of README and home page, which shows accuracies of the choice."""
-    subprocess.run([sys.executable, "examples/plot_learning.py"], check=True, cwd=ROOT)
+    subprocess.run([sys.executable, "examples/first_steps/plot_learning.py"], check=True, cwd=ROOT)
     shutil.copyfile(ROOT / "results" / "learning.png", ROOT / "docs" / "images" / "learning.png")
 
 

@@ -280,11 +280,11 @@ def test_table_and_picture(tmp_path, fit_record):
     assert (tmp_path / "results.png").stat().st_size > 1000
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/speed.md"])
+@pytest.mark.parametrize("name", ["docs/speed.md"])
 def test_documents_show_the_stored_results(name):
     document = (ROOT / name).read_text()
     assert table.with_tables(document, store.load(run.DEFAULT_OUT)) == document, (
-        "run: python benchmarks/run.py --into README.md docs/speed.md"
+        "run: python benchmarks/run.py --into docs/speed.md"
     )
 
 

@@ -165,7 +165,7 @@ def cited_in(path: Path) -> set[str]:
 
 def test_one_bibliography(extensions):
     keys = extensions("citations").KEYS
-    sources = [*PAGES, *SOURCES, *(ROOT / "examples").glob("*.py")]
+    sources = [*PAGES, *SOURCES, *(ROOT / "examples").rglob("*.py")]
     cited = {path: cited_in(path) for path in sources}
     for path, works in cited.items():
         assert works <= keys, f"{name(path)} cites {sorted(works - keys)}: add them to docs/references.bib"
@@ -239,7 +239,7 @@ def test_formulas_stand_between_empty_lines(page):
 
 # -- examples -------------------------------------------------------------------------
 
-EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
+EXAMPLES = sorted((ROOT / "examples").rglob("plot_*.py"))
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)

@@ -306,7 +306,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 def test_topomaps_of_subject_7(data_folder, monkeypatch, capsys):
     """Imagining a fist quiets the motor cortex of the other side: its own side is louder."""
     monkeypatch.setattr(plt, "show", lambda: None)
-    made = runpy.run_path(str(EXAMPLES / "plot_topomaps.py"))
+    made = runpy.run_path(str(EXAMPLES / "eeg" / "plot_topomaps.py"))
     assert "45 trials" in capsys.readouterr().out
     patterns, channels = made["recorded"].patterns, made["raw"].info["chs"]
     strongest = [channels[k] for k in np.abs(patterns.patterns[:2]).argmax(axis=1)]

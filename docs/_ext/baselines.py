@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 from collections import defaultdict
-from collections.abc import Iterable
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -14,32 +13,43 @@ from reproduction.methods import KNOWN
 from reproduction.statistics import number
 
 CHOICES = ("spdmetric", "spdmetric-neighbors")
+# What the default is compared with in the README.
+BASELINES = {
+    "logeuclid-mean": "1-NN without learning",
+    "mdm": "MDM",
+    "fgmdm": "FgMDM",
+    "logeuclid-mean-logistic": "logistic regression",
+    "logeuclid-mean-lda": "LDA",
+}
 LDA, LOGISTIC = "logeuclid-mean-lda", "logeuclid-mean-logistic"
 AT_MEAN = {LDA: "LDA", LOGISTIC: "logistic"}
 HELD_OUT = range(11, 21)  # subjects of EEGMMI that played no part in the rule
 
 
-def counts(results: Path, groups: tuple[str, ...]) -> dict[tuple[str, str], str]:
-    """On how many lines of the README's table one method is ahead of another."""
-    means = _means(json.loads((results / "beyond.json").read_text()))
+def standings(results: Path, names: tuple[str, ...]) -> list[str]:
+    """On how many lines of the README's table the default is ahead of a baseline, level, or behind."""
+    groups = json.loads((results / "beyond.json").read_text())["groups"]
+    groups, accuracy = [group for group in groups if group["group"] in names], accuracies(results)
+    told = []
+    for baseline, title in BASELINES.items():
+        count = dict.fromkeys(("ahead", "level", "behind"), 0)
+        for group in groups:
+            count[standing(*_mean_and_error(accuracy, group, CHOICES[0], baseline))] += 1
+        of = f" of {len(groups)}"
+        told.append(f"{title}: {', '.join(f'{word} on {n}{of}' for word, n in count.items() if n)}")
+    return told
 
-    def count(first: str, second: str) -> str:
-        wins = sum(means[group, first] > means[group, second] for group in groups)
-        return f"{wins} of {len(groups)}"
 
-    baselines = ("logeuclid-mean", LDA, LOGISTIC, "fgmdm")
-    pairs = [("logeuclid-kta", "logeuclid-mean"), *(("spdmetric", baseline) for baseline in baselines)]
-    return {pair: count(*pair) for pair in pairs}
+def standing(gain: float, error: float | None) -> str:
+    """Ahead or behind by more than two points and two standard errors, else level."""
+    if abs(gain) <= max(2.0, 2.0 * (error or 0.0)):
+        return "level"
+    return "ahead" if gain > 0 else "behind"
 
 
 def ahead(results: Path, groups: tuple[str, ...]) -> str:
-    """The same in sentences."""
-    paper, chosen, lda, logistic, fgmdm = counts(results, groups).values()
-    return (
-        f"*LE learned* is ahead of *LE at mean* on {paper} lines, *chosen* on {chosen}. "
-        f"**Of LDA on plain tangent vectors,\n*chosen* is ahead on {lda}**, of logistic regression on "
-        f"{logistic}, of FgMDM on {fgmdm}."
-    )
+    """The same as a list."""
+    return "\n".join(f"- {told}" for told in standings(results, groups))
 
 
 def ranks(results: Path) -> str:
@@ -82,18 +92,20 @@ def accuracies(results: Path) -> dict[tuple[str, str, str], float]:
 
 def difference(accuracy: dict[Any, float], group: dict[str, Any], first: str, second: str) -> str:
     """Mean paired difference in a group, with its error over the rows or over the repeats."""
+    gain, error = _mean_and_error(accuracy, group, first, second)
+    return number(round(gain, 2) + 0.0, error, sign="+")  # no minus before zero
+
+
+def _mean_and_error(
+    accuracy: dict[Any, float], group: dict[str, Any], first: str, second: str
+) -> tuple[float, float | None]:
     parts = defaultdict(list)  # one mean for each row, or for each repeat
     for method, row, repeat in accuracy:
         if method == first and row in group["rows"]:
             part = row if group["error_over"] == "rows" else repeat
             parts[part].append(accuracy[first, row, repeat] - accuracy[second, row, repeat])
-    return _text([mean(values) for values in parts.values()])
-
-
-def _text(sample: Iterable[float]) -> str:
-    values = list(sample)
-    error = stdev(values) / len(values) ** 0.5 if len(values) > 1 else None
-    return number(round(mean(values), 2) + 0.0, error, sign="+")  # no minus before zero
+    values = [mean(part) for part in parts.values()]
+    return mean(values), stdev(values) / len(values) ** 0.5 if len(values) > 1 else None
 
 
 def _means(content: dict[str, Any]) -> dict[tuple[str, str], float]:

@@ -13,7 +13,7 @@ TABLES = "(more tables)"  # stands for files of results that the list around it 
 
 
 # From a class or function to what belongs to it: names of ``spdmetric``, and pages.
-_DISPLAYS = "gallery/plot_displays"
+_DISPLAYS = "gallery/first_steps/plot_displays"
 _METRIC = "EmbeddingDisplay PairDistanceDisplay ReferenceSpectrumDisplay PatternsDisplay"
 _CHOICE = "ChoiceDisplay RadiusPathDisplay guide/choosing"
 SEE_ALSO = {
@@ -32,7 +32,7 @@ SEE_ALSO = {
     "EmbeddingDisplay": f"LogEuclideanMetric {_DISPLAYS}",
     "PairDistanceDisplay": f"LogEuclideanMetric {_DISPLAYS}",
     "ReferenceSpectrumDisplay": f"LogEuclideanMetric {_DISPLAYS}",
-    "PatternsDisplay": "LogEuclideanMetric guide/eeg gallery/plot_topomaps",
+    "PatternsDisplay": "LogEuclideanMetric guide/eeg gallery/eeg/plot_topomaps",
     "recenter": "guide/sessions",
     "make_regression": "guide/regression",
     "read_matrices": "models",
@@ -40,6 +40,10 @@ SEE_ALSO = {
     "bad_matrices": "models troubleshooting",
     "check_spd": "troubleshooting",
 }
+
+
+_ATTRIBUTES = re.compile(r"\nAttributes\n-+\n(.*?)(?=\n[A-Z][\w ]+\n---|\Z)", re.S)
+_taken: dict[str, list[str]] = {}
 
 
 def unlisted() -> list[str]:
@@ -78,6 +82,26 @@ def see_also(app: Any, what: str, name: str, obj: Any, options: Any, lines: list
         lines += ["", ".. seealso::", "", f"   {', '.join(links)}", ""]
 
 
+def take_attributes(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Keep the section of attributes from numpydoc, which shows one sentence of those that are properties."""
+    found = _ATTRIBUTES.search("\n".join(lines) + "\n")
+    if what == "class" and found:
+        _taken[name] = [line for line in found[1].split("\n") if line.strip()]
+        lines[:] = _ATTRIBUTES.sub("\n", "\n".join(lines) + "\n").split("\n")
+
+
+def put_attributes(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Put them back, whole, after the parameters."""
+    if what != "class" or name not in _taken:
+        return
+    listed = ["", ":Attributes:", ""]
+    for line in _taken.pop(name):
+        field, _, kind = line.partition(" : ")
+        listed += [f"    {line}"] if line.startswith(" ") else ["", f"    **{field}** : {kind}"]
+    place = next((k for k, line in enumerate(lines) if line.startswith(".. rubric::")), len(lines))
+    lines[place:place] = [*listed, ""]
+
+
 def skip_foreign(app: Any, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
     """Leave out what classes inherit from other packages: those document it themselves."""
     module = str(getattr(member, "__module__", "") or "")
@@ -89,5 +113,7 @@ def setup(app: Any) -> dict[str, bool]:
     app.connect("source-read", list_more)
     app.connect("source-read", keep_figures_whole)
     app.connect("autodoc-skip-member", skip_foreign)
-    app.connect("autodoc-process-docstring", see_also, priority=600)  # after numpydoc
+    app.connect("autodoc-process-docstring", take_attributes, priority=450)  # before numpydoc
+    app.connect("autodoc-process-docstring", put_attributes, priority=550)  # after numpydoc
+    app.connect("autodoc-process-docstring", see_also, priority=600)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -42,7 +42,8 @@ MEASURED = re.compile(
     r"\bbenchmarks/(?!results\b)\w+(?=\.json\b)"
 )  # all but the speed, whose cases have stamps
 NAMED = re.compile(r"\bresults/((?:[\w-]+/)*[\w-]+)\.(?:json|csv|md|png)\b")
-PRINTS = re.compile(r"(```python\n)(.*?)(```\n\nIt prints\n\n```text\n).*?```", re.S)
+# Code, and what it prints in a block of text right below.
+PRINTS = re.compile(r"(```python\n)((?:(?!```).)*)(```\n\n(?:It prints\n\n)?```text\n).*?```", re.S)
 TARGETS = {step.target for step in STEPS}
 EARLIER = "omputed with an earlier state of the code (stamp `{}`)"
 
@@ -118,6 +119,7 @@ class Quote(NamedTuple):
     rows: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
     names: tuple[str, ...] = ()  # of the rows on the page, where they are others than in the file
+    titles: tuple[str, ...] = ()  # of the methods on the page, likewise
     stamp: str = "shown"  # or "hidden": docs/claims.md has it
     lines: str = "rows"  # what the lines of the table are: "rows" or "methods"; "none" for the stamp alone
 
@@ -201,7 +203,10 @@ def table_of(quote: Quote) -> str:
         return _markdown(TABLES[quote.file](json.loads(path_of(quote.file).read_text())))
     texts = texts_of(quote)
     rows, methods = (tuple(dict.fromkeys(key[k] for key in texts)) for k in (0, 1))
-    names, titles = quote.names or rows, [KNOWN[method].short for method in methods]
+    said = dict(zip(quote.rows, quote.names, strict=False))
+    names = [said.get(row, row) for row in rows]
+    called = dict(zip(quote.methods, quote.titles, strict=False))
+    titles = [called.get(method, KNOWN[method].short) for method in methods]
     if quote.lines == "methods":
         body = [[title, *(texts[r, m] for r in rows)] for m, title in zip(methods, titles, strict=True)]
         return _markdown([["", *names], *body])
@@ -210,24 +215,25 @@ def table_of(quote: Quote) -> str:
 
 
 def texts_of(quote: Quote) -> dict[tuple[str, str], str]:
-    """Cells of the table of a mark, by row and method; methods that the file lacks are left out."""
+    """Cells of the table of a mark, by row and method; rows and methods that the file lacks are left out."""
     content = json.loads((RESULTS / f"{quote.file}.json").read_text())
     entries = entries_of(content)
-    rows = quote.rows or tuple(dict.fromkeys(row for row, _ in entries))
-    there = tuple(dict.fromkeys(method for _, method in entries))
-    methods = tuple(method for method in quote.methods or there if method in there)
+    rows, methods = (tuple(dict.fromkeys(key[k] for key in entries)) for k in (0, 1))
+    rows = tuple(row for row in quote.rows or rows if row in rows)
+    methods = tuple(method for method in quote.methods or methods if method in methods)
     shown = {(row, method): entries[row, method] for row in rows for method in methods}
     bold = bold_of(content, shown)
     return {key: cell(entry, key in bold) for key, entry in shown.items()}
 
 
 def printed(text: str) -> str:
-    """The README with what its lines of code print now."""
+    """A page with what its lines of code print now; the blocks of a page follow each other."""
+    namespace: dict[str, Any] = {"__name__": "__main__"}
 
     def run(match: re.Match[str]) -> str:
         said = io.StringIO()
         with contextlib.redirect_stdout(said):
-            exec(match[2], {"__name__": "__main__"})
+            exec(match[2], namespace)
         return f"{match[1]}{match[2]}{match[3]}{said.getvalue()}```"
 
     return PRINTS.sub(run, text)
@@ -236,17 +242,19 @@ def printed(text: str) -> str:
 @cache
 def bars() -> list[list[str]]:
     """Numbers of the first picture, as the script that draws it computes and reads them."""
-    script = runpy.run_path(str(ROOT / "examples" / "plot_learning.py"))
-    with contextlib.redirect_stdout(io.StringIO()):
-        groups = script["computed"]() | script["stored"](RESULTS / "beyond.csv")
-    sources = ["computed by the script", *[_BEYOND[0].replace("json", "csv")] * (len(groups) - 1)]
-    return [
+    name = "examples/first_steps/plot_learning.py"
+    script = runpy.run_path(str(ROOT / name))
+    before, after = (f"{share:.0f} %" for share in script["scores"]().values())
+    groups = script["stored"](RESULTS / "beyond.csv")
+    lines = [
         [
             f"picture, {' '.join(group.split())}: {', '.join(f'{of:.0f}' for of in heights.values())}",
-            *(source, ", ".join(heights), "`python examples/plot_learning.py`"),
+            *(_BEYOND[0].replace("json", "csv"), ", ".join(heights), f"`python {name}`"),
         ]
-        for (group, heights), source in zip(groups.items(), sources, strict=True)
+        for group, heights in groups.items()
     ]
+    source = ("computed by the script", "before, after", f"`python {name}`")
+    return [[f"picture, titles: {before}, {after}", *source], *lines]
 
 
 # File, entry and command of what is counted in the table of all methods.
@@ -268,10 +276,7 @@ def claims() -> list[list[str]]:
         for match in BLOCK.finditer(page.read_text()):
             quote = Quote.parse(match[2])
             if quote.file == "ahead":
-                lines += [
-                    [f"{KNOWN[first].short} ahead of {KNOWN[second].short}: {told}", *_BEYOND]
-                    for (first, second), told in baselines.counts(RESULTS, quote.rows).items()
-                ]
+                lines += [[told, *_BEYOND] for told in baselines.standings(RESULTS, quote.rows)]
             if quote.file in TARGETS and quote.lines != "none":
                 source = [
                     f"`docs/results/{quote.file}.json`",
@@ -281,13 +286,6 @@ def claims() -> list[list[str]]:
                     [text, source[0], f"{row}: {KNOWN[method].short}", source[1]]
                     for (row, method), text in texts_of(quote).items()
                 ]
-        for match in SPEED_BLOCK.finditer(page.read_text()):
-            rows = [line.strip("| ").split(" | ") for line in match[1].splitlines()[2:]]
-            source = ["`benchmarks/results.json`", "`python benchmarks/run.py`"]
-            lines += [
-                [f"{ours}, {theirs}, ratio {ratio}", source[0], what, source[1]]
-                for what, ours, _, theirs, ratio in rows
-            ]
     return [*lines[:1], *map(list, dict.fromkeys(map(tuple, lines[1:])))]
 
 

@@ -22,6 +22,7 @@ from spdmetric.estimators._adaptation import (
     relearn_weighting,
 )
 from spdmetric.estimators._selection import embed
+from spdmetric.estimators._streaming import RandomState
 from spdmetric.estimators.cv import LogEuclideanMetricCV, MetricPredictor, Training, transform_to_numpy
 from spdmetric.estimators.heads import ClassMeans, Votes, log_posterior, order_classes
 from spdmetric.estimators.metric import LogEuclideanMetric
@@ -35,6 +36,7 @@ from spdmetric.validation import (
     check_labels,
     check_own,
     check_own_weight,
+    check_size,
     check_symmetric,
     check_weights,
     is_definite,
@@ -82,6 +84,8 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         Folds of the choice, as in scikit-learn.  None makes five stratified folds of matrices in random
         order, fewer for small classes, twice where there are fewer than 200 matrices; with ``groups``, or
         else domains, five stratified folds of whole groups, or each of at most five groups left out in turn.
+        Of more than 2,000 matrices, or 60,000 / d where that is more, so many are drawn for these folds, the
+        same share of each class in each fold; what is chosen is learned from all.
     scoring : str, callable or None, default=None
         Scorer of the choice, a name or a function of scikit-learn.  None is the mean logarithm of the
         probability of the true label, calibrated and at least 0.001.
@@ -92,7 +96,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         chance.
     n_jobs : int or None, default=None
         Processes that share the folds; None is 1, -1 one for each core.
-    random_state : int, default=0
+    random_state : int, RandomState or None, default=0
         Of the order of the matrices in the default folds.
     verbose : bool, default=False
         Show a bar of the folds, and print the iterations of the final fit.
@@ -142,7 +146,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         scoring: Any = None,
         class_weight: ClassWeight = None,
         n_jobs: int | None = None,
-        random_state: int = 0,
+        random_state: RandomState = 0,
         verbose: bool = False,
     ):
         self.metric = metric
@@ -211,6 +215,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
     def predict_log_proba(self, X: Array, sample_domain: Array | None = None) -> np.ndarray:
         """Logarithms of `predict_proba`."""
         check_is_fitted(self)
+        check_size(self, X)
         known, own = DomainModel(self.metric_, self._head).log_proba(X, sample_domain), self._own
         if own is None or sample_domain is not None:  # a domain of training
             return known
@@ -333,6 +338,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
             ``prior_`` the estimated shares of the classes.
         """
         check_is_fitted(self)
+        check_size(self, X)
         check_choice("prior", prior, ("train", "estimate"))
         if y is None:
             if weight is not None:
@@ -425,11 +431,11 @@ def _widen(metric: LogEuclideanMetricCV, rank: int) -> LogEuclideanMetricCV:
 
 def _widen_vectors(metric: LogEuclideanMetricCV, training: Training) -> np.ndarray:
     """The training vectors that `_widen` gives, of twice the rank as far as the matrices have it."""
-    m = len(metric.embedding_.factor)
-    rank = min(2 * m, smallest_rank(training.data.X)) if metric.embedding_.low_rank else m
-    if rank == m:
+    m, X = len(metric.embedding_.factor), training.data.X
+    if not metric.embedding_.low_rank:
         return training.plain
-    return embed(training.data.X, metric.solution_.point.widened(rank).factor @ training.start.factor)
+    rank = min(2 * m, smallest_rank(X) if training.logs is None else X.shape[1])
+    return embed(X, metric.solution_.point.widened(rank).factor @ training.start.factor)
 
 
 def _find_centers(metric: LogEuclideanMetricCV, training: Training) -> ClassCenters | None:

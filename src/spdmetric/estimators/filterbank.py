@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from spdmetric.extras import require_extra
 from spdmetric.linalg.symmetric import Array
+from spdmetric.validation import as_numbers, bad_signals
 
 Pair = tuple[float, float]
 
@@ -83,7 +84,7 @@ class FilterBankCovariances(TransformerMixin, BaseEstimator):
         """
         signals, sfreq, first = self._check_signals(X)
         views = self._find_views(sfreq, first, signals.shape[2])
-        validate_data(self, signals, reset=True, skip_check_array=True)
+        self.n_features_in_ = signals.shape[1]
         self.view_names_ = np.array([name for *_, name in views], dtype=object)
         return self
 
@@ -104,7 +105,11 @@ class FilterBankCovariances(TransformerMixin, BaseEstimator):
             from pyriemann.estimation import Covariances
 
         signals, sfreq, first = self._check_signals(X)
-        validate_data(self, signals, reset=False, skip_check_array=True)
+        if signals.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has signals of {signals.shape[1]} channels, but FilterBankCovariances was fitted on "
+                f"{self.n_features_in_}."
+            )
         covariances, matrices, filtered, of_band = Covariances(self.estimator), [], signals, None
         for band, samples, _ in self._find_views(sfreq, first, signals.shape[2]):
             if band != of_band:  # the windows of a band share its filter
@@ -140,14 +145,18 @@ class FilterBankCovariances(TransformerMixin, BaseEstimator):
             raise ValueError("sfreq=None: bands and windows need the sampling rate of arrays, in Hz.")
         if sfreq is not None and not (isinstance(sfreq, Real) and 0 < sfreq < np.inf):
             raise ValueError(f"sfreq={sfreq!r}: expected a positive number, the sampling rate in Hz.")
-        signals = np.asarray(X)
-        if signals.ndim != 3 or signals.dtype.kind not in "fiu":
-            got = f"shape {signals.shape} and dtype {signals.dtype}"
-            raise ValueError(f"Expected real signals of shape (n_trials, n_channels, n_times), got {got}.")
+        signals = as_numbers(X, "X")
+        if signals.dtype.kind == "c":
+            raise ValueError("X is complex: complex data not supported, expected real signals.")
+        if signals.ndim != 3:
+            got = f"{signals.ndim} dimensions and shape {signals.shape}. Reshape your data"
+            raise ValueError(f"Expected X of shape (n_trials, n_channels, n_times), got {got}.")
+        if 0 in signals.shape:
+            got = f"shape {signals.shape}, 0 sample(s)"
+            raise ValueError(f"X is empty: {got}; a minimum of 1 is required of each.")
         signals = signals.astype(np.float64, copy=False)
-        bad = np.flatnonzero(~np.isfinite(signals).all(axis=(1, 2)))
-        if bad.size:
-            raise ValueError(f"X[{bad[0]}] contains NaN or infinity: drop that trial, or fill the gap.")
+        if bad := bad_signals(signals):
+            raise ValueError(f"{bad[0].where} {bad[0].why}: drop that trial, or fill the gap.")
         return signals, 1.0 if sfreq is None else float(sfreq), first
 
     def __sklearn_tags__(self) -> Any:

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import validate_data
 
 from spdmetric import validation
 from spdmetric.caller import warn_at_caller
@@ -346,7 +345,7 @@ class LogEuclideanMetric(FittedMetric):
         classes = check_stream(classes, known, self.kernel, self.class_weight)
         X = validation.check_psd(to_numpy(X), self.rank)
         if past is not None:
-            validate_data(self, X, reset=False, skip_check_array=True)
+            validation.check_size(self, X)
         codes, weight = check_batch(X, y, sample_weight, classes, self.class_weight)
         # All is done with copies until nothing can fail any more: a call that raises changes nothing.
         stream = Stream(classes, self.rank, deepcopy(self.random_state)) if past is None else past.copy()
@@ -441,6 +440,7 @@ def check_parameters(metric: LogEuclideanMetric) -> None:
         raise ValueError(f"tol={metric.tol!r}: expected a positive number.")
     check_count("max_iter", metric.max_iter)
     validation.check_n_jobs(metric.n_jobs)
+    validation.check_random_state(metric.random_state)
     if metric.callback is not None and not callable(metric.callback):
         raise ValueError(f"callback={metric.callback!r}: expected a function of one Record, or None.")
 
@@ -463,9 +463,15 @@ class Problem(NamedTuple):
 
 
 def find_problem(
-    data: Data, start: Start, rank: int | None, *, kernel: str = "linear", gamma: float | None = None
+    data: Data,
+    start: Start,
+    rank: int | None,
+    *,
+    kernel: str = "linear",
+    gamma: float | None = None,
+    whitened: bool = False,
 ) -> Problem:
-    """Whiten the data at their start, and evaluate the objective there.
+    """Whiten the data at their start unless they are, and evaluate the objective there.
 
     Whitened once, the data keep one set of rounding errors, however ill-conditioned they
     are, and the objective stays smooth.
@@ -478,8 +484,13 @@ def find_problem(
         )
     if rank is not None:
         _check_comparable(data, start, rank)
-    whitened = data.whitened(start.factor)
-    objective = Misalignment(whitened) if kernel == "linear" else GaussianMisalignment(whitened, gamma=gamma)
+    rotation = start.rotation if whitened else None
+    data = data if whitened else data.whitened(start.factor)
+    objective = (
+        Misalignment(data, rotation)
+        if kernel == "linear"
+        else GaussianMisalignment(data, rotation, gamma=gamma)
+    )
     here = objective.at(start.ball(rank, 0.0).center)
     spread = here.spread
     if not isfinite(spread):
@@ -489,8 +500,8 @@ def find_problem(
         )
     if spread <= 100 * d * _EPS:
         raise UninformativeDataError(
-            "All matrices of X are the same: their alignment with the labels is undefined. Expected at least "
-            "two different matrices."
+            "All matrices to learn from are the same: their alignment with the labels is undefined. Expected "
+            "at least two different ones, in each fold of a cross-validation too."
         )
     if gamma is not None and isinstance(here, GaussianEvaluation) and not here.resolved:
         raise ValueError(

@@ -44,10 +44,12 @@ class Misalignment:
     ----------
     data : Data
         SPD matrices with their targets, here or on the workers of a cluster.
+    rotation : array of shape (d, d), optional
+        Orthogonal; the objective is that of the matrices ``R X R'``, of which none is computed.
     """
 
-    def __init__(self, data: Data):
-        self.data = data
+    def __init__(self, data: Data, rotation: np.ndarray | None = None):
+        self.data, self.rotation = data, rotation
         self.target_norm = float(np.linalg.norm(data.target.squares))  # of B
 
     def at(self, point: FactorPoint) -> Evaluation:
@@ -64,11 +66,13 @@ class Evaluation:
 
     def __init__(self, objective: Misalignment, point: FactorPoint):
         self.point, self.objective, self.data = point, objective, objective.data
-        n, m = self.data.shape[0], point.factor.shape[0]
+        R = objective.rotation
+        self.factor = point.factor if R is None else point.factor @ R  # (m, d), of the matrices as they are
+        n, m = self.data.shape[0], len(self.factor)
         # In Gram form where there are fewer matrices than features, and they can be brought together.
         self.gram = self.data.gathers and (n < m * (m + 1) // 2 or not self.needs_scatter)
         # Moments of all chunks together and the chunks at this point, where they are; none if not kept.
-        self.moments, self.summary, self.parts = self.data.decompose(point.factor, gram=self.gram)
+        self.moments, self.summary, self.parts = self.data.decompose(self.factor, gram=self.gram)
         self.value = 1.0 - self.alignment
 
     needs_scatter = True  # of the features, C, unless it is replaced by the Gram form
@@ -99,7 +103,7 @@ class Evaluation:
 
         f(cG) = f(G), so it has no trace; one left in by rounding would let det(G) drift.
         """
-        xi = self.data.total_of_parts(_pull, self.point.factor, self.parts, self._cotangents, False)
+        xi = self.data.total_of_parts(_pull, self.factor, self.parts, self._cotangents, False)
         xi = xi + xi.T
         xi *= 0.5
         diagonal = xi.reshape(-1)[:: len(xi) + 1]  # a view
@@ -108,8 +112,10 @@ class Evaluation:
 
     @lazy
     def factor_gradient(self) -> np.ndarray:
-        """Derivative in the entries of the factor, (m, d)."""
-        return self.data.total_of_parts(_pull, self.point.factor, self.parts, self._cotangents, True)
+        """Derivative in the entries of the factor of the point, (m, d)."""
+        R = self.objective.rotation
+        there = self.data.total_of_parts(_pull, self.factor, self.parts, self._cotangents, True)
+        return there if R is None else there @ R.T
 
     @lazy
     def curvature_estimate(self) -> np.ndarray:
@@ -140,7 +146,7 @@ class Evaluation:
     def vectors(self) -> np.ndarray:
         """Tangent vectors of all matrices, (n, p), if they can be brought together."""
         # Where they did not fit beside the matrices, chunks are decomposed again.
-        parts = self.parts or (chunk.decompose(self.point.factor, keep=False) for chunk in self.data.chunks)
+        parts = self.parts or (chunk.decompose(self.factor, keep=False) for chunk in self.data.chunks)
         rows = [part.features for part in parts]
         return rows[0] if len(rows) == 1 else np.concatenate(rows)
 
@@ -149,7 +155,7 @@ class Evaluation:
 
         In Gram form from the tangent vectors.
         """
-        data, target, mean, (m, d) = self.data, self.data.target, self.summary.mean, self.point.factor.shape
+        data, target, mean, (m, d) = self.data, self.data.target, self.summary.mean, self.factor.shape
         # Whether labels had a part in the point: at full rank not at the center, at low rank always.
         learned = m < d or bool(self.point.S.any())
         if self.gram:
@@ -157,9 +163,9 @@ class Evaluation:
             gram = GramRidge.from_products(K, target, mean.size, per_class, learned=learned)
             return weigh_directions(gram, gram.errors(target), self._root)
         if data.shape[0] < mean.size:  # elsewhere: there are few of them
-            return discriminant_weighting(*data.gather(self.point.factor, self.parts), learned=learned)
+            return discriminant_weighting(*data.gather(self.factor, self.parts), learned=learned)
         ridge = data.call(FeatureRidge.from_moments, self.moments, target.squares, target.per_class, learned)
-        errors = data.total_of_parts(_left_out, self.point.factor, self.parts, ridge, mean)
+        errors = data.total_of_parts(_left_out, self.factor, self.parts, ridge, mean)
         return data.fetch(data.call(weigh_directions, ridge, errors))
 
     @lazy

@@ -290,8 +290,8 @@ class GaussianMisalignment(Misalignment):
     Pairs are gone through in tiles, whatever the chunks of the data.
     """
 
-    def __init__(self, data: Data, *, gamma: float | None = None):
-        super().__init__(data)
+    def __init__(self, data: Data, rotation: np.ndarray | None = None, *, gamma: float | None = None):
+        super().__init__(data, rotation)
         self.gamma = gamma
 
     def at(self, point: FactorPoint) -> GaussianEvaluation:

@@ -168,7 +168,8 @@ def _orthogonalized(columns: np.ndarray) -> np.ndarray:
     d, found = len(columns), 0
     rows = np.empty((d, d))
     for column in columns.T:
-        v = column / np.linalg.norm(column)
+        v = column / np.abs(column).max()  # of matrices that are all the same, squares would overflow
+        v = v / np.linalg.norm(v)
         for _ in range(2):  # twice is enough
             v = v - (rows[:found] @ v) @ rows[:found]
         if np.linalg.norm(v) > 1e-3:

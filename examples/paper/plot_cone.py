@@ -13,7 +13,7 @@ cone: the space is not complete.  Along the geodesic the logarithm of the determ
 linear, and it never leaves.
 
 The figures of the paper are made by the folder ``reproduction`` of the repository; from a clone:
-``python -m examples.plot_cone``.
+``python -m examples.paper.plot_cone``.
 """
 
 import matplotlib.pyplot as plt

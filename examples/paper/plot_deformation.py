@@ -11,7 +11,7 @@ its center stay straight.  Choosing :math:`G` is choosing a deformation; learnin
 choosing one that separates classes.
 
 The figures of the paper are made by the folder ``reproduction`` of the repository; from a clone:
-``python -m examples.plot_deformation``.
+``python -m examples.paper.plot_deformation``.
 """
 
 import matplotlib.pyplot as plt

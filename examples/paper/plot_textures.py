@@ -10,7 +10,7 @@ The Brodatz album cannot be distributed with the package.  When the environment 
 are cut from the left halves, test patches from the right halves.
 
 The figures of the paper are made by the folder ``reproduction`` of the repository; from a clone:
-``python -m examples.plot_textures``.
+``python -m examples.paper.plot_textures``.
 """
 
 import os

@@ -13,7 +13,7 @@ disk, lines through its center are geodesics, and other geodesics are bent.  The
 nearly a saddle, and the two maxima lie on the boundary: the two runs find one each.
 
 The figures of the paper are made by the folder ``reproduction`` of the repository; from a clone:
-``python -m examples.plot_gradient_ascent``.
+``python -m examples.paper.plot_gradient_ascent``.
 """
 
 import matplotlib.pyplot as plt

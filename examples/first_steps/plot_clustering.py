@@ -5,7 +5,8 @@ Few labels, many matrices: clusters and a dose
 The learned vectors are for more than nearest neighbors.  Two uses on matrices most of which have
 no label: *clustering* under a metric learned from a few labeled ones, and *regression* of a
 quantity that changes gradually, with the metric learned from two classes at its ends.  (Where the
-quantity is known for all training matrices it is given as ``y``: :doc:`/gallery/plot_regression`.)
+quantity is known for all training matrices it is given as ``y``:
+:doc:`/gallery/first_steps/plot_regression`.)
 
 The matrices are simulated: a dose between 0 and 1 shifts the logarithm of the covariances along one
 hidden direction, and they come from two sites, unknown to the analyst, that differ as much along

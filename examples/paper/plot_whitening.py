@@ -11,7 +11,7 @@ is left out.  The congruence by :math:`\bar{X}^{-1/2}`, :math:`\bar{X}` being th
 mean of a session, moves the session along the geodesic from its mean to the identity.
 
 The figures of the paper are made by the folder ``reproduction`` of the repository; from a clone:
-``python -m examples.plot_whitening``.
+``python -m examples.paper.plot_whitening``.
 """
 
 import matplotlib.pyplot as plt

@@ -11,7 +11,7 @@ hyperbolic plane, which geodesics do not leave.  The logarithmic map takes :math
 shortens all others: :math:`\delta_r(A, B) \geq \delta_l^G(A, B)`.
 
 The figures of the paper are made by the folder ``reproduction`` of the repository; from a clone:
-``python -m examples.plot_tangent_plane``.
+``python -m examples.paper.plot_tangent_plane``.
 """
 
 import matplotlib.pyplot as plt
