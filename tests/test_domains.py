@@ -311,6 +311,20 @@ def test_routed_through_a_pipeline(rng):
     np.testing.assert_array_equal(found["test_score"], expected)
 
 
+@pytest.mark.parametrize("estimator", [LogEuclideanMetricCV, LogEuclideanClassifier, LogEuclideanRegressor])
+def test_groups_of_a_splitter_do_not_collide_with_those_of_fit(estimator, rng):
+    X, y, domain = sessions(rng)
+    y = y + 0.1 * rng.standard_normal(len(y)) if estimator is LogEuclideanRegressor else y
+    options = {"radii": [0], "ranks": [None]}
+    model = estimator(**options) if estimator is LogEuclideanMetricCV else estimator(LogEuclideanMetric(0.0))
+    model = make_pipeline(model, KNeighborsClassifier()) if estimator is LogEuclideanMetricCV else model
+    options = {"cv": LeaveOneGroupOut(), "error_score": "raise"}
+    expected = cross_validate(model, X, y, groups=domain, **options)["test_score"]
+    with config_context(enable_metadata_routing=True):
+        found = cross_validate(model, X, y, params={"groups": domain}, **options)["test_score"]
+    np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.parametrize(
     ("domain", "sentence"),
     [

@@ -157,6 +157,9 @@ class LogEuclideanMetricCV(FittedMetric):
     True
     """
 
+    # Groups that are routed to a splitter do not come here unless set_fit_request(groups=True) says so.
+    __metadata_request__fit: ClassVar = {"groups": False}
+
     def __init__(
         self,
         metric: LogEuclideanMetric | None = None,
@@ -439,6 +442,7 @@ def transform_to_numpy(metric: FittedMetric, X: Array, sample_domain: Array | No
 class MetricPredictor(CallbackSupportMixin, BaseEstimator):
     """A chosen metric with a head behind it."""
 
+    __metadata_request__fit: ClassVar = {"groups": False}  # as above
     _task: ClassVar[str]
     _doc_link_module = "spdmetric"
     _doc_link_template = DOCUMENTATION + "api/generated/spdmetric.{estimator_name}.html"
