@@ -41,9 +41,9 @@ def test_fit_and_predict(options, files, capsys):
 
 def test_fit_chooses(files, capsys):
     assert main(["fit", "train.npz", "-o", "model.skops", "--regression"]) == 0
-    assert "R2 in cross-validation 0.9" in capsys.readouterr().out
+    assert "ridge regression; R2 0.9" in capsys.readouterr().out
     model = spdmetric.load("model.skops")
-    assert type(model[1]).__name__ == "LogEuclideanMetricCV"
+    assert type(model[1]).__name__ == "LogEuclideanRegressor"
     assert model.score(*files[2:]) > 0.9
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spdmetric.cli.options import (
+    GROUPS,
     SCORES,
-    SOURCE,
     add_data,
     add_matrices,
     add_signals,
@@ -29,7 +29,9 @@ from spdmetric.cli.options import (
     names,
     printable,
     say,
+    tell,
     whole,
+    word,
 )
 
 if TYPE_CHECKING:
@@ -41,15 +43,15 @@ if TYPE_CHECKING:
 def add_options(parser: ArgumentParser) -> None:
     """Add the options of the command."""
     add_data(parser)
-    groups = f"sessions or subjects, {SOURCE}: left out whole (default: the array groups, if there is one)"
-    parser.add_argument("--groups", metavar="G", help=groups)
+    groups = f"sessions or subjects, {GROUPS}: left out whole (default: the array groups, if there is one)"
+    parser.add_argument("--groups", type=word, metavar="G", help=groups)
     recenter = (
         "run every method also with each group recentered by its own mean (default: if there are groups)"
     )
     parser.add_argument("--recenter", action=BooleanOptionalAction, help=recenter)
     test = "train on DATA, test on these matrices"
     parser.add_argument("--test", type=existing_name, metavar="TEST", help=test)
-    parser.add_argument("--test-labels", metavar="L", help="of TEST (default: --labels, if that is a name)")
+    parser.add_argument("--test-labels", type=word, metavar="L", help="of TEST (default: --labels, a name)")
     parser.add_argument("--out", type=Path, default=Path("report.html"), help="default: report.html")
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write the numbers as CSV too")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers as JSON too")
@@ -83,10 +85,11 @@ def run(arguments: Namespace) -> None:
 
     need_page()
     out, labels, test = arguments.out, arguments.labels, arguments.test
-    targets = {"--out": out, "--csv": arguments.csv, "--json": arguments.json, "--save": arguments.save}
+    state = out.with_suffix(".state")
+    targets = {"--out": out, "--out, its state": state, "--csv": arguments.csv, "--json": arguments.json}
     check_suffix("--out", out, ".html", ".htm")
     check_suffix("--save", arguments.save, ".skops")
-    check_targets(targets, arguments.data, labels, test)
+    check_targets(targets | {"--save": arguments.save}, arguments.data, labels, test)
     if arguments.method is not None and arguments.save is None:
         raise ValueError("--method is what --save trains: give --save MODEL.skops, or --methods to run some.")
     if arguments.method is not None:
@@ -105,16 +108,12 @@ def run(arguments: Namespace) -> None:
         scoring=arguments.scoring or ("r2" if arguments.regression else None),
         class_weight=arguments.class_weight,
         recenter=arguments.recenter,
-        channels=arguments.channels or _find_channels(data),
-        store=out.with_suffix(".state"),
+        channels=arguments.channels or data.matrices.channels,
+        store=state,
         n_jobs=arguments.jobs,
         verbose=True,
     )
     _write(report, data, arguments)
-
-
-def _find_channels(data: Input) -> tuple[str, ...] | None:
-    return data.matrices.channels if data.recipe is None else data.recipe.channels
 
 
 def _check_input(matrices: Matrices, others: Matrices | None, arguments: Namespace) -> Matrices:
@@ -139,7 +138,8 @@ def _write(report: Report, data: Input, arguments: Namespace) -> None:
     from spdmetric.comparison.verdict import saved_sentence
     from spdmetric.io.atomic import write_atomically
 
-    options = ["labels", "groups", "subject", *(("events", "band", "window") if data.recipe else ())]
+    options = ["matrices", "labels", "groups", "subject"]
+    options += ["events", "band", "window"] if data.recipe else []
     values = {name: value for name in options if (value := getattr(arguments, name)) is not None}
     saved = arguments.save and (arguments.method or report.verdict.unaided[0], arguments.save.name)
     origin = Origin(
@@ -156,10 +156,11 @@ def _write(report: Report, data: Input, arguments: Namespace) -> None:
     if saved:
         save_model(report.best_estimator(arguments.method), data, arguments.save)
     report.save(arguments.out, origin)
-    print(report, "", f"written: {arguments.out}", sep="\n")
-    for path, text in ((arguments.csv, report.as_csv), (arguments.json, report.as_json)):
+    texts = ((arguments.csv, report.as_csv), (arguments.json, report.as_json))
+    written = [arguments.out, *(path for path, _ in texts if path is not None)]
+    for path, text in texts:
         if path is not None:
             write_atomically(path, text())
-            print(f"written: {path}")
+    tell(str(report), "", *(f"written: {path}" for path in written))
     if saved:
-        print(f"written: {arguments.save}", printable(saved_sentence(report.verdict, *saved)), sep="\n")
+        tell(f"written: {arguments.save}", printable(saved_sentence(report.verdict, *saved)))

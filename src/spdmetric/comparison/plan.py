@@ -277,8 +277,8 @@ def _split_by_folds(
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)  # as said above
         splits = tuple(
-            tuple(StratifiedKFold(folds, shuffle=True, random_state=1000 * seed + r).split(X, codes))
-            for r in range(repeats)
+            tuple(StratifiedKFold(folds, shuffle=True, random_state=draw % 2**32).split(X, codes))
+            for draw in range(1000 * seed, 1000 * seed + repeats)
         )
     how = f"Stratified {folds}-fold cross-validation: each matrix was labeled by methods that never saw it."
     return splits, how + drawn
