@@ -239,7 +239,7 @@ def _as_float64(X: Any, name: str) -> tuple[Array, float]:
             f"spdmetric.stack_frame({name}) makes one of what groupby(...).corr() gives."
         )
     if not is_tensor(X):
-        X = as_numbers(X, name)
+        X = np.asarray(as_numbers(X, name), order="C")  # sums in another order have other last digits
     xp = array_namespace(X)
     if xp.isdtype(X.dtype, "complex floating"):
         raise ValueError(
