@@ -23,7 +23,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from spdmetric.caller import spell
-from spdmetric.linalg.symmetric import Array, array_namespace, detached, symmetrize
+from spdmetric.linalg.symmetric import Array, adjoint, array_namespace, detached, is_complex, symmetrize
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -46,10 +46,12 @@ class UninformativeDataError(ValueError):
 def check_spd(X: ArrayLike, *, name: str = "X", first: int = 0) -> Array:
     """Return a stack of SPD matrices in float64, or say which matrix is not one and why.
 
+    Hermitian ones are taken too, in complex128.
+
     Parameters
     ----------
     X : array-like of shape (n, d, d)
-        Symmetric positive definite matrices.  Asymmetry up to 1e-8 of the largest
+        Symmetric positive definite matrices, or Hermitian ones.  Asymmetry up to 1e-8 of the largest
         entry (1e-5 for float32) counts as rounding and is averaged.
     name : str, default="X"
         What the sentences call the stack.
@@ -109,7 +111,7 @@ def check_symmetric(X: ArrayLike, *, name: str = "X", first: int = 0) -> Array:
     largest = detached(xp.max(xp.abs(matrices), axis=(-2, -1)))  # NaN and infinity show here
     wrong = ~((largest == 0) | ((largest >= low) & (largest <= high)))
     if not bool(xp.any(wrong)):
-        skew = detached(xp.max(xp.abs(matrices - matrices.mT), axis=(-2, -1)))
+        skew = detached(xp.max(xp.abs(matrices - adjoint(matrices)), axis=(-2, -1)))
         wrong = skew > allowed * largest
     if bool(xp.any(wrong)):
         bad = int(xp.argmax(xp.astype(wrong, xp.int64)))  # the first
@@ -184,7 +186,7 @@ def _find_fault(A: np.ndarray, name: str, allowed: float) -> _Fault | None:
     """Why a matrix is no covariance matrix, as far as its entries tell."""
     if (gaps := _find_gaps(A)) is not None:
         return gaps
-    (low, high), largest, skew = _SIZES, np.abs(A).max(), np.abs(A - A.T).max()
+    (low, high), largest, skew = _SIZES, np.abs(A).max(), np.abs(A - adjoint(A)).max()
     if not low <= largest <= high:
         return (
             f"has {largest:.3g} for its largest entry",
@@ -192,10 +194,13 @@ def _find_fault(A: np.ndarray, name: str, allowed: float) -> _Fault | None:
             f"instance {name} / {largest:.0e}.",
         )
     if skew > allowed * largest:
+        kind, other, way = "symmetric", "transpose", ""
+        if is_complex(A):
+            kind, other, way = "Hermitian", "conjugate transpose", ".conj()"
         return (
-            f"is not symmetric: it differs from its transpose by {skew / largest:.2g} of its largest entry",
+            f"is not {kind}: it differs from its {other} by {skew / largest:.2g} of its largest entry",
             f"at most {allowed:.0e}, as rounding. If that is meant, pass "
-            f"({name} + {name}.transpose(0, 2, 1)) / 2.",
+            f"({name} + {name}.transpose(0, 2, 1){way}) / 2.",
         )
     return None
 
@@ -213,13 +218,9 @@ def _as_float64(X: Any, name: str) -> tuple[Array, float]:
     if not is_tensor(X):
         X = as_numbers(X, name)
     xp = array_namespace(X)
-    if xp.isdtype(X.dtype, "complex floating"):
-        raise ValueError(
-            f"{name} is complex: complex data not supported. Expected real symmetric matrices; for "
-            "Hermitian ones pass the real embedding [[Re, -Im], [Im, Re]]."
-        )
-    single = str(X.dtype).rpartition(".")[2] in ("float32", "float16", "bfloat16")
-    return xp.astype(X, xp.float64, copy=False), _ASYMMETRY["float32" if single else "float64"]
+    single = str(X.dtype).rpartition(".")[2] in ("float32", "float16", "bfloat16", "complex64")
+    dtype = xp.complex128 if is_complex(X) else xp.float64
+    return xp.astype(X, dtype, copy=False), _ASYMMETRY["float32" if single else "float64"]
 
 
 def as_numbers(x: ArrayLike, name: str) -> np.ndarray:
@@ -260,7 +261,7 @@ def as_numpy(x: ArrayLike, name: str) -> np.ndarray:
 
 
 def check_stack(X: Array, name: str) -> None:
-    """Refuse what has not the weighting of a stack of square matrices."""
+    """Refuse what has not the shape of a stack of square matrices."""
     shape = tuple(X.shape)
     if len(shape) != 3 or shape[-1] != shape[-2]:
         hint = ""
@@ -291,7 +292,7 @@ def _surely_definite(X: Array) -> bool:
     if not is_numpy_array(X):
         return False
     d = X.shape[-1]
-    trace = np.trace(X, axis1=-2, axis2=-1)
+    trace = np.trace(X, axis1=-2, axis2=-1).real
     if not np.all(trace > 0):
         return False
     try:
