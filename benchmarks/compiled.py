@@ -12,7 +12,7 @@ from benchmarks.outcomes import Absent
 from benchmarks.processes import SWITCH
 from spdmetric.manifolds import Ball
 from spdmetric.objectives.alignment import Misalignment
-from spdmetric.objectives.data import ClassTarget, Data, View
+from spdmetric.objectives.data import ClassTarget, Data, LazyStack
 
 
 def kernels_used() -> bool:
@@ -43,7 +43,7 @@ def load_kernels() -> None:
 
 def recomputing(X: np.ndarray, target: ClassTarget) -> Misalignment:
     """The objective of matrices that are read anew in each pass: no decomposition is kept."""
-    return Misalignment(Data(View(X.shape, lambda rows: X[rows]), target))
+    return Misalignment(Data(LazyStack(X.shape, lambda rows: X[rows]), target))
 
 
 def threaded(X: np.ndarray, target: ClassTarget, threads: int) -> Misalignment:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from spdmetric.plots import PatternsDisplay as PatternsDisplay
     from spdmetric.plots import RadiusPathDisplay as RadiusPathDisplay
     from spdmetric.plots import ReferenceSpectrumDisplay as ReferenceSpectrumDisplay
+    from spdmetric.views import stack_views as stack_views
 
 __version__ = "0.2.0"
 
@@ -43,6 +44,7 @@ _NAMES = {
     "load": "io.models",
     "save": "io.models",
     "stack_frame": "io.frames",
+    "stack_views": "views",
     "ChoiceDisplay": "plots",
     "EmbeddingDisplay": "plots",
     "PairDistanceDisplay": "plots",

@@ -11,12 +11,13 @@ of S.  The ball is a Euclidean ball, and bringing a point back into it is a scal
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import sqrt
+from collections.abc import Callable, Iterable
+from math import hypot, sqrt
 from typing import Any
 
 import numpy as np
 
+from spdmetric.linalg.batch import Factors, PerView
 from spdmetric.linalg.symmetric import (
     Array,
     Spectrum,
@@ -45,6 +46,7 @@ class BallPoint:
 
     def __init__(self, coordinates: Spectrum, root: np.ndarray):
         s, P = self._s, self._P = coordinates
+        self._root = root
         self.factor = np.exp(-s / 2)[:, None] * (P.T @ root)  # (d, d)
         S = (P * s) @ P.T
         self.S = (S + S.T) / 2  # normal coordinates, (d, d)
@@ -59,6 +61,20 @@ class BallPoint:
     def coordinates(self) -> np.ndarray:
         """Eigenvectors and, in the last column, eigenvalues of S, (d, d + 1): what a file needs to keep."""
         return np.column_stack([self._P, self._s])
+
+    @property
+    def square(self) -> float:
+        """Squared distance from the center."""
+        return float(self._s @ self._s)
+
+    def scaled(self, share: float) -> BallPoint:
+        """The point at a share of the distance from the center."""
+        return BallPoint(Spectrum(self._s * share, self._P), self._root)
+
+    @property
+    def learned(self) -> bool:
+        """Whether labels may have had a part in the point: not at the center."""
+        return bool(self.S.any())
 
     @property
     def spread(self) -> float:
@@ -186,6 +202,20 @@ class RankPoint:
         """All that a file needs to keep, (m, d)."""
         return self.S
 
+    @property
+    def square(self) -> float:
+        """Squared norm of the coordinates."""
+        return float(np.vdot(self.S, self.S))
+
+    def scaled(self, share: float) -> RankPoint:
+        """The point at a share of the coordinates."""
+        return RankPoint(self.S * share)
+
+    @property
+    def learned(self) -> bool:
+        """Whether labels had a part in the point: the axes were chosen by them."""
+        return self.S.shape[0] < self.S.shape[1] or bool(self.S.any())
+
     def widened(self, rank: int) -> RankPoint:
         """More rows of the same ``exp(-S/2)``: the factor of a higher rank."""
         m, d = self.S.shape
@@ -263,4 +293,131 @@ class RankBall:
     geodesic = retract  # geodesics of P_d leave this set
 
 
-FactorPoint = BallPoint | RankPoint
+# ---------------------------------------------------------------------------
+# Several views
+
+
+class ViewPoint:
+    """A point of each view; their coordinates are put side by side, in one array S."""
+
+    def __init__(self, views: Iterable[BallPoint | RankPoint], scales: tuple[float, ...]):
+        self.views = tuple(views)
+        self.factor = Factors(tuple(view.factor for view in self.views), scales)
+        self.S = self._join(view.S for view in self.views)
+
+    def split(self, S: np.ndarray) -> list[np.ndarray]:
+        """What belongs to each view."""
+        sizes = [view.S.shape for view in self.views]
+        stops = np.cumsum([columns for _, columns in sizes]).tolist()
+        places = zip(sizes, stops, strict=True)
+        return [S[:rows, stop - columns : stop] for (rows, columns), stop in places]
+
+    def _join(self, blocks: Iterable[np.ndarray]) -> np.ndarray:
+        sizes = [view.S.shape for view in self.views]
+        joined = np.zeros((max(rows for rows, _ in sizes), sum(columns for _, columns in sizes)))
+        for place, block in zip(self.split(joined), blocks, strict=True):
+            place[...] = block
+        return joined
+
+    def gradient(self, function: Any) -> Array:
+        """Gradient of a function of the factors, in coordinates."""
+        return self._join(view.gradient(_OfView(function, v)) for v, view in enumerate(self.views))
+
+    def riemannian_gradient(self, gradient: Array) -> Array:
+        """Coordinate vector of the affine-invariant gradient."""
+        parts = zip(self.views, self.split(gradient), strict=True)
+        return self._join(view.riemannian_gradient(part) for view, part in parts)
+
+    def orthonormal_gradient(self, gradient: Array) -> Array:
+        """The gradients in the frames, turned back."""
+        parts = zip(self.views, self.split(gradient), strict=True)
+        return self._join(view.orthonormal_gradient(part) for view, part in parts)
+
+    def norm(self, gradient: Array) -> float:
+        """Length of a gradient on the product of the manifolds."""
+        parts = zip(self.views, self.split(gradient), strict=True)
+        return hypot(*(view.norm(part) for view, part in parts))
+
+    def preconditioner(self, curvature: PerView) -> Callable[[np.ndarray], np.ndarray]:
+        """Those of the views, each for its own part."""
+        of_views = [view.preconditioner(of_view) for view, of_view in zip(self.views, curvature, strict=True)]
+        return lambda gradient: self._join(
+            f(part) for f, part in zip(of_views, self.split(gradient), strict=True)
+        )
+
+    def widened(self, *ranks: int) -> ViewPoint:
+        """More rows for each view, which is of low rank."""
+        views: Iterable[Any] = self.views
+        return ViewPoint((view.widened(m) for view, m in zip(views, ranks, strict=True)), self.factor.scales)
+
+    @property
+    def learned(self) -> bool:
+        """Whether labels may have had a part in the point."""
+        return any(view.learned for view in self.views)
+
+    @property
+    def spread(self) -> float:
+        """The largest of the views."""
+        return max(view.spread for view in self.views)
+
+    @property
+    def frame(self) -> PerView:
+        """Those of the views."""
+        return PerView(view.frame for view in self.views)
+
+
+class _OfView:
+    """A function of several factors as one of the v-th."""
+
+    def __init__(self, function: Any, v: int):
+        self._function, self._v = function, v
+
+    @property
+    def frame_gradient(self) -> np.ndarray:
+        return self._function.frame_gradient[self._v]
+
+    @property
+    def factor_gradient(self) -> np.ndarray:
+        return self._function.factor_gradient[self._v]
+
+
+class ViewBall:
+    """The ball of a product of manifolds: squared distances of all views add up.
+
+    The balls of the views are of infinite radius: one view may go further than another.
+    """
+
+    def __init__(self, balls: Iterable[Ball | RankBall], scales: tuple[float, ...], radius: float):
+        self._balls, self._scales, self.radius = tuple(balls), scales, radius
+
+    @property
+    def center(self) -> ViewPoint:
+        """The centers of all views."""
+        return ViewPoint((ball.center for ball in self._balls), self._scales)
+
+    def point(self, S: Array) -> ViewPoint:
+        """Return the point with coordinates ``S``."""
+        blocks = self.center.split(S)
+        points = (ball.point(block) for ball, block in zip(self._balls, blocks, strict=True))
+        return ViewPoint(points, self._scales)
+
+    def retract(self, point: ViewPoint, step: Array) -> ViewPoint:
+        """Follow a straight line of coordinates; outside the ball, return to it toward the center."""
+        return self._inside(ball.retract(*part) for ball, *part in self._of_views(point, step))
+
+    def geodesic(self, point: ViewPoint, step: Array) -> ViewPoint:
+        """Follow the geodesic of each view; outside the ball, return to it toward the center."""
+        return self._inside(ball.geodesic(*part) for ball, *part in self._of_views(point, step))
+
+    def _of_views(self, point: ViewPoint, step: Array) -> Iterable[Any]:
+        return zip(self._balls, point.views, point.split(step), strict=True)
+
+    def _inside(self, points: Iterable[BallPoint | RankPoint]) -> ViewPoint:
+        views = list(points)
+        length = sqrt(sum(view.square for view in views))
+        if length > self.radius:
+            views = [view.scaled(self.radius / length) for view in views]
+        return ViewPoint(views, self._scales)
+
+
+FactorPoint = BallPoint | RankPoint | ViewPoint

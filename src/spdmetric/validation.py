@@ -88,13 +88,27 @@ def check_psd(X: ArrayLike, rank: int | None, *, name: str = "X", first: int = 0
     return X
 
 
+def check_samples(X: Any, rank: int | None, *, name: str = "X", first: int = 0) -> Array:
+    """`check_psd` of matrices (n, d, d), or of every view of samples (n, views, d, d)."""
+    X = X if is_tensor(X) else as_numpy(X, name)
+    if len(X.shape) != 4:
+        return check_psd(X, rank, name=name, first=first)
+    check_stack(X, name, views=True)
+    views = [X[:, v, :, :] for v in range(X.shape[1])]
+    checked = [check_psd(of, rank, name=f"{name}[:, {v}]", first=first) for v, of in enumerate(views)]
+    same = all(one is other for one, other in zip(views, checked, strict=True))
+    return X if same else array_namespace(checked[0]).stack(checked, axis=1)
+
+
 def is_definite(X: Array) -> bool:
     """Whether every matrix of a checked stack is numerically positive definite."""
     return smallest_rank(X) == X.shape[-1]
 
 
 def smallest_rank(X: Array) -> int:
-    """Smallest numerical rank of a matrix of a checked stack."""
+    """Smallest numerical rank of a matrix of a checked stack, or of several views of samples."""
+    if X.ndim == 4:
+        return min(smallest_rank(X[:, v, :, :]) for v in range(X.shape[1]))
     if _surely_definite(X):
         return int(X.shape[-1])
     return int(array_namespace(X).min(_values_and_ranks(X)[1]))
@@ -242,6 +256,8 @@ def as_numbers(x: ArrayLike, name: str) -> np.ndarray:
 
 def as_numpy(x: ArrayLike, name: str) -> np.ndarray:
     """Return what is no tensor as one NumPy array; nothing masked, sparse or ragged."""
+    if isinstance(x, Mapping):
+        raise TypeError(f"{name} is a dict: expected an array. Of views spdmetric.stack_views makes one.")
     if issparse(x):
         raise TypeError(f"{name} is a sparse {type(x).__name__}: expected a dense array, call toarray().")
     if isinstance(x, np.ma.MaskedArray):
@@ -260,10 +276,10 @@ def as_numpy(x: ArrayLike, name: str) -> np.ndarray:
         ) from error
 
 
-def check_stack(X: Array, name: str) -> None:
-    """Refuse what has not the shape of a stack of square matrices."""
+def check_stack(X: Array, name: str, *, views: bool = False) -> None:
+    """Refuse what has not the shape of a stack of square matrices, or of several where there may be views."""
     shape = tuple(X.shape)
-    if len(shape) != 3 or shape[-1] != shape[-2]:
+    if not 3 <= len(shape) <= 3 + views or shape[-1] != shape[-2]:
         hint = ""
         if len(shape) == 2:
             hint = f" For a single matrix pass {name}[None]; vectors are not matrices (Reshape your data)."
@@ -348,7 +364,7 @@ def check_chunk(chunk: Array, rank: int | None, k: int, rows: slice, n_chunks: i
             "expected: is its file truncated?"
         )
     try:
-        return check_psd(chunk, rank, first=rows.start)
+        return check_samples(chunk, rank, first=rows.start)
     except ValueError as error:
         raise ValueError(
             f"{error} (In chunk {k} of {n_chunks}, which begins with X[{rows.start}] and holds "

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spdmetric.caller import warn_at_caller
-from spdmetric.objectives.data import View
-from spdmetric.validation import as_numpy, check_chunk, check_spd, check_stack
+from spdmetric.objectives.data import LazyStack
+from spdmetric.validation import as_numpy, check_chunk, check_samples, check_stack
 
 if TYPE_CHECKING:
     from dask.array import Array as DaskArray
@@ -28,17 +28,18 @@ def align_columns(X: DaskArray, y: Any, sample_weight: Any) -> tuple[DaskArray, 
 
 def whole_matrices(X: DaskArray) -> DaskArray:
     """Return X with its matrices in one piece each."""
-    check_stack(X, "X")
+    check_stack(X, "X", views=True)
     if any(np.isnan(size) for size in X.chunks[0]):
         raise ValueError("X has chunks of unknown size: call X = X.compute_chunk_sizes() first.")
-    if len(X.chunks[1]) == len(X.chunks[2]) == 1:
+    if all(len(chunks) == 1 for chunks in X.chunks[1:]):
         return X
     warn_at_caller(
-        f"The matrices of X are cut into {len(X.chunks[1])} x {len(X.chunks[2])} pieces: it was rechunked, "
-        "which sends data between workers. X.rechunk({1: -1, 2: -1}) does that once for all.",
+        f"The matrices of X are cut into {' x '.join(str(len(c)) for c in X.chunks[1:])} pieces: it was "
+        "rechunked, which sends data between workers. X.rechunk({1: -1, 2: -1}), of views {1: -1, 2: -1, "
+        "3: -1}, does that once for all.",
         UserWarning,
     )
-    return X.rechunk({1: -1, 2: -1})
+    return X.rechunk(dict.fromkeys(range(1, X.ndim), -1))
 
 
 def _cut_as(X: DaskArray, column: Any, name: str) -> DaskArray:
@@ -72,9 +73,9 @@ def chunk_rows(X: DaskArray) -> list[slice]:
     return [slice(first, last) for first, last in pairwise(edges) if first < last]
 
 
-def compute_lazily(X: DaskArray) -> View:
+def compute_lazily(X: DaskArray) -> LazyStack:
     """A dask array that is computed slice by slice in this process: there is no cluster."""
-    return View(X.shape, lambda rows: compute(X[rows]))
+    return LazyStack(X.shape, lambda rows: compute(X[rows]))
 
 
 def compute(array: DaskArray) -> np.ndarray:
@@ -119,7 +120,7 @@ def _sum_of_chunk(
 ) -> np.ndarray:
     """Weighted sum over the matrices of a chunk that have weight."""
     counts = weight > 0
-    values = f(check_spd(np.asarray(X), first=first)[counts])
+    values = f(check_samples(np.asarray(X), None, first=first)[counts])
     return np.tensordot(weight[counts], values, axes=1)
 
 
@@ -128,19 +129,20 @@ def map_rows(X: DaskArray, index: np.ndarray, of_rows: Callable[..., np.ndarray]
     import dask.array
 
     X = whole_matrices(X)
-    column = dask.array.from_array(index[:, None, None], chunks=(X.chunks[0], 1, 1))
+    ones = (1,) * (X.ndim - 1)
+    column = dask.array.from_array(index.reshape(-1, *ones), chunks=(X.chunks[0], *ones))
     return dask.array.map_blocks(
         partial(_map_chunk, of_rows=of_rows),
         X,
         column,
         dtype=np.float64,
         chunks=X.chunks,
-        meta=np.empty((0, 0, 0)),
+        meta=np.empty((0,) * X.ndim),
     )
 
 
 def _map_chunk(X: np.ndarray, index: np.ndarray, *, of_rows: Callable[..., np.ndarray]) -> np.ndarray:
-    return of_rows(check_spd(np.asarray(X)), index[:, 0, 0]) if len(X) else X
+    return of_rows(check_samples(np.asarray(X), None), index.reshape(-1)) if len(X) else X
 
 
 def transform(X: Any, embed: Callable[..., np.ndarray], p: int, rank: int | None) -> DaskArray:
@@ -150,7 +152,7 @@ def transform(X: Any, embed: Callable[..., np.ndarray], p: int, rank: int | None
     return X.map_blocks(
         partial(_embed_block, embed=embed, p=p, rank=rank, dtype=dtype, n_chunks=len(X.chunks[0])),
         dtype=dtype,
-        drop_axis=[1, 2],
+        drop_axis=list(range(1, X.ndim)),
         new_axis=[1],
         chunks=(X.chunks[0], (p,)),
         meta=np.empty((0, p), dtype=dtype),

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import compress
+from math import prod
 from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,11 +18,21 @@ import numpy as np
 from spdmetric import validation
 from spdmetric.distributed.arrays import chunk_rows
 from spdmetric.distributed.cluster import Cluster
+from spdmetric.linalg.batch import Factor
 from spdmetric.linalg.moments import Moments, Summary
-from spdmetric.linalg.symmetric import congruence, lazy, symmetrize
+from spdmetric.linalg.symmetric import lazy, symmetrize
 from spdmetric.linalg.threads import chunks, one_thread
 from spdmetric.means import RowFunction, weighted_sum
-from spdmetric.objectives.data import Chunk, ClassTarget, Data, Part, Summand, default_chunk_size
+from spdmetric.objectives.data import (
+    Chunk,
+    ClassTarget,
+    Data,
+    Part,
+    Summand,
+    default_chunk_size,
+    whiten,
+    whitened_shape,
+)
 
 if TYPE_CHECKING:
     from dask.array import Array as DaskArray
@@ -138,7 +149,7 @@ def _survey(
     low, high = validation.weight_range(weight)
     unit = validation.weight_unit(high) if high > 0 else 1.0
     sums = np.stack([np.bincount(codes, weights=of) for of in (weight, (unit * weight) ** 2, weight > 0)])
-    symmetric = np.array_equal(X, X.transpose(0, 2, 1))
+    symmetric = np.array_equal(X, X.mT)
     return Survey(labels, sums, unit, (low, high), symmetric, None)
 
 
@@ -171,7 +182,7 @@ class Pieces:
     pieces: list[Chunk]
 
     def __sizeof__(self) -> int:
-        return sum(8 * len(piece.target.weight) * piece.X.shape[-1] ** 2 for piece in self.pieces)
+        return sum(8 * len(piece.target.weight) * prod(piece.X.shape[1:]) for piece in self.pieces)
 
 
 @dataclass(frozen=True)
@@ -205,36 +216,37 @@ def _label(
     return Block(X, replace(target, codes=codes[counts], weight=weight[counts]), symmetric)
 
 
-def _piece_size(d: int) -> int:
+def _piece_size(shape: tuple[int, ...]) -> int:
     """Matrices handled at a time on a worker.
 
     Dask has its workers give memory back at once, and to be given it anew page by page took half
     of the time of an evaluation.  NumPy asks for huge pages for arrays of 4 MB or more: features
     of twice that size make it do so, and cost little for leaving the cache.
     """
-    return max(default_chunk_size(d), 2**23 // (4 * d * (d + 1)))
+    d, views = shape[-1], prod(shape[1:-2])
+    return max(1, max(default_chunk_size(d), 2**23 // (4 * d * (d + 1))) // views)
 
 
 @one_thread
 def _apply(f: Summand, block: Block) -> Any:
     """Sum of a function of matrices and their target, piece by piece."""
     X = block.matrices
-    pieces = chunks(len(X), _piece_size(X.shape[-1]))
+    pieces = chunks(len(X), _piece_size(X.shape))
     return reduce(add, (f(X[rows], block.target.part(rows)) for rows in pieces))
 
 
 @one_thread
-def _whiten(block: Block, *, factor: np.ndarray, n: int) -> Pieces:
+def _whiten(block: Block, *, factor: Factor, n: int) -> Pieces:
     """Whiten a chunk and cut it into pieces; kernels are chosen by the number of all matrices."""
     X, found = block.matrices, []
-    for rows in chunks(len(X), _piece_size(factor.shape[0])):
-        some = congruence(factor, X[rows])
+    for rows in chunks(len(X), _piece_size(whitened_shape(n, factor))):
+        some = whiten(factor, X[rows])
         found.append(Chunk(some, slice(0, len(some)), block.target.part(rows), n))
     return Pieces(found)
 
 
 @one_thread
-def _decompose(pieces: Pieces, *, W: np.ndarray, keep: bool) -> DecomposedPieces:
+def _decompose(pieces: Pieces, *, W: Factor, keep: bool) -> DecomposedPieces:
     """The first pass over a chunk."""
     kept: list[Part] = []
     merged: Moments | None = None
@@ -266,18 +278,18 @@ def _add_all(values: list[Any]) -> Any:
 
 @one_thread
 def _total(
-    pieces: Pieces | None, here: DecomposedPieces, *shared: Any, f: Callable[..., Any], W: np.ndarray
+    pieces: Pieces | None, here: DecomposedPieces, *shared: Any, f: Callable[..., Any], W: Factor
 ) -> Any:
     """The second pass over a chunk; it is decomposed again if it was not kept."""
     return reduce(add, (f(part, *shared) for part in _parts(pieces, here, W)))
 
 
-def _parts(pieces: Pieces | None, here: DecomposedPieces, W: np.ndarray) -> Iterable[Part] | Iterator[Part]:
+def _parts(pieces: Pieces | None, here: DecomposedPieces, W: Factor) -> Iterable[Part] | Iterator[Part]:
     return here.parts if pieces is None else (piece.decompose(W, keep=True) for piece in pieces.pieces)
 
 
 @one_thread
-def _gather(pieces: Pieces | None, here: DecomposedPieces, *, W: np.ndarray) -> tuple[np.ndarray, ...]:
+def _gather(pieces: Pieces | None, here: DecomposedPieces, *, W: Factor) -> tuple[np.ndarray, ...]:
     """Vectors, classes and weights of a chunk."""
     columns = []
     for part in _parts(pieces, here, W):
@@ -318,14 +330,16 @@ class ClusterData(Data):
         values = self.cluster.each(partial(_apply, f), self.X)
         return self.cluster.result(self.cluster.merge(_add_all, values))
 
-    def whitened(self, factor: np.ndarray) -> ClusterData:
+    def whitened(self, factor: Factor) -> ClusterData:
         """The matrices ``W X W'``, kept on the workers."""
-        n, k = self.shape[0], factor.shape[0]
+        n = self.shape[0]
+        shape = whitened_shape(n, factor)
         pieces = self.cluster.each(partial(_whiten, factor=factor, n=n), self.X)
-        keep = 8 * n * 2 * (k * k + k * (k + 1)) <= self.cluster.memory() / 3
-        return ClusterData(self.cluster, pieces, (n, k, k), self.target, keep)
+        k, matrices = shape[-1], prod(shape[:-2])
+        keep = 8 * matrices * 2 * (k * k + k * (k + 1)) <= self.cluster.memory() / 3
+        return ClusterData(self.cluster, pieces, shape, self.target, keep)
 
-    def decompose(self, W: np.ndarray, *, gram: bool) -> tuple[Any, Summary, list[Any]]:
+    def decompose(self, W: Factor, *, gram: bool) -> tuple[Any, Summary, list[Any]]:
         """Moments of all chunks together and the chunks at W as futures, and what they say in short."""
         here = self.cluster.each(partial(_decompose, W=W, keep=self.keep), self.X)
         moments = self.cluster.merge(_merge_moments, self.cluster.each(_moments_of, here))
@@ -334,13 +348,13 @@ class ClusterData(Data):
     def _pieces(self, parts: list[Future]) -> list[Any]:
         return [None] * len(parts) if self.keep else self.X
 
-    def total_of_parts(self, f: Callable[..., Any], W: np.ndarray, parts: list[Future], *shared: Any) -> Any:
+    def total_of_parts(self, f: Callable[..., Any], W: Factor, parts: list[Future], *shared: Any) -> Any:
         """Sum over the chunks of ``f(part, *shared)``; what is shared may be on a worker."""
         columns = [[value] * len(parts) for value in shared]
         values = self.cluster.each(partial(_total, f=f, W=W), self._pieces(parts), parts, *columns)
         return self.cluster.result(self.cluster.merge(_add_all, values))
 
-    def gather(self, W: np.ndarray, parts: list[Future]) -> tuple[np.ndarray, ClassTarget]:
+    def gather(self, W: Factor, parts: list[Future]) -> tuple[np.ndarray, ClassTarget]:
         """Vectors of all matrices, brought here with their target: n p numbers."""
         found = self.cluster.each(partial(_gather, W=W), self._pieces(parts), parts)
         vectors, codes, weight = map(np.concatenate, zip(*map(self.cluster.result, found), strict=True))

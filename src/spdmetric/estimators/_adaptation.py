@@ -38,7 +38,9 @@ class LabeledVectors(NamedTuple):
     vectors: np.ndarray  # (n, p), without a weighting
     codes: np.ndarray  # (n,)
     weight: np.ndarray  # (n,)
-    rank: int  # of the metric; that of the vectors may be twice as much
+    ranks: tuple[
+        tuple[int, int], ...
+    ]  # of each view: that of the metric; that of the vectors, up to twice it
 
     def target(self, n_classes: int) -> ClassTarget:
         """What the vectors should tell."""
@@ -48,7 +50,7 @@ class LabeledVectors(NamedTuple):
         """Both together; an own matrix of weight 1 counts as so many of training."""
         scale = weight * self.weight.mean() / own.weight.mean()
         vectors, codes = np.concatenate([self.vectors, own.vectors]), np.concatenate([self.codes, own.codes])
-        return LabeledVectors(vectors, codes, np.concatenate([self.weight, scale * own.weight]), self.rank)
+        return LabeledVectors(vectors, codes, np.concatenate([self.weight, scale * own.weight]), self.ranks)
 
 
 def relearn_weighting(
@@ -74,11 +76,12 @@ def relearn_weighting(
 
 def _emphasis(training: LabeledVectors) -> np.ndarray:
     """Scale of the entries of the vectors, (p,)."""
-    p, m = training.vectors.shape[1], training.rank
-    size = int(np.sqrt(2 * p))
-    scale = np.ones((size, size))
-    scale[:m, :m] = _EMPHASIS
-    return vech(scale) / vech(np.ones_like(scale))
+    scales = []
+    for m, size in training.ranks:
+        scale = np.ones((size, size))
+        scale[:m, :m] = _EMPHASIS
+        scales.append(vech(scale) / vech(np.ones_like(scale)))
+    return np.concatenate(scales)
 
 
 def find_left_out_errors(joined: LabeledVectors, n_own: int, n_classes: int) -> np.ndarray:
@@ -123,8 +126,9 @@ _STEPS, _SETTLED = 20, 1e-9
 class ClassCenters(NamedTuple):
     """Where the classes of training are, relative to the means of their domains."""
 
-    vectors: np.ndarray  # (c, d(d+1)/2), mean tangent vectors; their mean by the shares is zero
+    vectors: np.ndarray  # (c, p), mean tangent vectors, of all views; their mean by the shares is zero
     share: np.ndarray  # (c,), of the weight of training
+    lengths: np.ndarray  # of the vectors of each view
 
 
 def estimate_shares(

@@ -6,8 +6,9 @@ Domains are sessions or subjects, for instance.  Recentered by the means of thei
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,17 +18,17 @@ from sklearn.utils.validation import check_consistent_length
 
 from spdmetric import validation
 from spdmetric.caller import warn_at_caller
+from spdmetric.estimators.embedding import pad_views
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm
 from spdmetric.linalg.threads import Map
 from spdmetric.means import MEANS, average_over
 from spdmetric.objectives import data as records
-from spdmetric.objectives.data import ClassTarget, Data, RegressionTarget, Rows, Target, View, is_stored
+from spdmetric.objectives.data import ClassTarget, Data, LazyStack, RegressionTarget, Rows, Target, is_stored
 from spdmetric.validation import (
     ClassWeight,
     as_numpy,
     check_domains,
-    check_psd,
-    check_spd,
+    check_samples,
     check_weights,
     to_numpy,
 )
@@ -64,14 +65,14 @@ def check_data(
         if client is not None:
             return check_cluster_data(client, X, y, sample_weight, class_weight, task, rank)
         rows = chunk_rows(X)
-        X = compute(X) if records.fits(X.shape[0], X.shape[1]) else compute_lazily(X)
+        X = compute(X) if records.fits(prod(X.shape[:-2]), X.shape[-1]) else compute_lazily(X)
         y, sample_weight = (None if v is None else compute(v) for v in (y, sample_weight))
     elif is_stored(X):
         rows = records.row_chunks(records.stored_shape(X))
     else:
         rows = None
     if rows is None:
-        X = checked = check_psd(to_numpy(X), rank)
+        X = checked = check_samples(to_numpy(X), rank)
     else:
         checked = records.check_stored(X, rank, rows, map)
         checked = checked if is_stored(X) else checked[: X.shape[0]]
@@ -160,7 +161,7 @@ def recenter_domains(
     Those of a file are recentered when they are read.
     """
     if not is_stored(X) and not is_dask_array(X):
-        X = check_spd(to_numpy(X))
+        X = check_samples(to_numpy(X), None)
     names, index = np.unique(check_domains(sample_domain, X.shape[0]), return_inverse=True)
     weight = check_weights(sample_weight, np.empty(X.shape[0]))
     weight = weight / weight.max()
@@ -203,13 +204,13 @@ def warn_if_confounded(y: Array, sample_domain: Array, sample_weight: Array | No
 
 def recenter_rows(X: Array, index: np.ndarray, means: list[np.ndarray]) -> Any:
     """Matrices, each recentered by one of the means; those of a file or a cluster when they are read."""
-    factors = np.stack([invsqrtm(mean) for mean in means])
+    factors = map_views(invsqrtm, np.stack(means))
     if is_dask_array(X):
         from spdmetric.distributed import arrays
 
         return arrays.map_rows(X, index, partial(_whiten_rows, factors=factors))
     if is_stored(X):
-        return View(X.shape, lambda rows: _whiten_rows(read_checked(X, rows), index[rows], factors))
+        return LazyStack(X.shape, lambda rows: _whiten_rows(read_checked(X, rows), index[rows], factors))
     return _whiten_rows(X, index, factors)
 
 
@@ -223,17 +224,49 @@ def domain_mean(
             "Recentered by its own mean a single matrix is the identity, and nothing is left of it."
         )
     weight = np.ones(rows.size) if weight is None else weight
+    if len(X.shape) == 4:
+        of_views = (_one_view(X, v, k) for v, k in enumerate(find_view_sizes(X)))
+        means = [domain_mean(view, rows, name, weight, mean=mean, map=map) for view in of_views]
+        return pad_views(means, X.shape[-1])
     if is_dask_array(X):
         from spdmetric.distributed import arrays
 
         average = arrays.average_over_rows(X, rows, weight)
     elif is_stored(X):
-        some = records.select_rows(View(X.shape, partial(read_checked, X)), rows)
+        some = records.select_rows(LazyStack(X.shape, partial(read_checked, X)), rows)
         target = ClassTarget.from_codes(np.zeros(rows.size, dtype=int), weight)
         average = Data(some, target, map=map).average
     else:
         average = average_over(to_numpy(X[rows, ...]), weight)
     return MEANS[mean](average, rows.size)
+
+
+def find_view_sizes(X: Array) -> list[int]:
+    """Sizes of the views of samples, wherever they are: what is always the identity beyond is padding."""
+    if is_stored(X):
+        parts = (records.read(X, rows) for rows in records.row_chunks(X.shape))
+        return records.view_sizes(np.any([_differ(some) for some in parts], axis=0))
+    differ = _differ(X)
+    return records.view_sizes(np.asarray(differ.compute() if is_dask_array(X) else differ))
+
+
+def _differ(X: Array) -> Any:
+    return (np.eye(X.shape[-1]) != X).any(axis=(0, 3))
+
+
+def _one_view(X: Array, v: int, size: int) -> Any:
+    """One view of samples, wherever they are."""
+    if not is_stored(X):
+        return X[:, v, :size, :size]
+    shape = (X.shape[0], size, size)
+    return LazyStack(shape, lambda rows: records.read(X, rows)[:, v, :size, :size])
+
+
+def map_views(f: Callable[[np.ndarray], np.ndarray], X: np.ndarray) -> np.ndarray:
+    """A function of matrices (n, d, d), or of those of each view without its padding."""
+    if X.ndim == 3:
+        return f(X)
+    return pad_views([f(X[:, v, :k, :k]) for v, k in enumerate(find_view_sizes(X))], X.shape[-1])
 
 
 def find_domain_means(
@@ -268,4 +301,4 @@ def _whiten_rows(X: np.ndarray, index: np.ndarray, factors: np.ndarray) -> np.nd
 def read_checked(X: Array, rows: Rows) -> np.ndarray:
     """Read some matrices, and check them."""
     first = rows.start or 0 if isinstance(rows, slice) else int(rows[0])
-    return check_spd(records.read(X, rows), first=first)
+    return check_samples(records.read(X, rows), None, first=first)

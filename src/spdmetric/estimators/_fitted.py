@@ -17,21 +17,21 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from spdmetric.estimators._data import Domains, find_domain_means, read_checked, recenter_rows
-from spdmetric.estimators.embedding import Embedding
+from spdmetric.estimators.embedding import AnyEmbedding, Embedding, ViewEmbedding, embedding_at
 from spdmetric.geometry import geodesic
 from spdmetric.io.atomic import atomic_file
 from spdmetric.linalg.symmetric import Array, array_namespace, congruence, detached
 from spdmetric.linalg.threads import one_thread
 from spdmetric.means import MEANS, average_over
 from spdmetric.objectives.data import check_chunks, check_memory, is_stored, row_chunks, stored_shape
-from spdmetric.objectives.start import Start
+from spdmetric.objectives.start import Start, ViewStarts
 from spdmetric.objectives.weighting import Weighting
 from spdmetric.solvers import Solution
 from spdmetric.validation import (
     as_float,
     as_numbers,
     as_numpy,
-    check_psd,
+    check_samples,
     check_spd,
     check_weights,
     first_true,
@@ -39,6 +39,7 @@ from spdmetric.validation import (
     is_tensor,
     to_numpy,
 )
+from spdmetric.views import view_names
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -63,10 +64,12 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
     """
 
     init: str | Array
-    embedding_: Embedding
+    embedding_: AnyEmbedding
     gamma_: float | None
     domains_: np.ndarray | None = None
     domain_means_: np.ndarray | None = None
+    n_views_: int | None = None  # of a sample; None for matrices without this axis
+    view_names_: tuple[str, ...] | None = None
 
     _doc_link_module = "spdmetric"
     _doc_link_template = DOCUMENTATION + "api/generated/spdmetric.{estimator_name}.html"
@@ -77,14 +80,17 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
     def _keep(
         self,
         classes: np.ndarray | None,
-        start: Start,
+        start: Start | ViewStarts,
         solution: Solution,
+        shape: tuple[int, ...],
+        names: tuple[str, ...] | None,
         *,
         weighting: Weighting | None = None,
         domains: Domains | None = None,
     ) -> None:
-        """Set the attributes that a fit leaves behind."""
-        embedding = Embedding.from_point(start, solution.point)
+        """Set the attributes that a fit to data of some shape leaves behind."""
+        embedding = embedding_at(start, solution.point, shape[-1])
+        self.n_views_, self.view_names_ = shape[1] if len(shape) == 4 else None, names
         self.domains_, self.domain_means_ = (None, None) if domains is None else domains
         self.classes_ = classes
         self.embedding_ = embedding if weighting is None else embedding.with_weighting(weighting.directions)
@@ -95,7 +101,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         self.radius_ = embedding.distance
         self.n_iter_ = solution.history[-1].iteration
         self.solution_ = replace(solution, evaluation=None)  # which holds on to the data
-        self.n_features_in_ = len(start.basis)
+        self.n_features_in_ = shape[-1]
 
     @property
     def components_(self) -> np.ndarray:
@@ -108,12 +114,22 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         """The reference point G."""
         check_is_fitted(self)
         if self.embedding_.low_rank:
-            m, d = self.components_.shape
+            m, d = self.components_.shape[-2:]
             raise AttributeError(
                 f"A metric of rank {m} on {d} x {d} matrices has no reference point: use components_, its "
                 f"{m} x {d} factor W."
             )
         return self.embedding_.reference
+
+    @property
+    def view_scales_(self) -> np.ndarray:
+        """What the vectors of each view are multiplied with; 0 for one that is not used."""
+        check_is_fitted(self)
+        scales = np.zeros(self.n_views_ or 1)
+        embedding = self.embedding_
+        used = embedding.scales if isinstance(embedding, ViewEmbedding) else (1.0,)
+        scales[: len(used)] = used
+        return scales
 
     @property
     def weighting_(self) -> np.ndarray | None:
@@ -132,7 +148,8 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         Parameters
         ----------
         input_features : sequence of d str, optional
-            Names of the channels.  At full rank without a weighting an entry stands for two, ``C3·C4``.
+            Names of the channels.  At full rank without a weighting an entry stands for two, ``C3·C4``, of
+            several views also for the view, ``alpha·C3·C4``; a small view has the first channels.
 
         Returns
         -------
@@ -142,8 +159,13 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         numbered = super().get_feature_names_out(input_features)
         if input_features is None or self.embedding_.low_rank or self.weighting_ is not None:
             return numbered
-        pairs = combinations_with_replacement(input_features, 2)  # in the order of `vech`
-        return np.array([f"{one}·{other}" for one, other in pairs], dtype=object)
+        views = self.embedding_.views if isinstance(self.embedding_, ViewEmbedding) else (self.embedding_,)
+        names = []
+        for v, view in enumerate(views):
+            prefix = "" if self.n_views_ is None else f"{self.view_names_[v] if self.view_names_ else v}·"
+            pairs = combinations_with_replacement(input_features[: len(view.basis)], 2)  # as in `vech`
+            names += [f"{prefix}{one}·{other}" for one, other in pairs]
+        return np.array(names, dtype=object)
 
     # -- matrices and vectors ---------------------------------------------------
 
@@ -199,7 +221,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         if is_dask_array(X):
             from spdmetric.distributed import arrays
 
-            validate_data(self, X, reset=False, skip_check_array=True)
+            self._check_shape(X.shape)
             embedding = self._placed()
             return arrays.transform(X, embedding.embed, embedding.n_features, embedding.rank)
         if not is_stored(X):
@@ -260,7 +282,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         """Vectors of matrices in memory, in float64."""
         return self._placed().embed(self._check_matrices(X, name=name), name=name)
 
-    def _placed(self) -> Embedding:
+    def _placed(self) -> AnyEmbedding:
         """The embedding, if it is known what matrices are to be recentered by."""
         if self.domains_ is not None and self.embedding_.domain_mean is None:
             raise ValueError(
@@ -281,13 +303,13 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         if is_dask_array(X):
             from spdmetric.distributed import arrays
 
-            whitened = replace(self.embedding_, domain_mean=None)
+            whitened = self.embedding_.with_domain_mean(None)
             recentered = recenter_rows(X, index, means)
             Z = arrays.transform(recentered, whitened.embed, whitened.n_features, None)
             return Z.astype(np.float32) if single else Z
         vectors = np.empty((X.shape[0], self.embedding_.n_features), np.float32 if single else np.float64)
         for k, mean in enumerate(means):
-            embedding = replace(self.embedding_, domain_mean=mean)
+            embedding = self.embedding_.with_domain_mean(mean)
             for rows in np.array_split(np.flatnonzero(index == k), len(row_chunks(X.shape))):
                 if rows.size:
                     some = X[rows] if isinstance(X, np.ndarray) else read_checked(X, rows)
@@ -296,15 +318,27 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
 
     def _vectors_by_chunks(self, X: Array) -> Iterator[tuple[slice, np.ndarray]]:
         embedding, shape = self._placed(), stored_shape(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        self._check_shape(shape, view_names(X))
         parts = row_chunks(shape)
         for rows, (_, chunk) in zip(parts, check_chunks(X, embedding.rank, parts), strict=True):
             yield rows, embedding.embed(chunk, first=rows.start)
 
     def _check_matrices(self, X: Array, *, name: str = "X") -> Array:
-        X = check_psd(X, self.embedding_.rank, name=name)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        return X
+        checked = check_samples(X, self.embedding_.rank, name=name)
+        self._check_shape(checked.shape, view_names(X), name)
+        return checked
+
+    def _check_shape(
+        self, shape: tuple[int, ...], names: tuple[str, ...] | None = None, name: str = "X"
+    ) -> None:
+        """Refuse matrices of another size, or other views, than those of `fit`."""
+        V, known = self.n_views_, self.view_names_
+        if (shape[1] if len(shape) == 4 else None) != V:
+            expected = f"(n_samples, {V}, d, d), as in fit" if V else "(n_matrices, d, d): fit had no views"
+            raise ValueError(f"{name} has shape {tuple(shape)}: expected {expected}.")
+        if names is not None and known is not None and names != known:
+            raise ValueError(f"{name} has the views {list(names)}: expected {list(known)}, those of fit.")
+        validate_data(self, np.broadcast_to(0.0, (1, shape[-1])), reset=False, skip_check_array=True)
 
     # -- pairs --------------------------------------------------------------------
 
@@ -314,8 +348,8 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
 
         Parameters
         ----------
-        pairs : array-like of shape (n_pairs, 2, d, d)
-            Pairs of SPD matrices.
+        pairs : array-like of shape (n_pairs, 2, d, d) or (n_pairs, 2, views, d, d)
+            Pairs of SPD matrices, or of samples.
 
         Returns
         -------
@@ -324,8 +358,9 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         """
         check_is_fitted(self)
         pairs = pairs if is_tensor(pairs) else as_numpy(pairs, "pairs")
-        if pairs.ndim != 4 or pairs.shape[1] != 2:
-            raise ValueError(f"Expected pairs of shape (n_pairs, 2, d, d), got {tuple(pairs.shape)}.")
+        views = "" if self.n_views_ is None else f" {self.n_views_},"
+        if pairs.ndim != 4 + bool(views) or pairs.shape[1] != 2:
+            raise ValueError(f"Expected pairs of shape (n_pairs, 2,{views} d, d), got {tuple(pairs.shape)}.")
         one, other = (self._vectors(pairs[:, side, ...], f"pairs[:, {side}]") for side in (0, 1))
         return array_namespace(one).linalg.vector_norm(one - other, axis=1)
 
@@ -442,21 +477,25 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
             )
         X = self._check_matrices(to_numpy(X))
         weight = check_weights(sample_weight, X)
-        before, mean_of = self.embedding_, MEANS[self._mean_name]
-        total = (before.session_weight if resumed else 0.0) + weight.sum()
+        mean_of, total = MEANS[self._mean_name], weight.sum()
+        total += self.embedding_.session_weight if resumed else 0.0
         share, weight = weight.sum() / total, weight / weight.max()
-        moved = {}
-        if self.domains_ is None:
-            inside = check_spd(congruence(before.basis.T, X))  # singular ones have no such mean
-            mean = mean_of(average_over(inside, weight), len(X))
-            moved["center"] = geodesic(before.center, mean, share)
-        else:  # domains were whitened before anything was learned: so is the new one
-            mean = mean_of(average_over(check_spd(X), weight), len(X))
-            if resumed and before.domain_mean is not None:
-                mean = geodesic(before.domain_mean, mean, share)
-            moved["domain_mean"] = mean
+
+        def carry(before: Embedding, X: np.ndarray) -> Embedding:
+            moved = {}
+            if self.domains_ is None:
+                inside = check_spd(congruence(before.basis.T, X))  # singular ones have no such mean
+                mean = mean_of(average_over(inside, weight), len(X))
+                moved["center"] = geodesic(before.center, mean, share)
+            else:  # domains were whitened before anything was learned: so is the new one
+                mean = mean_of(average_over(check_spd(X), weight), len(X))
+                if resumed and before.domain_mean is not None:
+                    mean = geodesic(before.domain_mean, mean, share)
+                moved["domain_mean"] = mean
+            return replace(before, session_weight=float(total), **moved)
+
         adapted = copy(self)
-        adapted.embedding_ = replace(before, session_weight=float(total), **moved)
+        adapted.embedding_ = self.embedding_.update(carry, X)
         return adapted
 
     @property

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,12 +29,12 @@ from spdmetric.estimators.heads import (
     order_classes,
 )
 from spdmetric.estimators.metric import LogEuclideanMetric, Problem, find_problem, solve_path
-from spdmetric.linalg.batch import make_stack
+from spdmetric.linalg.batch import Factor, Factors, Views, compose, make_stack, view_columns
 from spdmetric.linalg.moments import Moments, Summary, compute_moments
-from spdmetric.linalg.symmetric import Array, congruence, invsqrtm, unvech
+from spdmetric.linalg.symmetric import Array, unvech
 from spdmetric.linalg.threads import threads
-from spdmetric.objectives.data import ClassTarget, Data, Part, Rows, Target, row_chunks
-from spdmetric.objectives.start import Start, find_start
+from spdmetric.objectives.data import ClassTarget, Data, Part, Rows, Target, row_chunks, take_view, whiten
+from spdmetric.objectives.start import Start, ViewStarts, find_start
 from spdmetric.objectives.weighting import discriminant_weighting
 from spdmetric.validation import check_splits
 
@@ -50,6 +51,7 @@ N_FOLDS, FEW, REPEATS = 5, 200, 2  # fewer matrices than FEW are split more than
 # learns no more than that, one of a larger radius; and neighbors with a metric of their own, right more often
 # than class means, or than neighbors with the metric of class means.
 CLEAR, CLEAR_LEARNED, CLEAR_HEAD, CLEAR_OWN = 0.5, 2.0, 2.0, 1.0
+CLEAR_VIEWS = 2.0  # all views instead of the first alone
 _TINY = float(np.finfo(np.float64).tiny)
 LEAST_GAIN = 1e-3  # options that tell nothing differ by less, without any noise
 LEAST_PROBABILITY = 1e-3  # of a label in the score: a class that a fold lacks has none
@@ -61,6 +63,7 @@ class Candidate(NamedTuple):
     radius: float
     rank: int | None
     weighting: str | None
+    views: str | None = None  # "first" or "all" where samples have several
 
 
 class Option(NamedTuple):
@@ -76,6 +79,7 @@ class Grid(NamedTuple):
     radii: dict[int | None, list[float]]  # for each rank, full rank first
     weightings: list[str | None]
     numbers: list[int]  # of neighbors
+    views: tuple[str | None, ...] = (None,)
 
     @property
     def metrics(self) -> list[Candidate]:
@@ -84,7 +88,13 @@ class Grid(NamedTuple):
         It has a weighting, full rank, and learns the least.
         """
         weightings = sorted(self.weightings, key=lambda weighting: weighting is None)
-        return [Candidate(r, m, s) for m, radii in self.radii.items() for r in radii for s in weightings]
+        return [
+            Candidate(r, m, s, views)
+            for views in self.views
+            for m, radii in self.radii.items()
+            for r in radii
+            for s in weightings
+        ]
 
 
 Fold = tuple[np.ndarray, np.ndarray]  # rows to train on, rows to test on
@@ -192,11 +202,11 @@ class TangentData(Data):
 
     vectors: np.ndarray = field(kw_only=True)  # (n, p)
 
-    def whitened(self, factor: np.ndarray) -> TangentData:
+    def whitened(self, factor: Factor) -> TangentData:
         """The same: they are whitened."""
         return self
 
-    def decompose(self, W: np.ndarray, *, gram: bool) -> tuple[Moments, Summary, list[Part]]:
+    def decompose(self, W: Factor, *, gram: bool) -> tuple[Moments, Summary, list[Part]]:
         """Moments of the vectors, in one chunk."""
         Y, weight = self.target.Y, self.target.weight[:, None]
         nothing: Any = None  # is asked of a decomposition
@@ -209,8 +219,24 @@ class Whitened(NamedTuple):
     """All matrices, whitened by one center, which knows nothing of y."""
 
     data: Data
-    center: np.ndarray | None  # None: no candidate is of full rank, and nothing is whitened
+    center: Start | ViewStarts | None  # None: no candidate is of full rank, and nothing is whitened
     logs: np.ndarray | None  # (n, p), tangent vectors at the center
+
+    @property
+    def n_features(self) -> int:
+        """Length of tangent vectors at full rank."""
+        if self.logs is not None:
+            return self.logs.shape[1]
+        d, views = self.data.shape[-1], prod(self.data.shape[1:-2])
+        return views * d * (d + 1) // 2
+
+    @property
+    def unscaled_logs(self) -> np.ndarray | None:
+        """Tangent vectors as they were before views were given one spread."""
+        if self.logs is None or not isinstance(self.center, ViewStarts):
+            return self.logs
+        sizes = [len(start.center) for start in self.center.views]
+        return self.logs / np.repeat(self.center.scales, [k * (k + 1) // 2 for k in sizes])
 
     def find_problem(
         self, rows: Rows, rank: int | None, metric: LogEuclideanMetric, *, searched: bool = True
@@ -224,12 +250,26 @@ class Whitened(NamedTuple):
         if self.logs is None:
             start = find_start(data, metric.init, rank)
         elif rank is not None:
-            start = Start.at_identity(data.shape[1], Data(unvech(self.logs[rows]), data.target))
+            start = self._at_identity(data, self.logs[rows])
+            if isinstance(start, ViewStarts):
+                start = start.rescaled(data, (W[:rank] for W in start.factor.views))
         else:
-            start = Start.at_identity(data.shape[1])
+            start = self._at_identity(data)
             if not searched and metric.kernel == "linear":
                 data = TangentData(data.X, data.target, vectors=self.logs[rows])
         return find_problem(data, start, rank, kernel=metric.kernel, gamma=metric.gamma)
+
+    def _at_identity(self, data: Data, logs: np.ndarray | None = None) -> Start | ViewStarts:
+        """Where learning starts among whitened matrices; of low rank, given their tangent vectors."""
+        if not isinstance(self.center, ViewStarts):
+            known = None if logs is None else Data(unvech(logs), data.target)
+            return Start.at_identity(data.shape[1], known)
+        centers = [start.center for start in self.center.views]
+        known = None
+        if logs is not None:
+            views = tuple(unvech(logs[:, columns]) for columns in view_columns(centers))
+            known = Data(Views(views), data.target)
+        return ViewStarts.at_identity([len(center) for center in centers], self.center.scales, known)
 
 
 def whiten_at_center(data: Data, grid: Grid, init: str | Array) -> Whitened:
@@ -240,15 +280,24 @@ def whiten_at_center(data: Data, grid: Grid, init: str | Array) -> Whitened:
     """
     if None not in grid.radii:
         return Whitened(data, None, None)
-    center = find_start(data, init, None).center
-    X = congruence(invsqrtm(center), data.X)
-    return Whitened(replace(data, X=X), center, embed(X, np.eye(len(center))))
+    start = find_start(data, init, None)
+    X = whiten(start.factor, data.X)
+    center = start.ball(None, 0.0).center
+    return Whitened(replace(data, X=X), start, embed(X, center.factor))
 
 
-def embed(X: np.ndarray, W: np.ndarray) -> np.ndarray:
+def embed(X: np.ndarray | Views, W: Factor) -> np.ndarray:
     """Tangent vectors at a factor, (n, p), as an objective computes them."""
+    X = Views(tuple(split_views(X, W))) if isinstance(W, Factors) else X
     parts = [make_stack(X[rows]).decompose(W).features for rows in row_chunks(X.shape)]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def split_views(X: Any, W: Factor) -> list[np.ndarray]:
+    """Matrices of each view, given factors that take them; of a stack itself."""
+    if isinstance(W, np.ndarray):
+        return [X]
+    return [take_view(X, v, of_view.shape[1]) for v, of_view in enumerate(W.views)]
 
 
 class Prediction(NamedTuple):
@@ -261,17 +310,20 @@ class Prediction(NamedTuple):
 FoldScores = dict[Option, Prediction]
 
 
-def score_fold(whitened: Whitened, fold: Fold, grid: Grid, metric: LogEuclideanMetric) -> FoldScores:
-    """Learn all candidates on a fold, and predict what it leaves out."""
-    target, d = whitened.data.target.take(fold[0]), whitened.data.shape[1]
+def score_fold(
+    whitened: Sequence[Whitened], fold: Fold, grid: Grid, metric: LogEuclideanMetric
+) -> FoldScores:
+    """Learn all candidates on a fold, and predict what it leaves out; of several views all that are tried."""
     scores: FoldScores = {}
     with threads():
-        for learned, vectors in _learn_candidates(whitened, fold, grid, metric):
-            for weighting in grid.weightings:
-                candidate = learned._replace(weighting=weighting)
-                known, new = _weigh(vectors, target, candidate, d)
-                for k, prediction in _predict(target, known, new, grid.numbers):
-                    scores[Option(candidate, k)] = prediction
+        for views, of_views in zip(grid.views, whitened, strict=True):
+            target, p = of_views.data.target.take(fold[0]), of_views.n_features
+            for learned, vectors in _learn_candidates(of_views, fold, grid, metric):
+                for weighting in grid.weightings:
+                    candidate = learned._replace(weighting=weighting, views=views)
+                    known, new = _weigh(vectors, target, candidate, p)
+                    for k, prediction in _predict(target, known, new, grid.numbers):
+                        scores[Option(candidate, k)] = prediction
     return scores
 
 
@@ -294,16 +346,16 @@ def _learn_candidates(
         problem = problem if rank is None or rank == problem.rank else problem.at_rank(rank)
         path = solve_path(problem, radii, solver=metric.solver, tol=metric.tol, max_iter=metric.max_iter)
         for radius, solution in zip(radii, path, strict=True):
-            W = solution.point.factor @ problem.start.factor
+            W = compose(solution.point.factor, problem.start.factor)
             known, new = solution.evaluation.vectors, embed(whitened.data.X[test], W)
             yield Candidate(radius, rank, None), [known, new]
 
 
-def _weigh(vectors: list[np.ndarray], target: Target, metric: Candidate, d: int) -> list[np.ndarray]:
+def _weigh(vectors: list[np.ndarray], target: Target, metric: Candidate, p: int) -> list[np.ndarray]:
     """Training and test vectors with a weighting; without one where no direction tells anything."""
     if metric.weighting is None:
         return vectors
-    learned = metric.radius > 0 or vectors[0].shape[1] < d * (d + 1) // 2
+    learned = metric.radius > 0 or vectors[0].shape[1] < p
     Q = discriminant_weighting(vectors[0], target.present, learned=learned).directions
     return [some @ Q for some in vectors] if Q.shape[1] else vectors
 
@@ -471,7 +523,13 @@ def _score_targets(
 
 
 def choose(table: Table, grid: Grid, head: str, rule: str) -> Option:
-    """Choose metric and head.
+    """Choose metric and head; of several views the first alone unless all are clearly better."""
+    usual, *others = (choose_for(views, table, grid, head, rule) for views in grid.views)
+    return table.best(others, usual, None if rule == "best" else CLEAR_VIEWS)
+
+
+def choose_for(views: str | None, table: Table, grid: Grid, head: str, rule: str) -> Option:
+    """Choose metric and head, given the views.
 
     The metric is chosen for class means, whose score is the least noisy, and then the number of
     neighbors if these are wanted.  The best metric for neighbors is chosen apart, and taken where
@@ -481,7 +539,7 @@ def choose(table: Table, grid: Grid, head: str, rule: str) -> Option:
     limits = (CLEAR, CLEAR_LEARNED, CLEAR_OWN, CLEAR_HEAD)
     clear, clear_learned, clear_own, clear_head = (None,) * 4 if rule == "best" else limits
 
-    metrics = grid.metrics
+    metrics = [metric for metric in grid.metrics if metric.views == views]
     least = metrics[0]
 
     def metric_for(numbers: Sequence[int | None], usual: Option) -> Option:
@@ -508,6 +566,9 @@ def lay_out_results(table: Table, usual: Option, *, accuracy: bool) -> dict[str,
     gains = table.units - table.units[table.options.index(usual)]
     n = max(2, gains.shape[1])
     rows = [{**metric._asdict(), "n_neighbors": k} for metric, k in table.options]
+    if table.options[0].metric.views is None:
+        for row in rows:
+            del row["views"]
     columns: dict[str, Any] = {
         f"param_{name}": np.array([row[name] for row in rows], dtype=object) for name in rows[0]
     }

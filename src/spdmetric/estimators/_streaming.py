@@ -13,11 +13,11 @@ from sklearn.utils import check_random_state, column_or_1d
 
 from spdmetric import solvers, validation
 from spdmetric.linalg import compiled
-from spdmetric.linalg.symmetric import Array, congruence
+from spdmetric.linalg.symmetric import Array
 from spdmetric.objectives.alignment import Misalignment
-from spdmetric.objectives.data import ClassTarget, Data
+from spdmetric.objectives.data import ClassTarget, Data, whiten
 from spdmetric.objectives.minibatch import Past, RunningMisalignment
-from spdmetric.objectives.start import Start, find_start
+from spdmetric.objectives.start import Start, ViewStarts, find_start
 from spdmetric.objectives.weighting import Weighting
 from spdmetric.solvers import Descent, Record, Solution, Status
 from spdmetric.validation import check_weight_range, weight_range, weight_unit
@@ -47,7 +47,7 @@ class Stream:
     The first wait until there are enough of them to fix G0, later ones for a mini-batch.
     """
 
-    start: Start
+    start: Start | ViewStarts
     descent: Descent
     weighting: Weighting | None = None  # renewed with the point of the descent
     _past: Past | None = None  # what it takes of matrices that do not wait any more
@@ -91,7 +91,7 @@ class Stream:
         codes = batch.target.codes
         self.counts += np.bincount(codes, minlength=self._classes.size)
         together = batch if self._waiting is None else self._join(self._waiting, batch)
-        n, d = together.shape[:2]
+        n, d = together.shape[0], together.shape[-1]
         absent, begins = self._classes[:0], False
         if not self._fixed:
             self._fixed = _enough(n, d, self.counts)
@@ -147,7 +147,7 @@ class Stream:
         self._centered = objective.n
 
     def _objective(self, batch: Data) -> RunningMisalignment:
-        whitened = Data(congruence(self.start.factor, batch.X), batch.target)
+        whitened = Data(whiten(self.start.factor, batch.X), batch.target)
         # Kernels are loaded once NumPy has taken as long as that would have.
         work = max(1, int(self.counts.sum()) // compiled.EVALUATIONS)
         return RunningMisalignment(whitened, work=work)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
@@ -21,11 +21,13 @@ from spdmetric.estimators._adaptation import (
     find_shifted_mean,
     relearn_weighting,
 )
-from spdmetric.estimators._selection import embed
+from spdmetric.estimators._selection import embed, split_views
 from spdmetric.estimators.cv import LogEuclideanMetricCV, MetricPredictor, Training, transform_to_numpy
+from spdmetric.estimators.embedding import Embedding, ViewEmbedding
 from spdmetric.estimators.heads import ClassMeans, Votes, log_posterior, order_classes
 from spdmetric.estimators.metric import LogEuclideanMetric
-from spdmetric.linalg.symmetric import Array, invsqrtm, powm, triangular_root
+from spdmetric.linalg.batch import compose, view_columns
+from spdmetric.linalg.symmetric import Array, invsqrtm, powm
 from spdmetric.linalg.threads import one_thread
 from spdmetric.objectives.data import ClassTarget
 from spdmetric.validation import (
@@ -35,7 +37,7 @@ from spdmetric.validation import (
     check_labels,
     check_own,
     check_own_weight,
-    check_symmetric,
+    check_samples,
     check_weights,
     is_definite,
     smallest_rank,
@@ -188,8 +190,8 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         training = self._fit_metric(X, y, sample_weight, groups, sample_domain)
         target = training.data.target
         self._store(self.metric_, training.vectors, target)
-        vectors, rank = _widen_vectors(self.metric_, training), len(self.metric_.embedding_.factor)
-        self._training = LabeledVectors(vectors, target.codes, target.weight, rank)
+        vectors, ranks = _widen_vectors(self.metric_, training)
+        self._training = LabeledVectors(vectors, target.codes, target.weight, ranks)
         self._centers = _find_centers(self.metric_, training)
         return self
 
@@ -348,11 +350,10 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
                 "adapt with labels needs the vectors of the training matrices, which this model does not "
                 "hold: fit again, or adapt without y."
             )
-        rank = triangular_root(training.vectors.shape[1])
-        metric = _widen(self.metric_.adapt(X, sample_weight), rank)
+        metric = _widen(self.metric_.adapt(X, sample_weight), [wide for _, wide in training.ranks])
         counts = np.flatnonzero(own > 0)
         vectors = transform_to_numpy(metric, X, None)[counts]
-        mine = LabeledVectors(vectors, codes[counts], own[counts], training.rank)
+        mine = LabeledVectors(vectors, codes[counts], own[counts], training.ranks)
         pooled, Q, weight = relearn_weighting(training, mine, weight, len(self.classes_))
         metric.embedding_ = replace(metric.embedding_, weighting=Q)
         target = pooled.target(len(self.classes_))
@@ -368,7 +369,8 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         """
         if np.bincount(mine.codes, minlength=len(self.classes_)).min() < 2:
             return None
-        own = check_symmetric(to_numpy(X))[counts]
+        own, used = check_samples(to_numpy(X), 1)[counts], len(self.metric_.embedding_.ranks)
+        own = own if own.ndim == 3 else own[:, :used]
         rank = None if is_definite(own) else smallest_rank(own)
         metric = LogEuclideanMetricCV(
             LogEuclideanMetric(task="classification", tol=3e-2, max_iter=40),
@@ -381,6 +383,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
             training = metric._choose_and_learn(own, self.classes_[mine.codes], mine.weight, None, None)
         except UninformativeDataError:
             return None
+        metric.n_views_ = self.metric_.n_views_  # of which it takes the first, as the other
         head = ClassMeans.from_vectors(training.vectors, mine.target(len(self.classes_)))
         return DomainModel(metric, head, len(own) / (len(own) + WORTH[0]))
 
@@ -392,15 +395,21 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
                 "prior='estimate' needs head_='centroid' and the class means of positive definite training "
                 "matrices: fit again with head='centroid', or use prior='train'."
             )
-        X = check_symmetric(to_numpy(X))
+        X = check_samples(to_numpy(X), 1)
         weight, variance = check_weights(sample_weight, X), head.variance * metric.temperature_
         vectors = transform_to_numpy(metric, X, None)
         share = estimate_shares(vectors, weight, head, variance, centers.share)
-        mean = find_shifted_mean(X, weight, metric.embedding_.mean, share @ centers.vectors)
+        targets = np.split(share @ centers.vectors, np.cumsum(centers.lengths)[:-1])
+        left = iter(targets)
+
+        def shift(view: Embedding, X: np.ndarray) -> Embedding:
+            return view.moved(find_shifted_mean(X, weight, view.mean, next(left)))
+
+        shifted = metric.embedding_.update(shift, X)
 
         def move(metric: LogEuclideanMetricCV) -> LogEuclideanMetricCV:
             there = copy(metric)
-            there.embedding_ = metric.embedding_.moved(mean)
+            there.embedding_ = metric.embedding_.moved(shifted.mean)
             return there
 
         adapted = self._carry(move)
@@ -413,35 +422,51 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         return adapted
 
 
-def _widen(metric: LogEuclideanMetricCV, rank: int) -> LogEuclideanMetricCV:
+def _widen(metric: LogEuclideanMetricCV, ranks: Sequence[int]) -> LogEuclideanMetricCV:
     """A copy whose vectors have no weighting, and at low rank more directions."""
     wide, embedding = copy(metric), replace(metric.embedding_, weighting=None)
-    if embedding.low_rank and rank > len(embedding.factor):
-        wide.solution_ = replace(metric.solution_, point=metric.solution_.point.widened(rank))
-        embedding = replace(embedding, factor=wide.solution_.point.factor, frame=np.eye(rank))
+    if embedding.low_rank and tuple(ranks) != embedding.ranks:
+        wide.solution_ = replace(metric.solution_, point=metric.solution_.point.widened(*ranks))
+        embedding = embedding.with_point(wide.solution_.point)
     wide.embedding_ = embedding
     return wide
 
 
-def _widen_vectors(metric: LogEuclideanMetricCV, training: Training) -> np.ndarray:
-    """The training vectors that `_widen` gives, of twice the rank as far as the matrices have it."""
-    m = len(metric.embedding_.factor)
-    rank = min(2 * m, smallest_rank(training.data.X)) if metric.embedding_.low_rank else m
-    if rank == m:
-        return training.plain
-    return embed(training.data.X, metric.solution_.point.widened(rank).factor @ training.start.factor)
+def _widen_vectors(
+    metric: LogEuclideanMetricCV, training: Training
+) -> tuple[np.ndarray, tuple[tuple[int, int], ...]]:
+    """The training vectors that `_widen` gives, of twice the rank as far as the matrices have it.
+
+    And both ranks, of each view.
+    """
+    ranks, X = metric.embedding_.ranks, training.data.X
+    if not metric.embedding_.low_rank:
+        return training.plain, tuple(zip(ranks, ranks, strict=True))
+    most = [smallest_rank(of_view) for of_view in split_views(X, training.start.factor)]
+    wide = [min(2 * m, rank) for m, rank in zip(ranks, most, strict=True)]
+    vectors = training.plain
+    if wide != list(ranks):
+        point = metric.solution_.point.widened(*wide)
+        vectors = embed(X, compose(point.factor, training.start.factor))
+    return vectors, tuple(zip(ranks, wide, strict=True))
 
 
 def _find_centers(metric: LogEuclideanMetricCV, training: Training) -> ClassCenters | None:
     """Where the classes are, from the mean of all matrices, or of the domain of each; None: there is none."""
-    X, logs, embedding = training.data.X, training.logs, metric.embedding_
-    if logs is None and not is_definite(X):
+    embedding, target = metric.embedding_, training.data.target
+    views = embedding.views if isinstance(embedding, ViewEmbedding) else (embedding,)
+    stacks = split_views(training.data.X, training.start.factor)
+    if training.logs is None and not all(map(is_definite, stacks)):
         return None
-    if metric.domains_ is not None:  # X is whitened by the center, if there is one, and comes back from there
-        logs = embed(X, np.eye(X.shape[1]) if logs is None else powm(embedding.center, 0.5))
-    elif logs is None:
-        logs = embed(X, invsqrtm(embedding.mean))
-    target = training.data.target
-    means = (target.weight[:, None] * target.uncentered).T @ logs
-    means /= (target.share * target.weight.sum())[:, None]
-    return ClassCenters(means - target.share @ means, target.share)
+    found = []
+    for X, view, columns in zip(stacks, views, view_columns([X[0] for X in stacks]), strict=True):
+        if metric.domains_ is not None:  # X is whitened by the center, if there is one, and comes back
+            logs = embed(X, np.eye(X.shape[1]) if training.logs is None else powm(view.center, 0.5))
+        elif training.logs is None:
+            logs = embed(X, invsqrtm(view.mean))
+        else:
+            logs = training.logs[:, columns]
+        means = (target.weight[:, None] * target.uncentered).T @ logs
+        means /= (target.share * target.weight.sum())[:, None]
+        found.append(means - target.share @ means)
+    return ClassCenters(np.concatenate(found, axis=1), target.share, np.array([len(m.T) for m in found]))

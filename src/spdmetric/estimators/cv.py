@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, Self
@@ -31,12 +32,14 @@ from spdmetric.estimators._fitted import (
     with_progress,
 )
 from spdmetric.estimators._selection import Fold, Grid, Option, Whitened
+from spdmetric.estimators.embedding import turn_vectors
 from spdmetric.estimators.metric import LogEuclideanMetric, check_parameters, learn_weighting, solve_path
-from spdmetric.linalg.symmetric import Array, congruence, unvech, vech
+from spdmetric.linalg.symmetric import Array
 from spdmetric.linalg.threads import one_thread
-from spdmetric.objectives.data import ClassTarget, Data, View
-from spdmetric.objectives.start import Start
+from spdmetric.objectives.data import ClassTarget, Data, LazyStack
+from spdmetric.objectives.start import Start, ViewStarts
 from spdmetric.validation import check_candidates, check_radius, check_rank
+from spdmetric.views import view_names
 
 RULES = ("clear", "best")
 HEADS = ("neighbors", "centroid", "auto", "ridge")
@@ -58,8 +61,8 @@ class Training(NamedTuple):
     data: Data  # whitened by the center where there is one
     vectors: np.ndarray  # (n, q), those of `transform`
     plain: np.ndarray  # (n, p), without the weighting
-    logs: np.ndarray | None  # (n, d(d+1)/2), tangent vectors at the center of all matrices
-    start: Start  # of the final fit, in the coordinates of the data
+    logs: np.ndarray | None  # (n, p), tangent vectors at the center of all matrices, without scales of views
+    start: Start | ViewStarts  # of the final fit, in the coordinates of the data
 
 
 class LogEuclideanMetricCV(FittedMetric):
@@ -241,7 +244,8 @@ class LogEuclideanMetricCV(FittedMetric):
         recentered, domains = X, None
         if sample_domain is not None:
             recentered, domains = recenter_domains(X, sample_domain, sample_weight, mean=self._mean_name)
-            recentered = recentered[:] if isinstance(recentered, View) else recentered  # folds are in memory
+            if isinstance(recentered, LazyStack):
+                recentered = recentered[:]  # folds are in memory
             if groups is None and not isinstance(self.cv, Integral):  # a number of folds takes no groups
                 groups = groups_of_domains(sample_domain)
         if is_dask_array(X):
@@ -249,7 +253,7 @@ class LogEuclideanMetricCV(FittedMetric):
                 "Cross-validation needs the matrices in this process, and those of a dask array stay on the "
                 "workers: fit on X.compute(), or choose a radius and use LogEuclideanMetric."
             )
-        matrices = validation.check_psd(validation.to_numpy(recentered), needed)
+        matrices = validation.check_samples(validation.to_numpy(recentered), needed)
         classes, target = check_target(matrices, y, sample_weight, metric.class_weight, metric.task)
         data = Data(matrices, target)
         if sample_domain is not None:
@@ -261,7 +265,12 @@ class LogEuclideanMetricCV(FittedMetric):
         rows = np.flatnonzero(data.target.weight > 0)
         data, codes = data.weighted, codes[rows]
         grid = self._make_grid(data, folds, *given)
-        whitened = selection.whiten_at_center(data, grid, metric.init)
+        # The first view alone stands for itself; of a single metric that is given there is nothing to choose.
+        several = matrices.ndim == 4 and matrices.shape[1] > 1 and len(grid.metrics) > 1
+        parts = [data]
+        if several:
+            grid, parts = grid._replace(views=("first", "all")), [replace(data, X=data.X[:, :1]), data]
+        whitened = [selection.whiten_at_center(part, grid, metric.init) for part in parts]
         quiet = copy(metric).set_params(callback=None)  # a callback may not reach other processes
         tasks = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             delayed(selection.score_fold)(whitened, fold, grid, quiet) for fold in folds
@@ -277,7 +286,11 @@ class LogEuclideanMetricCV(FittedMetric):
         self.best_params_ = self.cv_results_["params"][self.best_index_]
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         self.n_neighbors_ = chosen.n_neighbors
-        return self._learn_chosen(whitened, grid, chosen, metric, classes, domains)._replace(rows=rows)
+        used = whitened[grid.views.index(chosen.metric.views)]
+        training = self._learn_chosen(
+            used, grid, chosen, metric, classes, domains, matrices.shape, view_names(X)
+        )
+        return training._replace(rows=rows)
 
     def _learn_chosen(
         self,
@@ -287,30 +300,34 @@ class LogEuclideanMetricCV(FittedMetric):
         metric: LogEuclideanMetric,
         classes: np.ndarray | None,
         domains: Domains | None,
+        shape: tuple[int, ...],
+        names: tuple[str, ...] | None,
     ) -> Training:
         """Learn the chosen metric on all matrices, from the center that the folds have used."""
-        radius, rank, kind = chosen.metric
+        radius, rank, kind, _ = chosen.metric
         every, radii = slice(None), grid.radii[rank]
         problem = whitened.find_problem(every, rank, metric, searched=radii != [0.0])
         search = partial(solve_path, solver=metric.solver, tol=metric.tol, max_iter=metric.max_iter)
         solutions = search(problem, radii, callback=metric._report)
         solution = solutions[radii.index(radius)]
         weighting = None if kind is None else learn_weighting(solution)
-        placed = problem.start if whitened.center is None else problem.start._replace(center=whitened.center)
-        self._keep(classes, placed, solution, weighting=weighting, domains=domains)
+        start: Any = problem.start
+        placed = start if whitened.center is None else start.placed_at(whitened.center)
+        self._keep(classes, placed, solution, shape, names, weighting=weighting, domains=domains)
         points = [solution.point for solution in solutions]
+        n_views = len(start.views) if isinstance(start, ViewStarts) else 1
         self.path_ = Path(
             radius=np.array(radii, dtype=float),
             alignment=np.array([1 - solution.value for solution in solutions]),
-            distance=np.array([np.linalg.norm(point.S) for point in points]),
+            distance=np.array([np.linalg.norm(point.S) for point in points]) / np.sqrt(n_views),
             condition=np.exp([point.spread for point in points]),
         )
         vectors = plain = solution.evaluation.vectors
         if rank is None:
-            plain = vech(congruence(self.embedding_.frame.T, unvech(vectors)))
+            plain = turn_vectors(self.embedding_.frame, vectors)
         vectors = plain if weighting is None else vectors @ weighting.directions
         rows = np.arange(whitened.data.shape[0])
-        return Training(rows, whitened.data, vectors, plain, whitened.logs, problem.start)
+        return Training(rows, whitened.data, vectors, plain, whitened.unscaled_logs, problem.start)
 
     def _check_parameters(self) -> tuple[LogEuclideanMetric, tuple[list[Any] | None, ...]]:
         """Check the parameters; return the metric to learn; radii, ranks and weightings that are given."""
@@ -350,7 +367,7 @@ class LogEuclideanMetricCV(FittedMetric):
             numbers = [validation.check_neighbors(self.n_neighbors, fewest)]
         else:
             numbers = [k for k in selection.NUMBERS if k <= most]
-        d = data.X.shape[1]
+        d = data.shape[-1]
         smallest = d if ranks is not None else validation.smallest_rank(data.X)
         return selection.make_grid(radii, ranks, weightings, numbers, (d, smallest))
 

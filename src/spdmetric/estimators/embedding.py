@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from math import hypot, sqrt
+from typing import Any
 
 import numpy as np
 
-from spdmetric.linalg.batch import make_stack
+from spdmetric.linalg.batch import PerView, make_stack, view_columns
 from spdmetric.linalg.symmetric import (
     Array,
     array_namespace,
@@ -21,8 +24,9 @@ from spdmetric.linalg.symmetric import (
     unvech,
     vech,
 )
-from spdmetric.manifolds import FactorPoint, RankPoint
-from spdmetric.objectives.start import Start
+from spdmetric.manifolds import FactorPoint, RankPoint, ViewPoint
+from spdmetric.objectives.data import take_view
+from spdmetric.objectives.start import Start, ViewStarts
 from spdmetric.validation import first_true, is_tensor
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -50,7 +54,7 @@ class Embedding:
     domain_mean: np.ndarray | None = None
 
     @classmethod
-    def from_point(cls, start: Start, point: FactorPoint) -> Embedding:
+    def from_point(cls, start: Start, point: Any) -> Embedding:
         """The embedding at a point in the coordinates of a start; at full rank its factor is made symmetric.
 
         ``W W0 = U diag(sigma) V'`` is ``U V'`` times the symmetric ``V diag(sigma) V'``.
@@ -63,7 +67,7 @@ class Embedding:
 
     def with_weighting(self, directions: np.ndarray) -> Embedding:
         """The same with a weighting; its directions (p, q) come in the frame of the factor."""
-        turned = vech(congruence(self.frame.T, unvech(directions.T)))
+        turned = turn_vectors(self.frame, directions.T)
         return replace(self, weighting=np.ascontiguousarray(turned.T))
 
     @property
@@ -75,12 +79,25 @@ class Embedding:
         """The same with another such point."""
         if self.domain_mean is None:
             return replace(self, center=congruence(self.basis.T, mean))
+        return self.with_domain_mean(mean)
+
+    def with_domain_mean(self, mean: np.ndarray | None) -> Embedding:
+        """The same for matrices of a domain, or for such as are recentered."""
         return replace(self, domain_mean=mean)
 
     @property
     def rank(self) -> int | None:
         """Smallest rank that matrices must have; None where they must be definite."""
         return len(self.factor) if self.low_rank else None
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """Number of rows of the factor, as of several views."""
+        return (len(self.factor),)
+
+    def with_point(self, point: Any) -> Embedding:
+        """The same of another point, of low rank."""
+        return replace(self, factor=point.factor, frame=np.eye(len(point.factor)))
 
     @property
     def n_features(self) -> int:
@@ -135,6 +152,10 @@ class Embedding:
         vectors = vech(congruence(Q.T, logs))
         return vectors if self.weighting is None else vectors @ like(self.weighting, vectors)
 
+    def update(self, change: Callable[..., Embedding], *arrays: np.ndarray) -> Embedding:
+        """The same after a change, given arrays (..., d, d)."""
+        return change(self, *arrays)
+
     def count_singular(self, X: np.ndarray) -> int:
         """How many of some matrices a factor of low rank cannot compare."""
         W, W0 = _unit_rows(self.factor) @ self.whitening, self.whitening
@@ -155,15 +176,7 @@ class Embedding:
         At low rank the images ``W X W'``, which is as far as there is an inverse; with a weighting there is
         none.
         """
-        if self.weighting is not None:
-            p, q = self.weighting.shape
-            raise ValueError(
-                f"Vectors with a weighting keep {q} of {p} directions, and no matrix can be made of them: "
-                "learn with weighting=None, whose vectors have an inverse."
-            )
-        if vectors.ndim != 2 or vectors.shape[1] != self.n_features:
-            expected, got = f"(n_matrices, {self.n_features})", tuple(vectors.shape)
-            raise ValueError(f"Expected vectors of shape {expected}, got {got}.")
+        _check_restorable(self, vectors)
         with np.errstate(over="ignore", invalid="ignore"):
             images = expm(congruence(like(self.frame, vectors), unvech(vectors)))
         xp = array_namespace(images)
@@ -174,6 +187,186 @@ class Embedding:
             return images
         back = [like(np.linalg.inv(factor), vectors) for factor in (self.factor, self.whitening)]
         return congruence(back[1], congruence(back[0], images))
+
+
+@dataclass(frozen=True, eq=False)
+class ViewEmbedding:
+    """Embeddings of several views side by side, each times its scale, and a weighting of all together.
+
+    Of samples of more views the first ones are taken.
+    """
+
+    views: tuple[Embedding, ...]
+    scales: tuple[float, ...]
+    size: int  # d, of samples: a view that is smaller is padded with the identity
+    weighting: np.ndarray | None = None  # (p, q)
+
+    def with_weighting(self, directions: np.ndarray) -> ViewEmbedding:
+        """The same with a weighting; its directions (p, q) come in the frames of the factors."""
+        return replace(self, weighting=np.ascontiguousarray(turn_vectors(self.frame, directions.T).T))
+
+    @property
+    def frame(self) -> PerView:
+        """Those of the views."""
+        return PerView(view.frame for view in self.views)
+
+    @property
+    def session_weight(self) -> float:
+        """Of the samples of a new session that the centers are the means of."""
+        return self.views[0].session_weight
+
+    @property
+    def low_rank(self) -> bool:
+        """Whether factors of low rank were learned."""
+        return self.views[0].low_rank
+
+    @property
+    def rank(self) -> int | None:
+        """Smallest rank that matrices of a view must have; None where they must be definite."""
+        return min(self.ranks) if self.low_rank else None
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """Number of rows of each factor."""
+        return tuple(len(view.factor) for view in self.views)
+
+    def with_point(self, point: Any) -> ViewEmbedding:
+        """The same of another point, of low rank."""
+        return replace(self, views=tuple(map(Embedding.with_point, self.views, point.views)))
+
+    @property
+    def distance(self) -> float:
+        """How far the factors are from the start, in the mean square of the views."""
+        return hypot(*(view.distance for view in self.views)) / sqrt(len(self.views))
+
+    @property
+    def n_features(self) -> int:
+        """Length of the vectors."""
+        return (
+            sum(view.n_features for view in self.views) if self.weighting is None else self.weighting.shape[1]
+        )
+
+    @property
+    def components(self) -> np.ndarray:
+        """Factors of all views, (views, m, d); what a smaller view has not is zero."""
+        W = np.zeros((len(self.views), max(self.ranks), self.size))
+        for padded, view in zip(W, self.views, strict=True):
+            padded[: len(view.factor), : len(view.basis)] = view.components
+        return W
+
+    @property
+    def reference(self) -> np.ndarray:
+        """The reference points, (views, d, d)."""
+        return pad_views((view.reference for view in self.views), self.size)
+
+    @property
+    def domain_mean(self) -> np.ndarray | None:
+        """Means of a domain, (views, d, d), or None."""
+        means = [view.domain_mean for view in self.views]
+        return (
+            pad_views((mean for mean in means if mean is not None), self.size)
+            if means[0] is not None
+            else None
+        )
+
+    @property
+    def mean(self) -> np.ndarray:
+        """What the views are whitened by first, (views, d, d)."""
+        return pad_views((view.mean for view in self.views), self.size)
+
+    def moved(self, mean: np.ndarray) -> ViewEmbedding:
+        """The same with other such points."""
+        return self.update(Embedding.moved, mean)
+
+    def with_domain_mean(self, mean: np.ndarray | None) -> ViewEmbedding:
+        """The same for matrices of a domain, or for such as are recentered."""
+        if mean is None:
+            return self.update(lambda view: view.with_domain_mean(None))
+        return self.update(Embedding.with_domain_mean, mean)
+
+    def update(self, change: Callable[..., Embedding], *arrays: np.ndarray) -> ViewEmbedding:
+        """The same with every view changed, given what belongs to it of arrays (..., views, d, d)."""
+        parts = [[take_view(A, v, len(view.basis)) for A in arrays] for v, view in enumerate(self.views)]
+        return replace(
+            self, views=tuple(change(view, *part) for view, part in zip(self.views, parts, strict=True))
+        )
+
+    def embed(self, X: Array, *, name: str = "X", first: int = 0) -> Array:
+        """Vectors of checked samples, (n, views, d, d)."""
+        vectors = []
+        for v, (view, scale) in enumerate(zip(self.views, self.scales, strict=True)):
+            k, of_view = len(view.basis), f"{name}[:, {v}]"
+            self._check_padding(X, v, k, of_view, first)
+            vectors.append(scale * view.embed(take_view(X, v, k), name=of_view, first=first))
+        joined = array_namespace(X).concat(vectors, axis=1)
+        return joined if self.weighting is None else joined @ like(self.weighting, joined)
+
+    def _check_padding(self, X: Array, v: int, k: int, name: str, first: int) -> None:
+        xp, rest = array_namespace(X), detached(X[:, v, k:, :])
+        bad = first_true(xp.any(xp.reshape(rest != like(np.eye(self.size)[k:], X), (X.shape[0], -1)), axis=1))
+        if bad is not None:
+            raise ValueError(
+                f"{name}[{first + bad}] is not padded with the identity beyond {k} x {k}, the size of that "
+                "view in fit: make X with stack_views of the same views."
+            )
+
+    def count_singular(self, X: np.ndarray) -> int:
+        """How many of some matrices factors of low rank cannot compare."""
+        parts = enumerate(self.views)
+        return sum(view.count_singular(take_view(X, v, len(view.basis))) for v, view in parts)
+
+    def restore(self, vectors: Array) -> Array:
+        """Samples of vectors: the inverse of `embed`, as far as there is one for each view."""
+        _check_restorable(self, vectors)
+        parts = zip(self.views, self.scales, view_columns(self.frame), strict=True)
+        matrices = [view.restore(vectors[:, columns] / scale) for view, scale, columns in parts]
+        size = max(X.shape[-1] for X in matrices) if self.low_rank else self.size
+        return pad_views(matrices, size)
+
+
+AnyEmbedding = Embedding | ViewEmbedding
+
+
+def embedding_at(start: Start | ViewStarts, point: FactorPoint, size: int | None = None) -> AnyEmbedding:
+    """The embedding at a point in the coordinates of a start, of samples of some size."""
+    if isinstance(start, Start):
+        return Embedding.from_point(start, point)
+    assert isinstance(point, ViewPoint)
+    views = tuple(map(Embedding.from_point, start.views, point.views))
+    return ViewEmbedding(views, start.scales, size or max(len(view.basis) for view in views))
+
+
+def turn_vectors(frame: np.ndarray | PerView, vectors: np.ndarray) -> np.ndarray:
+    """Vectors of ``Q' L Q``, of several views by the frame Q of each."""
+    if isinstance(frame, PerView):
+        parts = zip(frame, view_columns(frame), strict=True)
+        return np.concatenate([turn_vectors(Q, vectors[:, columns]) for Q, columns in parts], axis=1)
+    return vech(congruence(frame.T, unvech(vectors)))
+
+
+def pad_views(views: Iterable[Array], size: int) -> Array:
+    """Matrices (..., d_v, d_v) of views in one array (..., views, size, size), padded with the identity."""
+    padded = []
+    for X in views:
+        xp, k = array_namespace(X), X.shape[-1]
+        if k < size:
+            whole = like(np.eye(size), X) + xp.zeros((*X.shape[:-2], size, size), dtype=X.dtype)
+            whole[..., :k, :k] = X
+            X = whole
+        padded.append(X)
+    return xp.stack(padded, axis=-3)
+
+
+def _check_restorable(embedding: AnyEmbedding, vectors: Array) -> None:
+    if embedding.weighting is not None:
+        p, q = embedding.weighting.shape
+        raise ValueError(
+            f"Vectors with a weighting keep {q} of {p} directions, and no matrix can be made of them: "
+            "learn with weighting=None, whose vectors have an inverse."
+        )
+    if vectors.ndim != 2 or vectors.shape[1] != embedding.n_features:
+        expected, got = f"(n_matrices, {embedding.n_features})", tuple(vectors.shape)
+        raise ValueError(f"Expected vectors of shape {expected}, got {got}.")
 
 
 def _unit_rows(W: np.ndarray) -> np.ndarray:

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import validate_data
 
 from spdmetric import validation
 from spdmetric.caller import warn_at_caller
@@ -25,14 +24,14 @@ from spdmetric.estimators._streaming import (
     draw_seed,
     stochastic_solver,
 )
-from spdmetric.estimators.embedding import Embedding
+from spdmetric.estimators.embedding import AnyEmbedding, embedding_at
 from spdmetric.linalg.symmetric import Array
 from spdmetric.linalg.threads import threads
 from spdmetric.means import MEANS
 from spdmetric.objectives.alignment import Evaluation, Misalignment
 from spdmetric.objectives.data import Data
 from spdmetric.objectives.gaussian import MOST, GaussianEvaluation, GaussianMisalignment
-from spdmetric.objectives.start import Start, find_start
+from spdmetric.objectives.start import Start, ViewStarts, find_start
 from spdmetric.objectives.weighting import Weighting
 from spdmetric.solvers import SOLVERS, Callback, Record, Solution, trust_region
 from spdmetric.validation import (
@@ -43,6 +42,7 @@ from spdmetric.validation import (
     check_radius,
     to_numpy,
 )
+from spdmetric.views import view_names
 
 INITS = (*MEANS, "identity")
 _EPS = float(np.finfo(np.float64).eps)
@@ -271,6 +271,7 @@ class LogEuclideanMetric(FittedMetric):
             solver = SOLVERS.get(self.solver) or partial(stochastic_solver, random_state=self.random_state)
             start = find_start(data, self.init, self.rank)
             problem = find_problem(data, start, self.rank, kernel=self.kernel, gamma=self.gamma)
+            shape = data.shape
             del data  # what the problem does not keep need not stay on the workers
             (solution,) = solve_path(
                 problem,
@@ -281,7 +282,7 @@ class LogEuclideanMetric(FittedMetric):
                 callback=self._report,
             )
             weighting = None if self.weighting is None else learn_weighting(solution)
-            self._keep(classes, start, solution, weighting=weighting, domains=domains)
+            self._keep(classes, start, solution, shape, view_names(X), weighting=weighting, domains=domains)
         self._stream = None
         if solution.status.name not in ("CONVERGED", "NOISE", "CALLBACK"):
             warn_at_caller(
@@ -344,9 +345,10 @@ class LogEuclideanMetric(FittedMetric):
         past = self._stream
         known = None if past is None else self.classes_
         classes = check_stream(classes, known, self.kernel, self.class_weight)
-        X = validation.check_psd(to_numpy(X), self.rank)
+        names = view_names(X)
+        X = validation.check_samples(to_numpy(X), self.rank)
         if past is not None:
-            validate_data(self, X, reset=False, skip_check_array=True)
+            self._check_shape(X.shape, names)
         codes, weight = check_batch(X, y, sample_weight, classes, self.class_weight)
         # All is done with copies until nothing can fail any more: a call that raises changes nothing.
         stream = Stream(classes, self.rank, deepcopy(self.random_state)) if past is None else past.copy()
@@ -370,7 +372,7 @@ class LogEuclideanMetric(FittedMetric):
         self._report(stream.history[-1])
         if past is None:
             draw_seed(self.random_state)  # that of the stream, drawn from a copy
-        self._keep(classes, stream.start, solution, weighting=stream.weighting)
+        self._keep(classes, stream.start, solution, X.shape, names, weighting=stream.weighting)
         self._stream = stream
         return self
 
@@ -452,25 +454,35 @@ def check_parameters(metric: LogEuclideanMetric) -> None:
 class Problem(NamedTuple):
     """An objective in the coordinates of its start, evaluated there."""
 
-    start: Start
+    start: Start | ViewStarts
     objective: Misalignment
     rank: int | None
     here: Evaluation  # at the start
 
     def at_rank(self, rank: int) -> Problem:
         """The same of another low rank."""
-        return self._replace(rank=rank, here=self.objective.at(self.start.ball(rank, 0.0).center))
+        start: Any = self.start
+        center: Any = start.ball(rank, 0.0).center
+        if isinstance(start, ViewStarts):
+            start = start.rescaled(self.objective.data, [view.factor for view in center.views])
+            center = start.ball(rank, 0.0).center
+        return Problem(start, self.objective, rank, self.objective.at(center))
 
 
 def find_problem(
-    data: Data, start: Start, rank: int | None, *, kernel: str = "linear", gamma: float | None = None
+    data: Data,
+    start: Start | ViewStarts,
+    rank: int | None,
+    *,
+    kernel: str = "linear",
+    gamma: float | None = None,
 ) -> Problem:
     """Whiten the data at their start, and evaluate the objective there.
 
     Whitened once, the data keep one set of rounding errors, however ill-conditioned they
     are, and the objective stays smooth.
     """
-    n, d, _ = data.shape
+    n, d = data.shape[0], data.shape[-1]
     if kernel == "rbf" and n > MOST:
         raise ValueError(
             f"kernel='rbf' compares all pairs of matrices, and X has {n}: expected at most {MOST}. Use "
@@ -501,9 +513,9 @@ def find_problem(
     return Problem(start, objective, rank, here)
 
 
-def _check_comparable(data: Data, start: Start, rank: int) -> None:
+def _check_comparable(data: Data, start: Start | ViewStarts, rank: int) -> None:
     """Refuse matrices that are singular on the directions where learning starts."""
-    embedding = Embedding.from_point(start, start.ball(rank, 0.0).center)
+    embedding = embedding_at(start, start.ball(rank, 0.0).center)
     singular = int(data.total(partial(_count_singular, embedding)))
     if singular:
         raise ValueError(
@@ -513,7 +525,7 @@ def _check_comparable(data: Data, start: Start, rank: int) -> None:
         )
 
 
-def _count_singular(embedding: Embedding, X: np.ndarray, target: object) -> np.ndarray:
+def _count_singular(embedding: AnyEmbedding, X: np.ndarray, target: object) -> np.ndarray:
     return np.array(embedding.count_singular(X))
 
 
@@ -537,7 +549,7 @@ def solve_path(
         ball, here = problem.start.ball(problem.rank, radius), problem.here
         first: dict[str, Any] = {"start": here.point, "here": here, "callback": callback}
         if solutions and (length := float(np.linalg.norm(solutions[-1].point.S))) > 0:
-            first |= {"start": ball.point(solutions[-1].point.S * (radius / length)), "here": None}
+            first |= {"start": ball.point(solutions[-1].point.S * (ball.radius / length)), "here": None}
         if radius > 0:
             solutions.append(named(problem.objective, ball, tol=tol, max_iter=max_iter, **first))
         else:  # a ball of one point: nothing to search, and every gradient is normal to it

@@ -8,9 +8,10 @@ There are two kinds: in NumPy, to be read and to judge by, and compiled
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.linalg.blas import dtrmm
@@ -22,8 +23,11 @@ from spdmetric.linalg.symmetric import Spectrum, sinhc, ucothu, unvech, vech
 if TYPE_CHECKING:
     from spdmetric.linalg.compiled.stack import CompiledDecomposition, CompiledStack
 
-Stack: TypeAlias = "PlainStack | CompiledStack"
-Decomposition: TypeAlias = "PlainDecomposition | CompiledDecomposition"
+OneStack: TypeAlias = "PlainStack | CompiledStack"
+OneDecomposition: TypeAlias = "PlainDecomposition | CompiledDecomposition"
+Factor: TypeAlias = "np.ndarray | Factors"
+Stack: TypeAlias = Any  # OneStack or ViewStacks: each takes a factor of its own kind
+Decomposition: TypeAlias = "OneDecomposition | ViewDecomposition"
 
 LIMIT = 96  # beyond, eight matrices leave the cache and the gain over LAPACK goes; measured to 160
 # The same at low rank: rank 10 takes half of NumPy's time at size 400, nine tenths at 700.
@@ -34,13 +38,15 @@ LIMIT_AT_RANK = 512
 SMALLEST = 40 * 8**3
 
 
-def make_stack(X: np.ndarray, n: int | None = None, *, again: bool = False) -> Stack:
+def make_stack(X: np.ndarray | Views, n: int | None = None, *, again: bool = False) -> Any:
     """Return the stack for n matrices of this size, X among them.
 
     Without n the kind depends on the size of the matrices alone: what is computed of a matrix then
     is the same in whatever company it comes.  With ``again`` it will be decomposed many times, and may keep
     what is the same each time.
     """
+    if isinstance(X, Views):
+        return ViewStacks(tuple(make_stack(view, n, again=again) for view in X.views))
     return compiled.load().of(X) if pays(n, X.shape[1]) else PlainStack(X, again=again)
 
 
@@ -86,7 +92,7 @@ class PlainStack:
             self.factors[k] = C
         return _congruence(W, self.X[k], C)
 
-    def decompose(self, W: np.ndarray) -> Decomposition:
+    def decompose(self, W: np.ndarray) -> OneDecomposition:
         """Decompose ``W X W'``; where it has left float64 its logarithm is NaN.
 
         At low rank the kernels are worth packing a stack for that is used again: for few rows of W, BLAS
@@ -172,6 +178,121 @@ class PlainDecomposition(NamedTuple):
         slope = root[:, :, None] * root[:, None, :] / sinhc((logs[:, :, None] - logs[:, None, :]) / 2)
         B = V @ (slope * (V.mT @ M @ V)) @ V.mT  # D log [M], (n, m, m)
         return 2 * np.tensordot(B, WX, axes=((0, 2), (0, 1)))
+
+
+# ---------------------------------------------------------------------------
+# Several views: a tuple of single ones, whose features are put side by side
+
+
+class PerView(tuple):
+    """What there is of each view; sums are taken view by view."""
+
+    def __add__(self, other: tuple) -> PerView:
+        return PerView(one + more for one, more in zip(self, other, strict=True))
+
+    @property
+    def T(self) -> PerView:
+        """Transposes."""
+        return PerView(one.T for one in self)
+
+
+class Factors(NamedTuple):
+    """A factor of each view, and what the features of the view are multiplied with."""
+
+    views: tuple[np.ndarray, ...]  # (m_v, d_v)
+    scales: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Views:
+    """Matrices of several views, of sizes of their own; rows are taken of all of them."""
+
+    views: tuple[np.ndarray, ...]  # (n, d_v, d_v)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """As of one array, its size that of the largest view."""
+        d = max(view.shape[-1] for view in self.views)
+        return (len(self.views[0]), len(self.views), d, d)
+
+    def __getitem__(self, rows: Any) -> Views:
+        return Views(tuple(view[rows] for view in self.views))
+
+
+def compose(W: Factor, start: Factor) -> Any:
+    """The factor ``W W0``, of each view."""
+    if isinstance(W, Factors) and isinstance(start, Factors):
+        return Factors(tuple(map(np.matmul, W.views, start.views)), W.scales)
+    return np.asarray(W) @ np.asarray(start)
+
+
+def count_features(W: Factor) -> int:
+    """Length of the tangent vectors at a factor."""
+    if isinstance(W, Factors):
+        return sum(map(count_features, W.views))
+    return len(W) * (len(W) + 1) // 2
+
+
+def view_columns(views: Iterable[np.ndarray]) -> Iterator[slice]:
+    """Where the features of each view are, given its factor or another matrix of as many rows."""
+    stop = 0
+    for view in views:
+        start, stop = stop, stop + count_features(view)
+        yield slice(start, stop)
+
+
+@dataclass(frozen=True, eq=False)
+class ViewStacks:
+    """A stack of each view."""
+
+    stacks: tuple[OneStack, ...]
+
+    def decompose(self, W: Factors) -> ViewDecomposition:
+        """Decompose each view at its factor."""
+        parts: list[OneDecomposition] = []
+        features = np.empty((0, 0))
+        for stack, factor, scale, columns in zip(self.stacks, *W, view_columns(W.views), strict=True):
+            part = stack.decompose(factor)
+            if not parts:
+                features = np.empty((len(part.features), count_features(W)))
+            np.multiply(part.features, scale, out=features[:, columns])
+            parts.append(_with_features(part, features[:, columns]))  # they are not kept twice
+        return ViewDecomposition(W, tuple(parts), features)
+
+
+@dataclass(frozen=True, eq=False)
+class ViewDecomposition:
+    """Several views, decomposed at their factors."""
+
+    W: Factors
+    parts: tuple[OneDecomposition, ...]
+    features: np.ndarray  # (n, p), of all views, scaled
+
+    def moments(self, Y: np.ndarray, weight: np.ndarray, *, gram: bool) -> Moments:
+        """Moments of features and targets about their means."""
+        return _with_features(self.parts[0], self.features).moments(Y, weight, gram=gram)
+
+    def cotangents(self, *args: np.ndarray) -> np.ndarray:
+        """Return ``w ((features - mean) right + Y across')``."""
+        return _with_features(self.parts[0], self.features).cotangents(*args)
+
+    def pull(self, rows: np.ndarray) -> PerView:
+        """Derivative of ``sum <rows, features>`` along ``W -> exp(-xi/2) W`` of each view."""
+        return PerView(part.pull(some) for part, some in self._of_views(rows))
+
+    def pull_factor(self, rows: np.ndarray) -> PerView:
+        """Derivative of ``sum <rows, features>`` in the entries of the factor of each view."""
+        return PerView(part.pull_factor(some) for part, some in self._of_views(rows))
+
+    def _of_views(self, rows: np.ndarray) -> Iterator[tuple[OneDecomposition, np.ndarray]]:
+        for part, scale, columns in zip(self.parts, self.W.scales, view_columns(self.W.views), strict=True):
+            yield part, scale * rows[:, columns]
+
+
+def _with_features(part: OneDecomposition, features: np.ndarray) -> Any:
+    if isinstance(part, PlainDecomposition):
+        return part._replace(features=features)
+    return replace(part, features=features)
 
 
 # ---------------------------------------------------------------------------

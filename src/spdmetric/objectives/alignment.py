@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from spdmetric.linalg.batch import PerView, count_features, view_columns
 from spdmetric.linalg.moments import Moments
 from spdmetric.linalg.symmetric import lazy, unvech
 from spdmetric.manifolds import FactorPoint
@@ -64,9 +65,9 @@ class Evaluation:
 
     def __init__(self, objective: Misalignment, point: FactorPoint):
         self.point, self.objective, self.data = point, objective, objective.data
-        n, m = self.data.shape[0], point.factor.shape[0]
+        n, p = self.data.shape[0], count_features(point.factor)
         # In Gram form where there are fewer matrices than features, and they can be brought together.
-        self.gram = self.data.gathers and (n < m * (m + 1) // 2 or not self.needs_scatter)
+        self.gram = self.data.gathers and (n < p or not self.needs_scatter)
         # Moments of all chunks together and the chunks at this point, where they are; none if not kept.
         self.moments, self.summary, self.parts = self.data.decompose(point.factor, gram=self.gram)
         self.value = 1.0 - self.alignment
@@ -94,38 +95,26 @@ class Evaluation:
         return self.point.gradient(self)
 
     @lazy
-    def frame_gradient(self) -> np.ndarray:
-        """Riemannian gradient, as a symmetric matrix in the frame.
-
-        f(cG) = f(G), so it has no trace; one left in by rounding would let det(G) drift.
-        """
+    def frame_gradient(self) -> np.ndarray | PerView:
+        """Riemannian gradient, as a symmetric matrix in the frame, of several views one of each."""
         xi = self.data.total_of_parts(_pull, self.point.factor, self.parts, self._cotangents, False)
-        xi = xi + xi.T
-        xi *= 0.5
-        diagonal = xi.reshape(-1)[:: len(xi) + 1]  # a view
-        diagonal -= sum(diagonal.tolist()) / len(xi)
-        return xi
+        return PerView(map(_traceless, xi)) if isinstance(xi, PerView) else _traceless(xi)
 
     @lazy
-    def factor_gradient(self) -> np.ndarray:
-        """Derivative in the entries of the factor, (m, d)."""
+    def factor_gradient(self) -> np.ndarray | PerView:
+        """Derivative in the entries of the factor, (m, d), of several views one of each."""
         return self.data.total_of_parts(_pull, self.point.factor, self.parts, self._cotangents, True)
 
     @lazy
-    def curvature_estimate(self) -> np.ndarray:
+    def curvature_estimate(self) -> np.ndarray | PerView:
         """How much f bends along directions of the frame, about: a matrix whose trace is its size.
 
         More where A has more (``docs/math.md``, "Axes").
         """
-        columns = unvech(self.summary.A.T)
-        stacked = columns.reshape(-1, columns.shape[-1])
-        shares = stacked.T @ stacked
-        m, total = len(shares), float(np.trace(shares))
-        if not total > 0:
-            return np.eye(m)
-        estimate = shares * (m / (total * (1 + _EVEN)))
-        estimate.reshape(-1)[:: m + 1] += _EVEN / (1 + _EVEN)
-        return estimate
+        A, W = self.summary.A, self.point.factor
+        if isinstance(W, np.ndarray):
+            return _estimate_curvature(A)
+        return PerView(_estimate_curvature(A[rows]) for rows in view_columns(W.views))
 
     @property
     def spread(self) -> float:
@@ -149,9 +138,7 @@ class Evaluation:
 
         In Gram form from the tangent vectors.
         """
-        data, target, mean, (m, d) = self.data, self.data.target, self.summary.mean, self.point.factor.shape
-        # Whether labels had a part in the point: at full rank not at the center, at low rank always.
-        learned = m < d or bool(self.point.S.any())
+        data, target, mean, learned = self.data, self.data.target, self.summary.mean, self.point.learned
         if self.gram:
             K, per_class = self._gram_matrix, target.per_class
             gram = GramRidge.from_products(K, target, mean.size, per_class, learned=learned)
@@ -186,11 +173,35 @@ class Evaluation:
         return (root * other * self._gram_matrix + scale * w * (Y @ (root * Y).T)) @ self._root
 
 
+def _traceless(xi: np.ndarray) -> np.ndarray:
+    """The symmetric part without its trace.
+
+    f(cG) = f(G), so it has none; one left in by rounding would let det(G) drift.
+    """
+    xi = xi + xi.T
+    xi *= 0.5
+    diagonal = xi.reshape(-1)[:: len(xi) + 1]  # a view
+    diagonal -= sum(diagonal.tolist()) / len(xi)
+    return xi
+
+
+def _estimate_curvature(A: np.ndarray) -> np.ndarray:
+    columns = unvech(A.T)
+    stacked = columns.reshape(-1, columns.shape[-1])
+    shares = stacked.T @ stacked
+    m, total = len(shares), float(np.trace(shares))
+    if not total > 0:
+        return np.eye(m)
+    estimate = shares * (m / (total * (1 + _EVEN)))
+    estimate.reshape(-1)[:: m + 1] += _EVEN / (1 + _EVEN)
+    return estimate
+
+
 def _scale(moments: Moments, of_A: float, of_C: float) -> Moments:
     return moments._replace(A=of_A * moments.A, C=of_C * np.asarray(moments.C))
 
 
-def _pull(part: Part, known: Moments | np.ndarray, to_factor: bool) -> np.ndarray:
+def _pull(part: Part, known: Moments | np.ndarray, to_factor: bool) -> np.ndarray | PerView:
     """Derivative of the misalignment in the frame, or the factor, from that in the features of a chunk."""
     here = part.decomposition
     if isinstance(known, np.ndarray):

@@ -12,7 +12,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
+from math import prod
 from operator import add
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -21,7 +22,7 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 from scipy.sparse import issparse
 
-from spdmetric.linalg.batch import Decomposition, Stack, make_stack
+from spdmetric.linalg.batch import Decomposition, Factor, Stack, Views, make_stack
 from spdmetric.linalg.moments import Moments, Summary
 from spdmetric.linalg.symmetric import Array, congruence, lazy, symmetrize
 from spdmetric.linalg.threads import Map, chunks
@@ -186,17 +187,18 @@ Summand = Callable[[np.ndarray, Any], Any]  # of matrices and their target
 class Chunk:
     """A chunk of the data; the matrices are fetched when they are asked for."""
 
-    X: Any  # anything of shape (n, d, d) that slices to arrays
+    X: Any  # anything of shape (n, d, d) that slices to arrays, or of several views to `Views`
     rows: slice
     target: Target
     n: int  # matrices of all chunks, by which kernels are chosen
     stack: Stack | None = None  # packed once for all factors
 
-    def decompose(self, W: np.ndarray, *, keep: bool) -> Part:
+    def decompose(self, W: Factor, *, keep: bool) -> Part:
         """The chunk at a factor; with ``keep`` its stack is kept for others."""
         stack = self.stack
         if stack is None:
-            stack = make_stack(np.asarray(self.X[self.rows]), self.n, again=keep)
+            X = self.X[self.rows]
+            stack = make_stack(X if isinstance(X, Views) else np.asarray(X), self.n, again=keep)
             self.stack = stack if keep else None
         here = stack.decompose(W)
         return Part(here, here.features, self.rows, self.target)
@@ -229,7 +231,7 @@ class Data:
     the only parallel seam.
     """
 
-    X: Any  # (n, d, d), an array, or anything that slices to arrays
+    X: Any  # (n, d, d) or (n, views, d, d), anything that slices to arrays; or `Views`, once whitened
     target: Any  # a `Target` of all of them
     rows: list[slice] | None = None
     map: Map = map
@@ -237,19 +239,19 @@ class Data:
     gathers = True  # vectors of all matrices can be brought together
 
     def __post_init__(self) -> None:
-        self.shape = tuple(self.X.shape)  # (n, d, d)
+        self.shape = tuple(self.X.shape)  # (n, d, d), or (n, views, d, d)
         self._rows = row_chunks(self.shape) if self.rows is None else self.rows
 
     @lazy
     def in_memory(self) -> bool:
         """Whether what is computed of all matrices is kept there too."""
-        return isinstance(self.X, np.ndarray) and fits(self.X.shape[0], self.X.shape[1])
+        return isinstance(self.X, np.ndarray | Views) and fits(prod(self.shape[:-2]), self.shape[-1])
 
     def take(self, index: Rows) -> Data:
         """Some of them; classes may be absent."""
         X = (
             self.X[index]
-            if isinstance(self.X, np.ndarray)
+            if isinstance(self.X, np.ndarray | Views)
             else select_rows(self.X, np.arange(self.shape[0])[index])
         )
         return Data(X, self.target.take(index), map=self.map)
@@ -277,11 +279,12 @@ class Data:
         rows = [slice(0, self.shape[0])] if self.rows is None and self.in_memory else self._rows
         return sum(self.map(lambda part: f(self.X[part], self.target.part(part)), rows))
 
-    def whitened(self, factor: np.ndarray) -> Data:
+    def whitened(self, factor: Factor) -> Data:
         """The matrices ``W X W'``: in memory if these are and it fits, else whenever they are read."""
         if self.in_memory:
-            return replace(self, X=congruence(factor, self.X), rows=self._rows)
-        return replace(self, X=whitened(self.X, factor), rows=self._rows)
+            return replace(self, X=whiten(factor, self.X), rows=self._rows)
+        X, shape = self.X, whitened_shape(self.shape[0], factor)
+        return replace(self, X=LazyStack(shape, lambda rows: whiten(factor, X[rows])), rows=self._rows)
 
     # -- chunks at a factor ---------------------------------------------------
 
@@ -290,7 +293,7 @@ class Data:
         """All chunks, in their order."""
         return [Chunk(self.X, rows, self.target.part(rows), self.shape[0]) for rows in self._rows]
 
-    def decompose(self, W: np.ndarray, *, gram: bool) -> tuple[Moments, Summary, list[Part]]:
+    def decompose(self, W: Factor, *, gram: bool) -> tuple[Moments, Summary, list[Part]]:
         """Moments of all chunks at W, their summary, and the chunks there, none if they are not kept.
 
         The Gram form needs all tangent vectors at once: there are few of them, and they are kept.
@@ -310,7 +313,7 @@ class Data:
             parts.append(part)
         return merged, Summary.from_moments(merged), [part for part in parts if part is not None]
 
-    def total_of_parts(self, f: Callable[..., Any], W: np.ndarray, parts: list[Any], *shared: Any) -> Any:
+    def total_of_parts(self, f: Callable[..., Any], W: Factor, parts: list[Any], *shared: Any) -> Any:
         """Sum over the chunks of ``f(part, *shared)``, each decomposed at W again if it was not kept."""
         if parts:
             values = self.map(lambda part: f(part, *shared), parts)
@@ -318,7 +321,7 @@ class Data:
             values = self.map(lambda chunk: f(chunk.decompose(W, keep=False), *shared), self.chunks)
         return reduce(add, values)
 
-    def gather(self, W: np.ndarray, parts: list[Any]) -> tuple[np.ndarray, Target]:
+    def gather(self, W: Factor, parts: list[Any]) -> tuple[np.ndarray, Target]:
         """Vectors of all matrices, brought here with their target; these are kept."""
         return np.concatenate([part.features for part in parts]), self.target
 
@@ -345,13 +348,14 @@ def is_stored(X: Array) -> bool:
 
 def stored_shape(X: Array) -> tuple[int, ...]:
     """Shape of a stack that is about to be read, or why it is no stack."""
-    check_stack(X, "X")
+    check_stack(X, "X", views=True)
     return tuple(X.shape)
 
 
 def row_chunks(shape: tuple[int, ...]) -> list[slice]:
     """Chunks of a stack, of a size that depends on that of the matrices alone."""
-    return list(chunks(shape[0], default_chunk_size(shape[-1])))
+    size = default_chunk_size(shape[-1])
+    return list(chunks(shape[0], size if len(shape) == 3 else max(8, size // shape[1] // 8 * 8)))
 
 
 def default_chunk_size(d: int) -> int:
@@ -384,9 +388,9 @@ def check_chunks(X: Array, rank: int | None, rows: list[slice], map: Map = map) 
     yield from map(checked, enumerate(rows))
 
 
-def check_stored(X: Array, rank: int | None, rows: list[slice], map: Map = map) -> View:
+def check_stored(X: Array, rank: int | None, rows: list[slice], map: Map = map) -> LazyStack:
     """Check a stack chunk by chunk."""
-    symmetric = [np.array_equal(c, c.transpose(0, 2, 1)) for c, _ in check_chunks(X, rank, rows, map)]
+    symmetric = [np.array_equal(c, c.mT) for c, _ in check_chunks(X, rank, rows, map)]
     return stored(X, symmetric=all(symmetric))
 
 
@@ -405,10 +409,10 @@ def _check_file(X: Array) -> None:
 
 
 # ---------------------------------------------------------------------------
-# Views
+# Stacks that are read or made when they are asked for
 
 
-class View:
+class LazyStack:
     """A stack of which some matrices are made whenever they are asked for."""
 
     dtype = np.dtype(np.float64)
@@ -420,17 +424,17 @@ class View:
         return self._of_rows(rows)
 
 
-def stored(X: Array, *, symmetric: bool) -> View:
+def stored(X: Array, *, symmetric: bool) -> LazyStack:
     """A stack that was checked, and is read again; it need not be symmetric to the last digit."""
 
     def of_rows(rows: Rows) -> np.ndarray:
         chunk = read(X, rows).astype(np.float64, copy=False)
         return chunk if symmetric else symmetrize(chunk)
 
-    return View(X.shape, of_rows)
+    return LazyStack(X.shape, of_rows)
 
 
-def select_rows(X: Array, index: np.ndarray) -> View:
+def select_rows(X: Array, index: np.ndarray) -> LazyStack:
     """Some matrices of a stack, in their order."""
 
     def of_rows(rows: Rows) -> np.ndarray:
@@ -439,13 +443,63 @@ def select_rows(X: Array, index: np.ndarray) -> View:
             return X[some]
         return X[slice(some[0], some[-1] + 1)][some - some[0]]
 
-    return View((index.size, *X.shape[1:]), of_rows)
+    return LazyStack((index.size, *X.shape[1:]), of_rows)
 
 
-def whitened(X: Array, factor: np.ndarray) -> View:
-    """A stack of which each matrix is ``W X W'``."""
-    k = factor.shape[0]
-    return View((X.shape[0], k, k), lambda rows: congruence(factor, X[rows]))
+def whiten(factor: Factor, X: Any) -> Any:
+    """The matrices ``W X W'``; of several views, each by its own factor, without its padding."""
+    if isinstance(factor, np.ndarray):
+        return congruence(factor, X)
+    return Views(tuple(congruence(W, take_view(X, v, W.shape[1])) for v, W in enumerate(factor.views)))
+
+
+def take_view(X: Any, v: int, size: int) -> np.ndarray:
+    """The v-th view of samples, or of means, of its own size: what is beyond is padding."""
+    return X.views[v] if isinstance(X, Views) else X[..., v, :size, :size]
+
+
+def view_sizes(differ: np.ndarray) -> list[int]:
+    """Sizes of views, given which rows differ from those of the identity somewhere, (views, d)."""
+    d = differ.shape[1]
+    return [d - int(np.argmax(row[::-1])) if row.any() else d for row in differ]
+
+
+def whitened_shape(n: int, factor: Factor) -> tuple[int, ...]:
+    """Shape of n matrices once whitened."""
+    views = (factor,) if isinstance(factor, np.ndarray) else factor.views
+    k = max(len(W) for W in views)
+    return (n, k, k) if isinstance(factor, np.ndarray) else (n, len(views), k, k)
+
+
+@dataclass(frozen=True, eq=False)
+class OneView:
+    """One view of labeled matrices, as far as sums over it go."""
+
+    data: Data
+    v: int
+    size: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """As of a stack of this view alone."""
+        return (self.data.shape[0], self.size, self.size)
+
+    @property
+    def target(self) -> Any:
+        """That of the samples."""
+        return self.data.target
+
+    def average(self, f: RowFunction) -> np.ndarray:
+        """Weighted mean of the rows ``f(X)``."""
+        return self.data.average(partial(_of_view, f, self.v, self.size))
+
+    def total(self, f: Summand) -> Any:
+        """Sum of ``f(X, target)`` over the chunks."""
+        return self.data.total(partial(_of_view, f, self.v, self.size))
+
+
+def _of_view(f: Callable[..., Any], v: int, size: int, X: Any, *target: Any) -> Any:
+    return f(take_view(X, v, size), *target)
 
 
 # ---------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spdmetric.linalg.batch import Decomposition, make_stack
+from spdmetric.linalg.batch import Decomposition, Factors, PerView, Views, make_stack, view_columns
 from spdmetric.linalg.moments import Moments, compute_moments
 from spdmetric.linalg.symmetric import lazy, symmetrize, unvech, vech
 from spdmetric.manifolds import FactorPoint
@@ -55,14 +55,15 @@ class RunningMisalignment:
 
     def moments(self, point: FactorPoint) -> Moments:
         """Moments of all rows, as samples have them."""
-        parts = np.array_split(np.arange(self.n), -(-self.n // default_chunk_size(self.data.shape[1])))
+        parts = np.array_split(np.arange(self.n), -(-self.n // default_chunk_size(self.data.shape[-1])))
         return reduce(Moments.merge, (self.sample(rows, point).memory for rows in parts))
 
     def sample(self, rows: np.ndarray, point: FactorPoint, memory: Moments | None = None) -> Sample:
         """Evaluate some rows, with the moments remembered of others; without any, with their own."""
-        X = np.asarray(self.data.X[rows], dtype=float)
+        X = self.data.X[rows]
         # The last matrix is the center, which features are relative to.
-        stack = make_stack(np.concatenate([X, np.eye(X.shape[1])[None]]), self._work)
+        both = Views(tuple(map(_with_identity, X.views))) if isinstance(X, Views) else _with_identity(X)
+        stack = make_stack(both, self._work)
         here, Y, weight = stack.decompose(point.factor), self._Y[rows], self._weight[rows]
         return Sample(here, Y, weight, point, memory, self.data.target.norm_about)
 
@@ -121,21 +122,21 @@ class Sample:
         return self.point.gradient(self)
 
     @lazy
-    def frame_gradient(self) -> np.ndarray:
+    def frame_gradient(self) -> np.ndarray | PerView:
         """Estimate of the Riemannian gradient, in the frame of the factor."""
-        xi = symmetrize(self._decomposition.pull(self._cotangent))
-        # f(cG) = f(G): no trace, and none left in by rounding.
-        return xi - np.trace(xi) / xi.shape[0] * np.eye(xi.shape[0])
+        xi = self._decomposition.pull(self._cotangent)
+        return PerView(map(_traceless, xi)) if isinstance(xi, PerView) else _traceless(xi)
 
     @lazy
-    def factor_gradient(self) -> np.ndarray:
+    def factor_gradient(self) -> np.ndarray | PerView:
         """Estimate of the derivative in the entries of the factor, (m, d)."""
-        return np.asarray(self._decomposition.pull_factor(self._cotangent))
+        return self._decomposition.pull_factor(self._cotangent)
 
     @property
-    def curvature_estimate(self) -> np.ndarray:
+    def curvature_estimate(self) -> np.ndarray | PerView:
         """The same in all directions, for want of knowing."""
-        return np.eye(len(self.point.factor))
+        W = self.point.factor
+        return PerView(np.eye(len(of)) for of in W.views) if isinstance(W, Factors) else np.eye(len(W))
 
     @lazy
     def _cotangent(self) -> np.ndarray:
@@ -207,6 +208,19 @@ def _averages(moments: Moments) -> Moments:
     return moments._replace(weight=1.0, A=moments.A / s, C=moments.C / s)
 
 
-def _turned(Q: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+def _with_identity(X: np.ndarray) -> np.ndarray:
+    return np.concatenate([np.asarray(X, dtype=float), np.eye(X.shape[1])[None]])
+
+
+def _traceless(xi: np.ndarray) -> np.ndarray:
+    """f(cG) = f(G): no trace, and none left in by rounding."""
+    xi = symmetrize(xi)
+    return xi - np.trace(xi) / xi.shape[0] * np.eye(xi.shape[0])
+
+
+def _turned(Q: np.ndarray | PerView, vectors: np.ndarray) -> np.ndarray:
     """Vectors of the matrices ``Q L Q'``."""
+    if isinstance(Q, PerView):
+        parts = zip(Q, view_columns(Q), strict=True)
+        return np.concatenate([_turned(of_view, vectors[:, columns]) for of_view, columns in parts], axis=1)
     return vech(Q @ unvech(vectors) @ Q.T)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from math import inf, isfinite, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
 
 from spdmetric.caller import spell
+from spdmetric.linalg.batch import Factors, make_stack, view_columns
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm, logm, spectrum
-from spdmetric.manifolds import Ball, RankBall
+from spdmetric.manifolds import Ball, RankBall, ViewBall
 from spdmetric.means import MEANS, Average, RowFunction
-from spdmetric.objectives.data import Data, Summand, Target
-from spdmetric.validation import check_spd, is_definite, to_numpy
+from spdmetric.objectives.data import Data, OneView, Summand, Target, view_sizes, whiten
+from spdmetric.validation import UninformativeDataError, check_radius, check_spd, is_definite, to_numpy
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -33,6 +35,10 @@ class Start(NamedTuple):
     center: np.ndarray  # (k, k), G0 in that basis
     rotation: np.ndarray  # (k, k)
 
+    def placed_at(self, center: Start) -> Start:
+        """The same, of matrices that were whitened by the center of another start."""
+        return self._replace(center=center.center)
+
     @property
     def factor(self) -> np.ndarray:
         """W0, of shape (k, d): the coordinates of X are ``W0 X W0'``."""
@@ -44,17 +50,61 @@ class Start(NamedTuple):
         return Ball(np.eye(k), radius) if rank is None else RankBall(k, rank, radius)
 
     @classmethod
-    def at_identity(cls, d: int, logs: Data | None = None) -> Start:
+    def at_identity(cls, d: int, logs: Data | OneView | None = None) -> Start:
         """Where learning starts among matrices around the identity: of low rank, given their logarithms."""
         rotation = np.eye(d) if logs is None else class_directions(logs.total, d, logs.target.contrasts)
         return cls(np.eye(d), np.eye(d), rotation)
 
 
-def find_start(data: Data, init: str | Array, rank: int | None) -> Start:
-    """Choose where learning starts."""
-    d = data.shape[1]
+class ViewStarts(NamedTuple):
+    """Where learning starts in each view, and what the tangent vectors of the view are multiplied with.
+
+    A view that is smaller than the others has a start of its own size: its padding is left out.
+    """
+
+    views: tuple[Start, ...]
+    scales: tuple[float, ...]
+
+    @property
+    def factor(self) -> Factors:
+        """W0 of each view."""
+        return Factors(tuple(start.factor for start in self.views), self.scales)
+
+    def placed_at(self, center: ViewStarts) -> ViewStarts:
+        """The same, of matrices that were whitened by the centers of others."""
+        return self._replace(views=tuple(map(Start.placed_at, self.views, center.views)))
+
+    def rescaled(self, data: Data, factors: Iterable[np.ndarray]) -> ViewStarts:
+        """The same with scales that give the tangent vectors of all views at some factors one spread."""
+        if len(self.views) == 1:
+            return self
+        return self._replace(scales=_find_scales(data, Factors(tuple(factors), (1.0,) * len(self.views))))
+
+    def ball(self, rank: int | None, radius: float) -> ViewBall:
+        """The points within a distance of it, in the mean square of the views."""
+        ranks = [None if rank is None else min(rank, len(start.center)) for start in self.views]
+        balls = [start.ball(m, inf) for start, m in zip(self.views, ranks, strict=True)]
+        return ViewBall(balls, self.scales, check_radius(sqrt(len(balls)) * radius))
+
+    @classmethod
+    def at_identity(cls, sizes: Sequence[int], scales: tuple[float, ...], logs: Data | None) -> ViewStarts:
+        """Among matrices around the identity: of low rank, given their logarithms."""
+        return cls(
+            tuple(
+                Start.at_identity(k, None if logs is None else OneView(logs, v, k))
+                for v, k in enumerate(sizes)
+            ),
+            scales,
+        )
+
+
+def find_start(data: Data | OneView, init: str | Array, rank: int | None) -> Any:
+    """Choose where learning starts: a `Start`, or `ViewStarts` for several views."""
+    d = data.shape[-1]
     if rank is not None and rank > d:
         raise ValueError(f"{spell('rank', rank)} is more than the size of the matrices, {d} x {d}.")
+    if isinstance(data, Data) and len(data.shape) == 4:
+        return _find_view_starts(data, init, rank)
     if not isinstance(init, str):
         init = check_spd(np.asarray(to_numpy(init))[None], name="init")[0]
         if init.shape != (d, d):
@@ -68,7 +118,56 @@ def find_start(data: Data, init: str | Array, rank: int | None) -> Start:
     return Start(np.eye(d), center, np.eye(d))
 
 
-def _low_rank_start(data: Data, init: str | np.ndarray) -> Start:
+def _find_view_starts(data: Data, init: str | Array, rank: int | None) -> ViewStarts:
+    """Start each view by itself; of low rank, a small view has at most its own size."""
+    V, d = data.shape[1], data.shape[-1]
+    inits = [init] * V if isinstance(init, str) else list(np.asarray(to_numpy(init)))
+    if not isinstance(init, str) and np.shape(init) != (V, d, d):
+        raise ValueError(f"init has shape {np.shape(init)}: expected {(V, d, d)}, a matrix for each view.")
+    starts = []
+    for v, (k, own) in enumerate(zip(find_sizes(data), inits, strict=True)):
+        own = own if isinstance(own, str) else own[:k, :k]
+        starts.append(find_start(OneView(data, v, k), own, None if rank is None else min(rank, k)))
+    return ViewStarts(tuple(starts), (1.0,) * V).rescaled(data, (start.factor[:rank] for start in starts))
+
+
+def find_sizes(data: Data) -> list[int]:
+    """Sizes of the views: rows and columns at the end that are those of the identity, always, are padding.
+
+    They say nothing, so that they can be left out wherever they come from.
+    """
+    return view_sizes(data.total(_count_differences) > 0)
+
+
+def _count_differences(X: np.ndarray, target: Target) -> np.ndarray:
+    """How many rows of the matrices of each view are not those of the identity, (views, d)."""
+    return np.sum(np.any(np.eye(X.shape[-1]) != X, axis=-1), axis=0)
+
+
+def _find_scales(data: Data, factors: Factors) -> tuple[float, ...]:
+    """What gives the tangent vectors of all views the same spread, that of all together."""
+    sums = data.total(partial(_sum_features, factors)) / data.target.total
+    squares = []
+    for v, columns in enumerate(view_columns(factors.views)):
+        mean = sums[columns]
+        squares.append(float(sums[len(sums) - len(factors.views) + v] - mean @ mean))
+        if squares[-1] <= (100 * data.shape[-1] * _EPS) ** 2:
+            raise UninformativeDataError(
+                f"All matrices of view {v}, X[:, {v}], are the same: it tells nothing. Leave it out."
+            )
+    usual = sum(squares) / len(squares)
+    return tuple(sqrt(usual / square) if isfinite(usual / square) else 1.0 for square in squares)
+
+
+def _sum_features(factors: Factors, X: np.ndarray, target: Target) -> np.ndarray:
+    """Weighted sums of the tangent vectors and, last, of the squares of their lengths in each view."""
+    identities = Factors(tuple(np.eye(len(W)) for W in factors.views), factors.scales)
+    features = make_stack(whiten(factors, X)).decompose(identities).features
+    squares = [np.sum(features[:, columns] ** 2, axis=1) for columns in view_columns(factors.views)]
+    return target.weight @ np.column_stack([features, *squares])
+
+
+def _low_rank_start(data: Data | OneView, init: str | np.ndarray) -> Start:
     basis = common_range(data.average)
     definite = _through(basis.T, data.total)(_indefinite) == 0
     if isinstance(init, str) and init in ("riemann", "median", "logeuclid") and not definite:

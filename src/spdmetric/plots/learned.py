@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 
 from spdmetric.estimators import LogEuclideanMetricCV
 from spdmetric.linalg.symmetric import congruence, invsqrtm, logm
-from spdmetric.plots.style import BLUE, GRAY, VERMILLION, Display, axes_for, find_metric
+from spdmetric.plots.style import BLUE, GRAY, VERMILLION, Display, axes_for, find_metric, find_view
 from spdmetric.validation import check_choice
 
 if TYPE_CHECKING:
@@ -225,19 +225,25 @@ class ReferenceSpectrumDisplay(Display):
     movement: ArrayLike
 
     @classmethod
-    def from_estimator(cls, estimator: BaseEstimator, **kwargs: Any) -> Self:
+    def from_estimator(
+        cls, estimator: BaseEstimator, *, view: str | int | None = None, **kwargs: Any
+    ) -> Self:
         """Draw the spectrum of a fitted metric of full rank.
 
         Parameters
         ----------
         estimator : LogEuclideanMetric, LogEuclideanMetricCV, or what holds one
             Fitted, of full rank: also a classifier, a regressor, or a pipeline.
+        view : str or int, optional
+            Name or number of one of several views; the first by default.
         **kwargs
             Passed to `plot`.
         """
         metric, name, _ = find_metric(estimator, "reference point")
+        metric, _ = find_view(metric, view)
         G = metric.reference_  # at low rank this says why there is none
-        G0 = congruence(metric.embedding_.basis, metric.embedding_.center)
+        embedding: Any = metric.embedding_
+        G0 = congruence(embedding.basis, embedding.center)
         values, vectors = np.linalg.eigh(G)
         moved = np.linalg.eigvalsh(logm(congruence(invsqrtm(G0), G)))
         start = np.linalg.eigvalsh(G0)
@@ -277,20 +283,21 @@ class ReferenceSpectrumDisplay(Display):
 def _name(params: dict[str, Any]) -> str:
     rank = "full rank" if params["rank"] is None else f"rank {params['rank']}"
     weighting = "" if params["weighting"] is None else ", weighting"
-    return f"{rank}, radius {params['radius']:g}{weighting}"
+    views = f", {params['views']} view{'s' * (params['views'] == 'all')}" if "views" in params else ""
+    return f"{rank}, radius {params['radius']:g}{weighting}{views}"
 
 
 def _rows_like_best(metric: LogEuclideanMetricCV, *names: str) -> list[int]:
     """Rows of the candidates that have these parameters in common with the chosen one."""
     best, candidates = metric.best_params_, metric.cv_results_["params"]
-    return [i for i, row in enumerate(candidates) if all(row[name] == best[name] for name in names)]
+    return [i for i, row in enumerate(candidates) if all(row.get(name) == best.get(name) for name in names)]
 
 
 def _scores_along(metric: LogEuclideanMetricCV) -> tuple[np.ndarray, np.ndarray | None]:
     """Scores of the candidates that differ from the chosen one in the radius alone, and their errors."""
     results = metric.cv_results_
     n_folds = sum(name.startswith("split") for name in results)
-    rows = _rows_like_best(metric, "rank", "weighting", "n_neighbors")
+    rows = _rows_like_best(metric, "rank", "weighting", "n_neighbors", "views")
     rows.sort(key=lambda i: results["params"][i]["radius"])
     # std_test_score divides by n; the standard error of the mean has n - 1 below it.
     error = results["std_test_score"][rows] / np.sqrt(n_folds - 1) if n_folds > 1 else None

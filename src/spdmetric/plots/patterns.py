@@ -28,7 +28,7 @@ from sklearn.utils.validation import check_consistent_length
 from spdmetric.extras import require_extra
 from spdmetric.geometry import mean_euclid
 from spdmetric.linalg.symmetric import congruence, spectrum, unvech
-from spdmetric.plots.style import Display, Metric, find_metric, row_for
+from spdmetric.plots.style import Display, Metric, find_metric, find_view, row_for
 from spdmetric.plots.vectors import vectors_of
 from spdmetric.validation import check_psd, to_numpy
 
@@ -90,7 +90,14 @@ class PatternsDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: BaseEstimator, X: ArrayLike, y: ArrayLike, info: mne.Info, **kwargs: Any
+        cls,
+        estimator: BaseEstimator,
+        X: ArrayLike,
+        y: ArrayLike,
+        info: mne.Info,
+        *,
+        view: str | int | None = None,
+        **kwargs: Any,
     ) -> Self:
         """Draw the patterns of a fitted metric.
 
@@ -103,10 +110,15 @@ class PatternsDisplay(Display):
             Covariances, of the training trials for instance, and labels; of a pipeline, what it takes.
         info : mne.Info
             Its d channels, in the order of the matrices, with a montage.
+        view : str or int, optional
+            Name or number of one of several views; the first by default.
         **kwargs
             Passed to `plot`.
         """
-        metric, name, X = find_metric(estimator, "components", X)
+        several, name, X = find_metric(estimator, "components", X)
+        metric, v = find_view(several, view)
+        if metric is not several:
+            X = np.asarray(to_numpy(X))[:, v, : metric.n_features_in_, : metric.n_features_in_]
         _check_info(info, metric.n_features_in_)
         return cls(patterns_of(metric, X, y), info)._named(name).plot(**kwargs)
 

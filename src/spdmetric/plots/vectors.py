@@ -250,6 +250,9 @@ def _distances(X: ArrayLike, what: str | TransformerMixin | None) -> np.ndarray:
     """Distances of all pairs by name, by a fitted transformer, or at the mean."""
     if what is not None and not isinstance(what, str):
         return pairwise_distances(vectors_of(what, X))
+    if np.ndim(X) == 4:  # of all views together
+        views = np.moveaxis(np.asarray(to_numpy(X)), 1, 0)
+        return np.sqrt(sum(_distances(view, what) ** 2 for view in views))
     X = check_spd(to_numpy(X))
     if what is None:
         return pairwise_distance(X, metric="logeuclid", reference=mean_riemann(X))
