@@ -56,5 +56,5 @@ def test_what_cannot_be_adapted(rng):
         LogEuclideanMetric().partial_adapt(X)
     with pytest.raises(ValueError, match=r"'riemann' and init='median' only; .* init='identity'"):
         LogEuclideanMetric(1.0, init="identity").fit(X, y).adapt(X)
-    with pytest.raises(ValueError, match="X has 4 features"):
+    with pytest.raises(ValueError, match="X has 4 x 4 matrices"):
         LogEuclideanMetric(1.0).fit(X, y).adapt(spd(rng, 5, 4))

@@ -113,6 +113,19 @@ def test_scale_of_the_reference_and_rotation_of_the_factor_change_nothing(rng):
     assert abs(np.trace(here.frame_gradient)) < 1e-14
 
 
+@pytest.mark.parametrize("rank", [None, 2])
+def test_rotated_matrices_need_not_be_computed(rank, rng):
+    X, codes = labeled(rng, 9, 4)
+    R, target = rotation(rng, 4), ClassTarget.from_codes(codes)
+    S = symmetric(rng, 4) if rank is None else rank_coordinates(rng, rank, 4)
+    point = (Ball(np.eye(4), 9.0) if rank is None else RankBall(4, rank, 9.0)).point(S)
+    turned = Misalignment(Data(X, target), R).at(point)
+    plain = Misalignment(Data(congruence(R, X), target)).at(point)
+    assert turned.value == pytest.approx(plain.value, rel=1e-11)
+    np.testing.assert_allclose(turned.gradient, plain.gradient, rtol=1e-8, atol=1e-11)
+    np.testing.assert_allclose(turned.vectors, plain.vectors, rtol=1e-8, atol=1e-11)
+
+
 def test_congruence_of_data_and_reference_changes_nothing(rng):
     X, codes = labeled(rng, 12, 4)
     W, M = invsqrtm(spd(rng, 4)), rng.standard_normal((4, 4)) + 2 * np.eye(4)

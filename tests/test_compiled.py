@@ -308,7 +308,8 @@ for _ in range(2):
     assert out == ["PlainStack (300, 300)"] * 2
     assert warned.count("RuntimeWarning: The compiled kernels cannot be used") == 1
     assert warned.startswith("<string>:")  # the line of the caller
-    assert run(code, SPDMETRIC_COMPILED="0") == (out, "")
+    if how == "absent":
+        assert run(code, SPDMETRIC_COMPILED="0") == (out, "")
 
 
 # -- compiled code on disk ------------------------------------------------------------------------
@@ -360,8 +361,8 @@ def test_a_damaged_cache_is_compiled_anew(damage, tmp_path):
         assert run(ONE_KERNEL, **here)[0][0].split()[0] == "1"
 
 
-def test_without_a_place_for_compiled_code_numpy_works_with_the_same_results():
-    """No folder of numba's can be written: one warning."""
+def test_without_a_place_for_compiled_code_each_process_compiles_after_one_warning():
+    """No folder of numba's can be written."""
     code = """
 import numpy as np
 from numba.core import caching
@@ -374,7 +375,8 @@ for _ in range(2):
     print(LogEuclideanMetric(1.0).fit(X, y).alignment_)
 """
     out, err = run(code)
-    assert err.count("RuntimeWarning: The compiled kernels cannot be used (RuntimeError: cannot cache") == 1
+    assert err.count("RuntimeWarning") == 1
+    assert "make the folder writable, or name another in NUMBA_CACHE_DIR" in err
     X, y, _, _ = make_toy(n_train=50, n_test=50, d=8, random_state=0)
     here = spdmetric.LogEuclideanMetric(1.0).fit(X, y).alignment_
     np.testing.assert_allclose([float(line) for line in out], here, atol=1e-8)

@@ -18,6 +18,7 @@ from spdmetric.estimators.metric import find_problem, solve_path
 from spdmetric.geometry import mean_riemann
 from spdmetric.objectives.data import ClassTarget, Data
 from spdmetric.objectives.start import find_start
+from spdmetric.validation import UninformativeDataError
 
 FAST = {"radii": (0, 1, 3), "ranks": (None, 2), "weightings": (None,), "n_neighbors": 1, "cv": 3}
 RBF = {"metric": LogEuclideanMetric(kernel="rbf")}
@@ -218,12 +219,43 @@ def test_folds_are_stratified_and_repeated_for_few(rng):
     assert all(len(np.unique(np.array([0, 1, 1, 1, 1, 1, 2, 2, 2, 2])[train])) >= 2 for train, _ in one)
 
 
+@pytest.mark.parametrize("grouped", [False, True])
+def test_of_many_matrices_some_are_drawn_for_the_choice(rng, monkeypatch, grouped):
+    """The same share of each class in each fold, at least one; folds that are given are taken whole."""
+    monkeypatch.setattr(_selection, "LEAST_DRAWN", 60)
+    monkeypatch.setattr(_selection, "MOST_ROWS", 0)
+    X, _ = labeled(rng, 306, 3)
+    codes = rng.permutation(np.repeat([0, 1, 2], [200, 100, 6]))
+    data = Data(X, ClassTarget.from_codes(codes, np.where(np.arange(306) == 9, 0.0, 1.0)))
+    groups = np.arange(306) % 30 if grouped else None
+    given = GroupKFold(5) if grouped else 5
+    whole = _selection.make_folds(given, data, codes, np.arange(3), groups, 0)
+    assert sum(len(test) for _, test in whole) == 305
+    folds = _selection.make_folds(None, data, codes, np.arange(3), groups, 0)
+    kept = np.delete(codes, 9)
+    tested = np.concatenate([test for _, test in folds])
+    assert 60 <= len(np.unique(tested)) == len(tested) <= 75  # at most one more of each class in each fold
+    for train, test in folds:
+        np.testing.assert_array_equal(np.sort(np.concatenate([train, test])), np.sort(tested))
+        assert (np.bincount(kept[test], minlength=3) >= [4, 2, 1 - grouped]).all()
+    metric = LogEuclideanMetricCV(**FAST).fit(X, codes)
+    assert metric.cv_results_["split0_test_score"].shape == metric.cv_results_["mean_gain"].shape
+    alone = LogEuclideanMetric(0.0, tol=3e-2, max_iter=40).fit(X, codes)
+    np.testing.assert_allclose(metric.embedding_.center, alone.embedding_.center, rtol=1e-9)  # that of all
+
+
 def test_classes_of_one_matrix_have_their_place(rng):
     X, y = labeled(rng, 30, 3)
-    y = np.where(np.arange(30) == 7, 9, y)
-    metric = LogEuclideanMetricCV().fit(X, y)
+    with pytest.warns(UserWarning, match="Only one matrix has the label 9: it is") as caught:
+        metric = LogEuclideanMetricCV().fit(X, np.where(np.arange(30) == 7, 9, y))
+    assert [warning.filename for warning in caught] == [__file__]
     assert 9 in metric.classes_
     assert metric.n_neighbors_ == 1
+    with pytest.warns(UserWarning, match="label 'lo'"):
+        model = LogEuclideanClassifier().fit(X[:12], np.where(np.arange(12) == 3, "lo", "hi"))
+    assert model.predict_proba(X).shape == (30, 2)
+    with pytest.raises(ValueError, match="Each of the 30 classes of y has one matrix: expected several"):
+        LogEuclideanClassifier().fit(X, np.arange(30))
 
 
 def test_identical_matrices_with_different_labels(rng):
@@ -292,11 +324,38 @@ def test_rank_deficient_matrices_with_low_ranks_only(rng):
             r"random_state is a parameter of",
         ),
         ({"ranks": (9,)}, r"rank=9 is more than the size"),
+        ({"ranks": (2, 9)}, r"rank=9 is more than the size of the matrices, 3 x 3"),
+        ({"ranks": (None, 9)}, r"rank=9 is more than the size"),
+        ({"random_state": -1}, r"random_state=-1: expected a whole number from 0"),
+        ({"random_state": "0"}, r"random_state='0': expected a whole number from 0"),
     ],
 )
 def test_bad_parameters(parameters, sentence, rng):
     with pytest.raises(ValueError, match=sentence):
         LogEuclideanMetricCV(**parameters).fit(*labeled(rng, 20, 3))
+
+
+def test_random_states_are_those_of_sklearn(rng):
+    X, y = labeled(rng, 20, 3)
+    model = LogEuclideanMetricCV(radii=(0,), ranks=(None,), random_state=None)
+    scores = [clone(model).set_params(random_state=np.random.RandomState(k)).fit(X, y) for k in (0, 0, 1)]
+    scores = [one.cv_results_["split0_test_score"].tolist() for one in scores]
+    assert scores[0] == scores[1] != scores[2]
+    assert model.fit(X, y).best_score_ < 0
+
+
+@pytest.mark.parametrize("ranks", [(None,), (2,)], ids=str)
+def test_folds_of_equal_matrices(ranks, rng):
+    """Where nothing is searched, such a fold knows nothing; else nothing untrue is said of X."""
+    X, y = labeled(rng, 64, 3)
+    X[:32] = np.eye(3)
+    halves = [(np.arange(32), np.arange(32, 64)), (np.arange(32, 64), np.arange(32))]
+    with pytest.raises(UninformativeDataError, match="in each fold of a cross-validation too"):
+        LogEuclideanMetricCV(ranks=ranks, cv=halves).fit(X, y)
+    with pytest.raises(UninformativeDataError, match="to learn from are the same"):
+        LogEuclideanMetricCV(ranks=ranks).fit(np.tile(np.eye(3), (64, 1, 1)), y)
+    metric = LogEuclideanMetricCV(LogEuclideanMetric(init="identity"), radii=(0,), ranks=(None,), cv=halves)
+    assert np.isfinite(metric.fit(X, y).cv_results_["mean_test_score"]).all()  # and no overflow is warned of
 
 
 def test_bad_data(rng):
@@ -352,16 +411,6 @@ def test_folds_are_those_of_the_matrices_as_given(rng):
     for name in ("split0_test_score", "split1_test_score", "mean_gain"):
         np.testing.assert_array_equal(given.cv_results_[name], without.cv_results_[name])
     np.testing.assert_array_equal(given.components_, without.components_)
-
-
-def test_candidates_as_arrays(rng):
-    X, y = labeled(rng, 24, 3)
-    plain = LogEuclideanMetricCV(radii=(0.0, 1.0), ranks=(1, 2), cv=2).fit(X, y)
-    arrays = LogEuclideanMetricCV(radii=np.array([0.0, 1.0]), ranks=np.array([1, 2]), cv=2).fit(X, y)
-    assert arrays.best_params_ == plain.best_params_
-    assert arrays.cv_results_["params"] == plain.cv_results_["params"]
-    with pytest.raises(ValueError, match="radii is empty"):
-        LogEuclideanMetricCV(radii=np.array([])).fit(X, y)
 
 
 @pytest.mark.parametrize("ranks", [(None,), (2,)])

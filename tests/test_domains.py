@@ -30,7 +30,7 @@ from spdmetric.estimators._data import CONFOUNDED, share_between_domains
 from spdmetric.estimators.heads import ClassMeans, log_posterior
 from spdmetric.geometry import distance_riemann, matrices_at, mean_riemann, tangent_vectors
 from spdmetric.io.matrices import Matrices
-from spdmetric.linalg.symmetric import congruence, invsqrtm, sqrtm, vech
+from spdmetric.linalg.symmetric import congruence, invsqrtm, sqrtm, symmetrize, vech
 from spdmetric.objectives.data import ClassTarget
 from spdmetric.objectives.weighting import discriminant_weighting
 from spdmetric.validation import check_domains
@@ -84,15 +84,6 @@ def test_a_new_session_is_seen_from_its_mean(estimator, rng):
     np.testing.assert_allclose(metric.transform(X[new], domain[new]), expected, atol=1e-11)
     with pytest.raises(ValueError, match="Domain 3 of sample_domain has 1 matrices with weight"):
         metric.transform(X[new][:1], domain[new][:1])
-
-
-@pytest.mark.parametrize("rank", [None, 2])
-def test_one_domain_for_all_is_no_domain(rank, rng):
-    X, y, _ = sessions(rng, n_domains=1)
-    pairs = np.stack([X[:-1], X[1:]], axis=1)
-    plain = LogEuclideanMetric(2.0, rank=rank).fit(X, y)
-    metric = LogEuclideanMetric(2.0, rank=rank).fit(X, y, sample_domain=["all"] * len(X))
-    np.testing.assert_allclose(metric.adapt(X).pair_distance(pairs), plain.pair_distance(pairs), rtol=1e-8)
 
 
 def test_weights_count_in_the_means(rng):
@@ -294,7 +285,7 @@ def test_labels_that_cannot_be(subjects):
             model.adapt(X, y, weight=weight)
     with pytest.raises(ValueError, match="is that of labeled matrices"):
         model.adapt(X, weight=2.0)
-    with pytest.raises(ValueError, match="X has 3 features"):
+    with pytest.raises(ValueError, match="X has 3 x 3 matrices"):
         model.adapt(X[:, :3, :3], y)
 
 
@@ -318,6 +309,20 @@ def test_routed_through_a_pipeline(rng):
         by_hand = make_pipeline(LogEuclideanMetric(1.0), KNeighborsClassifier(3))
         expected.append(by_hand.fit(Z[domain != k], y[domain != k]).score(Z[domain == k], y[domain == k]))
     np.testing.assert_array_equal(found["test_score"], expected)
+
+
+@pytest.mark.parametrize("estimator", [LogEuclideanMetricCV, LogEuclideanClassifier, LogEuclideanRegressor])
+def test_groups_of_a_splitter_do_not_collide_with_those_of_fit(estimator, rng):
+    X, y, domain = sessions(rng)
+    y = y + 0.1 * rng.standard_normal(len(y)) if estimator is LogEuclideanRegressor else y
+    options = {"radii": [0], "ranks": [None]}
+    model = estimator(**options) if estimator is LogEuclideanMetricCV else estimator(LogEuclideanMetric(0.0))
+    model = make_pipeline(model, KNeighborsClassifier()) if estimator is LogEuclideanMetricCV else model
+    options = {"cv": LeaveOneGroupOut(), "error_score": "raise"}
+    expected = cross_validate(model, X, y, groups=domain, **options)["test_score"]
+    with config_context(enable_metadata_routing=True):
+        found = cross_validate(model, X, y, params={"groups": domain}, **options)["test_score"]
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize(
@@ -347,7 +352,7 @@ def test_what_cannot_be_done_with_domains(rng):
         metric.transform(X)
     with pytest.raises(ValueError, match="pass sample_domain to transform, or adapt"):
         metric.pairwise_kernel(X)
-    with pytest.raises(ValueError, match="X has 3 features"):
+    with pytest.raises(ValueError, match="X has 3 x 3 matrices"):
         metric.adapt(labeled(rng, 12, 3)[0])
     with pytest.raises(ValueError, match="fitted without"):
         LogEuclideanMetric(1.0).fit(X, y).transform(X, domain)
@@ -440,6 +445,20 @@ def test_domains_keep_their_identity(rng, dtype):
 def test_numbers_that_no_integer_type_holds():
     with pytest.raises(ValueError, match="from -1 to 9223372036854775808: expected a range that int64 or"):
         check_domains([-1, 2**63], 2)
+
+
+@pytest.mark.parametrize("condition", [1e6, 1e12])
+def test_shares_of_a_session_of_matrices_far_apart(condition, rng):
+    d = 4
+    X, y = labeled(rng, 40, d)
+    model = LogEuclideanClassifier(LogEuclideanMetric(0.0), cv=2, head="centroid").fit(X, y)
+    axes = np.linalg.qr(rng.standard_normal((30, d, d)))[0]
+    far = symmetrize((axes * np.geomspace(1, condition, d)) @ axes.mT)
+    assert np.isfinite(model.adapt(far, prior="estimate").predict_proba(far)).all()
+    mean, target = mean_riemann(far), 0.1 * rng.standard_normal(d * (d + 1) // 2)
+    found = find_shifted_mean(far, np.ones(30), mean, target)
+    misses = [np.linalg.norm(tangent_vectors(far, point).mean(axis=0) - target) for point in (mean, found)]
+    assert misses[1] < 1e-3 * misses[0]
 
 
 def test_float32_is_symmetric_up_to_its_own_rounding(rng):

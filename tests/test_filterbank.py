@@ -84,7 +84,7 @@ def test_signals_that_are_none(signals):
     with pytest.raises(ValueError, match=r"got 2 dimensions and shape \(4, 321\)"):
         FilterBankCovariances().fit(signals[0])
     bank = FilterBankCovariances().fit(signals)
-    with pytest.raises(ValueError, match="is expecting 4"):
+    with pytest.raises(ValueError, match="channels, but FilterBankCovariances was fitted on 4"):
         bank.transform(signals[:, :3])
     signals[2, 1, 5] = np.nan
     with pytest.raises(ValueError, match=r"X\[2\] contains NaN in 1 of 1284 entries"):

@@ -217,7 +217,7 @@ def test_labels_that_tell_nothing_at_all(solver):
 @pytest.mark.parametrize("parameters", [{}, {"rank": 2}, {"rank": 2, "weighting": "discriminant"}], ids=str)
 @pytest.mark.parametrize("scale", [1.0, 2.0])
 def test_matrices_that_are_all_the_same(parameters, scale, data):
-    with pytest.raises(ValueError, match="All matrices of X are the same"):
+    with pytest.raises(ValueError, match="All matrices to learn from are the same"):
         LogEuclideanMetric(2.0, **parameters).fit(np.tile(scale * np.eye(3), (24, 1, 1)), data[1])
 
 

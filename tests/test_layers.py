@@ -19,7 +19,7 @@ PROGRAMS = ("reproduction", "benchmarks")  # beside the package, never installed
 
 # In reading order; a module belongs to the longest entry that begins its name.
 LAYERS = (
-    *("spdmetric", "caller", "extras", "io.atomic", "linalg", "validation", "means"),
+    *("spdmetric", "caller", "extras", "io.atomic", "linalg", "validation", "views", "means"),
     *("geometry", "manifolds", "objectives", "solvers", "distributed", "estimators", "io", "datasets"),
     *("plots", "comparison.folds", "comparison.baselines", "comparison.methods", "comparison.store"),
     *("comparison", "cli", "__main__"),

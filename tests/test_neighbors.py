@@ -75,7 +75,7 @@ def test_inside_tlclassifier(rng):
 # -- MOABB ------------------------------------------------------------------------
 
 NAMES = {"LE-I + 1NN", "LE-mean + 1NN", "LE-learned + 1NN", "LE-rank4 + 1NN", "LE-CV + 1NN", "spdmetric"}
-NAMES |= {"spdmetric transfer"}
+NAMES |= {"spdmetric transfer", "spdmetric augmented"}
 
 
 def moabb_configs(tmp_path):
@@ -93,6 +93,9 @@ def test_moabb_parses_the_pipeline_files(rng, tmp_path):
     assert not list(Path(pipelines_folder()).glob("*.py"))  # MOABB would run them
     X, y = signals(rng, channels=6)
     assert isinstance(configs.pop("spdmetric transfer")["pipeline"][0], TransferClassifier)
+    augmented = configs.pop("spdmetric augmented")["pipeline"]
+    assert augmented.fit(X[:30], y[:30]).score(X[30:], y[30:]) > 0.5
+    assert augmented[-1].n_features_in_ == 3 * 6
     steps = {name: config["pipeline"][1] for name, config in configs.items()}
     for name, config in configs.items():
         assert config["paradigms"] == ["LeftRightImagery", "MotorImagery"]

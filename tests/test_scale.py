@@ -329,5 +329,5 @@ def test_shapes(data, tmp_path):
         LogEuclideanMetric().fit(saved(tmp_path, X[:, :3]), y)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         LogEuclideanMetric().fit(saved(tmp_path, X), y[:-1])
-    with pytest.raises(ValueError, match="3 features, but LogEuclideanMetric is expecting 4"):
+    with pytest.raises(ValueError, match="3 x 3 matrices, but LogEuclideanMetric was fitted on 4 x 4"):
         metric.transform(saved(tmp_path, X[:, :3, :3]))

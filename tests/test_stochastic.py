@@ -277,7 +277,7 @@ def test_a_first_matrix_alone_at_low_rank(rng, batches_of):
     assert np.linalg.norm(metric.components_) == pytest.approx(0.5)
     X, y = labeled(rng, 40, 2)
     assert metric.partial_fit(X, y).radius_ > 0
-    with pytest.raises(ValueError, match="All matrices of X are the same"):
+    with pytest.raises(ValueError, match="All matrices to learn from are the same"):
         LogEuclideanMetric(1.0, rank=1).fit(np.full((6, 1, 1), 2.0), np.arange(6) % 2)
 
 

@@ -225,20 +225,6 @@ def test_classes_that_are_the_same_have_no_shape(rng):
     assert metric.transform(X).shape == (80, 6)
 
 
-def test_a_shape_that_is_asked_for_later_or_no_more(rng):
-    X, y = labeled(rng, 160, 3)
-    metric = LogEuclideanMetric(0.0, init="identity", random_state=0).partial_fit(
-        X[:40], y[:40], classes=[0, 1]
-    )
-    assert metric.weighting_ is None
-    metric.set_params(weighting="discriminant").partial_fit(X[40:80], y[40:80])
-    whole = LogEuclideanMetric(0.0, weighting="discriminant", init="identity").fit(X[40:80], y[40:80])
-    assert_allclose(metric.weighting_, whole.weighting_, atol=1e-9 * np.abs(whole.weighting_).max())
-    metric.set_params(weighting=None).partial_fit(X[80:90], y[80:90])  # which wait
-    assert metric.weighting_ is None
-    assert metric.transform(X).shape == (160, 6)
-
-
 def test_the_shape_does_not_change_what_is_learned(rng):
     X, y = labeled(rng, 160, 3)
     shaped = streamed(X, y, range(10, 160, 10), radius=2.0)

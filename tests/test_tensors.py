@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from random_matrices import labeled, spd
-from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV, geometry
+from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV, geometry
 from spdmetric.linalg.symmetric import symmetrize
 from spdmetric.validation import is_tensor, to_numpy
 
@@ -93,6 +93,20 @@ def test_start_and_groups_as_tensors(to, data):
 
 
 @ways
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_domains(to, dtype, data):
+    X, y, domain = symmetrize(data[0]).astype(dtype), data[1], np.arange(len(data[1])) // 2 % 3
+    ours = LogEuclideanMetric(2.0).fit(to(X), to(y), sample_domain=to(domain))
+    theirs = LogEuclideanMetric(2.0).fit(X, y, sample_domain=domain)
+    for domains in (domain, domain + 2):  # the latter is new
+        expected = theirs.transform(X, domains)
+        assert str(expected.dtype) in str(ours.transform(to(X), domains).dtype)
+        same(ours.transform(to(X), to(domains)), expected, atol=1e-6)
+    chosen = LogEuclideanClassifier(LogEuclideanMetric(0.0)).fit(to(X), to(y), sample_domain=domain)
+    assert chosen.predict(to(X), to(domain)).shape == (len(X),)
+
+
+@ways
 def test_single_precision_in_and_out(to, data):
     X, y = (data[0] + data[0].transpose(0, 2, 1)).astype(np.float32) / 2, data[1]
     model = LogEuclideanMetric(2.0)
@@ -110,7 +124,7 @@ def test_bad_tensors_get_the_same_sentences(to, data):
     for use in (metric.transform, lambda Z: LogEuclideanMetric(1.0).fit(Z, y)):
         with pytest.raises(ValueError, match=r"X\[3\] is not positive definite"):
             use(to(bad))
-    with pytest.raises(ValueError, match="X has 3 features, but"):
+    with pytest.raises(ValueError, match="X has 3 x 3 matrices, but"):
         metric.transform(to(X[:, :3, :3].copy()))
     singular = X.copy()
     singular[5] = np.diag([1.0, 0.0, 0.0, 0.0])

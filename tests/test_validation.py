@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from random_matrices import spd, symmetric
+from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanRegressor
 from spdmetric.linalg.symmetric import spectrum
 from spdmetric.validation import check_psd, check_spd, is_definite
 
@@ -57,6 +59,26 @@ def test_check_spd_accepts_scales_and_conditions(scale, condition, rng):
     X = scale * s.compose(np.broadcast_to(np.logspace(0, np.log10(condition), 6), (5, 6)))
     X = (X + X.transpose(0, 2, 1)) / 2
     np.testing.assert_array_equal(check_spd(X), X)
+
+
+class Epochs:
+    """Like MNE's."""
+
+    def get_data(self):
+        return np.zeros((5, 3, 100))
+
+
+@pytest.mark.parametrize(
+    "estimator", [LogEuclideanMetric(), LogEuclideanClassifier(), LogEuclideanRegressor()]
+)
+def test_signals_and_frames_are_recognized(estimator):
+    line = r'make_pipeline\(Covariances\("oas"\), LogEuclideanClassifier\(\)\)'
+    for signals in (Epochs(), Epochs().get_data(), Epochs().get_data().tolist()):
+        with pytest.raises((ValueError, TypeError), match=f"look like signals.*{line}"):
+            estimator.fit(signals, np.arange(5) % 2)
+    table = pd.DataFrame(np.random.default_rng(0).standard_normal((40, 3))).groupby(np.arange(40) // 10)
+    with pytest.raises(TypeError, match=r"X is a DataFrame: .*spdmetric.stack_frame\(X\) makes one"):
+        estimator.fit(table.corr(), np.arange(4) % 2)
 
 
 def test_check_spd_averages_rounding_and_no_more(rng):

@@ -13,7 +13,7 @@ from benchmarks.outcomes import Outcome, Setting, share
 from benchmarks.processes import PINNED
 
 # (n, d), and how many decompositions, one thread each, a fit may take
-SIZES = ((495, 200, 12.0), (1000, 100, 12.0), (5000, 22, 25.0), (20_000, 8, 60.0))
+SIZES = ((495, 200, 12.0), (1000, 100, 12.0), (5000, 22, 25.0), (20_000, 8, 60.0), (200_000, 8, 150.0))
 MOST_CONNECTOMES = 18.0
 
 

@@ -1,5 +1,7 @@
 """The data sets of the tables: each gives SPD matrices of shape (n, d, d) and their labels.
 
+Those of `views` have several matrices a sample, (n, views, d, d).
+
 Heavy readers (MNE, MOABB, scikit-image) are imported when a set that needs them is loaded.
 """
 
@@ -29,6 +31,7 @@ from reproduction.datasets.textures import (
     make_textures,
     patch_covariances,
 )
+from reproduction.datasets.views import load_actions, load_eegmmi_bands, load_ssvep_blocks
 
 __all__ = [
     "BCI_CLASSES",
@@ -43,13 +46,16 @@ __all__ = [
     "eegmmi_subjects",
     "epoch_covariances",
     "gabor_responses",
+    "load_actions",
     "load_bci_iv_2a",
     "load_cho2017",
     "load_eegmmi",
+    "load_eegmmi_bands",
     "load_eegmmi_covariances",
     "load_image_sets",
     "load_images",
     "load_ssvep",
+    "load_ssvep_blocks",
     "make_textures",
     "patch_covariances",
     "sample_covariances",

@@ -53,7 +53,7 @@ def load_cho2017(subject: int, folder: Folder) -> Covariances:
 
 def eegmmi_covariance_subjects(folder: Folder) -> list[int]:
     """Subjects in the file of EEGMMI covariances in a folder."""
-    return _subjects_in(existing_folder(folder) / EEGMMI_FILE)
+    return subjects_in(existing_folder(folder) / EEGMMI_FILE)
 
 
 def load_eegmmi_covariances(subject: int, folder: Folder) -> Recording:
@@ -71,12 +71,12 @@ def load_eegmmi_covariances(subject: int, folder: Folder) -> Recording:
     recording : Recording
         64 x 64 matrices, the first 21 channels the motor strip; the groups are the runs.
     """
-    return _load_subject(existing_folder(folder) / EEGMMI_FILE, subject)
+    return load_subject(existing_folder(folder) / EEGMMI_FILE, subject)
 
 
 def ssvep_subjects(folder: Folder) -> list[int]:
     """Subjects in the file of SSVEP covariances in a folder."""
-    return _subjects_in(existing_folder(folder) / SSVEP_FILE)
+    return subjects_in(existing_folder(folder) / SSVEP_FILE)
 
 
 def load_ssvep(subject: int, folder: Folder) -> Recording:
@@ -100,14 +100,16 @@ def load_ssvep(subject: int, folder: Folder) -> Recording:
     .. [Kalunga2016] E. K. Kalunga, S. Chevallier, Q. Barthélemy, K. Djouani, E. Monacelli and Y. Hamam,
        "Online SSVEP-based BCI using Riemannian geometry", Neurocomputing 191, 2016.
     """
-    return _load_subject(existing_folder(folder) / SSVEP_FILE, subject)
+    return load_subject(existing_folder(folder) / SSVEP_FILE, subject)
 
 
-def _subjects_in(path: Path) -> list[int]:
+def subjects_in(path: Path) -> list[int]:
+    """Subjects in a file of arrays ``X1``, ``y1``, ``r1`` for subject 1, and so on."""
     return numbers_in("X([0-9]+)", read_arrays(path))
 
 
-def _load_subject(path: Path, subject: int) -> Recording:
+def load_subject(path: Path, subject: int) -> Recording:
+    """The arrays of one subject in such a file, in double precision."""
     found = read_arrays(path)
     names = [f"{letter}{subject}" for letter in "Xyr"]
     if missing := ", ".join(name for name in names if name not in found):

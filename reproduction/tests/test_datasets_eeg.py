@@ -245,17 +245,6 @@ def test_bad_gdf_files(tmp_path, sessions):
         load_bci_iv_2a(3, tmp_path)
 
 
-@pytest.mark.parametrize("kind", ["mat", pytest.param("gdf", marks=needs("mne"))])
-@pytest.mark.parametrize("keep", [0.0, 0.001, 0.04, 0.5, 0.9999])
-def test_truncated_session(tmp_path, sessions, kind, keep):
-    for name, session in sessions.items():
-        getattr(session, f"write_{kind}")(tmp_path / f"A03{name}.{kind}")
-    path = tmp_path / f"A03E.{kind}"
-    path.write_bytes(path.read_bytes()[: int(keep * path.stat().st_size)])
-    with pytest.raises(ValueError, match=rf"A03E\.{kind} cannot be read: it is corrupt, truncated"):
-        load_bci_iv_2a(3, tmp_path)
-
-
 # -- MOABB -----------------------------------------------------------------------
 
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from scipy.ndimage import convolve
 
-from benchmarks.texture_sensitivity import FILTERINGS, Settings, Variant
 from reproduction.datasets.images import BUNDLED, load_images
 from reproduction.datasets.textures import (
     KINDS,
@@ -129,34 +128,6 @@ def test_nothing_crosses_the_middle(pair, changed, kept):
     before, after = (make_textures(p, 20, 20, random_state=0) for p in (pair, others))
     np.testing.assert_array_equal(before[kept], after[kept])
     assert not np.allclose(before[2 - kept], after[2 - kept])
-
-
-def test_training_patches_are_on_the_left(pair):
-    """All positions of each half are drawn once, so sorted traces tell where they came from."""
-    texture = Texture(pair[0])
-    for side, half in (("left", pair[0][:, :35]), ("right", pair[0][:, 35:])):
-        half = (half - half.mean()) / half.std()
-        corners = np.stack(np.meshgrid(range(25), range(20), indexing="ij"), axis=-1).reshape(-1, 2)
-        expected = np.trace(patch_covariances(gabor_responses(half), corners), axis1=1, axis2=2)
-        drawn = np.trace(texture.draw(side, 500, random_state=0), axis1=1, axis2=2)
-        np.testing.assert_allclose(np.sort(drawn), np.sort(expected), rtol=1e-12)
-
-
-@pytest.mark.parametrize("filtering", FILTERINGS)
-def test_the_variants_of_the_benchmark_by_hand(pair, filtering):
-    """One patch of the right half, from the pixels on, without a Fourier transform."""
-    image = pair[0][:16, :64].astype(float)
-    drawn = Variant(image, Settings(filtering=filtering), name="D0").draw("right", 17, random_state=0)
-    if filtering == "half":
-        np.testing.assert_array_equal(drawn, Texture(image).draw("right", 17, random_state=0))
-    whole = image if filtering == "image" else image[:, 32:]
-    field = (whole - whole.mean()) / whole.std()
-    if filtering == "patch":
-        patch = literal_responses(field[:, 5:21], (0.1, 0.3), "magnitude")
-    else:
-        patch = literal_responses(field, (0.1, 0.3), "magnitude")[..., whole.shape[1] - 27 :][..., :16]
-    gap = np.abs(drawn - np.cov(patch.reshape(8, 256))).max(axis=(1, 2))
-    assert np.sum(gap < 1e-12) == 1
 
 
 def test_of_an_odd_width_the_right_half_has_the_middle_column():

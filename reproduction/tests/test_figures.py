@@ -108,18 +108,6 @@ def test_ascent_is_monotone_inside_the_ball_and_ends_at_kkt_points(climbed):
         assert path.alignment[-1] > np.max(climbed.alignment) - 0.01
 
 
-def test_ascent_shows_every_iterate_of_the_solver(climbed):
-    for path in climbed.paths:
-        np.testing.assert_array_equal(1 - path.alignment, [record.value for record in path.solution.history])
-        np.testing.assert_allclose(
-            np.linalg.norm(path.points, axis=-1),
-            [record.distance for record in path.solution.history],
-            atol=1e-12,
-        )
-        np.testing.assert_allclose(path.arcs[:, 0], path.points[:-1], atol=1e-12)
-        np.testing.assert_allclose(path.arcs[:, -1], path.points[1:], atol=1e-12)
-
-
 def test_ascent_level_sets_are_those_of_the_alignment(climbed):
     """Against the definition, with n x n matrices and no code of the objective."""
     X, y, _, _ = make_toy(n_train=50, n_test=2, d=2, noise=3.0, random_state=ascent.DRAW)

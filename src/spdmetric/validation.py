@@ -228,7 +228,21 @@ def _negative(A: np.ndarray, single: bool) -> str | None:
     return f"negative eigenvalues: the smallest is {values[0]:.3g}, the largest {values[-1]:.3g}"
 
 
+_SIGNALS = (
+    "look like signals, (n_trials, n_channels, n_times), and expected are SPD matrices, (n_matrices, d, d). "
+    "Estimate these first, with pyriemann.estimation.Covariances: "
+    'make_pipeline(Covariances("oas"), LogEuclideanClassifier()).'
+)
+
+
 def _as_float64(X: Any, name: str) -> tuple[Array, float]:
+    if hasattr(X, "get_data"):  # MNE's
+        raise TypeError(f"{type(X).__name__} {_SIGNALS} Covariances takes {name}.get_data().")
+    if hasattr(X, "iloc"):  # pandas'
+        raise TypeError(
+            f"{name} is a {type(X).__name__}: expected an array of shape (n_matrices, d, d). "
+            f"spdmetric.stack_frame({name}) makes one of what groupby(...).corr() gives."
+        )
     if not is_tensor(X):
         X = as_numbers(X, name)
     xp = array_namespace(X)
@@ -283,6 +297,8 @@ def check_stack(X: Array, name: str, *, views: bool = False) -> None:
         hint = ""
         if len(shape) == 2:
             hint = f" For a single matrix pass {name}[None]; vectors are not matrices (Reshape your data)."
+        elif len(shape) == 3:
+            hint = f" They {_SIGNALS}"
         raise ValueError(
             f"Expected {name} of shape (n_matrices, d, d), a stack of square matrices, "
             f"got {len(shape)} dimensions and shape {shape}.{hint}"
@@ -290,6 +306,16 @@ def check_stack(X: Array, name: str, *, views: bool = False) -> None:
     if 0 in shape:
         raise ValueError(
             f"{name} is empty: shape {shape}, 0 sample(s); a minimum of 1 is required, of size d >= 1."
+        )
+
+
+def check_size(estimator: Any, X: Any) -> None:
+    """Refuse matrices of another size than those that an estimator was fitted on."""
+    shape, expected = tuple(getattr(X, "shape", ())), estimator.n_features_in_
+    if len(shape) > 2 and shape[-1] != expected:
+        raise ValueError(
+            f"X has {shape[-2]} x {shape[-1]} matrices, but {type(estimator).__name__} was fitted on "
+            f"{expected} x {expected} ones."
         )
 
 
@@ -402,6 +428,16 @@ def check_n_jobs(n_jobs: object) -> None:
     """Refuse what is not a whole number other than 0, nor None."""
     if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
         raise ValueError(f"n_jobs={n_jobs!r}: expected a whole number, -1 for one a core, or None.")
+
+
+def check_random_state(random_state: object) -> None:
+    """Refuse what is no seed, no `numpy.random.RandomState`, nor None."""
+    whole = isinstance(random_state, Integral) and 0 <= int(random_state) < 2**32
+    if random_state is not None and not whole and not isinstance(random_state, np.random.RandomState):
+        raise ValueError(
+            f"random_state={random_state!r}: expected a whole number from 0 to 2**32 - 1, a RandomState of "
+            "NumPy, or None for another order each time."
+        )
 
 
 def check_radius(radius: object) -> float:

@@ -122,7 +122,7 @@ def _choose_clearly_least(errors: dict[float, np.ndarray]) -> float:
 _PRIOR_MATRICES = 4.0
 # By how much the logarithm of the likelihood must grow before a label shift is believed.
 _EVIDENCE = 6.0
-_STEPS, _SETTLED = 20, 1e-9
+_STEPS, _SETTLED = 50, 1e-9
 
 
 class ClassCenters(NamedTuple):
@@ -162,10 +162,22 @@ def estimate_shares(
 
 
 def find_shifted_mean(X: np.ndarray, weight: np.ndarray, mean: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Point at which the mean tangent vector is a given one, (p,), from a point near it."""
+    """Point at which the mean tangent vector is a given one, (p,), from a point near it.
+
+    Steps are halved where they lead away: far apart matrices bend the way.
+    """
+
+    def miss(point: np.ndarray) -> np.ndarray:
+        return weight @ tangent_vectors(X, point) / weight.sum() - target
+
+    step, length = miss(mean), 1.0
     for _ in range(_STEPS):
-        step = weight @ tangent_vectors(X, mean) / weight.sum() - target
-        mean = matrices_at(step[None], mean)[0]
+        there = matrices_at(length * step[None], mean)[0]
+        next_step = miss(there)
+        if np.linalg.norm(next_step) < np.linalg.norm(step):
+            mean, step = there, next_step
+        else:
+            length /= 2
         if np.linalg.norm(step) < _SETTLED:
             break
     return mean

@@ -6,15 +6,15 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from itertools import combinations, combinations_with_replacement
 from pathlib import Path
 from typing import Any, Self, TypeVar, cast
 
 import numpy as np
-from array_api_compat import is_dask_array
+from array_api_compat import device, is_dask_array
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from spdmetric.estimators._data import Domains, find_domain_means, read_checked, recenter_rows
 from spdmetric.estimators.embedding import AnyEmbedding, Embedding, ViewEmbedding, embedding_at
@@ -32,6 +32,7 @@ from spdmetric.validation import (
     as_numbers,
     as_numpy,
     check_samples,
+    check_size,
     check_spd,
     check_weights,
     first_true,
@@ -225,7 +226,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         if is_dask_array(X):
             from spdmetric.distributed import arrays
 
-            self._check_shape(X.shape)
+            self._check_shape(X)
             embedding = self._placed()
             return arrays.transform(X, embedding.embed, embedding.n_features, embedding.rank)
         if not is_stored(X):
@@ -303,7 +304,8 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
             )
         single, X = is_single(X), X if is_stored(X) or is_dask_array(X) else self._check_matrices(X)
         known = dict(zip(self.domains_.tolist(), self.domain_means_, strict=True))
-        means, index = find_domain_means(X, sample_domain, known, mean=self._mean_name)
+        here = to_numpy(X)
+        means, index = find_domain_means(here, sample_domain, known, mean=self._mean_name)
         if is_dask_array(X):
             from spdmetric.distributed import arrays
 
@@ -311,6 +313,15 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
             recentered = recenter_rows(X, index, means)
             Z = arrays.transform(recentered, whitened.embed, whitened.n_features, None)
             return Z.astype(np.float32) if single else Z
+        if is_tensor(X):  # learning runs on NumPy, vectors are computed where the tensor is
+            xp, place = array_namespace(X), partial(array_namespace(X).asarray, device=device(X))
+            parts = [np.flatnonzero(index == k) for k in range(len(means))]
+            of_parts = [
+                self.embedding_.with_domain_mean(mean).embed(xp.take(X, place(rows), axis=0))
+                for mean, rows in zip(means, parts, strict=True)
+            ]
+            Z = xp.take(xp.concat(of_parts), place(np.argsort(np.concatenate(parts))), axis=0)
+            return as_float(Z, single=single)
         vectors = np.empty((X.shape[0], self.embedding_.n_features), np.float32 if single else np.float64)
         for k, mean in enumerate(means):
             embedding = self.embedding_.with_domain_mean(mean)
@@ -322,27 +333,25 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
 
     def _vectors_by_chunks(self, X: Array) -> Iterator[tuple[slice, np.ndarray]]:
         embedding, shape = self._placed(), stored_shape(X)
-        self._check_shape(shape, view_names(X))
+        self._check_shape(X, view_names(X))
         parts = row_chunks(shape)
         for rows, (_, chunk) in zip(parts, check_chunks(X, embedding.rank, parts), strict=True):
             yield rows, embedding.embed(chunk, first=rows.start)
 
     def _check_matrices(self, X: Array, *, name: str = "X") -> Array:
         checked = check_samples(X, self.embedding_.rank, name=name)
-        self._check_shape(checked.shape, view_names(X), name)
+        self._check_shape(checked, view_names(X), name)
         return checked
 
-    def _check_shape(
-        self, shape: tuple[int, ...], names: tuple[str, ...] | None = None, name: str = "X"
-    ) -> None:
+    def _check_shape(self, X: Array, names: tuple[str, ...] | None = None, name: str = "X") -> None:
         """Refuse matrices of another size, or other views, than those of `fit`."""
-        V, known = self.n_views_, self.view_names_
+        V, known, shape = self.n_views_, self.view_names_, tuple(X.shape)
         if (shape[1] if len(shape) == 4 else None) != V:
             expected = f"(n_samples, {V}, d, d), as in fit" if V else "(n_matrices, d, d): fit had no views"
-            raise ValueError(f"{name} has shape {tuple(shape)}: expected {expected}.")
+            raise ValueError(f"{name} has shape {shape}: expected {expected}.")
         if names is not None and known is not None and names != known:
             raise ValueError(f"{name} has the views {list(names)}: expected {list(known)}, those of fit.")
-        validate_data(self, np.broadcast_to(0.0, (1, shape[-1])), reset=False, skip_check_array=True)
+        check_size(self, X)
 
     # -- pairs --------------------------------------------------------------------
 

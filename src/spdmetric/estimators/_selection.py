@@ -47,6 +47,10 @@ NUMBERS = (1, 5, 11, 21)  # of neighbors
 USUAL_NUMBER = 21  # as far as there are so many
 
 N_FOLDS, FEW, REPEATS = 5, 200, 2  # fewer matrices than FEW are split more than once
+# Of more matrices than LEAST_DRAWN, or MOST_ROWS rows in all, whichever is more, so many are drawn for the
+# choice: they tell candidates apart well enough, and comparing all with all, as neighbors do, would take
+# longer than all the rest.  What is chosen is learned from all.
+LEAST_DRAWN, MOST_ROWS = 2_000, 60_000
 
 # By how many standard errors of the difference another candidate must be better than the usual one: one that
 # learns no more than that, one of a larger radius; and neighbors with a metric of their own, right more often
@@ -156,8 +160,14 @@ def make_folds(
         splits = stratified_folds(labels, random_state, by_class=classes is not None)
     counts, rows = data.target.weight > 0, np.arange(n)
     folds = [(rows[train], rows[test]) for train, test in splits]
-    place, codes = np.cumsum(counts) - 1, codes[counts]  # among those with weight
+    place = np.cumsum(counts) - 1  # among those with weight
     folds = [(place[train[counts[train]]], place[test[counts[test]]]) for train, test in folds]
+    codes, labels = codes[counts], labels[counts]
+    share = max(LEAST_DRAWN, MOST_ROWS // prod(data.shape[1:-1])) / len(codes)
+    if cv is None and share < 1:
+        strata = np.zeros(len(codes), dtype=int) if classes is None else labels
+        drawn = _draw(folds, strata, share, random_state)
+        folds = [(train[drawn[train]], test[drawn[test]]) for train, test in folds]
     for k, (train, test) in enumerate(folds):
         present = np.unique(codes[train], axis=0)
         if len(present) < 2:
@@ -177,8 +187,9 @@ def make_folds(
 def stratified_folds(codes: np.ndarray, random_state: int, *, by_class: bool = True) -> list[Fold]:
     """Five folds, fewer for small classes, twice where there are few matrices.
 
-    The matrices of a class, in random order, go to the folds in turn, so that a class of one matrix
-    or two needs no exception.  Regression targets, by the first output, are dealt out in ascending order.
+    The matrices of a class, in random order, go to the folds in turn.  The only matrix of a class is never
+    left out: nothing would be known of its class.  Regression targets, by the first output, are dealt out in
+    ascending order.
     """
     n = len(codes)
     n_folds = int(np.clip(np.median(np.bincount(codes)) if by_class else n // 2, 2, N_FOLDS))
@@ -187,10 +198,25 @@ def stratified_folds(codes: np.ndarray, random_state: int, *, by_class: bool = T
     for repeat in range(REPEATS if n < FEW else 1):
         order = np.random.default_rng([random_state, repeat]).permutation(n)
         order = order[np.argsort(codes[order], kind="stable")]
-        fold = np.empty(n, dtype=int)
-        fold[order] = np.arange(n) % n_folds
+        order = order[np.bincount(codes)[codes[order]] > 1] if by_class else order
+        fold = np.full(n, -1)
+        fold[order] = np.arange(len(order)) % n_folds
         folds += [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(n_folds)]
     return folds
+
+
+def _draw(folds: list[Fold], labels: np.ndarray, share: float, random_state: int) -> np.ndarray:
+    """Draw a share of n matrices, (n,): of each class in each fold, of these at least one."""
+    cell = np.empty(len(labels), dtype=int)
+    for k, (_, test) in enumerate(folds):
+        cell[test] = labels[test] * len(folds) + k
+    order = np.random.default_rng([random_state, REPEATS]).permutation(len(cell))
+    order = order[np.argsort(cell[order], kind="stable")]
+    _, first, sizes = np.unique(cell[order], return_index=True, return_counts=True)
+    wanted = np.ceil(share * sizes)
+    drawn = np.empty(len(cell), dtype=bool)
+    drawn[order] = np.arange(len(cell)) - np.repeat(first, sizes) < np.repeat(wanted, sizes)
+    return drawn
 
 
 # ---------------------------------------------------------------------------
@@ -202,10 +228,6 @@ class TangentData(Data):
     """Matrices around the identity whose tangent vectors there are known, to be evaluated there alone."""
 
     vectors: np.ndarray = field(kw_only=True)  # (n, p)
-
-    def whitened(self, factor: Factor) -> TangentData:
-        """The same: they are whitened."""
-        return self
 
     def decompose(self, W: Factor, *, gram: bool) -> tuple[Moments, Summary, list[Part]]:
         """Moments of the vectors, in one chunk."""
@@ -258,7 +280,8 @@ class Whitened(NamedTuple):
             start = self._at_identity(data)
             if not searched and metric.kernel == "linear":
                 data = TangentData(data.X, data.target, vectors=self.logs[rows])
-        return find_problem(data, start, rank, kernel=metric.kernel, gamma=metric.gamma)
+        whitened = self.logs is not None
+        return find_problem(data, start, rank, kernel=metric.kernel, gamma=metric.gamma, whitened=whitened)
 
     def _at_identity(self, data: Data, logs: np.ndarray | None = None) -> Start | ViewStarts:
         """Where learning starts among whitened matrices; of low rank, given their tangent vectors."""

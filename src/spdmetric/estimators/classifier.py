@@ -22,6 +22,7 @@ from spdmetric.estimators._adaptation import (
     relearn_weighting,
 )
 from spdmetric.estimators._selection import embed, split_views
+from spdmetric.estimators._streaming import RandomState
 from spdmetric.estimators.cv import LogEuclideanMetricCV, MetricPredictor, Training, transform_to_numpy
 from spdmetric.estimators.embedding import Embedding, ViewEmbedding
 from spdmetric.estimators.heads import ClassMeans, Votes, log_posterior, order_classes
@@ -38,6 +39,7 @@ from spdmetric.validation import (
     check_own,
     check_own_weight,
     check_samples,
+    check_size,
     check_weights,
     is_definite,
     smallest_rank,
@@ -84,6 +86,8 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         Folds of the choice, as in scikit-learn.  None makes five stratified folds of matrices in random
         order, fewer for small classes, twice where there are fewer than 200 matrices; with ``groups``, or
         else domains, five stratified folds of whole groups, or each of at most five groups left out in turn.
+        Of more than 2,000 matrices, or 60,000 / d where that is more, so many are drawn for these folds, the
+        same share of each class in each fold; what is chosen is learned from all.
     scoring : str, callable or None, default=None
         Scorer of the choice, a name or a function of scikit-learn.  None is the mean logarithm of the
         probability of the true label, calibrated and at least 0.001.
@@ -94,7 +98,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         chance.
     n_jobs : int or None, default=None
         Processes that share the folds; None is 1, -1 one for each core.
-    random_state : int, default=0
+    random_state : int, RandomState or None, default=0
         Of the order of the matrices in the default folds.
     verbose : bool, default=False
         Show a bar of the folds, and print the iterations of the final fit.
@@ -144,7 +148,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         scoring: Any = None,
         class_weight: ClassWeight = None,
         n_jobs: int | None = None,
-        random_state: int = 0,
+        random_state: RandomState = 0,
         verbose: bool = False,
     ):
         self.metric = metric
@@ -213,6 +217,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
     def predict_log_proba(self, X: Array, sample_domain: Array | None = None) -> np.ndarray:
         """Logarithms of `predict_proba`."""
         check_is_fitted(self)
+        check_size(self, X)
         known, own = DomainModel(self.metric_, self._head).log_proba(X, sample_domain), self._own
         if own is None or sample_domain is not None:  # a domain of training
             return known
@@ -335,6 +340,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
             ``prior_`` the estimated shares of the classes.
         """
         check_is_fitted(self)
+        check_size(self, X)
         check_choice("prior", prior, ("train", "estimate"))
         if y is None:
             if weight is not None:
@@ -442,7 +448,8 @@ def _widen_vectors(
     ranks, X = metric.embedding_.ranks, training.data.X
     if not metric.embedding_.low_rank:
         return training.plain, tuple(zip(ranks, ranks, strict=True))
-    most = [smallest_rank(of_view) for of_view in split_views(X, training.start.factor)]
+    stacks = split_views(X, training.start.factor)
+    most = [smallest_rank(one) if training.logs is None else one.shape[1] for one in stacks]
     wide = [min(2 * m, rank) for m, rank in zip(ranks, most, strict=True)]
     vectors = training.plain
     if wide != list(ranks):

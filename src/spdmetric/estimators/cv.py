@@ -16,6 +16,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from spdmetric import validation
+from spdmetric.caller import spell, warn_at_caller
 from spdmetric.estimators import _selection as selection
 from spdmetric.estimators._data import (
     Domains,
@@ -32,6 +33,7 @@ from spdmetric.estimators._fitted import (
     with_progress,
 )
 from spdmetric.estimators._selection import Fold, Grid, Option, Whitened
+from spdmetric.estimators._streaming import RandomState, draw_seed
 from spdmetric.estimators.embedding import turn_vectors
 from spdmetric.estimators.metric import LogEuclideanMetric, check_parameters, learn_weighting, solve_path
 from spdmetric.linalg.symmetric import Array
@@ -103,6 +105,8 @@ class LogEuclideanMetricCV(FittedMetric):
         As in scikit-learn.  None makes five stratified folds of matrices in random order, fewer for small
         classes, twice where there are fewer than 200 matrices; with ``groups``, or else domains, five
         stratified folds of whole groups, or each of at most five groups left out in turn.
+        Of more than 2,000 matrices, or 60,000 / d where that is more, so many are drawn for these folds, the
+        same share of each class in each fold; what is chosen is learned from all.
     scoring : str, callable or None, default=None
         Scorer of the classifier, or regression; targets are given to it about their mean, in units of their
         spread.  None is the mean logarithm of the probability of the true label, calibrated and at least
@@ -116,7 +120,7 @@ class LogEuclideanMetricCV(FittedMetric):
     n_jobs : int or None, default=None
         Processes that share the folds; None is 1, -1 one for each core.  BLAS runs one thread
         in each of them, and the result does not depend on their number.
-    random_state : int, default=0
+    random_state : int, RandomState or None, default=0
         Of the order of the matrices in the default folds.
     verbose : bool, default=False
         Show a bar of the folds, and print the iterations of the final fit.
@@ -156,6 +160,9 @@ class LogEuclideanMetricCV(FittedMetric):
     True
     """
 
+    # Groups that are routed to a splitter do not come here unless set_fit_request(groups=True) says so.
+    __metadata_request__fit: ClassVar = {"groups": False}
+
     def __init__(
         self,
         metric: LogEuclideanMetric | None = None,
@@ -169,7 +176,7 @@ class LogEuclideanMetricCV(FittedMetric):
         scoring: Any = None,
         rule: str = "clear",
         n_jobs: int | None = None,
-        random_state: int = 0,
+        random_state: RandomState = 0,
         verbose: bool = False,
     ):
         self.metric = metric
@@ -261,7 +268,10 @@ class LogEuclideanMetricCV(FittedMetric):
         check_head(self.head, "regression" if classes is None else "classification")
         groups = None if groups is None else validation.check_groups(groups, data.shape[0])
         codes = data.target.values if classes is None else data.target.codes
-        folds = selection.make_folds(self.cv, data, codes, classes, groups, self.random_state)
+        if classes is not None:
+            check_class_sizes(classes, data.weighted.target.counts)
+        seed = self.random_state if isinstance(self.random_state, Integral) else draw_seed(self.random_state)
+        folds = selection.make_folds(self.cv, data, codes, classes, groups, int(seed))
         rows = np.flatnonzero(data.target.weight > 0)
         data, codes = data.weighted, codes[rows]
         grid = self._make_grid(data, folds, *given)
@@ -345,6 +355,7 @@ class LogEuclideanMetricCV(FittedMetric):
                 f"scoring={self.scoring!r}: expected None, the name of a scorer of scikit-learn, or a "
                 "function of estimator, X and y."
             )
+        validation.check_random_state(self.random_state)
         validation.check_choice("rule", self.rule, RULES)
         validation.check_choice("head", self.head, HEADS)
         validation.check_count("n_neighbors", self.n_neighbors, optional=True)
@@ -368,6 +379,10 @@ class LogEuclideanMetricCV(FittedMetric):
         else:
             numbers = [k for k in selection.NUMBERS if k <= most]
         d = data.shape[-1]
+        if too_high := [rank for rank in ranks or () if rank is not None and rank > d]:
+            raise ValueError(
+                f"{spell('rank', too_high[0])} is more than the size of the matrices, {d} x {d}."
+            )
         smallest = d if ranks is not None else validation.smallest_rank(data.X)
         return selection.make_grid(radii, ranks, weightings, numbers, (d, smallest))
 
@@ -380,6 +395,23 @@ def check_head(head: str, task: str) -> None:
     }[task]
     if head == other:
         raise ValueError(f"head={head!r} is not for y that holds {holds}: use head={use!r}.")
+
+
+def check_class_sizes(classes: np.ndarray, counts: np.ndarray) -> None:
+    """Refuse classes of one matrix each, and warn of some."""
+    single = classes[counts == 1].tolist()
+    if len(single) == len(classes):
+        raise ValueError(
+            f"Each of the {len(single)} classes of y has one matrix: expected several of a class, to learn "
+            "what they have in common. Are these regression targets, or names of matrices?"
+        )
+    if single:
+        names = ", ".join(map(repr, single[:8])) + (" and others" if len(single) > 8 else "")
+        warn_at_caller(
+            f"Only one matrix has the label {names}: it is learned from, but no default fold leaves it out, "
+            "and nothing tells how well its class is recognized. Expected two or more.",
+            UserWarning,
+        )
 
 
 def check_nested(outer: BaseEstimator, inner: BaseEstimator) -> None:
@@ -427,6 +459,7 @@ def transform_to_numpy(metric: FittedMetric, X: Array, sample_domain: Array | No
 class MetricPredictor(CallbackSupportMixin, BaseEstimator):
     """A chosen metric with a head behind it."""
 
+    __metadata_request__fit: ClassVar = {"groups": False}  # as above
     _task: ClassVar[str]
     _doc_link_module = "spdmetric"
     _doc_link_template = DOCUMENTATION + "api/generated/spdmetric.{estimator_name}.html"
@@ -471,6 +504,7 @@ class MetricPredictor(CallbackSupportMixin, BaseEstimator):
     def partial_adapt(self, X: Array, sample_weight: Array | None = None) -> Self:
         """Carry the estimator to a session that arrives batch by batch, as the metric is carried."""
         check_is_fitted(self)
+        validation.check_size(self, X)
         return self._carry(lambda metric: metric.partial_adapt(X, sample_weight))
 
     def _carry(self, carry: Callable[[LogEuclideanMetricCV], LogEuclideanMetricCV]) -> Self:

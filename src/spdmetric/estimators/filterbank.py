@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from spdmetric.extras import require_extra
 from spdmetric.linalg.symmetric import Array
@@ -84,7 +84,7 @@ class FilterBankCovariances(TransformerMixin, BaseEstimator):
         """
         signals, sfreq, first = self._check_signals(X)
         views = self._find_views(sfreq, first, signals.shape[2])
-        validate_data(self, signals, reset=True, skip_check_array=True)
+        self.n_features_in_ = signals.shape[1]
         self.view_names_ = np.array([name for *_, name in views], dtype=object)
         return self
 
@@ -105,7 +105,11 @@ class FilterBankCovariances(TransformerMixin, BaseEstimator):
             from pyriemann.estimation import Covariances
 
         signals, sfreq, first = self._check_signals(X)
-        validate_data(self, signals, reset=False, skip_check_array=True)
+        if signals.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has signals of {signals.shape[1]} channels, but FilterBankCovariances was fitted on "
+                f"{self.n_features_in_}."
+            )
         covariances, matrices, filtered, of_band = Covariances(self.estimator), [], signals, None
         for band, samples, _ in self._find_views(sfreq, first, signals.shape[2]):
             if band != of_band:  # the windows of a band share its filter

@@ -49,7 +49,9 @@ class ClassMeans(NamedTuple):
         means = (weight[:, None] * target.uncentered).T @ vectors / np.maximum(total, _TINY)[:, None]
         share = weight / weight.sum()
         spread = share @ (vectors - share @ vectors) ** 2
-        return cls(means, max(float(spread.mean()), _TINY), _find_prior(target.share, len(weight)))
+        variance = float(spread.mean())  # zero where all vectors are the same, and so are the means
+        variance = variance if variance > _TINY else 1.0
+        return cls(means, variance, _find_prior(target.share, len(weight)))
 
     def evidence(self, vectors: np.ndarray) -> np.ndarray:
         """Log likelihood of every class but for a constant, (n, c)."""

@@ -25,6 +25,7 @@ from spdmetric.estimators._streaming import (
     stochastic_solver,
 )
 from spdmetric.estimators.embedding import AnyEmbedding, embedding_at
+from spdmetric.linalg.batch import compose
 from spdmetric.linalg.symmetric import Array
 from spdmetric.linalg.threads import threads
 from spdmetric.means import MEANS
@@ -348,7 +349,7 @@ class LogEuclideanMetric(FittedMetric):
         names = view_names(X)
         X = validation.check_samples(to_numpy(X), self.rank)
         if past is not None:
-            self._check_shape(X.shape, names)
+            self._check_shape(X, names)
         codes, weight = check_batch(X, y, sample_weight, classes, self.class_weight)
         # All is done with copies until nothing can fail any more: a call that raises changes nothing.
         stream = Stream(classes, self.rank, deepcopy(self.random_state)) if past is None else past.copy()
@@ -443,6 +444,7 @@ def check_parameters(metric: LogEuclideanMetric) -> None:
         raise ValueError(f"tol={metric.tol!r}: expected a positive number.")
     check_count("max_iter", metric.max_iter)
     validation.check_n_jobs(metric.n_jobs)
+    validation.check_random_state(metric.random_state)
     if metric.callback is not None and not callable(metric.callback):
         raise ValueError(f"callback={metric.callback!r}: expected a function of one Record, or None.")
 
@@ -464,7 +466,9 @@ class Problem(NamedTuple):
         start: Any = self.start
         center: Any = start.ball(rank, 0.0).center
         if isinstance(start, ViewStarts):
-            start = start.rescaled(self.objective.data, [view.factor for view in center.views])
+            R = self.objective.rotation
+            factor = center.factor if R is None else compose(center.factor, R)
+            start = start.rescaled(self.objective.data, factor.views)
             center = start.ball(rank, 0.0).center
         return Problem(start, self.objective, rank, self.objective.at(center))
 
@@ -476,8 +480,9 @@ def find_problem(
     *,
     kernel: str = "linear",
     gamma: float | None = None,
+    whitened: bool = False,
 ) -> Problem:
-    """Whiten the data at their start, and evaluate the objective there.
+    """Whiten the data at their start unless they are, and evaluate the objective there.
 
     Whitened once, the data keep one set of rounding errors, however ill-conditioned they
     are, and the objective stays smooth.
@@ -490,8 +495,13 @@ def find_problem(
         )
     if rank is not None:
         _check_comparable(data, start, rank)
-    whitened = data.whitened(start.factor)
-    objective = Misalignment(whitened) if kernel == "linear" else GaussianMisalignment(whitened, gamma=gamma)
+    rotation = start.rotation if whitened else None
+    data = data if whitened else data.whitened(start.factor)
+    objective = (
+        Misalignment(data, rotation)
+        if kernel == "linear"
+        else GaussianMisalignment(data, rotation, gamma=gamma)
+    )
     here = objective.at(start.ball(rank, 0.0).center)
     spread = here.spread
     if not isfinite(spread):
@@ -501,8 +511,8 @@ def find_problem(
         )
     if spread <= 100 * d * _EPS:
         raise UninformativeDataError(
-            "All matrices of X are the same: their alignment with the labels is undefined. Expected at least "
-            "two different matrices."
+            "All matrices to learn from are the same: their alignment with the labels is undefined. Expected "
+            "at least two different ones, in each fold of a cross-validation too."
         )
     if gamma is not None and isinstance(here, GaussianEvaluation) and not here.resolved:
         raise ValueError(

@@ -8,12 +8,20 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from spdmetric.linalg.symmetric import Array, array_namespace, congruence, detached, like
 from spdmetric.linalg.threads import one_thread
 from spdmetric.objectives.start import common_range
-from spdmetric.validation import as_float, bad_matrices, check_symmetric, is_single, is_tensor, to_numpy
+from spdmetric.validation import (
+    as_float,
+    bad_matrices,
+    check_size,
+    check_symmetric,
+    is_single,
+    is_tensor,
+    to_numpy,
+)
 
 
 class MatrixTransformer(TransformerMixin, BaseEstimator):
@@ -37,7 +45,7 @@ class MatrixTransformer(TransformerMixin, BaseEstimator):
         X = to_numpy(X)
         matrices = check_symmetric(X)
         self._learn(X, matrices)
-        validate_data(self, matrices, reset=True, skip_check_array=True)
+        self.n_features_in_ = matrices.shape[-1]
         return self
 
     @one_thread
@@ -58,7 +66,7 @@ class MatrixTransformer(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         self._check_parameters()
         matrices = check_symmetric(X)
-        validate_data(self, matrices, reset=False, skip_check_array=True)
+        check_size(self, matrices)
         return as_float(self._apply(X, matrices), single=is_single(X))
 
     # X as it was given, whose precision counts, and in float64.

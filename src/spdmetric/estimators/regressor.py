@@ -10,12 +10,13 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from spdmetric.estimators._data import check_values
+from spdmetric.estimators._streaming import RandomState
 from spdmetric.estimators.cv import LogEuclideanMetricCV, MetricPredictor, transform_to_numpy
 from spdmetric.estimators.heads import NeighborMeans, Ridge
 from spdmetric.estimators.metric import LogEuclideanMetric
 from spdmetric.linalg.symmetric import Array
 from spdmetric.linalg.threads import one_thread
-from spdmetric.validation import check_weights, weight_unit
+from spdmetric.validation import check_size, check_weights, weight_unit
 
 
 class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
@@ -42,12 +43,14 @@ class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
         Folds of the choice, as in scikit-learn.  None makes five folds with values of all sizes in each,
         twice where there are fewer than 200 matrices; with ``groups``, or else domains, five folds of whole
         groups, or each of at most five groups left out in turn.
+        Of more than 2,000 matrices, or 60,000 / d where that is more, so many are drawn for these folds;
+        what is chosen is learned from all.
     scoring : str, callable or None, default=None
         Scorer of the choice, a name or a function of scikit-learn; targets are given to it about their mean,
         in units of their spread.  None is R².
     n_jobs : int or None, default=None
         Processes that share the folds; None is 1, -1 one for each core.
-    random_state : int, default=0
+    random_state : int, RandomState or None, default=0
         Of the order of the matrices in the default folds.
     verbose : bool, default=False
         Show a bar of the folds, and print the iterations of the final fit.
@@ -82,7 +85,7 @@ class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
         cv: Any = None,
         scoring: Any = None,
         n_jobs: int | None = None,
-        random_state: int = 0,
+        random_state: RandomState = 0,
         verbose: bool = False,
     ):
         self.metric = metric
@@ -161,6 +164,7 @@ class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
             As in `fit`.
         """
         check_is_fitted(self)
+        check_size(self, X)
         Y = self._head.predict(transform_to_numpy(self.metric_, X, sample_domain))
         Y = self._level + self._scale * Y
         return Y[:, 0] if self._one_output else Y
@@ -208,4 +212,5 @@ class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
             A copy, for the new session.
         """
         check_is_fitted(self)
+        check_size(self, X)
         return self._carry(lambda metric: metric.adapt(X, sample_weight))

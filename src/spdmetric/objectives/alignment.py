@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from spdmetric.linalg.batch import PerView, count_features, view_columns
+from spdmetric.linalg.batch import Factor, PerView, compose, count_features, view_columns
 from spdmetric.linalg.hermitian import fill_matrices
 from spdmetric.linalg.moments import Moments
 from spdmetric.linalg.symmetric import lazy
@@ -46,10 +46,12 @@ class Misalignment:
     ----------
     data : Data
         SPD matrices with their targets, here or on the workers of a cluster.
+    rotation : array of shape (d, d), optional
+        Orthogonal; the objective is that of the matrices ``R X R'``, of which none is computed.
     """
 
-    def __init__(self, data: Data):
-        self.data = data
+    def __init__(self, data: Data, rotation: Factor | None = None):
+        self.data, self.rotation = data, rotation
         self.target_norm = float(np.linalg.norm(data.target.squares))  # of B
 
     def at(self, point: FactorPoint) -> Evaluation:
@@ -66,11 +68,13 @@ class Evaluation:
 
     def __init__(self, objective: Misalignment, point: FactorPoint):
         self.point, self.objective, self.data = point, objective, objective.data
-        n, p = self.data.shape[0], count_features(point.factor)
+        R = objective.rotation
+        self.factor = point.factor if R is None else compose(point.factor, R)  # of the matrices as they are
+        n, p = self.data.shape[0], count_features(self.factor)
         # In Gram form where there are fewer matrices than features, and they can be brought together.
         self.gram = self.data.gathers and (n < p or not self.needs_scatter)
         # Moments of all chunks together and the chunks at this point, where they are; none if not kept.
-        self.moments, self.summary, self.parts = self.data.decompose(point.factor, gram=self.gram)
+        self.moments, self.summary, self.parts = self.data.decompose(self.factor, gram=self.gram)
         self.value = 1.0 - self.alignment
 
     needs_scatter = True  # of the features, C, unless it is replaced by the Gram form
@@ -96,23 +100,29 @@ class Evaluation:
         return self.point.gradient(self)
 
     @lazy
-    def frame_gradient(self) -> np.ndarray | PerView:
+    def frame_gradient(self) -> Any:
         """Riemannian gradient, as a symmetric matrix in the frame, of several views one of each."""
-        xi = self.data.total_of_parts(_pull, self.point.factor, self.parts, self._cotangents, False)
+        xi = self.data.total_of_parts(_pull, self.factor, self.parts, self._cotangents, False)
         return PerView(map(_traceless, xi)) if isinstance(xi, PerView) else _traceless(xi)
 
     @lazy
-    def factor_gradient(self) -> np.ndarray | PerView:
-        """Derivative in the entries of the factor, (m, d), of several views one of each."""
-        return self.data.total_of_parts(_pull, self.point.factor, self.parts, self._cotangents, True)
+    def factor_gradient(self) -> Any:
+        """Derivative in the entries of the factor of the point, (m, d), of several views one of each."""
+        R = self.objective.rotation
+        there = self.data.total_of_parts(_pull, self.factor, self.parts, self._cotangents, True)
+        if R is None:
+            return there
+        return (
+            there @ R.T if isinstance(R, np.ndarray) else PerView(map(np.matmul, there, PerView(R.views).T))
+        )
 
     @lazy
-    def curvature_estimate(self) -> np.ndarray | PerView:
+    def curvature_estimate(self) -> Any:
         """How much f bends along directions of the frame, about: a matrix whose trace is its size.
 
         More where A has more (``docs/math.md``, "Axes").
         """
-        A, W = self.summary.A, self.point.factor
+        A, W = self.summary.A, self.factor
         if isinstance(W, np.ndarray):
             return _estimate_curvature(A, W)
         of_views = zip(W.views, view_columns(W.views), strict=True)
@@ -131,7 +141,7 @@ class Evaluation:
     def vectors(self) -> np.ndarray:
         """Tangent vectors of all matrices, (n, p), if they can be brought together."""
         # Where they did not fit beside the matrices, chunks are decomposed again.
-        parts = self.parts or (chunk.decompose(self.point.factor, keep=False) for chunk in self.data.chunks)
+        parts = self.parts or (chunk.decompose(self.factor, keep=False) for chunk in self.data.chunks)
         rows = [part.features for part in parts]
         return rows[0] if len(rows) == 1 else np.concatenate(rows)
 
@@ -146,9 +156,9 @@ class Evaluation:
             gram = GramRidge.from_products(K, target, mean.size, per_class, learned=learned)
             return weigh_directions(gram, gram.errors(target), self._root)
         if data.shape[0] < mean.size:  # elsewhere: there are few of them
-            return discriminant_weighting(*data.gather(self.point.factor, self.parts), learned=learned)
+            return discriminant_weighting(*data.gather(self.factor, self.parts), learned=learned)
         ridge = data.call(FeatureRidge.from_moments, self.moments, target.squares, target.per_class, learned)
-        errors = data.total_of_parts(_left_out, self.point.factor, self.parts, ridge, mean)
+        errors = data.total_of_parts(_left_out, self.factor, self.parts, ridge, mean)
         return data.fetch(data.call(weigh_directions, ridge, errors))
 
     @lazy

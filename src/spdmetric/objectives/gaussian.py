@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.polynomial import Polynomial
 
+from spdmetric.linalg.batch import Factor
 from spdmetric.linalg.symmetric import lazy
 from spdmetric.manifolds import FactorPoint
 from spdmetric.objectives.alignment import Evaluation, Misalignment
@@ -290,8 +291,8 @@ class GaussianMisalignment(Misalignment):
     Pairs are gone through in tiles, whatever the chunks of the data.
     """
 
-    def __init__(self, data: Data, *, gamma: float | None = None):
-        super().__init__(data)
+    def __init__(self, data: Data, rotation: Factor | None = None, *, gamma: float | None = None):
+        super().__init__(data, rotation)
         self.gamma = gamma
 
     def at(self, point: FactorPoint) -> GaussianEvaluation:

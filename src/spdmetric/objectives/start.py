@@ -70,6 +70,11 @@ class ViewStarts(NamedTuple):
     scales: tuple[float, ...]
 
     @property
+    def rotation(self) -> Factors:
+        """That of each view."""
+        return Factors(tuple(start.rotation for start in self.views), self.scales)
+
+    @property
     def factor(self) -> Factors:
         """W0 of each view."""
         return Factors(tuple(start.factor for start in self.views), self.scales)
@@ -277,7 +282,8 @@ def _orthogonalized(columns: np.ndarray) -> np.ndarray:
     d, found = len(columns), 0
     rows = np.empty((d, d), columns.dtype)
     for column in columns.T:
-        v = column / np.linalg.norm(column)
+        v = column / np.abs(column).max()  # of matrices that are all the same, squares would overflow
+        v = v / np.linalg.norm(v)
         for _ in range(2):  # twice is enough
             v = v - (rows[:found] @ v) @ rows[:found].conj()
         if np.linalg.norm(v) > 1e-3:

@@ -74,5 +74,8 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """
     options: dict[str, Any] = {"nogil": True, "_nrt": False}
     dispatcher: Any = njit(**options)(function)
-    dispatcher._cache = _Cache(function)
+    try:
+        dispatcher._cache = _Cache(function)
+    except RuntimeError:
+        say_that_it_is_not_kept("numba finds no folder that it can write")
     return dispatcher
