@@ -788,12 +788,16 @@ def to_numpy(x: Any) -> Any:
 
 
 def is_single(x: object) -> bool:
-    """Whether the numbers are float32, in any namespace."""
-    return str(getattr(x, "dtype", None)).rpartition(".")[2] == "float32"
+    """Whether the numbers are float32, or complex ones of that precision, in any namespace."""
+    return str(getattr(x, "dtype", None)).rpartition(".")[2] in ("float32", "complex64")
 
 
 def as_float(x: ArrayLike, *, single: bool = False) -> Array:
-    """Return an array in float64, or float32, in its own namespace; what is no array becomes NumPy's."""
+    """Return an array in float64 or complex128, or in single precision, in its own namespace.
+
+    What is no array becomes NumPy's.
+    """
     x = x if is_tensor(x) else np.asarray(x)
     xp = array_namespace(x)
-    return xp.astype(x, xp.float32 if single else xp.float64, copy=False)
+    single_type, double_type = (xp.complex64, xp.complex128) if is_complex(x) else (xp.float32, xp.float64)
+    return xp.astype(x, single_type if single else double_type, copy=False)

@@ -113,7 +113,9 @@ class Evaluation:
         if R is None:
             return there
         return (
-            there @ R.T if isinstance(R, np.ndarray) else PerView(map(np.matmul, there, PerView(R.views).T))
+            there @ R.conj().T
+            if isinstance(R, np.ndarray)
+            else PerView(map(np.matmul, there, PerView(R.views).conj().T))
         )
 
     @lazy
