@@ -121,6 +121,17 @@ def test_shown_commands_are_understood(page, line, capsys):
     assert code == 0, f"{page}: {line}\n{capsys.readouterr().err}"
 
 
+def test_the_first_commands_print_what_the_page_says(tmp_path, monkeypatch, capsys):
+    from spdmetric.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    (shown,) = re.findall(r"```console\n(.*?)```", (DOCS / "commands.md").read_text(), re.S)
+    for step in shown.split("$ spdmetric ")[1:]:
+        command, _, printed = step.partition("\n")
+        assert main(shlex.split(command)) == 0
+        assert capsys.readouterr().out == printed
+
+
 def test_shown_make_targets_exist():
     shown = {line.split()[1] for _, line in command_lines("make")}
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.M))
