@@ -13,7 +13,7 @@ import tqdm
 from sklearn.base import clone
 
 import spdmetric
-from random_matrices import labeled
+from random_matrices import labeled, spd
 from spdmetric import LogEuclideanClassifier
 from spdmetric.cli import main
 from spdmetric.cli.predict import accuracy
@@ -137,3 +137,14 @@ def test_toy(tmp_path, capsys):
     with np.load(tmp_path / "new folder" / "toy-train.npz") as content:
         assert content["X"].shape == (50, 8, 8)
         assert set(content["y"]) == {"plus", "minus"}
+
+
+@pytest.mark.parametrize(
+    ("shift", "verdict"), [(0.0, ": no better than saying that of every matrix"), (3.0, "")]
+)
+def test_the_share_of_the_largest_class_stands_beside_the_accuracy(shift, verdict, rng, tmp_path, capsys):
+    y = np.array(["often"] * 32 + ["rare"] * 4)
+    X = np.exp(shift * (y == "rare"))[:, None, None] * spd(rng, 36, 3)
+    np.savez(tmp_path / "train.npz", X=X, y=y)
+    assert run(tmp_path, "fit", "train.npz", "-o", "model.skops", "--radius", "0", "--rank", "full") == 0
+    assert f"; 88.9 % are often{verdict}\n" in capsys.readouterr().out

@@ -1,9 +1,8 @@
 """Geometry of the data: how SPD matrices are compared.
 
-A reference point G enters through any factor W with ``W'W = G^-1``: all of
-``log(W X W')`` for ``W`` and for ``QW``, Q orthogonal, have the same distances and
-inner products.  The *tangent vectors* ``vech(log(W X W'))`` turn the LogEuclidean
-distance at G into the Euclidean one (Theorem 2 of [Yger2015]_).
+A reference point G enters through any factor W with ``W'W = G^-1``: all of ``log(W X W')`` for ``W`` and for
+``QW``, Q orthogonal, have the same distances and inner products.  The *tangent vectors* ``vech(log(W X W'))``
+turn the LogEuclidean distance at G into the Euclidean one (Theorem 2 of [Yger2015]_).
 
 Naming trap: the inner product here, the paper's k_G, is pyRiemann's
 ``kernel_riemann(Cref=G)``; its ``kernel_logeuclid(Cref=G)`` is another kernel.
@@ -47,8 +46,7 @@ from spdmetric.means import median_riemann as median_riemann
 
 PAIRWISE_METRICS = ("euclid", "logeuclid", "riemann", "stein")
 
-# ---------------------------------------------------------------------------
-# The tangent space at G
+# -- The tangent space at G ---------------------------------------------------
 
 
 @one_thread
@@ -100,8 +98,7 @@ def geodesic(A: Array, B: Array, t: float) -> Array:
     return _apply_at(A, lambda X: powm(X, t), B)
 
 
-# ---------------------------------------------------------------------------
-# Distances and inner products
+# -- Distances and inner products ---------------------------------------------
 
 
 def _apply_at(reference: Array, function: Callable[[Array], Array], X: Array) -> Array:

@@ -107,8 +107,7 @@ def median_riemann(X: Array, sample_weight: Array | None = None) -> Array:
     return average_median(average_over(X, sample_weight), X.shape[0])
 
 
-# ---------------------------------------------------------------------------
-# The same, given how to average over n matrices in all
+# -- The same, given how to average over n matrices in all --------------------
 
 
 def average_over(X: Array, sample_weight: Array | None = None) -> Average:
@@ -210,8 +209,7 @@ MEANS: dict[str, Callable[[Average, int | None], Array]] = {
 }
 
 
-# ---------------------------------------------------------------------------
-# Steps on the manifold
+# -- Steps on the manifold ----------------------------------------------------
 
 
 class Frame(NamedTuple):
@@ -309,8 +307,7 @@ class Secants:
         return q
 
 
-# ---------------------------------------------------------------------------
-# Rows to average
+# -- Rows to average ----------------------------------------------------------
 
 
 def _log_and_curvature(X: Array, factor: Array, n: int | None, square: bool = False) -> Array:

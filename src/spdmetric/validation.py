@@ -10,13 +10,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from array_api_compat import (
-    is_array_api_obj,
-    is_cupy_array,
-    is_dask_array,
-    is_numpy_array,
-    is_torch_array,
-)
+from array_api_compat import is_array_api_obj, is_cupy_array, is_dask_array, is_numpy_array, is_torch_array
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.utils.multiclass import check_classification_targets
@@ -121,12 +115,11 @@ def check_symmetric(X: ArrayLike, *, name: str = "X", first: int = 0) -> Array:
     check_stack(matrices, name)
     xp, (low, high) = array_namespace(matrices), _SIZES
     largest = detached(xp.max(xp.abs(matrices), axis=(-2, -1)))  # NaN and infinity show here
-    wrong = ~((largest == 0) | ((largest >= low) & (largest <= high)))
-    if not bool(xp.any(wrong)):
+    bad = first_true(~((largest == 0) | ((largest >= low) & (largest <= high))))
+    if bad is None:
         skew = detached(xp.max(xp.abs(matrices - matrices.mT), axis=(-2, -1)))
-        wrong = skew > allowed * largest
-    if bool(xp.any(wrong)):
-        bad = int(xp.argmax(xp.astype(wrong, xp.int64)))  # the first
+        bad = first_true(skew > allowed * largest)
+    if bad is not None:
         fault = _find_fault(to_numpy(matrices[bad, :, :]), name, allowed)
         if fault is not None:
             raise ValueError(f"{name}[{first + bad}] {fault[0]}: expected {fault[1]}")
@@ -239,7 +232,7 @@ def _as_float64(X: Any, name: str) -> tuple[Array, float]:
             f"spdmetric.stack_frame({name}) makes one of what groupby(...).corr() gives."
         )
     if not is_tensor(X):
-        X = as_numbers(X, name)
+        X = np.asarray(as_numbers(X, name), order="C")  # sums in another order have other last digits
     xp = array_namespace(X)
     if xp.isdtype(X.dtype, "complex floating"):
         raise ValueError(
@@ -419,8 +412,7 @@ def check_choice(name: str, value: object, valid: tuple[object, ...], other: str
         )
 
 
-# ---------------------------------------------------------------------------
-# Parameters of learning
+# -- Parameters of learning ---------------------------------------------------
 
 
 def check_n_jobs(n_jobs: object) -> None:
@@ -492,8 +484,7 @@ def check_weighting(weighting: object, kernel: str) -> str | None:
     return None if weighting is None else str(weighting)
 
 
-# ---------------------------------------------------------------------------
-# Labels and weights
+# -- Labels and weights -------------------------------------------------------
 
 
 def check_labels(X: Array, y: Array, *, method: str = "fit") -> np.ndarray:
@@ -517,11 +508,7 @@ def check_label_kind(y: np.ndarray, name: str, first: int = 0) -> np.ndarray:
         )
     y = y.astype(object) if y.dtype.kind == "T" else y  # scikit-learn knows no StringDType
     kind = y.dtype.kind
-    missing: np.ndarray | bool = False
-    if kind == "f":
-        missing = ~np.isfinite(y)
-    elif kind == "O":
-        missing = np.array([_is_missing(label) for label in y], dtype=bool)
+    missing = ~np.isfinite(y) if kind == "f" else [kind == "O" and _is_missing(label) for label in y]
     if np.any(missing):
         k = int(np.argmax(missing))
         raise ValueError(
@@ -757,8 +744,7 @@ def check_own_weight(weight: object) -> None:
         raise ValueError(f"weight={weight!r}: expected a number > 0, {between}, or None to choose it.")
 
 
-# ---------------------------------------------------------------------------
-# Arrays that are not NumPy's: learning brings them to NumPy, all else stays where they are
+# -- Arrays that are not NumPy's: learning brings them to NumPy, all else stays where they are
 
 
 def is_tensor(x: object) -> bool:

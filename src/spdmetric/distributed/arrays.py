@@ -101,12 +101,9 @@ def average_over_rows(X: DaskArray, rows: np.ndarray, weight: np.ndarray) -> Cal
     kept = np.zeros(X.shape[0])
     kept[rows] = weight
     X = whole_matrices(X)
-    places = [slice(first, last) for first, last in pairwise(accumulate(X.chunks[0], initial=0))]
-    chunks = [
-        (chunk, kept[place], place.start)
-        for chunk, place in zip(X.to_delayed().ravel(), places, strict=True)
-        if kept[place].any()
-    ]
+    edges = pairwise(accumulate(X.chunks[0], initial=0))
+    places = zip(X.to_delayed().ravel(), edges, strict=True)
+    chunks = [(chunk, kept[i:j], i) for chunk, (i, j) in places if kept[i:j].any()]
 
     def average(f: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         total = delayed(sum)([delayed(_sum_of_chunk)(f, *chunk) for chunk in chunks])
@@ -131,14 +128,8 @@ def map_rows(X: DaskArray, index: np.ndarray, of_rows: Callable[..., np.ndarray]
     X = whole_matrices(X)
     ones = (1,) * (X.ndim - 1)
     column = dask.array.from_array(index.reshape(-1, *ones), chunks=(X.chunks[0], *ones))
-    return dask.array.map_blocks(
-        partial(_map_chunk, of_rows=of_rows),
-        X,
-        column,
-        dtype=np.float64,
-        chunks=X.chunks,
-        meta=np.empty((0,) * X.ndim),
-    )
+    f, meta = partial(_map_chunk, of_rows=of_rows), np.empty((0,) * X.ndim)
+    return dask.array.map_blocks(f, X, column, dtype=np.float64, chunks=X.chunks, meta=meta)
 
 
 def _map_chunk(X: np.ndarray, index: np.ndarray, *, of_rows: Callable[..., np.ndarray]) -> np.ndarray:

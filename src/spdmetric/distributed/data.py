@@ -20,7 +20,7 @@ from spdmetric.distributed.arrays import chunk_rows
 from spdmetric.distributed.cluster import Cluster
 from spdmetric.linalg.batch import Factor
 from spdmetric.linalg.moments import Moments, Summary
-from spdmetric.linalg.symmetric import lazy, symmetrize
+from spdmetric.linalg.symmetric import symmetrize
 from spdmetric.linalg.threads import chunks, one_thread
 from spdmetric.means import RowFunction, weighted_sum
 from spdmetric.objectives.data import (
@@ -52,8 +52,7 @@ class Survey(NamedTuple):
     complaint: str | None  # why it cannot be used
 
 
-# ---------------------------------------------------------------------------
-# From dask arrays to the record
+# -- From dask arrays to the record -------------------------------------------
 
 
 def check_cluster_data(
@@ -153,8 +152,7 @@ def _survey(
     return Survey(labels, sums, unit, (low, high), symmetric, None)
 
 
-# ---------------------------------------------------------------------------
-# Chunks on workers.  Dask moves small things to where there is time for them; it must know that these are
+# -- Chunks on workers.  Dask moves small things to where there is time for them; it must know that these are
 # not small.
 
 
@@ -249,30 +247,26 @@ def _whiten(block: Block, *, factor: Factor, n: int) -> Pieces:
 def _decompose(pieces: Pieces, *, W: Factor, keep: bool) -> DecomposedPieces:
     """The first pass over a chunk."""
     kept: list[Part] = []
-    merged: Moments | None = None
-    for piece in pieces.pieces:
+
+    def moments(piece: Chunk) -> Moments:
         part = piece.decompose(W, keep=True)
-        moments = part.decomposition.moments(part.target.Y, part.target.weight[:, None], gram=False)
-        merged = moments if merged is None else merged.merge(moments)
         if keep:
             kept.append(part)
-    assert merged is not None  # empty chunks are left out
-    return DecomposedPieces(merged, kept)
+        return part.decomposition.moments(part.target.Y, part.target.weight[:, None], gram=False)
+
+    return DecomposedPieces(reduce(Moments.merge, map(moments, pieces.pieces)), kept)
 
 
 def _moments_of(here: DecomposedPieces) -> Moments:
-    """The moments alone: they travel, the parts do not."""
-    return here.moments
+    return here.moments  # they travel, the parts do not
 
 
 @one_thread
 def _merge_moments(moments: list[Moments]) -> Moments:
-    """Moments of all chunks together, merged from left to right."""
     return reduce(Moments.merge, moments)
 
 
 def _add_all(values: list[Any]) -> Any:
-    """Sum of values, from left to right."""
     return reduce(add, values)
 
 
@@ -298,8 +292,7 @@ def _gather(pieces: Pieces | None, here: DecomposedPieces, *, W: Factor) -> tupl
     return tuple(map(np.concatenate, zip(*columns, strict=True)))
 
 
-# ---------------------------------------------------------------------------
-# The record
+# -- The record ---------------------------------------------------------------
 
 
 class ClusterData(Data):
@@ -322,11 +315,9 @@ class ClusterData(Data):
     keep: bool  # whether chunks at a point are kept for the second pass
 
     def average(self, f: RowFunction) -> np.ndarray:
-        """Weighted mean of the rows ``f(X)``, one for each matrix."""
         return self.total(partial(_weighted_sum, f)) / self.target.total
 
     def total(self, f: Summand) -> Any:
-        """Sum of ``f(X, target)`` over the chunks, in a fixed order."""
         values = self.cluster.each(partial(_apply, f), self.X)
         return self.cluster.result(self.cluster.merge(_add_all, values))
 
@@ -361,17 +352,12 @@ class ClusterData(Data):
         return vectors, ClassTarget.from_codes(codes, weight, len(self.target.counts))
 
     def call(self, f: Callable[..., Any], *args: Any) -> Future:
-        """Call a function on a worker."""
         return self.cluster.submit(one_thread(f), *args)
 
     def fetch(self, value: Any) -> Any:
-        """Bring a result of `call` here."""
         return self.cluster.result(value)
 
-    @lazy
-    def in_memory(self) -> bool:
-        """Never in that of this process."""
-        return False
+    in_memory = False
 
 
 def _weighted_sum(f: RowFunction, X: np.ndarray, target: ClassTarget) -> Any:

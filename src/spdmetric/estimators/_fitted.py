@@ -54,10 +54,6 @@ except ImportError:
         return method
 
 
-# Where the documentation will be; the pages are those that `make docs` builds.
-DOCUMENTATION = "https://spdmetric.readthedocs.io/en/latest/"
-
-
 class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """What `LogEuclideanMetric` and `LogEuclideanMetricCV` can do after `fit`.
 
@@ -71,12 +67,6 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
     domain_means_: np.ndarray | None = None
     n_views_: int | None = None  # of a sample; None for matrices without this axis
     view_names_: tuple[str, ...] | None = None
-
-    _doc_link_module = "spdmetric"
-    _doc_link_template = DOCUMENTATION + "api/generated/spdmetric.{estimator_name}.html"
-
-    def _doc_link_url_param_generator(self) -> dict[str, str]:
-        return {"estimator_name": type(self).__name__}
 
     def _keep(
         self,

@@ -26,7 +26,6 @@ from spdmetric.estimators._data import (
     warn_if_confounded,
 )
 from spdmetric.estimators._fitted import (
-    DOCUMENTATION,
     CallbackSupportMixin,
     FittedMetric,
     follow_folds,
@@ -461,15 +460,10 @@ class MetricPredictor(CallbackSupportMixin, BaseEstimator):
 
     __metadata_request__fit: ClassVar = {"groups": False}  # as above
     _task: ClassVar[str]
-    _doc_link_module = "spdmetric"
-    _doc_link_template = DOCUMENTATION + "api/generated/spdmetric.{estimator_name}.html"
 
     metric: LogEuclideanMetric | LogEuclideanMetricCV | None
     head: str
     metric_: LogEuclideanMetricCV
-
-    def _doc_link_url_param_generator(self) -> dict[str, str]:
-        return {"estimator_name": type(self).__name__}
 
     def _fit_metric(
         self, X: Array, y: Array, sample_weight: Any, groups: Any, sample_domain: Any

@@ -5,12 +5,11 @@ mini-batch is biased, and so is its gradient.  Given the moments, though, the gr
 plain sum over matrices.  Here the moments are those of the last few mini-batches, and only
 the sum is that of one: the gradient of a composition [Wang2017]_.
 
-Two things would spoil moments taken while W moves.  The frame of a factor may turn and jump,
-so features are turned to the frame of the symmetric factor, which moves as smoothly as the
-point.  And all features shift together, much further than they move apart; so they are taken
-relative to the image of the center, ``log(W W')``.  The shift changes no alignment, and its
-derivative takes out of the gradient what all matrices of a batch have in common: most of the
-noise.  Derivations: ``docs/math.md``, "Stochastic learning".
+Two things would spoil moments taken while W moves.  The frame of a factor may turn and jump, so features are
+turned to the frame of the symmetric factor, which moves as smoothly as the point.  And all features shift
+together, much further than they move apart; so they are taken relative to the image of the center,
+``log(W W')``.  The shift changes no alignment, and its derivative takes out of the gradient what all matrices
+of a batch have in common: most of the noise.  Derivations: ``docs/math.md``, "Stochastic learning".
 """
 
 from __future__ import annotations
@@ -71,10 +70,9 @@ class RunningMisalignment:
 class Sample:
     """A mini-batch at a point.
 
-    ``memory`` is what the next sample should remember.  Value and gradient are those of the
-    moments remembered *before*, of other matrices.  With its own among them, a batch would
-    overrate its own noise: products of independent averages are right in the mean, squares of
-    noisy averages are too large.
+    ``memory`` is what the next sample should remember.  Value and gradient are those of the moments
+    remembered *before*, of other matrices.  With its own among them, a batch would overrate its own noise:
+    products of independent averages are right in the mean, squares of noisy averages are too large.
     """
 
     def __init__(
