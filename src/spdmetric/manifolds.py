@@ -171,8 +171,7 @@ class Ball:
         return BallPoint(Spectrum(s, P), self._root)
 
 
-# ---------------------------------------------------------------------------
-# Factors of low rank
+# -- Factors of low rank ------------------------------------------------------
 
 
 class RankPoint:
@@ -293,8 +292,7 @@ class RankBall:
     geodesic = retract  # geodesics of P_d leave this set
 
 
-# ---------------------------------------------------------------------------
-# Several views
+# -- Several views ------------------------------------------------------------
 
 
 class ViewPoint:

@@ -772,6 +772,11 @@ def to_numpy(x: Any) -> Any:
         ) from error
 
 
+def view_names(X: Any) -> tuple[str, ...] | None:
+    """Names of the views, if they have any (`spdmetric.views`)."""
+    return getattr(X, "view_names", None)
+
+
 def is_single(x: object) -> bool:
     """Whether the numbers are float32, in any namespace."""
     return str(getattr(x, "dtype", None)).rpartition(".")[2] == "float32"

@@ -39,8 +39,7 @@ from spdmetric.linalg.symmetric import Array
 from spdmetric.linalg.threads import one_thread
 from spdmetric.objectives.data import ClassTarget, Data, LazyStack
 from spdmetric.objectives.start import Start, ViewStarts
-from spdmetric.validation import check_candidates, check_radius, check_rank
-from spdmetric.views import view_names
+from spdmetric.validation import check_candidates, check_radius, check_rank, view_names
 
 RULES = ("clear", "best")
 HEADS = ("neighbors", "centroid", "auto", "ridge")
@@ -446,8 +445,7 @@ def set_nested(estimator: BaseEstimator, name: str, value: object) -> bool:
     return found
 
 
-# ---------------------------------------------------------------------------
-# What classifier and regressor share
+# -- What classifier and regressor share --------------------------------------
 
 
 def transform_to_numpy(metric: FittedMetric, X: Array, sample_domain: Array | None) -> np.ndarray:

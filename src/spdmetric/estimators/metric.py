@@ -35,15 +35,7 @@ from spdmetric.objectives.gaussian import MOST, GaussianEvaluation, GaussianMisa
 from spdmetric.objectives.start import Start, ViewStarts, find_start
 from spdmetric.objectives.weighting import Weighting
 from spdmetric.solvers import SOLVERS, Callback, Record, Solution, trust_region
-from spdmetric.validation import (
-    ClassWeight,
-    UninformativeDataError,
-    check_choice,
-    check_count,
-    check_radius,
-    to_numpy,
-)
-from spdmetric.views import view_names
+from spdmetric.validation import ClassWeight, UninformativeDataError
 
 INITS = (*MEANS, "identity")
 _EPS = float(np.finfo(np.float64).eps)
@@ -272,7 +264,7 @@ class LogEuclideanMetric(FittedMetric):
             solver = SOLVERS.get(self.solver) or partial(stochastic_solver, random_state=self.random_state)
             start = find_start(data, self.init, self.rank)
             problem = find_problem(data, start, self.rank, kernel=self.kernel, gamma=self.gamma)
-            shape = data.shape
+            shape, names = data.shape, validation.view_names(X)
             del data  # what the problem does not keep need not stay on the workers
             (solution,) = solve_path(
                 problem,
@@ -283,7 +275,7 @@ class LogEuclideanMetric(FittedMetric):
                 callback=self._report,
             )
             weighting = None if self.weighting is None else learn_weighting(solution)
-            self._keep(classes, start, solution, shape, view_names(X), weighting=weighting, domains=domains)
+            self._keep(classes, start, solution, shape, names, weighting=weighting, domains=domains)
         self._stream = None
         if solution.status.name not in ("CONVERGED", "NOISE", "CALLBACK"):
             warn_at_caller(
@@ -337,7 +329,7 @@ class LogEuclideanMetric(FittedMetric):
         self : LogEuclideanMetric
         """
         check_parameters(self)
-        check_choice("task", self.task, validation.TASKS)
+        validation.check_choice("task", self.task, validation.TASKS)
         if self.task == "regression":
             raise ValueError(
                 "task='regression': a stream is learned from for classes only, as the spread of its targets "
@@ -346,8 +338,8 @@ class LogEuclideanMetric(FittedMetric):
         past = self._stream
         known = None if past is None else self.classes_
         classes = check_stream(classes, known, self.kernel, self.class_weight)
-        names = view_names(X)
-        X = validation.check_samples(to_numpy(X), self.rank)
+        names = validation.view_names(X)
+        X = validation.check_samples(validation.to_numpy(X), self.rank)
         if past is not None:
             self._check_shape(X, names)
         codes, weight = check_batch(X, y, sample_weight, classes, self.class_weight)
@@ -408,11 +400,11 @@ class LogEuclideanMetric(FittedMetric):
 
 def check_parameters(metric: LogEuclideanMetric) -> None:
     """Refuse parameters that mean nothing, or nothing together, before any data are looked at."""
-    check_radius(metric.radius)
-    check_count("rank", metric.rank, optional=True)
-    check_choice("init", metric.init, INITS, other="an SPD matrix of shape (d, d)")
-    check_choice("solver", metric.solver, (*SOLVERS, "stochastic"))
-    check_choice("kernel", metric.kernel, ("linear", "rbf"))
+    validation.check_radius(metric.radius)
+    validation.check_count("rank", metric.rank, optional=True)
+    validation.check_choice("init", metric.init, INITS, other="an SPD matrix of shape (d, d)")
+    validation.check_choice("solver", metric.solver, (*SOLVERS, "stochastic"))
+    validation.check_choice("kernel", metric.kernel, ("linear", "rbf"))
     gamma = metric.gamma
     if gamma is not None and metric.kernel == "linear":
         raise ValueError(
@@ -442,15 +434,14 @@ def check_parameters(metric: LogEuclideanMetric) -> None:
             )
     if not isinstance(metric.tol, Real) or not metric.tol > 0:
         raise ValueError(f"tol={metric.tol!r}: expected a positive number.")
-    check_count("max_iter", metric.max_iter)
+    validation.check_count("max_iter", metric.max_iter)
     validation.check_n_jobs(metric.n_jobs)
     validation.check_random_state(metric.random_state)
     if metric.callback is not None and not callable(metric.callback):
         raise ValueError(f"callback={metric.callback!r}: expected a function of one Record, or None.")
 
 
-# ---------------------------------------------------------------------------
-# The learning problem as the solvers see it: where it starts, the objective, the ball
+# -- The learning problem as the solvers see it: where it starts, the objective, the ball
 
 
 class Problem(NamedTuple):

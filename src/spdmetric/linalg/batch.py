@@ -17,8 +17,7 @@ import numpy as np
 from scipy.linalg.blas import dtrmm
 
 from spdmetric.linalg import compiled
-from spdmetric.linalg.moments import Moments, compute_moments
-from spdmetric.linalg.symmetric import Spectrum, sinhc, ucothu, unvech, vech
+from spdmetric.linalg.symmetric import Moments, Spectrum, compute_moments, sinhc, ucothu, unvech, vech
 
 if TYPE_CHECKING:
     from spdmetric.linalg.compiled.stack import CompiledDecomposition, CompiledStack
@@ -180,8 +179,7 @@ class PlainDecomposition(NamedTuple):
         return 2 * np.tensordot(B, WX, axes=((0, 2), (0, 1)))
 
 
-# ---------------------------------------------------------------------------
-# Several views: a tuple of single ones, whose features are put side by side
+# -- Several views: a tuple of single ones, whose features are put side by side
 
 
 class PerView(tuple):
@@ -295,8 +293,7 @@ def _with_features(part: OneDecomposition, features: np.ndarray) -> Any:
     return replace(part, features=features)
 
 
-# ---------------------------------------------------------------------------
-# Products that are triangular or symmetric: large matrices need little more than half the operations, in
+# -- Products that are triangular or symmetric: large matrices need little more than half the operations, in
 # bands of rows, by BLAS, or by NumPy, which knows the product of a matrix with its own transpose.
 
 

@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 
 from spdmetric.linalg.batch import Factor, PerView, compose, count_features, view_columns
-from spdmetric.linalg.moments import Moments
-from spdmetric.linalg.symmetric import lazy, unvech
+from spdmetric.linalg.symmetric import Moments, lazy, unvech
 from spdmetric.manifolds import FactorPoint
 from spdmetric.objectives.data import Data, Part
 from spdmetric.objectives.weighting import (

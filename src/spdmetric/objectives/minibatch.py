@@ -21,8 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spdmetric.linalg.batch import Decomposition, Factors, PerView, Views, make_stack, view_columns
-from spdmetric.linalg.moments import Moments, compute_moments
-from spdmetric.linalg.symmetric import lazy, symmetrize, unvech, vech
+from spdmetric.linalg.symmetric import Moments, compute_moments, lazy, symmetrize, unvech, vech
 from spdmetric.manifolds import FactorPoint
 from spdmetric.objectives.alignment import Evaluation, Misalignment
 from spdmetric.objectives.data import Data, default_chunk_size
