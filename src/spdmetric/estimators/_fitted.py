@@ -444,9 +444,8 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
     def partial_adapt(self, X: Array, sample_weight: Array | None = None) -> Self:
         """Carry the metric to a new session that arrives batch by batch.
 
-        Parameters are those of `adapt`.  The running mean moves along the geodesic toward
-        the mean of the batch, by the batch's share of all matrices seen; the first batch
-        begins a new session.
+        Parameters are those of `adapt`.  The running mean moves along the geodesic toward the mean of the
+        batch, by the batch's share of all matrices seen; the first batch begins a new session.
 
         Returns
         -------

@@ -238,9 +238,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         X : array-like of shape (n_matrices, d, d)
             SPD matrices.
         sample_domain : array-like of shape (n_matrices,), optional
-            Domain of each matrix, for a classifier that was fitted with domains; one that was not in `fit` is
-            recentered by the mean of its own matrices at hand.  Without it the matrices are of the session of
-            the last `adapt`.
+            Domain of each matrix, as in `predict_proba`.
 
         Returns
         -------
@@ -268,9 +266,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         sample_weight : array-like of shape (n_matrices,), optional
             Their weights.
         sample_domain : array-like of shape (n_matrices,), optional
-            Domain of each matrix, for a classifier that was fitted with domains; one that was not in `fit` is
-            recentered by the mean of its own matrices at hand.  Without it the matrices are of the session of
-            the last `adapt`.
+            Domain of each matrix, as in `predict_proba`.
 
         Returns
         -------

@@ -141,8 +141,7 @@ class LogEuclideanMetricCV(FittedMetric):
         By what to divide the log likelihoods of the head so that its probabilities agree with the labels
         of matrices that were left out; 1 for regression targets.
     path_ : Path
-        Alignment, distance and condition number along the radii, at the rank chosen, on all
-        the data.
+        Alignment, distance and condition number along the radii, at the rank chosen, on all the data.
 
     And all attributes of `LogEuclideanMetric`.
 

@@ -44,10 +44,9 @@ _EPS = float(np.finfo(np.float64).eps)
 class LogEuclideanMetric(FittedMetric):
     """LogEuclidean metric whose reference point is learned from labels, or from regression targets.
 
-    Maximizes the centered kernel-target alignment of the LogEuclidean kernel at G over
-    the SPD matrices within a geodesic ball around G0 [Yger2015]_.  `transform` gives
-    vectors whose Euclidean distances are the learned LogEuclidean distances, so that
-    any scikit-learn estimator can follow.
+    Maximizes the centered kernel-target alignment of the LogEuclidean kernel at G over the SPD matrices
+    within a geodesic ball around G0 [Yger2015]_.  `transform` gives vectors whose Euclidean distances are the
+    learned LogEuclidean distances, so that any scikit-learn estimator can follow.
 
     Parameters
     ----------
@@ -84,9 +83,8 @@ class LogEuclideanMetric(FittedMetric):
         labels, as scikit-learn's `~sklearn.utils.multiclass.type_of_target` does: 1, 2, 3 can be grades or
         names, and only you know.  For an age in years say "regression".
     class_weight : {None, "balanced"} or dict {label: weight}, default=None
-        None is the paper's target, in which large classes count more; "balanced"
-        weighs the matrices of class k by ``n / (n_classes * n_k)``; a dict gives the weights,
-        1 for labels that it leaves out.
+        None is the paper's target, in which large classes count more; "balanced" weighs the matrices of class
+        k by ``n / (n_classes * n_k)``; a dict gives the weights, 1 for labels that it leaves out.
     solver : {"trust-region", "gradient", "stochastic"}, default="trust-region"
         "trust-region": Riemannian trust region, its curvature learned from the steps; "gradient": steepest
         ascent along geodesics.  These return a KKT point of the constrained problem.  "stochastic":
@@ -104,8 +102,7 @@ class LogEuclideanMetric(FittedMetric):
         Threads that share the chunks of one fit; None is 1, -1 one for each core.  BLAS runs one
         thread in each of them, whatever ``n_jobs``.
     callback : callable or None, default=None
-        Called after each iteration with a `~spdmetric.solvers.Record`; returning True
-        stops the run.
+        Called after each iteration with a `~spdmetric.solvers.Record`; returning True stops the run.
     random_state : int, RandomState instance or None, default=None
         Order of the matrices in the stochastic solver and in `partial_fit`.
     verbose : bool, default=False
@@ -292,12 +289,11 @@ class LogEuclideanMetric(FittedMetric):
 
         A call that raises leaves the estimator as it was.
 
-        G0, the start and center of the ball, is that of the first batches: they are kept until
-        they hold d(d+1)/2 matrices and two classes (or 4d(d+1) of one class), and G0 is fixed
-        then.  Until then the metric is that at the mean of what was seen.  Afterwards matrices
-        are kept until there are 4d of them, at least 32; they are cut
-        into mini-batches of about that size, a step is taken by each, and they are forgotten.
-        The stream should be mixed: what came first counts less and less.  ``solver``, ``tol``,
+        G0, the start and center of the ball, is that of the first batches: they are kept until they hold
+        d(d+1)/2 matrices and two classes (or 4d(d+1) of one class), and G0 is fixed then.  Until then the
+        metric is that at the mean of what was seen.  Afterwards matrices are kept until there are 4d of them,
+        at least 32; they are cut into mini-batches of about that size, a step is taken by each, and they are
+        forgotten.  The stream should be mixed: what came first counts less and less.  ``solver``, ``tol``,
         ``max_iter`` and ``n_jobs`` are not used.
 
         A weighting is renewed whenever the reference point is, from moments of all that was learned from:
@@ -318,9 +314,8 @@ class LogEuclideanMetric(FittedMetric):
         y : array-like of shape (n_matrices,)
             Labels, all of them in ``classes``.
         classes : array-like of shape (n_classes,)
-            All labels that the stream may bring; needed in the first call.  One may come late,
-            and one that never comes changes nothing; a warning names those that were not there
-            when G0 was fixed.
+            All labels that the stream may bring; needed in the first call.  One may come late, and one that
+            never comes changes nothing; a warning names those that were not there when G0 was fixed.
         sample_weight : array-like of shape (n_matrices,), optional
             Non-negative weights.
 
