@@ -724,7 +724,7 @@ def check_own(X: Any, y: Any, sample_weight: Any, classes: np.ndarray) -> tuple[
     if len(found) < 2:
         raise ValueError(
             f"y has one class, {found[0]!r}: expected at least two. The mean of matrices of one class "
-            "is that of the class, and seen from it nothing is left of what they have in common."
+            "is that of the class, and relative to it nothing is left of what they have in common."
         )
     return codes, weight * weight_unit(float(weight.max()))
 

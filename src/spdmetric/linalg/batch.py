@@ -40,9 +40,9 @@ SMALLEST = 40 * 8**3
 def make_stack(X: np.ndarray | Views, n: int | None = None, *, again: bool = False) -> Any:
     """Return the stack for n matrices of this size, X among them.
 
-    Without n the kind depends on the size of the matrices alone: what is computed of a matrix then
-    is the same in whatever company it comes.  With ``again`` it will be decomposed many times, and may keep
-    what is the same each time.
+    Without n the kind depends on the size of the matrices alone: what is computed of a matrix is then
+    independent of the batch.  With ``again`` it will be decomposed many times, and may keep what is the same
+    each time.
     """
     if isinstance(X, Views):
         return ViewStacks(tuple(make_stack(view, n, again=again) for view in X.views))
@@ -344,7 +344,7 @@ def _cholesky(X: np.ndarray) -> np.ndarray | None:
 
 
 def _congruence(W: np.ndarray, X: np.ndarray, C: np.ndarray | None) -> np.ndarray:
-    """``W X W'`` of a large matrix; the lower triangle is sure.
+    """``W X W'`` of a large matrix; the lower triangle is valid.
 
     With ``X = C C'`` it takes two thirds of the operations, so that C is worth computing for this alone.
     """
