@@ -22,7 +22,7 @@ from array_api_compat import device
 
 from spdmetric.linalg.batch import make_stack, pays
 from spdmetric.linalg.compiled import EVALUATIONS
-from spdmetric.linalg.hermitian import unvech_complex, vech_complex
+from spdmetric.linalg.hermitian import fill_matrices, list_entries
 from spdmetric.linalg.symmetric import (
     Array,
     array_namespace,
@@ -35,8 +35,6 @@ from spdmetric.linalg.symmetric import (
     powm,
     spectrum,
     sqrtm,
-    unvech,
-    vech,
 )
 from spdmetric.linalg.threads import one_thread
 from spdmetric.means import mean_euclid as mean_euclid
@@ -70,17 +68,13 @@ def tangent_vectors(X: Array, reference: Array | None = None, *, factor: Array |
     """
     if factor is None and reference is not None:
         factor = invsqrtm(reference)
-    return _entries(logm(X if factor is None else congruence(beside(factor, X), X)))
+    return list_entries(logm(X if factor is None else congruence(beside(factor, X), X)))
 
 
 def matrices_at(vectors: Array, reference: Array) -> Array:
     """SPD matrices whose `tangent_vectors` at ``reference`` are the given ones; it is complex if they are."""
-    logs = unvech_complex(vectors) if is_complex(reference) else unvech(vectors)
+    logs = fill_matrices(vectors, reference)
     return congruence(beside(sqrtm(reference), logs), expm(logs))
-
-
-def _entries(S: Array) -> Array:
-    return vech_complex(S) if is_complex(S) else vech(S)
 
 
 def log_map(X: Array, reference: Array) -> Array:
@@ -111,7 +105,7 @@ def _apply_at(reference: Array, function: Callable[[Array], Array], X: Array) ->
 def distance_euclid(A: Array, B: Array) -> Array:
     """Frobenius distance, equation (1) of [Yger2015]_."""
     xp = array_namespace(A, B)
-    return xp.linalg.vector_norm(_entries(A - B), axis=-1)
+    return xp.linalg.vector_norm(list_entries(A - B), axis=-1)
 
 
 @one_thread
@@ -180,7 +174,7 @@ def pairwise_distance(
     """
     X, Y = _floating(X), None if Y is None else _floating(Y)
     if metric == "euclid":
-        return _distances_of_vectors(_entries(X), None if Y is None else _entries(Y))
+        return _distances_of_vectors(list_entries(X), None if Y is None else list_entries(Y))
     if metric == "logeuclid":
         others = None if Y is None else tangent_vectors(Y, reference)
         return _distances_of_vectors(tangent_vectors(X, reference), others)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from operator import truediv
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import device
@@ -207,6 +207,17 @@ MEANS: dict[str, Callable[[Average, int | None], Array]] = {
     "euclid": lambda average, n: average(lambda X: X),
     "median": average_median,
 }
+
+
+def find_mean(name: str, average: Average, n: int, dtype: Any) -> Array:
+    """A mean by its name, given how to average; of Hermitian matrices by their real ones."""
+    if np.dtype(dtype).kind == "c" and name in ("riemann", "median"):
+        return to_complex(MEANS[name](lambda f: average(partial(_of_real, f)), n))
+    return MEANS[name](average, n)
+
+
+def _of_real(f: RowFunction, X: np.ndarray) -> np.ndarray:
+    return f(to_real(X))
 
 
 # -- Steps on the manifold ----------------------------------------------------

@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from spdmetric.caller import spell
-from spdmetric.linalg.symmetric import Array, array_namespace, detached, symmetrize
+from spdmetric.linalg.symmetric import Array, adjoint, array_namespace, detached, is_complex, symmetrize
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -40,10 +40,12 @@ class UninformativeDataError(ValueError):
 def check_spd(X: ArrayLike, *, name: str = "X", first: int = 0) -> Array:
     """Return a stack of SPD matrices in float64, or say which matrix is not one and why.
 
+    Hermitian ones are taken too, in complex128.
+
     Parameters
     ----------
     X : array-like of shape (n, d, d)
-        Symmetric positive definite matrices.  Asymmetry up to 1e-8 of the largest
+        Symmetric positive definite matrices, or Hermitian ones.  Asymmetry up to 1e-8 of the largest
         entry (1e-5 for float32) counts as rounding and is averaged.
     name : str, default="X"
         What the sentences call the stack.
@@ -117,7 +119,7 @@ def check_symmetric(X: ArrayLike, *, name: str = "X", first: int = 0) -> Array:
     largest = detached(xp.max(xp.abs(matrices), axis=(-2, -1)))  # NaN and infinity show here
     bad = first_true(~((largest == 0) | ((largest >= low) & (largest <= high))))
     if bad is None:
-        skew = detached(xp.max(xp.abs(matrices - matrices.mT), axis=(-2, -1)))
+        skew = detached(xp.max(xp.abs(matrices - adjoint(matrices)), axis=(-2, -1)))
         bad = first_true(skew > allowed * largest)
     if bad is not None:
         fault = _find_fault(to_numpy(matrices[bad, :, :]), name, allowed)
@@ -191,7 +193,7 @@ def _find_fault(A: np.ndarray, name: str, allowed: float) -> _Fault | None:
     """Why a matrix is no covariance matrix, as far as its entries tell."""
     if (gaps := _find_gaps(A)) is not None:
         return gaps
-    (low, high), largest, skew = _SIZES, np.abs(A).max(), np.abs(A - A.T).max()
+    (low, high), largest, skew = _SIZES, np.abs(A).max(), np.abs(A - adjoint(A)).max()
     if not low <= largest <= high:
         return (
             f"has {largest:.3g} for its largest entry",
@@ -199,10 +201,13 @@ def _find_fault(A: np.ndarray, name: str, allowed: float) -> _Fault | None:
             f"instance {name} / {largest:.0e}.",
         )
     if skew > allowed * largest:
+        kind, other, way = "symmetric", "transpose", ""
+        if is_complex(A):
+            kind, other, way = "Hermitian", "conjugate transpose", ".conj()"
         return (
-            f"is not symmetric: it differs from its transpose by {skew / largest:.2g} of its largest entry",
+            f"is not {kind}: it differs from its {other} by {skew / largest:.2g} of its largest entry",
             f"at most {allowed:.0e}, as rounding. If that is meant, pass "
-            f"({name} + {name}.transpose(0, 2, 1)) / 2.",
+            f"({name} + {name}.transpose(0, 2, 1){way}) / 2.",
         )
     return None
 
@@ -234,13 +239,9 @@ def _as_float64(X: Any, name: str) -> tuple[Array, float]:
     if not is_tensor(X):
         X = np.asarray(as_numbers(X, name), order="C")  # sums in another order have other last digits
     xp = array_namespace(X)
-    if xp.isdtype(X.dtype, "complex floating"):
-        raise ValueError(
-            f"{name} is complex: complex data not supported. Expected real symmetric matrices; for "
-            "Hermitian ones pass the real embedding [[Re, -Im], [Im, Re]]."
-        )
-    single = str(X.dtype).rpartition(".")[2] in ("float32", "float16", "bfloat16")
-    return xp.astype(X, xp.float64, copy=False), _ASYMMETRY["float32" if single else "float64"]
+    single = str(X.dtype).rpartition(".")[2] in ("float32", "float16", "bfloat16", "complex64")
+    dtype = xp.complex128 if is_complex(X) else xp.float64
+    return xp.astype(X, dtype, copy=False), _ASYMMETRY["float32" if single else "float64"]
 
 
 def as_numbers(x: ArrayLike, name: str) -> np.ndarray:
@@ -326,7 +327,7 @@ def _surely_definite(X: Array) -> bool:
     if not is_numpy_array(X):
         return False
     d = X.shape[-1]
-    trace = np.trace(X, axis1=-2, axis2=-1)
+    trace = np.trace(X, axis1=-2, axis2=-1).real
     if not np.all(trace > 0):
         return False
     try:
@@ -778,12 +779,16 @@ def view_names(X: Any) -> tuple[str, ...] | None:
 
 
 def is_single(x: object) -> bool:
-    """Whether the numbers are float32, in any namespace."""
-    return str(getattr(x, "dtype", None)).rpartition(".")[2] == "float32"
+    """Whether the numbers are float32, or complex ones of that precision, in any namespace."""
+    return str(getattr(x, "dtype", None)).rpartition(".")[2] in ("float32", "complex64")
 
 
 def as_float(x: ArrayLike, *, single: bool = False) -> Array:
-    """Return an array in float64, or float32, in its own namespace; what is no array becomes NumPy's."""
+    """Return an array in float64 or complex128, or in single precision, in its own namespace.
+
+    What is no array becomes NumPy's.
+    """
     x = x if is_tensor(x) else np.asarray(x)
     xp = array_namespace(x)
-    return xp.astype(x, xp.float32 if single else xp.float64, copy=False)
+    single_type, double_type = (xp.complex64, xp.complex128) if is_complex(x) else (xp.float32, xp.float64)
+    return xp.astype(x, single_type if single else double_type, copy=False)

@@ -19,7 +19,7 @@ from spdmetric import validation
 from spdmetric.distributed.arrays import chunk_rows
 from spdmetric.distributed.cluster import Cluster
 from spdmetric.linalg.batch import Factor
-from spdmetric.linalg.symmetric import Moments, Summary, symmetrize
+from spdmetric.linalg.symmetric import Moments, Summary, adjoint, symmetrize
 from spdmetric.linalg.threads import chunks, one_thread
 from spdmetric.means import RowFunction, weighted_sum
 from spdmetric.objectives.data import (
@@ -94,7 +94,7 @@ def check_cluster_data(
     having = [survey.range[1] > 0 for survey in surveys]
     kept = [list(compress(column, having)) for column in (*columns, [s.symmetric for s in surveys])]
     blocks = cluster.each(partial(_label, classes=classes, scale=scale, target=target), *kept)
-    return classes, ClusterData(cluster, blocks, X.shape, target)
+    return classes, ClusterData(cluster, blocks, X.shape, target, X.dtype)
 
 
 def _sum_surveys(surveys: list[Survey], classes: np.ndarray, unit: float) -> np.ndarray:
@@ -147,7 +147,7 @@ def _survey(
     low, high = validation.weight_range(weight)
     unit = validation.weight_unit(high) if high > 0 else 1.0
     sums = np.stack([np.bincount(codes, weights=of) for of in (weight, (unit * weight) ** 2, weight > 0)])
-    symmetric = np.array_equal(X, X.mT)
+    symmetric = np.array_equal(X, adjoint(X))
     return Survey(labels, sums, unit, (low, high), symmetric, None)
 
 
@@ -165,7 +165,7 @@ class Block:
 
     @property
     def matrices(self) -> np.ndarray:
-        X = self.X.astype(np.float64, copy=False)
+        X = self.X.astype(np.result_type(self.X, np.float64), copy=False)
         return X if self.symmetric else symmetrize(X)
 
     def __sizeof__(self) -> int:
@@ -305,10 +305,13 @@ class ClusterData(Data):
         blocks: list[Future],
         shape: tuple[int, ...],
         target: ClassTarget,
+        dtype: Any,
         keep: bool = False,
     ):
         vars(self).update(X=blocks, target=target, rows=None, cluster=cluster, shape=tuple(shape), keep=keep)
+        self.dtype = np.result_type(dtype, np.float64)
 
+    dtype: Any = None
     cluster: Cluster
     dimensions: tuple[int, ...]
     keep: bool  # whether chunks at a point are kept for the second pass
@@ -327,7 +330,7 @@ class ClusterData(Data):
         pieces = self.cluster.each(partial(_whiten, factor=factor, n=n), self.X)
         k, matrices = shape[-1], prod(shape[:-2])
         keep = 8 * matrices * 2 * (k * k + k * (k + 1)) <= self.cluster.memory() / 3
-        return ClusterData(self.cluster, pieces, shape, self.target, keep)
+        return ClusterData(self.cluster, pieces, shape, self.target, self.dtype, keep)
 
     def decompose(self, W: Factor, *, gram: bool) -> tuple[Any, Summary, list[Any]]:
         """Moments of all chunks together and the chunks at W as futures, and what they say in short."""

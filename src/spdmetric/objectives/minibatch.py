@@ -21,7 +21,8 @@ from typing import NamedTuple
 import numpy as np
 
 from spdmetric.linalg.batch import Decomposition, Factors, PerView, Views, make_stack, view_columns
-from spdmetric.linalg.symmetric import Moments, compute_moments, lazy, symmetrize, unvech, vech
+from spdmetric.linalg.hermitian import fill_matrices, list_entries
+from spdmetric.linalg.symmetric import Moments, compute_moments, lazy, symmetrize
 from spdmetric.manifolds import FactorPoint
 from spdmetric.objectives.alignment import Evaluation, Misalignment
 from spdmetric.objectives.data import Data, default_chunk_size
@@ -146,7 +147,7 @@ class Sample:
         scale = -2 / (np.sqrt(C_square) * self._target_norm * self._weight.sum())
         ratio = float(np.vdot(given.A, given.A)) / C_square
         M = (self._Y - given.target_mean) @ given.A.T - (self._features - given.mean) @ (ratio * C)
-        M = _turned(self.point.frame.T, scale * self._weight * M)
+        M = _turned(self.point.frame.conj().T, scale * self._weight * M)
         return np.concatenate([M, -M.sum(axis=0, keepdims=True)])
 
 
@@ -190,7 +191,7 @@ class Past(NamedTuple):
         squares = self.total * (np.diag(q) - np.outer(q, q))
         ridge = FeatureRidge.from_scatter(C, A, squares, self.total, n / q.size, learned=True)
         weighting = weigh_directions(ridge, ridge.estimated_errors(n))
-        directions = _turned(self.point.frame.T, weighting.directions.T).T
+        directions = _turned(self.point.frame.conj().T, weighting.directions.T).T
         return weighting._replace(directions=directions) if directions.size else None
 
 
@@ -206,7 +207,7 @@ def _averages(moments: Moments) -> Moments:
 
 
 def _with_identity(X: np.ndarray) -> np.ndarray:
-    return np.concatenate([np.asarray(X, dtype=float), np.eye(X.shape[1])[None]])
+    return np.concatenate([X, np.eye(X.shape[1])[None]])
 
 
 def _traceless(xi: np.ndarray) -> np.ndarray:
@@ -220,4 +221,4 @@ def _turned(Q: np.ndarray | PerView, vectors: np.ndarray) -> np.ndarray:
     if isinstance(Q, PerView):
         parts = zip(Q, view_columns(Q), strict=True)
         return np.concatenate([_turned(of_view, vectors[:, columns]) for of_view, columns in parts], axis=1)
-    return vech(Q @ unvech(vectors) @ Q.T)
+    return list_entries(Q @ fill_matrices(vectors, Q) @ Q.conj().T)
