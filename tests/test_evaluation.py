@@ -22,6 +22,7 @@ from spdmetric.comparison.methods import (
     COMPARED,
     METHODS,
     PAIRS,
+    REGRESSORS,
     Sizes,
     expression,
     find_obstacle,
@@ -58,7 +59,7 @@ def test_every_method_labels_test_matrices_and_is_described(name, fold):
 def test_titles_are_unique_and_lists_are_of_known_methods():
     for field in ("title", "short"):
         assert len({getattr(method, field) for method in METHODS.values()}) == len(METHODS)
-    assert set(COMPARED) | {name for pair in PAIRS for name in pair[:2]} <= set(METHODS)
+    assert set(COMPARED) | {name for pair in PAIRS for name in pair} <= {*METHODS, *REGRESSORS}
 
 
 def test_code_names_what_differs_from_the_defaults():

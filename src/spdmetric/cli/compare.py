@@ -1,11 +1,10 @@
 """Which metric suits my matrices, and does learning help?
 
-For matrices with classes; numbers are predicted with 'spdmetric fit --regression'.  Runs the usual
-distances, the learned metrics (full, low rank, chosen by cross-validation) and the usual baselines under
-nested cross-validation, and writes one HTML page that needs no network.  Where there are groups, sessions or
-subjects, they are left out whole, and every method is also run on recentered matrices.  An interrupted run
-resumes when the same command is given again: finished folds are in the file beside the page that ends in
-.state.
+Runs the usual distances, the learned metrics (full, low rank, chosen by cross-validation) and the usual
+baselines under nested cross-validation, and writes one HTML page that needs no network.  Where there are
+groups, sessions or subjects, they are left out whole, and every method is also run on recentered matrices.
+An interrupted run resumes when the same command is given again: finished folds are in the file beside the
+page that ends in .state.
 """
 
 from __future__ import annotations
@@ -59,8 +58,10 @@ def add_options(parser: ArgumentParser) -> None:
     save = "train the winner on all of DATA, and keep it for 'spdmetric predict'"
     parser.add_argument("--save", type=Path, metavar="MODEL.skops", help=save)
     parser.add_argument("--method", metavar="NAME", help="what to save instead of the winner")
-    decides = "what decides (default: accuracy)"
-    parser.add_argument("--scoring", choices=SCORES, default="accuracy", help=decides)
+    decides = "what decides (default: accuracy; of regression targets r2)"
+    parser.add_argument("--scoring", choices=(*SCORES, "r2", "mae"), help=decides)
+    parser.add_argument("--regression", action="store_true", help="the labels are regression targets")
+    parser.add_argument("--title", metavar="WORDS", help="of the page (default: the question, of a file)")
     weight = "classes count alike, whatever their sizes, in methods that can weigh them"
     parser.add_argument("--class-weight", choices=("balanced",), help=weight)
     channels = "names of the channels, separated by commas, for the pictures"
@@ -104,7 +105,7 @@ def run(arguments: Namespace) -> None:
         methods=arguments.methods,
         repeats=arguments.repeats,
         seed=arguments.seed,
-        scoring=arguments.scoring,
+        scoring=arguments.scoring or ("r2" if arguments.regression else None),
         class_weight=arguments.class_weight,
         recenter=arguments.recenter,
         channels=arguments.channels or data.matrices.channels,
@@ -150,6 +151,7 @@ def _write(report: Report, data: Input, arguments: Namespace) -> None:
         command=shlex.join(["spdmetric", *arguments.words]),
         skipped=arguments.skip_bad,
         saved=saved,
+        title=arguments.title,
     )
     if saved:
         save_model(report.best_estimator(arguments.method), data, arguments.save)

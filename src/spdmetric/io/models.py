@@ -49,6 +49,7 @@ TRUSTED = frozenset(
         "spdmetric.estimators.transfer.TransferClassifier",
         "spdmetric.io.signals.Recipe",
         "spdmetric.manifolds.BallPoint",
+        "spdmetric.manifolds.ComplexPoint",
         "spdmetric.linalg.batch.Factors",
         "spdmetric.manifolds.RankPoint",
         "spdmetric.manifolds.ViewPoint",
