@@ -7,8 +7,7 @@ the classes differ, a new run, and the comparison with other methods.
 
 Where the environment variable ``SPDMETRIC_DATA`` names a folder with ``eegmmi/S007R04.edf``, ``S007R08.edf``
 and ``S007R12.edf`` (PhysioNet's EEG Motor Movement/Imagery data set), these are read: subject 7 imagines
-moving the left or the right fist.  Elsewhere three recordings of the same form are simulated, whose other
-sources move from run to run.
+moving the left or the right fist.  Elsewhere three recordings of the same form are simulated.
 """
 
 # %%
@@ -28,7 +27,6 @@ from sklearn.model_selection import LeaveOneGroupOut, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, PatternsDisplay, compare
-from spdmetric.io.signals import estimate_covariances
 
 mne.set_log_level("ERROR")
 folder, runs = Path(os.environ.get("SPDMETRIC_DATA", "")) / "eegmmi", (4, 8, 12)
@@ -48,8 +46,8 @@ def simulate(seed, n_trials=16, rate=160):
     montage = mne.channels.make_standard_montage("biosemi64")
     info = mne.create_info(montage.ch_names, rate, "eeg").set_montage(montage)
     places = np.array([channel["loc"][:3] for channel in info["chs"]])
-    rng = np.random.default_rng(seed)
-    centers = [montage.ch_names.index(name) for name in ("C3", "C4", *rng.choice(montage.ch_names, 10))]
+    others, rng = np.random.default_rng(0).choice(montage.ch_names, 10), np.random.default_rng(seed)
+    centers = [montage.ch_names.index(name) for name in ("C3", "C4", *others)]
     reach = np.exp(-np.sum((places - places[centers, None]) ** 2, axis=2) / (2 * 0.04**2))
     times = np.arange(4 * rate * n_trials) / rate
     phases = np.cumsum(rng.normal(0, 0.2, (len(centers), times.size)), axis=1)
@@ -118,6 +116,5 @@ print(f"adapted  {adapted.score(covariances[last], y[last]):.2f}")
 # Several methods on the same folds, which leave out whole runs, and once more with every run recentered by
 # its own mean.  ``report.save("report.html")`` writes the page.
 
-matrices = estimate_covariances(epochs, groups="run")
-report = compare(matrices, methods=["spdmetric", "mdm", "logeuclid-mean-logistic"])
+report = compare(epochs, groups=run, methods=["spdmetric", "mdm", "logeuclid-mean-logistic"])
 print(report)
