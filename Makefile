@@ -58,7 +58,7 @@ $(MATRIX:%=matrix-%): matrix-%:
 	if [ "$$(tail -n 1 build/matrix-$*.txt)" = FAILED ]; then counts="FAILED $$counts"; fi; \
 	echo "Python $*: $$counts" >> build/matrix-$*.txt
 
-# 10,000 examples of the properties, 8,000 damaged and hostile files, commands killed and interrupted at 210 random
+# 10,000 examples of the properties, 7,700 damaged and hostile files, commands killed and interrupted at 210 random
 # moments, memory, the wheel in a new environment: half an hour to an hour on two cores. What was tried stands at the end.
 # `make nightly SHARE=0.03` does that share of it, to see whether it works.
 SHARE ?= 1

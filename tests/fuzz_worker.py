@@ -220,16 +220,9 @@ KINDS = {
 }
 
 
-def read_few_labels(path: Path) -> Any:
-    from spdmetric.io.tables import read_column
-
-    return (read_column(path, 25),)
-
-
 HOSTILE_READERS = {
     "hostile.npz": read_matrix_file,
     "hostile73.mat": read_matrix_file,
-    "hostile.csv": read_few_labels,
 }
 
 

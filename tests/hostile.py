@@ -1,4 +1,4 @@
-"""Hostile files made from parts: archives, HDF5, tables.
+"""Hostile files made from parts: archives and HDF5.
 
 Every kind is a strategy of specifications and a function that writes one of them as a file.  The parts
 are what such files are really made of, each right or wrong on its own: names, shapes, types, lengths,
@@ -248,41 +248,7 @@ def add_cells(file: Any, name: str, kind: str, secret: Path) -> None:
     dataset.attrs["MATLAB_class"] = np.bytes_("cell")
 
 
-# -- Tables ----------------------------------------------------------------------------
-
-CELLS = st.one_of(
-    st.sampled_from(
-        ["1", "-1", "left", "=1+1", "'=x", "", " ", "nan", "1e400", "\x00", "\x1b[2J", "\ufeff", "٣"]
-    ),
-    st.text(max_size=8),
-    st.sampled_from(["a" * 10**5, "a" * 2 * 10**5, '"' * 7]),
-)
-CSV = st.fixed_dictionaries(
-    {
-        "head": usually("label", "index,label", "y,y", "", "a,b", "label" * 10**5),
-        "cells": st.one_of(
-            st.lists(CELLS, min_size=1, max_size=2).map(lambda row: [row]),
-            st.lists(st.lists(CELLS, min_size=1, max_size=3), max_size=8),
-        ),
-        "quoted": st.booleans(),
-        "end": usually("\n", "\r\n", "\r", ""),
-        "repeat": usually(25, 1, 2_000),
-        "tail": usually("", '"', "1,", "," * 10**6, '"\n",' * 10**5),
-    }
-)
-
-
-def write_csv(spec: dict[str, Any], path: Path) -> None:
-    quote = '"' if spec["quoted"] else ""
-    longest = max((len(c) for row in spec["cells"] for c in row), default=0)
-    rows = [",".join(f"{quote}{cell}{quote}" for cell in row) for row in spec["cells"]]
-    repeat = spec["repeat"] if longest < 1000 else min(spec["repeat"], 100)
-    text = spec["end"].join([spec["head"], *rows * repeat, spec["tail"]])
-    path.write_bytes(text.encode("utf-8", "surrogatepass"))
-
-
 HOSTILE = {
     "hostile.npz": Hostile(NPZ, write_npz),
     "hostile73.mat": Hostile(HDF5, write_hdf5),
-    "hostile.csv": Hostile(CSV, write_csv),
 }

@@ -133,9 +133,9 @@ def test_a_taken_temporary_name_is_an_error_not_a_target(tmp_path, monkeypatch):
 
 
 def test_long_names(tmp_path):
-    path = tmp_path / ("a" * 250)
-    write_atomically(path, "x")
-    assert path.read_text() == "x"
+    for name in ("a" * 250, "漢" * 80 + ".csv"):
+        write_atomically(tmp_path / name, "x")
+        assert (tmp_path / name).read_text() == "x"
 
 
 def test_another_name_of_a_file_keeps_the_old_content(tmp_path):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 import warnings
 
+import numpy as np
 import pytest
 
 from spdmetric import cli
@@ -55,6 +57,12 @@ assert not [n for n in sys.modules if n.startswith("spdmetric.comparison")]
         (["compare", "a.npz", "--jobs", "0"], "expected a whole number >= 1, got '0'"),
         (["compare", "a.npz", "--methods", "mdm,"], "expected names, separated by commas, got 'mdm,'"),
         (["toy", "--seed", "-1"], "expected a whole number >= 0, got '-1'"),
+        (["fit", "a.npz", "-o", "b.skops", "--rank", "²"], "a whole number >= 1 or \"full\", got '²'"),
+        (["toy", "--seed", "9" * 400], "expected a whole number >= 0, got '9999"),
+        (
+            ["fit", "a.npz", "-o", "b.skops", "--labels", ""],
+            "--labels: expected a name, got nothing",
+        ),
         (["fit", "a.npz", "-o", "b.skops", "--rank", "half"], "a whole number >= 1 or \"full\", got 'half'"),
     ],
 )
@@ -100,3 +108,45 @@ def test_an_interruption_says_how_to_go_on_even_where_a_module_swallows_it(capsy
     finally:
         signal.signal(signal.SIGINT, before)
     assert capsys.readouterr().err.endswith("same command again to resume.\n")
+
+
+TOY = ["toy --out {}", "fit {}/toy-train.npz --method euclid -o {}/m.skops", "show {}/m.skops", "methods"]
+TOY += ["predict {}/m.skops {}/toy-new.npz -o {}/y.csv", "predict {}/m.skops {}/toy-new.npz"]
+TOY += ["compare {}/toy-train.npz --methods euclid,mdm --repeats 1 --jobs 2 --out {}/p.html --csv {}/p.csv"]
+
+
+@pytest.mark.parametrize("streams", ["| true", ">&- 2>&-"])
+def test_outputs_are_whole_whoever_listens(streams, tmp_path):
+    """A reader that ends early, and streams that are closed, stop nothing; labels have to go somewhere."""
+    command = f"{sys.executable} -W ignore -m spdmetric"
+    for line in TOY:
+        words = line.replace("{}", str(tmp_path))
+        shown = f"set -o pipefail; {command} {words} {streams}"
+        done = subprocess.run(["bash", "-c", shown], capture_output=True, text=True, check=False)
+        nowhere = words.startswith("predict") and " -o " not in words and streams.startswith(">&-")
+        assert done.returncode == (2 if nowhere else 0), (words, done.stderr)
+        assert "Traceback" not in done.stderr
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"toy-train.npz", "toy-new.npz", "m.skops", "y.csv", "p.html", "p.csv", "p.state"}
+
+
+def test_letters_that_the_terminal_does_not_have(tmp_path):
+    """Neither those of labels nor those of names of files stop a command after its work."""
+    X = np.stack([np.eye(3) * k for k in range(1, 9)])
+    names = [b"set", "漢".encode(), b"\xff"]
+    for name in names[1:]:
+        folder = os.path.join(os.fsencode(tmp_path), names[0], name)
+        os.makedirs(folder)
+        for k, A in enumerate(X):
+            with open(os.path.join(folder, b"%d" % k + name + b".npy"), "wb") as file:
+                np.save(file, A * 10 ** names.index(name))
+    environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONWARNINGS": "ignore"}
+    options = {"cwd": tmp_path, "env": environment}
+    (tmp_path / "labels.csv").write_text("\n".join(f"{k}漢,漢\n{k}\\udcff,right" for k in range(8)))
+    done = run("fit", "set", "--labels", "labels.csv", "--method", "euclid", "-o", "漢.skops", **options)
+    assert done.returncode == 0, done.stderr
+    assert "2 classes: right (8), \\u6f22 (8)" in done.stdout
+    done = run("predict", "漢.skops", "set", "-o", "y.csv", **options)
+    assert done.returncode == 0, done.stderr
+    assert "\\udcff/0\\udcff.npy,right," in (tmp_path / "y.csv").read_text()
+    assert run("predict", "漢.skops", "set", "--labels", "y.csv", **options).stderr.startswith("accuracy: ")

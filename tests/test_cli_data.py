@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.io import savemat
 
 import spdmetric
 from formats import write_edf
@@ -18,6 +19,7 @@ from spdmetric.comparison.folds import steps_of
 from spdmetric.comparison.methods import METHODS, Sizes
 from spdmetric.comparison.program import Origin, write_program
 from spdmetric.io.matrices import read_matrices
+from spdmetric.io.signals import read_signals
 
 WORDS = np.array(["left", "right", "both feet"])
 
@@ -288,6 +290,78 @@ def test_code_to_copy_for_signals_and_shrinkage(name, here):
     assert [row["label"] for row in rows_of()] == [str(k) for k in names["model"].predict(X[40:])]
 
 
+# -- recordings ---------------------------------------------------------------------------
+
+
+def write_runs(rng, suffix, folder="runs", runs=(1, 2)):
+    """Recordings in which the class decides which channel is loud, as MNE exports them."""
+    mne = pytest.importorskip("mne")
+    Path(folder).mkdir()
+    for run in runs:
+        signal = 1e-5 * rng.standard_normal((3, 50 * 100))
+        marks = mne.Annotations(1.0 + 2 * np.arange(24), 0.5, ["T1", "T2"] * 12)
+        for k in range(24):
+            signal[k % 2, 100 + 200 * k : 250 + 200 * k] *= 4
+        raw = mne.io.RawArray(signal, mne.create_info(["C3", "C4", "Cz"], 100.0, "eeg"), verbose="ERROR")
+        raw.set_annotations(marks)
+        path = Path(folder) / f"sub-1_run-{run}_raw{suffix}"
+        if suffix == ".fif":
+            raw.save(path, verbose="ERROR")
+        else:
+            mne.export.export_raw(path, raw, verbose="ERROR")
+    return path
+
+
+@pytest.mark.filterwarnings(
+    "ignore:Encountered data in", "ignore:.*meas_date", "ignore:Converting data files"
+)
+@pytest.mark.parametrize("suffix", [".vhdr", ".set", ".bdf", ".edf", ".fif"])
+def test_recordings_of_every_format_are_learned_from_and_labeled(suffix, here, capsys):
+    last = write_runs(here, suffix)
+    names = "Comment/T1=left,Comment/T2=right" if suffix == ".vhdr" else "T1=left,T2=right"
+    options = ["--events", names, "--window", "0", "1", "--groups", "run", "--method", "mdm"]
+    assert main(["fit", "runs", "-o", "model.skops", *options]) == 0
+    assert "groups, kept whole by the folds: 1 (24), 2 (24)" in capsys.readouterr().out
+    assert main(["predict", "model.skops", str(last), "-o", "labels.csv"]) == 0
+    rows = rows_of()
+    assert list(rows[0]) == ["index", "file", "onset", "label", "true"]
+    assert [row["label"] for row in rows] == ["left", "right"] * 12
+    assert {row["file"] for row in rows} == {last.name}
+    np.testing.assert_allclose([float(row["onset"]) for row in rows], 1 + 2 * np.arange(24))
+
+
+def test_codes_of_a_stimulus_channel_are_events(rng, tmp_path):
+    """Where there are no annotations, as in recordings of MEG and of BioSemi."""
+    mne = pytest.importorskip("mne")
+    signal = 1e-5 * rng.standard_normal((3, 1000))
+    signal[2] = 0
+    signal[2, [100, 500]], signal[2, [300]] = 1, 2
+    raw = mne.io.RawArray(
+        signal, mne.create_info(["C3", "C4", "S"], 100, ["eeg", "eeg", "stim"]), verbose="ERROR"
+    )
+    found = read_signals(raw, events="1=left,2=right", window=(0, 1))
+    assert found.y.tolist() == ["left", "right", "left"]
+    np.testing.assert_allclose(found.X[1], 1e6 * signal[:2, 300:401])
+
+
+@pytest.mark.parametrize("name", ["DataFile", "MarkerFile"])
+@pytest.mark.parametrize("elsewhere", ["../other.eeg", "/etc/passwd", "..\\\\other.eeg"])
+def test_a_header_names_files_of_its_own_folder_alone(name, elsewhere, here):
+    path = write_runs(here, ".vhdr", runs=(1,))
+    path.write_text(re.sub(rf"(?m)^{name}=.*$", f"{name}={elsewhere}", path.read_text()))
+    with pytest.raises(ValueError, match="expected a file in its own folder"):
+        read_signals(path, events="Comment/T1", window=(0, 1))
+
+
+@pytest.mark.parametrize("data", ["../other.fdt", "/tmp/other.fdt"])
+@pytest.mark.parametrize("trials", [1, 5])
+def test_eeglab_data_are_in_the_same_folder(data, trials, tmp_path):
+    content = {"data": data, "trials": trials, "nbchan": 2, "pnts": 10, "srate": 100.0, "chanlocs": []}
+    savemat(tmp_path / "a.set", {"EEG": content})
+    with pytest.raises(ValueError, match=r"names the file .*other\.fdt; expected a file in its own folder"):
+        read_signals(tmp_path / "a.set", events="T1", window=(0, 1))
+
+
 # -- sentences ----------------------------------------------------------------------------
 
 
@@ -297,6 +371,10 @@ def one_class(rng):
 
 def one_alone(rng):
     np.savez("data.npz", X=spd(rng, 10, 3), y=np.array(["left"] * 9 + ["right"]))
+
+
+def all_alone(rng):
+    np.savez("data.npz", X=spd(rng, 10, 3), y=np.arange(10))
 
 
 def one_group(rng):
@@ -344,7 +422,6 @@ SENTENCES = {
     "signals": (trials, FIT, "holds signals, (n, channels, times), no square matrices: give --est"),
     "neighbors": (words, [*FIT, "--neighbors", "500"], "--neighbors 500: there are 42 matrices; expected at"),
     "neighbors of folds": (words, [*FIT, "--neighbors", "40"], "--neighbors 40: expected at most 33"),
-    "complex": (hermitian, FIT, "data.npz holds complex numbers; expected real ones"),
     "pickle": (words, ["fit", "data.npz", "-o", "m.pkl"], "--out m.pkl: expected a name that ends in .skops"),
     "bad": (holes, FIT, "2 of 40 cannot be used, X[3] (contains NaN in 1 of 9 entries), X[38] (negative"),
     "no method": (words, [*FIT, "--method", "best"], "--method best: there is no such method"),
@@ -365,6 +442,17 @@ SENTENCES = {
     "no labels": (no_labels, COMPARE, "data has no labels: give --labels CSV, or store them as y"),
     "channels": (words, [*COMPARE, "--channels", "C3,C4"], "--channels has 2 names: expected 3"),
     "group asked for": (one_group, [*COMPARE, "--groups", "groups"], "in the group monday: expected at"),
+    "each of a class": (
+        all_alone,
+        [*FIT, "--method", "mdm"],
+        "10 classes of one matrix each, from which",
+    ),
+    "other arrays": (
+        words,
+        [*FIT, "--matrices", "C"],
+        "C: expected the name of an array; it has X, y",
+    ),
+    "state": (words, [*COMPARE, "--csv", "page.state"], "would replace the file of --out, its state: name"),
     "one of a class": (one_alone, FIT, "Only one matrix has the label 'right': expected two classes"),
     "folds": (words, [*FIT, "--folds", "41"], "--folds 41: the largest class has 14 matrices; expected"),
     "radius": (words, [*FIT, "--radius", "nan"], "--radius nan: expected a finite number >= 0"),
@@ -386,7 +474,7 @@ SENTENCES = {
 def test_no_name_is_not_this_folder(words, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(words)
-    assert "argument DATA: expected the name of a file or folder, got nothing" in capsys.readouterr().err
+    assert "argument DATA: expected a name, got nothing" in capsys.readouterr().err
 
 
 def test_other_data_than_the_model_takes(here, capsys):

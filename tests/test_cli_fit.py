@@ -6,6 +6,7 @@ import csv
 import io
 import os
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -13,9 +14,9 @@ import tqdm
 from sklearn.base import clone
 
 import spdmetric
-from random_matrices import labeled
+from random_matrices import labeled, spd
 from spdmetric import LogEuclideanClassifier
-from spdmetric.cli import main
+from spdmetric.cli import main, options
 from spdmetric.cli.predict import accuracy
 
 
@@ -137,3 +138,23 @@ def test_toy(tmp_path, capsys):
     with np.load(tmp_path / "new folder" / "toy-train.npz") as content:
         assert content["X"].shape == (50, 8, 8)
         assert set(content["y"]) == {"plus", "minus"}
+
+
+def test_time_is_shown_before_the_first_step_ends(monkeypatch):
+    shown, seen = io.StringIO(), threading.Event()
+    shown.isatty = lambda: True
+    write = shown.write
+    shown.write = lambda text: (write(text), seen.set() if "labeling: 0 steps, 00:00" in text else None)
+    monkeypatch.setattr(options, "PATIENCE", 0.01)
+    monkeypatch.setattr(sys, "stderr", shown)
+    with options.show_progress("labeling"):
+        assert seen.wait(60)
+
+
+@pytest.mark.parametrize(("shift", "verdict"), [(0.0, ", which is not beaten"), (3.0, "")])
+def test_the_share_of_the_largest_class_stands_beside_the_accuracy(shift, verdict, rng, tmp_path, capsys):
+    y = np.array(["often"] * 32 + ["rare"] * 4)
+    X = np.exp(shift * (y == "rare"))[:, None, None] * spd(rng, 36, 3)
+    np.savez(tmp_path / "train.npz", X=X, y=y)
+    assert run(tmp_path, "fit", "train.npz", "-o", "model.skops", "--radius", "0", "--rank", "full") == 0
+    assert f"; the largest class has 88.9 %{verdict}\n" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Regression targets on the command line: fit, predict, toy, and what compare says of them."""
+"""Regression targets on the command line: fit, predict, toy, and compare."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def test_fit_and_predict(options, files, capsys):
 
 def test_fit_chooses(files, capsys):
     assert main(["fit", "train.npz", "-o", "model.skops", "--regression"]) == 0
-    assert "R2 in cross-validation 0.9" in capsys.readouterr().out
+    assert "ridge regression; R2 0.9" in capsys.readouterr().out
     model = spdmetric.load("model.skops")
-    assert type(model[1]).__name__ == "LogEuclideanMetricCV"
+    assert type(model[1]).__name__ == "LogEuclideanRegressor"
     assert model.score(*files[2:]) > 0.9
 
 
@@ -69,9 +69,21 @@ def test_few_whole_numbers_are_warned_of(files, capsys):
     assert "5 different whole numbers for labels: leave out --regression" in capsys.readouterr().err
 
 
-def test_compare_is_for_classes(files, capsys):
-    assert main(["compare", "train.npz", "--out", "report.html"]) == 2
-    assert "compare is for classes, and y holds numbers" in capsys.readouterr().err
+@pytest.mark.parametrize("options", [["--scoring", "mae"], ["--regression", "--title", "Ages <1>"]], ids=str)
+def test_compare(options, files, capsys):
+    methods = ["--methods", "logeuclid-mean-ridge,mean", "--repeats", "1", "--jobs", "1"]
+    assert main(["compare", "train.npz", "--save", "model.skops", *methods, *options]) == 0
+    assert "Use Tangent space + ridge: " in capsys.readouterr().out
+    with open("report.html", encoding="utf-8") as file:
+        text = file.read()
+    assert "Predicted and true</h2>" in text
+    assert ("<h1><bdi>Ages &lt;1&gt;</bdi></h1>" in text) is ("--title" in options)
+    assert spdmetric.load("model.skops").score(*files[2:]) > 0.5
+
+
+def test_compare_says_which_scores_are_for_numbers(files, capsys):
+    assert main(["compare", "train.npz", "--scoring", "auc"]) == 2
+    assert "scoring='auc' is for classes, and y holds numbers" in capsys.readouterr().err
 
 
 def test_toy(tmp_path, capsys):

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 import shutil
 import subprocess
 from base64 import b64decode
-from pathlib import Path
 
 import pytest
 
@@ -195,32 +193,6 @@ def test_can_be_read_by_everyone(browser, theme):
     set_theme(browser, theme)
     assert browser.execute_script(CONTRAST) == []
     assert browser.execute_script(NAMELESS) == []
-
-
-def axe():
-    """The script of axe-core, named by an environment variable or installed by npm for all."""
-    named = os.environ.get("SPDMETRIC_AXE")
-    if named is None and shutil.which("npm"):
-        found = subprocess.run(["npm", "root", "--global"], capture_output=True, text=True, check=False)
-        named = f"{found.stdout.strip()}/axe-core/axe.min.js"
-    if named is None or not Path(named).is_file():
-        pytest.skip(
-            "axe-core is not there: npm install --global axe-core, or name axe.min.js in SPDMETRIC_AXE"
-        )
-    return Path(named).read_text("utf-8")
-
-
-@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 1280), ("light", 400), ("dark", 400)])
-def test_axe_finds_nothing_serious(browser, theme, width):
-    script = axe()
-    set_theme(browser, theme)
-    set_width(browser, width)
-    browser.execute_script(script)
-    found = browser.execute_async_script(
-        "const told = (v) => [v.impact, v.id, v.nodes[0].html];"
-        "axe.run(document).then((r) => arguments[0](r.violations.map(told)))"
-    )
-    assert [one for one in found if one[0] in ("serious", "critical")] == []
 
 
 def test_the_numbers_to_save_are_those_of_the_table(browser):

@@ -9,9 +9,11 @@ import os
 import pkgutil
 import re
 import shlex
+import shutil
 import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import spdmetric
@@ -94,6 +96,28 @@ def test_docstring_examples(module):
     assert tested.failed == 0
 
 
+@pytest.mark.parametrize("module", modules())
+def test_examples_use_what_they_import(module):
+    for example in doctest.DocTestFinder().find(importlib.import_module(module)):
+        tree = ast.parse("".join(part.source for part in example.examples))
+        imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+        names = {(one.asname or one.name).partition(".")[0] for node in imports for one in node.names}
+        assert names <= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}, example.name
+
+
+def test_pictures_of_estimators_link_to_no_page_that_is_not_there():
+    for what in spdmetric.__all__:
+        if hasattr(getattr(spdmetric, what), "_repr_html_"):
+            page = getattr(spdmetric, what)()._repr_html_()
+            assert not re.findall(r'href="http[^"]*spdmetric[^"]*"', page), what
+
+
+def test_documented_names_can_be_imported(extensions):
+    for topic in extensions("api").TOPICS:
+        for module, names in topic.names.items():
+            assert all(hasattr(importlib.import_module(module), what) for what in names), module
+
+
 # -- commands ---------------------------------------------------------------------
 
 
@@ -119,6 +143,35 @@ def test_shown_commands_are_understood(page, line, capsys):
     except SystemExit as stop:  # --help and --version end well, all else does not
         code = stop.code
     assert code == 0, f"{page}: {line}\n{capsys.readouterr().err}"
+
+
+def test_the_first_commands_print_what_the_page_says(tmp_path, monkeypatch, capsys):
+    from spdmetric.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    (shown,) = re.findall(r"```console\n(.*?)```", (DOCS / "commands.md").read_text(), re.S)
+    for step in shown.split("$ spdmetric ")[1:]:
+        command, _, printed = step.partition("\n")
+        assert main(shlex.split(command)) == 0
+        assert capsys.readouterr().out == printed
+
+
+def test_commands_from_recordings_to_a_report_run(data_folder, tmp_path, monkeypatch, capsys):
+    from spdmetric.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    runs = [data_folder / "eegmmi" / f"S007R{run:02d}.edf" for run in (4, 8, 12)]
+    Path("S007").mkdir()
+    for path, place in zip(runs, ("S007", "S007", "."), strict=True):
+        shutil.copy(path, place)
+    lines = [line for page, line in command_lines("spdmetric") if page == "docs/guide/recordings.md"]
+    assert [main(shlex.split(line)[1:]) for line in lines] == [0, 0, 0]
+    found = Path("labels.csv").read_text().splitlines()
+    assert found[0] == "index,file,onset,label,true"
+    rows = [line.split(",") for line in found[1:]]
+    assert np.mean([row[3] == row[4] for row in rows]) > 0.8
+    assert Path("report.html").stat().st_size > 10_000
+    assert "Error" not in capsys.readouterr().err
 
 
 def test_shown_make_targets_exist():

@@ -17,11 +17,12 @@ from random_matrices import labeled, spd
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.comparison import baselines
 from spdmetric.comparison.baselines import distances_wasserstein
-from spdmetric.comparison.folds import Fold, steps_of
+from spdmetric.comparison.folds import Fold
 from spdmetric.comparison.methods import (
     COMPARED,
     METHODS,
     PAIRS,
+    REGRESSORS,
     Sizes,
     expression,
     find_obstacle,
@@ -58,7 +59,7 @@ def test_every_method_labels_test_matrices_and_is_described(name, fold):
 def test_titles_are_unique_and_lists_are_of_known_methods():
     for field in ("title", "short"):
         assert len({getattr(method, field) for method in METHODS.values()}) == len(METHODS)
-    assert set(COMPARED) | {name for pair in PAIRS for name in pair[:2]} <= set(METHODS)
+    assert set(COMPARED) | {name for pair in PAIRS for name in pair} <= {*METHODS, *REGRESSORS}
 
 
 def test_code_names_what_differs_from_the_defaults():
@@ -88,25 +89,6 @@ def test_sizes_know_a_common_range(rng):
     assert Sizes.from_data(centered.astype(np.float32), y) == Sizes(12, 4, 6, 3, shared=True)
     A = rng.standard_normal((12, 4, 2))
     assert Sizes.from_data(A @ A.swapaxes(1, 2), y) == Sizes(12, 4, 6, 2)
-
-
-@pytest.mark.parametrize("name", ["spdmetric", "logeuclid-chosen"])
-def test_groups_reach_the_folds_inside(name, rng):
-    """Those of a classifier, and of a metric in a pipeline; one group is none."""
-    X, y = labeled(rng, 24, 3)
-    groups, seen = np.arange(24) // 8, []
-    first, *rest = steps_of(METHODS[name].make(Sizes.from_data(X, y)))
-
-    class Spy(type(first)):
-        def fit(self, X, y, sample_weight=None, groups=None, sample_domain=None):
-            seen.append(groups)
-            return super().fit(X, y, sample_weight, groups, sample_domain)
-
-    pipeline = make_pipeline(Spy(**first.get_params(deep=False)), *rest)
-    Fold(X[:20], y[:20], X[20:], groups[:20]).labels(pipeline)
-    np.testing.assert_array_equal(seen[0], groups[:20])
-    Fold(X[:8], y[:8], X[20:], groups[:8]).labels(pipeline)
-    assert seen[1] is None
 
 
 def test_parameters_are_given_to_the_steps_that_have_them():

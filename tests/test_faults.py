@@ -141,7 +141,7 @@ def test_killed_at_any_moment(command, folder, record_property):
         record_property("before the command had ended", killed)
 
 
-@pytest.mark.parametrize("command", COMMANDS if NIGHTLY else ["fit"])
+@pytest.mark.parametrize("command", COMMANDS if NIGHTLY else ["fit", "transform_to"])
 def test_no_space(command, folder):
     """A file may grow to 1,000 bytes only, as on a disk that is full."""
 

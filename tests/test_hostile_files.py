@@ -5,10 +5,12 @@ What is drawn at random from the same parts is in ``test_fuzz.py``.
 
 from __future__ import annotations
 
+import csv
 import os
 import struct
 import zipfile
 import zlib
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,7 @@ from scipy.io import savemat
 
 import hostile
 import spdmetric
+from formats import write_edf, write_gdf
 from random_matrices import labeled, spd
 from spdmetric.io.matrices import read_matrices
 from spdmetric.io.signals import read_signals
@@ -317,6 +320,33 @@ def test_one_long_label_is_not_repeated_for_all(tmp_path, modest):
         modest(read_column, tmp_path / "y.csv", 10_000)
 
 
+@pytest.mark.parametrize(("rate", "window"), [(10**8, (0.0, 2.0)), (100, (0.0, 1e7)), (100, (0.0, 1e300))])
+def test_a_rate_or_a_window_does_not_decide_how_much_is_allocated(rate, window, tmp_path, modest):
+    pytest.importorskip("mne")
+    write_gdf(tmp_path / "a.gdf", np.ones((3, 500), int), rate, 0.1, ["C3", "C4", "Cz"], [(100, 769)])
+    read_signals(tmp_path / "a.gdf", events="769", window=(0.0, 3 / rate))  # imports take memory too
+    with pytest.raises(ValueError, match=r"a\.gdf: window=.* is longer than the signal, 500 samples"):
+        modest(read_signals, tmp_path / "a.gdf", events="769", window=window)
+
+
+def test_a_short_record_does_not_either(tmp_path, modest):
+    pytest.importorskip("mne")
+    write_edf(tmp_path / "a.edf", np.ones((3, 1000)), 100, [(1.0, "T1")])
+    content = bytearray((tmp_path / "a.edf").read_bytes())
+    content[244:252] = b"0.000001"  # seconds of a record
+    (tmp_path / "a.edf").write_bytes(content)
+    with pytest.raises(ValueError, match=r"a\.edf"):
+        modest(read_signals, tmp_path / "a.edf", events="T1", window=(0.5, 2.5))
+
+
+def test_overlapping_trials_are_compared_with_the_recording(tmp_path, modest):
+    pytest.importorskip("mne")
+    events = [(k % 100, 769) for k in range(4000)]
+    write_gdf(tmp_path / "a.gdf", np.ones((4, 10_000), int), 100, 0.1, [*"abcd"], events)
+    with pytest.raises(ValueError, match="the trials declares"):
+        modest(read_signals, tmp_path / "a.gdf", events="769", window=(0, 95))
+
+
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "'=1", "''-x", "\uff1d1", "'", "'a", "a"]
 
 
@@ -328,19 +358,22 @@ def test_no_spreadsheet_runs_a_label_and_our_reader_gets_it_back(tmp_path):
     assert guard_formula("'a") == "'a"
 
 
+WORDS = ["=cmd|' /C calc'!A0", "-left", '@x, "y"', "left\r=cmd", "left", " left", "left ", "a;b"]
+
+
 def test_predictions_come_back_as_they_were(rng, tmp_path, capsys):
     from spdmetric.cli import main
 
-    X, codes = labeled(rng, 24, 3, classes=3)
-    y = np.array(["=cmd|' /C calc'!A0", "-left", '@x, "y"'])[codes]
+    X, codes = labeled(rng, 8 * len(WORDS), 3, classes=len(WORDS))
+    y = np.array(WORDS)[codes]
     np.savez(tmp_path / "train.npz", X=X, y=y)
     files = [str(tmp_path / name) for name in ("train.npz", "model.skops", "labels.csv")]
     assert main(["fit", files[0], "-o", files[1], "--radius", "0", "--rank", "full", "--neighbors", "1"]) == 0
     assert main(["predict", files[1], files[0], "-o", files[2]]) == 0
     text = (tmp_path / "labels.csv").read_text()
-    assert not any(
-        cell[:1] in "=+-@" for line in text.splitlines() for cell in line.replace('"', "").split(",") if cell
-    )
-    assert np.array_equal(read_column(files[2], 24), y)
-    assert np.array_equal(read_column(files[2], 24, heads=("true",)), y)
+    rows = list(csv.reader(StringIO(text, newline="")))
+    assert not any(cell[:1] in {*"=+-@\r\n"} for row in rows for cell in row)
+    assert [row[0] for row in rows] == ["index", *map(str, range(len(y)))]
+    assert np.array_equal(read_column(files[2], len(y)), y)
+    assert np.array_equal(read_column(files[2], len(y), heads=("true",)), y)
     assert LABEL_HEADS[0] in text

@@ -133,7 +133,7 @@ def test_what_is_wrong_with_a_folder(X, tmp_path):
         ("b.npy", np.array([[None]], dtype=object), "pickled"),
         ("b.npy", b"\x93NUMPY", "corrupt, truncated"),
         ("b.csv", "file,label\na,left\n", "expected a matrix of numbers, got 'a'"),
-        ("b.csv", "a,1\nb,2\nc,3\n", "got 'a' in row 1, column 1.*pass it as labels="),
+        ("b.csv", "a,1\nb,2\nc,3\n", "got 'b' in row 1, column 1.*pass it as labels="),
         ("b.csv", "1,2,3\n1,2\n1,2,3\n", "3 numbers in each row, and row 2 has 2"),
         ("b.csv", "1 2 3\n4 x 6\n7 8 9\n", "got 'x' in row 2, column 2"),
         ("b.csv", "", "it is empty; .*pass it as labels="),
@@ -181,6 +181,22 @@ def test_other_separators_and_types(rng, tmp_path):
     assert X.dtype == np.float64
     assert np.array_equal(X[[0, 1, 2, 3, 5]], np.stack([A] * 5))
     assert np.array_equal(X[4], A.astype(np.float32))
+
+
+@pytest.mark.parametrize("options", [{}, {"index": False}, {"index_label": "name", "sep": ";"}], ids=str)
+def test_matrices_as_pandas_writes_them(options, rng, tmp_path):
+    import pandas as pd
+
+    frames = [pd.DataFrame(rng.standard_normal((20, 3)), columns=["left", "up, right", "3"]) for _ in "ab"]
+    for name, frame in zip("ab", frames, strict=True):
+        frame.corr().to_csv(tmp_path / f"{name}.csv", **options)
+    found = read_matrices(tmp_path)
+    np.testing.assert_allclose(found.X, [frame.corr() for frame in frames], rtol=1e-15)
+    assert found.channels == ("left", "up, right", "3")
+    frames[0].cov().rename(columns={"3": "4"}).to_csv(tmp_path / "a.csv")
+    refused(tmp_path, "its rows have other names than its columns, left")
+    frames[0].cov().rename(columns=str.upper, index=str.upper).to_csv(tmp_path / "a.csv", **options)
+    refused(tmp_path, r"b\.csv and a\.csv have different names of rows")
 
 
 def test_entries_that_are_not_finite_are_read(tmp_path):

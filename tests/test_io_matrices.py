@@ -30,7 +30,8 @@ def write_hdf5(path, arrays):
         for name, value in arrays.items():
             value = np.asarray(value)
             if value.dtype.kind in "UO":
-                texts = [np.array([[ord(c)] for c in str(v)], dtype=np.uint16) for v in value]
+                codes = [np.array([[ord(c)] for c in str(v)], dtype=np.uint16) for v in value]
+                texts = [v if isinstance(v, np.ndarray) else t for v, t in zip(value, codes, strict=True)]
                 cells = [file.create_dataset(f"#refs#/{name}{i}", data=t) for i, t in enumerate(texts)]
                 dataset = file.create_dataset(name, data=[[cell.ref for cell in cells]], dtype=h5py.ref_dtype)
                 dataset.attrs["MATLAB_class"] = np.bytes_("cell")
@@ -102,6 +103,35 @@ def test_mat_with_words(tmp_path, X, save, labels):
     assert got.groups.tolist() == GROUPS
 
 
+@pytest.mark.parametrize("save", [savemat, write_hdf5], ids=["v5", "v7.3"])
+@pytest.mark.parametrize(
+    ("cell", "sentence"),
+    [("", r"y\[1\] is empty|cell 1 of y is empty"), (np.eye(2), r"y\[1\] is an array of shape \(2, 2\)")],
+)
+def test_cells_without_a_word(tmp_path, X, save, cell, sentence):
+    """They became the class "[]", or the text of a matrix."""
+    labels = np.array([*"abcde"], dtype=object)
+    labels[1] = cell
+    save(tmp_path / "set.mat", {"X": X, "y": labels})
+    refused(tmp_path / "set.mat", sentence)
+
+
+@pytest.mark.parametrize("y", [LABELS.astype(">U10"), np.arange(5, dtype=np.float16)], ids=str)
+def test_labels_of_any_type(tmp_path, X, y):
+    np.savez(tmp_path / "set.npz", X=X, y=y)
+    assert read_matrices(tmp_path / "set.npz").y.tolist() == y.tolist()
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".mat"])
+def test_matrices_by_their_name(tmp_path, X, suffix):
+    path = tmp_path / f"set{suffix}"
+    write(path, C=X, hand=LABELS, X=X[:2])
+    got = read_matrices(path, "hand", matrices="C")
+    assert np.array_equal(got.X, X)
+    assert np.array_equal(got.y, LABELS)
+    refused(path, "matrices='D': expected the name of an array; it has C, hand, X", matrices="D")
+
+
 @pytest.mark.parametrize("labels", [LABELS.astype("S"), LABELS.tolist()], ids=["fixed", "variable"])
 def test_text_of_hdf5_says_where_labels_can_be(tmp_path, X, labels):
     h5py = pytest.importorskip("h5py")
@@ -169,6 +199,11 @@ def test_subjects(tmp_path, X):
         ("1e-05\n2.5\n1e+22\n", [1e-5, 2.5, 1e22]),
         (f"{2**63}\n1\n2\n", [f"{2**63}", "1", "2"]),
         ("Nan\nAnn\nUma\n", ["Nan", "Ann", "Uma"]),
+        (f"{2**53}\n{2**53 + 1}\n1.0\n", [f"{2**53}", f"{2**53 + 1}", "1.0"]),  # in float64 two are one
+        ("9" * 400 + "\n1\n2.5\n", ["9" * 400, "1", "2.5"]),
+        ("file;label\n1,5;a\n2,5;b\n3,5;a\n", ["a", "b", "a"]),
+        ("file\tlabel\n1\ta\n2\tb;c\n3\ta\n", ["a", "b;c", "a"]),
+        ('label\n"a;b"\nc\nc \n', ["a;b", "c", "c "]),
     ],
 )
 def test_column(tmp_path, text, expected):
@@ -190,6 +225,8 @@ def test_column(tmp_path, text, expected):
         (b"index,label\n0,a\n1,\n2,a\n", r"the column\[1\] is empty"),
         (b"\xff\xfe\n1\n2\n", "not a text file"),
         (b"1\nNaN\n2\n", r"the column\[1\] is nan"),
+        (b"s1;minus\ns1;plus\ns2;plus\n", "several columns; expected one, or a header"),
+        (b"label\ns1;minus\ns1;plus\ns2;plus\n", "several columns, with ';' between, but its first row has"),
     ],
 )
 def test_bad_column_gets_a_sentence(tmp_path, content, message):

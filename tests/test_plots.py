@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import runpy
 from dataclasses import fields
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -296,27 +294,6 @@ def test_patterns_do_not_hang_on_a_shape(rng):
     for one, other in zip(*(patterns_of(m, covariances, y) for m in (plain, shaped)), strict=True):
         np.testing.assert_array_equal(one, other)
     assert shaped.transform(covariances).shape[1] == 1
-
-
-# -- the examples -------------------------------------------------------------------
-
-EXAMPLES = Path(__file__).parents[1] / "examples"
-
-
-def test_topomaps_of_subject_7(data_folder, monkeypatch, capsys):
-    """Imagining a fist quiets the motor cortex of the other side: its own side is louder."""
-    monkeypatch.setattr(plt, "show", lambda: None)
-    made = runpy.run_path(str(EXAMPLES / "eeg" / "plot_topomaps.py"))
-    assert "45 trials" in capsys.readouterr().out
-    patterns, channels = made["recorded"].patterns, made["raw"].info["chs"]
-    strongest = [channels[k] for k in np.abs(patterns.patterns[:2]).argmax(axis=1)]
-    louder = patterns.classes[patterns.contrast[:2].argmax(axis=1)].tolist()
-    side = ["right_hand" if channel["loc"][0] > 0 else "left_hand" for channel in strongest]  # x in meters
-    assert sorted(louder) == ["left_hand", "right_hand"]
-    assert side == louder
-    assert all("C" in channel["ch_name"] for channel in strongest)  # FC, C, CP: the motor strip
-    assert len(made["recorded"].ax_) == 4
-    plt.close("all")
 
 
 def test_choice():

@@ -9,8 +9,6 @@ from sklearn.covariance import oas, shrunk_covariance
 
 from random_matrices import labeled, spd
 from spdmetric import CommonRange, Shrinkage
-from spdmetric.comparison.folds import Fold
-from spdmetric.comparison.methods import COMPARED, METHODS, Sizes, find_obstacle
 from spdmetric.datasets import make_regression
 from spdmetric.geometry import distance_riemann
 from spdmetric.validation import check_spd
@@ -36,20 +34,6 @@ def test_distances_are_those_of_any_full_rank_coordinates(deficient):
 def test_definite_matrices_pass_as_they_are(rng):
     X, _ = labeled(rng, 12, 3, classes=2)
     np.testing.assert_array_equal(CommonRange().fit_transform(X), X)
-
-
-def test_all_methods_run_behind_it(deficient):
-    X, X_new = deficient
-    y = np.arange(30) % 2
-    sizes = Sizes(30, 7, 15, 4, shared=True)
-    whole = Sizes(30, 4, 15, 4)
-    inside = CommonRange().fit(X)
-    for name in COMPARED:
-        assert find_obstacle(METHODS[name], sizes) is None
-        if not METHODS[name].chooses:
-            given = Fold(X, y, X_new).labels(METHODS[name].make(sizes))
-            expected = Fold(inside.transform(X), y, inside.transform(X_new)).labels(METHODS[name].make(whole))
-            np.testing.assert_array_equal(given, expected)
 
 
 def test_tensors_stay_where_they_are(deficient):

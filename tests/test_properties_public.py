@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 import literal
 from nightly import NIGHTLY, share_of
@@ -25,6 +26,7 @@ from spdmetric import (
     LogEuclideanClassifier,
     LogEuclideanMetric,
     LogEuclideanMetricCV,
+    LogEuclideanRegressor,
     Shrinkage,
     geometry,
     manifolds,
@@ -38,10 +40,11 @@ from spdmetric.objectives.alignment import Misalignment
 from spdmetric.objectives.data import ClassTarget, Data
 from spectral import LogCongruence
 
-TOTAL = 10_000  # examples of a nightly run
+TOTAL, OF_ALL_ESTIMATORS = 10_000, 2_000  # examples of a nightly run, and of what holds for every estimator
 
 PROPERTIES: list = []
 HEAVY: set = set()  # those that fit a metric
+OF_ESTIMATORS: set = set()  # those that hold for every estimator, one of which is drawn
 
 
 def prop(function):
@@ -52,6 +55,11 @@ def prop(function):
 def heavy_prop(function):
     HEAVY.add(function)
     return prop(function)
+
+
+def estimator_prop(function):
+    OF_ESTIMATORS.add(function)
+    return heavy_prop(function)
 
 
 def close(a, b, tol=1e-9):
@@ -584,16 +592,125 @@ def probabilities_agree_with_each_other_and_follow_a_session(rng, d):
     close(model.partial_adapt(scale * X).predict_proba(scale * X), here, 1e-4)
 
 
+# -- What changes nothing, for every estimator -------------------------------------------
+
+
+def draw_estimator(rng, d):
+    """An estimator, its matrices, targets and domains, and the folds that it is given."""
+    kind, n = int(rng.integers(4)), 24
+    X, y = labeled(rng, n, d, classes=3)
+    metric = LogEuclideanMetric(float(rng.integers(3)), tol=1e-2, max_iter=15)
+    ranks = [None] if rng.uniform() < 0.5 else [max(1, d - 1)]
+    chosen = LogEuclideanMetricCV(metric, radii=(0, 1), ranks=ranks)
+    folds = rng.permutation(np.arange(n) // 3 % 2)
+    folds = [(np.flatnonzero(folds != k), np.flatnonzero(folds == k)) for k in range(2)]
+    if kind == 3:
+        y = y + 0.3 * rng.standard_normal(n)
+    model = (
+        metric.set_params(rank=ranks[0], weighting=[None, "discriminant"][int(rng.integers(2))]),
+        chosen,
+        LogEuclideanClassifier(chosen),
+        LogEuclideanRegressor(chosen),
+    )[kind]
+    return model, X, y, rng.permutation(np.arange(n) % 4), folds
+
+
+def learn(model, X, y, *arguments, folds=None, new=None, **named):
+    """Distances of vectors, probabilities, or targets that a copy gives after a fit; and the copy."""
+    model = clone(model)
+    if folds is not None and "cv" in model.get_params():
+        model.set_params(cv=folds)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # few iterations, and domains that may tell of y
+        model.fit(X, y, *arguments, **named)
+    new, domain = X if new is None else new, named.get("sample_domain")
+    domain = None if domain is None else domain[: len(new)]
+    if hasattr(model, "predict_proba"):
+        return model.predict_proba(new, domain), model
+    if hasattr(model, "predict"):
+        return model.predict(new, domain), model
+    vectors = model.transform(new, domain)
+    return np.linalg.norm(vectors[:, None] - vectors, axis=2), model
+
+
+@estimator_prop
+def names_of_classes_change_nothing_but_names(rng, d):
+    model, X, y, _, _ = draw_estimator(rng, d)
+    if isinstance(model, LogEuclideanRegressor):
+        return
+    names = rng.permutation(["left", "right", "feet"])
+    expected, _ = learn(model, X, y)
+    found, renamed = learn(model, X, names[y])
+    close(found[:, renamed.classes_.searchsorted(names)] if hasattr(model, "predict") else found, expected)
+
+
+@estimator_prop
+def names_of_domains_change_nothing(rng, d):
+    model, X, y, domain, folds = draw_estimator(rng, d)
+    expected, _ = learn(model, X, y, folds=folds, sample_domain=domain)
+    for names in (rng.permutation(["a", "b", "c", "d"]), rng.permutation([2**40, -3, 7, 0])):
+        assert np.array_equal(learn(model, X, y, folds=folds, sample_domain=names[domain])[0], expected)
+
+
+@estimator_prop
+def the_order_of_samples_changes_nothing_on_given_folds(rng, d):
+    model, X, y, _, folds = draw_estimator(rng, d)
+    order = rng.permutation(len(X))
+    place = np.argsort(order)
+    moved = [(np.sort(place[train]), np.sort(place[test])) for train, test in folds]
+    expected, _ = learn(model, X, y, folds=folds)
+    close(learn(model, X[order], y[order], folds=moved, new=X)[0], expected, 1e-5)
+
+
+@estimator_prop
+def memory_layout_changes_nothing_and_float32_only_its_digits(rng, d):
+    model, X, y, _, folds = draw_estimator(rng, d)
+    single = X.astype(np.float32)
+    expected, _ = learn(model, single.astype(np.float64), y, folds=folds)
+    read_only = single.astype(np.float64)
+    read_only.flags.writeable = False
+    strided = np.repeat(read_only, 2, axis=2)[:, :, ::2]
+    for same in (np.asfortranarray(read_only), read_only, strided):
+        assert np.array_equal(learn(model, same, y, folds=folds)[0], expected)
+    close(learn(model, single, y, folds=folds)[0], expected, 1e-4)
+
+
+@estimator_prop
+def a_matrix_of_weight_0_is_not_there(rng, d):
+    model, X, y, _, folds = draw_estimator(rng, d)
+    weight, more = rng.uniform(0.5, 2, len(X)), 1e3 * spd(rng, 3, d)
+    expected, _ = learn(model, X, y, weight, folds=folds)
+    both, targets = np.concatenate([X, more]), np.concatenate([y, y[:3]])
+    beside = [(np.append(train, [24, 25]), np.append(test, 26)) for train, test in folds]
+    weight = np.append(weight, [0, 0, 0])
+    assert np.array_equal(learn(model, both, targets, weight, folds=beside, new=X)[0], expected)
+
+
+@estimator_prop
+def arguments_may_be_named_or_not(rng, d):
+    model, X, y, domain, folds = draw_estimator(rng, d)
+    named = {"sample_weight": rng.uniform(0.5, 2, len(X)), "groups": np.arange(len(X)) // 4}
+    if isinstance(model, LogEuclideanMetric):
+        del named["groups"]
+    expected, _ = learn(model, X, y, folds=folds, sample_domain=domain, **named)
+    found = learn(model, X, y, *named.values(), folds=folds, sample_domain=domain)[0]
+    assert np.array_equal(found, expected)
+    back = dict(reversed(model.get_params(deep=False).items()))
+    again = type(model)(**back)
+    assert np.array_equal(learn(again, X, y, folds=folds, sample_domain=domain, **named)[0], expected)
+
+
 # -- All of them -----------------------------------------------------------------------
 
 
 def examples(prop) -> int:
     if not NIGHTLY:
         return 3 if prop in HEAVY else 10
-    of_heavy = 150
-    return (
-        of_heavy if prop in HEAVY else ceil((TOTAL - of_heavy * len(HEAVY)) / (len(PROPERTIES) - len(HEAVY)))
-    )
+    if prop in OF_ESTIMATORS:
+        return ceil(OF_ALL_ESTIMATORS / len(OF_ESTIMATORS))
+    of_heavy, others = 150, len(HEAVY - OF_ESTIMATORS)
+    left = TOTAL - OF_ALL_ESTIMATORS - of_heavy * others
+    return of_heavy if prop in HEAVY else ceil(left / (len(PROPERTIES) - len(HEAVY)))
 
 
 @pytest.mark.parametrize("prop", PROPERTIES, ids=lambda prop: prop.__name__)

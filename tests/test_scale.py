@@ -242,37 +242,6 @@ def test_transform_to(data, tmp_path, chunks_of):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["X.npy", "vectors.npy"]
 
 
-_FULL = """
-import resource, signal, sys, numpy as np
-from spdmetric import LogEuclideanMetric
-from spdmetric.objectives import data
-data.default_chunk_size = lambda d: 70
-X, y = np.load(sys.argv[1], mmap_mode="r"), np.arange(600) % 3
-metric = LogEuclideanMetric(0.0).fit(X, y)
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-try:
-    metric.transform_to(X, sys.argv[2])
-except OSError as error:
-    print(error)
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="the limit on file sizes is POSIX")
-def test_disk_full(data, tmp_path):
-    saved(tmp_path, data[0])
-    (tmp_path / "out").mkdir()
-    out = tmp_path / "out" / "vectors.npy"
-    run = subprocess.run(
-        [sys.executable, "-c", _FULL, str(tmp_path / "X.npy"), str(out)],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"SPDMETRIC_COMPILED": "0"},
-    )
-    assert "vectors.npy could not be written to its end" in run.stdout, run.stderr
-    assert not list(out.parent.iterdir())
-
-
 # -- bad input -----------------------------------------------------------------------
 
 

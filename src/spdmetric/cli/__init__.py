@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import warnings
@@ -30,6 +31,11 @@ An interrupted run of compare resumes when the same command is given again.
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return 0, or 2 after a one-line error, or 130 after an interruption."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed: a file would take its number, and workers want it
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(nowhere, True)
+            setattr(sys, name, os.fdopen(nowhere, "r" if name == "stdin" else "w"))
     arguments = make_parser().parse_args(argv)
     arguments.words = sys.argv[1:] if argv is None else list(argv)  # for the page of compare
     with warnings.catch_warnings(), spell_by(write_option), _note_interrupts() as interrupted:

@@ -1,11 +1,10 @@
 """Which metric suits my matrices, and does learning help?
 
-For matrices with classes; numbers are predicted with 'spdmetric fit --regression'.  Runs the usual
-distances, the learned metrics (full, low rank, chosen by cross-validation) and the usual baselines under
-nested cross-validation, and writes one HTML page that needs no network.  Where there are groups, sessions or
-subjects, they are left out whole, and every method is also run on recentered matrices.  An interrupted run
-resumes when the same command is given again: finished folds are in the file beside the page that ends in
-.state.
+Runs the usual distances, the learned metrics (full, low rank, chosen by cross-validation) and the usual
+baselines under nested cross-validation, and writes one HTML page that needs no network.  Where there are
+groups, sessions or subjects, they are left out whole, and every method is also run on recentered matrices.
+An interrupted run resumes when the same command is given again: finished folds are in the file beside the
+page that ends in .state.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spdmetric.cli.options import (
+    GROUPS,
     SCORES,
-    SOURCE,
     add_data,
     add_matrices,
     add_signals,
@@ -30,7 +29,9 @@ from spdmetric.cli.options import (
     names,
     printable,
     say,
+    tell,
     whole,
+    word,
 )
 
 if TYPE_CHECKING:
@@ -42,23 +43,25 @@ if TYPE_CHECKING:
 def add_options(parser: ArgumentParser) -> None:
     """Add the options of the command."""
     add_data(parser)
-    groups = f"sessions or subjects, {SOURCE}: left out whole (default: the array groups, if there is one)"
-    parser.add_argument("--groups", metavar="G", help=groups)
+    groups = f"sessions or subjects, {GROUPS}: left out whole (default: the array groups, if there is one)"
+    parser.add_argument("--groups", type=word, metavar="G", help=groups)
     recenter = (
         "run every method also with each group recentered by its own mean (default: if there are groups)"
     )
     parser.add_argument("--recenter", action=BooleanOptionalAction, help=recenter)
     test = "train on DATA, test on these matrices"
     parser.add_argument("--test", type=existing_name, metavar="TEST", help=test)
-    parser.add_argument("--test-labels", metavar="L", help="of TEST (default: --labels, if that is a name)")
+    parser.add_argument("--test-labels", type=word, metavar="L", help="of TEST (default: --labels, a name)")
     parser.add_argument("--out", type=Path, default=Path("report.html"), help="default: report.html")
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write the numbers as CSV too")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers as JSON too")
     save = "train the winner on all of DATA, and keep it for 'spdmetric predict'"
     parser.add_argument("--save", type=Path, metavar="MODEL.skops", help=save)
     parser.add_argument("--method", metavar="NAME", help="what to save instead of the winner")
-    decides = "what decides (default: accuracy)"
-    parser.add_argument("--scoring", choices=SCORES, default="accuracy", help=decides)
+    decides = "what decides (default: accuracy; of regression targets r2)"
+    parser.add_argument("--scoring", choices=(*SCORES, "r2", "mae"), help=decides)
+    parser.add_argument("--regression", action="store_true", help="the labels are regression targets")
+    parser.add_argument("--title", metavar="WORDS", help="of the page (default: the question, of a file)")
     weight = "classes count alike, whatever their sizes, in methods that can weigh them"
     parser.add_argument("--class-weight", choices=("balanced",), help=weight)
     channels = "names of the channels, separated by commas, for the pictures"
@@ -82,10 +85,11 @@ def run(arguments: Namespace) -> None:
 
     need_page()
     out, labels, test = arguments.out, arguments.labels, arguments.test
-    targets = {"--out": out, "--csv": arguments.csv, "--json": arguments.json, "--save": arguments.save}
+    state = out.with_suffix(".state")
+    targets = {"--out": out, "--out, its state": state, "--csv": arguments.csv, "--json": arguments.json}
     check_suffix("--out", out, ".html", ".htm")
     check_suffix("--save", arguments.save, ".skops")
-    check_targets(targets, arguments.data, labels, test)
+    check_targets(targets | {"--save": arguments.save}, arguments.data, labels, test)
     if arguments.method is not None and arguments.save is None:
         raise ValueError("--method is what --save trains: give --save MODEL.skops, or --methods to run some.")
     if arguments.method is not None:
@@ -101,11 +105,11 @@ def run(arguments: Namespace) -> None:
         methods=arguments.methods,
         repeats=arguments.repeats,
         seed=arguments.seed,
-        scoring=arguments.scoring,
+        scoring=arguments.scoring or ("r2" if arguments.regression else None),
         class_weight=arguments.class_weight,
         recenter=arguments.recenter,
-        channels=arguments.channels or (None if data.recipe is None else data.recipe.channels),
-        store=out.with_suffix(".state"),
+        channels=arguments.channels or data.matrices.channels,
+        store=state,
         n_jobs=arguments.jobs,
         verbose=True,
     )
@@ -134,7 +138,8 @@ def _write(report: Report, data: Input, arguments: Namespace) -> None:
     from spdmetric.comparison.verdict import saved_sentence
     from spdmetric.io.atomic import write_atomically
 
-    options = ["labels", "groups", "subject", *(("events", "band", "window") if data.recipe else ())]
+    options = ["matrices", "labels", "groups", "subject"]
+    options += ["events", "band", "window"] if data.recipe else []
     values = {name: value for name in options if (value := getattr(arguments, name)) is not None}
     saved = arguments.save and (arguments.method or report.verdict.unaided[0], arguments.save.name)
     origin = Origin(
@@ -146,14 +151,16 @@ def _write(report: Report, data: Input, arguments: Namespace) -> None:
         command=shlex.join(["spdmetric", *arguments.words]),
         skipped=arguments.skip_bad,
         saved=saved,
+        title=arguments.title,
     )
     if saved:
         save_model(report.best_estimator(arguments.method), data, arguments.save)
     report.save(arguments.out, origin)
-    print(report, "", f"written: {arguments.out}", sep="\n")
-    for path, text in ((arguments.csv, report.as_csv), (arguments.json, report.as_json)):
+    texts = ((arguments.csv, report.as_csv), (arguments.json, report.as_json))
+    written = [arguments.out, *(path for path, _ in texts if path is not None)]
+    for path, text in texts:
         if path is not None:
             write_atomically(path, text())
-            print(f"written: {path}")
+    tell(str(report), "", *(f"written: {path}" for path in written))
     if saved:
-        print(f"written: {arguments.save}", printable(saved_sentence(report.verdict, *saved)), sep="\n")
+        tell(f"written: {arguments.save}", printable(saved_sentence(report.verdict, *saved)))

@@ -2,9 +2,9 @@
 
 By default a metric and what labels its vectors are learned: radius, rank and weighting are chosen by
 cross-validation as far as they are not given.  --method takes any other that 'spdmetric methods' lists.
-With --regression the labels are regression targets, and ridge regression follows the metric, unless
---neighbors is given.  Matrices that are singular in the same directions are brought to their common range
-first, unless --rank is given; where ranks differ, --shrink makes them all definite.
+With --regression the labels are regression targets, and ridge regression or neighbors follow the metric.
+Matrices that are singular in the same directions are brought to their common range first, unless --rank is
+given; where ranks differ, --shrink makes them all definite.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spdmetric.cli.options import (
+    GROUPS,
     SCORES,
-    SOURCE,
     add_data,
     add_domains,
     add_matrices,
@@ -26,7 +26,10 @@ from spdmetric.cli.options import (
     check_suffix,
     check_targets,
     printable,
+    show_progress,
+    tell,
     whole,
+    word,
 )
 
 if TYPE_CHECKING:
@@ -50,7 +53,7 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--method", default="auto", metavar="NAME", help=methods)
     parser.add_argument("--radius", type=float, metavar="R", help="largest distance of G from the mean")
     parser.add_argument("--rank", type=whole(1, "full"), metavar="M", help='directions to learn, or "full"')
-    neighbors = "label by K neighbors; default: chosen, with --regression ridge regression"
+    neighbors = "label by K neighbors (default: chosen)"
     parser.add_argument("--neighbors", type=whole(1), metavar="K", help=neighbors)
     parser.add_argument("--regression", action="store_true", help="the labels are regression targets")
     folds = "of the choice; default: 5, twice for fewer than 200 matrices"
@@ -58,8 +61,8 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--scoring", choices=SCORES, help="by what to choose (default: logloss)")
     weight = "classes count alike, whatever their sizes"
     parser.add_argument("--class-weight", choices=("balanced",), help=weight)
-    groups = f"sessions or subjects, {SOURCE}: folds keep them whole (default: the array groups, if any)"
-    parser.add_argument("--groups", metavar="G", help=groups)
+    groups = f"sessions or subjects, {GROUPS}: folds keep them whole (default: the array groups, if any)"
+    parser.add_argument("--groups", type=word, metavar="G", help=groups)
     add_domains(parser)
     add_matrices(parser)
     add_signals(parser)
@@ -69,8 +72,8 @@ def run(arguments: Namespace) -> None:
     """Read, learn, write the model, and say what was learned."""
     check_suffix("--out", arguments.out, ".skops")
     check_targets({"--out": arguments.out}, arguments.data, arguments.labels)
-    classes = {"--method": arguments.method != "auto", "--domains": arguments.domains}
-    classes |= {"--scoring": arguments.scoring, "--class-weight": arguments.class_weight}
+    classes = {"--method": arguments.method != "auto", "--scoring": arguments.scoring}
+    classes |= {"--class-weight": arguments.class_weight}
     if arguments.regression and any(classes.values()):
         given = ", ".join(option for option, value in classes.items() if value)
         raise ValueError(f"{given} is for classes: leave it out, or --regression.")
@@ -102,21 +105,19 @@ def run(arguments: Namespace) -> None:
     elif not sizes.definite:
         lowest = f"the lowest rank is {sizes.smallest_rank} of {sizes.d}"
         lines.append(f"{lowest}: a metric of low rank, from the Euclidean mean; --shrink makes them definite")
-    lines += [*_describe_groups(data, groups), _describe_model(estimator, arguments)]
-    print(*lines, f"written: {arguments.out}", sep="\n")
+    lines += [*_describe_groups(data, groups), _describe_model(estimator, y, arguments)]
+    tell(*lines, f"written: {arguments.out}")
 
 
 def learn(model: BaseEstimator, data: Input, groups: np.ndarray | None) -> None:
-    """Train an estimator, with a bar for terminals, and for what takes longer than two seconds."""
-    from tqdm import tqdm
-
+    """Train an estimator, with a bar that counts folds or iterations."""
     from spdmetric.comparison.folds import fit_keywords, steps_of
 
     columns = fit_keywords(model, groups=groups, sample_domain=data.domains)
-    with tqdm(desc="learning", unit="step", delay=2, leave=False, disable=None) as bar:
+    with show_progress("learning") as count:
         following = [step for step in steps_of(model) if hasattr(step, "set_callbacks")]  # scikit-learn 1.9
         for step in following:
-            step.set_callbacks(Bar(bar.update))
+            step.set_callbacks(Bar(count))
         model.fit(data.matrices.X, data.matrices.y, **columns)
         for step in following:  # and the metric inside a classifier: a model file holds no bar
             step.set_callbacks()
@@ -142,6 +143,9 @@ def check_labels(data: Input, arguments: Namespace) -> np.ndarray:
         option = "--labels" if arguments.events is None else "--events"
         only = f"has one class, {str(found[0])!r} for all {n} matrices"
         raise ValueError(f"{path} {only}: expected two or more; {option} can name other labels.")
+    elif counts.max() == 1:
+        todo = "--regression if they are regression targets, --labels if others are meant"
+        raise ValueError(f"{path} has {n} classes of one matrix each, from which nothing is learned: {todo}.")
     elif arguments.method == "auto" and np.sum(counts > 1) < 2:  # a fold can hold all matrices of a class
         names = ", ".join(repr(str(name)) for name in found[counts == 1][:8])
         expected = "two classes with two or more; --method mdm, which chooses nothing, does with one"
@@ -209,29 +213,16 @@ def _parameters(arguments: Namespace, chooses: bool) -> dict[str, dict[str, obje
 
 
 def make_regressor(arguments: Namespace, sizes: Sizes) -> BaseEstimator:
-    """A metric for numbers, and what predicts them."""
-    from sklearn.linear_model import Ridge
-    from sklearn.neighbors import KNeighborsRegressor
+    """A fresh regressor of matrices, with the options that were given."""
     from sklearn.pipeline import make_pipeline
 
-    from spdmetric import CommonRange, LogEuclideanMetric, LogEuclideanMetricCV
+    from spdmetric import CommonRange, LogEuclideanRegressor
     from spdmetric.comparison.methods import set_where_known
 
-    ridge = arguments.neighbors is None
-    metric: LogEuclideanMetric | LogEuclideanMetricCV
-    if arguments.radius is not None and arguments.rank is not None:
-        rank = None if arguments.rank == "full" else arguments.rank
-        metric = LogEuclideanMetric(arguments.radius, rank=rank, weighting="discriminant", task="regression")
-    else:
-        metric = LogEuclideanMetricCV(
-            LogEuclideanMetric(task="regression", tol=3e-2, max_iter=40),
-            head="ridge" if ridge else "neighbors",
-        )
-    before = [CommonRange()] if sizes.shared else []
-    estimator = make_pipeline(*before, metric, Ridge() if ridge else KNeighborsRegressor())
-    for parameters in _parameters(arguments, chooses=False).values():
-        set_where_known(estimator, **parameters)
-    return estimator
+    model = LogEuclideanRegressor()
+    for parameters in _parameters(arguments, chooses=True).values():
+        set_where_known(model, **parameters)
+    return make_pipeline(CommonRange(), model) if sizes.shared else model
 
 
 def _describe_labels(X: np.ndarray, y: np.ndarray, regression: bool) -> str:
@@ -259,37 +250,34 @@ def _describe_groups(data: Input, groups: np.ndarray | None) -> list[str]:
     return [f"groups, kept whole by the folds: {count_values(groups)}; {offer}"]
 
 
-def _describe_model(model: BaseEstimator, arguments: Namespace) -> str:
+def _describe_model(model: BaseEstimator, y: np.ndarray, arguments: Namespace) -> str:
     """What was learned, in a line."""
     from spdmetric.comparison.folds import steps_of
     from spdmetric.comparison.methods import METHODS
 
     found = [getattr(step, "metric_", step) for step in steps_of(model)]
-    metrics = [step for step in found if hasattr(step, "alignment_")]
-    if arguments.method != "auto" and not any(hasattr(step, "best_params_") for step in metrics):
-        return f"trained: {METHODS[arguments.method].title}"
-    metric = metrics[0]
-    if not hasattr(metric, "best_params_"):
-        text = f"alignment {metric.alignment_:.3f}, distance from the mean {metric.radius_:.3g}"
-        return f"{text}, R2 {metric.weighting_score_:.3f} each matrix left out in turn"
-    return describe_choice(metric)
+    chosen = [step for step in found if hasattr(step, "best_params_")]
+    return describe_choice(chosen[0], y) if chosen else f"trained: {METHODS[arguments.method].title}"
 
 
-def describe_choice(metric: LogEuclideanMetricCV) -> str:
-    """What cross-validation chose, in a line."""
-    best = metric.best_params_
+def describe_choice(metric: LogEuclideanMetricCV, y: np.ndarray | None = None) -> str:
+    """What cross-validation chose, in a line; with the labels, beside the share of the largest class."""
+    best, k = metric.best_params_, metric.n_neighbors_
     weighting = "no weighting" if best["weighting"] is None else f"{best['weighting']} weighting"
     rank = "full" if best["rank"] is None else best["rank"]
-    said = f"chosen: radius {best['radius']:g}, rank {rank}, {weighting}"
-    if metric.classes_ is None:
-        return f"{said}; R2 in cross-validation {metric.best_score_:.3f}"
-    k = metric.n_neighbors_
-    head = {None: "nearest class mean", 1: "nearest neighbor"}.get(k, f"{k} nearest neighbors")
+    numbers = metric.classes_ is None
+    plain = "ridge regression" if numbers else "nearest class mean"
+    head = {None: plain, 1: "nearest neighbor"}.get(k, f"{k} nearest neighbors")
+    said = f"chosen: radius {best['radius']:g}, rank {rank}, {weighting}, {head}"
     optimistic = "in cross-validation (optimistic: it was chosen by it)"
-    if metric.scoring is not None:
-        return f"{said}, {head}; {metric.scoring} {metric.best_score_:.3f} {optimistic}"
+    if numbers or metric.scoring is not None:
+        return f"{said}; {metric.scoring or 'R2'} {metric.best_score_:.3f} {optimistic}"
     right = 100 * metric.cv_results_["mean_test_accuracy"][metric.best_index_]
-    return f"{said}, {head}; {right:.1f} % right {optimistic}"
+    said = f"{said}; {right:.1f} % right {optimistic}"
+    if y is None:
+        return said
+    share = 100 * max(Counter(y.tolist()).values()) / len(y)
+    return f"{said}; the largest class has {share:.1f} %" + ", which is not beaten" * bool(right <= share)
 
 
 class Bar:

@@ -38,8 +38,7 @@ class Input:
     X: np.ndarray  # (n, ...), matrices or signals, as a model takes them
     matrices: Matrices  # (n, d, d), what the steps make of it; with labels and groups
     domains: np.ndarray | None  # (n,)
-    names: Sequence[str] | None  # (n_all,), of files with one matrix each
-    n_all: int  # with what was left out
+    rows: dict[str, Sequence[object]]  # what tells them apart, by its name; with what was left out
     steps: list[BaseEstimator]  # from X to the matrices
     recipe: Recipe | None  # of signals: how to read others in the same way
     kept: np.ndarray  # rows of the file that are in X
@@ -56,14 +55,15 @@ def read_input(
 
     ``steps`` and ``recipe`` are those of a model, which then decide what DATA is; otherwise the options do.
     """
-    wanted = (*SIGNALS, "shrink", "groups", "domains", "subject")  # of which a command may lack some
+    # Of which a command may lack some.
+    wanted = (*SIGNALS, "shrink", "groups", "domains", "subject", "matrices")
     options = Namespace(**{name: getattr(arguments, name, None) for name in wanted})
     found = _read(path, labels, options, steps is not None, recipe)
-    domains = _read_domains(path, found, options.domains, options.subject)
+    domains = _read_domains(path, found, options)
     recipe, names = (found.recipe, None) if isinstance(found, Signals) else (None, found.names)
-    if found.X.dtype.kind == "c":
-        todo = "Hermitian matrices can be stored as [[Re, -Im], [Im, Re]]"
-        raise ValueError(f"{path} holds complex numbers; expected real ones. {todo}.")
+    rows: dict[str, Sequence[object]] = {"index": range(len(found.X))} if names is None else {"file": names}
+    if isinstance(found, Signals) and found.places is not None:
+        rows |= zip(("file", "onset"), zip(*found.places, strict=True), strict=True)
     bad = bad_matrices(found.X, names) if recipe is None else bad_signals(found.X)
     notes = (*found.notes, *_describe_bad(path, bad, len(found.X), getattr(arguments, "skip_bad", False)))
     kept = np.setdiff1d(np.arange(len(found.X)), [one.index for one in bad])
@@ -72,20 +72,22 @@ def read_input(
     steps = _make_steps(options, signals=recipe is not None) if steps is None else steps
     for step in steps:
         matrices = step.fit_transform(matrices)
-    described = Matrices(matrices, y, groups, found.name, notes)
-    return Input(X, described, domains, names, len(found.X), steps, recipe, kept)
+    channels = found.recipe.channels if isinstance(found, Signals) else found.channels
+    described = Matrices(matrices, y, groups, found.name, notes, channels=channels)
+    return Input(X, described, domains, rows, steps, recipe, kept)
 
 
 def _read(
     path: Path, labels: str | None, options: Namespace, of_model: bool, recipe: Recipe | None
 ) -> Matrices | Signals:
     """Matrices or signals: a model knows, options say so, or the type of file does."""
-    found = holds_signals(path, subject=options.subject)
+    place = {"matrices": options.matrices, "subject": options.subject}
+    found = holds_signals(path, **place)
     files = found and (path.is_dir() or path.suffix.lower() in SIGNAL_SUFFIXES)
     wanted = recipe is not None if of_model else files or any(getattr(options, name) for name in SIGNALS)
     if wanted:
         how = {name: getattr(options, name) for name in ("events", "band", "window")}
-        signals = read_signals(path, labels, options.groups, subject=options.subject, recipe=recipe, **how)
+        signals = read_signals(path, labels, options.groups, recipe=recipe, **place, **how)
         if _is_symmetric(signals.X):
             todo = "the model takes signals, fit one on matrices" if of_model else "leave out --estimator"
             raise ValueError(f"{path} holds symmetric matrices, no signals (n, channels, times): {todo}.")
@@ -93,7 +95,7 @@ def _read(
     if found:
         todo = "the model takes matrices, fit one on signals" if of_model else "give --estimator oas"
         raise ValueError(f"{path} holds signals, (n, channels, times), no square matrices: {todo}.")
-    return read_matrices(path, labels, options.groups, subject=options.subject)
+    return read_matrices(path, labels, options.groups, **place)
 
 
 def _is_symmetric(X: np.ndarray) -> bool:
@@ -102,10 +104,9 @@ def _is_symmetric(X: np.ndarray) -> bool:
     return 1 < X.shape[1] == X.shape[2] and all(np.allclose(A, A.T, **near) for A in X)
 
 
-def _read_domains(
-    path: Path, found: Matrices | Signals, name: str | None, subject: int | None
-) -> np.ndarray | None:
+def _read_domains(path: Path, found: Matrices | Signals, options: Namespace) -> np.ndarray | None:
     """The domain of each matrix: the groups, a column of a .csv file, or an array of DATA."""
+    name, place = options.domains, {"matrices": options.matrices, "subject": options.subject}
     if name is None:
         return None
     if name == "groups":
@@ -115,8 +116,8 @@ def _read_domains(
     if name.lower().endswith(".csv"):
         return read_column(name, len(found.X), GROUP_HEADS)
     if isinstance(found, Signals):
-        return read_signals(path, groups=name, subject=subject, recipe=found.recipe).groups
-    return read_matrices(path, groups=name, subject=subject).groups
+        return read_signals(path, groups=name, recipe=found.recipe, **place).groups
+    return read_matrices(path, groups=name, **place).groups
 
 
 def _describe_bad(path: Path, bad: list[Bad], n: int, skip: bool) -> list[str]:

@@ -6,20 +6,28 @@ Only the standard library is imported here, so that help and wrong options answe
 from __future__ import annotations
 
 import os
+import re
 import sys
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
+from threading import Event, Thread
+from typing import TextIO
 
 DATA = """
 DATA holds matrices: an .npz or .mat file (of any version) with the arrays X (n, d, d) and y, or covs and
-labels; an .npy file of matrices, with --labels; or a folder of .npy or .csv files, a matrix in each, whose
-labels are the subfolders or --labels.  Or it holds signals: epochs of MNE (-epo.fif), an EDF or GDF recording
-with annotations, a folder of these; or an array X (n, channels, times), {}.
+labels, or others that --matrices and --labels name; an .npy file of matrices, with --labels; or a folder of
+.npy or .csv files, a matrix in each, whose labels are the subfolders or --labels.  Or it holds signals: a
+recording with annotations (EDF, BDF, GDF, BrainVision .vhdr, EEGLAB .set, FIF), epochs (FIF, .set), a folder
+of these; or an array X (n, channels, times), {}.
 """
-SOURCE = "a .csv file, or the name of an array of DATA"  # of labels and groups
+SOURCE = "a .csv file, or the name of an array of DATA"  # of labels
+# Of groups, which names of recordings tell too.
+GROUPS = f"{SOURCE}, a column of the metadata of epochs, or run, subject, ... of S001R04.edf"
 MODEL = "written by spdmetric fit, or compare --save"
+PATIENCE = 2  # seconds after which, and between which, progress is shown
 ESTIMATORS = ("oas", "lwf", "scm")  # of covariances, in pyRiemann's words
 # Scores by their names on the command line, and in scikit-learn; the default of the choice is logloss.
 SCORES = {"accuracy": "accuracy", "balanced": "balanced_accuracy", "auc": "roc_auc_ovr", "logloss": None}
@@ -29,14 +37,15 @@ def add_data(parser: ArgumentParser, arrays: str = "with --estimator") -> None:
     """Add DATA, and the options that say how to read it; ``arrays`` is when arrays are signals."""
     parser.description = f"{parser.description}{DATA.format(arrays)}"
     parser.add_argument("data", type=existing_name, metavar="DATA", help="see above")
-    parser.add_argument("--labels", metavar="L", help=f"labels: {SOURCE}")
+    parser.add_argument("--matrices", type=word, metavar="X", help="name of the array of matrices or signals")
+    parser.add_argument("--labels", type=word, metavar="L", help=f"labels: {SOURCE}, or a column of metadata")
     parser.add_argument("--subject", type=int, metavar="N", help="subject of a file that holds several")
 
 
 def add_domains(parser: ArgumentParser) -> None:
     """Add the domains, which a model that was learned on some asks for again."""
     domains = 'sessions or subjects, each recentered by its own mean: as --groups, or "groups" for the same'
-    parser.add_argument("--domains", metavar="D", help=domains)
+    parser.add_argument("--domains", type=word, metavar="D", help=domains)
 
 
 def add_signals(parser: ArgumentParser) -> None:
@@ -68,19 +77,26 @@ def whole(least: int, word: str | None = None) -> Callable[[str], int | str]:
     """Make the type of an option that takes a whole number, or one word instead."""
 
     def convert(text: str) -> int | str:
-        if text == word or (text.isdigit() and int(text) >= least):
-            return text if text == word else int(text)
+        if text == word:
+            return text
+        if re.fullmatch("[0-9]{1,10}", text) and least <= int(text) < 2**32:  # as large as seeds may be
+            return int(text)
         wanted = f"a whole number >= {least}" + f' or "{word}"' * (word is not None)
-        raise ArgumentTypeError(f"expected {wanted}, got {text!r}")
+        raise ArgumentTypeError(f"expected {wanted}, got {text[:40]!r}")
 
     return convert
 
 
 def existing_name(text: str) -> Path:
-    """The type of a file or folder to read; nothing, of a variable that is not set, is not this folder."""
-    if not text:
-        raise ArgumentTypeError("expected the name of a file or folder, got nothing")
-    return Path(text)
+    """The type of a file or folder to read."""
+    return Path(word(text))
+
+
+def word(text: str) -> str:
+    """The type of an option that takes a name; nothing, of a variable that is not set, is none."""
+    if not text.strip():
+        raise ArgumentTypeError("expected a name, got nothing")
+    return text
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -154,7 +170,42 @@ def write_option(name: str, value: object) -> str:
 
 def say(text: str) -> None:
     """Tell those who wait, beside what is written."""
-    print(f"spdmetric: {text}", file=sys.stderr, flush=True)
+    tell(f"spdmetric: {text}", stream=sys.stderr)
+
+
+def tell(*lines: str, stream: TextIO | None = None) -> None:
+    """Print lines; letters that the stream does not have are spelled out.
+
+    A reader that has enough, as ``head`` has, is no error.
+    """
+    stream = stream or sys.stdout
+    encoding, text = getattr(stream, "encoding", None) or "utf-8", "".join(f"{line}\n" for line in lines)
+    try:
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        stream.flush()
+    except BrokenPipeError:  # Python flushes once more at its end
+        with Path(os.devnull).open("w") as nowhere:
+            os.dup2(nowhere.fileno(), stream.fileno())
+
+
+@contextmanager
+def show_progress(what: str) -> Iterator[Callable[[], object]]:
+    """Show, in a terminal, time and steps of what takes longer than two seconds."""
+    from tqdm import tqdm
+
+    form, done = "{desc}: {n_fmt} steps, {elapsed}", Event()
+    with tqdm(desc=what, bar_format=form, delay=PATIENCE, leave=False, disable=None) as bar:
+
+        def tick() -> None:
+            while not done.wait(PATIENCE):
+                bar.refresh()
+
+        if not bar.disable:
+            Thread(target=tick, daemon=True).start()
+        try:
+            yield bar.update
+        finally:
+            done.set()
 
 
 def printable(text: object) -> str:

@@ -1,28 +1,32 @@
 """Label matrices or signals, or predict their numbers, with a model that 'spdmetric fit' wrote.
 
-What is written is comma-separated values with the columns index (file, for a folder) and label (value,
-after fit --regression), true where DATA tells the labels, and with --proba the probability of each class.
+What is written is comma-separated values with the columns index (file, for a folder; file and onset in
+seconds too, for recordings) and label (value, after fit --regression), true where DATA tells the labels, and
+with --proba the probability of each class.
 A label that a spreadsheet would run (it begins with = + - or @) has an apostrophe before it, which
 spdmetric takes off again when it reads labels.  Signals are read as those that the model was trained on.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from argparse import ArgumentParser, Namespace
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spdmetric.cli.options import (
+    GROUPS,
     MODEL,
-    SOURCE,
     add_data,
     add_domains,
     add_skip,
     check_suffix,
     check_targets,
     printable,
+    show_progress,
+    tell,
+    word,
 )
 
 if TYPE_CHECKING:
@@ -42,7 +46,7 @@ def add_options(parser: ArgumentParser) -> None:
     out = 'file to write, or "-" for the terminal (default)'
     parser.add_argument("-o", "--out", type=Path, default=STDOUT, metavar="LABELS.csv", help=out)
     parser.add_argument("--proba", action="store_true", help="the probability of each class too")
-    parser.add_argument("--groups", metavar="G", help=f"where --domains is groups: {SOURCE}")
+    parser.add_argument("--groups", type=word, metavar="G", help=f"where --domains is groups: {GROUPS}")
     add_domains(parser)
     add_skip(parser)
 
@@ -50,6 +54,8 @@ def add_options(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> None:
     """Read model and matrices, and write the labels."""
     stdout = arguments.out == STDOUT
+    if stdout and sys.__stdout__ is None:
+        raise ValueError("there is no terminal or pipe to write to: name a file with --out LABELS.csv.")
     if not stdout:
         check_suffix("--out", arguments.out, ".csv", ".txt", ".tsv", "")
         check_targets({"--out": arguments.out}, arguments.model, arguments.data, arguments.labels)
@@ -57,40 +63,38 @@ def run(arguments: Namespace) -> None:
 
     from spdmetric.cli.inputs import describe_input, read_input
     from spdmetric.io.atomic import write_atomically
+    from spdmetric.io.files import describe_error
     from spdmetric.io.models import read_content
 
     content = read_content(arguments.model)
     model = content["model"]
     numbers = is_regressor(model)
     _check_model(model, arguments)
-    data = read_input(arguments.data, arguments.labels, arguments, [], content["recipe"])
-    _check_size(model, data, arguments)
-    columns, lines = _domain_columns(model, data, arguments)
-    predicted = model.predict(data.X, **columns)
-    proba = model.predict_proba(data.X, **columns) if arguments.proba else None
+    with show_progress("labeling") as count:
+        data = read_input(arguments.data, arguments.labels, arguments, [], content["recipe"])
+        count()
+        try:
+            _check_size(model, data, arguments)
+            columns, lines = _domain_columns(model, data, arguments)
+            predicted = model.predict(data.X, **columns)
+            count()
+            proba = model.predict_proba(data.X, **columns) if arguments.proba else None
+        except (AttributeError, KeyError, IndexError) as error:  # of a forged model
+            why = f"its parts do not belong together ({describe_error(error)})"
+            raise ValueError(f"{arguments.model} cannot be used: {why}.") from error
     text = table_of(data, predicted, proba, getattr(model, "classes_", None), "value" if numbers else "label")
     true, stream = data.matrices.y, sys.stderr if stdout else sys.stdout
     lines = [*describe_input(data), *lines]
     if true is not None:
         lines.append(r_squared(predicted, true) if numbers else accuracy(model.classes_, predicted, true))
     if stdout:
-        _to_terminal(text)
+        if isinstance(sys.stdout, TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")  # as in a file, whatever the terminal has
+        tell(text.removesuffix("\n"))
     else:
         write_atomically(arguments.out, text)
         lines.append(f"written: {arguments.out}, {len(predicted)} {'numbers' if numbers else 'labels'}")
-    print(*lines, sep="\n", end="\n" if lines else "", file=stream)
-
-
-def _to_terminal(text: str) -> None:
-    """Print; a reader that has enough, as ``head`` has, is no error."""
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Python flushes once more at its end.
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
+    tell(*lines, stream=stream)
 
 
 def _check_model(model: BaseEstimator, arguments: Namespace) -> None:
@@ -146,8 +150,7 @@ def table_of(
     """The table that is written; what was left out has empty cells."""
     from spdmetric.io.tables import as_csv
 
-    columns = [predicted.tolist()]
-    head = ["index" if data.names is None else "file", name]
+    columns, head = [predicted.tolist()], [*data.rows, name]
     if data.matrices.y is not None:
         columns.append(data.matrices.y.tolist())
         head.append("true")
@@ -155,9 +158,9 @@ def table_of(
         columns += [[f"{value:.6g}" for value in column] for column in proba.T.tolist()]
         head += [f"p({label})" for label in classes.tolist()]
     rows = dict(zip(data.kept.tolist(), zip(*columns, strict=True), strict=True))
-    first = range(data.n_all) if data.names is None else data.names
     empty = ("",) * len(columns)
-    return as_csv([head, *((place, *rows.get(k, empty)) for k, place in enumerate(first))])
+    places = enumerate(zip(*data.rows.values(), strict=True))
+    return as_csv([head, *((*place, *rows.get(k, empty)) for k, place in places)])
 
 
 def r_squared(predicted: np.ndarray, true: np.ndarray) -> str:

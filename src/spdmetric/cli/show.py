@@ -5,9 +5,9 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from spdmetric.cli.options import MODEL, printable
+from spdmetric.cli.options import MODEL, printable, tell
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -21,11 +21,20 @@ def add_options(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> None:
     """Read the file and print what it holds."""
     path = arguments.model
-    from spdmetric.comparison.folds import steps_of
-    from spdmetric.comparison.methods import expression
-    from spdmetric.io.models import input_of, read_content
+    from spdmetric.io.files import explain_unreadable
+    from spdmetric.io.models import read_content
 
     content = read_content(path)
+    with explain_unreadable(path):  # parts of a forged one need not belong together
+        tell(*_describe(path, content))
+
+
+def _describe(path: Path, content: dict[str, Any]) -> list[str]:
+    """What a file holds, in lines."""
+    from spdmetric.comparison.folds import steps_of
+    from spdmetric.comparison.methods import expression
+    from spdmetric.io.models import input_of
+
     model, recipe = content["model"], content["recipe"]
     lines = [
         ("file", f"{path}, {path.stat().st_size / 1000:.0f} kB"),
@@ -37,8 +46,7 @@ def run(arguments: Namespace) -> None:
         lines += [(f"signals, {name}", _listed(value)) for name, value in known.items()]
     for step in steps_of(model):
         lines += [("step", expression(step)), *_fitted(step)]
-    for name, value in lines:
-        print(f"{name + ':':18} {printable(value)}")
+    return [f"{name + ':':18} {printable(value)}" for name, value in lines]
 
 
 def _takes(form: str, size: int | None) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from spdmetric.cli.options import make_folder, whole
+from spdmetric.cli.options import make_folder, tell, whole
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -31,8 +31,8 @@ def run(arguments: Namespace) -> None:
     else:
         X, y, X_new, y_new = make_toy(random_state=arguments.seed)
         y, y_new = (np.where(signs == 1, "plus", "minus") for signs in (y, y_new))
-    for name, matrices, labels in (("toy-train", X, y), ("toy-new", X_new, y_new)):
-        path = arguments.out / f"{name}.npz"
+    sets = {arguments.out / "toy-train.npz": (X, y), arguments.out / "toy-new.npz": (X_new, y_new)}
+    for path, (matrices, labels) in sets.items():
         with atomic_file(path) as file:
             np.savez(file, X=matrices, y=labels)
-        print(f"written: {path}, {len(matrices)} matrices")
+    tell(*(f"written: {path}, {len(matrices)} matrices" for path, (matrices, _) in sets.items()))

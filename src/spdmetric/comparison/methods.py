@@ -6,7 +6,7 @@ copy, read off the estimator that runs.  To add a method, add it to `METHODS`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -16,14 +16,21 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.covariance import LedoitWolf
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.linear_model import LogisticRegression
+from sklearn.dummy import DummyRegressor
+from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.svm import SVC
 
 from spdmetric.comparison.baselines import CSP_FILTERS, NCA, NearestNeighbor, from_pyriemann
 from spdmetric.comparison.folds import steps_of
-from spdmetric.estimators import CommonRange, LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV
+from spdmetric.estimators import (
+    CommonRange,
+    LogEuclideanClassifier,
+    LogEuclideanMetric,
+    LogEuclideanMetricCV,
+    LogEuclideanRegressor,
+)
 from spdmetric.estimators.cv import set_nested
 from spdmetric.validation import check_psd, smallest_rank
 
@@ -244,8 +251,40 @@ METHODS: dict[str, Method] = {
     ),
 }
 
+# The same for regression targets, all of which are run by default.
+REGRESSORS: dict[str, Method] = {
+    "regressor": Method(
+        *("Chosen metric and regression", "chosen", "learned"),
+        "Metric (G, rank and weighting) and ridge regression or neighbors, all chosen by cross-validation.",
+        lambda s: LogEuclideanRegressor(),
+        definite=False,
+        chooses=True,
+    ),
+    "regressor-mean": Method(
+        *("Chosen regression at the mean", "chosen regression", "baseline"),
+        "Ridge regression or neighbors, chosen by cross-validation, with the metric at the mean.",
+        lambda s: LogEuclideanRegressor(
+            LogEuclideanMetricCV(radii=(0.0,), ranks=(None,), weightings=(None,))
+        ),
+        chooses=True,
+    ),
+    "logeuclid-mean-ridge": _piped(
+        *("Tangent space + ridge", "LE at mean, ridge", "baseline"),
+        "Tangent vectors at the Riemannian mean, then ridge regression.",
+        lambda s: LogEuclideanMetric(0.0, task="regression"),
+        lambda s: RidgeCV(np.logspace(-5, 5, 21)),
+    ),
+    "mean": Method(
+        *("Mean of the targets", "mean", "baseline"),
+        "The mean of the training targets, whatever the matrix.",
+        lambda s: DummyRegressor(),
+        definite=False,
+    ),
+}
+
 # A method, and the same one with the metric at the mean: does learning help?  The first that was run answers.
 PAIRS = (
+    ("regressor", "regressor-mean"),
     ("spdmetric", "spdmetric-mean"),
     ("spdmetric-weighting", "spdmetric-mean"),
     ("logeuclid-chosen", "logeuclid-mean"),
@@ -261,10 +300,15 @@ COMPARED = (
 )
 
 
-def check_names(names: Iterable[str]) -> None:
-    """Refuse names of methods that the registry does not have."""
-    if unknown := [name for name in names if name not in METHODS]:
-        raise ValueError(f"No method {', '.join(unknown)}; there are {', '.join(METHODS)}.")
+def check_names(names: Iterable[str], known: Mapping[str, Method]) -> None:
+    """Refuse names of methods that a registry does not have."""
+    if unknown := [name for name in names if name not in known]:
+        raise ValueError(f"No method {', '.join(unknown)}; there are {', '.join(known)}.")
+
+
+def find_method(name: str) -> Method:
+    """A method of either registry."""
+    return METHODS.get(name) or REGRESSORS[name]
 
 
 def find_obstacle(method: Method, s: Sizes) -> str | None:

@@ -6,6 +6,7 @@ import re
 from base64 import b64encode
 from hashlib import sha256
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,12 +15,19 @@ from sklearn.pipeline import make_pipeline
 from spdmetric.comparison import pictures
 from spdmetric.comparison.describe import FAR, count_of
 from spdmetric.comparison.folds import steps_of
-from spdmetric.comparison.methods import METHODS, expression
+from spdmetric.comparison.methods import expression, find_method
 from spdmetric.comparison.plan import Entry
 from spdmetric.comparison.program import Origin, write_program
 from spdmetric.comparison.run import find_inner_groups, make_method
-from spdmetric.comparison.scores import SCORES
-from spdmetric.comparison.verdict import confusion, find_confusions, saved_sentence, sentences
+from spdmetric.comparison.verdict import (
+    confound_sentence,
+    confusion,
+    failure_sentence,
+    find_confusions,
+    saved_sentence,
+    sentences,
+    tie_sentence,
+)
 from spdmetric.extras import require_extra
 
 if TYPE_CHECKING:
@@ -57,7 +65,7 @@ def _make_context(report: Report, origin: Origin) -> dict[str, object]:
             answer.append(str(error))
         else:
             metric = pictures.find_metric(fitted)
-            figures |= pictures.draw_learned(plan, verdict.learned, fitted, report.channels)
+            figures |= pictures.draw_learned(plan, verdict.learned, fitted, report.channels, report.info)
     folder = files("spdmetric.comparison")
     style, script = (folder.joinpath(f"page.{kind}").read_text("utf-8") for kind in ("css", "js"))
     estimators = {name: make_method(plan, name) for name in verdict.unaided}
@@ -67,21 +75,46 @@ def _make_context(report: Report, origin: Origin) -> dict[str, object]:
         }
     outcomes, truth = report.comparison.outcomes, plan.codes[plan.tested]
     shown = dict.fromkeys([verdict.best.entry, Entry(verdict.learned or verdict.unaided[0])])
-    confusions = {entry: confusion(truth, outcomes[entry].labels, len(plan.classes)) for entry in shown}
+    confusions = {}
+    if plan.classes is None:
+        figures["predicted"] = pictures.draw_predictions(
+            truth, outcomes[next(iter(shown))].labels.mean(axis=0)
+        )
+    else:
+        confusions = {entry: confusion(truth, outcomes[entry].labels, len(plan.classes)) for entry in shown}
     groups = find_inner_groups(plan, plan.trained) is not None
     return {
         **{"report": report, "metric": metric, "origin": origin, "answer": answer},
         "pictures": {name: pictures.as_image(figure) for name, figure in figures.items()},
-        "saved": origin.saved and saved_sentence(verdict, *origin.saved),
+        "saved": _tell_saved(report, origin),
+        **{"ties": tie_sentence(verdict), "failures": failure_sentence(report.comparison)},
+        "warned": [*filter(None, [confound_sentence(plan)])],
+        "title": origin.title or _ask_question(report, origin),
         **{"style": style, "script": script, "policy": make_policy(style, script)},
         "left_out": {Entry(name): why for name, why in plan.left_out.items()},
         **{"confusions": confusions, "find_confusions": find_confusions},
-        **{"estimators": estimators, "scores": SCORES, "methods": METHODS, "far": FAR},
+        **{"estimators": estimators, "find_method": find_method, "far": FAR},
         "program": lambda name: write_program(estimators[name], origin, groups=groups),
         "expression": expression,
         "csv": b64encode(report.as_csv().encode()).decode(),
         "json": b64encode(report.as_json().encode()).decode(),
     }
+
+
+def _ask_question(report: Report, origin: Origin) -> str:
+    """The title of a page that was given none: of a file its name, never that of a folder."""
+    named = report.data.name if Path(origin.file).suffix and origin.command else "these matrices"
+    return f"Which metric suits {named}?"
+
+
+def _tell_saved(report: Report, origin: Origin) -> str:
+    if origin.saved:
+        return saved_sentence(report.verdict, *origin.saved)
+    title = find_method(report.verdict.unaided[0]).title
+    how = "--save model.skops keeps" if origin.command else "report.best_estimator() gives"
+    return (
+        f"No model was saved; {how} {title}, trained on all {len(report.comparison.plan.trained)} matrices."
+    )
 
 
 def make_policy(style: str, script: str) -> str:

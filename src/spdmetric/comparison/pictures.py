@@ -10,22 +10,26 @@ import warnings
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from itertools import cycle
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA
 
 from spdmetric.comparison.folds import steps_of
-from spdmetric.comparison.methods import METHODS
+from spdmetric.comparison.methods import find_method
 from spdmetric.comparison.plan import Plan
 from spdmetric.comparison.run import make_fold, make_method
 from spdmetric.comparison.verdict import Verdict
 from spdmetric.estimators import CommonRange
 from spdmetric.plots import ChoiceDisplay, ReferenceSpectrumDisplay, style
-from spdmetric.plots.patterns import patterns_of
+from spdmetric.plots.patterns import Patterns, PatternsDisplay, patterns_of
 from spdmetric.plots.style import BLUE, CLASS_LOOKS, GRAY, VERMILLION, Metric
+
+if TYPE_CHECKING:
+    from mne import Info
 
 FAMILY_LOOKS = {  # color, mark, and words of the legend
     "distance": (BLUE, "o", "fixed distance"),
@@ -60,19 +64,21 @@ def _begin(height: float, figure: style.Figure | None = None) -> Iterator[tuple[
 
 
 def draw_ranking(verdict: Verdict, figure: style.Figure | None = None) -> style.Figure:
-    """The score that decides with standard errors, the best on top; hollow where recentered."""
+    """The score that decides with its 95 % interval, the best on top; hollow where recentered."""
     methods = list(dict.fromkeys(line.entry.method for line in verdict.ranked))[::-1]
     with _begin(0.9 + 0.235 * len(methods), figure) as (figure, axes):
         for line in verdict.ranked:
             method, recentered = line.entry
-            color, mark, words = FAMILY_LOOKS[METHODS[method].family]
+            color, mark, words = FAMILY_LOOKS[find_method(method).family]
             score, aside = verdict.score(line.entry), 0.2 * bool(verdict.recentering)
             at = methods.index(method) + (aside if recentered else -aside)
             look: Any = {"color": color, "mfc": "white" if recentered else color, "ms": 5, "lw": 1.4}
-            axes.errorbar(score.mean, at, xerr=score.se, fmt=mark, label=words, **look)
+            sides = [[score.mean - score.low], [score.high - score.mean]]
+            axes.errorbar(score.mean, at, xerr=np.maximum(sides, 0), fmt=mark, label=words, **look)
         axes.axvline(verdict.chance, color=GRAY, lw=1, ls=(0, (4, 3)))
-        axes.set_yticks(range(len(methods)), [METHODS[method].title for method in methods])
-        axes.set(xlabel=f"{verdict.criterion.word}, {verdict.criterion.axis}", axisbelow=True)
+        axes.set_yticks(range(len(methods)), [find_method(method).title for method in methods])
+        axes.set(xlabel=f"{verdict.criterion.word}, {verdict.criterion.axis}".rstrip(", "), axisbelow=True)
+        axes.margins(x=0.05)
         axes.grid(axis="x", color="lightgray", lw=0.7)
         one_each = dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True))
         figure.legend(one_each.values(), one_each.keys(), loc="outside upper center", ncols=3)
@@ -85,15 +91,20 @@ def find_metric(fitted: BaseEstimator) -> Metric:
 
 
 def draw_learned(
-    plan: Plan, method: str, fitted: BaseEstimator, channels: Sequence[str] | None
+    plan: Plan, method: str, fitted: BaseEstimator, channels: Sequence[str] | None, info: Info | None = None
 ) -> dict[str, style.Figure]:
     """All that is drawn of a learned metric that was fitted to all matrices; the embedding is of a fold."""
     X, basis, metric = plan.X[plan.trained], np.eye(plan.X.shape[1]), find_metric(fitted)
     for step in steps_of(fitted):
         if isinstance(step, CommonRange):
             X, basis = step.transform(X), step.basis_
-    patterns = patterns_of(metric, X, plan.codes[plan.trained]).patterns @ basis.T
-    figures = {"patterns": draw_patterns(patterns, channels)}
+    codes, names = plan.parts
+    found = patterns_of(metric, X, codes[plan.trained])
+    found = found._replace(patterns=found.patterns @ basis.T, classes=np.array(names))
+    info = info or find_places(channels)
+    figures = {
+        "patterns": draw_patterns(found.patterns, channels) if info is None else draw_heads(found, info)
+    }
     if hasattr(metric, "cv_results_"):
         with _begin(3.6) as (figure, axes):
             ChoiceDisplay.from_estimator(metric, ax=axes)
@@ -106,17 +117,59 @@ def draw_learned(
     return figures | _draw_fold(plan, method)
 
 
+def find_places(channels: Sequence[str] | None) -> Info | None:
+    """Channels with their places in the extended 10-20 system; None where one has none, or MNE is missing."""
+    if channels is None or len(channels) < 4 or find_spec("mne") is None:
+        return None
+    import mne
+
+    there = mne.channels.get_builtin_montages()  # newer versions of MNE have another name for it
+    montage = mne.channels.make_standard_montage(
+        "colin27_1005" if "colin27_1005" in there else "standard_1005"
+    )
+    known = {name.lower(): name for name in montage.ch_names}
+    names = [known.get(str(one).strip(".").lower(), "") for one in channels]  # EDF files pad with dots
+    if "" in names or len(set(names)) < len(names):
+        return None
+    info: Info = mne.create_info(names, 1.0, "eeg").set_montage(montage)
+    return info
+
+
+def draw_heads(patterns: Patterns, info: Info) -> style.Figure:
+    """Up to six components as maps of the head."""
+    n = min(6, len(patterns.patterns))
+    with style.canvas(4.4, 1.9 * -(-n // 3), None, **_TEXT) as figure:
+        figure.set_layout_engine("constrained")
+        axes = figure.subplots(-(-n // 3), min(n, 3), squeeze=False).ravel()
+        PatternsDisplay(patterns, info).plot(list(axes[:n]), n_components=n, topomap_kw={"sensors": "k."})
+        for one in axes:
+            one.set_title(one.get_title(), fontsize=7.5)
+            one.set_axis_off()
+    return figure
+
+
+def draw_predictions(truth: np.ndarray, predicted: np.ndarray) -> style.Figure:
+    """Predicted against true targets, means over the repeats, of matrices that were left out."""
+    with _begin(4.0) as (figure, axes):
+        axes.plot(truth, predicted, "o", color=BLUE, ms=3.5, alpha=0.6, mew=0)
+        ends = [truth.min(), truth.max()]
+        axes.plot(ends, ends, color=GRAY, lw=1, ls=(0, (4, 3)))
+        axes.set(xlabel="true", ylabel="predicted")
+        axes.margins(0.06)
+    return figure
+
+
 def draw_patterns(patterns: np.ndarray, channels: Sequence[str] | None) -> style.Figure:
     """The six components (k, d) that tell the classes apart most, as columns of channels."""
     shown = patterns[:6].T  # (d, k)
     names = (
         [str(i + 1) for i in range(len(shown))] if channels is None else [str(one)[:8] for one in channels]
     )
-    with _begin(float(np.clip(0.9 + 0.16 * len(shown), 2.4, 5.2))) as (figure, axes):
+    with _begin(float(np.clip(0.9 + 0.16 * len(shown), 2.4, 12.0))) as (figure, axes):
         axes.imshow(shown / np.abs(shown).max(axis=0), "RdBu_r", vmin=-1, vmax=1, aspect="auto")
         axes.set(xlabel="component, the one that differs most first", ylabel="channel")
         axes.set_xticks(range(shown.shape[1]), [str(k + 1) for k in range(shown.shape[1])])
-        every = -(-len(shown) // 30)  # as many as there is room for
+        every = -(-len(shown) // 70)  # as many as there is room for
         axes.set_yticks(range(0, len(shown), every), names[::every])
     return figure
 
@@ -129,15 +182,14 @@ def _draw_fold(plan: Plan, method: str) -> dict[str, style.Figure]:
         warnings.simplefilter("ignore")
         before = fold.X.reshape(len(fold.X), -1), fold.X_test.reshape(len(fold.X_test), -1)
         if plan.sizes.inside.definite:  # singular matrices have no tangent vectors
-            before = fold.vectors(steps_of(make_method(plan, "logeuclid-mean"))[:-1])
+            plain = "logeuclid-mean-ridge" if plan.classes is None else "logeuclid-mean"
+            before = fold.vectors(steps_of(make_method(plan, plain))[:-1])
         after = fold.vectors(steps)
         if not any(isinstance(step, Metric) for step in steps):
             metric = fold.fitted(estimator)[0].metric_
             after = metric.transform(after[0]), metric.transform(after[1])
-    codes, names = (
-        [plan.codes[index] for index in plan.splits[0][0]],
-        [str(name)[:24] for name in plan.classes],
-    )
+    parts, names = plan.parts
+    codes = [parts[index] for index in plan.splits[0][0]]
     both = {"embedding-before": before, "embedding-after": after}
     return {name: draw_embedding(vectors, codes, names) for name, vectors in both.items()}
 
@@ -166,6 +218,7 @@ def draw_embedding(
             axes.set_yticks([])
         else:
             axes.set_aspect("equal", adjustable="datalim")
+        axes.margins(0.08)
         if len(names) <= 8:
             figure.legend(loc="outside upper center", ncols=min(4, len(names)))
     return figure

@@ -12,13 +12,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spdmetric.comparison.methods import COMPARED, METHODS, Sizes, check_names, find_obstacle
-from spdmetric.comparison.scores import SCORES
+from spdmetric.comparison.errors import Design
+from spdmetric.comparison.methods import (
+    COMPARED,
+    METHODS,
+    REGRESSORS,
+    Sizes,
+    check_names,
+    find_method,
+    find_obstacle,
+)
+from spdmetric.comparison.scores import SCORES, Score
 from spdmetric.datasets import recenter
 from spdmetric.io.matrices import Matrices
 from spdmetric.linalg.symmetric import congruence
 from spdmetric.objectives.start import common_range
-from spdmetric.validation import check_choice, check_symmetric
+from spdmetric.validation import check_choice, check_symmetric, is_regression
 
 # Of each repeat the folds, of each fold training and test indices.
 Splits = tuple[tuple[tuple[np.ndarray, np.ndarray], ...], ...]
@@ -33,7 +42,7 @@ class Entry(NamedTuple):
     @property
     def title(self) -> str:
         """Its name for readers."""
-        return METHODS[self.method].title + " (recentered)" * self.recentered
+        return find_method(self.method).title + " (recentered)" * self.recentered
 
 
 @dataclass(frozen=True)
@@ -41,8 +50,8 @@ class Plan:
     """All that decides the numbers."""
 
     X: np.ndarray  # (n, d, d), those of a test file behind the others
-    codes: np.ndarray  # (n,), classes as 0, 1, ...
-    classes: np.ndarray
+    codes: np.ndarray  # (n,), classes as 0, 1, ...; or regression targets
+    classes: np.ndarray | None  # None: regression
     splits: Splits
     how: str  # the same in a sentence
     sizes: Sizes  # of the smallest training set
@@ -60,12 +69,44 @@ class Plan:
         return {False: self.X} | ({} if self.recentered is None else {True: self.recentered})
 
     @property
-    def clusters(self) -> np.ndarray | None:
-        """Groups (n,) that count as one observation each; None: each matrix."""
-        if self.groups is None or len(self.groups) < len(self.X):  # test matrices have none
-            return None
+    def scores(self) -> dict[str, Score]:
+        """Those of classes, or of regression."""
+        return {key: score for key, score in SCORES.items() if score.regression == (self.classes is None)}
+
+    @property
+    def targets(self) -> np.ndarray:
+        """What the data have for each matrix: class or number."""
+        return self.codes if self.classes is None else self.classes[self.codes]
+
+    @property
+    def parts(self) -> tuple[np.ndarray, list[str]]:
+        """Classes (n,) to tell apart in pictures, and their names; of regression targets two halves."""
+        if self.classes is not None:
+            return self.codes, [str(name)[:24] for name in self.classes]
+        middle = np.median(self.codes)
+        return (self.codes > middle).astype(int), [f"up to {middle:.3g}", f"above {middle:.3g}"]
+
+    @property
+    def design(self) -> Design:
+        """What the errors are over."""
+        folds, n = self.splits[0], len(self.tested)
+        alone = "Wilson's interval, differences as in McNemar's test"
+        if len(folds) == 1:  # test matrices
+            return Design(f"one test set: {alone}", f"{n} matrices")
+        if self.groups is None:
+            names = np.empty((len(self.splits), n), dtype=int)
+            for repeat, k in np.ndindex(len(self.splits), len(folds)):
+                names[repeat, np.searchsorted(self.tested, self.splits[repeat][k][1])] = (
+                    repeat * len(folds) + k
+                )
+            rule = "folds: corrected resampled t (Nadeau and Bengio), never less than the binomial error"
+            return Design(rule, f"{n} matrices", names, 1 / (len(folds) - 1))
         names, codes = np.unique(self.groups, return_inverse=True)
-        return codes if len(names) > 2 else None  # two tell nothing about their spread
+        units = f"{n} matrices in {len(names)} groups"
+        if len(names) == 2:  # they tell nothing about their spread
+            return Design(f"two groups: {alone}; what a third would give is not known", units)
+        rule = "groups left out: paired t over groups, never less than the binomial error"
+        return Design(rule, units, codes[None])
 
     @property
     def tested(self) -> np.ndarray:
@@ -85,7 +126,7 @@ def make_plan(
     methods: tuple[str, ...] | None = None,
     repeats: int | None = None,
     seed: int = 0,
-    scoring: str = "accuracy",
+    scoring: str | None = None,
     class_weight: str | None = None,
     recenter: bool | None = None,
 ) -> Plan:
@@ -93,24 +134,36 @@ def make_plan(
 
     Both are labeled; with test matrices there is one fold, with groups whole groups are left out.
     """
-    check_choice("scoring", scoring, tuple(SCORES))
+    check_choice("scoring", scoring, (None, *SCORES))
     check_choice("class_weight", class_weight, (None, "balanced"))
-    check_names(methods or ())
+    regression = bool(scoring and SCORES[scoring].regression)
+    if is_regression(data.labels, "auto") and not regression:
+        if scoring is not None:
+            raise ValueError(
+                f"scoring={scoring!r} is for classes, and y holds numbers that are not all whole: choose "
+                "r2 or mae."
+            )
+        regression = True
+    scoring = scoring or ("r2" if regression else "accuracy")
+    registry, default = (REGRESSORS, tuple(REGRESSORS)) if regression else (METHODS, COMPARED)
+    check_names(methods or (), registry)
     # Matrices of float32 are symmetric up to rounding of float32: they are averaged before they are cast.
     X, y, n = check_symmetric(data.X), data.labels, len(data.X)
     if test is not None:
         _check_test(data, test)
         X, y = np.concatenate([X, check_symmetric(test.X)]), np.concatenate([y, test.labels])
-    classes, codes = np.unique(y, return_inverse=True)
+    classes, codes = (None, _check_numbers(y)) if regression else np.unique(y, return_inverse=True)
     if test is not None:
         splits: Splits = (((np.arange(n), np.arange(n, len(X))),),)
         how = f"Every method was trained on the {n} matrices and tested on the {len(X) - n} of {test.name}."
     elif data.groups is not None:
         splits, how = _split_by_groups(codes, data.groups)
     else:
-        splits, how = _split_by_folds(X, codes, repeats, seed)
+        splits, how = _split_by_folds(X, codes, repeats, seed, regression)
     counts = [np.unique(codes[train], return_counts=True)[1] for folds in splits for train, _ in folds]
-    if any(len(some) < 2 or np.sort(some)[-2] < 2 for some in counts):
+    if regression:
+        counts = [np.array([len(train)]) for train, _ in splits[0]]
+    elif any(len(some) < 2 or np.sort(some)[-2] < 2 for some in counts):
         raise ValueError(
             "A training set would hold one class only, or only one with more than one matrix: expected two "
             "classes with at least two matrices each outside each group or fold. Use other groups."
@@ -119,13 +172,17 @@ def make_plan(
     d, basis = X.shape[1], common_range(lambda f: f(X).mean(axis=0))
     n_train, shared = min(len(train) for train, _ in splits[0]), smallest_rank == basis.shape[1] < d
     sizes = Sizes(n_train, d, min(int(some.min()) for some in counts), smallest_rank, shared=shared)
-    left_out = {name: why for name in methods or COMPARED if (why := find_obstacle(METHODS[name], sizes))}
+    left_out = {name: why for name in methods or default if (why := find_obstacle(registry[name], sizes))}
     if methods is None:  # what is named is run at any size
         why = f"would take long with {len(X)} matrices of size {d}; name it in the methods to run it"
-        slow = [name for name in COMPARED if METHODS[name].is_slow(len(X), d, len(classes))]
+        n_classes = 0 if classes is None else len(classes)
+        slow = [name for name in default if registry[name].is_slow(len(X), d, n_classes)]
         left_out = dict.fromkeys(slow, why) | left_out
     recentered = _recenter(X, basis if sizes.inside.definite else None, data, recenter)
-    run = tuple(name for name in methods or COMPARED if name not in left_out)
+    run = tuple(name for name in methods or default if name not in left_out)
+    if not run:
+        reasons = "; ".join(f"{name} {why}" for name, why in left_out.items())
+        raise ValueError(f"No method can be run on these matrices: {reasons}.")
     settings = (seed, data.groups, scoring, class_weight, recentered)
     return Plan(X, codes, classes, splits, how, sizes, run, left_out, *settings)
 
@@ -139,6 +196,8 @@ def _check_test(data: Matrices, test: Matrices) -> None:
             f"{test.name} has matrices of size {test.X.shape[1]} and {data.name} of size {data.X.shape[1]}: "
             "expected one size."
         )
+    if is_regression(data.labels, "auto"):
+        return
     if unknown := sorted(set(map(str, test.labels)) - set(map(str, data.labels))):
         raise ValueError(
             f"{test.name} has the label {unknown[0]!r}, which {data.name} has not; expected the same labels."
@@ -179,9 +238,31 @@ def _split_by_groups(codes: np.ndarray, groups: np.ndarray) -> tuple[Splits, str
     return (tuple(splitter.split(codes, codes, groups)),), how
 
 
-def _split_by_folds(X: np.ndarray, codes: np.ndarray, repeats: int | None, seed: int) -> tuple[Splits, str]:
-    from sklearn.model_selection import StratifiedKFold
+def _check_numbers(y: np.ndarray) -> np.ndarray:
+    """Regression targets as float64."""
+    if y.dtype.kind not in "biuf":
+        raise ValueError(f"y holds {y[0]!r}: expected numbers, for R² or mean absolute error.")
+    if not np.isfinite(y).all() or np.ptp(y) == 0:
+        raise ValueError(
+            "y has numbers that are not finite, or one number only: expected finite ones that differ."
+        )
+    return y.astype(np.float64)
 
+
+def _split_by_folds(
+    X: np.ndarray, codes: np.ndarray, repeats: int | None, seed: int, regression: bool
+) -> tuple[Splits, str]:
+    from sklearn.model_selection import KFold, StratifiedKFold
+
+    if repeats is None:
+        repeats = int(np.clip(8e5 // (len(X) * X.shape[1] ** 3), 1, 5))
+    drawn = "" if repeats == 1 else f" The folds were drawn {repeats} times."
+    if regression:
+        if len(X) < 10:
+            raise ValueError(f"There are {len(X)} matrices: expected at least 10 to cut folds of.")
+        kinds = [KFold(5, shuffle=True, random_state=1000 * seed + r) for r in range(repeats)]
+        how = "5-fold cross-validation: each target was predicted by methods that never saw the matrix."
+        return tuple(tuple(kind.split(X)) for kind in kinds), how + drawn
     counts = np.bincount(codes)
     if len(counts) < 2:
         raise ValueError("All matrices have one label: expected at least two classes.")
@@ -193,14 +274,11 @@ def _split_by_folds(X: np.ndarray, codes: np.ndarray, repeats: int | None, seed:
         )
     # A class of two or three is in some folds only, and then has another matrix in training.
     folds = min(5, int(counts.min() if counts.min() >= 4 else counts.max()))
-    if repeats is None:
-        repeats = int(np.clip(8e5 // (len(X) * X.shape[1] ** 3), 1, 5))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)  # as said above
         splits = tuple(
-            tuple(StratifiedKFold(folds, shuffle=True, random_state=1000 * seed + r).split(X, codes))
-            for r in range(repeats)
+            tuple(StratifiedKFold(folds, shuffle=True, random_state=draw % 2**32).split(X, codes))
+            for draw in range(1000 * seed, 1000 * seed + repeats)
         )
-    drawn = "" if repeats == 1 else f" The folds were drawn {repeats} times."
     how = f"Stratified {folds}-fold cross-validation: each matrix was labeled by methods that never saw it."
     return splits, how + drawn

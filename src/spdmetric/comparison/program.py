@@ -25,6 +25,7 @@ class Origin:
     command: str = ""  # none for arrays in Python
     skipped: bool = False  # whether some could not be used, and were left out
     saved: tuple[str, str] | None = None  # method and file of a model
+    title: str | None = None  # of the page
 
     def calls(self) -> tuple[str, str]:
         """Calls of `read_matrices` or `read_signals`, for the training and the new matrices."""

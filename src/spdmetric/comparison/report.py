@@ -13,15 +13,16 @@ from html import escape
 from importlib import import_module
 from importlib.util import find_spec
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from spdmetric import validation
 from spdmetric.comparison.describe import Description, describe
 from spdmetric.comparison.folds import fit_keywords
-from spdmetric.comparison.methods import METHODS, check_names
+from spdmetric.comparison.methods import METHODS, REGRESSORS, check_names, find_method
 from spdmetric.comparison.page import render
 from spdmetric.comparison.pictures import draw_ranking
 from spdmetric.comparison.plan import Plan, make_plan
@@ -29,14 +30,25 @@ from spdmetric.comparison.program import Origin
 from spdmetric.comparison.run import Comparison, find_inner_groups, make_method, run_plan
 from spdmetric.comparison.scores import SCORES
 from spdmetric.comparison.store import digest
-from spdmetric.comparison.verdict import Line, Verdict, judge, sentences
+from spdmetric.comparison.verdict import (
+    Line,
+    Verdict,
+    confound_sentence,
+    failure_sentence,
+    judge,
+    sentences,
+    tie_sentence,
+)
 from spdmetric.io.atomic import write_atomically
+from spdmetric.io.frames import stack_frame
 from spdmetric.io.matrices import Matrices
+from spdmetric.io.signals import estimate_covariances
 from spdmetric.io.tables import as_csv
 from spdmetric.plots.style import need_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from mne import Info
     from pandas import DataFrame
 
 Row = dict[str, str | float | bool | None]  # of the table
@@ -60,7 +72,7 @@ def compare(
     methods: str | Sequence[str] | None = None,
     repeats: int | None = None,
     seed: int = 0,
-    scoring: str = "accuracy",
+    scoring: str | None = None,
     class_weight: str | None = None,
     recenter: bool | None = None,
     channels: Sequence[str] | None = None,
@@ -72,30 +84,34 @@ def compare(
 
     Parameters
     ----------
-    X : array-like of shape (n_matrices, d, d), or Matrices
-        SPD matrices, or what `spdmetric.io.matrices.read_matrices` returns, labels and groups included.
+    X : array-like of shape (n_matrices, d, d), Matrices, DataFrame, mne.Epochs or signals
+        SPD matrices, or what `spdmetric.io.matrices.read_matrices` returns, labels and groups included.  Or a
+        frame that `spdmetric.stack_frame` takes.  Or MNE Epochs, or signals of shape (n, channels, times):
+        their covariances are estimated by "oas"; for other estimators, pass the covariances.
     y : array-like of shape (n_matrices,), optional
-        Labels.
+        Labels, or regression targets; of Epochs by default the names of the events.
     groups : array-like of shape (n_matrices,), optional
         Sessions or subjects: whole groups are left out, in the folds inside a method too.
     test : tuple (X_test, y_test), or Matrices, optional
         Test matrices and their labels; without them there is cross-validation.
     methods : str or sequence of str, optional
-        Names of `spdmetric.comparison.methods.METHODS`; most of them by default, for many matrices without
-        those that compare all pairs.
+        Names of `spdmetric.comparison.methods.METHODS`, or of ``REGRESSORS`` there; most of them by
+        default, for many matrices without those that compare all pairs.
     repeats : int, optional
         How often the folds are drawn; by default once to five times, by the size of the data.
     seed : int, default=0
         Of the folds.
-    scoring : {"accuracy", "balanced", "auc", "logloss"}, default="accuracy"
-        Which score decides; all of them are computed.  Methods that choose do so by their own rule.
+    scoring : {"accuracy", "balanced", "auc", "logloss", "r2", "mae"}, optional
+        Which score decides; all of them are computed.  "r2" and "mae" are for regression; by default
+        accuracy, or R² where y has numbers that are not all whole.  Methods that choose do so by their own
+        rule.
     class_weight : {None, "balanced"}, default=None
         Given to every method that takes it.
     recenter : bool, optional
         Whether to run every method also on matrices that are recentered by the mean of their group, which is
         transductive; by default where there are groups.
     channels : sequence of str, optional
-        Names of the d rows of a matrix, for the pictures.
+        Names of the d rows of a matrix, for the pictures; Epochs and frames have them.
     store : path-like, optional
         File in which finished results are kept: with the same file, an interrupted comparison resumes.
     n_jobs : int, default=1
@@ -113,27 +129,22 @@ def compare(
     validation.check_count("repeats", repeats, optional=True)
     validation.check_n_jobs(n_jobs)
     data = _check_matrices(X, y, groups, "these matrices")
+    channels = data.channels if channels is None else channels
     if test is not None and not isinstance(test, Matrices):
         test = _check_matrices(*test, None, "the test matrices")
-    if validation.is_regression(data.labels, "auto"):
-        raise ValueError(
-            "compare is for classes, and y holds numbers that are not all whole: cut them into classes, or "
-            "predict them, with LogEuclideanMetric or 'spdmetric fit --regression'."
-        )
     if channels is not None and len(channels) != data.X.shape[1]:
         raise ValueError(f"channels has {len(channels)} names: expected {data.X.shape[1]}, one for each row.")
     descriptions = [describe(m.X, m.labels, m.groups) for m in (data, test) if m is not None]
     rank = min(int(d.ranks.min()) for d in descriptions)
-    names = None if methods is None else (methods,) if isinstance(methods, str) else tuple(methods)
-    plan = make_plan(data, test, rank, names, repeats, seed, scoring, class_weight, recenter)
+    wanted = None if methods is None else (methods,) if isinstance(methods, str) else tuple(methods)
+    plan = make_plan(data, test, rank, wanted, repeats, seed, scoring, class_weight, recenter)
     comparison = run_plan(plan, store, jobs=n_jobs, progress="compare" if verbose else None)
     facts = _list_facts(plan, time.perf_counter() - began, n_jobs)
-    return Report(data, test, descriptions, comparison, judge(comparison), channels, facts)
+    return Report(data, test, descriptions, comparison, judge(comparison), channels, facts, _find_places(X))
 
 
-def _check_matrices(
-    X: ArrayLike | Matrices, y: ArrayLike | None, groups: ArrayLike | None, name: str
-) -> Matrices:
+def _check_matrices(X: Any, y: ArrayLike | None, groups: ArrayLike | None, name: str) -> Matrices:
+    """Matrices with labels; names of channels where X has them."""
     if isinstance(X, Matrices):
         return X
     if isinstance(X, (str, PathLike)):
@@ -141,6 +152,14 @@ def _check_matrices(
             f"compare takes matrices, and {str(X)!r} is the name of a file: pass read_matrices(...) of "
             "spdmetric.io.matrices, or use 'spdmetric compare'."
         )
+    channels: Sequence[str] | None = None
+    notes: tuple[str, ...] = ()
+    if hasattr(X, "columns"):
+        X, _, channels = stack_frame(X)
+    elif hasattr(X, "get_data") or (np.ndim(X) == 3 and np.shape(X)[1] != np.shape(X)[2]):
+        found = estimate_covariances(X)
+        X, channels, y = found.X, found.channels, found.y if y is None else y
+        notes = (*found.notes, "The matrices are covariances of the signals, estimated by OAS.")
     if y is None:
         raise ValueError(f"There are no labels of {name}: pass them as y, or in test=(X_test, y_test).")
     stack, labels = (
@@ -150,9 +169,16 @@ def _check_matrices(
     validation.check_stack(stack, "X")
     if labels.shape != stack.shape[:1]:
         raise ValueError(f"y has shape {labels.shape}: expected one for each of {len(stack)} matrices.")
-    return Matrices(
-        stack, validation.check_label_kind(labels, "y"), validation.check_groups(groups, len(stack)), name
-    )
+    kept = validation.check_label_kind(labels, "y"), validation.check_groups(groups, len(stack))
+    return Matrices(stack, *kept, name, notes, channels=None if channels is None else tuple(channels))
+
+
+def _find_places(X: object) -> Info | None:
+    """Channels of Epochs with places of their own."""
+    if not hasattr(X, "get_data"):
+        return None
+    info: Info = X.copy().pick("data").info  # type: ignore[attr-defined]
+    return info if info.get_montage() is not None else None
 
 
 def _list_facts(plan: Plan, seconds: float, n_jobs: int) -> dict[str, str]:
@@ -165,6 +191,7 @@ def _list_facts(plan: Plan, seconds: float, n_jobs: int) -> dict[str, str]:
         "Time": f"{seconds:.0f} s, parts kept from an earlier run not counted; processes: {n_jobs}",
         "Data digest": digest(plan.X, plan.codes),
         "Score that decides": SCORES[plan.scoring].word,
+        "Errors": plan.design.rule,
         "Folds": f"{len(plan.splits[0])}; repeats: {len(plan.splits)}; seed: {plan.seed}",
         "Methods": ", ".join(plan.methods),
         "Class weight": str(plan.class_weight or "none"),
@@ -182,10 +209,13 @@ class Report:
     verdict: Verdict
     channels: Sequence[str] | None = None
     facts: dict[str, str] = field(default_factory=dict)  # date, version, settings: in words
+    info: Info | None = None  # places of the channels, where the recording has its own
     _fitted: dict[str, BaseEstimator] = field(default_factory=dict, init=False, repr=False)
 
     def __str__(self) -> str:
-        return "\n".join(sentences(self.verdict))
+        plan = self.comparison.plan
+        more = tie_sentence(self.verdict), failure_sentence(self.comparison), confound_sentence(plan)
+        return "\n".join([*sentences(self.verdict), *filter(None, more)])
 
     def __repr__(self) -> str:
         return f"<Report on {self.data.name}: {len(self.verdict.lines)} results; print() it for the answer>"
@@ -219,11 +249,11 @@ class Report:
             Fitted, the same at each call.
         """
         method = method or self.verdict.unaided[0]
-        check_names([method])
+        check_names([method], METHODS if self.comparison.plan.classes is not None else REGRESSORS)
         if method in self._fitted:
             return self._fitted[method]
         plan, estimator = self.comparison.plan, make_method(self.comparison.plan, method)
-        X, y = plan.X[plan.trained], plan.classes[plan.codes[plan.trained]]
+        X, y = plan.X[plan.trained], plan.targets[plan.trained]
         groups = fit_keywords(estimator, groups=find_inner_groups(plan, plan.trained))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the folds report theirs
@@ -231,14 +261,14 @@ class Report:
                 self._fitted[method] = estimator.fit(X, y, **groups)
             except validation.UninformativeDataError as error:  # in folds, chance differs
                 raise ValueError(
-                    f"{METHODS[method].title} was trained in every fold, and cannot be trained on all "
+                    f"{find_method(method).title} was trained in every fold, and cannot be trained on all "
                     f"{len(X)} matrices: together they hold nothing that tells the classes apart. See "
                     "whether the labels belong to the matrices."
                 ) from error
         return self._fitted[method]
 
     def plot(self) -> Axes:
-        """Draw the score that decides, of every method, with its standard error, in a figure of pyplot."""
+        """Draw the score that decides, of every method, with its 95 % interval, in a figure of pyplot."""
         need_matplotlib()
         import matplotlib.pyplot as plt
 
@@ -281,8 +311,8 @@ class Report:
 def _make_row(line: Line, score: str, verdict: Verdict) -> Row:
     method, recentered = line.entry
     decides = score == verdict.plan.scoring
-    facts = (SCHEMA, method, line.entry.title, METHODS[method].family, recentered, score, decides)
+    facts = (SCHEMA, method, line.entry.title, find_method(method).family, recentered, score, decides)
     behind = (line.behind.mean, line.behind.se) if line.behind and decides else (None, None)
     own, tied = line.scores[score], line is verdict.best or line.tied
-    numbers = (own.mean, own.se, own.mean - own.half, own.mean + own.half) if own else (None,) * 4
+    numbers = (own.mean, own.se, own.low, own.high) if own else (None,) * 4
     return dict(zip(COLUMNS, (*facts, *numbers, *behind, tied, line.seconds), strict=True))

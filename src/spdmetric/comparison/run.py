@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from spdmetric.comparison.folds import Fold
-from spdmetric.comparison.methods import METHODS, set_where_known
+from spdmetric.comparison.methods import find_method, set_where_known
 from spdmetric.comparison.plan import Entry, Plan
 from spdmetric.comparison.scores import compute_losses
 from spdmetric.comparison.store import Failure, Key, Result, Store, Task, digest, run_tasks
@@ -28,7 +28,7 @@ Part = tuple[int, int, bool, tuple[str, ...]]  # of a task: repeat, fold, whethe
 class Outcome:
     """What one method gave for the test matrices."""
 
-    labels: np.ndarray  # (n_repeats, n_tested) codes
+    labels: np.ndarray  # (n_repeats, n_tested) codes, or predicted numbers
     scores: np.ndarray | None = None  # (n_repeats, n_tested, 1 or n_classes), of those that have them
     losses: np.ndarray | None = None  # (n_repeats, n_tested), where there are probabilities
     seconds: float = 1.0  # mean of a fold
@@ -46,7 +46,7 @@ class Comparison:
 
 def make_method(plan: Plan, name: str) -> BaseEstimator:
     """Make a method of these sizes, with the class weight of the plan where it takes one."""
-    estimator = METHODS[name].make(plan.sizes)
+    estimator = find_method(name).make(plan.sizes)
     if plan.class_weight is not None:
         set_where_known(estimator, class_weight=plan.class_weight)
     return estimator
@@ -68,10 +68,12 @@ def _list_tasks(plan: Plan) -> dict[Part, Task]:
 
     groups = () if plan.groups is None else (np.unique(plan.groups, return_inverse=True)[1],)
     data = {form: digest(plan.forms[form], plan.codes, *groups) for form in plan.forms}
-    choosing = [(name,) for name in plan.methods if METHODS[name].chooses]
-    others = tuple(name for name in plan.methods if not METHODS[name].chooses)  # quick, and share their means
+    choosing = [(name,) for name in plan.methods if find_method(name).chooses]
+    others = tuple(
+        name for name in plan.methods if not find_method(name).chooses
+    )  # quick, and share their means
     together = [names for names in (*choosing, others) if names]
-    settings = {"sizes": plan.sizes, "class_weight": plan.class_weight}
+    settings = {"sizes": plan.sizes, "class_weight": plan.class_weight}  # type of the codes: in the digest
     tasks: dict[Part, Task] = {}
     for repeat, folds in enumerate(plan.splits):
         for (k, fold), names, form in product(enumerate(folds), together, plan.forms):
@@ -101,24 +103,28 @@ def find_inner_groups(plan: Plan, train: np.ndarray) -> np.ndarray | None:
 def _start(plan: Plan, part: Part) -> Callable[[str], Result]:
     repeat, k, recentered, _ = part
     fold, truth = make_fold(plan, repeat, k, recentered), plan.codes[plan.splits[repeat][k][1]]
-    return lambda name: _test_method(fold, truth, make_method(plan, name), len(plan.classes))
+    return lambda name: _test_method(fold, truth, make_method(plan, name), plan.classes)
 
 
-def _test_method(fold: Fold, truth: np.ndarray, estimator: BaseEstimator, n_classes: int) -> Result:
+def _test_method(
+    fold: Fold, truth: np.ndarray, estimator: BaseEstimator, classes: np.ndarray | None
+) -> Result:
     """Labels, scores and losses of one method, its seconds and its warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         (classifier, test), fitting = fold.timed(lambda: fold.fitted(estimator))
         labels, predicting = fold.timed(lambda: classifier.predict(test))
         decision, proba = (
-            np.asarray(getattr(classifier, name)(test), dtype=float) if hasattr(classifier, name) else None
+            np.asarray(getattr(classifier, name)(test), dtype=float)
+            if classes is not None and hasattr(classifier, name)
+            else None
             for name in ("decision_function", "predict_proba")
         )
     said = [str(w.message) for w in caught if not issubclass(w.category, DeprecationWarning)]
     known = np.asarray(getattr(classifier, "classes_", ()), dtype=int)
     return {
         "labels": np.asarray(labels).tolist(),
-        "scores": _round(_score_classes(decision, proba, known, n_classes)),
+        "scores": _round(None if classes is None else _score_classes(decision, proba, known, len(classes))),
         "losses": _round(None if proba is None else compute_losses(proba, known, truth)),
         "seconds": round(fitting + predicting, 3),
         "warning": " ".join(said[0].split()) if said else None,

@@ -1,6 +1,6 @@
-"""Accuracy, balanced accuracy, AUC and log loss, each as a mean of one value for each matrix.
+"""Accuracy, balanced accuracy, AUC, log loss, R², absolute error: each a mean of a value for each matrix.
 
-Balanced accuracy and AUC are no means over matrices, but near enough: a value is the score plus the
+Balanced accuracy, AUC and R² are no means over matrices, but near enough: a value is the score plus the
 influence of the matrix on it.  The mean of the values is the score, their standard error that of the score
 (for AUC the one of [DeLong1988]_), and differences of two methods are paired as those of accuracies.
 """
@@ -24,13 +24,21 @@ class Score(NamedTuple):
     sign: int = 1  # -1: less is better
     scale: float = 100.0
     digits: int = 1
+    bounded: bool = True  # between 0 and 1, so that errors are never less than binomial ones
+    regression: bool = False
 
 
 SCORES = {
     "accuracy": Score("accuracy"),
     "balanced": Score("balanced accuracy"),
     "auc": Score("AUC"),
-    "logloss": Score("log loss", "", "nats", "nats", "lowest", -1, 1.0, 3),
+    "logloss": Score("log loss", "", "nats", "nats", "lowest", -1, 1.0, 3, bounded=False),
+    "r2": Score("R²", "", "", "of R²", "highest", 1, 1.0, 2, bounded=False, regression=True),
+    "mae": Score(
+        *("mean absolute error", "", "in units of the target", "of mean absolute error", "lowest", -1, 1.0),
+        bounded=False,
+        regression=True,
+    ),
 }
 
 Rows = Sequence[np.ndarray]  # test matrices of each fold, as places among those tested
@@ -48,6 +56,13 @@ def balance(right: np.ndarray, truth: np.ndarray) -> np.ndarray:
     of_class = np.bincount(codes, weights=right) / counts
     share = len(truth) / (len(classes) * counts)  # of a matrix, the larger, the smaller its class
     return of_class.mean() + share[codes] * (right - of_class[codes])
+
+
+def explain_variance(truth: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    """Values (n,) whose mean is R²; it is a ratio, whose two parts both vary."""
+    squares = (truth - truth.mean()) ** 2
+    share = 1 - np.mean((truth - predicted) ** 2) / squares.mean()
+    return share + ((1 - share) * squares - (truth - predicted) ** 2) / squares.mean()
 
 
 def compute_auc(scores: np.ndarray, truth: np.ndarray, folds: Rows) -> np.ndarray | None:

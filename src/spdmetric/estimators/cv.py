@@ -26,7 +26,6 @@ from spdmetric.estimators._data import (
     warn_if_confounded,
 )
 from spdmetric.estimators._fitted import (
-    DOCUMENTATION,
     CallbackSupportMixin,
     FittedMetric,
     follow_folds,
@@ -40,8 +39,7 @@ from spdmetric.linalg.symmetric import Array
 from spdmetric.linalg.threads import one_thread
 from spdmetric.objectives.data import ClassTarget, Data, LazyStack
 from spdmetric.objectives.start import Start, ViewStarts
-from spdmetric.validation import check_candidates, check_radius, check_rank
-from spdmetric.views import view_names
+from spdmetric.validation import check_candidates, check_radius, check_rank, view_names
 
 RULES = ("clear", "best")
 HEADS = ("neighbors", "centroid", "auto", "ridge")
@@ -70,13 +68,13 @@ class Training(NamedTuple):
 class LogEuclideanMetricCV(FittedMetric):
     """LogEuclidean metric whose radius, rank and weighting are chosen by cross-validation.
 
-    Candidates are learned on the same folds, around the center of all matrices, and each is scored by what
-    its head, neighbors or class means, predicts for the matrices that a fold leaves out: the logarithm of the
-    probability of their labels.  The usual candidate, the tangent vectors at the mean with a discriminant
-    weighting, is left only for one that is better by more than the noise of the comparison.  All radii of a
-    rank are learned in one sweep, a bounded number of steps for each: what few matrices teach is learned in
-    the first steps, and later ones rather fit noise.  For regression targets, ridge regression takes the
-    place of class means, and the squared error, in units of the spread of y, that of the logarithm.
+    All candidates are learned on the same folds, around the center of all matrices.  Each is scored on the
+    matrices that a fold leaves out, with neighbors or class means as the classifier: the score is the
+    logarithm of the probability of the true label.  The usual candidate, the tangent vectors at the mean with
+    a discriminant weighting, is chosen unless another one is better by more than the noise of the comparison.
+    All radii of a rank are learned in one sweep, with a bounded number of steps for each, because later steps
+    mostly fit noise.  For regression targets, ridge regression is used instead of class means, and the
+    squared error, in units of the spread of y, instead of the logarithm.
 
     Parameters
     ----------
@@ -91,8 +89,8 @@ class LogEuclideanMetricCV(FittedMetric):
         Radii to try; None is 0, 2, 8 at full rank, where the size d is at most 32, else 0; and 0, 4 at
         low rank.
     ranks : array-like of (int or None) or None, default=None
-        Ranks to try; None is full rank, 4 and 8, as far as they are below d.  Of rank-deficient matrices
-        the smallest rank among them takes the place of full rank.
+        Ranks to try; None is full rank, 4 and 8, if they are below d.  For rank-deficient matrices
+        the smallest rank among them is used instead of full rank.
     weightings : array-like of {None, "discriminant"} or None, default=None
         Weightings to try; None is both, with ``kernel="rbf"`` no weighting.
     head : {"neighbors", "centroid", "ridge", "auto"}, default="neighbors"
@@ -100,7 +98,7 @@ class LogEuclideanMetricCV(FittedMetric):
         for regression targets), or the better of the two.
     n_neighbors : int or None, default=None
         Number of neighbors, at most as many as there are matrices to learn from in every fold;
-        None chooses among 1, 5, 11, 21, as far as the smallest class has so many matrices.
+        None chooses among 1, 5, 11 and 21, if the smallest class has that many matrices.
     cv : int, splitter, iterable or None, default=None
         As in scikit-learn.  None makes five stratified folds of matrices in random order, fewer for small
         classes, twice where there are fewer than 200 matrices; with ``groups``, or else domains, five
@@ -113,17 +111,17 @@ class LogEuclideanMetricCV(FittedMetric):
         0.001, or R², and differences have the standard error of a mean over matrices; with a scorer they
         have that of a mean over folds.
     rule : {"clear", "best"}, default="clear"
-        "clear" takes the usual candidate unless another is better by more than half a standard error of the
-        paired difference, by two where it learns in a larger radius; and for class means neighbors with a
-        metric of their own only if they are right more often, or their score is higher, by two.  "best"
-        takes the highest mean score.
+        "clear" chooses the usual candidate unless another is better by more than half a standard error of
+        the paired difference, or by two if it has a larger radius.  It prefers class means to neighbors
+        with their own metric, unless these are right more often, or score higher, by two.  "best" chooses
+        the highest mean score.
     n_jobs : int or None, default=None
         Processes that share the folds; None is 1, -1 one for each core.  BLAS runs one thread
         in each of them, and the result does not depend on their number.
     random_state : int, RandomState or None, default=0
-        Of the order of the matrices in the default folds.
+        Seed of the order of the matrices in the default folds.
     verbose : bool, default=False
-        Show a bar of the folds, and print the iterations of the final fit.
+        Show a progress bar of the folds, and print the iterations of the final fit.
 
     Attributes
     ----------
@@ -143,8 +141,7 @@ class LogEuclideanMetricCV(FittedMetric):
         By what to divide the log likelihoods of the head so that its probabilities agree with the labels
         of matrices that were left out; 1 for regression targets.
     path_ : Path
-        Alignment, distance and condition number along the radii, at the rank chosen, on all
-        the data.
+        Alignment, distance and condition number along the radii, at the rank chosen, on all the data.
 
     And all attributes of `LogEuclideanMetric`.
 
@@ -447,8 +444,7 @@ def set_nested(estimator: BaseEstimator, name: str, value: object) -> bool:
     return found
 
 
-# ---------------------------------------------------------------------------
-# What classifier and regressor share
+# -- What classifier and regressor share --------------------------------------
 
 
 def transform_to_numpy(metric: FittedMetric, X: Array, sample_domain: Array | None) -> np.ndarray:
@@ -461,15 +457,10 @@ class MetricPredictor(CallbackSupportMixin, BaseEstimator):
 
     __metadata_request__fit: ClassVar = {"groups": False}  # as above
     _task: ClassVar[str]
-    _doc_link_module = "spdmetric"
-    _doc_link_template = DOCUMENTATION + "api/generated/spdmetric.{estimator_name}.html"
 
     metric: LogEuclideanMetric | LogEuclideanMetricCV | None
     head: str
     metric_: LogEuclideanMetricCV
-
-    def _doc_link_url_param_generator(self) -> dict[str, str]:
-        return {"estimator_name": type(self).__name__}
 
     def _fit_metric(
         self, X: Array, y: Array, sample_weight: Any, groups: Any, sample_domain: Any

@@ -24,8 +24,7 @@ _LARGEST_TREE, _SMALLEST_TREE = 4, 1_000_000
 _BY_CHANCE = 0.01  # p-value from which classes count as equally frequent
 
 
-# ---------------------------------------------------------------------------
-# Classes
+# -- Classes ------------------------------------------------------------------
 
 
 class ClassMeans(NamedTuple):
@@ -43,7 +42,6 @@ class ClassMeans(NamedTuple):
 
     @classmethod
     def from_vectors(cls, vectors: np.ndarray, target: ClassTarget) -> ClassMeans:
-        """Learn from training vectors."""
         weight = target.weight
         total = target.share * weight.sum()
         means = (weight[:, None] * target.uncentered).T @ vectors / np.maximum(total, _TINY)[:, None]
@@ -97,7 +95,6 @@ class Votes(NamedTuple):
 
     @classmethod
     def from_vectors(cls, vectors: np.ndarray, target: ClassTarget, n_neighbors: int) -> Votes:
-        """Keep training vectors."""
         weight = target.weight / target.weight.mean()
         return cls(vectors, weight[:, None] * target.uncentered, n_neighbors)
 
@@ -143,8 +140,7 @@ def fit_temperature(evidence: np.ndarray, offset: np.ndarray, codes: np.ndarray)
     return unit / float(np.exp(minimize_scalar(loss, bounds=(-8.0, 6.0), method="bounded").x))
 
 
-# ---------------------------------------------------------------------------
-# Regression targets
+# -- Regression targets -------------------------------------------------------
 
 
 class Ridge(NamedTuple):
@@ -156,7 +152,6 @@ class Ridge(NamedTuple):
 
     @classmethod
     def from_vectors(cls, vectors: np.ndarray, target: RegressionTarget) -> Ridge:
-        """Learn from training vectors."""
         Q = discriminant_weighting(vectors, target).directions
         center, root = np.average(vectors, axis=0, weights=target.weight), np.sqrt(target.weight)[:, None]
         slopes = np.linalg.lstsq(root * ((vectors - center) @ Q), root * target.Y, rcond=None)[0]
@@ -177,7 +172,6 @@ class NeighborMeans(NamedTuple):
 
     @classmethod
     def from_vectors(cls, vectors: np.ndarray, target: RegressionTarget, n_neighbors: int) -> NeighborMeans:
-        """Keep training vectors."""
         return cls(vectors, target.values, target.weight, n_neighbors)
 
     def predict(self, vectors: np.ndarray) -> np.ndarray:
@@ -191,8 +185,7 @@ class NeighborMeans(NamedTuple):
         return [np.einsum("nk,nkq->nq", w[p], self.Y[p]) / w[p].sum(axis=1, keepdims=True) for p in parts]
 
 
-# ---------------------------------------------------------------------------
-# Distances
+# -- Distances ----------------------------------------------------------------
 
 
 def find_nearest(new: np.ndarray, known: np.ndarray, k: int) -> np.ndarray:

@@ -46,7 +46,8 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None:
     """Write a text or bytes into a file, whole or not at all; see `atomic_file`."""
     with atomic_file(path) as file:
-        file.write(content.encode() if isinstance(content, str) else content)
+        # Bytes of names of files that are no letters are spelled out.
+        file.write(content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content)
 
 
 def is_special(path: str | os.PathLike[str]) -> bool:

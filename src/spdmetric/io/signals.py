@@ -352,8 +352,8 @@ def _cut_trials(raw: BaseRaw, source: Any, wanted: Recipe) -> tuple[Signals, Cou
     (channels, unit), rate = _pick_channels(raw.info, wanted.channels), float(raw.info["sfreq"])
     moments = window_samples(rate, wanted.window)
     inside = (onsets + float(moments[0]) >= 0) & (onsets + float(moments[-1]) < raw.n_times)
-    taken = 8 * np.sum(inside) * len(channels) * (moments[-1] - moments[0] + 1)
-    check_size("the trials", int(taken), 8 * len(raw.ch_names) * raw.n_times)
+    taken = 8 * int(np.sum(inside)) * len(channels) * (moments[-1] - moments[0] + 1)
+    check_size("the trials", taken, 8 * len(raw.ch_names) * raw.n_times)
     signal = raw.get_data(picks=list(channels)) * unit
     X = cut_epochs(signal, onsets[inside], rate, band=wanted.band, window=wanted.window)
     name = _name(source)
@@ -450,9 +450,11 @@ def _join(parts: list[Part], paths: list[Path], wanted: Recipe, *, strict: bool)
         raise FileError(f"{list_some(paths)}: {why}")
     if len(found) == 1:
         return first
-    groups = np.repeat([path.stem for path in paths], [len(part.X) for part in found])
+    files = [np.full(len(part.X), path.stem) for part, path in zip(found, paths, strict=True)]
+    groups = [of if part.groups is None else part.groups for of, part in zip(files, found, strict=True)]
     X, name = np.concatenate([part.X for part in found]), paths[0].resolve().parent.name
-    return replace(first, X=X, y=y, groups=groups, name=name, notes=notes)
+    places = tuple(place for part in found for place in part.places or ())
+    return replace(first, X=X, y=y, groups=np.concatenate(groups), name=name, notes=notes, places=places)
 
 
 def cut_epochs(

@@ -22,7 +22,7 @@ LABEL_HEADS = ("label", "labels", "y", "class", "target")
 GROUP_HEADS = ("group", "groups", "session", "run", "subject")
 FILE_HEADS = ("file", "filename", "file_name", "name", "path")
 _LONGEST_ROW = 2**20  # letters of a row
-_MARKS = ",;\t"  # between cells, the first that a table has
+_MARKS = ",;\t"  # between cells
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 # What a spreadsheet takes for a formula, or passes over before one.
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]")
@@ -138,8 +138,11 @@ def as_column(name: str, values: np.ndarray, n: int, stored: int) -> np.ndarray:
     if not np.isfinite(values).all():
         first = int(np.argmin(np.isfinite(values)))
         raise Refused(f"{name}[{first}] is {values[first]}; expected a number or a word for each matrix.")
-    whole = values.dtype.kind == "f" and np.all((values == np.round(values)) & (np.abs(values) < 2.0**53))
-    return values.astype(np.int64) if whole else values
+    if values.dtype.kind == "f":
+        values = values.astype(np.float64)
+        whole = np.all((values == np.round(values)) & (np.abs(values) < 2**53))
+        return values.astype(np.int64) if whole else values
+    return values
 
 
 def _as_word(name: str, k: int, item: object) -> str:
@@ -177,14 +180,16 @@ def read_csv_matrix(path: Path) -> tuple[np.ndarray, tuple[str, ...] | None]:
         if not first:
             raise Refused(f"it is empty; expected one square matrix. {offer}")
         rows = [first, *islice(table, len(first) + 1)]
-    headed = len(first) > 1 and all(_as_float(cell) is None for cell in first[1:])
+    headed = any(_as_float(cell) is None for cell in first)
     names, lines = (first, rows[1:]) if headed else (None, rows[: len(first) + 1])
     index = [row[0] for row in lines]
     if names is not None and (
         names[0] == "" or names[1:] == index or any(len(r) > len(names) for r in lines)
     ):
         if index not in (names, names[1:]):  # the corner may be named, empty or not there
-            raise Refused(f"its rows have other names than its columns, {list_some(names)}. {offer}")
+            raise Refused(
+                f"its rows have other names than its columns, {list_some(filter(None, names))}. {offer}"
+            )
         names, lines = index, [row[1:] for row in lines]
     A = np.empty((len(lines), len(lines[0]) if lines else 0))
     for i, line in enumerate(lines):
@@ -228,7 +233,8 @@ def _open_table(path: str | PathLike[str], *, blanks: bool = False) -> Iterator[
 def _find_mark(line: str) -> str:
     """What stands between the cells of a line, outside of quotes."""
     plain = _QUOTED.sub("", line)
-    return next((mark for mark in _MARKS if mark in plain), "")
+    most = max(_MARKS, key=plain.count)
+    return most if most in plain else ""
 
 
 def _rows(file: TextIO, mark: str) -> Iterator[list[str]]:

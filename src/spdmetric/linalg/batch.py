@@ -17,8 +17,17 @@ import numpy as np
 from scipy.linalg.blas import dtrmm
 
 from spdmetric.linalg import compiled
-from spdmetric.linalg.moments import Moments, compute_moments
-from spdmetric.linalg.symmetric import Spectrum, sinhc, ucothu, unvech, vech
+from spdmetric.linalg.hermitian import fold, to_complex, to_real, unfold
+from spdmetric.linalg.symmetric import (
+    Moments,
+    Spectrum,
+    compute_moments,
+    is_complex,
+    sinhc,
+    ucothu,
+    unvech,
+    vech,
+)
 
 if TYPE_CHECKING:
     from spdmetric.linalg.compiled.stack import CompiledDecomposition, CompiledStack
@@ -41,12 +50,14 @@ SMALLEST = 40 * 8**3
 def make_stack(X: np.ndarray | Views, n: int | None = None, *, again: bool = False) -> Any:
     """Return the stack for n matrices of this size, X among them.
 
-    Without n the kind depends on the size of the matrices alone: what is computed of a matrix then
-    is the same in whatever company it comes.  With ``again`` it will be decomposed many times, and may keep
-    what is the same each time.
+    Without n the kind depends on the size of the matrices alone: what is computed of a matrix is then
+    independent of the batch.  With ``again`` it will be decomposed many times, and may keep what is the same
+    each time.
     """
     if isinstance(X, Views):
         return ViewStacks(tuple(make_stack(view, n, again=again) for view in X.views))
+    if is_complex(X):
+        return ComplexStack(make_stack(to_real(X), n, again=again))
     return compiled.load().of(X) if pays(n, X.shape[1]) else PlainStack(X, again=again)
 
 
@@ -180,8 +191,7 @@ class PlainDecomposition(NamedTuple):
         return 2 * np.tensordot(B, WX, axes=((0, 2), (0, 1)))
 
 
-# ---------------------------------------------------------------------------
-# Several views: a tuple of single ones, whose features are put side by side
+# -- Several views: a tuple of single ones, whose features are put side by side
 
 
 class PerView(tuple):
@@ -194,6 +204,10 @@ class PerView(tuple):
     def T(self) -> PerView:
         """Transposes."""
         return PerView(one.T for one in self)
+
+    def conj(self) -> PerView:
+        """Conjugates."""
+        return PerView(one.conj() for one in self)
 
 
 class Factors(NamedTuple):
@@ -230,7 +244,7 @@ def count_features(W: Factor) -> int:
     """Length of the tangent vectors at a factor."""
     if isinstance(W, Factors):
         return sum(map(count_features, W.views))
-    return len(W) * (len(W) + 1) // 2
+    return len(W) ** 2 if is_complex(W) else len(W) * (len(W) + 1) // 2
 
 
 def view_columns(views: Iterable[np.ndarray]) -> Iterator[slice]:
@@ -289,14 +303,57 @@ class ViewDecomposition:
             yield part, scale * rows[:, columns]
 
 
-def _with_features(part: OneDecomposition, features: np.ndarray) -> Any:
+def _with_features(part: Any, features: np.ndarray) -> Any:
     if isinstance(part, PlainDecomposition):
         return part._replace(features=features)
     return replace(part, features=features)
 
 
-# ---------------------------------------------------------------------------
-# Products that are triangular or symmetric: large matrices need little more than half the operations, in
+# -- Hermitian matrices: real ones of twice the size, whose features keep what differs
+
+
+@dataclass(frozen=True, eq=False)
+class ComplexStack:
+    """A stack of Hermitian matrices."""
+
+    real: OneStack
+
+    def decompose(self, W: np.ndarray) -> ComplexDecomposition:
+        """Decompose ``W X W'`` for a complex factor."""
+        part = self.real.decompose(to_real(W))
+        return ComplexDecomposition(part, fold(part.features))
+
+
+@dataclass(frozen=True, eq=False)
+class ComplexDecomposition:
+    """A stack of Hermitian matrices, decomposed at a complex factor."""
+
+    real: OneDecomposition  # of twice the size
+    features: np.ndarray  # (n, p)
+
+    @property
+    def spread(self) -> np.ndarray:
+        """Largest less smallest log-eigenvalue of each matrix, (n,)."""
+        return self.real.spread
+
+    def moments(self, Y: np.ndarray, weight: np.ndarray, *, gram: bool) -> Moments:
+        """Moments of features and targets about their means."""
+        return _with_features(self.real, self.features).moments(Y, weight, gram=gram)
+
+    def cotangents(self, *args: np.ndarray) -> np.ndarray:
+        """Return ``w ((features - mean) right + Y across')``."""
+        return _with_features(self.real, self.features).cotangents(*args)
+
+    def pull(self, rows: np.ndarray) -> np.ndarray:
+        """Derivative of ``sum <rows, features>`` along ``W -> exp(-xi/2) W``, a Hermitian matrix."""
+        return to_complex(self.real.pull(unfold(rows)))
+
+    def pull_factor(self, rows: np.ndarray) -> np.ndarray:
+        """Derivative of ``sum <rows, features>`` in the real and imaginary parts of W, as complex numbers."""
+        return to_complex(self.real.pull_factor(unfold(rows)))
+
+
+# -- Products that are triangular or symmetric: large matrices need little more than half the operations, in
 # bands of rows, by BLAS, or by NumPy, which knows the product of a matrix with its own transpose.
 
 
@@ -347,7 +404,7 @@ def _cholesky(X: np.ndarray) -> np.ndarray | None:
 
 
 def _congruence(W: np.ndarray, X: np.ndarray, C: np.ndarray | None) -> np.ndarray:
-    """``W X W'`` of a large matrix; the lower triangle is sure.
+    """``W X W'`` of a large matrix; the lower triangle is valid.
 
     With ``X = C C'`` it takes two thirds of the operations, so that C is worth computing for this alone.
     """

@@ -23,16 +23,14 @@ from array_api_compat import is_array_api_obj
 from scipy.sparse import issparse
 
 from spdmetric.linalg.batch import Decomposition, Factor, Stack, Views, make_stack
-from spdmetric.linalg.moments import Moments, Summary
-from spdmetric.linalg.symmetric import Array, congruence, lazy, symmetrize
+from spdmetric.linalg.symmetric import Array, Moments, Summary, adjoint, congruence, lazy, symmetrize
 from spdmetric.linalg.threads import Map, chunks
 from spdmetric.means import RowFunction
 from spdmetric.validation import check_chunk, check_stack
 
 Rows = slice | np.ndarray  # a slice, or ascending row numbers
 
-# ---------------------------------------------------------------------------
-# Targets
+# -- Targets ------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,8 +177,7 @@ Target: TypeAlias = ClassTarget | RegressionTarget
 Summand = Callable[[np.ndarray, Any], Any]  # of matrices and their target
 
 
-# ---------------------------------------------------------------------------
-# Chunks
+# -- Chunks -------------------------------------------------------------------
 
 
 @dataclass(eq=False)
@@ -219,8 +216,7 @@ class Part(NamedTuple):
         return rows
 
 
-# ---------------------------------------------------------------------------
-# The record
+# -- The record ---------------------------------------------------------------
 
 
 @dataclass(eq=False)
@@ -241,6 +237,11 @@ class Data:
     def __post_init__(self) -> None:
         self.shape = tuple(self.X.shape)  # (n, d, d), or (n, views, d, d)
         self._rows = row_chunks(self.shape) if self.rows is None else self.rows
+
+    @property
+    def dtype(self) -> Any:
+        """That of the matrices: float64, or complex128."""
+        return self.X.dtype
 
     @lazy
     def in_memory(self) -> bool:
@@ -284,7 +285,8 @@ class Data:
         if self.in_memory:
             return replace(self, X=whiten(factor, self.X), rows=self._rows)
         X, shape = self.X, whitened_shape(self.shape[0], factor)
-        return replace(self, X=LazyStack(shape, lambda rows: whiten(factor, X[rows])), rows=self._rows)
+        lazy_stack = LazyStack(shape, lambda rows: whiten(factor, X[rows]), self.dtype)
+        return replace(self, X=lazy_stack, rows=self._rows)
 
     # -- chunks at a factor ---------------------------------------------------
 
@@ -334,8 +336,7 @@ class Data:
         return value
 
 
-# ---------------------------------------------------------------------------
-# Reading and checking, chunk by chunk
+# -- Reading and checking, chunk by chunk -------------------------------------
 
 
 def is_stored(X: Array) -> bool:
@@ -389,7 +390,7 @@ def check_chunks(X: Array, rank: int | None, rows: list[slice], map: Map = map) 
 
 def check_stored(X: Array, rank: int | None, rows: list[slice], map: Map = map) -> LazyStack:
     """Check a stack chunk by chunk."""
-    symmetric = [np.array_equal(c, c.mT) for c, _ in check_chunks(X, rank, rows, map)]
+    symmetric = [np.array_equal(c, adjoint(c)) for c, _ in check_chunks(X, rank, rows, map)]
     return stored(X, symmetric=all(symmetric))
 
 
@@ -407,17 +408,16 @@ def _check_file(X: Array) -> None:
         )
 
 
-# ---------------------------------------------------------------------------
-# Stacks that are read or made when they are asked for
+# -- Stacks that are read or made when they are asked for ---------------------
 
 
 class LazyStack:
     """A stack of which some matrices are made whenever they are asked for."""
 
-    dtype = np.dtype(np.float64)
-
-    def __init__(self, shape: tuple[int, ...], of_rows: Callable[[Rows], np.ndarray]):
-        self.shape, self._of_rows = tuple(shape), of_rows
+    def __init__(
+        self, shape: tuple[int, ...], of_rows: Callable[[Rows], np.ndarray], dtype: Any = np.float64
+    ):
+        self.shape, self._of_rows, self.dtype = tuple(shape), of_rows, np.dtype(dtype)
 
     def __getitem__(self, rows: Rows) -> np.ndarray:
         return self._of_rows(rows)
@@ -425,12 +425,13 @@ class LazyStack:
 
 def stored(X: Array, *, symmetric: bool) -> LazyStack:
     """A stack that was checked, and is read again; it need not be symmetric to the last digit."""
+    dtype = np.complex128 if np.dtype(X.dtype).kind == "c" else np.float64
 
     def of_rows(rows: Rows) -> np.ndarray:
-        chunk = read(X, rows).astype(np.float64, copy=False)
+        chunk = read(X, rows).astype(dtype, copy=False)
         return chunk if symmetric else symmetrize(chunk)
 
-    return LazyStack(X.shape, of_rows)
+    return LazyStack(X.shape, of_rows, dtype)
 
 
 def select_rows(X: Array, index: np.ndarray) -> LazyStack:
@@ -442,7 +443,7 @@ def select_rows(X: Array, index: np.ndarray) -> LazyStack:
             return X[some]
         return X[slice(some[0], some[-1] + 1)][some - some[0]]
 
-    return LazyStack((index.size, *X.shape[1:]), of_rows)
+    return LazyStack((index.size, *X.shape[1:]), of_rows, X.dtype)
 
 
 def whiten(factor: Factor, X: Any) -> Any:
@@ -474,6 +475,7 @@ class OneView(NamedTuple):
     """One view of labeled matrices, as far as sums over it go."""
 
     shape: tuple[int, ...]
+    dtype: Any
     target: Any
     average: Callable[[RowFunction], np.ndarray]
     total: Callable[[Summand], Any]
@@ -482,15 +484,14 @@ class OneView(NamedTuple):
     def from_data(cls, data: Data, v: int, k: int) -> OneView:
         """The v-th view, of size k."""
         average, total = ((lambda f, g=g: g(partial(_of_view, f, v, k))) for g in (data.average, data.total))
-        return cls((data.shape[0], k, k), data.target, average, total)
+        return cls((data.shape[0], k, k), data.dtype, data.target, average, total)
 
 
 def _of_view(f: Callable[..., Any], v: int, size: int, X: Any, *target: Any) -> Any:
     return f(take_view(X, v, size), *target)
 
 
-# ---------------------------------------------------------------------------
-# Memory
+# -- Memory -------------------------------------------------------------------
 
 _UNKNOWN_MEMORY = 8 * 2**30
 _ALWAYS_FITS = 2**26  # a quarter of less memory than Python with NumPy and SciPy needs to work at all
