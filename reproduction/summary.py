@@ -25,7 +25,7 @@ from reproduction.tables import Group, Result, Table
 
 LEVEL = 0.05
 LEARNED = "logeuclid-kta"  # the method that is tested against each other one
-PANELS, TITLE = 8, 18  # of a picture: panels side by side, letters in a line of their titles
+PANELS, TITLE = 9, 18  # of a picture: panels side by side, letters in a line of their titles
 BASELINE = "logeuclid-mean"  # what the paired differences are to
 DIFFERENCES = "Accuracy less that of 1-NN on tangent vectors at the Riemannian mean, on the same data."
 

@@ -282,14 +282,25 @@ def objects_that_are_numbers(estimator):
 
 
 @check("check_complex_data")
-def complex_numbers_are_refused(estimator):
+def hermitian_matrices_are_taken(estimator):
+    """In both precisions, however they lie in memory; signals are real."""
     X, y = data()
-    with pytest.raises(ValueError, match="complex data not supported"):
-        estimator.fit(X + 0j, y)
-    estimator.fit(X, y)
-    for use in uses(estimator).values():
+    H = X + 0.1j * (np.triu(X, 1) - np.tril(X, -1))
+    if isinstance(estimator, FilterBankCovariances):
         with pytest.raises(ValueError, match="complex data not supported"):
-            use(X + 0j)
+            estimator.fit(H, y)
+        return
+    expected = outputs(clone(estimator).fit(H, y), H)
+    assert all(np.isfinite(found).all() for found in expected.values())
+    frozen = np.asfortranarray(H)
+    frozen.flags.writeable = False
+    for name, found in outputs(clone(estimator).fit(frozen, y), frozen).items():
+        np.testing.assert_allclose(found, expected[name], atol=1e-8)
+    single = clone(estimator).fit(H.astype(np.complex64), y)
+    if hasattr(single, "transform"):
+        assert single.transform(H.astype(np.complex64)).dtype in (np.float32, np.complex64)
+    with pytest.raises(ValueError, match=r"X\[1\] is not Hermitian"):
+        estimator.fit(H + 0.1j * (np.arange(len(H)) == 1)[:, None, None], y)
 
 
 @check("check_estimators_nan_inf")
@@ -347,7 +358,7 @@ def what_numpy_can_read(estimator):
 @check("check_fit1d", "check_fit2d_predict1d")
 def one_matrix_is_no_stack(estimator):
     X, y = data()
-    for stack in (X[0], X[0, 0], X[None]):
+    for stack in (X[0], X[0, 0], X[None, None]):
         with pytest.raises(ValueError, match=r"Expected X of shape \(n_"):
             clone(estimator).fit(stack, y)
     estimator.fit(X, y)

@@ -94,6 +94,28 @@ def test_docstring_examples(module):
     assert tested.failed == 0
 
 
+@pytest.mark.parametrize("module", modules())
+def test_examples_use_what_they_import(module):
+    for example in doctest.DocTestFinder().find(importlib.import_module(module)):
+        tree = ast.parse("".join(part.source for part in example.examples))
+        imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+        names = {(one.asname or one.name).partition(".")[0] for node in imports for one in node.names}
+        assert names <= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}, example.name
+
+
+def test_pictures_of_estimators_link_to_no_page_that_is_not_there():
+    for what in spdmetric.__all__:
+        if hasattr(getattr(spdmetric, what), "_repr_html_"):
+            page = getattr(spdmetric, what)()._repr_html_()
+            assert not re.findall(r'href="http[^"]*spdmetric[^"]*"', page), what
+
+
+def test_documented_names_can_be_imported(extensions):
+    for topic in extensions("api").TOPICS:
+        for module, names in topic.names.items():
+            assert all(hasattr(importlib.import_module(module), what) for what in names), module
+
+
 # -- commands ---------------------------------------------------------------------
 
 

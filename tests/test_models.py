@@ -20,11 +20,11 @@ from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.covariance import LedoitWolf
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
 import spdmetric
 from random_matrices import labeled, spd
-from spdmetric import CommonRange, LogEuclideanMetric, LogEuclideanMetricCV, Shrinkage
+from spdmetric import CommonRange, LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV, Shrinkage
 from spdmetric.comparison.folds import steps_of
 from spdmetric.comparison.methods import METHODS, Sizes, set_where_known
 from spdmetric.estimators.embedding import Embedding
@@ -447,3 +447,38 @@ def test_a_model_that_refers_to_itself_is_refused(rng, tmp_path):
     with pytest.raises(ValueError, match=r"cannot be stored .*After set_fit_request"):
         spdmetric.save(fitted(metric, rng), tmp_path / "model.skops")
     assert list(tmp_path.iterdir()) == []
+
+
+def forge(**changes):
+    """What a model file holds, with parts that do not belong together."""
+    model = LogEuclideanClassifier()
+    model.metric_, model.classes_ = LogEuclideanMetric(), np.array([1, 2])
+    model.metric_.best_params_ = {}
+    good = {"format": "spdmetric model", "version": 1, "versions": {}, "recipe": None, "model": model}
+    return {name: value for name, value in (good | changes).items() if value is not ...}
+
+
+FORGED = {
+    "no model": forge(model=...),
+    "no recipe": forge(recipe=...),
+    "no steps": forge(model=Pipeline([])),
+    "no choice": forge(),
+    "versions": forge(versions=3),
+    "kind": forge(recipe=Recipe(3)),
+    "band": forge(recipe=Recipe("recording", "T1", (1.0,), (0.0, 1.0))),
+    "channels": forge(recipe=Recipe("array", channels=3)),
+}
+
+
+@pytest.mark.parametrize("case", FORGED)
+def test_forged_models_get_a_sentence_from_the_commands(case, rng, tmp_path, capsys):
+    from spdmetric.cli import main
+
+    path = tmp_path / "model.skops"
+    skops.io.dump(FORGED[case], path)
+    np.savez(tmp_path / "new.npz", X=spd(rng, 4, 3))
+    for words in (["show", str(path)], ["predict", str(path), str(tmp_path / "new.npz")]):
+        assert main(words) == 2
+        error = capsys.readouterr().err
+        assert error.startswith(f"spdmetric: error: {path}")
+        assert error.count("\n") == 1

@@ -278,10 +278,10 @@ def test_the_secant_step_is_that_of_dense_bfgs(radius, memory, rng):
     assert slope == pytest.approx(np.vdot(iterate.gradient, step))
     assert bend == pytest.approx(-slope)
     assert not at_edge
-    short = model.step(iterate, 0.1)
-    assert short.at_edge
-    np.testing.assert_allclose(short.step, 0.1 * step / np.linalg.norm(step))
-    assert short.bend == pytest.approx(np.vdot(short.step, short.step) / np.vdot(step, step) * bend)
+    short, _, short_bend, at_edge = model.step(iterate, 0.1)
+    assert at_edge
+    np.testing.assert_allclose(short, 0.1 * step / np.linalg.norm(step))
+    assert short_bend == pytest.approx(np.vdot(short, short) / np.vdot(step, step) * bend)
 
 
 def test_pairs_have_the_curvature_at_the_end_of_the_step(rng):

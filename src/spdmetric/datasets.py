@@ -20,12 +20,7 @@ Labeled = tuple[np.ndarray, np.ndarray]
 
 
 def make_toy(
-    n_train: int = 50,
-    n_test: int = 500,
-    *,
-    d: int = 8,
-    noise: float = 6.0,
-    random_state: Seed = None,
+    n_train: int = 50, n_test: int = 500, *, d: int = 8, noise: float = 6.0, random_state: Seed = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Make one draw of a toy set of [Yger2015]_, training and test part.
 
@@ -218,16 +213,14 @@ def _calibrate(
 def _training_mask(train: Array | None, groups: np.ndarray, how: str) -> np.ndarray:
     if train is None:
         raise ValueError(f"how={how!r} needs train: the training groups, or a mask over the matrices.")
-    train = np.asarray(train)
-    if train.dtype == bool and train.ndim == 1:
-        if len(train) != len(groups):
-            raise ValueError(f"The mask train has {len(train)} entries for {len(groups)} matrices.")
-        mask = train
-    else:
+    mask = train = np.asarray(train)
+    if train.dtype != bool or train.ndim != 1:
         if unknown := np.setdiff1d(train, groups).tolist():
             known = np.unique(groups).tolist()
             raise ValueError(f"train names the groups {unknown}, but the groups are {known}.")
         mask = np.isin(groups, train)
+    if len(mask) != len(groups):
+        raise ValueError(f"The mask train has {len(mask)} entries for {len(groups)} matrices.")
     if not mask.any():
         raise ValueError("train selects no matrix; expected at least one to recenter by.")
     return mask

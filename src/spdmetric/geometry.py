@@ -1,9 +1,8 @@
 """Geometry of the data: how SPD matrices are compared.
 
-A reference point G enters through any factor W with ``W'W = G^-1``: all of
-``log(W X W')`` for ``W`` and for ``QW``, Q orthogonal, have the same distances and
-inner products.  The *tangent vectors* ``vech(log(W X W'))`` turn the LogEuclidean
-distance at G into the Euclidean one (Theorem 2 of [Yger2015]_).
+A reference point G enters through any factor W with ``W'W = G^-1``: all of ``log(W X W')`` for ``W`` and for
+``QW``, Q orthogonal, have the same distances and inner products.  The *tangent vectors* ``vech(log(W X W'))``
+turn the LogEuclidean distance at G into the Euclidean one (Theorem 2 of [Yger2015]_).
 
 Naming trap: the inner product here, the paper's k_G, is pyRiemann's
 ``kernel_riemann(Cref=G)``; its ``kernel_logeuclid(Cref=G)`` is another kernel.
@@ -23,7 +22,7 @@ from array_api_compat import device
 
 from spdmetric.linalg.batch import make_stack, pays
 from spdmetric.linalg.compiled import EVALUATIONS
-from spdmetric.linalg.hermitian import unvech_complex, vech_complex
+from spdmetric.linalg.hermitian import fill_matrices, list_entries
 from spdmetric.linalg.symmetric import (
     Array,
     array_namespace,
@@ -36,8 +35,6 @@ from spdmetric.linalg.symmetric import (
     powm,
     spectrum,
     sqrtm,
-    unvech,
-    vech,
 )
 from spdmetric.linalg.threads import one_thread
 from spdmetric.means import mean_euclid as mean_euclid
@@ -47,8 +44,7 @@ from spdmetric.means import median_riemann as median_riemann
 
 PAIRWISE_METRICS = ("euclid", "logeuclid", "riemann", "stein")
 
-# ---------------------------------------------------------------------------
-# The tangent space at G
+# -- The tangent space at G ---------------------------------------------------
 
 
 @one_thread
@@ -72,17 +68,13 @@ def tangent_vectors(X: Array, reference: Array | None = None, *, factor: Array |
     """
     if factor is None and reference is not None:
         factor = invsqrtm(reference)
-    return _entries(logm(X if factor is None else congruence(beside(factor, X), X)))
+    return list_entries(logm(X if factor is None else congruence(beside(factor, X), X)))
 
 
 def matrices_at(vectors: Array, reference: Array) -> Array:
     """SPD matrices whose `tangent_vectors` at ``reference`` are the given ones; it is complex if they are."""
-    logs = unvech_complex(vectors) if is_complex(reference) else unvech(vectors)
+    logs = fill_matrices(vectors, reference)
     return congruence(beside(sqrtm(reference), logs), expm(logs))
-
-
-def _entries(S: Array) -> Array:
-    return vech_complex(S) if is_complex(S) else vech(S)
 
 
 def log_map(X: Array, reference: Array) -> Array:
@@ -100,8 +92,7 @@ def geodesic(A: Array, B: Array, t: float) -> Array:
     return _apply_at(A, lambda X: powm(X, t), B)
 
 
-# ---------------------------------------------------------------------------
-# Distances and inner products
+# -- Distances and inner products ---------------------------------------------
 
 
 def _apply_at(reference: Array, function: Callable[[Array], Array], X: Array) -> Array:
@@ -114,7 +105,7 @@ def _apply_at(reference: Array, function: Callable[[Array], Array], X: Array) ->
 def distance_euclid(A: Array, B: Array) -> Array:
     """Frobenius distance, equation (1) of [Yger2015]_."""
     xp = array_namespace(A, B)
-    return xp.linalg.vector_norm(_entries(A - B), axis=-1)
+    return xp.linalg.vector_norm(list_entries(A - B), axis=-1)
 
 
 @one_thread
@@ -183,7 +174,7 @@ def pairwise_distance(
     """
     X, Y = _floating(X), None if Y is None else _floating(Y)
     if metric == "euclid":
-        return _distances_of_vectors(_entries(X), None if Y is None else _entries(Y))
+        return _distances_of_vectors(list_entries(X), None if Y is None else list_entries(Y))
     if metric == "logeuclid":
         others = None if Y is None else tangent_vectors(Y, reference)
         return _distances_of_vectors(tangent_vectors(X, reference), others)

@@ -7,6 +7,9 @@ LogEuclidean metric at G: see `spdmetric.geometry`.)
 P_d has no positive curvature, so the normal coordinates S at G0 cover it: every G is
 ``W0^-1 exp(S) W0^-T`` with ``W0'W0 = G0^-1``, and ``delta_r(G0, G)`` is the Frobenius norm
 of S.  The ball is a Euclidean ball, and bringing a point back into it is a scaling of S.
+
+The same holds for Hermitian matrices: points and balls take complex coordinates, and `ComplexBall` shows
+them to solvers as real ones.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from spdmetric.linalg.batch import Factors, PerView
+from spdmetric.linalg.hermitian import to_complex, to_real
 from spdmetric.linalg.symmetric import (
     Array,
     Spectrum,
@@ -44,18 +48,20 @@ class BallPoint:
     eigenvalues of ``W X W'`` in rounding.
     """
 
+    low_rank = False
+
     def __init__(self, coordinates: Spectrum, root: np.ndarray):
         s, P = self._s, self._P = coordinates
         self._root = root
-        self.factor = np.exp(-s / 2)[:, None] * (P.T @ root)  # (d, d)
-        S = (P * s) @ P.T
-        self.S = (S + S.T) / 2  # normal coordinates, (d, d)
+        self.factor = np.exp(-s / 2)[:, None] * (P.conj().T @ root)  # (d, d)
+        S = (P * s) @ P.conj().T
+        self.S = (S + S.conj().T) / 2  # normal coordinates, (d, d)
         half = s / 2
         self._sinhc = sinhc(half[:, None] - half)
 
     def gradient(self, function: Any) -> Array:
         """Gradient of a function of the factor in coordinates: that in the frame by the adjoint of `push`."""
-        return self._P @ (self._sinhc * function.frame_gradient) @ self._P.T
+        return self._P @ (self._sinhc * function.frame_gradient) @ self._P.conj().T
 
     @property
     def coordinates(self) -> np.ndarray:
@@ -88,20 +94,20 @@ class BallPoint:
 
     def push(self, eta: Array) -> Array:
         """Frame vector of a coordinate vector."""
-        return self._sinhc * (self._P.T @ eta @ self._P)
+        return self._sinhc * (self._P.conj().T @ eta @ self._P)
 
     def riemannian_gradient(self, gradient: Array) -> Array:
         """Coordinate vector of the affine-invariant gradient: `gradient` undone, then `push` undone."""
-        return self._P @ ((self._P.T @ gradient @ self._P) / self._sinhc**2) @ self._P.T
+        return self._P @ ((self._P.conj().T @ gradient @ self._P) / self._sinhc**2) @ self._P.conj().T
 
     def orthonormal_gradient(self, gradient: Array) -> Array:
         """The gradient in the frame, on the axes of S: `gradient` undone, and the frame turned back."""
-        return self._P @ ((self._P.T @ gradient @ self._P) / self._sinhc) @ self._P.T
+        return self._P @ ((self._P.conj().T @ gradient @ self._P) / self._sinhc) @ self._P.conj().T
 
     def norm(self, gradient: Array) -> float:
         """Affine-invariant length of a gradient given in coordinates."""
-        v = (self._P.T @ gradient @ self._P) / self._sinhc
-        return sqrt(np.vdot(v, v))
+        v = (self._P.conj().T @ gradient @ self._P) / self._sinhc
+        return sqrt(np.vdot(v, v).real)
 
     def preconditioner(self, curvature: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         """Inverse curvature, about, as a function that makes a step of a gradient.
@@ -117,13 +123,13 @@ class BallPoint:
         scale = 2 / (b[:, None] + b)
 
         def precondition(gradient: np.ndarray) -> np.ndarray:
-            X = Q.T @ (flatness * (P.T @ gradient @ P)) @ Q
+            X = Q.conj().T @ (flatness * (P.conj().T @ gradient @ P)) @ Q
             diagonal = X.reshape(-1)[:: d + 1]  # a view
             mean = sum(diagonal.tolist()) / d
             diagonal -= mean
             X *= scale
             diagonal += mean - sum(diagonal.tolist()) / d
-            return P @ (flatness * (Q @ X @ Q.T)) @ P.T
+            return P @ (flatness * (Q @ X @ Q.conj().T)) @ P.conj().T
 
         return precondition
 
@@ -139,7 +145,7 @@ class Ball:
     def center(self) -> BallPoint:
         """The center of the ball."""
         d = len(self._root)
-        return BallPoint(Spectrum(np.zeros(d), np.eye(d)), self._root)
+        return BallPoint(Spectrum(np.zeros(d), np.eye(d, dtype=self._root.dtype)), self._root)
 
     def point(self, S: Array) -> BallPoint:
         """Return the point with normal coordinates ``S``."""
@@ -156,12 +162,12 @@ class Ball:
         """
         s, P, xi = point._s, point._P, point.push(step)
         # Past this length, far outside of any ball, exponentials leave float64: no solver wants to go there.
-        xi = xi * min(1.0, 600 / max(sqrt(np.vdot(xi, xi)), 1e-300))
+        xi = xi * min(1.0, 600 / max(sqrt(np.vdot(xi, xi).real), 1e-300))
         # exp(S') = (E exp(S/2))' (E exp(S/2)) with E = exp(xi/2): its singular values keep
         # twice the digits that the eigenvalues of the product would.
         _, sigma, Qt = np.linalg.svd(expm(xi / 2) * np.exp(s / 2))
         # Singular values descend; a factor keeps its digits only if s ascends.
-        return self._inside(Spectrum(2 * np.log(sigma[::-1]), P @ Qt.T[:, ::-1]))
+        return self._inside(Spectrum(2 * np.log(sigma[::-1]), P @ Qt.conj().T[:, ::-1]))
 
     def _inside(self, coordinates: Spectrum) -> BallPoint:
         s, P = coordinates
@@ -187,15 +193,17 @@ class RankPoint:
     Coordinates are kept as ``[A, sqrt(2) B]``, (m, d), whose Frobenius norm is that of S.
     """
 
+    low_rank = True
+
     def __init__(self, S: np.ndarray):
         m = len(S)
         self.S = S
-        self._Q, R = np.linalg.qr(S[:, m:].T / sqrt(2.0))  # (d - m, r), (r, m)
-        T = np.zeros((m + len(R), m + len(R)))
-        T[:m, :m], T[m:, :m], T[:m, m:] = S[:, :m], R, R.T
+        self._Q, R = np.linalg.qr(S[:, m:].conj().T / sqrt(2.0))  # (d - m, r), (r, m)
+        T = np.zeros((m + len(R), m + len(R)), S.dtype)
+        T[:m, :m], T[m:, :m], T[:m, m:] = S[:, :m], R, R.conj().T
         self._s, self._P = spectrum(T)
-        E = (self._P[:m] * np.exp(-self._s / 2)) @ self._P.T  # (m, m + r)
-        self.factor = np.concatenate([E[:, :m], E[:, m:] @ self._Q.T], axis=1)  # (m, d)
+        E = (self._P[:m] * np.exp(-self._s / 2)) @ self._P.conj().T  # (m, m + r)
+        self.factor = np.concatenate([E[:, :m], E[:, m:] @ self._Q.conj().T], axis=1)  # (m, d)
 
     @property
     def coordinates(self) -> np.ndarray:
@@ -205,7 +213,7 @@ class RankPoint:
     @property
     def square(self) -> float:
         """Squared norm of the coordinates."""
-        return float(np.vdot(self.S, self.S))
+        return float(np.vdot(self.S, self.S).real)
 
     def scaled(self, share: float) -> RankPoint:
         """The point at a share of the coordinates."""
@@ -219,9 +227,9 @@ class RankPoint:
     def widened(self, rank: int) -> RankPoint:
         """More rows of the same ``exp(-S/2)``: the factor of a higher rank."""
         m, d = self.S.shape
-        S = np.zeros((rank, d))
+        S = np.zeros((rank, d), self.S.dtype)
         S[:m, :m], S[:m, m:] = self.S[:, :m], self.S[:, m:] / sqrt(2.0)
-        S[m:, :m] = S[:m, m:rank].T
+        S[m:, :m] = S[:m, m:rank].conj().T
         S[:, rank:] *= sqrt(2.0)
         return RankPoint(S)
 
@@ -234,7 +242,7 @@ class RankPoint:
     @property
     def frame(self) -> np.ndarray:
         """The identity: rows of ``exp(-S/2)`` move smoothly as they are."""
-        return np.eye(len(self.S))
+        return np.eye(len(self.S), dtype=self.S.dtype)
 
     def gradient(self, function: Any) -> Array:
         """Gradient of a function of the factor, in coordinates.
@@ -246,12 +254,13 @@ class RankPoint:
         m, x = len(self.S), -self._s / 2
         G = function.factor_gradient
         inside = G[:, m:] @ self._Q
-        outside = G[:, m:] - inside @ self._Q.T
+        outside = G[:, m:] - inside @ self._Q.conj().T
         Z = np.zeros_like(self._P)
         Z[:m, :m], Z[:m, m:] = G[:, :m], inside
-        K = self._P @ (exp_slope(x[:, None], x) * (self._P.T @ symmetrize(Z) @ self._P)) @ self._P.T
-        to_zero = (self._P[:m] * exp_slope(x, np.zeros_like(x))) @ self._P[:m].T  # (m, m)
-        B = K[:m, m:] @ self._Q.T + to_zero @ outside / 2
+        slopes = exp_slope(x[:, None], x) * (self._P.conj().T @ symmetrize(Z) @ self._P)
+        K = self._P @ slopes @ self._P.conj().T
+        to_zero = (self._P[:m] * exp_slope(x, np.zeros_like(x))) @ self._P[:m].conj().T  # (m, m)
+        B = K[:m, m:] @ self._Q.conj().T + to_zero @ outside / 2
         return np.concatenate([-symmetrize(K[:m, :m]) / 2, -B / sqrt(2.0)], axis=1)
 
     def riemannian_gradient(self, gradient: Array) -> Array:
@@ -262,7 +271,7 @@ class RankPoint:
 
     def norm(self, gradient: Array) -> float:
         """Length of a gradient, in coordinates."""
-        return sqrt(np.vdot(gradient, gradient))
+        return sqrt(np.vdot(gradient, gradient).real)
 
     def preconditioner(self, curvature: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         """Gradients as they are: rotated, they would leave the coordinates of this rank."""
@@ -272,13 +281,13 @@ class RankPoint:
 class RankBall:
     """Factors of rank m around the first m axes of R^d, up to a norm of the coordinates."""
 
-    def __init__(self, d: int, rank: int, radius: float):
-        self.d, self.rank, self.radius = d, rank, radius
+    def __init__(self, d: int, rank: int, radius: float, dtype: Any = np.float64):
+        self.d, self.rank, self.radius, self.dtype = d, rank, radius, dtype
 
     @property
     def center(self) -> RankPoint:
         """The first m axes."""
-        return self.point(np.zeros((self.rank, self.d)))
+        return self.point(np.zeros((self.rank, self.d), self.dtype))
 
     def point(self, S: Array) -> RankPoint:
         """Return the point with coordinates ``S``, (m, d)."""
@@ -287,10 +296,90 @@ class RankBall:
     def retract(self, point: RankPoint, step: Array) -> RankPoint:
         """Follow a straight line of coordinates; outside the ball, return to it toward the center."""
         S = point.S + step
-        length = sqrt(np.vdot(S, S))
+        length = sqrt(np.vdot(S, S).real)
         return self.point(S * (self.radius / length) if length > self.radius else S)
 
     geodesic = retract  # geodesics of P_d leave this set
+
+
+# ---------------------------------------------------------------------------
+# Hermitian matrices
+
+
+class ComplexPoint:
+    """A point of complex coordinates as solvers see it: by real ones of the same norm."""
+
+    def __init__(self, point: BallPoint | RankPoint):
+        self.point: Any = point
+        self.S = _to_coordinates(point.S)  # (2d, 2d), or (2m, 2d)
+
+    def __getattr__(self, name: str) -> Any:
+        """What does not depend on coordinates is that of the point."""
+        if name.startswith("__") or name == "point":  # asked of a point that is being made
+            raise AttributeError(name)
+        return getattr(self.point, name)
+
+    def scaled(self, share: float) -> ComplexPoint:
+        """The point at a share of the distance from the center."""
+        return ComplexPoint(self.point.scaled(share))
+
+    def widened(self, rank: int) -> ComplexPoint:
+        """The factor of a higher rank."""
+        return ComplexPoint(self.point.widened(rank))
+
+    def gradient(self, function: Any) -> Array:
+        """Gradient of a function of the factor, in coordinates."""
+        return _to_coordinates(self.point.gradient(function))
+
+    def riemannian_gradient(self, gradient: Array) -> Array:
+        """Coordinate vector of the affine-invariant gradient."""
+        return _to_coordinates(self.point.riemannian_gradient(_from_coordinates(gradient)))
+
+    def orthonormal_gradient(self, gradient: Array) -> Array:
+        """The gradient in the frame, turned back."""
+        return _to_coordinates(self.point.orthonormal_gradient(_from_coordinates(gradient)))
+
+    def norm(self, gradient: Array) -> float:
+        """Length of a gradient."""
+        return self.point.norm(_from_coordinates(gradient))
+
+    def preconditioner(self, curvature: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        """That of the point."""
+        precondition = self.point.preconditioner(curvature)
+        return lambda gradient: _to_coordinates(precondition(_from_coordinates(gradient)))
+
+
+class ComplexBall:
+    """A ball of Hermitian matrices, or of complex factors; reading coordinates brings them back to such."""
+
+    def __init__(self, ball: Ball | RankBall):
+        self._ball: Any = ball
+        self.radius = ball.radius
+
+    @property
+    def center(self) -> ComplexPoint:
+        """The center of the ball."""
+        return ComplexPoint(self._ball.center)
+
+    def point(self, S: Array) -> ComplexPoint:
+        """Return the point with coordinates ``S``."""
+        return ComplexPoint(self._ball.point(_from_coordinates(S)))
+
+    def retract(self, point: ComplexPoint, step: Array) -> ComplexPoint:
+        """Follow a straight line of coordinates; outside the ball, return to it toward the center."""
+        return ComplexPoint(self._ball.retract(point.point, _from_coordinates(step)))
+
+    def geodesic(self, point: ComplexPoint, step: Array) -> ComplexPoint:
+        """Follow a geodesic; outside the ball, return to it."""
+        return ComplexPoint(self._ball.geodesic(point.point, _from_coordinates(step)))
+
+
+def _to_coordinates(S: np.ndarray) -> np.ndarray:
+    return to_real(S) / sqrt(2.0)
+
+
+def _from_coordinates(S: np.ndarray) -> np.ndarray:
+    return to_complex(S) * sqrt(2.0)
 
 
 # ---------------------------------------------------------------------------
@@ -300,7 +389,7 @@ class RankBall:
 class ViewPoint:
     """A point of each view; their coordinates are put side by side, in one array S."""
 
-    def __init__(self, views: Iterable[BallPoint | RankPoint], scales: tuple[float, ...]):
+    def __init__(self, views: Iterable[Any], scales: tuple[float, ...]):
         self.views = tuple(views)
         self.factor = Factors(tuple(view.factor for view in self.views), scales)
         self.S = self._join(view.S for view in self.views)
@@ -387,7 +476,7 @@ class ViewBall:
     The balls of the views are of infinite radius: one view may go further than another.
     """
 
-    def __init__(self, balls: Iterable[Ball | RankBall], scales: tuple[float, ...], radius: float):
+    def __init__(self, balls: Iterable[Any], scales: tuple[float, ...], radius: float):
         self._balls, self._scales, self.radius = tuple(balls), scales, radius
 
     @property
@@ -412,7 +501,7 @@ class ViewBall:
     def _of_views(self, point: ViewPoint, step: Array) -> Iterable[Any]:
         return zip(self._balls, point.views, point.split(step), strict=True)
 
-    def _inside(self, points: Iterable[BallPoint | RankPoint]) -> ViewPoint:
+    def _inside(self, points: Iterable[Any]) -> ViewPoint:
         views = list(points)
         length = sqrt(sum(view.square for view in views))
         if length > self.radius:
@@ -420,4 +509,4 @@ class ViewBall:
         return ViewPoint(views, self._scales)
 
 
-FactorPoint = BallPoint | RankPoint | ViewPoint
+FactorPoint = BallPoint | RankPoint | ComplexPoint | ViewPoint

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from operator import truediv
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import device
@@ -107,8 +107,7 @@ def median_riemann(X: Array, sample_weight: Array | None = None) -> Array:
     return average_median(average_over(X, sample_weight), X.shape[0])
 
 
-# ---------------------------------------------------------------------------
-# The same, given how to average over n matrices in all
+# -- The same, given how to average over n matrices in all --------------------
 
 
 def average_over(X: Array, sample_weight: Array | None = None) -> Average:
@@ -210,8 +209,18 @@ MEANS: dict[str, Callable[[Average, int | None], Array]] = {
 }
 
 
-# ---------------------------------------------------------------------------
-# Steps on the manifold
+def find_mean(name: str, average: Average, n: int, dtype: Any) -> Array:
+    """A mean by its name, given how to average; of Hermitian matrices by their real ones."""
+    if np.dtype(dtype).kind == "c" and name in ("riemann", "median"):
+        return to_complex(MEANS[name](lambda f: average(partial(_of_real, f)), n))
+    return MEANS[name](average, n)
+
+
+def _of_real(f: RowFunction, X: np.ndarray) -> np.ndarray:
+    return f(to_real(X))
+
+
+# -- Steps on the manifold ----------------------------------------------------
 
 
 class Frame(NamedTuple):
@@ -309,8 +318,7 @@ class Secants:
         return q
 
 
-# ---------------------------------------------------------------------------
-# Rows to average
+# -- Rows to average ----------------------------------------------------------
 
 
 def _log_and_curvature(X: Array, factor: Array, n: int | None, square: bool = False) -> Array:

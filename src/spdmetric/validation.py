@@ -10,20 +10,14 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from array_api_compat import (
-    is_array_api_obj,
-    is_cupy_array,
-    is_dask_array,
-    is_numpy_array,
-    is_torch_array,
-)
+from array_api_compat import is_array_api_obj, is_cupy_array, is_dask_array, is_numpy_array, is_torch_array
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from spdmetric.caller import spell
-from spdmetric.linalg.symmetric import Array, array_namespace, detached, symmetrize
+from spdmetric.linalg.symmetric import Array, adjoint, array_namespace, detached, is_complex, symmetrize
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -46,10 +40,12 @@ class UninformativeDataError(ValueError):
 def check_spd(X: ArrayLike, *, name: str = "X", first: int = 0) -> Array:
     """Return a stack of SPD matrices in float64, or say which matrix is not one and why.
 
+    Hermitian ones are taken too, in complex128.
+
     Parameters
     ----------
     X : array-like of shape (n, d, d)
-        Symmetric positive definite matrices.  Asymmetry up to 1e-8 of the largest
+        Symmetric positive definite matrices, or Hermitian ones.  Asymmetry up to 1e-8 of the largest
         entry (1e-5 for float32) counts as rounding and is averaged.
     name : str, default="X"
         What the sentences call the stack.
@@ -121,12 +117,11 @@ def check_symmetric(X: ArrayLike, *, name: str = "X", first: int = 0) -> Array:
     check_stack(matrices, name)
     xp, (low, high) = array_namespace(matrices), _SIZES
     largest = detached(xp.max(xp.abs(matrices), axis=(-2, -1)))  # NaN and infinity show here
-    wrong = ~((largest == 0) | ((largest >= low) & (largest <= high)))
-    if not bool(xp.any(wrong)):
-        skew = detached(xp.max(xp.abs(matrices - matrices.mT), axis=(-2, -1)))
-        wrong = skew > allowed * largest
-    if bool(xp.any(wrong)):
-        bad = int(xp.argmax(xp.astype(wrong, xp.int64)))  # the first
+    bad = first_true(~((largest == 0) | ((largest >= low) & (largest <= high))))
+    if bad is None:
+        skew = detached(xp.max(xp.abs(matrices - adjoint(matrices)), axis=(-2, -1)))
+        bad = first_true(skew > allowed * largest)
+    if bad is not None:
         fault = _find_fault(to_numpy(matrices[bad, :, :]), name, allowed)
         if fault is not None:
             raise ValueError(f"{name}[{first + bad}] {fault[0]}: expected {fault[1]}")
@@ -198,7 +193,7 @@ def _find_fault(A: np.ndarray, name: str, allowed: float) -> _Fault | None:
     """Why a matrix is no covariance matrix, as far as its entries tell."""
     if (gaps := _find_gaps(A)) is not None:
         return gaps
-    (low, high), largest, skew = _SIZES, np.abs(A).max(), np.abs(A - A.T).max()
+    (low, high), largest, skew = _SIZES, np.abs(A).max(), np.abs(A - adjoint(A)).max()
     if not low <= largest <= high:
         return (
             f"has {largest:.3g} for its largest entry",
@@ -206,10 +201,13 @@ def _find_fault(A: np.ndarray, name: str, allowed: float) -> _Fault | None:
             f"instance {name} / {largest:.0e}.",
         )
     if skew > allowed * largest:
+        kind, other, way = "symmetric", "transpose", ""
+        if is_complex(A):
+            kind, other, way = "Hermitian", "conjugate transpose", ".conj()"
         return (
-            f"is not symmetric: it differs from its transpose by {skew / largest:.2g} of its largest entry",
+            f"is not {kind}: it differs from its {other} by {skew / largest:.2g} of its largest entry",
             f"at most {allowed:.0e}, as rounding. If that is meant, pass "
-            f"({name} + {name}.transpose(0, 2, 1)) / 2.",
+            f"({name} + {name}.transpose(0, 2, 1){way}) / 2.",
         )
     return None
 
@@ -241,13 +239,9 @@ def _as_float64(X: Any, name: str) -> tuple[Array, float]:
     if not is_tensor(X):
         X = np.asarray(as_numbers(X, name), order="C")  # sums in another order have other last digits
     xp = array_namespace(X)
-    if xp.isdtype(X.dtype, "complex floating"):
-        raise ValueError(
-            f"{name} is complex: complex data not supported. Expected real symmetric matrices; for "
-            "Hermitian ones pass the real embedding [[Re, -Im], [Im, Re]]."
-        )
-    single = str(X.dtype).rpartition(".")[2] in ("float32", "float16", "bfloat16")
-    return xp.astype(X, xp.float64, copy=False), _ASYMMETRY["float32" if single else "float64"]
+    single = str(X.dtype).rpartition(".")[2] in ("float32", "float16", "bfloat16", "complex64")
+    dtype = xp.complex128 if is_complex(X) else xp.float64
+    return xp.astype(X, dtype, copy=False), _ASYMMETRY["float32" if single else "float64"]
 
 
 def as_numbers(x: ArrayLike, name: str) -> np.ndarray:
@@ -333,7 +327,7 @@ def _surely_definite(X: Array) -> bool:
     if not is_numpy_array(X):
         return False
     d = X.shape[-1]
-    trace = np.trace(X, axis1=-2, axis2=-1)
+    trace = np.trace(X, axis1=-2, axis2=-1).real
     if not np.all(trace > 0):
         return False
     try:
@@ -419,8 +413,7 @@ def check_choice(name: str, value: object, valid: tuple[object, ...], other: str
         )
 
 
-# ---------------------------------------------------------------------------
-# Parameters of learning
+# -- Parameters of learning ---------------------------------------------------
 
 
 def check_n_jobs(n_jobs: object) -> None:
@@ -492,8 +485,7 @@ def check_weighting(weighting: object, kernel: str) -> str | None:
     return None if weighting is None else str(weighting)
 
 
-# ---------------------------------------------------------------------------
-# Labels and weights
+# -- Labels and weights -------------------------------------------------------
 
 
 def check_labels(X: Array, y: Array, *, method: str = "fit") -> np.ndarray:
@@ -517,11 +509,7 @@ def check_label_kind(y: np.ndarray, name: str, first: int = 0) -> np.ndarray:
         )
     y = y.astype(object) if y.dtype.kind == "T" else y  # scikit-learn knows no StringDType
     kind = y.dtype.kind
-    missing: np.ndarray | bool = False
-    if kind == "f":
-        missing = ~np.isfinite(y)
-    elif kind == "O":
-        missing = np.array([_is_missing(label) for label in y], dtype=bool)
+    missing = ~np.isfinite(y) if kind == "f" else [kind == "O" and _is_missing(label) for label in y]
     if np.any(missing):
         k = int(np.argmax(missing))
         raise ValueError(
@@ -757,8 +745,7 @@ def check_own_weight(weight: object) -> None:
         raise ValueError(f"weight={weight!r}: expected a number > 0, {between}, or None to choose it.")
 
 
-# ---------------------------------------------------------------------------
-# Arrays that are not NumPy's: learning brings them to NumPy, all else stays where they are
+# -- Arrays that are not NumPy's: learning brings them to NumPy, all else stays where they are
 
 
 def is_tensor(x: object) -> bool:
@@ -787,12 +774,16 @@ def to_numpy(x: Any) -> Any:
 
 
 def is_single(x: object) -> bool:
-    """Whether the numbers are float32, in any namespace."""
-    return str(getattr(x, "dtype", None)).rpartition(".")[2] == "float32"
+    """Whether the numbers are float32, or complex ones of that precision, in any namespace."""
+    return str(getattr(x, "dtype", None)).rpartition(".")[2] in ("float32", "complex64")
 
 
 def as_float(x: ArrayLike, *, single: bool = False) -> Array:
-    """Return an array in float64, or float32, in its own namespace; what is no array becomes NumPy's."""
+    """Return an array in float64 or complex128, or in single precision, in its own namespace.
+
+    What is no array becomes NumPy's.
+    """
     x = x if is_tensor(x) else np.asarray(x)
     xp = array_namespace(x)
-    return xp.astype(x, xp.float32 if single else xp.float64, copy=False)
+    single_type, double_type = (xp.complex64, xp.complex128) if is_complex(x) else (xp.float32, xp.float64)
+    return xp.astype(x, single_type if single else double_type, copy=False)

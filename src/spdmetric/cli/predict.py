@@ -63,6 +63,7 @@ def run(arguments: Namespace) -> None:
 
     from spdmetric.cli.inputs import describe_input, read_input
     from spdmetric.io.atomic import write_atomically
+    from spdmetric.io.files import describe_error
     from spdmetric.io.models import read_content
 
     content = read_content(arguments.model)
@@ -72,11 +73,15 @@ def run(arguments: Namespace) -> None:
     with show_progress("labeling") as count:
         data = read_input(arguments.data, arguments.labels, arguments, [], content["recipe"])
         count()
-        _check_size(model, data, arguments)
-        columns, lines = _domain_columns(model, data, arguments)
-        predicted = model.predict(data.X, **columns)
-        count()
-        proba = model.predict_proba(data.X, **columns) if arguments.proba else None
+        try:
+            _check_size(model, data, arguments)
+            columns, lines = _domain_columns(model, data, arguments)
+            predicted = model.predict(data.X, **columns)
+            count()
+            proba = model.predict_proba(data.X, **columns) if arguments.proba else None
+        except (AttributeError, KeyError, IndexError) as error:  # of a forged model
+            why = f"its parts do not belong together ({describe_error(error)})"
+            raise ValueError(f"{arguments.model} cannot be used: {why}.") from error
     text = table_of(data, predicted, proba, getattr(model, "classes_", None), "value" if numbers else "label")
     true, stream = data.matrices.y, sys.stderr if stdout else sys.stdout
     lines = [*describe_input(data), *lines]

@@ -101,12 +101,9 @@ def average_over_rows(X: DaskArray, rows: np.ndarray, weight: np.ndarray) -> Cal
     kept = np.zeros(X.shape[0])
     kept[rows] = weight
     X = whole_matrices(X)
-    places = [slice(first, last) for first, last in pairwise(accumulate(X.chunks[0], initial=0))]
-    chunks = [
-        (chunk, kept[place], place.start)
-        for chunk, place in zip(X.to_delayed().ravel(), places, strict=True)
-        if kept[place].any()
-    ]
+    edges = pairwise(accumulate(X.chunks[0], initial=0))
+    places = zip(X.to_delayed().ravel(), edges, strict=True)
+    chunks = [(chunk, kept[i:j], i) for chunk, (i, j) in places if kept[i:j].any()]
 
     def average(f: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         total = delayed(sum)([delayed(_sum_of_chunk)(f, *chunk) for chunk in chunks])
@@ -131,14 +128,9 @@ def map_rows(X: DaskArray, index: np.ndarray, of_rows: Callable[..., np.ndarray]
     X = whole_matrices(X)
     ones = (1,) * (X.ndim - 1)
     column = dask.array.from_array(index.reshape(-1, *ones), chunks=(X.chunks[0], *ones))
-    return dask.array.map_blocks(
-        partial(_map_chunk, of_rows=of_rows),
-        X,
-        column,
-        dtype=np.float64,
-        chunks=X.chunks,
-        meta=np.empty((0,) * X.ndim),
-    )
+    meta = np.empty((0,) * X.ndim, np.result_type(X.dtype, np.float64))
+    f = partial(_map_chunk, of_rows=of_rows)
+    return dask.array.map_blocks(f, X, column, dtype=meta.dtype, chunks=X.chunks, meta=meta)
 
 
 def _map_chunk(X: np.ndarray, index: np.ndarray, *, of_rows: Callable[..., np.ndarray]) -> np.ndarray:
@@ -148,7 +140,7 @@ def _map_chunk(X: np.ndarray, index: np.ndarray, *, of_rows: Callable[..., np.nd
 def transform(X: Any, embed: Callable[..., np.ndarray], p: int, rank: int | None) -> DaskArray:
     """Return the vectors, of length p, of matrices of at least some rank; nothing is computed yet."""
     X = whole_matrices(X)
-    dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
+    dtype = np.dtype(np.float32 if X.dtype in (np.float32, np.complex64) else np.float64)
     return X.map_blocks(
         partial(_embed_block, embed=embed, p=p, rank=rank, dtype=dtype, n_chunks=len(X.chunks[0])),
         dtype=dtype,

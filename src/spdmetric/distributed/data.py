@@ -20,7 +20,7 @@ from spdmetric.distributed.arrays import chunk_rows
 from spdmetric.distributed.cluster import Cluster
 from spdmetric.linalg.batch import Factor
 from spdmetric.linalg.moments import Moments, Summary
-from spdmetric.linalg.symmetric import lazy, symmetrize
+from spdmetric.linalg.symmetric import adjoint, symmetrize
 from spdmetric.linalg.threads import chunks, one_thread
 from spdmetric.means import RowFunction, weighted_sum
 from spdmetric.objectives.data import (
@@ -52,8 +52,7 @@ class Survey(NamedTuple):
     complaint: str | None  # why it cannot be used
 
 
-# ---------------------------------------------------------------------------
-# From dask arrays to the record
+# -- From dask arrays to the record -------------------------------------------
 
 
 def check_cluster_data(
@@ -96,7 +95,7 @@ def check_cluster_data(
     having = [survey.range[1] > 0 for survey in surveys]
     kept = [list(compress(column, having)) for column in (*columns, [s.symmetric for s in surveys])]
     blocks = cluster.each(partial(_label, classes=classes, scale=scale, target=target), *kept)
-    return classes, ClusterData(cluster, blocks, X.shape, target)
+    return classes, ClusterData(cluster, blocks, X.shape, target, X.dtype)
 
 
 def _sum_surveys(surveys: list[Survey], classes: np.ndarray, unit: float) -> np.ndarray:
@@ -149,12 +148,11 @@ def _survey(
     low, high = validation.weight_range(weight)
     unit = validation.weight_unit(high) if high > 0 else 1.0
     sums = np.stack([np.bincount(codes, weights=of) for of in (weight, (unit * weight) ** 2, weight > 0)])
-    symmetric = np.array_equal(X, X.mT)
+    symmetric = np.array_equal(X, adjoint(X))
     return Survey(labels, sums, unit, (low, high), symmetric, None)
 
 
-# ---------------------------------------------------------------------------
-# Chunks on workers.  Dask moves small things to where there is time for them; it must know that these are
+# -- Chunks on workers.  Dask moves small things to where there is time for them; it must know that these are
 # not small.
 
 
@@ -168,7 +166,7 @@ class Block:
 
     @property
     def matrices(self) -> np.ndarray:
-        X = self.X.astype(np.float64, copy=False)
+        X = self.X.astype(np.result_type(self.X, np.float64), copy=False)
         return X if self.symmetric else symmetrize(X)
 
     def __sizeof__(self) -> int:
@@ -249,30 +247,26 @@ def _whiten(block: Block, *, factor: Factor, n: int) -> Pieces:
 def _decompose(pieces: Pieces, *, W: Factor, keep: bool) -> DecomposedPieces:
     """The first pass over a chunk."""
     kept: list[Part] = []
-    merged: Moments | None = None
-    for piece in pieces.pieces:
+
+    def moments(piece: Chunk) -> Moments:
         part = piece.decompose(W, keep=True)
-        moments = part.decomposition.moments(part.target.Y, part.target.weight[:, None], gram=False)
-        merged = moments if merged is None else merged.merge(moments)
         if keep:
             kept.append(part)
-    assert merged is not None  # empty chunks are left out
-    return DecomposedPieces(merged, kept)
+        return part.decomposition.moments(part.target.Y, part.target.weight[:, None], gram=False)
+
+    return DecomposedPieces(reduce(Moments.merge, map(moments, pieces.pieces)), kept)
 
 
 def _moments_of(here: DecomposedPieces) -> Moments:
-    """The moments alone: they travel, the parts do not."""
-    return here.moments
+    return here.moments  # they travel, the parts do not
 
 
 @one_thread
 def _merge_moments(moments: list[Moments]) -> Moments:
-    """Moments of all chunks together, merged from left to right."""
     return reduce(Moments.merge, moments)
 
 
 def _add_all(values: list[Any]) -> Any:
-    """Sum of values, from left to right."""
     return reduce(add, values)
 
 
@@ -298,8 +292,7 @@ def _gather(pieces: Pieces | None, here: DecomposedPieces, *, W: Factor) -> tupl
     return tuple(map(np.concatenate, zip(*columns, strict=True)))
 
 
-# ---------------------------------------------------------------------------
-# The record
+# -- The record ---------------------------------------------------------------
 
 
 class ClusterData(Data):
@@ -313,20 +306,21 @@ class ClusterData(Data):
         blocks: list[Future],
         shape: tuple[int, ...],
         target: ClassTarget,
+        dtype: Any,
         keep: bool = False,
     ):
         vars(self).update(X=blocks, target=target, rows=None, cluster=cluster, shape=tuple(shape), keep=keep)
+        self.dtype = np.result_type(dtype, np.float64)
 
+    dtype: Any = None
     cluster: Cluster
     dimensions: tuple[int, ...]
     keep: bool  # whether chunks at a point are kept for the second pass
 
     def average(self, f: RowFunction) -> np.ndarray:
-        """Weighted mean of the rows ``f(X)``, one for each matrix."""
         return self.total(partial(_weighted_sum, f)) / self.target.total
 
     def total(self, f: Summand) -> Any:
-        """Sum of ``f(X, target)`` over the chunks, in a fixed order."""
         values = self.cluster.each(partial(_apply, f), self.X)
         return self.cluster.result(self.cluster.merge(_add_all, values))
 
@@ -337,7 +331,7 @@ class ClusterData(Data):
         pieces = self.cluster.each(partial(_whiten, factor=factor, n=n), self.X)
         k, matrices = shape[-1], prod(shape[:-2])
         keep = 8 * matrices * 2 * (k * k + k * (k + 1)) <= self.cluster.memory() / 3
-        return ClusterData(self.cluster, pieces, shape, self.target, keep)
+        return ClusterData(self.cluster, pieces, shape, self.target, self.dtype, keep)
 
     def decompose(self, W: Factor, *, gram: bool) -> tuple[Any, Summary, list[Any]]:
         """Moments of all chunks together and the chunks at W as futures, and what they say in short."""
@@ -361,17 +355,12 @@ class ClusterData(Data):
         return vectors, ClassTarget.from_codes(codes, weight, len(self.target.counts))
 
     def call(self, f: Callable[..., Any], *args: Any) -> Future:
-        """Call a function on a worker."""
         return self.cluster.submit(one_thread(f), *args)
 
     def fetch(self, value: Any) -> Any:
-        """Bring a result of `call` here."""
         return self.cluster.result(value)
 
-    @lazy
-    def in_memory(self) -> bool:
-        """Never in that of this process."""
-        return False
+    in_memory = False
 
 
 def _weighted_sum(f: RowFunction, X: np.ndarray, target: ClassTarget) -> Any:

@@ -20,7 +20,6 @@ from scipy.special import log_softmax, logsumexp, softmax
 
 from spdmetric.estimators.heads import ClassMeans
 from spdmetric.geometry import matrices_at, tangent_vectors
-from spdmetric.linalg.symmetric import vech
 from spdmetric.objectives.data import ClassTarget
 from spdmetric.objectives.weighting import discriminant_weighting, rows_of
 
@@ -76,11 +75,14 @@ def relearn_weighting(
 
 def _emphasis(training: LabeledVectors) -> np.ndarray:
     """Scale of the entries of the vectors, (p,)."""
-    scales = []
+    scales, p = [], training.vectors.shape[1]
+    complex_ = p > sum(size * (size + 1) // 2 for _, size in training.ranks)
     for m, size in training.ranks:
         scale = np.ones((size, size))
         scale[:m, :m] = _EMPHASIS
-        scales.append(vech(scale) / vech(np.ones_like(scale)))
+        scales.append(scale[np.triu_indices(size)])
+        if complex_:
+            scales.append(scale[np.triu_indices(size, 1)])  # of imaginary parts
     return np.concatenate(scales)
 
 

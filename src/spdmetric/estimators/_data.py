@@ -21,7 +21,7 @@ from spdmetric.caller import warn_at_caller
 from spdmetric.estimators.embedding import pad_views
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm
 from spdmetric.linalg.threads import Map
-from spdmetric.means import MEANS, average_over
+from spdmetric.means import average_over, find_mean
 from spdmetric.objectives import data as records
 from spdmetric.objectives.data import ClassTarget, Data, LazyStack, RegressionTarget, Rows, Target, is_stored
 from spdmetric.validation import (
@@ -210,7 +210,9 @@ def recenter_rows(X: Array, index: np.ndarray, means: list[np.ndarray]) -> Any:
 
         return arrays.map_rows(X, index, partial(_whiten_rows, factors=factors))
     if is_stored(X):
-        return LazyStack(X.shape, lambda rows: _whiten_rows(read_checked(X, rows), index[rows], factors))
+        return LazyStack(
+            X.shape, lambda rows: _whiten_rows(read_checked(X, rows), index[rows], factors), X.dtype
+        )
     return _whiten_rows(X, index, factors)
 
 
@@ -233,12 +235,12 @@ def domain_mean(
 
         average = arrays.average_over_rows(X, rows, weight)
     elif is_stored(X):
-        some = records.select_rows(LazyStack(X.shape, partial(read_checked, X)), rows)
+        some = records.select_rows(LazyStack(X.shape, partial(read_checked, X), X.dtype), rows)
         target = ClassTarget.from_codes(np.zeros(rows.size, dtype=int), weight)
         average = Data(some, target, map=map).average
     else:
         average = average_over(to_numpy(X[rows, ...]), weight)
-    return MEANS[mean](average, rows.size)
+    return find_mean(mean, average, rows.size, X.dtype)
 
 
 def find_view_sizes(X: Array) -> list[int]:
@@ -259,7 +261,7 @@ def _one_view(X: Array, v: int, size: int) -> Any:
     if not is_stored(X):
         return X[:, v, :size, :size]
     shape = (X.shape[0], size, size)
-    return LazyStack(shape, lambda rows: records.read(X, rows)[:, v, :size, :size])
+    return LazyStack(shape, lambda rows: records.read(X, rows)[:, v, :size, :size], X.dtype)
 
 
 def map_views(f: Callable[[np.ndarray], np.ndarray], X: np.ndarray) -> np.ndarray:

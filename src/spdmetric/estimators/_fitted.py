@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial, wraps
-from itertools import combinations_with_replacement
+from itertools import combinations, combinations_with_replacement
 from pathlib import Path
 from typing import Any, Self, TypeVar, cast
 
@@ -20,9 +20,9 @@ from spdmetric.estimators._data import Domains, find_domain_means, read_checked,
 from spdmetric.estimators.embedding import AnyEmbedding, Embedding, ViewEmbedding, embedding_at
 from spdmetric.geometry import geodesic
 from spdmetric.io.atomic import atomic_file
-from spdmetric.linalg.symmetric import Array, array_namespace, congruence, detached
+from spdmetric.linalg.symmetric import Array, array_namespace, congruence, detached, is_complex
 from spdmetric.linalg.threads import one_thread
-from spdmetric.means import MEANS, average_over
+from spdmetric.means import average_over, find_mean
 from spdmetric.objectives.data import check_chunks, check_memory, is_stored, row_chunks, stored_shape
 from spdmetric.objectives.start import Start, ViewStarts
 from spdmetric.objectives.weighting import Weighting
@@ -154,8 +154,12 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         names = []
         for v, view in enumerate(views):
             prefix = "" if self.n_views_ is None else f"{self.view_names_[v] if self.view_names_ else v}·"
-            pairs = combinations_with_replacement(input_features[: len(view.basis)], 2)  # as in `vech`
-            names += [f"{prefix}{one}·{other}" for one, other in pairs]
+            channels = input_features[: len(view.basis)]
+            pairs = [f"{prefix}{one}·{other}" for one, other in combinations_with_replacement(channels, 2)]
+            if is_complex(view.factor):  # the order is that of the vectors
+                pairs = [f"{pair} real" for pair in pairs]
+                pairs += [f"{prefix}{one}·{other} imag" for one, other in combinations(channels, 2)]
+            names += pairs
         return np.array(names, dtype=object)
 
     # -- matrices and vectors ---------------------------------------------------
@@ -476,18 +480,21 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
             )
         X = self._check_matrices(to_numpy(X))
         weight = check_weights(sample_weight, X)
-        mean_of, total = MEANS[self._mean_name], weight.sum()
+        total = weight.sum()
         total += self.embedding_.session_weight if resumed else 0.0
         share, weight = weight.sum() / total, weight / weight.max()
+
+        def mean_of(X: np.ndarray) -> np.ndarray:
+            return find_mean(self._mean_name, average_over(X, weight), len(X), X.dtype)
 
         def carry(before: Embedding, X: np.ndarray) -> Embedding:
             moved = {}
             if self.domains_ is None:
-                inside = check_spd(congruence(before.basis.T, X))  # singular ones have no such mean
-                mean = mean_of(average_over(inside, weight), len(X))
+                inside = check_spd(congruence(before.basis.conj().T, X))  # singular ones have no such mean
+                mean = mean_of(inside)
                 moved["center"] = geodesic(before.center, mean, share)
             else:  # domains were whitened before anything was learned: so is the new one
-                mean = mean_of(average_over(check_spd(X), weight), len(X))
+                mean = mean_of(check_spd(X))
                 if resumed and before.domain_mean is not None:
                     mean = geodesic(before.domain_mean, mean, share)
                 moved["domain_mean"] = mean

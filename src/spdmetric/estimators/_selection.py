@@ -29,9 +29,10 @@ from spdmetric.estimators.heads import (
     order_classes,
 )
 from spdmetric.estimators.metric import LogEuclideanMetric, Problem, find_problem, solve_path
-from spdmetric.linalg.batch import Factor, Factors, Views, compose, make_stack, view_columns
+from spdmetric.linalg.batch import Factor, Factors, Views, compose, count_features, make_stack, view_columns
+from spdmetric.linalg.hermitian import fill_matrices
 from spdmetric.linalg.moments import Moments, Summary, compute_moments
-from spdmetric.linalg.symmetric import Array, unvech
+from spdmetric.linalg.symmetric import Array
 from spdmetric.linalg.threads import threads
 from spdmetric.objectives.data import ClassTarget, Data, Part, Rows, Target, row_chunks, take_view, whiten
 from spdmetric.objectives.start import Start, ViewStarts, find_start
@@ -250,15 +251,15 @@ class Whitened(NamedTuple):
         if self.logs is not None:
             return self.logs.shape[1]
         d, views = self.data.shape[-1], prod(self.data.shape[1:-2])
-        return views * d * (d + 1) // 2
+        return views * count_features(np.empty((d, 0), self.data.dtype))
 
     @property
     def unscaled_logs(self) -> np.ndarray | None:
         """Tangent vectors as they were before views were given one spread."""
         if self.logs is None or not isinstance(self.center, ViewStarts):
             return self.logs
-        sizes = [len(start.center) for start in self.center.views]
-        return self.logs / np.repeat(self.center.scales, [k * (k + 1) // 2 for k in sizes])
+        lengths = [count_features(start.center) for start in self.center.views]
+        return self.logs / np.repeat(self.center.scales, lengths)
 
     def find_problem(
         self, rows: Rows, rank: int | None, metric: LogEuclideanMetric, *, searched: bool = True
@@ -285,14 +286,17 @@ class Whitened(NamedTuple):
     def _at_identity(self, data: Data, logs: np.ndarray | None = None) -> Start | ViewStarts:
         """Where learning starts among whitened matrices; of low rank, given their tangent vectors."""
         if not isinstance(self.center, ViewStarts):
-            known = None if logs is None else Data(unvech(logs), data.target)
-            return Start.at_identity(data.shape[1], known)
+            known = None if logs is None else Data(fill_matrices(logs, data.X), data.target)
+            return Start.at_identity(data.shape[1], data.dtype, known)
         centers = [start.center for start in self.center.views]
         known = None
         if logs is not None:
-            views = tuple(unvech(logs[:, columns]) for columns in view_columns(centers))
+            views = tuple(
+                fill_matrices(logs[:, of], A) for A, of in zip(centers, view_columns(centers), strict=True)
+            )
             known = Data(Views(views), data.target)
-        return ViewStarts.at_identity([len(center) for center in centers], self.center.scales, known)
+        sizes, dtype = [len(center) for center in centers], centers[0].dtype
+        return ViewStarts.at_identity(sizes, dtype, self.center.scales, known)
 
 
 def whiten_at_center(data: Data, grid: Grid, init: str | Array) -> Whitened:

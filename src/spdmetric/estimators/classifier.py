@@ -62,22 +62,22 @@ class DomainModel(NamedTuple):
 
 
 class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
-    """Classifier of SPD matrices: a metric and a head, both chosen by cross-validation.
+    """Classifier of SPD matrices: metric and classifier are both chosen by cross-validation.
 
-    Metrics of several radii, ranks and weightings are learned on the same folds, and the nearest class mean
-    or nearest neighbors follow each of them; the tangent vectors at the mean with a discriminant weighting
-    are taken unless another metric is clearly better.  The probabilities are calibrated on the matrices that
-    the folds leave out.
+    Metrics of several radii, ranks and weightings are learned on the same folds.  Each is tried with the
+    nearest class mean and with nearest neighbors.  The tangent vectors at the mean with a discriminant
+    weighting are chosen, unless another metric is clearly better.  The probabilities are calibrated on the
+    matrices that the folds leave out.
 
     Parameters
     ----------
     metric : LogEuclideanMetric, LogEuclideanMetricCV or None, default=None
         What to try.  None tries the default radii, ranks and weightings of `LogEuclideanMetricCV`.  A
-        `LogEuclideanMetric` is taken as it is, the only candidate.  A `LogEuclideanMetricCV` gives radii,
-        ranks, weightings, the rule of the choice, and the other parameters of the metric.  All that this
-        estimator has a parameter for is set here, and must have its default there.
+        `LogEuclideanMetric` is used as it is, the only candidate.  A `LogEuclideanMetricCV` gives radii,
+        ranks, weightings, the rule, and the other parameters of the metric.  A parameter that this estimator
+        has too is set here, and must have its default there.
     head : {"auto", "neighbors", "centroid"}, default="auto"
-        What labels the vectors: nearest neighbors, the nearest class mean, or the class mean unless
+        How vectors are classified: nearest neighbors, nearest class mean, or the class mean unless
         neighbors are clearly better.
     n_neighbors : int or None, default=None
         Number of neighbors, at most as many as there are matrices to learn from in every fold; None
@@ -99,16 +99,16 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
     n_jobs : int or None, default=None
         Processes that share the folds; None is 1, -1 one for each core.
     random_state : int, RandomState or None, default=0
-        Of the order of the matrices in the default folds.
+        Seed of the order of the matrices in the default folds.
     verbose : bool, default=False
-        Show a bar of the folds, and print the iterations of the final fit.
+        Show a progress bar of the folds, and print the iterations of the final fit.
 
     Attributes
     ----------
     metric_ : LogEuclideanMetricCV
-        The metric, with all that is known of the choice.
+        The metric that was chosen, with the results of all candidates.
     head_ : {"neighbors", "centroid"}
-        What labels the vectors of ``metric_``; its number of neighbors is ``metric_.n_neighbors_``.
+        How vectors of ``metric_`` are classified; its number of neighbors is ``metric_.n_neighbors_``.
     classes_ : ndarray of shape (n_classes,)
         The labels seen in `fit`.
     n_features_in_ : int

@@ -69,13 +69,13 @@ class Training(NamedTuple):
 class LogEuclideanMetricCV(FittedMetric):
     """LogEuclidean metric whose radius, rank and weighting are chosen by cross-validation.
 
-    Candidates are learned on the same folds, around the center of all matrices, and each is scored by what
-    its head, neighbors or class means, predicts for the matrices that a fold leaves out: the logarithm of the
-    probability of their labels.  The usual candidate, the tangent vectors at the mean with a discriminant
-    weighting, is left only for one that is better by more than the noise of the comparison.  All radii of a
-    rank are learned in one sweep, a bounded number of steps for each: what few matrices teach is learned in
-    the first steps, and later ones rather fit noise.  For regression targets, ridge regression takes the
-    place of class means, and the squared error, in units of the spread of y, that of the logarithm.
+    All candidates are learned on the same folds, around the center of all matrices.  Each is scored on the
+    matrices that a fold leaves out, with neighbors or class means as the classifier: the score is the
+    logarithm of the probability of the true label.  The usual candidate, the tangent vectors at the mean with
+    a discriminant weighting, is chosen unless another one is better by more than the noise of the comparison.
+    All radii of a rank are learned in one sweep, with a bounded number of steps for each, because later steps
+    mostly fit noise.  For regression targets, ridge regression is used instead of class means, and the
+    squared error, in units of the spread of y, instead of the logarithm.
 
     Parameters
     ----------
@@ -90,8 +90,8 @@ class LogEuclideanMetricCV(FittedMetric):
         Radii to try; None is 0, 2, 8 at full rank, where the size d is at most 32, else 0; and 0, 4 at
         low rank.
     ranks : array-like of (int or None) or None, default=None
-        Ranks to try; None is full rank, 4 and 8, as far as they are below d.  Of rank-deficient matrices
-        the smallest rank among them takes the place of full rank.
+        Ranks to try; None is full rank, 4 and 8, if they are below d.  For rank-deficient matrices
+        the smallest rank among them is used instead of full rank.
     weightings : array-like of {None, "discriminant"} or None, default=None
         Weightings to try; None is both, with ``kernel="rbf"`` no weighting.
     head : {"neighbors", "centroid", "ridge", "auto"}, default="neighbors"
@@ -99,7 +99,7 @@ class LogEuclideanMetricCV(FittedMetric):
         for regression targets), or the better of the two.
     n_neighbors : int or None, default=None
         Number of neighbors, at most as many as there are matrices to learn from in every fold;
-        None chooses among 1, 5, 11, 21, as far as the smallest class has so many matrices.
+        None chooses among 1, 5, 11 and 21, if the smallest class has that many matrices.
     cv : int, splitter, iterable or None, default=None
         As in scikit-learn.  None makes five stratified folds of matrices in random order, fewer for small
         classes, twice where there are fewer than 200 matrices; with ``groups``, or else domains, five
@@ -112,17 +112,17 @@ class LogEuclideanMetricCV(FittedMetric):
         0.001, or R², and differences have the standard error of a mean over matrices; with a scorer they
         have that of a mean over folds.
     rule : {"clear", "best"}, default="clear"
-        "clear" takes the usual candidate unless another is better by more than half a standard error of the
-        paired difference, by two where it learns in a larger radius; and for class means neighbors with a
-        metric of their own only if they are right more often, or their score is higher, by two.  "best"
-        takes the highest mean score.
+        "clear" chooses the usual candidate unless another is better by more than half a standard error of
+        the paired difference, or by two if it has a larger radius.  It prefers class means to neighbors
+        with their own metric, unless these are right more often, or score higher, by two.  "best" chooses
+        the highest mean score.
     n_jobs : int or None, default=None
         Processes that share the folds; None is 1, -1 one for each core.  BLAS runs one thread
         in each of them, and the result does not depend on their number.
     random_state : int, RandomState or None, default=0
-        Of the order of the matrices in the default folds.
+        Seed of the order of the matrices in the default folds.
     verbose : bool, default=False
-        Show a bar of the folds, and print the iterations of the final fit.
+        Show a progress bar of the folds, and print the iterations of the final fit.
 
     Attributes
     ----------

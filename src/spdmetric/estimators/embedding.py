@@ -9,22 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from spdmetric.linalg.batch import PerView, make_stack, view_columns
+from spdmetric.linalg.batch import PerView, count_features, make_stack, view_columns
+from spdmetric.linalg.hermitian import fill_matrices, list_entries
 from spdmetric.linalg.symmetric import (
     Array,
+    adjoint,
     array_namespace,
     congruence,
     detached,
     expm,
     invsqrtm,
+    is_complex,
     lazy,
     like,
     logm,
     symmetrize,
-    unvech,
-    vech,
 )
-from spdmetric.manifolds import FactorPoint, RankPoint, ViewPoint
+from spdmetric.manifolds import FactorPoint, ViewPoint
 from spdmetric.objectives.data import take_view
 from spdmetric.objectives.start import Start, ViewStarts
 from spdmetric.validation import first_true, is_tensor
@@ -59,7 +60,7 @@ class Embedding:
 
         ``W W0 = U diag(sigma) V'`` is ``U V'`` times the symmetric ``V diag(sigma) V'``.
         """
-        Q, low_rank = np.eye(len(point.factor)), isinstance(point, RankPoint)
+        Q, low_rank = np.eye(len(point.factor), dtype=point.factor.dtype), point.low_rank
         if not low_rank:
             U, _, Vt = np.linalg.svd(point.factor @ start.factor)
             Q = U @ Vt
@@ -78,7 +79,7 @@ class Embedding:
     def moved(self, mean: np.ndarray) -> Embedding:
         """The same with another such point."""
         if self.domain_mean is None:
-            return replace(self, center=congruence(self.basis.T, mean))
+            return replace(self, center=congruence(self.basis.conj().T, mean))
         return self.with_domain_mean(mean)
 
     def with_domain_mean(self, mean: np.ndarray | None) -> Embedding:
@@ -97,13 +98,12 @@ class Embedding:
 
     def with_point(self, point: Any) -> Embedding:
         """The same of another point, of low rank."""
-        return replace(self, factor=point.factor, frame=np.eye(len(point.factor)))
+        return replace(self, factor=point.factor, frame=point.frame)
 
     @property
     def n_features(self) -> int:
         """Length of the vectors."""
-        m = len(self.factor)
-        return m * (m + 1) // 2 if self.weighting is None else self.weighting.shape[1]
+        return count_features(self.factor) if self.weighting is None else self.weighting.shape[1]
 
     @lazy
     def whitening(self) -> np.ndarray:
@@ -114,13 +114,13 @@ class Embedding:
     @lazy
     def components(self) -> np.ndarray:
         """``Q'W W0``, of shape (m, d): at full rank ``G^{-1/2}``."""
-        return self.frame.T @ self.factor @ self.whitening
+        return self.frame.conj().T @ self.factor @ self.whitening
 
     @lazy
     def reference(self) -> np.ndarray:
         """The reference point G, of shape (d, d); without meaning at low rank."""
         _, sigma, Vt = np.linalg.svd(self.factor @ self.whitening)
-        return symmetrize((Vt.T / sigma**2) @ Vt)
+        return symmetrize((Vt.conj().T / sigma**2) @ Vt)
 
     def embed(self, X: Array, *, name: str = "X", first: int = 0) -> Array:
         """Vectors of checked matrices, where these are; ``name`` and ``first`` are for errors.
@@ -128,13 +128,18 @@ class Embedding:
         X is whitened by the start, moved by the graded factor W of the solver, which keeps its
         digits far out, and its logarithm rotated: ``log(QAQ') = Q log(A) Q'``.
         """
+        if is_complex(X) and not is_complex(self.factor):
+            raise ValueError(
+                f"{name} is complex, and this metric was fitted on real matrices: fit it on complex ones, or "
+                f"pass {name}.real if the imaginary parts mean nothing."
+            )
         if is_tensor(X):
             W0, W, Q = (like(factor, X) for factor in (self.whitening, self.factor, self.frame))
             whitened = congruence(W0, X)
             logs = logm(congruence(W, whitened))
         else:
             Q, whitened = self.frame, congruence(self.whitening, X)
-            logs = unvech(make_stack(whitened).decompose(self.factor).features)
+            logs = fill_matrices(make_stack(whitened).decompose(self.factor).features, Q)
         xp = array_namespace(logs)
         bad = first_true(~xp.all(xp.isfinite(detached(logs)), axis=(-2, -1)))
         if bad is not None and not self.low_rank:
@@ -149,7 +154,7 @@ class Embedding:
                 f"{name}[{first + bad}] is singular on the directions that this metric of rank {self.rank} "
                 "sees, so that its logarithm is unbounded: learn with a smaller rank, or drop that matrix."
             )
-        vectors = vech(congruence(Q.T, logs))
+        vectors = list_entries(congruence(adjoint(Q), logs))
         return vectors if self.weighting is None else vectors @ like(self.weighting, vectors)
 
     def update(self, change: Callable[..., Embedding], *arrays: np.ndarray) -> Embedding:
@@ -159,7 +164,7 @@ class Embedding:
     def count_singular(self, X: np.ndarray) -> int:
         """How many of some matrices a factor of low rank cannot compare."""
         W, W0 = _unit_rows(self.factor) @ self.whitening, self.whitening
-        traces = X.reshape(len(X), -1) @ (W0.T @ W0).reshape(-1)
+        traces = (X.reshape(len(X), -1) @ (W0.conj().T @ W0).conj().reshape(-1)).real
         smallest = np.linalg.eigvalsh(congruence(W, X))[:, 0]
         return int(np.count_nonzero(smallest <= len(W0) * _EPS * traces))
 
@@ -168,7 +173,9 @@ class Embedding:
         xp, whitened = array_namespace(whitened), detached(whitened)
         unit = like(_unit_rows(self.factor), whitened)
         smallest = xp.linalg.eigvalsh(congruence(unit, whitened))[:, 0]
-        return smallest <= whitened.shape[-1] * _EPS * xp.linalg.trace(whitened)
+        traces = xp.linalg.trace(whitened)
+        traces = xp.real(traces) if is_complex(traces) else traces
+        return smallest <= whitened.shape[-1] * _EPS * traces
 
     def restore(self, vectors: Array) -> Array:
         """Matrices of vectors, where these are: the inverse of `embed`.
@@ -178,7 +185,7 @@ class Embedding:
         """
         _check_restorable(self, vectors)
         with np.errstate(over="ignore", invalid="ignore"):
-            images = expm(congruence(like(self.frame, vectors), unvech(vectors)))
+            images = expm(congruence(like(self.frame, vectors), fill_matrices(vectors, self.frame)))
         xp = array_namespace(images)
         bad = first_true(~xp.all(xp.isfinite(detached(images)), axis=(-2, -1)))
         if bad is not None:
@@ -341,7 +348,7 @@ def turn_vectors(frame: np.ndarray | PerView, vectors: np.ndarray) -> np.ndarray
     if isinstance(frame, PerView):
         parts = zip(frame, view_columns(frame), strict=True)
         return np.concatenate([turn_vectors(Q, vectors[:, columns]) for Q, columns in parts], axis=1)
-    return vech(congruence(frame.T, unvech(vectors)))
+    return list_entries(congruence(frame.conj().T, fill_matrices(vectors, frame)))
 
 
 def pad_views(views: Iterable[Array], size: int) -> Array:

@@ -43,7 +43,6 @@ class ClassMeans(NamedTuple):
 
     @classmethod
     def from_vectors(cls, vectors: np.ndarray, target: ClassTarget) -> ClassMeans:
-        """Learn from training vectors."""
         weight = target.weight
         total = target.share * weight.sum()
         means = (weight[:, None] * target.uncentered).T @ vectors / np.maximum(total, _TINY)[:, None]
@@ -97,7 +96,6 @@ class Votes(NamedTuple):
 
     @classmethod
     def from_vectors(cls, vectors: np.ndarray, target: ClassTarget, n_neighbors: int) -> Votes:
-        """Keep training vectors."""
         weight = target.weight / target.weight.mean()
         return cls(vectors, weight[:, None] * target.uncentered, n_neighbors)
 
@@ -156,7 +154,6 @@ class Ridge(NamedTuple):
 
     @classmethod
     def from_vectors(cls, vectors: np.ndarray, target: RegressionTarget) -> Ridge:
-        """Learn from training vectors."""
         Q = discriminant_weighting(vectors, target).directions
         center, root = np.average(vectors, axis=0, weights=target.weight), np.sqrt(target.weight)[:, None]
         slopes = np.linalg.lstsq(root * ((vectors - center) @ Q), root * target.Y, rcond=None)[0]
@@ -177,7 +174,6 @@ class NeighborMeans(NamedTuple):
 
     @classmethod
     def from_vectors(cls, vectors: np.ndarray, target: RegressionTarget, n_neighbors: int) -> NeighborMeans:
-        """Keep training vectors."""
         return cls(vectors, target.values, target.weight, n_neighbors)
 
     def predict(self, vectors: np.ndarray) -> np.ndarray:

@@ -67,11 +67,11 @@ class LogEuclideanMetric(FittedMetric):
         sees m learned directions only: supervised feature extraction, which also works on
         rank-deficient matrices as long as m is at most their rank.  The radius then bounds
         how far the factor moves from its start, the directions on which the class means
-        differ most; with ``radius=0`` it is that start, and 2 to 5 is plenty.
+        differ most; with ``radius=0`` it is that start, and 2 to 5 is enough.
     weighting : {None, "discriminant"}, default=None
         How much each direction of the tangent space counts.  None: all the same, the paper's metric.
         "discriminant": after the reference point, or the factor, is learned, directions are weighed in
-        closed form by what they reliably tell of the classes (discriminant analysis with a shrunk
+        closed form by how reliably they separate the classes (discriminant analysis with a shrunk
         covariance), and the distance is ``|Q'(u - v)|`` for tangent vectors u and v [Hastie1995]_.  With
         ``radius=0`` it is a model by itself, without any search.  Needs ``kernel="linear"``.  For regression
         targets it is the same with their covariance: one direction for one target.
@@ -106,7 +106,7 @@ class LogEuclideanMetric(FittedMetric):
         over the radius of the ball.  1e-3 leaves some 1e-5 of the alignment, 1e-2 some 1e-3,
         whatever the data.  The stochastic solver stops at the noise of its mini-batches instead.
     max_iter : int, default=1000
-        Bound on the number of iterations; a warning tells when it did not suffice.  An
+        Bound on the number of iterations; a warning says when they were not enough.  An
         iteration of the stochastic solver is a pass over the data.
     n_jobs : int or None, default=None
         Threads that share the chunks of one fit; None is 1, -1 one for each core.  BLAS runs one

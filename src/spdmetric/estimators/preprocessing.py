@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from spdmetric.linalg.symmetric import Array, array_namespace, congruence, detached, like
+from spdmetric.linalg.symmetric import Array, adjoint, array_namespace, congruence, detached, like
 from spdmetric.linalg.threads import one_thread
 from spdmetric.objectives.start import common_range
 from spdmetric.validation import (
@@ -127,7 +127,7 @@ class CommonRange(MatrixTransformer):
             raise ValueError(f"tol={self.tol!r}: expected a number from 0 to 1, a share of an eigenvalue.")
 
     def _learn(self, X: Array, matrices: np.ndarray) -> None:
-        traces = np.trace(matrices, axis1=1, axis2=2)
+        traces = np.trace(matrices, axis1=1, axis2=2).real
         if not (traces > 0).all():
             bad = int(np.argmin(traces > 0))
             raise ValueError(f"X[{bad}] has the trace {traces[bad]:.3g}: it is not a covariance matrix.")
@@ -135,14 +135,14 @@ class CommonRange(MatrixTransformer):
         floor = self._floor(X, d)
         basis = common_range(lambda f: f(matrices).mean(axis=0), floor)
         basis = np.eye(d) if basis.shape[1] == d else basis
-        _check_definite(congruence(basis.T, matrices), floor, d)
+        _check_definite(congruence(adjoint(basis), matrices), floor, d)
         self.basis_ = basis
 
     def _apply(self, X: Array, matrices: Array) -> Array:
         d, r = self.basis_.shape
         floor, inside = self._floor(X, d), matrices
         if r < d:
-            inside = congruence(like(self.basis_.T, matrices), matrices)
+            inside = congruence(like(adjoint(self.basis_), matrices), matrices)
             _check_inside(matrices, inside, floor)
         _check_definite(inside, floor, d)
         return inside
@@ -222,7 +222,7 @@ class Shrinkage(MatrixTransformer):
         X, matrices = to_numpy(X), to_numpy(matrices)
         self._learn(X, matrices)
         d = matrices.shape[1]
-        mean = np.trace(matrices, axis1=1, axis2=2)[:, None, None] / d
+        mean = np.trace(matrices, axis1=1, axis2=2).real[:, None, None] / d
         share = self._shares(matrices, single=is_single(X))
         return (1 - share) * matrices + share * mean * np.eye(d)
 
@@ -234,7 +234,7 @@ class Shrinkage(MatrixTransformer):
         n: Any = self.n_samples
         if n is None:
             n = _ranks(np.linalg.eigvalsh(X), _rounding(d, single=single)) + 1
-        squares, mean = np.mean(X**2, axis=(1, 2)), np.trace(X, axis1=1, axis2=2) / d
+        squares, mean = np.mean(np.abs(X) ** 2, axis=(1, 2)), np.trace(X, axis1=1, axis2=2).real / d
         # As scikit-learn has it, with the terms in 1/d left out.
         above, below = squares + mean**2, (n + 1) * (squares - mean**2 / d)
         share = np.where(below > above, above / np.where(below > 0, below, 1.0), 1.0)
@@ -286,7 +286,7 @@ def _check_inside(X: Array, inside: Array, floor: float) -> None:
     """Refuse matrices that leave the range; of those that stay, what is outside is rounding."""
     xp = array_namespace(X)
     whole, part = (xp.linalg.trace(detached(matrices)) for matrices in (X, inside))
-    shares = 1 - np.asarray(to_numpy(part)) / np.asarray(to_numpy(whole))
+    shares = 1 - np.real(to_numpy(part)) / np.real(to_numpy(whole))
     bad = int(np.argmax(~(shares <= 100 * floor)))
     if not shares[bad] <= 100 * floor:
         raise ValueError(

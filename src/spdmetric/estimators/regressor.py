@@ -20,21 +20,21 @@ from spdmetric.validation import check_size, check_weights, weight_unit
 
 
 class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
-    """Regression on SPD matrices: a metric and a head, both chosen by cross-validation.
+    """Regression on SPD matrices: metric and regressor are both chosen by cross-validation.
 
-    Metrics of several radii, ranks and weightings are learned on the same folds, and ridge regression or
-    nearest neighbors follow each of them; the tangent vectors at the mean with a weighting are taken unless
-    another metric is clearly better, by the squared error of the matrices that the folds leave out.
+    Metrics of several radii, ranks and weightings are learned on the same folds.  Each is tried with ridge
+    regression and with nearest neighbors.  The tangent vectors at the mean with a weighting are chosen,
+    unless another metric is clearly better, by the squared error of the matrices that the folds leave out.
 
     Parameters
     ----------
     metric : LogEuclideanMetric, LogEuclideanMetricCV or None, default=None
         What to try.  None tries the default radii, ranks and weightings of `LogEuclideanMetricCV`.  A
-        `LogEuclideanMetric` is taken as it is, the only candidate.  A `LogEuclideanMetricCV` gives radii,
-        ranks, weightings, the rule of the choice, and the other parameters of the metric.  All that this
-        estimator has a parameter for is set here, and must have its default there.
+        `LogEuclideanMetric` is used as it is, the only candidate.  A `LogEuclideanMetricCV` gives radii,
+        ranks, weightings, the rule, and the other parameters of the metric.  A parameter that this estimator
+        has too is set here, and must have its default there.
     head : {"auto", "neighbors", "ridge"}, default="auto"
-        What follows the vectors: the mean of the nearest neighbors, ridge regression, or ridge regression
+        How vectors predict: the mean of the nearest neighbors, ridge regression, or ridge regression
         unless neighbors are clearly better.
     n_neighbors : int or None, default=None
         Number of neighbors, at most as many as there are matrices to learn from in every fold; None
@@ -51,16 +51,16 @@ class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
     n_jobs : int or None, default=None
         Processes that share the folds; None is 1, -1 one for each core.
     random_state : int, RandomState or None, default=0
-        Of the order of the matrices in the default folds.
+        Seed of the order of the matrices in the default folds.
     verbose : bool, default=False
-        Show a bar of the folds, and print the iterations of the final fit.
+        Show a progress bar of the folds, and print the iterations of the final fit.
 
     Attributes
     ----------
     metric_ : LogEuclideanMetricCV
-        The metric, with all that is known of the choice.
+        The metric that was chosen, with the results of all candidates.
     head_ : {"neighbors", "ridge"}
-        What follows the vectors of ``metric_``; its number of neighbors is ``metric_.n_neighbors_``.
+        How vectors of ``metric_`` predict; its number of neighbors is ``metric_.n_neighbors_``.
     n_features_in_ : int
         The size d of the matrices.
 

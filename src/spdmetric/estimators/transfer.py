@@ -36,12 +36,9 @@ class TransferClassifier(ClassifierMixin, BaseEstimator):
         The labels seen in `fit`.
     """
 
-    __metadata_request__fit: ClassVar = {
-        "subjects": True,
-        "X_target_unlabeled": True,
-        "X_target_labeled": True,
-        "y_target_labeled": True,
-    }
+    __metadata_request__fit: ClassVar = dict.fromkeys(
+        ("subjects", "X_target_unlabeled", "X_target_labeled", "y_target_labeled"), True
+    )
 
     def __init__(self, covariance: Any = None, classifier: LogEuclideanClassifier | None = None):
         self.covariance = covariance
@@ -75,7 +72,12 @@ class TransferClassifier(ClassifierMixin, BaseEstimator):
         -------
         self : TransferClassifier
         """
-        covariance = _oas() if self.covariance is None else clone(self.covariance)
+        covariance = self.covariance
+        if covariance is None:
+            from pyriemann.estimation import Covariances
+
+            covariance = Covariances("oas")
+        covariance = clone(covariance)
         matrices = covariance.fit_transform(X, y)
         model = LogEuclideanClassifier() if self.classifier is None else clone(self.classifier)
         model.fit(matrices, y, sample_domain=subjects)
@@ -103,9 +105,3 @@ class TransferClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.two_d_array = False
         tags.input_tags.three_d_array = True
         return tags
-
-
-def _oas() -> Any:
-    from pyriemann.estimation import Covariances
-
-    return Covariances("oas")

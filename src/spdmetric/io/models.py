@@ -49,6 +49,7 @@ TRUSTED = frozenset(
         "spdmetric.estimators.transfer.TransferClassifier",
         "spdmetric.io.signals.Recipe",
         "spdmetric.manifolds.BallPoint",
+        "spdmetric.manifolds.ComplexPoint",
         "spdmetric.linalg.batch.Factors",
         "spdmetric.manifolds.RankPoint",
         "spdmetric.manifolds.ViewPoint",
@@ -157,9 +158,22 @@ def read_content(path: str | PathLike[str]) -> dict[str, Any]:
             todo = f"use the one that wrote it, {shorten(content.get('versions'))}"
             raise Refused(f"{got}; this spdmetric reads version {VERSION}: {todo}.")
         _check_model(content["model"])
-        if not isinstance(content["recipe"], Recipe | None):
-            raise Refused(f"its recipe is a {type(content['recipe']).__name__}.")
+        _check_recipe(content["recipe"])
         return content
+
+
+def _check_recipe(recipe: object) -> None:
+    """Refuse a recipe that `read_signals` would stumble over."""
+    if recipe is None:
+        return
+    if not isinstance(recipe, Recipe):
+        raise Refused(f"its recipe is a {type(recipe).__name__}.")
+    for name, value in vars(recipe).items():
+        length, kind = {"channels": (None, str), "band": (2, float), "window": (2, float)}.get(name, (0, str))
+        some = [value] if length == 0 else value if isinstance(value, tuple) else [None]
+        wrong = length not in (None, 0, len(some)) or not all(isinstance(one, kind) for one in some)
+        if wrong and (value is not None or name == "kind"):
+            raise Refused(f"its recipe has {shorten(value)!r} for {name}.")
 
 
 def input_of(model: BaseEstimator) -> tuple[str, int | None]:

@@ -17,8 +17,9 @@ import numpy as np
 from scipy.linalg.blas import dtrmm
 
 from spdmetric.linalg import compiled
+from spdmetric.linalg.hermitian import fold, to_complex, to_real, unfold
 from spdmetric.linalg.moments import Moments, compute_moments
-from spdmetric.linalg.symmetric import Spectrum, sinhc, ucothu, unvech, vech
+from spdmetric.linalg.symmetric import Spectrum, is_complex, sinhc, ucothu, unvech, vech
 
 if TYPE_CHECKING:
     from spdmetric.linalg.compiled.stack import CompiledDecomposition, CompiledStack
@@ -47,6 +48,8 @@ def make_stack(X: np.ndarray | Views, n: int | None = None, *, again: bool = Fal
     """
     if isinstance(X, Views):
         return ViewStacks(tuple(make_stack(view, n, again=again) for view in X.views))
+    if is_complex(X):
+        return ComplexStack(make_stack(to_real(X), n, again=again))
     return compiled.load().of(X) if pays(n, X.shape[1]) else PlainStack(X, again=again)
 
 
@@ -195,6 +198,10 @@ class PerView(tuple):
         """Transposes."""
         return PerView(one.T for one in self)
 
+    def conj(self) -> PerView:
+        """Conjugates."""
+        return PerView(one.conj() for one in self)
+
 
 class Factors(NamedTuple):
     """A factor of each view, and what the features of the view are multiplied with."""
@@ -230,7 +237,7 @@ def count_features(W: Factor) -> int:
     """Length of the tangent vectors at a factor."""
     if isinstance(W, Factors):
         return sum(map(count_features, W.views))
-    return len(W) * (len(W) + 1) // 2
+    return len(W) ** 2 if is_complex(W) else len(W) * (len(W) + 1) // 2
 
 
 def view_columns(views: Iterable[np.ndarray]) -> Iterator[slice]:
@@ -289,10 +296,47 @@ class ViewDecomposition:
             yield part, scale * rows[:, columns]
 
 
-def _with_features(part: OneDecomposition, features: np.ndarray) -> Any:
+def _with_features(part: Any, features: np.ndarray) -> Any:
+    if isinstance(part, ComplexDecomposition):
+        return ComplexDecomposition(_with_features(part.real, features))
     if isinstance(part, PlainDecomposition):
         return part._replace(features=features)
     return replace(part, features=features)
+
+
+# ---------------------------------------------------------------------------
+# Hermitian matrices: real ones of twice the size, whose features keep what differs
+
+
+@dataclass(frozen=True, eq=False)
+class ComplexStack:
+    """A stack of Hermitian matrices."""
+
+    real: OneStack
+
+    def decompose(self, W: np.ndarray) -> ComplexDecomposition:
+        """Decompose ``W X W'`` for a complex factor."""
+        part = self.real.decompose(to_real(W))
+        return ComplexDecomposition(_with_features(part, fold(part.features)))
+
+
+@dataclass(frozen=True, eq=False)
+class ComplexDecomposition:
+    """A stack of Hermitian matrices, decomposed at a complex factor."""
+
+    real: OneDecomposition  # of twice the size, but for its features
+
+    def __getattr__(self, name: str) -> Any:
+        """Features, moments, cotangents and spread are those of the real matrices."""
+        return getattr(self.real, name)
+
+    def pull(self, rows: np.ndarray) -> np.ndarray:
+        """Derivative of ``sum <rows, features>`` along ``W -> exp(-xi/2) W``, a Hermitian matrix."""
+        return to_complex(self.real.pull(unfold(rows)))
+
+    def pull_factor(self, rows: np.ndarray) -> np.ndarray:
+        """Derivative of ``sum <rows, features>`` in the real and imaginary parts of W, as complex numbers."""
+        return to_complex(self.real.pull_factor(unfold(rows)))
 
 
 # ---------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from math import isqrt, sqrt
 
 import numpy as np
 
-from spdmetric.linalg.symmetric import Array, Spectrum, array_namespace, like, unvech, vech
+from spdmetric.linalg.symmetric import Array, array_namespace, is_complex, like, unvech, vech
 
 
 def to_real(Z: Array) -> Array:
@@ -34,19 +34,18 @@ def to_complex(R: Array) -> Array:
     return (a + 1j * b) / 2
 
 
-def project(R: Array) -> Array:
-    """The nearest real matrices that are those of complex ones: rounding drives a search away from them."""
-    return to_real(to_complex(R))
-
-
-def complex_spectrum(R: np.ndarray) -> Spectrum:
-    """Spectrum of a real matrix of a Hermitian one, its eigenvectors those of the complex one."""
-    values, vectors = np.linalg.eigh(to_complex(R))
-    return Spectrum(np.repeat(values, 2), to_real(vectors))
-
-
 # ---------------------------------------------------------------------------
 # Vectors
+
+
+def list_entries(S: Array) -> Array:
+    """Vectors of symmetric or Hermitian matrices."""
+    return vech_complex(S) if is_complex(S) else vech(S)
+
+
+def fill_matrices(v: Array, example: Array) -> Array:
+    """Matrices of vectors, Hermitian ones if the example is complex: the inverse of `list_entries`."""
+    return unvech_complex(v) if is_complex(example) else unvech(v)
 
 
 def vech_complex(Z: Array) -> Array:

@@ -4,9 +4,8 @@ Shapes follow one grammar: ``(..., d, d)`` for a stack, ``(..., d)`` for its
 eigenvalues, ``(..., d(d+1)/2)`` for its vectors.  Every function takes the array
 namespace of its input, so NumPy arrays and tensors are treated alike.
 
-Derivatives are written with divided differences.  Their textbook form
-``(f(a) - f(b)) / (a - b)`` loses all digits when eigenvalues meet, so each is in a form
-that has no cancellation at any gap (see ``docs/math.md``).
+Derivatives are written with divided differences.  Their textbook form ``(f(a) - f(b)) / (a - b)`` loses all
+digits when eigenvalues meet, so each is in a form that has no cancellation at any gap (see ``docs/math.md``).
 """
 
 from __future__ import annotations
@@ -65,8 +64,7 @@ def is_complex(X: Array) -> bool:
     return array_namespace(X).isdtype(X.dtype, "complex floating")
 
 
-# ---------------------------------------------------------------------------
-# One eigendecomposition
+# -- One eigendecomposition ---------------------------------------------------
 
 
 class Spectrum(NamedTuple):
@@ -101,8 +99,7 @@ def congruence(W: Array, X: Array) -> Array:
     return symmetrize(W @ X @ adjoint(W))
 
 
-# ---------------------------------------------------------------------------
-# Functions of symmetric matrices
+# -- Functions of symmetric matrices ------------------------------------------
 
 
 def expm(S: Array) -> Array:
@@ -133,8 +130,7 @@ def invsqrtm(X: Array) -> Array:
     return powm(X, -0.5)
 
 
-# ---------------------------------------------------------------------------
-# Vectors: the upper triangle, row by row, off-diagonal entries times sqrt(2),
+# -- Vectors: the upper triangle, row by row, off-diagonal entries times sqrt(2),
 # so that Euclidean and Frobenius geometry are the same.
 
 
@@ -195,8 +191,7 @@ def triangular_root(p: int) -> int:
     return d
 
 
-# ---------------------------------------------------------------------------
-# Two even functions without cancellation; in place of zeros, numbers so small that they take their limits
+# -- Two even functions without cancellation; in place of zeros, numbers so small that they take their limits
 
 
 def sinhc(u: Array) -> Array:
@@ -213,8 +208,7 @@ def ucothu(u: Array) -> Array:
     return u / xp.tanh(u)
 
 
-# ---------------------------------------------------------------------------
-# The divided difference of the exponential: its derivative on matrices (Daleckii and Krein)
+# -- The divided difference of the exponential: its derivative on matrices (Daleckii and Krein)
 
 
 def exp_slope(x: Array, y: Array) -> Array:

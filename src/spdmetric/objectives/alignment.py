@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 
 from spdmetric.linalg.batch import Factor, PerView, compose, count_features, view_columns
+from spdmetric.linalg.hermitian import fill_matrices
 from spdmetric.linalg.moments import Moments
-from spdmetric.linalg.symmetric import lazy, unvech
+from spdmetric.linalg.symmetric import lazy
 from spdmetric.manifolds import FactorPoint
 from spdmetric.objectives.data import Data, Part
 from spdmetric.objectives.weighting import (
@@ -112,7 +113,9 @@ class Evaluation:
         if R is None:
             return there
         return (
-            there @ R.T if isinstance(R, np.ndarray) else PerView(map(np.matmul, there, PerView(R.views).T))
+            there @ R.conj().T
+            if isinstance(R, np.ndarray)
+            else PerView(map(np.matmul, there, PerView(R.views).conj().T))
         )
 
     @lazy
@@ -123,8 +126,9 @@ class Evaluation:
         """
         A, W = self.summary.A, self.factor
         if isinstance(W, np.ndarray):
-            return _estimate_curvature(A)
-        return PerView(_estimate_curvature(A[rows]) for rows in view_columns(W.views))
+            return _estimate_curvature(A, W)
+        of_views = zip(W.views, view_columns(W.views), strict=True)
+        return PerView(_estimate_curvature(A[rows], view) for view, rows in of_views)
 
     @property
     def spread(self) -> float:
@@ -188,18 +192,18 @@ def _traceless(xi: np.ndarray) -> np.ndarray:
 
     f(cG) = f(G), so it has none; one left in by rounding would let det(G) drift.
     """
-    xi = xi + xi.T
+    xi = xi + xi.conj().T
     xi *= 0.5
     diagonal = xi.reshape(-1)[:: len(xi) + 1]  # a view
     diagonal -= sum(diagonal.tolist()) / len(xi)
     return xi
 
 
-def _estimate_curvature(A: np.ndarray) -> np.ndarray:
-    columns = unvech(A.T)
+def _estimate_curvature(A: np.ndarray, factor: np.ndarray) -> np.ndarray:
+    columns = fill_matrices(A.T, factor)
     stacked = columns.reshape(-1, columns.shape[-1])
-    shares = stacked.T @ stacked
-    m, total = len(shares), float(np.trace(shares))
+    shares = stacked.conj().T @ stacked
+    m, total = len(shares), float(np.trace(shares).real)
     if not total > 0:
         return np.eye(m)
     estimate = shares * (m / (total * (1 + _EVEN)))

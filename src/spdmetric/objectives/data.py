@@ -24,7 +24,7 @@ from scipy.sparse import issparse
 
 from spdmetric.linalg.batch import Decomposition, Factor, Stack, Views, make_stack
 from spdmetric.linalg.moments import Moments, Summary
-from spdmetric.linalg.symmetric import Array, congruence, lazy, symmetrize
+from spdmetric.linalg.symmetric import Array, adjoint, congruence, lazy, symmetrize
 from spdmetric.linalg.threads import Map, chunks
 from spdmetric.means import RowFunction
 from spdmetric.validation import check_chunk, check_stack
@@ -242,6 +242,11 @@ class Data:
         self.shape = tuple(self.X.shape)  # (n, d, d), or (n, views, d, d)
         self._rows = row_chunks(self.shape) if self.rows is None else self.rows
 
+    @property
+    def dtype(self) -> Any:
+        """That of the matrices: float64, or complex128."""
+        return self.X.dtype
+
     @lazy
     def in_memory(self) -> bool:
         """Whether what is computed of all matrices is kept there too."""
@@ -284,7 +289,8 @@ class Data:
         if self.in_memory:
             return replace(self, X=whiten(factor, self.X), rows=self._rows)
         X, shape = self.X, whitened_shape(self.shape[0], factor)
-        return replace(self, X=LazyStack(shape, lambda rows: whiten(factor, X[rows])), rows=self._rows)
+        lazy_stack = LazyStack(shape, lambda rows: whiten(factor, X[rows]), self.dtype)
+        return replace(self, X=lazy_stack, rows=self._rows)
 
     # -- chunks at a factor ---------------------------------------------------
 
@@ -390,7 +396,7 @@ def check_chunks(X: Array, rank: int | None, rows: list[slice], map: Map = map) 
 
 def check_stored(X: Array, rank: int | None, rows: list[slice], map: Map = map) -> LazyStack:
     """Check a stack chunk by chunk."""
-    symmetric = [np.array_equal(c, c.mT) for c, _ in check_chunks(X, rank, rows, map)]
+    symmetric = [np.array_equal(c, adjoint(c)) for c, _ in check_chunks(X, rank, rows, map)]
     return stored(X, symmetric=all(symmetric))
 
 
@@ -415,10 +421,10 @@ def _check_file(X: Array) -> None:
 class LazyStack:
     """A stack of which some matrices are made whenever they are asked for."""
 
-    dtype = np.dtype(np.float64)
-
-    def __init__(self, shape: tuple[int, ...], of_rows: Callable[[Rows], np.ndarray]):
-        self.shape, self._of_rows = tuple(shape), of_rows
+    def __init__(
+        self, shape: tuple[int, ...], of_rows: Callable[[Rows], np.ndarray], dtype: Any = np.float64
+    ):
+        self.shape, self._of_rows, self.dtype = tuple(shape), of_rows, np.dtype(dtype)
 
     def __getitem__(self, rows: Rows) -> np.ndarray:
         return self._of_rows(rows)
@@ -426,12 +432,13 @@ class LazyStack:
 
 def stored(X: Array, *, symmetric: bool) -> LazyStack:
     """A stack that was checked, and is read again; it need not be symmetric to the last digit."""
+    dtype = np.complex128 if np.dtype(X.dtype).kind == "c" else np.float64
 
     def of_rows(rows: Rows) -> np.ndarray:
-        chunk = read(X, rows).astype(np.float64, copy=False)
+        chunk = read(X, rows).astype(dtype, copy=False)
         return chunk if symmetric else symmetrize(chunk)
 
-    return LazyStack(X.shape, of_rows)
+    return LazyStack(X.shape, of_rows, dtype)
 
 
 def select_rows(X: Array, index: np.ndarray) -> LazyStack:
@@ -443,7 +450,7 @@ def select_rows(X: Array, index: np.ndarray) -> LazyStack:
             return X[some]
         return X[slice(some[0], some[-1] + 1)][some - some[0]]
 
-    return LazyStack((index.size, *X.shape[1:]), of_rows)
+    return LazyStack((index.size, *X.shape[1:]), of_rows, X.dtype)
 
 
 def whiten(factor: Factor, X: Any) -> Any:
@@ -483,6 +490,11 @@ class OneView:
     def shape(self) -> tuple[int, ...]:
         """As of a stack of this view alone."""
         return (self.data.shape[0], self.size, self.size)
+
+    @property
+    def dtype(self) -> Any:
+        """That of the matrices."""
+        return self.data.dtype
 
     @property
     def target(self) -> Any:

@@ -1,10 +1,9 @@
 """The objective with a Gaussian kernel: alignment where classes are not told apart by their means.
 
-The kernel of two matrices is ``k_ij = exp(-gamma delta_ij^2)``, delta the Euclidean distance
-of their tangent vectors.  Its centered kernel-target alignment is that of
-`spdmetric.objectives.alignment`, but has no form in features: all pairs are gone through, in tiles,
-each pair once.  Their distances and kernel are kept, 8 n^2 bytes at each of two points: 1 GB for `MOST`
-matrices.
+The kernel of two matrices is ``k_ij = exp(-gamma delta_ij^2)``, delta the Euclidean distance of their tangent
+vectors.  Its centered kernel-target alignment is that of `spdmetric.objectives.alignment`, but has no form in
+features: all pairs are gone through, in tiles, each pair once.  Their distances and kernel are kept, 8 n^2
+bytes at each of two points: 1 GB for `MOST` matrices.
 
 With weights w_i, ``K`` stands below for ``sqrt(w_i w_j)`` times the kernel of points centered by
 their weighted mean, and Y for rows ``sqrt(w_i) Y_i``: then ``f = <K, Y Y'> / (|K| |Y Y'|)``.
@@ -169,10 +168,8 @@ class Kernel:
 
     @lazy
     def _tiles(self) -> list[Tile]:
-        return [
-            tile._replace(entries=np.expm1(-self._tau * tile.entries) / self._unit)
-            for tile in self._family.tiles
-        ]
+        tau, unit = self._tau, self._unit
+        return [t._replace(entries=np.expm1(-tau * t.entries) / unit) for t in self._family.tiles]
 
     @lazy
     def _means(self) -> tuple[np.ndarray, float]:
@@ -206,7 +203,6 @@ class Kernel:
 
     @property
     def alignment(self) -> float:
-        """Alignment of the kernel."""
         with_target, square = self._products
         return with_target / (sqrt(square) * self._family.norm)
 
@@ -230,8 +226,7 @@ class Kernel:
         return total[:, -1:] * points - total[:, :-1]
 
 
-# ---------------------------------------------------------------------------
-# The best width
+# -- The best width -----------------------------------------------------------
 
 
 def best_log_tau(family: KernelFamily) -> float:
@@ -281,8 +276,7 @@ def _polish(family: KernelFamily, left: float, start: float, right: float) -> tu
     return x, value
 
 
-# ---------------------------------------------------------------------------
-# The objective
+# -- The objective ------------------------------------------------------------
 
 
 class GaussianMisalignment(Misalignment):
@@ -296,7 +290,6 @@ class GaussianMisalignment(Misalignment):
         self.gamma = gamma
 
     def at(self, point: FactorPoint) -> GaussianEvaluation:
-        """Evaluate at a point."""
         return GaussianEvaluation(self, point)
 
 
@@ -314,9 +307,7 @@ class GaussianEvaluation(Evaluation):
     @lazy
     def alignment(self) -> float:
         """The centered kernel-target alignment f, between 0 and 1; minus infinity where it is unknown."""
-        if not np.isfinite(self.summary.mean).all():
-            return -np.inf
-        return self._kernel.alignment
+        return self._kernel.alignment if np.isfinite(self.summary.mean).all() else -np.inf
 
     @property
     def resolved(self) -> bool:
@@ -344,9 +335,7 @@ class GaussianEvaluation(Evaluation):
     @lazy
     def _tau(self) -> float:
         gamma = self.objective.gamma
-        if gamma is None:
-            return float(np.exp(best_log_tau(self._family)))
-        return gamma * self._square_spread
+        return float(np.exp(best_log_tau(self._family))) if gamma is None else gamma * self._square_spread
 
     @lazy
     def _cotangents(self) -> np.ndarray:

@@ -5,12 +5,11 @@ mini-batch is biased, and so is its gradient.  Given the moments, though, the gr
 plain sum over matrices.  Here the moments are those of the last few mini-batches, and only
 the sum is that of one: the gradient of a composition [Wang2017]_.
 
-Two things would spoil moments taken while W moves.  The frame of a factor may turn and jump,
-so features are turned to the frame of the symmetric factor, which moves as smoothly as the
-point.  And all features shift together, much further than they move apart; so they are taken
-relative to the image of the center, ``log(W W')``.  The shift changes no alignment, and its
-derivative takes out of the gradient what all matrices of a batch have in common: most of the
-noise.  Derivations: ``docs/math.md``, "Stochastic learning".
+Two things would spoil moments taken while W moves.  The frame of a factor may turn and jump, so features are
+turned to the frame of the symmetric factor, which moves as smoothly as the point.  And all features shift
+together, much further than they move apart; so they are taken relative to the image of the center,
+``log(W W')``.  The shift changes no alignment, and its derivative takes out of the gradient what all matrices
+of a batch have in common: most of the noise.  Derivations: ``docs/math.md``, "Stochastic learning".
 """
 
 from __future__ import annotations
@@ -22,8 +21,9 @@ from typing import NamedTuple
 import numpy as np
 
 from spdmetric.linalg.batch import Decomposition, Factors, PerView, Views, make_stack, view_columns
+from spdmetric.linalg.hermitian import fill_matrices, list_entries
 from spdmetric.linalg.moments import Moments, compute_moments
-from spdmetric.linalg.symmetric import lazy, symmetrize, unvech, vech
+from spdmetric.linalg.symmetric import lazy, symmetrize
 from spdmetric.manifolds import FactorPoint
 from spdmetric.objectives.alignment import Evaluation, Misalignment
 from spdmetric.objectives.data import Data, default_chunk_size
@@ -71,10 +71,9 @@ class RunningMisalignment:
 class Sample:
     """A mini-batch at a point.
 
-    ``memory`` is what the next sample should remember.  Value and gradient are those of the
-    moments remembered *before*, of other matrices.  With its own among them, a batch would
-    overrate its own noise: products of independent averages are right in the mean, squares of
-    noisy averages are too large.
+    ``memory`` is what the next sample should remember.  Value and gradient are those of the moments
+    remembered *before*, of other matrices.  With its own among them, a batch would overrate its own noise:
+    products of independent averages are right in the mean, squares of noisy averages are too large.
     """
 
     def __init__(
@@ -149,7 +148,7 @@ class Sample:
         scale = -2 / (np.sqrt(C_square) * self._target_norm * self._weight.sum())
         ratio = float(np.vdot(given.A, given.A)) / C_square
         M = (self._Y - given.target_mean) @ given.A.T - (self._features - given.mean) @ (ratio * C)
-        M = _turned(self.point.frame.T, scale * self._weight * M)
+        M = _turned(self.point.frame.conj().T, scale * self._weight * M)
         return np.concatenate([M, -M.sum(axis=0, keepdims=True)])
 
 
@@ -193,7 +192,7 @@ class Past(NamedTuple):
         squares = self.total * (np.diag(q) - np.outer(q, q))
         ridge = FeatureRidge.from_scatter(C, A, squares, self.total, n / q.size, learned=True)
         weighting = weigh_directions(ridge, ridge.estimated_errors(n))
-        directions = _turned(self.point.frame.T, weighting.directions.T).T
+        directions = _turned(self.point.frame.conj().T, weighting.directions.T).T
         return weighting._replace(directions=directions) if directions.size else None
 
 
@@ -209,7 +208,7 @@ def _averages(moments: Moments) -> Moments:
 
 
 def _with_identity(X: np.ndarray) -> np.ndarray:
-    return np.concatenate([np.asarray(X, dtype=float), np.eye(X.shape[1])[None]])
+    return np.concatenate([X, np.eye(X.shape[1])[None]])
 
 
 def _traceless(xi: np.ndarray) -> np.ndarray:
@@ -223,4 +222,4 @@ def _turned(Q: np.ndarray | PerView, vectors: np.ndarray) -> np.ndarray:
     if isinstance(Q, PerView):
         parts = zip(Q, view_columns(Q), strict=True)
         return np.concatenate([_turned(of_view, vectors[:, columns]) for of_view, columns in parts], axis=1)
-    return vech(Q @ unvech(vectors) @ Q.T)
+    return list_entries(Q @ fill_matrices(vectors, Q) @ Q.conj().T)

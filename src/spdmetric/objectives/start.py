@@ -12,9 +12,9 @@ from scipy.linalg import eigh
 
 from spdmetric.caller import spell
 from spdmetric.linalg.batch import Factors, make_stack, view_columns
-from spdmetric.linalg.symmetric import Array, congruence, invsqrtm, logm, spectrum
-from spdmetric.manifolds import Ball, RankBall, ViewBall
-from spdmetric.means import MEANS, Average, RowFunction
+from spdmetric.linalg.symmetric import Array, congruence, invsqrtm, is_complex, logm, spectrum
+from spdmetric.manifolds import Ball, ComplexBall, RankBall, ViewBall
+from spdmetric.means import Average, RowFunction, find_mean
 from spdmetric.objectives.data import Data, OneView, Summand, Target, view_sizes, whiten
 from spdmetric.validation import UninformativeDataError, check_radius, check_spd, is_definite, to_numpy
 
@@ -42,18 +42,22 @@ class Start(NamedTuple):
     @property
     def factor(self) -> np.ndarray:
         """W0, of shape (k, d): the coordinates of X are ``W0 X W0'``."""
-        return self.rotation @ invsqrtm(self.center) @ self.basis.T
+        return self.rotation @ invsqrtm(self.center) @ self.basis.conj().T
 
-    def ball(self, rank: int | None, radius: float) -> Ball | RankBall:
+    def ball(self, rank: int | None, radius: float) -> Ball | RankBall | ComplexBall:
         """The points within a distance of it, in its coordinates."""
-        k = self.center.shape[0]
-        return Ball(np.eye(k), radius) if rank is None else RankBall(k, rank, radius)
+        k, dtype = self.center.shape[0], self.center.dtype
+        if rank is None:
+            ball: Any = Ball(np.eye(k, dtype=dtype), radius)
+        else:
+            ball = RankBall(k, rank, radius, dtype)
+        return ComplexBall(ball) if is_complex(self.center) else ball
 
     @classmethod
-    def at_identity(cls, d: int, logs: Data | OneView | None = None) -> Start:
+    def at_identity(cls, d: int, dtype: Any, logs: Data | OneView | None = None) -> Start:
         """Where learning starts among matrices around the identity: of low rank, given their logarithms."""
         rotation = np.eye(d) if logs is None else class_directions(logs.total, d, logs.target.contrasts)
-        return cls(np.eye(d), np.eye(d), rotation)
+        return cls(np.eye(d), np.eye(d, dtype=dtype), rotation)
 
 
 class ViewStarts(NamedTuple):
@@ -92,11 +96,13 @@ class ViewStarts(NamedTuple):
         return ViewBall(balls, self.scales, check_radius(sqrt(len(balls)) * radius))
 
     @classmethod
-    def at_identity(cls, sizes: Sequence[int], scales: tuple[float, ...], logs: Data | None) -> ViewStarts:
+    def at_identity(
+        cls, sizes: Sequence[int], dtype: Any, scales: tuple[float, ...], logs: Data | None
+    ) -> ViewStarts:
         """Among matrices around the identity: of low rank, given their logarithms."""
         return cls(
             tuple(
-                Start.at_identity(k, None if logs is None else OneView(logs, v, k))
+                Start.at_identity(k, dtype, None if logs is None else OneView(logs, v, k))
                 for v, k in enumerate(sizes)
             ),
             scales,
@@ -116,11 +122,14 @@ def find_start(data: Data | OneView, init: str | Array, rank: int | None) -> Any
             raise ValueError(f"init has shape {init.shape}, but the matrices of X are {d} x {d}.")
     if rank is not None:
         return _low_rank_start(data, init)
-    if not isinstance(init, str):
-        center = init
-    else:
-        center = np.eye(d) if init == "identity" else MEANS[init](data.average, data.shape[0])
+    center = _find_center(init, data.average, data, d) if isinstance(init, str) else init
     return Start(np.eye(d), center, np.eye(d))
+
+
+def _find_center(init: str, average: Average, data: Data | OneView, d: int) -> np.ndarray:
+    if init == "identity":
+        return np.eye(d, dtype=data.dtype)
+    return find_mean(init, average, data.shape[0], data.dtype)
 
 
 def _find_view_starts(data: Data, init: str | Array, rank: int | None) -> ViewStarts:
@@ -166,7 +175,7 @@ def _find_scales(data: Data, factors: Factors) -> tuple[float, ...]:
 
 def _sum_features(factors: Factors, X: np.ndarray, target: Target) -> np.ndarray:
     """Weighted sums of the tangent vectors and, last, of the squares of their lengths in each view."""
-    identities = Factors(tuple(np.eye(len(W)) for W in factors.views), factors.scales)
+    identities = Factors(tuple(np.eye(len(W), dtype=W.dtype) for W in factors.views), factors.scales)
     features = make_stack(whiten(factors, X)).decompose(identities).features
     squares = [np.sum(features[:, columns] ** 2, axis=1) for columns in view_columns(factors.views)]
     return target.weight @ np.column_stack([features, *squares])
@@ -174,7 +183,8 @@ def _sum_features(factors: Factors, X: np.ndarray, target: Target) -> np.ndarray
 
 def _low_rank_start(data: Data | OneView, init: str | np.ndarray) -> Start:
     basis = common_range(data.average)
-    definite = _through(basis.T, data.total)(_indefinite) == 0
+    inward = basis.conj().T
+    definite = _through(inward, data.total)(_indefinite) == 0
     if isinstance(init, str) and init in ("riemann", "median", "logeuclid") and not definite:
         raise ValueError(
             f"init={init!r} needs matrices that are positive definite on the {basis.shape[1]} dimensions of "
@@ -183,13 +193,13 @@ def _low_rank_start(data: Data | OneView, init: str | np.ndarray) -> Start:
         )
 
     def average(f: RowFunction) -> np.ndarray:
-        return data.average(lambda X: f(congruence(basis.T, X)))
+        return data.average(lambda X: f(congruence(inward, X)))
 
     if not isinstance(init, str):
-        center = congruence(basis.T, init)
+        center = congruence(inward, init)
     else:
-        center = np.eye(basis.shape[1]) if init == "identity" else MEANS[init](average, data.shape[0])
-    departures = _of(logm if definite else _from_identity, _through(invsqrtm(center) @ basis.T, data.total))
+        center = _find_center(init, average, data, basis.shape[1])
+    departures = _of(logm if definite else _from_identity, _through(invsqrtm(center) @ inward, data.total))
     return Start(basis, center, class_directions(departures, center.shape[0], data.target.contrasts))
 
 
@@ -213,7 +223,7 @@ def common_range(average: Average, floor: float | None = None) -> np.ndarray:
 
     Eigenvalues up to a share ``floor`` of the largest count as zero; by default that is rounding.
     """
-    s = spectrum(average(lambda X: X / np.trace(X, axis1=1, axis2=2)[:, None, None]))
+    s = spectrum(average(lambda X: X / np.trace(X, axis1=1, axis2=2).real[:, None, None]))
     floor = s.values.size * _EPS if floor is None else floor
     return s.vectors[:, s.values > floor * s.values[-1]]
 
@@ -242,7 +252,7 @@ def class_directions(total: Total, d: int, contrasts: Callable[[np.ndarray], lis
         L, Y = L.reshape(len(L), -1), target.regressors
         weighted = (target.weight[:, None] * Y).T
         sums = np.hstack([weighted @ L, weighted @ Y])  # of L, which is large, there is no copy
-        return np.vstack([sums, np.full(sums.shape[1], np.vdot(L, L))])
+        return np.vstack([sums, np.full(sums.shape[1], np.vdot(L, L).real)])
 
     sums = total(first)
     means = (np.linalg.pinv(sums[:-1, d * d :], hermitian=True) @ sums[:-1, : d * d]).reshape(-1, d, d)
@@ -252,11 +262,11 @@ def class_directions(total: Total, d: int, contrasts: Callable[[np.ndarray], lis
         np.subtract(L, left, out=left)
         left *= np.sqrt(target.weight)[:, None, None]
         stacked = left.reshape(-1, d)
-        return stacked.T @ stacked  # of one array with itself: half the time of another product
+        return stacked.conj().T @ stacked  # of one array with itself: half the time of another product
 
     within = total(about)
-    least = _EPS * sums[-1, 0] + np.finfo(float).tiny  # of matrices that are all the same
-    within = within + _SHRINKAGE * (np.trace(within) + least) / d * np.eye(d)
+    least = _EPS * sums[-1, 0].real + np.finfo(float).tiny  # of matrices that are all the same
+    within = within + _SHRINKAGE * (np.trace(within).real + least) / d * np.eye(d)
     ratios, found = zip(*(eigh(mean @ mean, within) for mean in contrasts(means)), strict=True)
     order = np.argsort(-np.stack(ratios, axis=1)[::-1], axis=1, kind="stable")  # (d, c), for each round
     best_first = np.take_along_axis(np.stack(found, axis=2)[:, ::-1], order[None], axis=2)
@@ -270,14 +280,14 @@ def _from_identity(X: np.ndarray) -> np.ndarray:
 def _orthogonalized(columns: np.ndarray) -> np.ndarray:
     """Orthogonal matrix whose first rows span the first columns, as far as these are independent."""
     d, found = len(columns), 0
-    rows = np.empty((d, d))
+    rows = np.empty((d, d), columns.dtype)
     for column in columns.T:
         v = column / np.abs(column).max()  # of matrices that are all the same, squares would overflow
         v = v / np.linalg.norm(v)
         for _ in range(2):  # twice is enough
-            v = v - (rows[:found] @ v) @ rows[:found]
+            v = v - (rows[:found] @ v) @ rows[:found].conj()
         if np.linalg.norm(v) > 1e-3:
-            rows[found] = v / np.linalg.norm(v)
+            rows[found] = v.conj() / np.linalg.norm(v)
             found += 1
         if found == d:
             break

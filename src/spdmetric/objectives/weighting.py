@@ -9,12 +9,11 @@ times as much where the leave-one-out error, which is exact, is then clearly les
 is the one of the least such error.
 
 With weights w_i, rows Phi_i of centered vectors and Y_i of centered targets, and
-``C = sum w_i Phi_i' Phi_i = U diag(e) U'``, the coefficients ``B = (C + penalty)^-1 sum w_i Phi_i' Y_i``
-and the error of every matrix left out with its weight are known for all penalties at once.  There are
-two forms: `FeatureRidge` needs the moments of all matrices and one more pass for the errors, which it
-estimates from the moments where the matrices are gone;
-`GramRidge`, for fewer matrices than features, forms nothing of size p x p and never subtracts a
-leverage from 1.  Derivations: ``docs/math.md``, "The weighting of a metric".
+``C = sum w_i Phi_i' Phi_i = U diag(e) U'``, the coefficients ``B = (C + penalty)^-1 sum w_i Phi_i' Y_i`` and
+the error of every matrix left out with its weight are known for all penalties at once.  There are two forms:
+`FeatureRidge` needs the moments of all matrices and one more pass for the errors, which it estimates from the
+moments where the matrices are gone; `GramRidge`, for fewer matrices than features, forms nothing of size p x
+p and never subtracts a leverage from 1.  Derivations: ``docs/math.md``, "The weighting of a metric".
 """
 
 from __future__ import annotations
@@ -114,8 +113,7 @@ def discriminant_weighting(
     return weigh_directions(ridge, ridge.errors(rows, target))
 
 
-# ---------------------------------------------------------------------------
-# Ridge regression for all penalties at once
+# -- Ridge regression for all penalties at once -------------------------------
 
 
 class FeatureRidge(NamedTuple):
@@ -154,7 +152,6 @@ class FeatureRidge(NamedTuple):
     def from_moments(
         cls, moments: Moments, squares: np.ndarray, per_class: float | None, learned: bool
     ) -> FeatureRidge:
-        """From the moments of all matrices."""
         return cls.from_scatter(np.asarray(moments.C), moments.A, squares, moments.weight, per_class, learned)
 
     def errors(self, rows: np.ndarray, target: Target) -> Errors:
@@ -222,7 +219,6 @@ class GramRidge(NamedTuple):
         return cls(values, basis, inner, penalties, usual)
 
     def errors(self, target: Target) -> Errors:
-        """Errors of all matrices."""
         left = self.penalties / (self.values[:, None] + self.penalties)  # (n - 1, n_penalties)
         leverage_left = self.basis**2 @ left  # 1 - leverage, (n, n_penalties)
         left_out = _products(self.basis, left, self.inner) / leverage_left[:, :, None]
@@ -284,8 +280,7 @@ def _errors(left_out: np.ndarray, targets: np.ndarray, usual: int | None) -> Err
     return Errors(squares.sum(axis=0), products, float(np.vdot(targets, targets)), gaps, len(targets))
 
 
-# ---------------------------------------------------------------------------
-# From the regression to the weighting
+# -- From the regression to the weighting -------------------------------------
 
 
 def weigh_directions(

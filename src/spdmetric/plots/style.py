@@ -24,15 +24,8 @@ if TYPE_CHECKING:  # the figures find these types here too
 Metric: TypeAlias = LogEuclideanMetric | LogEuclideanMetricCV
 
 # Okabe and Ito (2008): told apart with every common kind of color blindness.
-BLACK = "#000000"
-ORANGE = "#E69F00"
-SKY = "#56B4E9"
-GREEN = "#009E73"
-YELLOW = "#F0E442"
-BLUE = "#0072B2"
-VERMILLION = "#D55E00"
-PURPLE = "#CC79A7"
-GRAY = "#8C8C8C"
+BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
+YELLOW, BLUE, VERMILLION, PURPLE, GRAY = "#F0E442", "#0072B2", "#D55E00", "#CC79A7", "#8C8C8C"
 
 # Of each class; color is never the only difference.
 CLASS_LOOKS = list(zip((BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK, GRAY), "os^Dv<>P", strict=True))

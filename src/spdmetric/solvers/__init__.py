@@ -4,11 +4,10 @@ They know nothing of matrices: an `Objective` is evaluated at points of a `Manif
 `spdmetric.solvers.protocols` says all that is asked of either.  A solver never prints; a callback
 sees each record of its history and may stop it.
 
-The feasible set is a ball ``|S| <= radius`` in the coordinates S of the manifold.  Each step is
-taken either in its *interior*, where every direction is free, or on its *sphere*, where the
-step is tangent to it.  A point is optimal to first order
-(Karush, Kuhn, Tucker) when ``gradient = -multiplier * S`` with ``multiplier >= 0`` on the
-sphere, and ``gradient = 0`` inside.
+The feasible set is a ball ``|S| <= radius`` in the coordinates S of the manifold.  Each step is taken either
+in its *interior*, where every direction is free, or on its *sphere*, where the step is tangent to it.  A
+point is optimal to first order (Karush, Kuhn, Tucker) when ``gradient = -multiplier * S`` with
+``multiplier >= 0`` on the sphere, and ``gradient = 0`` inside.
 
 Alignment has several local maxima in its ball, its constraint is nearly always active, and
 the center is nearly a saddle of it: from the center every solver begins with one long step to
@@ -26,10 +25,7 @@ from spdmetric.solvers.result import Callback, Record, Solution, Status
 from spdmetric.solvers.stochastic import Descent, mini_batches, stochastic_gradient
 from spdmetric.solvers.trust_region import trust_region
 
-SOLVERS: dict[str, Callable[..., Solution]] = {
-    "trust-region": trust_region,
-    "gradient": geodesic_gradient,
-}
+SOLVERS: dict[str, Callable[..., Solution]] = {"trust-region": trust_region, "gradient": geodesic_gradient}
 
 __all__ = [
     "SOLVERS",

@@ -72,14 +72,8 @@ class Run:
 
     def ends(self, iterate: Iterate) -> Status | None:
         """Record an iterate; return a status if the run is over."""
-        record = Record(
-            iteration=len(self.history),
-            value=iterate.here.value,
-            residual=iterate.residual,
-            distance=iterate.distance,
-            evaluations=self.evaluations,
-            seconds=time.perf_counter() - self.began,
-        )
+        n, seconds = len(self.history), time.perf_counter() - self.began
+        record = Record(n, iterate.here.value, iterate.residual, iterate.distance, self.evaluations, seconds)
         self.history.append(record)
         stop = self.callback is not None and self.callback(record) is True
         # The center of the ball is nearly a saddle: a small gradient there says nothing.
@@ -114,18 +108,10 @@ class Run:
 
         A small gradient inside may be that of a saddle: the sphere is tried in the direction of the point.
         """
-        S = iterate.here.point.S
-        step = (manifold.radius / iterate.distance - 1) * S
+        step = (manifold.radius / iterate.distance - 1) * iterate.here.point.S
         there = self.at(manifold.retract(iterate.here.point, step))
         return Iterate(there, manifold.radius) if there.value < iterate.here.value else None
 
     def solution(self, iterate: Iterate, status: Status) -> Solution:
-        return Solution(
-            iterate.here.point,
-            iterate.here.value,
-            status,
-            iterate.residual,
-            iterate.multiplier,
-            tuple(self.history),
-            iterate.here,
-        )
+        here, history = iterate.here, tuple(self.history)
+        return Solution(here.point, here.value, status, iterate.residual, iterate.multiplier, history, here)

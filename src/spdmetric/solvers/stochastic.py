@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,17 +18,13 @@ _WORTH = 5e-3  # relative improvement below which the last passes were not worth
 _SPAN = 256  # mini-batches whose mean value is known well enough to tell
 
 
-@dataclass
-class Smoothed:
+class Smoothed(NamedTuple):
     """What the last mini-batches say together, in the form of an evaluation."""
 
     point: Any
     value: float
     gradient: np.ndarray
-
-    @property
-    def curvature_estimate(self) -> np.ndarray:
-        return np.eye(len(self.gradient))
+    curvature_estimate: np.ndarray = np.empty(0)  # which nobody asks for
 
 
 class Descent:

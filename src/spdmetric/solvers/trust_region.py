@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import sqrt
-from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dtrtrs as solve
@@ -103,18 +102,6 @@ def trusted_step(
     return Iterate(there, manifold.radius), delta
 
 
-class Step(NamedTuple):
-    """A step within the region of trust, and what its model says of it.
-
-    For a share t of the step the model predicts a change of ``t slope + t^2 bend / 2``.
-    """
-
-    step: np.ndarray
-    slope: float
-    bend: float
-    at_edge: bool
-
-
 @dataclass(eq=False)
 class SecantModel:
     """Limited-memory BFGS in compact form [Byrd1994]_: a step costs no evaluation.
@@ -167,16 +154,20 @@ class SecantModel:
         self._inner[k, :k] = self._pairs[1, :k] @ step
         self._scales.append(scale)
 
-    def step(self, iterate: Iterate, delta: float) -> Step:
+    def step(self, iterate: Iterate, delta: float) -> tuple[np.ndarray, float, float, bool]:
+        """A step within the region of trust, its slope and bend, and whether it ends at the edge.
+
+        For a share t of the step the model predicts a change of ``t slope + t^2 bend / 2``.
+        """
         self._go_to(iterate)
         if self._lowest is None:
             self._lowest = self._minimizer(iterate)
         if self._lowest is None:  # nothing known yet: a step exactly as long as it may be
             length = norm(iterate.gradient)
-            return Step((-delta / length) * iterate.gradient, -delta * length, delta * length, True)
+            return (-delta / length) * iterate.gradient, -delta * length, delta * length, True
         slope = float(np.vdot(iterate.gradient, self._lowest))
         share = min(delta / norm(self._lowest), 1.0)
-        return Step(share * self._lowest, share * slope, -(share**2) * slope, share < 1)
+        return share * self._lowest, share * slope, -(share**2) * slope, share < 1
 
     def _go_to(self, iterate: Iterate) -> None:
         """The preconditioner, and the minimizer once it is known, serve for all steps from an iterate."""
