@@ -422,7 +422,6 @@ SENTENCES = {
     "signals": (trials, FIT, "holds signals, (n, channels, times), no square matrices: give --est"),
     "neighbors": (words, [*FIT, "--neighbors", "500"], "--neighbors 500: there are 42 matrices; expected at"),
     "neighbors of folds": (words, [*FIT, "--neighbors", "40"], "--neighbors 40: expected at most 33"),
-    "complex": (hermitian, FIT, "data.npz holds complex numbers; expected real ones"),
     "pickle": (words, ["fit", "data.npz", "-o", "m.pkl"], "--out m.pkl: expected a name that ends in .skops"),
     "bad": (holes, FIT, "2 of 40 cannot be used, X[3] (contains NaN in 1 of 9 entries), X[38] (negative"),
     "no method": (words, [*FIT, "--method", "best"], "--method best: there is no such method"),

@@ -125,8 +125,10 @@ def labeled(rng):
     return A @ A.conj().mT / 12, y
 
 
+@pytest.mark.parametrize("compiled", ["0", "1"])
 @pytest.mark.parametrize("rank", [None, 2])
-def test_alignment_and_gradient_are_those_of_the_transcription(labeled, rng, rank):
+def test_alignment_and_gradient_are_those_of_the_transcription(labeled, rng, rank, compiled, monkeypatch):
+    monkeypatch.setenv("SPDMETRIC_COMPILED", compiled)
     X, y = labeled
     data = Data(X, ClassTarget.from_codes(y))
     start = find_start(data, "riemann", rank)

@@ -29,7 +29,7 @@ BAD = {
     "4-D": (lambda X: X[None], r"got 4 dimensions and shape \(1, 3, 4, 4\)"),
     "not square": (lambda X: X[:, :3], r"got 3 dimensions and shape \(3, 3, 4\)"),
     "empty": (lambda X: X[:0], r"X is empty: shape \(0, 4, 4\)"),
-    "complex": (lambda X: X + 0j, r"X is complex.*real embedding"),
+    "complex": (lambda X: X + 0.1j, r"X\[0\] is not Hermitian: it differs .* conjugate transpose"),
     "numbers as text": (lambda X: X.astype("U9"), r"dtype <U9: expected real numbers"),
     "strings": (lambda X: X.astype(str), r"expected real numbers"),
     "ragged": (lambda X: [X[0], X[1][:2, :2]], r"all matrices must have one size"),

@@ -84,8 +84,8 @@ def check_psd(X: ArrayLike, rank: int | None, *, name: str = "X", first: int = 0
 
 def check_samples(X: Any, rank: int | None, *, name: str = "X", first: int = 0) -> Array:
     """`check_psd` of matrices (n, d, d), or of every view of samples (n, views, d, d)."""
-    X = X if is_tensor(X) else as_numpy(X, name)
-    if len(X.shape) != 4:
+    X = as_numpy(X, name) if isinstance(X, list | tuple) else X
+    if len(getattr(X, "shape", ())) != 4:
         return check_psd(X, rank, name=name, first=first)
     check_stack(X, name, views=True)
     views = [X[:, v, :, :] for v in range(X.shape[1])]

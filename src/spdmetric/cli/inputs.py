@@ -64,9 +64,6 @@ def read_input(
     rows: dict[str, Sequence[object]] = {"index": range(len(found.X))} if names is None else {"file": names}
     if isinstance(found, Signals) and found.places is not None:
         rows |= zip(("file", "onset"), zip(*found.places, strict=True), strict=True)
-    if found.X.dtype.kind == "c":
-        todo = "Hermitian matrices can be stored as [[Re, -Im], [Im, Re]]"
-        raise ValueError(f"{path} holds complex numbers; expected real ones. {todo}.")
     bad = bad_matrices(found.X, names) if recipe is None else bad_signals(found.X)
     notes = (*found.notes, *_describe_bad(path, bad, len(found.X), getattr(arguments, "skip_bad", False)))
     kept = np.setdiff1d(np.arange(len(found.X)), [one.index for one in bad])

@@ -297,8 +297,6 @@ class ViewDecomposition:
 
 
 def _with_features(part: Any, features: np.ndarray) -> Any:
-    if isinstance(part, ComplexDecomposition):
-        return ComplexDecomposition(_with_features(part.real, features))
     if isinstance(part, PlainDecomposition):
         return part._replace(features=features)
     return replace(part, features=features)
@@ -317,18 +315,28 @@ class ComplexStack:
     def decompose(self, W: np.ndarray) -> ComplexDecomposition:
         """Decompose ``W X W'`` for a complex factor."""
         part = self.real.decompose(to_real(W))
-        return ComplexDecomposition(_with_features(part, fold(part.features)))
+        return ComplexDecomposition(part, fold(part.features))
 
 
 @dataclass(frozen=True, eq=False)
 class ComplexDecomposition:
     """A stack of Hermitian matrices, decomposed at a complex factor."""
 
-    real: OneDecomposition  # of twice the size, but for its features
+    real: OneDecomposition  # of twice the size
+    features: np.ndarray  # (n, p)
 
-    def __getattr__(self, name: str) -> Any:
-        """Features, moments, cotangents and spread are those of the real matrices."""
-        return getattr(self.real, name)
+    @property
+    def spread(self) -> np.ndarray:
+        """Largest less smallest log-eigenvalue of each matrix, (n,)."""
+        return self.real.spread
+
+    def moments(self, Y: np.ndarray, weight: np.ndarray, *, gram: bool) -> Moments:
+        """Moments of features and targets about their means."""
+        return _with_features(self.real, self.features).moments(Y, weight, gram=gram)
+
+    def cotangents(self, *args: np.ndarray) -> np.ndarray:
+        """Return ``w ((features - mean) right + Y across')``."""
+        return _with_features(self.real, self.features).cotangents(*args)
 
     def pull(self, rows: np.ndarray) -> np.ndarray:
         """Derivative of ``sum <rows, features>`` along ``W -> exp(-xi/2) W``, a Hermitian matrix."""
