@@ -87,27 +87,6 @@ def test_the_moments_of_a_point_that_moves_are_those_of_the_center_to_first_orde
     assert np.linalg.norm(there.memory.mean - here.memory.mean) < 0.2 * shift
 
 
-def test_frames_that_jump_do_not_disturb_the_memory(pair, rng):
-    """Eigenvectors change places when eigenvalues cross; the memory must not notice."""
-    _, running = pair
-    ball = Ball(np.eye(4), 5.0)
-    rows = np.arange(60)
-    before = running.sample(rows, ball.point(np.diag([0.0, 1e-9, 1.0, 2.0])))
-    after = running.sample(rows, ball.point(np.diag([1e-9, 0.0, 1.0, 2.0])), before.memory)
-    np.testing.assert_allclose(
-        after.memory.A / after.memory.weight, before.memory.A / before.memory.weight, atol=1e-7
-    )
-
-
-def test_one_class_has_no_gradient(rng):
-    one = RunningMisalignment(
-        Data(spd(rng, 8, 3), ClassTarget.from_codes(np.zeros(8, dtype=int), np.ones(8), 2))
-    )
-    here = everything(one, Ball(np.eye(3), 1.0).point(np.zeros((3, 3))))
-    assert here.alignment == 0
-    assert not here.gradient.any()
-
-
 # -- The solver ------------------------------------------------------------------------
 
 
@@ -364,12 +343,6 @@ def test_what_streams_cannot_do(parameters, sentence, rng):
     X, y = labeled(rng, 20, 3)
     with pytest.raises(ValueError, match=sentence):
         LogEuclideanMetric(**parameters).partial_fit(X, y, classes=np.unique(y))
-
-
-def test_a_center_of_one_point_learns_nothing(rng):
-    X, y = labeled(rng, 60, 3)
-    metric = streamed(batches(X, y, 10), np.unique(y), radius=0.0)
-    assert metric.radius_ == 0
 
 
 def test_a_point_too_far_says_so_and_nothing_else(rng):

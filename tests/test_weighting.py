@@ -180,17 +180,6 @@ def test_the_penalty_is_that_of_ledoit_and_wolf(c):
     assert np.array_equal(squares.argmin(axis=1), lda.predict(new))
 
 
-def test_errors_within_classes_are_alike_in_every_direction():
-    vectors, codes, weight, targets = problem(300, 8, 4)
-    shape = discriminant_weighting(vectors, targets)
-    scores = vectors @ shape.directions
-    means = np.array([np.average(scores[codes == k], axis=0, weights=weight[codes == k]) for k in range(4)])
-    within = (weight[:, None] * (scores - means[codes])).T @ (scores - means[codes])
-    penalty = shape.penalty * shape.directions.T @ shape.directions
-    total = within + penalty
-    assert_allclose(total, total[0, 0] * np.eye(3), atol=1e-9 * total[0, 0])
-
-
 @pytest.mark.parametrize(("n", "p"), [(300, 8), (20, 400)], ids=["scatter", "interpolates"])
 def test_columns_have_an_order_and_signs(n, p):
     """Classes of equal weight leave the eigenvectors to rounding; the coordinates do not hang on it."""

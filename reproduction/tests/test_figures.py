@@ -10,11 +10,8 @@ import pytest
 from reproduction.figures import (
     FIGURES,
     ascent,
-    cone,
-    deformation,
     save_figures,
     tangent,
-    whitening,
 )
 from reproduction.figures.plane import (
     at_normal_coordinates,
@@ -26,9 +23,8 @@ from spdmetric.geometry import (
     distance_logeuclid,
     distance_riemann,
     kernel_tangent,
-    mean_riemann,
 )
-from spdmetric.linalg.symmetric import expm, sqrtm
+from spdmetric.linalg.symmetric import expm
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -71,20 +67,6 @@ def test_normal_coordinates_measure_distance_from_the_reference(rng):
 # -- What the figures show -------------------------------------------------------
 
 
-def test_cone_shows_swelling_and_non_completeness():
-    data = cone.compute()
-    determinants = np.linalg.det(data.segments[0])
-    assert determinants.max() > 1.2 * determinants[[0, -1]].max()
-    straight = np.linalg.eigvalsh(data.segment_beyond)[:, 0]
-    curved = np.linalg.eigvalsh(data.geodesic_beyond)[:, 0]
-    assert straight[[0, -1]].max() < 0
-    assert curved.min() > 0
-    A, B, _ = data.points
-    assert data.t_exits.shape == (2,)
-    for t in data.t_exits:
-        assert np.linalg.det(A + t * (B - A)) == pytest.approx(0, abs=1e-12)
-
-
 def test_tangent_plane_shortens(rng):
     data = tangent.compute()
     A, B = data.points
@@ -118,27 +100,6 @@ def test_ascent_level_sets_are_those_of_the_alignment(climbed):
         target = U @ np.outer(y, y) @ U
         expected = np.sum(K * target) / np.linalg.norm(K) / np.linalg.norm(target)
         assert climbed.alignment[r, a] == pytest.approx(expected, rel=1e-9)
-
-
-def test_deformation_discs_have_one_radius_and_only_the_own_one_stays_round():
-    data = deformation.compute()
-    for center, disc in zip(data.centers, data.discs, strict=True):
-        np.testing.assert_allclose(distance_riemann(disc, center), data.radius, rtol=1e-9)
-    for k in range(2):
-        spans = [np.linalg.svd(disc[:-1] - disc[:-1].mean(axis=0))[1] for disc in data.planes[k]]
-        flatness = np.array([small / large for large, small in spans])
-        assert flatness[k] == pytest.approx(1, abs=1e-9)
-        assert np.delete(flatness, k).max() < 0.95
-
-
-def test_whitening_puts_both_means_at_the_identity():
-    data = whitening.compute(seed=3)
-    np.testing.assert_allclose(data.means_after, np.stack([np.eye(2)] * 2), atol=1e-8)
-    assert distance_riemann(*data.means_before) > 2
-    for X, M, Z in zip(data.before, data.means_before, data.after, strict=True):
-        np.testing.assert_allclose(mean_riemann(X), M, atol=1e-7)
-        np.testing.assert_allclose(distance_riemann(Z[0], Z[1:]), distance_riemann(X[0], X[1:]), rtol=1e-8)
-        np.testing.assert_allclose(sqrtm(M) @ Z @ sqrtm(M), X, rtol=1e-8, atol=1e-10)
 
 
 # -- Drawing ---------------------------------------------------------------------
