@@ -6,6 +6,7 @@ import csv
 import io
 import os
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from sklearn.base import clone
 import spdmetric
 from random_matrices import labeled, spd
 from spdmetric import LogEuclideanClassifier
-from spdmetric.cli import main
+from spdmetric.cli import main, options
 from spdmetric.cli.predict import accuracy
 
 
@@ -137,6 +138,17 @@ def test_toy(tmp_path, capsys):
     with np.load(tmp_path / "new folder" / "toy-train.npz") as content:
         assert content["X"].shape == (50, 8, 8)
         assert set(content["y"]) == {"plus", "minus"}
+
+
+def test_time_is_shown_before_the_first_step_ends(monkeypatch):
+    shown, seen = io.StringIO(), threading.Event()
+    shown.isatty = lambda: True
+    write = shown.write
+    shown.write = lambda text: (write(text), seen.set() if "labeling: 0 steps, 00:00" in text else None)
+    monkeypatch.setattr(options, "PATIENCE", 0.01)
+    monkeypatch.setattr(sys, "stderr", shown)
+    with options.show_progress("labeling"):
+        assert seen.wait(60)
 
 
 @pytest.mark.parametrize(("shift", "verdict"), [(0.0, ", which is not beaten"), (3.0, "")])

@@ -27,6 +27,7 @@ SOURCE = "a .csv file, or the name of an array of DATA"  # of labels
 # Of groups, which names of recordings tell too.
 GROUPS = f"{SOURCE}, a column of the metadata of epochs, or run, subject, ... of S001R04.edf"
 MODEL = "written by spdmetric fit, or compare --save"
+PATIENCE = 2  # seconds after which, and between which, progress is shown
 ESTIMATORS = ("oas", "lwf", "scm")  # of covariances, in pyRiemann's words
 # Scores by their names on the command line, and in scikit-learn; the default of the choice is logloss.
 SCORES = {"accuracy": "accuracy", "balanced": "balanced_accuracy", "auc": "roc_auc_ovr", "logloss": None}
@@ -193,10 +194,10 @@ def show_progress(what: str) -> Iterator[Callable[[], object]]:
     from tqdm import tqdm
 
     form, done = "{desc}: {n_fmt} steps, {elapsed}", Event()
-    with tqdm(desc=what, bar_format=form, delay=2, leave=False, disable=None) as bar:
+    with tqdm(desc=what, bar_format=form, delay=PATIENCE, leave=False, disable=None) as bar:
 
         def tick() -> None:
-            while not done.wait(1 if bar.last_print_t > bar.start_t else 2):
+            while not done.wait(PATIENCE):
                 bar.refresh()
 
         if not bar.disable:
