@@ -9,9 +9,11 @@ import os
 import pkgutil
 import re
 import shlex
+import shutil
 import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import spdmetric
@@ -152,6 +154,24 @@ def test_the_first_commands_print_what_the_page_says(tmp_path, monkeypatch, caps
         command, _, printed = step.partition("\n")
         assert main(shlex.split(command)) == 0
         assert capsys.readouterr().out == printed
+
+
+def test_commands_from_recordings_to_a_report_run(data_folder, tmp_path, monkeypatch, capsys):
+    from spdmetric.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    runs = [data_folder / "eegmmi" / f"S007R{run:02d}.edf" for run in (4, 8, 12)]
+    Path("S007").mkdir()
+    for path, place in zip(runs, ("S007", "S007", "."), strict=True):
+        shutil.copy(path, place)
+    lines = [line for page, line in command_lines("spdmetric") if page == "docs/guide/recordings.md"]
+    assert [main(shlex.split(line)[1:]) for line in lines] == [0, 0, 0]
+    found = Path("labels.csv").read_text().splitlines()
+    assert found[0] == "index,file,onset,label,true"
+    rows = [line.split(",") for line in found[1:]]
+    assert np.mean([row[3] == row[4] for row in rows]) > 0.8
+    assert Path("report.html").stat().st_size > 10_000
+    assert "Error" not in capsys.readouterr().err
 
 
 def test_shown_make_targets_exist():

@@ -9,8 +9,8 @@ from typing import Any
 # Folders of ``examples``, and in each the examples that come first; others follow by name.
 SECTIONS: dict[str, tuple[str, ...]] = {
     "first_steps": ("learning", "compare", "displays", "weighting", "low_rank", "regression", "clustering"),
-    "eeg": ("topomaps", "rank_deficient"),
-    "sessions": ("sessions", "domains"),
+    "eeg": ("recordings", "topomaps", "rank_deficient"),
+    "sessions": ("sessions", "domains", "imbalanced_buffer"),
     "images": ("image_sets", "grid_search"),
     "large_data": ("memmap", "stream", "dask"),
     "paper": ("cone", "tangent_plane", "deformation", "gradient_ascent", "whitening", "textures"),
