@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from spdmetric.linalg.moments import compute_moments
+from spdmetric.linalg.symmetric import compute_moments
 from spdmetric.manifolds import Ball
 from spdmetric.objectives.alignment import Misalignment, Target
 

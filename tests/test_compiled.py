@@ -19,8 +19,7 @@ from random_matrices import labeled, rotation, spd, symmetric
 from spdmetric.datasets import make_toy
 from spdmetric.geometry import mean_riemann
 from spdmetric.linalg import batch
-from spdmetric.linalg.moments import compute_moments
-from spdmetric.linalg.symmetric import congruence, invsqrtm, unvech, vech
+from spdmetric.linalg.symmetric import compute_moments, congruence, invsqrtm, unvech, vech
 from spdmetric.manifolds import Ball
 from spdmetric.objectives.data import ClassTarget
 from spectral import LogCongruence

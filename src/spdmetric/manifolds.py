@@ -37,11 +37,10 @@ from spdmetric.linalg.symmetric import (
 class BallPoint:
     """A point G of the ball, by its normal coordinates ``S = P diag(s) P'`` at the center.
 
-    Two kinds of tangent vectors meet here.  *Coordinate* vectors are changes of S.
-    *Frame* vectors xi belong to the factor ``W = diag(exp(-s/2)) P' W0``: they move W to
-    ``exp(-xi/2) W``, G along its geodesic, and their affine-invariant length is their
-    Frobenius norm.  `push` turns coordinate vectors into frame vectors, `gradient` turns
-    gradients in the frame into gradients in the coordinates.
+    Two kinds of tangent vectors meet here.  *Coordinate* vectors are changes of S. *Frame* vectors xi belong
+    to the factor ``W = diag(exp(-s/2)) P' W0``: they move W to ``exp(-xi/2) W``, G along its geodesic, and
+    their affine-invariant length is their Frobenius norm.  `push` turns coordinate vectors into frame
+    vectors, `gradient` turns gradients in the frame into gradients in the coordinates.
 
     The eigenvalues s ascend, so the factor is graded by rows, the largest first.  The
     symmetric ``exp(-S/2) W0`` is another factor of the same G, but far out it drowns small
@@ -177,18 +176,16 @@ class Ball:
         return BallPoint(Spectrum(s, P), self._root)
 
 
-# ---------------------------------------------------------------------------
-# Factors of low rank
+# -- Factors of low rank ------------------------------------------------------
 
 
 class RankPoint:
     """The first m rows of ``exp(-S/2)``: a factor of rank m.
 
-    At S = 0 it is the first m axes, so the data must come in coordinates whose first m axes
-    are a good start.  The block of S that concerns only the other axes is zero: what
-    is left, ``S = [A B; B' 0]``, has as many dimensions as there are factors of rank m up to rotation.
-    It has rank 2m at most, so with ``B' = Q R`` everything happens in matrices of that size
-    (``docs/math.md``, "Low rank").
+    At S = 0 it is the first m axes, so the data must come in coordinates whose first m axes are a good start.
+    The block of S that concerns only the other axes is zero: what is left, ``S = [A B; B' 0]``, has as many
+    dimensions as there are factors of rank m up to rotation.  It has rank 2m at most, so with ``B' = Q R``
+    everything happens in matrices of that size (``docs/math.md``, "Low rank").
 
     Coordinates are kept as ``[A, sqrt(2) B]``, (m, d), whose Frobenius norm is that of S.
     """
@@ -302,8 +299,7 @@ class RankBall:
     geodesic = retract  # geodesics of P_d leave this set
 
 
-# ---------------------------------------------------------------------------
-# Hermitian matrices
+# -- Hermitian matrices -------------------------------------------------------
 
 
 class ComplexPoint:
@@ -382,8 +378,7 @@ def _from_coordinates(S: np.ndarray) -> np.ndarray:
     return to_complex(S) * sqrt(2.0)
 
 
-# ---------------------------------------------------------------------------
-# Several views
+# -- Several views ------------------------------------------------------------
 
 
 class ViewPoint:

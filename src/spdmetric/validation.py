@@ -725,7 +725,7 @@ def check_own(X: Any, y: Any, sample_weight: Any, classes: np.ndarray) -> tuple[
     if len(found) < 2:
         raise ValueError(
             f"y has one class, {found[0]!r}: expected at least two. The mean of matrices of one class "
-            "is that of the class, and seen from it nothing is left of what they have in common."
+            "is that of the class, and relative to it nothing is left of what they have in common."
         )
     return codes, weight * weight_unit(float(weight.max()))
 
@@ -771,6 +771,11 @@ def to_numpy(x: Any) -> Any:
             f"An array of type {type(x).__name__} cannot be brought to NumPy, where learning runs ({error}): "
             "move it to the CPU first."
         ) from error
+
+
+def view_names(X: Any) -> tuple[str, ...] | None:
+    """Names of the views, if they have any (`spdmetric.views`)."""
+    return getattr(X, "view_names", None)
 
 
 def is_single(x: object) -> bool:

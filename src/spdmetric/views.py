@@ -44,11 +44,6 @@ def _name(X: np.ndarray, names: tuple[str, ...] | None) -> NamedViews:
     return named
 
 
-def view_names(X: Any) -> tuple[str, ...] | None:
-    """Names of the views, if they have any."""
-    return getattr(X, "view_names", None)
-
-
 def stack_views(views: Mapping[str, ArrayLike]) -> NamedViews:
     """Put views of the same samples into one array, padding small ones with the identity.
 

@@ -19,8 +19,7 @@ from spdmetric import validation
 from spdmetric.distributed.arrays import chunk_rows
 from spdmetric.distributed.cluster import Cluster
 from spdmetric.linalg.batch import Factor
-from spdmetric.linalg.moments import Moments, Summary
-from spdmetric.linalg.symmetric import adjoint, symmetrize
+from spdmetric.linalg.symmetric import Moments, Summary, adjoint, symmetrize
 from spdmetric.linalg.threads import chunks, one_thread
 from spdmetric.means import RowFunction, weighted_sum
 from spdmetric.objectives.data import (

@@ -114,8 +114,7 @@ def _choose_clearly_least(errors: dict[float, np.ndarray]) -> float:
     return best
 
 
-# ---------------------------------------------------------------------------
-# Label shift
+# -- Label shift --------------------------------------------------------------
 
 # The shares of training count as so many matrices of the session, which keeps estimates from little
 # evidence near them.

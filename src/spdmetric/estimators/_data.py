@@ -24,21 +24,13 @@ from spdmetric.linalg.threads import Map
 from spdmetric.means import average_over, find_mean
 from spdmetric.objectives import data as records
 from spdmetric.objectives.data import ClassTarget, Data, LazyStack, RegressionTarget, Rows, Target, is_stored
-from spdmetric.validation import (
-    ClassWeight,
-    as_numpy,
-    check_domains,
-    check_samples,
-    check_weights,
-    to_numpy,
-)
+from spdmetric.validation import ClassWeight
 
 _EPS = float(np.finfo(np.float64).eps)
 CONFOUNDED = 0.4  # share of the variance of y between domains from which on a user is told
 
 
-# ---------------------------------------------------------------------------
-# Matrices and targets
+# -- Matrices and targets -----------------------------------------------------
 
 
 def check_data(
@@ -72,7 +64,7 @@ def check_data(
     else:
         rows = None
     if rows is None:
-        X = checked = check_samples(to_numpy(X), rank)
+        X = checked = validation.check_samples(validation.to_numpy(X), rank)
     else:
         checked = records.check_stored(X, rank, rows, map)
         checked = checked if is_stored(X) else checked[: X.shape[0]]
@@ -87,7 +79,7 @@ def check_target(
     if y is None or not validation.is_regression(y, task):
         classes, codes = np.unique(validation.check_labels(X, y), return_inverse=True)
         classes = validation.check_classes(classes)
-        weight = check_weights(sample_weight, codes)
+        weight = validation.check_weights(sample_weight, codes)
         weight = weight * validation.weight_unit(float(weight.max()))
         totals = np.bincount(codes, weights=weight, minlength=classes.size)
         scale = validation.class_scale(weight.sum(), totals, classes, class_weight)
@@ -99,14 +91,14 @@ def check_target(
             "sample_weight to fit, or task='classification' if the numbers are labels."
         )
     values = check_values(X, y)
-    weight = check_weights(sample_weight, values)
+    weight = validation.check_weights(sample_weight, values)
     weight = weight * validation.weight_unit(float(weight.max()))
     return None, RegressionTarget.from_values(_standardize(values, weight), weight)
 
 
 def check_values(X: Array, y: ArrayLike) -> np.ndarray:
     """Return regression targets, (n, q), in float64, or say why they are none."""
-    y = as_numpy(to_numpy(y), "y")
+    y = validation.as_numpy(validation.to_numpy(y), "y")
     if y.dtype.kind not in "fiu":
         raise ValueError(
             f"y has dtype {y.dtype}, and task='regression' needs numbers: expected an array of them, or "
@@ -142,8 +134,7 @@ def _standardize(values: np.ndarray, weight: np.ndarray) -> np.ndarray:
     return unit / spread
 
 
-# ---------------------------------------------------------------------------
-# Domains
+# -- Domains ------------------------------------------------------------------
 
 
 class Domains(NamedTuple):
@@ -161,9 +152,9 @@ def recenter_domains(
     Those of a file are recentered when they are read.
     """
     if not is_stored(X) and not is_dask_array(X):
-        X = check_samples(to_numpy(X), None)
-    names, index = np.unique(check_domains(sample_domain, X.shape[0]), return_inverse=True)
-    weight = check_weights(sample_weight, np.empty(X.shape[0]))
+        X = validation.check_samples(validation.to_numpy(X), None)
+    names, index = np.unique(validation.check_domains(sample_domain, X.shape[0]), return_inverse=True)
+    weight = validation.check_weights(sample_weight, np.empty(X.shape[0]))
     weight = weight / weight.max()
     means = []
     for k, name in enumerate(names.tolist()):
@@ -181,7 +172,7 @@ def share_between_domains(
     removes what it stands for.  It is near 0, or below, where domains have nothing to do with y.
     """
     target = check_target(y, y, sample_weight, None, task)[1]
-    index = np.unique(check_domains(sample_domain, len(target.Y)), return_inverse=True)[1]
+    index = np.unique(validation.check_domains(sample_domain, len(target.Y)), return_inverse=True)[1]
     w, Y = target.weight / target.weight.sum(), target.Y
     sums, size = np.zeros((index.max() + 1, Y.shape[1])), np.bincount(index, weights=w)
     np.add.at(sums, index, w[:, None] * Y)
@@ -239,7 +230,7 @@ def domain_mean(
         target = ClassTarget.from_codes(np.zeros(rows.size, dtype=int), weight)
         average = Data(some, target, map=map).average
     else:
-        average = average_over(to_numpy(X[rows, ...]), weight)
+        average = average_over(validation.to_numpy(X[rows, ...]), weight)
     return find_mean(mean, average, rows.size, X.dtype)
 
 
@@ -278,7 +269,7 @@ def find_domain_means(
 
     A domain that is not known has the mean of its matrices at hand.
     """
-    names, index = np.unique(check_domains(sample_domain, X.shape[0]), return_inverse=True)
+    names, index = np.unique(validation.check_domains(sample_domain, X.shape[0]), return_inverse=True)
     means = [
         known[name] if name in known else domain_mean(X, np.flatnonzero(index == k), name, mean=mean)
         for k, name in enumerate(names.tolist())
@@ -288,7 +279,7 @@ def find_domain_means(
 
 def groups_of_domains(sample_domain: Array) -> np.ndarray | None:
     """Domains as groups that folds keep together, numbered as they come; None for fewer than two."""
-    domains = check_domains(sample_domain, len(sample_domain))
+    domains = validation.check_domains(sample_domain, len(sample_domain))
     _, first, index = np.unique(domains, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[index] if len(first) > 1 else None
 
@@ -303,4 +294,4 @@ def _whiten_rows(X: np.ndarray, index: np.ndarray, factors: np.ndarray) -> np.nd
 def read_checked(X: Array, rows: Rows) -> np.ndarray:
     """Read some matrices, and check them."""
     first = rows.start or 0 if isinstance(rows, slice) else int(rows[0])
-    return check_samples(records.read(X, rows), None, first=first)
+    return validation.check_samples(records.read(X, rows), None, first=first)

@@ -16,6 +16,7 @@ from array_api_compat import device, is_dask_array
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from spdmetric import validation
 from spdmetric.estimators._data import Domains, find_domain_means, read_checked, recenter_rows
 from spdmetric.estimators.embedding import AnyEmbedding, Embedding, ViewEmbedding, embedding_at
 from spdmetric.geometry import geodesic
@@ -27,20 +28,6 @@ from spdmetric.objectives.data import check_chunks, check_memory, is_stored, row
 from spdmetric.objectives.start import Start, ViewStarts
 from spdmetric.objectives.weighting import Weighting
 from spdmetric.solvers import Solution
-from spdmetric.validation import (
-    as_float,
-    as_numbers,
-    as_numpy,
-    check_samples,
-    check_size,
-    check_spd,
-    check_weights,
-    first_true,
-    is_single,
-    is_tensor,
-    to_numpy,
-)
-from spdmetric.views import view_names
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -220,8 +207,8 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
             embedding = self._placed()
             return arrays.transform(X, embedding.embed, embedding.n_features, embedding.rank)
         if not is_stored(X):
-            return as_float(self._vectors(X), single=is_single(X))
-        dtype = np.float32 if is_single(X) else np.float64
+            return validation.as_float(self._vectors(X), single=validation.is_single(X))
+        dtype = np.float32 if validation.is_single(X) else np.float64
         vectors = np.empty((stored_shape(X)[0], self.embedding_.n_features), dtype=dtype)
         for rows, some in self._vectors_by_chunks(X):
             vectors[rows] = some
@@ -244,8 +231,8 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         path : Path
         """
         check_is_fitted(self)
-        X = X if is_stored(X) or is_dask_array(X) else as_numpy(to_numpy(X), "X")
-        dtype = np.dtype(np.float32 if is_single(X) else np.float64)
+        X = X if is_stored(X) or is_dask_array(X) else validation.as_numpy(validation.to_numpy(X), "X")
+        dtype = np.dtype(np.float32 if validation.is_single(X) else np.float64)
         shape = (stored_shape(X)[0], self.embedding_.n_features)
         with atomic_file(path) as file:
             header = {"descr": dtype.str, "fortran_order": False, "shape": shape}
@@ -292,9 +279,10 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
                 "sample_domain: this metric was fitted without. Fit it with sample_domain, or adapt() it to "
                 "each new session."
             )
-        single, X = is_single(X), X if is_stored(X) or is_dask_array(X) else self._check_matrices(X)
+        single = validation.is_single(X)
+        X = X if is_stored(X) or is_dask_array(X) else self._check_matrices(X)
         known = dict(zip(self.domains_.tolist(), self.domain_means_, strict=True))
-        here = to_numpy(X)
+        here = validation.to_numpy(X)
         means, index = find_domain_means(here, sample_domain, known, mean=self._mean_name)
         if is_dask_array(X):
             from spdmetric.distributed import arrays
@@ -303,7 +291,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
             recentered = recenter_rows(X, index, means)
             Z = arrays.transform(recentered, whitened.embed, whitened.n_features, None)
             return Z.astype(np.float32) if single else Z
-        if is_tensor(X):  # learning runs on NumPy, vectors are computed where the tensor is
+        if validation.is_tensor(X):  # learning runs on NumPy, vectors are computed where the tensor is
             xp, place = array_namespace(X), partial(array_namespace(X).asarray, device=device(X))
             parts = [np.flatnonzero(index == k) for k in range(len(means))]
             of_parts = [
@@ -311,7 +299,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
                 for mean, rows in zip(means, parts, strict=True)
             ]
             Z = xp.take(xp.concat(of_parts), place(np.argsort(np.concatenate(parts))), axis=0)
-            return as_float(Z, single=single)
+            return validation.as_float(Z, single=single)
         vectors = np.empty((X.shape[0], self.embedding_.n_features), np.float32 if single else np.float64)
         for k, mean in enumerate(means):
             embedding = self.embedding_.with_domain_mean(mean)
@@ -323,14 +311,14 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
 
     def _vectors_by_chunks(self, X: Array) -> Iterator[tuple[slice, np.ndarray]]:
         embedding, shape = self._placed(), stored_shape(X)
-        self._check_shape(X, view_names(X))
+        self._check_shape(X, validation.view_names(X))
         parts = row_chunks(shape)
         for rows, (_, chunk) in zip(parts, check_chunks(X, embedding.rank, parts), strict=True):
             yield rows, embedding.embed(chunk, first=rows.start)
 
     def _check_matrices(self, X: Array, *, name: str = "X") -> Array:
-        checked = check_samples(X, self.embedding_.rank, name=name)
-        self._check_shape(checked, view_names(X), name)
+        checked = validation.check_samples(X, self.embedding_.rank, name=name)
+        self._check_shape(checked, validation.view_names(X), name)
         return checked
 
     def _check_shape(self, X: Array, names: tuple[str, ...] | None = None, name: str = "X") -> None:
@@ -341,7 +329,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
             raise ValueError(f"{name} has shape {shape}: expected {expected}.")
         if names is not None and known is not None and names != known:
             raise ValueError(f"{name} has the views {list(names)}: expected {list(known)}, those of fit.")
-        check_size(self, X)
+        validation.check_size(self, X)
 
     # -- pairs --------------------------------------------------------------------
 
@@ -360,7 +348,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
             For tensors a tensor, on their own device.
         """
         check_is_fitted(self)
-        pairs = pairs if is_tensor(pairs) else as_numpy(pairs, "pairs")
+        pairs = pairs if validation.is_tensor(pairs) else validation.as_numpy(pairs, "pairs")
         views = "" if self.n_views_ is None else f" {self.n_views_},"
         if pairs.ndim != 4 + bool(views) or pairs.shape[1] != 2:
             raise ValueError(f"Expected pairs of shape (n_pairs, 2,{views} d, d), got {tuple(pairs.shape)}.")
@@ -383,7 +371,8 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         frozen = copy(self)
 
         def distance(A: Array, B: Array) -> float:
-            one, other = as_numpy(to_numpy(A), "A"), as_numpy(to_numpy(B), "B")
+            both = (A, "A"), (B, "B")
+            one, other = (validation.as_numpy(validation.to_numpy(X), name) for X, name in both)
             if one.shape != other.shape:
                 raise ValueError(f"Expected two matrices of one size, got {one.shape} and {other.shape}.")
             return float(frozen.pair_distance(np.stack([one, other])[None])[0])
@@ -459,9 +448,8 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
     def partial_adapt(self, X: Array, sample_weight: Array | None = None) -> Self:
         """Carry the metric to a new session that arrives batch by batch.
 
-        Parameters are those of `adapt`.  The running mean moves along the geodesic toward
-        the mean of the batch, by the batch's share of all matrices seen; the first batch
-        begins a new session.
+        Parameters are those of `adapt`.  The running mean moves along the geodesic toward the mean of the
+        batch, by the batch's share of all matrices seen; the first batch begins a new session.
 
         Returns
         -------
@@ -478,8 +466,8 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
                 "adapt needs the Riemannian mean or median of the training matrices, which are known with "
                 f"init='riemann' and init='median' only; this metric was learned with init={self.init!r}."
             )
-        X = self._check_matrices(to_numpy(X))
-        weight = check_weights(sample_weight, X)
+        X = self._check_matrices(validation.to_numpy(X))
+        weight = validation.check_weights(sample_weight, X)
         total = weight.sum()
         total += self.embedding_.session_weight if resumed else 0.0
         share, weight = weight.sum() / total, weight / weight.max()
@@ -490,11 +478,11 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         def carry(before: Embedding, X: np.ndarray) -> Embedding:
             moved = {}
             if self.domains_ is None:
-                inside = check_spd(congruence(before.basis.conj().T, X))  # singular ones have no such mean
-                mean = mean_of(inside)
+                # Singular ones have no such mean.
+                mean = mean_of(validation.check_spd(congruence(before.basis.conj().T, X)))
                 moved["center"] = geodesic(before.center, mean, share)
             else:  # domains were whitened before anything was learned: so is the new one
-                mean = mean_of(check_spd(X))
+                mean = mean_of(validation.check_spd(X))
                 if resumed and before.domain_mean is not None:
                     mean = geodesic(before.domain_mean, mean, share)
                 moved["domain_mean"] = mean
@@ -522,20 +510,19 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
 
 def _check_vectors(vectors: Any) -> Array:
     """Return vectors as finite numbers in float64."""
-    if not is_tensor(vectors):
-        vectors = as_numbers(vectors, "vectors")
+    if not validation.is_tensor(vectors):
+        vectors = validation.as_numbers(vectors, "vectors")
     xp = array_namespace(vectors)
     if xp.isdtype(vectors.dtype, "complex floating"):
         raise ValueError("vectors is complex: complex data not supported, expected real numbers.")
-    vectors = as_float(vectors)
+    vectors = validation.as_float(vectors)
     if vectors.ndim == 2:
-        bad = first_true(~xp.all(xp.isfinite(detached(vectors)), axis=1))
+        bad = validation.first_true(~xp.all(xp.isfinite(detached(vectors)), axis=1))
         if bad is not None:
             raise ValueError(f"vectors[{bad}] contains NaN or infinity: expected finite numbers.")
     return vectors
 
 
-# ---------------------------------------------------------------------------
 # scikit-learn's callbacks, its progress bar among them: a `fit` is a task, its iterations are subtasks.  With
 # one older than 1.9 the estimators have no `set_callbacks`.
 

@@ -31,8 +31,7 @@ from spdmetric.estimators.heads import (
 from spdmetric.estimators.metric import LogEuclideanMetric, Problem, find_problem, solve_path
 from spdmetric.linalg.batch import Factor, Factors, Views, compose, count_features, make_stack, view_columns
 from spdmetric.linalg.hermitian import fill_matrices
-from spdmetric.linalg.moments import Moments, Summary, compute_moments
-from spdmetric.linalg.symmetric import Array
+from spdmetric.linalg.symmetric import Array, Moments, Summary, compute_moments
 from spdmetric.linalg.threads import threads
 from spdmetric.objectives.data import ClassTarget, Data, Part, Rows, Target, row_chunks, take_view, whiten
 from spdmetric.objectives.start import Start, ViewStarts, find_start

@@ -13,6 +13,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
+from spdmetric import validation
 from spdmetric.estimators._adaptation import (
     WORTH,
     ClassCenters,
@@ -31,21 +32,7 @@ from spdmetric.linalg.batch import compose, view_columns
 from spdmetric.linalg.symmetric import Array, invsqrtm, powm
 from spdmetric.linalg.threads import one_thread
 from spdmetric.objectives.data import ClassTarget
-from spdmetric.validation import (
-    ClassWeight,
-    UninformativeDataError,
-    check_choice,
-    check_labels,
-    check_own,
-    check_own_weight,
-    check_samples,
-    check_size,
-    check_weights,
-    is_definite,
-    smallest_rank,
-    to_numpy,
-    weight_unit,
-)
+from spdmetric.validation import ClassWeight, UninformativeDataError
 
 
 class DomainModel(NamedTuple):
@@ -217,7 +204,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
     def predict_log_proba(self, X: Array, sample_domain: Array | None = None) -> np.ndarray:
         """Logarithms of `predict_proba`."""
         check_is_fitted(self)
-        check_size(self, X)
+        validation.check_size(self, X)
         known, own = DomainModel(self.metric_, self._head).log_proba(X, sample_domain), self._own
         if own is None or sample_domain is not None:  # a domain of training
             return known
@@ -251,9 +238,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         X : array-like of shape (n_matrices, d, d)
             SPD matrices.
         sample_domain : array-like of shape (n_matrices,), optional
-            Domain of each matrix, for a classifier that was fitted with domains; one that was not in `fit` is
-            recentered by the mean of its own matrices at hand.  Without it the matrices are of the session of
-            the last `adapt`.
+            Domain of each matrix, as in `predict_proba`.
 
         Returns
         -------
@@ -281,17 +266,17 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         sample_weight : array-like of shape (n_matrices,), optional
             Their weights.
         sample_domain : array-like of shape (n_matrices,), optional
-            Domain of each matrix, for a classifier that was fitted with domains; one that was not in `fit` is
-            recentered by the mean of its own matrices at hand.  Without it the matrices are of the session of
-            the last `adapt`.
+            Domain of each matrix, as in `predict_proba`.
 
         Returns
         -------
         score : float
         """
         predicted = self.predict(X, sample_domain)
-        y, weight = check_labels(predicted, y, method="score"), check_weights(sample_weight, predicted)
-        return float(accuracy_score(y, predicted, sample_weight=weight * weight_unit(float(weight.max()))))
+        y = validation.check_labels(predicted, y, method="score")
+        weight = validation.check_weights(sample_weight, predicted)
+        weight = weight * validation.weight_unit(float(weight.max()))
+        return float(accuracy_score(y, predicted, sample_weight=weight))
 
     @one_thread
     def adapt(
@@ -340,8 +325,8 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
             ``prior_`` the estimated shares of the classes.
         """
         check_is_fitted(self)
-        check_size(self, X)
-        check_choice("prior", prior, ("train", "estimate"))
+        validation.check_size(self, X)
+        validation.check_choice("prior", prior, ("train", "estimate"))
         if y is None:
             if weight is not None:
                 raise ValueError(f"weight={weight!r} is that of labeled matrices: pass y, or leave it out.")
@@ -349,8 +334,8 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
             return adapted if prior == "train" else adapted._shift(X, sample_weight)
         if prior == "estimate":
             raise ValueError("prior='estimate' is for matrices without labels: leave out y, or prior.")
-        check_own_weight(weight)
-        (codes, own), training = check_own(X, y, sample_weight, self.classes_), self._training
+        validation.check_own_weight(weight)
+        (codes, own), training = validation.check_own(X, y, sample_weight, self.classes_), self._training
         if training is None:
             raise ValueError(
                 "adapt with labels needs the vectors of the training matrices, which this model does not "
@@ -375,9 +360,9 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         """
         if np.bincount(mine.codes, minlength=len(self.classes_)).min() < 2:
             return None
-        own, used = check_samples(to_numpy(X), 1)[counts], len(self.metric_.embedding_.ranks)
-        own = own if own.ndim == 3 else own[:, :used]
-        rank = None if is_definite(own) else smallest_rank(own)
+        own = validation.check_samples(validation.to_numpy(X), 1)[counts]
+        own = own if own.ndim == 3 else own[:, : len(self.metric_.embedding_.ranks)]
+        rank = None if validation.is_definite(own) else validation.smallest_rank(own)
         metric = LogEuclideanMetricCV(
             LogEuclideanMetric(task="classification", tol=3e-2, max_iter=40),
             radii=[0.0],
@@ -401,8 +386,8 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
                 "prior='estimate' needs head_='centroid' and the class means of positive definite training "
                 "matrices: fit again with head='centroid', or use prior='train'."
             )
-        X = check_samples(to_numpy(X), 1)
-        weight, variance = check_weights(sample_weight, X), head.variance * metric.temperature_
+        X = validation.check_samples(validation.to_numpy(X), 1)
+        weight, variance = validation.check_weights(sample_weight, X), head.variance * metric.temperature_
         vectors = transform_to_numpy(metric, X, None)
         share = estimate_shares(vectors, weight, head, variance, centers.share)
         targets = np.split(share @ centers.vectors, np.cumsum(centers.lengths)[:-1])
@@ -449,7 +434,7 @@ def _widen_vectors(
     if not metric.embedding_.low_rank:
         return training.plain, tuple(zip(ranks, ranks, strict=True))
     stacks = split_views(X, training.start.factor)
-    most = [smallest_rank(one) if training.logs is None else one.shape[1] for one in stacks]
+    most = [validation.smallest_rank(one) if training.logs is None else one.shape[1] for one in stacks]
     wide = [min(2 * m, rank) for m, rank in zip(ranks, most, strict=True)]
     vectors = training.plain
     if wide != list(ranks):
@@ -463,7 +448,7 @@ def _find_centers(metric: LogEuclideanMetricCV, training: Training) -> ClassCent
     embedding, target = metric.embedding_, training.data.target
     views = embedding.views if isinstance(embedding, ViewEmbedding) else (embedding,)
     stacks = split_views(training.data.X, training.start.factor)
-    if training.logs is None and not all(map(is_definite, stacks)):
+    if training.logs is None and not all(map(validation.is_definite, stacks)):
         return None
     found = []
     for X, view, columns in zip(stacks, views, view_columns([X[0] for X in stacks]), strict=True):

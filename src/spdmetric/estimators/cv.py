@@ -39,8 +39,7 @@ from spdmetric.linalg.symmetric import Array
 from spdmetric.linalg.threads import one_thread
 from spdmetric.objectives.data import ClassTarget, Data, LazyStack
 from spdmetric.objectives.start import Start, ViewStarts
-from spdmetric.validation import check_candidates, check_radius, check_rank
-from spdmetric.views import view_names
+from spdmetric.validation import check_candidates, check_radius, check_rank, view_names
 
 RULES = ("clear", "best")
 HEADS = ("neighbors", "centroid", "auto", "ridge")
@@ -142,8 +141,7 @@ class LogEuclideanMetricCV(FittedMetric):
         By what to divide the log likelihoods of the head so that its probabilities agree with the labels
         of matrices that were left out; 1 for regression targets.
     path_ : Path
-        Alignment, distance and condition number along the radii, at the rank chosen, on all
-        the data.
+        Alignment, distance and condition number along the radii, at the rank chosen, on all the data.
 
     And all attributes of `LogEuclideanMetric`.
 
@@ -446,8 +444,7 @@ def set_nested(estimator: BaseEstimator, name: str, value: object) -> bool:
     return found
 
 
-# ---------------------------------------------------------------------------
-# What classifier and regressor share
+# -- What classifier and regressor share --------------------------------------
 
 
 def transform_to_numpy(metric: FittedMetric, X: Array, sample_domain: Array | None) -> np.ndarray:

@@ -24,8 +24,7 @@ _LARGEST_TREE, _SMALLEST_TREE = 4, 1_000_000
 _BY_CHANCE = 0.01  # p-value from which classes count as equally frequent
 
 
-# ---------------------------------------------------------------------------
-# Classes
+# -- Classes ------------------------------------------------------------------
 
 
 class ClassMeans(NamedTuple):
@@ -141,8 +140,7 @@ def fit_temperature(evidence: np.ndarray, offset: np.ndarray, codes: np.ndarray)
     return unit / float(np.exp(minimize_scalar(loss, bounds=(-8.0, 6.0), method="bounded").x))
 
 
-# ---------------------------------------------------------------------------
-# Regression targets
+# -- Regression targets -------------------------------------------------------
 
 
 class Ridge(NamedTuple):
@@ -187,8 +185,7 @@ class NeighborMeans(NamedTuple):
         return [np.einsum("nk,nkq->nq", w[p], self.Y[p]) / w[p].sum(axis=1, keepdims=True) for p in parts]
 
 
-# ---------------------------------------------------------------------------
-# Distances
+# -- Distances ----------------------------------------------------------------
 
 
 def find_nearest(new: np.ndarray, known: np.ndarray, k: int) -> np.ndarray:

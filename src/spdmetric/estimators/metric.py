@@ -35,15 +35,7 @@ from spdmetric.objectives.gaussian import MOST, GaussianEvaluation, GaussianMisa
 from spdmetric.objectives.start import Start, ViewStarts, find_start
 from spdmetric.objectives.weighting import Weighting
 from spdmetric.solvers import SOLVERS, Callback, Record, Solution, trust_region
-from spdmetric.validation import (
-    ClassWeight,
-    UninformativeDataError,
-    check_choice,
-    check_count,
-    check_radius,
-    to_numpy,
-)
-from spdmetric.views import view_names
+from spdmetric.validation import ClassWeight, UninformativeDataError
 
 INITS = (*MEANS, "identity")
 _EPS = float(np.finfo(np.float64).eps)
@@ -52,10 +44,9 @@ _EPS = float(np.finfo(np.float64).eps)
 class LogEuclideanMetric(FittedMetric):
     """LogEuclidean metric whose reference point is learned from labels, or from regression targets.
 
-    Maximizes the centered kernel-target alignment of the LogEuclidean kernel at G over
-    the SPD matrices within a geodesic ball around G0 [Yger2015]_.  `transform` gives
-    vectors whose Euclidean distances are the learned LogEuclidean distances, so that
-    any scikit-learn estimator can follow.
+    Maximizes the centered kernel-target alignment of the LogEuclidean kernel at G over the SPD matrices
+    within a geodesic ball around G0 [Yger2015]_.  `transform` gives vectors whose Euclidean distances are the
+    learned LogEuclidean distances, so that any scikit-learn estimator can follow.
 
     Parameters
     ----------
@@ -92,9 +83,8 @@ class LogEuclideanMetric(FittedMetric):
         labels, as scikit-learn's `~sklearn.utils.multiclass.type_of_target` does: 1, 2, 3 can be grades or
         names, and only you know.  For an age in years say "regression".
     class_weight : {None, "balanced"} or dict {label: weight}, default=None
-        None is the paper's target, in which large classes count more; "balanced"
-        weighs the matrices of class k by ``n / (n_classes * n_k)``; a dict gives the weights,
-        1 for labels that it leaves out.
+        None is the paper's target, in which large classes count more; "balanced" weighs the matrices of class
+        k by ``n / (n_classes * n_k)``; a dict gives the weights, 1 for labels that it leaves out.
     solver : {"trust-region", "gradient", "stochastic"}, default="trust-region"
         "trust-region": Riemannian trust region, its curvature learned from the steps; "gradient": steepest
         ascent along geodesics.  These return a KKT point of the constrained problem.  "stochastic":
@@ -112,8 +102,7 @@ class LogEuclideanMetric(FittedMetric):
         Threads that share the chunks of one fit; None is 1, -1 one for each core.  BLAS runs one
         thread in each of them, whatever ``n_jobs``.
     callback : callable or None, default=None
-        Called after each iteration with a `~spdmetric.solvers.Record`; returning True
-        stops the run.
+        Called after each iteration with a `~spdmetric.solvers.Record`; returning True stops the run.
     random_state : int, RandomState instance or None, default=None
         Order of the matrices in the stochastic solver and in `partial_fit`.
     verbose : bool, default=False
@@ -272,7 +261,7 @@ class LogEuclideanMetric(FittedMetric):
             solver = SOLVERS.get(self.solver) or partial(stochastic_solver, random_state=self.random_state)
             start = find_start(data, self.init, self.rank)
             problem = find_problem(data, start, self.rank, kernel=self.kernel, gamma=self.gamma)
-            shape = data.shape
+            shape, names = data.shape, validation.view_names(X)
             del data  # what the problem does not keep need not stay on the workers
             (solution,) = solve_path(
                 problem,
@@ -283,7 +272,7 @@ class LogEuclideanMetric(FittedMetric):
                 callback=self._report,
             )
             weighting = None if self.weighting is None else learn_weighting(solution)
-            self._keep(classes, start, solution, shape, view_names(X), weighting=weighting, domains=domains)
+            self._keep(classes, start, solution, shape, names, weighting=weighting, domains=domains)
         self._stream = None
         if solution.status.name not in ("CONVERGED", "NOISE", "CALLBACK"):
             warn_at_caller(
@@ -300,12 +289,11 @@ class LogEuclideanMetric(FittedMetric):
 
         A call that raises leaves the estimator as it was.
 
-        G0, the start and center of the ball, is that of the first batches: they are kept until
-        they hold d(d+1)/2 matrices and two classes (or 4d(d+1) of one class), and G0 is fixed
-        then.  Until then the metric is that at the mean of what was seen.  Afterwards matrices
-        are kept until there are 4d of them, at least 32; they are cut
-        into mini-batches of about that size, a step is taken by each, and they are forgotten.
-        The stream should be mixed: what came first counts less and less.  ``solver``, ``tol``,
+        G0, the start and center of the ball, is that of the first batches: they are kept until they hold
+        d(d+1)/2 matrices and two classes (or 4d(d+1) of one class), and G0 is fixed then.  Until then the
+        metric is that at the mean of what was seen.  Afterwards matrices are kept until there are 4d of them,
+        at least 32; they are cut into mini-batches of about that size, a step is taken by each, and they are
+        forgotten.  The stream should be mixed: what came first counts less and less.  ``solver``, ``tol``,
         ``max_iter`` and ``n_jobs`` are not used.
 
         A weighting is renewed whenever the reference point is, from moments of all that was learned from:
@@ -326,9 +314,8 @@ class LogEuclideanMetric(FittedMetric):
         y : array-like of shape (n_matrices,)
             Labels, all of them in ``classes``.
         classes : array-like of shape (n_classes,)
-            All labels that the stream may bring; needed in the first call.  One may come late,
-            and one that never comes changes nothing; a warning names those that were not there
-            when G0 was fixed.
+            All labels that the stream may bring; needed in the first call.  One may come late, and one that
+            never comes changes nothing; a warning names those that were not there when G0 was fixed.
         sample_weight : array-like of shape (n_matrices,), optional
             Non-negative weights.
 
@@ -337,7 +324,7 @@ class LogEuclideanMetric(FittedMetric):
         self : LogEuclideanMetric
         """
         check_parameters(self)
-        check_choice("task", self.task, validation.TASKS)
+        validation.check_choice("task", self.task, validation.TASKS)
         if self.task == "regression":
             raise ValueError(
                 "task='regression': a stream is learned from for classes only, as the spread of its targets "
@@ -346,8 +333,8 @@ class LogEuclideanMetric(FittedMetric):
         past = self._stream
         known = None if past is None else self.classes_
         classes = check_stream(classes, known, self.kernel, self.class_weight)
-        names = view_names(X)
-        X = validation.check_samples(to_numpy(X), self.rank)
+        names = validation.view_names(X)
+        X = validation.check_samples(validation.to_numpy(X), self.rank)
         if past is not None:
             self._check_shape(X, names)
         codes, weight = check_batch(X, y, sample_weight, classes, self.class_weight)
@@ -408,11 +395,11 @@ class LogEuclideanMetric(FittedMetric):
 
 def check_parameters(metric: LogEuclideanMetric) -> None:
     """Refuse parameters that mean nothing, or nothing together, before any data are looked at."""
-    check_radius(metric.radius)
-    check_count("rank", metric.rank, optional=True)
-    check_choice("init", metric.init, INITS, other="an SPD matrix of shape (d, d)")
-    check_choice("solver", metric.solver, (*SOLVERS, "stochastic"))
-    check_choice("kernel", metric.kernel, ("linear", "rbf"))
+    validation.check_radius(metric.radius)
+    validation.check_count("rank", metric.rank, optional=True)
+    validation.check_choice("init", metric.init, INITS, other="an SPD matrix of shape (d, d)")
+    validation.check_choice("solver", metric.solver, (*SOLVERS, "stochastic"))
+    validation.check_choice("kernel", metric.kernel, ("linear", "rbf"))
     gamma = metric.gamma
     if gamma is not None and metric.kernel == "linear":
         raise ValueError(
@@ -442,15 +429,14 @@ def check_parameters(metric: LogEuclideanMetric) -> None:
             )
     if not isinstance(metric.tol, Real) or not metric.tol > 0:
         raise ValueError(f"tol={metric.tol!r}: expected a positive number.")
-    check_count("max_iter", metric.max_iter)
+    validation.check_count("max_iter", metric.max_iter)
     validation.check_n_jobs(metric.n_jobs)
     validation.check_random_state(metric.random_state)
     if metric.callback is not None and not callable(metric.callback):
         raise ValueError(f"callback={metric.callback!r}: expected a function of one Record, or None.")
 
 
-# ---------------------------------------------------------------------------
-# The learning problem as the solvers see it: where it starts, the objective, the ball
+# -- The learning problem as the solvers see it: where it starts, the objective, the ball
 
 
 class Problem(NamedTuple):

@@ -10,18 +10,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from spdmetric import validation
 from spdmetric.linalg.symmetric import Array, adjoint, array_namespace, congruence, detached, like
 from spdmetric.linalg.threads import one_thread
 from spdmetric.objectives.start import common_range
-from spdmetric.validation import (
-    as_float,
-    bad_matrices,
-    check_size,
-    check_symmetric,
-    is_single,
-    is_tensor,
-    to_numpy,
-)
 
 
 class MatrixTransformer(TransformerMixin, BaseEstimator):
@@ -42,8 +34,8 @@ class MatrixTransformer(TransformerMixin, BaseEstimator):
         self : estimator
         """
         self._check_parameters()
-        X = to_numpy(X)
-        matrices = check_symmetric(X)
+        X = validation.to_numpy(X)
+        matrices = validation.check_symmetric(X)
         self._learn(X, matrices)
         self.n_features_in_ = matrices.shape[-1]
         return self
@@ -65,9 +57,9 @@ class MatrixTransformer(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         self._check_parameters()
-        matrices = check_symmetric(X)
-        check_size(self, matrices)
-        return as_float(self._apply(X, matrices), single=is_single(X))
+        matrices = validation.check_symmetric(X)
+        validation.check_size(self, matrices)
+        return validation.as_float(self._apply(X, matrices), single=validation.is_single(X))
 
     # X as it was given, whose precision counts, and in float64.
     @abstractmethod
@@ -160,14 +152,15 @@ class CommonRange(MatrixTransformer):
         X : ndarray of shape (n_matrices, d, d)
         """
         check_is_fitted(self)
-        matrices, r = check_symmetric(X), self.basis_.shape[1]
+        matrices, r = validation.check_symmetric(X), self.basis_.shape[1]
         if matrices.shape[1] != r:
             got = f"X has matrices of size {matrices.shape[1]}"
             raise ValueError(f"{got}: expected {r}, the common range has {r} dimensions.")
-        return as_float(congruence(like(self.basis_, matrices), matrices), single=is_single(X))
+        whole = congruence(like(self.basis_, matrices), matrices)
+        return validation.as_float(whole, single=validation.is_single(X))
 
     def _floor(self, X: Array, d: int) -> float:
-        return _rounding(d, single=is_single(X)) if self.tol is None else float(self.tol)
+        return _rounding(d, single=validation.is_single(X)) if self.tol is None else float(self.tol)
 
 
 class Shrinkage(MatrixTransformer):
@@ -214,16 +207,16 @@ class Shrinkage(MatrixTransformer):
         self.n_samples = n_samples
 
     def _learn(self, X: Array, matrices: np.ndarray) -> None:
-        if bad := bad_matrices(X):
+        if bad := validation.bad_matrices(X):
             one, n = bad[0], len(bad)
             raise ValueError(f"{one.where} is not positive semi-definite ({one.why}); {n} are not.")
 
     def _apply(self, X: Array, matrices: Array) -> np.ndarray:
-        X, matrices = to_numpy(X), to_numpy(matrices)
+        X, matrices = validation.to_numpy(X), validation.to_numpy(matrices)
         self._learn(X, matrices)
         d = matrices.shape[1]
         mean = np.trace(matrices, axis1=1, axis2=2).real[:, None, None] / d
-        share = self._shares(matrices, single=is_single(X))
+        share = self._shares(matrices, single=validation.is_single(X))
         return (1 - share) * matrices + share * mean * np.eye(d)
 
     def _shares(self, X: np.ndarray, *, single: bool) -> Any:
@@ -263,7 +256,7 @@ def _ranks(values: np.ndarray, floor: float) -> np.ndarray:
 def _check_definite(inside: Array, floor: float, d: int) -> None:
     """Refuse matrices that are singular on what is meant to be their range."""
     values = array_namespace(inside).linalg.eigvalsh(detached(inside))  # (n, r)
-    values = np.asarray(to_numpy(values) if is_tensor(values) else values)
+    values = np.asarray(validation.to_numpy(values))
     ranks = _ranks(values, floor)
     r = values.shape[1]
     if ranks.min() == r:
@@ -286,7 +279,7 @@ def _check_inside(X: Array, inside: Array, floor: float) -> None:
     """Refuse matrices that leave the range; of those that stay, what is outside is rounding."""
     xp = array_namespace(X)
     whole, part = (xp.linalg.trace(detached(matrices)) for matrices in (X, inside))
-    shares = 1 - np.real(to_numpy(part)) / np.real(to_numpy(whole))
+    shares = 1 - np.real(validation.to_numpy(part)) / np.real(validation.to_numpy(whole))
     bad = int(np.argmax(~(shares <= 100 * floor)))
     if not shares[bad] <= 100 * floor:
         raise ValueError(

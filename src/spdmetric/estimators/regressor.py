@@ -42,9 +42,8 @@ class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
     cv : int, splitter, iterable or None, default=None
         Folds of the choice, as in scikit-learn.  None makes five folds with values of all sizes in each,
         twice where there are fewer than 200 matrices; with ``groups``, or else domains, five folds of whole
-        groups, or each of at most five groups left out in turn.
-        Of more than 2,000 matrices, or 60,000 / d where that is more, so many are drawn for these folds;
-        what is chosen is learned from all.
+        groups, or each of at most five groups left out in turn.  Of more than 2,000 matrices, or 60,000 / d
+        where that is more, so many are drawn for these folds; what is chosen is learned from all.
     scoring : str, callable or None, default=None
         Scorer of the choice, a name or a function of scikit-learn; targets are given to it about their mean,
         in units of their spread.  None is R².

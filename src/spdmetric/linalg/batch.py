@@ -18,8 +18,16 @@ from scipy.linalg.blas import dtrmm
 
 from spdmetric.linalg import compiled
 from spdmetric.linalg.hermitian import fold, to_complex, to_real, unfold
-from spdmetric.linalg.moments import Moments, compute_moments
-from spdmetric.linalg.symmetric import Spectrum, is_complex, sinhc, ucothu, unvech, vech
+from spdmetric.linalg.symmetric import (
+    Moments,
+    Spectrum,
+    compute_moments,
+    is_complex,
+    sinhc,
+    ucothu,
+    unvech,
+    vech,
+)
 
 if TYPE_CHECKING:
     from spdmetric.linalg.compiled.stack import CompiledDecomposition, CompiledStack
@@ -42,9 +50,9 @@ SMALLEST = 40 * 8**3
 def make_stack(X: np.ndarray | Views, n: int | None = None, *, again: bool = False) -> Any:
     """Return the stack for n matrices of this size, X among them.
 
-    Without n the kind depends on the size of the matrices alone: what is computed of a matrix then
-    is the same in whatever company it comes.  With ``again`` it will be decomposed many times, and may keep
-    what is the same each time.
+    Without n the kind depends on the size of the matrices alone: what is computed of a matrix is then
+    independent of the batch.  With ``again`` it will be decomposed many times, and may keep what is the same
+    each time.
     """
     if isinstance(X, Views):
         return ViewStacks(tuple(make_stack(view, n, again=again) for view in X.views))
@@ -183,8 +191,7 @@ class PlainDecomposition(NamedTuple):
         return 2 * np.tensordot(B, WX, axes=((0, 2), (0, 1)))
 
 
-# ---------------------------------------------------------------------------
-# Several views: a tuple of single ones, whose features are put side by side
+# -- Several views: a tuple of single ones, whose features are put side by side
 
 
 class PerView(tuple):
@@ -302,8 +309,7 @@ def _with_features(part: Any, features: np.ndarray) -> Any:
     return replace(part, features=features)
 
 
-# ---------------------------------------------------------------------------
-# Hermitian matrices: real ones of twice the size, whose features keep what differs
+# -- Hermitian matrices: real ones of twice the size, whose features keep what differs
 
 
 @dataclass(frozen=True, eq=False)
@@ -347,8 +353,7 @@ class ComplexDecomposition:
         return to_complex(self.real.pull_factor(unfold(rows)))
 
 
-# ---------------------------------------------------------------------------
-# Products that are triangular or symmetric: large matrices need little more than half the operations, in
+# -- Products that are triangular or symmetric: large matrices need little more than half the operations, in
 # bands of rows, by BLAS, or by NumPy, which knows the product of a matrix with its own transpose.
 
 
@@ -399,7 +404,7 @@ def _cholesky(X: np.ndarray) -> np.ndarray | None:
 
 
 def _congruence(W: np.ndarray, X: np.ndarray, C: np.ndarray | None) -> np.ndarray:
-    """``W X W'`` of a large matrix; the lower triangle is sure.
+    """``W X W'`` of a large matrix; the lower triangle is valid.
 
     With ``X = C C'`` it takes two thirds of the operations, so that C is worth computing for this alone.
     """

@@ -22,8 +22,7 @@ import numpy as np
 
 from spdmetric.linalg.batch import Factor, PerView, compose, count_features, view_columns
 from spdmetric.linalg.hermitian import fill_matrices
-from spdmetric.linalg.moments import Moments
-from spdmetric.linalg.symmetric import lazy
+from spdmetric.linalg.symmetric import Moments, lazy
 from spdmetric.manifolds import FactorPoint
 from spdmetric.objectives.data import Data, Part
 from spdmetric.objectives.weighting import (

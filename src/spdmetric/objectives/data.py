@@ -23,16 +23,14 @@ from array_api_compat import is_array_api_obj
 from scipy.sparse import issparse
 
 from spdmetric.linalg.batch import Decomposition, Factor, Stack, Views, make_stack
-from spdmetric.linalg.moments import Moments, Summary
-from spdmetric.linalg.symmetric import Array, adjoint, congruence, lazy, symmetrize
+from spdmetric.linalg.symmetric import Array, Moments, Summary, adjoint, congruence, lazy, symmetrize
 from spdmetric.linalg.threads import Map, chunks
 from spdmetric.means import RowFunction
 from spdmetric.validation import check_chunk, check_stack
 
 Rows = slice | np.ndarray  # a slice, or ascending row numbers
 
-# ---------------------------------------------------------------------------
-# Targets
+# -- Targets ------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,8 +177,7 @@ Target: TypeAlias = ClassTarget | RegressionTarget
 Summand = Callable[[np.ndarray, Any], Any]  # of matrices and their target
 
 
-# ---------------------------------------------------------------------------
-# Chunks
+# -- Chunks -------------------------------------------------------------------
 
 
 @dataclass(eq=False)
@@ -219,8 +216,7 @@ class Part(NamedTuple):
         return rows
 
 
-# ---------------------------------------------------------------------------
-# The record
+# -- The record ---------------------------------------------------------------
 
 
 @dataclass(eq=False)
@@ -340,8 +336,7 @@ class Data:
         return value
 
 
-# ---------------------------------------------------------------------------
-# Reading and checking, chunk by chunk
+# -- Reading and checking, chunk by chunk -------------------------------------
 
 
 def is_stored(X: Array) -> bool:
@@ -414,8 +409,7 @@ def _check_file(X: Array) -> None:
         )
 
 
-# ---------------------------------------------------------------------------
-# Stacks that are read or made when they are asked for
+# -- Stacks that are read or made when they are asked for ---------------------
 
 
 class LazyStack:
@@ -514,8 +508,7 @@ def _of_view(f: Callable[..., Any], v: int, size: int, X: Any, *target: Any) -> 
     return f(take_view(X, v, size), *target)
 
 
-# ---------------------------------------------------------------------------
-# Memory
+# -- Memory -------------------------------------------------------------------
 
 _UNKNOWN_MEMORY = 8 * 2**30
 _ALWAYS_FITS = 2**26  # a quarter of less memory than Python with NumPy and SciPy needs to work at all

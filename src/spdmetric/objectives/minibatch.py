@@ -22,8 +22,7 @@ import numpy as np
 
 from spdmetric.linalg.batch import Decomposition, Factors, PerView, Views, make_stack, view_columns
 from spdmetric.linalg.hermitian import fill_matrices, list_entries
-from spdmetric.linalg.moments import Moments, compute_moments
-from spdmetric.linalg.symmetric import lazy, symmetrize
+from spdmetric.linalg.symmetric import Moments, compute_moments, lazy, symmetrize
 from spdmetric.manifolds import FactorPoint
 from spdmetric.objectives.alignment import Evaluation, Misalignment
 from spdmetric.objectives.data import Data, default_chunk_size

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spdmetric.linalg.moments import Moments
+from spdmetric.linalg.symmetric import Moments
 from spdmetric.objectives.data import Target
 
 _EPS = float(np.finfo(np.float64).eps)

@@ -259,7 +259,7 @@ class ReferenceSpectrumDisplay(Display):
             Where to draw; a new figure by default.
         kind : {"spectrum", "movement"}, default="spectrum"
             "spectrum": the eigenvalues of G and of its start; "movement": the
-            log-eigenvalues of G as seen from its start.
+            log-eigenvalues of G relative to its start.
         """
         check_choice("kind", kind, ("spectrum", "movement"))
         self.ax_, self.figure_ = axes_for(ax)
@@ -274,7 +274,7 @@ class ReferenceSpectrumDisplay(Display):
             colors = np.where(np.asarray(self.movement) > 0, BLUE, VERMILLION)
             self.ax_.bar(index, np.asarray(self.movement), color=colors.tolist())
             self.ax_.axhline(0, color="black", lw=0.8)
-            self.ax_.set(xlabel="direction", ylabel="log-eigenvalue seen from the start")
+            self.ax_.set(xlabel="direction", ylabel="log-eigenvalue relative to the start")
         self.ax_.set_title(f"{kind.capitalize()} of the reference point")
         self.ax_.locator_params("x", integer=True)
         return self

@@ -14,7 +14,7 @@ from spdmetric.solvers.run import Iterate, Run
 
 _WARM_UP = 4  # mini-batches whose gradients at the center give the direction of the first step
 _LENGTH = 0.4  # of steps, as a share of the radius, were it not for the root of their number
-_WORTH = 5e-3  # relative improvement below which the last passes were not worth their while
+_WORTH = 5e-3  # relative improvement below which the last passes did not help
 _SPAN = 256  # mini-batches whose mean value is known well enough to tell
 
 

@@ -1,10 +1,9 @@
 """Compiled code on disk, compiled anew when any source of this folder has changed.
 
-A kernel contains the code of functions of other modules, while numba looks at the module of the
-kernel only.  Here the key of what is stored has a digest of all sources.  The place is numba's:
-``NUMBA_CACHE_DIR`` if it is set, else ``__pycache__``, or where that cannot be written the user's
-cache folder.  What is damaged there is compiled anew; what cannot be written is compiled in each process,
-after one warning.
+A kernel contains the code of functions of other modules, while numba looks at the module of the kernel only.
+Here the key of what is stored has a digest of all sources.  The place is numba's: ``NUMBA_CACHE_DIR`` if it
+is set, else ``__pycache__``, or where that cannot be written the user's cache folder.  What is damaged there
+is compiled anew; what cannot be written is compiled in each process, after one warning.
 """
 
 from __future__ import annotations

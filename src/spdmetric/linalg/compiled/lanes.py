@@ -1,16 +1,14 @@
 """Eight matrices at once: a number type for compiled code that holds one value a matrix.
 
-Small matrices are too small for the vector units of a processor: a row of three or twenty
-numbers is over before it starts.  Many small matrices are not.  Here one `Lanes` value
-holds the *same* entry of LANES different matrices, and arithmetic acts on all of them in
-the same instruction.  An algorithm written for one matrix then runs for LANES of them,
-with the same text, as long as it does not branch on data: `where` takes the place of
-``if``, and a matrix that is done waits for the others behind a mask.
+Small matrices are too small for the vector units of a processor: a row of three or twenty numbers is over
+before it starts.  Many small matrices are not.  Here one `Lanes` value holds the *same* entry of LANES
+different matrices, and arithmetic acts on all of them in the same instruction.  An algorithm written for one
+matrix then runs for LANES of them, with the same text, as long as it does not branch on data: `where` takes
+the place of ``if``, and a matrix that is done waits for the others behind a mask.
 
-The type maps to a vector of the compiler (LLVM), which cuts it into whatever registers
-the processor has.  In memory a Lanes value is the last axis, of length LANES, of a
-C-contiguous float64 array; `get1`, `get2`, `put1` and `put2` read and write it, without
-checks of bounds.
+The type maps to a vector of the compiler (LLVM), which cuts it into whatever registers the processor has.  In
+memory a Lanes value is the last axis, of length LANES, of a C-contiguous float64 array; `get1`, `get2`,
+`put1` and `put2` read and write it, without checks of bounds.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Products of matrices of Lanes, two by two entries at a time, or four by two.
 
-All are of the form ``C[i, j] = sum_k A[i, k] B[j, k]``: rows against rows, both read in the
-order of memory.  Four sums, or eight where there are registers for them, are in flight together, so that
-every value read is used twice and the adders do not wait for their own results.  Therefore rows come in
-pairs: where a size is odd, one more row is read, and one more row or column of C written; what stands
-there is never used.
+All are of the form ``C[i, j] = sum_k A[i, k] B[j, k]``: rows against rows, both read in the order of memory.
+Four sums, or eight where there are registers for them, are in flight together, so that every value read is
+used twice and the adders do not wait for their own results.  Therefore rows come in pairs: where a size is
+odd, one more row is read, and one more row or column of C written; what stands there is never used.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ import numpy as np
 from spdmetric.linalg.compiled import kernels, sums
 from spdmetric.linalg.compiled.eigen import GROUPS, LINES, MORE
 from spdmetric.linalg.compiled.lanes import LANES, Scratch, empty, plain
-from spdmetric.linalg.moments import Moments
+from spdmetric.linalg.symmetric import Moments
 
 
 def _even(size: int) -> int:

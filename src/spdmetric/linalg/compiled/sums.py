@@ -13,7 +13,7 @@ import numpy as np
 from spdmetric.linalg.compiled.cache import kernel
 from spdmetric.linalg.compiled.lanes import LANES, Scratch, fill, get1, get2, part, plain, put1, put2
 from spdmetric.linalg.compiled.products import sum_lanes
-from spdmetric.linalg.moments import Moments, compute_moments
+from spdmetric.linalg.symmetric import Moments, compute_moments
 
 FEW = 45  # features of 9 x 9 matrices: beyond, the moments of LANES rows leave the cache
 _TIMES = 4  # LANES rows are added to the second moments in one pass over them
@@ -108,7 +108,7 @@ def _rows(features, Y, weight, mean, Q, Z, w, out, rows):  # type: ignore[no-unt
 
 
 def moments(features: np.ndarray, Y: np.ndarray, weight: np.ndarray, *, gram: bool = False) -> Moments:
-    """As `spdmetric.linalg.moments.compute_moments`."""
+    """As `spdmetric.linalg.symmetric.compute_moments`."""
     p, q = features.shape[1], features.shape[1] + Y.shape[1]
     if gram or p > FEW:
         return compute_moments(features, Y, weight, gram=gram)
