@@ -102,6 +102,12 @@ def put_attributes(app: Any, what: str, name: str, obj: Any, options: Any, lines
     lines[place:place] = [*listed, ""]
 
 
+def anchor_source(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Let the page of the source link back to a function by the module that defines it."""
+    if what == "function" and (defined := f"{obj.__module__}.{obj.__name__}") != name:
+        lines += ["", ".. raw:: html", "", f'   <span id="{defined}"></span>', ""]
+
+
 def skip_foreign(app: Any, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
     """Leave out what classes inherit from other packages: those document it themselves."""
     module = str(getattr(member, "__module__", "") or "")
@@ -116,4 +122,5 @@ def setup(app: Any) -> dict[str, bool]:
     app.connect("autodoc-process-docstring", take_attributes, priority=450)  # before numpydoc
     app.connect("autodoc-process-docstring", put_attributes, priority=550)  # after numpydoc
     app.connect("autodoc-process-docstring", see_also, priority=600)
+    app.connect("autodoc-process-docstring", anchor_source, priority=650)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
