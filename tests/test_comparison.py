@@ -1001,6 +1001,58 @@ def test_a_report_in_a_notebook(tmp_path, monkeypatch):
         report.best_estimator("manhattan")
 
 
+def test_singular_matrices_that_no_method_takes_get_the_reason(capsys, tmp_path):
+    X, y = matrices(24)
+    X[:, 0] = X[:, :, 0] = 0
+    X[0] += np.diag([1.0, 0, 0, 0])  # no common range
+    with pytest.raises(
+        ValueError, match="No method can be run on these matrices: mdm needs matrices of full"
+    ):
+        spdmetric.compare(X, y, methods="mdm")
+    np.savez(tmp_path / "low.npz", X=X, y=y)
+    assert (
+        main(["compare", str(tmp_path / "low.npz"), "--methods", "mdm", "--out", str(tmp_path / "r.html")])
+        == 2
+    )
+    assert "mdm needs matrices of full rank" in capsys.readouterr().err
+
+
+def test_methods_that_fail_are_said_in_the_answer(monkeypatch):
+    broken = Fails(ValueError("no luck"), repeat(True))
+    monkeypatch.setitem(METHODS, "spdmetric", replace(METHODS["spdmetric"], recipe=lambda sizes: broken))
+    found = spdmetric.compare(toy(), methods=("euclid", "spdmetric"), repeats=1)
+    assert "1 of 2 methods failed and are not compared: Chosen metric and head (ValueError: no luck)." in str(
+        found
+    )
+    with pytest.raises(
+        ValueError, match=r"No method could be run\. Chosen metric and head: ValueError: no luck"
+    ):
+        spdmetric.compare(toy(), methods="spdmetric", repeats=1)
+
+
+def test_signals_epochs_and_frames_are_compared(rng):
+    """By their covariances, with the names of the channels; names with places are drawn as heads."""
+    mne, pandas = pytest.importorskip("mne"), pytest.importorskip("pandas")
+    channels, y = ["C3", "Cz", "C4", "Pz", "Fz"], np.arange(40) % 2
+    signals = rng.standard_normal((40, 5, 60)) * np.where(y, 1.0, 3.0)[:, None, None]
+    options = {"methods": ("logeuclid-kta", "mdm"), "repeats": 1}
+    found = spdmetric.compare(signals, y, **options)
+    assert "estimated by OAS" in found.data.notes[-1]
+    events = np.column_stack([np.arange(40), np.zeros(40, int), y + 1])
+    info = mne.create_info(channels, 100.0, "eeg")
+    epochs = mne.EpochsArray(1e-6 * signals, info, events, event_id={"rest": 1, "move": 2}, verbose=False)
+    report = spdmetric.compare(epochs, **options)
+    assert report.channels == tuple(channels)
+    assert set(report.data.y) == {"rest", "move"}
+    page = unescape(report._repr_html_())
+    assert any(
+        "component 1" in b64decode(one).decode() for one in re.findall('svg\\+xml;base64,([^"]*)"', page)
+    )
+    rows = [pandas.DataFrame(one.T, columns=channels).assign(trial=k) for k, one in enumerate(signals)]
+    frame = pandas.concat(rows).groupby("trial").cov()
+    assert spdmetric.compare(frame, y, **options).channels == tuple(channels)
+
+
 @pytest.mark.parametrize(
     ("given", "error", "sentence"),
     [

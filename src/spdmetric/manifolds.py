@@ -51,7 +51,7 @@ class BallPoint:
 
     def __init__(self, coordinates: Spectrum, root: np.ndarray):
         s, P = self._s, self._P = coordinates
-        self._root = root
+        self._root, self.square = root, float(s @ s)  # of the distance from the center
         self.factor = np.exp(-s / 2)[:, None] * (P.conj().T @ root)  # (d, d)
         S = (P * s) @ P.conj().T
         self.S = (S + S.conj().T) / 2  # normal coordinates, (d, d)
@@ -67,19 +67,9 @@ class BallPoint:
         """Eigenvectors and, in the last column, eigenvalues of S, (d, d + 1): what a file needs to keep."""
         return np.column_stack([self._P, self._s])
 
-    @property
-    def square(self) -> float:
-        """Squared distance from the center."""
-        return float(self._s @ self._s)
-
     def scaled(self, share: float) -> BallPoint:
         """The point at a share of the distance from the center."""
         return BallPoint(Spectrum(self._s * share, self._P), self._root)
-
-    @property
-    def learned(self) -> bool:
-        """Whether labels may have had a part in the point: not at the center."""
-        return bool(self.S.any())
 
     @property
     def spread(self) -> float:
@@ -194,7 +184,7 @@ class RankPoint:
 
     def __init__(self, S: np.ndarray):
         m = len(S)
-        self.S = S
+        self.S, self.square = S, float(np.vdot(S, S).real)
         self._Q, R = np.linalg.qr(S[:, m:].conj().T / sqrt(2.0))  # (d - m, r), (r, m)
         T = np.zeros((m + len(R), m + len(R)), S.dtype)
         T[:m, :m], T[m:, :m], T[:m, m:] = S[:, :m], R, R.conj().T
@@ -207,19 +197,9 @@ class RankPoint:
         """All that a file needs to keep, (m, d)."""
         return self.S
 
-    @property
-    def square(self) -> float:
-        """Squared norm of the coordinates."""
-        return float(np.vdot(self.S, self.S).real)
-
     def scaled(self, share: float) -> RankPoint:
         """The point at a share of the coordinates."""
         return RankPoint(self.S * share)
-
-    @property
-    def learned(self) -> bool:
-        """Whether labels had a part in the point: the axes were chosen by them."""
-        return self.S.shape[0] < self.S.shape[1] or bool(self.S.any())
 
     def widened(self, rank: int) -> RankPoint:
         """More rows of the same ``exp(-S/2)``: the factor of a higher rank."""
@@ -391,14 +371,11 @@ class ViewPoint:
 
     def split(self, S: np.ndarray) -> list[np.ndarray]:
         """What belongs to each view."""
-        sizes = [view.S.shape for view in self.views]
-        stops = np.cumsum([columns for _, columns in sizes]).tolist()
-        places = zip(sizes, stops, strict=True)
-        return [S[:rows, stop - columns : stop] for (rows, columns), stop in places]
+        stops = np.cumsum([view.S.shape[1] for view in self.views])[:-1]
+        return [part[: len(view.S)] for view, part in zip(self.views, np.split(S, stops, 1), strict=True)]
 
     def _join(self, blocks: Iterable[np.ndarray]) -> np.ndarray:
-        sizes = [view.S.shape for view in self.views]
-        joined = np.zeros((max(rows for rows, _ in sizes), sum(columns for _, columns in sizes)))
+        joined = np.zeros((max(len(v.S) for v in self.views), sum(v.S.shape[1] for v in self.views)))
         for place, block in zip(self.split(joined), blocks, strict=True):
             place[...] = block
         return joined
@@ -409,35 +386,28 @@ class ViewPoint:
 
     def riemannian_gradient(self, gradient: Array) -> Array:
         """Coordinate vector of the affine-invariant gradient."""
-        parts = zip(self.views, self.split(gradient), strict=True)
-        return self._join(view.riemannian_gradient(part) for view, part in parts)
+        return self._join(view.riemannian_gradient(part) for view, part in self._parts(gradient))
 
     def orthonormal_gradient(self, gradient: Array) -> Array:
         """The gradients in the frames, turned back."""
-        parts = zip(self.views, self.split(gradient), strict=True)
-        return self._join(view.orthonormal_gradient(part) for view, part in parts)
+        return self._join(view.orthonormal_gradient(part) for view, part in self._parts(gradient))
 
     def norm(self, gradient: Array) -> float:
         """Length of a gradient on the product of the manifolds."""
-        parts = zip(self.views, self.split(gradient), strict=True)
-        return hypot(*(view.norm(part) for view, part in parts))
+        return hypot(*(view.norm(part) for view, part in self._parts(gradient)))
+
+    def _parts(self, S: np.ndarray) -> Iterable[tuple[BallPoint | RankPoint, np.ndarray]]:
+        return zip(self.views, self.split(S), strict=True)
 
     def preconditioner(self, curvature: PerView) -> Callable[[np.ndarray], np.ndarray]:
         """Those of the views, each for its own part."""
-        of_views = [view.preconditioner(of_view) for view, of_view in zip(self.views, curvature, strict=True)]
-        return lambda gradient: self._join(
-            f(part) for f, part in zip(of_views, self.split(gradient), strict=True)
-        )
+        of_views = [view.preconditioner(own) for view, own in zip(self.views, curvature, strict=True)]
+        return lambda gradient: self._join(map(lambda f, part: f(part), of_views, self.split(gradient)))
 
     def widened(self, *ranks: int) -> ViewPoint:
         """More rows for each view, which is of low rank."""
         views: Iterable[Any] = self.views
         return ViewPoint((view.widened(m) for view, m in zip(views, ranks, strict=True)), self.factor.scales)
-
-    @property
-    def learned(self) -> bool:
-        """Whether labels may have had a part in the point."""
-        return any(view.learned for view in self.views)
 
     @property
     def spread(self) -> float:

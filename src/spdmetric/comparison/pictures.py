@@ -108,7 +108,8 @@ def draw_learned(
     if hasattr(metric, "cv_results_"):
         with _begin(3.6) as (figure, axes):
             ChoiceDisplay.from_estimator(metric, ax=axes)
-            axes.set(xlabel="gain in log-likelihood, ± one s.e.")
+            axes.set(xlabel=f"gain in {'R²' if plan.classes is None else 'log-likelihood'}, ± one s.e.")
+            axes.margins(x=0.06)
         figures["candidates"] = figure
     if not metric.embedding_.low_rank and metric.radius_ > 0:
         with _begin(2.6) as (figure, axes):
@@ -141,9 +142,9 @@ def draw_heads(patterns: Patterns, info: Info) -> style.Figure:
     with style.canvas(4.4, 1.9 * -(-n // 3), None, **_TEXT) as figure:
         figure.set_layout_engine("constrained")
         axes = figure.subplots(-(-n // 3), min(n, 3), squeeze=False).ravel()
-        PatternsDisplay(patterns, info).plot(list(axes[:n]), n_components=n, topomap_kw={"sensors": "k."})
+        PatternsDisplay(patterns, info).plot(list(axes[:n]), n_components=n, topomap_kw={"sensors": "k,"})
         for one in axes:
-            one.set_title(one.get_title(), fontsize=7.5)
+            one.set_title(one.get_title("left") or one.get_title(), fontsize=7.5)
             one.set_axis_off()
     return figure
 

@@ -238,7 +238,7 @@ def _whiten(block: Block, *, factor: Factor, n: int) -> Pieces:
     X, found = block.matrices, []
     for rows in chunks(len(X), _piece_size(whitened_shape(n, factor))):
         some = whiten(factor, X[rows])
-        found.append(Chunk(some, slice(0, len(some)), block.target.part(rows), n))
+        found.append(Chunk(some, slice(0, some.shape[0]), block.target.part(rows), n))
     return Pieces(found)
 
 

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spdmetric import validation
 from spdmetric.estimators._data import Domains, find_domain_means, read_checked, recenter_rows
-from spdmetric.estimators.embedding import AnyEmbedding, Embedding, ViewEmbedding, embedding_at
+from spdmetric.estimators.embedding import AnyEmbedding, Embedding, embedding_at
 from spdmetric.geometry import geodesic
 from spdmetric.io.atomic import atomic_file
 from spdmetric.linalg.symmetric import Array, array_namespace, congruence, detached, is_complex
@@ -103,11 +103,8 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
     def view_scales_(self) -> np.ndarray:
         """What the vectors of each view are multiplied with; 0 for one that is not used."""
         check_is_fitted(self)
-        scales = np.zeros(self.n_views_ or 1)
-        embedding = self.embedding_
-        used = embedding.scales if isinstance(embedding, ViewEmbedding) else (1.0,)
-        scales[: len(used)] = used
-        return scales
+        used = getattr(self.embedding_, "scales", (1.0,))
+        return np.pad(used, (0, (self.n_views_ or 1) - len(used)))
 
     @property
     def weighting_(self) -> np.ndarray | None:
@@ -137,9 +134,8 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         numbered = super().get_feature_names_out(input_features)
         if input_features is None or self.embedding_.low_rank or self.weighting_ is not None:
             return numbered
-        views = self.embedding_.views if isinstance(self.embedding_, ViewEmbedding) else (self.embedding_,)
-        names = []
-        for v, view in enumerate(views):
+        names: list[str] = []
+        for v, view in enumerate(self.embedding_.views):
             prefix = "" if self.n_views_ is None else f"{self.view_names_[v] if self.view_names_ else v}·"
             channels = input_features[: len(view.basis)]
             pairs = [f"{prefix}{one}·{other}" for one, other in combinations_with_replacement(channels, 2)]
@@ -266,7 +262,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
 
     def _placed(self) -> AnyEmbedding:
         """The embedding, if it is known what matrices are to be recentered by."""
-        if self.domains_ is not None and self.embedding_.domain_mean is None:
+        if self.domains_ is not None and self.embedding_.views[0].domain_mean is None:
             raise ValueError(
                 "This metric was fitted with sample_domain, and does not know by which mean to recenter "
                 "these matrices: pass sample_domain to transform, or adapt() to their session first."
@@ -287,7 +283,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         if is_dask_array(X):
             from spdmetric.distributed import arrays
 
-            whitened = self.embedding_.with_domain_mean(None)
+            whitened = self.embedding_.update(_set_mean)
             recentered = recenter_rows(X, index, means)
             Z = arrays.transform(recentered, whitened.embed, whitened.n_features, None)
             return Z.astype(np.float32) if single else Z
@@ -295,14 +291,14 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
             xp, place = array_namespace(X), partial(array_namespace(X).asarray, device=device(X))
             parts = [np.flatnonzero(index == k) for k in range(len(means))]
             of_parts = [
-                self.embedding_.with_domain_mean(mean).embed(xp.take(X, place(rows), axis=0))
+                self.embedding_.update(_set_mean, mean).embed(xp.take(X, place(rows), axis=0))
                 for mean, rows in zip(means, parts, strict=True)
             ]
             Z = xp.take(xp.concat(of_parts), place(np.argsort(np.concatenate(parts))), axis=0)
             return validation.as_float(Z, single=single)
         vectors = np.empty((X.shape[0], self.embedding_.n_features), np.float32 if single else np.float64)
         for k, mean in enumerate(means):
-            embedding = self.embedding_.with_domain_mean(mean)
+            embedding = self.embedding_.update(_set_mean, mean)
             for rows in np.array_split(np.flatnonzero(index == k), len(row_chunks(X.shape))):
                 if rows.size:
                     some = X[rows] if isinstance(X, np.ndarray) else read_checked(X, rows)
@@ -469,7 +465,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         X = self._check_matrices(validation.to_numpy(X))
         weight = validation.check_weights(sample_weight, X)
         total = weight.sum()
-        total += self.embedding_.session_weight if resumed else 0.0
+        total += self.embedding_.views[0].session_weight if resumed else 0.0
         share, weight = weight.sum() / total, weight / weight.max()
 
         def mean_of(X: np.ndarray) -> np.ndarray:
@@ -506,6 +502,11 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         tags.input_tags.positive_only = False
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _set_mean(embedding: Embedding, mean: np.ndarray | None = None) -> Embedding:
+    """The same for matrices of a domain, or for such as are recentered."""
+    return replace(embedding, domain_mean=mean)
 
 
 def _check_vectors(vectors: Any) -> Array:

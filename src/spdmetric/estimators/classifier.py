@@ -25,13 +25,13 @@ from spdmetric.estimators._adaptation import (
 from spdmetric.estimators._selection import embed, split_views
 from spdmetric.estimators._streaming import RandomState
 from spdmetric.estimators.cv import LogEuclideanMetricCV, MetricPredictor, Training, transform_to_numpy
-from spdmetric.estimators.embedding import Embedding, ViewEmbedding
 from spdmetric.estimators.heads import ClassMeans, Votes, log_posterior, order_classes
 from spdmetric.estimators.metric import LogEuclideanMetric
 from spdmetric.linalg.batch import compose, view_columns
 from spdmetric.linalg.symmetric import Array, invsqrtm, powm
 from spdmetric.linalg.threads import one_thread
-from spdmetric.objectives.data import ClassTarget
+from spdmetric.manifolds import ViewPoint
+from spdmetric.objectives.data import ClassTarget, take_view
 from spdmetric.validation import ClassWeight, UninformativeDataError
 
 
@@ -361,7 +361,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         if np.bincount(mine.codes, minlength=len(self.classes_)).min() < 2:
             return None
         own = validation.check_samples(validation.to_numpy(X), 1)[counts]
-        own = own if own.ndim == 3 else own[:, : len(self.metric_.embedding_.ranks)]
+        own = own if own.ndim == 3 else own[:, : len(self.metric_.embedding_.views)]
         rank = None if validation.is_definite(own) else validation.smallest_rank(own)
         metric = LogEuclideanMetricCV(
             LogEuclideanMetric(task="classification", tol=3e-2, max_iter=40),
@@ -391,16 +391,16 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         vectors = transform_to_numpy(metric, X, None)
         share = estimate_shares(vectors, weight, head, variance, centers.share)
         targets = np.split(share @ centers.vectors, np.cumsum(centers.lengths)[:-1])
-        left = iter(targets)
-
-        def shift(view: Embedding, X: np.ndarray) -> Embedding:
-            return view.moved(find_shifted_mean(X, weight, view.mean, next(left)))
-
-        shifted = metric.embedding_.update(shift, X)
+        views = metric.embedding_.views
+        stacks = [X] if X.ndim == 3 else [take_view(X, v, len(view.basis)) for v, view in enumerate(views)]
+        means = [
+            find_shifted_mean(stack, weight, view.mean, target)
+            for stack, view, target in zip(stacks, views, targets, strict=True)
+        ]
 
         def move(metric: LogEuclideanMetricCV) -> LogEuclideanMetricCV:
-            there = copy(metric)
-            there.embedding_ = metric.embedding_.moved(shifted.mean)
+            there, left = copy(metric), iter(means)
+            there.embedding_ = metric.embedding_.update(lambda view: view.moved(next(left)))
             return there
 
         adapted = self._carry(move)
@@ -416,9 +416,13 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
 def _widen(metric: LogEuclideanMetricCV, ranks: Sequence[int]) -> LogEuclideanMetricCV:
     """A copy whose vectors have no weighting, and at low rank more directions."""
     wide, embedding = copy(metric), replace(metric.embedding_, weighting=None)
-    if embedding.low_rank and tuple(ranks) != embedding.ranks:
-        wide.solution_ = replace(metric.solution_, point=metric.solution_.point.widened(*ranks))
-        embedding = embedding.with_point(wide.solution_.point)
+    if embedding.low_rank and list(ranks) != [len(view.factor) for view in embedding.views]:
+        point = metric.solution_.point.widened(*ranks)
+        wide.solution_ = replace(metric.solution_, point=point)
+        left = iter(point.views if isinstance(point, ViewPoint) else [point])
+        embedding = embedding.update(
+            lambda view: replace(view, factor=(p := next(left)).factor, frame=p.frame)
+        )
     wide.embedding_ = embedding
     return wide
 
@@ -430,14 +434,14 @@ def _widen_vectors(
 
     And both ranks, of each view.
     """
-    ranks, X = metric.embedding_.ranks, training.data.X
+    ranks, X = [len(view.factor) for view in metric.embedding_.views], training.data.X
     if not metric.embedding_.low_rank:
         return training.plain, tuple(zip(ranks, ranks, strict=True))
     stacks = split_views(X, training.start.factor)
     most = [validation.smallest_rank(one) if training.logs is None else one.shape[1] for one in stacks]
     wide = [min(2 * m, rank) for m, rank in zip(ranks, most, strict=True)]
     vectors = training.plain
-    if wide != list(ranks):
+    if wide != ranks:
         point = metric.solution_.point.widened(*wide)
         vectors = embed(X, compose(point.factor, training.start.factor))
     return vectors, tuple(zip(ranks, wide, strict=True))
@@ -445,8 +449,7 @@ def _widen_vectors(
 
 def _find_centers(metric: LogEuclideanMetricCV, training: Training) -> ClassCenters | None:
     """Where the classes are, from the mean of all matrices, or of the domain of each; None: there is none."""
-    embedding, target = metric.embedding_, training.data.target
-    views = embedding.views if isinstance(embedding, ViewEmbedding) else (embedding,)
+    views, target = metric.embedding_.views, training.data.target
     stacks = split_views(training.data.X, training.start.factor)
     if training.logs is None and not all(map(validation.is_definite, stacks)):
         return None

@@ -80,10 +80,6 @@ class Embedding:
         """The same with another such point."""
         if self.domain_mean is None:
             return replace(self, center=congruence(self.basis.conj().T, mean))
-        return self.with_domain_mean(mean)
-
-    def with_domain_mean(self, mean: np.ndarray | None) -> Embedding:
-        """The same for matrices of a domain, or for such as are recentered."""
         return replace(self, domain_mean=mean)
 
     @property
@@ -92,13 +88,9 @@ class Embedding:
         return len(self.factor) if self.low_rank else None
 
     @property
-    def ranks(self) -> tuple[int, ...]:
-        """Number of rows of the factor, as of several views."""
-        return (len(self.factor),)
-
-    def with_point(self, point: Any) -> Embedding:
-        """The same of another point, of low rank."""
-        return replace(self, factor=point.factor, frame=point.frame)
+    def views(self) -> tuple[Embedding, ...]:
+        """Itself, as of several views."""
+        return (self,)
 
     @property
     def n_features(self) -> int:
@@ -218,11 +210,6 @@ class ViewEmbedding:
         return PerView(view.frame for view in self.views)
 
     @property
-    def session_weight(self) -> float:
-        """Of the samples of a new session that the centers are the means of."""
-        return self.views[0].session_weight
-
-    @property
     def low_rank(self) -> bool:
         """Whether factors of low rank were learned."""
         return self.views[0].low_rank
@@ -230,16 +217,7 @@ class ViewEmbedding:
     @property
     def rank(self) -> int | None:
         """Smallest rank that matrices of a view must have; None where they must be definite."""
-        return min(self.ranks) if self.low_rank else None
-
-    @property
-    def ranks(self) -> tuple[int, ...]:
-        """Number of rows of each factor."""
-        return tuple(len(view.factor) for view in self.views)
-
-    def with_point(self, point: Any) -> ViewEmbedding:
-        """The same of another point, of low rank."""
-        return replace(self, views=tuple(map(Embedding.with_point, self.views, point.views)))
+        return min(len(view.factor) for view in self.views) if self.low_rank else None
 
     @property
     def distance(self) -> float:
@@ -249,14 +227,13 @@ class ViewEmbedding:
     @property
     def n_features(self) -> int:
         """Length of the vectors."""
-        return (
-            sum(view.n_features for view in self.views) if self.weighting is None else self.weighting.shape[1]
-        )
+        return sum(v.n_features for v in self.views) if self.weighting is None else self.weighting.shape[1]
 
     @property
     def components(self) -> np.ndarray:
         """Factors of all views, (views, m, d); what a smaller view has not is zero."""
-        W = np.zeros((len(self.views), max(self.ranks), self.size))
+        shape = (len(self.views), max(len(view.factor) for view in self.views), self.size)
+        W = np.zeros(shape, self.views[0].components.dtype)
         for padded, view in zip(W, self.views, strict=True):
             padded[: len(view.factor), : len(view.basis)] = view.components
         return W
@@ -266,56 +243,25 @@ class ViewEmbedding:
         """The reference points, (views, d, d)."""
         return pad_views((view.reference for view in self.views), self.size)
 
-    @property
-    def domain_mean(self) -> np.ndarray | None:
-        """Means of a domain, (views, d, d), or None."""
-        means = [view.domain_mean for view in self.views]
-        return (
-            pad_views((mean for mean in means if mean is not None), self.size)
-            if means[0] is not None
-            else None
-        )
-
-    @property
-    def mean(self) -> np.ndarray:
-        """What the views are whitened by first, (views, d, d)."""
-        return pad_views((view.mean for view in self.views), self.size)
-
-    def moved(self, mean: np.ndarray) -> ViewEmbedding:
-        """The same with other such points."""
-        return self.update(Embedding.moved, mean)
-
-    def with_domain_mean(self, mean: np.ndarray | None) -> ViewEmbedding:
-        """The same for matrices of a domain, or for such as are recentered."""
-        if mean is None:
-            return self.update(lambda view: view.with_domain_mean(None))
-        return self.update(Embedding.with_domain_mean, mean)
-
     def update(self, change: Callable[..., Embedding], *arrays: np.ndarray) -> ViewEmbedding:
         """The same with every view changed, given what belongs to it of arrays (..., views, d, d)."""
         parts = [[take_view(A, v, len(view.basis)) for A in arrays] for v, view in enumerate(self.views)]
-        return replace(
-            self, views=tuple(change(view, *part) for view, part in zip(self.views, parts, strict=True))
-        )
+        return replace(self, views=tuple(map(lambda view, part: change(view, *part), self.views, parts)))
 
     def embed(self, X: Array, *, name: str = "X", first: int = 0) -> Array:
         """Vectors of checked samples, (n, views, d, d)."""
-        vectors = []
+        xp, eye, vectors = array_namespace(X), like(np.eye(self.size), X), []
         for v, (view, scale) in enumerate(zip(self.views, self.scales, strict=True)):
             k, of_view = len(view.basis), f"{name}[:, {v}]"
-            self._check_padding(X, v, k, of_view, first)
+            bad = first_true(xp.any(detached(X[:, v, k:, :]) != eye[k:, :], axis=(1, 2)))
+            if bad is not None:
+                raise ValueError(
+                    f"{of_view}[{first + bad}] is not padded with the identity beyond {k} x {k}, the size of "
+                    "that view in fit: make X with stack_views of the same views."
+                )
             vectors.append(scale * view.embed(take_view(X, v, k), name=of_view, first=first))
-        joined = array_namespace(X).concat(vectors, axis=1)
+        joined = xp.concat(vectors, axis=1)
         return joined if self.weighting is None else joined @ like(self.weighting, joined)
-
-    def _check_padding(self, X: Array, v: int, k: int, name: str, first: int) -> None:
-        xp, rest = array_namespace(X), detached(X[:, v, k:, :])
-        bad = first_true(xp.any(xp.reshape(rest != like(np.eye(self.size)[k:], X), (X.shape[0], -1)), axis=1))
-        if bad is not None:
-            raise ValueError(
-                f"{name}[{first + bad}] is not padded with the identity beyond {k} x {k}, the size of that "
-                "view in fit: make X with stack_views of the same views."
-            )
 
     def count_singular(self, X: np.ndarray) -> int:
         """How many of some matrices factors of low rank cannot compare."""

@@ -229,6 +229,11 @@ class Views:
         d = max(view.shape[-1] for view in self.views)
         return (len(self.views[0]), len(self.views), d, d)
 
+    @property
+    def dtype(self) -> Any:
+        """That of the matrices."""
+        return self.views[0].dtype
+
     def __getitem__(self, rows: Any) -> Views:
         return Views(tuple(view[rows] for view in self.views))
 

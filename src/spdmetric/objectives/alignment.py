@@ -151,7 +151,10 @@ class Evaluation:
 
         In Gram form from the tangent vectors.
         """
-        data, target, mean, learned = self.data, self.data.target, self.summary.mean, self.point.learned
+        data, target, mean = self.data, self.data.target, self.summary.mean
+        # Whether labels had a part in the point: at full rank not at the center, at low rank always.
+        factors = [self.factor] if isinstance(self.factor, np.ndarray) else self.factor.views
+        learned = bool(self.point.S.any()) or any(len(W) < W.shape[1] for W in factors)
         if self.gram:
             K, per_class = self._gram_matrix, target.per_class
             gram = GramRidge.from_products(K, target, mean.size, per_class, learned=learned)

@@ -355,8 +355,7 @@ def stored_shape(X: Array) -> tuple[int, ...]:
 
 def row_chunks(shape: tuple[int, ...]) -> list[slice]:
     """Chunks of a stack, of a size that depends on that of the matrices alone."""
-    size = default_chunk_size(shape[-1])
-    return list(chunks(shape[0], size if len(shape) == 3 else max(8, size // shape[1] // 8 * 8)))
+    return list(chunks(shape[0], default_chunk_size(shape[-1])))
 
 
 def default_chunk_size(d: int) -> int:
@@ -472,36 +471,20 @@ def whitened_shape(n: int, factor: Factor) -> tuple[int, ...]:
     return (n, k, k) if isinstance(factor, np.ndarray) else (n, len(views), k, k)
 
 
-@dataclass(frozen=True, eq=False)
-class OneView:
+class OneView(NamedTuple):
     """One view of labeled matrices, as far as sums over it go."""
 
-    data: Data
-    v: int
-    size: int
+    shape: tuple[int, ...]
+    dtype: Any
+    target: Any
+    average: Callable[[RowFunction], np.ndarray]
+    total: Callable[[Summand], Any]
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """As of a stack of this view alone."""
-        return (self.data.shape[0], self.size, self.size)
-
-    @property
-    def dtype(self) -> Any:
-        """That of the matrices."""
-        return self.data.dtype
-
-    @property
-    def target(self) -> Any:
-        """That of the samples."""
-        return self.data.target
-
-    def average(self, f: RowFunction) -> np.ndarray:
-        """Weighted mean of the rows ``f(X)``."""
-        return self.data.average(partial(_of_view, f, self.v, self.size))
-
-    def total(self, f: Summand) -> Any:
-        """Sum of ``f(X, target)`` over the chunks."""
-        return self.data.total(partial(_of_view, f, self.v, self.size))
+    @classmethod
+    def from_data(cls, data: Data, v: int, k: int) -> OneView:
+        """The v-th view, of size k."""
+        average, total = ((lambda f, g=g: g(partial(_of_view, f, v, k))) for g in (data.average, data.total))
+        return cls((data.shape[0], k, k), data.dtype, data.target, average, total)
 
 
 def _of_view(f: Callable[..., Any], v: int, size: int, X: Any, *target: Any) -> Any:

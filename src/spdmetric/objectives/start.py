@@ -100,13 +100,9 @@ class ViewStarts(NamedTuple):
         cls, sizes: Sequence[int], dtype: Any, scales: tuple[float, ...], logs: Data | None
     ) -> ViewStarts:
         """Among matrices around the identity: of low rank, given their logarithms."""
-        return cls(
-            tuple(
-                Start.at_identity(k, dtype, None if logs is None else OneView(logs, v, k))
-                for v, k in enumerate(sizes)
-            ),
-            scales,
-        )
+        known = [None if logs is None else OneView.from_data(logs, v, k) for v, k in enumerate(sizes)]
+        views = (Start.at_identity(k, dtype, own) for k, own in zip(sizes, known, strict=True))
+        return cls(tuple(views), scales)
 
 
 def find_start(data: Data | OneView, init: str | Array, rank: int | None) -> Any:
@@ -141,7 +137,7 @@ def _find_view_starts(data: Data, init: str | Array, rank: int | None) -> ViewSt
     starts = []
     for v, (k, own) in enumerate(zip(find_sizes(data), inits, strict=True)):
         own = own if isinstance(own, str) else own[:k, :k]
-        starts.append(find_start(OneView(data, v, k), own, None if rank is None else min(rank, k)))
+        starts.append(find_start(OneView.from_data(data, v, k), own, None if rank is None else min(rank, k)))
     return ViewStarts(tuple(starts), (1.0,) * V).rescaled(data, (start.factor[:rank] for start in starts))
 
 
