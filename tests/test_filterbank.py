@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from shutil import copy
+
 import mne
 import numpy as np
 import pytest
@@ -12,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 
 import spdmetric
 from spdmetric import FilterBankCovariances
+from spdmetric.cli import main
 from spdmetric.validation import check_spd
 
 RATE = 160.0
@@ -89,3 +93,20 @@ def test_signals_that_are_none(signals):
     signals[2, 1, 5] = np.nan
     with pytest.raises(ValueError, match=r"X\[2\] contains NaN in 1 of 1284 entries"):
         bank.transform(signals)
+
+
+def test_commands_make_views_of_recordings(data_folder, tmp_path, monkeypatch, capsys):
+    """Bands and windows given several times become a step that the model file keeps."""
+    folder = data_folder / "eegmmi"
+    monkeypatch.chdir(tmp_path)
+    Path("train").mkdir()
+    for run in ("04", "08"):
+        copy(folder / f"S007R{run}.edf", "train")
+    words = ["--events", "T1=left,T2=right", "--band", "8", "30", "--band", "8", "12"]
+    words += ["--window", "0.5", "2.5", "--window", "0.5", "1.5"]
+    assert main(["fit", "train", *words, "--radius", "0", "--rank", "4", "-o", "model.skops"]) == 0
+    bank = spdmetric.load("model.skops")[0]
+    assert bank.bands == [(8.0, 30.0), (8.0, 12.0)]
+    assert bank.windows == [(0.0, 2.0), (0.0, 1.0)]
+    assert main(["predict", "model.skops", str(folder / "S007R12.edf"), "-o", "labels.csv"]) == 0
+    assert "of 15" in capsys.readouterr().out

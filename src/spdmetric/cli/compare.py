@@ -139,8 +139,9 @@ def _write(report: Report, data: Input, arguments: Namespace) -> None:
     from spdmetric.io.atomic import write_atomically
 
     options = ["matrices", "labels", "groups", "subject"]
-    options += ["events", "band", "window"] if data.recipe else []
     values = {name: value for name in options if (value := getattr(arguments, name)) is not None}
+    read = {name: getattr(data.recipe, name, None) for name in ("events", "band", "window")}
+    values |= {name: value for name, value in read.items() if value is not None}
     saved = arguments.save and (arguments.method or report.verdict.unaided[0], arguments.save.name)
     origin = Origin(
         arguments.data.name,

@@ -19,7 +19,7 @@ from spdmetric.cli.options import printable
 from spdmetric.comparison.baselines import from_pyriemann
 from spdmetric.comparison.folds import steps_of
 from spdmetric.comparison.methods import expression
-from spdmetric.estimators import Shrinkage
+from spdmetric.estimators import FilterBankCovariances, Shrinkage
 from spdmetric.io.arrays import SIGNAL_SUFFIXES
 from spdmetric.io.matrices import Matrices, read_matrices
 from spdmetric.io.models import save
@@ -69,7 +69,8 @@ def read_input(
     kept = np.setdiff1d(np.arange(len(found.X)), [one.index for one in bad])
     y, groups, domains = (None if of is None else of[kept] for of in (found.y, found.groups, domains))
     X = matrices = found.X[kept]
-    steps = _make_steps(options, signals=recipe is not None) if steps is None else steps
+    if steps is None:
+        steps = _make_steps(options, getattr(found, "rate", None), signals=recipe is not None)
     for step in steps:
         matrices = step.fit_transform(matrices)
     channels = found.recipe.channels if isinstance(found, Signals) else found.channels
@@ -86,7 +87,11 @@ def _read(
     files = found and (path.is_dir() or path.suffix.lower() in SIGNAL_SUFFIXES)
     wanted = recipe is not None if of_model else files or any(getattr(options, name) for name in SIGNALS)
     if wanted:
-        how = {name: getattr(options, name) for name in ("events", "band", "window")}
+        bands, windows = options.band or [], options.window
+        # One band is that of the whole recording; several, and several windows, are cut out of each trial.
+        band = bands[0] if len(bands) == 1 else None
+        window = windows and (min(start for start, _ in windows), max(end for _, end in windows))
+        how = {"events": options.events, "band": band, "window": window}
         signals = read_signals(path, labels, options.groups, recipe=recipe, **place, **how)
         if _is_symmetric(signals.X):
             todo = "the model takes signals, fit one on matrices" if of_model else "leave out --estimator"
@@ -132,15 +137,22 @@ def _describe_bad(path: Path, bad: list[Bad], n: int, skip: bool) -> list[str]:
     raise ValueError(f"{path}: {len(bad)} of {n} cannot be used, {text}: {todo}")
 
 
-def _make_steps(options: Namespace, *, signals: bool) -> list[BaseEstimator]:
-    """What comes before a method: covariances of signals, and shrinkage."""
+def _make_steps(options: Namespace, rate: float | None, *, signals: bool) -> list[BaseEstimator]:
+    """What comes before a method: covariances of signals, one or several a trial, and shrinkage."""
     shrink, steps = options.shrink, []
     if signals:
         word = shrink if isinstance(shrink, str) else None
         estimator = options.estimator or word or "oas"
         if word is not None and estimator != word:
             raise ValueError(f"--shrink {word} of signals is --estimator {word}: give one of the two.")
-        steps = [from_pyriemann("estimation", "Covariances", estimator=estimator)]
+        bands, windows = ([tuple(pair) for pair in some or []] for some in (options.band, options.window))
+        if len(bands) > 1 or len(windows) > 1:
+            first = min((start for start, _ in windows), default=0.0)
+            windows = [(start - first, end - first) for start, end in windows]
+            several = bands if len(bands) > 1 else None
+            steps = [FilterBankCovariances(several, windows or None, sfreq=rate, estimator=estimator)]
+        else:
+            steps = [from_pyriemann("estimation", "Covariances", estimator=estimator)]
         shrink = None if word else shrink
     elif shrink == "lwf":
         raise ValueError("--shrink lwf needs signals: give those, or --shrink oas, or --shrink 0.1.")

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 from threading import Event, Thread
-from typing import TextIO
+from typing import Any, TextIO
 
 DATA = """
 DATA holds matrices: an .npz or .mat file (of any version) with the arrays X (n, d, d) and y, or covs and
@@ -53,10 +53,11 @@ def add_signals(parser: ArgumentParser) -> None:
     some = parser.add_argument_group("signals")
     names = "annotations that are trials, as T1,T2 or T1=left,T2=right; recordings need it"
     some.add_argument("--events", metavar="E", help=names)
-    band = "pass band of recordings in Hz (default: as they are)"
-    some.add_argument("--band", type=float, nargs=2, metavar=("LOW", "HIGH"), help=band)
-    window = "seconds after the annotation; recordings need it"
-    some.add_argument("--window", type=float, nargs=2, metavar=("START", "END"), help=window)
+    band = "pass band of recordings in Hz (default: as they are); again for several matrices a trial"
+    pair: dict[str, Any] = {"type": float, "nargs": 2, "action": "append"}
+    some.add_argument("--band", metavar=("LOW", "HIGH"), help=band, **pair)
+    window = "seconds after the annotation, which recordings need; again for several matrices a trial"
+    some.add_argument("--window", metavar=("START", "END"), help=window, **pair)
     some.add_argument("--estimator", choices=ESTIMATORS, help="of the covariances (default: oas)")
 
 

@@ -32,7 +32,7 @@ from spdmetric.estimators import (
     LogEuclideanRegressor,
 )
 from spdmetric.estimators.cv import set_nested
-from spdmetric.validation import check_psd, smallest_rank
+from spdmetric.validation import check_psd, check_samples, smallest_rank
 
 
 class Sizes(NamedTuple):
@@ -47,7 +47,9 @@ class Sizes(NamedTuple):
     @classmethod
     def from_data(cls, X: np.ndarray, y: np.ndarray) -> Sizes:
         """Sizes of a training set of positive semi-definite matrices."""
-        (n, d, _), smallest = X.shape, int(np.unique(y, return_counts=True)[1].min())
+        n, d, smallest = X.shape[0], X.shape[-1], int(np.unique(y, return_counts=True)[1].min())
+        if X.ndim == 4:  # several views
+            return cls(n, d, smallest, smallest_rank(check_samples(X, 1)))
         try:
             inside = CommonRange().fit(X).basis_.shape[1]
         except ValueError:  # some are singular inside it: they have ranges of their own

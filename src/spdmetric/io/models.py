@@ -179,7 +179,8 @@ def _check_recipe(recipe: object) -> None:
 def input_of(model: BaseEstimator) -> tuple[str, int | None]:
     """What a model takes, "matrices" or "signals", and their size or number of channels if that is known."""
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
-    form = "signals" if type(steps[0]).__module__ == "pyriemann.estimation" else "matrices"
+    modules = ("pyriemann.estimation", "spdmetric.estimators.filterbank")
+    form = "signals" if type(steps[0]).__module__ in modules else "matrices"
     for step in steps:
         if hasattr(step, "n_features_in_"):
             return form, int(step.n_features_in_)
