@@ -65,7 +65,7 @@ SHARE ?= 1
 nightly: $(STAMP)
 	SPDMETRIC_NIGHTLY=1 SPDMETRIC_SHARE=$(SHARE) $(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal \
 		tests/test_properties_public.py tests/test_fuzz.py tests/test_faults.py tests/test_memory.py \
-		tests/test_gaussian.py tests/test_wheel.py tests/test_threads.py \
+		tests/test_gaussian.py tests/test_wheel.py tests/test_threads.py tests/test_comparison_errors.py \
 		tests/test_comparison.py::test_finished_folds_survive_interruptions_at_any_moment
 
 # Every table and figure that docs/paper.md quotes, into results/paper. DATA is a folder with the folders

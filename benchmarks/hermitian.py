@@ -1,6 +1,6 @@
 """Cross-spectra against their real parts on EEG, and what complex matrices cost: benchmarks/hermitian.json.
 
-python benchmarks/hermitian.py --data FOLDER     # the folder with eegmmi/S001R04.edf, ...
+python -m benchmarks.hermitian --data FOLDER     # the folder with eegmmi/S001R04.edf, ...
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from time import process_time
 import numpy as np
 from sklearn.model_selection import LeaveOneGroupOut, cross_val_score
 
+from reproduction.stamps import Stamp, code_stamp
 from spdmetric import LogEuclideanClassifier, LogEuclideanMetric
 
 SUBJECTS, RUNS = (1, 7, 29), (4, 8, 12)
@@ -72,9 +73,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=os.environ.get("SPDMETRIC_DATA"))
     folder = parser.parse_args().data
-    found: dict[str, object] = {
-        "cost": {f"({n}, {d})": measure_cost(n, d) for n, d in ((200, 16), (1000, 22))}
-    }
+    cost = {f"({n}, {d})": measure_cost(n, d) for n, d in ((200, 16), (1000, 22))}
+    found: dict[str, object] = {"stamp": Stamp(code_stamp())._asdict(), "cost": cost}
     print(f"cost of a fit, complex over real: {found['cost']}")
     if folder is not None:
         rows = []

@@ -61,6 +61,7 @@ def test_a_fit_leaves_public_attributes_alone(fitted):
         *("embedding_", "alignment_", "gamma_", "radius_", "n_iter_", "solution_"),
         *("weighting_penalty_", "weighting_score_"),
         *("classes_", "n_features_in_", "domains_", "domain_means_"),
+        *("n_views_", "view_names_"),
     }
     chosen = {"best_index_", "best_params_", "best_score_", "cv_results_", "path_"}
     chosen |= {"n_neighbors_", "temperature_"}
