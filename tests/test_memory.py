@@ -83,3 +83,4 @@ def test_many_matrices_stay_under_two_gigabytes(what, record_property):
     took = "".join(f", {unit:.1f} times one eigendecomposition of all" for unit in units)
     record_property(f"memory, {what}", f"at most {most:.0f} MB{took}")
     assert most < 2_000
+    assert all(unit <= 150 for unit in units)
