@@ -14,7 +14,6 @@ from abc import ABC, abstractmethod
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from spdmetric.comparison.baselines import principal_axes
 from spdmetric.geometry import geodesic
 from spdmetric.linalg.symmetric import invsqrtm, sqrtm
 
@@ -55,6 +54,12 @@ def within_scatter(vectors: np.ndarray, y: np.ndarray) -> np.ndarray:
     means = np.array([vectors[codes == code].mean(axis=0) for code in range(codes.max() + 1)])
     centered = vectors - means[codes]
     return centered.T @ centered / len(vectors)
+
+
+def principal_axes(vectors: np.ndarray, at_most: int) -> np.ndarray:
+    """Leading principal axes of centered vectors, (k, p); fewer where they span fewer directions."""
+    _, spread, axes = np.linalg.svd(vectors, full_matrices=False)
+    return axes[: min(at_most, int(np.sum(spread > 1e-10 * spread[0])))]
 
 
 class _LinearMap(TransformerMixin, BaseEstimator, ABC):

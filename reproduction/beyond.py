@@ -20,8 +20,7 @@ from reproduction.datasets import BCI_CLASSES
 from reproduction.methods import KNOWN
 from reproduction.tables import FixedRow, Group, Row, Table, bci_row, folds_of, texture_table, toy_table
 from reproduction.transfer import read_recordings
-from spdmetric.comparison.baselines import CSP_FILTERS, NCA_INPUTS, NCA_OUTPUTS, NCA_STEPS
-from spdmetric.comparison.methods import too_few
+from spdmetric.comparison.methods import CSP_FILTERS, NCA_INPUTS, NCA_OUTPUTS, NCA_STEPS, too_few
 from spdmetric.datasets import recenter
 
 BEYOND = (

@@ -15,7 +15,6 @@ from sklearn.pipeline import make_pipeline
 
 from random_matrices import labeled, spd
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
-from spdmetric.comparison import baselines
 from spdmetric.comparison.baselines import distances_wasserstein
 from spdmetric.comparison.folds import Fold
 from spdmetric.comparison.methods import (
@@ -302,15 +301,3 @@ def test_wasserstein_of_matrices_that_are_singular_in_different_directions(rng):
     expected = sizes[:, None] + sizes - 2 * np.linalg.svd(G, compute_uv=False).sum(axis=-1)
     found = distances_wasserstein(X, X)
     assert np.allclose(found**2, expected, atol=1e-6 * sizes.max())
-
-
-def test_principal_axes_keep_distances_until_cut(rng):
-    vectors = rng.standard_normal((8, 20))
-    vectors -= vectors.mean(axis=0)
-    axes = baselines.principal_axes(vectors, 50)
-    assert axes.shape == (7, 20)  # eight points around their mean
-    reduced = vectors @ axes.T
-    np.testing.assert_allclose(
-        np.linalg.norm(reduced[0] - reduced[1]), np.linalg.norm(vectors[0] - vectors[1])
-    )
-    assert baselines.principal_axes(vectors, 2).shape == (2, 20)

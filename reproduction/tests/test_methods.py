@@ -13,7 +13,6 @@ from reproduction.baselines import GMML, RCA
 from reproduction.beyond import BEYOND
 from reproduction.methods import ABLATIONS, KNOWN, TABLE_METHODS
 from reproduction.tables import COLUMNS, IMAGE_SET_METHODS
-from spdmetric.comparison.baselines import NCA
 from spdmetric.comparison.folds import Fold, steps_of
 from spdmetric.comparison.methods import METHODS, Sizes
 
@@ -63,7 +62,7 @@ def test_rca_makes_the_scatter_within_classes_the_identity(rng):
     np.testing.assert_allclose(baselines.within_scatter(mapped, y), np.eye(6), atol=1e-10)
 
 
-@pytest.mark.parametrize("learner", [GMML(), RCA(), NCA()])
+@pytest.mark.parametrize("learner", [GMML(), RCA()])
 def test_linear_maps_look_where_the_classes_differ(learner, rng):
     """One direction tells the classes apart, as wide as seven that tell nothing."""
     y = np.arange(200) % 2

@@ -93,10 +93,7 @@ def run(arguments: Namespace) -> None:
     groups = (
         drop_single_group(data.matrices.groups) if data.domains is None and arguments.folds is None else None
     )
-    if arguments.regression:
-        estimator = make_regressor(arguments, sizes)
-    else:
-        estimator = make_classifier(arguments, sizes, groups is not None or data.domains is not None)
+    estimator = make_model(arguments, sizes, grouped=groups is not None or data.domains is not None)
     learn(estimator, data, groups)
     save_model(estimator, data, arguments.out)
     lines = [*describe_input(data), _describe_labels(data.matrices.X, y, arguments.regression)]
@@ -171,20 +168,22 @@ def _check_numbers(found: np.ndarray, arguments: Namespace) -> None:
         warn_at_caller(f"{some}: leave out --regression if they name classes.", UserWarning)
 
 
-def make_classifier(arguments: Namespace, sizes: Sizes, grouped: bool) -> BaseEstimator:
-    """A fresh classifier of matrices, with the options that were given."""
+def make_model(arguments: Namespace, sizes: Sizes, grouped: bool) -> BaseEstimator:
+    """A fresh classifier or regressor of matrices, with the options that were given."""
     import numpy as np
 
-    from spdmetric import LogEuclideanClassifier
     from spdmetric.comparison.folds import steps_of
-    from spdmetric.comparison.methods import METHODS, find_obstacle, set_where_known
+    from spdmetric.comparison.methods import find_method, find_obstacle, set_where_known
+    from spdmetric.estimators.cv import MetricPredictor
 
-    name = AUTO if arguments.method == "auto" else arguments.method
-    if why := find_obstacle(METHODS[name], sizes):
+    ours = "regressor" if arguments.regression else AUTO
+    name = ours if arguments.method == "auto" else arguments.method
+    method = find_method(name)
+    if why := find_obstacle(method, sizes):
         todo = "" if sizes.inside.definite else "; --shrink 0.1, or another amount, makes them definite"
         raise ValueError(f"--method {name} cannot learn from {arguments.data}: {why}{todo}.")
-    estimator = METHODS[name].make(sizes)
-    chooses = isinstance(steps_of(estimator)[-1], LogEuclideanClassifier)
+    estimator = method.make(sizes)
+    chooses = isinstance(steps_of(estimator)[-1], MetricPredictor)
     if SCORES.get(arguments.scoring) and arguments.folds is None and not grouped:
         # Scores of scikit-learn are of folds, each of which then needs all classes.
         set_where_known(estimator, cv=int(np.clip(sizes.smallest_class, 2, FOLDS)))
@@ -210,19 +209,6 @@ def _parameters(arguments: Namespace, chooses: bool) -> dict[str, dict[str, obje
     }
     named = {f"--{name.replace('_', '-')}" for name, value in vars(arguments).items() if value is not None}
     return {option: parameters for option, parameters in found.items() if option in named}
-
-
-def make_regressor(arguments: Namespace, sizes: Sizes) -> BaseEstimator:
-    """A fresh regressor of matrices, with the options that were given."""
-    from sklearn.pipeline import make_pipeline
-
-    from spdmetric import CommonRange, LogEuclideanRegressor
-    from spdmetric.comparison.methods import set_where_known
-
-    model = LogEuclideanRegressor()
-    for parameters in _parameters(arguments, chooses=True).values():
-        set_where_known(model, **parameters)
-    return make_pipeline(CommonRange(), model) if sizes.shared else model
 
 
 def _describe_labels(X: np.ndarray, y: np.ndarray, regression: bool) -> str:

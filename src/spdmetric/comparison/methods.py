@@ -15,14 +15,15 @@ import numpy as np
 from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.covariance import LedoitWolf
+from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LogisticRegression, RidgeCV
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, NeighborhoodComponentsAnalysis
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.svm import SVC
 
-from spdmetric.comparison.baselines import CSP_FILTERS, NCA, NearestNeighbor, from_pyriemann
+from spdmetric.comparison.baselines import NearestNeighbor, from_pyriemann
 from spdmetric.comparison.folds import steps_of
 from spdmetric.estimators import (
     CommonRange,
@@ -33,6 +34,9 @@ from spdmetric.estimators import (
 )
 from spdmetric.estimators.cv import set_nested
 from spdmetric.validation import check_psd, check_samples, smallest_rank
+
+CSP_FILTERS = 6
+NCA_INPUTS, NCA_OUTPUTS, NCA_STEPS = 50, 10, 100
 
 
 class Sizes(NamedTuple):
@@ -126,6 +130,16 @@ def _lda(_: Sizes) -> LinearDiscriminantAnalysis:
 def _at_mean(_: Sizes) -> LogEuclideanMetric:
     """Tangent vectors at the mean."""
     return LogEuclideanMetric(0.0)
+
+
+def _principal(s: Sizes) -> PCA:
+    """Principal components of tangent vectors, which have more coordinates than there are matrices."""
+    return PCA(min(NCA_INPUTS, s.n - 1, s.d * (s.d + 1) // 2), svd_solver="full")
+
+
+def _nca(s: Sizes) -> NeighborhoodComponentsAnalysis:
+    outputs = min(NCA_OUTPUTS, _principal(s).n_components)
+    return NeighborhoodComponentsAnalysis(outputs, max_iter=NCA_STEPS, random_state=0)
 
 
 def _has_many_pairs(n: int, d: int, n_classes: int) -> bool:
@@ -227,7 +241,7 @@ METHODS: dict[str, Method] = {
     "nca": _piped(
         *("Tangent space + NCA + 1-NN", "NCA", "baseline"),
         "Tangent vectors at the Riemannian mean, mapped by neighborhood components analysis.",
-        *(_at_mean, lambda s: NCA(), _knn(1)),
+        *(_at_mean, _principal, _nca, _knn(1)),
         is_slow=lambda n, d, n_classes: n**2 > 4e6,
     ),
     "wasserstein": _distance(

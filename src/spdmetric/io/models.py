@@ -55,7 +55,6 @@ TRUSTED = frozenset(
         "spdmetric.manifolds.ViewPoint",
         "spdmetric.solvers.result.Record",
         "spdmetric.solvers.result.Solution",
-        "spdmetric.comparison.baselines.NCA",
         "spdmetric.comparison.baselines.NearestNeighbor",
         "pyriemann.classification.FgMDM",
         "pyriemann.classification.MDM",
