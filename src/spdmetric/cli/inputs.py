@@ -24,7 +24,6 @@ from spdmetric.io.arrays import SIGNAL_SUFFIXES
 from spdmetric.io.matrices import Matrices, read_matrices
 from spdmetric.io.models import save
 from spdmetric.io.signals import Recipe, Signals, holds_signals, read_signals
-from spdmetric.io.tables import GROUP_HEADS, read_column
 from spdmetric.validation import Bad, bad_matrices, bad_signals
 
 SIGNALS = ("events", "band", "window", "estimator")  # options that only signals have
@@ -58,8 +57,12 @@ def read_input(
     # Of which a command may lack some.
     wanted = (*SIGNALS, "shrink", "groups", "domains", "subject", "matrices")
     options = Namespace(**{name: getattr(arguments, name, None) for name in wanted})
+    if options.domains not in (None, "groups"):
+        options.groups = options.domains  # of domains the groups do not matter
     found = _read(path, labels, options, steps is not None, recipe)
-    domains = _read_domains(path, found, options)
+    domains = None if options.domains is None else found.groups
+    if options.domains is not None and domains is None:
+        raise ValueError(f"--domains groups: {path} has no groups; give a .csv file or an array's name.")
     recipe, names = (found.recipe, None) if isinstance(found, Signals) else (None, found.names)
     rows: dict[str, Sequence[object]] = {"index": range(len(found.X))} if names is None else {"file": names}
     if isinstance(found, Signals) and found.places is not None:
@@ -107,22 +110,6 @@ def _is_symmetric(X: np.ndarray) -> bool:
     """Whether an array holds symmetric matrices, 2 x 2 or larger."""
     near = dict(rtol=0.0, atol=1e-9 * np.abs(X).max())
     return 1 < X.shape[1] == X.shape[2] and all(np.allclose(A, A.T, **near) for A in X)
-
-
-def _read_domains(path: Path, found: Matrices | Signals, options: Namespace) -> np.ndarray | None:
-    """The domain of each matrix: the groups, a column of a .csv file, or an array of DATA."""
-    name, place = options.domains, {"matrices": options.matrices, "subject": options.subject}
-    if name is None:
-        return None
-    if name == "groups":
-        if found.groups is None:
-            raise ValueError(f"--domains groups: {path} has no groups; give a .csv file or an array's name.")
-        return found.groups
-    if name.lower().endswith(".csv"):
-        return read_column(name, len(found.X), GROUP_HEADS)
-    if isinstance(found, Signals):
-        return read_signals(path, groups=name, recipe=found.recipe, **place).groups
-    return read_matrices(path, groups=name, **place).groups
 
 
 def _describe_bad(path: Path, bad: list[Bad], n: int, skip: bool) -> list[str]:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from io import BytesIO
 from math import prod
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 from numpy.lib import format as npy
@@ -263,19 +263,13 @@ def _text(codes: np.ndarray) -> str:
 # By suffix
 
 
-class Format(NamedTuple):
-    """How to list the names of the arrays of a file, to look at one, and to read one."""
-
-    names: Callable[[Path], list[str]]
-    header: Callable[[Path, str], Header]
-    read: Callable[[Path, str], np.ndarray]
-
-
-_FORMATS = {
-    ".npz": Format(npz_names, npz_header, read_npz),
-    ".mat": Format(mat_names, mat_header, read_mat),
+# How to list the names of the arrays of a file, to look at one, and to read one.
+Format = tuple[Callable[[Path], list[str]], Callable[[Path, str], Header], Callable[[Path, str], np.ndarray]]
+_FORMATS: dict[str, Format] = {
+    ".npz": (npz_names, npz_header, read_npz),
+    ".mat": (mat_names, mat_header, read_mat),
     # Its only array is called X.
-    ".npy": Format(lambda _: ["X"], lambda path, _: npy_header(path), lambda path, _: np.load(path)),
+    ".npy": (lambda _: ["X"], lambda path, _: npy_header(path), lambda path, _: np.load(path)),
 }
 
 

@@ -111,19 +111,19 @@ Labeled = tuple[np.ndarray, np.ndarray | None, np.ndarray | None, str]  # array,
 
 def find_header(path: Path, matrices: str | None = None, subject: int | None = None) -> Header:
     """Shape and dtype of the matrices or signals of a file."""
-    known = find_format(path)
-    return known.header(path, find_names(known.names(path), matrices, subject)[0])
+    list_names, read_header, _ = find_format(path)
+    return read_header(path, find_names(list_names(path), matrices, subject)[0])
 
 
 def read_labeled(
     path: Path, matrices: str | None, subject: int | None, labels: Source, groups: Source, count: Count
 ) -> Labeled:
     """Compare the sizes of all arrays with each other, then read them, the one of the matrices last."""
-    known = find_format(path)
-    names = known.names(path)
+    list_names, read_header, read_array = find_format(path)
+    names = list_names(path)
     key, *others = find_names(names, matrices, subject)
     sources = [name if given is None else given for given, name in zip((labels, groups), others, strict=True)]
-    headers = {name: known.header(path, name) for name in (key, *map(str, sources)) if name in names}
+    headers = {name: read_header(path, name) for name in (key, *map(str, sources)) if name in names}
     check_size(list_some(headers), sum(header.nbytes for header in headers.values()), path.stat().st_size)
     n_labels = prod(headers[str(sources[0])].shape) if str(sources[0]) in headers else 0
     n = count(path, key, headers[key], n_labels)
@@ -134,13 +134,13 @@ def read_labeled(
         name = str(source)
         if name in headers:
             check_length(name, headers[name].shape, n)
-            return as_column(name, known.read(path, name), n, path.stat().st_size)
+            return as_column(name, read_array(path, name), n, path.stat().st_size)
         if given is None:
             return None
         raise Refused(f"it has no array {shorten(name)}: give one of {list_some(names)}, or a .csv file.")
 
     y, g = map(read, sources, (labels, groups), (LABEL_HEADS, GROUP_HEADS))
-    return known.read(path, key), y, g, key
+    return read_array(path, key), y, g, key
 
 
 def find_names(names: list[str], matrices: str | None, subject: int | None) -> tuple[str, str, str]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -124,7 +123,7 @@ def read_signals(
     if len(sources) == 1 and isinstance(sources[0], Path) and sources[0].is_dir():
         sources = find_files(sources[0], SIGNAL_SUFFIXES)
     first = recipe.kind if recipe else None
-    parts: list[Part] = []
+    parts: list[tuple[Signals, set[str]]] = []
     for one in sources:
         array = isinstance(one, Path) and one.suffix.lower() not in SIGNAL_SUFFIXES
         signals = None if array else _open(one) if isinstance(one, Path) else one
@@ -264,7 +263,7 @@ def _count_trials(path: Path, name: str, header: Header, n_labels: int) -> int:
 
 
 Columns = dict[str, np.ndarray]  # what metadata of epochs say of each trial
-Part = tuple[Signals, Counter[str]]  # trials of one file, and how many events of each name it has
+Part = tuple[Signals, set[str], Columns]  # trials of one file, and the names of all its events
 
 
 def event_labels(events: str) -> dict[str, str]:
@@ -328,7 +327,7 @@ def _check_names(names: list[str]) -> None:
         raise Refused(f"it names the file {list_some(elsewhere)}; expected a file in its own folder.")
 
 
-def _cut_trials(raw: BaseRaw, source: Any, wanted: Recipe) -> tuple[Signals, Counter[str], Columns]:
+def _cut_trials(raw: BaseRaw, source: Any, wanted: Recipe) -> Part:
     """Trials of a recording: the annotations of some names, or codes of a stimulus channel."""
     import mne
 
@@ -341,7 +340,7 @@ def _cut_trials(raw: BaseRaw, source: Any, wanted: Recipe) -> tuple[Signals, Cou
         codes = {str(code): code for code in marks[:, 2].tolist()}
     names = {code: name for name, code in codes.items()}
     described = np.array([names[code] for code in marks[:, 2].tolist()], dtype=str)
-    there = Counter(described.tolist())
+    there = set(described.tolist())
     if wanted.events is None or wanted.window is None:
         events, window = spell("events", "T1,T2"), spell("window", (0.5, 2.5))
         todo = f"pass {events}, the names of those that are trials, and {window}, seconds after them"
@@ -367,13 +366,13 @@ def _cut_trials(raw: BaseRaw, source: Any, wanted: Recipe) -> tuple[Signals, Cou
     return Signals(X, y, None, name.stem, found, notes, rate, places), there, {}
 
 
-def _select_epochs(epochs: BaseEpochs, source: Any, wanted: Recipe) -> tuple[Signals, Counter[str], Columns]:
+def _select_epochs(epochs: BaseEpochs, source: Any, wanted: Recipe) -> Part:
     """Trials of epochs: those of some events, and their metadata."""
     if wanted.band is not None:
         raise Refused(f"it holds epochs: leave out {spell('band')}, which belongs before the cut.")
     names, name = {code: name for name, code in epochs.event_id.items()}, _name(source)
     described = np.array([names.get(code, str(code)) for code in epochs.events[:, 2].tolist()], dtype=str)
-    there = Counter(described.tolist())
+    there = set(described.tolist())
     labels = event_labels(wanted.events) if wanted.events else {name: name for name in there}
     kept = np.flatnonzero(np.isin(described, list(labels)))
     channels, unit = _pick_channels(epochs.info, wanted.channels)
@@ -430,10 +429,12 @@ def _pick_channels(info: Info, wanted: tuple[str, ...] | None) -> tuple[tuple[st
     return tuple(wanted or names), unit
 
 
-def _join(parts: list[Part], paths: list[Path], wanted: Recipe, *, strict: bool) -> Signals:
+def _join(
+    parts: list[tuple[Signals, set[str]]], paths: list[Path], wanted: Recipe, *, strict: bool
+) -> Signals:
     """One set of trials, if the files agree; ``strict``: every event that was asked for must be there."""
     found = [signals for signals, _ in parts]
-    first, there = found[0], sum((counts for _, counts in parts), Counter())
+    first, there = found[0], set[str]().union(*(names for _, names in parts))
     for part, path in zip(found, paths, strict=True):
         pairs = ((of.recipe.channels, of.rate, of.X.shape[2]) for of in (part, first))
         if next(pairs) != next(pairs):
