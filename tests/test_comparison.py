@@ -52,11 +52,6 @@ def toy(n=40, d=4, **rest):
     return Matrices(X, y, rest.pop("groups", None), "toy")
 
 
-def plan_of(data, test=None, **options):
-    rank = int(describe(data.X, data.y).ranks.min())
-    return make_plan(data, test, rank, **options)
-
-
 # ---------------------------------------------------------------------------
 # Numbers
 
@@ -160,23 +155,23 @@ def test_description(rng):
 
 
 def test_every_matrix_is_tested_once_in_each_repeat():
-    plan = plan_of(toy(), repeats=3)
+    plan = make_plan(toy(), repeats=3)
     assert len(plan.splits) == 3
     for folds in plan.splits:
         assert np.array_equal(np.sort(np.concatenate([test for _, test in folds])), np.arange(40))
         assert not any(np.intersect1d(train, test).size for train, test in folds)
-    again = plan_of(toy(), repeats=3)
+    again = make_plan(toy(), repeats=3)
     assert all(np.array_equal(a[1], b[1]) for a, b in zip(plan.splits[2], again.splits[2], strict=True))
-    other = plan_of(toy(), repeats=3, seed=1)
+    other = make_plan(toy(), repeats=3, seed=1)
     assert not all(np.array_equal(a[1], b[1]) for a, b in zip(plan.splits[2], other.splits[2], strict=True))
 
 
 def test_groups_are_left_out_whole():
     groups = np.repeat(["a", "b", "c", "d"], 10)
-    plan = plan_of(toy(groups=groups))
+    plan = make_plan(toy(groups=groups))
     assert [set(groups[test]) for _, test in plan.splits[0]] == [{"a"}, {"b"}, {"c"}, {"d"}]
     assert "4 groups was left out in turn" in plan.how
-    many = plan_of(toy(groups=np.arange(40) // 2))
+    many = make_plan(toy(groups=np.arange(40) // 2))
     assert len(many.splits[0]) == 10
     assert many.design.codes.max() == 19
 
@@ -184,13 +179,13 @@ def test_groups_are_left_out_whole():
 def test_a_test_file_is_one_fold():
     data = toy()
     test = Matrices(data.X[:6], data.y[:6], None, "later")
-    plan = plan_of(data, test)
+    plan = make_plan(data, test)
     assert plan.tested.tolist() == list(range(40, 46))
     assert plan.trained.tolist() == list(range(40))
     with pytest.raises(ValueError, match="has the label 'feet', which toy has not"):
-        plan_of(data, replace(test, y=np.array(["feet"] * 6)))
+        make_plan(data, replace(test, y=np.array(["feet"] * 6)))
     with pytest.raises(ValueError, match="expected one size"):
-        plan_of(data, replace(test, X=test.X[:, :3, :3]))
+        make_plan(data, replace(test, X=test.X[:, :3, :3]))
 
 
 @pytest.mark.parametrize(
@@ -206,17 +201,19 @@ def test_a_test_file_is_one_fold():
 def test_what_cannot_be_compared_gets_a_sentence(y, groups, message):
     data = replace(toy(), y=y, groups=groups)
     with pytest.raises(ValueError, match=message):
-        make_plan(data, None, 4)
+        make_plan(data)
 
 
-def test_what_the_data_do_not_allow_is_left_out_with_a_reason():
-    plan = make_plan(toy(), None, 3)
+def test_what_the_data_do_not_allow_is_left_out_with_a_reason(rng):
+    F = rng.standard_normal((40, 4, 3))
+    singular = replace(toy(), X=F @ F.swapaxes(1, 2))
+    plan = make_plan(singular)
     assert plan.methods == (*("spdmetric", "euclid", "wasserstein", "logeuclid-kta-rank"),)
     assert "the lowest here is 3 of 4" in plan.left_out["mdm"]
-    few = make_plan(toy(), None, 3, methods=("mdm", "euclid"))
+    few = make_plan(singular, methods=("mdm", "euclid"))
     assert (few.methods, set(few.left_out)) == (("euclid",), {"mdm"})
     with pytest.raises(ValueError, match="No method manhattan; there are spdmetric"):
-        make_plan(toy(), None, 4, methods=("euclid", "manhattan"))
+        make_plan(toy(), methods=("euclid", "manhattan"))
 
 
 # ---------------------------------------------------------------------------
@@ -230,9 +227,9 @@ def test_results_of_other_settings_are_computed_beside(tmp_path):
     """And more repeats of the same folds resume."""
     path = tmp_path / "a.state"
     for k, options in enumerate(({}, {"seed": 1}, {"class_weight": "balanced"})):
-        run_plan(plan_of(toy(), methods=FAST, repeats=1, **options), path)
+        run_plan(make_plan(toy(), methods=FAST, repeats=1, **options), path)
         assert len(path.read_text().splitlines()) == 15 * (k + 1)
-    run_plan(plan_of(toy(), methods=FAST, repeats=2), path)
+    run_plan(make_plan(toy(), methods=FAST, repeats=2), path)
     assert len(path.read_text().splitlines()) == 15 * 4
 
 
@@ -258,7 +255,7 @@ class Fails:
 def test_a_method_that_fails_is_told_and_the_others_go_on(tmp_path, monkeypatch):
     broken = Fails(np.linalg.LinAlgError("no luck"), repeat(True))
     monkeypatch.setitem(METHODS, "mdm", replace(METHODS["mdm"], recipe=lambda sizes: broken))
-    found = run_plan(plan_of(toy(), methods=FAST, repeats=1), tmp_path / "a.state")
+    found = run_plan(make_plan(toy(), methods=FAST, repeats=1), tmp_path / "a.state")
     assert found.failed == {Entry("mdm"): "LinAlgError: no luck"}
     assert {line.entry.method for line in verdict.judge(found).lines} == {"euclid", "logeuclid-mean"}
 
@@ -308,9 +305,9 @@ def test_methods_that_are_slow_for_the_sizes(name, sizes, slow):
 
 def test_slow_methods_are_run_where_they_are_named(monkeypatch):
     monkeypatch.setitem(METHODS, "mdm", replace(METHODS["mdm"], is_slow=lambda n, d, n_classes: True))
-    assert "mdm" not in plan_of(toy()).methods
-    assert "would take long with 40 matrices of size 4" in plan_of(toy()).left_out["mdm"]
-    assert plan_of(toy(), methods=("mdm",)).methods == ("mdm",)
+    assert "mdm" not in make_plan(toy()).methods
+    assert "would take long with 40 matrices of size 4" in make_plan(toy()).left_out["mdm"]
+    assert make_plan(toy(), methods=("mdm",)).methods == ("mdm",)
 
 
 # ---------------------------------------------------------------------------
@@ -320,7 +317,7 @@ def test_slow_methods_are_run_where_they_are_named(monkeypatch):
 def made_up(right, *, groups=None, recentered=False, X=None, losses=None, **options):
     """A comparison in which each method labels the given matrices of 100 rightly, and the others wrongly."""
     data = toy(100, groups=groups) if X is None else X
-    plan = plan_of(data, repeats=1, methods=("euclid",), **options)
+    plan = make_plan(data, repeats=1, methods=("euclid",), **options)
     truth = plan.codes
     outcomes = {
         entry_of(name): Outcome(
@@ -451,7 +448,7 @@ def test_ties_are_named_up_to_three_and_never_out_of_order():
 @pytest.mark.parametrize(("noise", "word"), [(0.6, "is more than"), (0.2, "is within")])
 def test_regression_is_answered_with_r2(noise, word, rng):
     X, y = toy(100).X, np.linspace(0, 3, 100)
-    plan = plan_of(Matrices(X, y, None, "toy"), repeats=1)
+    plan = make_plan(Matrices(X, y, None, "toy"), repeats=1)
     assert set(plan.methods) == {"regressor", "regressor-mean", "logeuclid-mean-ridge", "mean"}
     scatter = rng.standard_normal((2, 1, 100))
     told = {
@@ -472,8 +469,8 @@ def test_groups_that_carry_the_target_are_told_of():
     data = replace(
         toy(100), y=np.repeat([0, 1], 50), groups=np.r_[np.repeat([0, 1], [48, 2]), np.repeat([1, 2], 25)]
     )
-    assert "Groups carry the target: 92%" in verdict.confound_sentence(plan_of(data, recenter=True))
-    assert verdict.confound_sentence(plan_of(replace(data, groups=np.arange(100) % 5))) == ""
+    assert "Groups carry the target: 92%" in verdict.confound_sentence(make_plan(data, recenter=True))
+    assert verdict.confound_sentence(make_plan(replace(data, groups=np.arange(100) % 5))) == ""
 
 
 def test_learning_is_paired_with_the_mean_in_both_forms():
@@ -791,16 +788,16 @@ def test_singular_sessions_are_recentered_in_their_range():
 def test_what_cannot_be_recentered_gets_a_sentence(groups, recenter, message):
     data = replace(sessions(), groups=groups)
     with pytest.raises(ValueError, match=message):
-        plan_of(data, recenter=recenter)
+        make_plan(data, recenter=recenter)
 
 
 def test_recentering_is_for_groups_and_can_be_left_out():
-    assert plan_of(sessions()).recentered is not None
-    assert plan_of(sessions(), recenter=False).recentered is None
-    assert plan_of(replace(sessions(), groups=None)).recentered is None
+    assert make_plan(sessions()).recentered is not None
+    assert make_plan(sessions(), recenter=False).recentered is None
+    assert make_plan(replace(sessions(), groups=None)).recentered is None
     data = replace(sessions(), groups=None)
     test = replace(data, X=data.X[:20], y=data.y[:20], name="later")
-    moved = plan_of(data, test, recenter=True).recentered
+    moved = make_plan(data, test, recenter=True).recentered
     assert np.allclose(moved[60:], recenter(test.X, np.zeros(20)))
     assert np.allclose(moved[:60], recenter(data.X, np.zeros(60)))
 
@@ -826,11 +823,11 @@ def test_folds_inside_keep_groups_together(monkeypatch):
 
 
 def test_class_weight_reaches_the_methods_that_have_one():
-    plan = plan_of(toy(), class_weight="balanced")
+    plan = make_plan(toy(), class_weight="balanced")
     assert run.make_method(plan, "logeuclid-mean-logistic")[-1].class_weight == "balanced"
     assert run.make_method(plan, "spdmetric").class_weight == "balanced"
     assert "class_weight" not in run.make_method(plan, "mdm").get_params()
-    assert run.make_method(plan_of(toy()), "spdmetric").class_weight is None
+    assert run.make_method(make_plan(toy()), "spdmetric").class_weight is None
 
 
 # ---------------------------------------------------------------------------

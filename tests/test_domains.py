@@ -469,7 +469,7 @@ def test_float32_is_symmetric_up_to_its_own_rounding(rng):
     model = LogEuclideanClassifier(cv=2, head="centroid").fit(rough, y)
     for adapted in (model.adapt(rough), model.adapt(rough, y), model.adapt(rough, prior="estimate")):
         assert adapted.predict(rough).shape == (40,)
-    plan = make_plan(Matrices(rough, y, None, "rough"), None, 3)
+    plan = make_plan(Matrices(rough, y, None, "rough"))
     np.testing.assert_array_equal(plan.X, plan.X.mT)
 
 

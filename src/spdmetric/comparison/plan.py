@@ -121,8 +121,7 @@ class Plan:
 
 def make_plan(
     data: Matrices,
-    test: Matrices | None,
-    smallest_rank: int,
+    test: Matrices | None = None,
     methods: tuple[str, ...] | None = None,
     repeats: int | None = None,
     seed: int = 0,
@@ -168,17 +167,15 @@ def make_plan(
             "A training set would hold one class only, or only one with more than one matrix: expected two "
             "classes with at least two matrices each outside each group or fold. Use other groups."
         )
-    # Where the matrices span together no more than each of them, they have one range.
-    d, basis = X.shape[1], common_range(lambda f: f(X).mean(axis=0))
-    n_train, shared = min(len(train) for train, _ in splits[0]), smallest_rank == basis.shape[1] < d
-    sizes = Sizes(n_train, d, min(int(some.min()) for some in counts), smallest_rank, shared=shared)
+    n_train, smallest = min(len(train) for train, _ in splits[0]), min(int(some.min()) for some in counts)
+    sizes = Sizes.from_data(X, codes)._replace(n=n_train, smallest_class=smallest)
     left_out = {name: why for name in methods or default if (why := find_obstacle(registry[name], sizes))}
     if methods is None:  # what is named is run at any size
-        why = f"would take long with {len(X)} matrices of size {d}; name it in the methods to run it"
+        why = f"would take long with {len(X)} matrices of size {sizes.d}; name it in the methods to run it"
         n_classes = 0 if classes is None else len(classes)
-        slow = [name for name in default if registry[name].is_slow(len(X), d, n_classes)]
+        slow = [name for name in default if registry[name].is_slow(len(X), sizes.d, n_classes)]
         left_out = dict.fromkeys(slow, why) | left_out
-    recentered = _recenter(X, basis if sizes.inside.definite else None, data, recenter)
+    recentered = _recenter(X, data, recenter, definite=sizes.inside.definite)
     run = tuple(name for name in methods or default if name not in left_out)
     if not run:
         reasons = "; ".join(f"{name} {why}" for name, why in left_out.items())
@@ -204,10 +201,8 @@ def _check_test(data: Matrices, test: Matrices) -> None:
         )
 
 
-def _recenter(
-    X: np.ndarray, basis: np.ndarray | None, data: Matrices, wanted: bool | None
-) -> np.ndarray | None:
-    """Recenter each group by its Riemannian mean, in the basis that all share; None where not wanted."""
+def _recenter(X: np.ndarray, data: Matrices, wanted: bool | None, *, definite: bool) -> np.ndarray | None:
+    """Recenter each group by its Riemannian mean, in the range that all share; None where not wanted."""
     if wanted is False or (wanted is None and data.groups is None):
         return None
     if data.groups is None and len(X) == len(data.X):
@@ -215,13 +210,14 @@ def _recenter(
     groups = np.zeros(len(data.X)) if data.groups is None else data.groups
     domains = np.full(len(X), -1)  # of the test matrices
     domains[: len(groups)] = np.unique(groups, return_inverse=True)[1]
-    why = "the matrices have no common range" if basis is None else None
+    why = None if definite else "the matrices have no common range"
     if np.unique(domains, return_counts=True)[1].min() < 2:
         why = "a group has one matrix, its own mean"
     if wanted and why is not None:
         raise ValueError(f"recenter: {why}. Leave it out.")
-    if basis is None or why is not None:
+    if why is not None:
         return None
+    basis = common_range(lambda f: f(X).mean(axis=0))
     if basis.shape[1] == X.shape[1]:
         return recenter(X, domains)
     return congruence(basis, recenter(congruence(basis.T, X), domains))

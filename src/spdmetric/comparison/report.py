@@ -135,9 +135,8 @@ def compare(
     if channels is not None and len(channels) != data.X.shape[1]:
         raise ValueError(f"channels has {len(channels)} names: expected {data.X.shape[1]}, one for each row.")
     descriptions = [describe(m.X, m.labels, m.groups) for m in (data, test) if m is not None]
-    rank = min(int(d.ranks.min()) for d in descriptions)
     wanted = None if methods is None else (methods,) if isinstance(methods, str) else tuple(methods)
-    plan = make_plan(data, test, rank, wanted, repeats, seed, scoring, class_weight, recenter)
+    plan = make_plan(data, test, wanted, repeats, seed, scoring, class_weight, recenter)
     comparison = run_plan(plan, store, jobs=n_jobs, progress="compare" if verbose else None)
     facts = _list_facts(plan, time.perf_counter() - began, n_jobs)
     return Report(data, test, descriptions, comparison, judge(comparison), channels, facts, _find_places(X))
