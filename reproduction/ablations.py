@@ -74,16 +74,12 @@ class UnnormalizedEvaluation:
 
     @cached_property
     def gradient(self) -> np.ndarray:
-        return self.point.gradient(self)
+        return self.point.gradient(self.frame_gradient)
 
     @cached_property
     def frame_gradient(self) -> np.ndarray:
         xi = symmetrize(self._here.pull(self._cotangents))
         return xi - np.trace(xi) / len(xi) * np.eye(len(xi))
-
-    @cached_property
-    def factor_gradient(self) -> np.ndarray:
-        return np.asarray(self._here.pull_factor(self._cotangents))
 
     @cached_property
     def curvature_estimate(self) -> np.ndarray:

@@ -8,8 +8,8 @@ P_d has no positive curvature, so the normal coordinates S at G0 cover it: every
 ``W0^-1 exp(S) W0^-T`` with ``W0'W0 = G0^-1``, and ``delta_r(G0, G)`` is the Frobenius norm
 of S.  The ball is a Euclidean ball, and bringing a point back into it is a scaling of S.
 
-The same holds for Hermitian matrices: points and balls take complex coordinates, and `ComplexBall` shows
-them to solvers as real ones.
+The same holds for Hermitian matrices: points and balls take complex coordinates, and `ProductBall` shows
+them to solvers as real ones, and those of several views as one array.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from spdmetric.linalg.batch import Factors, PerView
+from spdmetric.linalg.batch import Views
 from spdmetric.linalg.hermitian import to_complex, to_real
 from spdmetric.linalg.symmetric import (
     Array,
@@ -28,6 +28,7 @@ from spdmetric.linalg.symmetric import (
     exp_slope,
     expm,
     invsqrtm,
+    is_complex,
     sinhc,
     spectrum,
     symmetrize,
@@ -58,14 +59,9 @@ class BallPoint:
         half = s / 2
         self._sinhc = sinhc(half[:, None] - half)
 
-    def gradient(self, function: Any) -> Array:
-        """Gradient of a function of the factor in coordinates: that in the frame by the adjoint of `push`."""
-        return self._P @ (self._sinhc * function.frame_gradient) @ self._P.conj().T
-
-    @property
-    def coordinates(self) -> np.ndarray:
-        """Eigenvectors and, in the last column, eigenvalues of S, (d, d + 1): what a file needs to keep."""
-        return np.column_stack([self._P, self._s])
+    def gradient(self, derivative: Array) -> Array:
+        """Gradient in coordinates, given that in the frame: by the adjoint of `push`."""
+        return self._P @ (self._sinhc * derivative) @ self._P.conj().T
 
     def scaled(self, share: float) -> BallPoint:
         """The point at a share of the distance from the center."""
@@ -192,11 +188,6 @@ class RankPoint:
         E = (self._P[:m] * np.exp(-self._s / 2)) @ self._P.conj().T  # (m, m + r)
         self.factor = np.concatenate([E[:, :m], E[:, m:] @ self._Q.conj().T], axis=1)  # (m, d)
 
-    @property
-    def coordinates(self) -> np.ndarray:
-        """All that a file needs to keep, (m, d)."""
-        return self.S
-
     def scaled(self, share: float) -> RankPoint:
         """The point at a share of the coordinates."""
         return RankPoint(self.S * share)
@@ -221,15 +212,14 @@ class RankPoint:
         """The identity: rows of ``exp(-S/2)`` move smoothly as they are."""
         return np.eye(len(self.S), dtype=self.S.dtype)
 
-    def gradient(self, function: Any) -> Array:
-        """Gradient of a function of the factor, in coordinates.
+    def gradient(self, derivative: Array) -> Array:
+        """Gradient in coordinates, given the derivative in the entries of the factor, (m, d).
 
-        The derivative of exp(-S/2) is self-adjoint, so the gradient in the factor, with
-        zeros for the rows that were left out, goes through it symmetrized.  What of it lies
-        outside the range of S meets the eigenvalue 0 there.
+        The derivative of exp(-S/2) is self-adjoint, so that of the factor, with zeros for the rows that were
+        left out, goes through it symmetrized.  What of it lies outside the range of S meets the eigenvalue 0
+        there.
         """
-        m, x = len(self.S), -self._s / 2
-        G = function.factor_gradient
+        m, x, G = len(self.S), -self._s / 2, derivative
         inside = G[:, m:] @ self._Q
         outside = G[:, m:] - inside @ self._Q.conj().T
         Z = np.zeros_like(self._P)
@@ -279,110 +269,53 @@ class RankBall:
     geodesic = retract  # geodesics of P_d leave this set
 
 
-# -- Hermitian matrices -------------------------------------------------------
+# -- Hermitian matrices, and several views ------------------------------------
 
 
-class ComplexPoint:
-    """A point of complex coordinates as solvers see it: by real ones of the same norm."""
+class ProductPoint:
+    """A point of each view, as solvers see it: real coordinates of all views side by side in one array S.
 
-    def __init__(self, point: BallPoint | RankPoint):
-        self.point: Any = point
-        self.S = _to_coordinates(point.S)  # (2d, 2d), or (2m, 2d)
+    Complex coordinates are shown as real ones of the same norm, of one stack of Hermitian matrices too.
+    """
 
-    def __getattr__(self, name: str) -> Any:
-        """What does not depend on coordinates is that of the point."""
-        if name.startswith("__") or name == "point":  # asked of a point that is being made
-            raise AttributeError(name)
-        return getattr(self.point, name)
-
-    def scaled(self, share: float) -> ComplexPoint:
-        """The point at a share of the distance from the center."""
-        return ComplexPoint(self.point.scaled(share))
-
-    def widened(self, rank: int) -> ComplexPoint:
-        """The factor of a higher rank."""
-        return ComplexPoint(self.point.widened(rank))
-
-    def gradient(self, function: Any) -> Array:
-        """Gradient of a function of the factor, in coordinates."""
-        return _to_coordinates(self.point.gradient(function))
-
-    def riemannian_gradient(self, gradient: Array) -> Array:
-        """Coordinate vector of the affine-invariant gradient."""
-        return _to_coordinates(self.point.riemannian_gradient(_from_coordinates(gradient)))
-
-    def orthonormal_gradient(self, gradient: Array) -> Array:
-        """The gradient in the frame, turned back."""
-        return _to_coordinates(self.point.orthonormal_gradient(_from_coordinates(gradient)))
-
-    def norm(self, gradient: Array) -> float:
-        """Length of a gradient."""
-        return self.point.norm(_from_coordinates(gradient))
-
-    def preconditioner(self, curvature: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        """That of the point."""
-        precondition = self.point.preconditioner(curvature)
-        return lambda gradient: _to_coordinates(precondition(_from_coordinates(gradient)))
-
-
-class ComplexBall:
-    """A ball of Hermitian matrices, or of complex factors; reading coordinates brings them back to such."""
-
-    def __init__(self, ball: Ball | RankBall):
-        self._ball: Any = ball
-        self.radius = ball.radius
-
-    @property
-    def center(self) -> ComplexPoint:
-        """The center of the ball."""
-        return ComplexPoint(self._ball.center)
-
-    def point(self, S: Array) -> ComplexPoint:
-        """Return the point with coordinates ``S``."""
-        return ComplexPoint(self._ball.point(_from_coordinates(S)))
-
-    def retract(self, point: ComplexPoint, step: Array) -> ComplexPoint:
-        """Follow a straight line of coordinates; outside the ball, return to it toward the center."""
-        return ComplexPoint(self._ball.retract(point.point, _from_coordinates(step)))
-
-    def geodesic(self, point: ComplexPoint, step: Array) -> ComplexPoint:
-        """Follow a geodesic; outside the ball, return to it."""
-        return ComplexPoint(self._ball.geodesic(point.point, _from_coordinates(step)))
-
-
-def _to_coordinates(S: np.ndarray) -> np.ndarray:
-    return to_real(S) / sqrt(2.0)
-
-
-def _from_coordinates(S: np.ndarray) -> np.ndarray:
-    return to_complex(S) * sqrt(2.0)
-
-
-# -- Several views ------------------------------------------------------------
-
-
-class ViewPoint:
-    """A point of each view; their coordinates are put side by side, in one array S."""
-
-    def __init__(self, views: Iterable[Any], scales: tuple[float, ...]):
-        self.views = tuple(views)
-        self.factor = Factors(tuple(view.factor for view in self.views), scales)
+    def __init__(self, views: Iterable[Any], scales: tuple[float, ...] | None):
+        self.views, self.scales = tuple(views), scales  # None: of one stack, whose factor is an array
+        self.low_rank = self.views[0].low_rank
+        self.factor = self._together(view.factor for view in self.views)
         self.S = self._join(view.S for view in self.views)
 
-    def split(self, S: np.ndarray) -> list[np.ndarray]:
-        """What belongs to each view."""
-        stops = np.cumsum([view.S.shape[1] for view in self.views])[:-1]
-        return [part[: len(view.S)] for view, part in zip(self.views, np.split(S, stops, 1), strict=True)]
+    def _together(self, parts: Iterable[np.ndarray]) -> Any:
+        parts = tuple(parts)
+        return parts[0] if self.scales is None else Views(parts, self.scales)
 
-    def _join(self, blocks: Iterable[np.ndarray]) -> np.ndarray:
-        joined = np.zeros((max(len(v.S) for v in self.views), sum(v.S.shape[1] for v in self.views)))
-        for place, block in zip(self.split(joined), blocks, strict=True):
-            place[...] = block
+    def _join(self, coordinates: Iterable[np.ndarray]) -> np.ndarray:
+        blocks = [to_real(S) / sqrt(2.0) if is_complex(S) else S for S in coordinates]
+        stops = np.cumsum([block.shape[1] for block in blocks])
+        joined = np.zeros((max(map(len, blocks)), stops[-1]))
+        for block, stop in zip(blocks, stops, strict=True):
+            joined[: len(block), stop - block.shape[1] : stop] = block
         return joined
 
-    def gradient(self, function: Any) -> Array:
-        """Gradient of a function of the factors, in coordinates."""
-        return self._join(view.gradient(_OfView(function, v)) for v, view in enumerate(self.views))
+    def split(self, S: np.ndarray) -> list[np.ndarray]:
+        """Coordinates of each view, complex where those of its point are."""
+        blocks, stop = [], 0
+        for view in self.views:
+            rows, columns = view.S.shape
+            if is_complex(view.S):
+                blocks.append(to_complex(S[: 2 * rows, stop : stop + 2 * columns]) * sqrt(2.0))
+                stop += 2 * columns
+            else:
+                blocks.append(S[:rows, stop : stop + columns])
+                stop += columns
+        return blocks
+
+    def _parts(self, S: np.ndarray) -> Iterable[tuple[BallPoint | RankPoint, np.ndarray]]:
+        return zip(self.views, self.split(S), strict=True)
+
+    def gradient(self, derivative: Any) -> Array:
+        """Gradient in coordinates, given the derivative that each view asks for."""
+        parts = [derivative] if self.scales is None else derivative.views
+        return self._join(view.gradient(part) for view, part in zip(self.views, parts, strict=True))
 
     def riemannian_gradient(self, gradient: Array) -> Array:
         """Coordinate vector of the affine-invariant gradient."""
@@ -396,18 +329,15 @@ class ViewPoint:
         """Length of a gradient on the product of the manifolds."""
         return hypot(*(view.norm(part) for view, part in self._parts(gradient)))
 
-    def _parts(self, S: np.ndarray) -> Iterable[tuple[BallPoint | RankPoint, np.ndarray]]:
-        return zip(self.views, self.split(S), strict=True)
-
-    def preconditioner(self, curvature: PerView) -> Callable[[np.ndarray], np.ndarray]:
+    def preconditioner(self, curvature: Any) -> Callable[[np.ndarray], np.ndarray]:
         """Those of the views, each for its own part."""
-        of_views = [view.preconditioner(own) for view, own in zip(self.views, curvature, strict=True)]
+        parts = [curvature] if self.scales is None else curvature.views
+        of_views = [view.preconditioner(part) for view, part in zip(self.views, parts, strict=True)]
         return lambda gradient: self._join(map(lambda f, part: f(part), of_views, self.split(gradient)))
 
-    def widened(self, *ranks: int) -> ViewPoint:
+    def widened(self, *ranks: int) -> ProductPoint:
         """More rows for each view, which is of low rank."""
-        views: Iterable[Any] = self.views
-        return ViewPoint((view.widened(m) for view, m in zip(views, ranks, strict=True)), self.factor.scales)
+        return ProductPoint((view.widened(m) for view, m in zip(self.views, ranks, strict=True)), self.scales)
 
     @property
     def spread(self) -> float:
@@ -415,63 +345,47 @@ class ViewPoint:
         return max(view.spread for view in self.views)
 
     @property
-    def frame(self) -> PerView:
+    def frame(self) -> Any:
         """Those of the views."""
-        return PerView(view.frame for view in self.views)
+        return self._together(view.frame for view in self.views)
 
 
-class _OfView:
-    """A function of several factors as one of the v-th."""
-
-    def __init__(self, function: Any, v: int):
-        self._function, self._v = function, v
-
-    @property
-    def frame_gradient(self) -> np.ndarray:
-        return self._function.frame_gradient[self._v]
-
-    @property
-    def factor_gradient(self) -> np.ndarray:
-        return self._function.factor_gradient[self._v]
-
-
-class ViewBall:
+class ProductBall:
     """The ball of a product of manifolds: squared distances of all views add up.
 
     The balls of the views are of infinite radius: one view may go further than another.
     """
 
-    def __init__(self, balls: Iterable[Any], scales: tuple[float, ...], radius: float):
+    def __init__(self, balls: Iterable[Any], scales: tuple[float, ...] | None, radius: float):
         self._balls, self._scales, self.radius = tuple(balls), scales, radius
 
     @property
-    def center(self) -> ViewPoint:
+    def center(self) -> ProductPoint:
         """The centers of all views."""
-        return ViewPoint((ball.center for ball in self._balls), self._scales)
+        return ProductPoint((ball.center for ball in self._balls), self._scales)
 
-    def point(self, S: Array) -> ViewPoint:
-        """Return the point with coordinates ``S``."""
-        blocks = self.center.split(S)
-        points = (ball.point(block) for ball, block in zip(self._balls, blocks, strict=True))
-        return ViewPoint(points, self._scales)
+    def point(self, S: Array) -> ProductPoint:
+        """Return the point with coordinates ``S``; of each view the nearest ones are taken."""
+        blocks = zip(self._balls, self.center.split(S), strict=True)
+        return ProductPoint((ball.point(block) for ball, block in blocks), self._scales)
 
-    def retract(self, point: ViewPoint, step: Array) -> ViewPoint:
+    def retract(self, point: ProductPoint, step: Array) -> ProductPoint:
         """Follow a straight line of coordinates; outside the ball, return to it toward the center."""
         return self._inside(ball.retract(*part) for ball, *part in self._of_views(point, step))
 
-    def geodesic(self, point: ViewPoint, step: Array) -> ViewPoint:
+    def geodesic(self, point: ProductPoint, step: Array) -> ProductPoint:
         """Follow the geodesic of each view; outside the ball, return to it toward the center."""
         return self._inside(ball.geodesic(*part) for ball, *part in self._of_views(point, step))
 
-    def _of_views(self, point: ViewPoint, step: Array) -> Iterable[Any]:
+    def _of_views(self, point: ProductPoint, step: Array) -> Iterable[Any]:
         return zip(self._balls, point.views, point.split(step), strict=True)
 
-    def _inside(self, points: Iterable[Any]) -> ViewPoint:
+    def _inside(self, points: Iterable[Any]) -> ProductPoint:
         views = list(points)
         length = sqrt(sum(view.square for view in views))
         if length > self.radius:
             views = [view.scaled(self.radius / length) for view in views]
-        return ViewPoint(views, self._scales)
+        return ProductPoint(views, self._scales)
 
 
-FactorPoint = BallPoint | RankPoint | ComplexPoint | ViewPoint
+FactorPoint = BallPoint | RankPoint | ProductPoint

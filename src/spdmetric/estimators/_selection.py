@@ -29,7 +29,7 @@ from spdmetric.estimators.heads import (
     order_classes,
 )
 from spdmetric.estimators.metric import LogEuclideanMetric, Problem, find_problem, solve_path
-from spdmetric.linalg.batch import Factor, Factors, Views, compose, count_features, make_stack, view_columns
+from spdmetric.linalg.batch import Factor, Views, count_features, make_stack, map_views, view_columns
 from spdmetric.linalg.hermitian import fill_matrices
 from spdmetric.linalg.symmetric import Array, Moments, Summary, compute_moments
 from spdmetric.linalg.threads import threads
@@ -314,7 +314,7 @@ def whiten_at_center(data: Data, grid: Grid, init: str | Array) -> Whitened:
 
 def embed(X: np.ndarray | Views, W: Factor) -> np.ndarray:
     """Tangent vectors at a factor, (n, p), as an objective computes them."""
-    X = Views(tuple(split_views(X, W))) if isinstance(W, Factors) else X
+    X = Views(tuple(split_views(X, W))) if isinstance(W, Views) else X
     parts = [make_stack(X[rows]).decompose(W).features for rows in row_chunks(X.shape)]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
@@ -372,7 +372,7 @@ def _learn_candidates(
         problem = problem if rank is None or rank == problem.rank else problem.at_rank(rank)
         path = solve_path(problem, radii, solver=metric.solver, tol=metric.tol, max_iter=metric.max_iter)
         for radius, solution in zip(radii, path, strict=True):
-            W = compose(solution.point.factor, problem.start.factor)
+            W = map_views(np.matmul, solution.point.factor, problem.start.factor)
             known, new = solution.evaluation.vectors, embed(whitened.data.X[test], W)
             yield Candidate(radius, rank, None), [known, new]
 

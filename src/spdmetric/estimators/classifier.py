@@ -27,10 +27,10 @@ from spdmetric.estimators._streaming import RandomState
 from spdmetric.estimators.cv import LogEuclideanMetricCV, MetricPredictor, Training, transform_to_numpy
 from spdmetric.estimators.heads import ClassMeans, Votes, log_posterior, order_classes
 from spdmetric.estimators.metric import LogEuclideanMetric
-from spdmetric.linalg.batch import compose, view_columns
+from spdmetric.linalg.batch import map_views, view_columns
 from spdmetric.linalg.symmetric import Array, invsqrtm, powm
 from spdmetric.linalg.threads import one_thread
-from spdmetric.manifolds import ViewPoint
+from spdmetric.manifolds import ProductPoint
 from spdmetric.objectives.data import ClassTarget, take_view
 from spdmetric.validation import ClassWeight, UninformativeDataError
 
@@ -419,7 +419,7 @@ def _widen(metric: LogEuclideanMetricCV, ranks: Sequence[int]) -> LogEuclideanMe
     if embedding.low_rank and list(ranks) != [len(view.factor) for view in embedding.views]:
         point = metric.solution_.point.widened(*ranks)
         wide.solution_ = replace(metric.solution_, point=point)
-        left = iter(point.views if isinstance(point, ViewPoint) else [point])
+        left = iter(point.views if isinstance(point, ProductPoint) else [point])
         embedding = embedding.update(
             lambda view: replace(view, factor=(p := next(left)).factor, frame=p.frame)
         )
@@ -443,7 +443,7 @@ def _widen_vectors(
     vectors = training.plain
     if wide != ranks:
         point = metric.solution_.point.widened(*wide)
-        vectors = embed(X, compose(point.factor, training.start.factor))
+        vectors = embed(X, map_views(np.matmul, point.factor, training.start.factor))
     return vectors, tuple(zip(ranks, wide, strict=True))
 
 

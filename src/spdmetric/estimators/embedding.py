@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from spdmetric.linalg.batch import PerView, count_features, make_stack, view_columns
+from spdmetric.linalg.batch import Factor, Views, count_features, make_stack, view_columns
 from spdmetric.linalg.hermitian import fill_matrices, list_entries
 from spdmetric.linalg.symmetric import (
     Array,
@@ -25,7 +25,7 @@ from spdmetric.linalg.symmetric import (
     logm,
     symmetrize,
 )
-from spdmetric.manifolds import FactorPoint, ViewPoint
+from spdmetric.manifolds import FactorPoint, ProductPoint
 from spdmetric.objectives.data import take_view
 from spdmetric.objectives.start import Start, ViewStarts
 from spdmetric.validation import first_true, is_tensor
@@ -205,9 +205,9 @@ class ViewEmbedding:
         return replace(self, weighting=np.ascontiguousarray(turn_vectors(self.frame, directions.T).T))
 
     @property
-    def frame(self) -> PerView:
+    def frame(self) -> Views:
         """Those of the views."""
-        return PerView(view.frame for view in self.views)
+        return Views(tuple(view.frame for view in self.views))
 
     @property
     def low_rank(self) -> bool:
@@ -271,7 +271,7 @@ class ViewEmbedding:
     def restore(self, vectors: Array) -> Array:
         """Samples of vectors: the inverse of `embed`, as far as there is one for each view."""
         _check_restorable(self, vectors)
-        parts = zip(self.views, self.scales, view_columns(self.frame), strict=True)
+        parts = zip(self.views, self.scales, view_columns(self.frame.views), strict=True)
         matrices = [view.restore(vectors[:, columns] / scale) for view, scale, columns in parts]
         size = max(X.shape[-1] for X in matrices) if self.low_rank else self.size
         return pad_views(matrices, size)
@@ -284,15 +284,16 @@ def embedding_at(start: Start | ViewStarts, point: FactorPoint, size: int | None
     """The embedding at a point in the coordinates of a start, of samples of some size."""
     if isinstance(start, Start):
         return Embedding.from_point(start, point)
-    assert isinstance(point, ViewPoint)
-    views = tuple(map(Embedding.from_point, start.views, point.views))
+    assert isinstance(point, ProductPoint)
+    points = (ProductPoint([view], None) for view in point.views)  # each by itself
+    views = tuple(map(Embedding.from_point, start.views, points))
     return ViewEmbedding(views, start.scales, size or max(len(view.basis) for view in views))
 
 
-def turn_vectors(frame: np.ndarray | PerView, vectors: np.ndarray) -> np.ndarray:
+def turn_vectors(frame: Factor, vectors: np.ndarray) -> np.ndarray:
     """Vectors of ``Q' L Q``, of several views by the frame Q of each."""
-    if isinstance(frame, PerView):
-        parts = zip(frame, view_columns(frame), strict=True)
+    if isinstance(frame, Views):
+        parts = zip(frame.views, view_columns(frame.views), strict=True)
         return np.concatenate([turn_vectors(Q, vectors[:, columns]) for Q, columns in parts], axis=1)
     return list_entries(congruence(frame.conj().T, fill_matrices(vectors, frame)))
 

@@ -25,7 +25,7 @@ from spdmetric.estimators._streaming import (
     stochastic_solver,
 )
 from spdmetric.estimators.embedding import AnyEmbedding, embedding_at
-from spdmetric.linalg.batch import compose
+from spdmetric.linalg.batch import map_views
 from spdmetric.linalg.symmetric import Array
 from spdmetric.linalg.threads import threads
 from spdmetric.means import MEANS
@@ -453,7 +453,7 @@ class Problem(NamedTuple):
         center: Any = start.ball(rank, 0.0).center
         if isinstance(start, ViewStarts):
             R = self.objective.rotation
-            factor = center.factor if R is None else compose(center.factor, R)
+            factor = center.factor if R is None else map_views(np.matmul, center.factor, R)
             start = start.rescaled(self.objective.data, factor.views)
             center = start.ball(rank, 0.0).center
         return Problem(start, self.objective, rank, self.objective.at(center))

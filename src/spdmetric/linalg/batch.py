@@ -8,10 +8,10 @@ There are two kinds: in NumPy, to be read and to judge by, and compiled
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from scipy.linalg.blas import dtrmm
@@ -33,10 +33,9 @@ if TYPE_CHECKING:
     from spdmetric.linalg.compiled.stack import CompiledDecomposition, CompiledStack
 
 OneStack: TypeAlias = "PlainStack | CompiledStack"
-OneDecomposition: TypeAlias = "PlainDecomposition | CompiledDecomposition"
-Factor: TypeAlias = "np.ndarray | Factors"
-Stack: TypeAlias = Any  # OneStack or ViewStacks: each takes a factor of its own kind
-Decomposition: TypeAlias = "OneDecomposition | ViewDecomposition"
+Factor: TypeAlias = "np.ndarray | Views"
+Stack: TypeAlias = Any  # of one kind of matrices, or of several views: each takes a factor of its own kind
+Decomposition: TypeAlias = Any
 
 LIMIT = 96  # beyond, eight matrices leave the cache and the gain over LAPACK goes; measured to 160
 # The same at low rank: rank 10 takes half of NumPy's time at size 400, nine tenths at 700.
@@ -103,7 +102,7 @@ class PlainStack:
             self.factors[k] = C
         return _congruence(W, self.X[k], C)
 
-    def decompose(self, W: np.ndarray) -> OneDecomposition:
+    def decompose(self, W: np.ndarray) -> PlainDecomposition | CompiledDecomposition:
         """Decompose ``W X W'``; where it has left float64 its logarithm is NaN.
 
         At low rank the kernels are worth packing a stack for that is used again: for few rows of W, BLAS
@@ -135,7 +134,8 @@ class PlainStack:
         return PlainDecomposition(self.X, W, Spectrum(logs, vectors), features, WX)
 
 
-class PlainDecomposition(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class PlainDecomposition:
     """A stack in NumPy, decomposed at W."""
 
     X: np.ndarray  # (n, d, d)
@@ -191,41 +191,22 @@ class PlainDecomposition(NamedTuple):
         return 2 * np.tensordot(B, WX, axes=((0, 2), (0, 1)))
 
 
-# -- Several views: a tuple of single ones, whose features are put side by side
-
-
-class PerView(tuple):
-    """What there is of each view; sums are taken view by view."""
-
-    def __add__(self, other: tuple) -> PerView:
-        return PerView(one + more for one, more in zip(self, other, strict=True))
-
-    @property
-    def T(self) -> PerView:
-        """Transposes."""
-        return PerView(one.T for one in self)
-
-    def conj(self) -> PerView:
-        """Conjugates."""
-        return PerView(one.conj() for one in self)
-
-
-class Factors(NamedTuple):
-    """A factor of each view, and what the features of the view are multiplied with."""
-
-    views: tuple[np.ndarray, ...]  # (m_v, d_v)
-    scales: tuple[float, ...]
+# -- Several views, whose features are put side by side
 
 
 @dataclass(frozen=True, eq=False)
 class Views:
-    """Matrices of several views, of sizes of their own; rows are taken of all of them."""
+    """What there is of each view: its matrices, its factor, or its part of a derivative.
 
-    views: tuple[np.ndarray, ...]  # (n, d_v, d_v)
+    Rows are taken of all views, and sums view by view.
+    """
+
+    views: tuple[np.ndarray, ...]  # of sizes of their own
+    scales: tuple[float, ...] = ()  # of factors: what the features of the view are multiplied with
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """As of one array, its size that of the largest view."""
+        """Of matrices: as of one array, its size that of the largest view."""
         d = max(view.shape[-1] for view in self.views)
         return (len(self.views[0]), len(self.views), d, d)
 
@@ -237,17 +218,20 @@ class Views:
     def __getitem__(self, rows: Any) -> Views:
         return Views(tuple(view[rows] for view in self.views))
 
+    def __add__(self, other: Views) -> Views:
+        return map_views(np.add, self, other)
 
-def compose(W: Factor, start: Factor) -> Any:
-    """The factor ``W W0``, of each view."""
-    if isinstance(W, Factors) and isinstance(start, Factors):
-        return Factors(tuple(map(np.matmul, W.views, start.views)), W.scales)
-    return np.asarray(W) @ np.asarray(start)
+
+def map_views(f: Callable[..., Any], *arrays: Factor) -> Any:
+    """A function of arrays, or of what there is of each view; scales stay those of the first."""
+    if isinstance(arrays[0], Views):
+        return Views(tuple(map(f, *(array.views for array in arrays))), arrays[0].scales)  # type: ignore[union-attr]
+    return f(*arrays)
 
 
 def count_features(W: Factor) -> int:
     """Length of the tangent vectors at a factor."""
-    if isinstance(W, Factors):
+    if isinstance(W, Views):
         return sum(map(count_features, W.views))
     return len(W) ** 2 if is_complex(W) else len(W) * (len(W) + 1) // 2
 
@@ -264,54 +248,57 @@ def view_columns(views: Iterable[np.ndarray]) -> Iterator[slice]:
 class ViewStacks:
     """A stack of each view."""
 
-    stacks: tuple[OneStack, ...]
+    stacks: tuple[Any, ...]
 
-    def decompose(self, W: Factors) -> ViewDecomposition:
+    def decompose(self, W: Views) -> ViewDecomposition:
         """Decompose each view at its factor."""
-        parts: list[OneDecomposition] = []
+        parts: list[Any] = []
         features = np.empty((0, 0))
-        for stack, factor, scale, columns in zip(self.stacks, *W, view_columns(W.views), strict=True):
+        columns = view_columns(W.views)
+        for stack, factor, scale, place in zip(self.stacks, W.views, W.scales, columns, strict=True):
             part = stack.decompose(factor)
             if not parts:
                 features = np.empty((len(part.features), count_features(W)))
-            np.multiply(part.features, scale, out=features[:, columns])
-            parts.append(_with_features(part, features[:, columns]))  # they are not kept twice
-        return ViewDecomposition(W, tuple(parts), features)
+            np.multiply(part.features, scale, out=features[:, place])
+            parts.append(replace(part, features=features[:, place]))  # they are not kept twice
+        return ViewDecomposition(tuple(parts), features, W)
 
 
 @dataclass(frozen=True, eq=False)
-class ViewDecomposition:
-    """Several views, decomposed at their factors."""
+class _Rearranged:
+    """Decompositions whose features were rearranged; the first one sums over these as over its own."""
 
-    W: Factors
-    parts: tuple[OneDecomposition, ...]
-    features: np.ndarray  # (n, p), of all views, scaled
+    parts: tuple[Any, ...]
+    features: np.ndarray  # (n, p)
 
     def moments(self, Y: np.ndarray, weight: np.ndarray, *, gram: bool) -> Moments:
         """Moments of features and targets about their means."""
-        return _with_features(self.parts[0], self.features).moments(Y, weight, gram=gram)
+        moments: Moments = replace(self.parts[0], features=self.features).moments(Y, weight, gram=gram)
+        return moments
 
     def cotangents(self, *args: np.ndarray) -> np.ndarray:
         """Return ``w ((features - mean) right + Y across')``."""
-        return _with_features(self.parts[0], self.features).cotangents(*args)
+        rows: np.ndarray = replace(self.parts[0], features=self.features).cotangents(*args)
+        return rows
 
-    def pull(self, rows: np.ndarray) -> PerView:
+
+@dataclass(frozen=True, eq=False)
+class ViewDecomposition(_Rearranged):
+    """Several views, decomposed at their factors; features are scaled."""
+
+    W: Views
+
+    def pull(self, rows: np.ndarray) -> Views:
         """Derivative of ``sum <rows, features>`` along ``W -> exp(-xi/2) W`` of each view."""
-        return PerView(part.pull(some) for part, some in self._of_views(rows))
+        return Views(tuple(part.pull(some) for part, some in self._of_views(rows)))
 
-    def pull_factor(self, rows: np.ndarray) -> PerView:
+    def pull_factor(self, rows: np.ndarray) -> Views:
         """Derivative of ``sum <rows, features>`` in the entries of the factor of each view."""
-        return PerView(part.pull_factor(some) for part, some in self._of_views(rows))
+        return Views(tuple(part.pull_factor(some) for part, some in self._of_views(rows)))
 
-    def _of_views(self, rows: np.ndarray) -> Iterator[tuple[OneDecomposition, np.ndarray]]:
+    def _of_views(self, rows: np.ndarray) -> Iterator[tuple[Any, np.ndarray]]:
         for part, scale, columns in zip(self.parts, self.W.scales, view_columns(self.W.views), strict=True):
             yield part, scale * rows[:, columns]
-
-
-def _with_features(part: Any, features: np.ndarray) -> Any:
-    if isinstance(part, PlainDecomposition):
-        return part._replace(features=features)
-    return replace(part, features=features)
 
 
 # -- Hermitian matrices: real ones of twice the size, whose features keep what differs
@@ -326,36 +313,19 @@ class ComplexStack:
     def decompose(self, W: np.ndarray) -> ComplexDecomposition:
         """Decompose ``W X W'`` for a complex factor."""
         part = self.real.decompose(to_real(W))
-        return ComplexDecomposition(part, fold(part.features))
+        return ComplexDecomposition((part,), fold(part.features))
 
 
-@dataclass(frozen=True, eq=False)
-class ComplexDecomposition:
+class ComplexDecomposition(_Rearranged):
     """A stack of Hermitian matrices, decomposed at a complex factor."""
-
-    real: OneDecomposition  # of twice the size
-    features: np.ndarray  # (n, p)
-
-    @property
-    def spread(self) -> np.ndarray:
-        """Largest less smallest log-eigenvalue of each matrix, (n,)."""
-        return self.real.spread
-
-    def moments(self, Y: np.ndarray, weight: np.ndarray, *, gram: bool) -> Moments:
-        """Moments of features and targets about their means."""
-        return _with_features(self.real, self.features).moments(Y, weight, gram=gram)
-
-    def cotangents(self, *args: np.ndarray) -> np.ndarray:
-        """Return ``w ((features - mean) right + Y across')``."""
-        return _with_features(self.real, self.features).cotangents(*args)
 
     def pull(self, rows: np.ndarray) -> np.ndarray:
         """Derivative of ``sum <rows, features>`` along ``W -> exp(-xi/2) W``, a Hermitian matrix."""
-        return to_complex(self.real.pull(unfold(rows)))
+        return to_complex(self.parts[0].pull(unfold(rows)))
 
     def pull_factor(self, rows: np.ndarray) -> np.ndarray:
         """Derivative of ``sum <rows, features>`` in the real and imaginary parts of W, as complex numbers."""
-        return to_complex(self.real.pull_factor(unfold(rows)))
+        return to_complex(self.parts[0].pull_factor(unfold(rows)))
 
 
 # -- Products that are triangular or symmetric: large matrices need little more than half the operations, in

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from spdmetric.linalg.batch import Factor, PerView, compose, count_features, view_columns
+from spdmetric.linalg.batch import Factor, Views, count_features, map_views, view_columns
 from spdmetric.linalg.hermitian import fill_matrices
 from spdmetric.linalg.symmetric import Moments, lazy
 from spdmetric.manifolds import FactorPoint
@@ -68,7 +68,9 @@ class Evaluation:
     def __init__(self, objective: Misalignment, point: FactorPoint):
         self.point, self.objective, self.data = point, objective, objective.data
         R = objective.rotation
-        self.factor = point.factor if R is None else compose(point.factor, R)  # of the matrices as they are
+        self.factor = (
+            point.factor if R is None else map_views(np.matmul, point.factor, R)
+        )  # of the matrices as they are
         n, p = self.data.shape[0], count_features(self.factor)
         # In Gram form where there are fewer matrices than features, and they can be brought together.
         self.gram = self.data.gathers and (n < p or not self.needs_scatter)
@@ -96,26 +98,21 @@ class Evaluation:
     @lazy
     def gradient(self) -> np.ndarray:
         """Gradient in the coordinates of the manifold."""
-        return self.point.gradient(self)
+        point = self.point
+        return point.gradient(self.factor_gradient if point.low_rank else self.frame_gradient)
 
     @lazy
     def frame_gradient(self) -> Any:
         """Riemannian gradient, as a symmetric matrix in the frame, of several views one of each."""
         xi = self.data.total_of_parts(_pull, self.factor, self.parts, self._cotangents, False)
-        return PerView(map(_traceless, xi)) if isinstance(xi, PerView) else _traceless(xi)
+        return map_views(_traceless, xi)
 
     @lazy
     def factor_gradient(self) -> Any:
         """Derivative in the entries of the factor of the point, (m, d), of several views one of each."""
         R = self.objective.rotation
         there = self.data.total_of_parts(_pull, self.factor, self.parts, self._cotangents, True)
-        if R is None:
-            return there
-        return (
-            there @ R.conj().T
-            if isinstance(R, np.ndarray)
-            else PerView(map(np.matmul, there, PerView(R.views).conj().T))
-        )
+        return there if R is None else map_views(lambda of, Q: of @ Q.conj().T, there, R)
 
     @lazy
     def curvature_estimate(self) -> Any:
@@ -127,7 +124,7 @@ class Evaluation:
         if isinstance(W, np.ndarray):
             return _estimate_curvature(A, W)
         of_views = zip(W.views, view_columns(W.views), strict=True)
-        return PerView(_estimate_curvature(A[rows], view) for view, rows in of_views)
+        return Views(tuple(_estimate_curvature(A[rows], view) for view, rows in of_views))
 
     @property
     def spread(self) -> float:
@@ -217,7 +214,7 @@ def _scale(moments: Moments, of_A: float, of_C: float) -> Moments:
     return moments._replace(A=of_A * moments.A, C=of_C * np.asarray(moments.C))
 
 
-def _pull(part: Part, known: Moments | np.ndarray, to_factor: bool) -> np.ndarray | PerView:
+def _pull(part: Part, known: Moments | np.ndarray, to_factor: bool) -> Factor:
     """Derivative of the misalignment in the frame, or the factor, from that in the features of a chunk."""
     here = part.decomposition
     if isinstance(known, np.ndarray):

@@ -20,9 +20,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spdmetric.linalg.batch import Decomposition, Factors, PerView, Views, make_stack, view_columns
+from spdmetric.linalg.batch import Decomposition, Factor, Views, make_stack, map_views, view_columns
 from spdmetric.linalg.hermitian import fill_matrices, list_entries
-from spdmetric.linalg.symmetric import Moments, compute_moments, lazy, symmetrize
+from spdmetric.linalg.symmetric import Moments, adjoint, compute_moments, lazy, symmetrize
 from spdmetric.manifolds import FactorPoint
 from spdmetric.objectives.alignment import Evaluation, Misalignment
 from spdmetric.objectives.data import Data, default_chunk_size
@@ -59,10 +59,8 @@ class RunningMisalignment:
 
     def sample(self, rows: np.ndarray, point: FactorPoint, memory: Moments | None = None) -> Sample:
         """Evaluate some rows, with the moments remembered of others; without any, with their own."""
-        X = self.data.X[rows]
         # The last matrix is the center, which features are relative to.
-        both = Views(tuple(map(_with_identity, X.views))) if isinstance(X, Views) else _with_identity(X)
-        stack = make_stack(both, self._work)
+        stack = make_stack(map_views(_with_identity, self.data.X[rows]), self._work)
         here, Y, weight = stack.decompose(point.factor), self._Y[rows], self._weight[rows]
         return Sample(here, Y, weight, point, memory, self.data.target.norm_about)
 
@@ -117,24 +115,15 @@ class Sample:
     @lazy
     def gradient(self) -> np.ndarray:
         """Estimate of the gradient, in the coordinates of the manifold."""
-        return self.point.gradient(self)
-
-    @lazy
-    def frame_gradient(self) -> np.ndarray | PerView:
-        """Estimate of the Riemannian gradient, in the frame of the factor."""
-        xi = self._decomposition.pull(self._cotangent)
-        return PerView(map(_traceless, xi)) if isinstance(xi, PerView) else _traceless(xi)
-
-    @lazy
-    def factor_gradient(self) -> np.ndarray | PerView:
-        """Estimate of the derivative in the entries of the factor, (m, d)."""
-        return self._decomposition.pull_factor(self._cotangent)
+        if self.point.low_rank:  # from the derivative in the entries of the factor
+            return self.point.gradient(self._decomposition.pull_factor(self._cotangent))
+        return self.point.gradient(map_views(_traceless, self._decomposition.pull(self._cotangent)))
 
     @property
-    def curvature_estimate(self) -> np.ndarray | PerView:
+    def curvature_estimate(self) -> Factor:
         """The same in all directions, for want of knowing."""
-        W = self.point.factor
-        return PerView(np.eye(len(of)) for of in W.views) if isinstance(W, Factors) else np.eye(len(W))
+        eyes: Factor = map_views(lambda W: np.eye(len(W)), self.point.factor)
+        return eyes
 
     @lazy
     def _cotangent(self) -> np.ndarray:
@@ -147,7 +136,7 @@ class Sample:
         scale = -2 / (np.sqrt(C_square) * self._target_norm * self._weight.sum())
         ratio = float(np.vdot(given.A, given.A)) / C_square
         M = (self._Y - given.target_mean) @ given.A.T - (self._features - given.mean) @ (ratio * C)
-        M = _turned(self.point.frame.conj().T, scale * self._weight * M)
+        M = _turned(map_views(adjoint, self.point.frame), scale * self._weight * M)
         return np.concatenate([M, -M.sum(axis=0, keepdims=True)])
 
 
@@ -191,7 +180,7 @@ class Past(NamedTuple):
         squares = self.total * (np.diag(q) - np.outer(q, q))
         ridge = FeatureRidge.from_scatter(C, A, squares, self.total, n / q.size, learned=True)
         weighting = weigh_directions(ridge, ridge.estimated_errors(n))
-        directions = _turned(self.point.frame.conj().T, weighting.directions.T).T
+        directions = _turned(map_views(adjoint, self.point.frame), weighting.directions.T).T
         return weighting._replace(directions=directions) if directions.size else None
 
 
@@ -216,9 +205,9 @@ def _traceless(xi: np.ndarray) -> np.ndarray:
     return xi - np.trace(xi) / xi.shape[0] * np.eye(xi.shape[0])
 
 
-def _turned(Q: np.ndarray | PerView, vectors: np.ndarray) -> np.ndarray:
+def _turned(Q: Factor, vectors: np.ndarray) -> np.ndarray:
     """Vectors of the matrices ``Q L Q'``."""
-    if isinstance(Q, PerView):
-        parts = zip(Q, view_columns(Q), strict=True)
+    if isinstance(Q, Views):
+        parts = zip(Q.views, view_columns(Q.views), strict=True)
         return np.concatenate([_turned(of_view, vectors[:, columns]) for of_view, columns in parts], axis=1)
     return list_entries(Q @ fill_matrices(vectors, Q) @ Q.conj().T)

@@ -11,9 +11,9 @@ import numpy as np
 from scipy.linalg import eigh
 
 from spdmetric.caller import spell
-from spdmetric.linalg.batch import Factors, make_stack, view_columns
+from spdmetric.linalg.batch import Views, make_stack, map_views, view_columns
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm, is_complex, logm, spectrum
-from spdmetric.manifolds import Ball, ComplexBall, RankBall, ViewBall
+from spdmetric.manifolds import Ball, ProductBall, RankBall
 from spdmetric.means import Average, RowFunction, find_mean
 from spdmetric.objectives.data import Data, OneView, Summand, Target, view_sizes, whiten
 from spdmetric.validation import UninformativeDataError, check_radius, check_spd, is_definite, to_numpy
@@ -44,14 +44,16 @@ class Start(NamedTuple):
         """W0, of shape (k, d): the coordinates of X are ``W0 X W0'``."""
         return self.rotation @ invsqrtm(self.center) @ self.basis.conj().T
 
-    def ball(self, rank: int | None, radius: float) -> Ball | RankBall | ComplexBall:
+    def ball(self, rank: int | None, radius: float) -> Any:
         """The points within a distance of it, in its coordinates."""
+        if is_complex(self.center):
+            return ProductBall([self.own_ball(rank, inf)], None, radius)
+        return self.own_ball(rank, radius)
+
+    def own_ball(self, rank: int | None, radius: float) -> Ball | RankBall:
+        """The same in coordinates of its own, complex ones where matrices are Hermitian."""
         k, dtype = self.center.shape[0], self.center.dtype
-        if rank is None:
-            ball: Any = Ball(np.eye(k, dtype=dtype), radius)
-        else:
-            ball = RankBall(k, rank, radius, dtype)
-        return ComplexBall(ball) if is_complex(self.center) else ball
+        return Ball(np.eye(k, dtype=dtype), radius) if rank is None else RankBall(k, rank, radius, dtype)
 
     @classmethod
     def at_identity(cls, d: int, dtype: Any, logs: Data | OneView | None = None) -> Start:
@@ -70,14 +72,14 @@ class ViewStarts(NamedTuple):
     scales: tuple[float, ...]
 
     @property
-    def rotation(self) -> Factors:
+    def rotation(self) -> Views:
         """That of each view."""
-        return Factors(tuple(start.rotation for start in self.views), self.scales)
+        return Views(tuple(start.rotation for start in self.views), self.scales)
 
     @property
-    def factor(self) -> Factors:
+    def factor(self) -> Views:
         """W0 of each view."""
-        return Factors(tuple(start.factor for start in self.views), self.scales)
+        return Views(tuple(start.factor for start in self.views), self.scales)
 
     def placed_at(self, center: ViewStarts) -> ViewStarts:
         """The same, of matrices that were whitened by the centers of others."""
@@ -87,13 +89,13 @@ class ViewStarts(NamedTuple):
         """The same with scales that give the tangent vectors of all views at some factors one spread."""
         if len(self.views) == 1:
             return self
-        return self._replace(scales=_find_scales(data, Factors(tuple(factors), (1.0,) * len(self.views))))
+        return self._replace(scales=_find_scales(data, Views(tuple(factors), (1.0,) * len(self.views))))
 
-    def ball(self, rank: int | None, radius: float) -> ViewBall:
+    def ball(self, rank: int | None, radius: float) -> ProductBall:
         """The points within a distance of it, in the mean square of the views."""
         ranks = [None if rank is None else min(rank, len(start.center)) for start in self.views]
-        balls = [start.ball(m, inf) for start, m in zip(self.views, ranks, strict=True)]
-        return ViewBall(balls, self.scales, check_radius(sqrt(len(balls)) * radius))
+        balls = [start.own_ball(m, inf) for start, m in zip(self.views, ranks, strict=True)]
+        return ProductBall(balls, self.scales, check_radius(sqrt(len(balls)) * radius))
 
     @classmethod
     def at_identity(
@@ -154,7 +156,7 @@ def _count_differences(X: np.ndarray, target: Target) -> np.ndarray:
     return np.sum(np.any(np.eye(X.shape[-1]) != X, axis=-1), axis=0)
 
 
-def _find_scales(data: Data, factors: Factors) -> tuple[float, ...]:
+def _find_scales(data: Data, factors: Views) -> tuple[float, ...]:
     """What gives the tangent vectors of all views the same spread, that of all together."""
     sums = data.total(partial(_sum_features, factors)) / data.target.total
     squares = []
@@ -169,9 +171,9 @@ def _find_scales(data: Data, factors: Factors) -> tuple[float, ...]:
     return tuple(sqrt(usual / square) if isfinite(usual / square) else 1.0 for square in squares)
 
 
-def _sum_features(factors: Factors, X: np.ndarray, target: Target) -> np.ndarray:
+def _sum_features(factors: Views, X: np.ndarray, target: Target) -> np.ndarray:
     """Weighted sums of the tangent vectors and, last, of the squares of their lengths in each view."""
-    identities = Factors(tuple(np.eye(len(W), dtype=W.dtype) for W in factors.views), factors.scales)
+    identities = map_views(lambda W: np.eye(len(W), dtype=W.dtype), factors)
     features = make_stack(whiten(factors, X)).decompose(identities).features
     squares = [np.sum(features[:, columns] ** 2, axis=1) for columns in view_columns(factors.views)]
     return target.weight @ np.column_stack([features, *squares])
