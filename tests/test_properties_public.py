@@ -16,6 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.validation import has_fit_parameter
 
 import literal
 from nightly import NIGHTLY, share_of
@@ -32,6 +34,7 @@ from spdmetric import (
     means,
     validation,
 )
+from spdmetric.estimators import TransferClassifier
 from spdmetric.estimators._data import check_target
 from spdmetric.linalg import symmetric as matrices
 from spdmetric.linalg.symmetric import congruence, invsqrtm, spectrum, vech
@@ -594,49 +597,55 @@ def probabilities_agree_with_each_other_and_follow_a_session(rng, d):
 # -- What changes nothing, for every estimator -------------------------------------------
 
 
-def draw_estimator(rng, d):
-    """An estimator, its matrices, targets and domains, and the folds that it is given."""
-    kind, n = int(rng.integers(4)), 24
+METRICS = ("metric", "choice", "classifier", "regressor")
+
+
+def draw_estimator(rng, d, of=(*METRICS, "transfer", "range", "shrinkage")):
+    """One of these estimators, its matrices, targets and domains, and the folds that it is given."""
+    kind, n = of[int(rng.integers(len(of)))], 24
     X, y = labeled(rng, n, d, classes=3)
     metric = LogEuclideanMetric(float(rng.integers(3)), tol=1e-2, max_iter=15)
     ranks = [None] if rng.uniform() < 0.5 else [max(1, d - 1)]
     chosen = LogEuclideanMetricCV(metric, radii=(0, 1), ranks=ranks)
     folds = rng.permutation(np.arange(n) // 3 % 2)
     folds = [(np.flatnonzero(folds != k), np.flatnonzero(folds == k)) for k in range(2)]
-    if kind == 3:
+    if kind == "regressor":
         y = y + 0.3 * rng.standard_normal(n)
-    model = (
-        metric.set_params(rank=ranks[0], weighting=[None, "discriminant"][int(rng.integers(2))]),
-        chosen,
-        LogEuclideanClassifier(chosen),
-        LogEuclideanRegressor(chosen),
-    )[kind]
+    if kind == "range":
+        X = np.pad(X, ((0, 0), (0, 1), (0, 1)))
+        X = congruence(rotation(rng, d + 1), X)
+    if kind == "metric":
+        metric.set_params(rank=ranks[0], weighting=[None, "discriminant"][int(rng.integers(2))])
+    model = {
+        **{"metric": metric, "choice": chosen, "classifier": LogEuclideanClassifier(chosen)},
+        **{"regressor": LogEuclideanRegressor(chosen), "range": CommonRange(1e-5), "shrinkage": Shrinkage()},
+        "transfer": TransferClassifier(FunctionTransformer(), LogEuclideanClassifier(chosen)),
+    }[kind]
     return model, X, y, rng.permutation(np.arange(n) % 4), folds
 
 
 def learn(model, X, y, *arguments, folds=None, new=None, **named):
     """Distances of vectors, probabilities, or targets that a copy gives after a fit; and the copy."""
     model = clone(model)
-    if folds is not None and "cv" in model.get_params():
-        model.set_params(cv=folds)
+    if folds is not None:
+        model.set_params(**{name: folds for name in ("cv", "classifier__cv") if name in model.get_params()})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # few iterations, and domains that may tell of y
         model.fit(X, y, *arguments, **named)
-    new, domain = X if new is None else new, named.get("sample_domain")
-    domain = None if domain is None else domain[: len(new)]
+    asked = [X if new is None else new]
+    if "sample_domain" in named:
+        asked.append(named["sample_domain"])
     if hasattr(model, "predict_proba"):
-        return model.predict_proba(new, domain), model
+        return model.predict_proba(*asked), model
     if hasattr(model, "predict"):
-        return model.predict(new, domain), model
-    vectors = model.transform(new, domain)
+        return model.predict(*asked), model
+    vectors = model.transform(*asked).reshape(len(asked[0]), -1)
     return np.linalg.norm(vectors[:, None] - vectors, axis=2), model
 
 
 @estimator_prop
 def names_of_classes_change_nothing_but_names(rng, d):
-    model, X, y, _, _ = draw_estimator(rng, d)
-    if isinstance(model, LogEuclideanRegressor):
-        return
+    model, X, y, _, _ = draw_estimator(rng, d, ("metric", "choice", "classifier", "transfer"))
     names = rng.permutation(["left", "right", "feet"])
     expected, _ = learn(model, X, y)
     found, renamed = learn(model, X, names[y])
@@ -645,10 +654,12 @@ def names_of_classes_change_nothing_but_names(rng, d):
 
 @estimator_prop
 def names_of_domains_change_nothing(rng, d):
-    model, X, y, domain, folds = draw_estimator(rng, d)
-    expected, _ = learn(model, X, y, folds=folds, sample_domain=domain)
+    model, X, y, domain, folds = draw_estimator(rng, d, (*METRICS, "transfer"))
+    transfer = isinstance(model, TransferClassifier)  # which adds up means of domains in the order of names
+    keyword, tol = ("subjects", 1e-9) if transfer else ("sample_domain", 0)
+    expected, _ = learn(model, X, y, folds=folds, **{keyword: domain})
     for names in (rng.permutation(["a", "b", "c", "d"]), rng.permutation([2**40, -3, 7, 0])):
-        assert np.array_equal(learn(model, X, y, folds=folds, sample_domain=names[domain])[0], expected)
+        close(learn(model, X, y, folds=folds, **{keyword: names[domain]})[0], expected, tol)
 
 
 @estimator_prop
@@ -676,7 +687,7 @@ def memory_layout_changes_nothing_and_float32_only_its_digits(rng, d):
 
 @estimator_prop
 def a_matrix_of_weight_0_is_not_there(rng, d):
-    model, X, y, _, folds = draw_estimator(rng, d)
+    model, X, y, _, folds = draw_estimator(rng, d, METRICS)
     weight, more = rng.uniform(0.5, 2, len(X)), 1e3 * spd(rng, 3, d)
     expected, _ = learn(model, X, y, weight, folds=folds)
     both, targets = np.concatenate([X, more]), np.concatenate([y, y[:3]])
@@ -688,15 +699,16 @@ def a_matrix_of_weight_0_is_not_there(rng, d):
 @estimator_prop
 def arguments_may_be_named_or_not(rng, d):
     model, X, y, domain, folds = draw_estimator(rng, d)
-    named = {"sample_weight": rng.uniform(0.5, 2, len(X)), "groups": np.arange(len(X)) // 4}
-    if isinstance(model, LogEuclideanMetric):
-        del named["groups"]
-    expected, _ = learn(model, X, y, folds=folds, sample_domain=domain, **named)
-    found = learn(model, X, y, *named.values(), folds=folds, sample_domain=domain)[0]
+    weight, groups = rng.uniform(0.5, 2, len(X)), np.arange(len(X)) // 4
+    named = {"sample_weight": weight, "groups": groups, "subjects": domain}
+    named = {name: value for name, value in named.items() if has_fit_parameter(model, name)}
+    domains = {"sample_domain": domain} if has_fit_parameter(model, "sample_domain") else {}
+    expected, _ = learn(model, X, y, folds=folds, **domains, **named)
+    found = learn(model, X, y, *named.values(), folds=folds, **domains)[0]
     assert np.array_equal(found, expected)
     back = dict(reversed(model.get_params(deep=False).items()))
     again = type(model)(**back)
-    assert np.array_equal(learn(again, X, y, folds=folds, sample_domain=domain, **named)[0], expected)
+    assert np.array_equal(learn(again, X, y, folds=folds, **domains, **named)[0], expected)
 
 
 # -- All of them -----------------------------------------------------------------------
