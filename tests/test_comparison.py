@@ -268,7 +268,7 @@ def test_without_a_learned_metric_the_page_goes_without_it(tmp_path, monkeypatch
     report.save(tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text()
     assert "The learned metric</h2>" not in text
-    assert "Chosen metric and head: ValueError: no luck." in text
+    assert "LogEuclideanClassifier: ValueError: no luck." in text
 
 
 def test_what_all_matrices_do_not_give_is_said_and_not_drawn(tmp_path):
@@ -278,7 +278,8 @@ def test_what_all_matrices_do_not_give_is_said_and_not_drawn(tmp_path):
     report.save(tmp_path / "page.html")
     text = re.sub(r"<[^>]*>", "", (tmp_path / "page.html").read_text())
     sentence = (
-        "Chosen weighting and head was trained in every fold, and cannot be trained on all 40 matrices: "
+        "LogEuclideanClassifier, weighting was trained in every fold, and cannot be trained on all 40 "
+        "matrices: "
     )
     assert sentence in text
     assert "40 matrices are equal to one of another class" in text
@@ -371,7 +372,7 @@ def test_whether_learning_and_recentering_help(better, worse, groups, answer):
         return answer.format(what if answer.startswith("{") else f"{what[0].lower()}{what[1:]}", against)
 
     found = said({"spdmetric": better, "spdmetric-mean": worse}, groups=groups)[1]
-    assert found == expected("Learning the metric", "against Chosen head at the mean")
+    assert found == expected("Learning the metric", "against LogEuclideanClassifier at the mean")
     _, untested, recentering = said({"mdm": worse, "mdm recentered": better}, recentered=True, groups=groups)
     assert untested == "Whether learning the metric helps was not tested: run spdmetric and spdmetric-mean."
     what = expected("Recentering each group by its own mean", "with MDM")
@@ -387,20 +388,20 @@ LDA = "logeuclid-mean-lda"
         (
             {"mdm": range(96), LDA: range(93)},
             HALF,
-            "Use MDM: 96 % right on matrices it had not seen (guessing: 50 %). Plain tangent space + LDA: 93"
-            " % right. The difference is within the noise of 100 matrices in 2 groups.",
+            "Use MDM: 96 % right on matrices it had not seen (best of 2; guessing: 50 %). Plain tangent "
+            "space + LDA: 93 % right. The difference is within the noise of 100 matrices in 2 groups.",
         ),
         (
             {"mdm": range(96), LDA: range(70), "svm": range(96)},
             None,
-            "Use MDM: 96 % right on matrices it had not seen (guessing: 50 %). Plain tangent space + LDA: 70"
-            " % right. The difference is more than the noise of 100 matrices.",
+            "Use MDM: 96 % right on matrices it had not seen (best of 3; guessing: 50 %). Plain tangent "
+            "space + LDA: 70 % right. The difference is more than the noise of 100 matrices.",
         ),
         (
             {LDA: EIGHTY, "mdm": OTHER_EIGHTY},
             np.arange(100) % 3,
-            "Use Tangent space + LDA: 80 % right on matrices it had not seen (guessing: 50 %). The next, MDM:"
-            " 80 % right. The difference is within the noise of 100 matrices in 3 groups.",
+            "Use Tangent space + LDA: 80 % right on matrices it had not seen (best of 2; guessing: 50 %). "
+            "The next, MDM: 80 % right. The difference is within the noise of 100 matrices in 3 groups.",
         ),
         (
             {"mdm": EIGHTY},
@@ -458,8 +459,8 @@ def test_regression_is_answered_with_r2(noise, word, rng):
     told |= {"regressor-mean": y + 0.2 * scatter[0], "mean": np.full((1, 100), 1.5)}
     judged = verdict.judge(Comparison(plan, {Entry(k): Outcome(v) for k, v in told.items()}, {}, {}))
     headline, learning = verdict.sentences(judged)
-    assert headline.startswith("Use Chosen metric and regression: R² 0.9")
-    assert "(predicting the mean: 0.00). Plain tangent space + ridge: R² 0." in headline
+    assert headline.startswith("Use LogEuclideanRegressor: R² 0.9")
+    assert "(best of 4; predicting the mean: 0.00). Plain tangent space + ridge: R² 0." in headline
     assert f"The difference {word} the noise of 100 matrices." in headline
     assert learning.startswith("Whether learning the metric helps cannot be told: +0.000")
     assert judged.lines[-1].scores["mae"].mean == pytest.approx(np.mean(np.abs(y - 1.5)))
@@ -509,7 +510,7 @@ def test_less_log_loss_is_better_and_methods_without_probabilities_come_last():
     assert judged.lines[3].scores["logloss"] is None
     assert judged.lines[1].behind.mean == pytest.approx(0.25)
     assert verdict.headline(judged).startswith(
-        "Use Chosen metric and head: log loss 0.250 on matrices it had not seen (guessing: 0.693)."
+        "Use LogEuclideanClassifier: log loss 0.250 on matrices it had not seen (best of 3; guessing: 0.693)."
     )
     pair = {"spdmetric": [0.4 + noise], "spdmetric-mean": [0.5 - noise]}
     found = said(dict.fromkeys(pair, EIGHTY), scoring="logloss", losses=pair, groups=HALF)
@@ -672,13 +673,15 @@ def test_singular_matrices_get_a_page_of_what_allows_them(shared, tmp_path):
     P = half @ half.transpose(0, 2, 1)
     X = P @ X @ P
     np.savez(tmp_path / "low.npz", X=(X + X.transpose(0, 2, 1)) / 2, y=y)
-    methods = "euclid,wasserstein,logeuclid-kta-rank" + ",logeuclid-chosen" * shared + ",mdm"
+    methods = "euclid,wasserstein,logeuclid-kta-rank" + ",logeuclid-chosen" * shared + ",mdm,spdmetric-mean"
     out = tmp_path / "low.html"
     command = ["compare", str(tmp_path / "low.npz"), "--out", str(out), "--jobs", "1", "--methods", methods]
     assert main([*command, "--repeats", "1"]) == 0
     text = out.read_text("utf-8")
     assert ">3 of 4<" in text
-    assert ("MDM: needs matrices of full rank" in text) is not shared
+    assert ("MDM; LogEuclideanClassifier at the mean: needs matrices of full rank" in text) is not shared
+    why = "was not tested: LogEuclideanClassifier at the mean needs matrices of full rank"
+    assert (why in text) is not shared
     assert ("all in the same direction of 4" in text) is shared
     assert ("CommonRange()" in text) is shared
     assert "The learned metric</h2>" in text
@@ -988,7 +991,11 @@ def test_a_report_in_a_notebook(tmp_path, monkeypatch):
     model = report.best_estimator()
     assert model is report.best_estimator()
     assert np.array_equal(model.classes_, np.unique(y))
-    assert report.plot().get_xlabel() == "accuracy, per cent"
+    axes = report.plot()
+    assert axes.get_xlabel() == "accuracy, per cent"
+    low, high = axes.get_ylim()
+    assert low <= -0.5, "marks on the edge are cut"
+    assert high >= len(axes.get_yticks()) - 0.5
     assert len(report.table) == len(report.rows) == 8
     monkeypatch.setitem(sys.modules, "pandas", None)
     assert report.table == report.rows
@@ -1018,11 +1025,11 @@ def test_methods_that_fail_are_said_in_the_answer(monkeypatch):
     broken = Fails(ValueError("no luck"), repeat(True))
     monkeypatch.setitem(METHODS, "spdmetric", replace(METHODS["spdmetric"], recipe=lambda sizes: broken))
     found = spdmetric.compare(toy(), methods=("euclid", "spdmetric"), repeats=1)
-    assert "1 of 2 methods failed and are not compared: Chosen metric and head (ValueError: no luck)." in str(
+    assert "1 of 2 methods failed and are not compared: LogEuclideanClassifier (ValueError: no luck)." in str(
         found
     )
     with pytest.raises(
-        ValueError, match=r"No method could be run\. Chosen metric and head: ValueError: no luck"
+        ValueError, match=r"No method could be run\. LogEuclideanClassifier: ValueError: no luck"
     ):
         spdmetric.compare(toy(), methods="spdmetric", repeats=1)
 

@@ -176,14 +176,14 @@ def _pyriemann(name: str, sentence: str, **rest: Any) -> Method:
 
 METHODS: dict[str, Method] = {
     "spdmetric": Method(
-        *("Chosen metric and head", "chosen", "learned"),
+        *("LogEuclideanClassifier", "chosen", "learned"),
         "Metric (G, rank and weighting) and class means or neighbors, all chosen by cross-validation.",
         lambda s: LogEuclideanClassifier(),
         definite=False,
         chooses=True,
     ),
     "spdmetric-neighbors": Method(
-        *("Chosen metric + neighbors", "chosen, k-NN", "learned"),
+        *("LogEuclideanClassifier, neighbors", "chosen, k-NN", "learned"),
         "Metric (G, rank and weighting) and the number of neighbors, all chosen by cross-validation.",
         lambda s: LogEuclideanClassifier(head="neighbors"),
         definite=False,
@@ -196,7 +196,7 @@ METHODS: dict[str, Method] = {
         *(_at_mean, _knn(1)),
     ),
     "logeuclid-kta": _piped(
-        *("Learned, full rank + 1-NN", "LE learned", "learned"),
+        *("LogEuclideanMetric + 1-NN", "LE learned", "learned"),
         "The metric of the paper, learned in a ball of radius 10.",
         *(lambda s: LogEuclideanMetric(radius=10.0), _knn(1)),
     ),
@@ -206,14 +206,14 @@ METHODS: dict[str, Method] = {
     "euclid": _distance("Euclid", "Euclid", "euclid", "Frobenius distance", definite=False),
     "stein": _distance("Stein", "Stein", "stein", "symmetrized Stein divergence", is_slow=_has_many_pairs),
     "logeuclid-kta-rank": _piped(
-        *("Learned, low rank + 1-NN", "LE low rank", "learned"),
+        *("LogEuclideanMetric, low rank + 1-NN", "LE low rank", "learned"),
         "A metric of half the rank, learned in a ball of radius 5.",
         *(lambda s: LogEuclideanMetric(radius=5.0, rank=s.low_rank, tol=1e-3), _knn(1)),
         definite=False,
         smallest_d=4,
     ),
     "logeuclid-chosen": _piped(
-        *("Chosen metric + 1-NN", "LE chosen", "learned"),
+        *("LogEuclideanMetricCV + 1-NN", "LE chosen", "learned"),
         "A metric whose radius, rank and weighting are chosen by cross-validation for one neighbor.",
         *(lambda s: LogEuclideanMetricCV(n_neighbors=1), _knn(1)),
         definite=False,
@@ -252,13 +252,13 @@ METHODS: dict[str, Method] = {
     "svm": _tangent("SVM", "a support vector machine", lambda s: SVC()),
     # The first method with less and less learned: what each part of the choice is worth.
     "spdmetric-weighting": Method(
-        *("Chosen weighting and head", "chosen weighting", "learned"),
-        "The metric at the mean, a weighting or none, and the head, chosen by cross-validation.",
+        *("LogEuclideanClassifier, weighting", "chosen weighting", "learned"),
+        "The metric at the mean, a weighting or none, and the classifier, chosen by cross-validation.",
         lambda s: LogEuclideanClassifier(LogEuclideanMetricCV(radii=(0.0,), ranks=(None,))),
         chooses=True,
     ),
     "spdmetric-mean": Method(
-        *("Chosen head at the mean", "chosen head", "baseline"),
+        *("LogEuclideanClassifier at the mean", "chosen head", "baseline"),
         "Nearest class mean or neighbors, chosen by cross-validation, with the metric at the mean.",
         lambda s: LogEuclideanClassifier(
             LogEuclideanMetricCV(radii=(0.0,), ranks=(None,), weightings=(None,))
@@ -270,14 +270,14 @@ METHODS: dict[str, Method] = {
 # The same for regression targets, all of which are run by default.
 REGRESSORS: dict[str, Method] = {
     "regressor": Method(
-        *("Chosen metric and regression", "chosen", "learned"),
+        *("LogEuclideanRegressor", "chosen", "learned"),
         "Metric (G, rank and weighting) and ridge regression or neighbors, all chosen by cross-validation.",
         lambda s: LogEuclideanRegressor(),
         definite=False,
         chooses=True,
     ),
     "regressor-mean": Method(
-        *("Chosen regression at the mean", "chosen regression", "baseline"),
+        *("LogEuclideanRegressor at the mean", "chosen regression", "baseline"),
         "Ridge regression or neighbors, chosen by cross-validation, with the metric at the mean.",
         lambda s: LogEuclideanRegressor(
             LogEuclideanMetricCV(radii=(0.0,), ranks=(None,), weightings=(None,))

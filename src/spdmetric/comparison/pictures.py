@@ -79,6 +79,7 @@ def draw_ranking(verdict: Verdict, figure: style.Figure | None = None) -> style.
         axes.set_yticks(range(len(methods)), [find_method(method).title for method in methods])
         axes.set(xlabel=f"{verdict.criterion.word}, {verdict.criterion.axis}".rstrip(", "), axisbelow=True)
         axes.margins(x=0.05)
+        axes.set_ylim(-0.6, len(methods) - 0.4)  # no mark on the edge
         axes.grid(axis="x", color="lightgray", lw=0.7)
         one_each = dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True))
         figure.legend(one_each.values(), one_each.keys(), loc="outside upper center", ncols=3)
@@ -110,6 +111,7 @@ def draw_learned(
             ChoiceDisplay.from_estimator(metric, ax=axes)
             axes.set(xlabel=f"gain in {'R²' if plan.classes is None else 'log-likelihood'}, ± one s.e.")
             axes.margins(x=0.06)
+            axes.locator_params(axis="x", nbins=5)  # so that their numbers stay apart
         figures["candidates"] = figure
     if not metric.embedding_.low_rank and metric.radius_ > 0:
         with _begin(2.6) as (figure, axes):

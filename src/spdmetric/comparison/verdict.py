@@ -187,7 +187,10 @@ def sentences(verdict: Verdict) -> list[str]:
     score, first = verdict.criterion, next(iter(verdict.learning), None)
     if first is None or first[0].recentered:
         learned, mean = PAIRS[0] if verdict.plan.classes is None else PAIRS[1]
-        found = [f"Whether learning the metric helps was not tested: run {learned} and {mean}."]
+        left_out = verdict.plan.left_out
+        why = [f"{find_method(name).title} {left_out[name]}" for name in (learned, mean) if name in left_out]
+        why += [f"run {learned} and {mean}"]
+        found = [f"Whether learning the metric helps was not tested: {why[0]}."]
     else:
         gain, against = verdict.learning[first], f"against {first[1].title}"
         found = [_answer("Learning the metric", gain, score.gain, against)]
@@ -220,7 +223,7 @@ def headline(verdict: Verdict) -> str:
     if score.sign * (verdict.chance - (own.low if score.sign > 0 else own.high)) >= 0:
         text = f"Nothing here is clearly better than guessing: the best of {len(plain)}, {title}:"
         return f"{text} {show(own.mean)} {_UNSEEN} ({_guess(verdict, show)}), within {noise}."
-    text = f"Use {title}: {show(own.mean)} {_UNSEEN} ({_guess(verdict, show)})."
+    text = f"Use {title}: {show(own.mean)} {_UNSEEN} (best of {len(plain)}; {_guess(verdict, show)})."
     other = known[0]
     name, gap = other.entry.title, verdict.compare(best.entry, other.entry)
     name = f"Plain {name[0].lower()}{name[1:]}" if other.entry.method in REFERENCES else f"The next, {name}"

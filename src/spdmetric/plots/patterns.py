@@ -150,8 +150,8 @@ class PatternsDisplay(Display):
         for k, one in enumerate(self.ax_):
             mne.viz.plot_topomap(self.patterns.patterns[k], self.info, axes=one, **look)
             contrast = self.patterns.contrast[k]
-            strongest = f"{self.patterns.classes[contrast.argmax()]} ({contrast.max():+.2f})"
-            one.set_title(f"component {k + 1}\nmost in {strongest}", fontsize="medium")
+            strongest = f"{self.patterns.classes[contrast.argmax()]}: {contrast.max():+.2f} log-power"
+            one.set_title(f"component {k + 1}\n{strongest}", fontsize="medium")
         return self
 
 
