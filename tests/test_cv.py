@@ -13,7 +13,7 @@ from random_matrices import labeled, spd
 from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.datasets import make_toy
 from spdmetric.estimators import _selection
-from spdmetric.estimators._selection import Candidate, Grid, Option, Table
+from spdmetric.estimators._selection import Candidate, Grid, Table
 from spdmetric.estimators.metric import find_problem, solve_path
 from spdmetric.geometry import mean_riemann
 from spdmetric.objectives.data import ClassTarget, Data
@@ -101,7 +101,7 @@ def test_folds_learn_around_the_center_as_fits_of_their_own_do(d):
     for row in rows:
         of, right = metric.cv_results_["params"][row], []
         data = Data(X, ClassTarget.from_codes(codes))
-        for train, test in _selection.make_folds(3, data, codes, classes, None, 0):
+        for train, test in _selection.make_folds(3, data, classes, None, 0):
             alone = LogEuclideanMetric(of["radius"], rank=of["rank"], init=center, tol=3e-2, max_iter=40)
             vectors = alone.fit(X[train], y[train]).transform(X)
             predicted = NearestCentroid().fit(vectors[train], y[train]).predict(vectors[test])
@@ -151,7 +151,7 @@ def test_deterministic_for_any_number_of_jobs(fitted):
 def table(rows, right=None):
     """A table of candidates with a usual one; ``rows`` are gains over it, a number a matrix."""
     grid = Grid({None: [0.0, 2.0, 8.0]}, ["discriminant"], [5])
-    options = [Option(metric, k) for k in (None, 5) for metric in grid.metrics]
+    options = [metric._replace(n_neighbors=k) for k in (None, 5) for metric in grid.metrics]
     units = np.zeros((len(options), len(rows[0])))
     units[1 : 1 + len(rows)] = rows
     right = np.zeros_like(units) if right is None else np.array(right)
@@ -162,15 +162,15 @@ def test_the_usual_candidate_is_left_for_a_clear_gain_only():
     """By half a standard error where nothing more is learned, by two in a larger radius."""
     noise = np.tile([1.0, -1.0], 50)  # a standard error of 0.1005
     grid, usual = table([noise + 0.19, noise - 0.3])
-    assert _selection.choose(usual, grid, "centroid", "clear") == Option(grid.metrics[0], None)
-    assert _selection.choose(usual, grid, "centroid", "best").metric.radius == 2
+    assert _selection.choose(usual, grid, "centroid", "clear") == grid.metrics[0]
+    assert _selection.choose(usual, grid, "centroid", "best").radius == 2
     grid, clear = table([noise + 0.21, noise + 0.22])
-    assert _selection.choose(clear, grid, "centroid", "clear").metric.radius == 8
+    assert _selection.choose(clear, grid, "centroid", "clear").radius == 8
     grid = Grid({None: [0.0], 4: [0.0, 4.0]}, ["discriminant"], [])
     for still, learned, chosen in ((0.04, 0.1, None), (0.06, 0.3, (4, 0.0)), (0.06, 0.4, (4, 4.0))):
         units = np.array([np.zeros(100), noise + still, np.tile([1.0, 1.0, -1.0, -1.0], 25) + learned])
-        scores = Table([Option(m, None) for m in grid.metrics], units, units, units, np.ones(3))
-        found = _selection.choose(scores, grid, "centroid", "clear").metric
+        scores = Table(grid.metrics, units, units, units, np.ones(3))
+        found = _selection.choose(scores, grid, "centroid", "clear")
         assert (found.rank and (found.rank, found.radius)) == chosen
 
 
@@ -180,7 +180,7 @@ def test_neighbors_are_taken_where_they_are_right_clearly_more_often():
         right = np.zeros((6, 100))
         right[3, : int(100 * share)] = 1.0  # the usual metric with five neighbors
         chosen = _selection.choose(scores._replace(right=right), grid, "auto", "clear")
-        assert chosen == Option(grid.metrics[0], number)
+        assert chosen == grid.metrics[0]._replace(n_neighbors=number)
     assert _selection.choose(scores, grid, "neighbors", "clear").n_neighbors == 5
 
 
@@ -188,19 +188,24 @@ def test_neighbors_are_taken_where_labels_are_clearly_more_probable():
     noise = np.tile([1.0, -1.0], 50)  # a standard error of 0.1005
     for gain, number in ((0.19, None), (0.21, 5)):
         grid, scores = table([np.zeros(100), np.zeros(100), noise + gain])
-        assert _selection.choose(scores, grid, "auto", "clear") == Option(grid.metrics[0], number)
+        chosen = _selection.choose(scores, grid, "auto", "clear")
+        assert chosen == grid.metrics[0]._replace(n_neighbors=number)
+
+
+def of_rank(d, rank):
+    return Data(np.diag(np.arange(d) < rank)[None] * 1.0, ClassTarget.from_codes(np.zeros(1, dtype=int)))
 
 
 def test_the_usual_candidate_is_the_mean_with_a_weighting():
-    grid = _selection.make_grid(None, None, None, [1], (16, 16))
+    grid = _selection.make_grid(None, None, None, [1], of_rank(16, 16))
     assert grid.metrics[0] == Candidate(0.0, None, "discriminant")
     assert grid.radii == {None: [0, 2, 8], 4: [0, 4], 8: [0, 4]}
-    large = _selection.make_grid(None, None, None, [1], (64, 64))
+    large = _selection.make_grid(None, None, None, [1], of_rank(64, 64))
     assert large.radii == {None: [0], 4: [0, 4], 8: [0, 4]}
-    deficient = _selection.make_grid(None, None, None, [1], (16, 6))
+    deficient = _selection.make_grid(None, None, None, [1], of_rank(16, 6))
     assert deficient.radii == {6: [0], 4: [0, 4]}
     assert deficient.metrics[0] == Candidate(0.0, 6, "discriminant")
-    small = _selection.make_grid((1, 0), (2, None), (None,), [], (3, 3))
+    small = _selection.make_grid((1, 0), (2, None), (None,), [], of_rank(3, 3))
     assert small.metrics[0] == Candidate(0, None, None)
 
 
@@ -229,9 +234,9 @@ def test_of_many_matrices_some_are_drawn_for_the_choice(rng, monkeypatch, groupe
     data = Data(X, ClassTarget.from_codes(codes, np.where(np.arange(306) == 9, 0.0, 1.0)))
     groups = np.arange(306) % 30 if grouped else None
     given = GroupKFold(5) if grouped else 5
-    whole = _selection.make_folds(given, data, codes, np.arange(3), groups, 0)
+    whole = _selection.make_folds(given, data, np.arange(3), groups, 0)
     assert sum(len(test) for _, test in whole) == 305
-    folds = _selection.make_folds(None, data, codes, np.arange(3), groups, 0)
+    folds = _selection.make_folds(None, data, np.arange(3), groups, 0)
     kept = np.delete(codes, 9)
     tested = np.concatenate([test for _, test in folds])
     assert 60 <= len(np.unique(tested)) == len(tested) <= 75  # at most one more of each class in each fold

@@ -198,7 +198,7 @@ def test_own_labels_speak_for_themselves_where_each_class_has_two(subjects):
     both = model.adapt(X[:20], y[:20])
     assert both._own is not None
     moved = both.adapt(X[20:])  # the second opinion moves along
-    np.testing.assert_allclose(moved._own.metric.embedding_.mean, mean_riemann(X[20:]), rtol=1e-8)
+    np.testing.assert_allclose(moved._own.metric_.embedding_.mean, mean_riemann(X[20:]), rtol=1e-8)
     assert moved.partial_adapt(X[20:])._own is not None
     contradictory = model.adapt(np.repeat(X[:3], 2, axis=0), np.tile([0, 1], 3))
     assert contradictory._own is None

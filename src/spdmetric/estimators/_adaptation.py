@@ -37,9 +37,9 @@ class LabeledVectors(NamedTuple):
     vectors: np.ndarray  # (n, p), without a weighting
     codes: np.ndarray  # (n,)
     weight: np.ndarray  # (n,)
-    ranks: tuple[
-        tuple[int, int], ...
-    ]  # of each view: that of the metric; that of the vectors, up to twice it
+    ranks: tuple[tuple[int, int], ...]  # of each view: that of the metric; of the vectors, up to twice it
+    # (c, p), mean tangent vectors of the classes, about their mean by the shares; None for singular matrices
+    centers: np.ndarray | None = None
 
     def target(self, n_classes: int) -> ClassTarget:
         """What the vectors should tell."""
@@ -49,7 +49,8 @@ class LabeledVectors(NamedTuple):
         """Both together; an own matrix of weight 1 counts as so many of training."""
         scale = weight * self.weight.mean() / own.weight.mean()
         vectors, codes = np.concatenate([self.vectors, own.vectors]), np.concatenate([self.codes, own.codes])
-        return LabeledVectors(vectors, codes, np.concatenate([self.weight, scale * own.weight]), self.ranks)
+        weights = np.concatenate([self.weight, scale * own.weight])
+        return self._replace(vectors=vectors, codes=codes, weight=weights)
 
 
 def relearn_weighting(
@@ -122,14 +123,6 @@ _PRIOR_MATRICES = 4.0
 # By how much the logarithm of the likelihood must grow before a label shift is believed.
 _EVIDENCE = 6.0
 _STEPS, _SETTLED = 50, 1e-9
-
-
-class ClassCenters(NamedTuple):
-    """Where the classes of training are, relative to the means of their domains."""
-
-    vectors: np.ndarray  # (c, p), mean tangent vectors, of all views; their mean by the shares is zero
-    share: np.ndarray  # (c,), of the weight of training
-    lengths: np.ndarray  # of the vectors of each view
 
 
 def estimate_shares(

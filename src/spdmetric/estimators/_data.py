@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from array_api_compat import is_dask_array
@@ -137,19 +137,12 @@ def _standardize(values: np.ndarray, weight: np.ndarray) -> np.ndarray:
 # -- Domains ------------------------------------------------------------------
 
 
-class Domains(NamedTuple):
-    """The domains that a metric was learned on."""
-
-    names: np.ndarray  # (k,), sorted
-    means: np.ndarray  # (k, d, d)
-
-
 def recenter_domains(
     X: Array, sample_domain: Array, sample_weight: Array | None, *, mean: str, map: Map = map
-) -> tuple[Any, Domains]:
+) -> tuple[Any, tuple[np.ndarray, np.ndarray]]:
     """Recenter the matrices of every domain by their mean, one of `means.MEANS`, by their weights.
 
-    Those of a file are recentered when they are read.
+    Those of a file are recentered when they are read.  Returns also names of the domains, sorted, and means.
     """
     if not is_stored(X) and not is_dask_array(X):
         X = validation.check_samples(validation.to_numpy(X), None)
@@ -160,7 +153,7 @@ def recenter_domains(
     for k, name in enumerate(names.tolist()):
         rows = np.flatnonzero((index == k) & (weight > 0))
         means.append(domain_mean(X, rows, name, weight[rows], mean=mean, map=map))
-    return recenter_rows(X, index, means), Domains(names, np.stack(means))
+    return recenter_rows(X, index, means), (names, np.stack(means))
 
 
 def share_between_domains(

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from spdmetric import validation
-from spdmetric.estimators._data import Domains, find_domain_means, read_checked, recenter_rows
+from spdmetric.estimators._data import find_domain_means, read_checked, recenter_rows
 from spdmetric.estimators.embedding import AnyEmbedding, Embedding, embedding_at
 from spdmetric.geometry import geodesic
 from spdmetric.io.atomic import atomic_file
@@ -55,22 +55,23 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
     n_views_: int | None = None  # of a sample; None for matrices without this axis
     view_names_: tuple[str, ...] | None = None
 
-    def _keep(
+    def _keep_input(
         self,
-        classes: np.ndarray | None,
-        start: Start | ViewStarts,
-        solution: Solution,
         shape: tuple[int, ...],
         names: tuple[str, ...] | None,
-        *,
-        weighting: Weighting | None = None,
-        domains: Domains | None = None,
+        classes: np.ndarray | None,
+        domains: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
-        """Set the attributes that a fit to data of some shape leaves behind."""
-        embedding = embedding_at(start, solution.point, shape[-1])
-        self.n_views_, self.view_names_ = shape[1] if len(shape) == 4 else None, names
+        """Set the attributes that say what was learned from."""
+        self.n_features_in_, self.n_views_ = shape[-1], shape[1] if len(shape) == 4 else None
+        self.view_names_, self.classes_ = names, classes
         self.domains_, self.domain_means_ = (None, None) if domains is None else domains
-        self.classes_ = classes
+
+    def _keep(
+        self, start: Start | ViewStarts, solution: Solution, weighting: Weighting | None = None
+    ) -> None:
+        """Set the attributes that say what was learned."""
+        embedding = embedding_at(start, solution.point, self.n_features_in_)
         self.embedding_ = embedding if weighting is None else embedding.with_weighting(weighting.directions)
         self.weighting_penalty_ = None if weighting is None else weighting.penalty
         self.weighting_score_ = None if weighting is None else weighting.score
@@ -79,7 +80,6 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         self.radius_ = embedding.distance
         self.n_iter_ = solution.history[-1].iteration
         self.solution_ = replace(solution, evaluation=None)  # which holds on to the data
-        self.n_features_in_ = shape[-1]
 
     @property
     def components_(self) -> np.ndarray:

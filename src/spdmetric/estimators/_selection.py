@@ -15,10 +15,12 @@ from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import GroupKFold, LeaveOneGroupOut, StratifiedGroupKFold, check_cv
+from sklearn.utils.metaestimators import available_if
 
+from spdmetric.caller import spell
 from spdmetric.estimators.heads import (
     ClassMeans,
     NeighborMeans,
@@ -36,7 +38,7 @@ from spdmetric.linalg.threads import threads
 from spdmetric.objectives.data import ClassTarget, Data, Part, Rows, Target, row_chunks, take_view, whiten
 from spdmetric.objectives.start import Start, ViewStarts, find_start
 from spdmetric.objectives.weighting import discriminant_weighting
-from spdmetric.validation import check_splits
+from spdmetric.validation import check_splits, smallest_rank
 
 # The default candidates.  Past LARGEST_FULL the full rank is not learned: its d(d+1)/2 directions are
 # far too many for the data, and cost more than all low ranks together.
@@ -62,19 +64,13 @@ LEAST_PROBABILITY = 1e-3  # of a label in the score: a class that a fold lacks h
 
 
 class Candidate(NamedTuple):
-    """A metric to try."""
+    """A metric and a head to try."""
 
     radius: float
     rank: int | None
     weighting: str | None
     views: str | None = None  # "first" or "all" where samples have several
-
-
-class Option(NamedTuple):
-    """A metric and a head to try."""
-
-    metric: Candidate
-    n_neighbors: int | None  # None: class means, or ridge regression
+    n_neighbors: int | None = None  # None: class means, or ridge regression
 
 
 class Grid(NamedTuple):
@@ -87,7 +83,7 @@ class Grid(NamedTuple):
 
     @property
     def metrics(self) -> list[Candidate]:
-        """The candidates; the first is taken unless another is clearly better.
+        """The candidates with class means; the first is taken unless another is clearly better.
 
         It has a weighting, full rank, and learns the least.
         """
@@ -109,10 +105,13 @@ def make_grid(
     ranks: Sequence[int | None] | None,
     weightings: Sequence[str | None] | None,
     numbers: Sequence[int],
-    size: tuple[int, int],
+    data: Data,
 ) -> Grid:
-    """Candidates that are given, or the default ones; ``size`` is d and the smallest rank of a matrix."""
-    d, smallest = size
+    """Candidates that are given, or the default ones for these data."""
+    d = data.shape[-1]
+    if too_high := [rank for rank in ranks or () if rank is not None and rank > d]:
+        raise ValueError(f"{spell('rank', too_high[0])} is more than the size of the matrices, {d} x {d}.")
+    smallest = d if ranks is not None else smallest_rank(data.X)
     if ranks is None:  # full rank, or that of the matrix of the smallest rank, and low ranks below it
         chosen = [None if smallest == d else smallest, *(m for m in LOW_RANKS if m < smallest)]
     else:
@@ -133,16 +132,15 @@ def make_grid(
 def make_folds(
     cv: Any,
     data: Data,
-    codes: np.ndarray,
     classes: np.ndarray | None,
     groups: Array | None,
     random_state: int,
 ) -> list[Fold]:
     """Split the matrices as they are given; then those without weight are left out, and not counted.
 
-    ``codes`` are those of the classes, (n,), or regression targets, (n, q).  Folds are made of classes
-    numbered as they come, whatever their names.
+    Folds are made of classes numbered as they come, whatever their names; or of regression targets, (n, q).
     """
+    codes = known_of(data.target)
     n = len(codes)
     labels = codes if classes is None else np.argsort(order_classes(codes, len(classes)))[codes]
     if cv is not None:
@@ -181,6 +179,11 @@ def make_folds(
                 f"Fold {k} of {len(folds)} has no matrices with weight to score: expected at least one."
             )
     return folds
+
+
+def known_of(target: Target) -> np.ndarray:
+    """What is to be predicted: codes of classes, (n,), or regression targets, (n, q)."""
+    return target.codes if isinstance(target, ClassTarget) else target.values
 
 
 def stratified_folds(codes: np.ndarray, random_state: int, *, by_class: bool = True) -> list[Fold]:
@@ -269,33 +272,29 @@ class Whitened(NamedTuple):
         """
         data = self.data.take(rows)
         data = replace(data, target=data.target.present)
-        if self.logs is None:
+        logs = None if self.logs is None else self.logs[rows]
+        if logs is None:
             start = find_start(data, metric.init, rank)
         elif rank is not None:
-            start = self._at_identity(data, self.logs[rows])
+            start = self._start_at_identity(data, logs)
             if isinstance(start, ViewStarts):
                 start = start.rescaled(data, (W[:rank] for W in start.factor.views))
         else:
-            start = self._at_identity(data)
+            start = self._start_at_identity(data)
             if not searched and metric.kernel == "linear":
-                data = TangentData(data.X, data.target, vectors=self.logs[rows])
-        whitened = self.logs is not None
+                data = TangentData(data.X, data.target, vectors=logs)
+        whitened = logs is not None
         return find_problem(data, start, rank, kernel=metric.kernel, gamma=metric.gamma, whitened=whitened)
 
-    def _at_identity(self, data: Data, logs: np.ndarray | None = None) -> Start | ViewStarts:
+    def _start_at_identity(self, data: Data, logs: np.ndarray | None = None) -> Start | ViewStarts:
         """Where learning starts among whitened matrices; of low rank, given their tangent vectors."""
-        if not isinstance(self.center, ViewStarts):
-            known = None if logs is None else Data(fill_matrices(logs, data.X), data.target)
-            return Start.at_identity(data.shape[1], data.dtype, known)
-        centers = [start.center for start in self.center.views]
-        known = None
-        if logs is not None:
-            views = tuple(
-                fill_matrices(logs[:, of], A) for A, of in zip(centers, view_columns(centers), strict=True)
-            )
-            known = Data(Views(views), data.target)
-        sizes, dtype = [len(center) for center in centers], centers[0].dtype
-        return ViewStarts.at_identity(sizes, dtype, self.center.scales, known)
+        center: Any = self.center
+        several, starts = isinstance(center, ViewStarts), []
+        points = [start.center for start in (center.views if several else [center])]
+        for G0, columns in zip(points, view_columns(points), strict=True):
+            known = None if logs is None else Data(fill_matrices(logs[:, columns], G0), data.target)
+            starts.append(Start.at_identity(len(G0), data.dtype, known))
+        return ViewStarts(tuple(starts), center.scales) if several else starts[0]
 
 
 def whiten_at_center(data: Data, grid: Grid, init: str | Array) -> Whitened:
@@ -333,7 +332,7 @@ class Prediction(NamedTuple):
     offset: np.ndarray  # (c,), log prior of classes; or the mean of the training targets
 
 
-FoldScores = dict[Option, Prediction]
+FoldScores = dict[Candidate, Prediction]
 
 
 def score_fold(
@@ -349,7 +348,7 @@ def score_fold(
                     candidate = learned._replace(weighting=weighting, views=views)
                     known, new = _weigh(vectors, target, candidate, p)
                     for k, prediction in _predict(target, known, new, grid.numbers):
-                        scores[Option(candidate, k)] = prediction
+                        scores[candidate._replace(n_neighbors=k)] = prediction
     return scores
 
 
@@ -405,156 +404,160 @@ def _predict(
             yield k, Prediction(predicted, target.mean)
 
 
-class KnownTargets(RegressorMixin, BaseEstimator):
-    """Predicted targets, as a regressor for scikit-learn's scorers."""
+class KnownPredictions(BaseEstimator):
+    """Predictions of matrices that were left out, as an estimator for scikit-learn's scorers, whatever X is.
 
-    def __init__(self, predicted: np.ndarray):
-        self.predicted = predicted
+    A scorer of targets is told of a regressor; one of labels of a classifier, which has probabilities too.
+    """
 
-    def fit(self, X: np.ndarray, y: np.ndarray) -> KnownTargets:
+    def __init__(
+        self, predicted: np.ndarray, classes: np.ndarray | None = None, proba: np.ndarray | None = None
+    ):
+        self.predicted, self.classes, self.proba = predicted, classes, proba
+        self.classes_ = classes
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> KnownPredictions:
         """Learn nothing."""
-        self.n_features_in_ = X.shape[1]
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        """The targets, whatever X is."""
+        """The labels or targets."""
         return self.predicted
 
+    @available_if(lambda self: self.proba is not None)
+    def predict_proba(self, X: np.ndarray) -> np.ndarray | None:
+        """Probabilities of the classes."""
+        return self.proba
 
-class KnownPosterior(ClassifierMixin, BaseEstimator):
-    """Predicted probabilities, as a classifier for scikit-learn's scorers."""
-
-    def __init__(self, posterior: np.ndarray, order: np.ndarray):
-        self.posterior = posterior
-        self.order = order  # of the classes, the first of equally probable ones is taken
-
-    def fit(self, X: np.ndarray, y: np.ndarray) -> KnownPosterior:
-        """Learn the names of the classes."""
-        self.classes_ = y
-        return self
-
-    def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        """Probabilities of the classes, whatever X is."""
-        return np.exp(self.posterior)
-
-    def predict(self, X: np.ndarray) -> np.ndarray:
-        """The most probable classes, whatever X is."""
-        return self.classes_[self.order[self.posterior[:, self.order].argmax(axis=1)]]
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "regressor" if self.proba is None else "classifier"
+        return tags
 
 
 # ---------------------------------------------------------------------------
 # Scores
 
 
-class OptionScores(NamedTuple):
-    """Scores of one option."""
-
-    splits: list[float]  # of folds
-    units: np.ndarray  # (n,), of every matrix that was left out
-    right: np.ndarray  # (n,), whether its label is right
-    temperature: float
-
-
 class Table(NamedTuple):
-    """Scores of all options; differences between rows are paired."""
+    """Scores of all candidates; differences between rows are paired."""
 
-    options: list[Option]
-    splits: np.ndarray  # (n_options, n_folds), scores
-    units: np.ndarray  # (n_options, n), scores that are compared: of every matrix, or of folds with a scorer
-    right: np.ndarray  # (n_options, n), the same of the share of right labels
-    temperatures: np.ndarray  # (n_options,), at which probabilities agree with the labels
+    candidates: list[Candidate]
+    splits: np.ndarray  # (n_candidates, n_folds), scores
+    units: np.ndarray  # (n_candidates, n), scores compared: of every matrix, or of folds with a scorer
+    right: np.ndarray  # (n_candidates, n), the same of the share of right labels
+    temperatures: np.ndarray  # (n_candidates,), at which probabilities agree with the labels
 
     def best(
-        self, among: Iterable[Option], usual: Option, clear: float | None, right: bool = False
-    ) -> Option:
-        """The usual option, or the best of those that are clearly better; of all where ``clear`` is None."""
+        self, among: Iterable[Candidate], usual: Candidate, clear: float | None, right: bool = False
+    ) -> Candidate:
+        """The usual one, or the best of those that are clearly better; of all where ``clear`` is None."""
         units = self.right if right else self.units
-        base, found, highest = units[self.options.index(usual)], usual, 0.0
-        for option in among:
-            gain = units[self.options.index(option)] - base
+        base, found, highest = units[self.candidates.index(usual)], usual, 0.0
+        for candidate in among:
+            gain = units[self.candidates.index(candidate)] - base
             error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else np.inf
             needed = 0.0 if clear is None else max(clear * error, LEAST_GAIN)
             if gain.mean() > max(needed, highest + 1e-12):
-                found, highest = option, gain.mean()
+                found, highest = candidate, gain.mean()
         return found
 
 
 def tabulate(
     of_folds: Sequence[FoldScores],
     folds: Sequence[Fold],
-    codes: np.ndarray,
+    target: Target,
     classes: np.ndarray | None,
     scorer: Any,
 ) -> Table:
-    """Score all options; a matrix that was left out several times counts by its mean."""
-    options, parts = list(of_folds[0]), [test for _, test in folds]
+    """Score all candidates; a matrix that was left out several times counts by its mean."""
+    candidates, parts = list(of_folds[0]), [test for _, test in folds]
     tested, sizes = np.concatenate(parts), [len(part) for part in parts]
-    _, place = np.unique(tested, return_inverse=True)
+    known, ends = known_of(target)[tested], np.cumsum(sizes)[:-1]
     scored = []
-    for option in options:
-        evidence = np.concatenate([fold[option].evidence for fold in of_folds])
-        offset = np.repeat([fold[option].offset for fold in of_folds], sizes, axis=0)
-        score = _score_targets if classes is None else _score_classes
-        scored.append(score(evidence, offset, codes[tested], np.cumsum(sizes)[:-1], classes, scorer))
+    for candidate in candidates:
+        evidence = np.concatenate([fold[candidate].evidence for fold in of_folds])
+        offset = np.repeat([fold[candidate].offset for fold in of_folds], sizes, axis=0)
+        if classes is None:
+            scored.append(_score_targets(evidence, offset, known, ends, scorer))
+        else:
+            scored.append(_score_classes(evidence, offset, known, ends, classes, scorer))
     splits, units, right, temperatures = (np.array(column) for column in zip(*scored, strict=True))
     if scorer is not None:
-        return Table(options, splits, splits, splits, temperatures)
+        return Table(candidates, splits, splits, splits, temperatures)
+    place = np.unique(tested, return_inverse=True)[1]
     times = np.bincount(place)
     units, right = (
         np.array([np.bincount(place, weights=row) / times for row in rows]) for rows in (units, right)
     )
-    return Table(options, splits, units, right, temperatures)
+    return Table(candidates, splits, units, right, temperatures)
+
+
+# Scores of a candidate: of folds; of every matrix that was left out; whether its label is right; temperature.
+Scores = tuple[list[float], np.ndarray, np.ndarray, float]
 
 
 def _score_classes(
-    evidence: np.ndarray, offset: np.ndarray, codes: np.ndarray, ends: np.ndarray, classes: Any, scorer: Any
-) -> OptionScores:
+    evidence: np.ndarray,
+    offset: np.ndarray,
+    codes: np.ndarray,
+    ends: np.ndarray,
+    classes: np.ndarray,
+    scorer: Any,
+) -> Scores:
     """Score probabilities as they would be used, calibrated.
 
     A metric that tells the classes apart well is not to lose for being overconfident, as those are that fit
     few matrices closely.
     """
-    temperature = fit_temperature(evidence, offset, codes)
+    temperature, every = fit_temperature(evidence, offset, codes), np.arange(len(codes))
     posterior = log_posterior(evidence, offset, temperature)
-    known = np.maximum(posterior[np.arange(len(codes)), codes], np.log(LEAST_PROBABILITY))
+    known = np.maximum(posterior[every, codes], np.log(LEAST_PROBABILITY))
     splits = [float(part.mean()) for part in np.split(known, ends)]
     if scorer is not None:
-        pairs = zip(np.split(posterior, ends), np.split(codes, ends), strict=True)
-        order = order_classes(codes, len(classes))
-        known_of = [
-            (KnownPosterior(part, order).fit(labels, classes), classes[labels]) for part, labels in pairs
+        order = order_classes(codes, len(classes))  # the first of equally probable ones is taken
+        labels = classes[order[posterior[:, order].argmax(axis=1)]]
+        columns = (np.split(column, ends) for column in (labels, np.exp(posterior), classes[codes]))
+        splits = [
+            _ask_scorer(scorer, KnownPredictions(predicted, classes, proba), y[:, None], y)
+            for predicted, proba, y in zip(*columns, strict=True)
         ]
-        splits = [float(check_scoring(by, scorer)(by, y[:, None], y)) for by, y in known_of]
     tied = posterior == posterior.max(axis=1, keepdims=True)  # a label is right once, whatever their order
-    return OptionScores(splits, known, tied[np.arange(len(codes)), codes] / tied.sum(axis=1), temperature)
+    return splits, known, tied[every, codes] / tied.sum(axis=1), temperature
 
 
 def _score_targets(
-    predicted: np.ndarray, level: np.ndarray, Y: np.ndarray, ends: np.ndarray, _: Any, scorer: Any
-) -> OptionScores:
+    predicted: np.ndarray, level: np.ndarray, Y: np.ndarray, ends: np.ndarray, scorer: Any
+) -> Scores:
     """Score every matrix by its squared error, negated, and a fold by its R2."""
     errors, spread = (np.sum((Y - of) ** 2, axis=1) for of in (predicted, level))
     parts = zip(np.split(errors, ends), np.split(spread, ends), strict=True)
     splits = [1 - float(part.sum()) / max(float(total.sum()), _TINY) for part, total in parts]
     if scorer is not None:
-        one = Y.shape[1] == 1
-        pairs = zip(np.split(predicted, ends), np.split(Y, ends), strict=True)
-        known_of = [(KnownTargets(p[:, 0] if one else p).fit(y, y), y[:, 0] if one else y) for p, y in pairs]
-        splits = [float(check_scoring(by, scorer)(by, y, y)) for by, y in known_of]
-    return OptionScores(splits, -errors, -errors, 1.0)
+        shape = (-1,) if Y.shape[1] == 1 else Y.shape
+        columns = (np.split(values.reshape(shape), ends) for values in (predicted, Y))
+        splits = [
+            _ask_scorer(scorer, KnownPredictions(of_fold), y.reshape(len(y), -1), y)
+            for of_fold, y in zip(*columns, strict=True)
+        ]
+    return splits, -errors, -errors, 1.0
+
+
+def _ask_scorer(scorer: Any, predictions: KnownPredictions, X: np.ndarray, y: np.ndarray) -> float:
+    return float(check_scoring(predictions, scorer)(predictions, X, y))
 
 
 # ---------------------------------------------------------------------------
 # The rule
 
 
-def choose(table: Table, grid: Grid, head: str, rule: str) -> Option:
+def choose(table: Table, grid: Grid, head: str, rule: str) -> Candidate:
     """Choose metric and head; of several views the first alone unless all are clearly better."""
     usual, *others = (choose_for(views, table, grid, head, rule) for views in grid.views)
     return table.best(others, usual, None if rule == "best" else CLEAR_VIEWS)
 
 
-def choose_for(views: str | None, table: Table, grid: Grid, head: str, rule: str) -> Option:
+def choose_for(views: str | None, table: Table, grid: Grid, head: str, rule: str) -> Candidate:
     """Choose metric and head, given the views.
 
     The metric is chosen for class means, whose score is the least noisy, and then the number of
@@ -564,35 +567,35 @@ def choose_for(views: str | None, table: Table, grid: Grid, head: str, rule: str
     """
     limits = (CLEAR, CLEAR_LEARNED, CLEAR_OWN, CLEAR_HEAD)
     clear, clear_learned, clear_own, clear_head = (None,) * 4 if rule == "best" else limits
-
     metrics = [metric for metric in grid.metrics if metric.views == views]
     least = metrics[0]
 
-    def metric_for(numbers: Sequence[int | None], usual: Option) -> Option:
-        options = [Option(metric, k) for metric in metrics for k in numbers]
-        still = [option for option in options if option.metric.radius <= least.radius]
-        return table.best(options, table.best(still, usual, clear), clear_learned)
+    def with_neighbors(metrics: list[Candidate], numbers: Sequence[int]) -> list[Candidate]:
+        return [metric._replace(n_neighbors=k) for metric in metrics for k in numbers]
 
-    first = metric_for([None], Option(least, None))
+    def best_of(candidates: list[Candidate], usual: Candidate) -> Candidate:
+        still = [one for one in candidates if one.radius <= least.radius]
+        return table.best(candidates, table.best(still, usual, clear), clear_learned)
+
+    first = best_of(metrics, least)
     if head in ("centroid", "ridge") or not grid.numbers:
         return first
     number = min(grid.numbers, key=lambda k: abs(k - USUAL_NUMBER))
+    second = best_of(with_neighbors(metrics, grid.numbers), least._replace(n_neighbors=number))
     if head == "neighbors":
-        by_number = [Option(first.metric, k) for k in grid.numbers]
-        first = table.best(by_number, Option(first.metric, number), clear)
-    second = metric_for(grid.numbers, Option(least, number))
-    if head == "neighbors":
+        usual = first._replace(n_neighbors=number)
+        first = table.best(with_neighbors([first], grid.numbers), usual, clear)
         return table.best([second], first, clear_own, right=True)
     return table.best([second], table.best([second], first, clear_head, right=True), clear_head)
 
 
-def lay_out_results(table: Table, usual: Option, *, accuracy: bool) -> dict[str, Any]:
+def lay_out_results(table: Table, usual: Candidate, *, accuracy: bool) -> dict[str, Any]:
     """Lay the scores out as scikit-learn does, a row for each metric and head."""
     mean = table.splits.mean(axis=1)
-    gains = table.units - table.units[table.options.index(usual)]
+    gains = table.units - table.units[table.candidates.index(usual)]
     n = max(2, gains.shape[1])
-    rows = [{**metric._asdict(), "n_neighbors": k} for metric, k in table.options]
-    if table.options[0].metric.views is None:
+    rows = [candidate._asdict() for candidate in table.candidates]
+    if usual.views is None:
         for row in rows:
             del row["views"]
     columns: dict[str, Any] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import log_softmax
@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 from spdmetric import validation
 from spdmetric.estimators._adaptation import (
     WORTH,
-    ClassCenters,
     LabeledVectors,
     estimate_shares,
     find_shifted_mean,
@@ -33,19 +32,6 @@ from spdmetric.linalg.threads import one_thread
 from spdmetric.manifolds import ProductPoint
 from spdmetric.objectives.data import ClassTarget, take_view
 from spdmetric.validation import ClassWeight, UninformativeDataError
-
-
-class DomainModel(NamedTuple):
-    """A metric, the head behind it, and how much its log probabilities count."""
-
-    metric: LogEuclideanMetricCV
-    head: ClassMeans | Votes
-    share: float = 1.0
-
-    def log_proba(self, X: Array, sample_domain: Array | None) -> np.ndarray:
-        """Log probabilities of the classes, (n, c)."""
-        vectors = transform_to_numpy(self.metric, X, sample_domain)
-        return log_posterior(self.head.evidence(vectors), self.head.offset, self.metric.temperature_)
 
 
 class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
@@ -119,11 +105,10 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
     """
 
     _task = "classification"
-    # What adapt needs of training.
-    _training: LabeledVectors | None = None
-    _centers: ClassCenters | None = None
-    # After adapt with labels, what is learned from the new matrices alone.
-    _own: DomainModel | None = None
+    _training: LabeledVectors | None = None  # what adapt needs of training
+    # After adapt with labels what is learned from the new matrices alone, and how much it counts.
+    _own: LogEuclideanClassifier | None = None
+    _own_share = 0.0
 
     def __init__(
         self,
@@ -148,43 +133,12 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         self.random_state = random_state
         self.verbose = verbose
 
-    @one_thread
-    def fit(
-        self,
-        X: Array,
-        y: Array,
-        sample_weight: Array | None = None,
-        groups: Array | None = None,
-        sample_domain: Array | None = None,
-    ) -> LogEuclideanClassifier:
-        """Choose and learn the metric and the head.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_matrices, d, d)
-            SPD matrices.
-        y : array-like of shape (n_matrices,)
-            Labels of at least two classes.
-        sample_weight : array-like of shape (n_matrices,), optional
-            Non-negative weights; a weight of zero leaves the matrix out.
-        groups : array-like of shape (n_matrices,), optional
-            Groups that folds keep together, sessions or subjects for instance; None: the domains, if
-            there are several.
-        sample_domain : array-like of shape (n_matrices,), optional
-            Session or subject of each matrix, strings or whole numbers.  Every domain is recentered by its
-            own Riemannian mean, by ``sample_weight``, and one metric is learned for all.
-
-        Returns
-        -------
-        self : LogEuclideanClassifier
-        """
-        training = self._fit_metric(X, y, sample_weight, groups, sample_domain)
+    def _learn_head(self, training: Training, X: Array, y: Array) -> None:
         target = training.data.target
         self._store(self.metric_, training.vectors, target)
         vectors, ranks = _widen_vectors(self.metric_, training)
-        self._training = LabeledVectors(vectors, target.codes, target.weight, ranks)
-        self._centers = _find_centers(self.metric_, training)
-        return self
+        centers = _find_centers(self.metric_, training)
+        self._training = LabeledVectors(vectors, target.codes, target.weight, ranks, centers)
 
     def _store(self, metric: LogEuclideanMetricCV, vectors: np.ndarray, target: ClassTarget) -> Self:
         """Fit the head, class means or neighbors, and set the attributes that a fit leaves behind."""
@@ -205,10 +159,11 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         """Logarithms of `predict_proba`."""
         check_is_fitted(self)
         validation.check_size(self, X)
-        known, own = DomainModel(self.metric_, self._head).log_proba(X, sample_domain), self._own
-        if own is None or sample_domain is not None:  # a domain of training
+        vectors, head = transform_to_numpy(self.metric_, X, sample_domain), self._head
+        known = log_posterior(head.evidence(vectors), head.offset, self.metric_.temperature_)
+        if self._own is None or sample_domain is not None:  # a domain of training
             return known
-        both = (1 - own.share) * known + own.share * own.log_proba(X, None)
+        both = (1 - self._own_share) * known + self._own_share * self._own.predict_log_proba(X)
         return np.asarray(log_softmax(both, axis=1))
 
     def predict_proba(self, X: Array, sample_domain: Array | None = None) -> np.ndarray:
@@ -235,10 +190,8 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
 
         Parameters
         ----------
-        X : array-like of shape (n_matrices, d, d)
-            SPD matrices.
-        sample_domain : array-like of shape (n_matrices,), optional
-            Domain of each matrix, as in `predict_proba`.
+        X, sample_domain
+            Matrices and their domains, as in `predict_proba`.
 
         Returns
         -------
@@ -259,14 +212,8 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
 
         Parameters
         ----------
-        X : array-like of shape (n_matrices, d, d)
-            SPD matrices.
-        y : array-like of shape (n_matrices,)
-            Their labels.
-        sample_weight : array-like of shape (n_matrices,), optional
-            Their weights.
-        sample_domain : array-like of shape (n_matrices,), optional
-            Domain of each matrix, as in `predict_proba`.
+        X, y, sample_weight, sample_domain
+            Matrices, their labels and weights, and their domains as in `predict_proba`.
 
         Returns
         -------
@@ -350,10 +297,11 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         target = pooled.target(len(self.classes_))
         adapted = copy(self)._store(metric, pooled.vectors @ Q, target)
         adapted._own = self._learn_own_model(X, mine, counts)
+        adapted._own_share = len(counts) / (len(counts) + WORTH[0])
         adapted.own_weight_ = weight
         return adapted
 
-    def _learn_own_model(self, X: Array, mine: LabeledVectors, counts: np.ndarray) -> DomainModel | None:
+    def _learn_own_model(self, X: Array, mine: LabeledVectors, counts: np.ndarray) -> Self | None:
         """Learn from the labeled matrices of a new domain alone, if each class has two or more.
 
         Nothing is learned but the weighting: few matrices tell no more.
@@ -375,13 +323,14 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         except UninformativeDataError:
             return None
         metric.n_views_ = self.metric_.n_views_  # of which it takes the first, as the other
-        head = ClassMeans.from_vectors(training.vectors, mine.target(len(self.classes_)))
-        return DomainModel(metric, head, len(own) / (len(own) + WORTH[0]))
+        model = copy(self)._store(metric, training.vectors, mine.target(len(self.classes_)))
+        model._training = None
+        return model
 
     def _shift(self, X: Array, sample_weight: Array | None) -> Self:
         """A copy that recenters a session as its estimated shares of the classes ask for."""
-        centers, head, metric = self._centers, self._head, self.metric_
-        if centers is None or not isinstance(head, ClassMeans):
+        training, head, metric = self._training, self._head, self.metric_
+        if training is None or training.centers is None or not isinstance(head, ClassMeans):
             raise ValueError(
                 "prior='estimate' needs head_='centroid' and the class means of positive definite training "
                 "matrices: fit again with head='centroid', or use prior='train'."
@@ -389,14 +338,12 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         X = validation.check_samples(validation.to_numpy(X), 1)
         weight, variance = validation.check_weights(sample_weight, X), head.variance * metric.temperature_
         vectors = transform_to_numpy(metric, X, None)
-        share = estimate_shares(vectors, weight, head, variance, centers.share)
-        targets = np.split(share @ centers.vectors, np.cumsum(centers.lengths)[:-1])
-        views = metric.embedding_.views
-        stacks = [X] if X.ndim == 3 else [take_view(X, v, len(view.basis)) for v, view in enumerate(views)]
-        means = [
-            find_shifted_mean(stack, weight, view.mean, target)
-            for stack, view, target in zip(stacks, views, targets, strict=True)
-        ]
+        usual = training.target(len(self.classes_)).share
+        share = estimate_shares(vectors, weight, head, variance, usual)
+        views, departure, means = metric.embedding_.views, share @ training.centers, []
+        for v, columns in enumerate(view_columns(view.center for view in views)):
+            stack = X if X.ndim == 3 else take_view(X, v, len(views[v].basis))
+            means.append(find_shifted_mean(stack, weight, views[v].mean, departure[columns]))
 
         def move(metric: LogEuclideanMetricCV) -> LogEuclideanMetricCV:
             there, left = copy(metric), iter(means)
@@ -408,8 +355,8 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         return adapted
 
     def _carry(self, carry: Callable[[LogEuclideanMetricCV], LogEuclideanMetricCV]) -> Self:
-        adapted, own = super()._carry(carry), self._own
-        adapted._own = None if own is None else own._replace(metric=carry(own.metric))
+        adapted = super()._carry(carry)
+        adapted._own = None if self._own is None else self._own._carry(carry)
         return adapted
 
 
@@ -447,21 +394,22 @@ def _widen_vectors(
     return vectors, tuple(zip(ranks, wide, strict=True))
 
 
-def _find_centers(metric: LogEuclideanMetricCV, training: Training) -> ClassCenters | None:
-    """Where the classes are, from the mean of all matrices, or of the domain of each; None: there is none."""
-    views, target = metric.embedding_.views, training.data.target
-    stacks = split_views(training.data.X, training.start.factor)
-    if training.logs is None and not all(map(validation.is_definite, stacks)):
+def _find_centers(metric: LogEuclideanMetricCV, training: Training) -> np.ndarray | None:
+    """Mean tangent vectors of the classes, (c, p), about the mean of all; None for singular matrices.
+
+    They are taken at the mean of all matrices, or of the domain of each.
+    """
+    views, logs, X = metric.embedding_.views, training.logs, training.data.X
+    stacks = split_views(X, training.start.factor)
+    if logs is None and not all(map(validation.is_definite, stacks)):
         return None
-    found = []
-    for X, view, columns in zip(stacks, views, view_columns([X[0] for X in stacks]), strict=True):
-        if metric.domains_ is not None:  # X is whitened by the center, if there is one, and comes back
-            logs = embed(X, np.eye(X.shape[1]) if training.logs is None else powm(view.center, 0.5))
-        elif training.logs is None:
-            logs = embed(X, invsqrtm(view.mean))
-        else:
-            logs = training.logs[:, columns]
-        means = (target.weight[:, None] * target.uncentered).T @ logs
-        means /= (target.share * target.weight.sum())[:, None]
-        found.append(means - target.share @ means)
-    return ClassCenters(np.concatenate(found, axis=1), target.share, np.array([len(m.T) for m in found]))
+    if logs is None or metric.domains_ is not None:
+        if metric.domains_ is None:
+            roots = [invsqrtm(view.mean) for view in views]
+        else:  # X is whitened by the center, if there is one, and comes back
+            roots = [np.eye(len(view.basis)) if logs is None else powm(view.center, 0.5) for view in views]
+        logs = np.hstack([embed(X, W) for X, W in zip(stacks, roots, strict=True)])
+    target = training.data.target
+    means = (target.weight[:, None] * target.uncentered).T @ logs
+    means /= (target.share * target.weight.sum())[:, None]
+    return means - target.share @ means

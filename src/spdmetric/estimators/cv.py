@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
@@ -16,10 +17,9 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from spdmetric import validation
-from spdmetric.caller import spell, warn_at_caller
+from spdmetric.caller import warn_at_caller
 from spdmetric.estimators import _selection as selection
 from spdmetric.estimators._data import (
-    Domains,
     check_target,
     groups_of_domains,
     recenter_domains,
@@ -31,7 +31,7 @@ from spdmetric.estimators._fitted import (
     follow_folds,
     with_progress,
 )
-from spdmetric.estimators._selection import Fold, Grid, Option, Whitened
+from spdmetric.estimators._selection import Candidate, Table, Whitened
 from spdmetric.estimators._streaming import RandomState, draw_seed
 from spdmetric.estimators.embedding import turn_vectors
 from spdmetric.estimators.metric import LogEuclideanMetric, check_parameters, learn_weighting, solve_path
@@ -242,40 +242,28 @@ class LogEuclideanMetricCV(FittedMetric):
         self, X: Array, y: Array, sample_weight: Any, groups: Any, sample_domain: Any
     ) -> Training:
         """`fit`, and return what it has at hand of the training matrices."""
-        metric, given = self._check_parameters()
-        ranks = [1] if given[1] is None else given[1]  # by default they follow those that the matrices have
-        needed = None if None in ranks else max(ranks)  # None: matrices must be definite
-        recentered, domains = X, None
-        if sample_domain is not None:
-            recentered, domains = recenter_domains(X, sample_domain, sample_weight, mean=self._mean_name)
-            if isinstance(recentered, LazyStack):
-                recentered = recentered[:]  # folds are in memory
-            if groups is None and not isinstance(self.cv, Integral):  # a number of folds takes no groups
-                groups = groups_of_domains(sample_domain)
+        metric, (radii, ranks, weightings) = self._check_parameters()
         if is_dask_array(X):
             raise ValueError(
                 "Cross-validation needs the matrices in this process, and those of a dask array stay on the "
                 "workers: fit on X.compute(), or choose a radius and use LogEuclideanMetric."
             )
-        matrices = validation.check_samples(validation.to_numpy(recentered), needed)
-        classes, target = check_target(matrices, y, sample_weight, metric.class_weight, metric.task)
-        data = Data(matrices, target)
+        recentered, domains = X, None
+        if sample_domain is not None:
+            recentered, domains = recenter_domains(X, sample_domain, sample_weight, mean=self._mean_name)
+            if groups is None and not isinstance(self.cv, Integral):  # a number of folds takes no groups
+                groups = groups_of_domains(sample_domain)
+        classes, data = self._check_data(recentered, y, sample_weight, metric, ranks)
         if sample_domain is not None:
             warn_if_confounded(y, sample_domain, sample_weight, metric.task)
-        check_head(self.head, "regression" if classes is None else "classification")
-        groups = None if groups is None else validation.check_groups(groups, data.shape[0])
-        codes = data.target.values if classes is None else data.target.codes
-        if classes is not None:
-            check_class_sizes(classes, data.weighted.target.counts)
         seed = self.random_state if isinstance(self.random_state, Integral) else draw_seed(self.random_state)
-        folds = selection.make_folds(self.cv, data, codes, classes, groups, int(seed))
-        rows = np.flatnonzero(data.target.weight > 0)
-        data, codes = data.weighted, codes[rows]
-        grid = self._make_grid(data, folds, *given)
+        groups = validation.check_groups(groups, data.shape[0])
+        folds = selection.make_folds(self.cv, data, classes, groups, int(seed))
+        rows, data = np.flatnonzero(data.target.weight > 0), data.weighted
+        numbers = self._find_numbers(data, min(len(train) for train, _ in folds))
+        grid, parts = selection.make_grid(radii, ranks, weightings, numbers, data), [data]
         # The first view alone stands for itself; of a single metric that is given there is nothing to choose.
-        several = matrices.ndim == 4 and matrices.shape[1] > 1 and len(grid.metrics) > 1
-        parts = [data]
-        if several:
+        if len(data.shape) == 4 and data.shape[1] > 1 and len(grid.metrics) > 1:
             grid, parts = grid._replace(views=("first", "all")), [replace(data, X=data.X[:, :1]), data]
         whitened = [selection.whiten_at_center(part, grid, metric.init) for part in parts]
         quiet = copy(metric).set_params(callback=None)  # a callback may not reach other processes
@@ -283,57 +271,76 @@ class LogEuclideanMetricCV(FittedMetric):
             delayed(selection.score_fold)(whitened, fold, grid, quiet) for fold in folds
         )
         scores = list(follow_folds(self, tasks, "cross-validation", len(folds)))
-        table = selection.tabulate(scores, folds, codes, classes, self.scoring)
+        table = selection.tabulate(scores, folds, data.target, classes, self.scoring)
         chosen = selection.choose(table, grid, self.head, self.rule)
         by_accuracy = self.scoring is None and classes is not None
-        usual = Option(grid.metrics[0], None)
-        self.cv_results_ = selection.lay_out_results(table, usual, accuracy=by_accuracy)
-        self.best_index_ = table.options.index(chosen)
+        self._keep_choice(table, grid.metrics[0], chosen, accuracy=by_accuracy)
+        self._keep_input(data.shape, view_names(X), classes, domains)
+        used = whitened[grid.views.index(chosen.views)]
+        return self._learn_chosen(used, rows, chosen, grid.radii[chosen.rank], metric)
+
+    def _check_data(
+        self, X: Array, y: Array, sample_weight: Any, metric: LogEuclideanMetric, ranks: Any
+    ) -> tuple[np.ndarray | None, Data]:
+        """Check matrices and targets; return classes and data, those without weight among them."""
+        ranks = [1] if ranks is None else ranks  # by default they follow those that the matrices have
+        needed = None if None in ranks else max(ranks)  # None: matrices must be definite
+        X = X[:] if isinstance(X, LazyStack) else validation.to_numpy(X)  # folds are in memory
+        X = validation.check_samples(X, needed)
+        classes, target = check_target(X, y, sample_weight, metric.class_weight, metric.task)
+        check_head(self.head, "regression" if classes is None else "classification")
+        data = Data(X, target)
+        if classes is not None:
+            check_class_sizes(classes, data.weighted.target.counts)
+        return classes, data
+
+    def _find_numbers(self, data: Data, fewest: int) -> list[int]:
+        """Numbers of neighbors to try, given how many matrices the smallest fold learns from."""
+        if self.head in ("centroid", "ridge"):
+            return []
+        if self.n_neighbors is not None:
+            return [validation.check_neighbors(self.n_neighbors, fewest)]
+        counts = data.target.counts if isinstance(data.target, ClassTarget) else np.array([fewest])
+        most = min(fewest, counts[counts > 0].min())
+        return [k for k in selection.NUMBERS if k <= most]
+
+    def _keep_choice(self, table: Table, usual: Candidate, chosen: Candidate, *, accuracy: bool) -> None:
+        """Set the attributes that say what was chosen, and why."""
+        self.cv_results_ = selection.lay_out_results(table, usual, accuracy=accuracy)
+        self.best_index_ = table.candidates.index(chosen)
         self.temperature_ = float(table.temperatures[self.best_index_])
         self.best_params_ = self.cv_results_["params"][self.best_index_]
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         self.n_neighbors_ = chosen.n_neighbors
-        used = whitened[grid.views.index(chosen.metric.views)]
-        training = self._learn_chosen(
-            used, grid, chosen, metric, classes, domains, matrices.shape, view_names(X)
-        )
-        return training._replace(rows=rows)
 
     def _learn_chosen(
         self,
         whitened: Whitened,
-        grid: Grid,
-        chosen: Option,
+        rows: np.ndarray,
+        chosen: Candidate,
+        radii: list[float],
         metric: LogEuclideanMetric,
-        classes: np.ndarray | None,
-        domains: Domains | None,
-        shape: tuple[int, ...],
-        names: tuple[str, ...] | None,
     ) -> Training:
         """Learn the chosen metric on all matrices, from the center that the folds have used."""
-        radius, rank, kind, _ = chosen.metric
-        every, radii = slice(None), grid.radii[rank]
-        problem = whitened.find_problem(every, rank, metric, searched=radii != [0.0])
+        problem = whitened.find_problem(slice(None), chosen.rank, metric, searched=radii != [0.0])
         search = partial(solve_path, solver=metric.solver, tol=metric.tol, max_iter=metric.max_iter)
         solutions = search(problem, radii, callback=metric._report)
-        solution = solutions[radii.index(radius)]
-        weighting = None if kind is None else learn_weighting(solution)
+        solution = solutions[radii.index(chosen.radius)]
+        weighting = None if chosen.weighting is None else learn_weighting(solution)
         start: Any = problem.start
         placed = start if whitened.center is None else start.placed_at(whitened.center)
-        self._keep(classes, placed, solution, shape, names, weighting=weighting, domains=domains)
+        self._keep(placed, solution, weighting)
         points = [solution.point for solution in solutions]
-        n_views = len(start.views) if isinstance(start, ViewStarts) else 1
         self.path_ = Path(
             radius=np.array(radii, dtype=float),
             alignment=np.array([1 - solution.value for solution in solutions]),
-            distance=np.array([np.linalg.norm(point.S) for point in points]) / np.sqrt(n_views),
+            distance=np.array([np.linalg.norm(p.S) for p in points]) / np.sqrt(len(self.embedding_.views)),
             condition=np.exp([point.spread for point in points]),
         )
-        vectors = plain = solution.evaluation.vectors
-        if rank is None:
+        plain = vectors = solution.evaluation.vectors
+        if chosen.rank is None:
             plain = turn_vectors(self.embedding_.frame, vectors)
         vectors = plain if weighting is None else vectors @ weighting.directions
-        rows = np.arange(whitened.data.shape[0])
         return Training(rows, whitened.data, vectors, plain, whitened.unscaled_logs, problem.start)
 
     def _check_parameters(self) -> tuple[LogEuclideanMetric, tuple[list[Any] | None, ...]]:
@@ -362,26 +369,6 @@ class LogEuclideanMetricCV(FittedMetric):
         given = [None] if self.weightings is None and kernel != "linear" else self.weightings
         weightings = check_candidates("weightings", given, partial(validation.check_weighting, kernel=kernel))
         return metric, (radii, ranks, weightings)
-
-    def _make_grid(self, data: Data, folds: list[Fold], radii: Any, ranks: Any, weightings: Any) -> Grid:
-        """Candidates for these data."""
-        fewest = most = min(len(train) for train, _ in folds)
-        if isinstance(data.target, ClassTarget):
-            counts = data.target.counts
-            most = min(most, counts[counts > 0].min())
-        if self.head in ("centroid", "ridge"):
-            numbers: list[int] = []
-        elif self.n_neighbors is not None:
-            numbers = [validation.check_neighbors(self.n_neighbors, fewest)]
-        else:
-            numbers = [k for k in selection.NUMBERS if k <= most]
-        d = data.shape[-1]
-        if too_high := [rank for rank in ranks or () if rank is not None and rank > d]:
-            raise ValueError(
-                f"{spell('rank', too_high[0])} is more than the size of the matrices, {d} x {d}."
-            )
-        smallest = d if ranks is not None else validation.smallest_rank(data.X)
-        return selection.make_grid(radii, ranks, weightings, numbers, (d, smallest))
 
 
 def check_head(head: str, task: str) -> None:
@@ -462,10 +449,49 @@ class MetricPredictor(CallbackSupportMixin, BaseEstimator):
     head: str
     metric_: LogEuclideanMetricCV
 
-    def _fit_metric(
-        self, X: Array, y: Array, sample_weight: Any, groups: Any, sample_domain: Any
-    ) -> Training:
-        """Choose and learn the metric, from what ``metric`` says to try and this estimator's parameters."""
+    @one_thread
+    def fit(
+        self,
+        X: Array,
+        y: Array,
+        sample_weight: Array | None = None,
+        groups: Array | None = None,
+        sample_domain: Array | None = None,
+    ) -> Self:
+        """Choose and learn the metric and the head.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_matrices, d, d)
+            SPD matrices.
+        y : array-like of shape (n_matrices,) or (n_matrices, n_outputs)
+            For a classifier labels of at least two classes.  For a regressor targets; several outputs count
+            in units of their spread.
+        sample_weight : array-like of shape (n_matrices,), optional
+            Non-negative weights; a weight of zero leaves the matrix out.
+        groups : array-like of shape (n_matrices,), optional
+            Groups that folds keep together, sessions or subjects for instance; None: the domains, if
+            there are several.
+        sample_domain : array-like of shape (n_matrices,), optional
+            Session or subject of each matrix, strings or whole numbers.  Every domain is recentered by its
+            own Riemannian mean, by ``sample_weight``, and one metric is learned for all.
+
+        Returns
+        -------
+        self : estimator
+        """
+        metric = self._prepare_metric()
+        training = metric._choose_and_learn(X, y, sample_weight, groups, sample_domain)
+        self.metric_, self.n_features_in_ = metric, metric.n_features_in_
+        self._learn_head(training, X, y)
+        return self
+
+    @abstractmethod
+    def _learn_head(self, training: Training, X: Array, y: Array) -> None:
+        """Fit the head to the vectors of the matrices with weight."""
+
+    def _prepare_metric(self) -> LogEuclideanMetricCV:
+        """What ``metric`` says to try, with this estimator's own parameters."""
         metric = LogEuclideanMetricCV() if self.metric is None else self.metric
         if not isinstance(metric, (LogEuclideanMetric, LogEuclideanMetricCV)):
             raise ValueError(
@@ -488,9 +514,7 @@ class MetricPredictor(CallbackSupportMixin, BaseEstimator):
         check_head(self.head, self._task)
         if watching := getattr(self, "_skl_callbacks", None):  # those of scikit-learn follow the choice
             metric.set_callbacks(*watching)
-        training = metric._choose_and_learn(X, y, sample_weight, groups, sample_domain)
-        self.metric_, self.n_features_in_ = metric, metric.n_features_in_
-        return training
+        return metric
 
     def partial_adapt(self, X: Array, sample_weight: Array | None = None) -> Self:
         """Carry the estimator to a session that arrives batch by batch, as the metric is carried."""

@@ -261,7 +261,7 @@ class LogEuclideanMetric(FittedMetric):
             solver = SOLVERS.get(self.solver) or partial(stochastic_solver, random_state=self.random_state)
             start = find_start(data, self.init, self.rank)
             problem = find_problem(data, start, self.rank, kernel=self.kernel, gamma=self.gamma)
-            shape, names = data.shape, validation.view_names(X)
+            shape = data.shape
             del data  # what the problem does not keep need not stay on the workers
             (solution,) = solve_path(
                 problem,
@@ -272,7 +272,8 @@ class LogEuclideanMetric(FittedMetric):
                 callback=self._report,
             )
             weighting = None if self.weighting is None else learn_weighting(solution)
-            self._keep(classes, start, solution, shape, names, weighting=weighting, domains=domains)
+            self._keep_input(shape, validation.view_names(X), classes, domains)
+            self._keep(start, solution, weighting)
         self._stream = None
         if solution.status.name not in ("CONVERGED", "NOISE", "CALLBACK"):
             warn_at_caller(
@@ -360,7 +361,8 @@ class LogEuclideanMetric(FittedMetric):
         self._report(stream.history[-1])
         if past is None:
             draw_seed(self.random_state)  # that of the stream, drawn from a copy
-        self._keep(classes, stream.start, solution, X.shape, names, weighting=stream.weighting)
+        self._keep_input(X.shape, names, classes)
+        self._keep(stream.start, solution, stream.weighting)
         self._stream = stream
         return self
 

@@ -11,11 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from spdmetric.estimators._data import check_values
 from spdmetric.estimators._streaming import RandomState
-from spdmetric.estimators.cv import LogEuclideanMetricCV, MetricPredictor, transform_to_numpy
+from spdmetric.estimators.cv import LogEuclideanMetricCV, MetricPredictor, Training, transform_to_numpy
 from spdmetric.estimators.heads import NeighborMeans, Ridge
 from spdmetric.estimators.metric import LogEuclideanMetric
 from spdmetric.linalg.symmetric import Array
-from spdmetric.linalg.threads import one_thread
 from spdmetric.validation import check_size, check_weights, weight_unit
 
 
@@ -96,37 +95,7 @@ class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
         self.random_state = random_state
         self.verbose = verbose
 
-    @one_thread
-    def fit(
-        self,
-        X: Array,
-        y: Array,
-        sample_weight: Array | None = None,
-        groups: Array | None = None,
-        sample_domain: Array | None = None,
-    ) -> LogEuclideanRegressor:
-        """Choose and learn the metric and the head.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_matrices, d, d)
-            SPD matrices.
-        y : array-like of shape (n_matrices,) or (n_matrices, n_outputs)
-            Regression targets.  In learning each output counts in units of its own spread.
-        sample_weight : array-like of shape (n_matrices,), optional
-            Non-negative weights; a weight of zero leaves the matrix out.
-        groups : array-like of shape (n_matrices,), optional
-            Groups that folds keep together, sessions or subjects for instance; None: the domains, if
-            there are several.
-        sample_domain : array-like of shape (n_matrices,), optional
-            Session or subject of each matrix, strings or whole numbers.  Every domain is recentered by its
-            own Riemannian mean, by ``sample_weight``, and one metric is learned for all.
-
-        Returns
-        -------
-        self : LogEuclideanRegressor
-        """
-        training = self._fit_metric(X, y, sample_weight, groups, sample_domain)
+    def _learn_head(self, training: Training, X: Array, y: Array) -> None:
         target, number = training.data.target, self.metric_.n_neighbors_
         self._unstandardize(check_values(X, y)[training.rows], target.values)
         self._one_output = np.ndim(y) == 1
@@ -136,7 +105,6 @@ class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
             if number is None
             else NeighborMeans.from_vectors(training.vectors, target, number)
         )
-        return self
 
     def _unstandardize(self, values: np.ndarray, Y: np.ndarray) -> None:
         """Store level and spread of the targets, which Y, (n, q), was learned without."""
@@ -175,14 +143,8 @@ class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
 
         Parameters
         ----------
-        X : array-like of shape (n_matrices, d, d)
-            SPD matrices.
-        y : array-like of shape (n_matrices,) or (n_matrices, n_outputs)
-            Their targets.
-        sample_weight : array-like of shape (n_matrices,), optional
-            Their weights.
-        sample_domain : array-like of shape (n_matrices,), optional
-            Their domains, as in `predict`.
+        X, y, sample_weight, sample_domain
+            Matrices, their targets and weights, and their domains as in `predict`.
 
         Returns
         -------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from math import inf, isfinite, sqrt
 from typing import Any, NamedTuple
@@ -96,15 +96,6 @@ class ViewStarts(NamedTuple):
         ranks = [None if rank is None else min(rank, len(start.center)) for start in self.views]
         balls = [start.own_ball(m, inf) for start, m in zip(self.views, ranks, strict=True)]
         return ProductBall(balls, self.scales, check_radius(sqrt(len(balls)) * radius))
-
-    @classmethod
-    def at_identity(
-        cls, sizes: Sequence[int], dtype: Any, scales: tuple[float, ...], logs: Data | None
-    ) -> ViewStarts:
-        """Among matrices around the identity: of low rank, given their logarithms."""
-        known = [None if logs is None else OneView.from_data(logs, v, k) for v, k in enumerate(sizes)]
-        views = (Start.at_identity(k, dtype, own) for k, own in zip(sizes, known, strict=True))
-        return cls(tuple(views), scales)
 
 
 def find_start(data: Data | OneView, init: str | Array, rank: int | None) -> Any:
