@@ -45,10 +45,9 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
     Parameters
     ----------
     metric : LogEuclideanMetric, LogEuclideanMetricCV or None, default=None
-        What to try.  None tries the default radii, ranks and weightings of `LogEuclideanMetricCV`.  A
-        `LogEuclideanMetric` is used as it is, the only candidate.  A `LogEuclideanMetricCV` gives radii,
-        ranks, weightings, the rule, and the other parameters of the metric.  A parameter that this estimator
-        has too is set here, and must have its default there.
+        What to try: None the candidates of `LogEuclideanMetricCV`, a `LogEuclideanMetric` only that, and a
+        `LogEuclideanMetricCV` its radii, ranks, weightings and rule.  Parameters that this estimator has too
+        are set here, and must have their defaults there.
     head : {"auto", "neighbors", "centroid"}, default="auto"
         How vectors are classified: nearest neighbors, nearest class mean, or the class mean unless
         neighbors are clearly better.
@@ -56,19 +55,17 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         Number of neighbors, at most as many as there are matrices to learn from in every fold; None
         chooses among 1, 5, 11, 21, as far as the smallest class has so many matrices.
     cv : int, splitter, iterable or None, default=None
-        Folds of the choice, as in scikit-learn.  None makes five stratified folds of matrices in random
-        order, fewer for small classes, twice where there are fewer than 200 matrices; with ``groups``, or
-        else domains, five stratified folds of whole groups, or each of at most five groups left out in turn.
-        Of more than 2,000 matrices, or 60,000 / d where that is more, so many are drawn for these folds, the
-        same share of each class in each fold; what is chosen is learned from all.
+        Folds of the choice, as in scikit-learn.  None: five stratified folds in random order, fewer for small
+        classes, twice for fewer than 200 matrices; of whole groups where there are ``groups`` or domains,
+        each of at most five left out in turn.  Of more than 2,000 matrices, or 60,000 / d if that is more, so
+        many are drawn for these folds; what is chosen is learned from all.
     scoring : str, callable or None, default=None
         Scorer of the choice, a name or a function of scikit-learn.  None is the mean logarithm of the
         probability of the true label, calibrated and at least 0.001.
     class_weight : {None, "balanced"} or dict {label: weight}, default=None
-        "balanced" weighs the matrices of class k by ``n / (n_classes * n_k)``; a dict gives the weights,
-        1 for labels that it leaves out.  The head counts matrices by their weights too, so that "balanced"
-        gives classes the same prior probability.  So does None where their numbers differ by no more than
-        chance.
+        "balanced" weighs the matrices of class k by ``n / (n_classes * n_k)``; a dict gives the weights, 1
+        for labels that it leaves out.  Weights are also the prior probabilities of the classes, which None
+        takes as equal where their numbers differ by no more than chance.
     n_jobs : int or None, default=None
         Processes that share the folds; None is 1, -1 one for each core.
     random_state : int, RandomState or None, default=0
@@ -174,9 +171,8 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         X : array-like of shape (n_matrices, d, d)
             SPD matrices.
         sample_domain : array-like of shape (n_matrices,), optional
-            Domain of each matrix, for a classifier that was fitted with domains; one that was not in `fit` is
-            recentered by the mean of its own matrices at hand.  Without it the matrices are of the session of
-            the last `adapt`.
+            Domain of each matrix, if `fit` had domains; one that was not there is recentered by the mean of
+            its matrices in X.  None: the session of the last `adapt`.
 
         Returns
         -------
@@ -237,13 +233,12 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
     ) -> Self:
         """Carry the classifier to a new session or subject, with or without labels.
 
-        Without labels the metric is carried: the new matrices are recentered by their Riemannian mean, as
-        those of training were by theirs.  With labels the new matrices, recentered, join those of training,
-        at a weight of their own, and weighting and head are learned anew; the reference point stays, and a
-        factor of low rank gets as many directions again, those on which the classes of training differ next
-        most.  Where every class has two labeled matrices or more, a model is also learned from these alone,
-        at their mean and with their own weighting.  The log probabilities are a mean of both models, in
-        which n labeled matrices count n, and the others 30.
+        Without labels the new matrices are recentered by their Riemannian mean, as those of training were by
+        theirs.  With labels they also join those of training, at a weight of their own, and weighting and
+        head are learned anew; the reference point stays, and a factor of low rank gets as many directions
+        again, those on which the classes of training differ next most.  Where every class has two labeled
+        matrices, a model is also learned from these alone.  The log probabilities are a mean of both models,
+        in which n labeled matrices count n, and the others 30.
 
         Parameters
         ----------
@@ -258,11 +253,10 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
             30 new ones, unless 10, 90 or 270 predict the labels of new matrices, each left out in turn,
             clearly better.
         prior : {"train", "estimate"}, default="train"
-            Without labels, how frequent the classes of the session are: as in training, so that its mean
-            takes the place of theirs, or as estimated from the predictions (label shift).  The latter is for
-            classes that are told apart well, and with shares far from those of training: what is learned
-            from weak evidence about shares is noise, and a class that is absent cannot be told from one
-            whose matrices are all taken for another.
+            Without labels, how frequent the classes of the session are: as in training, or as estimated from
+            the predictions (label shift).  The latter is for classes that are told apart well and shares far
+            from those of training; a class that is absent cannot be told from one whose matrices are all
+            taken for another.
 
         Returns
         -------

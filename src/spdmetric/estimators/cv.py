@@ -68,56 +68,49 @@ class Training(NamedTuple):
 class LogEuclideanMetricCV(FittedMetric):
     """LogEuclidean metric whose radius, rank and weighting are chosen by cross-validation.
 
-    All candidates are learned on the same folds, around the center of all matrices.  Each is scored on the
-    matrices that a fold leaves out, with neighbors or class means as the classifier: the score is the
-    logarithm of the probability of the true label.  The usual candidate, the tangent vectors at the mean with
-    a discriminant weighting, is chosen unless another one is better by more than the noise of the comparison.
-    All radii of a rank are learned in one sweep, with a bounded number of steps for each, because later steps
-    mostly fit noise.  For regression targets, ridge regression is used instead of class means, and the
-    squared error, in units of the spread of y, instead of the logarithm.
+    All candidates are learned on the same folds, around the center of all matrices, the radii of a rank in
+    one sweep of few steps each: later steps mostly fit noise.  Each is scored on the matrices that a fold
+    leaves out, with neighbors or class means as the classifier, by the logarithm of the probability of the
+    true label.  The usual candidate, the tangent vectors at the mean with a discriminant weighting, is chosen
+    unless another is better by more than the noise of the comparison.  For regression targets ridge
+    regression takes the place of class means, and the squared error, in units of the spread of y, that of the
+    logarithm.
 
     Parameters
     ----------
     metric : LogEuclideanMetric or None, default=None
-        The metric to learn: its ``init``, ``kernel``, ``gamma``, ``task``, ``class_weight``, ``solver``,
-        ``tol``, ``max_iter`` and ``callback`` hold for all candidates.  The candidates take the place of its
-        ``radius``, ``rank`` and ``weighting``.  ``n_jobs``, ``random_state`` and ``verbose`` are parameters
-        of this estimator, and must have their defaults there.  The solver "stochastic" is refused.  None is
-        ``LogEuclideanMetric(tol=3e-2, max_iter=40)``; no warning is given when the steps of a radius are
-        used up.
+        The metric to learn; the candidates take the place of its ``radius``, ``rank`` and ``weighting``, and
+        what this estimator has too, ``n_jobs``, ``random_state`` and ``verbose``, must have its default
+        there.  The solver "stochastic" is refused.  None is ``LogEuclideanMetric(tol=3e-2, max_iter=40)``; no
+        warning is given when the steps of a radius are used up.
     radii : array-like of float or None, default=None
-        Radii to try; None is 0, 2, 8 at full rank, where the size d is at most 32, else 0; and 0, 4 at
-        low rank.
+        Radii to try; None: 0, 2, 8 at full rank if d is at most 32, else 0; and 0, 4 at low rank.
     ranks : array-like of (int or None) or None, default=None
-        Ranks to try; None is full rank, 4 and 8, if they are below d.  For rank-deficient matrices
-        the smallest rank among them is used instead of full rank.
+        Ranks to try; None: full rank, or the smallest rank of a matrix, and 4 and 8 if they are below it.
     weightings : array-like of {None, "discriminant"} or None, default=None
         Weightings to try; None is both, with ``kernel="rbf"`` no weighting.
     head : {"neighbors", "centroid", "ridge", "auto"}, default="neighbors"
-        What the metric is chosen for: the nearest neighbors, the nearest class mean ("ridge" regression
-        for regression targets), or the better of the two.
+        What the metric is chosen for: nearest neighbors, the nearest class mean ("ridge" regression for
+        regression targets), or the better of the two.
     n_neighbors : int or None, default=None
         Number of neighbors, at most as many as there are matrices to learn from in every fold;
         None chooses among 1, 5, 11 and 21, if the smallest class has that many matrices.
     cv : int, splitter, iterable or None, default=None
-        As in scikit-learn.  None makes five stratified folds of matrices in random order, fewer for small
-        classes, twice where there are fewer than 200 matrices; with ``groups``, or else domains, five
-        stratified folds of whole groups, or each of at most five groups left out in turn.
-        Of more than 2,000 matrices, or 60,000 / d where that is more, so many are drawn for these folds, the
-        same share of each class in each fold; what is chosen is learned from all.
+        Folds of the choice, as in scikit-learn.  None: five stratified folds in random order, fewer for small
+        classes, twice for fewer than 200 matrices; of whole groups where there are ``groups`` or domains,
+        each of at most five left out in turn.  Of more than 2,000 matrices, or 60,000 / d if that is more, so
+        many are drawn for these folds; what is chosen is learned from all.
     scoring : str, callable or None, default=None
-        Scorer of the classifier, or regression; targets are given to it about their mean, in units of their
-        spread.  None is the mean logarithm of the probability of the true label, calibrated and at least
-        0.001, or R², and differences have the standard error of a mean over matrices; with a scorer they
-        have that of a mean over folds.
+        Scorer of scikit-learn; targets are given to it about their mean, in units of their spread.  None is
+        the mean logarithm of the probability of the true label, calibrated and at least 0.001, or R²,
+        compared by the standard error of a mean over matrices; with a scorer it is that of a mean over folds.
     rule : {"clear", "best"}, default="clear"
         "clear" chooses the usual candidate unless another is better by more than half a standard error of
         the paired difference, or by two if it has a larger radius.  It prefers class means to neighbors
         with their own metric, unless these are right more often, or score higher, by two.  "best" chooses
         the highest mean score.
     n_jobs : int or None, default=None
-        Processes that share the folds; None is 1, -1 one for each core.  BLAS runs one thread
-        in each of them, and the result does not depend on their number.
+        Processes that share the folds; None is 1, -1 one for each core.  The result does not depend on it.
     random_state : int, RandomState or None, default=0
         Seed of the order of the matrices in the default folds.
     verbose : bool, default=False
@@ -138,8 +131,8 @@ class LogEuclideanMetricCV(FittedMetric):
     n_neighbors_ : int or None
         Neighbors chosen; None where the head is the class mean, or ridge regression.
     temperature_ : float
-        By what to divide the log likelihoods of the head so that its probabilities agree with the labels
-        of matrices that were left out; 1 for regression targets.
+        Divides the log likelihoods of the head so that its probabilities agree with the labels left out; 1
+        for regression targets.
     path_ : Path
         Alignment, distance and condition number along the radii, at the rank chosen, on all the data.
 
@@ -220,14 +213,12 @@ class LogEuclideanMetricCV(FittedMetric):
         y : array-like of shape (n_matrices,) or (n_matrices, n_outputs)
             Labels of at least two classes, or regression targets.
         sample_weight : array-like of shape (n_matrices,), optional
-            Non-negative weights, used in learning, not in scoring.  A weight of zero leaves the
-            matrix out of both; folds are made of all matrices as they are given.
+            Non-negative weights, used in learning, not in scoring; zero leaves the matrix out of both.
         groups : array-like of shape (n_matrices,), optional
-            Groups that folds keep together, sessions or subjects for instance; None: the domains, if
-            there are several.
+            Groups that folds keep together; None: the domains, if there are several.
         sample_domain : array-like of shape (n_matrices,), optional
-            Session or subject of each matrix, strings or whole numbers.  Every domain is recentered by its
-            own Riemannian mean, by ``sample_weight``, and one metric is learned for all.
+            Session or subject of each matrix, by whose own mean it is recentered; see
+            `LogEuclideanMetric.fit`.
 
         Returns
         -------
@@ -470,8 +461,7 @@ class MetricPredictor(CallbackSupportMixin, BaseEstimator):
         sample_weight : array-like of shape (n_matrices,), optional
             Non-negative weights; a weight of zero leaves the matrix out.
         groups : array-like of shape (n_matrices,), optional
-            Groups that folds keep together, sessions or subjects for instance; None: the domains, if
-            there are several.
+            Groups that folds keep together; None: the domains, if there are several.
         sample_domain : array-like of shape (n_matrices,), optional
             Session or subject of each matrix, strings or whole numbers.  Every domain is recentered by its
             own Riemannian mean, by ``sample_weight``, and one metric is learned for all.

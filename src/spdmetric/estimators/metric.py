@@ -54,18 +54,16 @@ class LogEuclideanMetric(FittedMetric):
         Largest affine-invariant distance between the reference point and its start,
         the capacity of the model, at most 300.  0 learns nothing: the reference point is the start.
     rank : int or None, default=None
-        Rows m of the factor.  None learns a reference point, m = d.  With m < d the metric
-        sees m learned directions only: supervised feature extraction, which also works on
-        rank-deficient matrices as long as m is at most their rank.  The radius then bounds
-        how far the factor moves from its start, the directions on which the class means
-        differ most; with ``radius=0`` it is that start, and 2 to 5 is enough.
+        Rows m of the factor.  None learns a reference point, m = d.  With m < d the metric sees m learned
+        directions only, so that it also takes rank-deficient matrices, of rank m or more.  The radius then
+        bounds how far the factor moves from its start, the directions on which the class means differ most;
+        with ``radius=0`` it is that start, and 2 to 5 is enough.
     weighting : {None, "discriminant"}, default=None
         How much each direction of the tangent space counts.  None: all the same, the paper's metric.
         "discriminant": after the reference point, or the factor, is learned, directions are weighed in
         closed form by how reliably they separate the classes (discriminant analysis with a shrunk
-        covariance), and the distance is ``|Q'(u - v)|`` for tangent vectors u and v [Hastie1995]_.  With
-        ``radius=0`` it is a model by itself, without any search.  Needs ``kernel="linear"``.  For regression
-        targets it is the same with their covariance: one direction for one target.
+        covariance) or vary with the targets; the distance is ``|Q'(u - v)|`` for tangent vectors u and v
+        [Hastie1995]_.  With ``radius=0`` it is a model by itself.  Needs ``kernel="linear"``.
     init : {"riemann", "median", "logeuclid", "euclid", "identity"} or array of shape (d, d), \
             default="riemann"
         The start G0 and center of the ball: a mean of the training matrices, the
@@ -122,12 +120,12 @@ class LogEuclideanMetric(FittedMetric):
         The weighting Q: vectors without a weighting, of length p, times Q are those of `transform`.  q is at
         most the number of classes less one, or the number of outputs.
     weighting_penalty_ : float or None
-        Penalty of the regression that the weighting comes from: of classes Ledoit and Wolf's for their
-        covariance, at radius 0 and full rank also 0.3 or 3 times that, where the leave-one-out error is
-        then clearly less; of regression targets the best by that error.
+        Penalty of the regression behind it: of classes Ledoit and Wolf's for their covariance, at radius 0
+        and full rank also 0.3 or 3 times that where the leave-one-out error is then clearly less; of targets
+        the best by that error.
     weighting_score_ : float or None
-        Share of the variance of the labels that it explains, each matrix left out in turn; 0 where
-        every class has one matrix.  Optimistic for a learned reference point, which stays as it is.
+        Share of the variance of the labels that it explains, each matrix left out in turn; 0 where every
+        class has one matrix.  Optimistic for a learned reference point, which stays as it is.
     radius_ : float
         Affine-invariant distance between G0 and G, at most ``radius``.
     n_iter_ : int
@@ -139,8 +137,7 @@ class LogEuclideanMetric(FittedMetric):
     classes_ : ndarray of shape (n_classes,) or None
         The labels seen in `fit`; None for regression targets.
     domains_ : ndarray of shape (n_domains,) or None
-        The domains seen in `fit`, sorted; None without ``sample_domain``.  With it the attributes above are
-        of matrices that are whitened by the means of their domains.
+        The domains seen in `fit`, sorted; with them the attributes above are of recentered matrices.
     domain_means_ : ndarray of shape (n_domains, d, d) or None
         Their Riemannian means.
     n_features_in_ : int
@@ -227,9 +224,8 @@ class LogEuclideanMetric(FittedMetric):
             Labels of any kind, of at least two classes; or regression targets, see ``task``, one or
             several for each matrix.  Each counts in units of its own spread.
         sample_weight : array-like of shape (n_matrices,), optional
-            Non-negative weights: a weight of w is the matrix given w times, in the mean
-            as in the alignment, except that a weighting's penalty is chosen by leaving it out with
-            all of its weight.  One of zero leaves the matrix out.  Only ratios matter, up to 1e12.
+            Non-negative weights, up to a ratio of 1e12: a weight of w is the matrix given w times, except
+            that the penalty of a weighting is chosen by leaving it out with all of its weight.
         sample_domain : array-like of shape (n_matrices,), optional
             Session or subject of each matrix, strings or whole numbers.  Every domain is recentered by its
             own Riemannian mean, by ``sample_weight``, and one metric is learned for all.
@@ -290,23 +286,22 @@ class LogEuclideanMetric(FittedMetric):
 
         A call that raises leaves the estimator as it was.
 
-        G0, the start and center of the ball, is that of the first batches: they are kept until they hold
-        d(d+1)/2 matrices and two classes (or 4d(d+1) of one class), and G0 is fixed then.  Until then the
-        metric is that at the mean of what was seen.  Afterwards matrices are kept until there are 4d of them,
-        at least 32; they are cut into mini-batches of about that size, a step is taken by each, and they are
-        forgotten.  The stream should be mixed: what came first counts less and less.  ``solver``, ``tol``,
-        ``max_iter`` and ``n_jobs`` are not used.
+        The first matrices are kept until there are d(d+1)/2 of two classes (or 4d(d+1) of one), and G0, the
+        start and center of the ball, is fixed as their mean; until then that is the metric.  Afterwards
+        matrices are kept until there are 4d of them, at least 32, then cut into mini-batches of about that
+        size; each is a step, and they are forgotten.  The stream should be mixed: what came first counts less
+        and less.  ``solver``, ``tol``, ``max_iter`` and ``n_jobs`` are not used.
 
-        A weighting is renewed whenever the reference point is, from moments of all that was learned from:
-        with ``radius=0`` it is that of `fit`, otherwise matrices count in proportion to what had come before
-        them, as the reference point was elsewhere then.  Until two classes have come ``weighting_`` is None.
-        Each time takes an eigendecomposition of size d(d+1)/2, or m(m+1)/2 at rank m.  Matrices that come
-        again count as new ones, so that many passes over a few leave the penalty too small.
+        A weighting is renewed with the reference point, from moments of all that was learned from: with
+        ``radius=0`` it is that of `fit`, otherwise matrices count in proportion to what had come before them.
+        Until two classes have come ``weighting_`` is None.  Each time takes an eigendecomposition of size
+        d(d+1)/2, or m(m+1)/2 at rank m.  Matrices that come again count as new ones, so that many passes over
+        a few leave the penalty too small.
 
-        Attributes are those of `fit`: ``alignment_`` is an estimate from the last
-        mini-batches, ``weighting_score_`` one from the moments (generalized cross-validation),
-        ``n_iter_`` counts mini-batches, and the history has a record for each
-        of the last thousand calls.  `fit` forgets the stream.
+        Attributes are those of `fit`, but ``alignment_`` is an estimate from the last mini-batches,
+        ``weighting_score_`` one from the moments (generalized cross-validation), ``n_iter_`` counts
+        mini-batches, and the history has a record for each of the last thousand calls.  `fit` forgets the
+        stream.
 
         Parameters
         ----------

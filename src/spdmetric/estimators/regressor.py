@@ -28,10 +28,9 @@ class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
     Parameters
     ----------
     metric : LogEuclideanMetric, LogEuclideanMetricCV or None, default=None
-        What to try.  None tries the default radii, ranks and weightings of `LogEuclideanMetricCV`.  A
-        `LogEuclideanMetric` is used as it is, the only candidate.  A `LogEuclideanMetricCV` gives radii,
-        ranks, weightings, the rule, and the other parameters of the metric.  A parameter that this estimator
-        has too is set here, and must have its default there.
+        What to try: None the candidates of `LogEuclideanMetricCV`, a `LogEuclideanMetric` only that, and a
+        `LogEuclideanMetricCV` its radii, ranks, weightings and rule.  Parameters that this estimator has too
+        are set here, and must have their defaults there.
     head : {"auto", "neighbors", "ridge"}, default="auto"
         How vectors predict: the mean of the nearest neighbors, ridge regression, or ridge regression
         unless neighbors are clearly better.
@@ -39,10 +38,10 @@ class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
         Number of neighbors, at most as many as there are matrices to learn from in every fold; None
         chooses among 1, 5, 11, 21.
     cv : int, splitter, iterable or None, default=None
-        Folds of the choice, as in scikit-learn.  None makes five folds with values of all sizes in each,
-        twice where there are fewer than 200 matrices; with ``groups``, or else domains, five folds of whole
-        groups, or each of at most five groups left out in turn.  Of more than 2,000 matrices, or 60,000 / d
-        where that is more, so many are drawn for these folds; what is chosen is learned from all.
+        Folds of the choice, as in scikit-learn.  None: five folds with values of all sizes in each, twice for
+        fewer than 200 matrices; of whole groups where there are ``groups`` or domains, each of at most five
+        left out in turn.  Of more than 2,000 matrices, or 60,000 / d if that is more, so many are drawn for
+        these folds; what is chosen is learned from all.
     scoring : str, callable or None, default=None
         Scorer of the choice, a name or a function of scikit-learn; targets are given to it about their mean,
         in units of their spread.  None is R².
@@ -121,9 +120,8 @@ class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
         X : array-like of shape (n_matrices, d, d)
             SPD matrices.
         sample_domain : array-like of shape (n_matrices,), optional
-            Domain of each matrix, for a regressor that was fitted with domains; one that was not in `fit` is
-            recentered by the mean of its own matrices at hand.  Without it the matrices are of the session
-            of the last `adapt`.
+            Domain of each matrix, if `fit` had domains; one that was not there is recentered by the mean of
+            its matrices in X.  None: the session of the last `adapt`.
 
         Returns
         -------
