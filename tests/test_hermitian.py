@@ -16,16 +16,20 @@ from sklearn.exceptions import ConvergenceWarning
 
 import spdmetric
 from spdmetric import (
+    EmbeddingDisplay,
     LogEuclideanClassifier,
     LogEuclideanMetric,
     LogEuclideanMetricCV,
     LogEuclideanRegressor,
+    PairDistanceDisplay,
+    compare,
     geometry,
 )
 from spdmetric.linalg import hermitian
 from spdmetric.objectives.alignment import Misalignment
 from spdmetric.objectives.data import ClassTarget, Data
 from spdmetric.objectives.start import find_start
+from spdmetric.plots.patterns import patterns_of
 
 
 def make_hermitian(rng, n, d, scale=1.0):
@@ -244,6 +248,23 @@ def test_streams_files_and_several_views(labeled, tmp_path):
     of_views = np.stack([views[:12], views[12:]], axis=1)
     distances = np.sqrt(2) * whole.pair_distance(pairs)
     np.testing.assert_allclose(two.pair_distance(of_views), distances, rtol=1e-6)
+
+
+def test_comparison_and_displays_of_complex_matrices(labeled, tmp_path):
+    """Methods that would drop the imaginary part are named, and patterns explain the components."""
+    X, y = labeled
+    report = compare(X, y, repeats=1, methods=("spdmetric", "mdm", "csp-lda", "fgmdm", "logeuclid-mean-lda"))
+    assert report.comparison.plan.left_out == dict.fromkeys(("csp-lda", "fgmdm"), "takes real matrices only")
+    assert not {**report.comparison.failed, **report.comparison.warned}
+    report.save(tmp_path / "page.html")
+    metric = LogEuclideanMetric(1.0, rank=2).fit(X, y)
+    found = patterns_of(metric, X, y)
+    np.testing.assert_allclose(found.filters @ found.patterns.T, np.eye(2), atol=1e-9)
+    S = found.filters @ X.mean(axis=0) @ found.filters.conj().T
+    np.testing.assert_allclose(X.mean(axis=0) @ found.filters.conj().T, found.patterns.T @ S, atol=1e-9)
+    np.testing.assert_allclose(found.shown.max(axis=1), found.patterns.max(axis=1).real)
+    EmbeddingDisplay.from_estimator(metric, X, y)
+    PairDistanceDisplay.from_estimator(metric, X, y)
 
 
 def test_no_imaginary_part_learns_what_real_matrices_do(labeled):

@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 
 from spdmetric import (
@@ -15,11 +16,14 @@ from spdmetric import (
     LogEuclideanRegressor,
     PairDistanceDisplay,
     ReferenceSpectrumDisplay,
+    compare,
     load,
     save,
     stack_views,
 )
+from spdmetric.cli import main
 from spdmetric.geometry import geodesic, mean_riemann
+from spdmetric.io.tables import read_column
 from spdmetric.objectives.alignment import Misalignment
 from spdmetric.objectives.data import ClassTarget, Data
 from spdmetric.objectives.start import find_start
@@ -283,6 +287,48 @@ def test_classifier_of_views_is_carried_saved_and_validated(several, tmp_path):
             assert all(one.score(X, y) > 0.5 for one in there)
     scores = cross_val_score(LogEuclideanClassifier(LogEuclideanMetric(0.0)), X, y, cv=2, error_score="raise")
     assert scores.min() > 0.5
+
+
+# -- files, commands, comparison -------------------------------------------------------
+
+
+def test_commands_take_samples_of_several_matrices(several, tmp_path, capsys):
+    views, y = several
+    X, (data, model) = np.asarray(stack_views(views)), (tmp_path / name for name in ("X.npz", "m.skops"))
+    np.savez(data, X=X, y=y)
+    main(["fit", str(data), "-o", str(model), "--radius", "0", "--rank", "full"])
+    assert "48 samples of 3 matrices 4 x 4" in capsys.readouterr().out
+    main(["predict", str(model), str(data), "-o", str(tmp_path / "y.csv")])
+    np.testing.assert_array_equal(
+        read_column(tmp_path / "y.csv", 48, ("label",)).astype(int), load(model).predict(X)
+    )
+    X[7, 1, 0, 0] = np.nan
+    np.savez(data, X=X, y=y)
+    assert main(["fit", str(data), "-o", str(model)]) == 2
+    assert "1 of 48 cannot be used, X[7] (view 1: contains NaN" in capsys.readouterr().err
+
+
+def test_compare_gives_all_views_to_our_metrics_and_the_first_to_others(several, tmp_path):
+    views, y = several
+    X, groups = stack_views(views), np.arange(48) // 16
+    methods = ("mdm", "euclid", "logeuclid-mean-lda", "logeuclid-mean-logistic")
+    report = compare(X, y, groups, methods=methods)
+    first = compare(views["large"], y, groups, methods=methods)
+    means = [
+        {line.entry: line.scores["accuracy"].mean for line in of.verdict.lines} for of in (report, first)
+    ]
+    for entry in means[0]:
+        if entry.method in ("mdm", "euclid"):
+            assert means[0][entry] == means[1][entry], entry
+    vectors = LogEuclideanMetric(0.0).fit(X, y).transform(X)
+    made = report.best_estimator("logeuclid-mean-lda")
+    np.testing.assert_array_equal(made.predict(X), clone(made[-1]).fit(vectors, y).predict(vectors))
+    save(report.best_estimator("mdm"), tmp_path / "mdm.skops")
+    np.testing.assert_array_equal(
+        load(tmp_path / "mdm.skops").predict(X), report.best_estimator("mdm").predict(X)
+    )
+    compare(X, y, methods="spdmetric").save(tmp_path / "page.html")
+    assert "48 samples of 3 matrices of size 4" in (tmp_path / "page.html").read_text()
 
 
 # -- bad input -------------------------------------------------------------------------

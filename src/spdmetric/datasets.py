@@ -8,9 +8,11 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.utils import check_random_state
 
+from spdmetric.estimators.embedding import pad_views
 from spdmetric.geometry import mean_riemann
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm, symmetrize
-from spdmetric.validation import check_choice, check_count, check_spd
+from spdmetric.objectives.data import view_sizes
+from spdmetric.validation import check_choice, check_count, check_samples
 
 __all__ = ["make_regression", "make_toy", "recenter"]
 
@@ -152,8 +154,8 @@ def recenter(
 
     Parameters
     ----------
-    X : array-like of shape (n, d, d)
-        SPD matrices, those of each group in the order of their recording.
+    X : array-like of shape (n, d, d) or (n, views, d, d)
+        SPD matrices, those of each group in the order of their recording.  Each view has means of its own.
     groups : array-like of shape (n,)
         Session, or run, of each matrix.
     train : group, array-like of groups, or boolean mask of shape (n,), optional
@@ -172,14 +174,20 @@ def recenter(
 
     Returns
     -------
-    X : ndarray of shape (n, d, d), float64
+    X : ndarray of the same shape, float64
 
     References
     ----------
     .. [Barachant2013] A. Barachant, S. Bonnet, M. Congedo and C. Jutten, "Classification of covariance
        matrices using a Riemannian-based kernel for BCI applications", Neurocomputing 112, 2013.
     """
-    X, groups = check_spd(X), np.asarray(groups)
+    X, groups = check_samples(X, None), np.asarray(groups)
+    if X.ndim == 4:
+        sizes = view_sizes((np.eye(X.shape[-1]) != X).any(axis=(0, 3)))
+        views = (X[:, v, :k, :k] for v, k in enumerate(sizes))
+        return pad_views(
+            [recenter(of, groups, train=train, how=how, calibration=calibration) for of in views], X.shape[-1]
+        )
     if groups.shape != (len(X),):
         raise ValueError(f"groups has shape {groups.shape} for {len(X)} matrices; expected one for each.")
     check_choice("how", how, ("session", "train", "calibration", "none"))

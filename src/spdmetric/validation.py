@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import frexp, isfinite, ldexp
 from numbers import Integral, Real
@@ -142,7 +142,7 @@ def bad_matrices(X: np.ndarray, names: Sequence[str] | None = None) -> list[Bad]
 
     Parameters
     ----------
-    X : ndarray of shape (n, d, d)
+    X : ndarray of shape (n, d, d) or (n, views, d, d)
         Matrices as they were read; singular ones are not bad.
     names : sequence of str, optional
         What they are called, by default ``X[0]``, ``X[1]``, ...
@@ -152,6 +152,12 @@ def bad_matrices(X: np.ndarray, names: Sequence[str] | None = None) -> list[Bad]
     bad : list of Bad
         In the order of the stack; empty where every matrix can be used.
     """
+    if np.ndim(X) == 4:
+        views = [bad_matrices(X[:, v], names) for v in range(X.shape[1])]
+        by_index = {
+            one.index: replace(one, why=f"view {v}: {one.why}") for v, of in enumerate(views) for one in of
+        }
+        return [by_index[k] for k in sorted(by_index)]
     matrices, allowed = _as_float64(X, "X")
     check_stack(matrices, "X")
     found = _find_faults(matrices, partial(_find_fault, name="X", allowed=allowed))

@@ -121,7 +121,7 @@ def _check_input(matrices: Matrices, others: Matrices | None, arguments: Namespa
     for option, found in (("--labels", matrices), ("--test-labels", others)):
         if found is not None and found.y is None:
             raise ValueError(f"{found.name} has no labels: give {option} CSV, or store them as y in it.")
-    channels, d = arguments.channels, matrices.X.shape[1]
+    channels, d = arguments.channels, matrices.X.shape[-1]
     if channels is not None and len(channels) != d:
         raise ValueError(f"--channels has {len(channels)} names: expected {d}, one for each row.")
     groups = set() if matrices.groups is None else set(matrices.groups.tolist())

@@ -212,7 +212,8 @@ def _parameters(arguments: Namespace, chooses: bool) -> dict[str, dict[str, obje
 
 
 def _describe_labels(X: np.ndarray, y: np.ndarray, regression: bool) -> str:
-    matrices = "{} matrices {} x {}".format(*X.shape)
+    n, *views, d, _ = X.shape
+    matrices = f"{n} samples of {views[0]} matrices {d} x {d}" if views else f"{n} matrices {d} x {d}"
     if regression:
         return f"{matrices}, numbers from {y.min():.4g} to {y.max():.4g}"
     return f"{matrices}, {len(set(y.tolist()))} classes: {count_values(y)}"
@@ -254,7 +255,8 @@ def describe_choice(metric: LogEuclideanMetricCV, y: np.ndarray | None = None) -
     numbers = metric.classes_ is None
     plain = "ridge regression" if numbers else "nearest class mean"
     head = {None: plain, 1: "nearest neighbor"}.get(k, f"{k} nearest neighbors")
-    said = f"chosen: radius {best['radius']:g}, rank {rank}, {weighting}, {head}"
+    views = {None: "", "all": "all views, ", "first": "the first view, "}[best.get("views")]
+    said = f"chosen: {views}radius {best['radius']:g}, rank {rank}, {weighting}, {head}"
     optimistic = "in cross-validation (optimistic: it was chosen by it)"
     if numbers or metric.scoring is not None:
         return f"{said}; {metric.scoring or 'R2'} {metric.best_score_:.3f} {optimistic}"

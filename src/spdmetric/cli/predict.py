@@ -110,7 +110,7 @@ def _check_size(model: BaseEstimator, data: Input, arguments: Namespace) -> None
     """Refuse matrices, or signals, of another size than those of training."""
     from spdmetric.io.models import input_of
 
-    d, known = data.X.shape[1], input_of(model)[1]
+    d, known = data.X.shape[1 if data.recipe else -1], input_of(model)[1]
     if known not in (None, d):
         form = "{0} channels" if data.recipe else "matrices {0} x {0}"
         got, trained = form.format(d), form.format(known)

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from spdmetric.extras import require_extra
 from spdmetric.geometry import pairwise_distance
 from spdmetric.linalg.symmetric import spectrum
+from spdmetric.objectives.data import view_sizes
 
 
 def from_pyriemann(module: str, name: str, **parameters: object) -> BaseEstimator:
@@ -41,6 +42,19 @@ class NearestNeighbor(ClassifierMixin, BaseEstimator):
         own = self.metric == "wasserstein"
         found = distances_wasserstein(X, self.X_) if own else pairwise_distance(X, self.X_, self.metric)
         return self.y_[np.argmin(found, axis=1)]
+
+
+class FirstView(TransformerMixin, BaseEstimator):
+    """The first of several matrices a sample, without its padding, for methods that take one."""
+
+    def fit(self, X: np.ndarray, y: object = None) -> FirstView:
+        """Find its size."""
+        self.n_features_in_ = view_sizes((np.eye(X.shape[-1]) != X[:, :1]).any(axis=(0, 3)))[0]
+        return self
+
+    def transform(self, X: np.ndarray) -> np.ndarray:
+        """Matrices (n, d, d) of samples (n, views, d, d)."""
+        return X[:, 0, : self.n_features_in_, : self.n_features_in_]
 
 
 def distances_wasserstein(X: np.ndarray, Y: np.ndarray) -> np.ndarray:

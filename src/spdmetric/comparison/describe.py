@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spdmetric.comparison.baselines import FirstView
 from spdmetric.geometry import mean_riemann, tangent_vectors
-from spdmetric.validation import check_psd
+from spdmetric.validation import check_samples
 
 FAR = 5.0  # robust standard deviations beyond which a matrix is called far
 
@@ -18,6 +19,7 @@ class Description:
 
     n: int
     d: int
+    n_views: int  # matrices a sample; of several, the following speaks of the first, but for equal ones
     classes: tuple[tuple[str, int], ...]  # name and size of each
     groups: tuple[tuple[str, int], ...]  # the same; empty where there are none
     condition: np.ndarray  # (n,), infinite where singular
@@ -34,8 +36,12 @@ class Description:
 
 
 def describe(X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None) -> Description:
-    """Describe positive semi-definite matrices (n, d, d), others being refused, with labels and groups."""
-    X = check_psd(X, 1)
+    """Describe positive semi-definite matrices, others being refused, with labels and groups.
+
+    Of samples (n, views, d, d) the first matrix of each is described.
+    """
+    samples = check_samples(X, 1)
+    X = FirstView().fit_transform(samples) if samples.ndim == 4 else samples
     values = np.linalg.eigvalsh(X)  # (n, d)
     ranks = np.sum(values > X.shape[1] * np.finfo(float).eps * values[:, -1:], axis=1)
     definite = ranks == X.shape[1]
@@ -43,11 +49,12 @@ def describe(X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None) -> 
         distance = np.linalg.norm(tangent_vectors(X, mean_riemann(X)), axis=1)
     else:
         distance = np.linalg.norm(X - X.mean(axis=0), axis=(1, 2))
-    same = np.unique(X.reshape(len(X), -1), axis=0, return_inverse=True)[1].ravel()
+    same = np.unique(samples.reshape(len(X), -1), axis=0, return_inverse=True)[1].ravel()
     kinds = np.unique(np.column_stack([same, np.unique(y, return_inverse=True)[1]]), axis=0)[:, 0]
     return Description(
         len(X),
         X.shape[1],
+        samples.shape[1] if samples.ndim == 4 else 1,
         _count_sizes(y),
         () if groups is None else _count_sizes(groups),
         np.where(definite, values[:, -1] / np.where(definite, values[:, 0], 1.0), np.inf),

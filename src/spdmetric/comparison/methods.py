@@ -7,6 +7,7 @@ copy, read off the estimator that runs.  To add a method, add it to `METHODS`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -23,7 +24,7 @@ from sklearn.neighbors import KNeighborsClassifier, NeighborhoodComponentsAnalys
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.svm import SVC
 
-from spdmetric.comparison.baselines import NearestNeighbor, from_pyriemann
+from spdmetric.comparison.baselines import FirstView, NearestNeighbor, from_pyriemann
 from spdmetric.comparison.folds import steps_of
 from spdmetric.estimators import (
     CommonRange,
@@ -32,8 +33,8 @@ from spdmetric.estimators import (
     LogEuclideanMetricCV,
     LogEuclideanRegressor,
 )
-from spdmetric.estimators.cv import set_nested
-from spdmetric.validation import check_psd, check_samples, smallest_rank
+from spdmetric.estimators.cv import MetricPredictor, set_nested
+from spdmetric.validation import check_samples, smallest_rank
 
 CSP_FILTERS = 6
 NCA_INPUTS, NCA_OUTPUTS, NCA_STEPS = 50, 10, 100
@@ -47,18 +48,20 @@ class Sizes(NamedTuple):
     smallest_class: int  # training matrices of it
     smallest_rank: int  # of any matrix; d where all have full rank
     shared: bool = False  # whether matrices that are singular share one range, of that rank
+    several: bool = False  # whether a sample has several matrices, of that size or smaller
+    real: bool = True
 
     @classmethod
     def from_data(cls, X: np.ndarray, y: np.ndarray) -> Sizes:
         """Sizes of a training set of positive semi-definite matrices."""
         n, d, smallest = X.shape[0], X.shape[-1], int(np.unique(y, return_counts=True)[1].min())
-        if X.ndim == 4:  # several views
-            return cls(n, d, smallest, smallest_rank(check_samples(X, 1)))
-        try:
-            inside = CommonRange().fit(X).basis_.shape[1]
-        except ValueError:  # some are singular inside it: they have ranges of their own
-            return cls(n, d, smallest, smallest_rank(check_psd(X, 1)))
-        return cls(n, d, smallest, inside, shared=inside < d)
+        several, real = X.ndim == 4, np.isrealobj(X)
+        inside = None
+        if not several:
+            with suppress(ValueError):  # some are singular inside it: they have ranges of their own
+                inside = CommonRange().fit(X).basis_.shape[1]
+        rank = smallest_rank(check_samples(X, 1)) if inside is None else inside
+        return cls(n, d, smallest, rank, shared=inside == rank < d, several=several, real=real)
 
     @property
     def definite(self) -> bool:
@@ -101,6 +104,7 @@ class Method:
     smallest_d: int = 1  # size of the matrices below which it tells nothing
     extra: str | None = None  # of the package, that must be installed
     chooses: bool = False  # by cross-validation
+    real: bool = False  # whether complex matrices are none for it
     is_slow: IsSlow = lambda n, d, n_classes: False  # so that it is run only where it is named
 
     @property
@@ -111,11 +115,20 @@ class Method:
         return words + f"; {2 * self.neighbors} or more to learn from" * (self.neighbors > 1)
 
     def make(self, s: Sizes) -> BaseEstimator:
-        """A fresh classifier; singular matrices that share a range are brought to it first."""
+        """A fresh classifier; what it cannot take is brought to what it can first.
+
+        Singular matrices that share a range are brought to it.  Of several matrices a sample the first is
+        taken by all but metrics of ours, which have the tangent vectors of all side by side.
+        """
         estimator = self.recipe(s.inside)
         if not s.inside.definite:  # without a common range they have no Riemannian mean
             set_where_known(estimator, init="euclid", ranks=s.low_ranks)
-        return make_pipeline(CommonRange(), *steps_of(estimator)) if s.shared else estimator
+        steps = steps_of(estimator)
+        if s.several and not isinstance(
+            steps[0], LogEuclideanMetric | LogEuclideanMetricCV | MetricPredictor
+        ):
+            return make_pipeline(FirstView(), *steps)
+        return make_pipeline(CommonRange(), *steps) if s.shared else estimator
 
 
 def _knn(k: int) -> Make:
@@ -229,6 +242,7 @@ METHODS: dict[str, Method] = {
         "FgMDM",
         "MDM after a geodesic filter, which keeps the discriminant directions alone.",
         is_slow=_has_long_vectors,
+        real=True,
     ),
     "csp-lda": _piped(
         *("CSP + LDA", "CSP, LDA", "baseline"),
@@ -237,6 +251,7 @@ METHODS: dict[str, Method] = {
         lambda s: LinearDiscriminantAnalysis(),
         extra="compare",
         is_slow=lambda n, d, n_classes: n_classes > 2 and d > 64,  # it diagonalizes the class means jointly
+        real=True,
     ),
     "nca": _piped(
         *("Tangent space + NCA + 1-NN", "NCA", "baseline"),
@@ -330,6 +345,8 @@ def find_method(name: str) -> Method:
 def find_obstacle(method: Method, s: Sizes) -> str | None:
     """Why a method cannot be run, or would tell nothing, on data of these sizes; None where it can."""
     s = s.inside
+    if method.real and not s.real:
+        return "takes real matrices only"
     if method.definite and not s.definite:
         return f"needs matrices of full rank or one range; the lowest here is {s.smallest_rank} of {s.d}"
     if s.definite and s.d < method.smallest_d:

@@ -18,6 +18,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA
 
+from spdmetric.comparison.baselines import FirstView
 from spdmetric.comparison.folds import steps_of
 from spdmetric.comparison.methods import find_method
 from spdmetric.comparison.plan import Plan
@@ -95,17 +96,18 @@ def draw_learned(
     plan: Plan, method: str, fitted: BaseEstimator, channels: Sequence[str] | None, info: Info | None = None
 ) -> dict[str, style.Figure]:
     """All that is drawn of a learned metric that was fitted to all matrices; the embedding is of a fold."""
-    X, basis, metric = plan.X[plan.trained], np.eye(plan.X.shape[1]), find_metric(fitted)
+    X, basis, metric = plan.X[plan.trained], np.eye(plan.X.shape[-1]), find_metric(fitted)
     for step in steps_of(fitted):
         if isinstance(step, CommonRange):
             X, basis = step.transform(X), step.basis_
     codes, names = plan.parts
+    if plan.sizes.several:
+        metric, X = style.find_view(metric, None)[0], FirstView().fit_transform(X)
+        basis = basis[:, : X.shape[-1]]
     found = patterns_of(metric, X, codes[plan.trained])
     found = found._replace(patterns=found.patterns @ basis.T, classes=np.array(names))
     info = info or find_places(channels)
-    figures = {
-        "patterns": draw_patterns(found.patterns, channels) if info is None else draw_heads(found, info)
-    }
+    figures = {"patterns": draw_patterns(found.shown, channels) if info is None else draw_heads(found, info)}
     if hasattr(metric, "cv_results_"):
         with _begin(3.6) as (figure, axes):
             ChoiceDisplay.from_estimator(metric, ax=axes)

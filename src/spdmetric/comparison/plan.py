@@ -49,7 +49,7 @@ class Entry(NamedTuple):
 class Plan:
     """All that decides the numbers."""
 
-    X: np.ndarray  # (n, d, d), those of a test file behind the others
+    X: np.ndarray  # (n, d, d) or (n, views, d, d), those of a test file behind the others
     codes: np.ndarray  # (n,), classes as 0, 1, ...; or regression targets
     classes: np.ndarray | None  # None: regression
     splits: Splits
@@ -147,10 +147,10 @@ def make_plan(
     registry, default = (REGRESSORS, tuple(REGRESSORS)) if regression else (METHODS, COMPARED)
     check_names(methods or (), registry)
     # Matrices of float32 are symmetric up to rounding of float32: they are averaged before they are cast.
-    X, y, n = check_symmetric(data.X), data.labels, len(data.X)
+    X, y, n = _check_symmetric(data.X), data.labels, len(data.X)
     if test is not None:
         _check_test(data, test)
-        X, y = np.concatenate([X, check_symmetric(test.X)]), np.concatenate([y, test.labels])
+        X, y = np.concatenate([X, _check_symmetric(test.X)]), np.concatenate([y, test.labels])
     classes, codes = (None, _check_numbers(y)) if regression else np.unique(y, return_inverse=True)
     if test is not None:
         splits: Splits = (((np.arange(n), np.arange(n, len(X))),),)
@@ -184,15 +184,22 @@ def make_plan(
     return Plan(X, codes, classes, splits, how, sizes, run, left_out, *settings)
 
 
+def _check_symmetric(X: np.ndarray) -> np.ndarray:
+    """Matrices in float64, of each view where there are several."""
+    if X.ndim == 3:
+        return check_symmetric(X)
+    return np.stack([check_symmetric(X[:, v], name=f"X[:, {v}]") for v in range(X.shape[1])], axis=1)
+
+
 def _check_test(data: Matrices, test: Matrices) -> None:
     """Refuse test matrices of another size, or with other labels, and a single one."""
     if len(test.X) < 2:
         raise ValueError(f"{test.name} has one matrix: expected at least two, to have a standard error.")
     if data.X.shape[1:] != test.X.shape[1:]:
-        raise ValueError(
-            f"{test.name} has matrices of size {test.X.shape[1]} and {data.name} of size {data.X.shape[1]}: "
-            "expected one size."
-        )
+        got, expected = ("{} x {}".format(*X.shape[-2:]) for X in (test.X, data.X))
+        if got == expected:
+            got, expected = (f"{X.shape[1] if X.ndim == 4 else 1} a sample" for X in (test.X, data.X))
+        raise ValueError(f"{test.name} has matrices {got} and {data.name} {expected}: expected the same.")
     if is_regression(data.labels, "auto"):
         return
     if unknown := sorted(set(map(str, test.labels)) - set(map(str, data.labels))):
@@ -217,8 +224,8 @@ def _recenter(X: np.ndarray, data: Matrices, wanted: bool | None, *, definite: b
         raise ValueError(f"recenter: {why}. Leave it out.")
     if why is not None:
         return None
-    basis = common_range(lambda f: f(X).mean(axis=0))
-    if basis.shape[1] == X.shape[1]:
+    basis = np.eye(X.shape[-1]) if X.ndim == 4 else common_range(lambda f: f(X).mean(axis=0))
+    if basis.shape[1] == X.shape[-1]:
         return recenter(X, domains)
     return congruence(basis, recenter(congruence(basis.T, X), domains))
 
@@ -251,7 +258,7 @@ def _split_by_folds(
     from sklearn.model_selection import KFold, StratifiedKFold
 
     if repeats is None:
-        repeats = int(np.clip(8e5 // (len(X) * X.shape[1] ** 3), 1, 5))
+        repeats = int(np.clip(8e5 // (X[..., 0, 0].size * X.shape[-1] ** 3), 1, 5))
     drawn = "" if repeats == 1 else f" The folds were drawn {repeats} times."
     if regression:
         if len(X) < 10:

@@ -87,7 +87,8 @@ def compare(
     X : array-like of shape (n_matrices, d, d), Matrices, DataFrame, mne.Epochs or signals
         SPD matrices, or what `spdmetric.io.matrices.read_matrices` returns, labels and groups included.  Or a
         frame that `spdmetric.stack_frame` takes.  Or MNE Epochs, or signals of shape (n, channels, times):
-        their covariances are estimated by "oas"; for other estimators, pass the covariances.
+        their covariances are estimated by "oas"; for other estimators, pass the covariances.  Of several
+        matrices a sample, (n_samples, views, d, d), metrics of this package take all, others the first.
     y : array-like of shape (n_matrices,), optional
         Labels, or regression targets; of Epochs by default the names of the events.
     groups : array-like of shape (n_matrices,), optional
@@ -132,8 +133,10 @@ def compare(
     channels = data.channels if channels is None else channels
     if test is not None and not isinstance(test, Matrices):
         test = _check_matrices(*test, None, "the test matrices")
-    if channels is not None and len(channels) != data.X.shape[1]:
-        raise ValueError(f"channels has {len(channels)} names: expected {data.X.shape[1]}, one for each row.")
+    if channels is not None and len(channels) != data.X.shape[-1]:
+        raise ValueError(
+            f"channels has {len(channels)} names: expected {data.X.shape[-1]}, one for each row."
+        )
     descriptions = [describe(m.X, m.labels, m.groups) for m in (data, test) if m is not None]
     wanted = None if methods is None else (methods,) if isinstance(methods, str) else tuple(methods)
     plan = make_plan(data, test, wanted, repeats, seed, scoring, class_weight, recenter)
@@ -165,7 +168,7 @@ def _check_matrices(X: Any, y: ArrayLike | None, groups: ArrayLike | None, name:
         validation.as_numbers(validation.to_numpy(X), "X"),
         validation.as_numpy(validation.to_numpy(y), "y"),
     )
-    validation.check_stack(stack, "X")
+    validation.check_stack(stack, "X", views=True)
     if labels.shape != stack.shape[:1]:
         raise ValueError(f"y has shape {labels.shape}: expected one for each of {len(stack)} matrices.")
     kept = validation.check_label_kind(labels, "y"), validation.check_groups(groups, len(stack))

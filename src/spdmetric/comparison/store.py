@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
@@ -175,5 +176,5 @@ def _run_one(at: T, start: Start, names: list[str]) -> tuple[T, dict[str, Result
             try:
                 results[name] = compute(name)
             except Exception as error:  # the other results go on
-                results[name] = Failure(" ".join(f"{type(error).__name__}: {error}".split()))
+                results[name] = Failure(shorten(f"{type(error).__name__}: {error}", 400, placeholder=" ..."))
     return at, results

@@ -36,7 +36,7 @@ _MATRIX_SUFFIXES = (".npy", ".csv")  # of the files of a folder
 class Matrices:
     """Matrices of a file, with what the file or its companions say of each."""
 
-    X: np.ndarray  # (n, d, d), in the stored dtype
+    X: np.ndarray  # (n, d, d) or (n, views, d, d), in the stored dtype
     y: np.ndarray | None  # (n,)
     groups: np.ndarray | None  # (n,)
     name: str  # of the file, without folder and suffix
@@ -67,7 +67,8 @@ def read_matrices(
     Parameters
     ----------
     path : str or path-like
-        ``.npz`` or ``.mat`` (of any version) with the array ``X`` or ``covs``, and optionally
+        ``.npz`` or ``.mat`` (of any version) with the array ``X`` or ``covs``, (n, d, d) or several matrices
+        a sample, (n, views, d, d), and optionally
         ``y`` or ``labels``, and ``groups``; or with ``X3``, ``y3`` and optionally ``r3`` (the
         groups) for subject 3 of several; or ``.npy`` with the matrices alone.  A stack that
         ``.mat`` stores as (d, d, n) is transposed.  Or a folder of ``.npy`` and ``.csv`` files
@@ -173,11 +174,12 @@ def _count_matrices(path: Path, name: str, header: Header, n_labels: int) -> int
     last = len(shape) == 3 and shape[0] == shape[1]
     if is_mat(path) and (last or (len(shape) == 2 and shape[0] == shape[1] and n_labels == 1)):
         return shape[2] if last else 1
-    if len(shape) != 3 or shape[1] != shape[2]:
+    if len(shape) not in (3, 4) or shape[-1] != shape[-2]:
         hint = " It looks like (d, d, n): save its transpose(2, 0, 1)." if last else ""
         if not last and looks_like_signals(shape):
             hint = " These look like signals, (n, channels, times): estimate a covariance matrix of each."
-        raise Refused(f"{name} has shape {shape}; expected (n, d, d), a stack of square matrices.{hint}")
+        expected = "(n, d, d), a stack of square matrices, or several a sample, (n, views, d, d)"
+        raise Refused(f"{name} has shape {shape}; expected {expected}.{hint}")
     return shape[0]
 
 
@@ -190,6 +192,8 @@ def _as_stack(X: np.ndarray) -> np.ndarray:
     """Matrices of MATLAB as (n, d, d): it holds them as (d, d, n), or as (d, d) where there is one."""
     if X.ndim == 2:
         return X[None]
+    if X.ndim == 4:
+        return X
     # With as many matrices as channels, only their symmetry tells the axes apart.
     cube = X.shape[0] == X.shape[1] == X.shape[2]
     if X.shape[0] != X.shape[1] or (cube and all(np.allclose(A, A.T) for A in X)):

@@ -52,6 +52,7 @@ TRUSTED = frozenset(
         "spdmetric.manifolds.ProductPoint",
         "spdmetric.solvers.result.Record",
         "spdmetric.solvers.result.Solution",
+        "spdmetric.comparison.baselines.FirstView",
         "spdmetric.comparison.baselines.NearestNeighbor",
         "pyriemann.classification.FgMDM",
         "pyriemann.classification.MDM",

@@ -27,7 +27,8 @@ from sklearn.utils.validation import check_consistent_length
 
 from spdmetric.extras import require_extra
 from spdmetric.geometry import mean_euclid
-from spdmetric.linalg.symmetric import congruence, spectrum, unvech
+from spdmetric.linalg.hermitian import fill_matrices
+from spdmetric.linalg.symmetric import adjoint, congruence, spectrum
 from spdmetric.plots.style import Display, Metric, find_metric, find_view, row_for
 from spdmetric.plots.vectors import vectors_of
 from spdmetric.validation import check_psd, to_numpy
@@ -45,6 +46,11 @@ class Patterns(NamedTuple):
     contrast: np.ndarray  # (m, n_classes), mean log-power of each class, less the mean of all classes
     classes: np.ndarray
 
+    @property
+    def shown(self) -> np.ndarray:
+        """The patterns as they are drawn: of complex ones how large they are."""
+        return np.abs(self.patterns) if np.iscomplexobj(self.patterns) else self.patterns
+
 
 def patterns_of(estimator: Metric, X: ArrayLike, y: ArrayLike) -> Patterns:
     """Filters and patterns of the components of a fitted metric; the mean of X is that of the channels."""
@@ -52,18 +58,18 @@ def patterns_of(estimator: Metric, X: ArrayLike, y: ArrayLike) -> Patterns:
     check_consistent_length(X, y)
     plain = copy(estimator)
     plain.embedding_ = replace(estimator.embedding_, weighting=None)  # which does not weigh components
-    logs, classes = unvech(vectors_of(plain, X)), np.unique(y)  # (n, m, m)
+    logs, classes = fill_matrices(vectors_of(plain, X), X), np.unique(y)  # (n, m, m)
     means = np.stack([logs[y == label].mean(axis=0) for label in classes])
     apart = means - means.mean(axis=0)
     Q = spectrum(np.sum(apart @ apart, axis=0)).vectors[:, ::-1]
-    W = Q.T @ estimator.components_
+    W = adjoint(Q) @ estimator.components_
     C = mean_euclid(X)
-    patterns = np.linalg.solve(congruence(W, C), W @ C)
-    # The sign of a component is free: its largest entry points up.
+    patterns = np.linalg.solve(congruence(W, C), W @ C).conj()
+    # The sign, or the phase, of a component is free: its largest entry points up.
     largest = np.take_along_axis(patterns, np.abs(patterns).argmax(axis=1)[:, None], axis=1)
     sign = np.sign(largest)
-    contrast = np.einsum("ia,cij,ja->ac", Q, apart, Q)
-    return Patterns(sign * W, sign * patterns, contrast, classes)
+    contrast = np.einsum("ia,cij,ja->ac", Q.conj(), apart, Q).real
+    return Patterns(sign * W, sign.conj() * patterns, contrast, classes)
 
 
 @dataclass(eq=False, repr=False)
@@ -148,7 +154,7 @@ class PatternsDisplay(Display):
         self.ax_, self.figure_ = row_for(ax, n, size=(2.2 * n, 2.6))
         look = {"show": False, "contours": 4, **(topomap_kw or {})}
         for k, one in enumerate(self.ax_):
-            mne.viz.plot_topomap(self.patterns.patterns[k], self.info, axes=one, **look)
+            mne.viz.plot_topomap(self.patterns.shown[k], self.info, axes=one, **look)
             contrast = self.patterns.contrast[k]
             strongest = f"{self.patterns.classes[contrast.argmax()]}: {contrast.max():+.2f} log-power"
             one.set_title(f"component {k + 1}\n{strongest}", fontsize="medium")
