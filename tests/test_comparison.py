@@ -184,7 +184,7 @@ def test_a_test_file_is_one_fold():
     assert plan.trained.tolist() == list(range(40))
     with pytest.raises(ValueError, match="has the label 'feet', which toy has not"):
         make_plan(data, replace(test, y=np.array(["feet"] * 6)))
-    with pytest.raises(ValueError, match="expected one size"):
+    with pytest.raises(ValueError, match="matrices 3 x 3 and toy 4 x 4: expected the same"):
         make_plan(data, replace(test, X=test.X[:, :3, :3]))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 
 from spdmetric.extras import require_extra
 from spdmetric.geometry import pairwise_distance

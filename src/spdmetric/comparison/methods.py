@@ -49,7 +49,7 @@ class Sizes(NamedTuple):
     smallest_rank: int  # of any matrix; d where all have full rank
     shared: bool = False  # whether matrices that are singular share one range, of that rank
     several: bool = False  # whether a sample has several matrices, of that size or smaller
-    real: bool = True
+    real: bool = True  # no complex ones
 
     @classmethod
     def from_data(cls, X: np.ndarray, y: np.ndarray) -> Sizes:
