@@ -231,7 +231,7 @@ def test_domains_of_predict(here, capsys):
         assert [row["label"] for row in rows_of()] == [str(label) for label in expected]
     np.savez("one.npz", X=found.X[:1])
     assert main(["predict", "model.skops", "one.npz"]) == 2
-    assert "Domain 'new' of sample_domain has 1 matrices" in capsys.readouterr().err
+    assert "Domain 'new' of sample_domain: expected two or more" in capsys.readouterr().err
 
 
 def test_numbers_and_words_for_one_domain(here, capsys):

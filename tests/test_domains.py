@@ -82,7 +82,9 @@ def test_a_new_session_is_seen_from_its_mean(estimator, rng):
     known = metric.transform(X[old], domain[old])
     np.testing.assert_array_equal(adapted.transform(X[old], domain[old]), known)
     np.testing.assert_allclose(metric.transform(X[new], domain[new]), expected, atol=1e-11)
-    with pytest.raises(ValueError, match="Domain 3 of sample_domain has 1 matrices with weight"):
+    with pytest.raises(
+        ValueError, match="Domain 3 of sample_domain: expected two or more matrices with weight, got 1"
+    ):
         metric.transform(X[new][:1], domain[new][:1])
 
 
@@ -334,8 +336,8 @@ def test_groups_of_a_splitter_do_not_collide_with_those_of_fit(estimator, rng):
         (["a"] * 11 + [float("nan")], r"sample_domain\[11\] is nan"),
         (["a"] * 11 + [1], r"sample_domain\[11\] is 1"),
         ([0.5] * 12, r"sample_domain\[0\] is 0.5"),
-        ([0] * 11 + [1], "Domain 1 of sample_domain has 1 matrices with weight"),
-        (np.arange(12), "Domain 0 of sample_domain has 1 matrices with weight"),
+        ([0] * 11 + [1], "Domain 1 of sample_domain: expected two or more matrices with weight, got 1"),
+        (np.arange(12), "Domain 0 of sample_domain: expected two or more matrices with weight, got 1"),
     ],
 )
 @pytest.mark.parametrize("estimator", [LogEuclideanMetric(1.0), LogEuclideanMetricCV()])

@@ -182,7 +182,7 @@ def wrong(y: np.ndarray, **parameters: object) -> LogEuclideanMetric:
         (np.r_[np.arange(9) / 3, np.nan], {}, r"y\[9\] is nan, NaN or infinity: expected finite"),
         (np.r_[np.arange(9) / 3, np.inf], {"task": "regression"}, r"y\[9\] is inf"),
         (np.arange(9) / 3, {}, "inconsistent numbers of samples"),
-        (np.array(list("ababababab")), {"task": "regression"}, "y has dtype <U1, and task='regression'"),
+        (np.array(list("ababababab")), {"task": "regression"}, "y has dtype <U1: expected numbers"),
         (np.zeros((10, 2, 2)) + 0.5, {"task": "regression"}, r"y has shape \(10, 2, 2\): expected"),
         (np.arange(10) / 3, {"class_weight": "balanced"}, "class_weight='balanced' is for classes"),
         (np.arange(10) / 3, {"task": "classification"}, "Unknown label type: continuous"),

@@ -81,6 +81,12 @@ def test_signals_and_frames_are_recognized(estimator):
         estimator.fit(table.corr(), np.arange(4) % 2)
 
 
+def test_the_order_of_matlab_is_recognized(rng):
+    X = spd(rng, 7, 4)
+    with pytest.raises(ValueError, match=r"as in MATLAB, pass X.transpose\(2, 0, 1\)"):
+        check_spd(X.transpose(1, 2, 0))
+
+
 def test_check_spd_averages_rounding_and_no_more(rng):
     X = spd(rng, 3, 4)
     rounded = with_entry(X, X[1, 0, 2] * (1 + 1e-10))

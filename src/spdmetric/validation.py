@@ -228,15 +228,16 @@ def _negative(A: np.ndarray, single: bool) -> str | None:
 
 
 _SIGNALS = (
-    "look like signals, (n_trials, n_channels, n_times), and expected are SPD matrices, (n_matrices, d, d). "
-    "Estimate these first, with pyriemann.estimation.Covariances: "
-    'make_pipeline(Covariances("oas"), LogEuclideanClassifier()).'
+    "look like signals, (n_trials, n_channels, n_times). Estimate their covariances first, with "
+    'pyriemann.estimation.Covariances: make_pipeline(Covariances("oas"), LogEuclideanClassifier()).'
 )
 
 
 def _as_float64(X: Any, name: str) -> tuple[Array, float]:
     if hasattr(X, "get_data"):  # MNE's
-        raise TypeError(f"{type(X).__name__} {_SIGNALS} Covariances takes {name}.get_data().")
+        raise TypeError(
+            f"{name} is of type {type(X).__name__}. They {_SIGNALS} Covariances takes {name}.get_data()."
+        )
     if hasattr(X, "iloc"):  # pandas'
         raise TypeError(
             f"{name} is a {type(X).__name__}: expected an array of shape (n_matrices, d, d). "
@@ -298,6 +299,8 @@ def check_stack(X: Array, name: str, *, views: bool = False) -> None:
             hint = f" For a single matrix pass {name}[None]; vectors are not matrices (Reshape your data)."
         elif len(shape) == 3:
             hint = f" They {_SIGNALS}"
+            if shape[0] == shape[1]:
+                hint = f" If the last axis counts the matrices, as in MATLAB, pass {name}.transpose(2, 0, 1)."
         raise ValueError(
             f"Expected {name} of shape (n_matrices, d, d), a stack of square matrices, "
             f"got {len(shape)} dimensions and shape {shape}.{hint}"

@@ -101,8 +101,8 @@ def check_values(X: Array, y: ArrayLike) -> np.ndarray:
     y = validation.as_numpy(validation.to_numpy(y), "y")
     if y.dtype.kind not in "fiu":
         raise ValueError(
-            f"y has dtype {y.dtype}, and task='regression' needs numbers: expected an array of them, or "
-            "task='classification' for labels."
+            f"y has dtype {y.dtype}: expected numbers, as regression targets. For labels choose "
+            "LogEuclideanClassifier, or task='classification'."
         )
     if y.ndim not in (1, 2) or 0 in y.shape:
         raise ValueError(f"y has shape {y.shape}: expected (n_matrices,) or (n_matrices, n_outputs).")
@@ -206,8 +206,8 @@ def domain_mean(
     """Mean of the matrices of one domain, checked already if they are in memory."""
     if rows.size < 2:
         raise ValueError(
-            f"Domain {name!r} of sample_domain has {rows.size} matrices with weight: expected at least two. "
-            "Recentered by its own mean a single matrix is the identity, and nothing is left of it."
+            f"Domain {name!r} of sample_domain: expected two or more matrices with weight, got {rows.size}. "
+            "Recentered by its own mean, a single matrix is the identity: nothing is left of it."
         )
     weight = np.ones(rows.size) if weight is None else weight
     if len(X.shape) == 4:
