@@ -7,15 +7,11 @@ import os
 import sys
 from math import inf
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from spdmetric.geometry import mean_riemann
-from spdmetric.manifolds import Ball
-from spdmetric.objectives.alignment import Misalignment
-from spdmetric.objectives.data import ClassTarget, Data
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # benchmarks are no part of the package
@@ -24,7 +20,6 @@ from benchmarks import (  # noqa: E402
     before_after,
     count_functions,
     count_lines,
-    elsewhere,
     picture,
     processes,
     run,
@@ -39,7 +34,6 @@ from benchmarks.cases import (  # noqa: E402
     default,
     evaluate,
     fit,
-    growth,
     neighbors,
     search,
     session,
@@ -131,14 +125,6 @@ def test_a_session_times_itself(tmp_path):
             assert all(seconds > 0 for seconds in work(X, codes))
 
 
-@pytest.mark.parametrize("mode", ["whole", "recomputing"])
-def test_growth_measures_time_and_memory(mode):
-    row = growth.measure(60, 4, mode, 1, 0)
-    assert row["seconds"] > 0
-    assert row["bytes"] >= 0
-    assert growth.exponent([1, 10, 100], [2, 200, 20000]) == pytest.approx(2)
-
-
 # -- grading --------------------------------------------------------------------
 
 
@@ -160,38 +146,6 @@ def test_only_points_in_the_ball_count_and_those_outside_can_be_pulled_back():
     trace = tasks.grade(outside)
     assert trace.reach(1 - value - 1e-12) is None
     assert tasks.reach_pulled_back(trace, data, 1.0, 1 - value - 1e-12)[1] == 1
-
-
-def test_budgets_and_errors_end_a_run_not_the_case():
-    def wander(task):
-        while True:
-            task.evaluate(np.zeros((4, 4)))
-
-    def stumble(task):
-        task.evaluate(np.zeros((4, 4)))
-        raise ArithmeticError("of its own making")
-
-    data = whitened(toy(4, 10, 0))
-    cut = tasks.run_peer(SimpleNamespace(solve=wander), data, 1.0, tasks.Budget(inf, 7))
-    assert (cut.ended, len(cut.alignment)) == ("out of budget", 7)
-    broken = tasks.run_peer(SimpleNamespace(solve=stumble), data, 1.0, tasks.Budget(inf, 7))
-    assert broken.ended == "ArithmeticError: of its own making"
-    done = broken._replace(ended="", alignment=np.array([0.4]))
-    # Only a solver that ended by itself has a final value.
-    assert fit.lowest_final({"cut": cut, "done": done}) == 0.4
-
-
-def test_the_literal_gradient_is_ours(rng):
-    X, codes = covariances(6, 3, 0)
-    A = rng.standard_normal((3, 3))
-    G = A @ A.T + np.eye(3)
-    literal = load_peer("literal").module.gradient(G, X, np.where(codes == 1, 1.0, -1.0))
-    ball = Ball(G, 1.0)
-    here = Misalignment(Data(X, ClassTarget.from_codes(codes))).at(ball.point(np.zeros((3, 3))))
-    # Along a geodesic from G the Euclidean gradient E is R E R in the whitened frame, R = G^{1/2}.
-    values, vectors = np.linalg.eigh(G)
-    R = (vectors * np.sqrt(values)) @ vectors.T
-    assert here.gradient == pytest.approx(-R @ (literal + literal.T) @ R / 2, abs=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -286,19 +240,3 @@ def test_documents_show_the_stored_results(name):
     assert table.with_tables(document, store.load(run.DEFAULT_OUT)) == document, (
         "run: python benchmarks/run.py --into docs/speed.md"
     )
-
-
-def test_series_become_matrices(tmp_path):
-    series = np.random.default_rng(0).standard_normal((6, 2, 30))
-    (tmp_path / "Waves").mkdir()
-    for part, rows in (("TRAIN", series[:4]), ("TEST", series[4:])):
-        lines = [":".join(",".join(map(repr, c.tolist())) for c in one) + ":Up" for one in rows]
-        (tmp_path / "Waves" / f"Waves_{part}.ts").write_text(
-            "\n".join(["@classLabel true Up", "@data", *lines])
-        )
-    np.testing.assert_array_equal(elsewhere.read_series(tmp_path, "Waves")[0], series)
-    lagged = elsewhere.with_lags(series[0], 3, 2)
-    np.testing.assert_array_equal(lagged, np.concatenate([series[0][:, k : 26 + k] for k in (0, 2, 4)]))
-    data = elsewhere.covariances_of(tmp_path, elsewhere.Series("Waves", 3, 2, (4,)))
-    assert data.X.shape == (6, 6, 6)
-    assert np.linalg.eigvalsh(data.X).min() > 0

@@ -204,18 +204,6 @@ def test_what_cannot_be_compared_gets_a_sentence(y, groups, message):
         make_plan(data)
 
 
-def test_what_the_data_do_not_allow_is_left_out_with_a_reason(rng):
-    F = rng.standard_normal((40, 4, 3))
-    singular = replace(toy(), X=F @ F.swapaxes(1, 2))
-    plan = make_plan(singular)
-    assert plan.methods == (*("spdmetric", "euclid", "wasserstein", "logeuclid-kta-rank"),)
-    assert "the lowest here is 3 of 4" in plan.left_out["mdm"]
-    few = make_plan(singular, methods=("mdm", "euclid"))
-    assert (few.methods, set(few.left_out)) == (("euclid",), {"mdm"})
-    with pytest.raises(ValueError, match="No method manhattan; there are spdmetric"):
-        make_plan(toy(), methods=("euclid", "manhattan"))
-
-
 # ---------------------------------------------------------------------------
 # The journal
 

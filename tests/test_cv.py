@@ -465,7 +465,7 @@ def test_without_a_metric_inside_the_search_is_short(rng):
     np.testing.assert_array_equal(given.cv_results_["mean_gain"], default.cv_results_["mean_gain"])
 
 
-@pytest.mark.parametrize("names", ["acb", "bac", "bca", "cab", "cba"])
+@pytest.mark.parametrize("names", ["bca", "cba"])
 @pytest.mark.parametrize("groups", [None, np.arange(60) // 5])
 def test_class_names_change_nothing_but_names(names, groups, rng):
     """The order of names decides neither directions, nor folds, nor ties."""

@@ -129,14 +129,6 @@ def test_shape_of_fewer_matrices_than_features(client, rng, monkeypatch, kept):
     np.testing.assert_allclose(there.pairwise_kernel(X), here.pairwise_kernel(X), rtol=1e-9, atol=1e-9)
 
 
-def test_parts_that_do_not_fit_are_decomposed_again(arrays, client, monkeypatch):
-    from spdmetric.distributed.cluster import Cluster
-
-    kept = LogEuclideanMetric(1.0).fit(*arrays)
-    monkeypatch.setattr(Cluster, "memory", lambda self: 0.0)
-    np.testing.assert_array_equal(LogEuclideanMetric(1.0).fit(*arrays).reference_, kept.reference_)
-
-
 @pytest.mark.parametrize("fits", [True, False])
 def test_without_a_client(data, arrays, monkeypatch, fits):
     monkeypatch.setattr("spdmetric.distributed.cluster.current_client", lambda: None)

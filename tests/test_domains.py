@@ -263,17 +263,6 @@ def test_after_labels_a_session_goes_on(subjects):
     np.testing.assert_allclose(single.predict_proba(X), adapted.predict_proba(X), atol=1e-2)
 
 
-@pytest.mark.parametrize("ranks", [(None,), (3,)])
-def test_labels_without_domains_and_at_any_rank(ranks, rng):
-    X, y = labeled(rng, 60, 3)
-    for head in ("centroid", "neighbors"):
-        model = LogEuclideanClassifier(
-            LogEuclideanMetricCV(radii=(0, 1), ranks=ranks), head=head, n_neighbors=3
-        ).fit(X[:40], y[:40])
-        adapted = model.adapt(X[40:], y[40:])
-        assert adapted.predict_proba(X).shape == (60, 2)
-
-
 def test_labels_that_cannot_be(subjects):
     model, X, y = subjects
     with pytest.raises(ValueError, match=r"y\[1\] is 7, a class that was not in fit"):

@@ -8,8 +8,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from sklearn.covariance import LedoitWolf
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
@@ -172,17 +170,6 @@ def test_a_chosen_metric_in_a_fold_is_the_estimators(fold):
     pipeline = make_pipeline(LogEuclideanMetricCV(n_neighbors=1), KNeighborsClassifier(1))
     expected = pipeline.fit(fold.X, fold.y).predict(fold.X_test)
     np.testing.assert_array_equal(labels("logeuclid-chosen", fold), expected)
-
-
-def test_heads_are_sklearns(fold):
-    tangent = LogEuclideanMetric(0.0)
-    for name, head in (
-        ("logeuclid-mean", KNeighborsClassifier(1)),
-        ("logeuclid-mean-11nn", KNeighborsClassifier(11)),
-        ("logeuclid-mean-lda", LinearDiscriminantAnalysis(solver="lsqr", covariance_estimator=LedoitWolf())),
-    ):
-        expected = make_pipeline(tangent, head).fit(fold.X, fold.y).predict(fold.X_test)
-        np.testing.assert_array_equal(labels(name, fold), expected)
 
 
 # -- the store ----------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from spdmetric.geometry import (
     pairwise_distance,
     tangent_vectors,
 )
-from spdmetric.linalg.symmetric import congruence, expm, powm
+from spdmetric.linalg.symmetric import congruence, expm, powm, vech
 from spdmetric.means import average_riemann
 
 seeds = st.integers(0, 2**32 - 1)
@@ -94,6 +94,11 @@ def test_means_are_pyriemanns(scale, rng):
     peer = peer_mean_riemann(X, sample_weight=w, tol=1e-12)
     np.testing.assert_allclose(mean_riemann(scale * X, w) / scale, peer, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(mean_logeuclid(X, w), peer_mean_logeuclid(X, sample_weight=w), rtol=1e-10)
+
+
+def test_vech_of_integers_does_not_truncate():
+    S = np.array([[4, 1], [1, 9]])
+    np.testing.assert_array_equal(vech(S), vech(S.astype(float)))
 
 
 # -- means ----------------------------------------------------------------------

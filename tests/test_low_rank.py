@@ -127,16 +127,3 @@ def test_fewer_samples_than_channels(rng):
 
 
 # -- scikit-learn and bad input -------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("parameters", "sentence"),
-    [
-        ({"rank": 0}, r"rank=0: expected a whole number >= 1"),
-        ({"rank": 2.5}, r"rank=2.5: expected a whole number"),
-        ({"rank": 9}, r"rank=9 is more than the size of the matrices, 4 x 4"),
-    ],
-)
-def test_bad_parameters(parameters, sentence, rng):
-    with pytest.raises(ValueError, match=sentence):
-        LogEuclideanMetric(**parameters).fit(*labeled(rng, 10, 4))

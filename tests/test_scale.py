@@ -93,15 +93,6 @@ def test_default_chunks_give_the_bits_of_arrays(rng, tmp_path, init):
     np.testing.assert_array_equal(there.embedding_.center, center)
 
 
-def test_weights_of_zero_leave_matrices_out(data, tmp_path, rng, chunks_of):
-    chunks_of(70)
-    X, y = data
-    weight = np.where(rng.uniform(size=len(X)) < 0.3, 0.0, rng.uniform(1, 2, len(X)))
-    here = LogEuclideanMetric(2.0).fit(X, y, weight)
-    there = LogEuclideanMetric(2.0).fit(saved(tmp_path, X), y, weight)
-    np.testing.assert_array_equal(there.reference_, here.reference_)
-
-
 def test_float32_and_rounding_asymmetry(data, tmp_path, chunks_of):
     chunks_of(70)
     X, y = data
@@ -289,14 +280,3 @@ def test_unreadable_chunk(data, chunks_of):
 
     with pytest.raises(ValueError, match="Chunk 4 of 9 of X holds 32 matrices, 67 were expected"):
         LogEuclideanMetric().fit(Short(X), y)
-
-
-def test_shapes(data, tmp_path):
-    X, y = data
-    metric = LogEuclideanMetric(1.0).fit(X, y)
-    with pytest.raises(ValueError, match="a stack of square matrices"):
-        LogEuclideanMetric().fit(saved(tmp_path, X[:, :3]), y)
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        LogEuclideanMetric().fit(saved(tmp_path, X), y[:-1])
-    with pytest.raises(ValueError, match="3 x 3 matrices, but LogEuclideanMetric was fitted on 4 x 4"):
-        metric.transform(saved(tmp_path, X[:, :3, :3]))

@@ -86,16 +86,6 @@ def test_toy_solutions_are_kkt_points_as_good_as_slsqps(d, solver):
     assert np.min(np.divide(ours, peers)) >= 0.96
 
 
-@solvers
-@pytest.mark.parametrize("radius", [0.1, 3.0, 15.0])
-def test_radii(solver, radius):
-    objective, ball, start = toy_problem(6, 0, radius)
-    solution = SOLVERS[solver](objective, ball, start, tol=1e-6, max_iter=3000)
-    assert solution.value < objective.at(start).value
-    assert np.linalg.norm(solution.point.S) <= radius * (1 + 1e-9)
-    assert solution.residual <= 1e-6
-
-
 class Penalized:
     """An objective plus ``weight / 2`` times the squared distance from the center: its optimum is inside."""
 
@@ -282,32 +272,6 @@ def test_the_secant_step_is_that_of_dense_bfgs(radius, memory, rng):
     assert at_edge
     np.testing.assert_allclose(short, 0.1 * step / np.linalg.norm(step))
     assert short_bend == pytest.approx(np.vdot(short, short) / np.vdot(step, step) * bend)
-
-
-def test_pairs_have_the_curvature_at_the_end_of_the_step(rng):
-    """Of a cubic function exactly: the mean curvature that gradients tell is that of the middle."""
-    d, (g, H, k) = 4, [symmetric(rng, 4) for _ in range(3)]
-    H, ball = np.abs(H) + 3, Ball(np.eye(d), 1e3)
-
-    def at(S):
-        value = np.sum(g * S + H * S**2 / 2 + k * S**3 / 6)
-        gradient, curvature = g + H * S + k * S**2 / 2, spd(rng, 1, d)[0]
-        return Iterate(
-            SimpleNamespace(
-                point=ball.point(S), value=value, gradient=gradient, curvature_estimate=curvature
-            ),
-            1e3,
-        )
-
-    before, after = (at(symmetric(rng, d) / 2) for _ in range(2))
-    model = SecantModel()
-    model.learn(before, after)
-    step, change = model._pairs[:, 0].reshape(2, d, d)
-    S = after.here.point.S
-    np.testing.assert_allclose(step, S - before.here.point.S)
-    assert np.vdot(step, change) == pytest.approx(np.sum((H + k * S) * step**2))
-    even = after.here.point.preconditioner(after.here.curvature_estimate)
-    assert model._scales == [pytest.approx(np.vdot(change, even(change)) / np.vdot(step, change))]
 
 
 # -- the tolerance means the same everywhere -----------------------------------------

@@ -59,34 +59,6 @@ def test_gradients_given_the_moments_add_up_to_the_gradient(pair, rng):
         np.testing.assert_allclose(mean, whole.at(point).gradient, atol=1e-12)
 
 
-def test_estimates_of_the_alignment_have_no_excess(rng):
-    """Of labels that say nothing, small batches praise themselves; other batches do not."""
-    n, size = 4000, 20
-    X, codes = spd(rng, n, 4), rng.integers(2, size=n)
-    running = RunningMisalignment(Data(X, ClassTarget.from_codes(codes)))
-    point = Ball(np.eye(4), 0.0).point(np.zeros((4, 4)))
-    alone, running_values, memory = [], [], None
-    for rows in np.array_split(np.arange(n), n // size):
-        here = running.sample(rows, point, memory)
-        memory = here.memory
-        alone.append(running.sample(rows, point).alignment)
-        own, given = here._own, here._given
-        running_values.append(np.vdot(own.A, given.A) / np.sqrt(np.vdot(own.C, given.C)))
-    assert np.mean(alone) > 0.02
-    assert abs(np.mean(running_values[1:])) < 0.003
-
-
-def test_the_moments_of_a_point_that_moves_are_those_of_the_center_to_first_order(pair):
-    """All features move together when S does: relative to the center they hardly move."""
-    _, running = pair
-    ball, step = Ball(np.eye(4), 5.0), np.diag([1.0, -1.0, 0.5, -0.5])
-    here, there = (everything(running, ball.point(t * step)) for t in (0.0, 1e-4))
-    shift = np.linalg.norm(
-        there._decomposition.features[:-1].mean(axis=0) - here._decomposition.features[:-1].mean(axis=0)
-    )
-    assert np.linalg.norm(there.memory.mean - here.memory.mean) < 0.2 * shift
-
-
 # -- The solver ------------------------------------------------------------------------
 
 
@@ -226,17 +198,6 @@ def test_works_after_the_first_batch_at_the_mean_so_far(rng):
     assert metric.alignment_ == pytest.approx(plain.alignment_)
 
 
-def test_the_start_is_fixed_after_the_first_batches(rng):
-    X, y = labeled(rng, 60, 3)
-    metric = LogEuclideanMetric(2.0, random_state=0)
-    centers = [
-        metric.partial_fit(X[k : k + 4], y[k : k + 4], classes=np.unique(y)).embedding_.center
-        for k in range(0, 60, 4)
-    ]
-    assert not np.array_equal(centers[0], centers[1])  # 3 x 3 matrices: six are waited for
-    assert all(np.array_equal(center, centers[1]) for center in centers[1:])
-
-
 def test_matrices_one_by_one(rng, batches_of):
     """They wait for each other: a mini-batch has its size, or a little more."""
     batches_of(8)
@@ -352,14 +313,3 @@ def test_a_point_too_far_says_so_and_nothing_else(rng):
     )
     with pytest.raises(ValueError, match="learn with a smaller radius"):
         everything(running, RankBall(3, 1, 9999.0).point(np.array([[1500.0, 0.0, 0.0]])))
-
-
-def test_descent_waits_for_a_second_class(rng):
-    ball = Ball(np.eye(3), 1.0)
-    descent = Descent(ball, ball.point(np.zeros((3, 3))))
-    one = RunningMisalignment(
-        Data(spd(rng, 8, 3), ClassTarget.from_codes(np.zeros(8, dtype=int), np.ones(8), 2))
-    )
-    for _ in range(6):
-        assert descent.learn(one, np.arange(8)) == 1.0
-    assert descent.iterate.distance == 0

@@ -107,15 +107,6 @@ def test_domains(to, dtype, data):
 
 
 @ways
-def test_single_precision_in_and_out(to, data):
-    X, y = (data[0] + data[0].transpose(0, 2, 1)).astype(np.float32) / 2, data[1]
-    model = LogEuclideanMetric(2.0)
-    vectors = model.fit(to(X), y).transform(to(X))
-    assert "float32" in str(vectors.dtype)
-    same(vectors, clone(model).fit(X, y).transform(X), atol=1e-6)
-
-
-@ways
 def test_bad_tensors_get_the_same_sentences(to, data):
     X, y = data
     metric = LogEuclideanMetric(1.0).fit(X, y)

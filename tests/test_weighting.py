@@ -148,18 +148,6 @@ def test_the_penalty_of_classes(n, p, c, weighted, informative):
     assert_allclose(discriminant_weighting(vectors, targets, learned=True).penalty, closed, rtol=1e-9)
 
 
-def test_each_factor_of_the_penalty_is_taken_somewhere():
-    """Classes that differ where vectors spread little want less of it, those in which none differs more."""
-    rng = np.random.default_rng(0)
-    codes = np.arange(80) % 2
-    targets = ClassTarget.from_codes(codes, np.ones(80))
-    vectors = rng.normal(size=(80, 60)) * np.geomspace(10, 0.1, 60)
-    ridge, _, _ = ridge_of(vectors, targets, "feature")
-    apart = vectors + 3.0 * np.eye(60)[-1] * codes[:, None]
-    assert_allclose(discriminant_weighting(vectors, targets).penalty, ridge.penalties[2], rtol=1e-9)
-    assert discriminant_weighting(apart, targets).penalty < ridge.penalties[1]
-
-
 @pytest.mark.parametrize("c", [2, 4])
 def test_the_penalty_is_that_of_ledoit_and_wolf(c):
     """Of normal vectors, for each class by itself; and class means are then LDA with that shrinkage."""

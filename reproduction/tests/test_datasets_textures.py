@@ -130,16 +130,6 @@ def test_nothing_crosses_the_middle(pair, changed, kept):
     assert not np.allclose(before[2 - kept], after[2 - kept])
 
 
-def test_of_an_odd_width_the_right_half_has_the_middle_column():
-    texture = Texture(noise(shape=(16, 65)))
-    assert texture.draw("left", 17).shape[0] == 17
-    assert texture.draw("right", 18).shape[0] == 18
-    with pytest.raises(
-        ValueError, match=r"18 patches were asked of the left half of image: expected 1 to 17"
-    ):
-        texture.draw("left", 18)
-
-
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -13,7 +13,7 @@ from random_matrices import spd, symmetric
 from reproduction import ablations
 from reproduction.methods import KNOWN
 from reproduction.runs import Settings, run_table
-from reproduction.statistics import Section, as_markdown, as_plain
+from reproduction.statistics import as_markdown, as_plain
 from reproduction.summary import printed_numbers, summarize
 from reproduction.tables import (
     PAPER_COLUMNS,
@@ -231,14 +231,3 @@ def test_brodatz_rows(data_folder):
     assert set(table.rows) == printed
     X, y, X_test, _ = table.rows["D2 vs D28"].split(0, 0)
     assert (X.shape, X_test.shape, sorted(set(y))) == ((50, 8, 8), (300, 8, 8), [0, 1])
-
-
-def test_tables_as_text():
-    section = Section("Title", [["", "a"], ["row", "**1.00** ± 2"]], ["Bold: the best."])
-    assert as_markdown(section, section).splitlines()[:7] == [
-        *("# Title", "", "|  | a |", "| --- | --- |", "| row | **1.00** ± 2 |", "", "Bold: the best."),
-    ]
-    assert "## Title" in as_markdown(section, section)
-    assert as_plain(section).splitlines() == [
-        *("Title", "", "             a", "row  1.00* ± 2", "", "*: the best."),
-    ]
