@@ -43,11 +43,7 @@ def write_edf(path: Path, signal: np.ndarray, fs: int, annotations: list[tuple[f
 
     signals = [
         edfio.EdfSignal(
-            row.astype(float),
-            fs,
-            label=f"E{i}",
-            physical_dimension="uV",
-            physical_range=(-32768, 32767),
+            row.astype(float), fs, label=f"E{i}", physical_dimension="uV", physical_range=(-32768, 32767)
         )
         for i, row in enumerate(signal)
     ]

@@ -248,7 +248,4 @@ def add_cells(file: Any, name: str, kind: str, secret: Path) -> None:
     dataset.attrs["MATLAB_class"] = np.bytes_("cell")
 
 
-HOSTILE = {
-    "hostile.npz": Hostile(NPZ, write_npz),
-    "hostile73.mat": Hostile(HDF5, write_hdf5),
-}
+HOSTILE = {"hostile.npz": Hostile(NPZ, write_npz), "hostile73.mat": Hostile(HDF5, write_hdf5)}

@@ -8,14 +8,7 @@ direction xi.  In the eigenbasis of A the first derivative is multiplication by
 
 from __future__ import annotations
 
-from spdmetric.linalg.symmetric import (
-    Array,
-    Spectrum,
-    array_namespace,
-    sinhc,
-    spectrum,
-    ucothu,
-)
+from spdmetric.linalg.symmetric import Array, Spectrum, array_namespace, sinhc, spectrum, ucothu
 
 
 class LogCongruence:

@@ -190,10 +190,7 @@ def test_a_choice_says_what_to_try(toy):
         (LogEuclideanMetricCV(n_neighbors=3), r"Pass LogEuclideanClassifier\(n_neighbors=3\) instead"),
         (LogEuclideanMetricCV(cv=[([0], [1])]), "cv is a parameter of LogEuclideanClassifier"),
         (LogEuclideanMetricCV(random_state=1), "random_state is a parameter of LogEuclideanClassifier"),
-        (
-            LogEuclideanMetric(class_weight="balanced"),
-            "class_weight is a parameter of LogEuclid",
-        ),
+        (LogEuclideanMetric(class_weight="balanced"), "class_weight is a parameter of LogEuclid"),
         (LogEuclideanMetric(verbose=True), "verbose is a parameter of LogEuclideanClassifier"),
         (LogEuclideanMetricCV(LogEuclideanMetric(class_weight={0: 2.0})), "class_weight is a parameter of"),
         (LogEuclideanMetric(task="regression"), "task='regression', and LogEuclideanClassifier is for class"),

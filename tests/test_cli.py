@@ -59,10 +59,7 @@ assert not [n for n in sys.modules if n.startswith("spdmetric.comparison")]
         (["toy", "--seed", "-1"], "expected a whole number >= 0, got '-1'"),
         (["fit", "a.npz", "-o", "b.skops", "--rank", "²"], "a whole number >= 1 or \"full\", got '²'"),
         (["toy", "--seed", "9" * 400], "expected a whole number >= 0, got '9999"),
-        (
-            ["fit", "a.npz", "-o", "b.skops", "--labels", ""],
-            "--labels: expected a name, got nothing",
-        ),
+        (["fit", "a.npz", "-o", "b.skops", "--labels", ""], "--labels: expected a name, got nothing"),
         (["fit", "a.npz", "-o", "b.skops", "--rank", "half"], "a whole number >= 1 or \"full\", got 'half'"),
     ],
 )

@@ -442,16 +442,8 @@ SENTENCES = {
     "no labels": (no_labels, COMPARE, "data has no labels: give --labels CSV, or store them as y"),
     "channels": (words, [*COMPARE, "--channels", "C3,C4"], "--channels has 2 names: expected 3"),
     "group asked for": (one_group, [*COMPARE, "--groups", "groups"], "in the group monday: expected at"),
-    "each of a class": (
-        all_alone,
-        [*FIT, "--method", "mdm"],
-        "10 classes of one matrix each, from which",
-    ),
-    "other arrays": (
-        words,
-        [*FIT, "--matrices", "C"],
-        "C: expected the name of an array; it has X, y",
-    ),
+    "each of a class": (all_alone, [*FIT, "--method", "mdm"], "10 classes of one matrix each, from which"),
+    "other arrays": (words, [*FIT, "--matrices", "C"], "C: expected the name of an array; it has X, y"),
     "state": (words, [*COMPARE, "--csv", "page.state"], "would replace the file of --out, its state: name"),
     "one of a class": (one_alone, FIT, "Only one matrix has the label 'right': expected two classes"),
     "folds": (words, [*FIT, "--folds", "41"], "--folds 41: the largest class has 14 matrices; expected"),

@@ -420,10 +420,7 @@ def test_regression_is_answered_with_r2(noise, word, rng):
     plan = make_plan(Matrices(X, y, None, "toy"), repeats=1)
     assert set(plan.methods) == {"regressor", "regressor-mean", "logeuclid-mean-ridge", "mean"}
     scatter = rng.standard_normal((2, 1, 100))
-    told = {
-        "regressor": y + 0.2 * scatter[0],
-        "logeuclid-mean-ridge": y + noise * scatter[1],
-    }
+    told = {"regressor": y + 0.2 * scatter[0], "logeuclid-mean-ridge": y + noise * scatter[1]}
     told |= {"regressor-mean": y + 0.2 * scatter[0], "mean": np.full((1, 100), 1.5)}
     judged = verdict.judge(Comparison(plan, {Entry(k): Outcome(v) for k, v in told.items()}, {}, {}))
     headline, learning = verdict.sentences(judged)

@@ -129,7 +129,7 @@ def test_a_warm_path_ends_as_well_as_a_cold_fit():
 
 def test_low_rank_is_found_on_the_toy_set():
     X, y, X_test, y_test = make_toy(d=8, random_state=1000)
-    metric = LogEuclideanMetricCV(ranks=(None, 2, 3, 4), **PLAIN, n_jobs=2).fit(X, y)
+    metric = LogEuclideanMetricCV(ranks=(None, 2, 3, 4), **PLAIN).fit(X, y)
     assert metric.best_params_["rank"] in (2, 3, 4)
     score = KNeighborsClassifier(1).fit(metric.transform(X), y).score(metric.transform(X_test), y_test)
     assert score > 0.9
@@ -320,14 +320,8 @@ def test_rank_deficient_matrices_with_low_ranks_only(rng):
         ({"metric": LogEuclideanMetric(tol=-1)}, r"tol=-1"),
         ({"metric": LogEuclideanMetric(solver="stochastic")}, r"solver='stochastic' cannot follow a path"),
         ({"metric": "riemann"}, r"metric='riemann': expected a LogEuclideanMetric, or None"),
-        (
-            {"metric": LogEuclideanMetric(n_jobs=2)},
-            r"n_jobs=2\): n_jobs is a parameter of",
-        ),
-        (
-            {"metric": LogEuclideanMetric(random_state=0)},
-            r"random_state is a parameter of",
-        ),
+        ({"metric": LogEuclideanMetric(n_jobs=2)}, r"n_jobs=2\): n_jobs is a parameter of"),
+        ({"metric": LogEuclideanMetric(random_state=0)}, r"random_state is a parameter of"),
         ({"ranks": (9,)}, r"rank=9 is more than the size"),
         ({"ranks": (2, 9)}, r"rank=9 is more than the size of the matrices, 3 x 3"),
         ({"ranks": (None, 9)}, r"rank=9 is more than the size"),

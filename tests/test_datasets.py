@@ -43,10 +43,7 @@ def test_bad_parameters(name, value):
 
 
 # Tables of the paper, columns I, mean, KTA, delta_r, delta_e.
-PRINTED = {
-    (6.0, 8): (77.46, 77.44, 86.78, 77.42, 83.32),
-    (3.0, 8): (85.10, 85.00, 91.90, 84.98, 94.82),
-}
+PRINTED = {(6.0, 8): (77.46, 77.44, 86.78, 77.42, 83.32), (3.0, 8): (85.10, 85.00, 91.90, 84.98, 94.82)}
 
 
 def one_nn(D, y, y_test):

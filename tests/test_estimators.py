@@ -231,10 +231,7 @@ BAD_PARAMETERS = {
         {"init": "mode"},
         r"init='mode': .* 'riemann', 'logeuclid', 'euclid', 'median', 'identity', or an",
     ),
-    "init of another size": (
-        {"init": np.eye(3)},
-        r"init has shape \(3, 3\), but .* are 4 x 4",
-    ),
+    "init of another size": ({"init": np.eye(3)}, r"init has shape \(3, 3\), but .* are 4 x 4"),
     "init not SPD": ({"init": -np.eye(4)}, r"init\[0\] is not positive definite"),
     "solver": ({"solver": "sgd"}, r"solver='sgd': expected one of 'trust-region', 'gradient', 'stochastic'"),
     "class_weight": ({"class_weight": "equal"}, r"class_weight='equal': expected one of None, 'balanced'"),

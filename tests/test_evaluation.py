@@ -107,9 +107,7 @@ def test_what_the_data_do_not_allow_has_a_reason():
         return {name: why for name, why in found.items() if why}
 
     low = left_out(100, 6, 50, 4)
-    assert set(COMPARED) - set(low) == {
-        *("spdmetric", "euclid", "wasserstein", "logeuclid-kta-rank"),
-    }
+    assert set(COMPARED) - set(low) == {*("spdmetric", "euclid", "wasserstein", "logeuclid-kta-rank")}
     assert "the lowest here is 4 of 6" in low["mdm"]
     assert set(left_out(15, 6, 7, 6)) == {"logeuclid-mean-11nn"}
     assert set(left_out(100, 3, 50, 3)) == {"logeuclid-kta-rank"}

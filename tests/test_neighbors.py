@@ -15,12 +15,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 from random_matrices import labeled
-from spdmetric import (
-    LogEuclideanClassifier,
-    LogEuclideanMetric,
-    LogEuclideanMetricCV,
-    pipelines_folder,
-)
+from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV, pipelines_folder
 from spdmetric.estimators import TransferClassifier
 from spdmetric.linalg.symmetric import congruence
 

@@ -16,12 +16,7 @@ from spdmetric.linalg.threads import chunks, map_by_threads
 from spdmetric.manifolds import Ball
 from spdmetric.means import MEANS, average_over
 from spdmetric.objectives.alignment import Misalignment
-from spdmetric.objectives.data import (
-    ClassTarget,
-    Data,
-    default_chunk_size,
-    memory_limit,
-)
+from spdmetric.objectives.data import ClassTarget, Data, default_chunk_size, memory_limit
 
 
 @pytest.fixture

@@ -12,16 +12,7 @@ from scipy.optimize import minimize
 from random_matrices import labeled, spd, symmetric
 from spdmetric.datasets import make_toy
 from spdmetric.geometry import mean_riemann
-from spdmetric.linalg.symmetric import (
-    congruence,
-    expm,
-    invsqrtm,
-    logm,
-    sqrtm,
-    symmetrize,
-    unvech,
-    vech,
-)
+from spdmetric.linalg.symmetric import congruence, expm, invsqrtm, logm, sqrtm, symmetrize, unvech, vech
 from spdmetric.manifolds import Ball
 from spdmetric.objectives.alignment import Misalignment
 from spdmetric.objectives.data import ClassTarget, Data

@@ -61,17 +61,9 @@ def features(folder: Path) -> dict:
     (folder / "S001R04.edf").write_bytes(b"0")
     (folder / "new.mat").write_bytes(bytes(512) + b"\x89HDF\r\n\x1a\n" + bytes(2048))
     return {
-        "pyRiemann's methods": (
-            "compare",
-            "pyriemann",
-            lambda: METHODS["mdm"].make(Sizes(4, 2, 2, 2)),
-        ),
+        "pyRiemann's methods": ("compare", "pyriemann", lambda: METHODS["mdm"].make(Sizes(4, 2, 2, 2))),
         "figures": ("plots", "matplotlib", style.context),
-        "EDF files": (
-            "eeg",
-            "mne",
-            lambda: read_signals(folder / "S001R04.edf", events="T1", window=(0, 1)),
-        ),
+        "EDF files": ("eeg", "mne", lambda: read_signals(folder / "S001R04.edf", events="T1", window=(0, 1))),
         "pages": ("compare", "jinja2", need_page),
         "MATLAB 7.3": ("hdf5", "h5py", lambda: read_matrices(folder / "new.mat")),
     }

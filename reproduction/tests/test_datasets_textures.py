@@ -138,10 +138,7 @@ def test_nothing_crosses_the_middle(pair, changed, kept):
         (dict(images=[noise(), np.where(noise() > 250, np.inf, 1.0)]), r"images\[1\] contains NaN or inf"),
         (dict(images=[noise(), noise(shape=(40, 63))]), r"63 wide: expected at least 16 and 64"),
         (dict(images=[noise(), np.ones((40, 70))]), r"images\[1\] is constant \(every pixel is 1\)"),
-        (
-            dict(images=[noise() * (np.arange(70) < 35), noise()]),
-            r"right half of images\[0\] is constant",
-        ),
+        (dict(images=[noise() * (np.arange(70) < 35), noise()]), r"right half of images\[0\] is constant"),
         (dict(n_train=7), r"n_train=7: expected an even number >= 2, half of it for each"),
         (dict(n_train=2000), r"1000 patches were asked of the left half of images\[0\]: expected 1 to 500"),
     ],

@@ -7,23 +7,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from reproduction.figures import (
-    FIGURES,
-    ascent,
-    save_figures,
-    tangent,
-)
-from reproduction.figures.plane import (
-    at_normal_coordinates,
-    normal_coordinates,
-    traceless,
-)
+from reproduction.figures import FIGURES, ascent, save_figures, tangent
+from reproduction.figures.plane import at_normal_coordinates, normal_coordinates, traceless
 from spdmetric.datasets import make_toy
-from spdmetric.geometry import (
-    distance_logeuclid,
-    distance_riemann,
-    kernel_tangent,
-)
+from spdmetric.geometry import distance_logeuclid, distance_riemann, kernel_tangent
 from spdmetric.linalg.symmetric import expm
 
 matplotlib = pytest.importorskip("matplotlib")
