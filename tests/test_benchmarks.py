@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,6 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # benchmarks are no part of the package
 
 from benchmarks import (  # noqa: E402
-    before_after,
     count_functions,
     count_lines,
     picture,
@@ -128,26 +126,6 @@ def test_a_session_times_itself(tmp_path):
 # -- grading --------------------------------------------------------------------
 
 
-def test_only_points_in_the_ball_count_and_those_outside_can_be_pulled_back():
-    data, S = whitened(toy(4, 10, 0)), np.diag([1.0, -1.0, 0.5, -0.5])
-    task, sphere, outside = (tasks.Task(data, 1.0, tasks.Budget(inf, 10)) for _ in range(3))
-    task.evaluate(0.3 * S)
-    task.evaluate(3.0 * S)  # outside
-    task.visit(np.diag(np.exp(np.diag(0.3 * S))))
-    task.visit(np.full((4, 4), np.nan))
-    task.visit(-np.eye(4))
-    trace = tasks.grade(task)
-    assert (len(trace.alignment), len(trace.outside)) == (2, 3)
-    assert trace.alignment[0] == pytest.approx(trace.alignment[1], rel=1e-12)
-    assert trace.reach(trace.best - 1e-12)[1] == 1
-    assert trace.reach(2.0) is None
-    value, _ = sphere.evaluate(S / np.linalg.norm(S))
-    outside.evaluate(3 * S)
-    trace = tasks.grade(outside)
-    assert trace.reach(1 - value - 1e-12) is None
-    assert tasks.reach_pulled_back(trace, data, 1.0, 1 - value - 1e-12)[1] == 1
-
-
 @pytest.mark.parametrize(
     "name", ["ours", "slsqp", "trust_constr", "projected_gradient", "pymanopt_cg", "pymanopt_tr"]
 )
@@ -177,17 +155,6 @@ def test_lines_of_code_are_counted():
         '"""Module."""\n\nN = 1\n\n\nclass A:\n    """One.\n\n    Two.\n    """\n    # why\n    x = "text"\n'
     )
     assert count_lines.count(source) == {"lines": 12, "code": 3, "classes": 1, "constants": 1}
-
-
-def test_changes_are_of_medians():
-    line, lost = ("fit/a", "peer"), ("fit/b", "peer")
-    rounds = [
-        {"before": {line: 1.0, lost: 1.0}, "after": {line: 1.2}},
-        {"before": {line: 2.0, lost: 1.0}, "after": {line: 2.4}},
-        {"before": {line: 9.0, lost: 1.0}, "after": {line: 2.2}},
-    ]
-    assert before_after.compare(rounds) == [(line, 2.0, 2.2, pytest.approx(1.1))]
-    assert "**worse**" in before_after.show(rounds)
 
 
 # -- keeping ----------------------------------------------------------------------

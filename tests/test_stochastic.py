@@ -15,7 +15,7 @@ from spdmetric.manifolds import Ball, RankBall
 from spdmetric.objectives.alignment import Misalignment
 from spdmetric.objectives.data import ClassTarget, Data
 from spdmetric.objectives.minibatch import RunningMisalignment
-from spdmetric.solvers import Descent, Status, mini_batches, stochastic_gradient
+from spdmetric.solvers import Descent, Status, mini_batches
 
 
 @pytest.fixture
@@ -121,21 +121,6 @@ def test_same_seed_same_bits(rng, batches_of):
     np.testing.assert_array_equal(first, second)
     other = LogEuclideanMetric(3.0, solver="stochastic", random_state=2).fit(X, y)
     assert not np.array_equal(first, other.components_)
-
-
-def test_reads_anything_that_slices(pair, tmp_path, batches_of):
-    batches_of(10)
-    whole, running = pair
-    disk = np.memmap(tmp_path / "X.bin", dtype=float, mode="w+", shape=running.data.shape)
-    disk[:] = running.data.X
-    ball = Ball(np.eye(4), 3.0)
-    start = ball.point(np.zeros((4, 4)))
-    options = {"tol": 1e-6, "max_iter": 2, "seed": 3}
-    mapped = RunningMisalignment(Data(disk, running.data.target), whole=whole)
-    found = [
-        stochastic_gradient(objective, ball, start, **options).point.S for objective in (mapped, running)
-    ]
-    np.testing.assert_array_equal(*found)
 
 
 def test_iterations_are_passes_and_the_callback_stops_them(rng):

@@ -13,14 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from random_matrices import labeled, rank_coordinates, spd, symmetric
+from random_matrices import labeled, spd
 from spdmetric import LogEuclideanMetric
 from spdmetric.datasets import make_toy
-from spdmetric.linalg.symmetric import unvech, vech
-from spdmetric.manifolds import Ball, RankBall
-from spdmetric.objectives.data import ClassTarget, Data
-from spdmetric.objectives.minibatch import Past, RunningMisalignment
-from spdmetric.objectives.weighting import FeatureRidge, discriminant_weighting
+from spdmetric.objectives.data import ClassTarget
+from spdmetric.objectives.weighting import discriminant_weighting
 
 
 def streamed(X, y, cuts, *, classes=None, weight=None, **parameters):
@@ -124,43 +121,6 @@ def test_what_comes_at_once_has_its_shape_where_it_leads(rank, rng):
     assert_allclose(metric.weighting_, exact.directions, atol=1e-9 * np.abs(exact.directions).max())
 
 
-def batch_at(rng, n, point, low_rank):
-    """A batch as a stream sees it, its features in the frame that moves smoothly, and its targets."""
-    X, y = labeled(rng, n, 4, classes=3)
-    batch = RunningMisalignment(Data(X, ClassTarget.from_codes(y, rng.uniform(0.5, 2.0, n), 3)))
-    logs = unvech(batch.sample(np.arange(n), point)._decomposition.features)
-    P = np.eye(2) if low_rank else point.frame
-    return batch, vech(P @ (logs[:-1] - logs[-1]) @ P.T), y
-
-
-@pytest.mark.parametrize("low_rank", [False, True])
-def test_moments_that_fade_are_those_of_weighted_matrices(low_rank, rng):
-    """Slowly: all features are kept, those of batch k with the weight that came until then."""
-    ball = RankBall(4, 2, 9.0) if low_rank else Ball(np.eye(4), 9.0)
-    first = rank_coordinates(rng, 2, 4) if low_rank else symmetric(rng, 4)
-    points = [ball.center, *(ball.point((1 + 0.1 * k) * first) for k in range(3))]
-    sizes = [50, 30, 41, 60]
-    parts = [batch_at(rng, n, point, low_rank) for n, point in zip(sizes, points, strict=True)]
-    past, seen, weights = None, 0.0, []
-    for (batch, _, _), point in zip(parts, points, strict=True):
-        here = Past.from_batch(batch, point)
-        past = here if past is None else past.then(here)
-        seen += batch.data.target.weight.sum()
-        weights.append(seen * batch.data.target.weight)
-    weight = np.concatenate(weights[1:])  # nothing of the center is left
-    weight *= seen / weight.sum()
-    features, y = (
-        np.concatenate([part[1] for part in parts[1:]]),
-        np.concatenate([part[2] for part in parts[1:]]),
-    )
-    targets = ClassTarget.from_codes(y, weight, 3)
-    slow, fast = discriminant_weighting(features, targets, learned=True), past.weighting()
-    assert fast.penalty == pytest.approx(slow.penalty, rel=1e-9)
-    P = np.eye(2) if low_rank else points[-1].frame
-    turned = vech(P @ unvech(fast.directions.T) @ P.T).T
-    assert_allclose(turned, slow.directions, atol=1e-9 * np.abs(slow.directions).max())
-
-
 def test_a_long_stream_comes_near_the_shape_of_all():
     """And nearer the longer it is: less and less of it was taken elsewhere."""
     X, y, X_test, y_test = make_toy(6000, 500, d=4, random_state=0)
@@ -180,23 +140,6 @@ def test_a_long_stream_comes_near_the_shape_of_all():
 
 
 # -- Errors from moments ---------------------------------------------------------------
-
-
-def test_errors_from_moments_take_the_mean_leverage(rng):
-    vectors, codes = rng.normal(size=(90, 6)), np.arange(90) % 3
-    vectors[:, :2] += rng.normal(size=(3, 2))[codes]
-    targets = ClassTarget.from_codes(codes, np.ones(90), 3)
-    rows, Y = vectors - vectors.mean(axis=0), targets.Y
-    ridge = FeatureRidge.from_scatter(rows.T @ rows, rows.T @ Y, Y.T @ Y, 90.0, 30.0, learned=True)
-    inverse = np.linalg.inv(rows.T @ rows + ridge.penalties[0] * np.eye(6))
-    H = rows @ inverse @ rows.T + 1 / 90
-    left_out = (Y - H @ Y) / (1 - np.trace(H) / 90)
-    found = ridge.estimated_errors(90.0)
-    assert_allclose(found.products[0], left_out.T @ left_out, rtol=1e-9, atol=1e-9)
-    assert found.squares[0] == pytest.approx(np.sum(left_out**2), rel=1e-9)
-    exact = ridge.errors(rows, targets)
-    assert found.total == pytest.approx(exact.total)
-    assert found.squares[0] == pytest.approx(exact.squares[0], rel=0.02)
 
 
 # -- Classes that come late, and all else that a stream must bear ----------------------

@@ -75,26 +75,6 @@ def test_errors_are_those_of_refitting(n, p, form, weighted):
         assert_allclose(errors.products[k], expected, rtol=1e-9, atol=1e-9 * np.trace(expected))
 
 
-def test_errors_at_penalties_next_to_zero():
-    """In the Gram form, down to 1e-12 of the trace, where 1 - leverage has lost its digits."""
-    vectors, codes, weight, targets = problem(12, 40, 3)
-    rows = np.sqrt(weight)[:, None] * (vectors - weight @ vectors / weight.sum())
-    ridge = GramRidge.from_products(rows @ rows.T, targets, vectors.shape[1], targets.per_class)
-    penalty = 1e-12 * np.trace(rows @ rows.T)
-    left = penalty / (ridge.values + penalty)
-    found = (ridge.basis * left) @ ridge.inner / (ridge.basis**2 @ left)[:, None]
-    expected = np.sqrt(weight)[:, None] * refitted(vectors, codes, weight, 3, penalty)
-    assert_allclose(found, expected, atol=1e-9)
-
-
-def test_chunks_add_up():
-    vectors, _, _, targets = problem(60, 5, 3)
-    ridge, whole, rows = ridge_of(vectors, targets, "feature")
-    parts = [ridge.errors(rows[part], targets.part(part)) for part in (slice(0, 23), slice(23, 60))]
-    for one, other in zip(parts[0] + parts[1], whole, strict=True):
-        assert_allclose(one, other, rtol=1e-12)
-
-
 def gram_of(vectors, shape):
     scores = (vectors - vectors.mean(axis=0)) @ shape.directions
     return scores @ scores.T

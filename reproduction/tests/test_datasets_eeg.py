@@ -68,13 +68,6 @@ def test_literally(rng, fs):
     assert np.array_equal(X, X.transpose(0, 2, 1))
 
 
-def test_filter_is_causal(rng):
-    signal = rng.standard_normal((2, 1000))
-    X = epoch_covariances(signal, [0], 160)
-    signal[:, 401:] = np.nan
-    assert np.array_equal(epoch_covariances(signal, [0], 160), X)
-
-
 # -- Data set 2a of the BCI Competition IV: one session, written in each format ----
 
 FS, STEP = 250, 0.0625  # microvolts of a digital step: sums of powers of 2, exact in every format
