@@ -492,3 +492,19 @@ def test_a_matrix_without_weight_decides_nothing(rng):
     np.testing.assert_array_equal(beside.transform(X), alone.transform(X))
     model = LogEuclideanClassifier().fit(*with_outlier)
     assert model.metric_.cv_results_["param_rank"][0] is None
+
+
+def test_a_matrix_without_weight_is_no_part_of_a_session_or_batch(rng):
+    X, y = labeled(rng, 40, 4)
+    with_outlier, weight = np.concatenate([X, np.diag([1.0, 0, 0, 0])[None]]), np.r_[np.ones(40), 0.0]
+    model, metric = LogEuclideanClassifier().fit(X, y), LogEuclideanMetric(1.0, random_state=0)
+    for adapt in (
+        lambda X, y, w: model.adapt(X, sample_weight=w),
+        lambda X, y, w: model.adapt(X, y, w),
+        lambda X, y, w: model.adapt(X, sample_weight=w, prior="estimate"),
+        lambda X, y, w: model.partial_adapt(X, w),
+        lambda X, y, w: clone(metric).partial_fit(X, y, classes=[0, 1], sample_weight=w),
+    ):
+        alone, beside = adapt(X, y, weight[:40]), adapt(with_outlier, np.append(y, 0), weight)
+        of = "transform" if isinstance(alone, LogEuclideanMetric) else "predict_proba"
+        np.testing.assert_array_equal(getattr(beside, of)(X), getattr(alone, of)(X))

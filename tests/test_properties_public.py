@@ -245,6 +245,7 @@ def means_are_invariant(rng, d):
         M, tol = mean(X, w), 1e-6 if mean is means.median_riemann else 1e-7  # a sum of distances is flat
         close(mean(congruence(Q, X), w), congruence(Q, M), tol)
         close(mean(X[::-1], w[::-1]), M, tol)
+        assert np.array_equal(mean(np.concatenate([0 * X[:1], X]), np.append(0, w)), M)
         close(mean(np.repeat(X[:1], 3, axis=0)), X[0], 1e-8)
         close(mean(np.concatenate([X, X[:1]])), mean(X, np.array([2.0, 1, 1, 1, 1])), tol)
 
@@ -634,7 +635,7 @@ def learn(model, X, y, *arguments, folds=None, new=None, **named):
         model.fit(X, y, *arguments, **named)
     asked = [X if new is None else new]
     if "sample_domain" in named:
-        asked.append(named["sample_domain"])
+        asked.append(named["sample_domain"][-len(asked[0]) :])
     if hasattr(model, "predict_proba"):
         return model.predict_proba(*asked), model
     if hasattr(model, "predict"):
@@ -687,13 +688,18 @@ def memory_layout_changes_nothing_and_float32_only_its_digits(rng, d):
 
 @estimator_prop
 def a_matrix_of_weight_0_is_not_there(rng, d):
-    model, X, y, _, folds = draw_estimator(rng, d, METRICS)
-    weight, more = rng.uniform(0.5, 2, len(X)), 1e3 * spd(rng, 3, d)
-    expected, _ = learn(model, X, y, weight, folds=folds)
-    both, targets = np.concatenate([X, more]), np.concatenate([y, y[:3]])
-    beside = [(np.append(train, [24, 25]), np.append(test, 26)) for train, test in folds]
-    weight = np.append(weight, [0, 0, 0])
-    assert np.array_equal(learn(model, both, targets, weight, folds=beside, new=X)[0], expected)
+    """Singular ones, of a domain of their own, that come first."""
+    model, X, y, domain, folds = draw_estimator(rng, d, METRICS)
+    weight, A = rng.uniform(0.5, 2, len(X)), rng.standard_normal((3, d, 1))
+    beside = [(np.append([0, 1], train + 3), np.append(2, test + 3)) for train, test in folds]
+    if rng.uniform() < 0.5:
+        folds = beside = 2
+    named = {} if rng.uniform() < 0.5 else {"sample_domain": domain}
+    expected, _ = learn(model, X, y, weight, folds=folds, **named)
+    named = {name: np.append([-1, -1, 9], domain) for name in named}
+    both, targets = np.concatenate([1e3 * A @ A.mT, X]), np.concatenate([y[2::-1], y])
+    found, _ = learn(model, both, targets, np.append([0, 0, 0], weight), folds=beside, new=X, **named)
+    close(found, expected)
 
 
 @estimator_prop

@@ -37,6 +37,7 @@ from spdmetric.linalg.symmetric import (
     vech,
 )
 from spdmetric.linalg.threads import one_thread
+from spdmetric.validation import check_weights
 
 RowFunction = Callable[[Array], Array]  # of a stack of matrices, one row for each
 Average = Callable[[RowFunction], Array]  # the weighted mean of the rows
@@ -117,8 +118,14 @@ def average_over(X: Array, sample_weight: Array | None = None) -> Average:
         w = xp.ones(n, dtype=X.dtype, device=device(X))
     else:
         w = sample_weight if hasattr(sample_weight, "shape") else xp.asarray(sample_weight)
-    if tuple(w.shape) != (n,):
-        raise ValueError(f"sample_weight has shape {tuple(w.shape)}, expected ({n},): one for each matrix.")
+        if tuple(w.shape) != (n,):
+            raise ValueError(
+                f"sample_weight has shape {tuple(w.shape)}, expected ({n},): one for each matrix."
+            )
+        counts = check_weights(w, X) > 0
+        if not counts.all():  # not even singular matrices count
+            rows = xp.asarray(np.flatnonzero(counts), device=device(X))
+            X, w = xp.take(X, rows, axis=0), array_namespace(w).take(w, rows, axis=0)
     return lambda f: weighted_sum(f, X, w) / xp.sum(w)
 
 

@@ -597,6 +597,18 @@ def check_weights(sample_weight: Array, X: Array) -> np.ndarray:
     return weight
 
 
+def leave_out(values: Any, sample_weight: Array | None) -> Any:
+    """Matrices in memory, or what is known of each, without what has no weight.
+
+    To keep places and numbers of all, the first that has weight stands there.
+    """
+    values = as_numpy(values, "X") if isinstance(values, list | tuple) else to_numpy(values)
+    if sample_weight is None or not isinstance(values, np.ndarray) or values.ndim == 0:
+        return values
+    counts = check_weights(sample_weight, values) > 0
+    return values if counts.all() else values[np.where(counts, np.arange(len(values)), np.argmax(counts))]
+
+
 def check_weight_values(sample_weight: ArrayLike, first: int = 0) -> np.ndarray:
     """Return finite weights that are not negative; ``first`` is what the first one is called."""
     weight = as_numbers(to_numpy(sample_weight), "sample_weight")

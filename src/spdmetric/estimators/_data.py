@@ -64,7 +64,7 @@ def check_data(
     else:
         rows = None
     if rows is None:
-        X = checked = validation.check_samples(validation.to_numpy(X), rank)
+        X = checked = validation.check_samples(validation.leave_out(X, sample_weight), rank)
     else:
         checked = records.check_stored(X, rank, rows, map)
         checked = checked if is_stored(X) else checked[: X.shape[0]]
@@ -145,8 +145,9 @@ def recenter_domains(
     Those of a file are recentered when they are read.  Returns also names of the domains, sorted, and means.
     """
     if not is_stored(X) and not is_dask_array(X):
-        X = validation.check_samples(validation.to_numpy(X), None)
-    names, index = np.unique(validation.check_domains(sample_domain, X.shape[0]), return_inverse=True)
+        X = validation.check_samples(validation.leave_out(X, sample_weight), None)
+    domains = validation.leave_out(validation.check_domains(sample_domain, X.shape[0]), sample_weight)
+    names, index = np.unique(domains, return_inverse=True)
     weight = validation.check_weights(sample_weight, np.empty(X.shape[0]))
     weight = weight / weight.max()
     means = []
@@ -270,9 +271,10 @@ def find_domain_means(
     return means, index
 
 
-def groups_of_domains(sample_domain: Array) -> np.ndarray | None:
+def groups_of_domains(sample_domain: Array, sample_weight: Array | None) -> np.ndarray | None:
     """Domains as groups that folds keep together, numbered as they come; None for fewer than two."""
     domains = validation.check_domains(sample_domain, len(sample_domain))
+    domains = validation.leave_out(domains, sample_weight)
     _, first, index = np.unique(domains, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[index] if len(first) > 1 else None
 

@@ -462,7 +462,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
                 "adapt needs the Riemannian mean or median of the training matrices, which are known with "
                 f"init='riemann' and init='median' only; this metric was learned with init={self.init!r}."
             )
-        X = self._check_matrices(validation.to_numpy(X))
+        X = self._check_matrices(validation.leave_out(X, sample_weight))
         weight = validation.check_weights(sample_weight, X)
         total = weight.sum()
         total += self.embedding_.views[0].session_weight if resumed else 0.0

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -136,10 +137,14 @@ def make_folds(
     groups: Array | None,
     random_state: int,
 ) -> list[Fold]:
-    """Split the matrices as they are given; then those without weight are left out, and not counted.
+    """Split the matrices that have weight, or all as they are given where a splitter or folds are.
 
     Folds are made of classes numbered as they come, whatever their names; or of regression targets, (n, q).
+    Those without weight are left out of every fold, and not counted.
     """
+    counts = data.target.weight > 0
+    if cv is None or isinstance(cv, Integral):
+        data, groups, counts = data.weighted, None if groups is None else groups[counts], counts[counts]
     codes = known_of(data.target)
     n = len(codes)
     labels = codes if classes is None else np.argsort(order_classes(codes, len(classes)))[codes]
@@ -155,7 +160,7 @@ def make_folds(
         splits = list((few or splitter).split(np.zeros(n), labels, groups))
     else:
         splits = stratified_folds(labels, random_state, by_class=classes is not None)
-    counts, rows = data.target.weight > 0, np.arange(n)
+    rows = np.arange(n)
     folds = [(rows[train], rows[test]) for train, test in splits]
     place = np.cumsum(counts) - 1  # among those with weight
     folds = [(place[train[counts[train]]], place[test[counts[test]]]) for train, test in folds]

@@ -268,6 +268,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         check_is_fitted(self)
         validation.check_size(self, X)
         validation.check_choice("prior", prior, ("train", "estimate"))
+        X = validation.leave_out(X, sample_weight)
         if y is None:
             if weight is not None:
                 raise ValueError(f"weight={weight!r} is that of labeled matrices: pass y, or leave it out.")

@@ -243,7 +243,7 @@ class LogEuclideanMetricCV(FittedMetric):
         if sample_domain is not None:
             recentered, domains = recenter_domains(X, sample_domain, sample_weight, mean=self._mean_name)
             if groups is None and not isinstance(self.cv, Integral):  # a number of folds takes no groups
-                groups = groups_of_domains(sample_domain)
+                groups = groups_of_domains(sample_domain, sample_weight)
         classes, data = self._check_data(recentered, y, sample_weight, metric, ranks)
         if sample_domain is not None:
             warn_if_confounded(y, sample_domain, sample_weight, metric.task)
@@ -276,8 +276,8 @@ class LogEuclideanMetricCV(FittedMetric):
         """Check matrices and targets; return classes and data, those without weight among them."""
         ranks = [1] if ranks is None else ranks  # by default they follow those that the matrices have
         needed = None if None in ranks else max(ranks)  # None: matrices must be definite
-        X = X[:] if isinstance(X, LazyStack) else validation.to_numpy(X)  # folds are in memory
-        X = validation.check_samples(X, needed)
+        X = X[:] if isinstance(X, LazyStack) else X  # folds are in memory
+        X = validation.check_samples(validation.leave_out(X, sample_weight), needed)
         classes, target = check_target(X, y, sample_weight, metric.class_weight, metric.task)
         check_head(self.head, "regression" if classes is None else "classification")
         data = Data(X, target)

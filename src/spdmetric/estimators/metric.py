@@ -330,7 +330,7 @@ class LogEuclideanMetric(FittedMetric):
         known = None if past is None else self.classes_
         classes = check_stream(classes, known, self.kernel, self.class_weight)
         names = validation.view_names(X)
-        X = validation.check_samples(validation.to_numpy(X), self.rank)
+        X = validation.check_samples(validation.leave_out(X, sample_weight), self.rank)
         if past is not None:
             self._check_shape(X, names)
         codes, weight = check_batch(X, y, sample_weight, classes, self.class_weight)
