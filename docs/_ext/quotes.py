@@ -361,6 +361,26 @@ def reference_table(content: dict[str, Any]) -> list[list[str]]:
     return [*lines, ["mean of the methods", f"{means[0]:.1f}", f"{means[1]:.1f}", f"{means[2]:+.2f}"]]
 
 
+def views_table(content: dict[str, Any]) -> list[list[str]]:
+    """Accuracy with the first view alone and with all to choose from, a line for each set of data."""
+    lines = [["", "first view", "all views to choose from", "gain"]]
+    for name, found in content.items():
+        if name not in ("stamp", "cost"):
+            gain = f"{found['gain']:+.1f} ± {found['error']:.1f}"
+            gain = gain if found["error"] else "none, the first is always taken"
+            lines.append([name, f"{found['first']:.1f}", f"{found['views']:.1f}", gain])
+    return lines
+
+
+def hermitian_table(content: dict[str, Any]) -> list[list[str]]:
+    """Accuracy of complex matrices and of their real parts, a line for each subject."""
+    names = ("cross-spectra", "real parts")
+    lines = [["subject", *names]]
+    return lines + [
+        [str(row["subject"]), *(f"{100 * row[n]:.1f}" for n in names)] for row in content["eegmmi"]
+    ]
+
+
 def _least_bold(values: list[float]) -> list[str]:
     return [f"**{value:.3f}**" if value == min(values) else f"{value:.3f}" for value in values]
 
@@ -387,6 +407,8 @@ TABLES = {
     "benchmarks/elsewhere": elsewhere_table,
     "benchmarks/average_reference": reference_table,
     "benchmarks/texture_sensitivity": settings_table,
+    "benchmarks/views": views_table,
+    "benchmarks/hermitian": hermitian_table,
 }
 
 
