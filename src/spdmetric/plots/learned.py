@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 
 from spdmetric.estimators import LogEuclideanMetricCV
 from spdmetric.linalg.symmetric import congruence, invsqrtm, logm
-from spdmetric.plots.style import BLUE, GRAY, VERMILLION, Display, axes_for, find_metric, find_view
+from spdmetric.plots.style import BLUE, GRAY, VERMILLION, Display, find_metric, find_view, row_for
 from spdmetric.validation import check_choice
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class ChoiceDisplay(Display):
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
         """
-        self.ax_, self.figure_ = axes_for(ax)
+        (self.ax_,), self.figure_ = row_for(ax)
         for k, (gain, error) in enumerate(zip(np.asarray(self.gain), np.asarray(self.error), strict=True)):
             color = VERMILLION if k == self.chosen else BLUE
             self.ax_.errorbar(gain, k, xerr=error, fmt="o", color=color, capsize=3)
@@ -174,7 +174,7 @@ class RadiusPathDisplay(Display):
         score_name : str, default="score in cross-validation"
             What the legend calls the score.
         """
-        self.ax_, self.figure_ = axes_for(ax)
+        (self.ax_,), self.figure_ = row_for(ax)
         ax = self.ax_
         ax.plot(self.radius, self.alignment, "-o", color=BLUE, label="alignment, all matrices")
         if self.score is not None:
@@ -262,7 +262,7 @@ class ReferenceSpectrumDisplay(Display):
             log-eigenvalues of G relative to its start.
         """
         check_choice("kind", kind, ("spectrum", "movement"))
-        self.ax_, self.figure_ = axes_for(ax)
+        (self.ax_,), self.figure_ = row_for(ax)
         index = np.arange(1, len(np.asarray(self.values)) + 1)
         if kind == "spectrum":
             every = -(-len(index) // 30)  # more marks would hide the lines

@@ -134,12 +134,6 @@ def find_view(metric: Metric, view: str | int | None) -> tuple[Metric, int]:
     return one, v
 
 
-def axes_for(ax: Axes | None) -> tuple[Axes, Figure]:
-    """Return the axes to draw in and their figure: the given ones, or those of a new figure."""
-    row, figure = row_for(ax)
-    return row[0], figure
-
-
 def row_for(
     ax: Axes | Sequence[Axes] | None, n: int = 1, size: tuple[float, float] | None = None
 ) -> tuple[np.ndarray, Figure]:

@@ -12,7 +12,7 @@ from sklearn.metrics import pairwise_distances
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from spdmetric.geometry import PAIRWISE_METRICS, mean_riemann, pairwise_distance
-from spdmetric.plots.style import CLASS_LOOKS, Display, axes_for, find_metric
+from spdmetric.plots.style import CLASS_LOOKS, Display, find_metric, row_for
 from spdmetric.validation import check_choice, check_spd, is_regression, to_numpy
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class EmbeddingDisplay(Display):
         scatter_kw : dict, optional
             Passed to ``Axes.scatter``; without meaning for histograms.
         """
-        self.ax_, self.figure_ = axes_for(ax)
+        (self.ax_,), self.figure_ = row_for(ax)
         points, look = np.asarray(self.points), {"s": 22, "alpha": 0.8, "lw": 0, **(scatter_kw or {})}
         y = np.zeros(len(points)) if self.y is None else np.asarray(self.y)
         labels, on_line = np.unique(y), points.shape[1] == 1
@@ -217,7 +217,7 @@ class PairDistanceDisplay(Display):
         colorbar : bool, default=True
             Whether to draw the scale.
         """
-        self.ax_, self.figure_ = axes_for(ax)
+        (self.ax_,), self.figure_ = row_for(ax)
         both = map(np.asarray, (self.before, self.after))
         before, after = (D / D[~np.eye(len(D), dtype=bool)].mean() for D in both)
         y = None if self.y is None else np.asarray(self.y)
