@@ -29,6 +29,7 @@ from spdmetric.comparison.verdict import (
     tie_sentence,
 )
 from spdmetric.extras import require_extra
+from spdmetric.plots.style import find_metric
 
 if TYPE_CHECKING:
     from spdmetric.comparison.report import Report
@@ -64,7 +65,7 @@ def _make_context(report: Report, origin: Origin) -> dict[str, object]:
         except ValueError as error:  # the page says so, and draws nothing
             answer.append(str(error))
         else:
-            metric = pictures.find_metric(fitted)
+            metric = find_metric(fitted, "metric")[0]
             figures |= pictures.draw_learned(plan, verdict.learned, fitted, report.channels, report.info)
     folder = files("spdmetric.comparison")
     style, script = (folder.joinpath(f"page.{kind}").read_text("utf-8") for kind in ("css", "js"))

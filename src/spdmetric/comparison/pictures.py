@@ -87,20 +87,13 @@ def draw_ranking(verdict: Verdict, figure: style.Figure | None = None) -> style.
     return figure
 
 
-def find_metric(fitted: BaseEstimator) -> Metric:
-    """The metric of a fitted method."""
-    return next(m for s in steps_of(fitted) if isinstance(m := getattr(s, "metric_", s), Metric))
-
-
 def draw_learned(
     plan: Plan, method: str, fitted: BaseEstimator, channels: Sequence[str] | None, info: Info | None = None
 ) -> dict[str, style.Figure]:
     """All that is drawn of a learned metric that was fitted to all matrices; the embedding is of a fold."""
-    X, basis, metric = plan.X[plan.trained], np.eye(plan.X.shape[-1]), find_metric(fitted)
-    for step in steps_of(fitted):
-        if isinstance(step, CommonRange):
-            X, basis = step.transform(X), step.basis_
-    codes, names = plan.parts
+    metric, _, X = style.find_metric(fitted, "metric", plan.X[plan.trained])
+    ranges = [step.basis_ for step in steps_of(fitted) if isinstance(step, CommonRange)]
+    (basis,), (codes, names) = ranges or [np.eye(plan.X.shape[-1])], plan.parts
     if plan.sizes.several:
         metric, X = style.find_view(metric, None)[0], FirstView().fit_transform(X)
         basis = basis[:, : X.shape[-1]]
