@@ -125,22 +125,20 @@ def read_signals(
     first = recipe.kind if recipe else None
     parts: list[tuple[Signals, set[str]]] = []
     for one in sources:
-        array = isinstance(one, Path) and one.suffix.lower() not in SIGNAL_SUFFIXES
-        signals = None if array else _open(one) if isinstance(one, Path) else one
-        kind = "array" if array else "epochs" if hasattr(signals, "event_id") else "recording"
-        if kind != (first := first or kind):
-            expected = (
-                "files of one type" if recipe is None else f"{recipe.kind}, as the model was trained on"
-            )
-            raise FileError(f"{_name(one)}: got {kind}; expected {expected}.")
-        wanted = replace(wanted, kind=kind)
-        if array:
-            return _read_arrays(sources, labels, groups, matrices, subject, wanted)
-        if matrices is not None or subject is not None:
-            option = spell("subject" if matrices is None else "matrices")
-            raise FileError(f"{_name(one)} is read without {option}, which is for arrays.")
-        cut = _cut_trials if kind == "recording" else _select_epochs
         with explain_unreadable(one) if isinstance(one, Path) else nullcontext():
+            array = isinstance(one, Path) and one.suffix.lower() not in SIGNAL_SUFFIXES
+            signals = None if array else _open(one) if isinstance(one, Path) else one
+            kind = "array" if array else "epochs" if hasattr(signals, "event_id") else "recording"
+            if kind != (first := first or kind):
+                expected = f"{recipe.kind}, as the model was trained on" if recipe else "files of one type"
+                raise FileError(f"{_name(one)}: got {kind}; expected {expected}.")
+            wanted = replace(wanted, kind=kind)
+            if array:
+                return _read_arrays(sources, labels, groups, matrices, subject, wanted)
+            if matrices is not None or subject is not None:
+                option = spell("subject" if matrices is None else "matrices")
+                raise FileError(f"{_name(one)} is read without {option}, which is for arrays.")
+            cut = _cut_trials if kind == "recording" else _select_epochs
             part, there, columns = cut(signals, one, wanted)
             y, g = (
                 own if given is None or _is_table(given) else _find_column(str(given), part, columns, option)
@@ -240,8 +238,7 @@ def _read_arrays(
     if len(paths) > 1 or options:
         todo = "expected one file, whose trials are cut already"
         raise FileError(f"{list_some(paths)}: {todo}" + f": leave out {', '.join(options)}." * bool(options))
-    with explain_unreadable(path):
-        stored, y, g, key = read_labeled(path, matrices, subject, labels, groups, _count_trials)
+    stored, y, g, key = read_labeled(path, matrices, subject, labels, groups, _count_trials)
     n_labels = 0 if y is None else len(y)
     last = is_mat(path) and n_labels == stored.shape[2] != stored.shape[0]
     X = np.ascontiguousarray(stored.transpose(2, 0, 1) if last else stored, dtype=np.float64)
@@ -280,14 +277,14 @@ def _open(path: Path) -> BaseRaw | BaseEpochs:
     """Open what MNE reads, by its suffix; whatever it raises on a damaged file becomes a sentence."""
     with require_extra(f"Reading {path.suffix} files needs MNE", "eeg"):
         import mne
-    with explain_unreadable(path), warnings.catch_warnings():
+    with warnings.catch_warnings():
         # MNE would go on with what is left of a truncated file.
         warnings.filterwarnings("error", message="Number of records from the header does not match")
-        if path.suffix.lower() == ".fif":  # of what is damaged
+        suffix = path.suffix.lower()
+        if suffix == ".fif":  # of what is damaged
             warnings.simplefilter("error", RuntimeWarning)
         for message in _NOT_TO_TELL:
             warnings.filterwarnings("ignore", message=message)
-        suffix = path.suffix.lower()
         if suffix == ".set" and _count_trials_of_set(path) > 1:
             return mne.read_epochs_eeglab(path, verbose="WARNING")
         if suffix == ".vhdr":
