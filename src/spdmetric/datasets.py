@@ -12,7 +12,7 @@ from spdmetric.estimators.embedding import pad_views
 from spdmetric.geometry import mean_riemann
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm, symmetrize
 from spdmetric.objectives.data import view_sizes
-from spdmetric.validation import check_choice, check_count, check_samples
+from spdmetric.validation import check_choice, check_count, check_psd
 
 __all__ = ["make_regression", "make_toy", "recenter"]
 
@@ -181,7 +181,7 @@ def recenter(
     .. [Barachant2013] A. Barachant, S. Bonnet, M. Congedo and C. Jutten, "Classification of covariance
        matrices using a Riemannian-based kernel for BCI applications", Neurocomputing 112, 2013.
     """
-    X, groups = check_samples(X, None), np.asarray(groups)
+    X, groups = check_psd(X, None), np.asarray(groups)
     if X.ndim == 4:
         sizes = view_sizes((np.eye(X.shape[-1]) != X).any(axis=(0, 3)))
         views = (X[:, v, :k, :k] for v, k in enumerate(sizes))

@@ -65,12 +65,20 @@ def check_spd(X: ArrayLike, *, name: str = "X", first: int = 0) -> Array:
     return check_psd(X, None, name=name, first=first)
 
 
-def check_psd(X: ArrayLike, rank: int | None, *, name: str = "X", first: int = 0) -> Array:
-    """Return a stack of positive semi-definite matrices of at least some rank, in float64.
+def check_psd(X: Any, rank: int | None, *, name: str = "X", first: int = 0) -> Array:
+    """Return positive semi-definite matrices of at least some rank, in float64.
 
-    Parameters and errors are those of `check_spd`; matrices may be singular as long as
-    each has numerical rank ``rank`` or more.  None: they must be definite.
+    Parameters and errors are those of `check_spd`, but that samples may be of several views,
+    (n, views, d, d), and matrices singular as long as each has numerical rank ``rank`` or more.  None: they
+    must be definite.
     """
+    X = as_numpy(X, name) if isinstance(X, list | tuple) else X
+    if len(getattr(X, "shape", ())) == 4:
+        check_stack(X, name, views=True)
+        views = [X[:, v, :, :] for v in range(X.shape[1])]
+        checked = [check_psd(of, rank, name=f"{name}[:, {v}]", first=first) for v, of in enumerate(views)]
+        same = all(one is other for one, other in zip(views, checked, strict=True))
+        return X if same else array_namespace(checked[0]).stack(checked, axis=1)
     X = check_symmetric(X, name=name, first=first)
     if _surely_definite(X):
         return X
@@ -80,18 +88,6 @@ def check_psd(X: ArrayLike, rank: int | None, *, name: str = "X", first: int = 0
     else:
         _refuse_low_rank(values, ranks, rank, name, first)
     return X
-
-
-def check_samples(X: Any, rank: int | None, *, name: str = "X", first: int = 0) -> Array:
-    """`check_psd` of matrices (n, d, d), or of every view of samples (n, views, d, d)."""
-    X = as_numpy(X, name) if isinstance(X, list | tuple) else X
-    if len(getattr(X, "shape", ())) != 4:
-        return check_psd(X, rank, name=name, first=first)
-    check_stack(X, name, views=True)
-    views = [X[:, v, :, :] for v in range(X.shape[1])]
-    checked = [check_psd(of, rank, name=f"{name}[:, {v}]", first=first) for v, of in enumerate(views)]
-    same = all(one is other for one, other in zip(views, checked, strict=True))
-    return X if same else array_namespace(checked[0]).stack(checked, axis=1)
 
 
 def is_definite(X: Array) -> bool:
@@ -113,8 +109,16 @@ def check_symmetric(X: ArrayLike, *, name: str = "X", first: int = 0) -> Array:
 
     Parameters and errors are those of `check_spd`, less positive definiteness.
     """
-    matrices, allowed = _as_float64(X, name)
-    check_stack(matrices, name)
+    if hasattr(X, "get_data"):  # MNE's
+        raise TypeError(
+            f"{name} is of type {type(X).__name__}. They {_SIGNALS} Covariances takes {name}.get_data()."
+        )
+    if hasattr(X, "iloc"):  # pandas'
+        raise TypeError(
+            f"{name} is a {type(X).__name__}: expected an array of shape (n_matrices, d, d). "
+            f"spdmetric.stack_frame({name}) makes one of what groupby(...).corr() gives."
+        )
+    matrices, allowed = _read_stack(X, name)
     xp, (low, high) = array_namespace(matrices), _SIZES
     largest = detached(xp.max(xp.abs(matrices), axis=(-2, -1)))  # NaN and infinity show here
     bad = first_true(~((largest == 0) | ((largest >= low) & (largest <= high))))
@@ -126,6 +130,15 @@ def check_symmetric(X: ArrayLike, *, name: str = "X", first: int = 0) -> Array:
         if fault is not None:
             raise ValueError(f"{name}[{first + bad}] {fault[0]}: expected {fault[1]}")
     return symmetrize(matrices) if bool(xp.any(skew > 0)) else matrices
+
+
+def _read_stack(X: Any, name: str) -> tuple[Array, float]:
+    """A stack in float64 or complex128, and by how much of its largest entry a matrix may be asymmetric."""
+    # In rows: sums in another order have other last digits.
+    X = X if is_tensor(X) else np.asarray(as_numbers(X, name), order="C")
+    check_stack(X, name)
+    single = str(X.dtype).rpartition(".")[2] in ("float32", "float16", "bfloat16", "complex64")
+    return as_float(X), _ASYMMETRY["float32" if single else "float64"]
 
 
 @dataclass(frozen=True)
@@ -158,8 +171,7 @@ def bad_matrices(X: np.ndarray, names: Sequence[str] | None = None) -> list[Bad]
             one.index: replace(one, why=f"view {v}: {one.why}") for v, of in enumerate(views) for one in of
         }
         return [by_index[k] for k in sorted(by_index)]
-    matrices, allowed = _as_float64(X, "X")
-    check_stack(matrices, "X")
+    matrices, allowed = _read_stack(X, "X")
     found = _find_faults(matrices, partial(_find_fault, name="X", allowed=allowed))
     rest = [k for k in range(len(matrices)) if k not in found]
     if rest and not _surely_definite(symmetrize(matrices[rest])):
@@ -233,26 +245,8 @@ _SIGNALS = (
 )
 
 
-def _as_float64(X: Any, name: str) -> tuple[Array, float]:
-    if hasattr(X, "get_data"):  # MNE's
-        raise TypeError(
-            f"{name} is of type {type(X).__name__}. They {_SIGNALS} Covariances takes {name}.get_data()."
-        )
-    if hasattr(X, "iloc"):  # pandas'
-        raise TypeError(
-            f"{name} is a {type(X).__name__}: expected an array of shape (n_matrices, d, d). "
-            f"spdmetric.stack_frame({name}) makes one of what groupby(...).corr() gives."
-        )
-    if not is_tensor(X):
-        X = np.asarray(as_numbers(X, name), order="C")  # sums in another order have other last digits
-    xp = array_namespace(X)
-    single = str(X.dtype).rpartition(".")[2] in ("float32", "float16", "bfloat16", "complex64")
-    dtype = xp.complex128 if is_complex(X) else xp.float64
-    return xp.astype(X, dtype, copy=False), _ASYMMETRY["float32" if single else "float64"]
-
-
 def as_numbers(x: ArrayLike, name: str) -> np.ndarray:
-    """Return what is no tensor as a NumPy array of numbers, real or complex, or say what else it holds."""
+    """Return a NumPy array of numbers, real or complex, or say what else it holds."""
     x = as_numpy(x, name)
     if x.dtype.kind in "fiubc":
         return x
@@ -269,7 +263,8 @@ def as_numbers(x: ArrayLike, name: str) -> np.ndarray:
 
 
 def as_numpy(x: ArrayLike, name: str) -> np.ndarray:
-    """Return what is no tensor as one NumPy array; nothing masked, sparse or ragged."""
+    """Return one NumPy array, of a tensor too; nothing masked, sparse or ragged."""
+    x = to_numpy(x)
     if isinstance(x, Mapping):
         raise TypeError(f"{name} is a dict: expected an array. Of views spdmetric.stack_views makes one.")
     if issparse(x):
@@ -392,7 +387,7 @@ def check_chunk(chunk: Array, rank: int | None, k: int, rows: slice, n_chunks: i
             "expected: is its file truncated?"
         )
     try:
-        return check_samples(chunk, rank, first=rows.start)
+        return check_psd(chunk, rank, first=rows.start)
     except ValueError as error:
         raise ValueError(
             f"{error} (In chunk {k} of {n_chunks}, which begins with X[{rows.start}] and holds "
@@ -501,7 +496,7 @@ def check_labels(X: Array, y: Array, *, method: str = "fit") -> np.ndarray:
     """Return labels as an array, one for each matrix, none of them missing."""
     if y is None:
         raise ValueError(f"{method} requires y to be passed, but the target y is None.")
-    y = as_numpy(to_numpy(y), "y")
+    y = as_numpy(y, "y")
     y = y if y.dtype.kind == "c" else column_or_1d(y, warn=True)  # complex ones are refused below
     check_consistent_length(X, y)
     return check_label_kind(y, "y")
@@ -559,7 +554,7 @@ def is_regression(y: ArrayLike, task: str) -> bool:
     are not finite count as such too: an error says later which they are.
     """
     check_choice("task", task, TASKS)
-    y = as_numpy(to_numpy(y), "y")
+    y = as_numpy(y, "y")
     if task != "auto" or y.dtype.kind != "f" or y.ndim not in (1, 2):
         return task == "regression"
     return bool(np.any(~np.isfinite(y) | (y != np.round(y))))
@@ -611,7 +606,7 @@ def leave_out(values: Any, sample_weight: Array | None) -> Any:
 
 def check_weight_values(sample_weight: ArrayLike, first: int = 0) -> np.ndarray:
     """Return finite weights that are not negative; ``first`` is what the first one is called."""
-    weight = as_numbers(to_numpy(sample_weight), "sample_weight")
+    weight = as_numbers(sample_weight, "sample_weight")
     if weight.dtype.kind == "c":
         raise ValueError("sample_weight is complex: complex data not supported, expected numbers >= 0.")
     weight = weight.astype(np.float64, copy=False)
@@ -716,7 +711,7 @@ def check_groups(groups: ArrayLike | None, n: int) -> np.ndarray | None:
     """Return the group of each of n matrices; None for None."""
     if groups is None:
         return None
-    groups = as_numpy(to_numpy(groups), "groups")
+    groups = as_numpy(groups, "groups")
     if groups.shape != (n,):
         raise ValueError(f"groups has shape {groups.shape} for {n} matrices: expected one group for each.")
     return groups if groups.dtype.kind in "mM" else check_label_kind(groups, "groups")
@@ -792,11 +787,6 @@ def to_numpy(x: Any) -> Any:
             f"An array of type {type(x).__name__} cannot be brought to NumPy, where learning runs ({error}): "
             "move it to the CPU first."
         ) from error
-
-
-def view_names(X: Any) -> tuple[str, ...] | None:
-    """Names of the views, if they have any (`spdmetric.views`)."""
-    return getattr(X, "view_names", None)
 
 
 def is_single(x: object) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 
 from spdmetric.comparison.baselines import FirstView
 from spdmetric.geometry import mean_riemann, tangent_vectors
-from spdmetric.validation import check_samples
+from spdmetric.validation import check_psd
 
 FAR = 5.0  # robust standard deviations beyond which a matrix is called far
 
@@ -40,7 +40,7 @@ def describe(X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None) -> 
 
     Of samples (n, views, d, d) the first matrix of each is described.
     """
-    samples = check_samples(X, 1)
+    samples = check_psd(X, 1)
     X = FirstView().fit_transform(samples) if samples.ndim == 4 else samples
     values = np.linalg.eigvalsh(X)  # (n, d)
     ranks = np.sum(values > X.shape[1] * np.finfo(float).eps * values[:, -1:], axis=1)

@@ -34,7 +34,7 @@ from spdmetric.estimators import (
     LogEuclideanRegressor,
 )
 from spdmetric.estimators.cv import MetricPredictor, set_nested
-from spdmetric.validation import check_samples, smallest_rank
+from spdmetric.validation import check_psd, smallest_rank
 
 CSP_FILTERS = 6
 NCA_INPUTS, NCA_OUTPUTS, NCA_STEPS = 50, 10, 100
@@ -60,7 +60,7 @@ class Sizes(NamedTuple):
         if not several:
             with suppress(ValueError):  # some are singular inside it: they have ranges of their own
                 inside = CommonRange().fit(X).basis_.shape[1]
-        rank = smallest_rank(check_samples(X, 1)) if inside is None else inside
+        rank = smallest_rank(check_psd(X, 1)) if inside is None else inside
         return cls(n, d, smallest, rank, shared=inside == rank < d, several=several, real=real)
 
     @property

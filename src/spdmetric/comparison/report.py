@@ -165,8 +165,8 @@ def _check_matrices(X: Any, y: ArrayLike | None, groups: ArrayLike | None, name:
     if y is None:
         raise ValueError(f"There are no labels of {name}: pass them as y, or in test=(X_test, y_test).")
     stack, labels = (
-        validation.as_numbers(validation.to_numpy(X), "X"),
-        validation.as_numpy(validation.to_numpy(y), "y"),
+        validation.as_numbers(X, "X"),
+        validation.as_numpy(y, "y"),
     )
     validation.check_stack(stack, "X", views=True)
     if labels.shape != stack.shape[:1]:

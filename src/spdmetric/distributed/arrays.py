@@ -11,7 +11,7 @@ import numpy as np
 
 from spdmetric.caller import warn_at_caller
 from spdmetric.objectives.data import LazyStack
-from spdmetric.validation import as_numpy, check_chunk, check_samples, check_stack
+from spdmetric.validation import as_numpy, check_chunk, check_psd, check_stack
 
 if TYPE_CHECKING:
     from dask.array import Array as DaskArray
@@ -117,7 +117,7 @@ def _sum_of_chunk(
 ) -> np.ndarray:
     """Weighted sum over the matrices of a chunk that have weight."""
     counts = weight > 0
-    values = f(check_samples(np.asarray(X), None, first=first)[counts])
+    values = f(check_psd(np.asarray(X), None, first=first)[counts])
     return np.tensordot(weight[counts], values, axes=1)
 
 
@@ -134,7 +134,7 @@ def map_rows(X: DaskArray, index: np.ndarray, of_rows: Callable[..., np.ndarray]
 
 
 def _map_chunk(X: np.ndarray, index: np.ndarray, *, of_rows: Callable[..., np.ndarray]) -> np.ndarray:
-    return of_rows(check_samples(np.asarray(X), None), index.reshape(-1)) if len(X) else X
+    return of_rows(check_psd(np.asarray(X), None), index.reshape(-1)) if len(X) else X
 
 
 def transform(X: Any, embed: Callable[..., np.ndarray], p: int, rank: int | None) -> DaskArray:

@@ -311,9 +311,7 @@ class ClusterData(Data):
         vars(self).update(X=blocks, target=target, rows=None, cluster=cluster, shape=tuple(shape), keep=keep)
         self.dtype = np.result_type(dtype, np.float64)
 
-    dtype: Any = None
     cluster: Cluster
-    dimensions: tuple[int, ...]
     keep: bool  # whether chunks at a point are kept for the second pass
 
     def average(self, f: RowFunction) -> np.ndarray:

@@ -64,7 +64,7 @@ def check_data(
     else:
         rows = None
     if rows is None:
-        X = checked = validation.check_samples(validation.leave_out(X, sample_weight), rank)
+        X = checked = validation.check_psd(validation.leave_out(X, sample_weight), rank)
     else:
         checked = records.check_stored(X, rank, rows, map)
         checked = checked if is_stored(X) else checked[: X.shape[0]]
@@ -98,7 +98,7 @@ def check_target(
 
 def check_values(X: Array, y: ArrayLike) -> np.ndarray:
     """Return regression targets, (n, q), in float64, or say why they are none."""
-    y = validation.as_numpy(validation.to_numpy(y), "y")
+    y = validation.as_numpy(y, "y")
     if y.dtype.kind not in "fiu":
         raise ValueError(
             f"y has dtype {y.dtype}: expected numbers, as regression targets. For labels choose "
@@ -145,7 +145,7 @@ def recenter_domains(
     Those of a file are recentered when they are read.  Returns also names of the domains, sorted, and means.
     """
     if not is_stored(X) and not is_dask_array(X):
-        X = validation.check_samples(validation.leave_out(X, sample_weight), None)
+        X = validation.check_psd(validation.leave_out(X, sample_weight), None)
     domains = validation.leave_out(validation.check_domains(sample_domain, X.shape[0]), sample_weight)
     names, index = np.unique(domains, return_inverse=True)
     weight = validation.check_weights(sample_weight, np.empty(X.shape[0]))
@@ -289,4 +289,4 @@ def _whiten_rows(X: np.ndarray, index: np.ndarray, factors: np.ndarray) -> np.nd
 def read_checked(X: Array, rows: Rows) -> np.ndarray:
     """Read some matrices, and check them."""
     first = rows.start or 0 if isinstance(rows, slice) else int(rows[0])
-    return validation.check_samples(records.read(X, rows), None, first=first)
+    return validation.check_psd(records.read(X, rows), None, first=first)

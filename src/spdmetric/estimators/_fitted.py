@@ -227,7 +227,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         path : Path
         """
         check_is_fitted(self)
-        X = X if is_stored(X) or is_dask_array(X) else validation.as_numpy(validation.to_numpy(X), "X")
+        X = X if is_stored(X) or is_dask_array(X) else validation.as_numpy(X, "X")
         dtype = np.dtype(np.float32 if validation.is_single(X) else np.float64)
         shape = (stored_shape(X)[0], self.embedding_.n_features)
         with atomic_file(path) as file:
@@ -307,14 +307,14 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
 
     def _vectors_by_chunks(self, X: Array) -> Iterator[tuple[slice, np.ndarray]]:
         embedding, shape = self._placed(), stored_shape(X)
-        self._check_shape(X, validation.view_names(X))
+        self._check_shape(X, getattr(X, "view_names", None))
         parts = row_chunks(shape)
         for rows, (_, chunk) in zip(parts, check_chunks(X, embedding.rank, parts), strict=True):
             yield rows, embedding.embed(chunk, first=rows.start)
 
     def _check_matrices(self, X: Array, *, name: str = "X") -> Array:
-        checked = validation.check_samples(X, self.embedding_.rank, name=name)
-        self._check_shape(checked, validation.view_names(X), name)
+        checked = validation.check_psd(X, self.embedding_.rank, name=name)
+        self._check_shape(checked, getattr(X, "view_names", None), name)
         return checked
 
     def _check_shape(self, X: Array, names: tuple[str, ...] | None = None, name: str = "X") -> None:
@@ -368,7 +368,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
 
         def distance(A: Array, B: Array) -> float:
             both = (A, "A"), (B, "B")
-            one, other = (validation.as_numpy(validation.to_numpy(X), name) for X, name in both)
+            one, other = (validation.as_numpy(X, name) for X, name in both)
             if one.shape != other.shape:
                 raise ValueError(f"Expected two matrices of one size, got {one.shape} and {other.shape}.")
             return float(frozen.pair_distance(np.stack([one, other])[None])[0])

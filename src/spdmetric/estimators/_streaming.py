@@ -194,9 +194,7 @@ def check_stream(
             )
         return known
     found = np.unique(
-        validation.check_label_kind(
-            column_or_1d(validation.as_numpy(validation.to_numpy(classes), "classes")), "classes"
-        )
+        validation.check_label_kind(column_or_1d(validation.as_numpy(classes, "classes")), "classes")
     )
     if found.size < 2:
         raise ValueError(f"classes={found.tolist()}: expected at least two, there is nothing to tell apart.")

@@ -303,7 +303,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         """
         if np.bincount(mine.codes, minlength=len(self.classes_)).min() < 2:
             return None
-        own = validation.check_samples(validation.to_numpy(X), 1)[counts]
+        own = validation.check_psd(validation.to_numpy(X), 1)[counts]
         own = own if own.ndim == 3 else own[:, : len(self.metric_.embedding_.views)]
         rank = None if validation.is_definite(own) else validation.smallest_rank(own)
         metric = LogEuclideanMetricCV(
@@ -330,7 +330,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
                 "prior='estimate' needs head_='centroid' and the class means of positive definite training "
                 "matrices: fit again with head='centroid', or use prior='train'."
             )
-        X = validation.check_samples(validation.to_numpy(X), 1)
+        X = validation.check_psd(validation.to_numpy(X), 1)
         weight, variance = validation.check_weights(sample_weight, X), head.variance * metric.temperature_
         vectors = transform_to_numpy(metric, X, None)
         usual = training.target(len(self.classes_)).share

@@ -39,7 +39,7 @@ from spdmetric.linalg.symmetric import Array
 from spdmetric.linalg.threads import one_thread
 from spdmetric.objectives.data import ClassTarget, Data, LazyStack
 from spdmetric.objectives.start import Start, ViewStarts
-from spdmetric.validation import check_candidates, check_radius, check_rank, view_names
+from spdmetric.validation import check_candidates, check_radius, check_rank
 
 RULES = ("clear", "best")
 HEADS = ("neighbors", "centroid", "auto", "ridge")
@@ -266,7 +266,7 @@ class LogEuclideanMetricCV(FittedMetric):
         chosen = selection.choose(table, grid, self.head, self.rule)
         by_accuracy = self.scoring is None and classes is not None
         self._keep_choice(table, grid.metrics[0], chosen, accuracy=by_accuracy)
-        self._keep_input(data.shape, view_names(X), classes, domains)
+        self._keep_input(data.shape, getattr(X, "view_names", None), classes, domains)
         used = whitened[grid.views.index(chosen.views)]
         return self._learn_chosen(used, rows, chosen, grid.radii[chosen.rank], metric)
 
@@ -277,7 +277,7 @@ class LogEuclideanMetricCV(FittedMetric):
         ranks = [1] if ranks is None else ranks  # by default they follow those that the matrices have
         needed = None if None in ranks else max(ranks)  # None: matrices must be definite
         X = X[:] if isinstance(X, LazyStack) else X  # folds are in memory
-        X = validation.check_samples(validation.leave_out(X, sample_weight), needed)
+        X = validation.check_psd(validation.leave_out(X, sample_weight), needed)
         classes, target = check_target(X, y, sample_weight, metric.class_weight, metric.task)
         check_head(self.head, "regression" if classes is None else "classification")
         data = Data(X, target)

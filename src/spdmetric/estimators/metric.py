@@ -268,7 +268,7 @@ class LogEuclideanMetric(FittedMetric):
                 callback=self._report,
             )
             weighting = None if self.weighting is None else learn_weighting(solution)
-            self._keep_input(shape, validation.view_names(X), classes, domains)
+            self._keep_input(shape, getattr(X, "view_names", None), classes, domains)
             self._keep(start, solution, weighting)
         self._stream = None
         if solution.status.name not in ("CONVERGED", "NOISE", "CALLBACK"):
@@ -329,8 +329,8 @@ class LogEuclideanMetric(FittedMetric):
         past = self._stream
         known = None if past is None else self.classes_
         classes = check_stream(classes, known, self.kernel, self.class_weight)
-        names = validation.view_names(X)
-        X = validation.check_samples(validation.leave_out(X, sample_weight), self.rank)
+        names = getattr(X, "view_names", None)
+        X = validation.check_psd(validation.leave_out(X, sample_weight), self.rank)
         if past is not None:
             self._check_shape(X, names)
         codes, weight = check_batch(X, y, sample_weight, classes, self.class_weight)

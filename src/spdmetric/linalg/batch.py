@@ -131,7 +131,7 @@ class PlainStack:
                 values, V = _eigh(A)
                 logs[rows], vectors[rows] = np.log(values), V
                 features[rows] = vech(_logarithm(logs[rows], V))
-        return PlainDecomposition(self.X, W, Spectrum(logs, vectors), features, WX)
+        return PlainDecomposition(self.X, W, Spectrum(logs, vectors), features, logs[:, -1] - logs[:, 0], WX)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,13 +142,8 @@ class PlainDecomposition:
     W: np.ndarray  # (m, d)
     log: Spectrum  # log-eigenvalues and eigenvectors of W X W'
     features: np.ndarray  # (n, p)
+    spread: np.ndarray  # (n,), largest less smallest log-eigenvalue
     WX: np.ndarray | None = None  # (n, m, d), where they are kept
-
-    @property
-    def spread(self) -> np.ndarray:
-        """Largest less smallest log-eigenvalue of each matrix, (n,)."""
-        values = self.log.values
-        return values[:, -1] - values[:, 0]
 
     def moments(self, Y: np.ndarray, weight: np.ndarray, *, gram: bool) -> Moments:
         """Moments of features and targets about their means."""

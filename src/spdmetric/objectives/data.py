@@ -237,17 +237,11 @@ class Data:
 
     def __post_init__(self) -> None:
         self.shape = tuple(self.X.shape)  # (n, d, d), or (n, views, d, d)
+        self.dtype = self.X.dtype  # float64, or complex128
         self._rows = row_chunks(self.shape) if self.rows is None else self.rows
-
-    @property
-    def dtype(self) -> Any:
-        """That of the matrices: float64, or complex128."""
-        return self.X.dtype
-
-    @lazy
-    def in_memory(self) -> bool:
-        """Whether what is computed of all matrices is kept there too."""
-        return isinstance(self.X, np.ndarray | Views) and fits(prod(self.shape[:-2]), self.shape[-1])
+        # Whether what is computed of all matrices is kept there too.
+        held = isinstance(self.X, np.ndarray | Views)
+        self.in_memory = held and fits(prod(self.shape[:-2]), self.shape[-1])
 
     def take(self, index: Rows) -> Data:
         """Some of them; classes may be absent."""

@@ -109,16 +109,31 @@ def find_start(data: Data | OneView, init: str | Array, rank: int | None) -> Any
         init = check_spd(np.asarray(to_numpy(init))[None], name="init")[0]
         if init.shape != (d, d):
             raise ValueError(f"init has shape {init.shape}, but the matrices of X are {d} x {d}.")
-    if rank is not None:
-        return _low_rank_start(data, init)
-    center = _find_center(init, data.average, data, d) if isinstance(init, str) else init
-    return Start(np.eye(d), center, np.eye(d))
+    basis, average = np.eye(d), data.average
+    if rank is not None:  # of singular matrices, on the range that they share
+        basis = common_range(data.average)
+        inward = basis.conj().T
+        definite = _through(inward, data.total)(_indefinite) == 0
+        if isinstance(init, str) and init in ("riemann", "median", "logeuclid") and not definite:
+            raise ValueError(
+                f"init={init!r} needs matrices that are positive definite on the {basis.shape[1]} dimensions "
+                "of their common range, and some are singular there (fewer samples than channels?): pass "
+                "init='euclid', or estimate the matrices with shrinkage."
+            )
 
+        def average(f: RowFunction) -> np.ndarray:
+            return data.average(lambda X: f(congruence(inward, X)))
 
-def _find_center(init: str, average: Average, data: Data | OneView, d: int) -> np.ndarray:
-    if init == "identity":
-        return np.eye(d, dtype=data.dtype)
-    return find_mean(init, average, data.shape[0], data.dtype)
+    if not isinstance(init, str):
+        center = init if rank is None else congruence(inward, init)
+    elif init == "identity":
+        center = np.eye(basis.shape[1], dtype=data.dtype)
+    else:
+        center = find_mean(init, average, data.shape[0], data.dtype)
+    if rank is None:
+        return Start(basis, center, np.eye(d))
+    departures = _of(logm if definite else _from_identity, _through(invsqrtm(center) @ inward, data.total))
+    return Start(basis, center, class_directions(departures, center.shape[0], data.target.contrasts))
 
 
 def _find_view_starts(data: Data, init: str | Array, rank: int | None) -> ViewStarts:
@@ -168,28 +183,6 @@ def _sum_features(factors: Views, X: np.ndarray, target: Target) -> np.ndarray:
     features = make_stack(whiten(factors, X)).decompose(identities).features
     squares = [np.sum(features[:, columns] ** 2, axis=1) for columns in view_columns(factors.views)]
     return target.weight @ np.column_stack([features, *squares])
-
-
-def _low_rank_start(data: Data | OneView, init: str | np.ndarray) -> Start:
-    basis = common_range(data.average)
-    inward = basis.conj().T
-    definite = _through(inward, data.total)(_indefinite) == 0
-    if isinstance(init, str) and init in ("riemann", "median", "logeuclid") and not definite:
-        raise ValueError(
-            f"init={init!r} needs matrices that are positive definite on the {basis.shape[1]} dimensions of "
-            "their common range, and some are singular there (fewer samples than channels?): pass "
-            "init='euclid', or estimate the matrices with shrinkage."
-        )
-
-    def average(f: RowFunction) -> np.ndarray:
-        return data.average(lambda X: f(congruence(inward, X)))
-
-    if not isinstance(init, str):
-        center = congruence(inward, init)
-    else:
-        center = _find_center(init, average, data, basis.shape[1])
-    departures = _of(logm if definite else _from_identity, _through(invsqrtm(center) @ inward, data.total))
-    return Start(basis, center, class_directions(departures, center.shape[0], data.target.contrasts))
 
 
 def _of(function: Callable[[np.ndarray], np.ndarray], total: Total) -> Total:
