@@ -62,22 +62,22 @@ def check_spd(X: ArrayLike, *, name: str = "X", first: int = 0) -> Array:
     ValueError
         With a sentence that names the first offending matrix.
     """
-    return check_psd(X, None, name=name, first=first)
+    return check_psd(X, None, name=name, first=first, views=False)
 
 
-def check_psd(X: Any, rank: int | None, *, name: str = "X", first: int = 0) -> Array:
+def check_psd(X: Any, rank: int | None, *, name: str = "X", first: int = 0, views: bool = True) -> Array:
     """Return positive semi-definite matrices of at least some rank, in float64.
 
     Parameters and errors are those of `check_spd`, but that samples may be of several views,
-    (n, views, d, d), and matrices singular as long as each has numerical rank ``rank`` or more.  None: they
-    must be definite.
+    (n, views, d, d), unless ``views`` is False, and matrices singular as long as each has numerical rank
+    ``rank`` or more.  None: they must be definite.
     """
     X = as_numpy(X, name) if isinstance(X, list | tuple) else X
-    if len(getattr(X, "shape", ())) == 4:
+    if views and len(getattr(X, "shape", ())) == 4:
         check_stack(X, name, views=True)
-        views = [X[:, v, :, :] for v in range(X.shape[1])]
-        checked = [check_psd(of, rank, name=f"{name}[:, {v}]", first=first) for v, of in enumerate(views)]
-        same = all(one is other for one, other in zip(views, checked, strict=True))
+        stacks = [X[:, v, :, :] for v in range(X.shape[1])]
+        checked = [check_psd(of, rank, name=f"{name}[:, {v}]", first=first) for v, of in enumerate(stacks)]
+        same = all(one is other for one, other in zip(stacks, checked, strict=True))
         return X if same else array_namespace(checked[0]).stack(checked, axis=1)
     X = check_symmetric(X, name=name, first=first)
     if _surely_definite(X):

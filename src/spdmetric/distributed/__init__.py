@@ -9,13 +9,4 @@ tasks does not change a bit of the result.  Everything is a task whose inputs th
 knows, down to the graph of X: what dies with a worker is computed again.
 
 Needs ``pip install 'spdmetric[dask]'``; nothing of Dask is imported before it is used.
-
-========== =====================================================================
-module     holds
-========== =====================================================================
-arrays     dask arrays: chunks that match, vectors computed when they are asked for
-cluster    tasks and results on a cluster that may break
-tasks      what workers do with their chunks
-objective  what the client does: `ClusterData`, `ClusterMisalignment`
-========== =====================================================================
 """

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import compress
 from math import prod
-from operator import add
+from operator import add, attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -256,17 +256,9 @@ def _decompose(pieces: Pieces, *, W: Factor, keep: bool) -> DecomposedPieces:
     return DecomposedPieces(reduce(Moments.merge, map(moments, pieces.pieces)), kept)
 
 
-def _moments_of(here: DecomposedPieces) -> Moments:
-    return here.moments  # they travel, the parts do not
-
-
 @one_thread
 def _merge_moments(moments: list[Moments]) -> Moments:
     return reduce(Moments.merge, moments)
-
-
-def _add_all(values: list[Any]) -> Any:
-    return reduce(add, values)
 
 
 @one_thread
@@ -319,7 +311,7 @@ class ClusterData(Data):
 
     def total(self, f: Summand) -> Any:
         values = self.cluster.each(partial(_apply, f), self.X)
-        return self.cluster.result(self.cluster.merge(_add_all, values))
+        return self.cluster.result(self.cluster.merge(partial(reduce, add), values))
 
     def whitened(self, factor: Factor) -> ClusterData:
         """The matrices ``W X W'``, kept on the workers."""
@@ -333,7 +325,8 @@ class ClusterData(Data):
     def decompose(self, W: Factor, *, gram: bool) -> tuple[Any, Summary, list[Any]]:
         """Moments of all chunks together and the chunks at W as futures, and what they say in short."""
         here = self.cluster.each(partial(_decompose, W=W, keep=self.keep), self.X)
-        moments = self.cluster.merge(_merge_moments, self.cluster.each(_moments_of, here))
+        of_chunks = self.cluster.each(attrgetter("moments"), here)  # they travel, the parts do not
+        moments = self.cluster.merge(_merge_moments, of_chunks)
         return moments, self.fetch(self.call(Summary.from_moments, moments)), here
 
     def _pieces(self, parts: list[Future]) -> list[Any]:
@@ -343,7 +336,7 @@ class ClusterData(Data):
         """Sum over the chunks of ``f(part, *shared)``; what is shared may be on a worker."""
         columns = [[value] * len(parts) for value in shared]
         values = self.cluster.each(partial(_total, f=f, W=W), self._pieces(parts), parts, *columns)
-        return self.cluster.result(self.cluster.merge(_add_all, values))
+        return self.cluster.result(self.cluster.merge(partial(reduce, add), values))
 
     def gather(self, W: Factor, parts: list[Future]) -> tuple[np.ndarray, ClassTarget]:
         """Vectors of all matrices, brought here with their target: n p numbers."""

@@ -294,12 +294,13 @@ class Whitened(NamedTuple):
     def _start_at_identity(self, data: Data, logs: np.ndarray | None = None) -> Start | ViewStarts:
         """Where learning starts among whitened matrices; of low rank, given their tangent vectors."""
         center: Any = self.center
-        several, starts = isinstance(center, ViewStarts), []
-        points = [start.center for start in (center.views if several else [center])]
-        for G0, columns in zip(points, view_columns(points), strict=True):
-            known = None if logs is None else Data(fill_matrices(logs[:, columns], G0), data.target)
-            starts.append(Start.at_identity(len(G0), data.dtype, known))
-        return ViewStarts(tuple(starts), center.scales) if several else starts[0]
+        of_views = [center] if isinstance(center, Start) else center.views
+        empty = [np.empty((len(start.center), 0), data.dtype) for start in of_views]
+        starts = []
+        for one, columns in zip(empty, view_columns(empty), strict=True):
+            known = None if logs is None else Data(fill_matrices(logs[:, columns], one), data.target)
+            starts.append(Start.at_identity(len(one), data.dtype, known))
+        return starts[0] if isinstance(center, Start) else ViewStarts(tuple(starts), center.scales)
 
 
 def whiten_at_center(data: Data, grid: Grid, init: str | Array) -> Whitened:

@@ -16,7 +16,7 @@ from functools import partial, reduce
 from math import prod
 from operator import add
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from array_api_compat import is_array_api_obj
@@ -234,6 +234,7 @@ class Data:
     map: Map = map
 
     gathers = True  # vectors of all matrices can be brought together
+    gather: ClassVar[Any]  # brings a few here with their target, where chunks are elsewhere
 
     def __post_init__(self) -> None:
         self.shape = tuple(self.X.shape)  # (n, d, d), or (n, views, d, d)
@@ -318,10 +319,6 @@ class Data:
             values = self.map(lambda chunk: f(chunk.decompose(W, keep=False), *shared), self.chunks)
         return reduce(add, values)
 
-    def gather(self, W: Factor, parts: list[Any]) -> tuple[np.ndarray, Target]:
-        """Vectors of all matrices, brought here with their target; these are kept."""
-        return np.concatenate([part.features for part in parts]), self.target
-
     def call(self, f: Callable[..., Any], *args: Any) -> Any:
         """Call a function where moments are: here."""
         return f(*args)
@@ -384,9 +381,15 @@ def check_chunks(X: Array, rank: int | None, rows: list[slice], map: Map = map) 
 
 
 def check_stored(X: Array, rank: int | None, rows: list[slice], map: Map = map) -> LazyStack:
-    """Check a stack chunk by chunk."""
-    symmetric = [np.array_equal(c, adjoint(c)) for c, _ in check_chunks(X, rank, rows, map)]
-    return stored(X, symmetric=all(symmetric))
+    """Check a stack, chunk by chunk, that is read again; it need not be symmetric to the last digit."""
+    symmetric = all([np.array_equal(c, adjoint(c)) for c, _ in check_chunks(X, rank, rows, map)])
+    dtype = np.complex128 if np.dtype(X.dtype).kind == "c" else np.float64
+
+    def of_rows(rows: Rows) -> np.ndarray:
+        chunk = read(X, rows).astype(dtype, copy=False)
+        return chunk if symmetric else symmetrize(chunk)
+
+    return LazyStack(X.shape, of_rows, dtype)
 
 
 def _check_file(X: Array) -> None:
@@ -416,17 +419,6 @@ class LazyStack:
 
     def __getitem__(self, rows: Rows) -> np.ndarray:
         return self._of_rows(rows)
-
-
-def stored(X: Array, *, symmetric: bool) -> LazyStack:
-    """A stack that was checked, and is read again; it need not be symmetric to the last digit."""
-    dtype = np.complex128 if np.dtype(X.dtype).kind == "c" else np.float64
-
-    def of_rows(rows: Rows) -> np.ndarray:
-        chunk = read(X, rows).astype(dtype, copy=False)
-        return chunk if symmetric else symmetrize(chunk)
-
-    return LazyStack(X.shape, of_rows, dtype)
 
 
 def select_rows(X: Array, index: np.ndarray) -> LazyStack:

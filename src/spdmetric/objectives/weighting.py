@@ -18,7 +18,7 @@ p and never subtracts a leverage from 1.  Derivations: ``docs/math.md``, "The we
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -66,12 +66,8 @@ class Errors(NamedTuple):
         return Errors(squares, products, self.total + other.total, self.gaps + other.gaps, self.n + other.n)
 
 
-class Fit(NamedTuple):
-    """Ridge regression at one penalty."""
-
-    coefficients: np.ndarray  # B, (p, c)
-    explained: np.ndarray  # (c, c), sum w_i Y_i' F_i of the fitted F
-    unexplained: np.ndarray  # (c, c), sum w_i Y_i' (Y_i - F_i)
+# Coefficients B, (p, c); what is explained, (c, c), sum w_i Y_i' F_i of the fitted F, and what is not.
+Fit: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 class Weighting(NamedTuple):
@@ -184,7 +180,7 @@ class FeatureRidge(NamedTuple):
         """Coefficients at a penalty; the rows are not needed any more."""
         scaled = self.inner / (self.values + penalty)[:, None]
         explained = scaled.T @ self.inner
-        return Fit(self.basis @ scaled, explained, self.squares - explained)
+        return self.basis @ scaled, explained, self.squares - explained
 
 
 class GramRidge(NamedTuple):
@@ -230,7 +226,7 @@ class GramRidge(NamedTuple):
         assert rows is not None
         scaled = self.inner / (self.values + penalty)[:, None]
         explained = (self.inner * self.values[:, None]).T @ scaled
-        return Fit(((self.basis @ scaled).T @ rows).T, explained, penalty * self.inner.T @ scaled)
+        return ((self.basis @ scaled).T @ rows).T, explained, penalty * self.inner.T @ scaled
 
 
 def _class_penalties(
@@ -307,17 +303,18 @@ def _directions(fit: Fit, left_out: np.ndarray) -> np.ndarray:
     interpolates has none; there the errors of the matrices left out take their place, half of their
     covariance replaced by its mean as there are few of them for so many directions.
     """
-    root = _inverse_root(fit.explained + fit.unexplained)  # (c, r): r targets are independent
-    share, theta = np.linalg.eigh(root.T @ fit.explained @ root)
+    coefficients, explained, unexplained = fit
+    root = _inverse_root(explained + unexplained)  # (c, r): r targets are independent
+    share, theta = np.linalg.eigh(root.T @ explained @ root)
     known = share > _LEAST_EXPLAINED
     if known.any() and share[known].mean() > _INTERPOLATES and left_out.any():
         contrasts = np.linalg.qr(root)[0]
         errors = contrasts.T @ left_out @ contrasts
         shrunk = errors / np.trace(errors) * len(errors) + np.eye(len(errors))
-        return _signed(fit.coefficients @ (contrasts @ _inverse_root(shrunk)))
+        return _signed(coefficients @ (contrasts @ _inverse_root(shrunk)))
     share, theta = share[known][::-1], root @ theta[:, known][:, ::-1]  # what is explained best comes first
-    rest = np.einsum("ij,ik,kj->j", theta, fit.unexplained, theta)
-    return _signed(fit.coefficients @ (theta / np.sqrt(share * np.maximum(rest, _LEAST_UNEXPLAINED))))
+    rest = np.einsum("ij,ik,kj->j", theta, unexplained, theta)
+    return _signed(coefficients @ (theta / np.sqrt(share * np.maximum(rest, _LEAST_UNEXPLAINED))))
 
 
 def _signed(directions: np.ndarray) -> np.ndarray:
