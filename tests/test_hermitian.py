@@ -129,6 +129,14 @@ def labeled(rng):
     return A @ A.conj().mT / 12, y
 
 
+@pytest.mark.parametrize("rank", [None, 2])
+def test_a_real_start_is_a_complex_one(labeled, rank):
+    X, y = labeled
+    start = X.mean(axis=0).real
+    real, same = (LogEuclideanMetric(rank=rank, init=init).fit(X, y) for init in (start, start + 0j))
+    np.testing.assert_array_equal(real.components_, same.components_)
+
+
 @pytest.mark.parametrize("compiled", ["0", "1"])
 @pytest.mark.parametrize("rank", [None, 2])
 def test_alignment_and_gradient_are_those_of_the_transcription(labeled, rng, rank, compiled, monkeypatch):

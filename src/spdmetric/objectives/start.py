@@ -109,6 +109,7 @@ def find_start(data: Data | OneView, init: str | Array, rank: int | None) -> Any
         init = check_spd(np.asarray(to_numpy(init))[None], name="init")[0]
         if init.shape != (d, d):
             raise ValueError(f"init has shape {init.shape}, but the matrices of X are {d} x {d}.")
+        init = init.astype(np.result_type(init, data.dtype), copy=False)  # a real one of complex matrices
     basis, average = np.eye(d), data.average
     if rank is not None:  # of singular matrices, on the range that they share
         basis = common_range(data.average)
