@@ -407,10 +407,10 @@ def test_ties_are_named_up_to_three_and_never_out_of_order():
     judged = verdict.judge(made_up(right, groups=HALF))
     assert [line.tied for line in judged.lines] == [False, True, False, False]
     assert judged.lines[3].behind.sign == 0
-    assert verdict.tie_sentence(judged) == "Tied with MDM: Tangent space + SVM."
+    assert verdict.tie_sentence(judged) == "Not clearly behind MDM: Tangent space + SVM."
     many = dict.fromkeys(("mdm", "svm", "euclid", "nca", LDA), EIGHTY)
     found = verdict.tie_sentence(verdict.judge(made_up(many)))
-    assert found == "Tied with MDM: 4 others, marked ≈ in the table."
+    assert found == "Not clearly behind MDM: 4 others, marked ≈ in the table."
     assert verdict.tie_sentence(verdict.judge(made_up({"mdm": EIGHTY}))) == ""
 
 

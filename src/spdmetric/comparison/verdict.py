@@ -236,12 +236,12 @@ def headline(verdict: Verdict) -> str:
 
 
 def tie_sentence(verdict: Verdict) -> str:
-    """Which methods are tied with the best, by name where they are few."""
+    """Which methods are not clearly behind the best, by name where they are few."""
     names = [line.entry.title for line in verdict.ranked if line.tied]
     if not names:
         return ""
     listed = "; ".join(names) if len(names) <= 3 else f"{len(names)} others, marked ≈ in the table"
-    return f"Tied with {verdict.best.entry.title}: {listed}."
+    return f"Not clearly behind {verdict.best.entry.title}: {listed}."
 
 
 def failure_sentence(comparison: Comparison) -> str:
