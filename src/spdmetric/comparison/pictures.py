@@ -164,7 +164,14 @@ def draw_patterns(patterns: np.ndarray, channels: Sequence[str] | None) -> style
         [str(i + 1) for i in range(len(shown))] if channels is None else [str(one)[:8] for one in channels]
     )
     with _begin(float(np.clip(0.9 + 0.16 * len(shown), 2.4, 12.0))) as (figure, axes):
-        axes.imshow(shown / np.abs(shown).max(axis=0), "RdBu_r", vmin=-1, vmax=1, aspect="auto")
+        axes.imshow(
+            shown / np.abs(shown).max(axis=0),
+            "RdBu_r",
+            vmin=-1,
+            vmax=1,
+            aspect="auto",
+            interpolation="nearest",
+        )
         axes.set(xlabel="component, the one that differs most first", ylabel="channel")
         axes.set_xticks(range(shown.shape[1]), [str(k + 1) for k in range(shown.shape[1])])
         every = -(-len(shown) // 70)  # as many as there is room for
