@@ -61,12 +61,6 @@ def test_classes_of_several_clusters_get_neighbors(rng):
     assert LogEuclideanClassifier(head="centroid").fit(X, y).head_ == "centroid"
 
 
-def test_the_same_for_any_number_of_jobs(toy, fitted):
-    X, y, X_test, _ = toy
-    again = clone(fitted).set_params(n_jobs=2).fit(X, y)
-    np.testing.assert_array_equal(again.predict_proba(X_test), fitted.predict_proba(X_test))
-
-
 # -- heads ------------------------------------------------------------------------------------
 
 
