@@ -327,7 +327,7 @@ def test_compare_gives_all_views_to_our_metrics_and_the_first_to_others(several,
     np.testing.assert_array_equal(
         load(tmp_path / "mdm.skops").predict(X), report.best_estimator("mdm").predict(X)
     )
-    compare(X, y, methods="spdmetric").save(tmp_path / "page.html")
+    compare(X, y, methods="spdmetric", repeats=1).save(tmp_path / "page.html")
     assert "48 samples of 3 matrices of size 4" in (tmp_path / "page.html").read_text()
 
 
