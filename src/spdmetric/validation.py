@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from math import frexp, isfinite, ldexp
 from numbers import Integral, Real
 from typing import Any
@@ -137,8 +136,10 @@ def _read_stack(X: Any, name: str) -> tuple[Array, float]:
     # In rows: sums in another order have other last digits.
     X = X if is_tensor(X) else np.asarray(as_numbers(X, name), order="C")
     check_stack(X, name)
-    single = str(X.dtype).rpartition(".")[2] in ("float32", "float16", "bfloat16", "complex64")
-    return as_float(X), _ASYMMETRY["float32" if single else "float64"]
+    xp, dtype = array_namespace(X), str(X.dtype).rpartition(".")[2]
+    single = dtype in ("float32", "float16", "bfloat16", "complex64")
+    X = xp.astype(X, xp.complex128 if is_complex(X) else xp.float64, copy=False)
+    return X, _ASYMMETRY["float32" if single else "float64"]
 
 
 @dataclass(frozen=True)
@@ -172,7 +173,7 @@ def bad_matrices(X: np.ndarray, names: Sequence[str] | None = None) -> list[Bad]
         }
         return [by_index[k] for k in sorted(by_index)]
     matrices, allowed = _read_stack(X, "X")
-    found = _find_faults(matrices, partial(_find_fault, name="X", allowed=allowed))
+    found = {k: fault[0] for k, A in enumerate(matrices) if (fault := _find_fault(A, "X", allowed))}
     rest = [k for k in range(len(matrices)) if k not in found]
     if rest and not _surely_definite(symmetrize(matrices[rest])):
         single = allowed == _ASYMMETRY["float32"]
@@ -182,22 +183,15 @@ def bad_matrices(X: np.ndarray, names: Sequence[str] | None = None) -> list[Bad]
 
 def bad_signals(X: np.ndarray, names: Sequence[str] | None = None) -> list[Bad]:
     """The same for signals, (n, channels, times): those with NaN or infinity, and those that are zero."""
-    return _named(_find_faults(X, _find_gaps), names)
+    return _named({k: gaps[0] for k, one in enumerate(X) if (gaps := _find_gaps(one))}, names)
 
 
 def _named(found: Mapping[int, str], names: Sequence[str] | None) -> list[Bad]:
     return [Bad(k, names[k] if names else f"X[{k}]", why) for k, why in sorted(found.items())]
 
 
-_Fault = tuple[str, str]  # what is wrong with a matrix, and what was expected
-
-
-def _find_faults(stack: np.ndarray, find: Callable[[np.ndarray], _Fault | None]) -> dict[int, str]:
-    """What is wrong with each matrix that cannot be used."""
-    return {k: fault[0] for k, one in enumerate(stack) if (fault := find(one)) is not None}
-
-
-def _find_gaps(A: np.ndarray) -> _Fault | None:
+def _find_gaps(A: np.ndarray) -> tuple[str, str] | None:
+    """What is wrong with numbers, and what was expected."""
     for wrong, kind in ((np.isnan(A), "NaN"), (np.isinf(A), "infinity")):
         if wrong.any():
             return (
@@ -207,7 +201,7 @@ def _find_gaps(A: np.ndarray) -> _Fault | None:
     return None if A.any() else ("all entries are zero", "some that are not.")
 
 
-def _find_fault(A: np.ndarray, name: str, allowed: float) -> _Fault | None:
+def _find_fault(A: np.ndarray, name: str, allowed: float) -> tuple[str, str] | None:
     """Why a matrix is no covariance matrix, as far as its entries tell."""
     if (gaps := _find_gaps(A)) is not None:
         return gaps
