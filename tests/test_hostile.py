@@ -18,7 +18,7 @@ from sklearn.base import clone
 
 import spdmetric
 from random_matrices import labeled, spd
-from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV
+from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV, Shrinkage
 
 
 @pytest.fixture
@@ -387,3 +387,21 @@ def test_no_more_broad_excepts_and_no_error_of_no_kind():
     assert set(broad) <= set(BROAD)
     assert len(broad) <= len(BROAD)
     assert not vague, "raise an error that derives from ValueError, TypeError, OSError or MemoryError"
+
+
+def test_whole_numbers_that_float64_cannot_hold(data):
+    X, y = data
+    huge, classifier = 10**400, LogEuclideanClassifier(cv=2)
+    for call in (
+        lambda: LogEuclideanMetric(huge).fit(X, y),
+        lambda: LogEuclideanMetric(kernel="rbf", gamma=huge).fit(X, y),
+        lambda: LogEuclideanMetric(class_weight={y[0]: huge}).fit(X, y),
+        lambda: LogEuclideanMetric().fit(X, y, [huge] * len(X)),
+        lambda: LogEuclideanMetric().fit([[[huge]]] * len(X), y),
+        lambda: Shrinkage("oas", n_samples=huge).fit(X),
+        lambda: clone(classifier).fit(X, y).adapt(X, y, weight=huge),
+    ):
+        with pytest.raises(ValueError, match="expected"):
+            call()
+    with pytest.raises(TypeError, match="numbers that NumPy can hold"):
+        classifier.fit(X, [huge + k % 2 for k in range(len(X))])

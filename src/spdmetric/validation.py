@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import frexp, isfinite, ldexp
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from array_api_compat import is_array_api_obj, is_cupy_array, is_dask_array, is_numpy_array, is_torch_array
@@ -253,7 +253,10 @@ def as_numbers(x: ArrayLike, name: str) -> np.ndarray:
                 f"{name} has dtype object, and {place} is of type {type(entry).__name__}: expected real "
                 "numbers (an argument must be a number, not a string, None or an object)."
             )
-    return x.astype(np.float64)
+    try:
+        return x.astype(np.float64)
+    except OverflowError as error:
+        raise ValueError(f"{name} has a whole number that float64 cannot hold: expected less.") from error
 
 
 def as_numpy(x: ArrayLike, name: str) -> np.ndarray:
@@ -430,9 +433,17 @@ def check_random_state(random_state: object) -> None:
         )
 
 
+def is_finite_number(value: object) -> TypeGuard[Real]:
+    """Whether a value is a real number that float64 can hold."""
+    try:
+        return isinstance(value, Real) and isfinite(value)
+    except OverflowError:  # a whole number of several hundred digits
+        return False
+
+
 def check_radius(radius: object) -> float:
     """Return a radius as a float, if float64 goes so far."""
-    if not isinstance(radius, Real) or not isfinite(radius) or radius < 0:
+    if not is_finite_number(radius) or float(radius) < 0:
         raise ValueError(
             f"{spell('radius', radius)}: expected a finite number >= 0, the largest affine-invariant "
             "distance from the start; 0 learns nothing. Without a bound the search runs away to degenerate G."
@@ -521,7 +532,11 @@ def check_label_kind(y: np.ndarray, name: str, first: int = 0) -> np.ndarray:
 def _is_missing(label: object) -> bool:
     # pandas.NA is not equal to anything, itself included, and does not say so in a bool.
     named = type(label).__name__ in ("NAType", "NaTType")
-    return label is None or named or (isinstance(label, Real) and not isfinite(label))
+    return (
+        label is None
+        or named
+        or (isinstance(label, Real) and not isinstance(label, Integral) and not isfinite(label))
+    )
 
 
 def _one_kind(y: np.ndarray, name: str, first: int) -> np.ndarray:
@@ -750,7 +765,7 @@ def codes_among(classes: np.ndarray, y: np.ndarray, otherwise: str) -> np.ndarra
 
 def check_own_weight(weight: object) -> None:
     """Refuse a weight of the matrices of a new domain that is neither None nor positive."""
-    if weight is not None and (not isinstance(weight, Real) or not 1 / _WEIGHTS <= float(weight) <= _WEIGHTS):
+    if weight is not None and not (is_finite_number(weight) and 1 / _WEIGHTS <= float(weight) <= _WEIGHTS):
         between = f"between {1 / _WEIGHTS:.0e} and {_WEIGHTS:.0e}"
         raise ValueError(f"weight={weight!r}: expected a number > 0, {between}, or None to choose it.")
 

@@ -403,7 +403,7 @@ def check_parameters(metric: LogEuclideanMetric) -> None:
             f"gamma={gamma!r} is of the Gaussian kernel, and kernel='linear' has none: pass "
             "kernel='rbf', or leave gamma=None."
         )
-    if gamma is not None and (not isinstance(gamma, Real) or not isfinite(gamma) or gamma <= 0):
+    if gamma is not None and not (validation.is_finite_number(gamma) and float(gamma) > 0):
         raise ValueError(
             f"gamma={gamma!r}: expected a finite number > 0, or None to learn it with the metric."
         )
@@ -419,7 +419,7 @@ def check_parameters(metric: LogEuclideanMetric) -> None:
             f"class_weight={by_label!r}: expected one of None, 'balanced', or a dict of weights."
         )
     for label, weight in by_label.items() if isinstance(by_label, Mapping) else ():
-        if not isinstance(weight, Real) or not isfinite(weight) or weight <= 0:
+        if not (validation.is_finite_number(weight) and float(weight) > 0):
             raise ValueError(
                 f"class_weight[{label!r}]={weight!r}: expected a finite number > 0. To leave a class out, "
                 "drop its matrices."

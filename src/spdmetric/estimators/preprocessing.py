@@ -239,7 +239,7 @@ class Shrinkage(MatrixTransformer):
             lwf = "that of Ledoit and Wolf needs the signals, see Covariances('lwf') of pyRiemann; "
             why = lwf if isinstance(a, str) and a == "lwf" else ""
             raise ValueError(f"shrinkage={a!r}: {why}expected 'oas' or a number above 0, at most 1.")
-        if n is not None and not (isinstance(n, Integral) and n >= 1):
+        if n is not None and not (isinstance(n, Integral) and validation.is_finite_number(n) and n >= 1):
             raise ValueError(f"n_samples={n!r}: expected a whole number, at least 1, or None.")
 
 
