@@ -77,16 +77,16 @@ CANNOT = {
 # What is asked of classes, and does not concern a regressor.
 OF_CLASSES = (
     *("labels_that_are_none_are_named", "a_column_of_labels_is_taken_with_a_warning", "labels_of_many_kinds"),
-    *("one_class_is_told", "one_class_that_counts_is_told", "a_continuous_target_is_refused"),
+    *("one_class_is_refused", "one_class_that_counts_is_refused", "a_continuous_target_is_refused"),
     "class_weights_are_sample_weights",
 )
 
 # Checks of labels and weights, for estimators that take them.
 OF_LABELS = {
-    *("one_matrix_is_told", "y_is_needed", "labels_that_are_none_are_named", "labels_of_many_kinds"),
-    *("a_column_of_labels_is_taken_with_a_warning", "one_class_is_told", "one_class_that_counts_is_told"),
+    *("one_matrix_is_refused", "y_is_needed", "labels_that_are_none_are_named", "labels_of_many_kinds"),
+    *("a_column_of_labels_is_taken_with_a_warning", "one_class_is_refused", "one_class_that_counts_is_refused"),
     *("something_is_learned", "a_continuous_target_is_refused", "class_weights_are_sample_weights"),
-    *("weights_of_many_kinds", "weights_that_are_none_are_told", "weights_are_left_as_they_are"),
+    *("weights_of_many_kinds", "weights_that_are_none_are_refused", "weights_are_left_as_they_are"),
     "a_weight_of_two_is_twice",
 }
 
@@ -368,7 +368,7 @@ def one_matrix_is_no_stack(estimator):
 
 
 @check("check_fit2d_1sample")
-def one_matrix_is_told(estimator):
+def one_matrix_is_refused(estimator):
     X, y = data()
     with pytest.raises(ValueError, match=r"1 class|1 sample|y is constant"):
         estimator.fit(X[:1], y[:1])
@@ -463,14 +463,14 @@ def a_column_of_labels_is_taken_with_a_warning(estimator):
 
 
 @check("check_classifiers_one_label")
-def one_class_is_told(estimator):
+def one_class_is_refused(estimator):
     X, y = data()
     with pytest.raises(ValueError, match="y has 1 class, 0: expected at least two"):
         estimator.fit(X, 0 * y)
 
 
 @check("check_classifiers_one_label_sample_weights")
-def one_class_that_counts_is_told(estimator):
+def one_class_that_counts_is_refused(estimator):
     X, y = data()
     with pytest.raises(ValueError, match="zero for all matrices of class 1"):
         estimator.fit(X, y, sample_weight=(y == 0).astype(float))
@@ -546,7 +546,7 @@ def weights_of_many_kinds(estimator):
 
 
 @check("check_sample_weights_shape", "check_all_zero_sample_weights_error")
-def weights_that_are_none_are_told(estimator):
+def weights_that_are_none_are_refused(estimator):
     X, y = data()
     bad = {
         "sample_weight.shape": (np.ones(23), np.ones((24, 2)), np.ones((24, 1))),
