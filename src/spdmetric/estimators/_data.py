@@ -189,7 +189,7 @@ def warn_if_confounded(y: Array, sample_domain: Array, sample_weight: Array | No
 
 def recenter_rows(X: Array, index: np.ndarray, means: list[np.ndarray]) -> Any:
     """Matrices, each recentered by one of the means; those of a file or a cluster when they are read."""
-    factors = map_views(invsqrtm, np.stack(means))
+    factors = map_padded(invsqrtm, np.stack(means))
     if is_dask_array(X):
         from spdmetric.distributed import arrays
 
@@ -249,7 +249,7 @@ def _one_view(X: Array, v: int, size: int) -> Any:
     return LazyStack(shape, lambda rows: records.read(X, rows)[:, v, :size, :size], X.dtype)
 
 
-def map_views(f: Callable[[np.ndarray], np.ndarray], X: np.ndarray) -> np.ndarray:
+def map_padded(f: Callable[[np.ndarray], np.ndarray], X: np.ndarray) -> np.ndarray:
     """A function of matrices (n, d, d), or of those of each view without its padding."""
     if X.ndim == 3:
         return f(X)
