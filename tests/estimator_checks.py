@@ -84,7 +84,8 @@ OF_CLASSES = (
 # Checks of labels and weights, for estimators that take them.
 OF_LABELS = {
     *("one_matrix_is_refused", "y_is_needed", "labels_that_are_none_are_named", "labels_of_many_kinds"),
-    *("a_column_of_labels_is_taken_with_a_warning", "one_class_is_refused", "one_class_that_counts_is_refused"),
+    *("a_column_of_labels_is_taken_with_a_warning", "one_class_is_refused"),
+    "one_class_that_counts_is_refused",
     *("something_is_learned", "a_continuous_target_is_refused", "class_weights_are_sample_weights"),
     *("weights_of_many_kinds", "weights_that_are_none_are_refused", "weights_are_left_as_they_are"),
     "a_weight_of_two_is_twice",
