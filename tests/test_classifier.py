@@ -85,11 +85,11 @@ def test_class_means_are_linear_discriminant_analysis(rng):
 def test_shares_count_where_they_are_not_chance(rng):
     codes = np.repeat([0, 1], [90, 10])
     head = ClassMeans.from_vectors(rng.standard_normal((100, 2)), ClassTarget.from_codes(codes))
-    np.testing.assert_allclose(head.share, [0.9, 0.1])
+    np.testing.assert_allclose(np.exp(head.offset), [0.9, 0.1])
     few = ClassMeans.from_vectors(
         rng.standard_normal((30, 2)), ClassTarget.from_codes(np.repeat([0, 1], [17, 13]))
     )
-    np.testing.assert_allclose(few.share, [0.5, 0.5])
+    np.testing.assert_allclose(np.exp(few.offset), [0.5, 0.5])
 
 
 def test_an_absent_class_has_no_probability(rng):

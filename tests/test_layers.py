@@ -203,7 +203,7 @@ def test_every_module_keeps_the_layers():
         ("estimators.metric", "import spdmetric.io.models", "later layer"),
         ("objectives.alignment", "from spdmetric.objectives import gaussian", "cycle"),
         ("plots.learned", "from spdmetric.means import _EPS", "private name"),
-        ("io.models", "from spdmetric.estimators import _data", "private module"),
+        ("io.models", "from spdmetric.estimators import _domains", "private module"),
         ("solvers.gradient", "from spdmetric.linalg.symmetric import lazy", "nothing of the package"),
         ("comparison.page", "from spdmetric import cli", "later layer"),
     ],
@@ -222,9 +222,9 @@ def test_programs_import_what_is_public():
 @pytest.mark.parametrize(
     "line",
     [
-        "from spdmetric.estimators._data import checked_of",
-        "from spdmetric.estimators import _data",
-        "import spdmetric.estimators._data",
+        "from spdmetric.estimators._domains import checked_of",
+        "from spdmetric.estimators import _domains",
+        "import spdmetric.estimators._domains",
         "def f():\n    from spdmetric.geometry import _EPS",
     ],
 )

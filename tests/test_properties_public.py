@@ -35,11 +35,10 @@ from spdmetric import (
     validation,
 )
 from spdmetric.estimators import TransferClassifier
-from spdmetric.estimators._data import check_target
 from spdmetric.linalg import symmetric as matrices
 from spdmetric.linalg.symmetric import congruence, invsqrtm, spectrum, vech
 from spdmetric.objectives.alignment import Misalignment
-from spdmetric.objectives.data import ClassTarget, Data
+from spdmetric.objectives.data import ClassTarget, Data, check_target
 from spectral import LogCongruence
 
 TOTAL, OF_ALL_ESTIMATORS = 10_000, 2_000  # examples of a nightly run, and of what holds for every estimator

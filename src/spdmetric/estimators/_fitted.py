@@ -6,22 +6,22 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import partial, wraps
+from functools import wraps
 from itertools import combinations, combinations_with_replacement
 from pathlib import Path
 from typing import Any, Self, TypeVar, cast
 
 import numpy as np
-from array_api_compat import device, is_dask_array
+from array_api_compat import is_dask_array
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from spdmetric import validation
-from spdmetric.estimators._data import find_domain_means, read_checked, recenter_rows
+from spdmetric.estimators._domains import find_domain_means, read_checked, recenter_rows
 from spdmetric.estimators.embedding import AnyEmbedding, Embedding, embedding_at
 from spdmetric.geometry import geodesic
 from spdmetric.io.atomic import atomic_file
-from spdmetric.linalg.symmetric import Array, array_namespace, congruence, detached, is_complex
+from spdmetric.linalg.symmetric import Array, array_namespace, congruence, detached, is_complex, like
 from spdmetric.linalg.threads import one_thread
 from spdmetric.means import average_over, find_mean
 from spdmetric.objectives.data import check_chunks, check_memory, is_stored, row_chunks, stored_shape
@@ -41,7 +41,17 @@ except ImportError:
         return method
 
 
-class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class StackEstimator(BaseEstimator):
+    """An estimator of stacks, of matrices or of signals, as scikit-learn's tags say it."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        return tags
+
+
+class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, StackEstimator):
     """What `LogEuclideanMetric` and `LogEuclideanMetricCV` can do after `fit`.
 
     All of it follows from ``embedding_`` and the means of domains; of the parameters it needs ``init``.
@@ -159,10 +169,8 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
 
         Parameters
         ----------
-        X, y, sample_weight, sample_domain
-            See `fit`.
-        **fit_params : dict
-            What else `fit` takes.
+        X, y, sample_weight, sample_domain, **fit_params
+            What `fit` takes.
 
         Returns
         -------
@@ -178,20 +186,17 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         Parameters
         ----------
         X : array-like of shape (n_matrices, d, d)
-            SPD matrices, where `fit` takes them from; see `transform_to` for vectors that do
-            not fit in memory.
+            SPD matrices, where `fit` takes them from; see `transform_to` for more than memory holds.
         sample_domain : array-like of shape (n_matrices,), optional
-            Domain of each matrix, for a metric that was fitted with domains: it is recentered by the mean
-            that this domain had in `fit`.  A domain that was not there, of two matrices or more, is
-            recentered by the mean of its matrices in X, which is transductive: the vector of a matrix then
-            depends on the others.  Without it the matrices are of the session of the last `adapt`.
+            Domain of each matrix, if `fit` had domains: it is recentered by the mean of this domain there.  A
+            domain that was not there, of two matrices or more, is recentered by the mean of its matrices in
+            X: vectors then depend on each other.  None: the session of the last `adapt`.
 
         Returns
         -------
         vectors : ndarray of shape (n_matrices, d(d+1)/2), or (n_matrices, m(m+1)/2) at rank m
-            With a weighting (n_matrices, q), q the number of columns of ``weighting_``.  float32 for float32
-            input; tensors, on their own device, for tensors; for a dask array a dask array, computed
-            when it is asked.
+            With a weighting (n_matrices, q), q the number of columns of ``weighting_``.  float32 for float32;
+            for tensors tensors, on their own device; for a dask array one that is computed when it is asked.
         """
         check_is_fitted(self)
         if sample_domain is not None:
@@ -219,8 +224,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         X : array of shape (n_matrices, d, d), np.memmap, or anything with a shape that slices
             SPD matrices, of which a chunk is in memory at a time.
         path : str or path-like
-            File to write; read it with ``np.load(path, mmap_mode="r")``.  It appears when it is
-            whole: until then the vectors are in a file beside it, which is removed on failure.
+            File to write, whole or not at all; read it with ``np.load(path, mmap_mode="r")``.
 
         Returns
         -------
@@ -239,9 +243,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
 
     @one_thread
     def inverse_transform(self, vectors: Array) -> Array:
-        """SPD matrices of vectors: the inverse of `transform`, at low rank as far as there is one.
-
-        With a weighting there is none: vectors have lost the directions that do not count.
+        """SPD matrices of vectors: the inverse of `transform`; with a weighting there is none.
 
         Parameters
         ----------
@@ -287,23 +289,15 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
             recentered = recenter_rows(X, index, means)
             Z = arrays.transform(recentered, whitened.embed, whitened.n_features, None)
             return Z.astype(np.float32) if single else Z
-        if validation.is_tensor(X):  # learning runs on NumPy, vectors are computed where the tensor is
-            xp, place = array_namespace(X), partial(array_namespace(X).asarray, device=device(X))
-            parts = [np.flatnonzero(index == k) for k in range(len(means))]
-            of_parts = [
-                self.embedding_.update(_set_mean, mean).embed(xp.take(X, place(rows), axis=0))
-                for mean, rows in zip(means, parts, strict=True)
-            ]
-            Z = xp.take(xp.concat(of_parts), place(np.argsort(np.concatenate(parts))), axis=0)
-            return validation.as_float(Z, single=single)
-        vectors = np.empty((X.shape[0], self.embedding_.n_features), np.float32 if single else np.float64)
+        parts, vectors = [], []
         for k, mean in enumerate(means):
             embedding = self.embedding_.update(_set_mean, mean)
             for rows in np.array_split(np.flatnonzero(index == k), len(row_chunks(X.shape))):
                 if rows.size:
-                    some = X[rows] if isinstance(X, np.ndarray) else read_checked(X, rows)
-                    vectors[rows] = embedding.embed(some)
-        return vectors
+                    some = read_checked(X, rows) if is_stored(X) else _take_rows(X, rows)
+                    parts.append(rows)
+                    vectors.append(validation.as_float(embedding.embed(some), single=single))
+        return _take_rows(array_namespace(vectors[0]).concat(vectors), np.argsort(np.concatenate(parts)))
 
     def _vectors_by_chunks(self, X: Array) -> Iterator[tuple[slice, np.ndarray]]:
         embedding, shape = self._placed(), stored_shape(X)
@@ -421,16 +415,14 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
     def adapt(self, X: Array, sample_weight: Array | None = None) -> Self:
         """Carry the metric to a new, unlabeled session.
 
-        The factor W learned around the mean M of the training matrices becomes
-        ``W M^{1/2} N^{-1/2}``, N the Riemannian mean of the new session: new matrices are
-        recentered by their own mean as the training matrices were by theirs.
+        New matrices are recentered by their own Riemannian mean N as the training matrices were by theirs, M:
+        the factor W becomes ``W M^{1/2} N^{-1/2}``.
 
         Parameters
         ----------
         X : array-like of shape (n_matrices, d, d)
-            Matrices of the new session.  Their classes should be as frequent as in
-            training: the mean of a session that lacks a class is off by what the class
-            would have contributed, and so are the vectors.
+            Matrices of the new session.  Their classes should be as frequent as in training: what one that is
+            absent would have contributed to the mean is missing in the vectors.
         sample_weight : array-like of shape (n_matrices,), optional
             Non-negative weights.
 
@@ -497,8 +489,6 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.target_tags.one_d_labels = True
-        tags.input_tags.two_d_array = False
-        tags.input_tags.three_d_array = True
         tags.input_tags.positive_only = False
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
@@ -507,6 +497,10 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
 def _set_mean(embedding: Embedding, mean: np.ndarray | None = None) -> Embedding:
     """The same for matrices of a domain, or for such as are recentered."""
     return replace(embedding, domain_mean=mean)
+
+
+def _take_rows(X: Array, rows: np.ndarray) -> Array:
+    return array_namespace(X).take(X, like(rows, X), axis=0)
 
 
 def _check_vectors(vectors: Any) -> Array:

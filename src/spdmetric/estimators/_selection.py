@@ -145,7 +145,7 @@ def make_folds(
     counts = data.target.weight > 0
     if cv is None or isinstance(cv, Integral):
         data, groups, counts = data.weighted, None if groups is None else groups[counts], counts[counts]
-    codes = known_of(data.target)
+    codes = data.target.values if classes is None else data.target.codes
     n = len(codes)
     labels = codes if classes is None else np.argsort(order_classes(codes, len(classes)))[codes]
     if cv is not None:
@@ -184,11 +184,6 @@ def make_folds(
                 f"Fold {k} of {len(folds)} has no matrices with weight to score: expected at least one."
             )
     return folds
-
-
-def known_of(target: Target) -> np.ndarray:
-    """What is to be predicted: codes of classes, (n,), or regression targets, (n, q)."""
-    return target.codes if isinstance(target, ClassTarget) else target.values
 
 
 def stratified_folds(codes: np.ndarray, random_state: int, *, by_class: bool = True) -> list[Fold]:
@@ -251,22 +246,7 @@ class Whitened(NamedTuple):
     data: Data
     center: Start | ViewStarts | None  # None: no candidate is of full rank, and nothing is whitened
     logs: np.ndarray | None  # (n, p), tangent vectors at the center
-
-    @property
-    def n_features(self) -> int:
-        """Length of tangent vectors at full rank."""
-        if self.logs is not None:
-            return self.logs.shape[1]
-        d, views = self.data.shape[-1], prod(self.data.shape[1:-2])
-        return views * count_features(np.empty((d, 0), self.data.dtype))
-
-    @property
-    def unscaled_logs(self) -> np.ndarray | None:
-        """Tangent vectors as they were before views were given one spread."""
-        if self.logs is None or not isinstance(self.center, ViewStarts):
-            return self.logs
-        lengths = [count_features(start.center) for start in self.center.views]
-        return self.logs / np.repeat(self.center.scales, lengths)
+    n_features: int  # p, at full rank
 
     def find_problem(
         self, rows: Rows, rank: int | None, metric: LogEuclideanMetric, *, searched: bool = True
@@ -310,11 +290,12 @@ def whiten_at_center(data: Data, grid: Grid, init: str | Array) -> Whitened:
     of full rank matrices may be singular, and each fold looks for its own.
     """
     if None not in grid.radii:
-        return Whitened(data, None, None)
+        n_views, d = prod(data.shape[1:-2]), data.shape[-1]
+        return Whitened(data, None, None, n_views * count_features(np.empty((d, 0), data.dtype)))
     start = find_start(data, init, None)
     X = whiten(start.factor, data.X)
-    center = start.ball(None, 0.0).center
-    return Whitened(replace(data, X=X), start, embed(X, center.factor))
+    logs = embed(X, start.ball(None, 0.0).center.factor)
+    return Whitened(replace(data, X=X), start, logs, logs.shape[1])
 
 
 def embed(X: np.ndarray | Views, W: Factor) -> np.ndarray:
@@ -331,14 +312,9 @@ def split_views(X: Any, W: Factor) -> list[np.ndarray]:
     return [take_view(X, v, of_view.shape[1]) for v, of_view in enumerate(W.views)]
 
 
-class Prediction(NamedTuple):
-    """What a head says of the matrices that a fold leaves out; of classes, before calibration."""
-
-    evidence: np.ndarray  # (n_test, c), of classes; or the predicted targets
-    offset: np.ndarray  # (c,), log prior of classes; or the mean of the training targets
-
-
-FoldScores = dict[Candidate, Prediction]
+# What a head says of the matrices that a fold leaves out, by candidate: evidence of classes, (n_test, c),
+# before calibration, and their log prior, (c,); or the predicted targets and the mean of those of training.
+FoldScores = dict[Candidate, tuple[np.ndarray, np.ndarray]]
 
 
 def score_fold(
@@ -353,8 +329,8 @@ def score_fold(
                 for weighting in grid.weightings:
                     candidate = learned._replace(weighting=weighting, views=views)
                     known, new = _weigh(vectors, target, candidate, p)
-                    for k, prediction in _predict(target, known, new, grid.numbers):
-                        scores[candidate._replace(n_neighbors=k)] = prediction
+                    for k, evidence, offset in _predict(target, known, new, grid.numbers):
+                        scores[candidate._replace(n_neighbors=k)] = evidence, offset
     return scores
 
 
@@ -393,21 +369,21 @@ def _weigh(vectors: list[np.ndarray], target: Target, metric: Candidate, p: int)
 
 def _predict(
     target: Target, known: np.ndarray, new: np.ndarray, numbers: list[int]
-) -> Iterator[tuple[int | None, Prediction]]:
-    """Predictions of class means, or ridge regression, and of all numbers of neighbors."""
+) -> Iterator[tuple[int | None, np.ndarray, np.ndarray]]:
+    """What class means, or ridge regression, and all numbers of neighbors say; see `FoldScores`."""
     if isinstance(target, ClassTarget):
         by_mean = ClassMeans.from_vectors(known, target)
-        yield None, Prediction(by_mean.evidence(new), by_mean.offset)
+        yield None, by_mean.evidence(new), by_mean.offset
         if numbers:
             votes = Votes.from_vectors(known, target, max(numbers))
             for k, evidence in zip(numbers, votes.evidence_by_number(new, numbers), strict=True):
-                yield k, Prediction(evidence, np.zeros(evidence.shape[1]))
+                yield k, evidence, np.zeros(evidence.shape[1])
         return
-    yield None, Prediction(Ridge.from_vectors(known, target).predict(new), target.mean)
+    yield None, Ridge.from_vectors(known, target).predict(new), target.mean
     if numbers:
         means = NeighborMeans.from_vectors(known, target, max(numbers))
         for k, predicted in zip(numbers, means.predict_by_number(new, numbers), strict=True):
-            yield k, Prediction(predicted, target.mean)
+            yield k, predicted, target.mean
 
 
 class KnownPredictions(BaseEstimator):
@@ -472,18 +448,19 @@ class Table(NamedTuple):
 def tabulate(
     of_folds: Sequence[FoldScores],
     folds: Sequence[Fold],
-    target: Target,
+    target: Any,
     classes: np.ndarray | None,
     scorer: Any,
 ) -> Table:
     """Score all candidates; a matrix that was left out several times counts by its mean."""
     candidates, parts = list(of_folds[0]), [test for _, test in folds]
     tested, sizes = np.concatenate(parts), [len(part) for part in parts]
-    known, ends = known_of(target)[tested], np.cumsum(sizes)[:-1]
+    known: np.ndarray = target.values if classes is None else target.codes
+    known, ends = known[tested], np.cumsum(sizes)[:-1]
     scored = []
     for candidate in candidates:
-        evidence = np.concatenate([fold[candidate].evidence for fold in of_folds])
-        offset = np.repeat([fold[candidate].offset for fold in of_folds], sizes, axis=0)
+        evidences, offsets = zip(*(fold[candidate] for fold in of_folds), strict=True)
+        evidence, offset = np.concatenate(evidences), np.repeat(offsets, sizes, axis=0)
         if classes is None:
             scored.append(_score_targets(evidence, offset, known, ends, scorer))
         else:
@@ -576,9 +553,6 @@ def choose_for(views: str | None, table: Table, grid: Grid, head: str, rule: str
     metrics = [metric for metric in grid.metrics if metric.views == views]
     least = metrics[0]
 
-    def with_neighbors(metrics: list[Candidate], numbers: Sequence[int]) -> list[Candidate]:
-        return [metric._replace(n_neighbors=k) for metric in metrics for k in numbers]
-
     def best_of(candidates: list[Candidate], usual: Candidate) -> Candidate:
         still = [one for one in candidates if one.radius <= least.radius]
         return table.best(candidates, table.best(still, usual, clear), clear_learned)
@@ -587,10 +561,11 @@ def choose_for(views: str | None, table: Table, grid: Grid, head: str, rule: str
     if head in ("centroid", "ridge") or not grid.numbers:
         return first
     number = min(grid.numbers, key=lambda k: abs(k - USUAL_NUMBER))
-    second = best_of(with_neighbors(metrics, grid.numbers), least._replace(n_neighbors=number))
+    others = [metric._replace(n_neighbors=k) for metric in metrics for k in grid.numbers]
+    second = best_of(others, least._replace(n_neighbors=number))
     if head == "neighbors":
-        usual = first._replace(n_neighbors=number)
-        first = table.best(with_neighbors([first], grid.numbers), usual, clear)
+        by_number = [first._replace(n_neighbors=k) for k in grid.numbers]
+        first = table.best(by_number, first._replace(n_neighbors=number), clear)
         return table.best([second], first, clear_own, right=True)
     return table.best([second], table.best([second], first, clear_head, right=True), clear_head)
 

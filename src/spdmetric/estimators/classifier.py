@@ -26,21 +26,21 @@ from spdmetric.estimators._streaming import RandomState
 from spdmetric.estimators.cv import LogEuclideanMetricCV, MetricPredictor, Training, transform_to_numpy
 from spdmetric.estimators.heads import ClassMeans, Votes, log_posterior, order_classes
 from spdmetric.estimators.metric import LogEuclideanMetric
-from spdmetric.linalg.batch import map_views, view_columns
+from spdmetric.linalg.batch import count_features, map_views, view_columns
 from spdmetric.linalg.symmetric import Array, invsqrtm, powm
 from spdmetric.linalg.threads import one_thread
 from spdmetric.manifolds import ProductPoint
 from spdmetric.objectives.data import ClassTarget, take_view
+from spdmetric.objectives.start import ViewStarts
 from spdmetric.validation import ClassWeight, UninformativeDataError
 
 
 class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
     """Classifier of SPD matrices: metric and classifier are both chosen by cross-validation.
 
-    Metrics of several radii, ranks and weightings are learned on the same folds.  Each is tried with the
-    nearest class mean and with nearest neighbors.  The tangent vectors at the mean with a discriminant
-    weighting are chosen, unless another metric is clearly better.  The probabilities are calibrated on the
-    matrices that the folds leave out.
+    Metrics of several radii, ranks and weightings are learned on the same folds, each with the nearest class
+    mean and with nearest neighbors.  The tangent vectors at the mean with a discriminant weighting are chosen
+    unless another metric is clearly better.  Probabilities are calibrated on what the folds leave out.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         self.verbose = verbose
 
     def _learn_head(self, training: Training, X: Array, y: Array) -> None:
-        target = training.data.target
+        target = training.whitened.data.target
         self._store(self.metric_, training.vectors, target)
         vectors, ranks = _widen_vectors(self.metric_, training)
         centers = _find_centers(self.metric_, training)
@@ -376,11 +376,13 @@ def _widen_vectors(
 
     And both ranks, of each view.
     """
-    ranks, X = [len(view.factor) for view in metric.embedding_.views], training.data.X
+    ranks, X = [len(view.factor) for view in metric.embedding_.views], training.whitened.data.X
     if not metric.embedding_.low_rank:
         return training.plain, tuple(zip(ranks, ranks, strict=True))
     stacks = split_views(X, training.start.factor)
-    most = [validation.smallest_rank(one) if training.logs is None else one.shape[1] for one in stacks]
+    most = [
+        validation.smallest_rank(one) if training.whitened.logs is None else one.shape[1] for one in stacks
+    ]
     wide = [min(2 * m, rank) for m, rank in zip(ranks, most, strict=True)]
     vectors = training.plain
     if wide != ranks:
@@ -394,8 +396,9 @@ def _find_centers(metric: LogEuclideanMetricCV, training: Training) -> np.ndarra
 
     They are taken at the mean of all matrices, or of the domain of each.
     """
-    views, logs, X = metric.embedding_.views, training.logs, training.data.X
-    stacks = split_views(X, training.start.factor)
+    views, whitened = metric.embedding_.views, training.whitened
+    logs, target = whitened.logs, whitened.data.target
+    stacks = split_views(whitened.data.X, training.start.factor)
     if logs is None and not all(map(validation.is_definite, stacks)):
         return None
     if logs is None or metric.domains_ is not None:
@@ -404,7 +407,9 @@ def _find_centers(metric: LogEuclideanMetricCV, training: Training) -> np.ndarra
         else:  # X is whitened by the center, if there is one, and comes back
             roots = [np.eye(len(view.basis)) if logs is None else powm(view.center, 0.5) for view in views]
         logs = np.hstack([embed(X, W) for X, W in zip(stacks, roots, strict=True)])
-    target = training.data.target
+    elif isinstance(whitened.center, ViewStarts):  # as they were before views were given one spread
+        lengths = [count_features(start.center) for start in whitened.center.views]
+        logs = logs / np.repeat(whitened.center.scales, lengths)
     means = (target.weight[:, None] * target.uncentered).T @ logs
     means /= (target.share * target.weight.sum())[:, None]
     return means - target.share @ means

@@ -19,25 +19,27 @@ from sklearn.utils.validation import check_is_fitted
 from spdmetric import validation
 from spdmetric.caller import warn_at_caller
 from spdmetric.estimators import _selection as selection
-from spdmetric.estimators._data import (
-    check_target,
-    groups_of_domains,
-    recenter_domains,
-    warn_if_confounded,
-)
+from spdmetric.estimators._domains import groups_of_domains
 from spdmetric.estimators._fitted import (
     CallbackSupportMixin,
     FittedMetric,
+    StackEstimator,
     follow_folds,
     with_progress,
 )
 from spdmetric.estimators._selection import Candidate, Table, Whitened
 from spdmetric.estimators._streaming import RandomState, draw_seed
 from spdmetric.estimators.embedding import turn_vectors
-from spdmetric.estimators.metric import LogEuclideanMetric, check_parameters, learn_weighting, solve_path
+from spdmetric.estimators.metric import (
+    LogEuclideanMetric,
+    check_data,
+    check_parameters,
+    learn_weighting,
+    solve_path,
+)
 from spdmetric.linalg.symmetric import Array
 from spdmetric.linalg.threads import one_thread
-from spdmetric.objectives.data import ClassTarget, Data, LazyStack
+from spdmetric.objectives.data import ClassTarget, Data, is_stored, read
 from spdmetric.objectives.start import Start, ViewStarts
 from spdmetric.validation import check_candidates, check_radius, check_rank
 
@@ -58,10 +60,9 @@ class Training(NamedTuple):
     """What the final fit has at hand of the matrices with weight, for a head and for `adapt`."""
 
     rows: np.ndarray  # which of the matrices of `fit` these are
-    data: Data  # whitened by the center where there is one
+    whitened: Whitened
     vectors: np.ndarray  # (n, q), those of `transform`
     plain: np.ndarray  # (n, p), without the weighting
-    logs: np.ndarray | None  # (n, p), tangent vectors at the center of all matrices, without scales of views
     start: Start | ViewStarts  # of the final fit, in the coordinates of the data
 
 
@@ -239,16 +240,18 @@ class LogEuclideanMetricCV(FittedMetric):
                 "Cross-validation needs the matrices in this process, and those of a dask array stay on the "
                 "workers: fit on X.compute(), or choose a radius and use LogEuclideanMetric."
             )
-        recentered, domains = X, None
-        if sample_domain is not None:
-            recentered, domains = recenter_domains(X, sample_domain, sample_weight, mean=self._mean_name)
-            if groups is None and not isinstance(self.cv, Integral):  # a number of folds takes no groups
-                groups = groups_of_domains(sample_domain, sample_weight)
-        classes, data = self._check_data(recentered, y, sample_weight, metric, ranks)
-        if sample_domain is not None:
-            warn_if_confounded(y, sample_domain, sample_weight, metric.task)
+        # By default ranks follow those that the matrices have; at full rank matrices must be definite.
+        needed = 1 if ranks is None else None if None in ranks else max(ranks)
+        here = read(X, slice(None)) if is_stored(X) else X  # folds are in memory
+        data, classes, domains = check_data(metric, here, y, sample_weight, sample_domain, rank=needed)
+        check_head(self.head, "regression" if classes is None else "classification")
+        if classes is not None:
+            check_class_sizes(classes, data.weighted.target.counts)
+        if groups is not None:
+            groups = validation.check_groups(groups, data.shape[0])
+        elif sample_domain is not None and not isinstance(self.cv, Integral):  # a number takes no groups
+            groups = groups_of_domains(sample_domain, sample_weight)
         seed = self.random_state if isinstance(self.random_state, Integral) else draw_seed(self.random_state)
-        groups = validation.check_groups(groups, data.shape[0])
         folds = selection.make_folds(self.cv, data, classes, groups, int(seed))
         rows, data = np.flatnonzero(data.target.weight > 0), data.weighted
         numbers = self._find_numbers(data, min(len(train) for train, _ in folds))
@@ -269,21 +272,6 @@ class LogEuclideanMetricCV(FittedMetric):
         self._keep_input(data.shape, getattr(X, "view_names", None), classes, domains)
         used = whitened[grid.views.index(chosen.views)]
         return self._learn_chosen(used, rows, chosen, grid.radii[chosen.rank], metric)
-
-    def _check_data(
-        self, X: Array, y: Array, sample_weight: Any, metric: LogEuclideanMetric, ranks: Any
-    ) -> tuple[np.ndarray | None, Data]:
-        """Check matrices and targets; return classes and data, those without weight among them."""
-        ranks = [1] if ranks is None else ranks  # by default they follow those that the matrices have
-        needed = None if None in ranks else max(ranks)  # None: matrices must be definite
-        X = X[:] if isinstance(X, LazyStack) else X  # folds are in memory
-        X = validation.check_psd(validation.leave_out(X, sample_weight), needed)
-        classes, target = check_target(X, y, sample_weight, metric.class_weight, metric.task)
-        check_head(self.head, "regression" if classes is None else "classification")
-        data = Data(X, target)
-        if classes is not None:
-            check_class_sizes(classes, data.weighted.target.counts)
-        return classes, data
 
     def _find_numbers(self, data: Data, fewest: int) -> list[int]:
         """Numbers of neighbors to try, given how many matrices the smallest fold learns from."""
@@ -332,7 +320,7 @@ class LogEuclideanMetricCV(FittedMetric):
         if chosen.rank is None:
             plain = turn_vectors(self.embedding_.frame, vectors)
         vectors = plain if weighting is None else vectors @ weighting.directions
-        return Training(rows, whitened.data, vectors, plain, whitened.unscaled_logs, problem.start)
+        return Training(rows, whitened, vectors, plain, problem.start)
 
     def _check_parameters(self) -> tuple[LogEuclideanMetric, tuple[list[Any] | None, ...]]:
         """Check the parameters; return the metric to learn; radii, ranks and weightings that are given."""
@@ -430,7 +418,7 @@ def transform_to_numpy(metric: FittedMetric, X: Array, sample_domain: Array | No
     return np.asarray(validation.to_numpy(metric.transform(X, sample_domain)), dtype=np.float64)
 
 
-class MetricPredictor(CallbackSupportMixin, BaseEstimator):
+class MetricPredictor(CallbackSupportMixin, StackEstimator):
     """A chosen metric with a head behind it."""
 
     __metadata_request__fit: ClassVar = {"groups": False}  # as above
@@ -517,9 +505,3 @@ class MetricPredictor(CallbackSupportMixin, BaseEstimator):
         adapted = copy(self)
         adapted.metric_ = carry(self.metric_)
         return adapted
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.three_d_array = True
-        return tags

@@ -8,9 +8,10 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from spdmetric.estimators._fitted import StackEstimator
 from spdmetric.extras import require_extra
 from spdmetric.linalg.symmetric import Array
 from spdmetric.validation import as_numbers, bad_signals
@@ -18,7 +19,7 @@ from spdmetric.validation import as_numbers, bad_signals
 Pair = tuple[float, float]
 
 
-class FilterBankCovariances(TransformerMixin, BaseEstimator):
+class FilterBankCovariances(TransformerMixin, StackEstimator):
     """Covariance matrices of signals, a view for each frequency band and each time window.
 
     Every estimator of this package takes the views together, ``(n_trials, n_views, d, d)``, and learns a
@@ -158,12 +159,6 @@ class FilterBankCovariances(TransformerMixin, BaseEstimator):
         if bad := bad_signals(signals):
             raise ValueError(f"{bad[0].where} {bad[0].why}: drop that trial, or fill the gap.")
         return signals, 1.0 if sfreq is None else float(sfreq), first
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.three_d_array = True
-        return tags
 
 
 def _check_pair(name: str, pair: Pair, low: float, high: float, of: str) -> Pair:

@@ -38,7 +38,7 @@ class ClassMeans(NamedTuple):
 
     means: np.ndarray  # (c, q)
     variance: float  # of all vectors, the mean over directions
-    share: np.ndarray  # (c,), prior probability; zero for a class that is absent
+    offset: np.ndarray  # (c,), log prior probability; minus infinity for a class that is absent
 
     @classmethod
     def from_vectors(cls, vectors: np.ndarray, target: ClassTarget) -> ClassMeans:
@@ -49,7 +49,8 @@ class ClassMeans(NamedTuple):
         spread = share @ (vectors - share @ vectors) ** 2
         variance = float(spread.mean())  # zero where all vectors are the same, and so are the means
         variance = variance if variance > _TINY else 1.0
-        return cls(means, variance, _find_prior(target.share, len(weight)))
+        with np.errstate(divide="ignore"):
+            return cls(means, variance, np.log(_find_prior(target.share, len(weight))))
 
     def evidence(self, vectors: np.ndarray) -> np.ndarray:
         """Log likelihood of every class but for a constant, (n, c)."""
@@ -57,12 +58,6 @@ class ClassMeans(NamedTuple):
         one, other = vectors - center, self.means - center
         squares = np.sum(one**2, axis=1)[:, None] + np.sum(other**2, axis=1)
         return -np.maximum(squares - 2 * one @ other.T, 0.0) / (2 * self.variance)
-
-    @property
-    def offset(self) -> np.ndarray:
-        """Log prior probability of every class, (c,)."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.share)
 
 
 def _find_prior(share: np.ndarray, n: int) -> np.ndarray:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from functools import partial
-from math import isfinite
+from math import isfinite, prod
 from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
+from array_api_compat import is_dask_array
 from sklearn.exceptions import ConvergenceWarning
 
 from spdmetric import validation
 from spdmetric.caller import warn_at_caller
-from spdmetric.estimators._data import check_data, recenter_domains, warn_if_confounded
+from spdmetric.estimators._domains import recenter_domains, warn_if_confounded
 from spdmetric.estimators._fitted import FittedMetric, end_task, with_progress
 from spdmetric.estimators._streaming import (
     RandomState,
@@ -27,10 +28,18 @@ from spdmetric.estimators._streaming import (
 from spdmetric.estimators.embedding import AnyEmbedding, embedding_at
 from spdmetric.linalg.batch import map_views
 from spdmetric.linalg.symmetric import Array
-from spdmetric.linalg.threads import threads
+from spdmetric.linalg.threads import Map, threads
 from spdmetric.means import MEANS
 from spdmetric.objectives.alignment import Evaluation, Misalignment
-from spdmetric.objectives.data import Data
+from spdmetric.objectives.data import (
+    Data,
+    check_stored,
+    check_target,
+    fits,
+    is_stored,
+    row_chunks,
+    stored_shape,
+)
 from spdmetric.objectives.gaussian import MOST, GaussianEvaluation, GaussianMisalignment
 from spdmetric.objectives.start import Start, ViewStarts, find_start
 from spdmetric.objectives.weighting import Weighting
@@ -236,24 +245,12 @@ class LogEuclideanMetric(FittedMetric):
         """
         check_parameters(self)
         with threads(self.n_jobs) as map_chunks:
-            recentered, domains = X, None
-            if sample_domain is not None:
-                recentered, domains = recenter_domains(
-                    X, sample_domain, sample_weight, mean=self._mean_name, map=map_chunks
-                )
-            classes, data = check_data(
-                recentered,
-                y,
-                sample_weight,
-                class_weight=self.class_weight,
-                task=self.task,
-                rank=self.rank,
-                map=map_chunks,
+            data, classes, domains = check_data(
+                self, X, y, sample_weight, sample_domain, rank=self.rank, map=map_chunks
             )
-            if sample_domain is not None:
-                warn_if_confounded(y, sample_domain, sample_weight, self.task)
             if not data.gathers:
                 self._check_for_cluster()
+            data = data.weighted if data.gathers else data
             solver = SOLVERS.get(self.solver) or partial(stochastic_solver, random_state=self.random_state)
             start = find_start(data, self.init, self.rank)
             problem = find_problem(data, start, self.rank, kernel=self.kernel, gamma=self.gamma)
@@ -431,6 +428,62 @@ def check_parameters(metric: LogEuclideanMetric) -> None:
     validation.check_random_state(metric.random_state)
     if metric.callback is not None and not callable(metric.callback):
         raise ValueError(f"callback={metric.callback!r}: expected a function of one Record, or None.")
+
+
+# -- From what the user gives to what is learned from: the one place that asks what kind of array X is
+
+
+def check_data(
+    metric: Any,
+    X: Array,
+    y: Array,
+    sample_weight: Array,
+    sample_domain: Array,
+    *,
+    rank: int | None,
+    map: Map = map,
+) -> tuple[Data, np.ndarray | None, tuple[np.ndarray, np.ndarray] | None]:
+    """Check the data where they are, in memory, in a file, or on a cluster, and recenter domains.
+
+    ``metric`` says what y holds, how classes are weighed, and what domains are recentered by.  Returns the
+    data, the classes, None for regression targets, and names and means of the domains.
+    """
+    what = metric.class_weight, metric.task, rank
+    if sample_domain is None:
+        return *_check_in_place(X, y, sample_weight, *what, map), None
+    mean = metric._mean_name
+    recentered, domains = recenter_domains(X, sample_domain, sample_weight, mean=mean, map=map)
+    data, classes = _check_in_place(recentered, y, sample_weight, *what, map)
+    warn_if_confounded(y, sample_domain, sample_weight, metric.task)
+    return data, classes, domains
+
+
+def _check_in_place(
+    X: Any, y: Any, sample_weight: Any, class_weight: ClassWeight, task: str, rank: int | None, map: Map
+) -> tuple[Data, np.ndarray | None]:
+    classes: np.ndarray | None
+    rows = row_chunks(stored_shape(X)) if is_stored(X) else None
+    if is_dask_array(X):
+        from spdmetric.distributed.arrays import align_columns, chunk_rows, compute, compute_lazily
+        from spdmetric.distributed.cluster import current_client
+        from spdmetric.distributed.data import check_cluster_data
+
+        X, y, sample_weight = align_columns(X, y, sample_weight)
+        client = current_client()
+        if client is not None:
+            classes, data = check_cluster_data(client, X, y, sample_weight, class_weight, task, rank)
+            return data, classes
+        rows = chunk_rows(X)
+        X = compute(X) if fits(prod(X.shape[:-2]), X.shape[-1]) else compute_lazily(X)
+        y, sample_weight = (None if v is None else compute(v) for v in (y, sample_weight))
+    checked: Any
+    if rows is None:
+        X = checked = validation.check_psd(validation.leave_out(X, sample_weight), rank)
+    else:
+        checked = check_stored(X, rank, rows, map)
+        checked = checked if is_stored(X) else checked[: X.shape[0]]
+    classes, target = check_target(X, y, sample_weight, class_weight, task)
+    return Data(checked, target, rows, map), classes
 
 
 # -- The learning problem as the solvers see it: where it starts, the objective, the ball

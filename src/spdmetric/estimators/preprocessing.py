@@ -7,21 +7,22 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from spdmetric import validation
+from spdmetric.estimators._fitted import StackEstimator
 from spdmetric.linalg.symmetric import Array, adjoint, array_namespace, congruence, detached, like
 from spdmetric.linalg.threads import one_thread
 from spdmetric.objectives.start import common_range
 
 
-class MatrixTransformer(TransformerMixin, BaseEstimator):
+class MatrixTransformer(TransformerMixin, StackEstimator):
     """What turns positive semi-definite matrices into definite ones, in the precision that they have."""
 
     @one_thread
     def fit(self, X: Array, y: Array | None = None) -> Self:
-        """Check the parameters, and learn from matrices what `transform` needs.
+        """Check the parameters, and learn what `transform` needs.
 
         Parameters
         ----------
@@ -71,8 +72,6 @@ class MatrixTransformer(TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.three_d_array = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 

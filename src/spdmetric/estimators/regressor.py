@@ -9,21 +9,21 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from spdmetric.estimators._data import check_values
 from spdmetric.estimators._streaming import RandomState
 from spdmetric.estimators.cv import LogEuclideanMetricCV, MetricPredictor, Training, transform_to_numpy
 from spdmetric.estimators.heads import NeighborMeans, Ridge
 from spdmetric.estimators.metric import LogEuclideanMetric
 from spdmetric.linalg.symmetric import Array
+from spdmetric.objectives.data import check_values
 from spdmetric.validation import check_size, check_weights, weight_unit
 
 
 class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
     """Regression on SPD matrices: metric and regressor are both chosen by cross-validation.
 
-    Metrics of several radii, ranks and weightings are learned on the same folds.  Each is tried with ridge
-    regression and with nearest neighbors.  The tangent vectors at the mean with a weighting are chosen,
-    unless another metric is clearly better, by the squared error of the matrices that the folds leave out.
+    Metrics of several radii, ranks and weightings are learned on the same folds, each with ridge regression
+    and with nearest neighbors.  The tangent vectors at the mean with a weighting are chosen unless another
+    metric is clearly better, by the squared error of what the folds leave out.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
         self.verbose = verbose
 
     def _learn_head(self, training: Training, X: Array, y: Array) -> None:
-        target, number = training.data.target, self.metric_.n_neighbors_
+        target, number = training.whitened.data.target, self.metric_.n_neighbors_
         self._unstandardize(check_values(X, y)[training.rows], target.values)
         self._one_output = np.ndim(y) == 1
         self.head_ = "ridge" if number is None else "neighbors"

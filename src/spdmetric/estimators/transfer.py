@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from spdmetric.estimators._fitted import StackEstimator
 from spdmetric.estimators.classifier import LogEuclideanClassifier
 from spdmetric.linalg.symmetric import Array
 
 
-class TransferClassifier(ClassifierMixin, BaseEstimator):
+class TransferClassifier(ClassifierMixin, StackEstimator):
     """Covariances, and a classifier that is carried to a new subject.
 
     Its `fit` requests what MOABB routes: the subject of each training trial, and, where the protocol has
@@ -57,10 +58,8 @@ class TransferClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_trials, n_channels, n_times)
-            Signals.
-        y : array-like of shape (n_trials,)
-            Labels.
+        X, y : array-like of shape (n_trials, n_channels, n_times) and (n_trials,)
+            Signals and their labels.
         subjects : array-like of shape (n_trials,), optional
             Subject of each trial, its domain.
         X_target_unlabeled, X_target_labeled : array-like of shape (n, n_channels, n_times), optional
@@ -99,9 +98,3 @@ class TransferClassifier(ClassifierMixin, BaseEstimator):
         """Most probable class of every trial, (n_trials,)."""
         check_is_fitted(self)
         return self.model_.predict(self.covariance_.transform(X))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.three_d_array = True
-        return tags

@@ -20,13 +20,28 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from array_api_compat import is_array_api_obj
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
+from sklearn.utils.validation import check_consistent_length
 
 from spdmetric.linalg.batch import Decomposition, Factor, Stack, Views, make_stack
 from spdmetric.linalg.symmetric import Array, Moments, Summary, adjoint, congruence, lazy, symmetrize
 from spdmetric.linalg.threads import Map, chunks
 from spdmetric.means import RowFunction
-from spdmetric.validation import check_chunk, check_stack
+from spdmetric.validation import (
+    ClassWeight,
+    as_numpy,
+    check_chunk,
+    check_classes,
+    check_labels,
+    check_stack,
+    check_weights,
+    class_scale,
+    is_regression,
+    weight_unit,
+)
+
+_EPS = float(np.finfo(np.float64).eps)
 
 Rows = slice | np.ndarray  # a slice, or ascending row numbers
 
@@ -175,6 +190,68 @@ class RegressionTarget:
 
 Target: TypeAlias = ClassTarget | RegressionTarget
 Summand = Callable[[np.ndarray, Any], Any]  # of matrices and their target
+
+
+def check_target(
+    X: Array, y: Array, sample_weight: Array, class_weight: ClassWeight, task: str
+) -> tuple[np.ndarray | None, Target]:
+    """The classes, None for regression targets, and the target."""
+    if y is None or not is_regression(y, task):
+        classes, codes = np.unique(check_labels(X, y), return_inverse=True)
+        classes = check_classes(classes)
+        weight = check_weights(sample_weight, codes)
+        weight = weight * weight_unit(float(weight.max()))
+        totals = np.bincount(codes, weights=weight, minlength=classes.size)
+        scale = class_scale(weight.sum(), totals, classes, class_weight)
+        weight = weight if class_weight is None else weight * scale[codes]
+        return classes, ClassTarget.from_codes(codes, weight, len(classes))
+    if class_weight is not None:
+        raise ValueError(
+            f"class_weight={class_weight!r} is for classes, and y holds regression targets: pass "
+            "sample_weight to fit, or task='classification' if the numbers are labels."
+        )
+    values = check_values(X, y)
+    weight = check_weights(sample_weight, values)
+    weight = weight * weight_unit(float(weight.max()))
+    return None, RegressionTarget.from_values(_standardize(values, weight), weight)
+
+
+def check_values(X: Array, y: ArrayLike) -> np.ndarray:
+    """Return regression targets, (n, q), in float64, or say why they are none."""
+    y = as_numpy(y, "y")
+    if y.dtype.kind not in "fiu":
+        raise ValueError(
+            f"y has dtype {y.dtype}: expected numbers, as regression targets. For labels choose "
+            "LogEuclideanClassifier, or task='classification'."
+        )
+    if y.ndim not in (1, 2) or 0 in y.shape:
+        raise ValueError(f"y has shape {y.shape}: expected (n_matrices,) or (n_matrices, n_outputs).")
+    check_consistent_length(X, y)
+    values = y.reshape(len(y), -1).astype(np.float64)
+    bad = np.argwhere(~np.isfinite(values))
+    if bad.size:
+        place = bad[0, 0] if y.ndim == 1 else ", ".join(map(str, bad[0]))
+        raise ValueError(
+            f"y[{place}] is {values[tuple(bad[0])]}, NaN or infinity: expected finite numbers. Drop that "
+            "matrix, or fill in its value."
+        )
+    return values
+
+
+def _standardize(values: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Targets (n, q) about their weighted means, in units of their spread; constant ones are refused."""
+    largest = np.abs(values).max(axis=0)
+    unit = values / np.where(largest > 0, largest, 1.0)  # squares stay in float64
+    unit -= np.average(unit, axis=0, weights=weight)
+    spread = np.sqrt(np.average(unit**2, axis=0, weights=weight))
+    constant = np.flatnonzero(spread <= 10 * _EPS)
+    if constant.size:
+        name = "y" if values.shape[1] == 1 else f"y[:, {constant[0]}]"
+        raise ValueError(
+            f"{name} is constant, {values[np.argmax(weight), constant[0]]:g} for every matrix with weight: "
+            "there is nothing to predict."
+        )
+    return unit / spread
 
 
 # -- Chunks -------------------------------------------------------------------

@@ -1,20 +1,16 @@
-"""From what the user gives to what is learned from: the one place that asks what kind of array X is.
+"""Domains, sessions or subjects for instance, each recentered by its own mean, wherever the matrices are.
 
-Domains are sessions or subjects, for instance.  Recentered by the means of their domains,
-``M^{-1/2} X M^{-1/2}``, matrices of all of them can be compared, and everything else is as without domains.
+Recentered, ``M^{-1/2} X M^{-1/2}``, matrices of all domains can be compared, and all else is as without.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from math import prod
 from typing import Any
 
 import numpy as np
 from array_api_compat import is_dask_array
-from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_consistent_length
 
 from spdmetric import validation
 from spdmetric.caller import warn_at_caller
@@ -23,118 +19,9 @@ from spdmetric.linalg.symmetric import Array, congruence, invsqrtm
 from spdmetric.linalg.threads import Map
 from spdmetric.means import average_over, find_mean
 from spdmetric.objectives import data as records
-from spdmetric.objectives.data import ClassTarget, Data, LazyStack, RegressionTarget, Rows, Target, is_stored
-from spdmetric.validation import ClassWeight
+from spdmetric.objectives.data import ClassTarget, Data, LazyStack, Rows, check_target, is_stored
 
-_EPS = float(np.finfo(np.float64).eps)
 CONFOUNDED = 0.4  # share of the variance of y between domains from which on a user is told
-
-
-# -- Matrices and targets -----------------------------------------------------
-
-
-def check_data(
-    X: Array,
-    y: Array,
-    sample_weight: Array,
-    *,
-    class_weight: ClassWeight = None,
-    task: str = "classification",
-    rank: int | None = None,
-    map: Map = map,
-) -> tuple[np.ndarray | None, Data]:
-    """Check the data where they are, in memory, in a file, or on a cluster; return classes and data.
-
-    Regression targets have no classes.  Matrices without weight are left out.
-    """
-    if is_dask_array(X):
-        from spdmetric.distributed.arrays import align_columns, chunk_rows, compute, compute_lazily
-        from spdmetric.distributed.cluster import current_client
-        from spdmetric.distributed.data import check_cluster_data
-
-        X, y, sample_weight = align_columns(X, y, sample_weight)
-        client = current_client()
-        if client is not None:
-            return check_cluster_data(client, X, y, sample_weight, class_weight, task, rank)
-        rows = chunk_rows(X)
-        X = compute(X) if records.fits(prod(X.shape[:-2]), X.shape[-1]) else compute_lazily(X)
-        y, sample_weight = (None if v is None else compute(v) for v in (y, sample_weight))
-    elif is_stored(X):
-        rows = records.row_chunks(records.stored_shape(X))
-    else:
-        rows = None
-    if rows is None:
-        X = checked = validation.check_psd(validation.leave_out(X, sample_weight), rank)
-    else:
-        checked = records.check_stored(X, rank, rows, map)
-        checked = checked if is_stored(X) else checked[: X.shape[0]]
-    classes, target = check_target(X, y, sample_weight, class_weight, task)
-    return classes, Data(checked, target, rows, map).weighted
-
-
-def check_target(
-    X: Array, y: Array, sample_weight: Array, class_weight: ClassWeight, task: str
-) -> tuple[np.ndarray | None, Target]:
-    """The classes, None for regression targets, and the target."""
-    if y is None or not validation.is_regression(y, task):
-        classes, codes = np.unique(validation.check_labels(X, y), return_inverse=True)
-        classes = validation.check_classes(classes)
-        weight = validation.check_weights(sample_weight, codes)
-        weight = weight * validation.weight_unit(float(weight.max()))
-        totals = np.bincount(codes, weights=weight, minlength=classes.size)
-        scale = validation.class_scale(weight.sum(), totals, classes, class_weight)
-        weight = weight if class_weight is None else weight * scale[codes]
-        return classes, ClassTarget.from_codes(codes, weight, len(classes))
-    if class_weight is not None:
-        raise ValueError(
-            f"class_weight={class_weight!r} is for classes, and y holds regression targets: pass "
-            "sample_weight to fit, or task='classification' if the numbers are labels."
-        )
-    values = check_values(X, y)
-    weight = validation.check_weights(sample_weight, values)
-    weight = weight * validation.weight_unit(float(weight.max()))
-    return None, RegressionTarget.from_values(_standardize(values, weight), weight)
-
-
-def check_values(X: Array, y: ArrayLike) -> np.ndarray:
-    """Return regression targets, (n, q), in float64, or say why they are none."""
-    y = validation.as_numpy(y, "y")
-    if y.dtype.kind not in "fiu":
-        raise ValueError(
-            f"y has dtype {y.dtype}: expected numbers, as regression targets. For labels choose "
-            "LogEuclideanClassifier, or task='classification'."
-        )
-    if y.ndim not in (1, 2) or 0 in y.shape:
-        raise ValueError(f"y has shape {y.shape}: expected (n_matrices,) or (n_matrices, n_outputs).")
-    check_consistent_length(X, y)
-    values = y.reshape(len(y), -1).astype(np.float64)
-    bad = np.argwhere(~np.isfinite(values))
-    if bad.size:
-        place = bad[0, 0] if y.ndim == 1 else ", ".join(map(str, bad[0]))
-        raise ValueError(
-            f"y[{place}] is {values[tuple(bad[0])]}, NaN or infinity: expected finite numbers. Drop that "
-            "matrix, or fill in its value."
-        )
-    return values
-
-
-def _standardize(values: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Targets (n, q) about their weighted means, in units of their spread; constant ones are refused."""
-    largest = np.abs(values).max(axis=0)
-    unit = values / np.where(largest > 0, largest, 1.0)  # squares stay in float64
-    unit -= np.average(unit, axis=0, weights=weight)
-    spread = np.sqrt(np.average(unit**2, axis=0, weights=weight))
-    constant = np.flatnonzero(spread <= 10 * _EPS)
-    if constant.size:
-        name = "y" if values.shape[1] == 1 else f"y[:, {constant[0]}]"
-        raise ValueError(
-            f"{name} is constant, {values[np.argmax(weight), constant[0]]:g} for every matrix with weight: "
-            "there is nothing to predict."
-        )
-    return unit / spread
-
-
-# -- Domains ------------------------------------------------------------------
 
 
 def recenter_domains(
@@ -244,9 +131,9 @@ def _differ(X: Array) -> Any:
 def _one_view(X: Array, v: int, size: int) -> Any:
     """One view of samples, wherever they are."""
     if not is_stored(X):
-        return X[:, v, :size, :size]
+        return records.take_view(X, v, size)
     shape = (X.shape[0], size, size)
-    return LazyStack(shape, lambda rows: records.read(X, rows)[:, v, :size, :size], X.dtype)
+    return LazyStack(shape, lambda rows: records.take_view(records.read(X, rows), v, size), X.dtype)
 
 
 def map_padded(f: Callable[[np.ndarray], np.ndarray], X: np.ndarray) -> np.ndarray:
