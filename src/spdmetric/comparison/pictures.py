@@ -217,7 +217,7 @@ def draw_embedding(
             faint, full = (own[of == c].T for own, of in zip(points, codes, strict=True))
             axes.plot(*faint[:, :500], mark, color=color, ms=3.5, alpha=0.3, mew=0, zorder=1)
             axes.plot(*full, mark, color=color, ms=5.5, mec="white", mew=0.5, label=name)
-        axes.set(xlabel="first principal component", ylabel="class" if one else "second principal component")
+        axes.set(xlabel="first principal component", ylabel="" if one else "second principal component")
         # Distances are what is learned; classes have no order.
         if one:
             axes.set_yticks([])
