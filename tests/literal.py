@@ -36,8 +36,9 @@ def k(G, X, Y):
 
 
 def gram(G, X):
-    n = len(X)
-    return np.array([[k(G, X[i], X[j]) for j in range(n)] for i in range(n)])
+    R = power(G, -0.5)
+    logs = [logm(R @ A @ R) for A in X]  # of `k`, each once
+    return np.array([[np.trace(A @ B) for B in logs] for A in logs])
 
 
 def centering(n):
@@ -85,8 +86,8 @@ def euclidean_gradient(G, X, y):
     return sum(Z[i, j] * grad_h(G, X[i], X[j]) for i in range(n) for j in range(n))
 
 
-def riemannian_gradient(G, X, y):
-    return G @ sym(euclidean_gradient(G, X, y)) @ G
+def riemannian_gradient(G, euclidean):
+    return G @ sym(euclidean) @ G
 
 
 def geodesic_step(G, xi, eta):

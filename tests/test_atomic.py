@@ -47,18 +47,6 @@ def test_a_link_stays_a_link(tmp_path):
     assert target.read_text() == "new"
 
 
-def test_a_pipe_is_written_through(tmp_path):
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    seen: list[bytes] = []
-    reader = threading.Thread(target=lambda: seen.append(pipe.read_bytes()), daemon=True)
-    reader.start()
-    write_atomically(pipe, "through")
-    reader.join(5)
-    assert seen == [b"through"]
-    assert pipe.is_fifo()
-
-
 def test_permissions_are_kept_and_new_files_have_the_usual_ones(tmp_path):
     path, new = tmp_path / "a.txt", tmp_path / "b.txt"
     path.write_text("old")
@@ -98,13 +86,6 @@ def test_a_link_to_itself_and_a_folder_are_refused_and_left(tmp_path):
             write_atomically(path, "x")
     assert loop.is_symlink()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["folder.npz", "loop.npz"]
-
-
-def test_a_link_to_nothing_makes_what_it_leads_to(tmp_path):
-    (tmp_path / "link").symlink_to(tmp_path / "target")
-    write_atomically(tmp_path / "link", "new")
-    assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "target").read_text() == "new"
 
 
 def test_the_temporary_file_cannot_be_foreseen_and_is_not_shared(tmp_path):

@@ -91,16 +91,6 @@ def test_any_array_and_the_same_bits_each_time(rows, rng):
     np.testing.assert_array_equal(PlainStack(frozen[1:2]).decompose(W).features, good[1:2])
 
 
-def test_factors_are_kept_where_they_are_used_again(rng):
-    X, W = expm(symmetric(rng, 3, 150) / 12), expm(symmetric(rng, 150) / 12)
-    once, often = PlainStack(X), PlainStack(X, again=True)
-    good = once.decompose(W).features
-    for _ in range(2):
-        np.testing.assert_array_equal(often.decompose(W).features, good)
-    assert list(often.factors) == [0, 1, 2]
-    assert not once.factors
-
-
 @pytest.mark.parametrize(("n", "rows"), [(3, 7), (9, 10), (1, 75)])
 def test_at_low_rank_a_stack_used_again_goes_by_the_kernels(n, rows, rng):
     if not batch.pays_at_rank(n, 151, rows):
@@ -113,10 +103,3 @@ def test_at_low_rank_a_stack_used_again_goes_by_the_kernels(n, rows, rng):
     for pull in ("pull", "pull_factor"):
         ours, formula = (getattr(here, pull)(cotangents) for here in (packed, plain))
         np.testing.assert_allclose(ours, formula, atol=1e-11 * np.abs(formula).max())
-
-
-def test_at_full_rank_or_used_once_nothing_is_packed(rng):
-    X = expm(symmetric(rng, 3, 151) / 12)
-    for stack, W in ((PlainStack(X, again=True), np.eye(151)), (PlainStack(X), np.eye(7, 151))):
-        stack.decompose(W)
-        assert stack.packed is None

@@ -120,15 +120,6 @@ def test_only_matrices_of_one_fold_are_compared(rng):
     assert half.mean() == pytest.approx(scores.compute_auc(score[:20], truth[:20], folds[:1]).mean())
 
 
-def test_confusion_counts():
-    mixed = np.array([[5.0, 0, 2], [0, 6, 0], [3, 0, 1]])
-    assert verdict.find_confusions(mixed) == [(2, 0, 3.0, 4.0), (0, 2, 2.0, 7.0)]
-    truth = np.array([0, 0, 1, 1, 1])
-    labels = np.array([[0, 1, 1, 1, 0], [0, 0, 1, 1, 0]])
-    counts = verdict.confusion(truth, labels, 3)
-    assert counts.tolist() == [[1.5, 0.5, 0], [1, 2, 0], [0, 0, 0]]
-
-
 def test_description(rng):
     X = np.array([np.diag([1.0, 2.0, 4.0]) * (1 + 0.1 * rng.random()) for _ in range(12)])
     X[3] *= 1e6
@@ -493,14 +484,6 @@ def test_what_was_saved_is_said():
     assert other == "m.skops holds Euclid + 1-NN, trained on all 100 matrices."
 
 
-def test_the_winner_can_label_one_matrix_and_what_is_drawn_has_a_metric():
-    right = {"mdm recentered": NINETY, "mdm": EIGHTY, "logeuclid-kta": range(75), "spdmetric": range(60)}
-    judged = verdict.judge(made_up(right, groups=np.tile(np.arange(10), 10), recentered=True))
-    assert judged.best.entry == Entry("mdm", True)
-    assert judged.unaided[0] == "mdm"
-    assert judged.learned == "logeuclid-kta"
-
-
 # The code that the page offers
 
 
@@ -788,14 +771,6 @@ def test_folds_inside_keep_groups_together(monkeypatch):
     seen.clear()
     spdmetric.compare(replace(data, groups=data.groups % 2), methods=("mdm",), recenter=False)
     assert seen == [None, None]
-
-
-def test_class_weight_reaches_the_methods_that_have_one():
-    plan = make_plan(toy(), class_weight="balanced")
-    assert run.make_method(plan, "logeuclid-mean-logistic")[-1].class_weight == "balanced"
-    assert run.make_method(plan, "spdmetric").class_weight == "balanced"
-    assert "class_weight" not in run.make_method(plan, "mdm").get_params()
-    assert run.make_method(make_plan(toy()), "spdmetric").class_weight is None
 
 
 # ---------------------------------------------------------------------------

@@ -83,25 +83,27 @@ def test_scheduling_does_not_change_a_bit(arrays, client):
     assert [r.value for r in one.solution_.history] == [r.value for r in other.solution_.history]
 
 
-def test_weights_and_starts(data, arrays, client, rng):
+@pytest.mark.parametrize("options", [{"class_weight": "balanced", "init": "logeuclid"}, {"rank": 2}], ids=str)
+def test_weights_starts_and_ranks(data, arrays, client, rng, options):
     weight = np.where(np.arange(800) < 110, 0.0, rng.uniform(0.5, 2, 800))  # the first chunk has none
-    metric = LogEuclideanMetric(1.0, tol=1e-9, class_weight="balanced", init="logeuclid")
+    metric = LogEuclideanMetric(1.0, tol=1e-9, **options)
     there = clone(metric).fit(*arrays, sample_weight=weight)
-    same(metric.fit(*data, sample_weight=weight), there)
-
-
-def test_low_rank(data, arrays, client):
-    here, there = (LogEuclideanMetric(1.0, rank=2, tol=1e-8).fit(*where) for where in (data, arrays))
-    assert abs(here.alignment_ - there.alignment_) <= 1e-10
+    here = metric.fit(*data, sample_weight=weight)
+    assert abs(here.alignment_ - there.alignment_) <= 1e-8
     np.testing.assert_allclose(there.components_, here.components_, atol=1e-5)
 
 
 @pytest.mark.parametrize("kept", [True, False])
-@pytest.mark.parametrize(("radius", "rank"), [(0.0, None), (0.0, 2), (1.0, None)])
-def test_shape(data, arrays, client, rng, monkeypatch, radius, rank, kept):
+@pytest.mark.parametrize(
+    ("n", "radius", "rank"), [(800, 0.0, None), (800, 0.0, 2), (800, 1.0, None), (30, 0, None)]
+)
+def test_shape(data, arrays, client, rng, monkeypatch, n, radius, rank, kept):
     from spdmetric.distributed.cluster import Cluster
 
-    weight = np.where(np.arange(800) < 110, 0.0, rng.uniform(0.5, 2, 800))
+    if n == 30:  # fewer matrices than features
+        data = labeled(rng, n, 8, classes=3)
+        arrays = dask_array.from_array(data[0], chunks=(7, 8, 8)), data[1]
+    weight = np.where(np.arange(n) < n // 7, 0.0, rng.uniform(0.5, 2, n))
     metric = LogEuclideanMetric(
         radius, rank=rank, weighting="discriminant", class_weight="balanced", tol=1e-9
     )
@@ -113,20 +115,6 @@ def test_shape(data, arrays, client, rng, monkeypatch, radius, rank, kept):
     assert there.weighting_score_ == pytest.approx(here.weighting_score_, rel=1e-6 if radius else 1e-9)
     apart = there.transform(data[0]) - here.transform(data[0])
     assert np.abs(apart).max() <= (1e-4 if radius else 1e-9) * np.abs(here.transform(data[0])).max()
-
-
-@pytest.mark.parametrize("kept", [True, False])
-def test_shape_of_fewer_matrices_than_features(client, rng, monkeypatch, kept):
-    from spdmetric.distributed.cluster import Cluster
-
-    X, y = labeled(rng, 30, 8, classes=3)
-    metric = LogEuclideanMetric(0.0, weighting="discriminant")
-    here = clone(metric).fit(X, y)
-    if not kept:
-        monkeypatch.setattr(Cluster, "memory", lambda self: 0.0)
-    there = metric.fit(dask_array.from_array(X, chunks=(7, 8, 8)), y)
-    assert there.weighting_penalty_ == pytest.approx(here.weighting_penalty_, rel=1e-9)
-    np.testing.assert_allclose(there.pairwise_kernel(X), here.pairwise_kernel(X), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("fits", [True, False])

@@ -9,7 +9,6 @@ import os
 import pkgutil
 import re
 import shlex
-import shutil
 import textwrap
 from pathlib import Path
 
@@ -157,13 +156,17 @@ def test_the_first_commands_print_what_the_page_says(tmp_path, monkeypatch, caps
 
 
 def test_commands_from_recordings_to_a_report_run(data_folder, tmp_path, monkeypatch, capsys):
+    """On the 21 channels over the motor cortex, as 64 take three times as long."""
+    edfio = pytest.importorskip("edfio")
     from spdmetric.cli import main
 
     monkeypatch.chdir(tmp_path)
-    runs = [data_folder / "eegmmi" / f"S007R{run:02d}.edf" for run in (4, 8, 12)]
     Path("S007").mkdir()
-    for path, place in zip(runs, ("S007", "S007", "."), strict=True):
-        shutil.copy(path, place)
+    for run, place in ((4, "S007"), (8, "S007"), (12, ".")):
+        name = f"S007R{run:02d}.edf"
+        recording = edfio.read_edf(data_folder / "eegmmi" / name)
+        recording.drop_signals([label for label in recording.labels if not label.startswith(("Fc", "C"))])
+        recording.write(Path(place, name))
     lines = [line for page, line in command_lines("spdmetric") if page == "docs/guide/recordings.md"]
     assert [main(shlex.split(line)[1:]) for line in lines] == [0, 0, 0]
     found = Path("labels.csv").read_text().splitlines()

@@ -97,26 +97,6 @@ def test_weights_count_in_the_means(rng):
     np.testing.assert_allclose(metric.domain_means_, again.domain_means_, rtol=1e-7, atol=1e-9)
 
 
-def test_a_memory_map_and_threads(rng, tmp_path, chunks_of):
-    chunks_of(16)
-    X, y, domain = sessions(rng)
-    metric = LogEuclideanMetric(2.0).fit(X, y, sample_domain=domain)
-    np.save(tmp_path / "X.npy", X)
-    stored = np.load(tmp_path / "X.npy", mmap_mode="r")
-    again = LogEuclideanMetric(2.0, n_jobs=2).fit(stored, y, sample_domain=domain)
-    vectors = metric.transform(X, domain)
-    np.testing.assert_allclose(again.transform(stored, domain), vectors, atol=1e-7)
-    np.testing.assert_array_equal(again.transform(stored, domain), again.transform(X, domain))
-    chosen = LogEuclideanMetricCV(radii=(0,), ranks=(None,))
-    expected = chosen.fit(X, y, sample_domain=domain).transform(X, domain)
-    np.testing.assert_allclose(
-        chosen.fit(stored, y, sample_domain=domain).transform(X, domain), expected, atol=1e-7
-    )
-    single = metric.transform(X.astype(np.float32), domain)
-    assert single.dtype == np.float32
-    np.testing.assert_allclose(single, vectors, atol=1e-3)
-
-
 def test_folds_leave_whole_domains_out(rng):
     X, y, domain = sessions(rng)
     given = LogEuclideanMetricCV(radii=(0, 1), ranks=(None,)).fit(X, y, sample_domain=domain)
@@ -394,15 +374,6 @@ def test_shares_of_a_session_are_estimated(with_domains):
     assert even[1] > even[0] - 0.01
     assert uneven[1] > (uneven[0] + uneven[2]) / 2 > uneven[0] + 0.02
     assert max(even[3], uneven[3]) < 0.1
-
-
-def test_a_mean_that_is_moved(rng):
-    X, _ = labeled(rng, 30, 4)
-    weight, target = rng.uniform(0.5, 2, 30), 0.1 * rng.standard_normal(10)
-    mean = find_shifted_mean(X, weight, mean_riemann(X, weight), target)
-    np.testing.assert_allclose(
-        np.average(tangent_vectors(X, mean), axis=0, weights=weight), target, atol=1e-8
-    )
 
 
 def test_shares_that_cannot_be_estimated(subjects, rng):

@@ -59,14 +59,6 @@ def test_titles_are_unique_and_lists_are_of_known_methods():
     assert set(COMPARED) | {name for pair in PAIRS for name in pair} <= {*METHODS, *REGRESSORS}
 
 
-def test_code_names_what_differs_from_the_defaults():
-    few = Sizes(n=60, d=6, smallest_class=3, smallest_rank=6)
-    assert expression(METHODS["logeuclid-chosen"].make(few), width=90) == (
-        "make_pipeline(LogEuclideanMetricCV(n_neighbors=1), KNeighborsClassifier(n_neighbors=1))"
-    )
-    assert expression(METHODS["riemann"].make(few)) == "NearestNeighbor(metric='riemann')"
-
-
 @pytest.mark.parametrize(("rank", "ranks"), [(3, (1,)), (4, (2,)), (8, (4,)), (20, (4, 8))])
 def test_ranges_that_differ_begin_at_the_euclidean_mean_with_low_ranks(rank, ranks):
     made = METHODS["spdmetric"].make(Sizes(60, 24, 30, rank))
@@ -122,11 +114,6 @@ def test_without_pyriemann_the_extra_is_named(monkeypatch):
     monkeypatch.setattr("spdmetric.comparison.methods.find_spec", lambda name: None)
     assert "spdmetric[compare]" in find_obstacle(METHODS["mdm"], Sizes(20, 4, 10, 4))
     assert find_obstacle(METHODS["riemann"], Sizes(20, 4, 10, 4)) is None
-
-
-def test_sizes_choose_a_low_rank():
-    assert [Sizes(50, d, 25, d).low_rank for d in (3, 4, 5, 6, 22)] == [None, 2, 2, 3, 11]
-    assert Sizes(50, 6, 9, 1).low_rank == 1
 
 
 # -- sharing ------------------------------------------------------------------------------

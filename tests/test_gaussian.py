@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,26 +10,14 @@ from scipy.optimize import minimize_scalar
 from sklearn.neighbors import KNeighborsClassifier
 
 import literal
-from random_matrices import labeled, rank_coordinates, rotation, spd, symmetric
+from derivatives import GAMMAS, at_factor, check_taylor, same
+from random_matrices import labeled, rotation, spd, symmetric
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
-from spdmetric.geometry import mean_riemann
 from spdmetric.linalg.symmetric import congruence, expm, invsqrtm
-from spdmetric.linalg.threads import chunks
-from spdmetric.manifolds import Ball, RankBall
 from spdmetric.objectives import gaussian
 from spdmetric.objectives.alignment import Misalignment
 from spdmetric.objectives.data import ClassTarget, Data
 from spdmetric.objectives.gaussian import LOG_TAUS, GaussianMisalignment, Kernel, best_log_tau
-
-WIDTHS = pytest.mark.parametrize("gamma", [None, 1e-9, 0.3, 2.0])
-
-
-def at_factor(objective, W):
-    return objective.at(SimpleNamespace(factor=W))
-
-
-def slope(h, remainder):
-    return np.polyfit(np.log(h), np.log(remainder), 1)[0]
 
 
 def slow_alignment(W, X, codes, gamma):
@@ -133,47 +119,6 @@ def test_the_best_width_is_the_best(seed):
 # -- derivatives ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("n", [8, 20])
-@WIDTHS
-def test_taylor_slope(gamma, n, weighted, rng):
-    X, codes = labeled(rng, n, 4, classes=3)
-    X[3] = X[0]  # two of one matrix: a distance of zero has a gradient too
-    target = ClassTarget.from_codes(codes, rng.uniform(0.5, 2, n) if weighted else None)
-    objective, ball = (
-        GaussianMisalignment(Data(X, target, list(chunks(len(X), 5))), gamma=gamma),
-        Ball(mean_riemann(X), 20.0),
-    )
-    S, eta = symmetric(rng, 4, traceless=True), symmetric(rng, 4, traceless=True)
-    here, h = objective.at(ball.point(S)), np.logspace(-2, -4, 7)
-    W = here.point.factor
-    frame = (here.frame_gradient, lambda t: at_factor(objective, expm(-t * eta / 2) @ W))
-    chart = (here.gradient, lambda t: objective.at(ball.point(S + t * eta)))
-    for g, moved in (frame, chart):
-        remainder = [abs(moved(t).value - here.value - t * np.vdot(g, eta)) for t in h]
-        assert slope(h, remainder) == pytest.approx(2, abs=0.05)
-
-
-@pytest.mark.parametrize("rank", [1, 2, 3])
-@WIDTHS
-def test_low_rank_taylor_slope(gamma, rank, rng):
-    X, codes = labeled(rng, 20, 4, classes=3)
-    target = ClassTarget.from_codes(codes, rng.uniform(0.5, 2, 20))
-    objective, ball = (
-        GaussianMisalignment(Data(X, target, list(chunks(len(X), 5))), gamma=gamma),
-        RankBall(4, rank, 10.0),
-    )
-    S, eta = rank_coordinates(rng, rank, 4), rank_coordinates(rng, rank, 4)
-    E = rng.standard_normal((rank, 4))
-    here, h = objective.at(ball.point(S)), np.logspace(-2, -4, 7)
-    W = here.point.factor
-    chart = (np.vdot(here.gradient, eta), lambda t: objective.at(ball.point(S + t * eta)))
-    factor = (np.vdot(here.factor_gradient, E), lambda t: at_factor(objective, W + t * E))
-    for along, moved in (chart, factor):
-        remainder = [abs(moved(t).value - here.value - t * along) for t in h]
-        assert slope(h, remainder) == pytest.approx(2, abs=0.05)
-
-
 BOUNDS = {"widest": (LOG_TAUS[0], 1), "narrowest": (LOG_TAUS[-1], 58)}  # with seeds that lead there
 
 
@@ -184,57 +129,21 @@ def test_gradient_at_the_ends_of_the_bounds(end):
     rng = np.random.default_rng(seed)
     X, codes = labeled(rng, 12, 3)
     objective = GaussianMisalignment(Data(X, ClassTarget.from_codes(codes)))
-    here, eta, h = at_factor(objective, np.eye(3)), symmetric(rng, 3, traceless=True), np.logspace(-2, -4, 7)
-    moved = [at_factor(objective, expm(-t * eta / 2)) for t in h]
-    np.testing.assert_allclose(np.log([there._tau for there in (here, *moved)]), bound, rtol=1e-14)
-    remainder = [
-        abs(there.value - here.value - t * np.vdot(here.frame_gradient, eta))
-        for t, there in zip(h, moved, strict=True)
-    ]
-    assert slope(h, remainder) == pytest.approx(2, abs=0.05)
+    here, eta = at_factor(objective, np.eye(3)), symmetric(rng, 3, traceless=True)
+
+    def moved(t):
+        there = at_factor(objective, expm(-t * eta / 2))
+        assert np.log(there._tau) == pytest.approx(bound, rel=1e-14)
+        return there
+
+    moved(0.0)
+    check_taylor(here, (np.vdot(here.frame_gradient, eta), moved))
 
 
 # -- invariances --------------------------------------------------------------------------
 
 
-def same(a, b):
-    assert a.alignment == pytest.approx(b.alignment, rel=1e-10)
-    assert a.gamma == pytest.approx(b.gamma, rel=1e-7)
-    np.testing.assert_allclose(a.frame_gradient, b.frame_gradient, rtol=1e-7, atol=1e-9)
-
-
-@WIDTHS
-def test_integer_weights_are_repetition(gamma, rng):
-    X, codes = labeled(rng, 12, 3, classes=3)
-    w, W = rng.integers(1, 4, 12), invsqrtm(spd(rng, 3))
-    many, many_codes = np.repeat(X, w, axis=0), np.repeat(codes, w)
-    weighted = at_factor(
-        GaussianMisalignment(Data(X, ClassTarget.from_codes(codes, w.astype(float))), gamma=gamma), W
-    )
-    same(
-        weighted,
-        at_factor(GaussianMisalignment(Data(many, ClassTarget.from_codes(many_codes)), gamma=gamma), W),
-    )
-    same(
-        weighted,
-        at_factor(GaussianMisalignment(Data(X, ClassTarget.from_codes(codes, 5.5 * w)), gamma=gamma), W),
-    )
-
-
-@WIDTHS
-@pytest.mark.parametrize("size", [1, 7, 100])
-def test_chunked_is_whole(size, gamma, rng):
-    X, codes = labeled(rng, 20, 3, classes=3)
-    target, W = ClassTarget.from_codes(codes, rng.uniform(0.5, 2, 20)), invsqrtm(spd(rng, 3))
-    whole, chunked = (
-        at_factor(GaussianMisalignment(Data(X, target, list(chunks(len(X), k))), gamma=gamma), W)
-        for k in (None, size)
-    )
-    same(whole, chunked)
-    np.testing.assert_allclose(whole.factor_gradient, chunked.factor_gradient, atol=1e-10)
-
-
-@WIDTHS
+@pytest.mark.parametrize("gamma", GAMMAS)
 def test_tiles_change_nothing(gamma, rng, monkeypatch):
     X, codes = labeled(rng, 20, 3, classes=3)
     X[2] = X[0]
@@ -316,6 +225,7 @@ def test_cross_validation_passes_the_kernel_on(rng):
 
 BAD_PARAMETERS = {
     "kernel": ({"kernel": "gaussian"}, r"kernel='gaussian': expected one of 'linear', 'rbf'"),
+    "mini-batches": ({"kernel": "rbf", "solver": "stochastic"}, "all pairs of matrices"),
     "negative": ({"kernel": "rbf", "gamma": -1}, r"gamma=-1: expected a finite number > 0, or None"),
     "words": ({"kernel": "rbf", "gamma": "scale"}, r"gamma='scale': expected a finite number"),
     "linear": ({"gamma": 1.0}, r"gamma=1.0 is of the Gaussian kernel, and kernel='linear' has none"),

@@ -29,33 +29,6 @@ def data(rng):
 # -- weights --------------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few passes on purpose
-@pytest.mark.parametrize(
-    "model",
-    [
-        LogEuclideanMetric(2.0),
-        LogEuclideanMetric(2.0, kernel="rbf"),
-        LogEuclideanMetric(2.0, rank=2),
-        LogEuclideanMetric(2.0, weighting="discriminant", class_weight="balanced"),
-        LogEuclideanMetric(2.0, solver="stochastic", max_iter=5, random_state=0),
-        LogEuclideanMetricCV(radii=(0, 2), ranks=(None,), cv=2),
-    ],
-    ids=lambda model: repr(model)[:60],
-)
-def test_weights_of_any_scale(model, data, rng):
-    X, y = data
-    w = 10.0 ** rng.uniform(-6, 6, 24)
-    w[3] = 0.0
-    expected = clone(model).fit(X, y, sample_weight=w)
-    for power in (-992, 960):  # 1e-299 and 1e289: a power of two changes no bit
-        found = clone(model).fit(X, y, sample_weight=np.ldexp(w, power))
-        np.testing.assert_array_equal(found.transform(X), expected.transform(X))
-    # The smallest weights that numbers can be, and the largest.
-    for scale in (1e-300, 1e300):
-        found = clone(model).fit(X, y, sample_weight=np.full(24, scale))
-        assert found.alignment_ == pytest.approx(clone(model).fit(X, y).alignment_, abs=1e-3)
-
-
 def test_weights_of_any_scale_in_streams_and_sessions(data, batches_of):
     batches_of(8)
     X, y = data
@@ -98,16 +71,6 @@ def test_weights_that_cannot_be_added_up(scale, data):
             ValueError, match=r"sample_weight\[0\] is .*: expected a number between 1e-307 and"
         ):
             use()
-
-
-@pytest.mark.parametrize("scale", [1e300, 1e-300])
-def test_weights_of_any_scale_for_labels_of_a_session(scale, data):
-    X, y = data
-    model = LogEuclideanClassifier(LogEuclideanMetricCV(radii=(0,), ranks=(None,)), cv=2).fit(X, y)
-    w = np.linspace(0.1, 1, 24)
-    expected = model.adapt(X, y, w).predict_proba(X)
-    np.testing.assert_allclose(model.adapt(X, y, scale * w).predict_proba(X), expected, atol=1e-12)
-    assert model.score(X, y, scale * w) == pytest.approx(model.score(X, y, w))
 
 
 # -- streams ----------------------------------------------------------------------------

@@ -12,7 +12,6 @@ from scipy.io import savemat
 from formats import write_edf, write_gdf
 from reproduction.datasets import load_eegmmi, sample_covariances
 from spdmetric.io.signals import Recipe, estimate_covariances, event_labels, holds_signals, read_signals
-from spdmetric.validation import bad_signals
 
 N, CHANNELS, TIMES = 6, 3, 40
 LABELS = np.array(["left", "right"])[np.arange(N) % 2]
@@ -303,15 +302,6 @@ def test_epochs_of_several_files(X, tmp_path):
 )
 def test_what_epochs_do_not_have(options, sentence, X, tmp_path):
     refused(write_epochs(tmp_path / "a-epo.fif", X), sentence, **options)
-
-
-def test_epochs_that_cannot_be_used_are_read_and_listed(X, tmp_path):
-    X[1, 0, 0], X[3] = np.nan, 0
-    found = bad_signals(read_signals(write_epochs(tmp_path / "a-epo.fif", X)).X)
-    assert [(bad.index, bad.why) for bad in found] == [
-        (1, "contains NaN in 1 of 120 entries"),
-        (3, "all entries are zero"),
-    ]
 
 
 def test_other_and_damaged_fif_files(X, tmp_path):

@@ -112,16 +112,3 @@ def test_whole_numbers_are_targets_here(data):
 def test_bad_parameters(parameters, sentence, data):
     with pytest.raises(ValueError, match=sentence):
         LogEuclideanRegressor(**parameters).fit(data[0], data[1])
-
-
-def test_targets_that_are_none_are_named(data):
-    y = np.where(np.arange(80) == 3, np.nan, data[1])
-    with pytest.raises(ValueError, match=r"y\[3\] is nan, NaN or infinity"):
-        LogEuclideanRegressor().fit(data[0], y)
-    with pytest.raises(ValueError, match="y is constant, 1 for every matrix"):
-        LogEuclideanRegressor().fit(data[0], np.ones(80))
-
-
-def test_labels_are_refused(data):
-    with pytest.raises(ValueError, match="y has dtype <U1"):
-        LogEuclideanRegressor().fit(data[0], ["a", "b"] * 40)

@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 
 from random_matrices import labeled, spd
-from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
+from spdmetric import LogEuclideanMetric
 from spdmetric.datasets import make_toy
 from spdmetric.manifolds import Ball, RankBall
 from spdmetric.objectives.alignment import Misalignment
@@ -138,15 +138,6 @@ def test_iterations_are_passes_and_the_callback_stops_them(rng):
     assert metric.n_iter_ == 2
 
 
-def test_not_for_paths_of_radii(rng):
-    X, y = labeled(rng, 20, 3)
-    with pytest.raises(ValueError, match="path of radii"):
-        LogEuclideanMetricCV(LogEuclideanMetric(solver="stochastic", tol=3e-2, max_iter=40)).fit(X, y)
-    assert not hasattr(LogEuclideanMetricCV(), "partial_fit")
-    with pytest.raises(ValueError, match="all pairs of matrices"):
-        LogEuclideanMetric(solver="stochastic", kernel="rbf").fit(X, y)
-
-
 # -- Streams ---------------------------------------------------------------------------
 
 
@@ -234,14 +225,6 @@ def test_same_stream_same_bits_also_through_pickle(rng):
     for A, b in parts[4:]:
         half.partial_fit(A, b)
     np.testing.assert_array_equal(first.components_, half.components_)
-
-
-def test_weights_of_zero_are_absent(rng):
-    X, y = labeled(rng, 40, 3)
-    weight = np.where(np.arange(40) < 30, 1.0, 0.0)
-    with_weight = LogEuclideanMetric(2.0, random_state=0).partial_fit(X, y, np.unique(y), weight)
-    without = LogEuclideanMetric(2.0, random_state=0).partial_fit(X[:30], y[:30], np.unique(y))
-    np.testing.assert_array_equal(with_weight.components_, without.components_)
 
 
 def test_fit_and_clone_forget_the_stream(rng):

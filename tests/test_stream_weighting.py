@@ -139,9 +139,6 @@ def test_a_long_stream_comes_near_the_shape_of_all():
     assert ours > theirs - 0.01
 
 
-# -- Errors from moments ---------------------------------------------------------------
-
-
 # -- Classes that come late, and all else that a stream must bear ----------------------
 
 

@@ -104,7 +104,7 @@ def slow_penalty(vectors, codes, weight):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(("n", "p", "c"), [(200, 8, 3), (60, 100, 2), (40, 300, 5)])
+@pytest.mark.parametrize(("n", "p", "c"), [(200, 8, 3), (40, 60, 2), (30, 120, 5)])
 @pytest.mark.parametrize("informative", ["large", "small"])
 def test_the_penalty_of_classes(n, p, c, weighted, informative):
     """The closed form, or 0.3 or 3 times of it where refits err less by two standard errors."""
@@ -172,12 +172,6 @@ def test_a_class_of_one_matrix_is_fitted_and_not_judged():
     assert np.isfinite(shape.directions).all()
 
 
-def test_identical_matrices_have_no_shape():
-    targets = ClassTarget.from_codes(np.array([0, 1, 0, 1]), np.ones(4), 2)
-    shape = discriminant_weighting(np.ones((4, 3)), targets)
-    assert shape.directions.shape == (3, 0)
-
-
 @settings(deadline=None, max_examples=25)
 @given(seed=st.integers(0, 10_000), scale=st.sampled_from([1e-6, 1.0, 1e6]), n=st.sampled_from([12, 60]))
 def test_scale_of_weights_and_rotation_of_vectors_change_nothing(seed, scale, n):
@@ -225,20 +219,6 @@ def test_it_is_the_shape_of_the_plain_vectors(n, d, options, rng):
     assert (plain.weighting_, plain.weighting_penalty_, plain.weighting_score_) == (None, None, None)
 
 
-def test_every_use_of_the_metric_has_the_shape(rng, tmp_path):
-    X, y = labeled(rng, 60, 4, classes=3)
-    metric = clone(SHAPED).fit(X, y)
-    vectors = metric.transform(X)
-    assert vectors.shape == (60, 2)
-    distance = np.linalg.norm(vectors[:20] - vectors[20:40], axis=1)
-    assert_allclose(metric.pair_distance(np.stack([X[:20], X[20:40]], axis=1)), distance)
-    assert metric.get_metric()(X[0], X[20]) == pytest.approx(distance[0])
-    assert_allclose(metric.pairwise_kernel(X), vectors @ vectors.T)
-    assert_allclose(np.load(metric.transform_to(X, tmp_path / "vectors.npy")), vectors)
-    assert len(metric.get_feature_names_out()) == 2
-    assert metric.transform(X.astype(np.float32)).dtype == np.float32
-
-
 @SIZES
 @pytest.mark.parametrize("stored", [False, True])
 def test_chunks_in_memory_and_in_files(n, d, stored, rng, tmp_path, chunks_of):
@@ -270,15 +250,6 @@ def test_fewer_matrices_than_features_need_no_square_of_these(stored, rng, tmp_p
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 8 * p**2 / 3
-
-
-@SIZES
-def test_weights_of_zero_leave_out(n, d, rng):
-    X, y = labeled(rng, n, d, classes=3)
-    weight = np.where(np.arange(n) % 5 == 0, 0.0, rng.uniform(0.5, 2, n))
-    kept = weight > 0
-    one, other = clone(SHAPED).fit(X, y, weight), clone(SHAPED).fit(X[kept], y[kept], weight[kept])
-    close(one, other, X)
 
 
 def test_weights_count_in_the_judgement_of_a_matrix_alone(rng):
