@@ -77,18 +77,15 @@ CANNOT = {
 # What is asked of classes, and does not concern a regressor.
 OF_CLASSES = (
     *("labels_that_are_none_are_named", "a_column_of_labels_is_taken_with_a_warning", "labels_of_many_kinds"),
-    *("one_class_is_refused", "one_class_that_counts_is_refused", "a_continuous_target_is_refused"),
-    "class_weights_are_sample_weights",
+    *("one_class_is_refused", "a_continuous_target_is_refused", "class_weights_are_sample_weights"),
 )
 
 # Checks of labels and weights, for estimators that take them.
 OF_LABELS = {
     *("one_matrix_is_refused", "y_is_needed", "labels_that_are_none_are_named", "labels_of_many_kinds"),
     *("a_column_of_labels_is_taken_with_a_warning", "one_class_is_refused"),
-    "one_class_that_counts_is_refused",
     *("something_is_learned", "a_continuous_target_is_refused", "class_weights_are_sample_weights"),
-    *("weights_of_many_kinds", "weights_that_are_none_are_refused", "weights_are_left_as_they_are"),
-    "a_weight_of_two_is_twice",
+    *("weights_of_many_kinds", "weights_that_are_none_are_refused", "a_weight_of_two_is_twice"),
 }
 
 METHODS = ("transform", "predict", "predict_proba", "decision_function")
@@ -463,16 +460,12 @@ def a_column_of_labels_is_taken_with_a_warning(estimator):
         clone(estimator).fit(X, np.eye(2)[y])
 
 
-@check("check_classifiers_one_label")
+@check("check_classifiers_one_label", "check_classifiers_one_label_sample_weights")
 def one_class_is_refused(estimator):
+    """Also one that counts alone."""
     X, y = data()
     with pytest.raises(ValueError, match="y has 1 class, 0: expected at least two"):
         estimator.fit(X, 0 * y)
-
-
-@check("check_classifiers_one_label_sample_weights")
-def one_class_that_counts_is_refused(estimator):
-    X, y = data()
     with pytest.raises(ValueError, match="zero for all matrices of class 1"):
         estimator.fit(X, y, sample_weight=(y == 0).astype(float))
 
@@ -537,13 +530,16 @@ def class_weights_are_sample_weights(estimator):
 # -- Weights ---------------------------------------------------------------------------
 
 
-@check("check_sample_weights_pandas_series", "check_sample_weights_list", "check_sample_weights_not_an_array")
+@check("check_sample_weights_pandas_series", "check_sample_weights_list")
+@check("check_sample_weights_not_an_array", "check_sample_weights_not_overwritten")
 def weights_of_many_kinds(estimator):
+    """Taken, and left as they are."""
     X, y = data()
     w = np.arange(1, 25)
     expected = outputs(clone(estimator).fit(X, y, sample_weight=w.astype(float)), X)
     for weight in (w, w.tolist(), pd.Series(w), NotAnArray(w), w.astype(np.float32), w.astype(object)):
         same(expected, outputs(clone(estimator).fit(X, y, sample_weight=weight), X))
+    np.testing.assert_array_equal(w, np.arange(1, 25))
 
 
 @check("check_sample_weights_shape", "check_all_zero_sample_weights_error")
@@ -564,14 +560,6 @@ def weights_that_are_none_are_refused(estimator):
                 clone(estimator).fit(X, y, sample_weight=weight)
     with pytest.raises(TypeError, match=r"sample_weight\[5\] is of type NoneType"):
         clone(estimator).fit(X, y, sample_weight=[1.0] * 5 + [None] * 19)
-
-
-@check("check_sample_weights_not_overwritten")
-def weights_are_left_as_they_are(estimator):
-    X, y = data()
-    w = np.arange(24, dtype=float)
-    estimator.fit(X, y, sample_weight=w)
-    np.testing.assert_array_equal(w, np.arange(24))
 
 
 @check("check_sample_weight_equivalence_on_dense_data")

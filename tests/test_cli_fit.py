@@ -133,13 +133,6 @@ def test_progress_counts_every_task_and_leaves_no_trace(options, steps, files, m
     assert "Bar" not in str(vars(model)) + str(vars(model.metric_))
 
 
-def test_toy(tmp_path, capsys):
-    assert main(["toy", "--out", str(tmp_path / "new folder")]) == 0
-    with np.load(tmp_path / "new folder" / "toy-train.npz") as content:
-        assert content["X"].shape == (50, 8, 8)
-        assert set(content["y"]) == {"plus", "minus"}
-
-
 def test_time_is_shown_before_the_first_step_ends(monkeypatch):
     shown, seen = io.StringIO(), threading.Event()
     shown.isatty = lambda: True

@@ -226,8 +226,20 @@ BAD_PARAMETERS = {
     "misspelled": ({"class_weight": {"0": 2.0}}, r"class_weight names \['0'\], .* leaves out \[0, 1\]"),
     "radius past float64": ({"radius": 1e3}, r"radius=1000.0: expected at most 300"),
     "n_jobs": ({"n_jobs": 1.5}, r"n_jobs=1.5: .*expected a whole number"),
+    "weighting": ({"weighting": "round"}, r"weighting='round': expected one of None, 'discriminant'"),
+    "weighting of rbf": (
+        {"weighting": "discriminant", "kernel": "rbf"},
+        r"weighting='discriminant' needs kernel='linear'",
+    ),
     "tol": ({"tol": 0}, r"tol=0: expected a positive number"),
     "max_iter": ({"max_iter": 0}, r"max_iter=0: expected a whole number >= 1"),
+    "kernel": ({"kernel": "gaussian"}, r"kernel='gaussian': expected one of 'linear', 'rbf'"),
+    "mini-batches": ({"kernel": "rbf", "solver": "stochastic"}, "all pairs of matrices"),
+    "negative gamma": ({"kernel": "rbf", "gamma": -1}, r"gamma=-1: expected a finite number > 0, or None"),
+    "gamma in words": ({"kernel": "rbf", "gamma": "scale"}, r"gamma='scale': expected a finite number"),
+    "gamma of linear": ({"gamma": 1.0}, r"gamma=1.0 is of the Gaussian kernel, and kernel='linear' has none"),
+    "narrow": ({"kernel": "rbf", "gamma": 1e6}, r"gamma=1000000.0: .* the same for all .*near .*0\.\d"),
+    "wide": ({"kernel": "rbf", "gamma": 1e-309}, r"gamma=1e-309: .*nothing can be learned"),
     "callback": ({"callback": 3}, r"callback=3: expected a function"),
 }
 

@@ -11,7 +11,7 @@ import pytest
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
-from random_matrices import labeled, spd
+from random_matrices import spd
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.comparison.baselines import distances_wasserstein
 from spdmetric.comparison.folds import Fold
@@ -67,17 +67,6 @@ def test_ranges_that_differ_begin_at_the_euclidean_mean_with_low_ranks(rank, ran
     assert expression(made) == f"LogEuclideanClassifier(metric={choice})"
     shared = METHODS["spdmetric"].make(Sizes(60, 24, 30, rank, shared=True))
     assert expression(shared) == "make_pipeline(CommonRange(), LogEuclideanClassifier())"
-
-
-def test_sizes_know_a_common_range(rng):
-    X, y = labeled(rng, 12, 4)
-    assert Sizes.from_data(X, y) == Sizes(12, 4, 6, 4)
-    C = np.eye(4) - 0.25
-    centered = C @ X @ C
-    assert Sizes.from_data(centered, y) == Sizes(12, 4, 6, 3, shared=True)
-    assert Sizes.from_data(centered.astype(np.float32), y) == Sizes(12, 4, 6, 3, shared=True)
-    A = rng.standard_normal((12, 4, 2))
-    assert Sizes.from_data(A @ A.swapaxes(1, 2), y) == Sizes(12, 4, 6, 2)
 
 
 def test_parameters_are_given_to_the_steps_that_have_them():

@@ -118,14 +118,6 @@ def test_repeats_are_of_drawn_rows_and_quick_cuts_all(folder):
     assert "eegmmi-64 6" not in rows
 
 
-def test_votes_of_everyone_are_left_out_with_the_reason(folder):
-    table = beyond.beyond_table(folder)
-    assert "toy 6x6" not in table.left_out
-    assert len(table.left_out["eegmmi-64 1"]) == 1
-    assert "11 neighbors of 8 training matrices" in table.left_out["eegmmi-64 1"]["logeuclid-mean-11nn"]
-    assert "eegmmi-across" not in table.left_out
-
-
 # -- running ------------------------------------------------------------------------------
 
 

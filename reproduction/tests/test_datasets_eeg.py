@@ -15,8 +15,6 @@ from formats import MISSING, bnci_run, write_bnci_mat, write_edf, write_gdf, wri
 from random_matrices import spd
 from reproduction.datasets.bci_iv_2a import BCI_CLASSES, bci_subjects, load_bci_iv_2a
 from reproduction.datasets.eeg import eegmmi_subjects, epoch_covariances, load_eegmmi
-from spdmetric.datasets import recenter
-from spdmetric.geometry import mean_riemann
 
 # MOABB 1.7 asks MNE 1.13 for a montage by the name that MNE is about to drop.
 pytestmark = pytest.mark.filterwarnings("ignore:Montage name 'standard_1005' is deprecated:FutureWarning")
@@ -306,15 +304,3 @@ def test_eegmmi_equals_the_published_protocol(data_folder, subject):
         assert relative(C, expected) <= 1e-6
     assert np.array_equal(y == "right_hand", stored[f"y{subject}"] == 1)
     assert np.array_equal(groups, stored[f"r{subject}"])
-
-
-def test_real_folders(data_folder):
-    assert eegmmi_subjects(data_folder / "eegmmi") == [1, 7, 29]
-    assert bci_subjects(data_folder / "bci2a-a09") == [9]
-    X, y, groups = load_bci_iv_2a(9, data_folder / "bci2a-a09")
-    assert X.shape == (288, 22, 22)
-    for session in "TE":
-        for hand in ("left_hand", "right_hand"):
-            assert np.sum((groups == session) & (y == hand)) == 72
-    Z = recenter(X, groups)
-    assert np.allclose(mean_riemann(Z[groups == "E"]), np.eye(22), atol=1e-7)

@@ -112,14 +112,6 @@ def test_shapes_labels_and_definiteness(pair):
         assert np.linalg.eigvalsh(stack).min() > 0
 
 
-def test_filtering_once_gives_the_same_draws(pair):
-    once = TexturePair.of(pair)
-    for seed in (0, 1):
-        expected = make_textures(pair, 10, 20, random_state=seed)
-        for a, b in zip(once.draw(10, 20, random_state=seed), expected, strict=True):
-            np.testing.assert_array_equal(a, b)
-
-
 @pytest.mark.parametrize(("changed", "kept"), [(slice(35, None), 0), (slice(None, 35), 2)])
 def test_nothing_crosses_the_middle(pair, changed, kept):
     others = [image.copy() for image in pair]

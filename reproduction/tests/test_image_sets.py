@@ -56,12 +56,6 @@ def test_folders_files_and_arrays_give_the_same(images, folder, tmp_path):
         np.testing.assert_array_equal(found.y, labels)
 
 
-def test_sets_may_have_different_numbers_of_images(images):
-    pictures, _ = images
-    X, *_ = load_image_sets([pictures[0], pictures[1][:3]], [0, 1])
-    np.testing.assert_array_equal(X[1], load_image_sets([pictures[1][:3]], [0]).X[0])
-
-
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
