@@ -131,7 +131,8 @@ class PlainStack:
                 values, V = _eigh(A)
                 logs[rows], vectors[rows] = np.log(values), V
                 features[rows] = vech(_logarithm(logs[rows], V))
-        return PlainDecomposition(self.X, W, Spectrum(logs, vectors), features, logs[:, -1] - logs[:, 0], WX)
+            spread = logs[:, -1] - logs[:, 0]
+        return PlainDecomposition(self.X, W, Spectrum(logs, vectors), features, spread, WX)
 
 
 @dataclass(frozen=True, eq=False)
