@@ -136,7 +136,6 @@ def test_a_tree_finds_the_same_neighbors(q, copies, rng):
     by_tree, of_all = (search(new, known, 21) for search in (_find_by_tree, _find_among_all))
     np.testing.assert_array_equal(by_tree, of_all)
     np.testing.assert_array_equal(find_nearest(new, known, 21), of_all)
-    np.testing.assert_array_equal(find_nearest(new, known, 21), of_all)
 
 
 @pytest.mark.parametrize(("known", "k"), [(1, 1), (21, 21), (50, 21), (400, 5), (5000, 21)])

@@ -275,14 +275,6 @@ def test_sizes_and_settings_choose(monkeypatch):
     assert not batch.pays(10**6, 20)
 
 
-def test_nothing_is_loaded_before_it_pays():
-    code = (
-        "import sys, numpy as np; from spdmetric.linalg.batch import make_stack\n"
-        "make_stack(np.eye(4)[None]); print('numba' in sys.modules)"
-    )
-    assert run(code)[0] == ["False"]
-
-
 BROKEN = {
     "absent": "sys.modules['numba'] = None",
     "import raises": "sys.modules['llvmlite'] = type('Broken', (), {'__getattr__': lambda *a: 1 / 0})()",

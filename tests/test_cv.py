@@ -166,22 +166,22 @@ def test_the_usual_candidate_is_left_for_a_clear_gain_only():
         assert (found.rank and (found.rank, found.radius)) == chosen
 
 
-def test_neighbors_are_taken_where_they_are_right_clearly_more_often():
-    grid, scores = table([np.zeros(100)])
-    for share, number in ((0.02, None), (0.2, 5)):
+def test_neighbors_are_taken_where_they_are_clearly_better():
+    """Where they are right more often, or where labels are more probable."""
+    same, noise = np.zeros(100), np.tile([1.0, -1.0], 50)  # a standard error of 0.1005
+    for share, gains, number in (
+        (0.02, same, None),
+        (0.2, same, 5),
+        (0, noise + 0.19, None),
+        (0, noise + 0.21, 5),
+    ):
+        grid, scores = table([same, same, gains])
         right = np.zeros((6, 100))
         right[3, : int(100 * share)] = 1.0  # the usual metric with five neighbors
-        chosen = _selection.choose(scores._replace(right=right), grid, "auto", "clear")
-        assert chosen == grid.metrics[0]._replace(n_neighbors=number)
-    assert _selection.choose(scores, grid, "neighbors", "clear").n_neighbors == 5
-
-
-def test_neighbors_are_taken_where_labels_are_clearly_more_probable():
-    noise = np.tile([1.0, -1.0], 50)  # a standard error of 0.1005
-    for gain, number in ((0.19, None), (0.21, 5)):
-        grid, scores = table([np.zeros(100), np.zeros(100), noise + gain])
+        scores = scores._replace(right=right)
         chosen = _selection.choose(scores, grid, "auto", "clear")
         assert chosen == grid.metrics[0]._replace(n_neighbors=number)
+        assert _selection.choose(scores, grid, "neighbors", "clear").n_neighbors == 5
 
 
 def of_rank(d, rank):

@@ -18,8 +18,6 @@ from spdmetric.comparison.folds import Fold
 from spdmetric.comparison.methods import (
     COMPARED,
     METHODS,
-    PAIRS,
-    REGRESSORS,
     Sizes,
     expression,
     find_obstacle,
@@ -51,12 +49,6 @@ def test_every_method_labels_test_matrices_and_is_described(name, fold):
     method = METHODS[name]
     assert method.family in ("distance", "learned", "baseline")
     assert method.sentence.endswith(".")
-
-
-def test_titles_are_unique_and_lists_are_of_known_methods():
-    for field in ("title", "short"):
-        assert len({getattr(method, field) for method in METHODS.values()}) == len(METHODS)
-    assert set(COMPARED) | {name for pair in PAIRS for name in pair} <= {*METHODS, *REGRESSORS}
 
 
 @pytest.mark.parametrize(("rank", "ranks"), [(3, (1,)), (4, (2,)), (8, (4,)), (20, (4, 8))])
