@@ -35,6 +35,7 @@ from spdmetric import (
     validation,
 )
 from spdmetric.estimators import TransferClassifier
+from spdmetric.estimators._selection import check_splits
 from spdmetric.linalg import symmetric as matrices
 from spdmetric.linalg.symmetric import congruence, invsqrtm, spectrum, vech
 from spdmetric.objectives.alignment import Misalignment
@@ -395,10 +396,10 @@ def tensors_are_checked_where_they_are_and_come_home_unchanged(rng, d):
 
 @prop
 def what_does_not_fit_is_named(rng, d):
-    ((train, test),) = validation.check_splits(None, lambda: [(np.arange(7) < d, [d])], 7)
+    ((train, test),) = check_splits(None, lambda: [(np.arange(7) < d, [d])], 7)
     assert (train.tolist(), test.tolist()) == (list(range(d)), [d])
     with pytest.raises(ValueError, match="pairs of the indices"):
-        validation.check_splits(None, lambda: [([d], [0.5])], 7)
+        check_splits(None, lambda: [([d], [0.5])], 7)
     names = rng.choice(["a", "b", "c"], 7 + d)
     assert validation.check_domains(list(names), len(names)).tolist() == names.tolist()
     with pytest.raises(ValueError, match="sample_domain has shape"):

@@ -22,7 +22,7 @@ from reproduction.datasets.eeg import sample_covariances
 from reproduction.datasets.files import Seed
 from reproduction.datasets.images import check_image, check_varied
 from spdmetric.extras import require_extra
-from spdmetric.validation import check_choice, check_count
+from spdmetric.validation import COUNT, check_value, one_of
 
 SIZE = 16  # height and width of the patches
 FREQUENCIES, N_ANGLES = (0.1, 0.3), 4
@@ -72,7 +72,7 @@ def gabor_responses(
     if image.ndim < 2:
         raise ValueError(f"image has shape {image.shape}: expected (..., height, width).")
     kernels = _gabor_kernels(frequencies, n_angles)
-    check_choice("kind", kind, tuple(KINDS))
+    check_value("kind", kind, one_of(*KINDS))
     height, width = image.shape[-2:]
     period = np.concatenate([image, image[..., ::-1, :]], axis=-2)
     period = np.concatenate([period, period[..., ::-1]], axis=-1)  # (..., 2 height, 2 width)
@@ -89,7 +89,7 @@ def _gabor_kernels(frequencies: Sequence[float], n_angles: int) -> list[np.ndarr
     if not frequencies or not all(0 < frequency <= 0.5 for frequency in frequencies):
         what = "numbers in (0, 0.5], in cycles per pixel; 0.5 is the finest that pixels can show"
         raise ValueError(f"frequencies={tuple(frequencies)}: expected {what}.")
-    check_count("n_angles", n_angles)
+    check_value("n_angles", n_angles, COUNT)
     with require_extra("Gabor filters need scikit-image", "textures"):
         from skimage.filters import gabor_kernel
     angles = np.pi * np.arange(n_angles) / n_angles
@@ -180,7 +180,7 @@ class Texture:
         X : ndarray of shape (n, n_filters, n_filters)
             SPD covariances.
         """
-        check_choice("half", half, tuple(self.halves))
+        check_value("half", half, one_of(*self.halves))
         corners = self.positions(half, n, random_state)
         X = patch_covariances(self.halves[half], corners, SIZE)
         singular = _singular(X, np.mean(self.halves[half] ** 2))

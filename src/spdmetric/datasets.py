@@ -12,7 +12,7 @@ from spdmetric.estimators.embedding import pad_views
 from spdmetric.geometry import mean_riemann
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm, symmetrize
 from spdmetric.objectives.data import view_sizes
-from spdmetric.validation import check_choice, check_count, check_psd
+from spdmetric.validation import COUNT, check_psd, check_value, one_of
 
 __all__ = ["make_regression", "make_toy", "recenter"]
 
@@ -126,7 +126,7 @@ def make_regression(
     ((200, 6, 6), (200,))
     """
     for name, value in {"n_train": n_train, "n_test": n_test, "d": d, "n_outputs": n_outputs}.items():
-        check_count(name, value)
+        check_value(name, value, COUNT)
     rank = d if rank is None else rank
     if not isinstance(rank, Integral) or not 1 <= rank <= d:
         raise ValueError(f"rank={rank!r}: expected a whole number from 1 to d={d}, or None for d.")
@@ -190,7 +190,7 @@ def recenter(
         )
     if groups.shape != (len(X),):
         raise ValueError(f"groups has shape {groups.shape} for {len(X)} matrices; expected one for each.")
-    check_choice("how", how, ("session", "train", "calibration", "none"))
+    check_value("how", how, one_of("session", "train", "calibration", "none"))
     if not 0 < calibration <= 1:
         raise ValueError(f"calibration={calibration}: expected a share above 0 and up to 1.")
     if how == "none":

@@ -37,7 +37,7 @@ from spdmetric.linalg.symmetric import (
     vech,
 )
 from spdmetric.linalg.threads import one_thread
-from spdmetric.validation import check_weights
+from spdmetric.validation import check_stack, check_weights
 
 RowFunction = Callable[[Array], Array]  # of a stack of matrices, one row for each
 Average = Callable[[RowFunction], Array]  # the weighted mean of the rows
@@ -113,6 +113,7 @@ def median_riemann(X: Array, sample_weight: Array | None = None) -> Array:
 
 def average_over(X: Array, sample_weight: Array | None = None) -> Average:
     """Return the average over the matrices of an array."""
+    check_stack(X, "X")
     xp, n = array_namespace(X), X.shape[0]
     if sample_weight is None:
         w = xp.ones(n, dtype=X.dtype, device=device(X))

@@ -20,7 +20,6 @@ from spdmetric.linalg.symmetric import Array, adjoint, array_namespace, detached
 
 _EPS = float(np.finfo(np.float64).eps)
 
-TASKS = ("auto", "classification", "regression")
 ClassWeight = str | Mapping[Hashable, float] | None  # None, "balanced", or weights by label
 
 # Asymmetry up to this much of the largest entry is rounding and is averaged away.
@@ -392,45 +391,46 @@ def check_chunk(chunk: Array, rank: int | None, k: int, rows: slice, n_chunks: i
         ) from error
 
 
-def check_count(name: str, value: object, *, optional: bool = False) -> None:
-    """Refuse what is not a whole number of at least 1, nor None where that is allowed."""
-    if optional and value is None:
-        return
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name}={value!r}: expected a whole number >= 1.")
+# -- Parameters ---------------------------------------------------------------
+
+Constraint = tuple[Callable[[Any], bool], str]  # whether a value is valid, and what was expected
 
 
-def check_choice(name: str, value: object, valid: tuple[object, ...], other: str | None = None) -> None:
-    """Refuse a value that is not one of the valid ones, listing them; ``other`` says what else is allowed.
-
-    Where something else is allowed, only strings are looked at.
-    """
-    if other is not None and not isinstance(value, str):
-        return
-    if value not in valid:
-        raise ValueError(
-            f"{name}={value!r}: expected one of {', '.join(map(repr, valid))}"
-            + (f", or {other}." if other else ".")
-        )
+def check_value(name: str, value: object, constraint: Constraint) -> None:
+    """Refuse a value of a parameter that is not valid."""
+    is_valid, expected = constraint
+    if not is_valid(value):
+        raise ValueError(f"{name}={value!r}: expected {expected}.")
 
 
-# -- Parameters of learning ---------------------------------------------------
+def one_of(*values: object, other: str | None = None) -> Constraint:
+    """One of some values; with ``other``, which says what else is allowed, only strings are looked at."""
+    expected = f"one of {', '.join(map(repr, values))}" + (f", or {other}" if other else "")
+    return lambda value: (other is not None and not isinstance(value, str)) or value in values, expected
 
 
-def check_n_jobs(n_jobs: object) -> None:
-    """Refuse what is not a whole number other than 0, nor None."""
-    if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
-        raise ValueError(f"n_jobs={n_jobs!r}: expected a whole number, -1 for one a core, or None.")
+def optional(constraint: Constraint) -> Constraint:
+    """The same, or None."""
+    is_valid, expected = constraint
+    return lambda value: value is None or is_valid(value), expected
 
 
-def check_random_state(random_state: object) -> None:
-    """Refuse what is no seed, no `numpy.random.RandomState`, nor None."""
-    whole = isinstance(random_state, Integral) and 0 <= int(random_state) < 2**32
-    if random_state is not None and not whole and not isinstance(random_state, np.random.RandomState):
-        raise ValueError(
-            f"random_state={random_state!r}: expected a whole number from 0 to 2**32 - 1, a RandomState of "
-            "NumPy, or None for another order each time."
-        )
+COUNT: Constraint = (
+    lambda value: isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1,
+    "a whole number >= 1",
+)
+N_JOBS: Constraint = (
+    lambda value: value is None or (isinstance(value, Integral) and value != 0),
+    "a whole number, -1 for one a core, or None",
+)
+RANDOM_STATE: Constraint = (
+    lambda value: (
+        value is None
+        or isinstance(value, np.random.RandomState)
+        or (isinstance(value, Integral) and 0 <= int(value) < 2**32)
+    ),
+    "a whole number from 0 to 2**32 - 1, a RandomState of NumPy, or None for another order each time",
+)
 
 
 def is_finite_number(value: object) -> TypeGuard[Real]:
@@ -456,42 +456,6 @@ def check_radius(radius: object) -> float:
             "usual."
         )
     return radius
-
-
-def check_rank(rank: Any) -> int | None:
-    """Return a rank, None for full rank."""
-    check_count("rank", rank, optional=True)
-    return None if rank is None else int(rank)
-
-
-def check_candidates(name: str, values: Any, check: Callable[[Any], Any]) -> list[Any] | None:
-    """Return the candidates that are given, each one checked; None where none are."""
-    if values is None:
-        return None
-    if len(values) == 0:
-        raise ValueError(f"{name} is empty: expected at least one candidate.")
-    return [check(value) for value in values]
-
-
-def check_neighbors(n_neighbors: int, fewest: int) -> int:
-    """Return a number of neighbors, if the smallest training set of the folds has so many matrices."""
-    if n_neighbors > fewest:
-        raise ValueError(
-            f"{spell('n_neighbors', n_neighbors)}: expected at most {fewest}, as many matrices as the "
-            "smallest fold has to learn from. Leave it out to have it chosen."
-        )
-    return int(n_neighbors)
-
-
-def check_weighting(weighting: object, kernel: str) -> str | None:
-    """Return the weighting, or say that it is not known, or not for this kernel."""
-    check_choice("weighting", weighting, (None, "discriminant"))
-    if weighting is not None and kernel != "linear":
-        raise ValueError(
-            f"weighting={weighting!r} needs kernel='linear': with kernel={kernel!r} the metric and its gamma "
-            "are learned for distances without a weighting. Use one of the two."
-        )
-    return None if weighting is None else str(weighting)
 
 
 # -- Labels and weights -------------------------------------------------------
@@ -562,7 +526,6 @@ def is_regression(y: ArrayLike, task: str) -> bool:
     That is the rule of scikit-learn's `type_of_target`, which warns of numbers beyond int64.  Numbers that
     are not finite count as such too: an error says later which they are.
     """
-    check_choice("task", task, TASKS)
     y = as_numpy(y, "y")
     if task != "auto" or y.dtype.kind != "f" or y.ndim not in (1, 2):
         return task == "regression"
@@ -581,10 +544,11 @@ def check_classes(classes: np.ndarray) -> np.ndarray:
     return classes
 
 
-def check_weights(sample_weight: Array, X: Array) -> np.ndarray:
+def check_weights(sample_weight: Array, X: Array, *, scaled: bool = False) -> np.ndarray:
     """Return non-negative weights, one for each matrix, not all of them zero; 1 for None.
 
-    Those that are positive differ by a factor of 1e12 at most, whatever their scale.
+    Those that are positive differ by a factor of 1e12 at most, whatever their scale; with ``scaled`` they are
+    brought to `weight_unit`.
     """
     n = X.shape[0]
     if sample_weight is None:
@@ -598,7 +562,7 @@ def check_weights(sample_weight: Array, X: Array) -> np.ndarray:
     if not weight.any():
         raise ValueError("sample_weight is zero for every matrix: nothing is left to learn from.")
     check_weight_range(*weight_range(weight))
-    return weight
+    return weight * weight_unit(float(weight.max())) if scaled else weight
 
 
 def leave_out(values: Any, sample_weight: Array | None) -> Any:
@@ -726,48 +690,12 @@ def check_groups(groups: ArrayLike | None, n: int) -> np.ndarray | None:
     return groups if groups.dtype.kind in "mM" else check_label_kind(groups, "groups")
 
 
-def check_splits(cv: Any, splits: Callable[[], Any], n: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return rows to train and to test on, of each fold that ``cv`` cuts n matrices into."""
-    rows = np.arange(n)
-    try:
-        return [(rows[train], rows[test]) for train, test in splits()]
-    except (ValueError, TypeError, IndexError) as error:
-        raise ValueError(
-            f"cv={cv!r} cannot split {n} matrices: expected a number of folds, a splitter, or pairs of the "
-            f"indices to train and to test on ({error})"
-        ) from error
-
-
-def check_own(X: Any, y: Any, sample_weight: Any, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the classes, as codes, and the weights of labeled matrices of a new domain."""
-    y = check_labels(X, y, method="adapt")
-    known = f"a class that was not in fit, whose classes are {classes.tolist()}"
-    codes = codes_among(
-        classes, y, f"{known}: nothing is known of it from the others. Fit again with its matrices."
-    )
-    weight = check_weights(sample_weight, codes)
-    found = classes[np.unique(codes[weight > 0])].tolist()
-    if len(found) < 2:
-        raise ValueError(
-            f"y has one class, {found[0]!r}: expected at least two. The mean of matrices of one class "
-            "is that of the class, and relative to it nothing is left of what they have in common."
-        )
-    return codes, weight * weight_unit(float(weight.max()))
-
-
 def codes_among(classes: np.ndarray, y: np.ndarray, otherwise: str) -> np.ndarray:
     """Places of labels among the classes, or what to say of the first that is not there."""
     unknown = np.flatnonzero(~np.isin(y, classes))
     if unknown.size:
         raise ValueError(f"y[{unknown[0]}] is {y[unknown].tolist()[0]!r}, {otherwise}")
     return np.asarray(np.searchsorted(classes, y))
-
-
-def check_own_weight(weight: object) -> None:
-    """Refuse a weight of the matrices of a new domain that is neither None nor positive."""
-    if weight is not None and not (is_finite_number(weight) and 1 / _WEIGHTS <= float(weight) <= _WEIGHTS):
-        between = f"between {1 / _WEIGHTS:.0e} and {_WEIGHTS:.0e}"
-        raise ValueError(f"weight={weight!r}: expected a number > 0, {between}, or None to choose it.")
 
 
 # -- Arrays that are not NumPy's: learning brings them to NumPy, all else stays where they are

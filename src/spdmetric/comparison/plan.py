@@ -27,7 +27,7 @@ from spdmetric.datasets import recenter
 from spdmetric.io.matrices import Matrices
 from spdmetric.linalg.symmetric import congruence
 from spdmetric.objectives.start import common_range
-from spdmetric.validation import check_choice, check_symmetric, is_regression
+from spdmetric.validation import check_symmetric, check_value, is_regression, one_of
 
 # Of each repeat the folds, of each fold training and test indices.
 Splits = tuple[tuple[tuple[np.ndarray, np.ndarray], ...], ...]
@@ -133,8 +133,8 @@ def make_plan(
 
     Both are labeled; with test matrices there is one fold, with groups whole groups are left out.
     """
-    check_choice("scoring", scoring, (None, *SCORES))
-    check_choice("class_weight", class_weight, (None, "balanced"))
+    check_value("scoring", scoring, one_of(None, *SCORES))
+    check_value("class_weight", class_weight, one_of(None, "balanced"))
     regression = bool(scoring and SCORES[scoring].regression)
     if is_regression(data.labels, "auto") and not regression:
         if scoring is not None:

@@ -127,8 +127,8 @@ def compare(
         winner trained on all matrices, ``report.save("report.html")`` writes the page, which notebooks show.
     """
     began = time.perf_counter()
-    validation.check_count("repeats", repeats, optional=True)
-    validation.check_n_jobs(n_jobs)
+    validation.check_value("repeats", repeats, validation.optional(validation.COUNT))
+    validation.check_value("n_jobs", n_jobs, validation.N_JOBS)
     data = _check_matrices(X, y, groups, "these matrices")
     channels = data.channels if channels is None else channels
     if test is not None and not isinstance(test, Matrices):

@@ -8,7 +8,7 @@ another is clearly better.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
@@ -39,7 +39,7 @@ from spdmetric.linalg.threads import threads
 from spdmetric.objectives.data import ClassTarget, Data, Part, Rows, Target, row_chunks, take_view, whiten
 from spdmetric.objectives.start import Start, ViewStarts, find_start
 from spdmetric.objectives.weighting import discriminant_weighting
-from spdmetric.validation import check_splits, smallest_rank
+from spdmetric.validation import smallest_rank
 
 # The default candidates.  Past LARGEST_FULL the full rank is not learned: its d(d+1)/2 directions are
 # far too many for the data, and cost more than all low ranks together.
@@ -184,6 +184,18 @@ def make_folds(
                 f"Fold {k} of {len(folds)} has no matrices with weight to score: expected at least one."
             )
     return folds
+
+
+def check_splits(cv: Any, splits: Callable[[], Any], n: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return rows to train and to test on, of each fold that ``cv`` cuts n matrices into."""
+    rows = np.arange(n)
+    try:
+        return [(rows[train], rows[test]) for train, test in splits()]
+    except (ValueError, TypeError, IndexError) as error:
+        raise ValueError(
+            f"cv={cv!r} cannot split {n} matrices: expected a number of folds, a splitter, or pairs of the "
+            f"indices to train and to test on ({error})"
+        ) from error
 
 
 def stratified_folds(codes: np.ndarray, random_state: int, *, by_class: bool = True) -> list[Fold]:

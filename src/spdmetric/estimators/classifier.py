@@ -34,6 +34,14 @@ from spdmetric.objectives.data import ClassTarget, take_view
 from spdmetric.objectives.start import ViewStarts
 from spdmetric.validation import ClassWeight, UninformativeDataError
 
+# Of the matrices of a new session; past these, the others are lost beside them in rounding.
+_WEIGHT = validation.optional(
+    (
+        lambda value: validation.is_finite_number(value) and 1e-12 <= float(value) <= 1e12,
+        "a number > 0, between 1e-12 and 1e+12, or None to choose it",
+    )
+)
+
 
 class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
     """Classifier of SPD matrices: metric and classifier are both chosen by cross-validation.
@@ -217,8 +225,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         """
         predicted = self.predict(X, sample_domain)
         y = validation.check_labels(predicted, y, method="score")
-        weight = validation.check_weights(sample_weight, predicted)
-        weight = weight * validation.weight_unit(float(weight.max()))
+        weight = validation.check_weights(sample_weight, predicted, scaled=True)
         return float(accuracy_score(y, predicted, sample_weight=weight))
 
     @one_thread
@@ -267,7 +274,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         """
         check_is_fitted(self)
         validation.check_size(self, X)
-        validation.check_choice("prior", prior, ("train", "estimate"))
+        validation.check_value("prior", prior, validation.one_of("train", "estimate"))
         X = validation.leave_out(X, sample_weight)
         if y is None:
             if weight is not None:
@@ -276,8 +283,8 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
             return adapted if prior == "train" else adapted._shift(X, sample_weight)
         if prior == "estimate":
             raise ValueError("prior='estimate' is for matrices without labels: leave out y, or prior.")
-        validation.check_own_weight(weight)
-        (codes, own), training = validation.check_own(X, y, sample_weight, self.classes_), self._training
+        validation.check_value("weight", weight, _WEIGHT)
+        (codes, own), training = _check_own(X, y, sample_weight, self.classes_), self._training
         if training is None:
             raise ValueError(
                 "adapt with labels needs the vectors of the training matrices, which this model does not "
@@ -353,6 +360,23 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         adapted = super()._carry(carry)
         adapted._own = None if self._own is None else self._own._carry(carry)
         return adapted
+
+
+def _check_own(X: Any, y: Any, sample_weight: Any, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the classes, as codes, and the weights of labeled matrices of a new domain."""
+    y = validation.check_labels(X, y, method="adapt")
+    known = f"a class that was not in fit, whose classes are {classes.tolist()}"
+    codes = validation.codes_among(
+        classes, y, f"{known}: nothing is known of it from the others. Fit again with its matrices."
+    )
+    weight = validation.check_weights(sample_weight, codes, scaled=True)
+    found = classes[np.unique(codes[weight > 0])].tolist()
+    if len(found) < 2:
+        raise ValueError(
+            f"y has one class, {found[0]!r}: expected at least two. The mean of matrices of one class "
+            "is that of the class, and relative to it nothing is left of what they have in common."
+        )
+    return codes, weight
 
 
 def _widen(metric: LogEuclideanMetricCV, ranks: Sequence[int]) -> LogEuclideanMetricCV:

@@ -17,7 +17,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from spdmetric import validation
-from spdmetric.caller import warn_at_caller
+from spdmetric.caller import spell, warn_at_caller
 from spdmetric.estimators import _selection as selection
 from spdmetric.estimators._domains import groups_of_domains
 from spdmetric.estimators._fitted import (
@@ -41,10 +41,21 @@ from spdmetric.linalg.symmetric import Array
 from spdmetric.linalg.threads import one_thread
 from spdmetric.objectives.data import ClassTarget, Data, is_stored, read
 from spdmetric.objectives.start import Start, ViewStarts
-from spdmetric.validation import check_candidates, check_radius, check_rank
+from spdmetric.validation import COUNT, N_JOBS, RANDOM_STATE, check_value, one_of, optional
 
-RULES = ("clear", "best")
-HEADS = ("neighbors", "centroid", "auto", "ridge")
+CONSTRAINTS: dict[str, validation.Constraint] = {
+    "n_jobs": N_JOBS,
+    "scoring": (
+        lambda value: value is None or isinstance(value, str) or callable(value),
+        "None, the name of a scorer of scikit-learn, or a function of estimator, X and y",
+    ),
+    "random_state": RANDOM_STATE,
+    "rule": one_of("clear", "best"),
+    "head": one_of("neighbors", "centroid", "auto", "ridge"),
+    "n_neighbors": optional(COUNT),
+}
+# Candidates that may be given, the parameter of a metric that each is a value of, and its type.
+_CANDIDATES = {"radii": ("radius", float), "ranks": ("rank", int), "weightings": ("weighting", str)}
 
 
 class Path(NamedTuple):
@@ -278,7 +289,12 @@ class LogEuclideanMetricCV(FittedMetric):
         if self.head in ("centroid", "ridge"):
             return []
         if self.n_neighbors is not None:
-            return [validation.check_neighbors(self.n_neighbors, fewest)]
+            if self.n_neighbors > fewest:
+                raise ValueError(
+                    f"{spell('n_neighbors', self.n_neighbors)}: expected at most {fewest}, as many matrices "
+                    "as the smallest fold has to learn from. Leave it out to have it chosen."
+                )
+            return [int(self.n_neighbors)]
         counts = data.target.counts if isinstance(data.target, ClassTarget) else np.array([fewest])
         most = min(fewest, counts[counts > 0].min())
         return [k for k in selection.NUMBERS if k <= most]
@@ -332,22 +348,21 @@ class LogEuclideanMetricCV(FittedMetric):
                 "solver='stochastic' cannot follow a path of radii: choose radius and rank with "
                 "'trust-region' on a part of the data, then use LogEuclideanMetric(solver='stochastic')."
             )
-        validation.check_n_jobs(self.n_jobs)
-        if self.scoring is not None and not isinstance(self.scoring, str) and not callable(self.scoring):
-            raise ValueError(
-                f"scoring={self.scoring!r}: expected None, the name of a scorer of scikit-learn, or a "
-                "function of estimator, X and y."
-            )
-        validation.check_random_state(self.random_state)
-        validation.check_choice("rule", self.rule, RULES)
-        validation.check_choice("head", self.head, HEADS)
-        validation.check_count("n_neighbors", self.n_neighbors, optional=True)
-        kernel = metric.kernel
-        radii = check_candidates("radii", self.radii, check_radius)
-        ranks = check_candidates("ranks", self.ranks, check_rank)
-        given = [None] if self.weightings is None and kernel != "linear" else self.weightings
-        weightings = check_candidates("weightings", given, partial(validation.check_weighting, kernel=kernel))
-        return metric, (radii, ranks, weightings)
+        for name, constraint in CONSTRAINTS.items():
+            check_value(name, getattr(self, name), constraint)
+        given: dict[str, list[Any] | None] = dict.fromkeys(_CANDIDATES)
+        if metric.kernel != "linear":  # there is no weighting for it
+            given["weightings"] = [None]
+        for name, (parameter, kind) in _CANDIDATES.items():
+            values = getattr(self, name)
+            if values is None:
+                continue
+            if len(values) == 0:
+                raise ValueError(f"{name} is empty: expected at least one candidate.")
+            for value in values:
+                check_parameters(copy(metric).set_params(**{parameter: value}))
+            given[name] = [None if value is None else kind(value) for value in values]
+        return metric, tuple(given.values())
 
 
 def check_head(head: str, task: str) -> None:

@@ -44,9 +44,19 @@ from spdmetric.objectives.gaussian import MOST, GaussianEvaluation, GaussianMisa
 from spdmetric.objectives.start import Start, ViewStarts, find_start
 from spdmetric.objectives.weighting import Weighting
 from spdmetric.solvers import SOLVERS, Callback, Record, Solution, trust_region
-from spdmetric.validation import ClassWeight, UninformativeDataError
+from spdmetric.validation import (
+    COUNT,
+    N_JOBS,
+    RANDOM_STATE,
+    ClassWeight,
+    Constraint,
+    UninformativeDataError,
+    check_value,
+    is_finite_number,
+    one_of,
+    optional,
+)
 
-INITS = (*MEANS, "identity")
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -317,7 +327,6 @@ class LogEuclideanMetric(FittedMetric):
         self : LogEuclideanMetric
         """
         check_parameters(self)
-        validation.check_choice("task", self.task, validation.TASKS)
         if self.task == "regression":
             raise ValueError(
                 "task='regression': a stream is learned from for classes only, as the spread of its targets "
@@ -387,47 +396,58 @@ class LogEuclideanMetric(FittedMetric):
         return adapted
 
 
+# What each parameter may be, radius apart.
+CONSTRAINTS: dict[str, Constraint] = {
+    "rank": optional(COUNT),
+    "weighting": one_of(None, "discriminant"),
+    "init": one_of(*MEANS, "identity", other="an SPD matrix of shape (d, d)"),
+    "kernel": one_of("linear", "rbf"),
+    "task": one_of("auto", "classification", "regression"),
+    "class_weight": (
+        lambda value: isinstance(value, Mapping) or value in (None, "balanced"),
+        "one of None, 'balanced', or a dict of weights",
+    ),
+    "solver": one_of(*SOLVERS, "stochastic"),
+    "tol": (lambda value: isinstance(value, Real) and bool(np.greater(value, 0)), "a positive number"),
+    "max_iter": COUNT,
+    "n_jobs": N_JOBS,
+    "callback": (lambda value: value is None or callable(value), "a function of one Record, or None"),
+    "random_state": RANDOM_STATE,
+}
+
+
 def check_parameters(metric: LogEuclideanMetric) -> None:
     """Refuse parameters that mean nothing, or nothing together, before any data are looked at."""
     validation.check_radius(metric.radius)
-    validation.check_count("rank", metric.rank, optional=True)
-    validation.check_choice("init", metric.init, INITS, other="an SPD matrix of shape (d, d)")
-    validation.check_choice("solver", metric.solver, (*SOLVERS, "stochastic"))
-    validation.check_choice("kernel", metric.kernel, ("linear", "rbf"))
-    gamma = metric.gamma
-    if gamma is not None and metric.kernel == "linear":
+    for name, constraint in CONSTRAINTS.items():
+        check_value(name, getattr(metric, name), constraint)
+    gamma, kernel, weighting = metric.gamma, metric.kernel, metric.weighting
+    if gamma is not None and kernel == "linear":
         raise ValueError(
             f"gamma={gamma!r} is of the Gaussian kernel, and kernel='linear' has none: pass "
             "kernel='rbf', or leave gamma=None."
         )
-    if gamma is not None and not (validation.is_finite_number(gamma) and float(gamma) > 0):
+    if gamma is not None and not (is_finite_number(gamma) and float(gamma) > 0):
         raise ValueError(
             f"gamma={gamma!r}: expected a finite number > 0, or None to learn it with the metric."
         )
-    if metric.kernel == "rbf" and metric.solver == "stochastic":
+    if kernel == "rbf" and metric.solver == "stochastic":
         raise ValueError(
             "solver='stochastic' takes the linear kernel apart into mini-batches; the Gaussian one compares "
             "all pairs of matrices: with kernel='rbf' use 'trust-region'."
         )
-    validation.check_weighting(metric.weighting, metric.kernel)
-    by_label = metric.class_weight
-    if not isinstance(by_label, Mapping) and by_label not in (None, "balanced"):
+    if weighting is not None and kernel != "linear":
         raise ValueError(
-            f"class_weight={by_label!r}: expected one of None, 'balanced', or a dict of weights."
+            f"weighting={weighting!r} needs kernel='linear': with kernel={kernel!r} the metric and its gamma "
+            "are learned for distances without a weighting. Use one of the two."
         )
+    by_label = metric.class_weight
     for label, weight in by_label.items() if isinstance(by_label, Mapping) else ():
-        if not (validation.is_finite_number(weight) and float(weight) > 0):
+        if not (is_finite_number(weight) and float(weight) > 0):
             raise ValueError(
                 f"class_weight[{label!r}]={weight!r}: expected a finite number > 0. To leave a class out, "
                 "drop its matrices."
             )
-    if not isinstance(metric.tol, Real) or not metric.tol > 0:
-        raise ValueError(f"tol={metric.tol!r}: expected a positive number.")
-    validation.check_count("max_iter", metric.max_iter)
-    validation.check_n_jobs(metric.n_jobs)
-    validation.check_random_state(metric.random_state)
-    if metric.callback is not None and not callable(metric.callback):
-        raise ValueError(f"callback={metric.callback!r}: expected a function of one Record, or None.")
 
 
 # -- From what the user gives to what is learned from: the one place that asks what kind of array X is
@@ -448,42 +468,38 @@ def check_data(
     ``metric`` says what y holds, how classes are weighed, and what domains are recentered by.  Returns the
     data, the classes, None for regression targets, and names and means of the domains.
     """
-    what = metric.class_weight, metric.task, rank
-    if sample_domain is None:
-        return *_check_in_place(X, y, sample_weight, *what, map), None
-    mean = metric._mean_name
-    recentered, domains = recenter_domains(X, sample_domain, sample_weight, mean=mean, map=map)
-    data, classes = _check_in_place(recentered, y, sample_weight, *what, map)
-    warn_if_confounded(y, sample_domain, sample_weight, metric.task)
-    return data, classes, domains
-
-
-def _check_in_place(
-    X: Any, y: Any, sample_weight: Any, class_weight: ClassWeight, task: str, rank: int | None, map: Map
-) -> tuple[Data, np.ndarray | None]:
-    classes: np.ndarray | None
+    labels, weights, domains = y, sample_weight, None
+    if sample_domain is not None:
+        X, domains = recenter_domains(X, sample_domain, sample_weight, mean=metric._mean_name, map=map)
     rows = row_chunks(stored_shape(X)) if is_stored(X) else None
+    client = None
     if is_dask_array(X):
         from spdmetric.distributed.arrays import align_columns, chunk_rows, compute, compute_lazily
         from spdmetric.distributed.cluster import current_client
         from spdmetric.distributed.data import check_cluster_data
 
-        X, y, sample_weight = align_columns(X, y, sample_weight)
+        X, labels, weights = align_columns(X, y, sample_weight)
         client = current_client()
-        if client is not None:
-            classes, data = check_cluster_data(client, X, y, sample_weight, class_weight, task, rank)
-            return data, classes
-        rows = chunk_rows(X)
-        X = compute(X) if fits(prod(X.shape[:-2]), X.shape[-1]) else compute_lazily(X)
-        y, sample_weight = (None if v is None else compute(v) for v in (y, sample_weight))
-    checked: Any
-    if rows is None:
-        X = checked = validation.check_psd(validation.leave_out(X, sample_weight), rank)
+        if client is None:
+            rows = chunk_rows(X)
+            X = compute(X) if fits(prod(X.shape[:-2]), X.shape[-1]) else compute_lazily(X)
+            labels, weights = (None if v is None else compute(v) for v in (labels, weights))
+    what = weights, metric.class_weight, metric.task
+    classes: np.ndarray | None
+    data: Any
+    if client is not None:
+        classes, data = check_cluster_data(client, X, labels, *what, rank)
     else:
-        checked = check_stored(X, rank, rows, map)
-        checked = checked if is_stored(X) else checked[: X.shape[0]]
-    classes, target = check_target(X, y, sample_weight, class_weight, task)
-    return Data(checked, target, rows, map), classes
+        if rows is None:
+            X = checked = validation.check_psd(validation.leave_out(X, weights), rank)
+        else:
+            checked = check_stored(X, rank, rows, map)
+            checked = checked if is_stored(X) else checked[: X.shape[0]]
+        classes, target = check_target(X, labels, *what)
+        data = Data(checked, target, rows, map)
+    if sample_domain is not None:
+        warn_if_confounded(y, sample_domain, sample_weight, metric.task)
+    return data, classes, domains
 
 
 # -- The learning problem as the solvers see it: where it starts, the objective, the ball

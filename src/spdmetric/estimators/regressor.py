@@ -15,7 +15,7 @@ from spdmetric.estimators.heads import NeighborMeans, Ridge
 from spdmetric.estimators.metric import LogEuclideanMetric
 from spdmetric.linalg.symmetric import Array
 from spdmetric.objectives.data import check_values
-from spdmetric.validation import check_size, check_weights, weight_unit
+from spdmetric.validation import check_size, check_weights
 
 
 class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
@@ -149,8 +149,7 @@ class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
         score : float
         """
         predicted = self.predict(X, sample_domain)
-        values, weight = check_values(predicted, y), check_weights(sample_weight, predicted)
-        weight = weight * weight_unit(float(weight.max()))
+        values, weight = check_values(predicted, y), check_weights(sample_weight, predicted, scaled=True)
         return float(r2_score(values, predicted.reshape(len(predicted), -1), sample_weight=weight))
 
     def adapt(self, X: Array, sample_weight: Array | None = None) -> Self:

@@ -130,7 +130,8 @@ class PlainStack:
                     A = self._congruence(W, rows.start)[None]
                 values, V = _eigh(A)
                 logs[rows], vectors[rows] = np.log(values), V
-                features[rows] = vech(_logarithm(logs[rows], V))
+                log = Spectrum(logs[rows], V)
+                features[rows] = vech(log.compose(log.values) if len(_bands(m)) == 1 else _logarithm(log))
             spread = logs[:, -1] - logs[:, 0]
         return PlainDecomposition(self.X, W, Spectrum(logs, vectors), features, spread, WX)
 
@@ -385,17 +386,14 @@ def _congruence(W: np.ndarray, X: np.ndarray, C: np.ndarray | None) -> np.ndarra
     return root @ root.T
 
 
-def _logarithm(logs: np.ndarray, V: np.ndarray) -> np.ndarray:
-    """``V diag(logs) V'``, for logs that ascend.
+def _logarithm(log: Spectrum) -> np.ndarray:
+    """``V diag(logs) V'`` of large matrices, for logs that ascend.
 
-    Less the smallest they are squares: NumPy takes half the operations for the product of a large matrix
-    with its own transpose.
+    Less the smallest they are squares: NumPy takes half the operations for the product of a matrix with its
+    own transpose.
     """
-    m = logs.shape[-1]
-    if len(_bands(m)) == 1:
-        return (V * logs[:, None, :]) @ V.mT
-    low = logs[:, :1]
-    root = V * np.sqrt(logs - low)[:, None, :]
+    m, low = log.values.shape[-1], log.values[:, :1]
+    root = log.vectors * np.sqrt(log.values - low)[:, None, :]
     L = root @ root.mT
     L.reshape(-1, m * m)[:, :: m + 1] += low
     return L

@@ -38,7 +38,6 @@ from spdmetric.validation import (
     check_weights,
     class_scale,
     is_regression,
-    weight_unit,
 )
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -199,8 +198,7 @@ def check_target(
     if y is None or not is_regression(y, task):
         classes, codes = np.unique(check_labels(X, y), return_inverse=True)
         classes = check_classes(classes)
-        weight = check_weights(sample_weight, codes)
-        weight = weight * weight_unit(float(weight.max()))
+        weight = check_weights(sample_weight, codes, scaled=True)
         totals = np.bincount(codes, weights=weight, minlength=classes.size)
         scale = class_scale(weight.sum(), totals, classes, class_weight)
         weight = weight if class_weight is None else weight * scale[codes]
@@ -211,8 +209,7 @@ def check_target(
             "sample_weight to fit, or task='classification' if the numbers are labels."
         )
     values = check_values(X, y)
-    weight = check_weights(sample_weight, values)
-    weight = weight * weight_unit(float(weight.max()))
+    weight = check_weights(sample_weight, values, scaled=True)
     return None, RegressionTarget.from_values(_standardize(values, weight), weight)
 
 

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, clone
 from spdmetric.estimators import LogEuclideanMetricCV
 from spdmetric.linalg.symmetric import congruence, invsqrtm, logm
 from spdmetric.plots.style import BLUE, GRAY, VERMILLION, Display, find_metric, find_view, row_for
-from spdmetric.validation import check_choice
+from spdmetric.validation import check_value, one_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -261,7 +261,7 @@ class ReferenceSpectrumDisplay(Display):
             "spectrum": the eigenvalues of G and of its start; "movement": the
             log-eigenvalues of G relative to its start.
         """
-        check_choice("kind", kind, ("spectrum", "movement"))
+        check_value("kind", kind, one_of("spectrum", "movement"))
         (self.ax_,), self.figure_ = row_for(ax)
         index = np.arange(1, len(np.asarray(self.values)) + 1)
         if kind == "spectrum":

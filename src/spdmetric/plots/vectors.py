@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from spdmetric.geometry import PAIRWISE_METRICS, mean_riemann, pairwise_distance
 from spdmetric.plots.style import CLASS_LOOKS, Display, find_metric, row_for
-from spdmetric.validation import check_choice, check_spd, is_regression, to_numpy
+from spdmetric.validation import check_spd, check_value, is_regression, one_of, to_numpy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -256,5 +256,5 @@ def _distances(X: ArrayLike, what: str | TransformerMixin | None) -> np.ndarray:
     X = check_spd(to_numpy(X))
     if what is None:
         return pairwise_distance(X, metric="logeuclid", reference=mean_riemann(X))
-    check_choice("before", what, PAIRWISE_METRICS)
+    check_value("before", what, one_of(*PAIRWISE_METRICS))
     return pairwise_distance(X, metric=what)
