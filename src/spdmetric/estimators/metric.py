@@ -408,7 +408,7 @@ CONSTRAINTS: dict[str, Constraint] = {
         "one of None, 'balanced', or a dict of weights",
     ),
     "solver": one_of(*SOLVERS, "stochastic"),
-    "tol": (lambda value: isinstance(value, Real) and bool(np.greater(value, 0)), "a positive number"),
+    "tol": (lambda value: isinstance(value, Real) and value > 0, "a positive number"),  # type: ignore[operator]
     "max_iter": COUNT,
     "n_jobs": N_JOBS,
     "callback": (lambda value: value is None or callable(value), "a function of one Record, or None"),
