@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from spdmetric.estimators.embedding import pad_views
 from spdmetric.geometry import mean_riemann
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm, symmetrize
-from spdmetric.objectives.data import view_sizes
+from spdmetric.objectives.data import find_view_sizes
 from spdmetric.validation import COUNT, check_psd, check_value, one_of
 
 __all__ = ["make_regression", "make_toy", "recenter"]
@@ -183,7 +183,7 @@ def recenter(
     """
     X, groups = check_psd(X, None), np.asarray(groups)
     if X.ndim == 4:
-        sizes = view_sizes((np.eye(X.shape[-1]) != X).any(axis=(0, 3)))
+        sizes = find_view_sizes(X)
         views = (X[:, v, :k, :k] for v, k in enumerate(sizes))
         return pad_views(
             [recenter(of, groups, train=train, how=how, calibration=calibration) for of in views], X.shape[-1]

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from spdmetric.extras import require_extra
 from spdmetric.geometry import pairwise_distance
 from spdmetric.linalg.symmetric import spectrum
-from spdmetric.objectives.data import view_sizes
+from spdmetric.objectives.data import find_view_sizes
 
 
 def from_pyriemann(module: str, name: str, **parameters: object) -> BaseEstimator:
@@ -49,7 +49,7 @@ class FirstView(TransformerMixin, BaseEstimator):
 
     def fit(self, X: np.ndarray, y: object = None) -> FirstView:
         """Find its size."""
-        self.n_features_in_ = view_sizes((np.eye(X.shape[-1]) != X[:, :1]).any(axis=(0, 3)))[0]
+        self.n_features_in_ = find_view_sizes(X[:, :1])[0]
         return self
 
     def transform(self, X: np.ndarray) -> np.ndarray:

@@ -99,7 +99,7 @@ def domain_mean(
         )
     weight = np.ones(rows.size) if weight is None else weight
     if len(X.shape) == 4:
-        of_views = (_one_view(X, v, k) for v, k in enumerate(find_view_sizes(X)))
+        of_views = (_one_view(X, v, k) for v, k in enumerate(records.find_view_sizes(X)))
         means = [domain_mean(view, rows, name, weight, mean=mean, map=map) for view in of_views]
         return pad_views(means, X.shape[-1])
     if is_dask_array(X):
@@ -115,19 +115,6 @@ def domain_mean(
     return find_mean(mean, average, rows.size, X.dtype)
 
 
-def find_view_sizes(X: Array) -> list[int]:
-    """Sizes of the views of samples, wherever they are: what is always the identity beyond is padding."""
-    if is_stored(X):
-        parts = (records.read(X, rows) for rows in records.row_chunks(X.shape))
-        return records.view_sizes(np.any([_differ(some) for some in parts], axis=0))
-    differ = _differ(X)
-    return records.view_sizes(np.asarray(differ.compute() if is_dask_array(X) else differ))
-
-
-def _differ(X: Array) -> Any:
-    return (np.eye(X.shape[-1]) != X).any(axis=(0, 3))
-
-
 def _one_view(X: Array, v: int, size: int) -> Any:
     """One view of samples, wherever they are."""
     if not is_stored(X):
@@ -140,7 +127,7 @@ def map_padded(f: Callable[[np.ndarray], np.ndarray], X: np.ndarray) -> np.ndarr
     """A function of matrices (n, d, d), or of those of each view without its padding."""
     if X.ndim == 3:
         return f(X)
-    return pad_views([f(X[:, v, :k, :k]) for v, k in enumerate(find_view_sizes(X))], X.shape[-1])
+    return pad_views([f(X[:, v, :k, :k]) for v, k in enumerate(records.find_view_sizes(X))], X.shape[-1])
 
 
 def find_domain_means(

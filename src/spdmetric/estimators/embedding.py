@@ -25,7 +25,7 @@ from spdmetric.linalg.symmetric import (
     logm,
     symmetrize,
 )
-from spdmetric.manifolds import FactorPoint, ProductPoint
+from spdmetric.manifolds import ProductPoint
 from spdmetric.objectives.data import take_view
 from spdmetric.objectives.start import Start, ViewStarts
 from spdmetric.validation import first_true, is_tensor
@@ -53,18 +53,6 @@ class Embedding:
     # (d, d), mean of a domain that matrices are whitened by before all else; None: they are whitened
     # already, or the metric was learned without domains.
     domain_mean: np.ndarray | None = None
-
-    @classmethod
-    def from_point(cls, start: Start, point: Any) -> Embedding:
-        """The embedding at a point in the coordinates of a start; at full rank its factor is made symmetric.
-
-        ``W W0 = U diag(sigma) V'`` is ``U V'`` times the symmetric ``V diag(sigma) V'``.
-        """
-        Q, low_rank = np.eye(len(point.factor), dtype=point.factor.dtype), point.low_rank
-        if not low_rank:
-            U, _, Vt = np.linalg.svd(point.factor @ start.factor)
-            Q = U @ Vt
-        return cls(*start, point.factor, Q, low_rank, float(np.linalg.norm(point.S)))
 
     def with_weighting(self, directions: np.ndarray) -> Embedding:
         """The same with a weighting; its directions (p, q) come in the frame of the factor."""
@@ -280,14 +268,21 @@ class ViewEmbedding:
 AnyEmbedding = Embedding | ViewEmbedding
 
 
-def embedding_at(start: Start | ViewStarts, point: FactorPoint, size: int | None = None) -> AnyEmbedding:
-    """The embedding at a point in the coordinates of a start, of samples of some size."""
-    if isinstance(start, Start):
-        return Embedding.from_point(start, point)
-    assert isinstance(point, ProductPoint)
-    points = (ProductPoint([view], None) for view in point.views)  # each by itself
-    views = tuple(map(Embedding.from_point, start.views, points))
-    return ViewEmbedding(views, start.scales, size or max(len(view.basis) for view in views))
+def embedding_at(start: Start | ViewStarts, point: Any, size: int | None = None) -> Any:
+    """The embedding at a point in the coordinates of a start, of samples of some size.
+
+    At full rank the factor is made symmetric: ``W W0 = U diag(sigma) V'`` is ``U V'`` times the symmetric
+    ``V diag(sigma) V'``.
+    """
+    if isinstance(start, ViewStarts):
+        points = (ProductPoint([view], None) for view in point.views)  # each by itself
+        views = tuple(map(embedding_at, start.views, points))
+        return ViewEmbedding(views, start.scales, size or max(len(view.basis) for view in views))
+    Q = np.eye(len(point.factor), dtype=point.factor.dtype)
+    if not point.low_rank:
+        U, _, Vt = np.linalg.svd(point.factor @ start.factor)
+        Q = U @ Vt
+    return Embedding(*start, point.factor, Q, point.low_rank, float(np.linalg.norm(point.S)))
 
 
 def turn_vectors(frame: Factor, vectors: np.ndarray) -> np.ndarray:

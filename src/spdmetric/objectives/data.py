@@ -519,10 +519,23 @@ def take_view(X: Any, v: int, size: int) -> np.ndarray:
     return X.views[v] if isinstance(X, Views) else X[..., v, :size, :size]
 
 
-def view_sizes(differ: np.ndarray) -> list[int]:
-    """Sizes of views, given which rows differ from those of the identity somewhere, (views, d)."""
+def count_differences(X: Any, target: object = None) -> Any:
+    """How many samples differ from the identity in each row of each view, (views, d)."""
+    return (np.eye(X.shape[-1]) != X).any(axis=3).sum(axis=0)
+
+
+def view_sizes(differences: np.ndarray) -> list[int]:
+    """Sizes of views, given the differences of all samples: what is always the identity beyond is padding."""
+    differ = np.asarray(differences) > 0
     d = differ.shape[1]
     return [d - int(np.argmax(row[::-1])) if row.any() else d for row in differ]
+
+
+def find_view_sizes(X: Any) -> list[int]:
+    """Sizes of the views of samples, wherever they are."""
+    if is_stored(X):
+        return view_sizes(sum(count_differences(read(X, rows)) for rows in row_chunks(X.shape)))
+    return view_sizes(count_differences(X))
 
 
 def whitened_shape(n: int, factor: Factor) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from spdmetric.linalg.batch import Views, make_stack, map_views, view_columns
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm, is_complex, logm, spectrum
 from spdmetric.manifolds import Ball, ProductBall, RankBall
 from spdmetric.means import Average, RowFunction, find_mean
-from spdmetric.objectives.data import Data, OneView, Summand, Target, view_sizes, whiten
+from spdmetric.objectives.data import Data, OneView, Summand, Target, count_differences, view_sizes, whiten
 from spdmetric.validation import UninformativeDataError, check_radius, check_spd, is_definite, to_numpy
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -44,14 +44,10 @@ class Start(NamedTuple):
         """W0, of shape (k, d): the coordinates of X are ``W0 X W0'``."""
         return self.rotation @ invsqrtm(self.center) @ self.basis.conj().T
 
-    def ball(self, rank: int | None, radius: float) -> Any:
-        """The points within a distance of it, in its coordinates."""
-        if is_complex(self.center):
-            return ProductBall([self.own_ball(rank, inf)], None, radius)
-        return self.own_ball(rank, radius)
-
-    def own_ball(self, rank: int | None, radius: float) -> Ball | RankBall:
-        """The same in coordinates of its own, complex ones where matrices are Hermitian."""
+    def ball(self, rank: int | None, radius: float, *, real: bool = True) -> Any:
+        """The points within a distance; with ``real``, complex coordinates are shown as real ones."""
+        if real and is_complex(self.center):
+            return ProductBall([self.ball(rank, inf, real=False)], None, radius)
         k, dtype = self.center.shape[0], self.center.dtype
         return Ball(np.eye(k, dtype=dtype), radius) if rank is None else RankBall(k, rank, radius, dtype)
 
@@ -94,7 +90,7 @@ class ViewStarts(NamedTuple):
     def ball(self, rank: int | None, radius: float) -> ProductBall:
         """The points within a distance of it, in the mean square of the views."""
         ranks = [None if rank is None else min(rank, len(start.center)) for start in self.views]
-        balls = [start.own_ball(m, inf) for start, m in zip(self.views, ranks, strict=True)]
+        balls = [start.ball(m, inf, real=False) for start, m in zip(self.views, ranks, strict=True)]
         return ProductBall(balls, self.scales, check_radius(sqrt(len(balls)) * radius))
 
 
@@ -144,23 +140,10 @@ def _find_view_starts(data: Data, init: str | Array, rank: int | None) -> ViewSt
     if not isinstance(init, str) and np.shape(init) != (V, d, d):
         raise ValueError(f"init has shape {np.shape(init)}: expected {(V, d, d)}, a matrix for each view.")
     starts = []
-    for v, (k, own) in enumerate(zip(find_sizes(data), inits, strict=True)):
+    for v, (k, own) in enumerate(zip(view_sizes(data.total(count_differences)), inits, strict=True)):
         own = own if isinstance(own, str) else own[:k, :k]
         starts.append(find_start(OneView.from_data(data, v, k), own, None if rank is None else min(rank, k)))
     return ViewStarts(tuple(starts), (1.0,) * V).rescaled(data, (start.factor[:rank] for start in starts))
-
-
-def find_sizes(data: Data) -> list[int]:
-    """Sizes of the views: rows and columns at the end that are those of the identity, always, are padding.
-
-    They say nothing, so that they can be left out wherever they come from.
-    """
-    return view_sizes(data.total(_count_differences) > 0)
-
-
-def _count_differences(X: np.ndarray, target: Target) -> np.ndarray:
-    """How many rows of the matrices of each view are not those of the identity, (views, d)."""
-    return np.sum(np.any(np.eye(X.shape[-1]) != X, axis=-1), axis=0)
 
 
 def _find_scales(data: Data, factors: Views) -> tuple[float, ...]:
