@@ -10,10 +10,9 @@ from derivatives import GAMMAS, KERNELS, at_factor, check_taylor, make_objective
 from random_matrices import labeled, rank_coordinates, rotation, spd, symmetric
 from spdmetric.geometry import mean_riemann
 from spdmetric.linalg.symmetric import congruence, expm, invsqrtm, logm
-from spdmetric.linalg.threads import chunks
 from spdmetric.manifolds import Ball, RankBall
 from spdmetric.objectives.alignment import Misalignment
-from spdmetric.objectives.data import ClassTarget, Data
+from spdmetric.objectives.data import ClassTarget, Data, row_chunks
 
 # -- against the paper --------------------------------------------------------------
 
@@ -63,7 +62,7 @@ def problem(where, form, weighted, kernel, rng):
     if where == "twice":  # a distance of zero has a gradient too
         X[3] = X[0]
     weight = rng.uniform(0.5, 2.0, n) if weighted else np.ones(n)
-    objective = make_objective(kernel, Data(X, ClassTarget.from_codes(codes, weight), list(chunks(n, 5))))
+    objective = make_objective(kernel, Data(X, ClassTarget.from_codes(codes, weight), row_chunks(X.shape, 5)))
     center = np.eye(d) if where in ("repeated", "identity multiples") else mean_riemann(X, weight)
     length = {"far": 10.0, "repeated": 0.0, "identity multiples": 0.0}.get(where, 1.0)
     S = symmetric(rng, d, traceless=True)
@@ -138,7 +137,7 @@ def test_chunked_is_whole(form, size, kernel, rng):
     X, codes = labeled(rng, n, d, classes=3)
     target, W = ClassTarget.from_codes(codes, rng.uniform(0.5, 2, n)), invsqrtm(spd(rng, d))
     whole, chunked = (
-        at_factor(make_objective(kernel, Data(X, target, list(chunks(n, k)))), W) for k in (None, size)
+        at_factor(make_objective(kernel, Data(X, target, row_chunks(X.shape, k))), W) for k in (None, size)
     )
     same(whole, chunked, rel=1e-12 if kernel == "linear" else 1e-10)
     np.testing.assert_allclose(whole.factor_gradient, chunked.factor_gradient, atol=1e-10)
@@ -170,7 +169,7 @@ def test_curvature_estimates_are_the_shares_of_the_cross_moments(rng):
     """Where the classes do not differ the function bends least; NumPy's sums as the oracle."""
     X, codes = labeled(rng, 40, 4, classes=3)
     target = ClassTarget.from_codes(codes)
-    here = Misalignment(Data(X, target, list(chunks(len(X), 16)))).at(
+    here = Misalignment(Data(X, target, row_chunks(X.shape, 16))).at(
         Ball(np.eye(4), 3.0).point(symmetric(rng, 4))
     )
     L = logm(congruence(here.point.factor, X))

@@ -188,7 +188,17 @@ def test_a_step_that_misleads_is_taken_back():
     assert gradient_length(X, mean_riemann(X)) <= 1e-6
 
 
-@pytest.mark.parametrize("mean", [mean_euclid, mean_logeuclid, mean_riemann, median_riemann])
+MEANS = pytest.mark.parametrize("mean", [mean_euclid, mean_logeuclid, mean_riemann, median_riemann])
+
+
+@MEANS
+def test_means_of_what_is_no_stack_get_a_sentence(rng, mean):
+    for X, hint in ((spd(rng, 4), r"X\[None\]"), (spd(rng, 6, 2, 4), "view by view")):
+        with pytest.raises(ValueError, match=f"Expected X of shape .*{hint}"):
+            mean(X)
+
+
+@MEANS
 @pytest.mark.parametrize("weight", [np.ones(1), np.ones(3), np.ones((4, 1)), [1.0, 2.0, 1.0]])
 def test_means_want_one_weight_for_each_matrix(rng, mean, weight):
     with pytest.raises(ValueError, match=r"sample_weight has shape .*, expected \(4,\): one for each matrix"):

@@ -288,6 +288,8 @@ def check_stack(X: Array, name: str, *, views: bool = False) -> None:
         hint = ""
         if len(shape) == 2:
             hint = f" For a single matrix pass {name}[None]; vectors are not matrices (Reshape your data)."
+        elif len(shape) == 4 and not views:
+            hint = f" Samples of several views are taken view by view, {name}[:, 0]."
         elif len(shape) == 3:
             hint = f" They {_SIGNALS}"
             if shape[0] == shape[1]:

@@ -20,7 +20,7 @@ from spdmetric.distributed.arrays import chunk_rows
 from spdmetric.distributed.cluster import Cluster
 from spdmetric.linalg.batch import Factor
 from spdmetric.linalg.symmetric import Moments, Summary, adjoint, symmetrize
-from spdmetric.linalg.threads import chunks, one_thread
+from spdmetric.linalg.threads import one_thread
 from spdmetric.means import RowFunction, weighted_sum
 from spdmetric.objectives.data import (
     Chunk,
@@ -29,6 +29,7 @@ from spdmetric.objectives.data import (
     Part,
     Summand,
     default_chunk_size,
+    row_chunks,
     whiten,
     whitened_shape,
 )
@@ -228,7 +229,7 @@ def _piece_size(shape: tuple[int, ...]) -> int:
 def _apply(f: Summand, block: Block) -> Any:
     """Sum of a function of matrices and their target, piece by piece."""
     X = block.matrices
-    pieces = chunks(len(X), _piece_size(X.shape))
+    pieces = row_chunks(X.shape, _piece_size(X.shape))
     return reduce(add, (f(X[rows], block.target.part(rows)) for rows in pieces))
 
 
@@ -236,7 +237,7 @@ def _apply(f: Summand, block: Block) -> Any:
 def _whiten(block: Block, *, factor: Factor, n: int) -> Pieces:
     """Whiten a chunk and cut it into pieces; kernels are chosen by the number of all matrices."""
     X, found = block.matrices, []
-    for rows in chunks(len(X), _piece_size(whitened_shape(n, factor))):
+    for rows in row_chunks(X.shape, _piece_size(whitened_shape(n, factor))):
         some = whiten(factor, X[rows])
         found.append(Chunk(some, slice(0, some.shape[0]), block.target.part(rows), n))
     return Pieces(found)

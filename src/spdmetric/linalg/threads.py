@@ -145,17 +145,3 @@ def one_thread(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **kwargs)
 
     return inside
-
-
-def chunks(n: int, size: int | None) -> Iterator[slice]:
-    """Slices that cut ``range(n)`` into chunks of like sizes, at most ``size``; one slice for None.
-
-    Where ``size`` is a multiple of eight, so are the chunks but for the last: compiled kernels
-    take eight matrices at a time.
-    """
-    if size is not None and n > size:
-        even = -(-n // -(-n // size))
-        size = even if size % 8 else -(-even // 8) * 8
-    size = n if size is None else size
-    for start in range(0, n, size):
-        yield slice(start, min(start + size, n))

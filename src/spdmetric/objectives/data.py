@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from spdmetric.linalg.batch import Decomposition, Factor, Stack, Views, make_stack
 from spdmetric.linalg.symmetric import Array, Moments, Summary, adjoint, congruence, lazy, symmetrize
-from spdmetric.linalg.threads import Map, chunks
+from spdmetric.linalg.threads import Map
 from spdmetric.means import RowFunction
 from spdmetric.validation import (
     ClassWeight,
@@ -419,9 +419,17 @@ def stored_shape(X: Array) -> tuple[int, ...]:
     return tuple(X.shape)
 
 
-def row_chunks(shape: tuple[int, ...]) -> list[slice]:
-    """Chunks of a stack, of a size that depends on that of the matrices alone."""
-    return list(chunks(shape[0], default_chunk_size(shape[-1])))
+def row_chunks(shape: tuple[int, ...], size: int | None = None) -> list[slice]:
+    """Chunks of a stack, of like sizes, by default at most one that depends on the size of matrices alone.
+
+    Where that is a multiple of eight, so are the chunks but for the last: kernels take eight matrices at a
+    time.
+    """
+    n, size = shape[0], default_chunk_size(shape[-1]) if size is None else size
+    if n > size:
+        even = -(-n // -(-n // size))
+        size = even if size % 8 else -(-even // 8) * 8
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
 def default_chunk_size(d: int) -> int:
