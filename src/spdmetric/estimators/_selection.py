@@ -37,7 +37,7 @@ from spdmetric.linalg.hermitian import fill_matrices
 from spdmetric.linalg.symmetric import Array, Moments, Summary, compute_moments
 from spdmetric.linalg.threads import threads
 from spdmetric.objectives.data import ClassTarget, Data, Part, Rows, Target, row_chunks, take_view, whiten
-from spdmetric.objectives.start import Start, ViewStarts, find_start
+from spdmetric.objectives.start import Start, ViewStarts, class_directions, find_start
 from spdmetric.objectives.weighting import discriminant_weighting
 from spdmetric.validation import smallest_rank
 
@@ -290,8 +290,11 @@ class Whitened(NamedTuple):
         empty = [np.empty((len(start.center), 0), data.dtype) for start in of_views]
         starts = []
         for one, columns in zip(empty, view_columns(empty), strict=True):
-            known = None if logs is None else Data(fill_matrices(logs[:, columns], one), data.target)
-            starts.append(Start.at_identity(len(one), data.dtype, known))
+            d, rotation = len(one), np.eye(len(one))
+            if logs is not None:
+                known = Data(fill_matrices(logs[:, columns], one), data.target)
+                rotation = class_directions(known.total, d, data.target.contrasts)
+            starts.append(Start(np.eye(d), np.eye(d, dtype=data.dtype), rotation))
         return starts[0] if isinstance(center, Start) else ViewStarts(tuple(starts), center.scales)
 
 

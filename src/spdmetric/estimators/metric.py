@@ -402,6 +402,10 @@ CONSTRAINTS: dict[str, Constraint] = {
     "weighting": one_of(None, "discriminant"),
     "init": one_of(*MEANS, "identity", other="an SPD matrix of shape (d, d)"),
     "kernel": one_of("linear", "rbf"),
+    "gamma": (
+        lambda value: value is None or (is_finite_number(value) and float(value) > 0),
+        "a finite number > 0, or None to learn it with the metric",
+    ),
     "task": one_of("auto", "classification", "regression"),
     "class_weight": (
         lambda value: isinstance(value, Mapping) or value in (None, "balanced"),
@@ -426,10 +430,6 @@ def check_parameters(metric: LogEuclideanMetric) -> None:
         raise ValueError(
             f"gamma={gamma!r} is of the Gaussian kernel, and kernel='linear' has none: pass "
             "kernel='rbf', or leave gamma=None."
-        )
-    if gamma is not None and not (is_finite_number(gamma) and float(gamma) > 0):
-        raise ValueError(
-            f"gamma={gamma!r}: expected a finite number > 0, or None to learn it with the metric."
         )
     if kernel == "rbf" and metric.solver == "stochastic":
         raise ValueError(

@@ -51,12 +51,6 @@ class Start(NamedTuple):
         k, dtype = self.center.shape[0], self.center.dtype
         return Ball(np.eye(k, dtype=dtype), radius) if rank is None else RankBall(k, rank, radius, dtype)
 
-    @classmethod
-    def at_identity(cls, d: int, dtype: Any, logs: Data | None = None) -> Start:
-        """Where learning starts among matrices around the identity: of low rank, given their logarithms."""
-        rotation = np.eye(d) if logs is None else class_directions(logs.total, d, logs.target.contrasts)
-        return cls(np.eye(d), np.eye(d, dtype=dtype), rotation)
-
 
 class ViewStarts(NamedTuple):
     """Where learning starts in each view, and what the tangent vectors of the view are multiplied with.
