@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spdmetric import validation
 from spdmetric.estimators._domains import find_domain_means, read_checked, recenter_rows
-from spdmetric.estimators.embedding import AnyEmbedding, Embedding, embedding_at
+from spdmetric.estimators.embedding import AnyEmbedding, Embedding, embedding_at, turn_vectors
 from spdmetric.geometry import geodesic
 from spdmetric.io.atomic import atomic_file
 from spdmetric.linalg.symmetric import Array, array_namespace, congruence, detached, is_complex, like
@@ -82,7 +82,10 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
     ) -> None:
         """Set the attributes that say what was learned."""
         embedding = embedding_at(start, solution.point, self.n_features_in_)
-        self.embedding_ = embedding if weighting is None else embedding.with_weighting(weighting.directions)
+        if weighting is not None:  # its directions, (p, q), come in the frame of the factor
+            turned = turn_vectors(embedding.frame, weighting.directions.T)
+            embedding = replace(embedding, weighting=np.ascontiguousarray(turned.T))
+        self.embedding_ = embedding
         self.weighting_penalty_ = None if weighting is None else weighting.penalty
         self.weighting_score_ = None if weighting is None else weighting.score
         self.alignment_ = 1.0 - solution.value

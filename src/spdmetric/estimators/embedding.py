@@ -54,11 +54,6 @@ class Embedding:
     # already, or the metric was learned without domains.
     domain_mean: np.ndarray | None = None
 
-    def with_weighting(self, directions: np.ndarray) -> Embedding:
-        """The same with a weighting; its directions (p, q) come in the frame of the factor."""
-        turned = turn_vectors(self.frame, directions.T)
-        return replace(self, weighting=np.ascontiguousarray(turned.T))
-
     @property
     def mean(self) -> np.ndarray:
         """What matrices are whitened by first, (d, d): the mean of a domain or session, or the start."""
@@ -187,10 +182,6 @@ class ViewEmbedding:
     scales: tuple[float, ...]
     size: int  # d, of samples: a view that is smaller is padded with the identity
     weighting: np.ndarray | None = None  # (p, q)
-
-    def with_weighting(self, directions: np.ndarray) -> ViewEmbedding:
-        """The same with a weighting; its directions (p, q) come in the frames of the factors."""
-        return replace(self, weighting=np.ascontiguousarray(turn_vectors(self.frame, directions.T).T))
 
     @property
     def frame(self) -> Views:
