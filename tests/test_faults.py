@@ -83,8 +83,9 @@ def finish(command, folder, more=()) -> float:
 
 
 def clear(command, folder):
-    """As if the command had never run."""
-    for path in [*map(folder.joinpath, OUTPUTS[command]), *folder.rglob("*.state")]:
+    """As if the command had never run, and none had been killed."""
+    left = [path for kind in ("*.state", "*.part") for path in folder.rglob(kind)]
+    for path in [*map(folder.joinpath, OUTPUTS[command]), *left]:
         path.unlink(missing_ok=True)
 
 

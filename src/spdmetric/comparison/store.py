@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from textwrap import shorten
+from threading import current_thread, main_thread
 from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
@@ -155,15 +156,18 @@ def run_tasks(
 
 @contextmanager
 def _block_interrupts() -> Iterator[None]:
-    """Processes begun within do not hear ^C, which is meant for this one: it ends them without a word."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
+    """Processes begun within do not hear ^C, which is meant for this one: it ends them without a word.
+
+    They inherit that it is ignored.  A mask would not do: joblib lifts it when its first process begins.
+    """
+    if current_thread() is not main_thread():  # which alone can say what a signal does
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, before or signal.SIG_DFL)
 
 
 def _run_one(at: T, start: Start, names: list[str]) -> tuple[T, dict[str, Result | Failure]]:

@@ -25,8 +25,9 @@ R = TypeVar("R")
 
 
 @lru_cache(maxsize=1)
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
+def _libraries() -> list[Any]:
+    """The libraries of BLAS in this process."""
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
 @contextmanager
@@ -36,18 +37,20 @@ def threads(n_jobs: int | None = 1) -> Iterator[Map]:
     Inside a worker of joblib it is one thread: the workers are parallel already.
     """
     n_threads = effective_n_jobs(n_jobs)
-    with _LIMIT.lock:
-        if _LIMIT.limiter is None:
-            _LIMIT.limiter = _controller().limit(limits=1, user_api="blas")
-        _LIMIT.inside += 1
+    limit, caller = _LIMIT, object()
     try:
+        limit.inside.add(
+            caller
+        )  # in C, as `discard`: ^C comes before or after, and finds a set that is right
+        limit.settle()
         yield map if n_threads == 1 else partial(map_by_threads, n_threads=n_threads)
     finally:
-        with _LIMIT.lock:
-            _LIMIT.inside -= 1
-            if _LIMIT.inside == 0:
-                _LIMIT.limiter.restore_original_limits()
-                _LIMIT.limiter = None
+        limit.inside.discard(caller)
+        try:
+            limit.settle()
+        except KeyboardInterrupt:
+            limit.settle()
+            raise
 
 
 class _Limit:
@@ -57,8 +60,21 @@ class _Limit:
     """
 
     def __init__(self) -> None:
-        self.lock, self.inside = threading.Lock(), 0
-        self.limiter: Any = None
+        self.lock = threading.RLock()  # what is collected in its middle may leave there too
+        self.inside: set[object] = set()
+        self.found: list[tuple[Any, int]] = []  # libraries and their threads, before anyone was inside
+
+    def settle(self) -> None:
+        """Set what holds for those inside; interrupted, it can be done again."""
+        with self.lock:
+            if self.inside:
+                self.found = self.found or [(of, of.get_num_threads()) for of in _libraries()]
+                for library, _ in self.found:
+                    library.set_num_threads(1)
+            else:
+                for library, number in self.found:
+                    library.set_num_threads(number)
+                self.found = []
 
 
 _LIMIT = _Limit()
