@@ -13,7 +13,7 @@ from math import ceil
 import array_api_strict as strict
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.preprocessing import FunctionTransformer
@@ -40,6 +40,7 @@ from spdmetric.linalg import symmetric as matrices
 from spdmetric.linalg.symmetric import congruence, invsqrtm, spectrum, vech
 from spdmetric.objectives.alignment import Misalignment
 from spdmetric.objectives.data import ClassTarget, Data, check_target
+from spdmetric.validation import UninformativeDataError
 from spectral import LogCongruence
 
 TOTAL, OF_ALL_ESTIMATORS = 10_000, 2_000  # examples of a nightly run, and of what holds for every estimator
@@ -632,7 +633,10 @@ def learn(model, X, y, *arguments, folds=None, new=None, **named):
         model.set_params(**{name: folds for name in ("cv", "classifier__cv") if name in model.get_params()})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # few iterations, and domains that may tell of y
-        model.fit(X, y, *arguments, **named)
+        try:
+            model.fit(X, y, *arguments, **named)
+        except UninformativeDataError:  # drawn by chance: nothing can be said of what is learned
+            reject()
     asked = [X if new is None else new]
     if "sample_domain" in named:
         asked.append(named["sample_domain"][-len(asked[0]) :])
