@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq
 from scipy.spatial import cKDTree
-from scipy.special import chdtrc, log_softmax
+from scipy.special import chdtrc, log_softmax, softmax
 
 from spdmetric.objectives.data import ClassTarget, RegressionTarget
 from spdmetric.objectives.weighting import discriminant_weighting
@@ -125,14 +125,19 @@ def fit_temperature(evidence: np.ndarray, offset: np.ndarray, codes: np.ndarray)
     n, c = evidence.shape
     target = np.full((n, c), 1 / ((n + 2) * (c - 1)))
     target[np.arange(n), codes] = (n + 1) / (n + 2)
-    floor = np.log(_TINY)  # of a class that is absent
+    # No temperature brings back a class that is absent.
+    target[np.isneginf(np.broadcast_to(offset, (n, c)))] = 0.0
     unit = float(np.std(evidence)) or 1.0
 
-    def loss(exponent: float) -> float:
-        known = log_softmax(evidence * (np.exp(exponent) / unit) + offset, axis=1)
-        return -float(np.vdot(target, np.maximum(known, floor)))
+    def slope(exponent: float) -> float:
+        """Of the loss, which is convex in the inverse temperature: its root is found to the last digits."""
+        known = softmax(evidence * (np.exp(exponent) / unit) + offset, axis=1)
+        return float(np.vdot(known * target.sum(axis=1, keepdims=True) - target, evidence))
 
-    return unit / float(np.exp(minimize_scalar(loss, bounds=(-8.0, 6.0), method="bounded").x))
+    low, high = -8.0, 6.0
+    if slope(low) >= 0:
+        return unit / float(np.exp(low))
+    return unit / float(np.exp(brentq(slope, low, high) if slope(high) > 0 else high))
 
 
 # -- Regression targets -------------------------------------------------------
