@@ -103,7 +103,8 @@ def _widen(values: np.ndarray, design: Design, alone: float) -> tuple[float, flo
 
     The variance of the matrices alone counts with a normal quantile, what folds or groups add to it with
     one of t.  That is the longer of the two intervals from five groups on.  Of three, t alone is so wide that
-    it would cover 99 % where groups have no effect: there half the variance of the matrices is taken off.
+    it would cover 99 % where groups have no effect: there three fifths of that variance
+    are taken off.
     """
     from scipy.special import ndtri, stdtrit
 
@@ -114,4 +115,4 @@ def _widen(values: np.ndarray, design: Design, alone: float) -> tuple[float, flo
     k = len(residuals)
     spread = k / (k - 1) * float(np.sum(residuals**2)) / values.size**2 * (1 + k * design.overlap)
     wide = float(stdtrit(k - 1, LEVEL)) ** 2
-    return normal * alone + wide * max(0.0, spread - max(0.5, normal / wide) * alone), spread
+    return normal * alone + wide * max(0.0, spread - max(0.6, normal / wide) * alone), spread
