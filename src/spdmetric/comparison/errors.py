@@ -102,9 +102,8 @@ def _widen(values: np.ndarray, design: Design, alone: float) -> tuple[float, flo
     """Squared half width of an interval, and the variance of the mean over folds or groups.
 
     The variance of the matrices alone counts with a normal quantile, what folds or groups add to it with
-    one of t.  That is the longer of the two intervals from five groups on.  Of three, t alone is so wide that
-    it would cover 99 % where groups have no effect: there three fifths of that variance
-    are taken off.
+    one of t.  That is the longer of the two intervals from seven groups on.  Of three, t alone is so wide
+    that it would cover 99 % where groups have no effect: of fewer than seven, three fifths are taken off.
     """
     from scipy.special import ndtri, stdtrit
 
