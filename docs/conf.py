@@ -61,7 +61,7 @@ bibtex_reference_style = "label"
 
 autosummary_generate = True
 autodoc_typehints = "none"  # numpydoc's tables have the types
-autodoc_member_order = "bysource"
+autodoc_member_order = "alphabetical"  # as on the pages of scikit-learn
 toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
