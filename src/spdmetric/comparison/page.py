@@ -56,7 +56,7 @@ def need_page() -> None:
 
 def _make_context(report: Report, origin: Origin) -> dict[str, object]:
     """What the template speaks of."""
-    verdict, plan = report.verdict, report.comparison.plan
+    verdict, plan = report.verdict, report.verdict.plan
     answer, metric = sentences(verdict), None
     figures = {"ranking": pictures.draw_ranking(verdict)}
     if verdict.learned is not None:
@@ -71,54 +71,45 @@ def _make_context(report: Report, origin: Origin) -> dict[str, object]:
     style, script = (folder.joinpath(f"page.{kind}").read_text("utf-8") for kind in ("css", "js"))
     estimators = {name: make_method(plan, name) for name in verdict.unaided}
     if origin.steps:
-        estimators = {
-            name: make_pipeline(*origin.steps, *steps_of(made)) for name, made in estimators.items()
-        }
-    outcomes, truth = report.comparison.outcomes, plan.codes[plan.tested]
-    shown = dict.fromkeys([verdict.best.entry, Entry(verdict.learned or verdict.unaided[0])])
-    confusions = {}
+        estimators = {k: make_pipeline(*origin.steps, *steps_of(made)) for k, made in estimators.items()}
+    truth, confusions = plan.codes[plan.tested], {}
+    given = {
+        entry: verdict.outcomes[entry].labels
+        for entry in (verdict.best, Entry(verdict.learned or verdict.unaided[0]))
+    }
     if plan.classes is None:
-        figures["predicted"] = pictures.draw_predictions(
-            truth, outcomes[next(iter(shown))].labels.mean(axis=0)
-        )
+        figures["predicted"] = pictures.draw_predictions(truth, given[verdict.best].mean(axis=0))
     else:
-        confusions = {entry: confusion(truth, outcomes[entry].labels, len(plan.classes)) for entry in shown}
+        confusions = {entry: confusion(truth, labels, len(plan.classes)) for entry, labels in given.items()}
     groups = find_inner_groups(plan, plan.trained) is not None
+    named = report.data.name if Path(origin.file).suffix and origin.command else "these matrices"
     return {
-        **{"report": report, "metric": metric, "origin": origin, "answer": answer},
+        **{"report": report, "verdict": verdict, "metric": metric, "origin": origin, "answer": answer},
         "pictures": {name: pictures.as_image(figure) for name, figure in figures.items()},
         "saved": _tell_saved(report, origin),
-        **{"ties": tie_sentence(verdict), "failures": failure_sentence(report.comparison)},
+        **{"ties": tie_sentence(verdict), "failures": failure_sentence(verdict)},
         "warned": [*filter(None, [confound_sentence(plan)])],
-        "title": origin.title or _ask_question(report, origin),
-        **{"style": style, "script": script, "policy": make_policy(style, script)},
+        "title": origin.title or f"Which metric suits {named}?",  # of a file its name, never that of a folder
+        **{"style": style, "script": script, "policy": _make_policy(style, script)},
         "left_out": {Entry(name): why for name, why in plan.left_out.items()},
+        "warnings": {at: found.warning for at, found in verdict.outcomes.items() if found.warning},
         **{"confusions": confusions, "find_confusions": find_confusions},
-        **{"estimators": estimators, "find_method": find_method, "far": FAR},
+        **{"estimators": estimators, "find_method": find_method, "far": FAR, "expression": expression},
         "program": lambda name: write_program(estimators[name], origin, groups=groups),
-        "expression": expression,
         "csv": b64encode(report.as_csv().encode()).decode(),
         "json": b64encode(report.as_json().encode()).decode(),
     }
 
 
-def _ask_question(report: Report, origin: Origin) -> str:
-    """The title of a page that was given none: of a file its name, never that of a folder."""
-    named = report.data.name if Path(origin.file).suffix and origin.command else "these matrices"
-    return f"Which metric suits {named}?"
-
-
 def _tell_saved(report: Report, origin: Origin) -> str:
     if origin.saved:
         return saved_sentence(report.verdict, *origin.saved)
-    title = find_method(report.verdict.unaided[0]).title
+    title, n = find_method(report.verdict.unaided[0]).title, len(report.verdict.plan.trained)
     how = "--save model.skops keeps" if origin.command else "report.best_estimator() gives"
-    return (
-        f"No model was saved; {how} {title}, trained on all {len(report.comparison.plan.trained)} matrices."
-    )
+    return f"No model was saved; {how} {title}, trained on all {n} matrices."
 
 
-def make_policy(style: str, script: str) -> str:
+def _make_policy(style: str, script: str) -> str:
     """Content-security policy: nothing is fetched, and of styles and scripts only these two are used."""
     hashes = [b64encode(sha256(text.encode()).digest()).decode() for text in (style, script)]
     return (

@@ -66,14 +66,13 @@ def _begin(height: float, figure: style.Figure | None = None) -> Iterator[tuple[
 
 def draw_ranking(verdict: Verdict, figure: style.Figure | None = None) -> style.Figure:
     """The score that decides with its 95 % interval, the best on top; hollow where recentered."""
-    methods = list(dict.fromkeys(line.entry.method for line in verdict.ranked))[::-1]
+    methods = list(dict.fromkeys(entry.method for entry in verdict.deciding))[::-1]
     with _begin(0.9 + 0.235 * len(methods), figure) as (figure, axes):
-        for line in verdict.ranked:
-            method, recentered = line.entry
-            color, mark, words = FAMILY_LOOKS[find_method(method).family]
-            score, aside = verdict.score(line.entry), 0.2 * bool(verdict.recentering)
-            at = methods.index(method) + (aside if recentered else -aside)
-            look: Any = {"color": color, "mfc": "white" if recentered else color, "ms": 5, "lw": 1.4}
+        for entry in verdict.deciding:
+            color, mark, words = FAMILY_LOOKS[find_method(entry.method).family]
+            score, aside = verdict.score(entry), 0.2 * bool(verdict.recentering)
+            at = methods.index(entry.method) + (aside if entry.recentered else -aside)
+            look: Any = {"color": color, "mfc": "white" if entry.recentered else color, "ms": 5, "lw": 1.4}
             sides = [[score.mean - score.low], [score.high - score.mean]]
             axes.errorbar(score.mean, at, xerr=np.maximum(sides, 0), fmt=mark, label=words, **look)
         axes.axvline(verdict.chance, color=GRAY, lw=1, ls=(0, (4, 3)))

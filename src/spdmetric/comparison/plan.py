@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -86,7 +87,7 @@ class Plan:
         middle = np.median(self.codes)
         return (self.codes > middle).astype(int), [f"up to {middle:.3g}", f"above {middle:.3g}"]
 
-    @property
+    @cached_property
     def design(self) -> Design:
         """What the errors are over."""
         folds, n = self.splits[0], len(self.tested)
@@ -94,13 +95,11 @@ class Plan:
         if len(folds) == 1:  # test matrices
             return Design(f"one test set: {alone}", f"{n} matrices")
         if self.groups is None:
-            names = np.empty((len(self.splits), n), dtype=int)
+            codes = np.empty((len(self.splits), n), dtype=int)
             for repeat, k in np.ndindex(len(self.splits), len(folds)):
-                names[repeat, np.searchsorted(self.tested, self.splits[repeat][k][1])] = (
-                    repeat * len(folds) + k
-                )
+                codes[repeat, self.places[repeat][k]] = repeat * len(folds) + k
             rule = "folds: corrected resampled t (Nadeau and Bengio), never less than the binomial error"
-            return Design(rule, f"{n} matrices", names, 1 / (len(folds) - 1))
+            return Design(rule, f"{n} matrices", codes, 1 / (len(folds) - 1))
         names, codes = np.unique(self.groups, return_inverse=True)
         units = f"{n} matrices in {len(names)} groups"
         if len(names) == 2:  # they tell nothing about their spread
@@ -108,10 +107,15 @@ class Plan:
         rule = "groups left out: paired t over groups, never less than the binomial error"
         return Design(rule, units, codes[None])
 
-    @property
+    @cached_property
     def tested(self) -> np.ndarray:
         """Indices of the matrices that are labeled in every repeat."""
         return np.sort(np.concatenate([test for _, test in self.splits[0]]))
+
+    @cached_property
+    def places(self) -> list[list[np.ndarray]]:
+        """Of each repeat and fold, where its test matrices are among those tested."""
+        return [[np.searchsorted(self.tested, test) for _, test in folds] for folds in self.splits]
 
     @property
     def trained(self) -> np.ndarray:

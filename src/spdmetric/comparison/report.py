@@ -25,13 +25,12 @@ from spdmetric.comparison.folds import fit_keywords
 from spdmetric.comparison.methods import METHODS, REGRESSORS, check_names, find_method
 from spdmetric.comparison.page import render
 from spdmetric.comparison.pictures import draw_ranking
-from spdmetric.comparison.plan import Plan, make_plan
+from spdmetric.comparison.plan import Entry, Plan, make_plan
 from spdmetric.comparison.program import Origin
-from spdmetric.comparison.run import Comparison, find_inner_groups, make_method, run_plan
+from spdmetric.comparison.run import find_inner_groups, make_method, run_plan
 from spdmetric.comparison.scores import SCORES
 from spdmetric.comparison.store import digest
 from spdmetric.comparison.verdict import (
-    Line,
     Verdict,
     confound_sentence,
     failure_sentence,
@@ -140,9 +139,9 @@ def compare(
     descriptions = [describe(m.X, m.labels, m.groups) for m in (data, test) if m is not None]
     wanted = None if methods is None else (methods,) if isinstance(methods, str) else tuple(methods)
     plan = make_plan(data, test, wanted, repeats, seed, scoring, class_weight, recenter)
-    comparison = run_plan(plan, store, jobs=n_jobs, progress="compare" if verbose else None)
+    found = run_plan(plan, store, jobs=n_jobs, progress="compare" if verbose else None)
     facts = _list_facts(plan, time.perf_counter() - began, n_jobs)
-    return Report(data, test, descriptions, comparison, judge(comparison), channels, facts, _find_places(X))
+    return Report(data, test, descriptions, judge(plan, *found), channels, facts, _find_places(X))
 
 
 def _check_matrices(X: Any, y: ArrayLike | None, groups: ArrayLike | None, name: str) -> Matrices:
@@ -207,7 +206,6 @@ class Report:
     data: Matrices
     test: Matrices | None
     descriptions: list[Description]  # of both
-    comparison: Comparison
     verdict: Verdict
     channels: Sequence[str] | None = None
     facts: dict[str, str] = field(default_factory=dict)  # date, version, settings: in words
@@ -215,17 +213,26 @@ class Report:
     _fitted: dict[str, BaseEstimator] = field(default_factory=dict, init=False, repr=False)
 
     def __str__(self) -> str:
-        plan = self.comparison.plan
-        more = tie_sentence(self.verdict), failure_sentence(self.comparison), confound_sentence(plan)
-        return "\n".join([*sentences(self.verdict), *filter(None, more)])
+        told = self.verdict
+        more = tie_sentence(told), failure_sentence(told), confound_sentence(told.plan)
+        return "\n".join([*sentences(told), *filter(None, more)])
 
     def __repr__(self) -> str:
-        return f"<Report on {self.data.name}: {len(self.verdict.lines)} results; print() it for the answer>"
+        return f"<Report on {self.data.name}: {len(self.verdict.scores)} results; print() it for the answer>"
 
     @property
     def rows(self) -> list[Row]:
         """The numbers, tidy: a row for each method and score; None where there is none."""
-        return [_make_row(line, score, self.verdict) for line in self.verdict.lines for score in line.scores]
+        return [self._make_row(entry, key) for entry, own in self.verdict.scores.items() for key in own]
+
+    def _make_row(self, entry: Entry, key: str) -> Row:
+        verdict, decides = self.verdict, key == self.verdict.plan.scoring
+        facts = (SCHEMA, entry.method, entry.title, find_method(entry.method).family, entry.recentered, key)
+        numbers = verdict.scores[entry][key] or (None,) * 4
+        behind = verdict.behind.get(entry) if decides else None
+        tied = entry == verdict.best or entry in verdict.tied
+        last = (*((None, None) if behind is None else behind[:2]), tied, verdict.outcomes[entry].seconds)
+        return dict(zip(COLUMNS, (*facts, decides, *numbers[:4], *last), strict=True))
 
     @property
     def table(self) -> DataFrame | list[Row]:
@@ -251,10 +258,11 @@ class Report:
             Fitted, the same at each call.
         """
         method = method or self.verdict.unaided[0]
-        check_names([method], METHODS if self.comparison.plan.classes is not None else REGRESSORS)
+        plan = self.verdict.plan
+        check_names([method], REGRESSORS if plan.classes is None else METHODS)
         if method in self._fitted:
             return self._fitted[method]
-        plan, estimator = self.comparison.plan, make_method(self.comparison.plan, method)
+        estimator = make_method(plan, method)
         X, y = plan.X[plan.trained], plan.targets[plan.trained]
         groups = fit_keywords(estimator, groups=find_inner_groups(plan, plan.trained))
         with warnings.catch_warnings():
@@ -308,13 +316,3 @@ class Report:
             "data": self.rows,
         }
         return json.dumps(document, indent=1) + "\n"
-
-
-def _make_row(line: Line, score: str, verdict: Verdict) -> Row:
-    method, recentered = line.entry
-    decides = score == verdict.plan.scoring
-    facts = (SCHEMA, method, line.entry.title, find_method(method).family, recentered, score, decides)
-    behind = (line.behind.mean, line.behind.se) if line.behind and decides else (None, None)
-    own, tied = line.scores[score], line is verdict.best or line.tied
-    numbers = (own.mean, own.se, own.low, own.high) if own else (None,) * 4
-    return dict(zip(COLUMNS, (*facts, *numbers, *behind, tied, line.seconds), strict=True))

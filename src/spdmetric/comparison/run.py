@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from os import PathLike
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -19,29 +19,19 @@ from spdmetric.comparison.folds import Fold
 from spdmetric.comparison.methods import find_method, set_where_known
 from spdmetric.comparison.plan import Entry, Plan
 from spdmetric.comparison.scores import compute_losses
-from spdmetric.comparison.store import Failure, Key, Result, Store, Task, digest, run_tasks
+from spdmetric.comparison.store import Key, Result, Store, Task, digest, run_tasks
 
 Part = tuple[int, int, bool, tuple[str, ...]]  # of a task: repeat, fold, whether recentered, methods
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What one method gave for the test matrices."""
 
     labels: np.ndarray  # (n_repeats, n_tested) codes, or predicted numbers
     scores: np.ndarray | None = None  # (n_repeats, n_tested, 1 or n_classes), of those that have them
     losses: np.ndarray | None = None  # (n_repeats, n_tested), where there are probabilities
     seconds: float = 1.0  # mean of a fold
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """What came out of a plan."""
-
-    plan: Plan
-    outcomes: dict[Entry, Outcome]
-    failed: dict[Entry, str]
-    warned: dict[Entry, str]
+    warning: str | None = None  # the first
 
 
 def make_method(plan: Plan, name: str) -> BaseEstimator:
@@ -54,12 +44,23 @@ def make_method(plan: Plan, name: str) -> BaseEstimator:
 
 def run_plan(
     plan: Plan, path: str | PathLike[str] | None = None, *, jobs: int = 1, progress: str | None = None
-) -> Comparison:
-    """Run what is left of a comparison; finished results are in the store at ``path``.
+) -> tuple[dict[Entry, Outcome], dict[Entry, str]]:
+    """Run what is left of a comparison: outcomes of the methods, and why the others failed.
 
-    For ``jobs`` and ``progress`` see `spdmetric.comparison.store.run_tasks`.
+    Finished results are in the store at ``path``.  For ``jobs`` and ``progress`` see `run_tasks`.
     """
-    return _gather(plan, run_tasks(_list_tasks(plan), Store(path), jobs=jobs, progress=progress))
+    results = run_tasks(_list_tasks(plan), Store(path), jobs=jobs, progress=progress)
+    outcomes, failed = {}, {}
+    for form, name in product(plan.forms, plan.methods):
+        by_fold = {
+            at[:2]: by_name[name] for at, by_name in results.items() if at[2] == form and name in by_name
+        }
+        reasons = [result for result in by_fold.values() if isinstance(result, str)]
+        if reasons:
+            failed[Entry(name, form)] = reasons[0]
+        else:
+            outcomes[Entry(name, form)] = _gather(plan, by_fold)
+    return outcomes, failed
 
 
 def _list_tasks(plan: Plan) -> dict[Part, Task]:
@@ -69,9 +70,7 @@ def _list_tasks(plan: Plan) -> dict[Part, Task]:
     groups = () if plan.groups is None else (np.unique(plan.groups, return_inverse=True)[1],)
     data = {form: digest(plan.forms[form], plan.codes, *groups) for form in plan.forms}
     choosing = [(name,) for name in plan.methods if find_method(name).chooses]
-    others = tuple(
-        name for name in plan.methods if not find_method(name).chooses
-    )  # quick, and share their means
+    others = tuple(name for name in plan.methods if (name,) not in choosing)  # quick, and share their means
     together = [names for names in (*choosing, others) if names]
     settings = {"sizes": plan.sizes, "class_weight": plan.class_weight}  # type of the codes: in the digest
     tasks: dict[Part, Task] = {}
@@ -95,21 +94,19 @@ def find_inner_groups(plan: Plan, train: np.ndarray) -> np.ndarray | None:
     if plan.groups is None:
         return None
     groups, codes = plan.groups[train], plan.codes[train]
-    some = np.unique(groups)
-    two = all(len(np.unique(codes[groups != group])) > 1 for group in some)
-    return groups if len(some) > 1 and two else None
+    left = [np.unique(codes[groups != group]) for group in np.unique(groups)]
+    return groups if min(map(len, left)) > 1 else None
 
 
 def _start(plan: Plan, part: Part) -> Callable[[str], Result]:
-    repeat, k, recentered, _ = part
-    fold, truth = make_fold(plan, repeat, k, recentered), plan.codes[plan.splits[repeat][k][1]]
-    return lambda name: _test_method(fold, truth, make_method(plan, name), plan.classes)
+    return partial(
+        _test_method, plan, make_fold(plan, *part[:3]), plan.codes[plan.splits[part[0]][part[1]][1]]
+    )
 
 
-def _test_method(
-    fold: Fold, truth: np.ndarray, estimator: BaseEstimator, classes: np.ndarray | None
-) -> Result:
+def _test_method(plan: Plan, fold: Fold, truth: np.ndarray, name: str) -> Result:
     """Labels, scores and losses of one method, its seconds and its warnings."""
+    estimator, classes = make_method(plan, name), plan.classes
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         (classifier, test), fitting = fold.timed(lambda: fold.fitted(estimator))
@@ -157,34 +154,19 @@ def _score_classes(
     return found if found.shape[1] == n_classes else None
 
 
-def _gather(plan: Plan, results: Mapping[Part, Mapping[str, Result | Failure]]) -> Comparison:
-    """From results by task to arrays by method."""
-    comparison = Comparison(plan, {}, {}, {})
-    for form, name in product(plan.forms, plan.methods):
-        entry = Entry(name, form)
-        found: dict[tuple[int, int], Result] = {
-            (repeat, k): by_name[name]
-            for (repeat, k, recentered, names), by_name in results.items()
-            if name in names and recentered == form
-        }
-        if failures := [result.reason for result in found.values() if isinstance(result, Failure)]:
-            comparison.failed[entry] = failures[0]
-            continue
-        if said := [result["warning"] for result in found.values() if result["warning"]]:
-            comparison.warned[entry] = said[0]
-        labels, scores, losses = (_stack(plan, found, what) for what in ("labels", "scores", "losses"))
-        assert labels is not None  # every method gives them
-        seconds = float(np.mean([result["seconds"] for result in found.values()]))
-        comparison.outcomes[entry] = Outcome(labels, scores, losses, seconds)
-    return comparison
+def _gather(plan: Plan, by_fold: Mapping[tuple[int, int], Result]) -> Outcome:
+    """From results of folds to arrays in the order of the test matrices."""
 
+    def stack(what: str) -> Any:
+        """Values (n_repeats, n_tested, ...); None where some folds have none."""
+        if any(result[what] is None for result in by_fold.values()):
+            return None
+        some = np.asarray(by_fold[0, 0][what])
+        values = np.empty((len(plan.splits), len(plan.tested), *some.shape[1:]), dtype=some.dtype)
+        for (repeat, k), result in by_fold.items():
+            values[repeat, plan.places[repeat][k]] = result[what]
+        return values
 
-def _stack(plan: Plan, by_fold: Mapping[tuple[int, int], Result], what: str) -> np.ndarray | None:
-    """Values (n_repeats, n_tested, ...) in the order of the test matrices; None where some have none."""
-    if any(result[what] is None for result in by_fold.values()):
-        return None
-    some = np.asarray(by_fold[0, 0][what])
-    values = np.empty((len(plan.splits), len(plan.tested), *some.shape[1:]), dtype=some.dtype)
-    for (repeat, k), result in by_fold.items():
-        values[repeat, np.searchsorted(plan.tested, plan.splits[repeat][k][1])] = result[what]
-    return values
+    seconds = float(np.mean([result["seconds"] for result in by_fold.values()]))
+    warning = next((result["warning"] for result in by_fold.values() if result["warning"]), None)
+    return Outcome(stack("labels"), stack("scores"), stack("losses"), seconds, warning)
