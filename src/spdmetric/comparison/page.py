@@ -7,13 +7,13 @@ from base64 import b64encode
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.pipeline import make_pipeline
 
 from spdmetric.comparison import pictures
-from spdmetric.comparison.describe import FAR, count_of
+from spdmetric.comparison.baselines import FirstView
 from spdmetric.comparison.folds import steps_of
 from spdmetric.comparison.methods import expression, find_method
 from spdmetric.comparison.plan import Entry
@@ -29,10 +29,14 @@ from spdmetric.comparison.verdict import (
     tie_sentence,
 )
 from spdmetric.extras import require_extra
+from spdmetric.geometry import mean_riemann, tangent_vectors
 from spdmetric.plots.style import find_metric
+from spdmetric.validation import check_psd
 
 if TYPE_CHECKING:
     from spdmetric.comparison.report import Report
+
+FAR = 5.0  # robust standard deviations beyond which a matrix is called far
 
 
 def render(report: Report, origin: Origin) -> str:
@@ -42,8 +46,8 @@ def render(report: Report, origin: Origin) -> str:
 
     loader = PackageLoader("spdmetric.comparison", "")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
-    environment.filters |= {"unbroken": _join_units, "quantile": np.quantile, "shown": shorten}
-    environment.filters |= {"plain": _format, "count_of": count_of}
+    environment.filters |= {"unbroken": _join_units, "quantile": np.quantile, "shown": _shorten}
+    environment.filters |= {"plain": _format, "count_of": _count_of}
     return environment.get_template("page.html").render(_make_context(report, origin))
 
 
@@ -118,12 +122,55 @@ def _make_policy(style: str, script: str) -> str:
     )
 
 
+def describe(X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None) -> dict[str, Any]:
+    """A file of positive semi-definite matrices in numbers; others are refused.
+
+    Of samples (n, views, d, d) the first matrix of each is described, but for equal ones.
+    """
+    samples = check_psd(X, 1)
+    X = FirstView().fit_transform(samples) if samples.ndim == 4 else samples
+    values = np.linalg.eigvalsh(X)  # (n, d)
+    ranks = np.sum(values > X.shape[1] * np.finfo(float).eps * values[:, -1:], axis=1)
+    definite = ranks == X.shape[1]
+    if definite.all():
+        distance = np.linalg.norm(tangent_vectors(X, mean_riemann(X)), axis=1)
+    else:
+        distance = np.linalg.norm(X - X.mean(axis=0), axis=(1, 2))
+    middle = np.median(distance)
+    spread = 1.4826 * np.median(np.abs(distance - middle))  # the standard deviation, were they Gaussian
+    farthest = np.argsort(-distance, kind="stable")
+    same = np.unique(samples.reshape(len(X), -1), axis=0, return_inverse=True)[1].ravel()
+    kinds = np.unique(np.column_stack([same, np.unique(y, return_inverse=True)[1]]), axis=0)[:, 0]
+    return {
+        **{"n": len(X), "d": X.shape[1], "n_views": samples.shape[1] if samples.ndim == 4 else 1},
+        "classes": _count_sizes(y),
+        "groups": [] if groups is None else _count_sizes(groups),
+        "definite": bool(definite.all()),
+        "condition": np.where(definite, values[:, -1] / np.where(definite, values[:, 0], 1.0), np.inf),
+        "ranks": ranks,
+        "distance": distance,  # from the mean: affine-invariant, or Frobenius where some are singular
+        "far": farthest[(distance[farthest] > middle + FAR * spread) & (spread > 0)].tolist(),
+        "duplicates": len(X) - int(same.max()) - 1,  # equal to an earlier one
+        "contradictory": int(np.sum(np.bincount(kinds)[same] > 1)),  # equal to one of another class
+    }
+
+
+def _count_sizes(labels: np.ndarray) -> list[tuple[str, int]]:
+    names, counts = np.unique(labels, return_counts=True)
+    return list(zip(map(str, names), counts.tolist(), strict=True))
+
+
+def _count_of(n: int, one: str) -> str:
+    """``1 fold``, ``2 folds``."""
+    return f"{n} {one}" + "s" * (n != 1)
+
+
 def _join_units(text: str) -> str:
     """Keep numbers with their errors and units on one line, by spaces that do not break."""
     return re.sub(r" (?=[±%]|points)|(?<=[±≈]) ", "\N{NO-BREAK SPACE}", text)
 
 
-def shorten(name: object) -> str:
+def _shorten(name: object) -> str:
     """A class or group of the user's, so short that no table grows out of the page."""
     text = str(name)
     return text if len(text) <= 40 else f"{text[:28]}… ({len(text)} letters)"

@@ -20,10 +20,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from spdmetric import validation
-from spdmetric.comparison.describe import Description, describe
 from spdmetric.comparison.folds import fit_keywords
 from spdmetric.comparison.methods import METHODS, REGRESSORS, check_names, find_method
-from spdmetric.comparison.page import render
+from spdmetric.comparison.page import describe, render
 from spdmetric.comparison.pictures import draw_ranking
 from spdmetric.comparison.plan import Entry, Plan, make_plan
 from spdmetric.comparison.program import Origin
@@ -205,7 +204,7 @@ class Report:
 
     data: Matrices
     test: Matrices | None
-    descriptions: list[Description]  # of both
+    descriptions: list[dict[str, Any]]  # of both
     verdict: Verdict
     channels: Sequence[str] | None = None
     facts: dict[str, str] = field(default_factory=dict)  # date, version, settings: in words

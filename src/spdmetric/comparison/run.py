@@ -99,9 +99,9 @@ def find_inner_groups(plan: Plan, train: np.ndarray) -> np.ndarray | None:
 
 
 def _start(plan: Plan, part: Part) -> Callable[[str], Result]:
-    return partial(
-        _test_method, plan, make_fold(plan, *part[:3]), plan.codes[plan.splits[part[0]][part[1]][1]]
-    )
+    repeat, k, recentered, _ = part
+    truth = plan.codes[plan.splits[repeat][k][1]]
+    return partial(_test_method, plan, make_fold(plan, repeat, k, recentered), truth)
 
 
 def _test_method(plan: Plan, fold: Fold, truth: np.ndarray, name: str) -> Result:
@@ -132,7 +132,7 @@ def _round(values: np.ndarray | None) -> Result:
     """Nine digits of each, which is less to keep; None where some are not finite."""
     if values is None or not np.isfinite(values).all():
         return None
-    return np.array([float(f"{value:.9g}") for value in values.flat]).reshape(values.shape).tolist()
+    return np.vectorize(lambda value: float(f"{value:.9g}"))(values).tolist()
 
 
 def _score_classes(

@@ -30,10 +30,8 @@ class Verdict:
     plan: Plan
     outcomes: dict[Entry, Outcome]
     failed: dict[Entry, str]
-    scores: dict[Entry, dict[str, Estimate | None]]  # the best first; None where a method gives no such score
-    deciding: dict[
-        Entry, np.ndarray
-    ]  # the same order: values of the score that decides, where there are some
+    scores: dict[Entry, dict[str, Estimate | None]]  # the best first; None: the method gives no such score
+    deciding: dict[Entry, np.ndarray]  # values (n_repeats, n_tested) of the score that decides; likewise
 
     @property
     def best(self) -> Entry:
