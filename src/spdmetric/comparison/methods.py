@@ -54,14 +54,12 @@ class Sizes(NamedTuple):
     @classmethod
     def from_data(cls, X: np.ndarray, y: np.ndarray) -> Sizes:
         """Sizes of a training set of positive semi-definite matrices."""
-        n, d, smallest = X.shape[0], X.shape[-1], int(np.unique(y, return_counts=True)[1].min())
-        several, real = X.ndim == 4, np.isrealobj(X)
-        inside = None
-        if not several:
+        d, smallest, inside = X.shape[-1], int(np.unique(y, return_counts=True)[1].min()), None
+        if X.ndim == 3:
             with suppress(ValueError):  # some are singular inside it: they have ranges of their own
                 inside = CommonRange().fit(X).basis_.shape[1]
         rank = smallest_rank(check_psd(X, 1)) if inside is None else inside
-        return cls(n, d, smallest, rank, shared=inside == rank < d, several=several, real=real)
+        return cls(len(X), d, smallest, rank, inside == rank < d, X.ndim == 4, np.isrealobj(X))
 
     @property
     def definite(self) -> bool:
@@ -110,10 +108,9 @@ class Method:
         return words + f"; {2 * self.neighbors} or more to learn from" * (self.neighbors > 1)
 
     def make(self, s: Sizes) -> BaseEstimator:
-        """A fresh classifier; what it cannot take is brought to what it can first.
+        """A fresh classifier; singular matrices that share a range are brought to it first.
 
-        Singular matrices that share a range are brought to it.  Of several matrices a sample the first is
-        taken by all but metrics of ours, which have the tangent vectors of all side by side.
+        Of several matrices a sample all but metrics of ours take the first; ours have the vectors of all.
         """
         estimator = self.recipe(s.inside)
         if not s.inside.definite:  # without a common range they have no Riemannian mean
@@ -172,12 +169,10 @@ def _nca(s: Sizes) -> NeighborhoodComponentsAnalysis:
 
 
 def _has_many_pairs(n: int, d: int, n_classes: int) -> bool:
-    """Whether decomposing a matrix for each pair of matrices takes long."""
     return n**2 * d**2 > 1e9
 
 
 def _has_long_vectors(n: int, d: int, n_classes: int) -> bool:
-    """Whether decomposing a covariance of tangent vectors takes long."""
     return (d * (d + 1) // 2) ** 3 > 5e10
 
 
@@ -217,7 +212,8 @@ METHODS: dict[str, Method] = {
         *("LogEuclideanMetric, low rank + 1-NN", "LE low rank"),
         "A metric of half the rank, learned in a ball of radius 5.",
         *(lambda s: LogEuclideanMetric(radius=5.0, rank=s.low_rank, tol=1e-3), _knn(1)),
-        **{"definite": False, "smallest_d": 4},
+        definite=False,
+        smallest_d=4,
     ),
     "logeuclid-chosen": _chosen(
         *("LogEuclideanMetricCV + 1-NN", "LE chosen"),
@@ -230,7 +226,8 @@ METHODS: dict[str, Method] = {
     "mdm": _pyriemann("MDM", "Label of the nearest Riemannian class mean."),
     "fgmdm": _pyriemann(
         *("FgMDM", "MDM after a geodesic filter, which keeps the discriminant directions alone."),
-        **{"is_slow": _has_long_vectors, "real": True},
+        is_slow=_has_long_vectors,
+        real=True,
     ),
     "csp-lda": _baseline(
         *("CSP + LDA", "CSP, LDA"),
@@ -238,7 +235,8 @@ METHODS: dict[str, Method] = {
         lambda s: from_pyriemann("spatialfilters", "CSP", nfilter=min(CSP_FILTERS, s.d)),
         LinearDiscriminantAnalysis(),
         is_slow=lambda n, d, n_classes: n_classes > 2 and d > 64,  # it diagonalizes the class means jointly
-        **{"extra": "compare", "real": True},
+        extra="compare",
+        real=True,
     ),
     "nca": _baseline(
         *("Tangent space + NCA + 1-NN", "NCA"),
@@ -248,7 +246,8 @@ METHODS: dict[str, Method] = {
     ),
     "wasserstein": _distance(
         *("Bures-Wasserstein", "Wasserstein", "wasserstein", "Bures-Wasserstein distance"),
-        **{"definite": False, "is_slow": _has_many_pairs},
+        definite=False,
+        is_slow=_has_many_pairs,
     ),
     "svm": _tangent("SVM", "a support vector machine", SVC()),
     # The first method with less and less learned: what each part of the choice is worth.

@@ -19,15 +19,7 @@ from spdmetric.comparison.methods import expression, find_method
 from spdmetric.comparison.plan import Entry
 from spdmetric.comparison.program import Origin, write_program
 from spdmetric.comparison.run import find_inner_groups, make_method
-from spdmetric.comparison.verdict import (
-    confound_sentence,
-    confusion,
-    failure_sentence,
-    find_confusions,
-    saved_sentence,
-    sentences,
-    tie_sentence,
-)
+from spdmetric.comparison.verdict import confusion, find_confusions, remarks, saved_sentence, sentences
 from spdmetric.extras import require_extra
 from spdmetric.geometry import mean_riemann, tangent_vectors
 from spdmetric.plots.style import find_metric
@@ -70,7 +62,7 @@ def _make_context(report: Report, origin: Origin) -> dict[str, object]:
             answer.append(str(error))
         else:
             metric = find_metric(fitted, "metric")[0]
-            figures |= pictures.draw_learned(plan, verdict.learned, fitted, report.channels, report.info)
+            figures |= pictures.draw_learned(plan, verdict.learned, fitted, report.channels, report.places)
     folder = files("spdmetric.comparison")
     style, script = (folder.joinpath(f"page.{kind}").read_text("utf-8") for kind in ("css", "js"))
     estimators = {name: make_method(plan, name) for name in verdict.unaided}
@@ -91,8 +83,7 @@ def _make_context(report: Report, origin: Origin) -> dict[str, object]:
         **{"report": report, "verdict": verdict, "metric": metric, "origin": origin, "answer": answer},
         "pictures": {name: pictures.as_image(figure) for name, figure in figures.items()},
         "saved": _tell_saved(report, origin),
-        **{"ties": tie_sentence(verdict), "failures": failure_sentence(verdict)},
-        "warned": [*filter(None, [confound_sentence(plan)])],
+        **remarks(verdict),
         "title": origin.title or f"Which metric suits {named}?",  # of a file its name, never that of a folder
         **{"style": style, "script": script, "policy": _make_policy(style, script)},
         "left_out": {Entry(name): why for name, why in plan.left_out.items()},

@@ -29,14 +29,7 @@ from spdmetric.comparison.program import Origin
 from spdmetric.comparison.run import find_inner_groups, make_method, run_plan
 from spdmetric.comparison.scores import SCORES
 from spdmetric.comparison.store import digest
-from spdmetric.comparison.verdict import (
-    Verdict,
-    confound_sentence,
-    failure_sentence,
-    judge,
-    sentences,
-    tie_sentence,
-)
+from spdmetric.comparison.verdict import Verdict, judge, remarks, sentences
 from spdmetric.io.atomic import write_atomically
 from spdmetric.io.frames import stack_frame
 from spdmetric.io.matrices import Matrices
@@ -132,15 +125,15 @@ def compare(
     if test is not None and not isinstance(test, Matrices):
         test = _check_matrices(*test, None, "the test matrices")
     if channels is not None and len(channels) != data.X.shape[-1]:
-        raise ValueError(
-            f"channels has {len(channels)} names: expected {data.X.shape[-1]}, one for each row."
-        )
+        raise ValueError(f"channels has {len(channels)} names: expected {data.X.shape[-1]}, one a row.")
     descriptions = [describe(m.X, m.labels, m.groups) for m in (data, test) if m is not None]
     wanted = None if methods is None else (methods,) if isinstance(methods, str) else tuple(methods)
     plan = make_plan(data, test, wanted, repeats, seed, scoring, class_weight, recenter)
     found = run_plan(plan, store, jobs=n_jobs, progress="compare" if verbose else None)
     facts = _list_facts(plan, time.perf_counter() - began, n_jobs)
-    return Report(data, test, descriptions, judge(plan, *found), channels, facts, _find_places(X))
+    info = X.copy().pick("data").info if hasattr(X, "get_data") else None  # of Epochs
+    places = info if info is not None and info.get_montage() is not None else None
+    return Report(data, test, descriptions, judge(plan, *found), channels, facts, places)
 
 
 def _check_matrices(X: Any, y: ArrayLike | None, groups: ArrayLike | None, name: str) -> Matrices:
@@ -148,10 +141,8 @@ def _check_matrices(X: Any, y: ArrayLike | None, groups: ArrayLike | None, name:
     if isinstance(X, Matrices):
         return X
     if isinstance(X, (str, PathLike)):
-        raise TypeError(
-            f"compare takes matrices, and {str(X)!r} is the name of a file: pass read_matrices(...) of "
-            "spdmetric.io.matrices, or use 'spdmetric compare'."
-        )
+        todo = "pass read_matrices(...) of spdmetric.io.matrices, or use 'spdmetric compare'"
+        raise TypeError(f"compare takes matrices, and {str(X)!r} is the name of a file: {todo}.")
     channels: Sequence[str] | None = None
     notes: tuple[str, ...] = ()
     if hasattr(X, "columns"):
@@ -162,23 +153,12 @@ def _check_matrices(X: Any, y: ArrayLike | None, groups: ArrayLike | None, name:
         notes = (*found.notes, "The matrices are covariances of the signals, estimated by OAS.")
     if y is None:
         raise ValueError(f"There are no labels of {name}: pass them as y, or in test=(X_test, y_test).")
-    stack, labels = (
-        validation.as_numbers(X, "X"),
-        validation.as_numpy(y, "y"),
-    )
+    stack, labels = validation.as_numbers(X, "X"), validation.as_numpy(y, "y")
     validation.check_stack(stack, "X", views=True)
     if labels.shape != stack.shape[:1]:
         raise ValueError(f"y has shape {labels.shape}: expected one for each of {len(stack)} matrices.")
     kept = validation.check_label_kind(labels, "y"), validation.check_groups(groups, len(stack))
     return Matrices(stack, *kept, name, notes, channels=None if channels is None else tuple(channels))
-
-
-def _find_places(X: object) -> Info | None:
-    """Channels of Epochs with places of their own."""
-    if not hasattr(X, "get_data"):
-        return None
-    info: Info = X.copy().pick("data").info  # type: ignore[attr-defined]
-    return info if info.get_montage() is not None else None
 
 
 def _list_facts(plan: Plan, seconds: float, n_jobs: int) -> dict[str, str]:
@@ -208,13 +188,11 @@ class Report:
     verdict: Verdict
     channels: Sequence[str] | None = None
     facts: dict[str, str] = field(default_factory=dict)  # date, version, settings: in words
-    info: Info | None = None  # places of the channels, where the recording has its own
+    places: Info | None = None  # of the channels, where the recording has its own
     _fitted: dict[str, BaseEstimator] = field(default_factory=dict, init=False, repr=False)
 
     def __str__(self) -> str:
-        told = self.verdict
-        more = tie_sentence(told), failure_sentence(told), confound_sentence(told.plan)
-        return "\n".join([*sentences(told), *filter(None, more)])
+        return "\n".join([*sentences(self.verdict), *filter(None, remarks(self.verdict).values())])
 
     def __repr__(self) -> str:
         return f"<Report on {self.data.name}: {len(self.verdict.scores)} results; print() it for the answer>"
@@ -226,12 +204,12 @@ class Report:
 
     def _make_row(self, entry: Entry, key: str) -> Row:
         verdict, decides = self.verdict, key == self.verdict.plan.scoring
-        facts = (SCHEMA, entry.method, entry.title, find_method(entry.method).family, entry.recentered, key)
+        family, tied = find_method(entry.method).family, entry in (verdict.best, *verdict.tied)
+        facts = (SCHEMA, entry.method, entry.title, family, entry.recentered, key, decides)
         numbers = verdict.scores[entry][key] or (None,) * 4
-        behind = verdict.behind.get(entry) if decides else None
-        tied = entry == verdict.best or entry in verdict.tied
-        last = (*((None, None) if behind is None else behind[:2]), tied, verdict.outcomes[entry].seconds)
-        return dict(zip(COLUMNS, (*facts, decides, *numbers[:4], *last), strict=True))
+        behind = verdict.behind.get(entry, (None, None)) if decides else (None, None)
+        values = (*facts, *numbers[:4], *behind[:2], tied, verdict.outcomes[entry].seconds)
+        return dict(zip(COLUMNS, values, strict=True))
 
     @property
     def table(self) -> DataFrame | list[Row]:
@@ -269,10 +247,10 @@ class Report:
             try:
                 self._fitted[method] = estimator.fit(X, y, **groups)
             except validation.UninformativeDataError as error:  # in folds, chance differs
+                title, n = find_method(method).title, len(X)
                 raise ValueError(
-                    f"{find_method(method).title} was trained in every fold, and cannot be trained on all "
-                    f"{len(X)} matrices: together they hold nothing that tells the classes apart. See "
-                    "whether the labels belong to the matrices."
+                    f"{title} was trained in every fold, and cannot be trained on all {n} matrices: together "
+                    "they do not tell the classes apart. See whether the labels belong to the matrices."
                 ) from error
         return self._fitted[method]
 
@@ -307,11 +285,7 @@ class Report:
     def as_json(self) -> str:
         """`rows` as JSON with a table schema, and beside them the answer and the facts."""
         fields = [{"name": name, "type": kind} for name, kind in COLUMNS.items()]
-        document = {
-            "format": f"spdmetric.compare {SCHEMA}",
-            "answer": sentences(self.verdict),
-            "facts": self.facts,
-            "schema": {"fields": fields, "pandas_version": "1.4.0"},
-            "data": self.rows,
-        }
+        schema = {"fields": fields, "pandas_version": "1.4.0"}
+        document = {"format": f"spdmetric.compare {SCHEMA}", "answer": sentences(self.verdict)}
+        document |= {"facts": self.facts, "schema": schema, "data": self.rows}
         return json.dumps(document, indent=1) + "\n"

@@ -226,13 +226,17 @@ def headline(verdict: Verdict) -> str:
     return text
 
 
+def remarks(verdict: Verdict) -> dict[str, str]:
+    """What else there is to say, and nothing where there is nothing."""
+    ties, failures = tie_sentence(verdict), failure_sentence(verdict)
+    return {"ties": ties, "failures": failures, "confound": confound_sentence(verdict.plan)}
+
+
 def tie_sentence(verdict: Verdict) -> str:
     """Which methods are not clearly behind the best, by name where they are few."""
     names = [entry.title for entry in verdict.tied]
-    if not names:
-        return ""
     listed = "; ".join(names) if len(names) <= 3 else f"{len(names)} others, marked ≈ in the table"
-    return f"Not clearly behind {verdict.best.title}: {listed}."
+    return f"Not clearly behind {verdict.best.title}: {listed}." if names else ""
 
 
 def failure_sentence(verdict: Verdict) -> str:
