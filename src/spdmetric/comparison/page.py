@@ -36,22 +36,6 @@ def render(report: Report, origin: Origin) -> str:
     need_page()
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    loader = PackageLoader("spdmetric.comparison", "")
-    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
-    environment.filters |= {"unbroken": _join_units, "quantile": np.quantile, "shown": _shorten}
-    environment.filters |= {"plain": _format, "count_of": _count_of}
-    return environment.get_template("page.html").render(_make_context(report, origin))
-
-
-def need_page() -> None:
-    """Say which extra is missing, before anything is computed in vain."""
-    with require_extra("The page needs Jinja2 and matplotlib", "compare"):
-        import jinja2  # noqa: F401
-        import matplotlib  # noqa: F401
-
-
-def _make_context(report: Report, origin: Origin) -> dict[str, object]:
-    """What the template speaks of."""
     verdict, plan = report.verdict, report.verdict.plan
     answer, metric = sentences(verdict), None
     figures = {"ranking": pictures.draw_ranking(verdict)}
@@ -63,37 +47,45 @@ def _make_context(report: Report, origin: Origin) -> dict[str, object]:
         else:
             metric = find_metric(fitted, "metric")[0]
             figures |= pictures.draw_learned(plan, verdict.learned, fitted, report.channels, report.places)
-    folder = files("spdmetric.comparison")
-    style, script = (folder.joinpath(f"page.{kind}").read_text("utf-8") for kind in ("css", "js"))
     estimators = {name: make_method(plan, name) for name in verdict.unaided}
     if origin.steps:
         estimators = {k: make_pipeline(*origin.steps, *steps_of(made)) for k, made in estimators.items()}
     truth, confusions = plan.codes[plan.tested], {}
-    given = {
-        entry: verdict.outcomes[entry].labels
-        for entry in (verdict.best, Entry(verdict.learned or verdict.unaided[0]))
-    }
+    shown = (verdict.best, Entry(verdict.learned or verdict.unaided[0]))
     if plan.classes is None:
-        figures["predicted"] = pictures.draw_predictions(truth, given[verdict.best].mean(axis=0))
+        predicted = verdict.outcomes[verdict.best].labels.mean(axis=0)
+        figures["predicted"] = pictures.draw_predictions(truth, predicted)
     else:
-        confusions = {entry: confusion(truth, labels, len(plan.classes)) for entry, labels in given.items()}
+        labels = {entry: verdict.outcomes[entry].labels for entry in shown}
+        confusions = {entry: confusion(truth, own, len(plan.classes)) for entry, own in labels.items()}
     groups = find_inner_groups(plan, plan.trained) is not None
     named = report.data.name if Path(origin.file).suffix and origin.command else "these matrices"
-    return {
-        **{"report": report, "verdict": verdict, "metric": metric, "origin": origin, "answer": answer},
-        "pictures": {name: pictures.as_image(figure) for name, figure in figures.items()},
-        "saved": _tell_saved(report, origin),
+    folder = files("spdmetric.comparison")
+    style, script = (folder.joinpath(f"page.{kind}").read_text("utf-8") for kind in ("css", "js"))
+    loader = PackageLoader("spdmetric.comparison", "")
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
+    environment.filters |= {"unbroken": _join_units, "quantile": np.quantile, "shown": _shorten}
+    environment.filters |= {"plain": _format, "count_of": _count_of, "base64": _as_base64}
+    environment.globals |= {"find_method": find_method, "expression": expression, "far": FAR}
+    return environment.get_template("page.html").render(
+        {"report": report, "verdict": verdict, "metric": metric, "origin": origin, "answer": answer},
         **remarks(verdict),
-        "title": origin.title or f"Which metric suits {named}?",  # of a file its name, never that of a folder
+        saved=_tell_saved(report, origin),
+        pictures={name: pictures.as_image(figure) for name, figure in figures.items()},
+        title=origin.title or f"Which metric suits {named}?",  # of a file its name, never that of a folder
         **{"style": style, "script": script, "policy": _make_policy(style, script)},
-        "left_out": {Entry(name): why for name, why in plan.left_out.items()},
-        "warnings": {at: found.warning for at, found in verdict.outcomes.items() if found.warning},
-        **{"confusions": confusions, "find_confusions": find_confusions},
-        **{"estimators": estimators, "find_method": find_method, "far": FAR, "expression": expression},
-        "program": lambda name: write_program(estimators[name], origin, groups=groups),
-        "csv": b64encode(report.as_csv().encode()).decode(),
-        "json": b64encode(report.as_json().encode()).decode(),
-    }
+        left_out={Entry(name): why for name, why in plan.left_out.items()},
+        warnings={at: found.warning for at, found in verdict.outcomes.items() if found.warning},
+        **{"confusions": confusions, "find_confusions": find_confusions, "estimators": estimators},
+        program=lambda name: write_program(estimators[name], origin, groups=groups),
+    )
+
+
+def need_page() -> None:
+    """Say which extra is missing, before anything is computed in vain."""
+    with require_extra("The page needs Jinja2 and matplotlib", "compare"):
+        import jinja2  # noqa: F401
+        import matplotlib  # noqa: F401
 
 
 def _tell_saved(report: Report, origin: Origin) -> str:
@@ -104,13 +96,17 @@ def _tell_saved(report: Report, origin: Origin) -> str:
     return f"No model was saved; {how} {title}, trained on all {n} matrices."
 
 
-def _make_policy(style: str, script: str) -> str:
+def _make_policy(*texts: str) -> str:
     """Content-security policy: nothing is fetched, and of styles and scripts only these two are used."""
-    hashes = [b64encode(sha256(text.encode()).digest()).decode() for text in (style, script)]
+    style, script = (b64encode(sha256(text.encode()).digest()).decode() for text in texts)
     return (
-        f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; "
+        f"default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
+
+
+def _as_base64(text: str) -> str:
+    return b64encode(text.encode()).decode()
 
 
 def describe(X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None) -> dict[str, Any]:

@@ -75,11 +75,6 @@ class Plan:
         return {key: score for key, score in SCORES.items() if score.regression == (self.classes is None)}
 
     @property
-    def targets(self) -> np.ndarray:
-        """What the data have for each matrix: class or number."""
-        return self.codes if self.classes is None else self.classes[self.codes]
-
-    @property
     def parts(self) -> tuple[np.ndarray, list[str]]:
         """Classes (n,) to tell apart in pictures, and their names; of regression targets two halves."""
         if self.classes is not None:

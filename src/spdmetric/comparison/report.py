@@ -131,8 +131,9 @@ def compare(
     plan = make_plan(data, test, wanted, repeats, seed, scoring, class_weight, recenter)
     found = run_plan(plan, store, jobs=n_jobs, progress="compare" if verbose else None)
     facts = _list_facts(plan, time.perf_counter() - began, n_jobs)
-    info = X.copy().pick("data").info if hasattr(X, "get_data") else None  # of Epochs
-    places = info if info is not None and info.get_montage() is not None else None
+    epochs: Any = X if hasattr(X, "get_data") else None
+    info = None if epochs is None else epochs.copy().pick("data").info
+    places = None if info is None or info.get_montage() is None else info
     return Report(data, test, descriptions, judge(plan, *found), channels, facts, places)
 
 
@@ -240,7 +241,8 @@ class Report:
         if method in self._fitted:
             return self._fitted[method]
         estimator = make_method(plan, method)
-        X, y = plan.X[plan.trained], plan.targets[plan.trained]
+        X, y = plan.X[plan.trained], plan.codes[plan.trained]
+        y = y if plan.classes is None else plan.classes[y]
         groups = fit_keywords(estimator, groups=find_inner_groups(plan, plan.trained))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the folds report theirs
@@ -286,6 +288,6 @@ class Report:
         """`rows` as JSON with a table schema, and beside them the answer and the facts."""
         fields = [{"name": name, "type": kind} for name, kind in COLUMNS.items()]
         schema = {"fields": fields, "pandas_version": "1.4.0"}
-        document = {"format": f"spdmetric.compare {SCHEMA}", "answer": sentences(self.verdict)}
-        document |= {"facts": self.facts, "schema": schema, "data": self.rows}
-        return json.dumps(document, indent=1) + "\n"
+        answer = {"format": f"spdmetric.compare {SCHEMA}", "answer": sentences(self.verdict)}
+        numbers = {"facts": self.facts, "schema": schema, "data": self.rows}
+        return json.dumps({**answer, **numbers}, indent=1) + "\n"
