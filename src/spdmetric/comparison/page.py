@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.metrics import confusion_matrix
 from sklearn.pipeline import make_pipeline
 
 from spdmetric.comparison import pictures
@@ -19,7 +20,7 @@ from spdmetric.comparison.methods import expression, find_method
 from spdmetric.comparison.plan import Entry
 from spdmetric.comparison.program import Origin, write_program
 from spdmetric.comparison.run import find_inner_groups, make_method
-from spdmetric.comparison.verdict import confusion, find_confusions, remarks, saved_sentence, sentences
+from spdmetric.comparison.verdict import find_confusions, remarks, saved_sentence, sentences
 from spdmetric.extras import require_extra
 from spdmetric.geometry import mean_riemann, tangent_vectors
 from spdmetric.plots.style import find_metric
@@ -52,12 +53,14 @@ def render(report: Report, origin: Origin) -> str:
         estimators = {k: make_pipeline(*origin.steps, *steps_of(made)) for k, made in estimators.items()}
     truth, confusions = plan.codes[plan.tested], {}
     shown = (verdict.best, Entry(verdict.learned or verdict.unaided[0]))
+    labels = {entry: verdict.outcomes[entry].labels for entry in shown}
     if plan.classes is None:
-        predicted = verdict.outcomes[verdict.best].labels.mean(axis=0)
-        figures["predicted"] = pictures.draw_predictions(truth, predicted)
+        figures["predicted"] = pictures.draw_predictions(truth, labels[verdict.best].mean(axis=0))
     else:
-        labels = {entry: verdict.outcomes[entry].labels for entry in shown}
-        confusions = {entry: confusion(truth, own, len(plan.classes)) for entry, own in labels.items()}
+        codes, repeats = np.arange(len(plan.classes)), len(plan.splits)
+        true = np.tile(truth, repeats)
+        counts = {entry: confusion_matrix(true, own.ravel(), labels=codes) for entry, own in labels.items()}
+        confusions = {entry: own / repeats for entry, own in counts.items()}  # means
     groups = find_inner_groups(plan, plan.trained) is not None
     named = report.data.name if Path(origin.file).suffix and origin.command else "these matrices"
     folder = files("spdmetric.comparison")

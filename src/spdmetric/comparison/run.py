@@ -51,15 +51,13 @@ def run_plan(
     """
     results = run_tasks(_list_tasks(plan), Store(path), jobs=jobs, progress=progress)
     outcomes, failed = {}, {}
-    for form, name in product(plan.forms, plan.methods):
-        by_fold = {
-            at[:2]: by_name[name] for at, by_name in results.items() if at[2] == form and name in by_name
-        }
-        reasons = [result for result in by_fold.values() if isinstance(result, str)]
-        if reasons:
-            failed[Entry(name, form)] = reasons[0]
+    for entry in (Entry(name, form) for form in plan.forms for name in plan.methods):
+        parts = [at for at in results if entry.method in at[3] and entry.recentered == at[2]]
+        by_fold = {at[:2]: results[at][entry.method] for at in parts}
+        if reasons := [result for result in by_fold.values() if isinstance(result, str)]:
+            failed[entry] = reasons[0]
         else:
-            outcomes[Entry(name, form)] = _gather(plan, by_fold)
+            outcomes[entry] = _gather(plan, by_fold)
     return outcomes, failed
 
 
@@ -105,15 +103,15 @@ def _start(plan: Plan, part: Part) -> Callable[[str], Result]:
 
 
 def _test_method(plan: Plan, fold: Fold, truth: np.ndarray, name: str) -> Result:
-    """Labels, scores and losses of one method, its seconds and its warnings."""
-    estimator, classes = make_method(plan, name), plan.classes
+    """Labels, scores and losses of one method, its seconds and its first warning."""
+    estimator, n_classes = make_method(plan, name), 0 if plan.classes is None else len(plan.classes)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         (classifier, test), fitting = fold.timed(lambda: fold.fitted(estimator))
         labels, predicting = fold.timed(lambda: classifier.predict(test))
         decision, proba = (
             np.asarray(getattr(classifier, name)(test), dtype=float)
-            if classes is not None and hasattr(classifier, name)
+            if n_classes and hasattr(classifier, name)
             else None
             for name in ("decision_function", "predict_proba")
         )
@@ -121,7 +119,7 @@ def _test_method(plan: Plan, fold: Fold, truth: np.ndarray, name: str) -> Result
     known = np.asarray(getattr(classifier, "classes_", ()), dtype=int)
     return {
         "labels": np.asarray(labels).tolist(),
-        "scores": _round(None if classes is None else _score_classes(decision, proba, known, len(classes))),
+        "scores": _round(_score_classes(decision, proba, known, n_classes)),
         "losses": _round(None if proba is None else compute_losses(proba, known, truth)),
         "seconds": round(fitting + predicting, 3),
         "warning": " ".join(said[0].split()) if said else None,
@@ -140,18 +138,15 @@ def _score_classes(
 ) -> np.ndarray | None:
     """Scores (n, 1) of the second of two classes, or (n, n_classes); None: the classifier has none."""
     # Probabilities of two classes are often rounded to 0 and 1; those of more are on one scale.
-    first, second = (decision, proba) if n_classes == 2 else (proba, decision)
-    found = second if first is None else first
-    if found is None:
+    both = (decision, proba) if n_classes == 2 else (proba, decision)
+    found = next((one for one in both if one is not None), None)
+    if n_classes == 2 and found is not None:
+        return found.reshape(len(found), -1)[:, -1:]
+    if found is None or found.shape != (len(found), len(known)):
         return None
-    found = found.reshape(len(found), -1)
-    if n_classes == 2:
-        return found[:, -1:]
-    if found.shape[1] == len(known) < n_classes:  # a class that no training matrix has
-        whole = np.full((len(found), n_classes), found.min() - 1)
-        whole[:, known] = found
-        return whole
-    return found if found.shape[1] == n_classes else None
+    whole = np.full((len(found), n_classes), found.min() - 1)  # of classes that no training matrix has
+    whole[:, known] = found
+    return whole
 
 
 def _gather(plan: Plan, by_fold: Mapping[tuple[int, int], Result]) -> Outcome:

@@ -1,8 +1,8 @@
 """Accuracy, balanced accuracy, AUC, log loss, R², absolute error: each a mean of a value for each matrix.
 
-Balanced accuracy, AUC and R² are no means over matrices, but near enough: a value is the score plus the
-influence of the matrix on it.  The mean of the values is the score, their standard error that of the score
-(for AUC the one of [DeLong1988]_), and differences of two methods are paired as those of accuracies.
+Balanced accuracy, AUC and R² are no means over matrices: a value is the score plus the influence of the
+matrix on it.  The mean of the values is the score, their standard error that of the score (for AUC the one of
+[DeLong1988]_), and differences of two methods are paired as those of accuracies.
 """
 
 from __future__ import annotations

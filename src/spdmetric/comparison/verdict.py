@@ -163,12 +163,6 @@ def _score_matrices(plan: Plan, outcome: Outcome) -> dict[str, np.ndarray]:
     return {name: np.asarray(rows, dtype=float) for name, rows in by_repeat.items() if len(rows)}
 
 
-def confusion(truth: np.ndarray, labels: np.ndarray, n_classes: int) -> np.ndarray:
-    """Mean count over repeats of each label (column) given to each class (row); codes, (n,) and (r, n)."""
-    places = n_classes * truth + labels
-    return np.bincount(places.ravel(), minlength=n_classes**2).reshape(-1, n_classes) / len(labels)
-
-
 def find_confusions(counts: np.ndarray, most: int = 10) -> list[tuple[int, int, float, float]]:
     """What was confused most often, in a confusion (c, c): true class, label given, count, of how many."""
     wrong = counts * (1 - np.eye(len(counts)))
@@ -197,28 +191,31 @@ def sentences(verdict: Verdict) -> list[str]:
 
 def headline(verdict: Verdict) -> str:
     """What to use, how good it is, and whether that is more than chance: for who reads one line."""
-    score, noise = verdict.criterion, f"the noise of {verdict.plan.design.units}"
+    score, chance, noise = verdict.criterion, verdict.chance, f"the noise of {verdict.plan.design.units}"
     plain = [entry for entry in verdict.deciding if not entry.recentered]
     if not plain:
         return f"No method without recentering gives scores for {score.word}."
     best, *others = plain
     own, title = verdict.score(best), best.title
     known = [entry for entry in others if entry.method in REFERENCES] or others
-    means = [own.mean, verdict.chance, *(verdict.score(entry).mean for entry in known[:1])]
-    show = _choose_digits(means, score)
+    show = _choose_digits([own.mean, chance, *(verdict.score(entry).mean for entry in known[:1])], score)
+    right, guess = f"{show(own.mean)} on matrices it had not seen", f"guessing: {show(chance)}"
+    guess = guess.removesuffix(" right").replace(f": {score.word} ", ": ")
+    if verdict.plan.classes is None:
+        guess = f"predicting the mean: {show(chance).removeprefix('R² ')}"
     if not others:
-        return f"{title}, the only method that was run: {show(own.mean)} {_UNSEEN} ({_guess(verdict, show)})."
+        return f"{title}, the only method that was run: {right} ({guess})."
     if verdict.plan.scoring == "accuracy" and all(verdict.score(entry).mean == 100 for entry in plain):
-        right = f"All {len(plain)} methods are right on all {len(verdict.plan.tested)} matrices"
+        all_right = f"All {len(plain)} methods are right on all {len(verdict.plan.tested)} matrices"
         interval = f"95 % interval {own.show(own.low)} to 100 %"
-        return f"{right} that they had not seen ({interval}): these data do not tell them apart."
-    if score.sign * (verdict.chance - (own.low if score.sign > 0 else own.high)) >= 0:
+        return f"{all_right} that they had not seen ({interval}): these data do not tell them apart."
+    if score.sign * (chance - (own.low if score.sign > 0 else own.high)) >= 0:
         text = f"Nothing here is clearly better than guessing: the best of {len(plain)}, {title}:"
-        return f"{text} {show(own.mean)} {_UNSEEN} ({_guess(verdict, show)}), within {noise}."
-    text = f"Use {title}: {show(own.mean)} {_UNSEEN} (best of {len(plain)}; {_guess(verdict, show)})."
+        return f"{text} {right} ({guess}), within {noise}."
     name = known[0].title
     name = f"Plain {name[0].lower()}{name[1:]}" if known[0].method in REFERENCES else f"The next, {name}"
     clear = "more than" if verdict.compare(best, known[0]).sign else "within"
+    text = f"Use {title}: {right} (best of {len(plain)}; {guess})."
     text += f" {name}: {show(verdict.score(known[0]).mean)}. The difference is {clear} {noise}."
     if verdict.best.recentered and verdict.behind[best].sign:
         aided = f"{show(verdict.score(verdict.best).mean)} with {verdict.best.title}"
@@ -260,21 +257,9 @@ def confound_sentence(plan: Plan) -> str:
     share = 1 - inside / np.sum((Y - Y.mean(axis=0)) ** 2) * (n - 1) / max(1, n - k)  # as an adjusted R²
     if share < 0.4:  # as the estimators warn
         return ""
-    what = "targets" if plan.classes is None else "labels"
-    return (
-        f"Groups carry the target: {share:.0%} of the variance of the {what} lies between them, and "
-        "recentering removes what the matrices tell of that."
-    )
-
-
-_UNSEEN = "on matrices it had not seen"
-
-
-def _guess(verdict: Verdict, show: Callable[[float], str]) -> str:
-    shown = show(verdict.chance)
-    if verdict.plan.classes is None:
-        return f"predicting the mean: {shown.removeprefix('R² ')}"
-    return f"guessing: {shown.removesuffix(' right').removeprefix(verdict.criterion.word + ' ')}"
+    what = f"{share:.0%} of the variance of the {'targets' if plan.classes is None else 'labels'}"
+    removed = "recentering removes what the matrices tell of that"
+    return f"Groups carry the target: {what} lies between them, and {removed}."
 
 
 def _choose_digits(values: list[float], score: Score) -> Callable[[float], str]:
