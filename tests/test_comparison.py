@@ -27,8 +27,8 @@ from nightly import NIGHTLY, share_of
 from random_matrices import labeled
 from spdmetric.cli import main
 from spdmetric.comparison import run, scores, verdict
-from spdmetric.comparison.page import describe
 from spdmetric.comparison.methods import METHODS
+from spdmetric.comparison.page import describe
 from spdmetric.comparison.plan import Entry, make_plan
 from spdmetric.comparison.program import Origin
 from spdmetric.comparison.report import COLUMNS
@@ -620,11 +620,8 @@ def test_singular_matrices_get_a_page_of_what_allows_them(shared, tmp_path):
     half = np.linalg.qr(np.random.default_rng(0).standard_normal((1 if shared else 24, 4, 3)))[0]
     P = half @ half.transpose(0, 2, 1)
     X = P @ X @ P
-    np.savez(tmp_path / "low.npz", X=(X + X.transpose(0, 2, 1)) / 2, y=y)
     methods = "euclid,wasserstein,logeuclid-kta-rank" + ",logeuclid-chosen" * shared + ",mdm,spdmetric-mean"
-    out = tmp_path / "low.html"
-    command = ["compare", str(tmp_path / "low.npz"), "--out", str(out), "--jobs", "1", "--methods", methods]
-    assert main([*command, "--repeats", "1"]) == 0
+    out = write_page(tmp_path, "--methods", methods, data=((X + X.transpose(0, 2, 1)) / 2, y))
     text = out.read_text("utf-8")
     assert ">3 of 4<" in text
     assert ("MDM; LogEuclideanClassifier at the mean: needs matrices of full rank" in text) is not shared
@@ -641,12 +638,8 @@ def test_many_classes_some_of_two_matrices_get_a_page_that_can_be_read(tmp_path)
     y = np.r_[np.repeat(np.arange(18), 5), 18, 18, 19, 19]
     scales = np.exp(rng.standard_normal((20, 3)))[y]
     vectors = np.sqrt(scales)[:, :, None] * rng.standard_normal((len(y), 3, 30))
-    names = np.array([f"kind {c:02d}" for c in range(20)])
-    np.savez(tmp_path / "many.npz", X=vectors @ vectors.transpose(0, 2, 1) / 30, y=names[y])
-    out = tmp_path / "many.html"
-    command = ["compare", str(tmp_path / "many.npz"), "--out", str(out), "--jobs", "1", "--repeats", "1"]
-    assert main([*command, "--methods", "euclid,logeuclid-mean,mdm"]) == 0
-    text = out.read_text("utf-8")
+    X, y = vectors @ vectors.transpose(0, 2, 1) / 30, np.array([f"kind {c:02d}" for c in range(20)])[y]
+    text = write_page(tmp_path, "--methods", "euclid,logeuclid-mean,mdm", data=(X, y)).read_text("utf-8")
     assert "20, each of 2 to 5 matrices (<bdi>kind 00</bdi>:&nbsp;5" in text
     assert re.search(r"<li><bdi>kind \d\d</bdi> was called <bdi>kind \d\d</bdi>: \d of \d</li>", text)
     assert 'class="confusion"' not in text
@@ -655,22 +648,21 @@ def test_many_classes_some_of_two_matrices_get_a_page_that_can_be_read(tmp_path)
 
 def test_a_test_file_and_groups_from_the_command_line(tmp_path, capsys):
     X, y = matrices(60)
+    y = np.array(["a", "b"])[np.unique(y, return_inverse=True)[1]]
     np.save(tmp_path / "X.npy", X[:40])
-    (tmp_path / "y.csv").write_text(
-        "label\n" + "\n".join("ab"[i] for i in np.unique(y[:40], return_inverse=True)[1])
-    )
+    (tmp_path / "y.csv").write_text("label\n" + "\n".join(y[:40]))
     (tmp_path / "g.csv").write_text("\n".join(str(i // 8) for i in range(40)))
-    np.savez(
-        tmp_path / "later.npz", X=X[40:], y=np.array(["a", "b"])[np.unique(y[40:], return_inverse=True)[1]]
-    )
+    np.savez(tmp_path / "later.npz", X=X[40:], y=y[40:])
     common = ["compare", str(tmp_path / "X.npy"), "--labels", str(tmp_path / "y.csv"), "--jobs", "1"]
     common += ["--methods", "euclid,logeuclid-mean"]
     assert main([*common, "--groups", str(tmp_path / "g.csv"), "--out", str(tmp_path / "g.html")]) == 0
-    assert "Each of the 5 groups was left out" in (tmp_path / "g.html").read_text("utf-8")
-    assert "of 40 matrices in 5 groups" in (tmp_path / "g.html").read_text("utf-8")
+    text = (tmp_path / "g.html").read_text("utf-8")
+    assert "Each of the 5 groups was left out" in text
+    assert "of 40 matrices in 5 groups" in text
     assert main([*common, "--test", str(tmp_path / "later.npz"), "--out", str(tmp_path / "t.html")]) == 0
-    assert "tested on the 20 of later" in (tmp_path / "t.html").read_text("utf-8")
-    assert "read_matrices(&#39;later.npz&#39;)" in (tmp_path / "t.html").read_text("utf-8")
+    text = (tmp_path / "t.html").read_text("utf-8")
+    assert "tested on the 20 of later" in text
+    assert "read_matrices(&#39;later.npz&#39;)" in text
 
 
 def test_arrays_are_compared_without_files(tmp_path):
