@@ -227,12 +227,14 @@ class ReferenceSpectrumDisplay(Display):
         **kwargs
             Passed to `plot`.
         """
-        several, name, _ = find_metric(estimator, "reference point")
-        metric: Any = find_view(several, view)[0]
+        metric, name, _ = find_metric(estimator, "reference point")
+        metric, _ = find_view(metric, view)
         G = metric.reference_  # at low rank this says why there is none
-        G0 = congruence(metric.embedding_.basis, metric.embedding_.center)
+        embedding: Any = metric.embedding_
+        G0 = congruence(embedding.basis, embedding.center)
         values, vectors = np.linalg.eigh(G)
-        start, moved = map(np.linalg.eigvalsh, (G0, logm(congruence(invsqrtm(G0), G))))
+        moved = np.linalg.eigvalsh(logm(congruence(invsqrtm(G0), G)))
+        start = np.linalg.eigvalsh(G0)
         return cls(values[::-1], vectors[:, ::-1], start[::-1], moved[::-1])._draw(name, kwargs)
 
     def plot(self, ax: Axes | None = None, *, kind: str = "spectrum") -> Self:
