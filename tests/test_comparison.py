@@ -32,7 +32,7 @@ from spdmetric.comparison.page import describe
 from spdmetric.comparison.plan import Entry, make_plan
 from spdmetric.comparison.program import Origin
 from spdmetric.comparison.report import COLUMNS
-from spdmetric.comparison.run import Outcome, run_plan
+from spdmetric.comparison.run import run_plan
 from spdmetric.datasets import recenter
 from spdmetric.io.matrices import Matrices
 
@@ -280,12 +280,16 @@ def made_up(right, *, groups=None, recentered=False, X=None, losses=None, **opti
     plan = make_plan(data, repeats=1, methods=("euclid",), **options)
     truth = plan.codes
     outcomes = {
-        entry_of(name): Outcome(
-            np.where(np.isin(np.arange(100), rows), truth, 1 - truth)[None], None, (losses or {}).get(name)
+        entry_of(name): outcome(
+            np.where(np.isin(np.arange(100), rows), truth, 1 - truth)[None], (losses or {}).get(name)
         )
         for name, rows in right.items()
     }
     return verdict.judge(replace(plan, recentered=plan.X if recentered else None), outcomes, {})
+
+
+def outcome(labels, losses=None):
+    return {"labels": labels, "scores": None, "losses": losses, "seconds": 1.0, "warning": None}
 
 
 def entry_of(name):
@@ -413,7 +417,7 @@ def test_regression_is_answered_with_r2(noise, word, rng):
     scatter = rng.standard_normal((2, 1, 100))
     told = {"regressor": y + 0.2 * scatter[0], "logeuclid-mean-ridge": y + noise * scatter[1]}
     told |= {"regressor-mean": y + 0.2 * scatter[0], "mean": np.full((1, 100), 1.5)}
-    judged = verdict.judge(plan, {Entry(k): Outcome(v) for k, v in told.items()}, {})
+    judged = verdict.judge(plan, {Entry(k): outcome(v) for k, v in told.items()}, {})
     headline, learning = verdict.sentences(judged)
     assert headline.startswith("Use LogEuclideanRegressor: R² 0.9")
     assert "(best of 4; predicting the mean: 0.00). Plain tangent space + ridge: R² 0." in headline
@@ -700,7 +704,7 @@ def sessions(n=60, d=3, seed=0):
 
 
 def labels(report, name, recentered=False):
-    return report.verdict.outcomes[Entry(name, recentered)].labels
+    return report.verdict.outcomes[Entry(name, recentered)]["labels"]
 
 
 def test_recentered_methods_see_what_whitening_by_hand_gives():

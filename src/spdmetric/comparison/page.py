@@ -53,7 +53,7 @@ def render(report: Report, origin: Origin) -> str:
         estimators = {k: make_pipeline(*origin.steps, *steps_of(made)) for k, made in estimators.items()}
     truth, confusions = plan.codes[plan.tested], {}
     shown = (verdict.best, Entry(verdict.learned or verdict.unaided[0]))
-    labels = {entry: verdict.outcomes[entry].labels for entry in shown}
+    labels = {entry: verdict.outcomes[entry]["labels"] for entry in shown}
     if plan.classes is None:
         figures["predicted"] = pictures.draw_predictions(truth, labels[verdict.best].mean(axis=0))
     else:
@@ -78,7 +78,7 @@ def render(report: Report, origin: Origin) -> str:
         title=origin.title or f"Which metric suits {named}?",  # of a file its name, never that of a folder
         **{"style": style, "script": script, "policy": _make_policy(style, script)},
         left_out={Entry(name): why for name, why in plan.left_out.items()},
-        warnings={at: found.warning for at, found in verdict.outcomes.items() if found.warning},
+        warnings={at: why for at, found in verdict.outcomes.items() if (why := found["warning"])},
         **{"confusions": confusions, "find_confusions": find_confusions, "estimators": estimators},
         program=lambda name: write_program(estimators[name], origin, groups=groups),
     )

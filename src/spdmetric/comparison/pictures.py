@@ -1,7 +1,4 @@
-"""The pictures of the page, each an SVG inside it: narrow, so that a phone can show them.
-
-The learned metric that is drawn was fitted to all matrices: for use and pictures, not for a score.
-"""
+"""The pictures of the page, each an SVG inside it: narrow, so that a phone can show them."""
 
 from __future__ import annotations
 
@@ -184,19 +181,14 @@ def _draw_fold(plan: Plan, method: str) -> dict[str, style.Figure]:
         if not any(isinstance(step, Metric) for step in steps):
             metric = fold.fitted(estimator)[0].metric_
             after = metric.transform(after[0]), metric.transform(after[1])
+    both = {"embedding-before": before, "embedding-after": after}
+    return {name: _draw_embedding(plan, vectors) for name, vectors in both.items()}
+
+
+def _draw_embedding(plan: Plan, vectors: Sequence[np.ndarray]) -> style.Figure:
+    """Two principal components of training vectors, faint, and of held-out ones; one has a row a class."""
     parts, names = plan.parts
     codes = [parts[index] for index in plan.splits[0][0]]
-    both = {"embedding-before": before, "embedding-after": after}
-    return {name: _draw_embedding(vectors, codes, names) for name, vectors in both.items()}
-
-
-def _draw_embedding(
-    vectors: Sequence[np.ndarray], codes: Sequence[np.ndarray], names: Sequence[str]
-) -> style.Figure:
-    """Two principal components of training vectors, faint, and of held-out ones, full.
-
-    One component, as a weighting for two classes has, is drawn with a row for each class.
-    """
     pca = PCA(min(2, *vectors[0].shape), svd_solver="full").fit(vectors[0])
     points = [pca.transform(own) for own in vectors]
     one = points[0].shape[1] == 1
@@ -209,10 +201,9 @@ def _draw_embedding(
             axes.plot(*faint[:, :500], mark, color=color, ms=3.5, alpha=0.3, mew=0, zorder=1)
             axes.plot(*full, mark, color=color, ms=5.5, mec="white", mew=0.5, label=name)
         axes.set(xlabel="first principal component", ylabel="" if one else "second principal component")
-        # Distances are what is learned; classes have no order.
-        if one:
+        if one:  # classes have no order
             axes.set_yticks([])
-        else:
+        else:  # distances are what is learned
             axes.set_aspect("equal", adjustable="datalim")
         axes.margins(0.08)
         if len(names) <= 8:

@@ -209,7 +209,7 @@ class Report:
         facts = (SCHEMA, entry.method, entry.title, family, entry.recentered, key, decides)
         numbers = verdict.scores[entry][key] or (None,) * 4
         behind = verdict.behind.get(entry, (None, None)) if decides else (None, None)
-        values = (*facts, *numbers[:4], *behind[:2], tied, verdict.outcomes[entry].seconds)
+        values = (*facts, *numbers[:4], *behind[:2], tied, verdict.outcomes[entry]["seconds"])
         return dict(zip(COLUMNS, values, strict=True))
 
     @property

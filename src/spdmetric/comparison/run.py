@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import product
 from os import PathLike
-from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -19,19 +18,9 @@ from spdmetric.comparison.folds import Fold
 from spdmetric.comparison.methods import find_method, set_where_known
 from spdmetric.comparison.plan import Entry, Plan
 from spdmetric.comparison.scores import compute_losses
-from spdmetric.comparison.store import Key, Result, Store, Task, digest, run_tasks
+from spdmetric.comparison.store import Result, Store, Task, digest, run_tasks
 
 Part = tuple[int, int, bool, tuple[str, ...]]  # of a task: repeat, fold, whether recentered, methods
-
-
-class Outcome(NamedTuple):
-    """What one method gave for the test matrices."""
-
-    labels: np.ndarray  # (n_repeats, n_tested) codes, or predicted numbers
-    scores: np.ndarray | None = None  # (n_repeats, n_tested, 1 or n_classes), of those that have them
-    losses: np.ndarray | None = None  # (n_repeats, n_tested), where there are probabilities
-    seconds: float = 1.0  # mean of a fold
-    warning: str | None = None  # the first
 
 
 def make_method(plan: Plan, name: str) -> BaseEstimator:
@@ -44,21 +33,23 @@ def make_method(plan: Plan, name: str) -> BaseEstimator:
 
 def run_plan(
     plan: Plan, path: str | PathLike[str] | None = None, *, jobs: int = 1, progress: str | None = None
-) -> tuple[dict[Entry, Outcome], dict[Entry, str]]:
-    """Run what is left of a comparison: outcomes of the methods, and why the others failed.
+) -> tuple[dict[Entry, Result], dict[Entry, str]]:
+    """Run what is left of a comparison: results of the methods, and why the others failed.
 
-    Finished results are in the store at ``path``.  For ``jobs`` and ``progress`` see `run_tasks`.
+    A result has ``labels`` (n_repeats, n_tested), codes or numbers; ``scores`` (n_repeats, n_tested, 1 or
+    n_classes) and ``losses`` (n_repeats, n_tested) or None; the mean ``seconds`` of a fold; the first
+    ``warning`` or None.  Finished parts are in the store at ``path``; for the others see `run_tasks`.
     """
     results = run_tasks(_list_tasks(plan), Store(path), jobs=jobs, progress=progress)
-    outcomes, failed = {}, {}
+    found, failed = {}, {}
     for entry in (Entry(name, form) for form in plan.forms for name in plan.methods):
         parts = [at for at in results if entry.method in at[3] and entry.recentered == at[2]]
         by_fold = {at[:2]: results[at][entry.method] for at in parts}
         if reasons := [result for result in by_fold.values() if isinstance(result, str)]:
             failed[entry] = reasons[0]
         else:
-            outcomes[entry] = _gather(plan, by_fold)
-    return outcomes, failed
+            found[entry] = _gather(plan, by_fold)
+    return found, failed
 
 
 def _list_tasks(plan: Plan) -> dict[Part, Task]:
@@ -69,13 +60,12 @@ def _list_tasks(plan: Plan) -> dict[Part, Task]:
     data = {form: digest(plan.forms[form], plan.codes, *groups) for form in plan.forms}
     choosing = [(name,) for name in plan.methods if find_method(name).chooses]
     others = tuple(name for name in plan.methods if (name,) not in choosing)  # quick, and share their means
-    together = [names for names in (*choosing, others) if names]
-    settings = {"sizes": plan.sizes, "class_weight": plan.class_weight}  # type of the codes: in the digest
+    together = [*choosing, others] if others else choosing
+    settings = {"version": __version__, "sizes": plan.sizes, "class_weight": plan.class_weight}
     tasks: dict[Part, Task] = {}
     for repeat, folds in enumerate(plan.splits):
         for (k, fold), names, form in product(enumerate(folds), together, plan.forms):
-            key: Key = {"version": __version__, "data": data[form], "fold": digest(*fold), **settings}
-            part = (repeat, k, form, names)
+            key, part = {**settings, "data": data[form], "fold": digest(*fold)}, (repeat, k, form, names)
             tasks[part] = {name: {**key, "method": name} for name in names}, partial(_start, plan, part)
     return tasks
 
@@ -149,19 +139,16 @@ def _score_classes(
     return whole
 
 
-def _gather(plan: Plan, by_fold: Mapping[tuple[int, int], Result]) -> Outcome:
-    """From results of folds to arrays in the order of the test matrices."""
-
-    def stack(what: str) -> Any:
-        """Values (n_repeats, n_tested, ...); None where some folds have none."""
-        if any(result[what] is None for result in by_fold.values()):
-            return None
-        some = np.asarray(by_fold[0, 0][what])
-        values = np.empty((len(plan.splits), len(plan.tested), *some.shape[1:]), dtype=some.dtype)
-        for (repeat, k), result in by_fold.items():
-            values[repeat, plan.places[repeat][k]] = result[what]
-        return values
-
-    seconds = float(np.mean([result["seconds"] for result in by_fold.values()]))
-    warning = next((result["warning"] for result in by_fold.values() if result["warning"]), None)
-    return Outcome(stack("labels"), stack("scores"), stack("losses"), seconds, warning)
+def _gather(plan: Plan, by_fold: Mapping[tuple[int, int], Result]) -> Result:
+    """From results of folds to one: arrays in the order of the test matrices, None where some have none."""
+    gathered: Result = {"warning": next((own["warning"] for own in by_fold.values() if own["warning"]), None)}
+    gathered["seconds"] = float(np.mean([own["seconds"] for own in by_fold.values()]))
+    for what in ("labels", "scores", "losses"):
+        gathered[what] = None
+        if all(own[what] is not None for own in by_fold.values()):
+            some = np.asarray(by_fold[0, 0][what])
+            shape = (len(plan.splits), len(plan.tested), *some.shape[1:])
+            gathered[what] = np.empty(shape, dtype=some.dtype)
+            for (repeat, k), own in by_fold.items():
+                gathered[what][repeat, plan.places[repeat][k]] = own[what]
+    return gathered

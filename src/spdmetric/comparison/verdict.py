@@ -16,8 +16,8 @@ import numpy as np
 from spdmetric.comparison.errors import Estimate, estimate_difference, estimate_mean
 from spdmetric.comparison.methods import PAIRS, find_method
 from spdmetric.comparison.plan import Entry, Plan
-from spdmetric.comparison.run import Outcome
 from spdmetric.comparison.scores import SCORES, Score, balance, compute_auc, explain_variance
+from spdmetric.comparison.store import Result
 
 # What everybody knows, to compare with.
 REFERENCES = ("logeuclid-mean-lda", "logeuclid-mean-ridge")
@@ -28,7 +28,7 @@ class Verdict:
     """What came out of a plan."""
 
     plan: Plan
-    outcomes: dict[Entry, Outcome]
+    outcomes: dict[Entry, Result]  # see `run_plan`
     failed: dict[Entry, str]
     scores: dict[Entry, dict[str, Estimate | None]]  # the best first; None: the method gives no such score
     deciding: dict[Entry, np.ndarray]  # values (n_repeats, n_tested) of the score that decides; likewise
@@ -96,12 +96,11 @@ class Verdict:
     def compare(self, a: Entry, b: Entry) -> Estimate:
         """Gain of the first over the second."""
         span = 1.0 if self.criterion.bounded else float(np.std(self.deciding[self.best]))
-        counted = _count_tested(self.plan, self.plan.scoring)
-        difference = self.deciding[a] - self.deciding[b]
-        return _rescale(estimate_difference(difference, self.plan.design, counted, span), self.criterion)
+        counted, values = _count_tested(self.plan, self.plan.scoring), self.deciding[a] - self.deciding[b]
+        return _rescale(estimate_difference(values, self.plan.design, counted, span), self.criterion)
 
 
-def judge(plan: Plan, outcomes: dict[Entry, Outcome], failed: dict[Entry, str]) -> Verdict:
+def judge(plan: Plan, outcomes: dict[Entry, Result], failed: dict[Entry, str]) -> Verdict:
     """Reduce the labels to numbers."""
     if all(entry.recentered for entry in outcomes):  # none that can be used
         reasons = "; ".join(f"{entry.title}: {why}" for entry, why in failed.items())
@@ -123,10 +122,9 @@ def judge(plan: Plan, outcomes: dict[Entry, Outcome], failed: dict[Entry, str]) 
 def _estimate(plan: Plan, key: str, values: np.ndarray | None) -> Estimate | None:
     if values is None:
         return None
-    codes = plan.design.codes
+    codes, score = plan.design.codes, SCORES[key]
     design = plan.design._replace(codes=None if codes is None else codes[: len(values)])
-    counted, score = _count_tested(plan, key), SCORES[key]
-    return _rescale(estimate_mean(values, design, counted, bounded=score.bounded), score)
+    return _rescale(estimate_mean(values, design, _count_tested(plan, key), bounded=score.bounded), score)
 
 
 def _rescale(found: Estimate, score: Score) -> Estimate:
@@ -146,19 +144,19 @@ def _count_tested(plan: Plan, score: str) -> float:
     return float(len(counts) ** 2 / np.sum(1 / counts))
 
 
-def _score_matrices(plan: Plan, outcome: Outcome) -> dict[str, np.ndarray]:
+def _score_matrices(plan: Plan, outcome: Result) -> dict[str, np.ndarray]:
     """Values (n_repeats, n_tested) of each score that the method has."""
-    truth, labels = plan.codes[plan.tested], outcome.labels
+    truth, labels = plan.codes[plan.tested], outcome["labels"]
     if plan.classes is None:
         shares = [explain_variance(truth, row) for row in labels]
         return {"r2": np.array(shares), "mae": np.abs(labels - truth)}
-    told = () if outcome.scores is None else zip(outcome.scores, plan.places, strict=True)
+    told = () if outcome["scores"] is None else zip(outcome["scores"], plan.places, strict=True)
     areas = [compute_auc(scores, truth, rows) for scores, rows in told]
     by_repeat = {
         "accuracy": labels == truth,
         "balanced": [balance((row == truth).astype(float), truth) for row in labels],
         "auc": [area for area in areas if area is not None],
-        "logloss": () if outcome.losses is None else outcome.losses,
+        "logloss": () if outcome["losses"] is None else outcome["losses"],
     }
     return {name: np.asarray(rows, dtype=float) for name, rows in by_repeat.items() if len(rows)}
 
