@@ -95,7 +95,7 @@ class Verdict:
 
     def compare(self, a: Entry, b: Entry) -> Estimate:
         """Gain of the first over the second."""
-        span = 1.0 if self.criterion.bounded else float(np.std(self.deciding[self.best]))
+        span = 1.0 if self.criterion.share else float(np.std(self.deciding[self.best]))
         counted, values = _count_tested(self.plan, self.plan.scoring), self.deciding[a] - self.deciding[b]
         return _rescale(estimate_difference(values, self.plan.design, counted, span), self.criterion)
 
@@ -124,7 +124,7 @@ def _estimate(plan: Plan, key: str, values: np.ndarray | None) -> Estimate | Non
         return None
     codes, score = plan.design.codes, SCORES[key]
     design = plan.design._replace(codes=None if codes is None else codes[: len(values)])
-    return _rescale(estimate_mean(values, design, _count_tested(plan, key), bounded=score.bounded), score)
+    return _rescale(estimate_mean(values, design, _count_tested(plan, key), bounded=score.share), score)
 
 
 def _rescale(found: Estimate, score: Score) -> Estimate:
@@ -263,13 +263,13 @@ def confound_sentence(plan: Plan) -> str:
 def _choose_digits(values: list[float], score: Score) -> Callable[[float], str]:
     """Show percentages without decimals, unless those that differ would look the same."""
     digits = score.digits
-    if score.scale == 100 and len({round(v) for v in values}) == len({round(v, 1) for v in values}):
+    if score.share and len({round(v) for v in values}) == len({round(v, 1) for v in values}):
         digits = int(any(99.5 <= value < 100 for value in values))
     if score.word == SCORES["mae"].word:
         digits = max(0, 2 - int(np.floor(np.log10(max(values)))))
-    before = "" if score.word == "accuracy" else f"{score.word} "
-    after = " right" if score.word == "accuracy" else ""
-    return lambda value: f"{before}{value:.{digits}f}{score.unit}{after}".replace("-", "\N{MINUS SIGN}")
+    before, after = ("", " right") if score.word == "accuracy" else (f"{score.word} ", "")
+    unit = " %" if score.share else ""
+    return lambda value: f"{before}{value:.{digits}f}{unit}{after}".replace("-", "\N{MINUS SIGN}")
 
 
 def _answer(what: str, gain: Estimate, unit: str, against: str) -> str:

@@ -145,8 +145,15 @@ class RadiusPathDisplay(Display):
         """
         metric, name, X = find_metric(estimator, "radius", X)
         if isinstance(metric, LogEuclideanMetricCV):
-            path, chosen = metric.path_, metric.best_params_["radius"]
-            display = cls(path.radius, path.alignment, **_scores_along(metric), chosen=chosen)
+            # Candidates that differ from the chosen one in the radius alone.
+            results, path, chosen = metric.cv_results_, metric.path_, metric.best_params_["radius"]
+            rows = _rows_like_best(metric, "rank", "weighting", "n_neighbors", "views")
+            rows.sort(key=lambda i: results["params"][i]["radius"])
+            n_folds = sum(key.startswith("split") for key in results)
+            score, error = results["mean_test_score"][rows], None
+            if n_folds > 1:  # std_test_score divides by n; the standard error of the mean has n - 1 below it
+                error = results["std_test_score"][rows] / np.sqrt(n_folds - 1)
+            display = cls(path.radius, path.alignment, score=score, score_error=error, chosen=chosen)
             return display._draw(name, kwargs)
         if X is None or y is None:
             todo = "pass X and y to learn others, or draw the path of a LogEuclideanMetricCV"
@@ -277,14 +284,3 @@ def _rows_like_best(metric: LogEuclideanMetricCV, *names: str) -> list[int]:
     """Rows of the candidates that have these parameters in common with the chosen one."""
     best, candidates = metric.best_params_, metric.cv_results_["params"]
     return [i for i, row in enumerate(candidates) if all(row.get(name) == best.get(name) for name in names)]
-
-
-def _scores_along(metric: LogEuclideanMetricCV) -> dict[str, np.ndarray | None]:
-    """Scores of the candidates that differ from the chosen one in the radius alone, and their errors."""
-    results = metric.cv_results_
-    n_folds = sum(name.startswith("split") for name in results)
-    rows = _rows_like_best(metric, "rank", "weighting", "n_neighbors", "views")
-    rows.sort(key=lambda i: results["params"][i]["radius"])
-    # std_test_score divides by n; the standard error of the mean has n - 1 below it.
-    error = results["std_test_score"][rows] / np.sqrt(n_folds - 1) if n_folds > 1 else None
-    return {"score": results["mean_test_score"][rows], "score_error": error}
