@@ -140,6 +140,8 @@ _chosen = partial(_learned, definite=False, chooses=True)
 
 def _distance(title: str, short: str, metric: str, distance: str, **rest: Any) -> Method:
     sentence = f"Label of the nearest training matrix by the {distance}."
+    if metric in ("riemann", "stein", "wasserstein"):  # which decompose a matrix for each pair
+        rest["is_slow"] = lambda n, d, n_classes: n**2 * d**2 > 1e9
     return _method("distance", f"{title} + 1-NN", short, sentence, NearestNeighbor(metric), **rest)
 
 
@@ -159,17 +161,13 @@ def _knn(k: int) -> Make:
 
 
 def _principal(s: Sizes) -> PCA:
-    """Principal components of tangent vectors, which have more coordinates than there are matrices."""
+    # Tangent vectors have more coordinates than there are matrices.
     return PCA(min(NCA_INPUTS, s.n - 1, s.d * (s.d + 1) // 2), svd_solver="full")
 
 
 def _nca(s: Sizes) -> NeighborhoodComponentsAnalysis:
     outputs = min(NCA_OUTPUTS, _principal(s).n_components)
     return NeighborhoodComponentsAnalysis(outputs, max_iter=NCA_STEPS, random_state=0)
-
-
-def _has_many_pairs(n: int, d: int, n_classes: int) -> bool:
-    return n**2 * d**2 > 1e9
 
 
 def _has_long_vectors(n: int, d: int, n_classes: int) -> bool:
@@ -203,11 +201,9 @@ METHODS: dict[str, Method] = {
         "The metric of the paper, learned in a ball of radius 10.",
         *(LogEuclideanMetric(radius=10.0), _knn(1)),
     ),
-    "riemann": _distance(
-        "Affine-invariant", "Riemann", "riemann", "affine-invariant distance", is_slow=_has_many_pairs
-    ),
+    "riemann": _distance("Affine-invariant", "Riemann", "riemann", "affine-invariant distance"),
     "euclid": _distance("Euclid", "Euclid", "euclid", "Frobenius distance", definite=False),
-    "stein": _distance("Stein", "Stein", "stein", "symmetrized Stein divergence", is_slow=_has_many_pairs),
+    "stein": _distance("Stein", "Stein", "stein", "symmetrized Stein divergence"),
     "logeuclid-kta-rank": _learned(
         *("LogEuclideanMetric, low rank + 1-NN", "LE low rank"),
         "A metric of half the rank, learned in a ball of radius 5.",
@@ -245,9 +241,7 @@ METHODS: dict[str, Method] = {
         is_slow=lambda n, d, n_classes: n**2 > 4e6,
     ),
     "wasserstein": _distance(
-        *("Bures-Wasserstein", "Wasserstein", "wasserstein", "Bures-Wasserstein distance"),
-        definite=False,
-        is_slow=_has_many_pairs,
+        "Bures-Wasserstein", "Wasserstein", "wasserstein", "Bures-Wasserstein distance", definite=False
     ),
     "svm": _tangent("SVM", "a support vector machine", SVC()),
     # The first method with less and less learned: what each part of the choice is worth.

@@ -58,8 +58,8 @@ class Verdict:
         if self.plan.classes is None:
             y = self.plan.codes[self.plan.tested]
             return 0.0 if self.plan.scoring == "r2" else float(np.mean(np.abs(y - y.mean())))
-        counts = np.bincount(self.plan.codes[self.plan.tested])
-        shares = counts[counts > 0] / counts.sum()
+        counts = np.unique(self.plan.codes[self.plan.tested], return_counts=True)[1]
+        shares = counts / counts.sum()
         entropy = -np.sum(shares * np.log(shares))
         scores = {"accuracy": shares.max(), "balanced": 1 / len(shares), "auc": 0.5, "logloss": entropy}
         return self.criterion.scale * float(scores[self.plan.scoring])
