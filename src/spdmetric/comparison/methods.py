@@ -131,11 +131,12 @@ def _method(
         made = [clone(step) if isinstance(step, BaseEstimator) else step(s) for step in steps]
         return made[0] if len(made) == 1 else make_pipeline(*made)
 
-    return Method(title, short, family, sentence, recipe, **rest)
+    chooses = any(isinstance(step, LogEuclideanMetricCV | MetricPredictor) for step in steps)
+    return Method(title, short, family, sentence, recipe, chooses=chooses, **rest)
 
 
 _learned, _baseline = partial(_method, "learned"), partial(_method, "baseline")
-_chosen = partial(_learned, definite=False, chooses=True)
+_chosen = partial(_learned, definite=False)
 
 
 def _distance(title: str, short: str, metric: str, distance: str, **rest: Any) -> Method:
@@ -249,13 +250,11 @@ METHODS: dict[str, Method] = {
         *("LogEuclideanClassifier, weighting", "chosen weighting"),
         "The metric at the mean, a weighting or none, and the classifier, chosen by cross-validation.",
         LogEuclideanClassifier(LogEuclideanMetricCV(radii=(0.0,), ranks=(None,))),
-        chooses=True,
     ),
     "spdmetric-mean": _baseline(
         *("LogEuclideanClassifier at the mean", "chosen head"),
         "Nearest class mean or neighbors, chosen by cross-validation, with the metric at the mean.",
         LogEuclideanClassifier(_CHOSEN_AT_MEAN),
-        chooses=True,
     ),
 }
 
@@ -270,7 +269,6 @@ REGRESSORS: dict[str, Method] = {
         *("LogEuclideanRegressor at the mean", "chosen regression"),
         "Ridge regression or neighbors, chosen by cross-validation, with the metric at the mean.",
         LogEuclideanRegressor(_CHOSEN_AT_MEAN),
-        chooses=True,
     ),
     "logeuclid-mean-ridge": _tangent(
         "ridge", "ridge regression", RidgeCV((1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)), "regression"
