@@ -29,7 +29,6 @@ from spdmetric.extras import require_extra
 from spdmetric.geometry import mean_euclid
 from spdmetric.linalg.hermitian import fill_matrices
 from spdmetric.linalg.symmetric import adjoint, congruence, spectrum
-from spdmetric.objectives.data import take_view
 from spdmetric.plots.style import Display, Metric, find_metric, find_view, row_for
 from spdmetric.plots.vectors import vectors_of
 from spdmetric.validation import check_psd, to_numpy
@@ -124,7 +123,7 @@ class PatternsDisplay(Display):
         metric, v = find_view(several, view)
         d = metric.n_features_in_
         if metric is not several:
-            X = take_view(np.asarray(to_numpy(X)), v, d)
+            X = np.asarray(to_numpy(X))[:, v, :d, :d]
         if not isinstance(info, _mne().Info):
             kind = type(info).__name__
             raise TypeError(f"info is a {kind}: expected an mne.Info, for instance epochs.info.")
