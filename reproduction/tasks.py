@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spdmetric.comparison.store import Failure, Store, digest, run_tasks
+from spdmetric.comparison.store import Store, digest, run_tasks
 
 __all__ = ["Key", "Work", "digest", "finish"]
 
@@ -39,10 +39,10 @@ def finish(
         tasks[row, repeat] = ({name: {**common, "method": name} for name in work.names}, work.prepare)
     found = run_tasks(tasks, Store(path), jobs=jobs, progress=progress)
     failed = [
-        f"{name} in row {row}, repeat {repeat}: {result.reason}"
+        f"{name} in row {row}, repeat {repeat}: {result}"
         for (row, repeat), results in found.items()
         for name, result in results.items()
-        if isinstance(result, Failure)
+        if isinstance(result, str)  # why there is none
     ]
     if failed:
         raise ValueError(

@@ -30,11 +30,12 @@ HOSTILE_NAMES = np.array(
 )
 
 
-def write_page(folder: Path, *arguments: str, names: np.ndarray = NAMES) -> Path:
-    """Write the file, run the command, return the page."""
-    X, y = matrices()
-    y = names[np.unique(y, return_inverse=True)[1]]
-    np.savez(folder / "toy <1>.npz", X=X, y=y)
+def write_page(
+    folder: Path, *arguments: str, names: np.ndarray = NAMES, data: tuple[np.ndarray, ...] | None = None
+) -> Path:
+    """Write the file, of two classes of these names or of other data, run the command, return the page."""
+    X, y = data or matrices()
+    np.savez(folder / "toy <1>.npz", X=X, y=y if data else names[np.unique(y, return_inverse=True)[1]])
     out = folder / "report.html"
     common = ["--out", str(out), "--jobs", "1", "--repeats", "1"]
     assert main(["compare", str(folder / "toy <1>.npz"), *common, *arguments]) == 0

@@ -27,12 +27,12 @@ from nightly import NIGHTLY, share_of
 from random_matrices import labeled
 from spdmetric.cli import main
 from spdmetric.comparison import run, scores, verdict
-from spdmetric.comparison.describe import describe
 from spdmetric.comparison.methods import METHODS
+from spdmetric.comparison.page import describe
 from spdmetric.comparison.plan import Entry, make_plan
 from spdmetric.comparison.program import Origin
 from spdmetric.comparison.report import COLUMNS
-from spdmetric.comparison.run import Comparison, Outcome, run_plan
+from spdmetric.comparison.run import run_plan
 from spdmetric.datasets import recenter
 from spdmetric.io.matrices import Matrices
 
@@ -125,17 +125,17 @@ def test_description(rng):
     X[3] *= 1e6
     X[5] = X[4]
     d = describe(X, np.arange(12) % 2, np.arange(12) // 6)
-    assert np.allclose(d.condition, 4)
-    assert d.definite
-    assert d.far == [3]
-    assert d.duplicates == 1
-    assert d.contradictory == 2
-    assert describe(X, np.arange(12) // 6).contradictory == 0
-    assert d.groups == (("0", 6), ("1", 6))
+    assert np.allclose(d["condition"], 4)
+    assert d["definite"]
+    assert d["far"] == [3]
+    assert d["duplicates"] == 1
+    assert d["contradictory"] == 2
+    assert describe(X, np.arange(12) // 6)["contradictory"] == 0
+    assert d["groups"] == [("0", 6), ("1", 6)]
     X[0] = np.diag([1.0, 2.0, 0.0])
     d = describe(X, np.arange(12) % 2)
-    assert d.ranks.min() == 2
-    assert np.isinf(d.condition[0])
+    assert d["ranks"].min() == 2
+    assert np.isinf(d["condition"][0])
     X[0] = np.diag([1.0, 2.0, -1.0])
     with pytest.raises(ValueError, match=r"X\[0\] is not positive semi-definite"):
         describe(X, np.arange(12) % 2)
@@ -235,8 +235,8 @@ def test_a_method_that_fails_is_said_and_the_others_go_on(tmp_path, monkeypatch)
     broken = Fails(ValueError("no luck"), repeat(True))
     monkeypatch.setitem(METHODS, "spdmetric", replace(METHODS["spdmetric"], recipe=lambda sizes: broken))
     report = spdmetric.compare(toy(), methods=("euclid", "spdmetric"), repeats=1)
-    assert report.comparison.failed == {Entry("spdmetric"): "ValueError: no luck"}
-    assert [line.entry.method for line in report.verdict.lines] == ["euclid"]
+    assert report.verdict.failed == {Entry("spdmetric"): "ValueError: no luck"}
+    assert [entry.method for entry in report.verdict.scores] == ["euclid"]
     said = "1 of 2 methods failed and are not compared: LogEuclideanClassifier (ValueError: no luck)."
     assert said in str(report)
     report.save(tmp_path / "page.html")
@@ -275,17 +275,21 @@ def test_slow_methods_are_run_where_they_are_named(monkeypatch):
 
 
 def made_up(right, *, groups=None, recentered=False, X=None, losses=None, **options):
-    """A comparison in which each method labels the given matrices of 100 rightly, and the others wrongly."""
+    """The verdict where each method labels the given matrices of 100 rightly, and the others wrongly."""
     data = toy(100, groups=groups) if X is None else X
     plan = make_plan(data, repeats=1, methods=("euclid",), **options)
     truth = plan.codes
     outcomes = {
-        entry_of(name): Outcome(
-            np.where(np.isin(np.arange(100), rows), truth, 1 - truth)[None], None, (losses or {}).get(name)
+        entry_of(name): outcome(
+            np.where(np.isin(np.arange(100), rows), truth, 1 - truth)[None], (losses or {}).get(name)
         )
         for name, rows in right.items()
     }
-    return Comparison(replace(plan, recentered=plan.X if recentered else None), outcomes, {}, {})
+    return verdict.judge(replace(plan, recentered=plan.X if recentered else None), outcomes, {})
+
+
+def outcome(labels, losses=None):
+    return {"labels": labels, "scores": None, "losses": losses, "seconds": 1.0, "warning": None}
 
 
 def entry_of(name):
@@ -295,7 +299,7 @@ def entry_of(name):
 
 
 def said(right, **options):
-    return verdict.sentences(verdict.judge(made_up(right, **options)))
+    return verdict.sentences(made_up(right, **options))
 
 
 # Which of 100 matrices are right: a tenth more, or a tenth that differs without a gain.
@@ -395,14 +399,14 @@ def test_the_headline_can_be_read_alone(right, groups, answer):
 def test_ties_are_named_up_to_three_and_never_out_of_order():
     """The third of the table is clearly worse; the fourth would not be, were its rank not below."""
     right = {"mdm": range(92), "svm": range(90), "euclid": range(84), "nca": (*range(60, 100), *range(43))}
-    judged = verdict.judge(made_up(right, groups=HALF))
-    assert [line.tied for line in judged.lines] == [False, True, False, False]
-    assert judged.lines[3].behind.sign == 0
+    judged = made_up(right, groups=HALF)
+    assert [entry in judged.tied for entry in judged.scores] == [False, True, False, False]
+    assert [gain.sign for gain in judged.behind.values()] == [0, 1, 0]
     assert verdict.tie_sentence(judged) == "Not clearly behind MDM: Tangent space + SVM."
     many = dict.fromkeys(("mdm", "svm", "euclid", "nca", LDA), EIGHTY)
-    found = verdict.tie_sentence(verdict.judge(made_up(many)))
+    found = verdict.tie_sentence(made_up(many))
     assert found == "Not clearly behind MDM: 4 others, marked ≈ in the table."
-    assert verdict.tie_sentence(verdict.judge(made_up({"mdm": EIGHTY}))) == ""
+    assert verdict.tie_sentence(made_up({"mdm": EIGHTY})) == ""
 
 
 @pytest.mark.parametrize(("noise", "word"), [(0.6, "is more than"), (0.2, "is within")])
@@ -413,13 +417,13 @@ def test_regression_is_answered_with_r2(noise, word, rng):
     scatter = rng.standard_normal((2, 1, 100))
     told = {"regressor": y + 0.2 * scatter[0], "logeuclid-mean-ridge": y + noise * scatter[1]}
     told |= {"regressor-mean": y + 0.2 * scatter[0], "mean": np.full((1, 100), 1.5)}
-    judged = verdict.judge(Comparison(plan, {Entry(k): Outcome(v) for k, v in told.items()}, {}, {}))
+    judged = verdict.judge(plan, {Entry(k): outcome(v) for k, v in told.items()}, {})
     headline, learning = verdict.sentences(judged)
     assert headline.startswith("Use LogEuclideanRegressor: R² 0.9")
     assert "(best of 4; predicting the mean: 0.00). Plain tangent space + ridge: R² 0." in headline
     assert f"The difference {word} the noise of 100 matrices." in headline
     assert learning.startswith("Whether learning the metric helps cannot be told: +0.000")
-    assert judged.lines[-1].scores["mae"].mean == pytest.approx(np.mean(np.abs(y - 1.5)))
+    assert judged.scores[Entry("mean")]["mae"].mean == pytest.approx(np.mean(np.abs(y - 1.5)))
 
 
 def test_groups_that_carry_the_target_are_told_of():
@@ -433,7 +437,7 @@ def test_groups_that_carry_the_target_are_told_of():
 def test_learning_is_paired_with_the_mean_in_both_forms():
     right = {"spdmetric": range(70), "spdmetric-weighting": EIGHTY, "spdmetric-mean": range(70)}
     right |= {"spdmetric recentered": NINETY, "spdmetric-mean recentered": range(70)}
-    gains = verdict.judge(made_up(right, recentered=True)).learning
+    gains = made_up(right, recentered=True).learning
     assert [(a.method, a.recentered, round(gain.mean)) for (a, _), gain in gains.items()] == [
         ("spdmetric", False, 0),
         ("spdmetric-weighting", False, 10),
@@ -445,26 +449,26 @@ def test_the_score_that_was_asked_for_decides():
     """Of 90 and 10 matrices: right on the large class alone, or on four fifths of both."""
     data = replace(toy(100), y=np.repeat([0, 1], [90, 10]), groups=HALF)
     right = {"mdm": range(90), "svm": (*range(72), *range(90, 98))}
-    assert verdict.judge(made_up(right, X=data)).best.entry.method == "mdm"
-    judged = verdict.judge(made_up(right, X=data, scoring="balanced"))
-    assert judged.best.entry.method == "svm"
-    assert judged.best.scores["balanced"].mean == pytest.approx(80)
-    assert judged.best.scores["accuracy"].mean == pytest.approx(80)
+    assert made_up(right, X=data).best.method == "mdm"
+    judged = made_up(right, X=data, scoring="balanced")
+    assert judged.best.method == "svm"
+    for score in ("balanced", "accuracy"):
+        assert judged.scores[judged.best][score].mean == pytest.approx(80)
     assert judged.chance == 50
     assert "Use Tangent space + SVM: balanced accuracy 80 % on" in verdict.headline(judged)
     with pytest.raises(ValueError, match="No method gives scores for AUC"):
-        verdict.judge(made_up(right, X=data, scoring="auc"))
+        made_up(right, X=data, scoring="auc")
 
 
 def test_less_log_loss_is_better_and_methods_without_probabilities_come_last():
     right = {"mdm": EIGHTY, "svm": NINETY, "euclid": EIGHTY, "spdmetric": EIGHTY}
     noise = np.tile([-0.1, 0.1], 50)
     losses = {name: [of + noise] for name, of in {"mdm": 0.5, "spdmetric": 0.25, "euclid": 2.0}.items()}
-    judged = verdict.judge(made_up(right, scoring="logloss", losses=losses))
-    assert [line.entry.method for line in judged.lines] == ["spdmetric", "mdm", "euclid", "svm"]
-    assert [line.entry.method for line in judged.ranked] == ["spdmetric", "mdm", "euclid"]
-    assert judged.lines[3].scores["logloss"] is None
-    assert judged.lines[1].behind.mean == pytest.approx(0.25)
+    judged = made_up(right, scoring="logloss", losses=losses)
+    assert [entry.method for entry in judged.scores] == ["spdmetric", "mdm", "euclid", "svm"]
+    assert [entry.method for entry in judged.deciding] == ["spdmetric", "mdm", "euclid"]
+    assert judged.scores[Entry("svm")]["logloss"] is None
+    assert judged.behind[Entry("mdm")].mean == pytest.approx(0.25)
     assert verdict.headline(judged).startswith(
         "Use LogEuclideanClassifier: log loss 0.250 on matrices it had not seen (best of 3; guessing: 0.693)."
     )
@@ -475,7 +479,7 @@ def test_less_log_loss_is_better_and_methods_without_probabilities_come_last():
 
 def test_what_was_saved_is_said():
     right = {"mdm recentered": NINETY, "mdm": EIGHTY, "euclid": range(60)}
-    judged = verdict.judge(made_up(right, recentered=True))
+    judged = made_up(right, recentered=True)
     assert verdict.saved_sentence(judged, "mdm", "m.skops") == (
         "m.skops holds MDM, trained on all 100 matrices. MDM (recentered) needs all matrices of a new group "
         "at once and cannot be kept."
@@ -620,11 +624,8 @@ def test_singular_matrices_get_a_page_of_what_allows_them(shared, tmp_path):
     half = np.linalg.qr(np.random.default_rng(0).standard_normal((1 if shared else 24, 4, 3)))[0]
     P = half @ half.transpose(0, 2, 1)
     X = P @ X @ P
-    np.savez(tmp_path / "low.npz", X=(X + X.transpose(0, 2, 1)) / 2, y=y)
     methods = "euclid,wasserstein,logeuclid-kta-rank" + ",logeuclid-chosen" * shared + ",mdm,spdmetric-mean"
-    out = tmp_path / "low.html"
-    command = ["compare", str(tmp_path / "low.npz"), "--out", str(out), "--jobs", "1", "--methods", methods]
-    assert main([*command, "--repeats", "1"]) == 0
+    out = write_page(tmp_path, "--methods", methods, data=((X + X.transpose(0, 2, 1)) / 2, y))
     text = out.read_text("utf-8")
     assert ">3 of 4<" in text
     assert ("MDM; LogEuclideanClassifier at the mean: needs matrices of full rank" in text) is not shared
@@ -641,12 +642,8 @@ def test_many_classes_some_of_two_matrices_get_a_page_that_can_be_read(tmp_path)
     y = np.r_[np.repeat(np.arange(18), 5), 18, 18, 19, 19]
     scales = np.exp(rng.standard_normal((20, 3)))[y]
     vectors = np.sqrt(scales)[:, :, None] * rng.standard_normal((len(y), 3, 30))
-    names = np.array([f"kind {c:02d}" for c in range(20)])
-    np.savez(tmp_path / "many.npz", X=vectors @ vectors.transpose(0, 2, 1) / 30, y=names[y])
-    out = tmp_path / "many.html"
-    command = ["compare", str(tmp_path / "many.npz"), "--out", str(out), "--jobs", "1", "--repeats", "1"]
-    assert main([*command, "--methods", "euclid,logeuclid-mean,mdm"]) == 0
-    text = out.read_text("utf-8")
+    X, y = vectors @ vectors.transpose(0, 2, 1) / 30, np.array([f"kind {c:02d}" for c in range(20)])[y]
+    text = write_page(tmp_path, "--methods", "euclid,logeuclid-mean,mdm", data=(X, y)).read_text("utf-8")
     assert "20, each of 2 to 5 matrices (<bdi>kind 00</bdi>:&nbsp;5" in text
     assert re.search(r"<li><bdi>kind \d\d</bdi> was called <bdi>kind \d\d</bdi>: \d of \d</li>", text)
     assert 'class="confusion"' not in text
@@ -655,28 +652,27 @@ def test_many_classes_some_of_two_matrices_get_a_page_that_can_be_read(tmp_path)
 
 def test_a_test_file_and_groups_from_the_command_line(tmp_path, capsys):
     X, y = matrices(60)
+    y = np.array(["a", "b"])[np.unique(y, return_inverse=True)[1]]
     np.save(tmp_path / "X.npy", X[:40])
-    (tmp_path / "y.csv").write_text(
-        "label\n" + "\n".join("ab"[i] for i in np.unique(y[:40], return_inverse=True)[1])
-    )
+    (tmp_path / "y.csv").write_text("label\n" + "\n".join(y[:40]))
     (tmp_path / "g.csv").write_text("\n".join(str(i // 8) for i in range(40)))
-    np.savez(
-        tmp_path / "later.npz", X=X[40:], y=np.array(["a", "b"])[np.unique(y[40:], return_inverse=True)[1]]
-    )
+    np.savez(tmp_path / "later.npz", X=X[40:], y=y[40:])
     common = ["compare", str(tmp_path / "X.npy"), "--labels", str(tmp_path / "y.csv"), "--jobs", "1"]
     common += ["--methods", "euclid,logeuclid-mean"]
     assert main([*common, "--groups", str(tmp_path / "g.csv"), "--out", str(tmp_path / "g.html")]) == 0
-    assert "Each of the 5 groups was left out" in (tmp_path / "g.html").read_text("utf-8")
-    assert "of 40 matrices in 5 groups" in (tmp_path / "g.html").read_text("utf-8")
+    text = (tmp_path / "g.html").read_text("utf-8")
+    assert "Each of the 5 groups was left out" in text
+    assert "of 40 matrices in 5 groups" in text
     assert main([*common, "--test", str(tmp_path / "later.npz"), "--out", str(tmp_path / "t.html")]) == 0
-    assert "tested on the 20 of later" in (tmp_path / "t.html").read_text("utf-8")
-    assert "read_matrices(&#39;later.npz&#39;)" in (tmp_path / "t.html").read_text("utf-8")
+    text = (tmp_path / "t.html").read_text("utf-8")
+    assert "tested on the 20 of later" in text
+    assert "read_matrices(&#39;later.npz&#39;)" in text
 
 
 def test_arrays_are_compared_without_files(tmp_path):
     X, y = matrices(40)
     report = spdmetric.compare(X[:30], y[:30], test=(X[30:], y[30:]), methods=("euclid", "mdm"))
-    assert report.comparison.plan.how.endswith("tested on the 10 of the test matrices.")
+    assert report.verdict.plan.how.endswith("tested on the 10 of the test matrices.")
     assert str(report).count("\n") == 2
     report.save(tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text("utf-8")
@@ -708,7 +704,7 @@ def sessions(n=60, d=3, seed=0):
 
 
 def labels(report, name, recentered=False):
-    return report.comparison.outcomes[Entry(name, recentered)].labels
+    return report.verdict.outcomes[Entry(name, recentered)]["labels"]
 
 
 def test_recentered_methods_see_what_whitening_by_hand_gives():

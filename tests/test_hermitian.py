@@ -262,8 +262,9 @@ def test_comparison_and_displays_of_complex_matrices(labeled, tmp_path):
     """Methods that would drop the imaginary part are named, and patterns explain the components."""
     X, y = labeled
     report = compare(X, y, repeats=1, methods=("spdmetric", "mdm", "csp-lda", "fgmdm", "logeuclid-mean-lda"))
-    assert report.comparison.plan.left_out == dict.fromkeys(("csp-lda", "fgmdm"), "takes real matrices only")
-    assert not {**report.comparison.failed, **report.comparison.warned}
+    assert report.verdict.plan.left_out == dict.fromkeys(("csp-lda", "fgmdm"), "takes real matrices only")
+    assert not report.verdict.failed
+    assert not any(found["warning"] for found in report.verdict.outcomes.values())
     report.save(tmp_path / "page.html")
     metric = LogEuclideanMetric(1.0, rank=2).fit(X, y)
     found = patterns_of(metric, X, y)

@@ -126,6 +126,7 @@ def test_steps_before_the_metric_prepare_the_matrices():
     pipe.fit(signals, LABELS)
     display = PairDistanceDisplay.from_estimator(pipe, signals, LABELS)
     matrices = pipe[0].transform(signals)
+    assert EmbeddingDisplay.from_estimator(pipe[:-1], signals, LABELS).points.shape == (24, 2)
     directly = PairDistanceDisplay.from_estimator(pipe[1], matrices, LABELS)
     np.testing.assert_array_equal(display.after, directly.after)
     np.testing.assert_array_equal(display.before, directly.before)
@@ -209,11 +210,7 @@ def test_embedding_is_the_best_plane():
     assert EmbeddingDisplay.from_estimator(METRIC, X).ax_.get_legend() is None
 
 
-def test_embedding_through_a_pipeline_and_of_pandas():
-    from pyriemann.preprocessing import Whitening
-
-    pipe = make_pipeline(Whitening(), LogEuclideanMetric(1.0), KNeighborsClassifier(1)).fit(X, LABELS)
-    assert EmbeddingDisplay.from_estimator(pipe[:-1], X, LABELS).points.shape == (24, 2)
+def test_embedding_of_pandas():
     frames = LogEuclideanMetric(1.0).set_output(transform="pandas").fit(X, LABELS)
     assert EmbeddingDisplay.from_estimator(frames, X, LABELS).points.shape == (24, 2)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):

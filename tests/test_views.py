@@ -315,7 +315,7 @@ def test_compare_gives_all_views_to_our_metrics_and_the_first_to_others(several,
     report = compare(X, y, groups, methods=methods)
     first = compare(views["large"], y, groups, methods=methods)
     means = [
-        {line.entry: line.scores["accuracy"].mean for line in of.verdict.lines} for of in (report, first)
+        {entry: own["accuracy"].mean for entry, own in of.verdict.scores.items()} for of in (report, first)
     ]
     for entry in means[0]:
         if entry.method in ("mdm", "euclid"):

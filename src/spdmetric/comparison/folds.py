@@ -23,7 +23,7 @@ class Fold:
 
     def __init__(self, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, groups: np.ndarray | None = None):
         self.X, self.y, self.X_test = X, y, X_test
-        self.groups = drop_single_group(groups)  # that the folds inside keep whole
+        self.groups = groups  # that the folds inside keep whole
         self._kept: dict[Hashable, tuple[Any, float]] = {}
         self._saved = 0.0  # seconds not spent, because something was kept
 

@@ -1,7 +1,6 @@
 """The one registry of methods: what each is, which data it can take, and the estimator that does it.
 
-``METHODS[name].make(sizes)`` is a fresh scikit-learn classifier; `expression` is the same as Python text to
-copy, read off the estimator that runs.  To add a method, add it to `METHODS`.
+``METHODS[name].make(sizes)`` is a fresh scikit-learn classifier; `expression` is the same as Python to copy.
 """
 
 from __future__ import annotations
@@ -9,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn import config_context
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.covariance import LedoitWolf
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -54,14 +54,12 @@ class Sizes(NamedTuple):
     @classmethod
     def from_data(cls, X: np.ndarray, y: np.ndarray) -> Sizes:
         """Sizes of a training set of positive semi-definite matrices."""
-        n, d, smallest = X.shape[0], X.shape[-1], int(np.unique(y, return_counts=True)[1].min())
-        several, real = X.ndim == 4, np.isrealobj(X)
-        inside = None
-        if not several:
+        d, smallest, inside = X.shape[-1], int(np.unique(y, return_counts=True)[1].min()), None
+        if X.ndim == 3:
             with suppress(ValueError):  # some are singular inside it: they have ranges of their own
                 inside = CommonRange().fit(X).basis_.shape[1]
         rank = smallest_rank(check_psd(X, 1)) if inside is None else inside
-        return cls(n, d, smallest, rank, shared=inside == rank < d, several=several, real=real)
+        return cls(len(X), d, smallest, rank, inside == rank < d, X.ndim == 4, np.isrealobj(X))
 
     @property
     def definite(self) -> bool:
@@ -75,15 +73,10 @@ class Sizes(NamedTuple):
 
     @property
     def low_rank(self) -> int | None:
-        """Half the rank, for the metric of one low rank; None for definite matrices smaller than four."""
+        """Half the rank; None for definite matrices smaller than four."""
         if self.definite:
             return max(2, self.d // 2) if self.d >= 4 else None
         return max(1, self.smallest_rank // 2)  # near it, some are all but singular on the directions
-
-    @property
-    def low_ranks(self) -> tuple[int, ...]:
-        """Ranks to choose among where matrices are singular, each on a range of its own."""
-        return tuple(rank for rank in (4, 8) if 2 * rank <= self.smallest_rank) or (self.low_rank or 1,)
 
 
 Make = Callable[[Sizes], BaseEstimator]
@@ -115,38 +108,61 @@ class Method:
         return words + f"; {2 * self.neighbors} or more to learn from" * (self.neighbors > 1)
 
     def make(self, s: Sizes) -> BaseEstimator:
-        """A fresh classifier; what it cannot take is brought to what it can first.
+        """A fresh classifier; singular matrices that share a range are brought to it first.
 
-        Singular matrices that share a range are brought to it.  Of several matrices a sample the first is
-        taken by all but metrics of ours, which have the tangent vectors of all side by side.
+        Of several matrices a sample all but metrics of ours take the first; ours have the vectors of all.
         """
         estimator = self.recipe(s.inside)
         if not s.inside.definite:  # without a common range they have no Riemannian mean
-            set_where_known(estimator, init="euclid", ranks=s.low_ranks)
-        steps = steps_of(estimator)
-        if s.several and not isinstance(
-            steps[0], LogEuclideanMetric | LogEuclideanMetricCV | MetricPredictor
-        ):
+            ranks = tuple(rank for rank in (4, 8) if 2 * rank <= s.smallest_rank) or (s.low_rank,)
+            set_where_known(estimator, init="euclid", ranks=ranks)
+        steps, ours = steps_of(estimator), LogEuclideanMetric | LogEuclideanMetricCV | MetricPredictor
+        if s.several and not isinstance(steps[0], ours):
             return make_pipeline(FirstView(), *steps)
         return make_pipeline(CommonRange(), *steps) if s.shared else estimator
+
+
+def _method(
+    family: str, title: str, short: str, sentence: str, *steps: BaseEstimator | Make, **rest: Any
+) -> Method:
+    """A method of steps: estimators, which are copied, or functions that make one for the sizes."""
+
+    def recipe(s: Sizes) -> BaseEstimator:
+        made = [clone(step) if isinstance(step, BaseEstimator) else step(s) for step in steps]
+        return made[0] if len(made) == 1 else make_pipeline(*made)
+
+    chooses = any(isinstance(step, LogEuclideanMetricCV | MetricPredictor) for step in steps)
+    return Method(title, short, family, sentence, recipe, chooses=chooses, **rest)
+
+
+_learned, _baseline = partial(_method, "learned"), partial(_method, "baseline")
+_chosen = partial(_learned, definite=False)
+
+
+def _distance(title: str, short: str, metric: str, distance: str, **rest: Any) -> Method:
+    sentence = f"Label of the nearest training matrix by the {distance}."
+    if metric in ("riemann", "stein", "wasserstein"):  # which decompose a matrix for each pair
+        rest["is_slow"] = lambda n, d, n_classes: n**2 * d**2 > 1e9
+    return _method("distance", f"{title} + 1-NN", short, sentence, NearestNeighbor(metric), **rest)
+
+
+def _tangent(name: str, words: str, head: BaseEstimator | Make, task: str = "auto", **rest: Any) -> Method:
+    sentence = f"Tangent vectors at the Riemannian mean, then {words}."
+    steps = LogEuclideanMetric(0.0, task=task), head
+    return _baseline(f"Tangent space + {name}", f"LE at mean, {name}", sentence, *steps, **rest)
+
+
+def _pyriemann(name: str, sentence: str, **rest: Any) -> Method:
+    make: Make = lambda s: from_pyriemann("classification", name)  # noqa: E731
+    return _baseline(name, name, sentence, make, extra="compare", **rest)
 
 
 def _knn(k: int) -> Make:
     return lambda s: KNeighborsClassifier(min(k, s.n))
 
 
-def _lda(_: Sizes) -> LinearDiscriminantAnalysis:
-    # shrinkage="auto" would standardize the vectors first, which loses points on EEG.
-    return LinearDiscriminantAnalysis(solver="lsqr", covariance_estimator=LedoitWolf())
-
-
-def _at_mean(_: Sizes) -> LogEuclideanMetric:
-    """Tangent vectors at the mean."""
-    return LogEuclideanMetric(0.0)
-
-
 def _principal(s: Sizes) -> PCA:
-    """Principal components of tangent vectors, which have more coordinates than there are matrices."""
+    # Tangent vectors have more coordinates than there are matrices.
     return PCA(min(NCA_INPUTS, s.n - 1, s.d * (s.d + 1) // 2), svd_solver="full")
 
 
@@ -155,160 +171,111 @@ def _nca(s: Sizes) -> NeighborhoodComponentsAnalysis:
     return NeighborhoodComponentsAnalysis(outputs, max_iter=NCA_STEPS, random_state=0)
 
 
-def _has_many_pairs(n: int, d: int, n_classes: int) -> bool:
-    """Whether decomposing a matrix for each pair of matrices takes long."""
-    return n**2 * d**2 > 1e9
-
-
 def _has_long_vectors(n: int, d: int, n_classes: int) -> bool:
-    """Whether decomposing a covariance of tangent vectors takes long."""
     return (d * (d + 1) // 2) ** 3 > 5e10
 
 
-def _piped(title: str, short: str, family: str, sentence: str, *steps: Make, **rest: Any) -> Method:
-    return Method(
-        title, short, family, sentence, lambda s: make_pipeline(*(step(s) for step in steps)), **rest
-    )
-
-
-def _distance(title: str, short: str, metric: str, distance: str, **rest: Any) -> Method:
-    sentence = f"Label of the nearest training matrix by the {distance}."
-    return Method(f"{title} + 1-NN", short, "distance", sentence, lambda s: NearestNeighbor(metric), **rest)
-
-
-def _tangent(name: str, words: str, head: Make, **rest: Any) -> Method:
-    sentence = f"Tangent vectors at the Riemannian mean, then {words}."
-    title, short = f"Tangent space + {name}", f"LE at mean, {name}"
-    return _piped(title, short, "baseline", sentence, _at_mean, head, **rest)
-
-
-def _pyriemann(name: str, sentence: str, **rest: Any) -> Method:
-    recipe = lambda s: from_pyriemann("classification", name)  # noqa: E731
-    return Method(name, name, "baseline", sentence, recipe, extra="compare", **rest)
-
+_AT_MEAN = LogEuclideanMetric(0.0)
+_CHOSEN_AT_MEAN = LogEuclideanMetricCV(radii=(0.0,), ranks=(None,), weightings=(None,))
+# shrinkage="auto" would standardize the vectors first, which loses points on EEG.
+_LDA = LinearDiscriminantAnalysis(solver="lsqr", covariance_estimator=LedoitWolf())
 
 METHODS: dict[str, Method] = {
-    "spdmetric": Method(
-        *("LogEuclideanClassifier", "chosen", "learned"),
+    "spdmetric": _chosen(
+        *("LogEuclideanClassifier", "chosen"),
         "Metric (G, rank and weighting) and class means or neighbors, all chosen by cross-validation.",
-        lambda s: LogEuclideanClassifier(),
-        definite=False,
-        chooses=True,
+        LogEuclideanClassifier(),
     ),
-    "spdmetric-neighbors": Method(
-        *("LogEuclideanClassifier, neighbors", "chosen, k-NN", "learned"),
+    "spdmetric-neighbors": _chosen(
+        *("LogEuclideanClassifier, neighbors", "chosen, k-NN"),
         "Metric (G, rank and weighting) and the number of neighbors, all chosen by cross-validation.",
-        lambda s: LogEuclideanClassifier(head="neighbors"),
-        definite=False,
-        chooses=True,
+        LogEuclideanClassifier(head="neighbors"),
     ),
     "logeuclid-identity": _distance("LogEuclid at I", "LE at I", "logeuclid", "LogEuclidean distance at I"),
-    "logeuclid-mean": _piped(
-        *("LogEuclid at the mean + 1-NN", "LE at mean", "distance"),
+    "logeuclid-mean": _method(
+        *("distance", "LogEuclid at the mean + 1-NN", "LE at mean"),
         "Label of the nearest training matrix by the LogEuclidean distance at the Riemannian mean.",
-        *(_at_mean, _knn(1)),
+        *(_AT_MEAN, _knn(1)),
     ),
-    "logeuclid-kta": _piped(
-        *("LogEuclideanMetric + 1-NN", "LE learned", "learned"),
+    "logeuclid-kta": _learned(
+        *("LogEuclideanMetric + 1-NN", "LE learned"),
         "The metric of the paper, learned in a ball of radius 10.",
-        *(lambda s: LogEuclideanMetric(radius=10.0), _knn(1)),
+        *(LogEuclideanMetric(radius=10.0), _knn(1)),
     ),
-    "riemann": _distance(
-        "Affine-invariant", "Riemann", "riemann", "affine-invariant distance", is_slow=_has_many_pairs
-    ),
+    "riemann": _distance("Affine-invariant", "Riemann", "riemann", "affine-invariant distance"),
     "euclid": _distance("Euclid", "Euclid", "euclid", "Frobenius distance", definite=False),
-    "stein": _distance("Stein", "Stein", "stein", "symmetrized Stein divergence", is_slow=_has_many_pairs),
-    "logeuclid-kta-rank": _piped(
-        *("LogEuclideanMetric, low rank + 1-NN", "LE low rank", "learned"),
+    "stein": _distance("Stein", "Stein", "stein", "symmetrized Stein divergence"),
+    "logeuclid-kta-rank": _learned(
+        *("LogEuclideanMetric, low rank + 1-NN", "LE low rank"),
         "A metric of half the rank, learned in a ball of radius 5.",
         *(lambda s: LogEuclideanMetric(radius=5.0, rank=s.low_rank, tol=1e-3), _knn(1)),
         definite=False,
         smallest_d=4,
     ),
-    "logeuclid-chosen": _piped(
-        *("LogEuclideanMetricCV + 1-NN", "LE chosen", "learned"),
+    "logeuclid-chosen": _chosen(
+        *("LogEuclideanMetricCV + 1-NN", "LE chosen"),
         "A metric whose radius, rank and weighting are chosen by cross-validation for one neighbor.",
-        *(lambda s: LogEuclideanMetricCV(n_neighbors=1), _knn(1)),
-        definite=False,
-        chooses=True,
+        *(LogEuclideanMetricCV(n_neighbors=1), _knn(1)),
     ),
     "logeuclid-mean-11nn": _tangent("11-NN", "eleven nearest neighbors", _knn(11), neighbors=11),
-    "logeuclid-mean-lda": _tangent("LDA", "shrinkage LDA", _lda, is_slow=_has_long_vectors),
-    "logeuclid-mean-logistic": _tangent(
-        "logistic", "logistic regression", lambda s: LogisticRegression(max_iter=5000)
-    ),
+    "logeuclid-mean-lda": _tangent("LDA", "shrinkage LDA", _LDA, is_slow=_has_long_vectors),
+    "logeuclid-mean-logistic": _tangent("logistic", "logistic regression", LogisticRegression(max_iter=5000)),
     "mdm": _pyriemann("MDM", "Label of the nearest Riemannian class mean."),
     "fgmdm": _pyriemann(
-        "FgMDM",
-        "MDM after a geodesic filter, which keeps the discriminant directions alone.",
+        *("FgMDM", "MDM after a geodesic filter, which keeps the discriminant directions alone."),
         is_slow=_has_long_vectors,
         real=True,
     ),
-    "csp-lda": _piped(
-        *("CSP + LDA", "CSP, LDA", "baseline"),
+    "csp-lda": _baseline(
+        *("CSP + LDA", "CSP, LDA"),
         f"Logarithms of the variance along {CSP_FILTERS} common spatial patterns, then LDA.",
         lambda s: from_pyriemann("spatialfilters", "CSP", nfilter=min(CSP_FILTERS, s.d)),
-        lambda s: LinearDiscriminantAnalysis(),
-        extra="compare",
+        LinearDiscriminantAnalysis(),
         is_slow=lambda n, d, n_classes: n_classes > 2 and d > 64,  # it diagonalizes the class means jointly
+        extra="compare",
         real=True,
     ),
-    "nca": _piped(
-        *("Tangent space + NCA + 1-NN", "NCA", "baseline"),
+    "nca": _baseline(
+        *("Tangent space + NCA + 1-NN", "NCA"),
         "Tangent vectors at the Riemannian mean, mapped by neighborhood components analysis.",
-        *(_at_mean, _principal, _nca, _knn(1)),
+        *(_AT_MEAN, _principal, _nca, _knn(1)),
         is_slow=lambda n, d, n_classes: n**2 > 4e6,
     ),
     "wasserstein": _distance(
-        *("Bures-Wasserstein", "Wasserstein", "wasserstein", "Bures-Wasserstein distance"),
-        definite=False,
-        is_slow=_has_many_pairs,
+        "Bures-Wasserstein", "Wasserstein", "wasserstein", "Bures-Wasserstein distance", definite=False
     ),
-    "svm": _tangent("SVM", "a support vector machine", lambda s: SVC()),
+    "svm": _tangent("SVM", "a support vector machine", SVC()),
     # The first method with less and less learned: what each part of the choice is worth.
-    "spdmetric-weighting": Method(
-        *("LogEuclideanClassifier, weighting", "chosen weighting", "learned"),
+    "spdmetric-weighting": _learned(
+        *("LogEuclideanClassifier, weighting", "chosen weighting"),
         "The metric at the mean, a weighting or none, and the classifier, chosen by cross-validation.",
-        lambda s: LogEuclideanClassifier(LogEuclideanMetricCV(radii=(0.0,), ranks=(None,))),
-        chooses=True,
+        LogEuclideanClassifier(LogEuclideanMetricCV(radii=(0.0,), ranks=(None,))),
     ),
-    "spdmetric-mean": Method(
-        *("LogEuclideanClassifier at the mean", "chosen head", "baseline"),
+    "spdmetric-mean": _baseline(
+        *("LogEuclideanClassifier at the mean", "chosen head"),
         "Nearest class mean or neighbors, chosen by cross-validation, with the metric at the mean.",
-        lambda s: LogEuclideanClassifier(
-            LogEuclideanMetricCV(radii=(0.0,), ranks=(None,), weightings=(None,))
-        ),
-        chooses=True,
+        LogEuclideanClassifier(_CHOSEN_AT_MEAN),
     ),
 }
 
 # The same for regression targets, all of which are run by default.
 REGRESSORS: dict[str, Method] = {
-    "regressor": Method(
-        *("LogEuclideanRegressor", "chosen", "learned"),
+    "regressor": _chosen(
+        *("LogEuclideanRegressor", "chosen"),
         "Metric (G, rank and weighting) and ridge regression or neighbors, all chosen by cross-validation.",
-        lambda s: LogEuclideanRegressor(),
-        definite=False,
-        chooses=True,
+        LogEuclideanRegressor(),
     ),
-    "regressor-mean": Method(
-        *("LogEuclideanRegressor at the mean", "chosen regression", "baseline"),
+    "regressor-mean": _baseline(
+        *("LogEuclideanRegressor at the mean", "chosen regression"),
         "Ridge regression or neighbors, chosen by cross-validation, with the metric at the mean.",
-        lambda s: LogEuclideanRegressor(
-            LogEuclideanMetricCV(radii=(0.0,), ranks=(None,), weightings=(None,))
-        ),
-        chooses=True,
+        LogEuclideanRegressor(_CHOSEN_AT_MEAN),
     ),
-    "logeuclid-mean-ridge": _piped(
-        *("Tangent space + ridge", "LE at mean, ridge", "baseline"),
-        "Tangent vectors at the Riemannian mean, then ridge regression.",
-        lambda s: LogEuclideanMetric(0.0, task="regression"),
-        lambda s: RidgeCV((1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)),
+    "logeuclid-mean-ridge": _tangent(
+        "ridge", "ridge regression", RidgeCV((1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)), "regression"
     ),
-    "mean": Method(
-        *("Mean of the targets", "mean", "baseline"),
-        "The mean of the training targets, whatever the matrix.",
-        lambda s: DummyRegressor(),
+    "mean": _baseline(
+        *("Mean of the targets", "mean", "The mean of the training targets, whatever the matrix."),
+        DummyRegressor(),
         definite=False,
     ),
 }
@@ -368,10 +335,6 @@ def set_where_known(estimator: BaseEstimator, **parameters: object) -> list[str]
     steps = steps_of(estimator)
     found = {name: [set_nested(step, name, value) for step in steps] for name, value in parameters.items()}
     return [name for name in parameters if not any(found[name])]
-
-
-# ---------------------------------------------------------------------------
-# Code to copy
 
 
 def expression(estimator: BaseEstimator, width: int = 80) -> str:

@@ -1,7 +1,4 @@
-"""The pictures of the page, each an SVG inside it: narrow, so that a phone can show them.
-
-The learned metric that is drawn was fitted to all matrices: for use and pictures, not for a score.
-"""
+"""The pictures of the page, each an SVG inside it: narrow, so that a phone can show them."""
 
 from __future__ import annotations
 
@@ -57,23 +54,24 @@ def as_image(figure: style.Figure) -> str:
 
 
 @contextmanager
-def _begin(height: float, figure: style.Figure | None = None) -> Iterator[tuple[style.Figure, style.Axes]]:
+def _begin(
+    height: float, figure: style.Figure | None = None, rows: int = 1, columns: int = 1
+) -> Iterator[tuple[style.Figure, Any]]:
     """Axes in a figure of the page's width, whose letters stay 9 pixels high on a phone."""
     with style.canvas(4.4, height, figure, **_TEXT) as figure:
         figure.set_layout_engine("constrained")
-        yield figure, figure.subplots()
+        yield figure, figure.subplots(rows, columns)
 
 
 def draw_ranking(verdict: Verdict, figure: style.Figure | None = None) -> style.Figure:
     """The score that decides with its 95 % interval, the best on top; hollow where recentered."""
-    methods = list(dict.fromkeys(line.entry.method for line in verdict.ranked))[::-1]
+    methods = list(dict.fromkeys(entry.method for entry in verdict.deciding))[::-1]
     with _begin(0.9 + 0.235 * len(methods), figure) as (figure, axes):
-        for line in verdict.ranked:
-            method, recentered = line.entry
-            color, mark, words = FAMILY_LOOKS[find_method(method).family]
-            score, aside = verdict.score(line.entry), 0.2 * bool(verdict.recentering)
-            at = methods.index(method) + (aside if recentered else -aside)
-            look: Any = {"color": color, "mfc": "white" if recentered else color, "ms": 5, "lw": 1.4}
+        for entry in verdict.deciding:
+            color, mark, words = FAMILY_LOOKS[find_method(entry.method).family]
+            score, aside = verdict.score(entry), 0.2 * bool(verdict.recentering)
+            at = methods.index(entry.method) + (aside if entry.recentered else -aside)
+            look: Any = {"color": color, "mfc": "white" if entry.recentered else color, "ms": 5, "lw": 1.4}
             sides = [[score.mean - score.low], [score.high - score.mean]]
             axes.errorbar(score.mean, at, xerr=np.maximum(sides, 0), fmt=mark, label=words, **look)
         axes.axvline(verdict.chance, color=GRAY, lw=1, ls=(0, (4, 3)))
@@ -99,50 +97,62 @@ def draw_learned(
         basis = basis[:, : X.shape[-1]]
     found = patterns_of(metric, X, codes[plan.trained])
     found = found._replace(patterns=found.patterns @ basis.T, classes=np.array(names))
-    info = info or find_places(channels)
-    figures = {"patterns": draw_patterns(found.shown, channels) if info is None else draw_heads(found, info)}
+    info = info or _find_places(channels)
+    figures = {
+        "patterns": _draw_patterns(found.shown, channels) if info is None else _draw_heads(found, info)
+    }
     if hasattr(metric, "cv_results_"):
-        with _begin(3.6) as (figure, axes):
+        with _begin(3.6) as (figures["candidates"], axes):
             ChoiceDisplay.from_estimator(metric, ax=axes)
             axes.set(xlabel=f"gain in {'R²' if plan.classes is None else 'log-likelihood'}, ± one s.e.")
             axes.margins(x=0.06)
             axes.locator_params(axis="x", nbins=5)  # so that their numbers stay apart
-        figures["candidates"] = figure
     if not metric.embedding_.low_rank and metric.radius_ > 0:
-        with _begin(2.6) as (figure, axes):
+        with _begin(2.6) as (figures["spectrum"], axes):
             ReferenceSpectrumDisplay.from_estimator(metric, ax=axes)
-        figures["spectrum"] = figure
     return figures | _draw_fold(plan, method)
 
 
-def find_places(channels: Sequence[str] | None) -> Info | None:
+def _find_places(channels: Sequence[str] | None) -> Info | None:
     """Channels with their places in the extended 10-20 system; None where one has none, or MNE is missing."""
-    if channels is None or len(channels) < 4 or find_spec("mne") is None:
+    names = [str(one).strip(".") for one in (() if channels is None else channels)]  # EDF files pad with dots
+    if len(set(names)) < max(4, len(names)) or find_spec("mne") is None:
         return None
     import mne
 
     there = mne.channels.get_builtin_montages()  # newer versions of MNE have another name for it
-    montage = mne.channels.make_standard_montage(
-        "colin27_1005" if "colin27_1005" in there else "standard_1005"
-    )
-    known = {name.lower(): name for name in montage.ch_names}
-    names = [known.get(str(one).strip(".").lower(), "") for one in channels]  # EDF files pad with dots
-    if "" in names or len(set(names)) < len(names):
+    montage = "colin27_1005" if "colin27_1005" in there else "standard_1005"
+    try:
+        info: Info = mne.create_info(names, 1.0, "eeg").set_montage(montage, match_case=False)
+    except ValueError:  # a name without a place
         return None
-    info: Info = mne.create_info(names, 1.0, "eeg").set_montage(montage)
     return info
 
 
-def draw_heads(patterns: Patterns, info: Info) -> style.Figure:
+def _draw_heads(patterns: Patterns, info: Info) -> style.Figure:
     """Up to six components as maps of the head."""
     n = min(6, len(patterns.patterns))
-    with style.canvas(4.4, 1.9 * -(-n // 3), None, **_TEXT) as figure:
-        figure.set_layout_engine("constrained")
-        axes = figure.subplots(-(-n // 3), min(n, 3), squeeze=False).ravel()
+    rows = -(-n // 3)
+    with _begin(1.9 * rows, None, rows, min(n, 3)) as (figure, axes):
+        axes = np.ravel(axes)
         PatternsDisplay(patterns, info).plot(list(axes[:n]), n_components=n, topomap_kw={"sensors": "k,"})
         for one in axes:
             one.set_title(one.get_title("left") or one.get_title(), fontsize=7.5)
             one.set_axis_off()
+    return figure
+
+
+def _draw_patterns(patterns: np.ndarray, channels: Sequence[str] | None) -> style.Figure:
+    """The six components (k, d) that tell the classes apart most, as columns of channels."""
+    shown = patterns[:6].T  # (d, k)
+    names = range(1, len(shown) + 1) if channels is None else channels
+    every = -(-len(shown) // 70)  # as many names as there is room for
+    with _begin(float(np.clip(0.9 + 0.16 * len(shown), 2.4, 12.0))) as (figure, axes):
+        look: Any = {"vmin": -1, "vmax": 1, "aspect": "auto", "interpolation": "nearest"}
+        axes.imshow(shown / np.abs(shown).max(axis=0), "RdBu_r", **look)
+        axes.set(xlabel="component, the one that differs most first", ylabel="channel")
+        axes.set_xticks(range(shown.shape[1]), range(1, shown.shape[1] + 1))
+        axes.set_yticks(range(0, len(shown), every), [str(one)[:8] for one in names][::every])
     return figure
 
 
@@ -154,28 +164,6 @@ def draw_predictions(truth: np.ndarray, predicted: np.ndarray) -> style.Figure:
         axes.plot(ends, ends, color=GRAY, lw=1, ls=(0, (4, 3)))
         axes.set(xlabel="true", ylabel="predicted")
         axes.margins(0.06)
-    return figure
-
-
-def draw_patterns(patterns: np.ndarray, channels: Sequence[str] | None) -> style.Figure:
-    """The six components (k, d) that tell the classes apart most, as columns of channels."""
-    shown = patterns[:6].T  # (d, k)
-    names = (
-        [str(i + 1) for i in range(len(shown))] if channels is None else [str(one)[:8] for one in channels]
-    )
-    with _begin(float(np.clip(0.9 + 0.16 * len(shown), 2.4, 12.0))) as (figure, axes):
-        axes.imshow(
-            shown / np.abs(shown).max(axis=0),
-            "RdBu_r",
-            vmin=-1,
-            vmax=1,
-            aspect="auto",
-            interpolation="nearest",
-        )
-        axes.set(xlabel="component, the one that differs most first", ylabel="channel")
-        axes.set_xticks(range(shown.shape[1]), [str(k + 1) for k in range(shown.shape[1])])
-        every = -(-len(shown) // 70)  # as many as there is room for
-        axes.set_yticks(range(0, len(shown), every), names[::every])
     return figure
 
 
@@ -193,19 +181,14 @@ def _draw_fold(plan: Plan, method: str) -> dict[str, style.Figure]:
         if not any(isinstance(step, Metric) for step in steps):
             metric = fold.fitted(estimator)[0].metric_
             after = metric.transform(after[0]), metric.transform(after[1])
+    both = {"embedding-before": before, "embedding-after": after}
+    return {name: _draw_embedding(plan, vectors) for name, vectors in both.items()}
+
+
+def _draw_embedding(plan: Plan, vectors: Sequence[np.ndarray]) -> style.Figure:
+    """Two principal components of training vectors, faint, and of held-out ones; one has a row a class."""
     parts, names = plan.parts
     codes = [parts[index] for index in plan.splits[0][0]]
-    both = {"embedding-before": before, "embedding-after": after}
-    return {name: draw_embedding(vectors, codes, names) for name, vectors in both.items()}
-
-
-def draw_embedding(
-    vectors: Sequence[np.ndarray], codes: Sequence[np.ndarray], names: Sequence[str]
-) -> style.Figure:
-    """Two principal components of training vectors, faint, and of held-out ones, full.
-
-    One component, as a weighting for two classes has, is drawn with a row for each class.
-    """
     pca = PCA(min(2, *vectors[0].shape), svd_solver="full").fit(vectors[0])
     points = [pca.transform(own) for own in vectors]
     one = points[0].shape[1] == 1
@@ -218,10 +201,9 @@ def draw_embedding(
             axes.plot(*faint[:, :500], mark, color=color, ms=3.5, alpha=0.3, mew=0, zorder=1)
             axes.plot(*full, mark, color=color, ms=5.5, mec="white", mew=0.5, label=name)
         axes.set(xlabel="first principal component", ylabel="" if one else "second principal component")
-        # Distances are what is learned; classes have no order.
-        if one:
+        if one:  # classes have no order
             axes.set_yticks([])
-        else:
+        else:  # distances are what is learned
             axes.set_aspect("equal", adjustable="datalim")
         axes.margins(0.08)
         if len(names) <= 8:

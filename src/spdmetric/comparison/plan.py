@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -74,11 +75,6 @@ class Plan:
         return {key: score for key, score in SCORES.items() if score.regression == (self.classes is None)}
 
     @property
-    def targets(self) -> np.ndarray:
-        """What the data have for each matrix: class or number."""
-        return self.codes if self.classes is None else self.classes[self.codes]
-
-    @property
     def parts(self) -> tuple[np.ndarray, list[str]]:
         """Classes (n,) to tell apart in pictures, and their names; of regression targets two halves."""
         if self.classes is not None:
@@ -86,7 +82,7 @@ class Plan:
         middle = np.median(self.codes)
         return (self.codes > middle).astype(int), [f"up to {middle:.3g}", f"above {middle:.3g}"]
 
-    @property
+    @cached_property
     def design(self) -> Design:
         """What the errors are over."""
         folds, n = self.splits[0], len(self.tested)
@@ -94,13 +90,11 @@ class Plan:
         if len(folds) == 1:  # test matrices
             return Design(f"one test set: {alone}", f"{n} matrices")
         if self.groups is None:
-            names = np.empty((len(self.splits), n), dtype=int)
+            codes = np.empty((len(self.splits), n), dtype=int)
             for repeat, k in np.ndindex(len(self.splits), len(folds)):
-                names[repeat, np.searchsorted(self.tested, self.splits[repeat][k][1])] = (
-                    repeat * len(folds) + k
-                )
+                codes[repeat, self.places[repeat][k]] = repeat * len(folds) + k
             rule = "folds: corrected resampled t (Nadeau and Bengio), never less than the binomial error"
-            return Design(rule, f"{n} matrices", names, 1 / (len(folds) - 1))
+            return Design(rule, f"{n} matrices", codes, 1 / (len(folds) - 1))
         names, codes = np.unique(self.groups, return_inverse=True)
         units = f"{n} matrices in {len(names)} groups"
         if len(names) == 2:  # they tell nothing about their spread
@@ -108,10 +102,15 @@ class Plan:
         rule = "groups left out: paired t over groups, never less than the binomial error"
         return Design(rule, units, codes[None])
 
-    @property
+    @cached_property
     def tested(self) -> np.ndarray:
         """Indices of the matrices that are labeled in every repeat."""
         return np.sort(np.concatenate([test for _, test in self.splits[0]]))
+
+    @cached_property
+    def places(self) -> list[list[np.ndarray]]:
+        """Of each repeat and fold, where its test matrices are among those tested."""
+        return [[np.searchsorted(self.tested, test) for _, test in folds] for folds in self.splits]
 
     @property
     def trained(self) -> np.ndarray:
@@ -135,15 +134,13 @@ def make_plan(
     """
     check_value("scoring", scoring, one_of(None, *SCORES))
     check_value("class_weight", class_weight, one_of(None, "balanced"))
-    regression = bool(scoring and SCORES[scoring].regression)
-    if is_regression(data.labels, "auto") and not regression:
-        if scoring is not None:
-            raise ValueError(
-                f"scoring={scoring!r} is for classes, and y holds numbers that are not all whole: choose "
-                "r2 or mae."
-            )
-        regression = True
-    scoring = scoring or ("r2" if regression else "accuracy")
+    numbers = is_regression(data.labels, "auto")
+    if numbers and scoring is not None and not SCORES[scoring].regression:
+        raise ValueError(
+            f"scoring={scoring!r} is for classes, and y holds numbers, not all whole: choose r2 or mae."
+        )
+    scoring = scoring or ("r2" if numbers else "accuracy")
+    regression = SCORES[scoring].regression
     registry, default = (REGRESSORS, tuple(REGRESSORS)) if regression else (METHODS, COMPARED)
     check_names(methods or (), registry)
     # Matrices of float32 are symmetric up to rounding of float32: they are averaged before they are cast.
@@ -159,15 +156,15 @@ def make_plan(
         splits, how = _split_by_groups(codes, data.groups)
     else:
         splits, how = _split_by_folds(X, codes, repeats, seed, regression)
-    counts = [np.unique(codes[train], return_counts=True)[1] for folds in splits for train, _ in folds]
-    if regression:
-        counts = [np.array([len(train)]) for train, _ in splits[0]]
-    elif any(len(some) < 2 or np.sort(some)[-2] < 2 for some in counts):
+    trained = [codes[train] for folds in splits for train, _ in folds]
+    counts = [] if regression else [np.unique(own, return_counts=True)[1] for own in trained]
+    if any(len(own) < 2 or np.sort(own)[-2] < 2 for own in counts):
         raise ValueError(
             "A training set would hold one class only, or only one with more than one matrix: expected two "
             "classes with at least two matrices each outside each group or fold. Use other groups."
         )
-    n_train, smallest = min(len(train) for train, _ in splits[0]), min(int(some.min()) for some in counts)
+    n_train = min(map(len, trained))
+    smallest = min((int(own.min()) for own in counts), default=n_train)
     sizes = Sizes.from_data(X, codes)._replace(n=n_train, smallest_class=smallest)
     left_out = {name: why for name in methods or default if (why := find_obstacle(registry[name], sizes))}
     if methods is None:  # what is named is run at any size
@@ -175,11 +172,11 @@ def make_plan(
         n_classes = 0 if classes is None else len(classes)
         slow = [name for name in default if registry[name].is_slow(len(X), sizes.d, n_classes)]
         left_out = dict.fromkeys(slow, why) | left_out
-    recentered = _recenter(X, data, recenter, definite=sizes.inside.definite)
     run = tuple(name for name in methods or default if name not in left_out)
     if not run:
         reasons = "; ".join(f"{name} {why}" for name, why in left_out.items())
         raise ValueError(f"No method can be run on these matrices: {reasons}.")
+    recentered = _recenter(X, data, recenter, definite=sizes.inside.definite)
     settings = (seed, data.groups, scoring, class_weight, recentered)
     return Plan(X, codes, classes, splits, how, sizes, run, left_out, *settings)
 
@@ -196,13 +193,10 @@ def _check_test(data: Matrices, test: Matrices) -> None:
     if len(test.X) < 2:
         raise ValueError(f"{test.name} has one matrix: expected at least two, to have a standard error.")
     if data.X.shape[1:] != test.X.shape[1:]:
-        got, expected = ("{} x {}".format(*X.shape[-2:]) for X in (test.X, data.X))
-        if got == expected:
-            got, expected = (f"{X.shape[1] if X.ndim == 4 else 1} a sample" for X in (test.X, data.X))
+        got, expected = (" x ".join(map(str, X.shape[1:])) for X in (test.X, data.X))
         raise ValueError(f"{test.name} has matrices {got} and {data.name} {expected}: expected the same.")
-    if is_regression(data.labels, "auto"):
-        return
-    if unknown := sorted(set(map(str, test.labels)) - set(map(str, data.labels))):
+    unknown = sorted(set(map(str, test.labels)) - set(map(str, data.labels)))
+    if unknown and not is_regression(data.labels, "auto"):
         raise ValueError(
             f"{test.name} has the label {unknown[0]!r}, which {data.name} has not; expected the same labels."
         )
@@ -214,20 +208,28 @@ def _recenter(X: np.ndarray, data: Matrices, wanted: bool | None, *, definite: b
         return None
     if data.groups is None and len(X) == len(data.X):
         raise ValueError("recenter: expected groups, sessions or subjects for instance, or test matrices.")
-    groups = np.zeros(len(data.X)) if data.groups is None else data.groups
     domains = np.full(len(X), -1)  # of the test matrices
-    domains[: len(groups)] = np.unique(groups, return_inverse=True)[1]
+    domains[: len(data.X)] = 0 if data.groups is None else np.unique(data.groups, return_inverse=True)[1]
     why = None if definite else "the matrices have no common range"
     if np.unique(domains, return_counts=True)[1].min() < 2:
         why = "a group has one matrix, its own mean"
-    if wanted and why is not None:
-        raise ValueError(f"recenter: {why}. Leave it out.")
     if why is not None:
+        if wanted:
+            raise ValueError(f"recenter: {why}. Leave it out.")
         return None
     basis = np.eye(X.shape[-1]) if X.ndim == 4 else common_range(lambda f: f(X).mean(axis=0))
     if basis.shape[1] == X.shape[-1]:
         return recenter(X, domains)
     return congruence(basis, recenter(congruence(basis.T, X), domains))
+
+
+def _check_numbers(y: np.ndarray) -> np.ndarray:
+    """Regression targets as float64."""
+    if y.dtype.kind not in "biuf":
+        raise ValueError(f"y holds {y[0]!r}: expected numbers, for R² or mean absolute error.")
+    if not np.isfinite(y).all() or np.ptp(y) == 0:
+        raise ValueError("y holds one number, or some are not finite: expected finite numbers that differ.")
+    return y.astype(np.float64)
 
 
 def _split_by_groups(codes: np.ndarray, groups: np.ndarray) -> tuple[Splits, str]:
@@ -241,17 +243,6 @@ def _split_by_groups(codes: np.ndarray, groups: np.ndarray) -> tuple[Splits, str
     return (tuple(splitter.split(codes, codes, groups)),), how
 
 
-def _check_numbers(y: np.ndarray) -> np.ndarray:
-    """Regression targets as float64."""
-    if y.dtype.kind not in "biuf":
-        raise ValueError(f"y holds {y[0]!r}: expected numbers, for R² or mean absolute error.")
-    if not np.isfinite(y).all() or np.ptp(y) == 0:
-        raise ValueError(
-            "y has numbers that are not finite, or one number only: expected finite ones that differ."
-        )
-    return y.astype(np.float64)
-
-
 def _split_by_folds(
     X: np.ndarray, codes: np.ndarray, repeats: int | None, seed: int, regression: bool
 ) -> tuple[Splits, str]:
@@ -259,29 +250,27 @@ def _split_by_folds(
 
     if repeats is None:
         repeats = int(np.clip(8e5 // (X[..., 0, 0].size * X.shape[-1] ** 3), 1, 5))
-    drawn = "" if repeats == 1 else f" The folds were drawn {repeats} times."
     if regression:
         if len(X) < 10:
             raise ValueError(f"There are {len(X)} matrices: expected at least 10 to cut folds of.")
-        kinds = [KFold(5, shuffle=True, random_state=1000 * seed + r) for r in range(repeats)]
-        how = "5-fold cross-validation: each target was predicted by methods that never saw the matrix."
-        return tuple(tuple(kind.split(X)) for kind in kinds), how + drawn
-    counts = np.bincount(codes)
-    if len(counts) < 2:
-        raise ValueError("All matrices have one label: expected at least two classes.")
-    if counts.min() < 2 or np.sort(counts)[-2] < 4:
-        listed = ", ".join(map(str, np.sort(counts)[:8]))
-        raise ValueError(
-            f"The classes have {listed} matrices: expected at least 2 of every class, and at least 4 of the "
-            "two largest ones, to train, to choose and to test on."
-        )
-    # A class of two or three is in some folds only, and then has another matrix in training.
-    folds = min(5, int(counts.min() if counts.min() >= 4 else counts.max()))
+        kind, folds = KFold, 5
+    else:
+        counts = np.sort(np.bincount(codes))
+        if len(counts) < 2:
+            raise ValueError("All matrices have one label: expected at least two classes.")
+        if counts[0] < 2 or counts[-2] < 4:
+            raise ValueError(
+                f"The classes have {', '.join(map(str, counts[:8]))} matrices: expected at least 2 of every "
+                "class, and at least 4 of the two largest ones, to train, to choose and to test on."
+            )
+        # A class of two or three is in some folds only, and then has another matrix in training.
+        kind, folds = StratifiedKFold, min(5, int(counts[0] if counts[0] >= 4 else counts[-1]))
+    draws = range(1000 * seed, 1000 * seed + repeats)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)  # as said above
-        splits = tuple(
-            tuple(StratifiedKFold(folds, shuffle=True, random_state=draw % 2**32).split(X, codes))
-            for draw in range(1000 * seed, 1000 * seed + repeats)
-        )
+        kinds = (kind(folds, shuffle=True, random_state=draw % 2**32) for draw in draws)
+        splits = tuple(tuple(one.split(X, codes)) for one in kinds)
     how = f"Stratified {folds}-fold cross-validation: each matrix was labeled by methods that never saw it."
-    return splits, how + drawn
+    if regression:
+        how = "5-fold cross-validation: each target was predicted by methods that never saw the matrix."
+    return splits, how if repeats == 1 else f"{how} The folds were drawn {repeats} times."

@@ -29,11 +29,10 @@ class Origin:
 
     def calls(self) -> tuple[str, str]:
         """Calls of `read_matrices` or `read_signals`, for the training and the new matrices."""
-        # Where labels and groups are in the file they are found.
-        again = {name: value for name, value in self.arguments.items() if name not in ("labels", "groups")}
+        again = dict(self.arguments) if self.test_file is not None or self.signals else {}
+        for name in ("labels", "groups"):  # where they are in the file they are found
+            again.pop(name, None)
         new = f"new{Path(self.file).suffix}" if self.signals else "new.npz"
-        if self.test_file is None and not self.signals:
-            again = {}
         return self._call(self.file, self.arguments), self._call(self.test_file or new, again)
 
     def _call(self, file: str, arguments: Mapping[str, object]) -> str:
@@ -42,10 +41,7 @@ class Origin:
 
 
 def write_program(estimator: BaseEstimator, origin: Origin, *, groups: bool = False) -> str:
-    """Python that reads the same file, leaves out what was left out, trains, and labels new matrices.
-
-    ``groups``: whether folds inside the estimator keep those of the file together.
-    """
+    """Python that reads the same file, trains, and labels new matrices; ``groups``: those of the file too."""
     known, new = origin.calls()
     parts = [part for step in steps_of(estimator) for part in (step, *step.get_params().values())]
     kinds = {type(part) for part in parts if isinstance(part, BaseEstimator)}
@@ -61,18 +57,10 @@ def write_program(estimator: BaseEstimator, origin: Origin, *, groups: bool = Fa
     if groups:
         keywords = fit_keywords(estimator, groups=f"known.groups{of_known}")
         columns += [f"{name}={text}" for name, text in keywords.items()]
-    lines = [
-        *(f"from {module} import {name}" for module, name in sorted(imports)),
-        usable,
-        f"known = {known}",
-        f"model = {expression(estimator)}",
-        f"model.fit({', '.join(columns)})",
-        "",
-        f"new = {new}",
-        f"print(model.predict(new.X{of_new}))",
-        "",
-    ]
-    return "\n".join(lines)
+    lines = [f"from {module} import {name}" for module, name in sorted(imports)]
+    lines += [usable, f"known = {known}", f"model = {expression(estimator)}"]
+    lines += [f"model.fit({', '.join(columns)})", "", f"new = {new}"]
+    return "\n".join([*lines, f"print(model.predict(new.X{of_new}))", ""])
 
 
 _USABLE = """

@@ -20,25 +20,16 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from spdmetric import validation
-from spdmetric.comparison.describe import Description, describe
 from spdmetric.comparison.folds import fit_keywords
 from spdmetric.comparison.methods import METHODS, REGRESSORS, check_names, find_method
-from spdmetric.comparison.page import render
+from spdmetric.comparison.page import describe, render
 from spdmetric.comparison.pictures import draw_ranking
-from spdmetric.comparison.plan import Plan, make_plan
+from spdmetric.comparison.plan import Entry, Plan, make_plan
 from spdmetric.comparison.program import Origin
-from spdmetric.comparison.run import Comparison, find_inner_groups, make_method, run_plan
+from spdmetric.comparison.run import find_inner_groups, make_method, run_plan
 from spdmetric.comparison.scores import SCORES
 from spdmetric.comparison.store import digest
-from spdmetric.comparison.verdict import (
-    Line,
-    Verdict,
-    confound_sentence,
-    failure_sentence,
-    judge,
-    sentences,
-    tie_sentence,
-)
+from spdmetric.comparison.verdict import Verdict, judge, remarks, sentences
 from spdmetric.io.atomic import write_atomically
 from spdmetric.io.frames import stack_frame
 from spdmetric.io.matrices import Matrices
@@ -134,15 +125,16 @@ def compare(
     if test is not None and not isinstance(test, Matrices):
         test = _check_matrices(*test, None, "the test matrices")
     if channels is not None and len(channels) != data.X.shape[-1]:
-        raise ValueError(
-            f"channels has {len(channels)} names: expected {data.X.shape[-1]}, one for each row."
-        )
+        raise ValueError(f"channels has {len(channels)} names: expected {data.X.shape[-1]}, one a row.")
     descriptions = [describe(m.X, m.labels, m.groups) for m in (data, test) if m is not None]
     wanted = None if methods is None else (methods,) if isinstance(methods, str) else tuple(methods)
     plan = make_plan(data, test, wanted, repeats, seed, scoring, class_weight, recenter)
-    comparison = run_plan(plan, store, jobs=n_jobs, progress="compare" if verbose else None)
+    found = run_plan(plan, store, jobs=n_jobs, progress="compare" if verbose else None)
     facts = _list_facts(plan, time.perf_counter() - began, n_jobs)
-    return Report(data, test, descriptions, comparison, judge(comparison), channels, facts, _find_places(X))
+    epochs: Any = X if hasattr(X, "get_data") else None
+    info = None if epochs is None else epochs.copy().pick("data").info
+    places = None if info is None or info.get_montage() is None else info
+    return Report(data, test, descriptions, judge(plan, *found), channels, facts, places)
 
 
 def _check_matrices(X: Any, y: ArrayLike | None, groups: ArrayLike | None, name: str) -> Matrices:
@@ -150,10 +142,8 @@ def _check_matrices(X: Any, y: ArrayLike | None, groups: ArrayLike | None, name:
     if isinstance(X, Matrices):
         return X
     if isinstance(X, (str, PathLike)):
-        raise TypeError(
-            f"compare takes matrices, and {str(X)!r} is the name of a file: pass read_matrices(...) of "
-            "spdmetric.io.matrices, or use 'spdmetric compare'."
-        )
+        todo = "pass read_matrices(...) of spdmetric.io.matrices, or use 'spdmetric compare'"
+        raise TypeError(f"compare takes matrices, and {str(X)!r} is the name of a file: {todo}.")
     channels: Sequence[str] | None = None
     notes: tuple[str, ...] = ()
     if hasattr(X, "columns"):
@@ -164,23 +154,12 @@ def _check_matrices(X: Any, y: ArrayLike | None, groups: ArrayLike | None, name:
         notes = (*found.notes, "The matrices are covariances of the signals, estimated by OAS.")
     if y is None:
         raise ValueError(f"There are no labels of {name}: pass them as y, or in test=(X_test, y_test).")
-    stack, labels = (
-        validation.as_numbers(X, "X"),
-        validation.as_numpy(y, "y"),
-    )
+    stack, labels = validation.as_numbers(X, "X"), validation.as_numpy(y, "y")
     validation.check_stack(stack, "X", views=True)
     if labels.shape != stack.shape[:1]:
         raise ValueError(f"y has shape {labels.shape}: expected one for each of {len(stack)} matrices.")
     kept = validation.check_label_kind(labels, "y"), validation.check_groups(groups, len(stack))
     return Matrices(stack, *kept, name, notes, channels=None if channels is None else tuple(channels))
-
-
-def _find_places(X: object) -> Info | None:
-    """Channels of Epochs with places of their own."""
-    if not hasattr(X, "get_data"):
-        return None
-    info: Info = X.copy().pick("data").info  # type: ignore[attr-defined]
-    return info if info.get_montage() is not None else None
 
 
 def _list_facts(plan: Plan, seconds: float, n_jobs: int) -> dict[str, str]:
@@ -206,26 +185,32 @@ class Report:
 
     data: Matrices
     test: Matrices | None
-    descriptions: list[Description]  # of both
-    comparison: Comparison
+    descriptions: list[dict[str, Any]]  # of both
     verdict: Verdict
     channels: Sequence[str] | None = None
     facts: dict[str, str] = field(default_factory=dict)  # date, version, settings: in words
-    info: Info | None = None  # places of the channels, where the recording has its own
+    places: Info | None = None  # of the channels, where the recording has its own
     _fitted: dict[str, BaseEstimator] = field(default_factory=dict, init=False, repr=False)
 
     def __str__(self) -> str:
-        plan = self.comparison.plan
-        more = tie_sentence(self.verdict), failure_sentence(self.comparison), confound_sentence(plan)
-        return "\n".join([*sentences(self.verdict), *filter(None, more)])
+        return "\n".join([*sentences(self.verdict), *filter(None, remarks(self.verdict).values())])
 
     def __repr__(self) -> str:
-        return f"<Report on {self.data.name}: {len(self.verdict.lines)} results; print() it for the answer>"
+        return f"<Report on {self.data.name}: {len(self.verdict.scores)} results; print() it for the answer>"
 
     @property
     def rows(self) -> list[Row]:
         """The numbers, tidy: a row for each method and score; None where there is none."""
-        return [_make_row(line, score, self.verdict) for line in self.verdict.lines for score in line.scores]
+        return [self._make_row(entry, key) for entry, own in self.verdict.scores.items() for key in own]
+
+    def _make_row(self, entry: Entry, key: str) -> Row:
+        verdict, decides = self.verdict, key == self.verdict.plan.scoring
+        family, tied = find_method(entry.method).family, entry in (verdict.best, *verdict.tied)
+        facts = (SCHEMA, entry.method, entry.title, family, entry.recentered, key, decides)
+        numbers = verdict.scores[entry][key] or (None,) * 4
+        behind = verdict.behind.get(entry, (None, None)) if decides else (None, None)
+        values = (*facts, *numbers[:4], *behind[:2], tied, verdict.outcomes[entry]["seconds"])
+        return dict(zip(COLUMNS, values, strict=True))
 
     @property
     def table(self) -> DataFrame | list[Row]:
@@ -251,21 +236,23 @@ class Report:
             Fitted, the same at each call.
         """
         method = method or self.verdict.unaided[0]
-        check_names([method], METHODS if self.comparison.plan.classes is not None else REGRESSORS)
+        plan = self.verdict.plan
+        check_names([method], REGRESSORS if plan.classes is None else METHODS)
         if method in self._fitted:
             return self._fitted[method]
-        plan, estimator = self.comparison.plan, make_method(self.comparison.plan, method)
-        X, y = plan.X[plan.trained], plan.targets[plan.trained]
+        estimator = make_method(plan, method)
+        X, y = plan.X[plan.trained], plan.codes[plan.trained]
+        y = y if plan.classes is None else plan.classes[y]
         groups = fit_keywords(estimator, groups=find_inner_groups(plan, plan.trained))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the folds report theirs
             try:
                 self._fitted[method] = estimator.fit(X, y, **groups)
             except validation.UninformativeDataError as error:  # in folds, chance differs
+                title, n = find_method(method).title, len(X)
                 raise ValueError(
-                    f"{find_method(method).title} was trained in every fold, and cannot be trained on all "
-                    f"{len(X)} matrices: together they hold nothing that tells the classes apart. See "
-                    "whether the labels belong to the matrices."
+                    f"{title} was trained in every fold, and cannot be trained on all {n} matrices: together "
+                    "they do not tell the classes apart. See whether the labels belong to the matrices."
                 ) from error
         return self._fitted[method]
 
@@ -300,21 +287,7 @@ class Report:
     def as_json(self) -> str:
         """`rows` as JSON with a table schema, and beside them the answer and the facts."""
         fields = [{"name": name, "type": kind} for name, kind in COLUMNS.items()]
-        document = {
-            "format": f"spdmetric.compare {SCHEMA}",
-            "answer": sentences(self.verdict),
-            "facts": self.facts,
-            "schema": {"fields": fields, "pandas_version": "1.4.0"},
-            "data": self.rows,
-        }
-        return json.dumps(document, indent=1) + "\n"
-
-
-def _make_row(line: Line, score: str, verdict: Verdict) -> Row:
-    method, recentered = line.entry
-    decides = score == verdict.plan.scoring
-    facts = (SCHEMA, method, line.entry.title, find_method(method).family, recentered, score, decides)
-    behind = (line.behind.mean, line.behind.se) if line.behind and decides else (None, None)
-    own, tied = line.scores[score], line is verdict.best or line.tied
-    numbers = (own.mean, own.se, own.low, own.high) if own else (None,) * 4
-    return dict(zip(COLUMNS, (*facts, *numbers, *behind, tied, line.seconds), strict=True))
+        schema = {"fields": fields, "pandas_version": "1.4.0"}
+        answer = {"format": f"spdmetric.compare {SCHEMA}", "answer": sentences(self.verdict)}
+        numbers = {"facts": self.facts, "schema": schema, "data": self.rows}
+        return json.dumps({**answer, **numbers}, indent=1) + "\n"

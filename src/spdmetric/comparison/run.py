@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from os import PathLike
@@ -19,29 +18,9 @@ from spdmetric.comparison.folds import Fold
 from spdmetric.comparison.methods import find_method, set_where_known
 from spdmetric.comparison.plan import Entry, Plan
 from spdmetric.comparison.scores import compute_losses
-from spdmetric.comparison.store import Failure, Key, Result, Store, Task, digest, run_tasks
+from spdmetric.comparison.store import Result, Store, Task, digest, run_tasks
 
 Part = tuple[int, int, bool, tuple[str, ...]]  # of a task: repeat, fold, whether recentered, methods
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What one method gave for the test matrices."""
-
-    labels: np.ndarray  # (n_repeats, n_tested) codes, or predicted numbers
-    scores: np.ndarray | None = None  # (n_repeats, n_tested, 1 or n_classes), of those that have them
-    losses: np.ndarray | None = None  # (n_repeats, n_tested), where there are probabilities
-    seconds: float = 1.0  # mean of a fold
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """What came out of a plan."""
-
-    plan: Plan
-    outcomes: dict[Entry, Outcome]
-    failed: dict[Entry, str]
-    warned: dict[Entry, str]
 
 
 def make_method(plan: Plan, name: str) -> BaseEstimator:
@@ -54,12 +33,23 @@ def make_method(plan: Plan, name: str) -> BaseEstimator:
 
 def run_plan(
     plan: Plan, path: str | PathLike[str] | None = None, *, jobs: int = 1, progress: str | None = None
-) -> Comparison:
-    """Run what is left of a comparison; finished results are in the store at ``path``.
+) -> tuple[dict[Entry, Result], dict[Entry, str]]:
+    """Run what is left of a comparison: results of the methods, and why the others failed.
 
-    For ``jobs`` and ``progress`` see `spdmetric.comparison.store.run_tasks`.
+    A result has ``labels`` (n_repeats, n_tested), codes or numbers; ``scores`` (n_repeats, n_tested, 1 or
+    n_classes) and ``losses`` (n_repeats, n_tested) or None; the mean ``seconds`` of a fold; the first
+    ``warning`` or None.  Finished parts are in the store at ``path``; for the others see `run_tasks`.
     """
-    return _gather(plan, run_tasks(_list_tasks(plan), Store(path), jobs=jobs, progress=progress))
+    results = run_tasks(_list_tasks(plan), Store(path), jobs=jobs, progress=progress)
+    found, failed = {}, {}
+    for entry in (Entry(name, form) for form in plan.forms for name in plan.methods):
+        parts = [at for at in results if entry.method in at[3] and entry.recentered == at[2]]
+        by_fold = {at[:2]: results[at][entry.method] for at in parts}
+        if reasons := [result for result in by_fold.values() if isinstance(result, str)]:
+            failed[entry] = reasons[0]
+        else:
+            found[entry] = _gather(plan, by_fold)
+    return found, failed
 
 
 def _list_tasks(plan: Plan) -> dict[Part, Task]:
@@ -69,16 +59,13 @@ def _list_tasks(plan: Plan) -> dict[Part, Task]:
     groups = () if plan.groups is None else (np.unique(plan.groups, return_inverse=True)[1],)
     data = {form: digest(plan.forms[form], plan.codes, *groups) for form in plan.forms}
     choosing = [(name,) for name in plan.methods if find_method(name).chooses]
-    others = tuple(
-        name for name in plan.methods if not find_method(name).chooses
-    )  # quick, and share their means
-    together = [names for names in (*choosing, others) if names]
-    settings = {"sizes": plan.sizes, "class_weight": plan.class_weight}  # type of the codes: in the digest
+    others = tuple(name for name in plan.methods if (name,) not in choosing)  # quick, and share their means
+    together = [*choosing, others] if others else choosing
+    settings = {"version": __version__, "sizes": plan.sizes, "class_weight": plan.class_weight}
     tasks: dict[Part, Task] = {}
     for repeat, folds in enumerate(plan.splits):
         for (k, fold), names, form in product(enumerate(folds), together, plan.forms):
-            key: Key = {"version": __version__, "data": data[form], "fold": digest(*fold), **settings}
-            part = (repeat, k, form, names)
+            key, part = {**settings, "data": data[form], "fold": digest(*fold)}, (repeat, k, form, names)
             tasks[part] = {name: {**key, "method": name} for name in names}, partial(_start, plan, part)
     return tasks
 
@@ -95,28 +82,26 @@ def find_inner_groups(plan: Plan, train: np.ndarray) -> np.ndarray | None:
     if plan.groups is None:
         return None
     groups, codes = plan.groups[train], plan.codes[train]
-    some = np.unique(groups)
-    two = all(len(np.unique(codes[groups != group])) > 1 for group in some)
-    return groups if len(some) > 1 and two else None
+    left = [np.unique(codes[groups != group]) for group in np.unique(groups)]
+    return groups if min(map(len, left)) > 1 else None
 
 
 def _start(plan: Plan, part: Part) -> Callable[[str], Result]:
     repeat, k, recentered, _ = part
-    fold, truth = make_fold(plan, repeat, k, recentered), plan.codes[plan.splits[repeat][k][1]]
-    return lambda name: _test_method(fold, truth, make_method(plan, name), plan.classes)
+    truth = plan.codes[plan.splits[repeat][k][1]]
+    return partial(_test_method, plan, make_fold(plan, repeat, k, recentered), truth)
 
 
-def _test_method(
-    fold: Fold, truth: np.ndarray, estimator: BaseEstimator, classes: np.ndarray | None
-) -> Result:
-    """Labels, scores and losses of one method, its seconds and its warnings."""
+def _test_method(plan: Plan, fold: Fold, truth: np.ndarray, name: str) -> Result:
+    """Labels, scores and losses of one method, its seconds and its first warning."""
+    estimator, n_classes = make_method(plan, name), 0 if plan.classes is None else len(plan.classes)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         (classifier, test), fitting = fold.timed(lambda: fold.fitted(estimator))
         labels, predicting = fold.timed(lambda: classifier.predict(test))
         decision, proba = (
             np.asarray(getattr(classifier, name)(test), dtype=float)
-            if classes is not None and hasattr(classifier, name)
+            if n_classes and hasattr(classifier, name)
             else None
             for name in ("decision_function", "predict_proba")
         )
@@ -124,7 +109,7 @@ def _test_method(
     known = np.asarray(getattr(classifier, "classes_", ()), dtype=int)
     return {
         "labels": np.asarray(labels).tolist(),
-        "scores": _round(None if classes is None else _score_classes(decision, proba, known, len(classes))),
+        "scores": _round(_score_classes(decision, proba, known, n_classes)),
         "losses": _round(None if proba is None else compute_losses(proba, known, truth)),
         "seconds": round(fitting + predicting, 3),
         "warning": " ".join(said[0].split()) if said else None,
@@ -135,7 +120,7 @@ def _round(values: np.ndarray | None) -> Result:
     """Nine digits of each, which is less to keep; None where some are not finite."""
     if values is None or not np.isfinite(values).all():
         return None
-    return np.array([float(f"{value:.9g}") for value in values.flat]).reshape(values.shape).tolist()
+    return np.vectorize(lambda value: float(f"{value:.9g}"))(values).tolist()
 
 
 def _score_classes(
@@ -143,48 +128,27 @@ def _score_classes(
 ) -> np.ndarray | None:
     """Scores (n, 1) of the second of two classes, or (n, n_classes); None: the classifier has none."""
     # Probabilities of two classes are often rounded to 0 and 1; those of more are on one scale.
-    first, second = (decision, proba) if n_classes == 2 else (proba, decision)
-    found = second if first is None else first
-    if found is None:
+    both = (decision, proba) if n_classes == 2 else (proba, decision)
+    found = next((one for one in both if one is not None), None)
+    if n_classes == 2 and found is not None:
+        return found.reshape(len(found), -1)[:, -1:]
+    if found is None or found.shape != (len(found), len(known)):
         return None
-    found = found.reshape(len(found), -1)
-    if n_classes == 2:
-        return found[:, -1:]
-    if found.shape[1] == len(known) < n_classes:  # a class that no training matrix has
-        whole = np.full((len(found), n_classes), found.min() - 1)
-        whole[:, known] = found
-        return whole
-    return found if found.shape[1] == n_classes else None
+    whole = np.full((len(found), n_classes), found.min() - 1)  # of classes that no training matrix has
+    whole[:, known] = found
+    return whole
 
 
-def _gather(plan: Plan, results: Mapping[Part, Mapping[str, Result | Failure]]) -> Comparison:
-    """From results by task to arrays by method."""
-    comparison = Comparison(plan, {}, {}, {})
-    for form, name in product(plan.forms, plan.methods):
-        entry = Entry(name, form)
-        found: dict[tuple[int, int], Result] = {
-            (repeat, k): by_name[name]
-            for (repeat, k, recentered, names), by_name in results.items()
-            if name in names and recentered == form
-        }
-        if failures := [result.reason for result in found.values() if isinstance(result, Failure)]:
-            comparison.failed[entry] = failures[0]
-            continue
-        if said := [result["warning"] for result in found.values() if result["warning"]]:
-            comparison.warned[entry] = said[0]
-        labels, scores, losses = (_stack(plan, found, what) for what in ("labels", "scores", "losses"))
-        assert labels is not None  # every method gives them
-        seconds = float(np.mean([result["seconds"] for result in found.values()]))
-        comparison.outcomes[entry] = Outcome(labels, scores, losses, seconds)
-    return comparison
-
-
-def _stack(plan: Plan, by_fold: Mapping[tuple[int, int], Result], what: str) -> np.ndarray | None:
-    """Values (n_repeats, n_tested, ...) in the order of the test matrices; None where some have none."""
-    if any(result[what] is None for result in by_fold.values()):
-        return None
-    some = np.asarray(by_fold[0, 0][what])
-    values = np.empty((len(plan.splits), len(plan.tested), *some.shape[1:]), dtype=some.dtype)
-    for (repeat, k), result in by_fold.items():
-        values[repeat, np.searchsorted(plan.tested, plan.splits[repeat][k][1])] = result[what]
-    return values
+def _gather(plan: Plan, by_fold: Mapping[tuple[int, int], Result]) -> Result:
+    """From results of folds to one: arrays in the order of the test matrices, None where some have none."""
+    gathered: Result = {"warning": next((own["warning"] for own in by_fold.values() if own["warning"]), None)}
+    gathered["seconds"] = float(np.mean([own["seconds"] for own in by_fold.values()]))
+    for what in ("labels", "scores", "losses"):
+        gathered[what] = None
+        if all(own[what] is not None for own in by_fold.values()):
+            some = np.asarray(by_fold[0, 0][what])
+            shape = (len(plan.splits), len(plan.tested), *some.shape[1:])
+            gathered[what] = np.empty(shape, dtype=some.dtype)
+            for (repeat, k), own in by_fold.items():
+                gathered[what][repeat, plan.places[repeat][k]] = own[what]
+    return gathered

@@ -1,8 +1,8 @@
 """Accuracy, balanced accuracy, AUC, log loss, R², absolute error: each a mean of a value for each matrix.
 
-Balanced accuracy, AUC and R² are no means over matrices, but near enough: a value is the score plus the
-influence of the matrix on it.  The mean of the values is the score, their standard error that of the score
-(for AUC the one of [DeLong1988]_), and differences of two methods are paired as those of accuracies.
+Balanced accuracy, AUC and R² are no means over matrices: a value is the score plus the influence of the
+matrix on it.  The mean of the values is the score, their standard error that of the score (for AUC the one of
+[DeLong1988]_), and differences of two methods are paired as those of accuracies.
 """
 
 from __future__ import annotations
@@ -17,26 +17,27 @@ class Score(NamedTuple):
     """What is counted, and how numbers of it are spoken of."""
 
     word: str
-    unit: str = " %"
     axis: str = "per cent"
     gain: str = "points"  # what is gained by being better
-    top: str = "highest"
     sign: int = 1  # -1: less is better
-    scale: float = 100.0
     digits: int = 1
-    bounded: bool = True  # between 0 and 1, so that errors are never less than binomial ones
+    share: bool = True  # between 0 and 1, shown in per cent, with errors never less than binomial ones
     regression: bool = False
+
+    @property
+    def scale(self) -> float:
+        return 100.0 if self.share else 1.0
 
 
 SCORES = {
     "accuracy": Score("accuracy"),
     "balanced": Score("balanced accuracy"),
     "auc": Score("AUC"),
-    "logloss": Score("log loss", "", "nats", "nats", "lowest", -1, 1.0, 3, bounded=False),
-    "r2": Score("R²", "", "", "of R²", "highest", 1, 1.0, 2, bounded=False, regression=True),
+    "logloss": Score("log loss", "nats", "nats", -1, 3, share=False),
+    "r2": Score("R²", "", "of R²", 1, 2, share=False, regression=True),
     "mae": Score(
-        *("mean absolute error", "", "in units of the target", "of mean absolute error", "lowest", -1, 1.0),
-        bounded=False,
+        *("mean absolute error", "in units of the target", "of mean absolute error", -1),
+        share=False,
         regression=True,
     ),
 }

@@ -1,8 +1,7 @@
 """Finished results in a file, and the run of tasks that fills it: the same command given again resumes.
 
-A result is plain data, and its key names all that decides it: version, method, a digest of the data.  It is
-looked up by that key, so results of other settings are never mixed up.  Nothing may depend on the order of
-the tasks, and BLAS runs in one thread, so any number of processes gives the same numbers.
+The key of a result names all that decides it: version, method, a digest of the data; so results of other
+settings are never mixed up.  BLAS runs in one thread, so any number of processes gives the same numbers.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from os import PathLike
 from pathlib import Path
 from textwrap import shorten
 from threading import current_thread, main_thread
-from typing import Any, BinaryIO, NamedTuple, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 
@@ -30,7 +29,7 @@ except ImportError:  # Windows: a second process on one file is not noticed
     fcntl = None  # type: ignore[assignment]
 
 T = TypeVar("T")
-Result = Any  # what JSON gives back as it was: numbers, words, lists, dicts of them
+Result = Any  # what JSON gives back as it was: numbers, lists, dicts; a text says why there is none
 Key = Mapping[str, Any]  # likewise
 Start = Callable[[], Callable[[str], Result]]  # does what results share; what it returns computes one by name
 Task = tuple[Mapping[str, Key], Start]  # results of one process: keys by name, and a picklable start
@@ -55,7 +54,11 @@ class Store:
             with explain_os_error(self.path, "cannot be written"):
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 self._file = self.path.open("ab+")
-            self._results = self._read(self._file)
+            try:
+                self._results = self._read(self._file)
+            except ValueError:
+                self._file.close()
+                raise
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -78,22 +81,17 @@ class Store:
 
     def _read(self, file: BinaryIO) -> dict[str, Result]:
         """Lock the file, read whole lines, and cut off what a killed process left of the last one."""
+        other = "choose another --out."
         try:
             if fcntl is not None:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            self.__exit__()
-            raise ValueError(
-                f"{self.path} is being written by another process: wait until it ends, or choose another "
-                "--out."
-            ) from error
+            why = "is being written by another process: wait until it ends"
+            raise ValueError(f"{self.path} {why}, or {other}") from error
         file.seek(0)
         text, beginning = file.read(), b'{"key": '
         if not beginning.startswith(text[: len(beginning)]):
-            self.__exit__()
-            raise ValueError(
-                f"{self.path} is not a state file of spdmetric: remove it, or choose another --out."
-            )
+            raise ValueError(f"{self.path} is not a state file of spdmetric: remove it, or {other}")
         whole = text.rfind(b"\n") + 1
         file.truncate(whole)
         found = {}
@@ -112,28 +110,21 @@ def digest(*arrays: np.ndarray) -> str:
     return found.hexdigest()[:16]
 
 
-class Failure(NamedTuple):
-    """Why a result could not be computed; it is not kept, so the next run tries again."""
-
-    reason: str
-
-
 def run_tasks(
     tasks: Mapping[T, Task], store: Store, *, jobs: int = 1, progress: str | None = None
-) -> dict[T, dict[str, Result | Failure]]:
-    """Compute what the store lacks in some processes, and return the results of every task by name.
+) -> dict[T, dict[str, Result]]:
+    """Compute what the store lacks in some processes; return the results of every task by name.
 
-    Give the longest tasks first, so that the processes end together.  ``progress`` names a bar, which is
-    shown in a terminal.
+    A text is the reason why there is no result, and is not kept.  Give the longest tasks first, so that the
+    processes end together.  ``progress`` names a bar, which is shown in a terminal.
     """
     from joblib import Parallel, delayed
     from tqdm import tqdm
 
     with store:
         found = {at: {name: store.get(key) for name, key in keys.items()} for at, (keys, _) in tasks.items()}
-        left = {
-            at: names for at in tasks if (names := [name for name, kept in found[at].items() if kept is None])
-        }
+        missing = {at: [name for name, kept in own.items() if kept is None] for at, own in found.items()}
+        left = {at: names for at, names in missing.items() if names}
         workers = Parallel(n_jobs=min(jobs, max(1, len(left))), return_as="generator_unordered")
         with _block_interrupts():
             results = workers(delayed(_run_one)(at, tasks[at][1], names) for at, names in left.items())
@@ -144,7 +135,7 @@ def run_tasks(
                 for at, new in results:
                     found[at] |= new
                     for name, result in new.items():
-                        if not isinstance(result, Failure):
+                        if not isinstance(result, str):  # the next run tries again
                             store.put(tasks[at][0][name], result)
                     bar.update()
         finally:
@@ -156,10 +147,8 @@ def run_tasks(
 
 @contextmanager
 def _block_interrupts() -> Iterator[None]:
-    """Processes begun within do not hear ^C, which is meant for this one: it ends them without a word.
-
-    They inherit that it is ignored.  A mask would not do: joblib lifts it when its first process begins.
-    """
+    """Processes begun within do not hear ^C, which is meant for this one: they inherit that it is ignored."""
+    # A mask would not do: joblib lifts it when its first process begins.
     if current_thread() is not main_thread():  # which alone can say what a signal does
         yield
         return
@@ -170,15 +159,15 @@ def _block_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, before or signal.SIG_DFL)
 
 
-def _run_one(at: T, start: Start, names: list[str]) -> tuple[T, dict[str, Result | Failure]]:
+def _run_one(at: T, start: Start, names: list[str]) -> tuple[T, dict[str, Result]]:
     from threadpoolctl import threadpool_limits
 
-    results: dict[str, Result | Failure] = {}
+    results: dict[str, Result] = {}
     with threadpool_limits(1):
         compute = start()
         for name in names:
             try:
                 results[name] = compute(name)
             except Exception as error:  # the other results go on
-                results[name] = Failure(shorten(f"{type(error).__name__}: {error}", 400, placeholder=" ..."))
+                results[name] = shorten(f"{type(error).__name__}: {error}", 400, placeholder=" ...")
     return at, results

@@ -7,52 +7,40 @@ gives its error.  Differences are paired, matrix by matrix.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import takewhile
 
 import numpy as np
 
 from spdmetric.comparison.errors import Estimate, estimate_difference, estimate_mean
 from spdmetric.comparison.methods import PAIRS, find_method
 from spdmetric.comparison.plan import Entry, Plan
-from spdmetric.comparison.run import Comparison, Outcome
 from spdmetric.comparison.scores import SCORES, Score, balance, compute_auc, explain_variance
+from spdmetric.comparison.store import Result
 
 # What everybody knows, to compare with.
 REFERENCES = ("logeuclid-mean-lda", "logeuclid-mean-ridge")
 
 
-class Line(NamedTuple):
-    """One method, on the matrices as they are or recentered."""
-
-    entry: Entry
-    scores: dict[str, Estimate | None]  # by SCORES; None where the method does not give what it takes
-    behind: Estimate | None  # behind the best in the score that decides; None for the best itself
-    seconds: float
-    tied: bool = False  # whether its distance to the best may be zero, and that of all above it
-
-
-class Verdict(NamedTuple):
-    """All lines, the best first; those without the score that decides last."""
+@dataclass(frozen=True)
+class Verdict:
+    """What came out of a plan."""
 
     plan: Plan
-    lines: tuple[Line, ...]
-    learning: dict[tuple[Entry, Entry], Estimate]  # gains of PAIRS, as the matrices are; then recentered
-    recentering: dict[Entry, Estimate]  # gains, by the method that is not recentered
-    compare: Callable[[Entry, Entry], Estimate]  # gain of the first over the second
+    outcomes: dict[Entry, Result]  # see `run_plan`
+    failed: dict[Entry, str]
+    scores: dict[Entry, dict[str, Estimate | None]]  # the best first; None: the method gives no such score
+    deciding: dict[Entry, np.ndarray]  # values (n_repeats, n_tested) of the score that decides; likewise
 
     @property
-    def best(self) -> Line:
-        return self.lines[0]
-
-    @property
-    def ranked(self) -> tuple[Line, ...]:
-        """Those that have the score that decides."""
-        return tuple(line for line in self.lines if line.scores[self.plan.scoring] is not None)
+    def best(self) -> Entry:
+        return next(iter(self.deciding))
 
     @property
     def unaided(self) -> list[str]:
         """Methods that can label one new matrix alone, without recentering, the best first."""
-        return [line.entry.method for line in self.lines if not line.entry.recentered]
+        return [entry.method for entry in self.scores if not entry.recentered]
 
     @property
     def learned(self) -> str | None:
@@ -70,62 +58,73 @@ class Verdict(NamedTuple):
         if self.plan.classes is None:
             y = self.plan.codes[self.plan.tested]
             return 0.0 if self.plan.scoring == "r2" else float(np.mean(np.abs(y - y.mean())))
-        counts = np.bincount(self.plan.codes[self.plan.tested])
-        shares = counts[counts > 0] / counts.sum()
+        counts = np.unique(self.plan.codes[self.plan.tested], return_counts=True)[1]
+        shares = counts / counts.sum()
         entropy = -np.sum(shares * np.log(shares))
         scores = {"accuracy": shares.max(), "balanced": 1 / len(shares), "auc": 0.5, "logloss": entropy}
         return self.criterion.scale * float(scores[self.plan.scoring])
 
+    @cached_property
+    def behind(self) -> dict[Entry, Estimate]:
+        """How far the others are behind the best, in the score that decides."""
+        best, *others = self.deciding
+        return {entry: self.compare(best, entry) for entry in others}
+
+    @cached_property
+    def tied(self) -> list[Entry]:
+        """Those whose distance to the best may be zero, and that of all above them."""
+        return list(takewhile(lambda entry: self.behind[entry].sign == 0, self.behind))
+
+    @cached_property
+    def learning(self) -> dict[tuple[Entry, Entry], Estimate]:
+        """Gains of PAIRS, on the matrices as they are; then recentered."""
+        pairs = [(Entry(a, form), Entry(b, form)) for form in (False, True) for a, b in PAIRS]
+        return {pair: self.compare(*pair) for pair in pairs if set(pair) <= set(self.deciding)}
+
+    @cached_property
+    def recentering(self) -> dict[Entry, Estimate]:
+        """Gains, by the method that is not recentered."""
+        pairs = [(Entry(entry.method, True), entry) for entry in self.outcomes if not entry.recentered]
+        return {pair[1]: self.compare(*pair) for pair in pairs if set(pair) <= set(self.deciding)}
+
     def score(self, entry: Entry) -> Estimate:
         """The score that decides, of a method that has it."""
-        found = next(line for line in self.lines if line.entry == entry).scores[self.plan.scoring]
-        assert found is not None  # only those that have it are ranked
+        found = self.scores[entry][self.plan.scoring]
+        assert found is not None  # as `deciding` tells
         return found
 
+    def compare(self, a: Entry, b: Entry) -> Estimate:
+        """Gain of the first over the second."""
+        span = 1.0 if self.criterion.share else float(np.std(self.deciding[self.best]))
+        counted, values = _count_tested(self.plan, self.plan.scoring), self.deciding[a] - self.deciding[b]
+        return _rescale(estimate_difference(values, self.plan.design, counted, span), self.criterion)
 
-def judge(comparison: Comparison) -> Verdict:
+
+def judge(plan: Plan, outcomes: dict[Entry, Result], failed: dict[Entry, str]) -> Verdict:
     """Reduce the labels to numbers."""
-    plan, design = comparison.plan, comparison.plan.design
-    if all(entry.recentered for entry in comparison.outcomes):  # none that can be used
-        reasons = "; ".join(f"{entry.title}: {why}" for entry, why in comparison.failed.items())
+    if all(entry.recentered for entry in outcomes):  # none that can be used
+        reasons = "; ".join(f"{entry.title}: {why}" for entry, why in failed.items())
         raise ValueError(f"No method could be run. {reasons}")
     criterion = SCORES[plan.scoring]
-    values = {entry: _score_matrices(plan, outcome) for entry, outcome in comparison.outcomes.items()}
+    values = {entry: _score_matrices(plan, outcome) for entry, outcome in outcomes.items()}
     deciding = {at: criterion.sign * own[plan.scoring] for at, own in values.items() if plan.scoring in own}
     if not deciding:
         raise ValueError(f"No method gives scores for {criterion.word}: choose another scoring.")
     # Equal ones in the order of the table.
-    order = sorted(deciding, key=lambda entry: -round(float(deciding[entry].mean()), 12))
-    span = 1.0 if criterion.bounded else float(np.std(deciding[order[0]]))
+    ranked = sorted(deciding, key=lambda entry: -round(float(deciding[entry].mean()), 12))
+    scores = {
+        entry: {key: _estimate(plan, key, values[entry].get(key)) for key in plan.scores}
+        for entry in [*ranked, *(entry for entry in values if entry not in deciding)]
+    }
+    return Verdict(plan, outcomes, failed, scores, {entry: deciding[entry] for entry in ranked})
 
-    def gain(a: Entry, b: Entry) -> Estimate:
-        counted = _count_tested(plan, plan.scoring)
-        found = estimate_difference(deciding[a] - deciding[b], design, counted, span)
-        return _rescale(found, criterion)
 
-    def line(entry: Entry) -> Line:
-        scores: dict[str, Estimate | None] = dict.fromkeys(plan.scores)
-        for key, rows in values[entry].items():
-            counted, score = _count_tested(plan, key), SCORES[key]
-            own = design._replace(codes=None if design.codes is None else design.codes[: len(rows)])
-            scores[key] = _rescale(estimate_mean(rows, own, counted, bounded=score.bounded), score)
-        return Line(entry, scores, None, comparison.outcomes[entry].seconds)
-
-    lines, tied = [line(order[0])], True
-    for entry in order[1:]:
-        behind = gain(order[0], entry)
-        tied = tied and behind.sign == 0  # what stands below a clear difference is not tied either
-        lines.append(line(entry)._replace(behind=behind, tied=tied))
-    lines += [line(entry) for entry in values if entry not in deciding]
-    pairs = [(Entry(a, form), Entry(b, form)) for form in (False, True) for a, b in PAIRS]
-    forms = [(at._replace(recentered=True), at) for at in deciding if not at.recentered]
-    return Verdict(
-        plan,
-        tuple(lines),
-        {pair: gain(*pair) for pair in pairs if set(pair) <= set(deciding)},
-        {plain: gain(entry, plain) for entry, plain in forms if entry in deciding},
-        gain,
-    )
+def _estimate(plan: Plan, key: str, values: np.ndarray | None) -> Estimate | None:
+    if values is None:
+        return None
+    codes, score = plan.design.codes, SCORES[key]
+    design = plan.design._replace(codes=None if codes is None else codes[: len(values)])
+    return _rescale(estimate_mean(values, design, _count_tested(plan, key), bounded=score.share), score)
 
 
 def _rescale(found: Estimate, score: Score) -> Estimate:
@@ -145,33 +144,21 @@ def _count_tested(plan: Plan, score: str) -> float:
     return float(len(counts) ** 2 / np.sum(1 / counts))
 
 
-def _score_matrices(plan: Plan, outcome: Outcome) -> dict[str, np.ndarray]:
+def _score_matrices(plan: Plan, outcome: Result) -> dict[str, np.ndarray]:
     """Values (n_repeats, n_tested) of each score that the method has."""
-    truth, areas = plan.codes[plan.tested], []
+    truth, labels = plan.codes[plan.tested], outcome["labels"]
     if plan.classes is None:
-        errors = [np.abs(row - truth) for row in outcome.labels]
-        return {
-            "r2": np.array([explain_variance(truth, row) for row in outcome.labels]),
-            "mae": np.array(errors),
-        }
-    right = outcome.labels == truth
-    if outcome.scores is not None:
-        for scores, folds in zip(outcome.scores, plan.splits, strict=True):
-            rows = [np.searchsorted(plan.tested, test) for _, test in folds]
-            areas.append(compute_auc(scores, truth, rows))
+        shares = [explain_variance(truth, row) for row in labels]
+        return {"r2": np.array(shares), "mae": np.abs(labels - truth)}
+    told = () if outcome["scores"] is None else zip(outcome["scores"], plan.places, strict=True)
+    areas = [compute_auc(scores, truth, rows) for scores, rows in told]
     by_repeat = {
-        "accuracy": right,
-        "balanced": [balance(row.astype(float), truth) for row in right],
+        "accuracy": labels == truth,
+        "balanced": [balance((row == truth).astype(float), truth) for row in labels],
         "auc": [area for area in areas if area is not None],
-        "logloss": () if outcome.losses is None else outcome.losses,
+        "logloss": () if outcome["losses"] is None else outcome["losses"],
     }
     return {name: np.asarray(rows, dtype=float) for name, rows in by_repeat.items() if len(rows)}
-
-
-def confusion(truth: np.ndarray, labels: np.ndarray, n_classes: int) -> np.ndarray:
-    """Mean count over repeats of each label (column) given to each class (row); codes, (n,) and (r, n)."""
-    places = n_classes * truth + labels
-    return np.bincount(places.ravel(), minlength=n_classes**2).reshape(-1, n_classes) / len(labels)
 
 
 def find_confusions(counts: np.ndarray, most: int = 10) -> list[tuple[int, int, float, float]]:
@@ -184,72 +171,75 @@ def find_confusions(counts: np.ndarray, most: int = 10) -> list[tuple[int, int, 
 
 def sentences(verdict: Verdict) -> list[str]:
     """The answer: what to use, whether learning helps, whether recentering does."""
-    score, first = verdict.criterion, next(iter(verdict.learning), None)
-    if first is None or first[0].recentered:
-        learned, mean = PAIRS[0] if verdict.plan.classes is None else PAIRS[1]
-        left_out = verdict.plan.left_out
-        why = [f"{find_method(name).title} {left_out[name]}" for name in (learned, mean) if name in left_out]
-        why += [f"run {learned} and {mean}"]
-        found = [f"Whether learning the metric helps was not tested: {why[0]}."]
+    found, unit, left_out = [headline(verdict)], verdict.criterion.gain, verdict.plan.left_out
+    learned = [(pair[1], gain) for pair, gain in verdict.learning.items() if not pair[0].recentered]
+    if learned:
+        mean, gain = learned[0]
+        found.append(_answer("Learning the metric", gain, unit, f"against {mean.title}"))
     else:
-        gain, against = verdict.learning[first], f"against {first[1].title}"
-        found = [_answer("Learning the metric", gain, score.gain, against)]
+        pair = PAIRS[0] if verdict.plan.classes is None else PAIRS[1]
+        why = [f"{find_method(name).title} {left_out[name]}" for name in pair if name in left_out]
+        reason = (why or [f"run {pair[0]} and {pair[1]}"])[0]
+        found.append(f"Whether learning the metric helps was not tested: {reason}.")
     for entry, gain in list(verdict.recentering.items())[:1]:
-        transductive = "It needs all matrices of a new group at once, without labels."
-        what = "Recentering each group by its own mean"
-        found.append(f"{_answer(what, gain, score.gain, f'with {entry.title}')} {transductive}")
-    return [headline(verdict), *found]
+        text = _answer("Recentering each group by its own mean", gain, unit, f"with {entry.title}")
+        found.append(f"{text} It needs all matrices of a new group at once, without labels.")
+    return found
 
 
 def headline(verdict: Verdict) -> str:
     """What to use, how good it is, and whether that is more than chance: for who reads one line."""
-    score, noise = verdict.criterion, f"the noise of {verdict.plan.design.units}"
-    plain = [line for line in verdict.ranked if not line.entry.recentered]
+    score, chance, noise = verdict.criterion, verdict.chance, f"the noise of {verdict.plan.design.units}"
+    plain = [entry for entry in verdict.deciding if not entry.recentered]
     if not plain:
         return f"No method without recentering gives scores for {score.word}."
     best, *others = plain
-    own, title = verdict.score(best.entry), best.entry.title
-    known = [line for line in others if line.entry.method in REFERENCES] or others
-    means = [own.mean, verdict.chance, *(verdict.score(line.entry).mean for line in known[:1])]
-    show = _choose_digits(means, score)
+    own, title = verdict.score(best), best.title
+    known = [entry for entry in others if entry.method in REFERENCES] or others
+    show = _choose_digits([own.mean, chance, *(verdict.score(entry).mean for entry in known[:1])], score)
+    right, guess = f"{show(own.mean)} on matrices it had not seen", f"guessing: {show(chance)}"
+    guess = guess.removesuffix(" right").replace(f": {score.word} ", ": ")
+    if verdict.plan.classes is None:
+        guess = f"predicting the mean: {show(chance).removeprefix('R² ')}"
     if not others:
-        return f"{title}, the only method that was run: {show(own.mean)} {_UNSEEN} ({_guess(verdict, show)})."
-    if verdict.plan.scoring == "accuracy" and all(verdict.score(line.entry).mean == 100 for line in plain):
-        low = f"{own.show(own.low)} to 100 %"
-        text = (
-            f"All {len(plain)} methods are right on all {len(verdict.plan.tested)} matrices that they had not"
-        )
-        return f"{text} seen (95 % interval {low}): these data do not tell them apart."
-    if score.sign * (verdict.chance - (own.low if score.sign > 0 else own.high)) >= 0:
+        return f"{title}, the only method that was run: {right} ({guess})."
+    if verdict.plan.scoring == "accuracy" and all(verdict.score(entry).mean == 100 for entry in plain):
+        all_right = f"All {len(plain)} methods are right on all {len(verdict.plan.tested)} matrices"
+        interval = f"95 % interval {own.show(own.low)} to 100 %"
+        return f"{all_right} that they had not seen ({interval}): these data do not tell them apart."
+    if score.sign * (chance - (own.low if score.sign > 0 else own.high)) >= 0:
         text = f"Nothing here is clearly better than guessing: the best of {len(plain)}, {title}:"
-        return f"{text} {show(own.mean)} {_UNSEEN} ({_guess(verdict, show)}), within {noise}."
-    text = f"Use {title}: {show(own.mean)} {_UNSEEN} (best of {len(plain)}; {_guess(verdict, show)})."
-    other = known[0]
-    name, gap = other.entry.title, verdict.compare(best.entry, other.entry)
-    name = f"Plain {name[0].lower()}{name[1:]}" if other.entry.method in REFERENCES else f"The next, {name}"
-    clear = f"is more than {noise}" if gap.sign else f"is within {noise}"
-    text += f" {name}: {show(verdict.score(other.entry).mean)}. The difference {clear}."
-    if verdict.best.entry.recentered and best.behind is not None and best.behind.sign:
-        aided = f"{show(verdict.score(verdict.best.entry).mean)} with {verdict.best.entry.title}"
+        return f"{text} {right} ({guess}), within {noise}."
+    name = known[0].title
+    name = f"Plain {name[0].lower()}{name[1:]}" if known[0].method in REFERENCES else f"The next, {name}"
+    clear = "more than" if verdict.compare(best, known[0]).sign else "within"
+    text = f"Use {title}: {right} (best of {len(plain)}; {guess})."
+    text += f" {name}: {show(verdict.score(known[0]).mean)}. The difference is {clear} {noise}."
+    if verdict.best.recentered and verdict.behind[best].sign:
+        aided = f"{show(verdict.score(verdict.best).mean)} with {verdict.best.title}"
         text += f" Where all matrices of a new group are there at once: {aided}."
     return text
 
 
+def remarks(verdict: Verdict) -> dict[str, str]:
+    """What else there is to say, and nothing where there is nothing."""
+    ties, failures = tie_sentence(verdict), failure_sentence(verdict)
+    return {"ties": ties, "failures": failures, "confound": confound_sentence(verdict.plan)}
+
+
 def tie_sentence(verdict: Verdict) -> str:
     """Which methods are not clearly behind the best, by name where they are few."""
-    names = [line.entry.title for line in verdict.ranked if line.tied]
-    if not names:
-        return ""
+    names = [entry.title for entry in verdict.tied]
     listed = "; ".join(names) if len(names) <= 3 else f"{len(names)} others, marked ≈ in the table"
-    return f"Not clearly behind {verdict.best.entry.title}: {listed}."
+    return f"Not clearly behind {verdict.best.title}: {listed}." if names else ""
 
 
-def failure_sentence(comparison: Comparison) -> str:
+def failure_sentence(verdict: Verdict) -> str:
     """Which methods failed, with the first reason; empty where none did."""
-    if not comparison.failed:
+    if not verdict.failed:
         return ""
-    names = [entry.title for entry in comparison.failed]
-    total, why = len(names) + len(comparison.outcomes), next(iter(comparison.failed.values()))
+    names = [entry.title for entry in verdict.failed]
+    total, why = len(names) + len(verdict.outcomes), next(iter(verdict.failed.values()))
     listed = "; ".join(names) if len(names) <= 3 else f"{'; '.join(names[:3])} and {len(names) - 3} others"
     return f"{len(names)} of {total} methods failed and are not compared: {listed} ({why})."
 
@@ -265,34 +255,21 @@ def confound_sentence(plan: Plan) -> str:
     share = 1 - inside / np.sum((Y - Y.mean(axis=0)) ** 2) * (n - 1) / max(1, n - k)  # as an adjusted R²
     if share < 0.4:  # as the estimators warn
         return ""
-    what = "targets" if plan.classes is None else "labels"
-    return (
-        f"Groups carry the target: {share:.0%} of the variance of the {what} lies between them, and "
-        "recentering removes what the matrices tell of that."
-    )
-
-
-_UNSEEN = "on matrices it had not seen"
-
-
-def _guess(verdict: Verdict, show: Callable[[float], str]) -> str:
-    if verdict.plan.classes is None:
-        return f"predicting the mean: {show(verdict.chance).removeprefix('R² ')}"
-    return (
-        f"guessing: {show(verdict.chance).removesuffix(' right').removeprefix(verdict.criterion.word + ' ')}"
-    )
+    what = f"{share:.0%} of the variance of the {'targets' if plan.classes is None else 'labels'}"
+    removed = "recentering removes what the matrices tell of that"
+    return f"Groups carry the target: {what} lies between them, and {removed}."
 
 
 def _choose_digits(values: list[float], score: Score) -> Callable[[float], str]:
     """Show percentages without decimals, unless those that differ would look the same."""
     digits = score.digits
-    if score.scale == 100 and len({round(v) for v in values}) == len({round(v, 1) for v in values}):
+    if score.share and len({round(v) for v in values}) == len({round(v, 1) for v in values}):
         digits = int(any(99.5 <= value < 100 for value in values))
     if score.word == SCORES["mae"].word:
         digits = max(0, 2 - int(np.floor(np.log10(max(values)))))
-    before = "" if score.word == "accuracy" else f"{score.word} "
-    after = " right" if score.word == "accuracy" else ""
-    return lambda value: f"{before}{value:.{digits}f}{score.unit}{after}".replace("-", "\N{MINUS SIGN}")
+    before, after = ("", " right") if score.word == "accuracy" else (f"{score.word} ", "")
+    unit = " %" if score.share else ""
+    return lambda value: f"{before}{value:.{digits}f}{unit}{after}".replace("-", "\N{MINUS SIGN}")
 
 
 def _answer(what: str, gain: Estimate, unit: str, against: str) -> str:
@@ -306,6 +283,6 @@ def _answer(what: str, gain: Estimate, unit: str, against: str) -> str:
 def saved_sentence(verdict: Verdict, method: str, file: str) -> str:
     """Which method was kept in a file, and why not the best."""
     text = f"{file} holds {find_method(method).title}, trained on all {len(verdict.plan.trained)} matrices."
-    if method == verdict.unaided[0] and verdict.best.entry.recentered:
-        text += f" {verdict.best.entry.title} needs all matrices of a new group at once and cannot be kept."
+    if method == verdict.unaided[0] and verdict.best.recentered:
+        text += f" {verdict.best.title} needs all matrices of a new group at once and cannot be kept."
     return text

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 
 from spdmetric.estimators import LogEuclideanMetricCV
 from spdmetric.linalg.symmetric import congruence, invsqrtm, logm
-from spdmetric.plots.style import BLUE, GRAY, VERMILLION, Display, find_metric, find_view, row_for
+from spdmetric.plots.style import BLUE, GRAY, VERMILLION, Display, find_metric, find_view
 from spdmetric.validation import check_value, one_of
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 @dataclass(eq=False, repr=False)
 class ChoiceDisplay(Display):
     """Gain of every candidate over the usual one in cross-validation, with its standard error.
-
-    It is recommended to use `from_estimator`.
 
     Parameters
     ----------
@@ -65,13 +63,9 @@ class ChoiceDisplay(Display):
         if not isinstance(metric, LogEuclideanMetricCV):
             raise TypeError("A LogEuclideanMetric chooses nothing: expected a LogEuclideanMetricCV.")
         results, rows = metric.cv_results_, _rows_like_best(metric, "n_neighbors")
-        display = cls(
-            [_name(results["params"][i]) for i in rows],
-            results["mean_gain"][rows],
-            results["gain_error"][rows],
-            chosen=rows.index(metric.best_index_),
-        )
-        return display._named(name).plot(**kwargs)
+        names, gain = [_name(results["params"][i]) for i in rows], results["mean_gain"][rows]
+        display = cls(names, gain, results["gain_error"][rows], chosen=rows.index(metric.best_index_))
+        return display._draw(name, kwargs)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw.
@@ -81,23 +75,21 @@ class ChoiceDisplay(Display):
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
         """
-        (self.ax_,), self.figure_ = row_for(ax)
+        ax = self._begin(ax)
         for k, (gain, error) in enumerate(zip(np.asarray(self.gain), np.asarray(self.error), strict=True)):
             color = VERMILLION if k == self.chosen else BLUE
-            self.ax_.errorbar(gain, k, xerr=error, fmt="o", color=color, capsize=3)
-        self.ax_.axvline(0, color=GRAY, ls=":", zorder=0)
-        self.ax_.set_yticks(np.arange(len(self.names)), self.names)
-        self.ax_.get_yticklabels()[self.chosen].set_color(VERMILLION)
-        self.ax_.invert_yaxis()
-        self.ax_.set(xlabel="gain over the usual candidate, ± one standard error")
+            ax.errorbar(gain, k, xerr=error, fmt="o", color=color, capsize=3)
+        ax.axvline(0, color=GRAY, ls=":", zorder=0)
+        ax.set_yticks(np.arange(len(self.names)), self.names)
+        ax.get_yticklabels()[self.chosen].set_color(VERMILLION)
+        ax.invert_yaxis()
+        ax.set(xlabel="gain over the usual candidate, ± one standard error")
         return self
 
 
 @dataclass(eq=False, repr=False)
 class RadiusPathDisplay(Display):
     """Alignment, and the score in cross-validation, against the radius of the ball.
-
-    It is recommended to use `from_estimator`.
 
     Parameters
     ----------
@@ -153,16 +145,22 @@ class RadiusPathDisplay(Display):
         """
         metric, name, X = find_metric(estimator, "radius", X)
         if isinstance(metric, LogEuclideanMetricCV):
-            score, error = _scores_along(metric)
-            path, chosen = metric.path_, metric.best_params_["radius"]
+            # Candidates that differ from the chosen one in the radius alone.
+            results, path, chosen = metric.cv_results_, metric.path_, metric.best_params_["radius"]
+            rows = _rows_like_best(metric, "rank", "weighting", "n_neighbors", "views")
+            rows.sort(key=lambda i: results["params"][i]["radius"])
+            n_folds = sum(key.startswith("split") for key in results)
+            score, error = results["mean_test_score"][rows], None
+            if n_folds > 1:  # std_test_score divides by n; the standard error of the mean has n - 1 below it
+                error = results["std_test_score"][rows] / np.sqrt(n_folds - 1)
             display = cls(path.radius, path.alignment, score=score, score_error=error, chosen=chosen)
-            return display._named(name).plot(**kwargs)
+            return display._draw(name, kwargs)
         if X is None or y is None:
             todo = "pass X and y to learn others, or draw the path of a LogEuclideanMetricCV"
             raise ValueError(f"A LogEuclideanMetric knows its own radius only: {todo}.")
         fits = [clone(metric).set_params(radius=radius).fit(X, y) for radius in sorted(radii)]
         alignment = np.array([fit.alignment_ for fit in fits])
-        return cls(np.array(sorted(radii), dtype=float), alignment)._named(name).plot(**kwargs)
+        return cls(np.array(sorted(radii), dtype=float), alignment)._draw(name, kwargs)
 
     def plot(self, ax: Axes | None = None, *, score_name: str = "score in cross-validation") -> Self:
         """Draw.
@@ -174,18 +172,17 @@ class RadiusPathDisplay(Display):
         score_name : str, default="score in cross-validation"
             What the legend calls the score.
         """
-        (self.ax_,), self.figure_ = row_for(ax)
-        ax = self.ax_
+        ax = self._begin(ax)
         ax.plot(self.radius, self.alignment, "-o", color=BLUE, label="alignment, all matrices")
         if self.score is not None:
             error, color = self.score_error, VERMILLION
             ax.errorbar(self.radius, self.score, error, fmt="--s", color=color, capsize=3, label=score_name)
+            if np.all(np.asarray(self.score) >= 0):  # alignment has these bounds, most scores too
+                ax.set_ylim(0, 1.02 * max(1.0, np.max(self.score)))
         if self.chosen is not None:
             ax.axvline(self.chosen, color=GRAY, ls=":", zorder=0, label=f"chosen: {self.chosen:g}")
         ylabel = "alignment" if self.score is None else "alignment and score"
         ax.set(xlabel="radius of the ball", ylabel=ylabel)
-        if self.score is not None and np.all(np.asarray(self.score) >= 0):
-            ax.set_ylim(0, 1.02 * max(1.0, np.max(self.score)))  # alignment has these bounds, most scores too
         ax.legend()
         return self
 
@@ -193,8 +190,6 @@ class RadiusPathDisplay(Display):
 @dataclass(eq=False, repr=False)
 class ReferenceSpectrumDisplay(Display):
     """What was learned, direction by direction.
-
-    It is recommended to use `from_estimator`.
 
     Parameters
     ----------
@@ -247,8 +242,7 @@ class ReferenceSpectrumDisplay(Display):
         values, vectors = np.linalg.eigh(G)
         moved = np.linalg.eigvalsh(logm(congruence(invsqrtm(G0), G)))
         start = np.linalg.eigvalsh(G0)
-        display = cls(values[::-1], vectors[:, ::-1], start[::-1], moved[::-1])
-        return display._named(name).plot(**kwargs)
+        return cls(values[::-1], vectors[:, ::-1], start[::-1], moved[::-1])._draw(name, kwargs)
 
     def plot(self, ax: Axes | None = None, *, kind: str = "spectrum") -> Self:
         """Draw.
@@ -262,21 +256,20 @@ class ReferenceSpectrumDisplay(Display):
             log-eigenvalues of G relative to its start.
         """
         check_value("kind", kind, one_of("spectrum", "movement"))
-        (self.ax_,), self.figure_ = row_for(ax)
-        index = np.arange(1, len(np.asarray(self.values)) + 1)
+        ax, movement = self._begin(ax), np.asarray(self.movement)
+        index = np.arange(1, len(movement) + 1)
         if kind == "spectrum":
             every = -(-len(index) // 30)  # more marks would hide the lines
-            self.ax_.semilogy(index, self.start, "--s", color=GRAY, label="start", markevery=every)
-            self.ax_.semilogy(index, self.values, "-o", color=BLUE, label="learned", markevery=every)
-            self.ax_.set(xlabel="eigenvalue, largest first", ylabel="size")
-            self.ax_.legend()
+            ax.semilogy(index, self.start, "--s", color=GRAY, label="start", markevery=every)
+            ax.semilogy(index, self.values, "-o", color=BLUE, label="learned", markevery=every)
+            ax.set(xlabel="eigenvalue, largest first", ylabel="size")
+            ax.legend()
         else:
-            colors = np.where(np.asarray(self.movement) > 0, BLUE, VERMILLION)
-            self.ax_.bar(index, np.asarray(self.movement), color=colors.tolist())
-            self.ax_.axhline(0, color="black", lw=0.8)
-            self.ax_.set(xlabel="direction", ylabel="log-eigenvalue relative to the start")
-        self.ax_.set_title(f"{kind.capitalize()} of the reference point")
-        self.ax_.locator_params("x", integer=True)
+            ax.bar(index, movement, color=np.where(movement > 0, BLUE, VERMILLION).tolist())
+            ax.axhline(0, color="black", lw=0.8)
+            ax.set(xlabel="direction", ylabel="log-eigenvalue relative to the start")
+        ax.set_title(f"{kind.capitalize()} of the reference point")
+        ax.locator_params("x", integer=True)
         return self
 
 
@@ -291,14 +284,3 @@ def _rows_like_best(metric: LogEuclideanMetricCV, *names: str) -> list[int]:
     """Rows of the candidates that have these parameters in common with the chosen one."""
     best, candidates = metric.best_params_, metric.cv_results_["params"]
     return [i for i, row in enumerate(candidates) if all(row.get(name) == best.get(name) for name in names)]
-
-
-def _scores_along(metric: LogEuclideanMetricCV) -> tuple[np.ndarray, np.ndarray | None]:
-    """Scores of the candidates that differ from the chosen one in the radius alone, and their errors."""
-    results = metric.cv_results_
-    n_folds = sum(name.startswith("split") for name in results)
-    rows = _rows_like_best(metric, "rank", "weighting", "n_neighbors", "views")
-    rows.sort(key=lambda i: results["params"][i]["radius"])
-    # std_test_score divides by n; the standard error of the mean has n - 1 below it.
-    error = results["std_test_score"][rows] / np.sqrt(n_folds - 1) if n_folds > 1 else None
-    return results["mean_test_score"][rows], error

@@ -74,9 +74,7 @@ def patterns_of(estimator: Metric, X: ArrayLike, y: ArrayLike) -> Patterns:
 
 @dataclass(eq=False, repr=False)
 class PatternsDisplay(Display):
-    """Patterns of the components of a metric, as maps of the head.
-
-    It is recommended to use `from_estimator`.  Drawing needs MNE (extra ``eeg``).
+    """Patterns of the components of a metric, as maps of the head; they need MNE (extra ``eeg``).
 
     Parameters
     ----------
@@ -123,10 +121,18 @@ class PatternsDisplay(Display):
         """
         several, name, X = find_metric(estimator, "components", X)
         metric, v = find_view(several, view)
+        d = metric.n_features_in_
         if metric is not several:
-            X = np.asarray(to_numpy(X))[:, v, : metric.n_features_in_, : metric.n_features_in_]
-        _check_info(info, metric.n_features_in_)
-        return cls(patterns_of(metric, X, y), info)._named(name).plot(**kwargs)
+            X = np.asarray(to_numpy(X))[:, v, :d, :d]
+        if not isinstance(info, _mne().Info):
+            kind = type(info).__name__
+            raise TypeError(f"info is a {kind}: expected an mne.Info, for instance epochs.info.")
+        if len(info["ch_names"]) != d:
+            got = f"info has {len(info['ch_names'])} channels, but the matrices are {d} x {d}"
+            raise ValueError(f"{got}: pick the channels that they were computed from, in that order.")
+        if info.get_montage() is None:
+            raise ValueError("The channels of info have no places on the head: call info.set_montage(...).")
+        return cls(patterns_of(metric, X, y), info)._draw(name, kwargs)
 
     def plot(
         self,
@@ -150,11 +156,10 @@ class PatternsDisplay(Display):
         n = min(m, 4) if n_components is None else n_components
         if not 1 <= n <= m:
             raise ValueError(f"n_components={n}: the metric has {m} components.")
-        mne = _mne()
         self.ax_, self.figure_ = row_for(ax, n, size=(2.2 * n, 2.6))
         look = {"show": False, "contours": 4, **(topomap_kw or {})}
         for k, one in enumerate(self.ax_):
-            mne.viz.plot_topomap(self.patterns.shown[k], self.info, axes=one, **look)
+            _mne().viz.plot_topomap(self.patterns.shown[k], self.info, axes=one, **look)
             contrast = self.patterns.contrast[k]
             strongest = f"{self.patterns.classes[contrast.argmax()]}: {contrast.max():+.2f} log-power"
             one.set_title(f"component {k + 1}\n{strongest}", fontsize="medium")
@@ -165,14 +170,3 @@ def _mne() -> ModuleType:
     with require_extra("Maps of the head need MNE", "eeg"):
         import mne
     return mne
-
-
-def _check_info(info: mne.Info, d: int) -> None:
-    mne = _mne()
-    if not isinstance(info, mne.Info):
-        raise TypeError(f"info is a {type(info).__name__}: expected an mne.Info, for instance epochs.info.")
-    if len(info["ch_names"]) != d:
-        got = f"info has {len(info['ch_names'])} channels, but the matrices are {d} x {d}"
-        raise ValueError(f"{got}: pick the channels that they were computed from, in that order.")
-    if info.get_montage() is None:
-        raise ValueError("The channels of info have no places on the head: call info.set_montage(...) first.")

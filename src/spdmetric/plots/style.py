@@ -85,10 +85,17 @@ class Display:
     ax_: Any  # Axes, or an array of them
     figure_: Figure
     estimator_name: str | None = None
+    plot: Any  # draws, and returns the display
 
-    def _named(self, name: str) -> Self:
+    def _draw(self, name: str, options: dict[str, Any]) -> Self:
         self.estimator_name = name
-        return self
+        drawn: Self = self.plot(**options)
+        return drawn
+
+    def _begin(self, ax: Axes | None) -> Any:
+        """Keep the given axes, or those of a new figure."""
+        (self.ax_,), self.figure_ = row_for(ax)
+        return self.ax_
 
 
 def find_metric(estimator: object, what: str, X: ArrayLike | None = None) -> tuple[Metric, str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
+from itertools import cycle
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.metrics import pairwise_distances
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from spdmetric.geometry import PAIRWISE_METRICS, mean_riemann, pairwise_distance
-from spdmetric.plots.style import CLASS_LOOKS, Display, find_metric, row_for
+from spdmetric.plots.style import CLASS_LOOKS, Display, find_metric
 from spdmetric.validation import check_spd, check_value, is_regression, one_of, to_numpy
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class EmbeddingDisplay(Display):
     """Matrices in the plane of their two principal components, after `transform`.
 
     Vectors of one entry, as a weighting for two classes gives them, are drawn as histograms, or against
-    regression targets.  It is recommended to use `from_estimator`.
+    regression targets.
 
     Parameters
     ----------
@@ -96,8 +97,7 @@ class EmbeddingDisplay(Display):
         """
         vectors, y, _, name = _find_vectors(estimator, X, y)
         pca = PCA(min(2, vectors.shape[1])).fit(vectors)
-        display = cls(pca.transform(vectors), y, explained=pca.explained_variance_ratio_)
-        return display._named(name).plot(**kwargs)
+        return cls(pca.transform(vectors), y, explained=pca.explained_variance_ratio_)._draw(name, kwargs)
 
     def plot(self, ax: Axes | None = None, *, scatter_kw: dict[str, Any] | None = None) -> Self:
         """Draw.
@@ -109,34 +109,31 @@ class EmbeddingDisplay(Display):
         scatter_kw : dict, optional
             Passed to ``Axes.scatter``; without meaning for histograms.
         """
-        (self.ax_,), self.figure_ = row_for(ax)
+        ax = self._begin(ax)
         points, look = np.asarray(self.points), {"s": 22, "alpha": 0.8, "lw": 0, **(scatter_kw or {})}
         y = np.zeros(len(points)) if self.y is None else np.asarray(self.y)
         labels, on_line = np.unique(y), points.shape[1] == 1
-        explained = np.asarray(() if self.explained is None else self.explained)
+        explained = () if self.explained is None else np.asarray(self.explained)
         shares = [f", {share:.0%} of variance" for share in explained] or ["", ""]
-        self.ax_.set(xlabel="component 1" if on_line else f"component 1{shares[0]}")
         if is_regression(y, "auto"):
-            up = y if on_line else points[:, 1]
-            drawn = self.ax_.scatter(points[:, 0], up, **{"c": y, "cmap": "viridis", **look})
-            self.figure_.colorbar(drawn, ax=self.ax_, label="y")
-            labels = labels[:0]
-        bins = np.histogram_bin_edges(points[:, 0], "sturges")
-        for k, label in enumerate(labels):
-            color, marker = CLASS_LOOKS[k % len(CLASS_LOOKS)]
+            up, labels = y if on_line else points[:, 1], labels[:0]
+            drawn = ax.scatter(points[:, 0], up, **{"c": y, "cmap": "viridis", **look})
+            self.figure_.colorbar(drawn, ax=ax, label="y")
+        bins: Any = np.histogram_bin_edges(points[:, 0], "sturges")
+        for label, (color, marker) in zip(labels, cycle(CLASS_LOOKS), strict=False):
             own: dict[str, Any] = {"color": color, "label": str(label)}
             if on_line:
-                self.ax_.hist(points[y == label, 0], bins, alpha=0.6, **own)
+                ax.hist(points[y == label, 0], bins, alpha=0.6, **own)
             else:
-                self.ax_.scatter(*points[y == label].T, **{"marker": marker, **own, **look})
+                ax.scatter(*points[y == label].T, **{"marker": marker, **own, **look})
         if on_line:
-            self.ax_.set(ylabel="matrices" if len(labels) else "y")
+            ax.set(xlabel="component 1", ylabel="matrices" if len(labels) else "y")
         else:
-            self.ax_.set(ylabel=f"component 2{shares[1]}")
+            ax.set(xlabel=f"component 1{shares[0]}", ylabel=f"component 2{shares[1]}")
             # Distances are what is learned: one unit is one unit in both directions.
-            self.ax_.set_aspect("equal", adjustable="datalim")
+            ax.set_aspect("equal", adjustable="datalim")
         if self.y is not None and 0 < len(labels) <= 12:
-            self.ax_.legend()
+            ax.legend()
         return self
 
 
@@ -144,8 +141,7 @@ class EmbeddingDisplay(Display):
 class PairDistanceDisplay(Display):
     """Distances of all pairs: before learning below the diagonal, after it above.
 
-    Each triangle is in units of its own mean, so that one scale serves both.  It is
-    recommended to use `from_estimator`.
+    Each triangle is in units of its own mean, so that one scale serves both.
 
     Parameters
     ----------
@@ -203,7 +199,7 @@ class PairDistanceDisplay(Display):
             Passed to `plot`.
         """
         vectors, y, X, name = _find_vectors(estimator, X, y)
-        return cls(_distances(X, before), pairwise_distances(vectors), y)._named(name).plot(**kwargs)
+        return cls(_distances(X, before), pairwise_distances(vectors), y)._draw(name, kwargs)
 
     def plot(self, ax: Axes | None = None, *, cmap: str = "viridis", colorbar: bool = True) -> Self:
         """Draw.
@@ -217,33 +213,28 @@ class PairDistanceDisplay(Display):
         colorbar : bool, default=True
             Whether to draw the scale.
         """
-        (self.ax_,), self.figure_ = row_for(ax)
-        both = map(np.asarray, (self.before, self.after))
+        ax, both = self._begin(ax), map(np.asarray, (self.before, self.after))
         before, after = (D / D[~np.eye(len(D), dtype=bool)].mean() for D in both)
         y = None if self.y is None else np.asarray(self.y)
         order = np.arange(len(before)) if y is None else np.argsort(y, kind="stable")
         shown = np.triu(after[np.ix_(order, order)]) + np.tril(before[np.ix_(order, order)], -1)
         np.fill_diagonal(shown, np.nan)  # no distance: left white between the two
-        image = self.ax_.imshow(shown, cmap=cmap, vmin=0, interpolation="nearest")
-        self.ax_.set(xlabel="above the diagonal: after", ylabel="below: before")
-        if y is not None:
-            self._mark_classes(y)
-            self.ax_.set_title("between / within classes: {:.2f} → {:.2f}".format(*self.separation))
+        image = ax.imshow(shown, cmap=cmap, vmin=0, interpolation="nearest")
+        ax.set(xlabel="above the diagonal: after", ylabel="below: before")
+        if y is not None:  # names of the classes along both sides, and lines between them
+            labels, counts = np.unique(y, return_counts=True)
+            ends = np.cumsum(counts)
+            for end in ends[:-1]:
+                ax.axhline(end - 0.5, color="white", lw=1)
+                ax.axvline(end - 0.5, color="white", lw=1)
+            middles, names = ends - counts / 2 - 0.5, [str(label) for label in labels]
+            ax.set_xticks(middles, names)
+            ax.set_yticks(middles, names, rotation=90, va="center")
+            ax.tick_params(length=0)
+            ax.set_title("between / within classes: {:.2f} → {:.2f}".format(*self.separation))
         label = "distance / mean distance"
-        self.colorbar_ = self.figure_.colorbar(image, ax=self.ax_, label=label) if colorbar else None
+        self.colorbar_ = self.figure_.colorbar(image, ax=ax, label=label) if colorbar else None
         return self
-
-    def _mark_classes(self, y: np.ndarray) -> None:
-        """Name the classes along both sides, and draw lines between them."""
-        labels, counts = np.unique(y, return_counts=True)
-        ends = np.cumsum(counts)
-        for end in ends[:-1]:
-            self.ax_.axhline(end - 0.5, color="white", lw=1)
-            self.ax_.axvline(end - 0.5, color="white", lw=1)
-        middles, names = ends - counts / 2 - 0.5, [str(label) for label in labels]
-        self.ax_.set_xticks(middles, names)
-        self.ax_.set_yticks(middles, names, rotation=90, va="center")
-        self.ax_.tick_params(length=0)
 
 
 def _distances(X: ArrayLike, what: str | TransformerMixin | None) -> np.ndarray:
