@@ -143,10 +143,10 @@ def test_labels_of_a_new_domain_by_hand(weight, subjects):
     """The vectors of both, of twice the rank; ridge regression, class means after it; and own ones alone."""
     model, X, y = subjects
     adapted = model.adapt(X[:20], y[:20], weight=weight)
-    own = adapted.metric_.embedding_.domain_mean
+    own = adapted.metric_.embedding_.domain_means[0]
     np.testing.assert_allclose(own, mean_riemann(X[:20]), rtol=1e-8)
     Z = congruence(invsqrtm(own), X[20:])
-    W = adapted.metric_.embedding_.factor @ model.metric_.embedding_.whitening
+    W = adapted.metric_.embedding_.factors[0] @ model.metric_.embedding_.whitening[0]
     np.testing.assert_allclose(W[:2], model.metric_.components_, atol=1e-10)
     V = tangent_vectors(Z, factor=W)
     codes, training = np.searchsorted(model.classes_, y), model._training
@@ -180,7 +180,7 @@ def test_own_labels_speak_for_themselves_where_each_class_has_two(subjects):
     both = model.adapt(X[:20], y[:20])
     assert both._own is not None
     moved = both.adapt(X[20:])  # the second opinion moves along
-    np.testing.assert_allclose(moved._own.metric_.embedding_.mean, mean_riemann(X[20:]), rtol=1e-8)
+    np.testing.assert_allclose(moved._own.metric_.embedding_.means[0], mean_riemann(X[20:]), rtol=1e-8)
     assert moved.partial_adapt(X[20:])._own is not None
     contradictory = model.adapt(np.repeat(X[:3], 2, axis=0), np.tile([0, 1], 3))
     assert contradictory._own is None
@@ -232,7 +232,7 @@ def test_after_labels_a_session_goes_on(subjects):
     adapted = model.adapt(X[:20], y[:20])
     again = adapted.adapt(X[20:])
     assert again.predict(X[20:]).shape == (30,)
-    np.testing.assert_allclose(again.metric_.embedding_.domain_mean, mean_riemann(X[20:]), rtol=1e-8)
+    np.testing.assert_allclose(again.metric_.embedding_.domain_means[0], mean_riemann(X[20:]), rtol=1e-8)
     twice = adapted.adapt(X[:20], y[:20])  # training is not forgotten, nor counted twice
     np.testing.assert_array_equal(twice.predict_proba(X), adapted.predict_proba(X))
     assert not hasattr(model, "own_weight_")

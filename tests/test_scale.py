@@ -83,7 +83,7 @@ def test_default_chunks_give_the_bits_of_arrays(rng, tmp_path, init):
     np.testing.assert_array_equal(there.reference_, reference)
     assert there.alignment_ == alignment
     center = MEANS[init](average_over(X, np.ones(n)), n)
-    np.testing.assert_array_equal(there.embedding_.center, center)
+    np.testing.assert_array_equal(there.embedding_.starts[0].center, center)
 
 
 def test_float32_and_rounding_asymmetry(data, tmp_path, chunks_of):

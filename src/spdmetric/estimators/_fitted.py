@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spdmetric import validation
 from spdmetric.estimators._domains import find_domain_means, read_checked, recenter_rows
-from spdmetric.estimators.embedding import AnyEmbedding, Embedding, embedding_at, turn_vectors
+from spdmetric.estimators.embedding import Embedding, embedding_at
 from spdmetric.geometry import geodesic
 from spdmetric.io.atomic import atomic_file
 from spdmetric.linalg.symmetric import Array, array_namespace, congruence, detached, is_complex, like
@@ -58,7 +58,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
     """
 
     init: str | Array
-    embedding_: AnyEmbedding
+    embedding_: Embedding
     gamma_: float | None
     domains_: np.ndarray | None = None
     domain_means_: np.ndarray | None = None
@@ -83,8 +83,8 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         """Set the attributes that say what was learned."""
         embedding = embedding_at(start, solution.point, self.n_features_in_)
         if weighting is not None:  # its directions, (p, q), come in the frame of the factor
-            turned = turn_vectors(embedding.frame, weighting.directions.T)
-            embedding = replace(embedding, weighting=np.ascontiguousarray(turned.T))
+            directions = embedding.turn(weighting.directions.T).T
+            embedding = replace(embedding, weighting=np.ascontiguousarray(directions))
         self.embedding_ = embedding
         self.weighting_penalty_ = None if weighting is None else weighting.penalty
         self.weighting_score_ = None if weighting is None else weighting.score
@@ -116,7 +116,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
     def view_scales_(self) -> np.ndarray:
         """What the vectors of each view are multiplied with; 0 for one that is not used."""
         check_is_fitted(self)
-        used = getattr(self.embedding_, "scales", (1.0,))
+        used = self.embedding_.scales
         return np.pad(used, (0, (self.n_views_ or 1) - len(used)))
 
     @property
@@ -148,11 +148,11 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         if input_features is None or self.embedding_.low_rank or self.weighting_ is not None:
             return numbered
         names: list[str] = []
-        for v, view in enumerate(self.embedding_.views):
+        for v, start in enumerate(self.embedding_.starts):
             prefix = "" if self.n_views_ is None else f"{self.view_names_[v] if self.view_names_ else v}·"
-            channels = input_features[: len(view.basis)]
+            channels = input_features[: len(start.basis)]
             pairs = [f"{prefix}{one}·{other}" for one, other in combinations_with_replacement(channels, 2)]
-            if is_complex(view.factor):  # the order is that of the vectors
+            if is_complex(start.center):  # the order is that of the vectors
                 pairs = [f"{pair} real" for pair in pairs]
                 pairs += [f"{prefix}{one}·{other} imag" for one, other in combinations(channels, 2)]
             names += pairs
@@ -265,9 +265,9 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         """Vectors of matrices in memory, in float64."""
         return self._placed().embed(self._check_matrices(X, name=name), name=name)
 
-    def _placed(self) -> AnyEmbedding:
+    def _placed(self) -> Embedding:
         """The embedding, if it is known what matrices are to be recentered by."""
-        if self.domains_ is not None and self.embedding_.views[0].domain_mean is None:
+        if self.domains_ is not None and self.embedding_.domain_means is None:
             raise ValueError(
                 "This metric was fitted with sample_domain, and does not know by which mean to recenter "
                 "these matrices: pass sample_domain to transform, or adapt() to their session first."
@@ -288,13 +288,13 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         if is_dask_array(X):
             from spdmetric.distributed import arrays
 
-            whitened = self.embedding_.update(_set_mean)
+            whitened = replace(self.embedding_, domain_means=None)
             recentered = recenter_rows(X, index, means)
             Z = arrays.transform(recentered, whitened.embed, whitened.n_features, None)
             return Z.astype(np.float32) if single else Z
         parts, vectors = [], []
         for k, mean in enumerate(means):
-            embedding = self.embedding_.update(_set_mean, mean)
+            embedding = replace(self.embedding_, domain_means=tuple(self.embedding_.split(mean)))
             for rows in np.array_split(np.flatnonzero(index == k), len(row_chunks(X.shape))):
                 if rows.size:
                     some = read_checked(X, rows) if is_stored(X) else _take_rows(X, rows)
@@ -459,28 +459,26 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
             )
         X = self._check_matrices(validation.leave_out(X, sample_weight))
         weight = validation.check_weights(sample_weight, X)
-        total = weight.sum()
-        total += self.embedding_.views[0].session_weight if resumed else 0.0
+        embedding = self.embedding_
+        total = weight.sum() + (embedding.session_weight if resumed else 0.0)
         share, weight = weight.sum() / total, weight / weight.max()
-
-        def mean_of(X: np.ndarray) -> np.ndarray:
-            return find_mean(self._mean_name, average_over(X, weight), len(X), X.dtype)
-
-        def carry(before: Embedding, X: np.ndarray) -> Embedding:
-            moved = {}
-            if self.domains_ is None:
-                # Singular ones have no such mean.
-                mean = mean_of(validation.check_spd(congruence(before.basis.conj().T, X)))
-                moved["center"] = geodesic(before.center, mean, share)
-            else:  # domains were whitened before anything was learned: so is the new one
-                mean = mean_of(validation.check_spd(X))
-                if resumed and before.domain_mean is not None:
-                    mean = geodesic(before.domain_mean, mean, share)
-                moved["domain_mean"] = mean
-            return replace(before, session_weight=float(total), **moved)
-
+        parts, known = embedding.split(X), embedding.domain_means if resumed else None
+        if self.domains_ is None:
+            bases = (one.basis.conj().T for one in embedding.starts)
+            parts = list(map(congruence, bases, parts))
+            known = tuple(one.center for one in embedding.starts)
+        means = []
+        for A in parts:
+            A = validation.check_spd(A)  # singular ones have no such mean
+            means.append(find_mean(self._mean_name, average_over(A, weight), len(A), A.dtype))
+        if known is not None:
+            means = [geodesic(old, mean, share) for old, mean in zip(known, means, strict=True)]
+        moved: dict[str, Any] = {"domain_means": tuple(means)}
+        if self.domains_ is None:
+            starts = zip(embedding.starts, means, strict=True)
+            moved = {"starts": tuple(one._replace(center=mean) for one, mean in starts)}
         adapted = copy(self)
-        adapted.embedding_ = self.embedding_.update(carry, X)
+        adapted.embedding_ = replace(embedding, session_weight=float(total), **moved)
         return adapted
 
     @property
@@ -495,11 +493,6 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         tags.input_tags.positive_only = False
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _set_mean(embedding: Embedding, mean: np.ndarray | None = None) -> Embedding:
-    """The same for matrices of a domain, or for such as are recentered."""
-    return replace(embedding, domain_mean=mean)
 
 
 def _take_rows(X: Array, rows: np.ndarray) -> Array:

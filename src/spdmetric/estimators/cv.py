@@ -29,7 +29,6 @@ from spdmetric.estimators._fitted import (
 )
 from spdmetric.estimators._selection import Candidate, Table, Whitened
 from spdmetric.estimators._streaming import RandomState, draw_seed
-from spdmetric.estimators.embedding import turn_vectors
 from spdmetric.estimators.metric import (
     LogEuclideanMetric,
     check_data,
@@ -329,12 +328,12 @@ class LogEuclideanMetricCV(FittedMetric):
         self.path_ = Path(
             radius=np.array(radii, dtype=float),
             alignment=np.array([1 - solution.value for solution in solutions]),
-            distance=np.array([np.linalg.norm(p.S) for p in points]) / np.sqrt(len(self.embedding_.views)),
+            distance=np.array([np.linalg.norm(p.S) for p in points]) / np.sqrt(len(self.embedding_.starts)),
             condition=np.exp([point.spread for point in points]),
         )
         plain = vectors = solution.evaluation.vectors
         if chosen.rank is None:
-            plain = turn_vectors(self.embedding_.frame, vectors)
+            plain = self.embedding_.turn(vectors)
         vectors = plain if weighting is None else vectors @ weighting.directions
         return Training(rows, whitened, vectors, plain, problem.start)
 

@@ -25,7 +25,7 @@ from spdmetric.estimators._streaming import (
     draw_seed,
     stochastic_solver,
 )
-from spdmetric.estimators.embedding import AnyEmbedding, embedding_at
+from spdmetric.estimators.embedding import embedding_at
 from spdmetric.linalg.batch import map_views
 from spdmetric.linalg.symmetric import Array
 from spdmetric.linalg.threads import Map, threads
@@ -577,18 +577,14 @@ def find_problem(
 
 def _check_comparable(data: Data, start: Start | ViewStarts, rank: int) -> None:
     """Refuse matrices that are singular on the directions where learning starts."""
-    embedding = embedding_at(start, start.ball(rank, 0.0).center)
-    singular = int(data.total(partial(_count_singular, embedding)))
+    embedding = embedding_at(start, start.ball(rank, 0.0).center, data.shape[-1])
+    singular = int(data.total(embedding.count_singular))
     if singular:
         raise ValueError(
             f"{singular} of {data.shape[0]} matrices of X cannot be compared with the start: they are "
             f"singular on the {rank} directions on which the classes differ most. Choose a smaller rank, "
             "drop them, or estimate the matrices with shrinkage."
         )
-
-
-def _count_singular(embedding: AnyEmbedding, X: np.ndarray, target: object) -> np.ndarray:
-    return np.array(embedding.count_singular(X))
 
 
 def solve_path(
