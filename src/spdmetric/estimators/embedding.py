@@ -232,16 +232,17 @@ def embedding_at(start: Start | ViewStarts, point: Any, size: int) -> Embedding:
     At full rank the factor is made symmetric: ``W W0 = U diag(sigma) V'`` is ``U V'`` times the symmetric
     ``V diag(sigma) V'``.
     """
-    several = isinstance(start, ViewStarts)
-    starts, scales = (start.views, start.scales) if several else ((start,), (1.0,))
-    factors = tuple(one.factor for one in (point.views if several else (point,)))
+    if isinstance(start, ViewStarts):
+        starts, points, scales, whole = start.views, point.views, start.scales, size
+    else:
+        starts, points, scales, whole = (start,), (point,), (1.0,), None
+    factors = tuple(one.factor for one in points)
     frames = [np.eye(len(W), dtype=W.dtype) for W in factors]
     if not point.low_rank:
         for v, one in enumerate(starts):
             U, _, Vt = np.linalg.svd(factors[v] @ one.factor)
             frames[v] = U @ Vt
     distance = float(np.linalg.norm(point.S)) / sqrt(len(starts))
-    whole = size if several else None
     return Embedding(starts, factors, tuple(frames), scales, whole, point.low_rank, distance)
 
 
