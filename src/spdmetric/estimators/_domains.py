@@ -5,7 +5,7 @@ Recentered, ``M^{-1/2} X M^{-1/2}``, matrices of all domains can be compared, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -33,15 +33,34 @@ def recenter_domains(
     """
     if not is_stored(X) and not is_dask_array(X):
         X = validation.check_psd(validation.leave_out(X, sample_weight), None)
+    names, means, index = find_domain_means(X, sample_domain, sample_weight, {}, mean=mean, map=map)
+    return recenter_rows(X, index, means), (names, np.stack(means))
+
+
+def find_domain_means(
+    X: Array,
+    sample_domain: Array,
+    sample_weight: Array | None,
+    known: Mapping[Any, np.ndarray],
+    *,
+    mean: str,
+    map: Map = map,
+) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
+    """Names of the domains of some matrices, their means, and which of these each matrix belongs to.
+
+    A domain that is not known has the mean of its matrices at hand.
+    """
     domains = validation.leave_out(validation.check_domains(sample_domain, X.shape[0]), sample_weight)
     names, index = np.unique(domains, return_inverse=True)
-    weight = validation.check_weights(sample_weight, np.empty(X.shape[0]))
-    weight = weight / weight.max()
-    means = []
+    weight = validation.check_weights(sample_weight, index)
+    weight, means = weight / weight.max(), []
     for k, name in enumerate(names.tolist()):
         rows = np.flatnonzero((index == k) & (weight > 0))
-        means.append(domain_mean(X, rows, name, weight[rows], mean=mean, map=map))
-    return recenter_rows(X, index, means), (names, np.stack(means))
+        found = known.get(name)
+        if found is None:
+            found = domain_mean(X, rows, name, weight[rows], mean=mean, map=map)
+        means.append(found)
+    return names, means, index
 
 
 def share_between_domains(
@@ -76,11 +95,17 @@ def warn_if_confounded(y: Array, sample_domain: Array, sample_weight: Array | No
 
 def recenter_rows(X: Array, index: np.ndarray, means: list[np.ndarray]) -> Any:
     """Matrices, each recentered by one of the means; those of a file or a cluster when they are read."""
-    factors = map_padded(invsqrtm, np.stack(means))
+    M = np.stack(means)
+    if M.ndim == 3:
+        factors = invsqrtm(M)
+    else:
+        sizes = records.find_view_sizes(M)
+        factors = pad_views([invsqrtm(M[:, v, :k, :k]) for v, k in enumerate(sizes)], M.shape[-1])
     if is_dask_array(X):
         from spdmetric.distributed import arrays
 
-        return arrays.map_rows(X, index, partial(_whiten_rows, factors=factors))
+        whiten = partial(_check_and_whiten, factors=factors)
+        return arrays.map_rows(X, index, whiten, np.result_type(X.dtype, np.float64))
     if is_stored(X):
         return LazyStack(
             X.shape, lambda rows: _whiten_rows(read_checked(X, rows), index[rows], factors), X.dtype
@@ -89,7 +114,7 @@ def recenter_rows(X: Array, index: np.ndarray, means: list[np.ndarray]) -> Any:
 
 
 def domain_mean(
-    X: Array, rows: np.ndarray, name: Any, weight: np.ndarray | None = None, *, mean: str, map: Map = map
+    X: Array, rows: np.ndarray, name: Any, weight: np.ndarray, *, mean: str, map: Map
 ) -> np.ndarray:
     """Mean of the matrices of one domain, checked already if they are in memory."""
     if rows.size < 2:
@@ -97,7 +122,6 @@ def domain_mean(
             f"Domain {name!r} of sample_domain: expected two or more matrices with weight, got {rows.size}. "
             "Recentered by its own mean, a single matrix is the identity: nothing is left of it."
         )
-    weight = np.ones(rows.size) if weight is None else weight
     if len(X.shape) == 4:
         of_views = (_one_view(X, v, k) for v, k in enumerate(records.find_view_sizes(X)))
         means = [domain_mean(view, rows, name, weight, mean=mean, map=map) for view in of_views]
@@ -123,34 +147,16 @@ def _one_view(X: Array, v: int, size: int) -> Any:
     return LazyStack(shape, lambda rows: records.take_view(records.read(X, rows), v, size), X.dtype)
 
 
-def map_padded(f: Callable[[np.ndarray], np.ndarray], X: np.ndarray) -> np.ndarray:
-    """A function of matrices (n, d, d), or of those of each view without its padding."""
-    if X.ndim == 3:
-        return f(X)
-    return pad_views([f(X[:, v, :k, :k]) for v, k in enumerate(records.find_view_sizes(X))], X.shape[-1])
-
-
-def find_domain_means(
-    X: Array, sample_domain: Array, known: Mapping[Any, np.ndarray], *, mean: str
-) -> tuple[list[np.ndarray], np.ndarray]:
-    """Means of the domains of some matrices, and which of these each matrix belongs to.
-
-    A domain that is not known has the mean of its matrices at hand.
-    """
-    names, index = np.unique(validation.check_domains(sample_domain, X.shape[0]), return_inverse=True)
-    means = [
-        known[name] if name in known else domain_mean(X, np.flatnonzero(index == k), name, mean=mean)
-        for k, name in enumerate(names.tolist())
-    ]
-    return means, index
-
-
 def groups_of_domains(sample_domain: Array, sample_weight: Array | None) -> np.ndarray | None:
     """Domains as groups that folds keep together, numbered as they come; None for fewer than two."""
     domains = validation.check_domains(sample_domain, len(sample_domain))
     domains = validation.leave_out(domains, sample_weight)
     _, first, index = np.unique(domains, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[index] if len(first) > 1 else None
+
+
+def _check_and_whiten(X: np.ndarray, index: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    return _whiten_rows(validation.check_psd(X, None), index, factors)
 
 
 def _whiten_rows(X: np.ndarray, index: np.ndarray, factors: np.ndarray) -> np.ndarray:

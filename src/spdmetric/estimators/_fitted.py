@@ -284,7 +284,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         X = X if is_stored(X) or is_dask_array(X) else self._check_matrices(X)
         known = dict(zip(self.domains_.tolist(), self.domain_means_, strict=True))
         here = validation.to_numpy(X)
-        means, index = find_domain_means(here, sample_domain, known, mean=self._mean_name)
+        _, means, index = find_domain_means(here, sample_domain, None, known, mean=self._mean_name)
         if is_dask_array(X):
             from spdmetric.distributed import arrays
 

@@ -37,6 +37,7 @@ from spdmetric.objectives.data import (
     check_target,
     fits,
     is_stored,
+    leave_out_stored,
     row_chunks,
     stored_shape,
 )
@@ -468,22 +469,23 @@ def check_data(
     ``metric`` says what y holds, how classes are weighed, and what domains are recentered by.  Returns the
     data, the classes, None for regression targets, and names and means of the domains.
     """
-    labels, weights, domains = y, sample_weight, None
-    if sample_domain is not None:
-        X, domains = recenter_domains(X, sample_domain, sample_weight, mean=metric._mean_name, map=map)
-    rows = row_chunks(stored_shape(X)) if is_stored(X) else None
-    client = None
-    if is_dask_array(X):
-        from spdmetric.distributed.arrays import align_columns, chunk_rows, compute, compute_lazily
-        from spdmetric.distributed.cluster import current_client
+    labels, weights, domains, client, rows = y, sample_weight, None, None, None
+    is_dask = is_dask_array(X)
+    if is_dask:
+        from spdmetric.distributed import arrays, cluster
         from spdmetric.distributed.data import check_cluster_data
 
-        X, labels, weights = align_columns(X, y, sample_weight)
-        client = current_client()
-        if client is None:
-            rows = chunk_rows(X)
-            X = compute(X) if fits(prod(X.shape[:-2]), X.shape[-1]) else compute_lazily(X)
-            labels, weights = (None if v is None else compute(v) for v in (labels, weights))
+        X, labels, weights = arrays.align_columns(X, y, sample_weight)
+        X, client = arrays.leave_out(X, weights), cluster.current_client()
+    elif is_stored(X):
+        rows = row_chunks(stored_shape(X))
+        X = leave_out_stored(X, weights)
+    if sample_domain is not None:
+        X, domains = recenter_domains(X, sample_domain, sample_weight, mean=metric._mean_name, map=map)
+    if is_dask and client is None:
+        rows = arrays.chunk_rows(X)
+        X = arrays.compute(X) if fits(prod(X.shape[:-2]), X.shape[-1]) else arrays.compute_lazily(X)
+        labels, weights = (None if v is None else arrays.compute(v) for v in (labels, weights))
     what = weights, metric.class_weight, metric.task
     classes: np.ndarray | None
     data: Any

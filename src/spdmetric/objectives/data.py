@@ -474,6 +474,21 @@ def check_stored(X: Array, rank: int | None, rows: list[slice], map: Map = map) 
     return LazyStack(X.shape, of_rows, dtype)
 
 
+def leave_out_stored(X: Array, sample_weight: Array | None) -> Array:
+    """A stack that is read, with the identity in place of matrices without weight."""
+    left = check_weights(sample_weight, X) == 0
+    if not left.any():
+        return X
+    _check_file(X)
+
+    def of_rows(rows: Rows) -> np.ndarray:
+        some = np.array(read(X, rows))
+        some[left[rows][: len(some)]] = np.eye(X.shape[-1])
+        return some
+
+    return LazyStack(X.shape, of_rows, X.dtype)
+
+
 def _check_file(X: Array) -> None:
     """A memory map of a file that was cut short would end the process when it is read."""
     filename = getattr(X, "filename", None)
