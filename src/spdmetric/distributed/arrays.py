@@ -150,10 +150,11 @@ def _map_chunk(X: np.ndarray, column: np.ndarray, *, of_rows: Callable[..., np.n
     return of_rows(np.asarray(X), column.reshape(-1)) if len(X) else X
 
 
-def transform(X: Any, embed: Callable[..., np.ndarray], p: int, rank: int | None) -> DaskArray:
+def transform(
+    X: Any, embed: Callable[..., np.ndarray], p: int, rank: int | None, dtype: np.dtype
+) -> DaskArray:
     """Return the vectors, of length p, of matrices of at least some rank; nothing is computed yet."""
     X = whole_matrices(X)
-    dtype = np.dtype(np.float32 if X.dtype in (np.float32, np.complex64) else np.float64)
     return X.map_blocks(
         partial(_embed_block, embed=embed, p=p, rank=rank, dtype=dtype, n_chunks=len(X.chunks[0])),
         dtype=dtype,

@@ -17,28 +17,22 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from spdmetric import validation
-from spdmetric.estimators._domains import find_domain_means, read_checked, recenter_rows
+from spdmetric.estimators._domains import find_domain_means, recenter_rows
 from spdmetric.estimators.embedding import Embedding, embedding_at
 from spdmetric.geometry import geodesic
 from spdmetric.io.atomic import atomic_file
 from spdmetric.linalg.symmetric import Array, array_namespace, congruence, detached, is_complex, like
 from spdmetric.linalg.threads import one_thread
 from spdmetric.means import average_over, find_mean
-from spdmetric.objectives.data import check_chunks, check_memory, is_stored, row_chunks, stored_shape
+from spdmetric.objectives.data import check_chunks, check_memory, is_stored, row_chunks
 from spdmetric.objectives.start import Start, ViewStarts
 from spdmetric.objectives.weighting import Weighting
 from spdmetric.solvers import Solution
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:
-
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands for scikit-learn's: nothing can be set, so nothing is ever called."""
-
-    def with_callbacks(method: Any) -> Any:
-        """Return the method as it is."""
-        return method
+except ImportError:  # before 1.9 nothing can be set, so nothing is ever called
+    CallbackSupportMixin, with_callbacks = object, lambda method: method
 
 
 class StackEstimator(BaseEstimator):
@@ -51,7 +45,7 @@ class StackEstimator(BaseEstimator):
         return tags
 
 
-class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, StackEstimator):
+class FittedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StackEstimator, CallbackSupportMixin):
     """What `LogEuclideanMetric` and `LogEuclideanMetricCV` can do after `fit`.
 
     All of it follows from ``embedding_`` and the means of domains; of the parameters it needs ``init``.
@@ -202,21 +196,37 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
             for tensors tensors, on their own device; for a dask array one that is computed when it is asked.
         """
         check_is_fitted(self)
-        if sample_domain is not None:
-            return self._transform_domains(X, sample_domain)
+        single, in_memory = validation.is_single(X), not is_stored(X) and not is_dask_array(X)
+        X, embedding = self._check_matrices(X) if in_memory else self._check_shape(X), self.embedding_
+        if sample_domain is None:
+            self._check_placed()
+        else:
+            if self.domains_ is None or self.domain_means_ is None:
+                raise ValueError(
+                    "sample_domain: this metric was fitted without. Fit it with sample_domain, or adapt() it "
+                    "to each new session."
+                )
+            known = dict(zip(self.domains_.tolist(), self.domain_means_, strict=True))
+            here = validation.to_numpy(X)
+            _, means, index = find_domain_means(here, sample_domain, None, known, mean=self._mean_name)
+            if in_memory:
+                places = [np.flatnonzero(index == k) for k in range(len(means))]
+                there = (replace(embedding, domain_means=tuple(embedding.split(mean))) for mean in means)
+                vectors = [one.embed(_take_rows(X, rows)) for one, rows in zip(there, places, strict=True)]
+                joined, order = array_namespace(X).concat(vectors), np.argsort(np.concatenate(places))
+                return validation.as_float(_take_rows(joined, order), single=single)
+            X, embedding = recenter_rows(X, index, means), replace(embedding, domain_means=None)
+        if in_memory:
+            return validation.as_float(embedding.embed(X), single=single)
+        dtype = np.dtype(np.float32 if single else np.float64)
         if is_dask_array(X):
             from spdmetric.distributed import arrays
 
-            self._check_shape(X)
-            embedding = self._placed()
-            return arrays.transform(X, embedding.embed, embedding.n_features, embedding.rank)
-        if not is_stored(X):
-            return validation.as_float(self._vectors(X), single=validation.is_single(X))
-        dtype = np.float32 if validation.is_single(X) else np.float64
-        vectors = np.empty((stored_shape(X)[0], self.embedding_.n_features), dtype=dtype)
-        for rows, some in self._vectors_by_chunks(X):
-            vectors[rows] = some
-        return vectors
+            return arrays.transform(X, embedding.embed, embedding.n_features, embedding.rank, dtype)
+        found = np.empty((X.shape[0], embedding.n_features), dtype=dtype)
+        for rows, some in _embed_chunks(embedding, X):
+            found[rows] = some
+        return found
 
     @one_thread
     def transform_to(self, X: Array, path: str | os.PathLike[str]) -> Path:
@@ -235,12 +245,14 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         """
         check_is_fitted(self)
         X = X if is_stored(X) or is_dask_array(X) else validation.as_numpy(X, "X")
+        self._check_shape(X)
+        self._check_placed()
         dtype = np.dtype(np.float32 if validation.is_single(X) else np.float64)
-        shape = (stored_shape(X)[0], self.embedding_.n_features)
+        shape = (X.shape[0], self.embedding_.n_features)
         with atomic_file(path) as file:
             header = {"descr": dtype.str, "fortran_order": False, "shape": shape}
             np.lib.format.write_array_header_2_0(file, header)
-            for _, vectors in self._vectors_by_chunks(X):
+            for _, vectors in _embed_chunks(self.embedding_, X):
                 file.write(np.ascontiguousarray(vectors, dtype=dtype).data)
         return Path(path)
 
@@ -259,63 +271,40 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
             At rank m, the m x m matrices ``W X W'``.
         """
         check_is_fitted(self)
-        return self.embedding_.restore(_check_vectors(vectors))
+        if not validation.is_tensor(vectors):
+            vectors = validation.as_numbers(vectors, "vectors")
+        xp = array_namespace(vectors)
+        if xp.isdtype(vectors.dtype, "complex floating"):
+            raise ValueError("vectors is complex: complex data not supported, expected real numbers.")
+        vectors = validation.as_float(vectors)
+        if vectors.ndim == 2:
+            bad = validation.first_true(~xp.all(xp.isfinite(detached(vectors)), axis=1))
+            if bad is not None:
+                raise ValueError(f"vectors[{bad}] contains NaN or infinity: expected finite numbers.")
+        return self.embedding_.restore(vectors)
 
     def _vectors(self, X: Array, name: str = "X") -> Array:
         """Vectors of matrices in memory, in float64."""
-        return self._placed().embed(self._check_matrices(X, name=name), name=name)
+        self._check_placed()
+        return self.embedding_.embed(self._check_matrices(X, name=name), name=name)
 
-    def _placed(self) -> Embedding:
-        """The embedding, if it is known what matrices are to be recentered by."""
+    def _check_placed(self) -> None:
+        """Refuse matrices if it is not known what they are to be recentered by."""
         if self.domains_ is not None and self.embedding_.domain_means is None:
             raise ValueError(
                 "This metric was fitted with sample_domain, and does not know by which mean to recenter "
                 "these matrices: pass sample_domain to transform, or adapt() to their session first."
             )
-        return self.embedding_
-
-    def _transform_domains(self, X: Array, sample_domain: Array) -> Array:
-        if self.domains_ is None or self.domain_means_ is None:
-            raise ValueError(
-                "sample_domain: this metric was fitted without. Fit it with sample_domain, or adapt() it to "
-                "each new session."
-            )
-        single = validation.is_single(X)
-        X = X if is_stored(X) or is_dask_array(X) else self._check_matrices(X)
-        known = dict(zip(self.domains_.tolist(), self.domain_means_, strict=True))
-        here = validation.to_numpy(X)
-        _, means, index = find_domain_means(here, sample_domain, None, known, mean=self._mean_name)
-        if is_dask_array(X):
-            from spdmetric.distributed import arrays
-
-            whitened = replace(self.embedding_, domain_means=None)
-            recentered = recenter_rows(X, index, means)
-            Z = arrays.transform(recentered, whitened.embed, whitened.n_features, None)
-            return Z.astype(np.float32) if single else Z
-        parts, vectors = [], []
-        for k, mean in enumerate(means):
-            embedding = replace(self.embedding_, domain_means=tuple(self.embedding_.split(mean)))
-            for rows in np.array_split(np.flatnonzero(index == k), len(row_chunks(X.shape))):
-                if rows.size:
-                    some = read_checked(X, rows) if is_stored(X) else _take_rows(X, rows)
-                    parts.append(rows)
-                    vectors.append(validation.as_float(embedding.embed(some), single=single))
-        return _take_rows(array_namespace(vectors[0]).concat(vectors), np.argsort(np.concatenate(parts)))
-
-    def _vectors_by_chunks(self, X: Array) -> Iterator[tuple[slice, np.ndarray]]:
-        embedding, shape = self._placed(), stored_shape(X)
-        self._check_shape(X, getattr(X, "view_names", None))
-        parts = row_chunks(shape)
-        for rows, (_, chunk) in zip(parts, check_chunks(X, embedding.rank, parts), strict=True):
-            yield rows, embedding.embed(chunk, first=rows.start)
 
     def _check_matrices(self, X: Array, *, name: str = "X") -> Array:
-        checked = validation.check_psd(X, self.embedding_.rank, name=name)
-        self._check_shape(checked, getattr(X, "view_names", None), name)
-        return checked
+        """Check matrices in memory; they come in float64."""
+        names = getattr(X, "view_names", None)
+        return self._check_shape(validation.check_psd(X, self.embedding_.rank, name=name), names, name)
 
-    def _check_shape(self, X: Array, names: tuple[str, ...] | None = None, name: str = "X") -> None:
+    def _check_shape(self, X: Array, names: tuple[str, ...] | None = None, name: str = "X") -> Array:
         """Refuse matrices of another size, or other views, than those of `fit`."""
+        validation.check_stack(X, name, views=True)
+        names = getattr(X, "view_names", names)
         V, known, shape = self.n_views_, self.view_names_, tuple(X.shape)
         if (shape[1] if len(shape) == 4 else None) != V:
             expected = f"(n_samples, {V}, d, d), as in fit" if V else "(n_matrices, d, d): fit had no views"
@@ -323,6 +312,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         if names is not None and known is not None and names != known:
             raise ValueError(f"{name} has the views {list(names)}: expected {list(known)}, those of fit.")
         validation.check_size(self, X)
+        return X
 
     # -- pairs --------------------------------------------------------------------
 
@@ -364,8 +354,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         frozen = copy(self)
 
         def distance(A: Array, B: Array) -> float:
-            both = (A, "A"), (B, "B")
-            one, other = (validation.as_numpy(X, name) for X, name in both)
+            one, other = validation.as_numpy(A, "A"), validation.as_numpy(B, "B")
             if one.shape != other.shape:
                 raise ValueError(f"Expected two matrices of one size, got {one.shape} and {other.shape}.")
             return float(frozen.pair_distance(np.stack([one, other])[None])[0])
@@ -499,23 +488,13 @@ def _take_rows(X: Array, rows: np.ndarray) -> Array:
     return array_namespace(X).take(X, like(rows, X), axis=0)
 
 
-def _check_vectors(vectors: Any) -> Array:
-    """Return vectors as finite numbers in float64."""
-    if not validation.is_tensor(vectors):
-        vectors = validation.as_numbers(vectors, "vectors")
-    xp = array_namespace(vectors)
-    if xp.isdtype(vectors.dtype, "complex floating"):
-        raise ValueError("vectors is complex: complex data not supported, expected real numbers.")
-    vectors = validation.as_float(vectors)
-    if vectors.ndim == 2:
-        bad = validation.first_true(~xp.all(xp.isfinite(detached(vectors)), axis=1))
-        if bad is not None:
-            raise ValueError(f"vectors[{bad}] contains NaN or infinity: expected finite numbers.")
-    return vectors
+def _embed_chunks(embedding: Embedding, X: Array) -> Iterator[tuple[slice, np.ndarray]]:
+    parts = row_chunks(X.shape)
+    for rows, (_, chunk) in zip(parts, check_chunks(X, embedding.rank, parts), strict=True):
+        yield rows, embedding.embed(chunk, first=rows.start)
 
 
-# scikit-learn's callbacks, its progress bar among them: a `fit` is a task, its iterations are subtasks.  With
-# one older than 1.9 the estimators have no `set_callbacks`.
+# scikit-learn's callbacks, its progress bar among them: a `fit` is a task, its iterations are subtasks.
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 Item = TypeVar("Item")

@@ -432,7 +432,7 @@ def transform_to_numpy(metric: FittedMetric, X: Array, sample_domain: Array | No
     return np.asarray(validation.to_numpy(metric.transform(X, sample_domain)), dtype=np.float64)
 
 
-class MetricPredictor(CallbackSupportMixin, StackEstimator):
+class MetricPredictor(StackEstimator, CallbackSupportMixin):
     """A chosen metric with a head behind it."""
 
     __metadata_request__fit: ClassVar = {"groups": False}  # as above

@@ -259,8 +259,6 @@ class LogEuclideanMetric(FittedMetric):
             data, classes, domains = check_data(
                 self, X, y, sample_weight, sample_domain, rank=self.rank, map=map_chunks
             )
-            if not data.gathers:
-                self._check_for_cluster()
             data = data.weighted if data.gathers else data
             solver = SOLVERS.get(self.solver) or partial(stochastic_solver, random_state=self.random_state)
             start = find_start(data, self.init, self.rank)
@@ -382,15 +380,6 @@ class LogEuclideanMetric(FittedMetric):
             stop = end_task(self, context, "iteration") or stop
         return stop
 
-    def _check_for_cluster(self) -> None:
-        """Refuse kernel and solver that need all matrices in this process."""
-        for name, value, other in (("kernel", "rbf", "linear"), ("solver", "stochastic", "trust-region")):
-            if getattr(self, name) == value:
-                raise ValueError(
-                    f"{name}={value!r} needs the matrices in this process, and those of a dask array stay on "
-                    f"the workers: use {name}={other!r}, or fit on X.compute()."
-                )
-
     def _adapt_to(self, X: Array, sample_weight: Array | None, *, resumed: bool) -> LogEuclideanMetric:
         adapted = super()._adapt_to(X, sample_weight, resumed=resumed)
         adapted._stream = None  # another session: a stream goes on in the metric that it began with
@@ -490,6 +479,12 @@ def check_data(
     classes: np.ndarray | None
     data: Any
     if client is not None:
+        for name, bad, good in (("kernel", "rbf", "linear"), ("solver", "stochastic", "trust-region")):
+            if getattr(metric, name) == bad:
+                raise ValueError(
+                    f"{name}={bad!r} needs the matrices in this process, and those of a dask array stay on "
+                    f"the workers: use {name}={good!r}, or fit on X.compute()."
+                )
         classes, data = check_cluster_data(client, X, labels, *what, rank)
     else:
         if rows is None:

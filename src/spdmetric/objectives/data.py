@@ -439,6 +439,8 @@ def default_chunk_size(d: int) -> int:
 
 def read(X: Array, rows: Rows) -> np.ndarray:
     """Read some matrices into memory, or say which cannot be read."""
+    if isinstance(X, LazyStack):  # what it reads itself has its own sentences
+        return X[rows]
     try:
         # Zarr has a word of its own for row numbers.
         return np.asarray(X.oindex[rows] if hasattr(X, "oindex") else X[rows])
