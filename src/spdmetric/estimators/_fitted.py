@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spdmetric import validation
 from spdmetric.estimators._domains import find_domain_means, recenter_rows
+from spdmetric.estimators._streaming import Stream
 from spdmetric.estimators.embedding import Embedding, embedding_at
 from spdmetric.geometry import geodesic
 from spdmetric.io.atomic import atomic_file
@@ -58,6 +59,7 @@ class FittedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StackEstim
     domain_means_: np.ndarray | None = None
     n_views_: int | None = None  # of a sample; None for matrices without this axis
     view_names_: tuple[str, ...] | None = None
+    _stream: Stream | None = None
 
     def _keep_input(
         self,
@@ -87,6 +89,7 @@ class FittedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StackEstim
         self.radius_ = embedding.distance
         self.n_iter_ = solution.history[-1].iteration
         self.solution_ = replace(solution, evaluation=None)  # which holds on to the data
+        self._stream = None
 
     @property
     def components_(self) -> np.ndarray:
@@ -468,6 +471,7 @@ class FittedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StackEstim
             moved = {"starts": tuple(one._replace(center=mean) for one, mean in starts)}
         adapted = copy(self)
         adapted.embedding_ = replace(embedding, session_weight=float(total), **moved)
+        adapted._stream = None  # a stream goes on in the metric that it began with
         return adapted
 
     @property

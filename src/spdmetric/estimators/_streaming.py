@@ -154,19 +154,18 @@ def batch_size(d: int) -> int:
     return max(32, 4 * d)
 
 
-def check_stream(
-    classes: Any,
-    known: np.ndarray | None,
-    kernel: str,
-    class_weight: validation.ClassWeight,
-) -> np.ndarray:
+def check_stream(classes: Any, known: np.ndarray | None, metric: Any) -> np.ndarray:
     """Return all classes of a stream, sorted; refuse parameters that need all the data at once."""
-    if kernel != "linear":
+    if metric.task == "regression":
         raise ValueError(
-            f"kernel={kernel!r} compares all pairs of matrices, and a stream forgets them: partial_fit needs "
-            "kernel='linear'."
+            "task='regression': a stream is learned from for classes only, as the spread of its targets is "
+            "not known in advance. Use fit, with solver='stochastic' for many matrices."
         )
-    if class_weight == "balanced":
+    if metric.kernel == "rbf":
+        raise ValueError(
+            "kernel='rbf' compares all pairs of matrices, and a stream forgets them: use 'linear'."
+        )
+    if metric.class_weight == "balanced":
         raise ValueError(
             "class_weight='balanced' needs the sizes of all classes, which a stream does not know in "
             "advance: give a dict of weights, or pass sample_weight to partial_fit instead."

@@ -187,8 +187,6 @@ class LogEuclideanMetric(FittedMetric):
     True
     """
 
-    _stream: Stream | None = None
-
     def __init__(
         self,
         radius: float = 10.0,
@@ -276,7 +274,6 @@ class LogEuclideanMetric(FittedMetric):
             weighting = None if self.weighting is None else learn_weighting(solution)
             self._keep_input(shape, getattr(X, "view_names", None), classes, domains)
             self._keep(start, solution, weighting)
-        self._stream = None
         if solution.status.name not in ("CONVERGED", "NOISE", "CALLBACK"):
             warn_at_caller(
                 f"{type(self).__name__}: {solution.status.value} (KKT residual {solution.residual:.2g}, "
@@ -326,14 +323,8 @@ class LogEuclideanMetric(FittedMetric):
         self : LogEuclideanMetric
         """
         check_parameters(self)
-        if self.task == "regression":
-            raise ValueError(
-                "task='regression': a stream is learned from for classes only, as the spread of its targets "
-                "is not known in advance. Use fit, with solver='stochastic' for many matrices."
-            )
         past = self._stream
-        known = None if past is None else self.classes_
-        classes = check_stream(classes, known, self.kernel, self.class_weight)
+        classes = check_stream(classes, None if past is None else self.classes_, self)
         names = getattr(X, "view_names", None)
         X = validation.check_psd(validation.leave_out(X, sample_weight), self.rank)
         if past is not None:
@@ -379,11 +370,6 @@ class LogEuclideanMetric(FittedMetric):
         if context is not None and record.iteration <= self.max_iter:  # no more were promised to the bar
             stop = end_task(self, context, "iteration") or stop
         return stop
-
-    def _adapt_to(self, X: Array, sample_weight: Array | None, *, resumed: bool) -> LogEuclideanMetric:
-        adapted = super()._adapt_to(X, sample_weight, resumed=resumed)
-        adapted._stream = None  # another session: a stream goes on in the metric that it began with
-        return adapted
 
 
 # What each parameter may be, radius apart.
@@ -543,7 +529,13 @@ def find_problem(
             "kernel='linear', or learn from some of the matrices."
         )
     if rank is not None:
-        _check_comparable(data, start, rank)
+        embedding = embedding_at(start, start.ball(rank, 0.0).center, d)
+        if singular := int(data.total(embedding.count_singular)):
+            raise ValueError(
+                f"{singular} of {n} matrices of X cannot be compared with the start: they are singular on "
+                f"the {rank} directions on which the classes differ most. Choose a smaller rank, drop "
+                "them, or estimate the matrices with shrinkage."
+            )
     rotation = start.rotation if whitened else None
     data = data if whitened else data.whitened(start.factor)
     objective = (
@@ -570,18 +562,6 @@ def find_problem(
             f"tangent vectors, {1 / spread**2:.2g}, or None to learn it."
         )
     return Problem(start, objective, rank, here)
-
-
-def _check_comparable(data: Data, start: Start | ViewStarts, rank: int) -> None:
-    """Refuse matrices that are singular on the directions where learning starts."""
-    embedding = embedding_at(start, start.ball(rank, 0.0).center, data.shape[-1])
-    singular = int(data.total(embedding.count_singular))
-    if singular:
-        raise ValueError(
-            f"{singular} of {data.shape[0]} matrices of X cannot be compared with the start: they are "
-            f"singular on the {rank} directions on which the classes differ most. Choose a smaller rank, "
-            "drop them, or estimate the matrices with shrinkage."
-        )
 
 
 def solve_path(
