@@ -45,18 +45,7 @@ from spdmetric.objectives.gaussian import MOST, GaussianEvaluation, GaussianMisa
 from spdmetric.objectives.start import Start, ViewStarts, find_start
 from spdmetric.objectives.weighting import Weighting
 from spdmetric.solvers import SOLVERS, Callback, Record, Solution, trust_region
-from spdmetric.validation import (
-    COUNT,
-    N_JOBS,
-    RANDOM_STATE,
-    ClassWeight,
-    Constraint,
-    UninformativeDataError,
-    check_value,
-    is_finite_number,
-    one_of,
-    optional,
-)
+from spdmetric.validation import UninformativeDataError, is_finite_number, one_of, optional
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -197,7 +186,7 @@ class LogEuclideanMetric(FittedMetric):
         kernel: str = "linear",
         gamma: float | None = None,
         task: str = "auto",
-        class_weight: ClassWeight = None,
+        class_weight: validation.ClassWeight = None,
         solver: str = "trust-region",
         tol: float = 1e-3,
         max_iter: int = 1000,
@@ -373,8 +362,8 @@ class LogEuclideanMetric(FittedMetric):
 
 
 # What each parameter may be, radius apart.
-CONSTRAINTS: dict[str, Constraint] = {
-    "rank": optional(COUNT),
+CONSTRAINTS: dict[str, validation.Constraint] = {
+    "rank": optional(validation.COUNT),
     "weighting": one_of(None, "discriminant"),
     "init": one_of(*MEANS, "identity", other="an SPD matrix of shape (d, d)"),
     "kernel": one_of("linear", "rbf"),
@@ -389,10 +378,10 @@ CONSTRAINTS: dict[str, Constraint] = {
     ),
     "solver": one_of(*SOLVERS, "stochastic"),
     "tol": (lambda value: isinstance(value, Real) and value > 0, "a positive number"),  # type: ignore[operator]
-    "max_iter": COUNT,
-    "n_jobs": N_JOBS,
+    "max_iter": validation.COUNT,
+    "n_jobs": validation.N_JOBS,
     "callback": (lambda value: value is None or callable(value), "a function of one Record, or None"),
-    "random_state": RANDOM_STATE,
+    "random_state": validation.RANDOM_STATE,
 }
 
 
@@ -400,7 +389,7 @@ def check_parameters(metric: LogEuclideanMetric) -> None:
     """Refuse parameters that mean nothing, or nothing together, before any data are looked at."""
     validation.check_radius(metric.radius)
     for name, constraint in CONSTRAINTS.items():
-        check_value(name, getattr(metric, name), constraint)
+        validation.check_value(name, getattr(metric, name), constraint)
     gamma, kernel, weighting = metric.gamma, metric.kernel, metric.weighting
     if gamma is not None and kernel == "linear":
         raise ValueError(
