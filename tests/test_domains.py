@@ -423,6 +423,25 @@ def test_shares_of_a_session_of_matrices_far_apart(condition, rng):
     assert misses[1] < 1e-3 * misses[0]
 
 
+@pytest.mark.parametrize(("condition", "digits"), [(1e6, 1e-6), (1e12, 3e-3)])
+def test_shares_of_a_session_are_those_of_it_in_other_units(condition, digits, rng):
+    """Mixed by a symmetric matrix and recentered, a session about the identity is what it was."""
+
+    def draw(n, share):
+        y = (rng.random(n) < share).astype(int)
+        A = rng.standard_normal((n, 4, 30)) * np.where(np.arange(4) == 0, 1 + y[:, None], 1)[..., None]
+        return A @ A.mT / 30, y
+
+    model = LogEuclideanClassifier(LogEuclideanMetric(0.0), cv=2, head="centroid").fit(*draw(200, 0.5))
+    X, y = draw(80, 0.8)
+    X = congruence(invsqrtm(mean_riemann(X)), X)
+    Q = np.linalg.qr(rng.standard_normal((4, 4)))[0]
+    moved = congruence((Q * np.geomspace(1, condition**-0.5, 4)) @ Q.T, X)
+    here, there = (model.adapt(Z, prior="estimate").prior_ for Z in (X, moved))
+    assert here[1] == pytest.approx(y.mean(), abs=0.1)
+    np.testing.assert_allclose(there, here, atol=digits)
+
+
 def test_float32_is_symmetric_up_to_its_own_rounding(rng):
     """Everywhere, adaptation with labels and to other shares included; `compare` runs as many methods."""
     X, y = labeled(rng, 40, 3)
