@@ -58,7 +58,7 @@ def find_domain_means(
         rows = np.flatnonzero((index == k) & (weight > 0))
         found = known.get(name)
         if found is None:
-            found = domain_mean(X, rows, name, weight[rows], mean=mean, map=map)
+            found = _domain_mean(X, rows, name, weight[rows], mean=mean, map=map)
         means.append(found)
     return names, means, index
 
@@ -108,12 +108,12 @@ def recenter_rows(X: Array, index: np.ndarray, means: list[np.ndarray]) -> Any:
         return arrays.map_rows(X, index, whiten, np.result_type(X.dtype, np.float64))
     if is_stored(X):
         return LazyStack(
-            X.shape, lambda rows: _whiten_rows(read_checked(X, rows), index[rows], factors), X.dtype
+            X.shape, lambda rows: _whiten_rows(_read_checked(X, rows), index[rows], factors), X.dtype
         )
     return _whiten_rows(X, index, factors)
 
 
-def domain_mean(
+def _domain_mean(
     X: Array, rows: np.ndarray, name: Any, weight: np.ndarray, *, mean: str, map: Map
 ) -> np.ndarray:
     """Mean of the matrices of one domain, checked already if they are in memory."""
@@ -124,14 +124,14 @@ def domain_mean(
         )
     if len(X.shape) == 4:
         of_views = (_one_view(X, v, k) for v, k in enumerate(records.find_view_sizes(X)))
-        means = [domain_mean(view, rows, name, weight, mean=mean, map=map) for view in of_views]
+        means = [_domain_mean(view, rows, name, weight, mean=mean, map=map) for view in of_views]
         return pad_views(means, X.shape[-1])
     if is_dask_array(X):
         from spdmetric.distributed import arrays
 
         average = arrays.average_over_rows(X, rows, weight)
     elif is_stored(X):
-        some = records.select_rows(LazyStack(X.shape, partial(read_checked, X), X.dtype), rows)
+        some = records.select_rows(LazyStack(X.shape, partial(_read_checked, X), X.dtype), rows)
         target = ClassTarget.from_codes(np.zeros(rows.size, dtype=int), weight)
         average = Data(some, target, map=map).average
     else:
@@ -166,7 +166,7 @@ def _whiten_rows(X: np.ndarray, index: np.ndarray, factors: np.ndarray) -> np.nd
     return Z
 
 
-def read_checked(X: Array, rows: Rows) -> np.ndarray:
+def _read_checked(X: Array, rows: Rows) -> np.ndarray:
     """Read some matrices, and check them."""
     first = rows.start or 0 if isinstance(rows, slice) else int(rows[0])
     return validation.check_psd(records.read(X, rows), None, first=first)

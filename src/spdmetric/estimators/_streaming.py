@@ -68,21 +68,11 @@ class Stream:
         """Another stream with the same past: what one learns the other does not."""
         other = copy(self)
         other.history, other.counts, other._rng = self.history.copy(), self.counts.copy(), deepcopy(self._rng)
-        if hasattr(self, "descent"):
-            other.descent = copy(self.descent)
+        other.descent = copy(self.descent)
         return other
 
-    def learn(
-        self,
-        X: np.ndarray,
-        codes: np.ndarray,
-        weight: np.ndarray,
-        *,
-        radius: float,
-        init: str | Array,
-        with_weighting: bool,
-    ) -> np.ndarray:
-        """Learn from a batch, or keep it until there are enough matrices; the weighting too if it is wanted.
+    def learn(self, X: np.ndarray, codes: np.ndarray, weight: np.ndarray, metric: Any) -> np.ndarray:
+        """Learn from a batch what a metric asks for, or keep it until there are enough matrices.
 
         Returns the classes that are absent if G0 was fixed by this batch, otherwise none.
         """
@@ -107,7 +97,7 @@ class Stream:
             self._fixed = bool(n >= wanted and (several or n >= _PATIENCE * wanted))
             begins = self._fixed or n >= 2 * self._centered  # not each time: computing a mean is expensive
             if begins:
-                self._begin(together, radius, init)
+                self._begin(together, float(metric.radius), metric.init)
             absent = self._classes[(self.counts == 0) & self._fixed]
         size = batch_size(d)
         ready = self._fixed and n >= size
@@ -115,11 +105,11 @@ class Stream:
             objective = self._objective(together)
             for rows in solvers.mini_batches(objective.n, size, self._rng) if ready else ():
                 self.descent.learn(objective, rows)
-            if with_weighting:
+            if metric.weighting is not None:
                 past = Past.from_batch(objective, self.descent.point)
                 past = past if self._past is None else self._past.then(past)
                 self.weighting, self._past = past.weighting(), past if ready else None
-        if not with_weighting:
+        if metric.weighting is None:
             self.weighting = self._past = None
         self._waiting = None if ready else columns
         self._seconds += time.perf_counter() - began

@@ -322,14 +322,7 @@ class LogEuclideanMetric(FittedMetric):
         # All is done with copies until nothing can fail any more: a call that raises changes nothing.
         stream = Stream(classes, self.rank, deepcopy(self.random_state)) if past is None else past.copy()
         with threads():
-            absent = stream.learn(
-                X,
-                codes,
-                weight,
-                radius=float(self.radius),
-                init=self.init,
-                with_weighting=self.weighting is not None,
-            )
+            absent = stream.learn(X, codes, weight, self)
             solution = stream.solution
         if absent.size:
             warn_at_caller(
