@@ -113,8 +113,8 @@ def test_a_warm_path_ends_as_well_as_a_cold_fit():
     X, y, *_ = make_toy(d=6, random_state=3)
     cold = LogEuclideanMetric(8.0).fit(X, y)
     data = Data(X, ClassTarget.from_codes((y == 1).astype(int)))
-    problem = find_problem(data, find_start(data, "riemann", None), None)
-    path = solve_path(problem, (0, 1, 2, 4, 8), tol=cold.tol, max_iter=cold.max_iter)
+    problem = find_problem(data, find_start(data, "riemann", None), None, cold)
+    path = solve_path(problem, (0, 1, 2, 4, 8), cold)
     assert 1 - path[-1].value == pytest.approx(cold.alignment_, rel=0.05)
     assert all(solution.converged for solution in path)
 

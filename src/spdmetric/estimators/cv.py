@@ -6,7 +6,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -317,8 +316,7 @@ class LogEuclideanMetricCV(FittedMetric):
     ) -> Training:
         """Learn the chosen metric on all matrices, from the center that the folds have used."""
         problem = whitened.find_problem(slice(None), chosen.rank, metric, searched=radii != [0.0])
-        search = partial(solve_path, solver=metric.solver, tol=metric.tol, max_iter=metric.max_iter)
-        solutions = search(problem, radii, callback=metric._report)
+        solutions = solve_path(problem, radii, metric, metric._report)
         solution = solutions[radii.index(chosen.radius)]
         weighting = None if chosen.weighting is None else learn_weighting(solution)
         start: Any = problem.start

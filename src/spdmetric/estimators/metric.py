@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from functools import partial
 from math import isfinite, prod
@@ -247,19 +247,10 @@ class LogEuclideanMetric(FittedMetric):
                 self, X, y, sample_weight, sample_domain, rank=self.rank, map=map_chunks
             )
             data = data.weighted if data.gathers else data
-            solver = SOLVERS.get(self.solver) or partial(stochastic_solver, random_state=self.random_state)
             start = find_start(data, self.init, self.rank)
-            problem = find_problem(data, start, self.rank, kernel=self.kernel, gamma=self.gamma)
-            shape = data.shape
+            problem, shape = find_problem(data, start, self.rank, self), data.shape
             del data  # what the problem does not keep need not stay on the workers
-            (solution,) = solve_path(
-                problem,
-                [float(self.radius)],
-                solver=solver,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                callback=self._report,
-            )
+            (solution,) = solve_path(problem, [float(self.radius)], self, self._report)
             weighting = None if self.weighting is None else learn_weighting(solution)
             self._keep_input(shape, getattr(X, "view_names", None), classes, domains)
             self._keep(start, solution, weighting)
@@ -494,17 +485,16 @@ def find_problem(
     data: Data,
     start: Start | ViewStarts,
     rank: int | None,
+    metric: LogEuclideanMetric,
     *,
-    kernel: str = "linear",
-    gamma: float | None = None,
     whitened: bool = False,
 ) -> Problem:
-    """Whiten the data at their start unless they are, and evaluate the objective there.
+    """Whiten the data at their start unless they are, and evaluate the objective of a metric there.
 
     Whitened once, the data keep one set of rounding errors, however ill-conditioned they
     are, and the objective stays smooth.
     """
-    n, d = data.shape[0], data.shape[-1]
+    n, d, kernel, gamma = data.shape[0], data.shape[-1], metric.kernel, metric.gamma
     if kernel == "rbf" and n > MOST:
         raise ValueError(
             f"kernel='rbf' compares all pairs of matrices, and X has {n}: expected at most {MOST}. Use "
@@ -547,20 +537,15 @@ def find_problem(
 
 
 def solve_path(
-    problem: Problem,
-    radii: Sequence[float],
-    *,
-    solver: Callable[..., Solution] | str = "trust-region",
-    tol: float,
-    max_iter: int,
-    callback: Callback | None = None,
+    problem: Problem, radii: Sequence[float], metric: LogEuclideanMetric, callback: Callback | None = None
 ) -> list[Solution]:
-    """Solve a problem for all radii, ascending, each from the solution before it.
+    """Solve the problem of a metric for all radii, ascending, each from the solution before it.
 
     A solution on one sphere, stretched to the next, is a good start there: the whole path
     costs little more than its last point alone.
     """
-    named = SOLVERS[solver] if isinstance(solver, str) else solver
+    solver = SOLVERS.get(metric.solver) or partial(stochastic_solver, random_state=metric.random_state)
+    options = {"tol": metric.tol, "max_iter": metric.max_iter}
     solutions: list[Solution] = []
     for radius in radii:
         ball, here = problem.start.ball(problem.rank, radius), problem.here
@@ -568,7 +553,7 @@ def solve_path(
         if solutions and (length := float(np.linalg.norm(solutions[-1].point.S))) > 0:
             first |= {"start": ball.point(solutions[-1].point.S * (ball.radius / length)), "here": None}
         if radius > 0:
-            solutions.append(named(problem.objective, ball, tol=tol, max_iter=max_iter, **first))
+            solutions.append(solver(problem.objective, ball, **options, **first))
         else:  # a ball of one point: nothing to search, and every gradient is normal to it
             solutions.append(trust_region(problem.objective, ball, tol=np.inf, max_iter=0, **first))
     return solutions
